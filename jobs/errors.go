@@ -1,0 +1,18 @@
+package jobs
+
+import "errors"
+
+var (
+	// ErrNotFound: no job, pool, task or trigger with that name or id.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the thing is in a state that does not allow it, or an idempotency key was used
+	// before with another body. The message says which.
+	ErrConflict = errors.New("conflict")
+	// ErrInvalid: bad input. The message names the field.
+	ErrInvalid = errors.New("invalid")
+	// ErrStale: the writer's token is no longer the row's; somebody else owns it now.
+	ErrStale = errors.New("stale token")
+	// ErrUnavailable: the store cannot be reached, or its answer did not come. Nothing is known
+	// about what was asked.
+	ErrUnavailable = errors.New("store unavailable")
+)

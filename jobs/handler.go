@@ -1,0 +1,76 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Handler does the work of one attempt.
+//
+// Run must return soon after ctx is done; the cause of ctx says why and, as a [*Stop], how long
+// the handler has left. What it writes to out is kept as the attempt's output, head and tail
+// within a limit; out may be written to until Run returns, from one goroutine at a time.
+//
+// A nil error means the attempt succeeded. [Cancel] ends the task without further attempts,
+// [RetryAfter] chooses when the next one starts, an [*ExitError] carries an exit code; every other
+// error fails the attempt. A panic fails the attempt only.
+type Handler interface {
+	Run(ctx context.Context, t Task, out io.Writer) error
+}
+
+// Described handlers say what they do, for people and for the definition's hash: two handlers with
+// equal descriptions do the same. The description must not contain secrets.
+type Described interface {
+	Describe() string
+}
+
+// Stop is the cancellation cause of an attempt's context.
+type Stop struct {
+	Reason string    // for people: "timeout after 30s", "cancelled", "drained", …
+	KillBy time.Time // the handler must be gone by then; zero: its own grace period holds
+}
+
+func (s *Stop) Error() string { return s.Reason }
+
+// ExitError is a command that ended with a code other than 0.
+type ExitError struct {
+	Code int    // −1: ended by a signal
+	Text string // for people
+}
+
+func (e *ExitError) Error() string { return e.Text }
+
+// Cancel wraps err so that the task ends as cancelled, without further attempts.
+func Cancel(err error) error { return &cancelled{err} }
+
+type cancelled struct{ err error }
+
+func (c *cancelled) Error() string { return fmt.Sprintf("cancelled by its handler: %v", c.err) }
+func (c *cancelled) Unwrap() error { return c.err }
+
+// IsCancel reports whether err came from Cancel.
+func IsCancel(err error) bool { var c *cancelled; return errors.As(err, &c) }
+
+// RetryAfter wraps err so that the next attempt starts after d (≥ 0) instead of the usual backoff.
+// The attempt counts; when the limit is reached the task fails.
+func RetryAfter(d time.Duration, err error) error { return &retryAfter{max(d, 0), err} }
+
+type retryAfter struct {
+	d   time.Duration
+	err error
+}
+
+func (r *retryAfter) Error() string { return r.err.Error() }
+func (r *retryAfter) Unwrap() error { return r.err }
+
+// RetryDelay returns the delay of a RetryAfter in err's chain.
+func RetryDelay(err error) (time.Duration, bool) {
+	var r *retryAfter
+	if errors.As(err, &r) {
+		return r.d, true
+	}
+	return 0, false
+}

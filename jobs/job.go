@@ -1,0 +1,80 @@
+package jobs
+
+import "time"
+
+// Concurrency says what happens to a due time while an earlier run of the job still has its slot.
+type Concurrency string
+
+const (
+	Forbid  Concurrency = "forbid"  // the due time is skipped, the reason names the task that has the slot
+	Allow   Concurrency = "allow"   // runs overlap
+	Replace Concurrency = "replace" // not yet
+	Queue   Concurrency = "queue"   // not yet
+)
+
+// CatchUpPolicy says which of the due times that nobody decided in time still run.
+type CatchUpPolicy string
+
+const (
+	CatchUpNone   CatchUpPolicy = "none"
+	CatchUpLatest CatchUpPolicy = "latest"
+	CatchUpAll    CatchUpPolicy = "all"
+)
+
+// OnLost says what becomes of a task whose replica died while it ran.
+type OnLost string
+
+const (
+	LostFails   OnLost = "fail"  // ends as lost: started at most once
+	LostRetries OnLost = "retry" // runs again, until LostLimit replicas died under it
+)
+
+// LostLimit is how many replicas may die under one task before it ends as lost.
+const LostLimit = 3
+
+// CatchUp bounds what is made up for after an outage. Zero fields mean the defaults.
+type CatchUp struct {
+	Policy CatchUpPolicy // default latest
+	Window time.Duration // default 24h: due times older than this are missed
+	Limit  int           // with policy all: at most this many, the latest ones; default 10
+	Grace  time.Duration // default 10s: a due time decided within it always runs
+}
+
+// Retries bounds what happens after a failed attempt. Attempt n+1 starts
+// min(Backoff·2ⁿ⁻¹, MaxBackoff) after attempt n, ± 20 % jitter.
+type Retries struct {
+	Limit      int // further attempts after the first; 0 = none
+	Backoff    time.Duration
+	MaxBackoff time.Duration
+}
+
+// Job is a definition: what to do, when, and the policies. Zero fields mean the defaults, which
+// stand beside each field.
+type Job struct {
+	Description string
+	Schedule    string   // one cron expression, macro or "@every 5m"; none: run on demand only
+	Schedules   []string // several; those due at one moment make one trigger
+	Timezone    string   // IANA name; default UTC
+
+	Pool    string // default: DefaultPool
+	Handler Handler
+	Kind    string // without a Handler: the kind of the pool's handler; "" = the pool's own
+	Payload []byte // what each task of the job gets: the body, or standard input
+
+	Timeout     time.Duration // of one attempt; default 24h
+	Concurrency Concurrency   // default forbid
+	OnLost      OnLost        // default fail
+	CatchUp     CatchUp
+	Retries     Retries // default: none
+	RunsOn      map[string]string
+	Suspend     bool
+	Labels      map[string]string
+}
+
+// Specs returns the job's schedules as one list.
+func (j Job) Specs() []string {
+	if j.Schedule == "" {
+		return j.Schedules
+	}
+	return append([]string{j.Schedule}, j.Schedules...)
+}

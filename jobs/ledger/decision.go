@@ -1,0 +1,71 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// JobState is a job's row, locked, with the tasks that hold its slot.
+type JobState struct {
+	Name      string
+	Hash      string
+	Cursor    time.Time // last due time that was decided
+	Fence     int64     // last token handed out
+	Suspended *bool     // override of the API; nil: the definition holds
+	BusyUntil time.Time // a lost attempt of the job may still be running until then
+	Open      []OpenTask
+}
+
+// OpenTask is a pending or running task of a job.
+type OpenTask struct {
+	ID    string
+	State jobs.State
+}
+
+// Decision is what becomes of a job's due times. The store writes all of it in the transaction
+// that read the JobState, or nothing.
+type Decision struct {
+	Job      string
+	Triggers []Opening
+	Cursor   time.Time // zero: leave cursor and NextAt as they are
+	NextAt   time.Time // zero: no further due time
+}
+
+// Opening is one ledger row and, if it is to run, its task.
+//
+// For causes schedule and catch_up Trigger.Seq is 0. For every other cause the store assigns the
+// next seq of (job, at), from 1, to the row and its task. An Opening whose Trigger has no Job is a
+// retry of an ended task: it writes no ledger row, and its Task carries the old ScheduledAt and Seq.
+type Opening struct {
+	Trigger jobs.Trigger
+	Task    *jobs.Task // nil: ended (skipped, missed)
+	// Claim: the task is born running, owned by the deciding session, with token Fence+1 (+2 for
+	// the second, …). Otherwise it is born pending.
+	Claim       bool
+	MayRunUntil time.Time // of a claimed task; see Claimed
+}
+
+// Decide is one call of the store's Decide.
+type Decide struct {
+	Session string
+	Replica string
+	Jobs    []string // distinct; the store sorts them
+	// Guard also locks the stripes' rows: the lock service is the store's own database.
+	Guard   bool
+	Stripes []int
+	// Now is checked against the database's clock inside the transaction: it may return ErrClock,
+	// then nothing is decided; else the time to decide by.
+	Now func(database time.Time) (time.Time, error)
+	// Decide is called once per attempt of the transaction, with the locked rows of those Jobs that
+	// exist, sorted by name. It must be a pure function of its arguments.
+	Decide func(now time.Time, states []JobState) []Decision
+}
+
+// Decided is what a Decide call wrote.
+type Decided struct {
+	Now       time.Time
+	Decisions []Decision  // as written, without those whose ledger row existed before
+	Started   []jobs.Task // born running, tokens filled in
+	Opened    []jobs.Task // born pending
+}

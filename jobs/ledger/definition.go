@@ -1,0 +1,34 @@
+package ledger
+
+import "time"
+
+// Definitions is what one replica's configuration says, as far as the store keeps it.
+type Definitions struct {
+	Jobs  []JobDef // sorted by name
+	Pools []PoolDef
+}
+
+// JobDef is one job's row.
+type JobDef struct {
+	Name     string
+	Stripe   int    // 0 … 63
+	Hash     string // of the whole definition
+	Schedule string // hash of schedules and zone alone; a change moves the cursor to now: edits never fire retroactively
+	// Next returns the first due time after t, zero if there is none.
+	Next func(t time.Time) time.Time
+}
+
+// PoolDef is one pool's row. Its policies hold for tasks from their next claim on.
+type PoolDef struct {
+	Name        string
+	Hash        string
+	MaxRunning  int
+	MaxAttempts int
+	Retry       bool // on_lost: retry
+}
+
+// Upcoming is one job's next due time as its row has it.
+type Upcoming struct {
+	Job    string
+	NextAt time.Time
+}

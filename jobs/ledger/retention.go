@@ -1,0 +1,11 @@
+package ledger
+
+import "time"
+
+// Retention says how long ended things are kept. Zero means for ever.
+type Retention struct {
+	Triggers  time.Duration
+	Succeeded time.Duration
+	Failed    time.Duration // failed, lost and cancelled tasks
+	Output    time.Duration
+}

@@ -1,0 +1,46 @@
+package ledger
+
+import (
+	"errors"
+	"time"
+)
+
+var (
+	// ErrSessionDead: the session was declared dead by a peer, or its row is gone. Nothing may be
+	// started or written under it; the replica joins again.
+	ErrSessionDead = errors.New("session is dead")
+	// ErrReplicaLive: another live session carries the same replica id.
+	ErrReplicaLive = errors.New("replica id is in use")
+	// ErrLockService: a live replica uses another lock service, so the two could not exclude each other.
+	ErrLockService = errors.New("different lock services on one store")
+	// ErrOutdated: a live replica with a newer configuration defines this job or pool differently.
+	ErrOutdated = errors.New("a newer configuration governs this")
+	// ErrClock: the database's clock and the replica's disagree by more than max_clock_skew.
+	ErrClock = errors.New("clocks disagree")
+)
+
+// Member is what a replica says of itself when it joins.
+type Member struct {
+	Replica     string // id; unique among live sessions
+	Host        string
+	PID         int
+	PIDStart    int64  // start time of the process in clock ticks since boot; 0 = unknown
+	BootID      string // of the kernel; "" = unknown
+	Version     string
+	Address     string // of its API; may be empty
+	Workers     int
+	Labels      map[string]string
+	LockService string // fingerprint; all live replicas must agree
+}
+
+// Peer is a session as others see it.
+type Peer struct {
+	Member
+	Session  string
+	Beat     int64
+	Dead     bool
+	Draining bool
+	Config   int64     // number of the configuration it loaded last; 0 = none yet
+	JoinedAt time.Time // database time
+	SeenAt   time.Time // database time of the last beat, for people only: no clock decides who lives
+}

@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Condition is one thing that readiness depends on, or that is worth saying beside it.
+type Condition struct {
+	Name   string // "store", "lock", "clock", "configuration", "draining"
+	Ready  bool   // false: this replica starts nothing new
+	Detail string // for people; never empty when something is wrong
+}
+
+// JobStatus is a job's row for people.
+type JobStatus struct {
+	Name        string
+	Hash        string // "" = retired: no live configuration has it
+	Config      int64
+	Cursor      time.Time
+	NextAt      time.Time
+	Fence       int64
+	Suspended   *bool // override; nil = none
+	SuspendedBy string
+	Open        int           // pending and running tasks
+	Last        *jobs.Trigger // the latest ledger row
+	LastSuccess time.Time
+}
+
+// PoolStatus is a pool's row and its counts for people.
+type PoolStatus struct {
+	Name          string
+	Hash          string
+	MaxRunning    int
+	Paused        *bool // override; nil = none
+	PausedBy      string
+	Pending       int // due now
+	Scheduled     int // waits for its time
+	Running       int
+	OldestPending time.Time // run_at; zero = none
+}
+
+// TriggerFilter selects ledger rows, latest first. Zero fields select everything.
+type TriggerFilter struct {
+	Job     string
+	Outcome jobs.Outcome
+	Result  jobs.State
+	Since   time.Time
+	Page
+}
+
+// TaskFilter selects tasks, latest id first. Zero fields select everything.
+type TaskFilter struct {
+	Pool  string
+	Job   string
+	State jobs.State
+	Page
+}
+
+// Page is one page of a list: at most Limit rows (1 … 500; 0 = 50) after the row that Cursor
+// names. Cursors are opaque; a broken one is jobs.ErrInvalid.
+type Page struct {
+	Limit  int
+	Cursor string
+}
+
+// Enqueued is the outcome of enqueueing one task.
+type Enqueued struct {
+	Task    jobs.Task
+	Existed bool // its idempotency key was used before; Task is that one
+}

@@ -1,0 +1,16 @@
+package jobs
+
+import "time"
+
+// Pool is a task pool: a named queue with limits, shared by all replicas. Zero fields mean the
+// defaults, which stand beside each field.
+type Pool struct {
+	Description string
+	Workers     int                // attempts at once in one replica; default 10
+	MaxRunning  int                // attempts at once in all replicas, exact; 0 = no limit
+	Timeout     time.Duration      // of one attempt; default 30m
+	OnLost      OnLost             // default retry
+	Retries     *Retries           // nil: limit 10, backoff 1s, max backoff 15m
+	Handler     Handler            // for tasks without a kind
+	Kinds       map[string]Handler // by the task's kind; a replica claims only kinds it knows
+}

@@ -1,0 +1,18 @@
+package jobs
+
+import "regexp"
+
+// DefaultPool is the pool of jobs that name none.
+const DefaultPool = "default"
+
+// NamePattern is what names of jobs, pools and kinds look like. Names are unique without regard
+// to case.
+var NamePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+
+// Set is what one replica knows: its jobs and its pools, by name. The zero Set is valid and empty.
+// The pool "default" exists always; a Set may define it to change its limits.
+type Set struct {
+	Name  string // prefix of idempotency keys and the lock namespace; empty: none
+	Jobs  map[string]Job
+	Pools map[string]Pool
+}

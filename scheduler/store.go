@@ -1,0 +1,85 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Store is what a replica needs of the store. Every method is one transaction; a transaction that
+// met a deadlock, a lock timeout or a lost connection before COMMIT is repeated as a whole inside
+// the method. jobs.ErrUnavailable means that nothing is known, after the store has tried to settle
+// what the lost COMMIT did.
+type Store interface {
+	Sessions
+	Definitions
+	Triggers
+	Tasks
+}
+
+// Sessions is who lives.
+type Sessions interface {
+	// Join adds a session and returns its id. A live session with the same replica id is
+	// ledger.ErrReplicaLive, naming it, unless its process is gone: same boot id, and no process
+	// with its pid and start time. Such a one is declared dead at once. A live session with another
+	// LockService is ledger.ErrLockService, naming both.
+	Join(ctx context.Context, m ledger.Member) (session string, err error)
+	// Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.
+	// ledger.ErrSessionDead is final.
+	Beat(ctx context.Context, session string) (database time.Time, err error)
+	// SetDraining tells the others that this replica takes nothing new.
+	SetDraining(ctx context.Context, session string) error
+	// Peers returns the live sessions, own one included, and the dead ones that still have running
+	// tasks, sorted by replica id.
+	Peers(ctx context.Context) ([]ledger.Peer, error)
+	// Bury declares a session dead if its beat is still the one given; false if it was not.
+	Bury(ctx context.Context, session string, beat int64) (bool, error)
+	// Leave ends one's own session. Its running tasks, if any are left, are reaped by the others.
+	Leave(ctx context.Context, session string) error
+}
+
+// Definitions is what is configured, and which replica's word holds.
+type Definitions interface {
+	// Load takes the next configuration number for the session, keeps it there, and asserts d.
+	Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error)
+	// Assert makes d hold if no live session has a higher configuration number than this one:
+	// rows get d's hashes, new jobs and jobs whose schedule changed get cursor = now (or the later
+	// one that they have), jobs and pools that d lacks are retired (no hash, no next time). Otherwise it does
+	// nothing and returns false. A row that needs no change is not written.
+	Assert(ctx context.Context, session string, d ledger.Definitions) (bool, error)
+	// Upcoming returns the next due times of the live jobs of the given stripes, in no order.
+	Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error)
+	// Overdue returns jobs of any stripe whose next due time is at or before t, earliest first, at most limit.
+	Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error)
+}
+
+// Triggers is the ledger.
+type Triggers interface {
+	// Decide locks the rows of d.Jobs, asks d.Decide, and writes ledger rows, tasks and cursors in
+	// one transaction. Rows that exist already win: their decision is left out of the answer, and
+	// only the cursor moves.
+	Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error)
+}
+
+// Tasks is the pools.
+type Tasks interface {
+	// Ready promotes the tasks whose time has come and returns the pools that have pending tasks
+	// which are due, and when the next task will be (zero: none waits).
+	Ready(ctx context.Context) (pools []string, next time.Time, err error)
+	// Claim takes pending tasks that are due, in order of priority, due time and id.
+	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
+	// Finish writes the ends of attempts of the session's tasks, each under its token. The answer
+	// has the order of results.
+	Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error)
+	// Extend moves may_run_until; the answer says for each whether the row was still ours.
+	Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error)
+	// Own returns the running rows of the session.
+	Own(ctx context.Context, session string) ([]ledger.Own, error)
+	// Reap is the standing query: running tasks of dead sessions end as lost or wait again, as
+	// their policy says, at most limit of them.
+	Reap(ctx context.Context, limit int) ([]ledger.Reaped, error)
+	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
+	// whether more is left.
+	Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error)
+}
