@@ -24,56 +24,56 @@ func (s State) Ended() bool { return s != StatePending && s != StateRunning }
 // Task is one unit of work in a pool, as its handler and the API see it. Times are UTC with
 // microseconds; a zero time means "not yet" or "does not apply".
 type Task struct {
-	ID          string // UUIDv7
-	Pool        string
-	Kind        string
-	Job         string    // empty for a task that a user enqueued
-	ScheduledAt time.Time // due time of the trigger that it was born of
-	Seq         int       // of that trigger; 0 = the schedule's own
-	State       State
-	Reason      string // why the state is what it is, for people
-	Attempt     int    // from 1; 0 before the first claim
-	MaxAttempts int    // retries limit + 1
-	Lost        int    // replicas that died under it
-	Token       int64  // fencing token of the attempt
-	Replica     string
-	Priority    int // −100 … 100, larger first
-	RunAt       time.Time
-	CreatedAt   time.Time
-	StartedAt   time.Time
-	FinishedAt  time.Time
-	ExitCode    *int
-	Error       string
-	Payload     json.RawMessage
-	RetryOf     string // id of the first task of the chain of retries
-	Tags        []string
-	OnLost      OnLost
+	ID          string          `json:"id"` // UUIDv7
+	Pool        string          `json:"pool"`
+	Kind        string          `json:"kind,omitempty"`
+	Job         string          `json:"job,omitempty"`         // empty for a task that a user enqueued
+	ScheduledAt time.Time       `json:"scheduled_at,omitzero"` // due time of the trigger that it was born of
+	Seq         int             `json:"-"`                     // of that trigger; 0 = the schedule's own
+	State       State           `json:"state"`
+	Reason      string          `json:"reason,omitempty"` // why the state is what it is, for people
+	Attempt     int             `json:"attempt"`          // from 1; 0 before the first claim
+	MaxAttempts int             `json:"max_attempts"`     // retries limit + 1
+	Lost        int             `json:"-"`                // replicas that died under it
+	Token       int64           `json:"token,omitempty"`  // fencing token of the attempt
+	Replica     string          `json:"replica,omitempty"`
+	Priority    int             `json:"priority"` // −100 … 100, larger first
+	RunAt       time.Time       `json:"run_at,omitzero"`
+	CreatedAt   time.Time       `json:"created_at,omitzero"`
+	StartedAt   time.Time       `json:"started_at,omitzero"`
+	FinishedAt  time.Time       `json:"finished_at,omitzero"`
+	ExitCode    *int            `json:"exit_code,omitempty"`
+	Error       string          `json:"error,omitempty"`
+	Payload     json.RawMessage `json:"payload,omitempty"`
+	RetryOf     string          `json:"retry_of,omitempty"` // id of the first task of the chain of retries
+	Tags        []string        `json:"tags,omitempty"`
+	OnLost      OnLost          `json:"-"`
 
 	// IdempotencyKey is the same over all attempts and retries: "job@at", with "/seq" if seq > 0,
 	// for a task born of a trigger, else the task's id; the set's name and a "/" in front.
-	IdempotencyKey string
+	IdempotencyKey string `json:"-"`
 }
 
 // Attempt is one earlier, ended execution of a task.
 type Attempt struct {
-	Attempt    int
-	State      State
-	Reason     string
-	Token      int64
-	Replica    string
-	StartedAt  time.Time
-	FinishedAt time.Time
-	ExitCode   *int
-	Error      string
+	Attempt    int       `json:"attempt"`
+	State      State     `json:"state"`
+	Reason     string    `json:"reason,omitempty"`
+	Token      int64     `json:"token,omitempty"`
+	Replica    string    `json:"replica,omitempty"`
+	StartedAt  time.Time `json:"started_at,omitzero"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+	ExitCode   *int      `json:"exit_code,omitempty"`
+	Error      string    `json:"error,omitempty"`
 }
 
 // NewTask is a task to enqueue. Only Pool is required.
 type NewTask struct {
-	Pool           string
-	Kind           string
-	Payload        any // encoded as JSON; json.RawMessage is taken as it is
-	RunAt          time.Time
-	Priority       int    // −100 … 100
-	IdempotencyKey string // at most 255 bytes; one task per pool and key, as long as the task is kept
-	Tags           []string
+	Pool           string    `json:"-"` // the API has it in the path
+	Kind           string    `json:"kind,omitempty"`
+	Payload        any       `json:"payload,omitempty"` // encoded as JSON; json.RawMessage is taken as it is
+	RunAt          time.Time `json:"run_at,omitzero"`
+	Priority       int       `json:"priority,omitempty"`        // −100 … 100
+	IdempotencyKey string    `json:"idempotency_key,omitempty"` // at most 255 bytes; one task per pool and key, as long as the task is kept
+	Tags           []string  `json:"tags,omitempty"`
 }

@@ -25,19 +25,19 @@ const (
 // Trigger is one row of the ledger: a due time of a job. A missed or skipped one may stand for a
 // range of Count due times from At to Until.
 type Trigger struct {
-	Job        string
-	At         time.Time // nominal, UTC
-	Seq        int       // 0 = schedule; each due time has exactly one such row. Manual runs have more
-	Until      time.Time // zero unless a range
-	Count      int       // due times covered, ≥ 1
-	Cause      Cause
-	By         string // who asked, for manual runs
-	Outcome    Outcome
-	Reason     string
-	Result     State // of the task, once it ended
-	TaskID     string
-	Replica    string // who decided it
-	DecidedAt  time.Time
-	StartedAt  time.Time
-	FinishedAt time.Time
+	Job        string    `json:"job"`
+	At         time.Time `json:"at"`             // nominal, UTC
+	Seq        int       `json:"-"`              // 0 = schedule; each due time has exactly one such row. Manual runs have more
+	Until      time.Time `json:"until,omitzero"` // zero unless a range
+	Count      int       `json:"count"`          // due times covered, ≥ 1
+	Cause      Cause     `json:"cause"`
+	By         string    `json:"by,omitempty"` // who asked, for manual runs
+	Outcome    Outcome   `json:"outcome,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	Result     State     `json:"result,omitempty"` // of the task, once it ended
+	TaskID     string    `json:"task_id,omitempty"`
+	Replica    string    `json:"replica,omitempty"` // who decided it
+	DecidedAt  time.Time `json:"decided_at,omitzero"`
+	StartedAt  time.Time `json:"started_at,omitzero"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
 }

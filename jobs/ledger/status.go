@@ -8,9 +8,9 @@ import (
 
 // Condition is one thing that readiness depends on, or that is worth saying beside it.
 type Condition struct {
-	Name   string // "store", "lock", "clock", "configuration", "draining"
-	Ready  bool   // false: this replica starts nothing new
-	Detail string // for people; never empty when something is wrong
+	Name   string `json:"name"`             // "store", "lock", "clock", "configuration", "draining"
+	Ready  bool   `json:"ready"`            // false: this replica starts nothing new
+	Detail string `json:"detail,omitempty"` // for people; never empty when something is wrong
 }
 
 // JobStatus is a job's row for people.

@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// The views are what the API answers and its clients read. Fields that do not apply are absent.
+
+// JobView is a job: its definition, as the answering replica has it, and the state of its row.
+type JobView struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description,omitempty"`
+	Schedules   []string          `json:"schedules,omitempty"`
+	Timezone    string            `json:"timezone,omitempty"`
+	Pool        string            `json:"pool,omitempty"`
+	Kind        string            `json:"kind,omitempty"`
+	Handler     string            `json:"handler,omitempty"` // what it does, for people
+	Timeout     string            `json:"timeout,omitempty"` // a Go duration
+	Concurrency jobs.Concurrency  `json:"concurrency,omitempty"`
+	OnLost      jobs.OnLost       `json:"on_lost,omitempty"`
+	RunsOn      map[string]string `json:"runs_on,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+
+	Suspended   bool          `json:"suspended"`                    // in the end: the override, else the definition
+	Override    *bool         `json:"suspended_override,omitempty"` // set by the API, until it is reset
+	SuspendedBy string        `json:"suspended_by,omitempty"`
+	Retired     bool          `json:"retired,omitempty"` // no live configuration has it
+	NextAt      time.Time     `json:"next_at,omitzero"`
+	Open        int           `json:"open"` // pending and running tasks
+	Last        *jobs.Trigger `json:"last,omitempty"`
+	LastSuccess time.Time     `json:"last_success,omitzero"`
+}
+
+// PoolView is a pool: its definition, as the answering replica has it, and what is in it.
+type PoolView struct {
+	Name          string    `json:"name"`
+	Description   string    `json:"description,omitempty"`
+	Kinds         []string  `json:"kinds,omitempty"`   // that the answering replica can run
+	Workers       int       `json:"workers,omitempty"` // in one replica
+	MaxRunning    int       `json:"max_running,omitempty"`
+	Paused        bool      `json:"paused"`
+	Override      *bool     `json:"paused_override,omitempty"` // set by the API, until it is reset
+	PausedBy      string    `json:"paused_by,omitempty"`
+	Retired       bool      `json:"retired,omitempty"` // no live configuration has it
+	Pending       int       `json:"pending"`           // due now
+	Scheduled     int       `json:"scheduled"`         // waits for its time
+	Running       int       `json:"running"`
+	OldestPending time.Time `json:"oldest_pending,omitzero"`
+}
+
+// ReplicaView is a replica.
+type ReplicaView struct {
+	ID       string            `json:"id"`
+	State    string            `json:"state"` // "live", "draining", or "dead": its tasks are about to be taken over
+	Host     string            `json:"host,omitempty"`
+	PID      int               `json:"pid,omitempty"`
+	Version  string            `json:"version,omitempty"`
+	Address  string            `json:"address,omitempty"` // of its API
+	Workers  int               `json:"workers,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Config   int64             `json:"config,omitempty"` // number of the configuration it loaded last
+	JoinedAt time.Time         `json:"joined_at,omitzero"`
+	SeenAt   time.Time         `json:"seen_at,omitzero"`
+}
+
+// LockView is a key that is held in the lock service.
+type LockView struct {
+	Key   string    `json:"key"`
+	Token int64     `json:"token"`
+	Owner string    `json:"owner,omitempty"`
+	Meta  string    `json:"meta,omitempty"`
+	Since time.Time `json:"since,omitzero"` // server time
+}
+
+// RunView is a manual run: its ledger row, and the task that it became.
+type RunView struct {
+	Trigger jobs.Trigger `json:"trigger"`
+	Task    jobs.Task    `json:"task"`
+}
+
+// DueView is a future due time.
+type DueView struct {
+	At    time.Time `json:"at"`    // UTC
+	Local string    `json:"local"` // RFC 3339 in the job's zone
+}
+
+// ReadyView says whether a replica starts new work, and why not.
+type ReadyView struct {
+	Ready      bool        `json:"ready"`
+	Conditions []Condition `json:"conditions"`
+}
