@@ -1,0 +1,133 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// all says that nothing may be left out.
+func all() bool { return os.Getenv("LOCKSTEP_TEST_ALL") == "1" }
+
+// find returns the path of a program, or of a file named by an absolute path.
+func find(name string) (string, error) {
+	if filepath.IsAbs(name) {
+		_, err := os.Stat(name)
+		return name, err
+	}
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/sbin", "/usr/local/sbin"} { // not in an ordinary user's PATH
+		if path, lookErr := exec.LookPath(filepath.Join(dir, name)); lookErr == nil {
+			return path, nil
+		}
+	}
+	return "", err
+}
+
+func missing(programs []string) []string {
+	return slices.DeleteFunc(slices.Clone(programs), func(name string) bool {
+		_, err := find(name)
+		return err == nil
+	})
+}
+
+// packages of Debian that hold the programs.
+var packages = map[string]string{
+	"redis-server":       "redis-server",
+	"mariadbd":           "mariadb-server",
+	"mariadb-install-db": "mariadb-server",
+	"java":               "default-jre-headless",
+	zooKeeperJar:         "zookeeper",
+}
+
+// need returns when the programs of a server are there; otherwise the test is over: left out, or
+// failed where nothing may be left out and they cannot be installed.
+func need(t testing.TB, server string, programs ...string) {
+	t.Helper()
+	lacks := missing(programs)
+	if len(lacks) == 0 {
+		return
+	}
+	if !all() {
+		LeaveOut(t, "needs "+server+", and this machine has no "+strings.Join(lacks, ", "))
+	}
+	if err := install(programs); err != nil {
+		t.Fatalf("%s: %v", server, err)
+	}
+}
+
+var installing sync.Mutex
+
+// install brings the programs onto a Debian machine, one test binary at a time.
+func install(programs []string) error {
+	installing.Lock()
+	defer installing.Unlock()
+	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "lockstep-install.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	lacks := missing(programs) // another binary may have been faster
+	if len(lacks) == 0 {
+		return nil
+	}
+	var names []string
+	for _, name := range lacks {
+		names = append(names, packages[name])
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if _, err := exec.LookPath("apt-get"); err != nil || os.Getuid() != 0 {
+		return fmt.Errorf("no %s here; install what Debian calls %s, or run `make test` as root on Debian",
+			strings.Join(lacks, ", "), strings.Join(names, " "))
+	}
+
+	restore, err := forbidServices()
+	if err != nil {
+		return err
+	}
+	defer restore()
+	for _, args := range [][]string{
+		{"update", "-q"},
+		append([]string{"install", "-q", "-y", "--no-install-recommends"}, names...),
+	} {
+		cmd := exec.Command("apt-get", args...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), err, out[max(0, len(out)-4096):])
+		}
+	}
+	if lacks := missing(programs); len(lacks) > 0 {
+		return fmt.Errorf("still no %s after installing %s", strings.Join(lacks, ", "), strings.Join(names, " "))
+	}
+	return nil
+}
+
+// forbidServices keeps the packages from starting their servers on the machine, in the way Debian
+// has for it. What was there before comes back with the returned function.
+func forbidServices() (restore func(), err error) {
+	const policy, kept = "/usr/sbin/policy-rc.d", "/usr/sbin/policy-rc.d.before-lockstep-test"
+	restore = func() { _ = os.Remove(policy) }
+	if err := os.Rename(policy, kept); err == nil {
+		restore = func() { _ = os.Rename(kept, policy) }
+	} else if !os.IsNotExist(err) {
+		return nil, err
+	}
+	if err := os.WriteFile(policy, []byte("#!/bin/sh\nexit 101\n"), 0o755); err != nil {
+		restore()
+		return nil, err
+	}
+	return restore, nil
+}

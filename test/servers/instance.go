@@ -1,0 +1,255 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	startLimit = 60 * time.Second // a cold JVM beside a busy race build
+	stopLimit  = 20 * time.Second
+)
+
+// instance is one server process with its folder and its port. The exported server types embed it.
+type instance struct {
+	name  string                                       // of the product, for messages
+	dir   string                                       // everything the server writes
+	port  int                                          // chosen at the first start, kept over restarts
+	tb    testing.TB                                   // the test that owns it; nil for a shared one
+	argv  func(s *instance) ([]string, error)          // the command line; may write files into dir
+	ready func(ctx context.Context, s *instance) error // nil once this very process answers
+	owner *syscall.Credential                          // who it runs as; nil for our own user
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	gone chan struct{} // closed when cmd has ended
+}
+
+// open makes the folder, starts the server and waits until it answers.
+func (s *instance) open() error {
+	if err := admit(s); err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
+	}
+	dir, err := os.MkdirTemp("", "lockstep-"+strings.ToLower(s.name)+"-")
+	if err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
+	}
+	s.dir = dir
+	if s.owner != nil {
+		if err := os.Chown(dir, int(s.owner.Uid), int(s.owner.Gid)); err != nil {
+			return fmt.Errorf("start %s: %w", s.name, err)
+		}
+	}
+	for range 5 {
+		if s.port, err = freePort(); err != nil {
+			return fmt.Errorf("start %s: %w", s.name, err)
+		}
+		if err = s.start(); !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+	return err
+}
+
+var errPortTaken = errors.New("another process took the port first")
+
+// start runs the server on its port and waits until it answers.
+func (s *instance) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.alive() {
+		return fmt.Errorf("start %s: it is running", s.name)
+	}
+	argv, err := s.argv(s)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
+	}
+	log, err := os.OpenFile(s.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
+	}
+	defer log.Close()
+	before, _ := log.Seek(0, 2)
+
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = s.dir
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = attributes(s.owner)
+	if err := onKeeper(cmd.Start); err != nil {
+		return fmt.Errorf("start %s: %w", s.name, err)
+	}
+	gone := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is in its log
+		close(gone)
+	}()
+	s.cmd, s.gone = cmd, gone
+
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	for {
+		try, stop := context.WithTimeout(ctx, 2*time.Second)
+		err := s.ready(try, s)
+		stop()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-gone:
+			if text := s.tail(before); strings.Contains(strings.ToLower(text), "already in use") {
+				return fmt.Errorf("start %s: %w", s.name, errPortTaken)
+			}
+			return fmt.Errorf("start %s: it ended at once, its log says:\n%s", s.name, s.tail(before))
+		case <-ctx.Done():
+			_ = cmd.Process.Kill()
+			<-gone
+			return fmt.Errorf("start %s: no answer in %v (%w), its log says:\n%s", s.name, startLimit, err, s.tail(before))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Start runs the server again, on the same port and folder, and returns when it answers.
+func (s *instance) Start() {
+	s.tb.Helper()
+	if err := s.start(); err != nil {
+		s.tb.Fatal(err)
+	}
+}
+
+// Kill ends the server with SIGKILL and returns when it is gone.
+func (s *instance) Kill() {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signal(syscall.SIGKILL)
+	<-s.gone
+}
+
+// Stop ends the server with SIGTERM, as an operator would, and returns when it is gone.
+func (s *instance) Stop() {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signal(syscall.SIGTERM)
+	select {
+	case <-s.gone:
+	case <-time.After(stopLimit):
+		s.tb.Fatalf("stop %s: still there %v after SIGTERM", s.name, stopLimit)
+	}
+}
+
+// Pause freezes the server (SIGSTOP): connections stay, nobody answers.
+func (s *instance) Pause() { s.tb.Helper(); s.locked(syscall.SIGSTOP) }
+
+// Continue ends what Pause began.
+func (s *instance) Continue() { s.tb.Helper(); s.locked(syscall.SIGCONT) }
+
+func (s *instance) locked(sig syscall.Signal) {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.signal(sig)
+}
+
+func (s *instance) signal(sig syscall.Signal) {
+	s.tb.Helper()
+	if !s.alive() {
+		s.tb.Fatalf("send %v to %s: it is not running", sig, s.name)
+	}
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.tb.Fatalf("send %v to %s: %v", sig, s.name, err)
+	}
+}
+
+// remove ends the server whatever state it is in, and deletes its folder. Its data dies with the
+// test, so there is no reason to be gentle.
+func (s *instance) remove() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.alive() {
+		_ = s.cmd.Process.Kill()
+		<-s.gone
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+func (s *instance) alive() bool {
+	if s.cmd == nil {
+		return false
+	}
+	select {
+	case <-s.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+func (s *instance) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+func (s *instance) log() string { return filepath.Join(s.dir, "server.log") }
+
+// tail is the end of what the server has logged since position from.
+func (s *instance) tail(from int64) string {
+	text, err := os.ReadFile(s.log())
+	if err != nil {
+		return err.Error()
+	}
+	text = text[min(from, int64(len(text))):]
+	return string(text[max(0, len(text)-4096):])
+}
+
+// freePort picks below the range that systems use for outgoing connections. In that range a client
+// that keeps dialling a stopped server can be given the server's own port and connect to itself.
+func freePort() (int, error) {
+	var err error
+	for range 100 {
+		port := 12000 + rand.IntN(20000)
+		var l net.Listener
+		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, err
+}
+
+// ask sends a line to a server that speaks text and returns what comes back until it closes.
+func ask(ctx context.Context, addr, line string) (string, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	if until, ok := ctx.Deadline(); ok {
+		_ = c.SetDeadline(until)
+	}
+	if _, err := c.Write([]byte(line)); err != nil {
+		return "", err
+	}
+	var answer strings.Builder
+	buf := make([]byte, 4096)
+	for {
+		n, err := c.Read(buf)
+		answer.Write(buf[:n])
+		if err != nil {
+			if answer.Len() > 0 {
+				return answer.String(), nil
+			}
+			return "", err
+		}
+	}
+}

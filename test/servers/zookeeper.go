@@ -1,0 +1,96 @@
+package servers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// ZooKeeperServer is a standalone ZooKeeper that belongs to one test. Its data survives Kill and
+// Start. Its tick is 500 ms, so sessions may be as short as one second.
+type ZooKeeperServer struct {
+	*instance
+	Addr string // host:port
+}
+
+// ZooKeeper returns the address (host:port) of the ZooKeeper that the tests of this binary share.
+func ZooKeeper(t testing.TB) string {
+	t.Helper()
+	if addr := os.Getenv("LOCKSTEP_TEST_ZOOKEEPER"); addr != "" {
+		return addr
+	}
+	need(t, "ZooKeeper", "java", zooKeeperJar)
+	s, err := sharedZooKeeper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.addr()
+}
+
+var sharedZooKeeper = sync.OnceValues(func() (*instance, error) {
+	s := zooKeeperInstance()
+	return s, s.open()
+})
+
+// NewZooKeeper starts a ZooKeeper for this test. It ends with the test.
+func NewZooKeeper(t testing.TB) *ZooKeeperServer {
+	t.Helper()
+	need(t, "ZooKeeper", "java", zooKeeperJar)
+	s := zooKeeperInstance()
+	s.tb = t
+	t.Cleanup(s.remove)
+	if err := s.open(); err != nil {
+		t.Fatal(err)
+	}
+	return &ZooKeeperServer{instance: s, Addr: s.addr()}
+}
+
+// Where Debian's package puts them.
+const (
+	zooKeeperJar  = "/usr/share/java/zookeeper.jar"
+	zooKeeperConf = "/etc/zookeeper/conf"
+)
+
+func zooKeeperInstance() *instance {
+	return &instance{name: "ZooKeeper", ready: zooKeeperReady, argv: func(s *instance) ([]string, error) {
+		conf := filepath.Join(s.dir, "zoo.cfg")
+		text := fmt.Sprintf(`clientPort=%d
+clientPortAddress=127.0.0.1
+dataDir=%s
+tickTime=500
+maxSessionTimeout=60000
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=*
+`, s.port, s.dir)
+		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
+		java, _ := find("java")
+		return []string{
+			java, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", // a small JVM that starts fast
+			"-Dzookeeper.root.logger=INFO,CONSOLE", "-Dzookeeper.preAllocSize=1024",
+			"-cp", zooKeeperConf + ":" + zooKeeperJar,
+			"org.apache.zookeeper.server.quorum.QuorumPeerMain", conf,
+		}, nil
+	}}
+}
+
+// zooKeeperReady asks for the configuration: it is told only by a server that serves, and the
+// folder in it says that the one on our port is ours.
+func zooKeeperReady(ctx context.Context, s *instance) error {
+	answer, err := ask(ctx, s.addr(), "conf")
+	switch {
+	case err != nil:
+		return err
+	case !strings.Contains(answer, "dataDir="):
+		return fmt.Errorf("conf: %.80q", answer)
+	case !strings.Contains(answer, "dataDir="+s.dir+"/"):
+		return errPortTaken
+	}
+	return nil
+}
