@@ -10,6 +10,8 @@ import (
 	"testing"
 )
 
+// leftOut: the reason, a program that is missing, is nothing that the go command's cache looks at, so
+// a cached result would be silent about it.
 var leftOut atomic.Bool
 
 // LeaveOut ends the test as skipped and notes it, with the reason, for the last lines of
@@ -50,11 +52,10 @@ func note(test, reason string) error {
 	return err
 }
 
-// forgetResult keeps the go command from caching the result of a package that left something out:
-// the reason (a program that is missing) is nothing that the cache looks at, and a cached result
-// would be silent about it. Without its log of inputs a result is not cached.
-func forgetResult() {
-	if log := flag.Lookup("test.testlogfile"); leftOut.Load() && log != nil && log.Value.String() != "" {
+// ForgetResult keeps the go command from caching the result of this test binary; call it after
+// m.Run. Without its log of inputs a result is not cached.
+func ForgetResult() {
+	if log := flag.Lookup("test.testlogfile"); log != nil && log.Value.String() != "" {
 		_ = os.Remove(log.Value.String())
 	}
 }

@@ -52,7 +52,9 @@ func Main(m *testing.M) int {
 		stopping.Go(s.remove)
 	}
 	stopping.Wait()
-	forgetResult()
+	if leftOut.Load() {
+		ForgetResult()
+	}
 	return code
 }
 
