@@ -1,17 +1,28 @@
+-- min_compatible: 1
 -- Names and keys are VARBINARY: default collations merge Backup and backup.
 -- Times are BIGINT microseconds since 1970, UTC; 0 = none.
--- "{p}" is the table prefix. One statement each; MySQL commits DDL at once.
+-- "{p}" is the table prefix. MySQL commits DDL at once: each statement may run a second time.
 
-CREATE TABLE {p}meta (
+CREATE TABLE IF NOT EXISTS {p}meta (
   name  VARBINARY(64)  NOT NULL PRIMARY KEY, -- namespace, config_counter, …
   value VARBINARY(255) NOT NULL
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}stripes (
+INSERT IGNORE INTO {p}meta (name, value) VALUES
+  ('namespace', LEFT(MD5(CONCAT(UUID(), RAND())), 16)),
+  ('config_counter', '0');
+
+CREATE TABLE IF NOT EXISTS {p}stripes (
   stripe SMALLINT NOT NULL PRIMARY KEY -- 0 … 63, locked where the lock service is this database
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}sessions (
+INSERT IGNORE INTO {p}stripes (stripe) VALUES
+  (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15),
+  (16), (17), (18), (19), (20), (21), (22), (23), (24), (25), (26), (27), (28), (29), (30), (31),
+  (32), (33), (34), (35), (36), (37), (38), (39), (40), (41), (42), (43), (44), (45), (46), (47),
+  (48), (49), (50), (51), (52), (53), (54), (55), (56), (57), (58), (59), (60), (61), (62), (63);
+
+CREATE TABLE IF NOT EXISTS {p}sessions (
   id           VARBINARY(36)  NOT NULL PRIMARY KEY,
   replica      VARBINARY(128) NOT NULL,
   live         TINYINT        NULL,     -- 1 while alive, NULL once dead: one live session per replica id
@@ -34,7 +45,7 @@ CREATE TABLE {p}sessions (
   KEY {p}sessions_dead (dead)
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}pools (
+CREATE TABLE IF NOT EXISTS {p}pools (
   name         VARBINARY(64) NOT NULL PRIMARY KEY,
   hash         VARBINARY(64) NOT NULL, -- '' = retired
   config       BIGINT        NOT NULL, -- number of the configuration that wrote hash
@@ -45,7 +56,7 @@ CREATE TABLE {p}pools (
   paused_by    VARBINARY(255) NOT NULL DEFAULT ''
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}jobs (
+CREATE TABLE IF NOT EXISTS {p}jobs (
   name         VARBINARY(64) NOT NULL PRIMARY KEY,
   stripe       SMALLINT      NOT NULL,
   hash         VARBINARY(64) NOT NULL, -- '' = retired
@@ -60,7 +71,7 @@ CREATE TABLE {p}jobs (
   KEY {p}jobs_next (next_at, stripe)
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}triggers (
+CREATE TABLE IF NOT EXISTS {p}triggers (
   job         VARBINARY(64) NOT NULL,
   at          BIGINT        NOT NULL,
   seq         INT           NOT NULL, -- 0 = schedule: each due time has exactly one such row
@@ -77,10 +88,11 @@ CREATE TABLE {p}triggers (
   started_at  BIGINT        NOT NULL DEFAULT 0,
   finished_at BIGINT        NOT NULL DEFAULT 0,
   PRIMARY KEY (job, at, seq),
-  KEY {p}triggers_at (at, job, seq)
+  KEY {p}triggers_at (at, job, seq),
+  KEY {p}triggers_result (job, result, at)
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}tasks (
+CREATE TABLE IF NOT EXISTS {p}tasks (
   id            VARBINARY(36)  NOT NULL PRIMARY KEY,
   pool          VARBINARY(64)  NOT NULL,
   kind          VARBINARY(64)  NOT NULL DEFAULT '',
@@ -112,10 +124,11 @@ CREATE TABLE {p}tasks (
   started_at    BIGINT         NOT NULL DEFAULT 0,
   KEY {p}tasks_claim (state, pool, rank_order, run_at, id),
   KEY {p}tasks_due (state, run_at),
-  KEY {p}tasks_job (job, state)
+  KEY {p}tasks_job (job, id),
+  KEY {p}tasks_pool (pool, id)
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}done (
+CREATE TABLE IF NOT EXISTS {p}done (
   id            VARBINARY(36)  NOT NULL PRIMARY KEY,
   pool          VARBINARY(64)  NOT NULL,
   kind          VARBINARY(64)  NOT NULL,
@@ -145,11 +158,12 @@ CREATE TABLE {p}done (
   finished_at   BIGINT         NOT NULL,
   late          TINYINT        NOT NULL DEFAULT 0, -- a lost attempt's own result replaced StateLost
   KEY {p}done_state (state, finished_at),
-  KEY {p}done_job (job, id),
-  KEY {p}done_pool (pool, id)
+  KEY {p}done_list (state, id),
+  KEY {p}done_job (job, state, id),
+  KEY {p}done_pool (pool, state, id)
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}attempts (
+CREATE TABLE IF NOT EXISTS {p}attempts (
   task_id     VARBINARY(36)  NOT NULL,
   attempt     INT            NOT NULL, -- earlier attempts only; the last one is the task's own row
   state       VARBINARY(16)  NOT NULL,
@@ -163,7 +177,7 @@ CREATE TABLE {p}attempts (
   PRIMARY KEY (task_id, attempt)
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}outputs (
+CREATE TABLE IF NOT EXISTS {p}outputs (
   task_id    VARBINARY(36) NOT NULL,
   attempt    INT           NOT NULL,
   output     MEDIUMBLOB    NOT NULL,
@@ -172,7 +186,7 @@ CREATE TABLE {p}outputs (
   KEY {p}outputs_created (created_at)
 ) ENGINE=InnoDB;
 
-CREATE TABLE {p}idempotency (
+CREATE TABLE IF NOT EXISTS {p}idempotency (
   pool       VARBINARY(64)  NOT NULL,
   idem_key   VARBINARY(255) NOT NULL,
   task_id    VARBINARY(36)  NOT NULL,

@@ -1,0 +1,84 @@
+// Package migrations holds the tables of the store as numbered SQL, one folder per dialect.
+//
+// A migration only adds: programs of the version before go on working beside it, until one of them
+// says otherwise in its line "-- min_compatible: n". Its statements may run a second time, since
+// MySQL commits each of them at once.
+package migrations
+
+import (
+	"embed"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed sqlite/*.sql mysql/*.sql
+var files embed.FS
+
+// Migration is one numbered file.
+type Migration struct {
+	Version       int // from 1, without gaps
+	Name          string
+	MinCompatible int // programs that know only versions below it must not use the schema any more
+	SQL           string
+}
+
+// For returns the migrations of a dialect, "sqlite" or "mysql", in order.
+func For(dialect string) ([]Migration, error) {
+	entries, err := files.ReadDir(dialect)
+	if err != nil {
+		return nil, fmt.Errorf("migrations: no dialect %q", dialect)
+	}
+	var all []Migration
+	for _, entry := range entries {
+		text, err := files.ReadFile(path.Join(dialect, entry.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("migrations: %w", err)
+		}
+		m, err := parse(entry.Name(), string(text))
+		if err != nil {
+			return nil, fmt.Errorf("migrations: %s/%s: %w", dialect, entry.Name(), err)
+		}
+		if m.Version != len(all)+1 {
+			return nil, fmt.Errorf("migrations: %s/%s: version %d is missing", dialect, entry.Name(), len(all)+1)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func parse(file, text string) (Migration, error) {
+	number, name, _ := strings.Cut(strings.TrimSuffix(file, ".sql"), "_")
+	version, err := strconv.Atoi(number)
+	if err != nil || name == "" {
+		return Migration{}, fmt.Errorf("the name is not NNNN_name.sql")
+	}
+	first, _, _ := strings.Cut(text, "\n")
+	compatible, err := strconv.Atoi(strings.TrimPrefix(first, "-- min_compatible: "))
+	if err != nil || compatible < 1 || compatible > version {
+		return Migration{}, fmt.Errorf("the first line is not -- min_compatible: n")
+	}
+	return Migration{Version: version, Name: name, MinCompatible: compatible, SQL: text}, nil
+}
+
+// Statements returns the statements one by one, for tables with the given prefix. A statement ends
+// with a line that ends with a semicolon.
+func (m Migration) Statements(prefix string) []string {
+	var statements []string
+	var lines []string
+	for line := range strings.Lines(strings.ReplaceAll(m.SQL, "{p}", prefix)) {
+		line = strings.TrimRight(line, "\n")
+		if len(lines) == 0 && (line == "" || strings.HasPrefix(line, "--")) {
+			continue
+		}
+		lines = append(lines, line)
+		if last, ok := strings.CutSuffix(line, ";"); ok {
+			lines[len(lines)-1] = last
+			statements = append(statements, strings.Join(lines, "\n"))
+			lines = slices.Delete(lines, 0, len(lines))
+		}
+	}
+	return statements
+}

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// dialect is what differs between the databases; statements are the same, but for the words.
+type dialect interface {
+	name() Dialect
+	// words are replaced in statements: {for_update}, {insert_ignore}.
+	words() []string
+	gorm(db *sql.DB) gorm.Dialector
+	// check fails when server or settings will not do. opened: the settings are ours.
+	check(t *tx, opened bool) error
+	begin(ctx context.Context, conn *sql.Conn) error
+	// commit returns errUnknownCommit when nobody can say whether it happened.
+	commit(ctx context.Context, conn *sql.Conn) error
+	// alone runs fn while no other process runs one, for as long as the schema changes.
+	alone(ctx context.Context, s *Store, fn func(t *tx) error) error
+	hasTable(t *tx, name string) (bool, error)
+	now(t *tx) (time.Time, error)
+	fault(err error) fault
+	// unreachable adds the address that could not be reached.
+	unreachable(err error) error
+	args(args []any) []any
+}
+
+// marks is n placeholders: "?,?,?".
+func marks(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return strings.Repeat("?,", n-1) + "?"
+}
+
+// micros is how times are kept: microseconds since 1970; 0 for the zero time.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// fromMicros is the inverse of micros, in UTC.
+func fromMicros(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
+}
+
+// bytesOf gives the raw bytes of arguments that are some kind of them: never nil, since no BLOB of ours may be
+// NULL.
+func bytesOf(arg any) (b []byte, ok bool) {
+	switch arg := arg.(type) {
+	case []byte:
+		b = arg
+	case json.RawMessage:
+		b = arg
+	default:
+		return nil, false
+	}
+	if b == nil {
+		b = []byte{}
+	}
+	return b, true
+}

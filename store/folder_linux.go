@@ -1,0 +1,34 @@
+package store
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// remote are the file systems on which SQLite's locks and shared memory do not hold between
+// processes.
+var remote = map[uint32]string{
+	unix.NFS_SUPER_MAGIC:  "NFS",
+	unix.CIFS_SUPER_MAGIC: "CIFS",
+	unix.SMB2_SUPER_MAGIC: "SMB",
+	unix.SMB_SUPER_MAGIC:  "SMB",
+	unix.FUSE_SUPER_MAGIC: "FUSE",
+	unix.CEPH_SUPER_MAGIC: "Ceph",
+	unix.AFS_SUPER_MAGIC:  "AFS",
+	unix.V9FS_MAGIC:       "9P",
+}
+
+func localFolder(folder string) error {
+	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
+		return fmt.Errorf("no files can be made in %s: %w", folder, err)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(folder, &fs); err != nil {
+		return fmt.Errorf("%s: %w", folder, err)
+	}
+	if name := remote[uint32(fs.Type)]; name != "" {
+		return fmt.Errorf("%s is on %s: SQLite needs a local disk; use MySQL for several machines", folder, name)
+	}
+	return nil
+}

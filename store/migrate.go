@@ -1,0 +1,213 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/migrations"
+)
+
+// ErrSchema: the tables are missing, too old for this program, or too new. The message says what
+// to do.
+var ErrSchema = errors.New("database schema does not fit this program")
+
+// migrateTimeout bounds Migrate where the context does not.
+const migrateTimeout = time.Minute
+
+// migrationsTable comes before all numbered files.
+const migrationsTable = `
+	CREATE TABLE IF NOT EXISTS {migrations} (
+	  version        INTEGER      NOT NULL PRIMARY KEY,
+	  name           VARCHAR(255) NOT NULL,
+	  min_compatible INTEGER      NOT NULL,
+	  applied_at     BIGINT       NOT NULL
+	)`
+
+// Migration is one step of the schema.
+type Migration struct {
+	Version   int
+	Name      string
+	AppliedAt time.Time // zero: pending
+	Unknown   bool      // applied by a newer program
+}
+
+// Migrate brings the schema to this program's version. Any number of replicas may call it at once:
+// one does the work and the others wait. A newer schema is left alone, if it allows this program;
+// otherwise the error is ErrSchema.
+func (s *Store) Migrate(ctx context.Context) error {
+	if err := s.CheckSchema(ctx); err == nil {
+		return nil // without waiting for the lock
+	}
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, migrateTimeout)
+		defer cancel()
+	}
+	steps, err := migrations.For(string(s.dialect.name()))
+	if err != nil {
+		return err
+	}
+	return s.dialect.alone(ctx, s, func(t *tx) error {
+		if _, err := t.exec(migrationsTable); err != nil {
+			return err
+		}
+		applied, newest, err := t.applied()
+		if err != nil {
+			return err
+		}
+		if err := newest.allows(len(steps)); err != nil {
+			return err
+		}
+		for _, step := range steps {
+			if applied[step.Version] != nil {
+				continue
+			}
+			if err := t.apply(step); err != nil {
+				return fmt.Errorf("migration %04d_%s: %w", step.Version, step.Name, err)
+			}
+		}
+		return nil
+	})
+}
+
+func (t *tx) apply(step migrations.Migration) error {
+	for _, statement := range step.Statements(t.s.prefix) {
+		if _, err := t.exec(statement); err != nil {
+			return err
+		}
+	}
+	now, err := t.now()
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`{insert_ignore} {migrations} (version, name, min_compatible, applied_at) VALUES (?, ?, ?, ?)`,
+		step.Version, step.Name, step.MinCompatible, micros(now))
+	return err
+}
+
+// CheckSchema is nil when the tables fit this program, and ErrSchema when they do not.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	steps, err := migrations.For(string(s.dialect.name()))
+	if err != nil {
+		return err
+	}
+	return s.read(ctx, "check schema", func(t *tx) error {
+		applied, newest, err := t.applied()
+		if err != nil {
+			return err
+		}
+		if err := newest.allows(len(steps)); err != nil {
+			return err
+		}
+		if len(applied) == 0 {
+			return fmt.Errorf("%w: there are no tables with prefix %s: run \"scheduler migrate up\", or set store.migrate: auto", ErrSchema, s.prefix)
+		}
+		for _, step := range steps {
+			if applied[step.Version] == nil {
+				return fmt.Errorf("%w: migration %04d_%s is missing: run \"scheduler migrate up\", or set store.migrate: auto", ErrSchema, step.Version, step.Name)
+			}
+		}
+		return nil
+	})
+}
+
+// MigrationStatus lists the steps this program knows, and those a newer one applied.
+func (s *Store) MigrationStatus(ctx context.Context) ([]Migration, error) {
+	steps, err := migrations.For(string(s.dialect.name()))
+	if err != nil {
+		return nil, err
+	}
+	var all []Migration
+	err = s.read(ctx, "migration status", func(t *tx) error {
+		all = nil
+		applied, newest, err := t.applied()
+		if err != nil {
+			return err
+		}
+		for _, step := range steps {
+			all = append(all, *cmp.Or(applied[step.Version], &Migration{Version: step.Version, Name: step.Name}))
+		}
+		for version := len(steps) + 1; version <= newest.version; version++ {
+			if m := applied[version]; m != nil {
+				m.Unknown = true
+				all = append(all, *m)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// MigrationSQL is all that Migrate does to an empty database, for those who apply SQL with a tool
+// of their own. An empty prefix means the default.
+func MigrationSQL(d Dialect, prefix string) (string, error) {
+	prefix = cmp.Or(prefix, "lockstep_")
+	if !prefixPattern.MatchString(prefix) {
+		return "", fmt.Errorf("store: table prefix %q: only a-z, 0-9 and _, at most 32", prefix)
+	}
+	steps, err := migrations.For(string(d))
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	table := strings.ReplaceAll(migrationsTable, "{migrations}", prefix+"migrations")
+	fmt.Fprintf(&b, "%s;\n", strings.TrimSpace(strings.ReplaceAll(table, "\n\t", "\n")))
+	for _, step := range steps {
+		fmt.Fprintf(&b, "\n-- %04d_%s\n", step.Version, step.Name)
+		for _, statement := range step.Statements(prefix) {
+			fmt.Fprintf(&b, "%s;\n", statement)
+		}
+		fmt.Fprintf(&b, "INSERT INTO %smigrations (version, name, min_compatible, applied_at) VALUES (%d, '%s', %d, %d);\n",
+			prefix, step.Version, step.Name, step.MinCompatible, 1)
+	}
+	return b.String(), nil
+}
+
+// newestSchema is the schema's version and the least one that a program must know.
+type newestSchema struct{ version, least int }
+
+func (n newestSchema) allows(known int) error {
+	if n.least > known {
+		return fmt.Errorf("%w: it is at version %d and needs a program that knows version %d; this one knows %d: use a newer one", ErrSchema, n.version, n.least, known)
+	}
+	return nil
+}
+
+// applied reads what was applied; nothing if there are no tables yet.
+func (t *tx) applied() (map[int]*Migration, newestSchema, error) {
+	var newest newestSchema
+	if exists, err := t.s.dialect.hasTable(t, t.s.prefix+"migrations"); err != nil || !exists {
+		return nil, newest, err
+	}
+	applied := map[int]*Migration{}
+	err := t.query(`SELECT version, name, min_compatible, applied_at FROM {migrations}`, nil, func(scan func(...any) error) error {
+		var m Migration
+		var least int
+		var at int64
+		if err := scan(&m.Version, &m.Name, &least, &at); err != nil {
+			return err
+		}
+		m.AppliedAt = fromMicros(at)
+		applied[m.Version] = &m
+		newest = newestSchema{max(newest.version, m.Version), max(newest.least, least)}
+		return nil
+	})
+	return applied, newest, err
+}
+
+// Namespace is the id that the first migration minted: what belongs to this store and no other.
+func (s *Store) Namespace(ctx context.Context) (string, error) {
+	var id string
+	err := s.read(ctx, "namespace", func(t *tx) error {
+		found, err := t.one(`SELECT value FROM {meta} WHERE name = ?`, []any{"namespace"}, &id)
+		if err == nil && !found {
+			err = fmt.Errorf("%w: no namespace in its meta table", ErrSchema)
+		}
+		return err
+	})
+	return id, err
+}

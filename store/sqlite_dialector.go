@@ -1,0 +1,48 @@
+package store
+
+import (
+	"database/sql"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/callbacks"
+	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
+	"gorm.io/gorm/migrator"
+	"gorm.io/gorm/schema"
+)
+
+// sqliteDialector lets gorm work on a pool of any SQLite driver. Tables come from numbered SQL,
+// never from AutoMigrate, so that it needs no column types.
+type sqliteDialector struct{ pool *sql.DB }
+
+func (sqliteDialector) Name() string { return "sqlite" }
+
+func (d sqliteDialector) Initialize(db *gorm.DB) error {
+	db.ConnPool = d.pool
+	callbacks.RegisterDefaultCallbacks(db, &callbacks.Config{
+		CreateClauses: []string{"INSERT", "VALUES", "ON CONFLICT"},
+		UpdateClauses: []string{"UPDATE", "SET", "FROM", "WHERE"},
+		DeleteClauses: []string{"DELETE", "FROM", "WHERE"},
+	})
+	return nil
+}
+
+func (d sqliteDialector) Migrator(db *gorm.DB) gorm.Migrator {
+	return migrator.Migrator{Config: migrator.Config{DB: db, Dialector: d}}
+}
+
+func (sqliteDialector) DataTypeOf(*schema.Field) string { return "" }
+
+func (sqliteDialector) DefaultValueOf(*schema.Field) clause.Expression {
+	return clause.Expr{SQL: "NULL"}
+}
+
+func (sqliteDialector) BindVarTo(w clause.Writer, _ *gorm.Statement, _ any) { _ = w.WriteByte('?') }
+
+func (sqliteDialector) QuoteTo(w clause.Writer, name string) {
+	_, _ = w.WriteString(`"` + name + `"`)
+}
+
+func (sqliteDialector) Explain(text string, vars ...any) string {
+	return logger.ExplainSQL(text, nil, `"`, vars...)
+}

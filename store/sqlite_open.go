@@ -1,0 +1,129 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// openSQLite opens a file with one connection that writes and some that read, or a database in
+// memory, for tests, with one connection for all.
+func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
+	memory := path == ":memory:"
+	location := "file::memory:"
+	if !memory {
+		abs, err := checkFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
+		}
+		location = fileURI(abs)
+	}
+	// Short, since SQLite's own wait naps longer and longer and does not see ctx; repeat goes on.
+	settings := url.Values{"_pragma": {
+		"busy_timeout(250)", "synchronous(FULL)", "foreign_keys(0)", "temp_store(MEMORY)",
+		"cache_size(-16000)", "journal_size_limit(67108864)",
+	}}
+	pool := func(conns int, more ...string) (*sql.DB, error) {
+		v := url.Values{"_pragma": append(settings["_pragma"][:len(settings["_pragma"]):len(settings["_pragma"])], more...)}
+		db, err := sql.Open("sqlite", location+"?"+v.Encode())
+		if err != nil {
+			return nil, err
+		}
+		db.SetMaxOpenConns(conns)
+		db.SetMaxIdleConns(conns)
+		return db, nil
+	}
+	writer, err := pool(1)
+	if err != nil {
+		return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
+	}
+	opened := []*sql.DB{writer}
+	reader := writer
+	if !memory {
+		if reader, err = pool(4, "query_only(1)"); err != nil {
+			return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
+		}
+		opened = append(opened, reader)
+	}
+	s, err := assembleSQLite(ctx, writer, reader, o)
+	if err != nil {
+		for _, db := range opened {
+			_ = db.Close()
+		}
+		return nil, fmt.Errorf("%w (sqlite %s)", err, path)
+	}
+	s.opened = opened
+	return s, nil
+}
+
+func assembleSQLite(ctx context.Context, writer, reader *sql.DB, o Options) (*Store, error) {
+	w, err := openGorm(sqliteDialector{writer})
+	if err != nil {
+		return nil, err
+	}
+	r, err := openGorm(sqliteDialector{reader})
+	if err != nil {
+		return nil, err
+	}
+	s, err := build(w, r, sqliteDialect{}, o)
+	if err != nil {
+		return nil, err
+	}
+	// WAL is a property of the file, and changing it needs the file alone: once, and not with
+	// every connection.
+	err = s.autocommit(ctx, "open", func(t *tx) error {
+		var mode string
+		_, err := t.one("PRAGMA journal_mode=WAL", nil, &mode)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.read(ctx, "check settings", func(t *tx) error { return s.dialect.check(t, true) }); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// checkFile refuses what SQLite would fail on later, or corrupt, and returns the absolute path.
+func checkFile(path string) (string, error) {
+	if path == "" {
+		return "", fmt.Errorf("no path")
+	}
+	if strings.HasPrefix(path, "file:") || strings.Contains(path, "?") {
+		return "", fmt.Errorf("a plain path is wanted, without file: and options")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(abs); err == nil && info.IsDir() {
+		return "", fmt.Errorf("this is a folder, not a file")
+	}
+	folder := filepath.Dir(abs)
+	if info, err := os.Stat(folder); err != nil {
+		return "", fmt.Errorf("its folder: %w", err)
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("%s is not a folder", folder)
+	}
+	if err := localFolder(folder); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("cannot be written: %w", err)
+	}
+	return abs, f.Close()
+}
+
+func fileURI(abs string) string {
+	slashed := filepath.ToSlash(abs)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed
+	}
+	return "file://" + (&url.URL{Path: slashed}).EscapedPath()
+}

@@ -1,0 +1,154 @@
+// Package store keeps the scheduler's rows in SQLite or MySQL: sessions, definitions, the ledger
+// of triggers, tasks and their ends. It decides nothing: the scheduler does, see jobs/ledger.
+//
+// Every exported method is one transaction, or one statement. A transaction that met a deadlock, a
+// lock timeout or a connection lost before COMMIT is repeated as a whole, until the context ends.
+// An error that wraps [jobs.ErrUnavailable] means that nothing is known about what was asked.
+//
+// Rows are locked in this order: sessions, pools, jobs, triggers, tasks, attempts.
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// Dialect is which kind of database a handle speaks to.
+type Dialect string
+
+const (
+	SQLite Dialect = "sqlite"
+	MySQL  Dialect = "mysql" // MySQL 8.0.16 or later, MariaDB 10.6 or later
+)
+
+// Options change what New and Open do. The zero Options are fine.
+type Options struct {
+	Prefix   string        // of every table, [a-z0-9_], at most 32 bytes; default "lockstep_"
+	Timeout  time.Duration // of a call whose context has no deadline; default 5s
+	MaxConns int           // of the pool that Open makes; default 16
+}
+
+// Store is safe for concurrent use.
+type Store struct {
+	writers *gorm.DB
+	readers *gorm.DB // the same handle but for SQLite files, which have one writer and several readers
+	dialect dialect
+	prefix  string
+	timeout time.Duration
+	words   *strings.Replacer
+	opened  []*sql.DB // what Close closes
+}
+
+var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+// New makes a store of a handle that the program opened and goes on to own: a [*gorm.DB] or a
+// [*sql.DB]. It works whatever the handle's flags for times, found rows and isolation are, and
+// refuses a server or a setting that it cannot work with, naming it.
+//
+// What New cannot do for such a handle is bound how long a frozen process of yours keeps its rows
+// locked: set wait_timeout and innodb_lock_wait_timeout in its DSN, as Open does.
+func New(db any, d Dialect, o Options) (*Store, error) {
+	var dial dialect
+	switch d {
+	case SQLite:
+		dial = sqliteDialect{}
+	case MySQL:
+		dial = mysqlDialect{isolate: true}
+	default:
+		return nil, fmt.Errorf("store: unknown dialect %q: sqlite or mysql", d)
+	}
+	var handle *gorm.DB
+	var err error
+	switch db := db.(type) {
+	case *gorm.DB:
+		if _, err = db.DB(); err != nil {
+			return nil, fmt.Errorf("store: the gorm handle has no connection pool (is it a transaction?): %w", err)
+		}
+		handle = db
+	case *sql.DB:
+		if handle, err = openGorm(dial.gorm(db)); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+	default:
+		return nil, fmt.Errorf("store: New takes a *gorm.DB or a *sql.DB, not %T", db)
+	}
+	s, err := build(handle, handle, dial, o)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	if err := s.read(ctx, "check the handle", func(t *tx) error { return dial.check(t, false) }); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openTimeout bounds how long an unreachable database holds up New and Open.
+const openTimeout = 8 * time.Second
+
+// Open opens a database with every setting that the store wants and verifies them. driver is
+// "sqlite", with a file path or ":memory:" as dsn, or "mysql", with the dsn of go-sql-driver/mysql.
+// When the database cannot be reached, the error names its address and the cause, within 10 s.
+func Open(ctx context.Context, driver, dsn string, o Options) (*Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	switch Dialect(driver) {
+	case SQLite:
+		return openSQLite(ctx, dsn, o)
+	case MySQL:
+		return openMySQL(ctx, dsn, o)
+	}
+	return nil, fmt.Errorf("store: unknown driver %q: sqlite or mysql", driver)
+}
+
+// Close closes what Open opened, and nothing that the program gave to New.
+func (s *Store) Close() error {
+	var errs []error
+	for _, db := range s.opened {
+		errs = append(errs, db.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func build(writers, readers *gorm.DB, d dialect, o Options) (*Store, error) {
+	prefix := cmp.Or(o.Prefix, "lockstep_")
+	if !prefixPattern.MatchString(prefix) {
+		return nil, fmt.Errorf("store: table prefix %q: only a-z, 0-9 and _, at most 32", prefix)
+	}
+	words := d.words()
+	for _, table := range tables {
+		words = append(words, "{"+table+"}", prefix+table)
+	}
+	return &Store{
+		writers: writers,
+		readers: readers,
+		dialect: d,
+		prefix:  prefix,
+		timeout: cmp.Or(o.Timeout, 5*time.Second),
+		words:   strings.NewReplacer(words...),
+	}, nil
+}
+
+// tables are the words that statements write in braces.
+var tables = []string{
+	"meta", "stripes", "sessions", "pools", "jobs", "triggers", "tasks", "done", "attempts",
+	"outputs", "idempotency", "migrations",
+}
+
+func openGorm(d gorm.Dialector) (*gorm.DB, error) {
+	return gorm.Open(d, &gorm.Config{
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true, // the check that follows does it, with a context
+		Logger:                 logger.Discard,
+	})
+}

@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// errUnknownCommit: COMMIT was sent and its answer was lost. The caller settles it by a locking
+// read of what it wrote, in a new transaction: the lock waits for a COMMIT still on its way.
+var errUnknownCommit = fmt.Errorf("the answer to COMMIT was lost: %w", jobs.ErrUnavailable)
+
+// tx is one transaction, or one connection without a transaction, for the time of one call.
+type tx struct {
+	ctx  context.Context
+	s    *Store
+	conn querier
+}
+
+// querier is the part of gorm.ConnPool that statements need; *sql.Conn and *sql.Tx have it too.
+type querier interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// tx runs fn in a transaction that may write. fn may be called several times, each time in a new
+// transaction: it must start from nothing each time, and do nothing that a ROLLBACK does not undo.
+func (s *Store) tx(ctx context.Context, op string, fn func(t *tx) error) error {
+	return s.repeat(ctx, op, s.writers, func(ctx context.Context, conn *sql.Conn) error {
+		return s.transact(ctx, conn, fn)
+	})
+}
+
+// read runs fn on a connection without a transaction: each statement sees its own moment.
+func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error {
+	return s.repeat(ctx, op, s.readers, func(ctx context.Context, conn *sql.Conn) error {
+		return fn(&tx{ctx, s, conn})
+	})
+}
+
+// autocommit runs fn on a connection that may write; each statement is a transaction of its own.
+// Statements may run twice when an answer is lost: only for those that may.
+func (s *Store) autocommit(ctx context.Context, op string, fn func(t *tx) error) error {
+	return s.repeat(ctx, op, s.writers, func(ctx context.Context, conn *sql.Conn) error {
+		return fn(&tx{ctx, s, conn})
+	})
+}
+
+func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(context.Context, *sql.Conn) error) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	for n := 0; ; n++ {
+		err := s.borrow(ctx, db, once)
+		fault := s.fault(ctx, err)
+		if fault == faultPassing && pause(ctx, n) == nil {
+			continue
+		}
+		switch {
+		case err == nil:
+			return nil
+		case fault == faultNone || errors.Is(err, jobs.ErrUnavailable):
+			return fmt.Errorf("store: %s: %w", op, err)
+		default:
+			return fmt.Errorf("store: %s: %w: %w", op, jobs.ErrUnavailable, err)
+		}
+	}
+}
+
+// fault says what an error means for the transaction that met it.
+func (s *Store) fault(ctx context.Context, err error) fault {
+	switch {
+	case err == nil:
+		return faultNone
+	case errors.Is(err, errUnknownCommit):
+		return faultFinal
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return faultFinal
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone):
+		return faultPassing
+	}
+	return s.dialect.fault(err)
+}
+
+type fault int
+
+const (
+	faultNone    fault = iota // an answer, if not the one that was hoped for
+	faultPassing              // nothing was committed, and another try may do better
+	faultFinal                // nothing is known, and no further try
+)
+
+// pause waits a random time, longer with each try, so that those who collided do not meet again.
+func pause(ctx context.Context, n int) error {
+	longest := min(4*time.Millisecond<<min(n, 10), 250*time.Millisecond)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(rand.N(longest)):
+		return nil
+	}
+}
+
+func (s *Store) borrow(ctx context.Context, db *gorm.DB, once func(context.Context, *sql.Conn) error) error {
+	pool, err := db.DB()
+	if err != nil {
+		return err
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return s.dialect.unreachable(err)
+	}
+	defer conn.Close()
+	return once(ctx, conn)
+}
+
+func (s *Store) transact(ctx context.Context, conn *sql.Conn, fn func(t *tx) error) error {
+	if err := s.dialect.begin(ctx, conn); err != nil {
+		return err
+	}
+	open := true
+	defer func() {
+		if open {
+			rollback(ctx, conn)
+		}
+	}()
+	if err := fn(&tx{ctx, s, conn}); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.dialect.commit(ctx, conn); err != nil {
+		return err
+	}
+	open = false
+	return nil
+}
+
+// rollback runs also when ctx is over. A connection that cannot be rolled back is thrown away.
+func rollback(ctx context.Context, conn *sql.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+}
+
+// exec runs a statement and returns the rows affected. On MySQL a caller's handle may count changed
+// rows, not found ones: never write a value that may be there already and read the count as proof.
+func (t *tx) exec(text string, args ...any) (rows int64, err error) {
+	result, err := t.conn.ExecContext(t.ctx, t.s.words.Replace(text), t.s.dialect.args(args)...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// query calls each for every row, in order. each must not use the transaction.
+func (t *tx) query(text string, args []any, each func(scan func(dest ...any) error) error) error {
+	rows, err := t.conn.QueryContext(t.ctx, t.s.words.Replace(text), t.s.dialect.args(args)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// one reads the first row into dest; found is false if there is none.
+func (t *tx) one(text string, args []any, dest ...any) (found bool, err error) {
+	err = t.query(text, args, func(scan func(...any) error) error {
+		if found {
+			return nil
+		}
+		found = true
+		return scan(dest...)
+	})
+	return found, err
+}
+
+// now is the database's time.
+func (t *tx) now() (time.Time, error) { return t.s.dialect.now(t) }
