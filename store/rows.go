@@ -1,0 +1,94 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// taskColumns and doneColumns are what scanTask reads, of {tasks} and of {done}.
+const (
+	taskColumns = `id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses,
+		max_attempts, on_lost, token, replica, retry_of, reason, error, exit_code, created_at, started_at, 0 AS finished_at, payload, tags`
+	doneColumns = `id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses,
+		max_attempts, on_lost, token, replica, retry_of, reason, error, exit_code, created_at, started_at, finished_at, payload, tags`
+)
+
+// State of a row in {tasks}. Rows of {done} carry the jobs.State as text.
+const (
+	rowReady   = 0 // due, may be claimed
+	rowWaits   = 1 // for its run_at
+	rowRunning = 2
+)
+
+// scanTask reads taskColumns or doneColumns, and into more what was selected after them.
+func scanTask(scan func(dest ...any) error, more ...any) (jobs.Task, error) {
+	var t jobs.Task
+	var state, onLost string
+	var triggerAt, runAt, createdAt, startedAt, finishedAt int64
+	var rank int
+	var failure, payload, tags []byte
+	dest := []any{
+		&t.ID, &t.Pool, &t.Kind, &t.Job, &triggerAt, &t.Seq, &state, &rank, &runAt, &t.Attempt, &t.Lost,
+		&t.MaxAttempts, &onLost, &t.Token, &t.Replica, &t.RetryOf, &t.Reason, &failure, &t.ExitCode, &createdAt, &startedAt, &finishedAt, &payload, &tags,
+	}
+	if err := scan(append(dest, more...)...); err != nil {
+		return t, err
+	}
+	t.State = taskState(state)
+	t.OnLost = jobs.OnLost(onLost)
+	t.Priority = -rank
+	t.ScheduledAt = fromMicros(triggerAt)
+	t.RunAt = fromMicros(runAt)
+	t.CreatedAt = fromMicros(createdAt)
+	t.StartedAt = fromMicros(startedAt)
+	t.FinishedAt = fromMicros(finishedAt)
+	t.Error = string(failure)
+	if len(payload) > 0 {
+		t.Payload = payload
+	}
+	if len(tags) > 0 {
+		if err := json.Unmarshal(tags, &t.Tags); err != nil {
+			return t, fmt.Errorf("tags of task %s: %w", t.ID, err)
+		}
+	}
+	t.IdempotencyKey = idempotencyKey(t)
+	return t, nil
+}
+
+// taskState understands the states of both tables.
+func taskState(row string) jobs.State {
+	switch row {
+	case strconv.Itoa(rowReady), strconv.Itoa(rowWaits):
+		return jobs.StatePending
+	case strconv.Itoa(rowRunning):
+		return jobs.StateRunning
+	}
+	return jobs.State(row)
+}
+
+// idempotencyKey is jobs.Task.IdempotencyKey without the name of the set, which the store does
+// not know.
+func idempotencyKey(t jobs.Task) string {
+	switch {
+	case t.Job == "" && t.RetryOf != "":
+		return t.RetryOf
+	case t.Job == "" || t.ScheduledAt.IsZero():
+		return t.ID
+	case t.Seq > 0:
+		return fmt.Sprintf("%s@%s/%d", t.Job, t.ScheduledAt.Format(time.RFC3339Nano), t.Seq)
+	}
+	return t.Job + "@" + t.ScheduledAt.Format(time.RFC3339Nano)
+}
+
+// encodeTags is the inverse of what scanTask does with tags.
+func encodeTags(tags []string) []byte {
+	if len(tags) == 0 {
+		return []byte{}
+	}
+	b, _ := json.Marshal(tags) // strings always encode
+	return b
+}

@@ -1,0 +1,112 @@
+package store_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	_ "github.com/go-sql-driver/mysql"
+	_ "modernc.org/sqlite"
+
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/store/storetest"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+
+func TestSQLite(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) *storetest.Bench {
+		return bench(t, store.SQLite, filepath.Join(t.TempDir(), "test.db"))
+	})
+}
+
+func TestMySQL(t *testing.T) {
+	servers.MySQL(t) // leaves the whole test out where there is none
+	storetest.Run(t, func(t *testing.T) *storetest.Bench {
+		return bench(t, store.MySQL, servers.MySQL(t))
+	})
+}
+
+// A program's own handle, without any of the flags that Open sets.
+func TestMySQLHandle(t *testing.T) {
+	servers.MySQL(t)
+	storetest.Run(t, func(t *testing.T) *storetest.Bench {
+		b := bench(t, store.MySQL, servers.MySQL(t))
+		db := b.DB.(rows).db
+		own, err := store.New(db, store.MySQL, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Store = own
+		b.Open = func(t *testing.T) *store.Store { return own }
+		return b
+	})
+}
+
+func bench(t *testing.T, d store.Dialect, dsn string) *storetest.Bench {
+	t.Helper()
+	b := &storetest.Bench{Dialect: d, DB: rows{openRaw(t, d, dsn)}}
+	b.Open = func(t *testing.T) *store.Store {
+		t.Helper()
+		s, err := store.Open(t.Context(), string(d), dsn, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	b.Store = b.Open(t)
+	if err := b.Store.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func openRaw(t *testing.T, d store.Dialect, dsn string) *sql.DB {
+	t.Helper()
+	if d == store.SQLite {
+		dsn = "file:" + dsn + "?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(string(d), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// rows is the database behind the store's back.
+type rows struct{ db *sql.DB }
+
+var word = regexp.MustCompile(`\{(\w+)\}`)
+
+func (r rows) Exec(t *testing.T, text string, args ...any) int64 {
+	t.Helper()
+	result, err := r.db.ExecContext(t.Context(), word.ReplaceAllString(text, "lockstep_$1"), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ := result.RowsAffected()
+	return n
+}
+
+func (r rows) Int(t *testing.T, text string, args ...any) (n int64) {
+	t.Helper()
+	if err := r.db.QueryRowContext(t.Context(), word.ReplaceAllString(text, "lockstep_$1"), args...).Scan(&n); err != nil {
+		t.Fatal(fmt.Errorf("%s: %w", text, err))
+	}
+	return n
+}
+
+func (r rows) Text(t *testing.T, text string, args ...any) (v string) {
+	t.Helper()
+	err := r.db.QueryRowContext(t.Context(), word.ReplaceAllString(text, "lockstep_$1"), args...).Scan(&v)
+	if err != nil && err != sql.ErrNoRows {
+		t.Fatal(fmt.Errorf("%s: %w", text, err))
+	}
+	return v
+}
