@@ -1,0 +1,46 @@
+# make test is what CI runs: everything, on real servers, nothing left out.
+
+SHELL := bash
+GO ?= go
+GOLANGCI_LINT ?= v2.15.0
+FUZZ_SECONDS ?= 20
+
+.PHONY: build test check install unit fuzz lint bench cover clean
+
+build: ## the binary, as bin/scheduler
+	$(GO) build -trimpath -o bin/scheduler ./cmd/scheduler
+
+test: ## everything; on Debian as root it installs what is missing
+	@$(MAKE) --no-print-directory check
+	@$(MAKE) --no-print-directory install
+	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory fuzz
+	@echo "make test: all passed, nothing left out"
+
+check: ## go vet and gofmt
+	$(GO) vet ./...
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "the files above need gofmt -w" >&2; exit 1; }
+
+install: ## the C compiler and the servers that the tests need
+	.ci/install
+
+unit: ## every test, with the race detector
+	CGO_ENABLED=1 LOCKSTEP_TEST_ALL=1 $(GO) test -race -shuffle=on -timeout 9m ./...
+
+fuzz: ## all fuzz targets, FUZZ_SECONDS together
+	.ci/fuzz $(FUZZ_SECONDS)
+
+lint: ## the rules of .golangci.yml
+	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; \
+	else $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT) run ./...; fi
+
+bench: ## benchmarks, 5 times each; docs/performance.md says what they mean
+	LOCKSTEP_TEST_ALL=1 $(GO) test -run '^$$' -bench . -benchmem -count 5 -timeout 2h ./...
+
+cover: ## coverage of the product by all tests, as cover.html
+	LOCKSTEP_TEST_ALL=1 $(GO) test -coverpkg ./... -coverprofile cover.out ./...
+	$(GO) tool cover -html cover.out -o cover.html
+	$(GO) tool cover -func cover.out | tail -1
+
+clean:
+	rm -rf bin cover.out cover.html
