@@ -39,6 +39,17 @@ func (s *Store) tx(ctx context.Context, op string, fn func(t *tx) error) error {
 	})
 }
 
+// sure runs fn as tx does, and again when the answer to COMMIT was lost. fn must be harmless when
+// it runs once more after it was committed.
+func (s *Store) sure(ctx context.Context, op string, fn func(t *tx) error) error {
+	for {
+		err := s.tx(ctx, op, fn)
+		if !errors.Is(err, errUnknownCommit) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
 // read runs fn on a connection without a transaction: each statement sees its own moment.
 func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error {
 	return s.repeat(ctx, op, s.readers, func(ctx context.Context, conn *sql.Conn) error {

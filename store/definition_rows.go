@@ -1,0 +1,147 @@
+package store
+
+import (
+	"database/sql"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// definedJob is a row of {jobs}, whole: REPLACE writes all of it.
+type definedJob struct {
+	name                 string
+	stripe               int
+	hash, schedule       string
+	config, cursor, next int64
+	fence                int64
+	suspended            sql.NullBool
+	suspendedBy          string
+	busyUntil            int64
+}
+
+func (r definedJob) differs(d *ledger.JobDef) bool {
+	if d == nil {
+		return r.hash != ""
+	}
+	return r.hash != d.Hash || r.schedule != d.Schedule || r.stripe != d.Stripe
+}
+
+// jobRows reads all rows, or those with the given names.
+func (t *tx) jobRows(names []string, lock bool) (map[string]definedJob, error) {
+	rows := map[string]definedJob{}
+	text, args := named(`SELECT name, stripe, hash, schedule, config, cursor_at, next_at, fence, suspended, suspended_by, busy_until FROM {jobs}`, names, lock)
+	err := t.query(text, args, func(scan func(...any) error) error {
+		var r definedJob
+		err := scan(&r.name, &r.stripe, &r.hash, &r.schedule, &r.config, &r.cursor, &r.next, &r.fence, &r.suspended, &r.suspendedBy, &r.busyUntil)
+		rows[r.name] = r
+		return err
+	})
+	return rows, err
+}
+
+// writeJobs makes the rows of the named jobs say what defs say. The cursor never moves back, and
+// moves to now where the schedule is new: an edit fires nothing of the past.
+func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef) error {
+	rows, err := t.jobRows(names, true)
+	if err != nil {
+		return err
+	}
+	now, err := t.now()
+	if err != nil {
+		return err
+	}
+	var changed [][]any
+	for _, name := range names {
+		row, d := rows[name], defs[name]
+		if row.name != "" && !row.differs(d) {
+			continue // somebody wrote it in the meantime
+		}
+		switch {
+		case d == nil: // retired; when it comes back, its schedule is new
+			row.hash, row.schedule, row.next = "", "", 0
+		case row.name == "" || row.schedule != d.Schedule:
+			row.cursor = max(row.cursor, micros(now))
+			row.schedule, row.next = d.Schedule, micros(d.Next(fromMicros(row.cursor)))
+		}
+		if d != nil {
+			row.name, row.hash, row.stripe = name, d.Hash, d.Stripe
+		}
+		changed = append(changed, []any{row.name, row.stripe, row.hash, row.schedule, config, row.cursor, row.next,
+			row.fence, row.suspended, row.suspendedBy, row.busyUntil})
+	}
+	_, err = t.insert(`REPLACE INTO {jobs}
+		(name, stripe, hash, schedule, config, cursor_at, next_at, fence, suspended, suspended_by, busy_until)`, "", changed)
+	return err
+}
+
+// definedPool is a row of {pools}, whole.
+type definedPool struct {
+	name, hash              string
+	maxRunning, maxAttempts int
+	onLost                  string
+	paused                  sql.NullBool
+	pausedBy                string
+}
+
+func (r definedPool) differs(d *ledger.PoolDef) bool {
+	if d == nil {
+		return r.hash != ""
+	}
+	return r.hash != d.Hash || r.maxRunning != d.MaxRunning || r.maxAttempts != d.MaxAttempts || r.onLost != string(onLost(d.Retry))
+}
+
+func onLost(retry bool) jobs.OnLost {
+	if retry {
+		return jobs.LostRetries
+	}
+	return jobs.LostFails
+}
+
+// poolRows reads all rows, or those with the given names.
+func (t *tx) poolRows(names []string, lock bool) (map[string]definedPool, error) {
+	rows := map[string]definedPool{}
+	text, args := named(`SELECT name, hash, max_running, max_attempts, on_lost, paused, paused_by FROM {pools}`, names, lock)
+	err := t.query(text, args, func(scan func(...any) error) error {
+		var r definedPool
+		err := scan(&r.name, &r.hash, &r.maxRunning, &r.maxAttempts, &r.onLost, &r.paused, &r.pausedBy)
+		rows[r.name] = r
+		return err
+	})
+	return rows, err
+}
+
+// writePools makes the rows of the named pools say what defs say.
+func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.PoolDef) error {
+	rows, err := t.poolRows(names, true)
+	if err != nil {
+		return err
+	}
+	var changed [][]any
+	for _, name := range names {
+		row, d := rows[name], defs[name]
+		if row.name != "" && !row.differs(d) {
+			continue
+		}
+		if d == nil {
+			row.hash = ""
+		} else {
+			row.name, row.hash, row.maxRunning, row.maxAttempts, row.onLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
+		}
+		changed = append(changed, []any{row.name, row.hash, config, row.maxRunning, row.maxAttempts, row.onLost, row.paused, row.pausedBy})
+	}
+	_, err = t.insert(`REPLACE INTO {pools} (name, hash, config, max_running, max_attempts, on_lost, paused, paused_by)`, "", changed)
+	return err
+}
+
+// named adds WHERE name IN (…), for no names nothing, and the lock. Names must be sorted.
+func named(text string, names []string, lock bool) (string, []any) {
+	var args []any
+	if names != nil {
+		args = texts(names)
+		text += ` WHERE name IN (` + marks(len(names)) + `) ORDER BY name`
+	}
+	if lock {
+		text += `{for_update}`
+	}
+	return text, args
+}

@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	// rowsPerStatement is where statements with many rows stop getting cheaper.
+	rowsPerStatement = 500
+	// assertTimeout bounds Load and Assert where the context does not: 100,000 jobs take seconds.
+	assertTimeout = time.Minute
+)
+
+// Load takes the next configuration number for the session, keeps it there, and asserts d.
+func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
+	err = s.sure(ctx, "load", func(t *tx) error { // a number that nobody uses does no harm
+		last, err := t.lockConfig()
+		if err != nil {
+			return err
+		}
+		config = last + 1
+		if _, err := t.exec(`UPDATE {meta} SET value = ? WHERE name = ?`, strconv.FormatInt(config, 10), "config_counter"); err != nil {
+			return err
+		}
+		n, err := t.exec(`UPDATE {sessions} SET config = ? WHERE id = ? AND dead = 0`, config, session)
+		if err == nil && n == 0 {
+			err = ledger.ErrSessionDead
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.Assert(ctx, session, d); err != nil {
+		return 0, err
+	}
+	return config, nil
+}
+
+// Assert makes d hold if no live session has a higher configuration number than this one; see
+// scheduler.Definitions. Rows are written in batches, each a transaction that makes sure that
+// the session still governs: other replicas are held up for milliseconds.
+func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions) (bool, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, assertTimeout)
+		defer cancel()
+	}
+	jobDefs, poolDefs := map[string]*ledger.JobDef{}, map[string]*ledger.PoolDef{}
+	for i := range d.Jobs {
+		jobDefs[d.Jobs[i].Name] = &d.Jobs[i]
+	}
+	for i := range d.Pools {
+		poolDefs[d.Pools[i].Name] = &d.Pools[i]
+	}
+	var stalePools, staleJobs []string
+	governs := false
+	err := s.read(ctx, "assert", func(t *tx) (err error) {
+		if _, governs, err = t.governs(session, false); err != nil || !governs {
+			return err
+		}
+		if stalePools, err = stale(t, poolDefs, definedPool.differs, (*tx).poolRows); err != nil {
+			return err
+		}
+		staleJobs, err = stale(t, jobDefs, definedJob.differs, (*tx).jobRows)
+		return err
+	})
+	if err != nil || !governs {
+		return false, err
+	}
+	batch := func(names []string, write func(t *tx, config int64, names []string) error) error {
+		for part := range slices.Chunk(names, rowsPerStatement) {
+			err := s.sure(ctx, "assert", func(t *tx) error {
+				if _, err := t.lockConfig(); err != nil {
+					return err
+				}
+				config, still, err := t.governs(session, true)
+				if governs = still; err != nil || !still {
+					return err
+				}
+				return write(t, config, part)
+			})
+			if err != nil || !governs {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := batch(stalePools, func(t *tx, config int64, names []string) error { return t.writePools(config, names, poolDefs) }); err != nil || !governs {
+		return false, err
+	}
+	if err := batch(staleJobs, func(t *tx, config int64, names []string) error { return t.writeJobs(config, names, jobDefs) }); err != nil {
+		return false, err
+	}
+	return governs, nil
+}
+
+// lockConfig makes the caller the only one that joins, loads or asserts, until its transaction
+// ends, and returns the last configuration number.
+func (t *tx) lockConfig() (last int64, err error) {
+	found, err := t.one(`SELECT value FROM {meta} WHERE name = ?{for_update}`, []any{"config_counter"}, &last)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: no config_counter in its meta table", ErrSchema)
+	}
+	return last, err
+}
+
+// governs reports whether no live session has a higher configuration number than this one's.
+func (t *tx) governs(session string, lock bool) (config int64, governs bool, err error) {
+	own := `SELECT config FROM {sessions} WHERE id = ? AND dead = 0`
+	if lock {
+		own += `{for_update}`
+	}
+	found, err := t.one(own, []any{session}, &config)
+	if err != nil {
+		return 0, false, err
+	}
+	if !found {
+		return 0, false, ledger.ErrSessionDead
+	}
+	var highest int64
+	_, err = t.one(`SELECT COALESCE(MAX(config), 0) FROM {sessions} WHERE dead = 0`, nil, &highest)
+	return config, config >= highest, err
+}
+
+// stale returns the names whose rows are missing, differ from their definition, or have none.
+func stale[R, D any](t *tx, defs map[string]*D, differs func(R, *D) bool, read func(*tx, []string, bool) (map[string]R, error)) ([]string, error) {
+	rows, err := read(t, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for name, row := range rows {
+		if differs(row, defs[name]) {
+			names = append(names, name)
+		}
+	}
+	for name := range defs {
+		if _, exists := rows[name]; !exists {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Upcoming returns the next due times of the live jobs of the given stripes, in no order.
+func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error) {
+	if len(stripes) == 0 {
+		return nil, nil
+	}
+	args := make([]any, len(stripes))
+	for i, stripe := range stripes {
+		args[i] = stripe
+	}
+	// index jobs_next
+	return s.upcoming(ctx, "upcoming", `SELECT name, next_at FROM {jobs} WHERE next_at > 0 AND stripe IN (`+marks(len(stripes))+`)`, args)
+}
+
+// Overdue returns jobs of any stripe whose next due time is at or before t, earliest first, at
+// most limit.
+func (s *Store) Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error) {
+	// index jobs_next
+	return s.upcoming(ctx, "overdue", `SELECT name, next_at FROM {jobs} WHERE next_at > 0 AND next_at <= ? ORDER BY next_at LIMIT ?`,
+		[]any{micros(t), limit})
+}
+
+func (s *Store) upcoming(ctx context.Context, op, text string, args []any) ([]ledger.Upcoming, error) {
+	var all []ledger.Upcoming
+	err := s.read(ctx, op, func(t *tx) error {
+		all = nil
+		return t.query(text, args, func(scan func(...any) error) error {
+			var u ledger.Upcoming
+			var next int64
+			err := scan(&u.Job, &next)
+			u.NextAt = fromMicros(next)
+			all = append(all, u)
+			return err
+		})
+	})
+	return all, err
+}

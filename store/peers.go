@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Peers returns the live sessions, own one included, and the dead ones that still have running
+// tasks, sorted by replica id.
+func (s *Store) Peers(ctx context.Context) ([]ledger.Peer, error) {
+	var all []ledger.Peer
+	err := s.read(ctx, "peers", func(t *tx) (err error) {
+		// index tasks_claim: few tasks run
+		all, err = t.peers(`dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)`)
+		return err
+	})
+	return all, err
+}
+
+// Bury declares a session dead if its beat is still the one given; false if it was not.
+func (s *Store) Bury(ctx context.Context, session string, beat int64) (bool, error) {
+	buried := false
+	bury := func(t *tx) error {
+		n, err := t.exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND beat = ? AND dead = 0`, session, beat)
+		buried = n == 1
+		return err
+	}
+	err := s.settle(ctx, "bury", bury, func(t *tx) (bool, error) {
+		var dead bool
+		_, err := t.one(`SELECT dead FROM {sessions} WHERE id = ?{for_update}`, []any{session}, &dead)
+		buried = dead
+		return dead, err
+	})
+	return buried, err
+}
+
+func (t *tx) peers(where string) ([]ledger.Peer, error) {
+	var all []ledger.Peer
+	err := t.query(`SELECT id, replica, dead, beat, draining, config, lock_service, host, boot_id, pid, pid_start,
+			version, address, workers, labels, joined_at, seen_at
+		FROM {sessions} WHERE `+where+` ORDER BY replica, id`, nil, func(scan func(...any) error) error {
+		var p ledger.Peer
+		var labels []byte
+		var joined, seen int64
+		err := scan(&p.Session, &p.Replica, &p.Dead, &p.Beat, &p.Draining, &p.Config, &p.LockService, &p.Host, &p.BootID, &p.PID, &p.PIDStart,
+			&p.Version, &p.Address, &p.Workers, &labels, &joined, &seen)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(labels, &p.Labels); err != nil {
+			return fmt.Errorf("labels of session %s: %w", p.Session, err)
+		}
+		p.JoinedAt, p.SeenAt = fromMicros(joined), fromMicros(seen)
+		all = append(all, p)
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Join adds a session and returns its id. Sessions whose process is known to be gone, since it ran
+// on this boot of this machine, are declared dead first. After that, a live session with the same
+// replica id is ledger.ErrReplicaLive, and one with another lock service is ledger.ErrLockService.
+func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", fmt.Errorf("store: join: %w", err)
+	}
+	labels, err := json.Marshal(m.Labels)
+	if err != nil {
+		return "", fmt.Errorf("store: join: labels: %w", err)
+	}
+	session := id.String()
+	join := func(t *tx) error {
+		if _, err := t.lockConfig(); err != nil { // one join at a time
+			return err
+		}
+		if err := t.admit(m); err != nil {
+			return err
+		}
+		now, err := t.now()
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(`INSERT INTO {sessions}
+			(id, replica, live, lock_service, host, boot_id, pid, pid_start, version, address, workers, labels, joined_at, seen_at)
+			VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			session, m.Replica, m.LockService, m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, micros(now), micros(now))
+		return err
+	}
+	err = s.settle(ctx, "join", join, func(t *tx) (bool, error) {
+		var live int
+		return t.one(`SELECT dead FROM {sessions} WHERE id = ?{for_update}`, []any{session}, &live)
+	})
+	if err != nil {
+		return "", err
+	}
+	return session, nil
+}
+
+// admit buries who is gone, and refuses m beside somebody it cannot live with.
+func (t *tx) admit(m ledger.Member) error {
+	live, err := t.peers(`dead = 0`)
+	if err != nil {
+		return err
+	}
+	var refused error
+	for _, p := range live {
+		if sameMachine(p.Member, m) && processGone(p.PID, p.PIDStart) {
+			if _, err := t.exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, p.Session); err != nil {
+				return err
+			}
+			continue
+		}
+		switch {
+		case refused != nil:
+		case p.Replica == m.Replica:
+			refused = fmt.Errorf("%w: %q is live on host %s, pid %d, since %s",
+				ledger.ErrReplicaLive, p.Replica, p.Host, p.PID, p.JoinedAt.Format(time.RFC3339))
+		case p.LockService != m.LockService:
+			refused = fmt.Errorf("%w: live replica %q uses %s, this one %s",
+				ledger.ErrLockService, p.Replica, p.LockService, m.LockService)
+		}
+	}
+	return refused
+}
+
+// sameMachine also compares the host's name: containers share a boot, but not their process ids.
+func sameMachine(a, b ledger.Member) bool {
+	return a.BootID != "" && a.BootID == b.BootID && a.Host == b.Host
+}
+
+// Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.
+// ledger.ErrSessionDead is final.
+func (s *Store) Beat(ctx context.Context, session string) (database time.Time, err error) {
+	err = s.autocommit(ctx, "beat", func(t *tx) error {
+		now, err := t.now()
+		if err != nil {
+			return err
+		}
+		n, err := t.exec(`UPDATE {sessions} SET beat = beat + 1, seen_at = ? WHERE id = ? AND dead = 0`, micros(now), session)
+		if err == nil && n == 0 {
+			err = ledger.ErrSessionDead
+		}
+		database = now
+		return err
+	})
+	return database, err
+}
+
+// SetDraining tells the others that this replica takes nothing new.
+func (s *Store) SetDraining(ctx context.Context, session string) error {
+	return s.autocommit(ctx, "drain", func(t *tx) error {
+		if _, err := t.exec(`UPDATE {sessions} SET draining = 1 WHERE id = ? AND dead = 0`, session); err != nil {
+			return err
+		}
+		var alive int
+		found, err := t.one(`SELECT 1 FROM {sessions} WHERE id = ? AND dead = 0`, []any{session}, &alive)
+		if err == nil && !found {
+			err = ledger.ErrSessionDead
+		}
+		return err
+	})
+}
+
+// Leave ends one's own session. Its running tasks, if any are left, are reaped by the others.
+func (s *Store) Leave(ctx context.Context, session string) error {
+	return s.autocommit(ctx, "leave", func(t *tx) error {
+		_, err := t.exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, session)
+		return err
+	})
+}
