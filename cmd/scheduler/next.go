@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// dueTime is one due time of a schedule.
+type dueTime struct {
+	At    string `json:"at"`    // RFC 3339, UTC
+	Local string `json:"local"` // RFC 3339, in the schedule's zone
+
+	at time.Time // in the schedule's zone
+}
+
+// people is a due time for a table: "Mon 2026-03-30 01:30:00 BST".
+func (d dueTime) people() string { return d.at.Format("Mon 2006-01-02 15:04:05 MST") }
+
+// dueTimes returns the first n due times after from.
+func dueTimes(s *jobs.Schedule, zone *time.Location, from time.Time, n int) []dueTime {
+	all := []dueTime{}
+	for t := s.Next(from); !t.IsZero() && len(all) < n; t = s.Next(t) {
+		local := t.In(zone)
+		all = append(all, dueTime{At: t.UTC().Format(time.RFC3339), Local: local.Format(time.RFC3339), at: local})
+	}
+	return all
+}
+
+// maxNext bounds -n.
+const maxNext = 10_000
+
+func newNextCommand(a *app) *cobra.Command {
+	var (
+		n        int
+		from     string
+		timezone string
+	)
+	cmd := &cobra.Command{
+		Use:   "next JOB|EXPR",
+		Short: "Show when a job of the file, or an expression, is due next",
+		Long: "Show when a job of the file, or an expression, is due next. An argument with a blank, or with @\n" +
+			"in front, is an expression.",
+		Example: "  scheduler next nightly-backup\n" +
+			"  scheduler next '30 2 * * *' --timezone Europe/London --from 2026-03-28 -n 3",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if n < 1 || n > maxNext {
+				return usagef("-n %d: must be 1 to %d", n, maxNext)
+			}
+			specs, zoneName, err := a.specsOf(args[0])
+			if err != nil {
+				return err
+			}
+			if timezone != "" {
+				zoneName = timezone
+			}
+			zone, err := jobs.LoadZone(zoneName)
+			if err != nil {
+				return usagef("--timezone: %w", err)
+			}
+			schedule, err := jobs.ParseSchedule(specs, zoneName)
+			if err != nil {
+				return usageError{err}
+			}
+			start := a.now()
+			if from != "" {
+				if start, err = parseTime(from, zone); err != nil {
+					return usagef("--from: %w", err)
+				}
+			}
+			due := dueTimes(schedule, zone, start, n)
+			return a.print(due, func(w io.Writer) error {
+				rows := make([][]string, len(due))
+				for i, d := range due {
+					rows[i] = []string{d.At, d.people()}
+				}
+				return table(w, "UTC LOCAL", rows)
+			})
+		},
+	}
+	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many due times")
+	cmd.Flags().StringVar(&from, "from", "", "first due time after this `TIME`: RFC 3339, or 2006-01-02 or 2006-01-02T15:04:05 in the zone (default now)")
+	cmd.Flags().StringVar(&timezone, "timezone", "", "IANA `ZONE` to read the schedule in (default the job's, or UTC)")
+	return cmd
+}
+
+// specsOf returns the schedules that an argument means, and their zone.
+func (a *app) specsOf(arg string) (specs []string, timezone string, err error) {
+	if strings.ContainsAny(arg, " \t") || strings.HasPrefix(arg, "@") || arg == "" {
+		return []string{arg}, "UTC", nil
+	}
+	c, err := a.loadConfig()
+	if err != nil {
+		return nil, "", err
+	}
+	job, ok := c.Set.Jobs[arg]
+	if !ok {
+		return nil, "", usagef("%s has no job %q%s", c.Path, arg, didYouMean(similar(arg, c)))
+	}
+	if len(job.Specs()) == 0 {
+		return nil, "", fmt.Errorf("job %s has no schedule: it runs on demand", arg)
+	}
+	return job.Specs(), job.Timezone, nil
+}
+
+func similar(name string, c *config.Config) []string {
+	if s := config.Suggest(name, slices.Sorted(maps.Keys(c.Set.Jobs))); s != "" {
+		return []string{s}
+	}
+	return nil
+}
+
+// parseTime reads a time that people type; without an offset it is in zone.
+func parseTime(text string, zone *time.Location) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, layout := range []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"} {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, errors.New("\"" + text + "\" is not a time; write it as 2026-03-29T00:00:00Z or 2026-03-29")
+}

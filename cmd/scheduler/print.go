@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// formats are the values of --output.
+var formats = []string{"table", "json", "yaml"}
+
+// print writes v for programs (-o json, -o yaml: the same keys, those of the json tags) or lets
+// table write it for people.
+func (a *app) print(v any, table func(w io.Writer) error) error {
+	switch a.output {
+	case "json":
+		enc := json.NewEncoder(a.stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	case "yaml":
+		return printYAML(a.stdout, v)
+	default:
+		return table(a.stdout)
+	}
+}
+
+// printYAML goes through JSON, so that the keys and their order are the same in both.
+func printYAML(w io.Writer, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return err
+	}
+	blockStyle(&doc)
+	enc := yaml.NewEncoder(w)
+	enc.SetIndent(2)
+	if err := enc.Encode(&doc); err != nil {
+		return err
+	}
+	return enc.Close()
+}
+
+func blockStyle(n *yaml.Node) {
+	n.Style = 0
+	for _, child := range n.Content {
+		blockStyle(child)
+	}
+}
+
+// table writes rows in aligned columns below a heading; an empty cell shows as "-".
+func table(w io.Writer, heading string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(t, strings.Join(strings.Fields(heading), "\t"))
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(t, "\t")
+			}
+			fmt.Fprint(t, cellText(cell))
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+// cellText keeps a value from others in its cell: no line breaks, no terminal control sequences.
+func cellText(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
+			return ' '
+		}
+		return r
+	}, s)
+}

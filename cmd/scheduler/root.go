@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/config"
+)
+
+// commands is every command of the program, one constructor each.
+var commands = []func(*app) *cobra.Command{
+	newInitCommand,
+	newValidateCommand,
+	newNextCommand,
+	newVersionCommand,
+}
+
+// Exit codes of the program.
+const (
+	exitFine   = 0
+	exitFailed = 1
+	exitUsage  = 2 // wrong usage or configuration
+)
+
+const (
+	defaultServer = "http://127.0.0.1:8080"
+	defaultFile   = "lockstep.yaml"
+)
+
+// app is what all commands share: the streams, the environment, and the flags of the root.
+type app struct {
+	stdin   io.Reader
+	stdout  io.Writer
+	stderr  io.Writer
+	environ []string // of the process, as in os.Environ
+	now     func() time.Time
+
+	configFlag string
+	serverFlag string
+	output     string // table | json | yaml
+
+	started bool // a command's own code was reached: from here on an error is no longer wrong usage
+}
+
+// run is the program: it executes args and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, environ: os.Environ(), now: time.Now}
+	return a.execute(ctx, args)
+}
+
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	cmd, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return exitFine
+	case isUsage(err) || !a.started:
+		fmt.Fprintf(a.stderr, "scheduler: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
+		return exitUsage
+	default:
+		var bad config.Errors
+		if errors.As(err, &bad) {
+			fmt.Fprintln(a.stderr, bad.Error())
+			return exitUsage
+		}
+		fmt.Fprintf(a.stderr, "scheduler: %v\n", err)
+		return exitFailed
+	}
+}
+
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "scheduler",
+		Short: "Run cron jobs and task pools on several machines, each due time on one of them",
+		Long: "Run cron jobs and task pools on several machines, each due time on one of them.\n\n" +
+			"Start here:\n" +
+			"  scheduler init                 write a commented " + defaultFile + "\n" +
+			"  scheduler validate             check it, and see when its jobs run\n" +
+			"  scheduler serve                run it; start more of them on the same file",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if !slices.Contains(formats, a.output) {
+				return usagef("--output %q: must be one of %s", a.output, strings.Join(formats, ", "))
+			}
+			return nil
+		},
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.configFlag, "config", "c", "", "configuration `FILE` (else $LOCKSTEP_CONFIG, else ./"+defaultFile+")")
+	flags.StringVar(&a.serverFlag, "server", "", "`URL` of a running replica (else $LOCKSTEP_SERVER, else "+defaultServer+")")
+	flags.StringVarP(&a.output, "output", "o", "table", "output `FORMAT`: table, json or yaml")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	for _, construct := range commands {
+		root.AddCommand(construct(a))
+	}
+	a.guard(root)
+	return root
+}
+
+// guard makes wrong usage tell itself apart from failure, in cmd and all below it: what goes wrong
+// before a command's own code runs is wrong usage. A mere group refuses words that it does not know.
+func (a *app) guard(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		a.guard(sub)
+	}
+	if inner := cmd.RunE; inner != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.started = true
+			return inner(cmd, args)
+		}
+		return
+	}
+	if cmd.HasSubCommands() && cmd.HasParent() {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return usagef("unknown command %q for %q%s", args[0], cmd.CommandPath(), didYouMean(cmd.SuggestionsFor(args[0])))
+		}
+	}
+}
+
+// configPath finds the configuration file: the flag, LOCKSTEP_CONFIG, ./lockstep.yaml.
+func (a *app) configPath() (string, error) {
+	if a.configFlag != "" {
+		return a.configFlag, nil
+	}
+	if path, ok := a.env("LOCKSTEP_CONFIG"); ok && path != "" {
+		return path, nil
+	}
+	if _, err := os.Stat(defaultFile); err != nil {
+		return "", usagef("no configuration: there is no ./%s, and neither -c FILE nor LOCKSTEP_CONFIG is given; 'scheduler init' writes one to start with", defaultFile)
+	}
+	return defaultFile, nil
+}
+
+// loadConfig finds and loads the configuration. Warnings go to stderr.
+func (a *app) loadConfig() (*config.Config, error) {
+	path, err := a.configPath()
+	if err != nil {
+		return nil, err
+	}
+	c, err := config.Load(path, config.Options{Environ: a.environ})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range c.Warnings {
+		fmt.Fprintln(a.stderr, "warning:", w)
+	}
+	return c, nil
+}
+
+// server is the base URL of the replica that commands talk to.
+func (a *app) server() string {
+	if a.serverFlag != "" {
+		return a.serverFlag
+	}
+	if url, ok := a.env("LOCKSTEP_SERVER"); ok && url != "" {
+		return url
+	}
+	return defaultServer
+}
+
+// env looks up a variable of the process's environment; of several, the last one counts.
+func (a *app) env(name string) (string, bool) {
+	for _, entry := range slices.Backward(a.environ) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// usageError is wrong usage of a command, found by its own code.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }
+
+// usagef makes an error that ends the program with exit code 2.
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func isUsage(err error) bool { var u usageError; return errors.As(err, &u) }
+
+func didYouMean(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
+}

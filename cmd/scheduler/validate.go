@@ -1,0 +1,185 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// upcoming is how many due times validate shows of each job.
+const upcoming = 3
+
+// summary is what validate says of a sound configuration.
+type summary struct {
+	File     string        `json:"file"`
+	Store    string        `json:"store"`
+	Lock     string        `json:"lock"`
+	Listen   string        `json:"listen"`
+	Pools    []poolSummary `json:"pools"`
+	Jobs     []jobSummary  `json:"jobs"`
+	Warnings []string      `json:"warnings"`
+}
+
+type poolSummary struct {
+	Name       string   `json:"name"`
+	Workers    int      `json:"workers"`
+	MaxRunning int      `json:"max_running"`
+	Handler    string   `json:"handler,omitempty"`
+	Kinds      []string `json:"kinds,omitempty"`
+}
+
+type jobSummary struct {
+	Name      string    `json:"name"`
+	Schedules []string  `json:"schedules"`
+	Timezone  string    `json:"timezone"`
+	Pool      string    `json:"pool"`
+	Suspended bool      `json:"suspended,omitempty"`
+	Next      []dueTime `json:"next"`
+}
+
+func newValidateCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate [FILE]",
+		Short: "Check a configuration and show when its jobs run next",
+		Long: "Check a configuration and show what it says, with the next times of each job in its own zone.\n" +
+			"Otherwise show everything that is wrong, each with file:line:column, and exit with 2. No server is contacted.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				a.configFlag = args[0]
+			}
+			c, err := a.loadConfig()
+			if err != nil {
+				return err
+			}
+			s, err := summarize(c, a.now())
+			if err != nil {
+				return err
+			}
+			return a.print(s, s.write)
+		},
+	}
+}
+
+func summarize(c *config.Config, now time.Time) (summary, error) {
+	s := summary{
+		File:     c.Path,
+		Store:    c.Store.Driver,
+		Lock:     c.Lock.Driver,
+		Listen:   c.Server.Listen,
+		Pools:    []poolSummary{},
+		Jobs:     []jobSummary{},
+		Warnings: []string{},
+	}
+	if c.Store.Driver == config.SQLite {
+		s.Store += " " + c.Store.DSN
+	}
+	switch c.Lock.Driver {
+	case config.Redis:
+		s.Lock += " " + strings.Join(c.Lock.Redis.Addrs, ",")
+	case config.ZooKeeper:
+		s.Lock += " " + strings.Join(c.Lock.ZooKeeper.Servers, ",")
+	case config.MySQL:
+		s.Lock += " (" + c.Lock.MySQL.Mode + ")"
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Set.Pools)) {
+		s.Pools = append(s.Pools, summarizePool(name, c.Set.Pools[name]))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Set.Jobs)) {
+		j, err := summarizeJob(name, c.Set.Jobs[name], now)
+		if err != nil {
+			return s, err
+		}
+		s.Jobs = append(s.Jobs, j)
+	}
+	for _, w := range c.Warnings {
+		s.Warnings = append(s.Warnings, w.Error())
+	}
+	return s, nil
+}
+
+func summarizePool(name string, p jobs.Pool) poolSummary {
+	p = p.WithDefaults()
+	s := poolSummary{Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Kinds: slices.Sorted(maps.Keys(p.Kinds))}
+	if d, ok := p.Handler.(jobs.Described); ok {
+		s.Handler = d.Describe()
+	}
+	return s
+}
+
+func summarizeJob(name string, j jobs.Job, now time.Time) (jobSummary, error) {
+	j = j.WithDefaults()
+	s := jobSummary{Name: name, Schedules: append([]string{}, j.Specs()...), Timezone: j.Timezone, Pool: j.Pool, Suspended: j.Suspend}
+	schedule, err := jobs.ParseSchedule(j.Specs(), j.Timezone)
+	if err != nil {
+		return s, fmt.Errorf("job %s: %w", name, err)
+	}
+	zone, err := jobs.LoadZone(j.Timezone)
+	if err != nil {
+		return s, fmt.Errorf("job %s: %w", name, err)
+	}
+	s.Next = dueTimes(schedule, zone, now, upcoming)
+	return s, nil
+}
+
+// write is the summary for people.
+func (s summary) write(w io.Writer) error {
+	fmt.Fprintf(w, "%s is fine: %s, %s.\n\n", s.File, count(len(s.Jobs), "job"), count(len(s.Pools), "pool"))
+	fmt.Fprintf(w, "store    %s\nlock     %s\nlisten   %s\n", cellText(s.Store), cellText(s.Lock), cellText(s.Listen))
+	if len(s.Pools) > 0 {
+		fmt.Fprintln(w)
+		rows := make([][]string, len(s.Pools))
+		for i, p := range s.Pools {
+			limit := "no limit"
+			if p.MaxRunning > 0 {
+				limit = fmt.Sprint(p.MaxRunning)
+			}
+			rows[i] = []string{p.Name, fmt.Sprint(p.Workers), limit, strings.Join(p.Kinds, ","), shorten(p.Handler)}
+		}
+		if err := table(w, "POOL WORKERS MAX-RUNNING KINDS HANDLER", rows); err != nil {
+			return err
+		}
+	}
+	if len(s.Jobs) > 0 {
+		fmt.Fprintln(w)
+		rows := make([][]string, 0, len(s.Jobs))
+		for _, j := range s.Jobs {
+			row := []string{j.Name, strings.Join(j.Schedules, " | "), j.Timezone, "on demand"}
+			for i, due := range j.Next {
+				if i > 0 {
+					rows = append(rows, row)
+					row = []string{" ", " ", " ", ""}
+				}
+				row[3] = due.people()
+			}
+			if j.Suspended {
+				row[3] += " (suspended)"
+			}
+			rows = append(rows, row)
+		}
+		return table(w, "JOB SCHEDULE ZONE NEXT", rows)
+	}
+	return nil
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func shorten(s string) string {
+	if runes := []rune(s); len(runes) > 60 {
+		return string(runes[:59]) + "…"
+	}
+	return s
+}

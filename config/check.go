@@ -1,0 +1,226 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// refuse reports a problem that is in no single value; path says where it is best mended.
+func (r *reader) refuse(path, problem, hint string) {
+	r.report.add(r.locate(path), path, problem, hint)
+}
+
+func (r *reader) advise(path, problem, hint string) {
+	r.warnings.add(r.locate(path), path, problem, hint)
+}
+
+// wrote reports whether the main file has something at path.
+func (r *reader) wrote(path string) bool {
+	n, found := descend(nil, r.main.root, path)
+	return found && !empty(n)
+}
+
+func (r *reader) checkVersion(n *yaml.Node) {
+	switch {
+	case n == nil:
+		r.report.add(r.main.at(r.main.root), "version", "is missing", `write "version: 1" at the top`)
+	case deref(n).Value != "1" || deref(n).Kind != yaml.ScalarNode:
+		r.report.add(r.main.at(n), "version", "is not one that this program knows", "the only version is 1")
+	}
+}
+
+var tablePrefix = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
+
+// checkSettings compares the settings with each other, and fills in what follows from them.
+func (r *reader) checkSettings() {
+	c := r.c
+	for _, section := range []string{"store", "lock.mysql"} {
+		if r.wrote(section+".dsn") && r.wrote(section+".dsn_file") {
+			r.refuse(section+".dsn_file", "stands beside dsn", "one of them is enough")
+		}
+	}
+	if !tablePrefix.MatchString(c.Store.TablePrefix) {
+		r.refuse("store.table_prefix", "is not a prefix for tables", "a-z, 0-9 and _, at most 32")
+	}
+	switch c.Store.Driver {
+	case SQLite:
+		r.checkSQLite()
+	case MySQL:
+		if c.Store.DSN == "" && !r.wrote("store.dsn") && !r.wrote("store.dsn_file") {
+			r.refuse("store", "the driver mysql needs a dsn", "user:password@tcp(host:3306)/database, in dsn or in the file that dsn_file names")
+		}
+		r.checkDSN("store", c.Store.DSN)
+	}
+	r.checkLock()
+	r.checkListen()
+	if c.Lock.TTL > time.Minute {
+		r.advise("lock.ttl", "is long: work of a replica that dies waits up to that time", "10s is the default")
+	}
+}
+
+// checkSQLite completes the path of the database file.
+func (r *reader) checkSQLite() {
+	dsn := &r.c.Store.DSN
+	switch {
+	case *dsn == "":
+		*dsn = defaultFile
+	case strings.HasPrefix(*dsn, ":memory:"):
+		r.refuse("store.dsn", "a database in memory cannot be shared and forgets everything", "give it the path of a file")
+	case strings.HasPrefix(*dsn, "file:"), strings.Contains(*dsn, "?"):
+		r.refuse("store.dsn", "a plain path is wanted, without file: and options", "")
+	case strings.Contains(*dsn, "@tcp("), strings.Contains(*dsn, "://"):
+		r.refuse("store.dsn", "is not the path of a file", "for a MySQL server, set driver: mysql")
+	}
+	*dsn = r.resolve(*dsn)
+}
+
+// checkDSN reads the DSN of a MySQL server. Problems do not repeat it: it holds a password.
+func (r *reader) checkDSN(section, dsn string) {
+	if dsn == "" {
+		return
+	}
+	path := section + ".dsn"
+	if !r.wrote(path) {
+		path = section + ".dsn_file"
+	}
+	const form = "the form is user:password@tcp(host:3306)/database"
+	d, err := mysql.ParseDSN(dsn)
+	switch {
+	case strings.Contains(dsn, "://"):
+		r.refuse(path, "is a URL, not a DSN", form)
+	case err != nil:
+		r.refuse(path, "cannot be read as a DSN", form)
+	case d.DBName == "":
+		r.refuse(path, "names no database", form)
+	}
+}
+
+// checkLock refuses locks that cannot exclude the replicas of this store from each other.
+func (r *reader) checkLock() {
+	c := r.c
+	lock := &c.Lock
+	if lock.Driver == "" {
+		lock.Driver = c.Store.Driver
+	}
+	if lock.MySQL.DSN == "" && c.Store.Driver == MySQL {
+		lock.MySQL.DSN = c.Store.DSN
+	} else {
+		r.checkDSN("lock.mysql", lock.MySQL.DSN)
+	}
+	switch lock.Driver {
+	case SQLite:
+		if c.Store.Driver == MySQL {
+			r.refuse("lock.driver", "sqlite cannot exclude the replicas of a mysql store: they may run on other machines", "remove the key to lock in the store's own database, or take redis or zookeeper")
+		}
+	case MySQL:
+		if lock.MySQL.DSN == "" && c.Store.Driver == SQLite && !r.wrote("lock.mysql.dsn") && !r.wrote("lock.mysql.dsn_file") {
+			r.refuse("lock.driver", "mysql needs lock.mysql.dsn, since the store is sqlite", "user:password@tcp(host:3306)/database")
+		}
+	case Redis:
+		r.checkRedis()
+	case ZooKeeper:
+		if len(lock.ZooKeeper.Servers) == 0 {
+			r.refuse("lock.zookeeper.servers", "is empty", `["127.0.0.1:2181"]`)
+		}
+	}
+	if root := lock.ZooKeeper.Root; !zookeeperRoot.MatchString(root) {
+		r.refuse("lock.zookeeper.root", "is not a path for ZooKeeper", "it starts with / and does not end with it: /lockstep")
+	}
+}
+
+var zookeeperRoot = regexp.MustCompile(`^(/[a-zA-Z0-9_-][a-zA-Z0-9._-]*)+$`)
+
+func (r *reader) checkRedis() {
+	redis := r.c.Lock.Redis
+	switch {
+	case len(redis.Addrs) == 0:
+		r.refuse("lock.redis.addrs", "is empty", `["127.0.0.1:6379"]`)
+	case redis.Mode == "standalone" && len(redis.Addrs) > 1:
+		r.refuse("lock.redis.addrs", "several addresses need mode: sentinel or mode: cluster", "")
+	}
+	if redis.Mode == "sentinel" && redis.MasterName == "" {
+		r.refuse("lock.redis.mode", "sentinel needs master_name", "")
+	}
+	if redis.Mode != "sentinel" && redis.MasterName != "" {
+		r.refuse("lock.redis.master_name", "is for mode: sentinel only", "")
+	}
+	if redis.Mode == "cluster" && redis.DB != 0 {
+		r.refuse("lock.redis.db", "a cluster has database 0 only", "")
+	}
+}
+
+// checkListen refuses to open an API without access control to others.
+func (r *reader) checkListen() {
+	if problem, hint := listenProblem(r.c.Server.Listen); problem != "" {
+		r.refuse("server.listen", problem, hint)
+	}
+}
+
+// CheckListen is nil if the API may listen at addr, for addresses that come from elsewhere than a
+// file, such as "serve --listen".
+func CheckListen(addr string) error {
+	if problem, hint := listenProblem(addr); problem != "" {
+		return errors.New(strings.TrimSuffix(problem+"; "+hint, "; "))
+	}
+	return nil
+}
+
+func listenProblem(addr string) (problem, hint string) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Sprintf("%q is not an address to listen at", addr), "127.0.0.1:8080"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return fmt.Sprintf("the port %q is not a number from 0 to 65535", port), ""
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return fmt.Sprintf("%q is not a loopback address, and whoever can reach the API may use it: access control comes with a later release", addr),
+			"use 127.0.0.1 and a tunnel"
+	}
+	return "", ""
+}
+
+// addressesField takes a list of host:port.
+func addressesField[T any](place func(*T) *[]string) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		*place(into) = r.texts(n, func(item *yaml.Node) (string, bool) {
+			value, ok := r.text(item)
+			if !ok {
+				return "", false
+			}
+			host, port, err := net.SplitHostPort(value)
+			if p, perr := strconv.Atoi(port); err != nil || host == "" || perr != nil || p < 1 || p > 65535 {
+				r.fail(item, quote(item)+" is not an address", "host:port")
+				return "", false
+			}
+			return value, true
+		})
+	}
+}
+
+// nameField takes a name like those of jobs, or nothing.
+func nameField[T any](place func(*T) *string) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		value, ok := r.text(n)
+		switch {
+		case !ok || value == "":
+		case !jobs.NamePattern.MatchString(value):
+			r.fail(n, quote(n)+" is not a name", nameHint)
+		default:
+			*place(into) = value
+		}
+	}
+}
+
+const nameHint = "up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit"

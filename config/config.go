@@ -1,0 +1,126 @@
+package config
+
+import (
+	"crypto/tls"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Config is one configuration, complete: where the file was silent, the defaults are filled in.
+// The jobs and pools of Set are as written, with the file's own defaults: their zero fields mean
+// the defaults of package jobs.
+type Config struct {
+	Path     string // of the main file
+	Replica  Replica
+	Store    Store
+	Lock     Lock
+	Server   Server
+	Set      jobs.Set
+	Warnings []Error // what is allowed and perhaps not meant, sorted by position
+}
+
+// Replica is how this process takes part.
+type Replica struct {
+	ID           string // empty: <host>-<8 hex>
+	Workers      int    // attempts at once over all pools
+	Labels       map[string]string
+	SessionTTL   time.Duration
+	DrainTimeout time.Duration
+	MaxClockSkew time.Duration
+}
+
+// Names of stores and lock services in the file.
+const (
+	SQLite    = "sqlite"
+	MySQL     = "mysql"
+	Redis     = "redis"
+	ZooKeeper = "zookeeper"
+)
+
+// Store is where the rows are.
+type Store struct {
+	Driver      string // SQLite or MySQL
+	DSN         string // a file's path, or the DSN of go-sql-driver/mysql
+	Migrate     string // "auto": at start; "manual": by "scheduler migrate"
+	TablePrefix string
+	Retention   Retention
+}
+
+// Retention says how long ended things are kept.
+type Retention struct {
+	Triggers  time.Duration
+	Succeeded time.Duration
+	Failed    time.Duration
+	Output    time.Duration
+}
+
+// Lock is the lock service. Only the part that belongs to Driver is used.
+type Lock struct {
+	Driver    string // SQLite, MySQL, Redis or ZooKeeper; where the file is silent, Store.Driver
+	TTL       time.Duration
+	WhenDown  string // "store": the row decides alone; "wait": nothing starts
+	Redis     RedisLock
+	ZooKeeper ZooKeeperLock
+	MySQL     MySQLLock
+}
+
+// RedisLock is one Redis: a server, a group under Sentinel, or a cluster.
+type RedisLock struct {
+	Mode       string   // standalone, sentinel or cluster
+	Addrs      []string // host:port; of the sentinels in mode sentinel
+	Username   string
+	Password   string
+	DB         int
+	MasterName string      // in mode sentinel
+	TLS        *tls.Config // nil: none
+}
+
+// ZooKeeperLock is one ensemble.
+type ZooKeeperLock struct {
+	Servers        []string // host:port
+	Root           string
+	SessionTimeout time.Duration
+}
+
+// MySQLLock is locks in a MySQL or MariaDB database.
+type MySQLLock struct {
+	DSN  string // where the file is silent and the store is MySQL, the store's
+	Mode string // lease or row
+}
+
+// Server is the API of this replica.
+type Server struct {
+	Listen string // a loopback address
+}
+
+// Default is what holds where the file says nothing. Lock.Driver and Lock.MySQL.DSN follow the
+// store and are empty here.
+func Default() Config {
+	const day = 24 * time.Hour
+	return Config{
+		Replica: Replica{
+			Workers:      64,
+			SessionTTL:   10 * time.Second,
+			DrainTimeout: 25 * time.Second,
+			MaxClockSkew: 2 * time.Second,
+		},
+		Store: Store{
+			Driver:      SQLite,
+			Migrate:     "auto",
+			TablePrefix: "lockstep_",
+			Retention:   Retention{Triggers: 30 * day, Succeeded: 2 * day, Failed: 14 * day, Output: 7 * day},
+		},
+		Lock: Lock{
+			TTL:       10 * time.Second,
+			WhenDown:  "store",
+			Redis:     RedisLock{Mode: "standalone", Addrs: []string{"127.0.0.1:6379"}},
+			ZooKeeper: ZooKeeperLock{Servers: []string{"127.0.0.1:2181"}, Root: "/lockstep", SessionTimeout: 10 * time.Second},
+			MySQL:     MySQLLock{Mode: "lease"},
+		},
+		Server: Server{Listen: "127.0.0.1:8080"},
+	}
+}
+
+// defaultFile is the SQLite file of a store that names none, beside the configuration.
+const defaultFile = "lockstep.db"

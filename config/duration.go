@@ -1,0 +1,22 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// formatDuration writes d as people write it in the file: "30d", "1h30m", "10s".
+func formatDuration(d time.Duration) string {
+	if d >= 24*time.Hour && d%(24*time.Hour) == 0 {
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Error is one thing wrong with a configuration, or one thing to warn about.
+type Error struct {
+	File    string // as given, or as included
+	Line    int    // from 1; 0: the file as a whole
+	Column  int    // from 1, in characters
+	Path    string // of the key: "jobs.backup.retries.limit"; may be empty
+	Problem string
+	Hint    string // what to do about it; may be empty
+}
+
+// Error is "file:line:column: path: problem; hint".
+func (e Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
+	}
+	b.WriteString(": ")
+	if e.Path != "" {
+		b.WriteString(e.Path + ": ")
+	}
+	b.WriteString(e.Problem)
+	if e.Hint != "" {
+		b.WriteString("; " + e.Hint)
+	}
+	return b.String()
+}
+
+// Errors is everything wrong with a configuration, file by file, sorted by position. It is never
+// empty when returned as an error.
+type Errors []Error
+
+// maxErrors is how many errors are kept: a broken anchor can break 100,000 jobs.
+const maxErrors = 1000
+
+// Error is one line per error.
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i := range e {
+		lines[i] = e[i].Error()
+	}
+	if len(e) == maxErrors {
+		lines = append(lines, fmt.Sprintf("… and perhaps more: only the first %d problems found are listed", maxErrors))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap lets errors.As find each Error.
+func (e Errors) Unwrap() []error {
+	all := make([]error, len(e))
+	for i := range e {
+		all[i] = e[i]
+	}
+	return all
+}
+
+// position is where a problem is.
+type position struct {
+	file         *source
+	line, column int
+}
+
+// report gathers problems; at one position, the first one with a given text counts.
+type report struct {
+	found []reported
+	seen  map[problemAt]bool
+	at    map[position]bool
+}
+
+type problemAt struct {
+	position
+	problem string
+}
+
+type reported struct {
+	Error
+	order int // of its file
+}
+
+func (r *report) add(p position, path, problem, hint string) {
+	if len(r.found) >= maxErrors || r.seen[problemAt{p, problem}] {
+		return
+	}
+	if r.seen == nil {
+		r.seen, r.at = map[problemAt]bool{}, map[position]bool{}
+	}
+	r.seen[problemAt{p, problem}] = true
+	r.at[p] = true
+	r.found = append(r.found, reported{
+		Error: Error{File: p.file.name, Line: p.line, Column: p.column, Path: path, Problem: problem, Hint: hint},
+		order: p.file.order,
+	})
+}
+
+// has reports whether something was found at p.
+func (r *report) has(p position) bool { return r.at[p] }
+
+// errors returns what was found, sorted; nil if nothing was.
+func (r *report) errors() Errors {
+	if len(r.found) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.found, func(a, b reported) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
+	})
+	all := make(Errors, len(r.found))
+	for i, f := range r.found {
+		all[i] = f.Error
+	}
+	return all
+}

@@ -1,0 +1,104 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFiles bounds how many files one configuration includes.
+const maxFiles = 10_000
+
+var includedKeys = schema[definitions]{
+	"pools": func(_ *reader, n *yaml.Node, d *definitions) { d.pools = n },
+	"jobs":  func(_ *reader, n *yaml.Node, d *definitions) { d.jobs = n },
+}
+
+// readIncludes reads the files that a list of paths and patterns names, each file once, in the
+// order of the list and by name within a pattern.
+func (r *reader) readIncludes(n *yaml.Node) []definitions {
+	var all []definitions
+	size := r.main.size
+	seen := map[string]bool{}
+	r.items(n, func(item *yaml.Node) {
+		pattern, ok := r.text(item)
+		if !ok {
+			return
+		}
+		files, ok := r.matches(item, pattern)
+		if !ok {
+			return
+		}
+		for _, file := range files {
+			if seen[file] {
+				continue
+			}
+			seen[file] = true
+			if file == filepath.Clean(r.main.name) {
+				r.fail(item, file+" would include itself", "keep included files in a folder of their own: jobs.d/*.yaml")
+				continue
+			}
+			data, err := readLimited(file, int64(maxSize-size))
+			if err == nil && len(seen) > maxFiles {
+				err = fmt.Errorf("more than %d files are included", maxFiles)
+			}
+			if err != nil {
+				r.fail(item, fmt.Sprintf("%s: %v", file, cause(err)), "")
+				continue
+			}
+			size += len(data)
+			if d, ok := r.readIncluded(file, len(seen), data); ok {
+				all = append(all, d)
+			}
+		}
+	})
+	return all
+}
+
+// matches returns the files that one entry of the list names.
+func (r *reader) matches(item *yaml.Node, pattern string) ([]string, bool) {
+	full := r.resolve(pattern)
+	if !strings.ContainsAny(pattern, "*?[") {
+		return []string{filepath.Clean(full)}, true
+	}
+	files, err := filepath.Glob(full)
+	if err != nil {
+		r.fail(item, fmt.Sprintf("%q is not a pattern: %v", pattern, err), "")
+		return nil, false
+	}
+	if len(files) == 0 {
+		r.warn(item, fmt.Sprintf("no file matches %s", full), "")
+	}
+	slices.Sort(files)
+	return files, true
+}
+
+// readIncluded reads one included file up to its pools and jobs.
+func (r *reader) readIncluded(name string, order int, data []byte) (definitions, bool) {
+	file := &source{name: name, dir: filepath.Dir(name), order: order}
+	d := definitions{file: file}
+	if !parse(file, data, &r.report) {
+		return d, false
+	}
+	outerFile, outerPath := r.file, r.path
+	r.file, r.path = file, nil
+	defer func() { r.file, r.path = outerFile, outerPath }()
+	r.each(file.root, func(key, value *yaml.Node) {
+		read, known := includedKeys[key.Value]
+		_, main := documentKeys[key.Value]
+		switch {
+		case known:
+			read(r, value, &d)
+		case key.Value == "include":
+			r.fail(key, "an included file cannot include others", "list all files in the main file")
+		case main:
+			r.fail(key, "this key belongs into the main file", "an included file holds pools and jobs")
+		case !strings.HasPrefix(key.Value, "x-"):
+			r.unknown(key, []string{"jobs", "pools"})
+		}
+	})
+	return d, true
+}

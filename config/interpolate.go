@@ -1,0 +1,87 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// maxNesting bounds defaults within defaults, ${A:-${B:-…}}.
+const maxNesting = 10
+
+// interpolate replaces ${VAR} and ${VAR:-default} by variables of env, and $$ by a dollar sign.
+// The default holds when the variable is unset or empty. The result is text, whatever it
+// contains. The error is a problem and a hint; neither contains a variable's value.
+func interpolate(text string, env func(string) (string, bool), depth int) (result, problem, hint string) {
+	if depth > maxNesting {
+		return "", fmt.Sprintf("defaults are nested more than %d deep", maxNesting), ""
+	}
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "$")
+		b.WriteString(before)
+		if !found {
+			return b.String(), "", ""
+		}
+		switch {
+		case strings.HasPrefix(rest, "$"):
+			b.WriteByte('$')
+			text = rest[1:]
+			continue
+		case !strings.HasPrefix(rest, "{"):
+			if name := variable(rest); name != "" {
+				return "", fmt.Sprintf("$%s is neither a variable nor a dollar sign", name), fmt.Sprintf("write ${%s} for the variable, $$ for a dollar sign", name)
+			}
+			return "", "a lone $", "write $$ for a dollar sign"
+		}
+		end := closing(rest)
+		if end < 0 {
+			return "", "${ without }", "write $$ for a dollar sign"
+		}
+		inside := rest[1:end]
+		text = rest[end+1:]
+		name := variable(inside)
+		after := inside[len(name):]
+		fallback, hasDefault := strings.CutPrefix(after, ":-")
+		if name == "" || (after != "" && !hasDefault) {
+			return "", fmt.Sprintf("${%s} cannot be read", inside), "forms are ${VAR} and ${VAR:-default}; $$ is a dollar sign"
+		}
+		value, set := env(name)
+		switch {
+		case hasDefault && value == "":
+			value, problem, hint = interpolate(fallback, env, depth+1)
+			if problem != "" {
+				return "", problem, hint
+			}
+		case !set:
+			return "", fmt.Sprintf("the environment variable %s is not set", name), fmt.Sprintf("set it, or give a default: ${%s:-…}", name)
+		}
+		b.WriteString(value)
+	}
+}
+
+// variable returns the name of a variable that text starts with.
+func variable(text string) string {
+	for i := range len(text) {
+		c := text[i]
+		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// closing returns the index of the brace that closes the one at text[0], or -1.
+func closing(text string) int {
+	depth := 0
+	for i := range len(text) {
+		switch {
+		case text[i] == '}':
+			if depth--; depth == 0 {
+				return i
+			}
+		case text[i] == '{' && (i == 0 || text[i-1] == '$'):
+			depth++
+		}
+	}
+	return -1
+}

@@ -1,0 +1,97 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Options are what a configuration may refer to outside its files. The zero Options know no
+// variables and no functions.
+type Options struct {
+	Environ []string                // the process's environment, as os.Environ gives it
+	Funcs   map[string]jobs.Handler // what "func: name" may name, for programs that embed the scheduler
+}
+
+// Load reads the configuration at path and the files that it includes. The error is an [Errors]
+// with everything that is wrong, or the one that kept path from being read.
+func Load(path string, o Options) (*Config, error) {
+	data, err := readLimited(path, maxSize)
+	if err != nil {
+		return nil, Errors{{File: path, Problem: cause(err).Error()}}
+	}
+	return LoadBytes(path, data, o)
+}
+
+// LoadBytes is Load of a file whose content is data. Its relative paths start at path's folder.
+func LoadBytes(path string, data []byte, o Options) (*Config, error) {
+	if len(data) > maxSize {
+		return nil, Errors{{File: path, Problem: fmt.Sprintf("is larger than %d MiB", maxSize>>20)}}
+	}
+	c := Default()
+	c.Path = path
+	c.Set.Jobs, c.Set.Pools = map[string]jobs.Job{}, map[string]jobs.Pool{}
+	r := &reader{
+		options: o,
+		env:     lookup(o.Environ),
+		file:    &source{name: path, dir: filepath.Dir(path), size: len(data)},
+		c:       &c,
+		pools:   names{kind: "pool", first: map[string]place{}},
+		jobs:    names{kind: "job", first: map[string]place{}},
+	}
+	r.load(data)
+	c.Warnings = r.warnings.errors()
+	if bad := r.report.errors(); bad != nil {
+		return nil, bad
+	}
+	return &c, nil
+}
+
+// load reads everything into r.c.
+func (r *reader) load(data []byte) {
+	if !parse(r.file, data, &r.report) {
+		return
+	}
+	r.main = r.file
+	d := document{c: r.c, definitions: definitions{file: r.file}}
+	object(r, r.file.root, documentKeys, &d)
+	r.checkVersion(d.version)
+	r.checkSettings()
+	if d.defaults != nil {
+		r.within("defaults", func() { r.readDefaults(d.defaults) })
+	}
+	all := []definitions{d.definitions}
+	if d.include != nil {
+		r.within("include", func() { all = append(all, r.readIncludes(d.include)...) })
+	}
+	for _, d := range all {
+		if d.pools != nil {
+			r.file = d.file
+			r.within("pools", func() { r.readPools(d.pools) })
+		}
+	}
+	for _, d := range all {
+		if d.jobs != nil {
+			r.file = d.file
+			r.within("jobs", func() { r.readJobs(d.jobs) })
+		}
+	}
+	r.file = r.main
+	r.checkSet()
+}
+
+// lookup makes an environment searchable; of several entries of one variable the last one counts.
+func lookup(environ []string) func(string) (string, bool) {
+	variables := make(map[string]string, len(environ))
+	for _, entry := range environ {
+		if name, value, ok := strings.Cut(entry, "="); ok {
+			variables[name] = value
+		}
+	}
+	return func(name string) (string, bool) {
+		value, set := variables[name]
+		return value, set
+	}
+}

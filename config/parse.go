@@ -1,0 +1,191 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxSize bounds the files of one configuration together: 100,000 jobs need about 15 MB.
+const maxSize = 64 << 20
+
+// source is one file of the configuration.
+type source struct {
+	name  string // as given, or as included: what errors call it
+	dir   string // where its relative paths start
+	order int    // 0 = the main file
+	size  int    // in bytes
+	root  *yaml.Node
+}
+
+func (s *source) at(n *yaml.Node) position { return position{s, n.Line, n.Column} }
+
+// parse reads one YAML document into s.root. It reports everything that is wrong with the YAML
+// itself; if that is so it returns false, and s.root must not be walked.
+func parse(s *source, data []byte, r *report) bool {
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if !legible(s, data, r) {
+		return false
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, second yaml.Node
+	err := decode(dec, &doc)
+	switch {
+	case errors.Is(err, io.EOF), err == nil && blank(&doc):
+		r.add(position{file: s}, "", "the file is empty", "")
+		return false
+	case err != nil:
+		p, problem, hint := syntaxError(s, data, err)
+		r.add(p, "", problem, hint)
+		return false
+	}
+	switch err := decode(dec, &second); {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		p, problem, hint := syntaxError(s, data, err)
+		r.add(p, "", problem, hint)
+		return false
+	default:
+		r.add(s.at(&second), "", "a second YAML document", "one file holds one document; use include for more files")
+		return false
+	}
+	s.root = doc.Content[0]
+	return sound(s, r)
+}
+
+func blank(doc *yaml.Node) bool {
+	return len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].ShortTag() == "!!null"
+}
+
+// decode keeps a slip of the YAML library from ending the program.
+func decode(dec *yaml.Decoder, into *yaml.Node) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("yaml: this cannot be read as YAML")
+		}
+	}()
+	return dec.Decode(into)
+}
+
+// legible reports bytes that no text file has.
+func legible(s *source, data []byte, r *report) bool {
+	for i := 0; i < len(data); {
+		c, size := rune(data[i]), 1
+		if c >= utf8.RuneSelf {
+			c, size = utf8.DecodeRune(data[i:])
+		}
+		switch {
+		case c == utf8.RuneError && size == 1:
+			r.add(positionOf(s, data, i), "", "this is not UTF-8", "save the file as UTF-8")
+			return false
+		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c >= 0x7f && c < 0xa0 && c != 0x85:
+			r.add(positionOf(s, data, i), "", fmt.Sprintf("a control character (%#U)", c), "")
+			return false
+		}
+		i += size
+	}
+	return true
+}
+
+// positionOf is the line and column of a byte.
+func positionOf(s *source, data []byte, offset int) position {
+	start := bytes.LastIndexByte(data[:offset], '\n') + 1
+	return position{s, 1 + bytes.Count(data[:start], []byte("\n")), 1 + utf8.RuneCount(data[start:offset])}
+}
+
+var lineOf = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// explained are the YAML library's messages in plain words.
+var explained = []struct{ message, problem, hint string }{
+	{"did not find expected ',' or ']'", "the list that starts here is not closed, or lacks a comma", ""},
+	{"did not find expected ',' or '}'", "the map that starts here is not closed, or lacks a comma", ""},
+	{"did not find expected key", "this line does not fit in here", "look at its indentation"},
+	{"did not find expected '-' indicator", "this line does not fit into the list above it", "look at its indentation"},
+	{"mapping values are not allowed in this context", "a key cannot stand here", `look at the indentation, and quote text that contains ": "`},
+	{"found unexpected end of stream", "the quoted text is not closed", ""},
+	{"did not find expected alphabetic or numeric character", `"*" and "&" start aliases and anchors in YAML`, `quote the text: "* * * * *"`},
+	{"found character that cannot start any token", "this character cannot start a value", "quote the text"},
+	{"exceeded max depth", "nested too deep", ""},
+}
+
+// syntaxError says where and why the YAML library gave up.
+func syntaxError(s *source, data []byte, err error) (p position, problem, hint string) {
+	m := lineOf.FindStringSubmatch(err.Error())
+	if m == nil {
+		return position{s, 1, 1}, err.Error(), ""
+	}
+	line, _ := strconv.Atoi(m[1])
+	message := m[2]
+	problem = message
+	for _, e := range explained {
+		if strings.HasPrefix(message, e.message) {
+			problem, hint = e.problem, e.hint
+		}
+	}
+	switch {
+	case strings.HasPrefix(message, "did not find expected key"), strings.HasPrefix(message, "did not find expected '-'"):
+		line = firstBadLine(data, message)
+	case strings.HasPrefix(message, "did not find expected ','"), strings.HasPrefix(message, "did not find expected node"):
+		line++ // the library counts these from 0
+	case strings.HasPrefix(message, "unknown anchor"):
+		name := strings.Trim(strings.TrimSuffix(strings.TrimPrefix(message, "unknown anchor "), " referenced"), "'")
+		if i := bytes.Index(data, []byte("*"+name)); i >= 0 {
+			return positionOf(s, data, i), fmt.Sprintf("there is no anchor &%s above", name), ""
+		}
+	}
+	line = max(line, 1)
+	text := nthLine(data, line)
+	if strings.HasPrefix(strings.TrimLeft(text, " "), "\t") {
+		return position{s, line, 1 + len(text) - len(strings.TrimLeft(text, " "))}, "a tab in the indentation", "indent with blanks"
+	}
+	return position{s, line, 1 + len(text) - len(strings.TrimLeft(text, " \t"))}, problem, hint
+}
+
+// searchable bounds the search for the line of a syntax error, which parses the file several times.
+const searchable = 1 << 20
+
+// firstBadLine finds the line at which the YAML library first gives up with message: it reports
+// only where the block began, which may be the first line of the file.
+func firstBadLine(data []byte, message string) int {
+	if len(data) > searchable {
+		return 1
+	}
+	ends := []int{0}
+	for i, c := range data {
+		if c == '\n' {
+			ends = append(ends, i+1)
+		}
+	}
+	ends = append(ends, len(data))
+	good, bad := 0, len(ends)-1
+	for bad-good > 1 {
+		middle := (good + bad) / 2
+		var n yaml.Node
+		err := decode(yaml.NewDecoder(bytes.NewReader(data[:ends[middle]])), &n)
+		if err != nil && strings.HasSuffix(err.Error(), message) {
+			bad = middle
+		} else {
+			good = middle
+		}
+	}
+	return bad
+}
+
+func nthLine(data []byte, line int) string {
+	for range line - 1 {
+		i := bytes.IndexByte(data, '\n')
+		if i < 0 {
+			return ""
+		}
+		data = data[i+1:]
+	}
+	text, _, _ := bytes.Cut(data, []byte("\n"))
+	return string(text)
+}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// poolDraft is a pool on its way.
+type poolDraft struct {
+	jobs.Pool
+	handlerDraft
+}
+
+var poolKeys = join(schema[poolDraft]{
+	"description": textField(func(d *poolDraft) *string { return &d.Description }),
+	"workers":     numberField(1, 10_000, func(d *poolDraft) *int { return &d.Workers }),
+	"max_running": numberField(0, 1_000_000, func(d *poolDraft) *int { return &d.MaxRunning }),
+	"rate":        notYet[poolDraft](only("0"), "a limit of starts per second comes with a later release"),
+	"timeout":     durationField(positive, func(d *poolDraft) *time.Duration { return &d.Timeout }),
+	"on_lost":     choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),
+	"lost_limit":  notYet[poolDraft](only("3"), "another limit than 3 comes with a later release"),
+	"retries": func(r *reader, n *yaml.Node, d *poolDraft) {
+		var retries jobs.Retries
+		object(r, n, retriesKeys, &retries)
+		d.Retries = &retries
+	},
+	"kinds": readKinds,
+}, lift(handlerKeys, func(d *poolDraft) *handlerDraft { return &d.handlerDraft }))
+
+func (r *reader) readPools(n *yaml.Node) {
+	r.each(n, func(key, value *yaml.Node) {
+		if !r.claim(&r.pools, key, value) {
+			return
+		}
+		var d poolDraft
+		object(r, value, poolKeys, &d)
+		d.Handler = r.handler(value, d.handlerDraft)
+		r.c.Set.Pools[key.Value] = d.Pool
+	})
+}
+
+// readKinds reads handlers by the task's kind.
+func readKinds(r *reader, n *yaml.Node, d *poolDraft) {
+	d.Kinds = map[string]jobs.Handler{}
+	kinds := names{kind: "kind", first: map[string]place{}}
+	r.each(n, func(key, value *yaml.Node) {
+		if !r.claim(&kinds, key, value) {
+			return
+		}
+		var kind handlerDraft
+		object(r, value, handlerKeys, &kind)
+		h := r.handler(value, kind)
+		if h == nil {
+			r.fail(key, "has nothing to do", "command, shell, http or func")
+			h = unable{}
+		}
+		d.Kinds[key.Value] = h
+	})
+}

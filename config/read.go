@@ -1,0 +1,254 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// reader walks the trees of one configuration into c and gathers problems on the way. It goes on
+// after each problem, so that one run finds them all.
+type reader struct {
+	options  Options
+	env      func(string) (string, bool)
+	report   report
+	warnings report
+
+	main *source
+	file *source  // being read
+	path []string // of the value being read
+
+	c        *Config
+	defaults jobDraft
+	pools    names
+	jobs     names
+}
+
+// schema is the keys of one map, each with what reads its value into a T.
+type schema[T any] map[string]read[T]
+
+// read reads one value into its place in a T.
+type read[T any] func(r *reader, n *yaml.Node, into *T)
+
+// object reads a map whose keys are those of s. Keys that start with "x-" are nobody's business.
+func object[T any](r *reader, n *yaml.Node, s schema[T], into *T) {
+	r.each(n, func(key, value *yaml.Node) {
+		switch field, known := s[key.Value]; {
+		case known:
+			field(r, value, into)
+		case !strings.HasPrefix(key.Value, "x-"):
+			r.unknown(key, slices.Sorted(maps.Keys(s)))
+		}
+	})
+}
+
+// section is a map within T that has a schema of its own.
+func section[T, S any](s schema[S], place func(*T) *S) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) { object(r, n, s, place(into)) }
+}
+
+func (r *reader) unknown(key *yaml.Node, known []string) {
+	hint := "keys here are " + strings.Join(known, ", ")
+	if k := Suggest(key.Value, known); k != "" {
+		hint = fmt.Sprintf("did you mean %q?", k)
+	}
+	r.fail(key, "unknown key", hint)
+}
+
+// each calls f for each entry of a map, with the entry's key at the end of r.path. "<<" works as
+// in YAML: its entries count where the map has none of its own. An empty value is an empty map.
+func (r *reader) each(n *yaml.Node, f func(key, value *yaml.Node)) {
+	n = deref(n)
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		r.fail(n, "must be a map", `"key: value" lines below it`)
+		return
+	}
+	r.path = append(r.path, "")
+	last := len(r.path) - 1
+	for i := 0; i < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if isMerge(key) {
+			n = r.merged(n)
+			break
+		}
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if key := n.Content[i]; key.Kind == yaml.ScalarNode && key.Value != "" {
+			r.path[last] = key.Value
+			f(key, n.Content[i+1])
+		}
+	}
+	r.path = r.path[:last]
+}
+
+func isMerge(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.Tag == "!!merge" }
+
+// merged returns a map with its "<<" written out.
+func (r *reader) merged(n *yaml.Node) *yaml.Node {
+	whole := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column}
+	taken := map[string]bool{}
+	var sources []*yaml.Node
+	for i := 0; i < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if !isMerge(key) {
+			taken[key.Value] = true
+			whole.Content = append(whole.Content, key, value)
+			continue
+		}
+		sources = append(sources, mergeSources(value)...)
+	}
+	for _, from := range sources {
+		from = deref(from)
+		if from.Kind != yaml.MappingNode {
+			r.fail(from, "<< takes a map, or a list of maps", "")
+			continue
+		}
+		if slices.ContainsFunc(from.Content, isMerge) {
+			from = r.merged(from)
+		}
+		for i := 0; i < len(from.Content); i += 2 {
+			if key := from.Content[i]; !taken[key.Value] {
+				taken[key.Value] = true
+				whole.Content = append(whole.Content, key, from.Content[i+1])
+			}
+		}
+	}
+	return whole
+}
+
+// mergeSources are the maps that the value of a "<<" names.
+func mergeSources(value *yaml.Node) []*yaml.Node {
+	if from := deref(value); from.Kind == yaml.SequenceNode {
+		return from.Content
+	}
+	return []*yaml.Node{value}
+}
+
+// find returns the value of a key of a map, "<<" included, or nil.
+func (r *reader) find(n *yaml.Node, name string) (found *yaml.Node) {
+	r.each(n, func(key, value *yaml.Node) {
+		if key.Value == name {
+			found = value
+		}
+	})
+	return found
+}
+
+// items calls f for each item of a list, with "[i]" at the end of r.path. An empty value is an
+// empty list.
+func (r *reader) items(n *yaml.Node, f func(item *yaml.Node)) {
+	n = deref(n)
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return
+	}
+	if n.Kind != yaml.SequenceNode {
+		r.fail(n, "must be a list", `["a", "b"], or lines that start with "- "`)
+		return
+	}
+	for i, item := range n.Content {
+		r.within("["+strconv.Itoa(i)+"]", func() { f(item) })
+	}
+}
+
+// within calls f with one more element at the end of r.path.
+func (r *reader) within(element string, f func()) {
+	r.path = append(r.path, element)
+	f()
+	r.path = r.path[:len(r.path)-1]
+}
+
+// fail reports a problem of the value being read.
+func (r *reader) fail(n *yaml.Node, problem, hint string) {
+	r.report.add(r.file.at(n), pathText(r.path), problem, hint)
+}
+
+// warn reports what is allowed and perhaps not meant.
+func (r *reader) warn(n *yaml.Node, problem, hint string) {
+	r.warnings.add(r.file.at(n), pathText(r.path), problem, hint)
+}
+
+// pathText writes a path as "jobs.backup.command[0]".
+func pathText(path []string) string {
+	var b strings.Builder
+	for i, element := range path {
+		if i > 0 && !strings.HasPrefix(element, "[") {
+			b.WriteByte('.')
+		}
+		b.WriteString(element)
+	}
+	return b.String()
+}
+
+// notYet is a key that a later release brings: only its default, which says "off", is taken.
+func notYet[T any](off func(n *yaml.Node) bool, what string) read[T] {
+	return func(r *reader, n *yaml.Node, _ *T) {
+		if !off(deref(n)) {
+			r.fail(n, "not yet: "+what, "remove it")
+		}
+	}
+}
+
+// empty: no value, "", {}, [], or a map of such.
+func empty(n *yaml.Node) bool {
+	n = deref(n)
+	if n.Kind == yaml.ScalarNode {
+		return n.Value == "" || n.ShortTag() == "!!null"
+	}
+	if n.Kind == yaml.SequenceNode {
+		return len(n.Content) == 0
+	}
+	for i := 1; i < len(n.Content); i += 2 {
+		if !empty(n.Content[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// only: the scalar text, or no value.
+func only(text string) func(*yaml.Node) bool {
+	return func(n *yaml.Node) bool { return empty(n) || n.Kind == yaml.ScalarNode && n.Value == text }
+}
+
+// names are the jobs or the pools that were found, to tell two with one name.
+type names struct {
+	kind  string // "job", "pool"
+	first map[string]place
+}
+
+// place is where a job or pool stands.
+type place struct {
+	kind string // "job", "pool"
+	name string
+	file *source
+	key  *yaml.Node
+	node *yaml.Node
+}
+
+// claim notes a name; false if it is not a name, or another one took it before.
+func (r *reader) claim(ns *names, key, value *yaml.Node) bool {
+	if !jobs.NamePattern.MatchString(key.Value) {
+		r.fail(key, fmt.Sprintf("%q is not a name for a %s", key.Value, ns.kind), nameHint)
+		return false
+	}
+	lower := strings.ToLower(key.Value)
+	if p, taken := ns.first[lower]; taken {
+		// Within one map, the same spelling was reported with the YAML itself.
+		if p.name != key.Value || p.file != r.file {
+			r.fail(key, fmt.Sprintf("a second %s named %q", ns.kind, key.Value),
+				fmt.Sprintf("the first, %q, is at %s:%d:%d; names are unique without regard to case", p.name, p.file.name, p.key.Line, p.key.Column))
+		}
+		return false
+	}
+	ns.first[lower] = place{ns.kind, key.Value, r.file, key, value}
+	return true
+}

@@ -1,0 +1,224 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// raw returns a scalar as it is written, without interpolation.
+func (r *reader) raw(n *yaml.Node) (string, bool) {
+	n = deref(n)
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		r.fail(n, "must be a single value", "")
+		return "", false
+	case n.ShortTag() == "!!null":
+		r.fail(n, "has no value", `remove the key, or write ""`)
+		return "", false
+	}
+	return n.Value, true
+}
+
+// text returns a scalar with its variables filled in. The result is a text, whatever is in it.
+func (r *reader) text(n *yaml.Node) (string, bool) {
+	value, ok := r.raw(n)
+	if !ok || !strings.Contains(value, "$") {
+		return value, ok
+	}
+	value, problem, hint := interpolate(value, r.env, 0)
+	if problem != "" {
+		r.fail(deref(n), problem, hint)
+		return "", false
+	}
+	if strings.ContainsRune(value, 0) {
+		r.fail(deref(n), "the text contains a NUL character", "")
+		return "", false
+	}
+	return value, true
+}
+
+// typed returns the text of a number or truth value: such a scalar is unquoted, or came from a
+// variable.
+func (r *reader) typed(n *yaml.Node, kind string) (string, bool) {
+	value, ok := r.text(n)
+	n = deref(n)
+	if ok && n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 && !strings.Contains(n.Value, "$") {
+		r.fail(n, fmt.Sprintf("must be %s, not a text", kind), "remove the quotes")
+		return "", false
+	}
+	return value, ok
+}
+
+// quote shows a value in an error as the file has it: what a variable brought may be a secret.
+func quote(n *yaml.Node) string {
+	value := deref(n).Value
+	if len(value) > 60 {
+		value = value[:60] + "…"
+	}
+	return strconv.Quote(value)
+}
+
+var (
+	decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
+	octal   = regexp.MustCompile(`^[-+]?0[0-9]+$`)
+)
+
+func (r *reader) number(n *yaml.Node, low, high int) (int, bool) {
+	value, ok := r.typed(n, "a number")
+	if !ok {
+		return 0, false
+	}
+	if octal.MatchString(value) {
+		r.fail(deref(n), quote(n)+" could be decimal or octal", "write it without the leading 0")
+		return 0, false
+	}
+	if !decimal.MatchString(value) {
+		r.fail(deref(n), quote(n)+" is not a whole number", fmt.Sprintf("%d to %d", low, high))
+		return 0, false
+	}
+	i, err := strconv.Atoi(value)
+	if err != nil || i < low || i > high {
+		r.fail(deref(n), quote(n)+" is out of range", fmt.Sprintf("%d to %d", low, high))
+		return 0, false
+	}
+	return i, true
+}
+
+func (r *reader) duration(n *yaml.Node, least time.Duration) (time.Duration, bool) {
+	value, ok := r.text(n)
+	if !ok {
+		return 0, false
+	}
+	n = deref(n)
+	d, err := jobs.ParseDuration(value)
+	switch {
+	case err != nil && strings.Contains(n.Value, "$"): // the value may be a secret that went astray
+		r.fail(n, quote(n)+" is not a duration", "write it as in 90s, 5m, 1h30m or 2d")
+	case err != nil:
+		problem, hint, _ := strings.Cut(err.Error(), "; ")
+		r.fail(n, problem, hint)
+	case d <= 0:
+		r.fail(n, quote(n)+" must be more than 0", "")
+	case d < least:
+		r.fail(n, quote(n)+" is too short", "at least "+formatDuration(least))
+	default:
+		return d, true
+	}
+	return 0, false
+}
+
+// Builders of schema entries.
+
+func textField[T any](place func(*T) *string) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		if value, ok := r.text(n); ok {
+			*place(into) = value
+		}
+	}
+}
+
+func rawField[T any](place func(*T) *string) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		if value, ok := r.raw(n); ok {
+			*place(into) = value
+		}
+	}
+}
+
+func numberField[T any](low, high int, place func(*T) *int) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		if i, ok := r.number(n, low, high); ok {
+			*place(into) = i
+		}
+	}
+}
+
+func flagField[T any](place func(*T) *bool) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		value, ok := r.typed(n, "true or false")
+		if !ok {
+			return
+		}
+		switch value {
+		case "true", "false":
+			*place(into) = value == "true"
+		default:
+			r.fail(deref(n), quote(n)+" is neither true nor false", "")
+		}
+	}
+}
+
+// positive is the least of durations that need only be more than 0.
+const positive = time.Nanosecond
+
+func durationField[T any](least time.Duration, place func(*T) *time.Duration) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		if d, ok := r.duration(n, least); ok {
+			*place(into) = d
+		}
+	}
+}
+
+// choiceField takes one of values.
+func choiceField[T any, S ~string](values []S, place func(*T) *S) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		value, ok := r.text(n)
+		if !ok {
+			return
+		}
+		if slices.Contains(values, S(value)) {
+			*place(into) = S(value)
+			return
+		}
+		known := make([]string, len(values))
+		for i, v := range values {
+			known[i] = string(v)
+		}
+		hint := "one of " + strings.Join(known, ", ")
+		if k := Suggest(value, known); k != "" && !strings.Contains(deref(n).Value, "$") {
+			hint = fmt.Sprintf("did you mean %q?", k)
+		}
+		r.fail(deref(n), quote(n)+" is unknown", hint)
+	}
+}
+
+// listField takes a list of texts, or none.
+func listField[T any](place func(*T) *[]string) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) { *place(into) = r.texts(n, r.text) }
+}
+
+// texts reads a list of scalars, each with read.
+func (r *reader) texts(n *yaml.Node, read func(*yaml.Node) (string, bool)) []string {
+	list := make([]string, 0, len(deref(n).Content))
+	r.items(n, func(item *yaml.Node) {
+		if value, ok := read(item); ok {
+			list = append(list, value)
+		}
+	})
+	return list
+}
+
+// mapField takes a map of texts and adds it to what is there, key by key.
+func mapField[T any](place func(*T) *map[string]string) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		old := *place(into)
+		whole := make(map[string]string, len(old)+len(deref(n).Content)/2)
+		for k, v := range old {
+			whole[k] = v
+		}
+		r.each(n, func(key, value *yaml.Node) {
+			if text, ok := r.text(value); ok {
+				whole[key.Value] = text
+			}
+		})
+		*place(into) = whole
+	}
+}

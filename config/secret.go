@@ -1,0 +1,162 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxSecret bounds a file that a key like password_file names.
+const maxSecret = 64 << 10
+
+// resolve makes a path of the file being read absolute where it starts: at the file's folder.
+func (r *reader) resolve(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(r.file.dir, path)
+}
+
+// secretField takes a text that errors never show. Empty is the same as no key.
+func secretField[T any](place func(*T) *string) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		if value, ok := r.text(n); ok && value != "" {
+			*place(into) = value
+		}
+	}
+}
+
+// secretFileField takes the path of a file and reads the secret from it, without the line break
+// at its end.
+func secretFileField[T any](place func(*T) *string) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		path, ok := r.text(n)
+		if !ok || path == "" {
+			return
+		}
+		data, ok := r.secretFile(n, path)
+		if !ok {
+			return
+		}
+		secret := strings.TrimRight(string(data), "\r\n")
+		switch {
+		case secret == "":
+			r.fail(n, r.resolve(path)+" is empty", "")
+		case strings.ContainsAny(secret, "\r\n\x00"):
+			r.fail(n, r.resolve(path)+" has more than one line", "")
+		default:
+			*place(into) = secret
+		}
+	}
+}
+
+// secretFile reads a file that only its owner should be able to read. Container platforms mount
+// secrets readable for all, so that is a warning; a secret that others may replace is none.
+func (r *reader) secretFile(n *yaml.Node, path string) ([]byte, bool) {
+	path = r.resolve(path)
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	var data []byte
+	if err == nil {
+		data, err = readLimited(path, maxSecret)
+	}
+	if err != nil {
+		r.fail(n, fmt.Sprintf("%s: %v", path, cause(err)), "")
+		return nil, false
+	}
+	switch mode := info.Mode().Perm(); {
+	case runtime.GOOS == "windows": // has no such modes
+	case mode&0o022 != 0:
+		r.fail(n, fmt.Sprintf("%s can be written by others (mode %04o)", path, mode), "chmod 600")
+		return nil, false
+	case mode&0o044 != 0:
+		r.warn(n, fmt.Sprintf("%s can be read by others (mode %04o)", path, mode), "chmod 600")
+	}
+	return data, true
+}
+
+// readLimited reads a file of at most limit bytes.
+func readLimited(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, errors.New("is a folder, not a file")
+	}
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("is larger than %d KiB", limit>>10)
+	}
+	return data, err
+}
+
+// cause is an error without the path, which stands beside it already.
+func cause(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// tlsFiles is lock.redis.tls.
+type tlsFiles struct {
+	Enabled                   bool
+	CA, Cert, Key, ServerName string
+}
+
+var tlsKeys = schema[tlsFiles]{
+	"enabled":     flagField(func(t *tlsFiles) *bool { return &t.Enabled }),
+	"ca_file":     textField(func(t *tlsFiles) *string { return &t.CA }),
+	"cert_file":   textField(func(t *tlsFiles) *string { return &t.Cert }),
+	"key_file":    textField(func(t *tlsFiles) *string { return &t.Key }),
+	"server_name": textField(func(t *tlsFiles) *string { return &t.ServerName }),
+}
+
+// readTLS makes TLS settings; an empty map is none.
+func readTLS(r *reader, n *yaml.Node, into *RedisLock) {
+	var t tlsFiles
+	object(r, n, tlsKeys, &t)
+	if t == (tlsFiles{}) {
+		return
+	}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+	if t.CA != "" {
+		data, err := readLimited(r.resolve(t.CA), maxSecret<<4)
+		settings.RootCAs = x509.NewCertPool()
+		switch {
+		case err != nil:
+			r.fail(n, fmt.Sprintf("%s: %v", r.resolve(t.CA), cause(err)), "")
+		case !settings.RootCAs.AppendCertsFromPEM(data):
+			r.fail(n, r.resolve(t.CA)+" holds no certificate in PEM form", "")
+		}
+	}
+	if (t.Cert == "") != (t.Key == "") {
+		r.fail(n, "cert_file and key_file belong together", "")
+	} else if t.Cert != "" {
+		if key, ok := r.secretFile(n, t.Key); ok {
+			cert, err := readLimited(r.resolve(t.Cert), maxSecret<<4)
+			if err == nil {
+				var pair tls.Certificate
+				pair, err = tls.X509KeyPair(cert, key)
+				settings.Certificates = []tls.Certificate{pair}
+			}
+			if err != nil {
+				r.fail(n, fmt.Sprintf("%s: %v", r.resolve(t.Cert), cause(err)), "")
+			}
+		}
+	}
+	into.TLS = settings
+}

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// document is the main file on its way into a Config.
+type document struct {
+	c           *Config
+	version     *yaml.Node
+	include     *yaml.Node
+	defaults    *yaml.Node
+	definitions definitions
+}
+
+// definitions are the pools and jobs of one file, which are read after the defaults.
+type definitions struct {
+	file        *source
+	pools, jobs *yaml.Node
+}
+
+var documentKeys = schema[document]{
+	"version":  func(_ *reader, n *yaml.Node, d *document) { d.version = n },
+	"name":     nameField(func(d *document) *string { return &d.c.Set.Name }),
+	"include":  func(_ *reader, n *yaml.Node, d *document) { d.include = n },
+	"replica":  section(replicaKeys, func(d *document) *Replica { return &d.c.Replica }),
+	"store":    section(storeKeys, func(d *document) *Store { return &d.c.Store }),
+	"lock":     section(lockKeys, func(d *document) *Lock { return &d.c.Lock }),
+	"server":   section(serverKeys, func(d *document) *Server { return &d.c.Server }),
+	"defaults": func(_ *reader, n *yaml.Node, d *document) { d.defaults = n },
+	"pools":    func(_ *reader, n *yaml.Node, d *document) { d.definitions.pools = n },
+	"jobs":     func(_ *reader, n *yaml.Node, d *document) { d.definitions.jobs = n },
+}
+
+var replicaKeys = schema[Replica]{
+	"id":             nameField(func(c *Replica) *string { return &c.ID }),
+	"workers":        numberField(1, 10_000, func(c *Replica) *int { return &c.Workers }),
+	"labels":         mapField(func(c *Replica) *map[string]string { return &c.Labels }),
+	"session_ttl":    durationField(3*time.Second, func(c *Replica) *time.Duration { return &c.SessionTTL }),
+	"drain_timeout":  durationField(positive, func(c *Replica) *time.Duration { return &c.DrainTimeout }),
+	"max_clock_skew": durationField(100*time.Millisecond, func(c *Replica) *time.Duration { return &c.MaxClockSkew }),
+}
+
+var storeKeys = schema[Store]{
+	"driver":       choiceField([]string{SQLite, MySQL}, func(c *Store) *string { return &c.Driver }),
+	"dsn":          secretField(func(c *Store) *string { return &c.DSN }),
+	"dsn_file":     secretFileField(func(c *Store) *string { return &c.DSN }),
+	"migrate":      choiceField([]string{"auto", "manual"}, func(c *Store) *string { return &c.Migrate }),
+	"table_prefix": textField(func(c *Store) *string { return &c.TablePrefix }),
+	"retention":    section(retentionKeys, func(c *Store) *Retention { return &c.Retention }),
+}
+
+var retentionKeys = schema[Retention]{
+	"triggers":  durationField(time.Minute, func(c *Retention) *time.Duration { return &c.Triggers }),
+	"succeeded": durationField(time.Minute, func(c *Retention) *time.Duration { return &c.Succeeded }),
+	"failed":    durationField(time.Minute, func(c *Retention) *time.Duration { return &c.Failed }),
+	"output":    durationField(time.Minute, func(c *Retention) *time.Duration { return &c.Output }),
+}
+
+var lockKeys = schema[Lock]{
+	"driver":    readLockDriver,
+	"ttl":       durationField(time.Second, func(c *Lock) *time.Duration { return &c.TTL }),
+	"when_down": choiceField([]string{"store", "wait"}, func(c *Lock) *string { return &c.WhenDown }),
+	"redis":     section(redisKeys, func(c *Lock) *RedisLock { return &c.Redis }),
+	"zookeeper": section(zookeeperKeys, func(c *Lock) *ZooKeeperLock { return &c.ZooKeeper }),
+	"mysql":     section(mysqlKeys, func(c *Lock) *MySQLLock { return &c.MySQL }),
+	"quorum":    notYet[Lock](empty, "a quorum of several Redis servers comes with a later release"),
+}
+
+// readLockDriver knows more names than it takes, to say why.
+func readLockDriver(r *reader, n *yaml.Node, into *Lock) {
+	switch deref(n).Value {
+	case "":
+		return // the store's own database
+	case "memory":
+		r.fail(n, "a lock in memory cannot exclude: every replica has its own", "remove the key to lock in the store's own database")
+	case "quorum":
+		r.fail(n, "not yet: a quorum of several Redis servers comes with a later release", "one of sqlite, mysql, redis, zookeeper")
+	default:
+		choiceField([]string{SQLite, MySQL, Redis, ZooKeeper}, func(c *Lock) *string { return &c.Driver })(r, n, into)
+	}
+}
+
+var redisKeys = schema[RedisLock]{
+	"mode":          choiceField([]string{"standalone", "sentinel", "cluster"}, func(c *RedisLock) *string { return &c.Mode }),
+	"addrs":         addressesField(func(c *RedisLock) *[]string { return &c.Addrs }),
+	"username":      textField(func(c *RedisLock) *string { return &c.Username }),
+	"password_file": secretFileField(func(c *RedisLock) *string { return &c.Password }),
+	"db":            numberField(0, 1000, func(c *RedisLock) *int { return &c.DB }),
+	"master_name":   textField(func(c *RedisLock) *string { return &c.MasterName }),
+	"tls":           readTLS,
+}
+
+var zookeeperKeys = schema[ZooKeeperLock]{
+	"servers":         addressesField(func(c *ZooKeeperLock) *[]string { return &c.Servers }),
+	"root":            textField(func(c *ZooKeeperLock) *string { return &c.Root }),
+	"auth_file":       notYet[ZooKeeperLock](empty, "logging in at ZooKeeper comes with a later release"),
+	"session_timeout": durationField(time.Second, func(c *ZooKeeperLock) *time.Duration { return &c.SessionTimeout }),
+}
+
+var mysqlKeys = schema[MySQLLock]{
+	"dsn":      secretField(func(c *MySQLLock) *string { return &c.DSN }),
+	"dsn_file": secretFileField(func(c *MySQLLock) *string { return &c.DSN }),
+	"mode":     choiceField([]string{"lease", "row"}, func(c *MySQLLock) *string { return &c.Mode }),
+}
+
+var serverKeys = schema[Server]{
+	"listen": textField(func(c *Server) *string { return &c.Listen }),
+	"auth":   readAuth,
+	"tls":    readServerTLS,
+}
+
+// What the API does not have yet still has its keys.
+var (
+	authKeys = schema[Server]{
+		"tokens_file": notYet[Server](empty, "access control of the API comes with a later release"),
+	}
+	serverTLSKeys = schema[Server]{
+		"cert_file": notYet[Server](empty, "TLS of the API comes with a later release"),
+		"key_file":  notYet[Server](empty, "TLS of the API comes with a later release"),
+	}
+)
+
+func readAuth(r *reader, n *yaml.Node, into *Server)      { object(r, n, authKeys, into) }
+func readServerTLS(r *reader, n *yaml.Node, into *Server) { object(r, n, serverTLSKeys, into) }
