@@ -1,0 +1,45 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+)
+
+// Options of the API. The zero value works.
+type Options struct {
+	Hosts  []string     // further names (without port) that requests may be addressed to
+	Logger *slog.Logger // gets faults of ours, which answer 500; default: none
+}
+
+// New returns the API over b. It must be reached as it is: a program that mounts it below a path
+// strips that path first.
+func New(b Backend, o Options) http.Handler {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &server{b, o.Logger}
+	origin := http.NewCrossOriginProtection()
+	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"})
+	}))
+	return secure(s.knownHosts(o.Hosts, origin.Handler(http.HandlerFunc(s.route))))
+}
+
+type server struct {
+	Backend
+	log *slog.Logger
+}
+
+// secure adds the headers that keep a browser from making more of an answer than it is.
+func secure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,62 @@
+package api
+
+import (
+	"context"
+	"iter"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// Backend is what the API serves. All but Locks are required.
+//
+// The methods return jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable, wrapped with
+// what people should read; any other error is a fault of ours and answers 500.
+type Backend struct {
+	Reader  Reader
+	Writer  Writer
+	Replica Replica
+	Locks   Locks // nil: /locks is not served
+}
+
+// Reader is what the store tells.
+type Reader interface {
+	// Jobs returns the rows of the named jobs, or of all, sorted by name. Names without a row are
+	// left out.
+	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
+	Triggers(ctx context.Context, f ledger.TriggerFilter) (rows []jobs.Trigger, next string, err error)
+	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
+	Tasks(ctx context.Context, f ledger.TaskFilter) (rows []jobs.Task, next string, err error)
+	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
+	Output(ctx context.Context, id string, attempt int) ([]byte, error)
+	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
+	Peers(ctx context.Context) ([]ledger.Peer, error)
+}
+
+// Writer is what the store does at once, whoever asks. by says who, for people.
+type Writer interface {
+	// Enqueue adds all tasks or none.
+	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error)
+	CancelTask(ctx context.Context, id, by string) (jobs.Task, error)
+	// SuspendJob and PausePool set the override, or clear it with nil.
+	SuspendJob(ctx context.Context, name string, override *bool, by string) error
+	PausePool(ctx context.Context, name string, override *bool, by string) error
+}
+
+// Replica is the running replica.
+type Replica interface {
+	Set() jobs.Set
+	// RunJob opens a manual trigger; jobs.ErrConflict says why it was skipped.
+	RunJob(ctx context.Context, name, by string) (jobs.Trigger, jobs.Task, error)
+	// RetryTask makes a new task of an ended one.
+	RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
+	Wake(pools ...string) // there is new work
+	Nudge()               // something was overridden or cancelled: look now
+	Health() []ledger.Condition
+}
+
+// Locks shows who holds what in the lock service, in the order of keys.
+type Locks interface {
+	Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error]
+}

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	maxBody  = 1 << 20 // of one object
+	maxDepth = 100     // of nested JSON
+)
+
+// readBody returns the body of a write, which is empty or well-encoded JSON text of at most limit
+// bytes. Whether it is JSON at all is for the decoding to find out.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return nil, &problem{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "bodies must not be compressed"}
+	}
+	given := r.Header.Get("Content-Type")
+	if given != "" && !isJSON(given) {
+		return nil, &problem{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "the body must be application/json, not " + quote(given)}
+	}
+	if r.ContentLength > limit {
+		return nil, tooLarge("", "the body is larger than %d bytes", limit)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, tooLarge("", "the body is larger than %d bytes", limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, malformed("", "the body did not arrive in time")
+	case err != nil:
+		return nil, malformed("", "the body did not arrive whole")
+	case len(bytes.TrimSpace(body)) == 0:
+		return nil, nil
+	case given == "":
+		return nil, &problem{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "the body must have the content type application/json"}
+	case !utf8.Valid(body):
+		return nil, malformed("", "the body is not valid UTF-8")
+	case tooDeep(body):
+		return nil, malformed("", "the body nests deeper than %d", maxDepth)
+	}
+	return body, nil
+}
+
+func isJSON(contentType string) bool {
+	kind, params, err := mime.ParseMediaType(contentType)
+	charset, has := params["charset"]
+	return err == nil && kind == "application/json" && (!has || strings.EqualFold(charset, "utf-8"))
+}
+
+// tooDeep counts brackets outside of strings, before any decoder goes down into them.
+func tooDeep(text []byte) bool {
+	depth, quoted, escaped := 0, false, false
+	for _, c := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = c == '\\', c != '"'
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// readObject decodes text, one JSON object and nothing after it, into the targets by key. within
+// is put before the names of fields in errors.
+func readObject(text []byte, within string, targets map[string]any) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return malformed(within, "must be a JSON object")
+	}
+	seen := map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return notJSON(within, err)
+		}
+		key := token.(string) // where a key may stand, the decoder lets nothing else pass
+		target, known := targets[key]
+		field := join(within, key)
+		switch {
+		case !known:
+			return malformed(field, "there is no key %s here", quote(key))
+		case seen[key]:
+			return malformed(field, "the key %s stands there twice", quote(key))
+		}
+		seen[key] = true
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return notJSON(field, err)
+		}
+		if err := json.Unmarshal(value, target); err != nil {
+			return malformed(field, "%s", wrongType(err))
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return notJSON(within, err)
+	}
+	return end(dec)
+}
+
+func end(dec *json.Decoder) error {
+	if _, err := dec.Token(); err != io.EOF {
+		return malformed("", "something stands behind the JSON")
+	}
+	return nil
+}
+
+func notJSON(field string, err error) error { return malformed(field, "this is not JSON: %v", err) }
+
+func wrongType(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return "has the wrong type: " + wrong.Value
+	}
+	return "has the wrong form: " + err.Error()
+}
+
+func join(within, key string) string {
+	if len(key) > 80 {
+		key = key[:80]
+	}
+	if within == "" {
+		return key
+	}
+	return within + "." + key
+}

@@ -1,0 +1,26 @@
+// Package api serves one replica over HTTP: JSON under /api/v1, and /healthz and /readyz.
+//
+// [New] returns an http.Handler that can be mounted anywhere; [Serve] runs one with the timeouts
+// and limits that a server on a network needs. What runs comes from the configuration or from the
+// program that embeds us: nothing here defines a command, a URL or an identity.
+//
+// # What every route holds
+//
+// An answer is JSON, a log is text. Every error is {"error":{"code","message","field"}}: 400 the
+// request cannot be understood, 403 it came from a foreign page or for a foreign host, 404 there is
+// no such thing, 405 not with this method, 409 the thing's state forbids it, 413 too large, 415 not
+// JSON, 422 understood and out of range, 503 the store or the lock service does not answer. Input
+// never causes a 500.
+//
+// Lists are {"items":[…],"next":"…"}; ?limit= is 1 … 500, default 50; ?cursor= is the "next" of the
+// page before, which is absent on the last one.
+//
+// Bodies are read strictly: unknown, repeated and misspelt keys are refused, null counts as absent
+// (but for a payload), nesting deeper than 100 is refused, and numbers inside a payload are kept as
+// they were written. A body is at most 1 MiB, a list of tasks 8 MiB and 1,000 tasks, a payload
+// 256 KiB. Unknown query parameters are refused.
+//
+// Only POST changes anything. There are no CORS headers, and a browser's cross-origin POST is
+// refused. The Host of a request must be a loopback name, the address that it arrived at, or one of
+// [Options].Hosts, so that a foreign name which was made to resolve to us gets nothing.
+package api

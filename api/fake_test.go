@@ -1,0 +1,276 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// backend is a store, a replica and a lock service in memory, just enough to answer. Whatever
+// changes it is noted, so that a test can say that nothing did.
+type backend struct {
+	mu       sync.Mutex
+	set      jobs.Set
+	jobs     []ledger.JobStatus
+	pools    []ledger.PoolStatus
+	tasks    []jobs.Task
+	triggers []jobs.Trigger
+	peers    []ledger.Peer
+	locks    []driver.Info
+	keys     map[string]jobs.Task
+	output   map[string][]byte
+	health   []ledger.Condition
+
+	err     error    // of every method
+	panics  bool     // Jobs does
+	changes []string // what was written, and who asked
+	filters []any    // what Triggers and Tasks were asked for
+}
+
+func newBackend() *backend {
+	start := time.Date(2026, 3, 1, 8, 0, 0, 123000, time.UTC)
+	code := 3
+	return &backend{
+		set: jobs.Set{
+			Jobs: map[string]jobs.Job{
+				"backup": {Schedule: "30 2 * * *", Timezone: "Europe/London", Labels: map[string]string{"team": "infra"}},
+				"report": {Suspend: true},
+			},
+			Pools: map[string]jobs.Pool{"mail": {Workers: 8, Kinds: map[string]jobs.Handler{"welcome": nil, "bye": nil}}},
+		},
+		jobs: []ledger.JobStatus{
+			{Name: "backup", Hash: "h", NextAt: start, Open: 1, Last: &jobs.Trigger{Job: "backup", At: start, Count: 1, Cause: jobs.CauseSchedule}},
+			{Name: "gone"},
+			{Name: "report", Hash: "h"},
+		},
+		pools: []ledger.PoolStatus{{Name: "default", Hash: "h"}, {Name: "mail", Hash: "h", MaxRunning: 20, Pending: 2}, {Name: "old"}},
+		tasks: []jobs.Task{
+			{ID: "task-1", Pool: "mail", Kind: "welcome", State: jobs.StatePending, MaxAttempts: 11, RunAt: start, CreatedAt: start, Payload: []byte(`{"n":1e400,"s":"<"}`), Tags: []string{"a"}},
+			{ID: "task-2", Pool: "default", Job: "backup", ScheduledAt: start, State: jobs.StateFailed, Reason: "exit 3", Attempt: 2, MaxAttempts: 2, Lost: 1, Token: 7, Replica: "r1", RunAt: start, CreatedAt: start, StartedAt: start, FinishedAt: start, ExitCode: &code, Error: "exit status 3", Payload: []byte("not json"), OnLost: jobs.LostFails, IdempotencyKey: "k"},
+		},
+		triggers: []jobs.Trigger{{Job: "backup", At: start, Count: 1, Cause: jobs.CauseSchedule, Outcome: jobs.Ran, Result: jobs.StateFailed, TaskID: "task-2", Replica: "r1", DecidedAt: start, StartedAt: start, FinishedAt: start}},
+		peers: []ledger.Peer{
+			{Member: ledger.Member{Replica: "r1", Workers: 64}, Session: "s1", Dead: true, JoinedAt: start},
+			{Member: ledger.Member{Replica: "r1", Workers: 64}, Session: "s2", JoinedAt: start.Add(time.Second)},
+			{Member: ledger.Member{Replica: "r2"}, Session: "s3", Draining: true},
+		},
+		locks:  []driver.Info{{Key: "sys/stripe/01", Token: 5, Session: "s", Owner: "r1"}, {Key: "user/a", Token: 6}, {Key: "user/b", Token: 7}},
+		keys:   map[string]jobs.Task{},
+		output: map[string][]byte{"task-2": []byte("plain \xff <script>\x00")},
+		health: []ledger.Condition{{Name: "store", Ready: true}},
+	}
+}
+
+func (b *backend) wrote(format string, args ...any) {
+	b.changes = append(b.changes, fmt.Sprintf(format, args...))
+}
+
+func (b *backend) Jobs(_ context.Context, names ...string) ([]ledger.JobStatus, error) {
+	if b.panics {
+		panic("the store fell over")
+	}
+	var rows []ledger.JobStatus
+	for _, row := range b.jobs {
+		if len(names) == 0 || slices.Contains(names, row.Name) {
+			rows = append(rows, row)
+		}
+	}
+	return rows, b.err
+}
+
+func (b *backend) Triggers(_ context.Context, f ledger.TriggerFilter) ([]jobs.Trigger, string, error) {
+	b.filters = append(b.filters, f)
+	if _, err := base64.StdEncoding.DecodeString(f.Cursor); err != nil {
+		return nil, "", fmt.Errorf("%w: cursor", jobs.ErrInvalid)
+	}
+	return b.triggers, "bmV4dA==", b.err
+}
+
+func (b *backend) Task(_ context.Context, id string) (jobs.Task, []jobs.Attempt, error) {
+	if b.err != nil {
+		return jobs.Task{}, nil, b.err
+	}
+	for _, t := range b.tasks {
+		if t.ID == id {
+			var earlier []jobs.Attempt
+			if t.Attempt > 1 {
+				earlier = []jobs.Attempt{{Attempt: 1, State: jobs.StateFailed}}
+			}
+			return t, earlier, nil
+		}
+	}
+	return jobs.Task{}, nil, fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
+}
+
+func (b *backend) Tasks(_ context.Context, f ledger.TaskFilter) ([]jobs.Task, string, error) {
+	b.filters = append(b.filters, f)
+	return b.tasks, "", b.err
+}
+
+func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	out, ok := b.output[id]
+	if !ok || attempt > 2 {
+		return nil, fmt.Errorf("output of %s: %w", id, jobs.ErrNotFound)
+	}
+	return out, nil
+}
+
+func (b *backend) PoolStatuses(context.Context) ([]ledger.PoolStatus, error) { return b.pools, b.err }
+func (b *backend) Peers(context.Context) ([]ledger.Peer, error)              { return b.peers, b.err }
+
+func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.err != nil {
+		return nil, b.err
+	}
+	var out []ledger.Enqueued
+	for _, n := range tasks {
+		if !slices.ContainsFunc(b.pools, func(p ledger.PoolStatus) bool { return p.Name == n.Pool }) {
+			return nil, fmt.Errorf("pool %q: %w", n.Pool, jobs.ErrNotFound)
+		}
+		if old, ok := b.keys[n.IdempotencyKey]; ok {
+			if old.Kind != n.Kind {
+				return nil, fmt.Errorf("%w: the key was used with another body", jobs.ErrConflict)
+			}
+			out = append(out, ledger.Enqueued{Task: old, Existed: true})
+			continue
+		}
+		t := jobs.Task{ID: fmt.Sprint("new-", len(b.changes)), Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending, Priority: n.Priority, RunAt: n.RunAt, Tags: n.Tags}
+		if n.IdempotencyKey != "" {
+			b.keys[n.IdempotencyKey] = t
+		}
+		b.wrote("enqueue %s %s %d %s %v", n.Pool, n.Kind, n.Priority, n.Payload, n.Tags)
+		out = append(out, ledger.Enqueued{Task: t})
+	}
+	return out, nil
+}
+
+func (b *backend) CancelTask(ctx context.Context, id, by string) (jobs.Task, error) {
+	t, _, err := b.Task(ctx, id)
+	if err == nil && t.State.Ended() {
+		err = fmt.Errorf("%w: task %s is %s", jobs.ErrConflict, id, t.State)
+	}
+	if err == nil {
+		b.wrote("cancel %s %s", id, by)
+	}
+	return t, err
+}
+
+func (b *backend) SuspendJob(_ context.Context, name string, override *bool, by string) error {
+	for i := range b.jobs {
+		if b.jobs[i].Name == name && b.err == nil {
+			b.jobs[i].Suspended, b.jobs[i].SuspendedBy = override, by
+			b.wrote("suspend %s %s %s", name, show(override), by)
+			return nil
+		}
+	}
+	return cmp.Or(b.err, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound))
+}
+
+func (b *backend) PausePool(_ context.Context, name string, override *bool, by string) error {
+	for i := range b.pools {
+		if b.pools[i].Name == name && b.err == nil {
+			b.pools[i].Paused = override
+			b.wrote("pause %s %s %s", name, show(override), by)
+			return nil
+		}
+	}
+	return cmp.Or(b.err, fmt.Errorf("pool %q: %w", name, jobs.ErrNotFound))
+}
+
+func show(b *bool) string {
+	if b == nil {
+		return "reset"
+	}
+	return fmt.Sprint(*b)
+}
+
+func (b *backend) Set() jobs.Set { return b.set }
+
+func (b *backend) RunJob(_ context.Context, name, by string) (jobs.Trigger, jobs.Task, error) {
+	switch {
+	case b.err != nil:
+		return jobs.Trigger{}, jobs.Task{}, b.err
+	case name == "report":
+		b.wrote("run %s %s", name, by)
+		return jobs.Trigger{Job: name, By: by, Cause: jobs.CauseManual}, b.tasks[0], nil
+	case name == "backup":
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("%w: task-1 has the slot", jobs.ErrConflict)
+	}
+	return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
+}
+
+func (b *backend) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
+	t, _, err := b.Task(ctx, id)
+	if err == nil && !t.State.Ended() {
+		err = fmt.Errorf("%w: task %s is %s", jobs.ErrConflict, id, t.State)
+	}
+	if err == nil {
+		b.wrote("retry %s %s", id, by)
+	}
+	return t, err
+}
+
+func (b *backend) Wake(pools ...string)       { b.wrote("wake %v", pools) }
+func (b *backend) Nudge()                     { b.wrote("nudge") }
+func (b *backend) Health() []ledger.Condition { return b.health }
+
+func (b *backend) Inspect(_ context.Context, prefix string) iter.Seq2[driver.Info, error] {
+	return func(yield func(driver.Info, error) bool) {
+		for _, info := range b.locks {
+			if strings.HasPrefix(info.Key, prefix) && !yield(info, nil) {
+				return
+			}
+		}
+		if b.err != nil {
+			yield(driver.Info{}, b.err)
+		}
+	}
+}
+
+func (b *backend) api(o Options) http.Handler {
+	return New(Backend{Reader: b, Writer: b, Replica: b, Locks: b}, o)
+}
+
+// ask sends a request as a program on this machine would, changed by those given.
+func ask(t *testing.T, h http.Handler, method, target, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, "/", strings.NewReader(body))
+	r.Host, r.RemoteAddr = "127.0.0.1:8080", "127.0.0.1:55555"
+	u, err := url.Parse("http://127.0.0.1:8080" + target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.URL = u
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, c := range change {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func header(name string, values ...string) func(*http.Request) {
+	return func(r *http.Request) { r.Header[http.CanonicalHeaderKey(name)] = values }
+}

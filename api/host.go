@@ -1,0 +1,43 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// knownHosts refuses requests that are addressed to a name which is not ours. An address is fine if
+// it is the one that the connection arrived at: only names can be made to point somewhere else.
+func (s *server) knownHosts(more []string, next http.Handler) http.Handler {
+	names := []string{"localhost"}
+	for _, name := range more {
+		names = append(names, hostname(name))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := hostname(r.Host)
+		ip, err := netip.ParseAddr(host)
+		if err == nil && (ip.IsLoopback() || ip.Unmap() == arrivedAt(r)) || slices.Contains(names, host) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		s.fail(w, r, &problem{status: http.StatusForbidden, code: "foreign_host", message: "this server does not answer for the host " + quote(r.Host)})
+	})
+}
+
+// hostname is hostport without port, brackets, final dot and upper case.
+func hostname(hostport string) string {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+func arrivedAt(r *http.Request) netip.Addr {
+	if tcp, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}

@@ -1,0 +1,184 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// listJobs answers the jobs by name. Those that no live configuration has any more are shown with
+// ?retired=true only.
+func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r, "limit", "cursor", "retired")
+	page, retired := q.page(), q.truth("retired")
+	if q.err != nil {
+		return q.err
+	}
+	rows, err := s.Reader.Jobs(r.Context())
+	if err != nil {
+		return err
+	}
+	set := s.Replica.Set()
+	views := make([]ledger.JobView, 0, len(rows))
+	for _, row := range rows {
+		if view := viewJob(set, row); retired || !view.Retired {
+			views = append(views, view)
+		}
+	}
+	views, next, err := cut(views, func(v ledger.JobView) string { return v.Name }, page)
+	if err != nil {
+		return err
+	}
+	return replyList(w, http.StatusOK, views, next)
+}
+
+func (s *server) getJob(w http.ResponseWriter, r *http.Request) error {
+	if q := readQuery(r); q.err != nil {
+		return q.err
+	}
+	return s.replyJob(r.Context(), w, r.PathValue("name"))
+}
+
+func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name string) error {
+	row, err := s.jobRow(ctx, name)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, viewJob(s.Replica.Set(), row))
+}
+
+func (s *server) jobRow(ctx context.Context, name string) (ledger.JobStatus, error) {
+	rows, err := s.Reader.Jobs(ctx, name)
+	if err != nil {
+		return ledger.JobStatus{}, err
+	}
+	if len(rows) == 0 {
+		return ledger.JobStatus{}, notFound("there is no job %s", quote(name))
+	}
+	return rows[0], nil
+}
+
+const maxNext = 100
+
+// nextOfJob answers the next ?n= due times (1 … 100, default 10) of a job that this replica's
+// configuration has, whether it is suspended or not.
+func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r, "n")
+	n := q.number("n", 10, 1, maxNext)
+	if q.err != nil {
+		return q.err
+	}
+	name := r.PathValue("name")
+	job, ok := s.Replica.Set().Jobs[name]
+	if !ok {
+		return notFound("the configuration of this replica has no job %s", quote(name))
+	}
+	due, err := nextDue(job.WithDefaults(), time.Now(), n)
+	if err != nil {
+		return err
+	}
+	return replyList(w, http.StatusOK, due, "")
+}
+
+func nextDue(job jobs.Job, after time.Time, n int) ([]ledger.DueView, error) {
+	schedule, err := jobs.ParseSchedule(job.Specs(), job.Timezone)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := jobs.LoadZone(job.Timezone)
+	if err != nil {
+		return nil, err
+	}
+	var due []ledger.DueView
+	for range n {
+		if after = schedule.Next(after); after.IsZero() {
+			break
+		}
+		due = append(due, ledger.DueView{At: after.UTC(), Local: after.In(zone).Format(time.RFC3339)})
+	}
+	return due, nil
+}
+
+// runJob opens a manual trigger. A run that the job's policies forbid is recorded as skipped and
+// answered as a conflict.
+func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
+	if q := readQuery(r); q.err != nil {
+		return q.err
+	}
+	if err := readNothing(w, r); err != nil {
+		return err
+	}
+	trigger, task, err := s.Replica.RunJob(r.Context(), r.PathValue("name"), by(r))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusCreated, ledger.RunView{Trigger: trigger, Task: task})
+}
+
+func (s *server) suspendJob(w http.ResponseWriter, r *http.Request) error {
+	return s.overrideJob(w, r, true)
+}
+
+func (s *server) resumeJob(w http.ResponseWriter, r *http.Request) error {
+	return s.overrideJob(w, r, false)
+}
+
+func (s *server) overrideJob(w http.ResponseWriter, r *http.Request, suspended bool) error {
+	override, err := readOverride(w, r, suspended)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	if err := s.Writer.SuspendJob(r.Context(), name, override, by(r)); err != nil {
+		return err
+	}
+	s.Replica.Nudge()
+	return s.replyJob(r.Context(), w, name)
+}
+
+// viewJob joins a job's row with what this replica's configuration says of it.
+func viewJob(set jobs.Set, row ledger.JobStatus) ledger.JobView {
+	v := ledger.JobView{
+		Name:        row.Name,
+		Override:    row.Suspended,
+		SuspendedBy: row.SuspendedBy,
+		Retired:     row.Hash == "",
+		NextAt:      row.NextAt,
+		Open:        row.Open,
+		Last:        row.Last,
+		LastSuccess: row.LastSuccess,
+	}
+	if job, ok := set.Jobs[row.Name]; ok {
+		job = job.WithDefaults()
+		handler := job.Handler
+		if handler == nil {
+			handler = handlerOf(set.Pools[job.Pool], job.Kind)
+		}
+		v.Description, v.Schedules, v.Timezone = job.Description, job.Specs(), job.Timezone
+		v.Pool, v.Kind, v.Handler = job.Pool, job.Kind, describe(handler)
+		v.Timeout, v.Concurrency, v.OnLost = job.Timeout.String(), job.Concurrency, job.OnLost
+		v.RunsOn, v.Labels = job.RunsOn, job.Labels
+		v.Suspended = job.Suspend
+	}
+	if row.Suspended != nil {
+		v.Suspended = *row.Suspended
+	}
+	return v
+}
+
+func handlerOf(pool jobs.Pool, kind string) jobs.Handler {
+	if kind == "" {
+		return pool.Handler
+	}
+	return pool.Kinds[kind]
+}
+
+func describe(h jobs.Handler) string {
+	if d, ok := h.(jobs.Described); ok {
+		return d.Describe()
+	}
+	return ""
+}

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var keyPrefix = regexp.MustCompile(`^[!-~]{0,200}$`)
+
+// inspectTimeout bounds how long a lock service that hangs holds up the answer.
+const inspectTimeout = 5 * time.Second
+
+// listLocks answers who holds what, by key: ?prefix= narrows it.
+func (s *server) listLocks(w http.ResponseWriter, r *http.Request) error {
+	if s.Locks == nil {
+		return notFound("locks are not served here")
+	}
+	q := readQuery(r, "prefix", "limit", "cursor")
+	prefix, page := q.values.Get("prefix"), q.page()
+	if !keyPrefix.MatchString(prefix) {
+		q.refuse("prefix", "must be at most 200 printable ASCII characters without blanks")
+	}
+	if q.err != nil {
+		return q.err
+	}
+	views, err := s.inspect(r.Context(), prefix, page)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(views) > page.Limit {
+		views = views[:page.Limit]
+		next = cursorAfter(views[page.Limit-1].Key)
+	}
+	return replyList(w, http.StatusOK, views, next)
+}
+
+// inspect returns the page's locks, and one more if there are more.
+func (s *server) inspect(ctx context.Context, prefix string, page ledger.Page) ([]ledger.LockView, error) {
+	after, err := readCursor(page.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	var views []ledger.LockView
+	for info, err := range s.Locks.Inspect(ctx, prefix) {
+		if err != nil {
+			return nil, &problem{status: http.StatusServiceUnavailable, code: "unavailable", message: err.Error()}
+		}
+		if info.Key <= after {
+			continue
+		}
+		views = append(views, ledger.LockView{Key: info.Key, Token: int64(info.Token), Owner: info.Owner, Meta: info.Meta, Since: info.Since})
+		if len(views) > page.Limit {
+			break
+		}
+	}
+	return views, nil
+}

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"net"
+	"net/http"
+)
+
+// readNothing reads a body that has nothing to say: none, or {}.
+func readNothing(w http.ResponseWriter, r *http.Request) error {
+	body, err := readBody(w, r, maxBody)
+	if err != nil || body == nil {
+		return err
+	}
+	return readObject(body, "", nil)
+}
+
+// readOverride reads what suspend, resume and pause take: nothing, which sets the override to
+// value, or "reset": true, as a parameter or in the body, which clears it.
+func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, error) {
+	q := readQuery(r, "reset")
+	reset := q.truth("reset")
+	if q.err != nil {
+		return nil, q.err
+	}
+	body, err := readBody(w, r, maxBody)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		var too bool
+		if err := readObject(body, "", map[string]any{"reset": &too}); err != nil {
+			return nil, err
+		}
+		reset = reset || too
+	}
+	if reset {
+		return nil, nil
+	}
+	return &value, nil
+}
+
+// by says for people who asked.
+func by(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return "api"
+	}
+	return "api:" + host
+}

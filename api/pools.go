@@ -1,0 +1,90 @@
+package api
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// listPools answers the pools by name. Those that no live configuration has any more are shown
+// with ?retired=true only, or while there is something in them.
+func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r, "limit", "cursor", "retired")
+	page, retired := q.page(), q.truth("retired")
+	if q.err != nil {
+		return q.err
+	}
+	rows, err := s.Reader.PoolStatuses(r.Context())
+	if err != nil {
+		return err
+	}
+	set := s.Replica.Set()
+	views := make([]ledger.PoolView, 0, len(rows))
+	for _, row := range rows {
+		if retired || row.Hash != "" || row.Pending+row.Scheduled+row.Running > 0 {
+			views = append(views, viewPool(set, row))
+		}
+	}
+	slices.SortFunc(views, func(a, b ledger.PoolView) int { return cmp.Compare(a.Name, b.Name) })
+	views, next, err := cut(views, func(v ledger.PoolView) string { return v.Name }, page)
+	if err != nil {
+		return err
+	}
+	return replyList(w, http.StatusOK, views, next)
+}
+
+func (s *server) pausePool(w http.ResponseWriter, r *http.Request) error {
+	return s.overridePool(w, r, true)
+}
+
+func (s *server) resumePool(w http.ResponseWriter, r *http.Request) error {
+	return s.overridePool(w, r, false)
+}
+
+func (s *server) overridePool(w http.ResponseWriter, r *http.Request, paused bool) error {
+	override, err := readOverride(w, r, paused)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	if err := s.Writer.PausePool(r.Context(), name, override, by(r)); err != nil {
+		return err
+	}
+	s.Replica.Nudge()
+	rows, err := s.Reader.PoolStatuses(r.Context())
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if row.Name == name {
+			return reply(w, http.StatusOK, viewPool(s.Replica.Set(), row))
+		}
+	}
+	return notFound("there is no pool %s", quote(name))
+}
+
+func viewPool(set jobs.Set, row ledger.PoolStatus) ledger.PoolView {
+	v := ledger.PoolView{
+		Name:          row.Name,
+		MaxRunning:    row.MaxRunning,
+		Paused:        row.Paused != nil && *row.Paused,
+		Override:      row.Paused,
+		PausedBy:      row.PausedBy,
+		Retired:       row.Hash == "",
+		Pending:       row.Pending,
+		Scheduled:     row.Scheduled,
+		Running:       row.Running,
+		OldestPending: row.OldestPending,
+	}
+	pool, ok := set.Pools[row.Name]
+	if ok || row.Name == jobs.DefaultPool {
+		pool = pool.WithDefaults()
+		v.Description, v.Workers = pool.Description, pool.Workers
+		v.Kinds = slices.Sorted(maps.Keys(pool.Kinds))
+	}
+	return v
+}

@@ -1,0 +1,83 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// problem is an error with its place in the API.
+type problem struct {
+	status  int
+	code    string
+	message string
+	field   string // the key or parameter that is wrong; may be empty
+}
+
+func (p *problem) Error() string { return p.message }
+
+func notFound(format string, args ...any) error {
+	return &problem{status: http.StatusNotFound, code: "not_found", message: fmt.Sprintf(format, args...)}
+}
+
+// malformed: the request cannot be understood.
+func malformed(field, format string, args ...any) error {
+	return &problem{http.StatusBadRequest, "malformed", fmt.Sprintf(format, args...), field}
+}
+
+// invalid: the request is understood, and a value is out of range.
+func invalid(field, format string, args ...any) error {
+	return &problem{http.StatusUnprocessableEntity, "invalid", fmt.Sprintf(format, args...), field}
+}
+
+func tooLarge(field, format string, args ...any) error {
+	return &problem{http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf(format, args...), field}
+}
+
+// problemOf finds the place of a backend's error. A read is refused as malformed where a write is
+// refused as invalid: all that a reader can get wrong is its query.
+func problemOf(r *http.Request, err error) *problem {
+	var p *problem
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.Is(err, jobs.ErrNotFound):
+		return &problem{status: http.StatusNotFound, code: "not_found", message: err.Error()}
+	case errors.Is(err, jobs.ErrConflict):
+		return &problem{status: http.StatusConflict, code: "conflict", message: err.Error()}
+	case errors.Is(err, jobs.ErrInvalid) && r.Method != http.MethodPost:
+		return &problem{status: http.StatusBadRequest, code: "malformed", message: err.Error()}
+	case errors.Is(err, jobs.ErrInvalid):
+		return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: err.Error()}
+	case errors.Is(err, jobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &problem{status: http.StatusServiceUnavailable, code: "unavailable", message: err.Error()}
+	}
+	return nil
+}
+
+// fail answers err in the one shape that errors have.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(r, err)
+	if p == nil {
+		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		p = &problem{status: http.StatusInternalServerError, code: "internal", message: "something went wrong here; the log of this replica says what"}
+	}
+	body := struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+		Field   string `json:"field,omitempty"`
+	}{p.code, p.message, p.field}
+	reply(w, p.status, map[string]any{"error": body})
+}
+
+// quote shows foreign text, shortened, without letting it be more than text.
+func quote(s string) string {
+	if len(s) > 80 {
+		s = s[:80] + "…"
+	}
+	return strconv.Quote(s)
+}

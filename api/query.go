@@ -1,0 +1,115 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	defaultLimit = 50
+	maxLimit     = 500
+)
+
+// query is a request's parameters. The first one that is wrong stays in err; after it the answers
+// mean nothing.
+type query struct {
+	values url.Values
+	err    error
+}
+
+// readQuery refuses parameters that are not among the names, or that stand there twice.
+func readQuery(r *http.Request, names ...string) *query {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	q := &query{values: values}
+	if err != nil {
+		q.err = malformed("", "the query is not well encoded")
+		return q
+	}
+	for name, given := range values {
+		switch {
+		case !slices.Contains(names, name):
+			q.refuse(name, "there is no parameter %s here", quote(name))
+		case len(given) > 1:
+			q.refuse(name, "the parameter stands there %d times", len(given))
+		}
+	}
+	return q
+}
+
+func (q *query) refuse(name, format string, args ...any) {
+	if q.err == nil {
+		q.err = malformed(name, format, args...)
+	}
+}
+
+func (q *query) has(name string) bool { return q.values.Get(name) != "" }
+
+// name returns the name of a job or a pool, "" if the parameter is absent.
+func (q *query) name(param string) string {
+	s := q.values.Get(param)
+	if s != "" && !jobs.NamePattern.MatchString(s) {
+		q.refuse(param, "%s is not a name", quote(s))
+	}
+	return s
+}
+
+// number returns a whole number in low … high, or def if the parameter is absent.
+func (q *query) number(param string, def, low, high int) int {
+	if !q.has(param) {
+		return def
+	}
+	n, err := strconv.Atoi(q.values.Get(param))
+	if err != nil || n < low || n > high {
+		q.refuse(param, "must be a whole number from %d to %d", low, high)
+	}
+	return n
+}
+
+func (q *query) truth(param string) bool {
+	switch q.values.Get(param) {
+	case "true":
+		return true
+	case "", "false":
+	default:
+		q.refuse(param, `must be "true" or "false"`)
+	}
+	return false
+}
+
+func (q *query) time(param string) time.Time {
+	if !q.has(param) {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, q.values.Get(param))
+	if err != nil || outOfEra(t) {
+		q.refuse(param, "must be a time as in 2006-01-02T15:04:05Z")
+	}
+	return t.UTC()
+}
+
+func (q *query) page() ledger.Page {
+	return ledger.Page{Limit: q.number("limit", defaultLimit, 1, maxLimit), Cursor: q.values.Get("cursor")}
+}
+
+// oneOf returns the parameter's value, which must be one of those allowed, or "".
+func oneOf[S ~string](q *query, param string, allowed ...S) S {
+	s := S(q.values.Get(param))
+	if s != "" && !slices.Contains(allowed, s) {
+		words := make([]string, len(allowed))
+		for i, a := range allowed {
+			words[i] = string(a)
+		}
+		q.refuse(param, "must be one of %s", strings.Join(words, ", "))
+	}
+	return s
+}
+
+// outOfEra: the store counts microseconds, and nobody schedules for the next century but by mistake.
+func outOfEra(t time.Time) bool { return t.Year() < 1970 || t.Year() > 2199 }

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r, "limit", "cursor")
+	page := q.page()
+	if q.err != nil {
+		return q.err
+	}
+	peers, err := s.Reader.Peers(r.Context())
+	if err != nil {
+		return err
+	}
+	views := make([]ledger.ReplicaView, len(peers))
+	for i, p := range peers {
+		views[i] = viewReplica(p)
+	}
+	// A live replica may carry the id of a dead one.
+	key := func(v ledger.ReplicaView) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
+	slices.SortFunc(views, func(a, b ledger.ReplicaView) int { return cmp.Compare(key(a), key(b)) })
+	views, next, err := cut(views, key, page)
+	if err != nil {
+		return err
+	}
+	return replyList(w, http.StatusOK, views, next)
+}
+
+func viewReplica(p ledger.Peer) ledger.ReplicaView {
+	state := "live"
+	switch {
+	case p.Dead:
+		state = "dead"
+	case p.Draining:
+		state = "draining"
+	}
+	return ledger.ReplicaView{
+		ID:       p.Replica,
+		State:    state,
+		Host:     p.Host,
+		PID:      p.PID,
+		Version:  p.Version,
+		Address:  p.Address,
+		Workers:  p.Workers,
+		Labels:   p.Labels,
+		Config:   p.Config,
+		JoinedAt: p.JoinedAt,
+		SeenAt:   p.SeenAt,
+	}
+}

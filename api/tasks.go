@@ -1,0 +1,92 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// listTasks answers tasks, the latest first.
+func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r, "pool", "job", "state", "limit", "cursor")
+	filter := ledger.TaskFilter{Pool: q.name("pool"), Job: q.name("job"), State: oneOf(q, "state", states...), Page: q.page()}
+	if q.err != nil {
+		return q.err
+	}
+	rows, next, err := s.Reader.Tasks(r.Context(), filter)
+	if err != nil {
+		return err
+	}
+	return replyList(w, http.StatusOK, rows, next)
+}
+
+// getTask answers a task with its earlier attempts; the last one is the task's own fields.
+func (s *server) getTask(w http.ResponseWriter, r *http.Request) error {
+	if q := readQuery(r); q.err != nil {
+		return q.err
+	}
+	task, attempts, err := s.Reader.Task(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, jobs.History{Task: task, Attempts: attempts})
+}
+
+// logsOfTask answers what is kept of an attempt's output, as text whatever it is: ?attempt= from 1,
+// default the latest that has any. Output is kept when its attempt ends.
+func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r, "attempt")
+	attempt := q.number("attempt", 0, 1, 1<<30)
+	if q.err != nil {
+		return q.err
+	}
+	id := r.PathValue("id")
+	output, err := s.Reader.Output(r.Context(), id, attempt)
+	if errors.Is(err, jobs.ErrNotFound) {
+		if _, _, err := s.Reader.Task(r.Context(), id); err != nil {
+			return err
+		}
+		return notFound("no output of this task is kept")
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", id+".txt"))
+	_, _ = w.Write([]byte(strings.ToValidUTF8(string(output), "\uFFFD")))
+	return nil
+}
+
+func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
+	if q := readQuery(r); q.err != nil {
+		return q.err
+	}
+	if err := readNothing(w, r); err != nil {
+		return err
+	}
+	task, err := s.Writer.CancelTask(r.Context(), r.PathValue("id"), by(r))
+	if err != nil {
+		return err
+	}
+	s.Replica.Nudge()
+	return reply(w, http.StatusOK, task)
+}
+
+// retryTask makes a new task of an ended one.
+func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
+	if q := readQuery(r); q.err != nil {
+		return q.err
+	}
+	if err := readNothing(w, r); err != nil {
+		return err
+	}
+	task, err := s.Replica.RetryTask(r.Context(), r.PathValue("id"), by(r))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusCreated, task)
+}

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// TestShapes: names and forms of what is answered are promised to programs.
+func TestShapes(t *testing.T) {
+	const task1 = `{"id":"task-1","pool":"mail","kind":"welcome","state":"pending","attempt":0,"max_attempts":11,"priority":0,` +
+		`"run_at":"2026-03-01T08:00:00.000123Z","created_at":"2026-03-01T08:00:00.000123Z","payload":{"n":1e400,"s":"\u003c"},"tags":["a"]}`
+	const task2 = `"id":"task-2","pool":"default","job":"backup","scheduled_at":"2026-03-01T08:00:00.000123Z","state":"failed","reason":"exit 3",` +
+		`"attempt":2,"max_attempts":2,"token":7,"replica":"r1","priority":0,"run_at":"2026-03-01T08:00:00.000123Z","created_at":"2026-03-01T08:00:00.000123Z",` +
+		`"started_at":"2026-03-01T08:00:00.000123Z","finished_at":"2026-03-01T08:00:00.000123Z","exit_code":3,"error":"exit status 3","payload":"not json"`
+	const trigger = `{"job":"backup","at":"2026-03-01T08:00:00.000123Z","count":1,"cause":"schedule","outcome":"ran","result":"failed","task_id":"task-2",` +
+		`"replica":"r1","decided_at":"2026-03-01T08:00:00.000123Z","started_at":"2026-03-01T08:00:00.000123Z","finished_at":"2026-03-01T08:00:00.000123Z"}`
+	const backup = `{"name":"backup","schedules":["30 2 * * *"],"timezone":"Europe/London","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail",` +
+		`"labels":{"team":"infra"},"suspended":false,"next_at":"2026-03-01T08:00:00.000123Z","open":1,"last":{"job":"backup","at":"2026-03-01T08:00:00.000123Z","count":1,"cause":"schedule"}}`
+	const report = `{"name":"report","timezone":"UTC","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail","suspended":true,"open":0}`
+	const gone = `{"name":"gone","suspended":false,"retired":true,"open":0}`
+	const mail = `{"name":"mail","kinds":["bye","welcome"],"workers":8,"max_running":20,"paused":false,"pending":2,"scheduled":0,"running":0}`
+	tests := []struct {
+		method, target, want string
+	}{
+		{"GET", "/api/v1/tasks/task-1", strings.TrimSuffix(task1, "}") + `,"attempts":[]}`},
+		{"GET", "/api/v1/tasks/task-2", `{` + task2 + `,"attempts":[{"attempt":1,"state":"failed"}]}`},
+		{"GET", "/api/v1/tasks", `{"items":[` + task1 + `,{` + task2 + `}]}`},
+		{"GET", "/api/v1/triggers", `{"items":[` + trigger + `],"next":"bmV4dA=="}`},
+		{"GET", "/api/v1/jobs/backup/triggers", `{"items":[` + trigger + `],"next":"bmV4dA=="}`},
+		{"GET", "/api/v1/jobs/backup", backup},
+		{"GET", "/api/v1/jobs", `{"items":[` + backup + `,` + report + `]}`},
+		{"GET", "/api/v1/jobs?retired=true&limit=2", `{"items":[` + backup + `,` + gone + `],"next":"Z29uZQ"}`},
+		{"GET", "/api/v1/jobs?retired=true&limit=2&cursor=Z29uZQ", `{"items":[` + report + `]}`},
+		{"GET", "/api/v1/jobs?cursor=enp6", `{"items":[]}`},
+		{"GET", "/api/v1/jobs/report/next", `{"items":[]}`},
+		{"GET", "/api/v1/pools?limit=500", `{"items":[{"name":"default","workers":10,"paused":false,"pending":0,"scheduled":0,"running":0},` + mail + `]}`},
+		{"GET", "/api/v1/replicas?limit=1", `{"items":[{"id":"r1","state":"dead","workers":64,"joined_at":"2026-03-01T08:00:00.000123Z"}],"next":"cjEgMjAyNi0wMy0wMVQwODowMDowMC4wMDAxMjNa"}`},
+		{"GET", "/api/v1/replicas?limit=2&cursor=cjEgMjAyNi0wMy0wMVQwODowMDowMC4wMDAxMjNa", `{"items":[{"id":"r1","state":"live","workers":64,"joined_at":"2026-03-01T08:00:01.000123Z"},{"id":"r2","state":"draining"}]}`},
+		{"GET", "/api/v1/locks", `{"items":[{"key":"sys/stripe/01","token":5,"owner":"r1"},{"key":"user/a","token":6},{"key":"user/b","token":7}]}`},
+		{"GET", "/api/v1/locks?prefix=user/&limit=1", `{"items":[{"key":"user/a","token":6}],"next":"dXNlci9h"}`},
+		{"GET", "/api/v1/locks?prefix=user/&limit=1&cursor=dXNlci9h", `{"items":[{"key":"user/b","token":7}]}`},
+		{"GET", "/healthz", `{"live":true}`},
+		{"GET", "/readyz", `{"ready":true,"conditions":[{"name":"store","ready":true}]}`},
+		{"POST", "/api/v1/jobs/report/run", `{"trigger":{"job":"report","at":"0001-01-01T00:00:00Z","count":0,"cause":"manual","by":"api:127.0.0.1"},"task":` + task1 + `}`},
+		{"POST", "/api/v1/jobs/backup/suspend", strings.Replace(backup, `"suspended":false`, `"suspended":true,"suspended_override":true,"suspended_by":"api:127.0.0.1"`, 1)},
+		{"POST", "/api/v1/jobs/report/resume", strings.Replace(report, `"suspended":true`, `"suspended":false,"suspended_override":false,"suspended_by":"api:127.0.0.1"`, 1)},
+		{"POST", "/api/v1/pools/mail/pause", strings.Replace(mail, `"paused":false`, `"paused":true,"paused_override":true`, 1)},
+	}
+	for _, test := range tests {
+		t.Run(test.method+" "+test.target, func(t *testing.T) {
+			w := ask(t, newBackend().api(Options{}), test.method, test.target, "")
+			if w.Header().Get("Content-Type") != "application/json; charset=utf-8" {
+				t.Errorf("content type %q", w.Header().Get("Content-Type"))
+			}
+			if diff := cmp.Diff(test.want+"\n", w.Body.String()); diff != "" {
+				t.Errorf("%d (-want +got):\n%s", w.Code, diff)
+			}
+		})
+	}
+}
+
+// TestFilters: what is asked for is what the store is asked for.
+func TestFilters(t *testing.T) {
+	b := newBackend()
+	h := b.api(Options{})
+	ask(t, h, "GET", "/api/v1/tasks?pool=mail&job=backup&state=running&limit=500&cursor=abc", "")
+	ask(t, h, "GET", "/api/v1/triggers?job=backup&outcome=ran&result=failed&since=2026-01-02T03:04:05%2B01:00", "")
+	ask(t, h, "GET", "/api/v1/jobs/report/triggers?outcome=missed&cursor=YWJj", "")
+	want := []any{
+		ledger.TaskFilter{Pool: "mail", Job: "backup", State: jobs.StateRunning, Page: ledger.Page{Limit: 500, Cursor: "abc"}},
+		ledger.TriggerFilter{Job: "backup", Outcome: jobs.Ran, Result: jobs.StateFailed, Since: time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC), Page: ledger.Page{Limit: 50}},
+		ledger.TriggerFilter{Job: "report", Outcome: jobs.Missed, Page: ledger.Page{Limit: 50, Cursor: "YWJj"}},
+	}
+	if diff := cmp.Diff(want, b.filters); diff != "" {
+		t.Errorf("filters (-want +got):\n%s", diff)
+	}
+}
+
+// TestNext: due times are in order, in the future, and shown in the job's zone too.
+func TestNext(t *testing.T) {
+	w := ask(t, newBackend().api(Options{}), "GET", "/api/v1/jobs/backup/next?n=100", "")
+	var got struct{ Items []ledger.DueView }
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Items) != 100 {
+		t.Fatalf("%v: %d %s", err, w.Code, w.Body)
+	}
+	last := time.Now()
+	for _, due := range got.Items {
+		local, err := time.Parse(time.RFC3339, due.Local)
+		if err != nil || !local.Equal(due.At) || due.At.Location() != time.UTC || !due.At.After(last) || !strings.Contains(due.Local, "T02:30:00") {
+			t.Errorf("%v %v: %v", due.At, due.Local, err)
+		}
+		last = due.At
+	}
+}
+
+// TestLogs: whatever a job printed is handed out as text, to be saved and not shown.
+func TestLogs(t *testing.T) {
+	for _, method := range []string{"GET", "HEAD"} {
+		w := ask(t, newBackend().api(Options{}), method, "/api/v1/tasks/task-2/logs?attempt=1", "")
+		if got := w.Body.String(); got != "plain \uFFFD <script>\x00" {
+			t.Errorf("%q", got)
+		}
+		got := w.Header()
+		if got.Get("Content-Type") != "text/plain; charset=utf-8" || got.Get("X-Content-Type-Options") != "nosniff" || got.Get("Content-Disposition") != `attachment; filename="task-2.txt"` {
+			t.Errorf("%v", got)
+		}
+	}
+}
+
+func TestReady(t *testing.T) {
+	b := newBackend()
+	b.health = []ledger.Condition{{Name: "store", Ready: false, Detail: "connection refused"}, {Name: "lock", Ready: true, Detail: "down; the store decides"}}
+	w := ask(t, b.api(Options{}), "GET", "/readyz", "")
+	want := `{"ready":false,"conditions":[{"name":"store","ready":false,"detail":"connection refused"},{"name":"lock","ready":true,"detail":"down; the store decides"}]}` + "\n"
+	if w.Code != http.StatusServiceUnavailable || w.Body.String() != want {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestLocksUnknown: a lock service that does not answer, or that half answers, is 503 and not an
+// empty list.
+func TestLocksUnknown(t *testing.T) {
+	b := newBackend()
+	b.err = fmt.Errorf("redis 127.0.0.1:6379: %w", driver.ErrUnreachable)
+	if w := ask(t, b.api(Options{}), "GET", "/api/v1/locks", ""); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	without := New(Backend{Reader: b, Writer: b, Replica: b}, Options{})
+	if w := ask(t, without, "GET", "/api/v1/locks", ""); w.Code != http.StatusNotFound {
+		t.Errorf("without locks: %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,210 @@
+// Package client speaks to the API of a replica. Any replica will do: they share one store.
+//
+// Every method is one request. An answer that refuses is an [*Error], which also matches
+// jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable; a replica that cannot be reached is
+// [ErrUnreachable]. After any other error of a method that writes, and after ErrUnavailable, nothing
+// is known about what was asked: an idempotency key makes it safe to enqueue again.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// ErrUnreachable: no connection to the replica was made, so nothing was asked.
+var ErrUnreachable = errors.New("cannot be reached")
+
+// Error is an answer that refuses.
+type Error struct {
+	Status  int    // of HTTP
+	Code    string // for programs: "not_found", "conflict", "malformed", "invalid", …
+	Message string // for people
+	Field   string // the key or parameter that is wrong; may be empty
+}
+
+func (e *Error) Error() string {
+	if e.Field != "" {
+		return e.Field + ": " + e.Message
+	}
+	return e.Message
+}
+
+// Is matches the errors of package jobs that the API makes an answer of.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case jobs.ErrNotFound:
+		return e.Status == http.StatusNotFound
+	case jobs.ErrConflict:
+		return e.Status == http.StatusConflict
+	case jobs.ErrInvalid:
+		return e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity
+	case jobs.ErrUnavailable:
+		return e.Status == http.StatusServiceUnavailable
+	}
+	return false
+}
+
+// Options of a client. The zero value works.
+type Options struct {
+	Token      string       // sent as bearer token
+	HTTPClient *http.Client // default: one that gives up after 60 s and follows no redirects
+}
+
+// Client is safe for concurrent use.
+type Client struct {
+	base  *url.URL
+	token string
+	http  *http.Client
+}
+
+// New returns a client of the replica at base, such as "http://127.0.0.1:8080". It sends nothing.
+func New(base string, o Options) (*Client, error) {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("client: %w", err)
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return nil, fmt.Errorf("client: %q is not an address like http://127.0.0.1:8080", base)
+	}
+	if o.HTTPClient == nil {
+		o.HTTPClient = &http.Client{
+			Timeout:       time.Minute,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), ""
+	return &Client{base: u, token: o.Token, http: o.HTTPClient}, nil
+}
+
+// Page asks for a page of a list. The zero Page is the first one, as long as the server likes.
+type Page struct {
+	Limit  int // 1 … 500; 0 = the server's default
+	Cursor string
+}
+
+// List is a page of a list.
+type List[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty"` // cursor of the page that follows; absent on the last one
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 256 << 20
+
+func (c *Client) get(ctx context.Context, into any, query url.Values, path ...string) error {
+	_, err := c.do(ctx, http.MethodGet, path, query, nil, into)
+	return err
+}
+
+func (c *Client) post(ctx context.Context, into, body any, path ...string) error {
+	_, err := c.do(ctx, http.MethodPost, path, nil, body, into)
+	return err
+}
+
+// do sends a request and decodes the answer into into.
+func (c *Client) do(ctx context.Context, method string, path []string, query url.Values, body, into any) (*http.Response, error) {
+	res, err := c.send(ctx, method, path, query, body)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	return res, c.decode(res, into)
+}
+
+func (c *Client) decode(res *http.Response, into any) error {
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(into); err != nil {
+		return fmt.Errorf("client: the answer of %s cannot be read: %w", c.base, err)
+	}
+	return nil
+}
+
+// send returns an answer that does not refuse; its body is the caller's to close.
+func (c *Client) send(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
+	res, err := c.roundTrip(ctx, method, path, query, body)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		defer res.Body.Close()
+		return nil, refusal(res)
+	}
+	return res, nil
+}
+
+// roundTrip returns whatever is answered. Each element of path is one segment, whatever it contains.
+func (c *Client) roundTrip(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
+	for i, segment := range path {
+		if segment == "" || segment == "." || segment == ".." {
+			return nil, fmt.Errorf("client: %w: %q is no name", jobs.ErrInvalid, segment)
+		}
+		path[i] = url.PathEscape(segment)
+	}
+	var text io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("client: %w: %w", jobs.ErrInvalid, err)
+		}
+		text = bytes.NewReader(encoded)
+	}
+	address := c.base.String() + "/" + strings.Join(path, "/")
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, text)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	req.Header.Set("Accept", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.failed(err)
+	}
+	return res, nil
+}
+
+// failed tells an error before a connection stood from one after it.
+func (c *Client) failed(err error) error {
+	var at *url.Error
+	if errors.As(err, &at) {
+		err = at.Err // without the whole address, which may be long
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return fmt.Errorf("client: %s %w: %w", c.base, ErrUnreachable, err)
+	}
+	return fmt.Errorf("client: %s: %w", c.base, err)
+}
+
+func refusal(res *http.Response) error {
+	e := &Error{Status: res.StatusCode, Code: "unknown", Message: "the answer was " + res.Status}
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if kind != "application/json" {
+		return e
+	}
+	var body struct {
+		Error struct{ Code, Message, Field string }
+	}
+	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&body); err == nil && body.Error.Code != "" {
+		e.Code, e.Message, e.Field = body.Error.Code, body.Error.Message, body.Error.Field
+	}
+	return e
+}

@@ -1,0 +1,62 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Pools returns the pools by name.
+func (c *Client) Pools(ctx context.Context, p Page) (list List[ledger.PoolView], err error) {
+	err = c.get(ctx, &list, p.query(), "api", "v1", "pools")
+	return list, err
+}
+
+// PausePool stops claims of the pool's tasks on all replicas until it is resumed.
+func (c *Client) PausePool(ctx context.Context, name string) (ledger.PoolView, error) {
+	return c.overridePool(ctx, name, "pause", false)
+}
+
+// ResumePool lets the pool's tasks be claimed again.
+func (c *Client) ResumePool(ctx context.Context, name string) (ledger.PoolView, error) {
+	return c.overridePool(ctx, name, "resume", false)
+}
+
+// ResetPool clears the override.
+func (c *Client) ResetPool(ctx context.Context, name string) (ledger.PoolView, error) {
+	return c.overridePool(ctx, name, "resume", true)
+}
+
+func (c *Client) overridePool(ctx context.Context, name, verb string, reset bool) (pool ledger.PoolView, err error) {
+	err = c.post(ctx, &pool, override{reset}, "api", "v1", "pools", name, verb)
+	return pool, err
+}
+
+// Replicas returns the replicas by id.
+func (c *Client) Replicas(ctx context.Context, p Page) (list List[ledger.ReplicaView], err error) {
+	err = c.get(ctx, &list, p.query(), "api", "v1", "replicas")
+	return list, err
+}
+
+// Locks returns who holds the keys that begin with prefix.
+func (c *Client) Locks(ctx context.Context, prefix string, p Page) (list List[ledger.LockView], err error) {
+	q := p.query()
+	add(q, "prefix", prefix)
+	err = c.get(ctx, &list, q, "api", "v1", "locks")
+	return list, err
+}
+
+// Ready says whether this replica starts new work, and why not. That it does not is an answer here
+// and no error.
+func (c *Client) Ready(ctx context.Context) (ready ledger.ReadyView, err error) {
+	res, err := c.roundTrip(ctx, http.MethodGet, []string{"readyz"}, nil, nil)
+	if err != nil {
+		return ready, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusServiceUnavailable {
+		return ready, refusal(res)
+	}
+	return ready, c.decode(res, &ready)
+}

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Jobs returns the live jobs by name.
+func (c *Client) Jobs(ctx context.Context, p Page) (list List[ledger.JobView], err error) {
+	err = c.get(ctx, &list, p.query(), "api", "v1", "jobs")
+	return list, err
+}
+
+// Job returns one job, live or retired.
+func (c *Client) Job(ctx context.Context, name string) (job ledger.JobView, err error) {
+	err = c.get(ctx, &job, nil, "api", "v1", "jobs", name)
+	return job, err
+}
+
+// Next returns the next n (1 … 100) due times of a job.
+func (c *Client) Next(ctx context.Context, name string, n int) ([]ledger.DueView, error) {
+	var list List[ledger.DueView]
+	err := c.get(ctx, &list, url.Values{"n": {strconv.Itoa(n)}}, "api", "v1", "jobs", name, "next")
+	return list.Items, err
+}
+
+// RunJob runs a job now. A run that the job's policies forbid is jobs.ErrConflict with the reason,
+// and recorded as skipped.
+func (c *Client) RunJob(ctx context.Context, name string) (run ledger.RunView, err error) {
+	err = c.post(ctx, &run, nil, "api", "v1", "jobs", name, "run")
+	return run, err
+}
+
+// SuspendJob overrides the configuration: no due time of the job runs until it is resumed.
+func (c *Client) SuspendJob(ctx context.Context, name string) (ledger.JobView, error) {
+	return c.overrideJob(ctx, name, "suspend", false)
+}
+
+// ResumeJob overrides the configuration: due times of the job run again, from now on.
+func (c *Client) ResumeJob(ctx context.Context, name string) (ledger.JobView, error) {
+	return c.overrideJob(ctx, name, "resume", false)
+}
+
+// ResetJob clears the override: the configuration holds again.
+func (c *Client) ResetJob(ctx context.Context, name string) (ledger.JobView, error) {
+	return c.overrideJob(ctx, name, "resume", true)
+}
+
+func (c *Client) overrideJob(ctx context.Context, name, verb string, reset bool) (job ledger.JobView, err error) {
+	err = c.post(ctx, &job, override{reset}, "api", "v1", "jobs", name, verb)
+	return job, err
+}
+
+type override struct {
+	Reset bool `json:"reset,omitempty"`
+}
+
+// TriggerFilter selects rows of the ledger, the latest first. Zero fields select everything.
+type TriggerFilter struct {
+	Job     string
+	Outcome jobs.Outcome
+	Result  jobs.State
+	Since   time.Time
+	Page
+}
+
+// Triggers returns a page of the ledger.
+func (c *Client) Triggers(ctx context.Context, f TriggerFilter) (list List[jobs.Trigger], err error) {
+	q := f.query()
+	add(q, "job", f.Job)
+	add(q, "outcome", string(f.Outcome))
+	add(q, "result", string(f.Result))
+	if !f.Since.IsZero() {
+		q.Set("since", f.Since.UTC().Format(time.RFC3339Nano))
+	}
+	err = c.get(ctx, &list, q, "api", "v1", "triggers")
+	return list, err
+}
+
+func (p Page) query() url.Values {
+	q := url.Values{}
+	if p.Limit != 0 {
+		q.Set("limit", strconv.Itoa(p.Limit))
+	}
+	add(q, "cursor", p.Cursor)
+	return q
+}
+
+func add(q url.Values, name, value string) {
+	if value != "" {
+		q.Set(name, value)
+	}
+}

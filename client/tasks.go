@@ -1,0 +1,79 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// TaskFilter selects tasks, the latest first. Zero fields select everything.
+type TaskFilter struct {
+	Pool  string
+	Job   string
+	State jobs.State
+	Page
+}
+
+// Tasks returns a page of tasks.
+func (c *Client) Tasks(ctx context.Context, f TaskFilter) (list List[jobs.Task], err error) {
+	q := f.query()
+	add(q, "pool", f.Pool)
+	add(q, "job", f.Job)
+	add(q, "state", string(f.State))
+	err = c.get(ctx, &list, q, "api", "v1", "tasks")
+	return list, err
+}
+
+// Task returns a task with its earlier attempts.
+func (c *Client) Task(ctx context.Context, id string) (task jobs.History, err error) {
+	err = c.get(ctx, &task, nil, "api", "v1", "tasks", id)
+	return task, err
+}
+
+// Output returns what is kept of an attempt's output, as valid UTF-8; attempt 0 is the latest that
+// has any. Output is kept when the attempt ends; jobs.ErrNotFound if there is none.
+func (c *Client) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
+	q := url.Values{}
+	if attempt != 0 {
+		q.Set("attempt", strconv.Itoa(attempt))
+	}
+	res, err := c.send(ctx, http.MethodGet, []string{"api", "v1", "tasks", id, "logs"}, q, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	output, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("client: the output did not arrive whole: %w", err)
+	}
+	return output, nil
+}
+
+// Enqueue adds tasks (1 … 1,000) to a pool, all or none, and returns them in order; their Pool
+// fields are not looked at. created is false if the idempotency keys of all of them were used
+// before: then the tasks are those.
+func (c *Client) Enqueue(ctx context.Context, pool string, tasks ...jobs.NewTask) (enqueued []jobs.Task, created bool, err error) {
+	var list List[jobs.Task]
+	res, err := c.do(ctx, http.MethodPost, []string{"api", "v1", "pools", pool, "tasks"}, nil, tasks, &list)
+	if err != nil {
+		return nil, false, err
+	}
+	return list.Items, res.StatusCode == http.StatusCreated, nil
+}
+
+// CancelTask ends a task that waits, and asks one that runs to stop.
+func (c *Client) CancelTask(ctx context.Context, id string) (task jobs.Task, err error) {
+	err = c.post(ctx, &task, nil, "api", "v1", "tasks", id, "cancel")
+	return task, err
+}
+
+// RetryTask makes a new task of an ended one.
+func (c *Client) RetryTask(ctx context.Context, id string) (task jobs.Task, err error) {
+	err = c.post(ctx, &task, nil, "api", "v1", "tasks", id, "retry")
+	return task, err
+}
