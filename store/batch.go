@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -48,30 +49,39 @@ func ids[T any](list []T, id func(T) string) []any {
 	return all
 }
 
-// choose is an expression that gives every row its own value, and its arguments: the value most
-// rows have, and exceptions by id. value must return int64, string or nil.
-func choose[T any](column string, list []T, id func(T) string, value func(T) any) (string, []any) {
+func texts(list []string) []any { return ids(list, func(s string) string { return s }) }
+
+// choice makes expressions that give every row of a list its own value, and collects their arguments
+// in the order in which they are made.
+type choice[T any] struct {
+	column string // the rows' id in the statement
+	id     func(T) string
+	list   []T
+	args   []any
+}
+
+// of is the value that most rows have, and exceptions by id. value must return int64, string or nil.
+func (c *choice[T]) of(value func(T) any) string {
 	count := map[any]int{}
 	var most any
-	for _, v := range list {
+	for _, v := range c.list {
 		x := value(v)
 		if count[x]++; count[x] > count[most] {
 			most = x
 		}
 	}
 	var b strings.Builder
-	var args []any
-	for _, v := range list {
+	for _, v := range c.list {
 		if x := value(v); x != most {
 			b.WriteString(" WHEN ? THEN ?")
-			args = append(args, id(v), x)
+			c.args = append(c.args, c.id(v), x)
 		}
 	}
-	args = append(args, most)
-	if len(args) == 1 {
-		return "?", args
+	c.args = append(c.args, most)
+	if b.Len() == 0 {
+		return "?"
 	}
-	return "CASE " + column + b.String() + " ELSE ? END", args
+	return "CASE " + c.column + b.String() + " ELSE ? END"
 }
 
 // insert writes rows with as few statements as fit, and returns how many were written. into is all
@@ -102,6 +112,21 @@ func (t *tx) insert(into, after string, rows [][]any) (written int64, err error)
 		rows = rows[n:]
 	}
 	return written, nil
+}
+
+// onConflict ends an INSERT so that it updates columns of a row whose key is there already.
+func (t *tx) onConflict(key string, columns ...string) string {
+	format := "%[1]s=VALUES(%[1]s)"
+	start := " ON DUPLICATE KEY UPDATE "
+	if t.s.dialect.name() == SQLite {
+		format = "%[1]s=excluded.%[1]s"
+		start = " ON CONFLICT (" + key + ") DO UPDATE SET "
+	}
+	sets := make([]string, len(columns))
+	for i, c := range columns {
+		sets[i] = fmt.Sprintf(format, c)
+	}
+	return start + strings.Join(sets, ", ")
 }
 
 // clip cuts text to n bytes of valid UTF-8, for a column of that size.

@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// CancelTask ends a pending task as cancelled at once. Of a running one it asks the owner, which
+// sees it in Own, and returns the task as it is; such a task is not attempted again.
+//
+// by is who asked, for people; it may be empty. Errors: jobs.ErrNotFound, jobs.ErrConflict if the
+// task has ended, jobs.ErrUnavailable.
+func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error) {
+	reason := "cancelled"
+	if by != "" {
+		reason = clip("cancelled by "+by, 255)
+	}
+	var task jobs.Task
+	lost := false
+	write := func(t *tx) error {
+		rows, err := t.openTasks(taskColumns, "WHERE id=?", id)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			ended, found, err := t.endedTask(id)
+			switch {
+			case err != nil:
+				return err
+			case !found:
+				return fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
+			case lost && ended.State == jobs.StateCancelled && ended.Reason == reason: // by the COMMIT whose answer was lost
+				task = ended
+				return nil
+			}
+			return fmt.Errorf("task %s has ended as %s: %w", id, ended.State, jobs.ErrConflict)
+		}
+		row := rows[0]
+		task = row.Task
+		if row.row == rowRunning {
+			return askOwner(t, row, reason)
+		}
+		now, err := t.now()
+		if err != nil {
+			return err
+		}
+		m := move{openTask: row, to: toDone, end: jobs.StateCancelled, reason: reason, failure: row.Error, exit: row.ExitCode}
+		task = m.task(now)
+		return t.move(now, "0,1", []move{m})
+	}
+	again := func(*tx) (bool, error) { lost = true; return false, nil }
+	err := s.settle(ctx, "cancel task", write, again)
+	return task, err
+}
+
+// askOwner leaves word for the owner of a running task. The first one who asks is named.
+//
+// Index: primary key.
+func askOwner(t *tx, row openTask, reason string) error {
+	if row.cancel != "" {
+		return nil
+	}
+	n, err := t.exec("UPDATE {tasks} SET cancel=? WHERE id=? AND token=? AND state+0=2", reason, row.ID, row.Token)
+	if err == nil && n != 1 {
+		return errMoved
+	}
+	return err
+}
+
+// endedTask reads a row of {done}, without its payload.
+func (t *tx) endedTask(id string) (task jobs.Task, found bool, err error) {
+	err = t.query("SELECT "+doneFacts+" FROM {done} WHERE id=?", []any{id}, func(scan func(...any) error) error {
+		found = true
+		task, err = scanTask(scan)
+		return err
+	})
+	return task, found, err
+}

@@ -1,0 +1,280 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Claim takes pending tasks that are due, in order of priority, due time and id. It implements the
+// scheduler's Tasks.
+//
+// No task is claimed twice, whether or not the claimers hold a lock: a row is taken only if it is
+// still pending under the token that was read. With MaxRunning, the pool's row is locked and its
+// running tasks are counted by index, so the limit is exact over all replicas, as long as nobody
+// opens tasks of that pool as born running.
+//
+// When Admit refuses a whole batch, the next one is looked at, once.
+//
+// Errors: ledger.ErrSessionDead, ledger.ErrOutdated, what c.Now returned, jobs.ErrUnavailable.
+func (s *Store) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	if c.Limit < 1 {
+		return ledger.Claimed{}, nil
+	}
+	w := &claim{Claim: c}
+	if err := s.settle(ctx, "claim", w.write, w.committed); err != nil {
+		return ledger.Claimed{}, err
+	}
+	if len(w.out.Tasks) > 0 || len(w.out.Foreign) == 0 || !w.out.More {
+		return w.out, nil
+	}
+	beyond := &claim{Claim: c, skip: len(w.out.Foreign)}
+	if err := s.settle(ctx, "claim", beyond.write, beyond.committed); err != nil {
+		return ledger.Claimed{}, err
+	}
+	beyond.out.Foreign = append(w.out.Foreign, beyond.out.Foreign...)
+	return beyond.out, nil
+}
+
+// claim is one Claim call; write starts it anew each time.
+type claim struct {
+	ledger.Claim
+	skip int // candidates that were refused before
+
+	now    time.Time
+	pool   ledger.Policy // of its tasks from their next claim on
+	jobs   []*jobRow
+	taken  []openTask  // as they were read
+	until  []time.Time // of each
+	tokens []int64
+	out    ledger.Claimed
+}
+
+func (w *claim) write(t *tx) error {
+	w.taken, w.until, w.tokens, w.out = nil, nil, nil, ledger.Claimed{}
+	if err := t.alive(w.Session); err != nil {
+		return err
+	}
+	database, err := t.now()
+	if err != nil {
+		return err
+	}
+	if w.now, err = w.Now(database); err != nil {
+		return err
+	}
+	w.now = w.now.UTC().Truncate(time.Microsecond)
+	w.out.Now = w.now
+	room, err := w.room(t)
+	if err != nil || room < 1 {
+		return err
+	}
+	if err := w.choose(t, room); err != nil || len(w.taken) == 0 {
+		return err
+	}
+	if err := t.saveJobs(w.jobs); err != nil {
+		return err
+	}
+	if err := w.startTriggers(t); err != nil {
+		return err
+	}
+	return w.take(t)
+}
+
+// room reads the pool's row and returns how many tasks may be claimed.
+//
+// Index: primary key of pools; the count tasks_claim.
+func (w *claim) room(t *tx) (int, error) {
+	lock := ""
+	if w.Guard || w.MaxRunning > 0 {
+		lock = "{for_update}"
+	}
+	var hash string
+	var paused *bool
+	found, err := t.one("SELECT hash, paused, max_attempts, on_lost FROM {pools} WHERE name=?"+lock, []any{w.Pool},
+		&hash, &paused, &w.pool.MaxAttempts, &w.pool.OnLost)
+	if err != nil {
+		return 0, err
+	}
+	if !found || hash != w.Hash {
+		return 0, ledger.ErrOutdated
+	}
+	if paused != nil && *paused {
+		w.out.Paused = true
+		return 0, nil
+	}
+	if w.MaxRunning == 0 {
+		return w.Limit, nil
+	}
+	var count int
+	if _, err := t.one("SELECT COUNT(*) FROM {tasks} WHERE state=2 AND pool=?", []any{w.Pool}, &count); err != nil {
+		return 0, err
+	}
+	room := w.MaxRunning - count
+	w.out.Full = room <= 0
+	return min(w.Limit, room), nil
+}
+
+// choose reads candidates without a lock, locks the rows of their jobs, and asks about each.
+//
+// Index: tasks_claim, equality on state and pool, then its order.
+func (w *claim) choose(t *tx, room int) error {
+	where := "WHERE state=0 AND pool=?"
+	args := []any{w.Pool}
+	if n := len(w.SkipJobs); n > 0 {
+		where += " AND job NOT IN (" + marks(n) + ")"
+		args = append(args, texts(w.SkipJobs)...)
+	}
+	if n := len(w.SkipKinds); n > 0 { // a job has its own handler, whatever its kind
+		where += " AND (job<>'' OR kind NOT IN (" + marks(n) + "))"
+		args = append(args, texts(w.SkipKinds)...)
+	}
+	candidates, err := t.openTasks(taskColumns, where+" ORDER BY rank_order, run_at, id LIMIT ? OFFSET ?",
+		append(args, room, w.skip)...)
+	if err != nil {
+		return err
+	}
+	w.out.More = len(candidates) == room
+	var wanted []string
+	for _, r := range candidates {
+		if r.Job != "" {
+			wanted = append(wanted, r.Job)
+		}
+	}
+	if w.jobs, err = t.lockJobs(wanted); err != nil {
+		return err
+	}
+	for _, r := range candidates {
+		w.ask(r)
+	}
+	return nil
+}
+
+// ask admits a candidate or not. The token of a job's task comes from the job's fence, which orders
+// all runs of the job.
+func (w *claim) ask(r openTask) {
+	c := ledger.Candidate{Task: r.Task, Policy: w.pool}
+	job, ofJob := findJob(w.jobs, r.Job)
+	if r.Job != "" {
+		c.Policy = ledger.Policy{MaxAttempts: r.MaxAttempts, OnLost: r.OnLost}
+	}
+	if ofJob {
+		c.JobHash = job.Hash
+	}
+	until, ok := w.Admit(w.now, c)
+	if !ok || (r.Job != "" && !ofJob) {
+		w.out.Foreign = append(w.out.Foreign, r.Task)
+		return
+	}
+	token := r.Token + 1
+	if ofJob {
+		job.Fence++
+		job.changed = true
+		token = job.Fence
+	}
+	w.taken = append(w.taken, r)
+	w.until = append(w.until, until)
+	w.tokens = append(w.tokens, token)
+}
+
+// startTriggers notes the first start of a trigger's task.
+//
+// Index: primary key of triggers.
+func (w *claim) startTriggers(t *tx) error {
+	started := bornOfTriggers(w.taken)
+	if len(started) == 0 {
+		return nil
+	}
+	_, err := t.exec("UPDATE {triggers} SET started_at=? WHERE started_at=0 AND outcome='' AND "+either(ofTrigger, len(started)),
+		append([]any{micros(w.now)}, triggerKeys(started)...)...)
+	return err
+}
+
+// take writes the claim and finds out which tasks it got: somebody without a lock may have been
+// faster.
+//
+// Index: primary key, see owned.
+func (w *claim) take(t *tx) error {
+	type mine struct {
+		openTask
+		token, until int64
+	}
+	rows := make([]mine, len(w.taken))
+	for i, r := range w.taken {
+		rows[i] = mine{r, w.tokens[i], micros(w.until[i])}
+	}
+	slices.SortFunc(rows, func(a, b mine) int { return lockOrder(a.openTask, b.openTask) })
+	c := choice[mine]{column: "id", id: mine.id, list: rows}
+	set := "token=token+" + c.of(func(m mine) any { return m.token - m.Token }) +
+		", may_run_until=" + c.of(func(m mine) any { return m.until }) +
+		", max_attempts=" + c.of(func(m mine) any { return int64(w.policy(m.openTask).MaxAttempts) }) +
+		", on_lost=" + c.of(func(m mine) any { return string(w.policy(m.openTask).OnLost) }) +
+		", state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?, reason='', error='', exit_code=NULL, cancel=''"
+	n, err := t.exec("UPDATE {tasks} SET "+set+" WHERE "+owned("0", len(rows)), slices.Concat(c.args,
+		[]any{w.Session, w.Replica, w.ID, micros(w.now)}, each(rows, func(m mine) []any { return []any{m.ID, m.Token} }))...)
+	if err != nil {
+		return err
+	}
+	got := func(string) bool { return true }
+	if n < int64(len(rows)) {
+		if got, err = w.ours(t, ""); err != nil {
+			return err
+		}
+	}
+	w.report(got)
+	return nil
+}
+
+func (w *claim) policy(r openTask) ledger.Policy {
+	if r.Job != "" {
+		return ledger.Policy{MaxAttempts: r.MaxAttempts, OnLost: r.OnLost}
+	}
+	return w.pool
+}
+
+// ours asks which of the tasks carry this claim.
+//
+// Index: primary key.
+func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
+	got := map[string]bool{}
+	err := t.query("SELECT id FROM {tasks} WHERE id IN ("+marks(len(w.taken))+") AND state+0=2 AND claim_id=? ORDER BY id"+lock,
+		append(ids(w.taken, openTask.id), w.ID), func(scan func(...any) error) error {
+			var id string
+			err := scan(&id)
+			got[id] = true
+			return err
+		})
+	return func(id string) bool { return got[id] }, err
+}
+
+func (w *claim) report(got func(id string) bool) {
+	w.out.Tasks, w.out.Until = nil, nil
+	for i, r := range w.taken {
+		if !got(r.ID) {
+			continue
+		}
+		p := w.policy(r)
+		task := r.Task
+		task.State, task.Token, task.Attempt = jobs.StateRunning, w.tokens[i], r.Attempt+1
+		task.Replica, task.StartedAt = w.Replica, w.now
+		task.MaxAttempts, task.OnLost = p.MaxAttempts, p.OnLost
+		task.Reason, task.Error, task.ExitCode = "", "", nil
+		w.out.Tasks = append(w.out.Tasks, task)
+		w.out.Until = append(w.out.Until, w.until[i])
+	}
+}
+
+// committed finds the claim's rows, if any, behind the lock of a COMMIT that is still on its way.
+func (w *claim) committed(t *tx) (bool, error) {
+	if len(w.taken) == 0 {
+		return true, nil
+	}
+	got, err := w.ours(t, "{for_update}")
+	if err != nil || !slices.ContainsFunc(w.taken, func(r openTask) bool { return got(r.ID) }) {
+		return false, err
+	}
+	w.report(got)
+	return true, nil
+}

@@ -1,0 +1,352 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Decide locks the rows of d.Jobs, asks d.Decide, and writes ledger rows, tasks and cursors in one
+// transaction. It implements the scheduler's Triggers.
+//
+// The lock on a job's row is what makes "forbid" true, and the ledger's key (job, at, seq) is the
+// arbiter of what was decided before: such a row keeps its decision, opens no second task and is
+// left out of the answer. A cursor never moves back.
+//
+// Errors: ledger.ErrSessionDead, what d.Now returned, jobs.ErrUnavailable.
+func (s *Store) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	w := &decision{Decide: d}
+	err := s.settle(ctx, "decide", w.write, w.committed)
+	if errors.Is(err, errDecided) {
+		w.look = true
+		err = s.settle(ctx, "decide", w.write, w.committed)
+	}
+	if err != nil {
+		return ledger.Decided{}, err
+	}
+	return w.out, nil
+}
+
+// errDecided: the ledger has a row already that this decision wanted to write.
+var errDecided = errors.New("decided before")
+
+// decision is one Decide call; write starts it anew each time.
+type decision struct {
+	ledger.Decide
+	look bool // for rows that exist, before writing: some do
+
+	now      time.Time
+	rows     []*jobRow
+	triggers []jobs.Trigger
+	tasks    []openTask
+	out      ledger.Decided
+}
+
+func (w *decision) write(t *tx) error {
+	w.triggers, w.tasks, w.out = nil, nil, ledger.Decided{}
+	if err := w.lock(t); err != nil {
+		return err
+	}
+	states, err := w.states(t)
+	if err != nil {
+		return err
+	}
+	w.out.Now = w.now
+	w.out.Decisions = w.Decide.Decide(w.now, states)
+	if err := w.number(t); err != nil {
+		return err
+	}
+	if w.look {
+		if err := w.leaveOut(t); err != nil {
+			return err
+		}
+	}
+	if err := w.open(); err != nil {
+		return err
+	}
+	if err := w.insertTriggers(t); err != nil {
+		return err
+	}
+	if err := w.insertTasks(t); err != nil {
+		return err
+	}
+	return t.saveJobs(w.rows)
+}
+
+// lock checks session and clock, then takes the stripes, if they are the guard, and the jobs.
+func (w *decision) lock(t *tx) error {
+	if err := t.alive(w.Session); err != nil {
+		return err
+	}
+	database, err := t.now()
+	if err != nil {
+		return err
+	}
+	if w.now, err = w.Now(database); err != nil {
+		return err
+	}
+	w.now = w.now.UTC().Truncate(time.Microsecond)
+	if w.Guard && len(w.Stripes) > 0 && t.s.dialect.name() != SQLite { // there BEGIN is the guard
+		stripes := slices.Sorted(slices.Values(w.Stripes))
+		_, err := t.one("SELECT stripe FROM {stripes} WHERE stripe IN ("+marks(len(stripes))+") ORDER BY stripe{for_update}",
+			each(stripes, func(n int) []any { return []any{n} }), new(int))
+		if err != nil {
+			return err
+		}
+	}
+	w.rows, err = t.lockJobs(w.Jobs)
+	w.rows = slices.DeleteFunc(w.rows, func(r *jobRow) bool { return r.Hash == "" })
+	return err
+}
+
+// states adds the open tasks. They are read after the lock: nobody opens one in between.
+//
+// Index: tasks_job.
+func (w *decision) states(t *tx) ([]ledger.JobState, error) {
+	if len(w.rows) > 0 {
+		err := t.query("SELECT job, id, state FROM {tasks} WHERE job IN ("+marks(len(w.rows))+") ORDER BY job, id",
+			ids(w.rows, func(r *jobRow) string { return r.Name }), func(scan func(...any) error) error {
+				var job, state string
+				var task ledger.OpenTask
+				if err := scan(&job, &task.ID, &state); err != nil {
+					return err
+				}
+				task.State = taskState(state)
+				r, _ := findJob(w.rows, job)
+				r.Open = append(r.Open, task)
+				return nil
+			})
+		if err != nil {
+			return nil, err
+		}
+	}
+	states := make([]ledger.JobState, len(w.rows))
+	for i, r := range w.rows {
+		states[i] = r.JobState
+	}
+	return states, nil
+}
+
+// number fills in what the decider leaves to the store: the seq of triggers that no schedule asked
+// for, under the lock of their jobs.
+//
+// Index: primary key of triggers.
+func (w *decision) number(t *tx) error {
+	last := map[ledgerKey]int{} // by keys without seq
+	var wanted []ledgerKey
+	openings := w.openings()
+	for _, o := range openings {
+		if o.Trigger.Job == "" {
+			continue
+		}
+		if byNoSchedule(o.Trigger) {
+			wanted = append(wanted, ledgerKey{o.Trigger.Job, micros(o.Trigger.At), 0})
+		} else {
+			o.Trigger.Seq = 0
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	err := t.query("SELECT job, at, MAX(seq) FROM {triggers} WHERE "+either("(job=? AND at=?)", len(wanted))+" GROUP BY job, at",
+		each(wanted, func(k ledgerKey) []any { return []any{k.job, k.at} }), func(scan func(...any) error) error {
+			var k ledgerKey
+			var seq int
+			err := scan(&k.job, &k.at, &seq)
+			last[k] = seq
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for _, o := range openings {
+		if o.Trigger.Job != "" && byNoSchedule(o.Trigger) {
+			k := ledgerKey{o.Trigger.Job, micros(o.Trigger.At), 0}
+			last[k]++
+			o.Trigger.Seq = last[k]
+		}
+	}
+	return nil
+}
+
+func byNoSchedule(g jobs.Trigger) bool {
+	return g.Cause != jobs.CauseSchedule && g.Cause != jobs.CauseCatchUp
+}
+
+// openings are all of w.out, in order, to be changed in place.
+func (w *decision) openings() []*ledger.Opening {
+	var all []*ledger.Opening
+	for i := range w.out.Decisions {
+		for k := range w.out.Decisions[i].Triggers {
+			all = append(all, &w.out.Decisions[i].Triggers[k])
+		}
+	}
+	return all
+}
+
+// leaveOut drops the openings whose ledger rows exist.
+//
+// Index: primary key of triggers.
+func (w *decision) leaveOut(t *tx) error {
+	var keys []ledgerKey
+	for _, o := range w.openings() {
+		if o.Trigger.Job != "" {
+			keys = append(keys, keyOf(o.Trigger))
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	exist := map[ledgerKey]bool{}
+	err := t.query("SELECT job, at, seq FROM {triggers} WHERE "+either("(job=? AND at=? AND seq=?)", len(keys)),
+		each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), func(scan func(...any) error) error {
+			var k ledgerKey
+			err := scan(&k.job, &k.at, &k.seq)
+			exist[k] = true
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for i, dec := range w.out.Decisions {
+		w.out.Decisions[i].Triggers = slices.DeleteFunc(slices.Clone(dec.Triggers), func(o ledger.Opening) bool {
+			return o.Trigger.Job != "" && exist[keyOf(o.Trigger)]
+		})
+	}
+	return nil
+}
+
+// open turns the openings into rows, hands out tokens and moves the cursors forward.
+func (w *decision) open() error {
+	for _, dec := range w.out.Decisions {
+		job, ok := findJob(w.rows, dec.Job)
+		if !ok {
+			return fmt.Errorf("a decision about job %q, whose row is not locked", dec.Job)
+		}
+		if !dec.Cursor.IsZero() && !dec.Cursor.Before(job.Cursor) {
+			job.Cursor, job.next, job.changed = dec.Cursor, dec.NextAt, true
+		}
+		for i := range dec.Triggers {
+			o := &dec.Triggers[i]
+			if o.Trigger.Job != "" && o.Trigger.Job != dec.Job {
+				return fmt.Errorf("a trigger of job %q in a decision about %q", o.Trigger.Job, dec.Job)
+			}
+			if o.Task != nil {
+				w.openTask(job, o)
+			}
+			if o.Trigger.Job != "" {
+				w.openTrigger(o)
+			}
+		}
+	}
+	slices.SortFunc(w.tasks, lockOrder)
+	slices.SortFunc(w.triggers, func(a, b jobs.Trigger) int { return compareKeys(keyOf(a), keyOf(b)) })
+	return nil
+}
+
+func (w *decision) openTask(job *jobRow, o *ledger.Opening) {
+	task := *o.Task // the decider's own value stays as it is
+	if o.Trigger.Job != "" {
+		task.ScheduledAt, task.Seq = o.Trigger.At, o.Trigger.Seq
+	}
+	task.Job = job.Name
+	task.Pool = cmp.Or(task.Pool, jobs.DefaultPool)
+	task.OnLost = cmp.Or(task.OnLost, jobs.LostFails)
+	task.MaxAttempts = max(task.MaxAttempts, 1)
+	task.CreatedAt = w.now
+	if task.RunAt.IsZero() {
+		task.RunAt = w.now
+	}
+	row := openTask{Task: task, row: rowReady}
+	row.State = jobs.StatePending
+	switch {
+	case o.Claim:
+		job.Fence++
+		job.changed = true
+		row.Token, row.Attempt, row.State, row.row = job.Fence, 1, jobs.StateRunning, rowRunning
+		row.StartedAt, row.Replica, row.session, row.mayRunUntil = w.now, w.Replica, w.Session, o.MayRunUntil
+	case task.RunAt.After(w.now):
+		row.row = rowWaits
+	}
+	row.IdempotencyKey = idempotencyKey(row.Task)
+	o.Task = &row.Task
+	o.Trigger.TaskID = row.ID
+	w.tasks = append(w.tasks, row)
+	if o.Claim {
+		w.out.Started = append(w.out.Started, row.Task)
+	} else {
+		w.out.Opened = append(w.out.Opened, row.Task)
+	}
+}
+
+func (w *decision) openTrigger(o *ledger.Opening) {
+	g := &o.Trigger
+	g.Replica = cmp.Or(g.Replica, w.Replica)
+	g.Count = max(g.Count, 1)
+	g.DecidedAt = w.now
+	if o.Claim && o.Task != nil {
+		g.StartedAt = w.now
+	}
+	w.triggers = append(w.triggers, *g)
+}
+
+// insertTriggers finds out from the rows affected whether all of them are new.
+func (w *decision) insertTriggers(t *tx) error {
+	rows := make([][]any, len(w.triggers))
+	for i, g := range w.triggers {
+		rows[i] = []any{
+			g.Job, micros(g.At), g.Seq, micros(g.Until), g.Count, string(g.Cause), clip(g.By, 255), string(g.Outcome),
+			clip(g.Reason, 512), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
+		}
+	}
+	n, err := t.insert(`{insert_ignore} {triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,
+		reason, result, task_id, replica, decided_at, started_at, finished_at)`, "", rows)
+	if err == nil && n < int64(len(rows)) {
+		return errDecided
+	}
+	return err
+}
+
+func (w *decision) insertTasks(t *tx) error {
+	rows := make([][]any, len(w.tasks))
+	for i, r := range w.tasks {
+		rows[i] = []any{
+			r.ID, r.Pool, r.Kind, r.Job, micros(r.ScheduledAt), r.Seq, r.row, -r.Priority, micros(r.RunAt), r.Attempt,
+			r.MaxAttempts, string(r.OnLost), r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
+			encodeTags(r.Tags), r.RetryOf, clip(r.Reason, 512), []byte{}, micros(r.CreatedAt), micros(r.StartedAt),
+		}
+	}
+	_, err := t.insert(`INSERT INTO {tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
+		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, error,
+		created_at, started_at)`, "", rows)
+	return err
+}
+
+// committed waits for the jobs' rows and asks for one row of the lost transaction. If it wrote
+// cursors only, writing them again changes nothing.
+//
+// Index: primary keys.
+func (w *decision) committed(t *tx) (found bool, err error) {
+	if _, err := t.lockJobs(w.Jobs); err != nil {
+		return false, err
+	}
+	var task string
+	if len(w.triggers) > 0 {
+		g := w.triggers[0]
+		found, err = t.one("SELECT task_id FROM {triggers} WHERE job=? AND at=? AND seq=? AND task_id=? AND decided_at=? AND replica=?{for_update}",
+			[]any{g.Job, micros(g.At), g.Seq, g.TaskID, micros(g.DecidedAt), g.Replica}, &task)
+		return found, err
+	}
+	for _, table := range []string{"{tasks}", "{done}"} {
+		if len(w.tasks) > 0 && !found && err == nil {
+			found, err = t.one("SELECT id FROM "+table+" WHERE id=?{for_update}", []any{w.tasks[0].ID}, &task)
+		}
+	}
+	return found, err
+}

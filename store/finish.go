@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Finish writes the ends of attempts of the session's tasks, each under its token, in one
+// transaction; the answer has the order of results. It implements the scheduler's Tasks.
+//
+// A result whose row was taken away is Fenced and changes nothing, but for the own result of a task
+// that ended as lost: it replaces that once, as Late. Writing the same result again is Recorded
+// again: so an answer that was lost is settled by asking once more. Of several results for one task
+// only the first counts.
+//
+// A task whose cancellation was asked for is not attempted again, whatever the verdict. The tasks in
+// the answer have no payload.
+//
+// Errors: jobs.ErrUnavailable.
+func (s *Store) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
+	if len(results) == 0 {
+		return nil, nil
+	}
+	w := &finish{session: session, results: results}
+	never := func(*tx) (bool, error) { w.lock = "{for_update}"; return false, nil }
+	if err := s.settle(ctx, "finish", w.write, never); err != nil {
+		return nil, err
+	}
+	return w.out, nil
+}
+
+// finish is one Finish call; write starts it anew each time.
+type finish struct {
+	session string
+	results []ledger.Result
+	lock    string // waits for a COMMIT that is still on its way
+
+	now   time.Time
+	moves []move
+	late  []move
+	out   []ledger.Finished
+}
+
+func (w *finish) write(t *tx) (err error) {
+	w.moves, w.late = nil, nil
+	w.out = make([]ledger.Finished, len(w.results))
+	if w.now, err = t.now(); err != nil {
+		return err
+	}
+	foreign, err := w.own(t)
+	if err != nil {
+		return err
+	}
+	if len(foreign) > 0 {
+		if err := w.ended(t, foreign); err != nil {
+			return err
+		}
+	}
+	if err := t.move(w.now, "2", w.moves); err != nil {
+		return err
+	}
+	return t.replaceLost(w.now, w.late)
+}
+
+// own reads the rows and plans the moves of those that are still ours. The other results are
+// returned, by their place.
+//
+// Index: primary key.
+func (w *finish) own(t *tx) (foreign []int, err error) {
+	rows, err := t.openTasks(taskFacts, "WHERE id IN ("+marks(len(w.results))+") ORDER BY id"+w.lock,
+		ids(w.results, func(r ledger.Result) string { return r.TaskID })...)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for i, r := range w.results {
+		w.out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Fenced, Task: jobs.Task{ID: r.TaskID}}
+		k, open := slices.BinarySearchFunc(rows, r.TaskID, func(row openTask, id string) int { return strings.Compare(row.ID, id) })
+		if open {
+			w.out[i].Task = rows[k].Task
+		}
+		mine := open && rows[k].Token == r.Token
+		switch {
+		case seen[r.TaskID]:
+		case mine && rows[k].row == rowRunning && rows[k].session == w.session:
+			m := w.move(rows[k], r)
+			w.moves = append(w.moves, m)
+			w.out[i].Finish, w.out[i].Task = ledger.Recorded, m.task(w.now)
+		case mine && rows[k].row != rowRunning && r.Verdict == ledger.HandBack:
+			w.out[i].Finish = ledger.Recorded // before
+		default:
+			foreign = append(foreign, i)
+		}
+		seen[r.TaskID] = true
+	}
+	return foreign, nil
+}
+
+func (w *finish) move(row openTask, r ledger.Result) move {
+	if r.Verdict == ledger.Died {
+		m := died(row, r.Reason)
+		m.failure, m.exit, m.output = r.Error, r.ExitCode, r.Output
+		return m
+	}
+	m := move{
+		openTask: row, to: toDone, end: r.State, reason: r.Reason, failure: r.Error, exit: r.ExitCode,
+		output: r.Output, never: r.Verdict == ledger.HandBack, after: w.now.Add(max(r.RetryIn, 0)),
+	}
+	switch {
+	case r.Verdict == ledger.Ended:
+	case row.cancel != "":
+		m.end, m.reason = jobs.StateCancelled, row.cancel
+	case r.Verdict == ledger.Again:
+		m.to = toWait
+	default:
+		m.to, m.end = toReady, jobs.StatePending
+	}
+	return m
+}
+
+// ended judges results whose rows are not ours now: written before, late, or refused.
+//
+// Index: primary keys of done and attempts.
+func (w *finish) ended(t *tx, foreign []int) error {
+	wanted := ids(foreign, func(i int) string { return w.results[i].TaskID })
+	done := map[string]openTask{}
+	err := t.query("SELECT "+doneFacts+", late FROM {done} WHERE id IN ("+marks(len(wanted))+") ORDER BY id"+w.lock,
+		wanted, func(scan func(...any) error) error {
+			var late int
+			task, err := scanTask(scan, &late)
+			done[task.ID] = openTask{Task: task, row: late}
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	type attempt struct {
+		id    string
+		token int64
+		state jobs.State
+	}
+	earlier := map[attempt]bool{}
+	err = t.query("SELECT task_id, token, state FROM {attempts} WHERE task_id IN ("+marks(len(wanted))+")",
+		wanted, func(scan func(...any) error) error {
+			var a attempt
+			err := scan(&a.id, &a.token, &a.state)
+			earlier[a] = true
+			return err
+		})
+	if err != nil {
+		return err
+	}
+	for _, i := range foreign {
+		r := w.results[i]
+		row, is := done[r.TaskID]
+		if is {
+			w.out[i].Task = row.Task
+		}
+		end := r.State
+		if r.Verdict == ledger.Died {
+			end = jobs.StateLost
+		}
+		switch {
+		case r.Verdict == ledger.HandBack:
+		case is && row.Token == r.Token && (row.State == end || r.Verdict == ledger.Again && row.State == jobs.StateCancelled):
+			w.out[i].Finish = ledger.Recorded
+			if row.row == 1 {
+				w.out[i].Finish = ledger.Late
+			}
+		case is && row.Token == r.Token && row.State == jobs.StateLost && row.row == 0:
+			m := move{openTask: row, to: toDone, end: end, reason: "late", failure: r.Error, exit: r.ExitCode, output: r.Output}
+			if r.Reason != "" {
+				m.reason += ": " + r.Reason
+			}
+			w.late = append(w.late, m)
+			w.out[i].Finish, w.out[i].Task = ledger.Late, m.task(w.now)
+		case earlier[attempt{r.TaskID, r.Token, end}]:
+			w.out[i].Finish = ledger.Recorded
+		}
+	}
+	return nil
+}
+
+// replaceLost writes results of tasks that had been given up, once: late says so.
+//
+// Index: primary keys of triggers and done.
+func (t *tx) replaceLost(now time.Time, late []move) error {
+	if len(late) == 0 {
+		return nil
+	}
+	slices.SortFunc(late, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
+	if born := bornOfTriggers(late); len(born) > 0 {
+		c := choice[move]{column: "task_id", id: move.id, list: born}
+		set := "result=" + c.of(func(m move) any { return string(m.end) }) +
+			", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) + ", outcome='ran', finished_at=?"
+		_, err := t.exec("UPDATE {triggers} SET "+set+" WHERE outcome='lost' AND "+either(ofTrigger, len(born)),
+			slices.Concat(c.args, []any{micros(now)}, triggerKeys(born))...)
+		if err != nil {
+			return err
+		}
+	}
+	c := choice[move]{column: "id", id: move.id, list: late}
+	set := "state=" + c.of(func(m move) any { return string(m.end) }) +
+		", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) +
+		", error=" + c.of(func(m move) any { return m.failure }) +
+		", exit_code=" + c.of(move.exitCode) + ", late=1, finished_at=?"
+	n, err := t.exec("UPDATE {done} SET "+set+" WHERE state='lost' AND late=0 AND "+either("(id=? AND token=?)", len(late)),
+		slices.Concat(c.args, []any{micros(now)}, tokens(late))...)
+	if err := all(n, err, late); err != nil {
+		return err
+	}
+	return t.keepOutputs(now, late)
+}

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// jobRow is a row of {jobs} under this transaction's lock.
+type jobRow struct {
+	ledger.JobState
+	next    time.Time
+	changed bool // saveJobs writes it
+}
+
+// lockJobs locks the rows of those jobs that exist, sorted by name.
+//
+// Index: primary key.
+func (t *tx) lockJobs(names []string) ([]*jobRow, error) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	var rows []*jobRow
+	if len(names) == 0 {
+		return nil, nil
+	}
+	err := t.query("SELECT name, hash, cursor_at, next_at, fence, suspended, busy_until FROM {jobs} WHERE name IN ("+
+		marks(len(names))+") ORDER BY name{for_update}", texts(names), func(scan func(...any) error) error {
+		r := &jobRow{}
+		var cursor, next, busy int64
+		err := scan(&r.Name, &r.Hash, &cursor, &next, &r.Fence, &r.Suspended, &busy)
+		r.Cursor, r.next, r.BusyUntil = fromMicros(cursor), fromMicros(next), fromMicros(busy)
+		rows = append(rows, r)
+		return err
+	})
+	return rows, err
+}
+
+// saveJobs writes the changed ones in one statement. The rows are locked, so they exist: the INSERT
+// always ends as an update of the last four columns.
+func (t *tx) saveJobs(rows []*jobRow) error {
+	var values [][]any
+	for _, r := range rows {
+		if r.changed {
+			values = append(values, []any{r.Name, 0, "", "", 0, micros(r.Cursor), micros(r.next), r.Fence, micros(r.BusyUntil)})
+		}
+	}
+	_, err := t.insert("INSERT INTO {jobs} (name, stripe, hash, schedule, config, cursor_at, next_at, fence, busy_until)",
+		t.onConflict("name", "cursor_at", "next_at", "fence", "busy_until"), values)
+	return err
+}
+
+func findJob(rows []*jobRow, name string) (*jobRow, bool) {
+	i, ok := slices.BinarySearchFunc(rows, name, func(r *jobRow, name string) int { return strings.Compare(r.Name, name) })
+	if !ok {
+		return nil, false
+	}
+	return rows[i], true
+}

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// ledgerKey is the primary key of {triggers}.
+type ledgerKey struct {
+	job string
+	at  int64
+	seq int
+}
+
+func keyOf(g jobs.Trigger) ledgerKey { return ledgerKey{g.Job, micros(g.At), g.Seq} }
+
+func compareKeys(a, b ledgerKey) int {
+	return cmp.Or(strings.Compare(a.job, b.job), cmp.Compare(a.at, b.at), cmp.Compare(a.seq, b.seq))
+}
+
+// ofTrigger is the ledger row that tells of a task. It does not tell of the retry of an ended task:
+// task_id is the first one's.
+//
+// Index: primary key of triggers.
+const ofTrigger = "(job=? AND at=? AND seq=? AND task_id=?)"
+
+// born is a task that may be born of a trigger.
+type born interface {
+	key() ledgerKey
+	id() string
+}
+
+// bornOfTriggers are those of the list that are, in the order of the ledger's key.
+func bornOfTriggers[T born](list []T) []T {
+	list = slices.DeleteFunc(slices.Clone(list), func(r T) bool { return r.key().job == "" })
+	slices.SortFunc(list, func(a, b T) int { return compareKeys(a.key(), b.key()) })
+	return list
+}
+
+// triggerKeys are the arguments of ofTrigger.
+func triggerKeys[T born](list []T) []any {
+	return each(list, func(r T) []any { k := r.key(); return []any{k.job, k.at, k.seq, r.id()} })
+}

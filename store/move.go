@@ -1,0 +1,251 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// move is what becomes of a row of {tasks}: it ends, or it is pending again.
+type move struct {
+	openTask // as it was read
+	to       place
+	never    bool       // the attempt was claimed and not started
+	end      jobs.State // of the attempt, and of the task if it ends
+	reason   string
+	failure  string
+	exit     *int
+	after    time.Time // when a task that waits is due
+	output   []byte
+}
+
+type place int
+
+const (
+	toDone  place = iota // {done}
+	toWait               // pending, due at move.after
+	toReady              // pending and due
+)
+
+// died is what a task's policy says when its owner is gone: it runs again until LostLimit replicas
+// died under it, unless somebody asked for its cancellation.
+func died(r openTask, reason string) move {
+	m := move{openTask: r, to: toDone, end: jobs.StateLost, reason: reason}
+	switch {
+	case r.OnLost != jobs.LostRetries:
+	case r.cancel != "":
+		m.reason += "; " + r.cancel
+	case r.Lost+1 >= jobs.LostLimit:
+		m.reason += fmt.Sprintf("; %d replicas died under it", r.Lost+1)
+	default:
+		m.to = toReady
+	}
+	return m
+}
+
+// outcome is how the trigger ends whose task ended like this.
+func (m move) outcome() (jobs.Outcome, string) {
+	switch {
+	case m.end == jobs.StateLost:
+		return jobs.Lost, m.reason
+	case m.end == jobs.StateCancelled && (m.Attempt == 0 || m.never && m.Attempt == 1):
+		return jobs.Skipped, "cancelled"
+	}
+	return jobs.Ran, m.reason
+}
+
+// task is the row afterwards, without its payload.
+func (m move) task(now time.Time) jobs.Task {
+	t := m.Task
+	t.Reason, t.Error, t.ExitCode = clip(m.reason, 512), m.failure, m.exit
+	t.Lost += int(m.losses())
+	if m.to == toDone {
+		t.State, t.FinishedAt = m.end, now
+		return t
+	}
+	t.State, t.Replica, t.StartedAt = jobs.StatePending, "", time.Time{}
+	t.Attempt -= int(m.undone())
+	t.RunAt = m.due()
+	return t
+}
+
+func (m move) due() time.Time {
+	if m.to == toWait {
+		return m.after
+	}
+	return m.RunAt
+}
+
+// What the move adds to the row's counts.
+func (m move) losses() int64   { return bit(m.end == jobs.StateLost) }
+func (m move) failures() int64 { return bit(m.end == jobs.StateFailed) }
+func (m move) undone() int64   { return bit(m.never && m.to != toDone) }
+
+func bit(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// owned is the condition under which moves write: each row still has the token that was read, in
+// one of the states. Its arguments are those of tokens. state+0 keeps the indexes on state out of
+// the plan, so that rows are locked in the order of the primary key.
+//
+// Index: primary key.
+func owned(states string, n int) string {
+	return "state+0 IN (" + states + ") AND " + either("(id=? AND token=?)", n)
+}
+
+func tokens(list []move) []any {
+	return each(list, func(m move) []any { return []any{m.ID, m.Token} })
+}
+
+// move writes all of them in a number of statements that does not depend on how many they are. All
+// were in one of the states when they were read; if one is no longer, or has another token, the
+// answer is errMoved and nothing may be committed.
+func (t *tx) move(now time.Time, states string, moves []move) error {
+	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
+	var ended, pending []move
+	for _, m := range moves {
+		if m.to == toDone {
+			ended = append(ended, m)
+		} else {
+			pending = append(pending, m)
+		}
+	}
+	if err := t.endTriggers(now, ended); err != nil {
+		return err
+	}
+	if err := t.unstartTriggers(pending); err != nil {
+		return err
+	}
+	if err := t.endTasks(now, states, ended); err != nil {
+		return err
+	}
+	if err := t.requeue(states, pending); err != nil {
+		return err
+	}
+	if err := t.keepAttempts(now, pending); err != nil {
+		return err
+	}
+	return t.keepOutputs(now, moves)
+}
+
+// endTriggers closes the ledger rows of tasks that end.
+//
+// Index: primary key of triggers.
+func (t *tx) endTriggers(now time.Time, ended []move) error {
+	ended = bornOfTriggers(ended)
+	if len(ended) == 0 {
+		return nil
+	}
+	c := choice[move]{column: "task_id", id: move.id, list: ended}
+	set := "outcome=" + c.of(func(m move) any { outcome, _ := m.outcome(); return string(outcome) }) +
+		", reason=" + c.of(func(m move) any { _, reason := m.outcome(); return clip(reason, 512) }) +
+		", result=" + c.of(func(m move) any { return string(m.end) }) + ", finished_at=?"
+	_, err := t.exec("UPDATE {triggers} SET "+set+" WHERE outcome='' AND "+either(ofTrigger, len(ended)),
+		slices.Concat(c.args, []any{micros(now)}, triggerKeys(ended))...)
+	return err
+}
+
+// unstartTriggers undoes the start of first attempts that were handed back.
+//
+// Index: primary key of triggers.
+func (t *tx) unstartTriggers(pending []move) error {
+	undone := slices.DeleteFunc(bornOfTriggers(pending), func(m move) bool { return !m.never || m.Attempt != 1 })
+	if len(undone) == 0 {
+		return nil
+	}
+	_, err := t.exec("UPDATE {triggers} SET started_at=0 WHERE outcome='' AND "+either(ofTrigger, len(undone)), triggerKeys(undone)...)
+	return err
+}
+
+// endTasks moves rows from {tasks} to {done}.
+func (t *tx) endTasks(now time.Time, states string, ended []move) error {
+	if len(ended) == 0 {
+		return nil
+	}
+	c := choice[move]{column: "id", id: move.id, list: ended}
+	values := c.of(func(m move) any { return string(m.end) }) +
+		", failures+" + c.of(func(m move) any { return m.failures() }) +
+		", losses+" + c.of(func(m move) any { return m.losses() }) +
+		", " + c.of(func(m move) any { return clip(m.reason, 512) }) +
+		", " + c.of(func(m move) any { return m.failure }) +
+		", " + c.of(move.exitCode) + ", ?"
+	n, err := t.exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at,
+			state, failures, losses, reason, error, exit_code, finished_at)
+		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at,
+			`+values+" FROM {tasks} WHERE "+owned(states, len(ended))+"{for_update}",
+		slices.Concat(c.args, []any{micros(now)}, tokens(ended))...)
+	if err := all(n, err, ended); err != nil {
+		return err
+	}
+	n, err = t.exec("DELETE FROM {tasks} WHERE "+owned(states, len(ended)), tokens(ended)...)
+	return all(n, err, ended)
+}
+
+// requeue makes rows pending again and clears what the claim had set. The token stays: the next
+// claim's is larger. A cancellation that was asked for in between must not be cleared unseen.
+func (t *tx) requeue(states string, pending []move) error {
+	if len(pending) == 0 {
+		return nil
+	}
+	c := choice[move]{column: "id", id: move.id, list: pending}
+	set := "state=" + c.of(func(m move) any { return bit(m.to == toWait) * rowWaits }) +
+		", run_at=" + c.of(func(m move) any { return micros(m.due()) }) +
+		", attempt=attempt-" + c.of(func(m move) any { return m.undone() }) +
+		", failures=failures+" + c.of(func(m move) any { return m.failures() }) +
+		", losses=losses+" + c.of(func(m move) any { return m.losses() }) +
+		", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) +
+		", error=" + c.of(func(m move) any { return m.failure }) +
+		", exit_code=" + c.of(move.exitCode) +
+		", session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0"
+	n, err := t.exec("UPDATE {tasks} SET "+set+" WHERE cancel='' AND "+owned(states, len(pending)), append(c.args, tokens(pending)...)...)
+	return all(n, err, pending)
+}
+
+// keepAttempts writes down the attempts after which another one comes.
+func (t *tx) keepAttempts(now time.Time, pending []move) error {
+	var rows [][]any
+	for _, m := range pending {
+		if !m.never {
+			rows = append(rows, []any{m.ID, m.Attempt, string(m.end), clip(m.reason, 512), m.Token, m.Replica,
+				micros(m.StartedAt), micros(now), m.exitCode(), m.failure})
+		}
+	}
+	_, err := t.insert(`INSERT INTO {attempts} (task_id, attempt, state, reason, token, replica, started_at, finished_at,
+		exit_code, error)`, "", rows)
+	return err
+}
+
+// keepOutputs writes outputs; the first one of an attempt stays.
+func (t *tx) keepOutputs(now time.Time, moves []move) error {
+	var rows [][]any
+	for _, m := range moves {
+		if len(m.output) > 0 {
+			rows = append(rows, []any{m.ID, m.Attempt, m.output, micros(now)})
+		}
+	}
+	_, err := t.insert("{insert_ignore} {outputs} (task_id, attempt, output, created_at)", "", rows)
+	return err
+}
+
+func (m move) exitCode() any {
+	if m.exit == nil {
+		return nil
+	}
+	return int64(*m.exit)
+}
+
+// all turns rows affected into errMoved, if they are not all that were meant.
+func all(n int64, err error, meant []move) error {
+	if err == nil && n != int64(len(meant)) {
+		return errMoved
+	}
+	return err
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// promoteLimit is how many waiting tasks become ready in one transaction.
+const promoteLimit = 1000
+
+// Ready makes the tasks ready whose time has come, at most promoteLimit of them, and returns the
+// pools that have ready tasks, by name, and when the next task will be ready: in the past if there
+// were more than could be promoted, zero if none waits. It implements the scheduler's Tasks.
+//
+// Errors: jobs.ErrUnavailable.
+func (s *Store) Ready(ctx context.Context) (pools []string, next time.Time, err error) {
+	var now time.Time
+	look := func(t *tx) (err error) {
+		pools = nil
+		if now, err = t.now(); err != nil {
+			return err
+		}
+		if next, err = t.nextWaiting(); err != nil {
+			return err
+		}
+		// One probe of tasks_claim for each pool, however many tasks are ready. Nobody may claim in
+		// a retired pool.
+		return t.query(`SELECT name FROM {pools} p WHERE hash<>'' AND
+			(SELECT t.id FROM {tasks} t WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name`,
+			nil, func(scan func(...any) error) error {
+				var name string
+				err := scan(&name)
+				pools = append(pools, name)
+				return err
+			})
+	}
+	if err := s.read(ctx, "ready pools", look); err != nil {
+		return nil, time.Time{}, err
+	}
+	if next.IsZero() || next.After(now) {
+		return pools, next, nil
+	}
+	err = s.tx(ctx, "promote tasks", func(t *tx) error {
+		if err := promote(t, now); err != nil {
+			return err
+		}
+		return look(t)
+	})
+	return pools, next, err
+}
+
+// nextWaiting is when the next task will be ready.
+//
+// Index: tasks_due, its first entry.
+func (t *tx) nextWaiting() (time.Time, error) {
+	var at int64
+	_, err := t.one("SELECT run_at FROM {tasks} WHERE state=1 ORDER BY run_at LIMIT 1", nil, &at)
+	return fromMicros(at), err
+}
+
+// promote makes waiting tasks ready.
+//
+// Index: tasks_due to find them, the primary key to write them.
+func promote(t *tx, now time.Time) error {
+	due, err := t.strings("SELECT id FROM {tasks} WHERE state=1 AND run_at<=? ORDER BY run_at LIMIT ?", micros(now), promoteLimit)
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	_, err = t.exec("UPDATE {tasks} SET state=0 WHERE state+0=1 AND id IN ("+marks(len(due))+")", texts(due)...)
+	return err
+}

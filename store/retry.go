@@ -1,0 +1,76 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// RetryTask enqueues an ended task again, as a new one that is due now and names the first of the
+// chain in RetryOf. The tasks of jobs are not retried here: a job's row decides whether it may run.
+//
+// by is who asked, for people; it may be empty. Errors: jobs.ErrNotFound; jobs.ErrConflict if the
+// task has not ended or is a job's; jobs.ErrUnavailable.
+func (s *Store) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
+	fresh, err := uuid.NewV7()
+	if err != nil {
+		return jobs.Task{}, fmt.Errorf("store: retry task: %w", err)
+	}
+	reason := "retry of " + id
+	if by != "" {
+		reason = clip(reason+" by "+by, 512)
+	}
+	var task jobs.Task
+	write := func(t *tx) error {
+		ended, found, err := t.endedTask(id)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return unended(t, id)
+		}
+		if ended.Job != "" {
+			return fmt.Errorf("task %s belongs to job %s: %w", id, ended.Job, jobs.ErrConflict)
+		}
+		now, err := t.now()
+		if err != nil {
+			return err
+		}
+		// Index: primary key.
+		_, err = t.exec(`INSERT INTO {tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, payload,
+				tags, retry_of, reason, error, created_at)
+			SELECT ?, pool, kind, 0, rank_order, ?, max_attempts, on_lost, payload,
+				tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, '', ?
+			FROM {done} WHERE id=?`, fresh.String(), micros(now), reason, micros(now), id)
+		if err != nil {
+			return err
+		}
+		rows, err := t.openTasks(taskColumns, "WHERE id=?", fresh.String())
+		if err == nil && len(rows) == 0 {
+			err = errMoved // swept in between
+		}
+		if err == nil {
+			task = rows[0].Task
+		}
+		return err
+	}
+	err = s.settle(ctx, "retry task", write, func(t *tx) (bool, error) {
+		return t.one("SELECT id FROM {tasks} WHERE id=?{for_update}", []any{fresh.String()}, new(string))
+	})
+	return task, err
+}
+
+// unended is why a task that is not in {done} cannot be retried.
+func unended(t *tx, id string) error {
+	open, err := t.one("SELECT id FROM {tasks} WHERE id=?", []any{id}, new(string))
+	switch {
+	case err != nil:
+		return err
+	case open:
+		return fmt.Errorf("task %s has not ended: %w", id, jobs.ErrConflict)
+	}
+	return fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// deadSessionsFor is how long the row of a dead session stays, for people.
+const deadSessionsFor = time.Hour
+
+// Sweep deletes what is older than its retention by the database's clock, at most limit rows of each
+// kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output
+// and idempotency key go with their task. Open triggers stay. It implements the scheduler's Tasks.
+//
+// Errors: jobs.ErrUnavailable; what was deleted before it stays deleted.
+func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error) {
+	var now time.Time
+	err = s.read(ctx, "sweep", func(t *tx) (err error) { now, err = t.now(); return err })
+	if err != nil {
+		return false, err
+	}
+	before := func(age time.Duration) int64 { return micros(now.Add(-age)) }
+	tasks := func(state jobs.State, age time.Duration) sweep {
+		return sweep{"sweep tasks", age, func(t *tx) (int, error) { return sweepTasks(t, state, before(age), limit) }}
+	}
+	for _, w := range []sweep{
+		{"sweep triggers", r.Triggers, func(t *tx) (int, error) { return sweepTriggers(t, before(r.Triggers), limit) }},
+		tasks(jobs.StateSucceeded, r.Succeeded),
+		tasks(jobs.StateFailed, r.Failed),
+		tasks(jobs.StateLost, r.Failed),
+		tasks(jobs.StateCancelled, r.Failed),
+		{"sweep output", r.Output, func(t *tx) (int, error) { return sweepOutputs(t, before(r.Output), limit) }},
+		{"sweep sessions", deadSessionsFor, func(t *tx) (int, error) { return sweepSessions(t, before(deadSessionsFor), limit) }},
+	} {
+		if w.age == 0 {
+			continue
+		}
+		var n int
+		if err := s.tx(ctx, w.op, func(t *tx) (err error) { n, err = w.once(t); return err }); err != nil {
+			return more, err
+		}
+		more = more || n >= limit
+	}
+	return more, nil
+}
+
+// sweep is one kind of rows; once deletes some and returns how many. An age of 0 is for ever.
+type sweep struct {
+	op   string
+	age  time.Duration
+	once func(t *tx) (int, error)
+}
+
+// A backfill's due time is long ago when it is decided: both must be old.
+//
+// Index: triggers_at, then the primary key.
+func sweepTriggers(t *tx, before int64, limit int) (int, error) {
+	var keys []ledgerKey
+	err := t.query(`SELECT job, at, seq FROM {triggers} WHERE at<? AND until_at<? AND decided_at<? AND finished_at<? AND outcome<>''
+		ORDER BY at LIMIT ?`, []any{before, before, before, before, limit}, func(scan func(...any) error) error {
+		var k ledgerKey
+		err := scan(&k.job, &k.at, &k.seq)
+		keys = append(keys, k)
+		return err
+	})
+	if err != nil || len(keys) == 0 {
+		return 0, err
+	}
+	_, err = t.exec("DELETE FROM {triggers} WHERE "+either("(job=? AND at=? AND seq=?)", len(keys)),
+		each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} })...)
+	return len(keys), err
+}
+
+// Index: done_state, then primary keys and idempotency_task.
+func sweepTasks(t *tx, state jobs.State, before int64, limit int) (int, error) {
+	tasks, err := t.strings("SELECT id FROM {done} WHERE state=? AND finished_at<? ORDER BY finished_at LIMIT ?", string(state), before, limit)
+	if err != nil || len(tasks) == 0 {
+		return 0, err
+	}
+	for _, from := range []string{"{done} WHERE id", "{attempts} WHERE task_id", "{outputs} WHERE task_id", "{idempotency} WHERE task_id"} {
+		if _, err := t.exec("DELETE FROM "+from+" IN ("+marks(len(tasks))+")", texts(tasks)...); err != nil {
+			return 0, err
+		}
+	}
+	return len(tasks), nil
+}
+
+// Index: outputs_created, then the primary key.
+func sweepOutputs(t *tx, before int64, limit int) (int, error) {
+	type output struct {
+		task    string
+		attempt int
+	}
+	var old []output
+	err := t.query("SELECT task_id, attempt FROM {outputs} WHERE created_at<? ORDER BY created_at LIMIT ?", []any{before, limit},
+		func(scan func(...any) error) error {
+			var o output
+			err := scan(&o.task, &o.attempt)
+			old = append(old, o)
+			return err
+		})
+	if err != nil || len(old) == 0 {
+		return 0, err
+	}
+	_, err = t.exec("DELETE FROM {outputs} WHERE "+either("(task_id=? AND attempt=?)", len(old)),
+		each(old, func(o output) []any { return []any{o.task, o.attempt} })...)
+	return len(old), err
+}
+
+// A dead session is kept as long as tasks run under it: their reaping names it.
+//
+// Index: sessions_dead, then the primary key; tasks_due for the running ones.
+func sweepSessions(t *tx, before int64, limit int) (int, error) {
+	dead, err := t.strings(`SELECT id FROM {sessions} WHERE dead=1 AND seen_at<? AND id NOT IN (SELECT session_id FROM {tasks} WHERE state=2)
+		LIMIT ?`, before, limit)
+	if err != nil || len(dead) == 0 {
+		return 0, err
+	}
+	_, err = t.exec("DELETE FROM {sessions} WHERE dead=1 AND id IN ("+marks(len(dead))+")", texts(dead)...)
+	return len(dead), err
+}
+
+// strings reads the first column.
+func (t *tx) strings(text string, args ...any) ([]string, error) {
+	var list []string
+	err := t.query(text, args, func(scan func(...any) error) error {
+		var s string
+		err := scan(&s)
+		list = append(list, s)
+		return err
+	})
+	return list, err
+}

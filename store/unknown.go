@@ -1,0 +1,54 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// errMoved: a row was no longer what this transaction had read before. The transaction starts again
+// with what the row is now.
+var errMoved = errors.New("a row was changed by somebody else in between")
+
+// settle runs fn as tx does, again when rows moved under it, and settles a COMMIT whose answer was
+// lost: committed asks, with locking reads in a transaction on another connection, whether fn's
+// rows are there. If they are, it is as if the answer had come; if not, nothing has happened, and
+// fn runs once more.
+func (s *Store) settle(ctx context.Context, op string, fn func(t *tx) error, committed func(t *tx) (bool, error)) error {
+	lost := 0
+	for moved := 0; ; {
+		err := s.tx(ctx, op, fn)
+		switch {
+		case errors.Is(err, errMoved) && moved < 10:
+			moved++
+		case errors.Is(err, errMoved):
+			return fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
+		case errors.Is(err, errUnknownCommit) && lost < 3:
+			lost++
+			var is bool
+			asked := s.tx(ctx, op+", settling", func(t *tx) (err error) { is, err = committed(t); return err })
+			if asked != nil {
+				return errors.Join(err, asked)
+			}
+			if is {
+				return nil
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// alive fails for a session that was declared dead, or never was. It takes no lock: a session may
+// be declared dead before this transaction commits, and Reap finds what it then leaves.
+func (t *tx) alive(session string) error {
+	var dead bool
+	found, err := t.one("SELECT dead FROM {sessions} WHERE id=?", []any{session}, &dead)
+	if err == nil && (!found || dead) {
+		return ledger.ErrSessionDead
+	}
+	return err
+}
