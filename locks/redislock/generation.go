@@ -1,0 +1,164 @@
+package redislock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// run calls a script that acts for the session, and returns the generation it acted in. When the
+// server has begun a new one, the session first brings back what it holds.
+func (s *session) run(ctx context.Context, script *redis.Script, args ...any) (gen string, answer []any, err error) {
+	for {
+		gen, err := s.generation(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		answer, err := s.eval(ctx, script, append([]any{s.id, gen, s.ttl.Microseconds()}, args...)...)
+		if err != nil {
+			return "", nil, err
+		}
+		switch answer[0] {
+		case "lost":
+			return "", nil, s.end()
+		case "stale":
+			s.unsettle(gen)
+		default:
+			return gen, answer, nil
+		}
+	}
+}
+
+// generation returns the one that the session is installed in; it installs it first if need be.
+func (s *session) generation(ctx context.Context) (string, error) {
+	if gen, settled, err := s.settled(); settled || err != nil {
+		return gen, err
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return "", ended(ctx)
+	}
+	if gen, settled, err := s.settled(); settled || err != nil {
+		return gen, err
+	}
+	return s.reassert(ctx)
+}
+
+func (s *session) settled() (gen string, settled bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return "", false, driver.ErrSessionLost
+	}
+	return s.gen, s.gen != "", nil
+}
+
+func (s *session) unsettle(gen string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gen == gen {
+		s.gen = ""
+	}
+}
+
+func (s *session) end() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	return driver.ErrSessionLost
+}
+
+// reassert installs the session and what it holds in the server's present generation.
+func (s *session) reassert(ctx context.Context) (string, error) {
+	asked := boottime.Now()
+	args := []any{s.id, s.ttl.Microseconds()}
+	s.mu.Lock()
+	// Had it expired before the data was lost, somebody else may have been granted its locks.
+	expired := s.renewed.Elapsed() >= s.ttl
+	for key, r := range s.book {
+		args = append(args, key, r.String())
+	}
+	s.mu.Unlock()
+	if expired {
+		return "", s.end()
+	}
+	answer, err := s.eval(ctx, reassertScript, args...)
+	if err != nil {
+		return "", err
+	}
+	if answer[0] == "lost" {
+		return "", s.end()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gen, s.renewed = answer[1].(string), asked
+	for _, taken := range answer[2:] {
+		delete(s.book, taken.(string))
+	}
+	return s.gen, nil
+}
+
+// enter writes grants into the book; false if the generation they were made in has ended.
+func (s *session) enter(gen, acquisition string, wants []driver.Want, results []driver.Result) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gen != gen {
+		return false
+	}
+	for i, r := range results {
+		if r.Token > 0 {
+			s.book[wants[i].Key] = record{r.Token, s.id, acquisition, int64(r.Token), s.owner, wants[i].Meta}
+		}
+	}
+	return true
+}
+
+// forget takes holdings out of the book.
+func (s *session) forget(held []driver.Held) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range held {
+		if s.book[h.Key].token == h.Token {
+			delete(s.book, h.Key)
+		}
+	}
+}
+
+// eval runs a script with one call, two when the server does not have it yet.
+func (s *session) eval(ctx context.Context, script *redis.Script, args ...any) ([]any, error) {
+	return await(ctx, &s.calls, func() ([]any, error) {
+		if err := s.probe(ctx); err != nil {
+			return nil, err
+		}
+		answer, err := script.EvalSha(ctx, s.rdb, s.keys, args...).Slice()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			answer, err = script.Eval(ctx, s.rdb, s.keys, args...).Slice()
+			if err == nil && script != openScript {
+				_ = s.mark.Load(ctx, s.rdb).Err() // the cache was flushed, and the mark with it
+			}
+		}
+		if err != nil && !answered(err) {
+			s.suspect.Store(true)
+		}
+		return answer, err
+	})
+}
+
+// probe sends something harmless first after trouble on the way. While that fails nothing that
+// could change a lock has left this process, which the client's own retries hide otherwise.
+func (s *session) probe(ctx context.Context) error {
+	if !s.suspect.Load() {
+		return nil
+	}
+	if err := s.rdb.Exists(ctx, s.keys[0]).Err(); err != nil && !answered(err) {
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	s.suspect.Store(false)
+	return nil
+}

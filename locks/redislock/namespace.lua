@@ -1,0 +1,114 @@
+-- What all scripts of a namespace share; it is put in front of each. A script sees one moment of
+-- the server: now, in µs. KEYS, all with the namespace's hash tag:
+--   1 state     hash  run, gen, began, until: see epoch(); token: the high-water mark
+--   2 sessions  zset  session -> when it expires, in µs of the server's clock
+--   3 terms     hash  session -> "gen ttl" it was last installed with
+--   4 holders   hash  key -> "token\nsession\nacquisition\nsince\nowner\nmeta"
+--   5 index     zset  keys that are held, in lexical order
+--   6 owned     zset  "session key" of what is held, in lexical order
+local state, sessions, terms = KEYS[1], KEYS[2], KEYS[3]
+local holders, index, owned = KEYS[4], KEYS[5], KEYS[6]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+local function text(n) return string.format('%.0f', n) end
+
+local lives = {}
+local function live(session)
+  if lives[session] == nil then
+    local expires = redis.call('ZSCORE', sessions, session)
+    lives[session] = expires and tonumber(expires) > now or false
+  end
+  return lives[session]
+end
+
+local function fields(held)
+  if not held then return nil end
+  return string.match(held, '^(%d+)\n([^\n]*)\n([^\n]*)\n')
+end
+
+local function drop(key, session)
+  redis.call('HDEL', holders, key)
+  redis.call('ZREM', index, key)
+  redis.call('ZREM', owned, session .. ' ' .. key)
+end
+
+local function keys_of(session, limit)
+  local found = redis.call('ZRANGEBYLEX', owned, '[' .. session .. ' ', '(' .. session .. '!', 'LIMIT', 0, limit)
+  for i, member in ipairs(found) do found[i] = string.sub(member, #session + 2) end
+  return found
+end
+
+-- The high-water mark is never lower than the clock nor than a token it has been shown.
+local function raise(token)
+  local last = tonumber(redis.call('HGET', state, 'token') or 0)
+  token = math.max(last, token)
+  redis.call('HSET', state, 'token', text(token))
+  return token
+end
+
+local function server()
+  local info = redis.pcall('INFO', 'server')
+  if type(info) ~= 'string' then return '', 0 end
+  return string.match(info, 'run_id:(%w+)') or '', tonumber(string.match(info, 'uptime_in_seconds:(%d+)') or 0)
+end
+
+-- promoted says whether this server once was a replica: what it lacks may have been elsewhere.
+local function promoted()
+  local info = redis.pcall('INFO', 'replication')
+  return type(info) ~= 'string' or not string.match(info, 'master_replid2:0+\r')
+end
+
+-- epoch returns the generation of the state and until when (µs) nothing may be granted. If the
+-- state was lost or belongs to another run of the server, a new generation begins, and nothing is
+-- granted for the longest ttl that a forgotten session may have; unless the namespace is new, as
+-- far as the caller knows, on a server that has been up for longer than that.
+local function epoch(ttl, new)
+  local run, uptime = server()
+  local s = redis.call('HMGET', state, 'run', 'gen', 'until')
+  if s[1] == run then return s[2], tonumber(s[3]) end
+  for _, term in ipairs(redis.call('HVALS', terms)) do
+    ttl = math.max(ttl, tonumber(string.match(term, ' (%d+)$')))
+  end
+  local till = now + ttl
+  if not s[1] and new and (uptime - 1) * 1000000 > ttl and not promoted() then till = 0 end
+  local gen = run .. '.' .. text(now)
+  redis.call('HSET', state, 'run', run, 'gen', gen, 'began', text(now), 'until', text(till))
+  raise(now)
+  return gen, till
+end
+
+-- wrong says why the session cannot act: the state is not the one it was installed in, or its time
+-- is over.
+local function wrong(gen, expected, session)
+  if gen ~= expected then return 'stale' end
+  if not live(session) then return 'lost' end
+end
+
+local function install(session, ttl)
+  redis.call('ZADD', sessions, text(now + ttl), session)
+  lives[session] = true
+end
+
+-- tidy frees what a few expired sessions held, and pulls in sessions that a step back of the
+-- server's clock has made too long.
+local function tidy()
+  for _, session in ipairs(redis.call('ZRANGEBYSCORE', sessions, '-inf', text(now), 'LIMIT', 0, 4)) do
+    local keys = keys_of(session, 1000)
+    for _, key in ipairs(keys) do
+      local _, by = fields(redis.call('HGET', holders, key))
+      if by == session then drop(key, session) else redis.call('ZREM', owned, session .. ' ' .. key) end
+    end
+    if #keys < 1000 then
+      redis.call('ZREM', sessions, session)
+      redis.call('HDEL', terms, session)
+    end
+  end
+  local far = redis.call('ZREVRANGE', sessions, 0, 3, 'WITHSCORES')
+  for i = 1, #far, 2 do
+    local ttl = tonumber(string.match(redis.call('HGET', terms, far[i]) or '', ' (%d+)$'))
+    if ttl and tonumber(far[i + 1]) > now + ttl then redis.call('ZADD', sessions, text(now + ttl), far[i]) end
+  end
+end
+

@@ -1,0 +1,48 @@
+package redislock
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// record is one holding as the server keeps it: see holders in namespace.lua.
+type record struct {
+	token       driver.Token
+	session     string
+	acquisition string
+	since       int64 // µs of the server's clock
+	owner, meta string
+}
+
+func (r record) String() string {
+	return strings.Join([]string{
+		strconv.FormatInt(int64(r.token), 10), r.session, r.acquisition, strconv.FormatInt(r.since, 10), r.owner, r.meta,
+	}, "\n")
+}
+
+func parse(text string) (record, error) {
+	f := strings.SplitN(text, "\n", 6)
+	if len(f) < 6 {
+		return record{}, fmt.Errorf("a holder reads %.80q", text)
+	}
+	token, err := strconv.ParseInt(f[0], 10, 64)
+	if err != nil {
+		return record{}, fmt.Errorf("a holder reads %.80q: %w", text, err)
+	}
+	since, err := strconv.ParseInt(f[3], 10, 64)
+	if err != nil {
+		return record{}, fmt.Errorf("a holder reads %.80q: %w", text, err)
+	}
+	return record{driver.Token(token), f[1], f[2], since, f[4], f[5]}, nil
+}
+
+func (r record) info(key string) driver.Info {
+	return driver.Info{Key: key, Token: r.token, Session: r.session, Owner: r.owner, Meta: r.meta, Since: time.UnixMicro(r.since).UTC()}
+}
+
+// line makes s fit into one field of a record.
+func line(s string) string { return strings.ReplaceAll(s, "\n", " ") }

@@ -1,0 +1,112 @@
+// Package redislock keeps locks on one Redis ≥ 6.2: standalone, behind Sentinel, or the shard of a
+// Cluster that a namespace's hash tag picks.
+//
+// # Protocol
+//
+// Everything is a Lua script and one round trip; the scripts are the .lua files beside this one,
+// and namespace.lua names the keys. Sessions expire by the server's clock, judged inside the
+// scripts. No key of ours has a TTL, so Redis itself never lets go of a lock. Locks of dead
+// sessions are taken over in place, and swept up a few at a time by the renewals of the living.
+// A namespace that nobody uses keeps one small hash: its epoch and its highest token.
+//
+// # Epoch
+//
+// Redis forgets: it restarts empty or from an old snapshot, somebody runs FLUSHALL, a replica that
+// lags is promoted. Then two clients could hold one key. So the namespace stores the run_id of the
+// server that wrote it, and scripts compare it with INFO before every grant, at every renewal,
+// check and eviction (inside the script: about 5 µs, no round trip; a client cannot know which
+// server its next command will reach). Sessions know the generation that they were installed in
+// and name it with each call. If the run_id differs or the state is gone, a new generation begins:
+//
+//   - nothing is granted for one TTL ([driver.ErrRecovering]), the longest that a session which
+//     Redis forgot may still trust its locks;
+//   - sessions of the old generation are told so by their next call, and bring back what they hold
+//     with its tokens, in one call. A session that comes too late is lost;
+//   - the highest token becomes at least the server's clock and every token brought back.
+//
+// A namespace without state may also be new. It starts without delay if the server has been up for
+// longer than the TTL, never was a replica, and does not have the namespace's mark: a comment kept
+// in the script cache, which survives FLUSHALL and not a restart.
+//
+// # Limits
+//
+// Sessions of one namespace should have TTLs within a factor of three: the recovery of a server
+// that lost everything is as long as the TTL of whoever sees it first, until others report. Redis
+// uses the wall clock: a step forward ends sessions early. A primary that was cut off from its
+// replicas goes on granting until it notices. Where INFO is forbidden the run_id is unknown, and a
+// restart from a snapshot or a failover goes unseen; [Driver.Caps] then says so. Guard what matters
+// with the token.
+package redislock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// openLimit ends an Open whose context would wait for ever.
+const openLimit = 5 * time.Second
+
+// Driver opens lock sessions on one Redis.
+type Driver struct {
+	rdb   redis.UniversalClient
+	blind atomic.Bool // the server does not tell its run_id
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// New returns a driver that uses rdb and leaves closing it to the caller.
+func New(rdb redis.UniversalClient) *Driver { return &Driver{rdb: rdb} }
+
+// Caps says what a lock on Redis is worth.
+func (d *Driver) Caps() driver.Caps {
+	note := "After a restart, a failover or lost data nothing is granted for one TTL, while live sessions bring back what they hold."
+	if d.blind.Load() {
+		note = "This Redis does not tell its run_id (INFO server): lost data is noticed, but not a restart from a snapshot or a failover."
+	}
+	return driver.Caps{Name: "redis", EarlyLoss: true, TrustMargin: 50 * time.Millisecond, Volatile: true, Note: note}
+}
+
+// Close does nothing: the client is the caller's.
+func (d *Driver) Close() error { return nil }
+
+// Open starts a session. It refuses a server that may evict keys. Right after lost data it
+// succeeds, and TryAcquire returns driver.ErrRecovering for one TTL.
+func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	if o.TTL < time.Millisecond {
+		return nil, fmt.Errorf("redislock: open: TTL %v is shorter than a millisecond", o.TTL)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
+	defer cancel()
+	s := newSession(d.rdb, o, rand.Text())
+	if err := s.open(ctx, &d.blind); err != nil {
+		return nil, s.failed("open", err)
+	}
+	return s, nil
+}
+
+// address names the server, for messages.
+func address(rdb redis.UniversalClient) string {
+	switch c := rdb.(type) {
+	case *redis.Client:
+		return c.Options().Addr
+	case *redis.ClusterClient:
+		return strings.Join(c.Options().Addrs, ",")
+	default:
+		return "redis"
+	}
+}
+
+// answered reports whether err is what the server said, not a trouble on the way.
+func answered(err error) bool {
+	var said redis.Error
+	return errors.As(err, &said)
+}

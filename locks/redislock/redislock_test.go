@@ -1,0 +1,522 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they wait more than they work
+	os.Exit(servers.Main(m))
+}
+
+const ttl = 800 * time.Millisecond
+
+// client connects to a server that has been up for long enough to believe that a namespace is new.
+func client(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	t.Cleanup(func() { _ = rdb.Close() })
+	uptime := regexp.MustCompile(`uptime_in_seconds:(\d+)`)
+	until(t, func() bool {
+		m := uptime.FindStringSubmatch(rdb.Info(t.Context(), "server").Val())
+		if m == nil {
+			return false
+		}
+		seconds, _ := strconv.Atoi(m[1])
+		return seconds >= 2
+	})
+	return rdb
+}
+
+// until waits for a condition.
+func until(t *testing.T, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the condition did not come true")
+		}
+	}
+}
+
+func open(t *testing.T, rdb redis.UniversalClient, namespace string) driver.Session {
+	t.Helper()
+	s, err := New(rdb).Open(t.Context(), driver.Open{Namespace: namespace, TTL: ttl, Owner: "tester"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func acquire(t *testing.T, s driver.Session, id string, keys ...string) []driver.Result {
+	t.Helper()
+	got, err := s.TryAcquire(t.Context(), id, wants(keys...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func grant(t *testing.T, s driver.Session, key string) driver.Held {
+	t.Helper()
+	got := acquire(t, s, "id-"+key, key)
+	if got[0].Token == 0 {
+		t.Fatalf("%s was not granted: %+v", key, got[0])
+	}
+	return driver.Held{Key: key, Token: got[0].Token}
+}
+
+func wants(keys ...string) (w []driver.Want) {
+	for _, k := range keys {
+		w = append(w, driver.Want{Key: k, Meta: "for " + k})
+	}
+	return w
+}
+
+func renew(t *testing.T, sessions ...driver.Session) {
+	t.Helper()
+	for _, s := range sessions {
+		if err := s.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func holds(t *testing.T, s driver.Session, h driver.Held, want bool) {
+	t.Helper()
+	still, err := s.Check(t.Context(), []driver.Held{h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if still[0] != want {
+		t.Errorf("%s still held under %d: %t, want %t", h.Key, h.Token, still[0], want)
+	}
+}
+
+// recovered renews the sessions until the server grants again, and takes key with the last one.
+func recovered(t *testing.T, key string, sessions ...driver.Session) driver.Result {
+	t.Helper()
+	var got []driver.Result
+	until(t, func() bool {
+		renew(t, sessions...)
+		var err error
+		got, err = sessions[len(sessions)-1].TryAcquire(t.Context(), "after", wants(key))
+		if err != nil && !errors.Is(err, driver.ErrRecovering) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return got[0]
+}
+
+func refuses(t *testing.T, s driver.Session, key string) {
+	t.Helper()
+	if got, err := s.TryAcquire(t.Context(), "early", wants(key)); !errors.Is(err, driver.ErrRecovering) {
+		t.Fatalf("right after lost data: %+v, %v; want ErrRecovering", got, err)
+	}
+}
+
+func TestScriptsAreOneCallAndBusyWritesNothing(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a, b := open(t, rdb, "calls"), open(t, rdb, "calls")
+	var keys []string
+	for i := range 100 {
+		keys = append(keys, fmt.Sprintf("k%03d", i))
+	}
+	count := func(f func()) map[string]int {
+		rdb.ConfigResetStat(t.Context())
+		f()
+		stats := map[string]int{}
+		for _, m := range regexp.MustCompile(`cmdstat_([a-z|]+):calls=(\d+)`).FindAllStringSubmatch(rdb.Info(t.Context(), "commandstats").Val(), -1) {
+			stats[m[1]], _ = strconv.Atoi(m[2])
+		}
+		return stats
+	}
+	var held []driver.Held
+	take := func() {
+		held = nil
+		for i, r := range acquire(t, a, "one", keys...) {
+			held = append(held, driver.Held{Key: keys[i], Token: r.Token})
+		}
+	}
+	steps := []struct {
+		name string
+		f    func()
+	}{
+		{"acquire", take},
+		{"busy", func() { acquire(t, b, "two", keys...) }},
+		{"renew", func() { renew(t, a) }},
+		{"check", func() { _, _ = a.Check(t.Context(), held) }},
+		{"release", func() { _ = a.Release(t.Context(), held) }},
+	}
+	for _, step := range steps { // the first round teaches the server the scripts
+		step.f()
+	}
+	for _, step := range steps {
+		got := count(step.f)
+		if got["evalsha"] != 1 || got["eval"] != 0 {
+			t.Errorf("%s of 100 keys: %v", step.name, got)
+		}
+		if step.name == "busy" && got["hset"]+got["zadd"]+got["hdel"]+got["zrem"] > 0 {
+			t.Errorf("a failed try wrote: %v", got)
+		}
+	}
+}
+
+func TestNothingStaysBehind(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.Redis(t))
+	a := open(t, rdb, "residue")
+	left := func() (names []string) {
+		keys, _, err := rdb.Scan(t.Context(), 0, "{lockstep:residue}*", 10000).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range keys {
+			names = append(names, strings.TrimPrefix(k, "{lockstep:residue}:"))
+		}
+		return names
+	}
+	h := grant(t, a, "k")
+	if len(left()) != 6 {
+		t.Errorf("while held: %v", left())
+	}
+	if err := a.Release(t.Context(), []driver.Held{h}); err != nil {
+		t.Fatal(err)
+	}
+	if len(left()) != 3 {
+		t.Errorf("after release: %v", left())
+	}
+	grant(t, a, "k")
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"state"}, left()); diff != "" {
+		t.Errorf("after Close: %s", diff)
+	}
+	// A session that nobody closes is swept up by its neighbours.
+	dead := open(t, rdb, "residue")
+	grant(t, dead, "k1")
+	b := open(t, rdb, "residue")
+	until(t, func() bool { renew(t, b); return len(left()) == 3 })
+}
+
+func TestExpiredSession(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.Redis(t))
+	a, b := open(t, rdb, "expiry"), open(t, rdb, "expiry")
+	mine := grant(t, a, "k")
+	var theirs driver.Held
+	until(t, func() bool {
+		renew(t, b)
+		got := acquire(t, b, "b", "k")
+		theirs = driver.Held{Key: "k", Token: got[0].Token}
+		return theirs.Token > 0
+	})
+	if theirs.Token <= mine.Token {
+		t.Errorf("token %d after %d", theirs.Token, mine.Token)
+	}
+	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
+		t.Errorf("release of what was lost: %v", err)
+	}
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("renew: %v, want ErrSessionLost", err)
+	}
+	holds(t, b, theirs, true)
+}
+
+func TestEmptyRestart(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewRedis(t)
+	rdb := client(t, srv.Addr)
+	a, b, dead := open(t, rdb, "restart"), open(t, rdb, "restart"), open(t, rdb, "restart")
+	mine, gone := grant(t, a, "mine"), grant(t, dead, "gone")
+
+	srv.Kill()
+	srv.Start()
+	refuses(t, b, "mine")
+	refuses(t, open(t, rdb, "restart"), "mine") // a newcomer
+	renew(t, a)
+	holds(t, a, mine, true)
+	if got := recovered(t, "mine", a, b); got.Holder == nil || got.Holder.Token != mine.Token {
+		t.Errorf("what its holder brought back: %+v, want busy with token %d", got, mine.Token)
+	}
+	if got := recovered(t, "gone", a, b); got.Token <= gone.Token {
+		t.Errorf("what nobody brought back: %+v, want granted above %d", got, gone.Token)
+	}
+	if err := dead.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("a session that came too late: %v, want ErrSessionLost", err)
+	}
+}
+
+func TestRestartFromOldSnapshot(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewRedis(t)
+	rdb := client(t, srv.Addr)
+	a, b := open(t, rdb, "snapshot"), open(t, rdb, "snapshot")
+	old, kept := grant(t, a, "k"), grant(t, a, "kept")
+	if err := rdb.Save(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Release(t.Context(), []driver.Held{old}); err != nil {
+		t.Fatal(err)
+	}
+	late, fresh := grant(t, b, "k"), grant(t, b, "fresh")
+	srv.Kill()
+	srv.Start() // where a holds k, and fresh is free
+
+	refuses(t, a, "fresh")
+	renew(t, a, b)
+	holds(t, a, old, false)
+	holds(t, a, kept, true)
+	holds(t, b, late, true)
+	holds(t, b, fresh, true)
+	if got := recovered(t, "fresh", b, a); got.Holder == nil || got.Holder.Session != b.ID() {
+		t.Errorf("fresh: %+v, want held by b", got)
+	}
+}
+
+func TestFlushAll(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a := open(t, rdb, "flush")
+	mine := grant(t, a, "mine")
+	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, rdb, "flush") // knows nothing of a
+	refuses(t, b, "mine")
+	holds(t, a, mine, true) // Check brings it back as well as Renew
+	if got := recovered(t, "mine", a, b); got.Holder == nil || got.Holder.Token != mine.Token {
+		t.Errorf("mine: %+v, want held under %d", got, mine.Token)
+	}
+	other := driver.Held{Key: "other", Token: recovered(t, "other", a, b).Token}
+	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, a, "other")
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := recovered(t, "other", a); got.Token <= other.Token {
+		t.Errorf("token %d after %d", got.Token, other.Token)
+	}
+}
+
+func TestTokensStayAboveWhatIsBroughtBack(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a := open(t, rdb, "high")
+	const ahead = int64(1e15 * 5) // the clock was once far ahead
+	rdb.HSet(t.Context(), "{lockstep:high}:state", "token", ahead)
+	mine := grant(t, a, "k")
+	if mine.Token != driver.Token(ahead+1) {
+		t.Fatalf("token %d, want %d", mine.Token, ahead+1)
+	}
+	rdb.FlushAll(t.Context())
+	renew(t, a)
+	if got := recovered(t, "k2", a); got.Token <= mine.Token {
+		t.Errorf("token %d after %d was brought back", got.Token, mine.Token)
+	}
+}
+
+func TestLateSessionsAreNotBroughtBack(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a, b := open(t, rdb, "late"), open(t, rdb, "late")
+	grant(t, a, "k")
+	until(t, func() bool { renew(t, b); return acquire(t, b, "b", "k")[0].Token > 0 })
+	rdb.FlushAll(t.Context()) // after a has expired and b has its key
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("renew: %v, want ErrSessionLost", err)
+	}
+}
+
+func TestPromotedReplica(t *testing.T) {
+	t.Parallel()
+	first := servers.NewRedis(t)
+	host, port, _ := strings.Cut(first.Addr, ":")
+	rdb := client(t, first.Addr)
+	second := servers.NewRedis(t, "--replicaof", host+" "+port)
+	replica := client(t, second.Addr)
+	a := open(t, rdb, "failover")
+	seen := grant(t, a, "seen")
+	until(t, func() bool {
+		renew(t, a)
+		return replica.HExists(t.Context(), "{lockstep:failover}:holders", "seen").Val()
+	})
+	replica.Do(t.Context(), "REPLICAOF", "NO", "ONE")
+	unseen := grant(t, a, "unseen") // written to the old primary after the cut
+	moved := a.(*session)
+	moved.rdb = replica
+	b := open(t, replica, "failover")
+	refuses(t, b, "unseen")
+	renew(t, a)
+	holds(t, a, seen, true)
+	holds(t, a, unseen, true)
+}
+
+func TestScriptFlush(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a := open(t, rdb, "scripts")
+	mine := grant(t, a, "k")
+	flush := func() {
+		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush()
+	renew(t, a)
+	flush()
+	holds(t, a, mine, true)
+	rdb.FlushAll(t.Context())
+	refuses(t, open(t, rdb, "scripts"), "k") // the mark was put back
+}
+
+func TestEvictionPolicyIsRefused(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru").Addr)
+	_, err := New(rdb).Open(t.Context(), driver.Open{Namespace: "evict", TTL: ttl})
+	if err == nil || !strings.Contains(err.Error(), "noeviction") {
+		t.Fatalf("open: %v, want an error that names noeviction", err)
+	}
+	rdb.ConfigSet(t.Context(), "maxmemory-policy", "noeviction")
+	grant(t, open(t, rdb, "evict"), "k")
+}
+
+func TestServerThatJustStartedWaits(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: servers.NewRedis(t).Addr})
+	defer rdb.Close()
+	refuses(t, open(t, rdb, "young"), "k")
+}
+
+func TestInfoForbidden(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	rdb.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">pw", "~*", "+@all", "-info", "-script")
+	blind := redis.NewClient(&redis.Options{Addr: rdb.Options().Addr, Username: "blind", Password: "pw"})
+	defer blind.Close()
+	d := New(blind)
+	s, err := d.Open(t.Context(), driver.Open{Namespace: "blind", TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(d.Caps().Note, "run_id") {
+		t.Errorf("caps: %+v", d.Caps())
+	}
+	refuses(t, s, "k")
+	mine := recovered(t, "k", s)
+	rdb.FlushAll(t.Context())
+	refuses(t, s, "k2")
+	holds(t, s, driver.Held{Key: "k", Token: mine.Token}, true)
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewRedis(t)
+	rdb := client(t, srv.Addr)
+	s := open(t, rdb, "away")
+	srv.Kill()
+	start := time.Now()
+	_, err := New(rdb).Open(t.Context(), driver.Open{Namespace: "away", TTL: ttl})
+	if !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), srv.Addr) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("open: %v; want ErrUnreachable with address and cause", err)
+	}
+	if took := time.Since(start); took > 9*time.Second {
+		t.Errorf("open took %v", took)
+	}
+	until(t, func() bool {
+		_, err := s.TryAcquire(t.Context(), "x", wants("k"))
+		return errors.Is(err, driver.ErrUnreachable)
+	})
+}
+
+func TestContextIsObeyed(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewRedis(t)
+	rdb := client(t, srv.Addr)
+	s := open(t, rdb, "frozen")
+	srv.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := s.TryAcquire(ctx, "x", wants("k"))
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("acquire: %v; want the deadline, and nothing known", err)
+	}
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+	srv.Continue()
+	first := acquire(t, s, "x", "k") // the same id settles it
+	if first[0].Token == 0 {
+		t.Errorf("again: %+v", first)
+	}
+}
+
+func TestClockStepsBack(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.Redis(t))
+	dead, b := open(t, rdb, "step"), open(t, rdb, "step")
+	grant(t, dead, "k")
+	// What a server sees after its clock went back by an hour.
+	rdb.ZAdd(t.Context(), "{lockstep:step}:sessions", redis.Z{Member: dead.ID(), Score: float64(time.Now().Add(time.Hour).UnixMicro())})
+	until(t, func() bool { renew(t, b); return acquire(t, b, "b", "k")[0].Token > 0 })
+}
+
+func TestListAndEvict(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.Redis(t))
+	dead, a := open(t, rdb, "list"), open(t, rdb, "list")
+	acquire(t, dead, "d", "a/0", "a/2", "a/4", "a/6")
+	until(t, func() bool { // expired, not swept up
+		renew(t, a)
+		rdb.ZAdd(t.Context(), "{lockstep:list}:sessions", redis.Z{Member: dead.ID(), Score: 1})
+		return true
+	})
+	got := acquire(t, a, "a", "a/1", "a/3", "a/5", "b/1")
+	var listed []string
+	for after := ""; ; {
+		page, err := a.List(t.Context(), "a/", after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, info := range page {
+			if info.Owner != "tester" || info.Meta != "for "+info.Key || info.Session != a.ID() || time.Since(info.Since) > time.Minute {
+				t.Errorf("info: %+v", info)
+			}
+			listed, after = append(listed, info.Key), info.Key
+		}
+		if len(page) < 2 {
+			break
+		}
+	}
+	if diff := cmp.Diff([]string{"a/1", "a/3", "a/5"}, listed); diff != "" {
+		t.Error(diff)
+	}
+	b := open(t, rdb, "list")
+	if ok, err := b.Evict(t.Context(), "a/1", got[0].Token-1); ok || err != nil {
+		t.Errorf("evict under another token: %t, %v", ok, err)
+	}
+	if ok, err := b.Evict(t.Context(), "a/1", got[0].Token); !ok || err != nil {
+		t.Errorf("evict: %t, %v", ok, err)
+	}
+	holds(t, a, driver.Held{Key: "a/1", Token: got[0].Token}, false)
+}

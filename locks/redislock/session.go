@@ -1,0 +1,247 @@
+package redislock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// session is one tenure at a namespace.
+type session struct {
+	rdb   redis.UniversalClient
+	keys  []string
+	mark  *redis.Script
+	id    string
+	owner string
+	ttl   time.Duration
+
+	calls   calls
+	suspect atomic.Bool   // the last call had trouble on the way
+	turn    chan struct{} // held by who brings the session into a new generation
+
+	mu      sync.Mutex
+	over    bool
+	gen     string            // "" while it is being settled
+	renewed boottime.Instant  // before asking for the last renewal that succeeded
+	book    map[string]record // what is held, to bring it back when the server forgot it
+}
+
+func newSession(rdb redis.UniversalClient, o driver.Open, id string) *session {
+	return &session{
+		rdb: rdb, keys: keysOf(o.Namespace), mark: markOf(o.Namespace),
+		id: id, owner: line(o.Owner), ttl: o.TTL.Truncate(time.Microsecond),
+		turn: make(chan struct{}, 1), book: map[string]record{},
+	}
+}
+
+func (s *session) ID() string            { return s.id }
+func (s *session) TTL() time.Duration    { return s.ttl }
+func (s *session) Lost() <-chan struct{} { return nil } // Renew tells
+
+func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
+	s.suspect.Store(true) // so the first thing sent is harmless
+	asked := boottime.Now()
+	known, err := await(ctx, &s.calls, func() (bool, error) {
+		if err := s.probe(ctx); err != nil {
+			return false, err
+		}
+		found, err := s.mark.Exists(ctx, s.rdb).Result()
+		if err != nil && answered(err) {
+			return true, nil // SCRIPT is forbidden: nothing to go by, so take it as used
+		}
+		return len(found) > 0 && found[0], err
+	})
+	if err != nil {
+		return err
+	}
+	isNew := "1"
+	if known {
+		isNew = "0"
+	}
+	answer, err := s.eval(ctx, openScript, s.id, s.ttl.Microseconds(), isNew)
+	if err != nil {
+		return err
+	}
+	if answer[0] == "evicts" {
+		return fmt.Errorf("the server may evict locks: maxmemory-policy is %v; set it to noeviction (or maxmemory to 0)", answer[1])
+	}
+	if !known { // before anything is granted: from now on lost data cannot pass for a new namespace
+		if _, err := await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.rdb).Result() }); err != nil {
+			return err
+		}
+	}
+	blind.Store(answer[2] == "")
+	s.gen, s.renewed = answer[1].(string), asked
+	return nil
+}
+
+func (s *session) Renew(ctx context.Context) error {
+	asked := boottime.Now()
+	if _, _, err := s.run(ctx, renewScript); err != nil {
+		return s.failed("renew", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.renewed = asked
+	return nil
+}
+
+func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
+	if strings.Contains(acquisition, "\n") {
+		return nil, errors.New("redislock: acquire: an acquisition id is one line")
+	}
+	args := []any{acquisition, s.owner}
+	for _, w := range wants {
+		args = append(args, w.Key, w.Meta)
+	}
+	for {
+		gen, answer, err := s.run(ctx, acquireScript, args...)
+		if err != nil {
+			return nil, s.failed("acquire", err)
+		}
+		results, err := s.results(wants, answer)
+		if err != nil {
+			return nil, s.failed("acquire", err)
+		}
+		// A grant of a generation that ended meanwhile is not in what was brought back: ask again.
+		if s.enter(gen, acquisition, wants, results) {
+			return results, nil
+		}
+	}
+}
+
+// results reads the answer of acquire.lua.
+func (s *session) results(wants []driver.Want, answer []any) ([]driver.Result, error) {
+	results := make([]driver.Result, len(wants))
+	granted := false
+	var recovering error
+	for i, w := range wants {
+		said, _ := answer[i+1].(string)
+		switch {
+		case strings.HasPrefix(said, "+"):
+			token, err := strconv.ParseInt(said[1:], 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			results[i].Token, granted = driver.Token(token), true
+		case strings.HasPrefix(said, "-"):
+			r, err := parse(said[1:])
+			if err != nil {
+				return nil, err
+			}
+			info := r.info(w.Key)
+			results[i].Holder = &info
+		default:
+			recovering = waitFor(strings.TrimPrefix(said, "?"))
+			results[i].Err = recovering
+		}
+	}
+	if recovering != nil && !granted {
+		return nil, recovering
+	}
+	return results, nil
+}
+
+func waitFor(micros string) error {
+	n, err := strconv.ParseInt(micros, 10, 64)
+	if err != nil {
+		return err
+	}
+	wait := time.Duration(n) * time.Microsecond
+	return fmt.Errorf("%w: data was lost, nothing is granted for another %v", driver.ErrRecovering, wait.Round(time.Millisecond))
+}
+
+func (s *session) Release(ctx context.Context, held []driver.Held) error {
+	s.forget(held) // first: whatever becomes of the call, it is not to be brought back
+	if _, _, err := s.run(ctx, releaseScript, pairs(held)...); err != nil && !errors.Is(err, driver.ErrSessionLost) {
+		return s.failed("release", err)
+	}
+	return nil
+}
+
+func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
+	_, answer, err := s.run(ctx, checkScript, pairs(held)...)
+	if err != nil {
+		return nil, s.failed("check", err)
+	}
+	still := make([]bool, len(held))
+	for i := range held {
+		still[i] = answer[i+1] == int64(1)
+		if !still[i] {
+			s.forget(held[i : i+1])
+		}
+	}
+	return still, nil
+}
+
+func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
+	low := "[" + prefix
+	if after != "" && after >= prefix {
+		low = "(" + after
+	}
+	answer, err := s.eval(ctx, listScript, low, "("+prefix+"\xff", limit)
+	if err != nil {
+		return nil, s.failed("list", err)
+	}
+	var infos []driver.Info
+	for i := 1; i+1 < len(answer); i += 2 {
+		r, err := parse(answer[i+1].(string))
+		if err != nil {
+			return nil, s.failed("list", err)
+		}
+		infos = append(infos, r.info(answer[i].(string)))
+	}
+	return infos, nil
+}
+
+func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
+	_, answer, err := s.run(ctx, evictScript, key, int64(token))
+	if err != nil {
+		return false, s.failed("evict", err)
+	}
+	if answer[0] == "recovering" {
+		return false, s.failed("evict", waitFor(answer[1].(string)))
+	}
+	s.forget([]driver.Held{{Key: key, Token: token}})
+	return answer[1] == int64(1), nil
+}
+
+func (s *session) Close(ctx context.Context) error {
+	s.mu.Lock()
+	was := s.over
+	s.over = true
+	s.mu.Unlock()
+	var err error
+	if !was {
+		_, err = s.eval(ctx, closeScript, s.id)
+	}
+	if err := cmp.Or(err, s.calls.join(ctx)); err != nil {
+		return s.failed("close", err)
+	}
+	return nil
+}
+
+// failed names the operation and the server.
+func (s *session) failed(op string, err error) error {
+	return fmt.Errorf("redislock: %s at %s: %w", op, address(s.rdb), err)
+}
+
+func pairs(held []driver.Held) []any {
+	args := make([]any, 0, 2*len(held))
+	for _, h := range held {
+		args = append(args, h.Key, int64(h.Token))
+	}
+	return args
+}
