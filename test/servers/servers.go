@@ -19,6 +19,7 @@ package servers
 
 import (
 	"errors"
+	"os/exec"
 	"runtime"
 	"sync"
 	"testing"
@@ -69,6 +70,17 @@ func admit(s *instance) error {
 	}
 	house.running = append(house.running, s)
 	return nil
+}
+
+// Start starts a program that ends with this test binary, however that ends (on Linux). The test
+// that calls it still has to end it and to wait for it.
+func Start(cmd *exec.Cmd) error {
+	a := attributes(nil)
+	if cmd.SysProcAttr != nil {
+		a.Setpgid = cmd.SysProcAttr.Setpgid
+	}
+	cmd.SysProcAttr = a
+	return onKeeper(cmd.Start)
 }
 
 // onKeeper runs f on the one thread that starts servers. The kernel ties "kill the child when its
