@@ -89,6 +89,8 @@ CREATE TABLE IF NOT EXISTS {p}triggers (
   finished_at BIGINT        NOT NULL DEFAULT 0,
   PRIMARY KEY (job, at, seq),
   KEY {p}triggers_at (at, job, seq),
+  KEY {p}triggers_outcome (outcome, at, job, seq),
+  KEY {p}triggers_ended (result, at, job, seq),
   KEY {p}triggers_result (job, result, at)
 ) ENGINE=InnoDB;
 

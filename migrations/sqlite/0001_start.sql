@@ -90,6 +90,8 @@ CREATE TABLE IF NOT EXISTS {p}triggers (
   PRIMARY KEY (job, at, seq)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS {p}triggers_at ON {p}triggers (at, job, seq);
+CREATE INDEX IF NOT EXISTS {p}triggers_outcome ON {p}triggers (outcome, at, job, seq);
+CREATE INDEX IF NOT EXISTS {p}triggers_ended ON {p}triggers (result, at, job, seq);
 CREATE INDEX IF NOT EXISTS {p}triggers_result ON {p}triggers (job, result, at);
 
 CREATE TABLE IF NOT EXISTS {p}tasks (

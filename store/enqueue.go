@@ -1,0 +1,192 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Enqueue adds tasks to pools, all or none, in one transaction; the answer has their order.
+//
+// A task whose idempotency key was used before in its pool, with the same kind and payload, is not
+// added: the answer has the task that exists. With another kind or payload it is jobs.ErrConflict.
+// A pool that no configuration has is jobs.ErrNotFound, a bad field jobs.ErrInvalid.
+func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
+	batch, err := newBatch(tasks)
+	if err != nil || len(tasks) == 0 {
+		return nil, err
+	}
+	var all []ledger.Enqueued
+	add := func(t *tx) (err error) {
+		if err := t.enqueue(batch); err != nil {
+			return err
+		}
+		all, err = t.enqueued(batch)
+		return err
+	}
+	err = s.settle(ctx, "enqueue", add, func(t *tx) (bool, error) {
+		i := slices.IndexFunc(batch, func(p *parcel) bool { return !p.existed })
+		if i < 0 {
+			return true, nil // nothing was written
+		}
+		return t.kept(batch[i].task.ID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// enqueue writes what is new of the batch, and fills in what the database knows. It may be called
+// again for the same batch.
+func (t *tx) enqueue(batch []*parcel) error {
+	now, err := t.now()
+	if err != nil {
+		return err
+	}
+	if err := t.fillPools(batch); err != nil {
+		return err
+	}
+	if err := t.takeKeys(batch, now); err != nil {
+		return err
+	}
+	var rows [][]any
+	for _, p := range batch {
+		k := &p.task
+		k.CreatedAt = now
+		if p.runAt.IsZero() {
+			k.RunAt = now
+		}
+		if p.existed {
+			continue
+		}
+		state := rowReady
+		if k.RunAt.After(now) {
+			state = rowWaits
+		}
+		rows = append(rows, []any{k.ID, k.Pool, k.Kind, state, -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
+			p.key, []byte(k.Payload), encodeTags(k.Tags), []byte{}, micros(now)})
+	}
+	_, err = t.insert(`INSERT INTO {tasks}
+		(id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at)`, "", rows)
+	return err
+}
+
+// fillPools gives the tasks their pools' policies. It locks nothing: a pool that is retired in the
+// same moment keeps the task for whoever brings it back.
+func (t *tx) fillPools(batch []*parcel) error {
+	names := map[string][]*parcel{}
+	for _, p := range batch {
+		names[p.task.Pool] = append(names[p.task.Pool], p)
+	}
+	sorted := slices.Sorted(maps.Keys(names))
+	err := t.query(`SELECT name, max_attempts, on_lost FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
+		func(scan func(...any) error) error {
+			var name, onLost string
+			var attempts int
+			if err := scan(&name, &attempts, &onLost); err != nil {
+				return err
+			}
+			for _, p := range names[name] {
+				p.task.MaxAttempts, p.task.OnLost = attempts, jobs.OnLost(onLost)
+			}
+			delete(names, name)
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	for _, name := range sorted {
+		if _, unknown := names[name]; unknown {
+			return fmt.Errorf("pool %q: %w", name, jobs.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// takeKeys adds the idempotency keys, in order, and marks the tasks whose key belongs to another one.
+// Adding a key waits for those who are adding it; the locking read then sees what they committed,
+// whatever the isolation level is. It shares the row with the others who waited.
+func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
+	keyed := slices.DeleteFunc(slices.Clone(batch), func(p *parcel) bool { return p.key == "" || p.first != nil })
+	slices.SortFunc(keyed, func(a, b *parcel) int {
+		return cmp.Or(cmp.Compare(a.task.Pool, b.task.Pool), cmp.Compare(a.key, b.key))
+	})
+	if len(keyed) == 0 {
+		return nil
+	}
+	var rows [][]any
+	byKey := map[[2]string]*parcel{}
+	for _, p := range keyed {
+		rows = append(rows, []any{p.task.Pool, p.key, p.own, p.body, micros(now)})
+		byKey[[2]string{p.task.Pool, p.key}] = p
+	}
+	if _, err := t.insert(`{insert_ignore} {idempotency} (pool, idem_key, task_id, body, created_at)`, "", rows); err != nil {
+		return err
+	}
+	for part := range slices.Chunk(keyed, rowsPerStatement) {
+		err := t.query(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE `+either("(pool = ? AND idem_key = ?)", len(part))+`{share}`, // primary key
+			each(part, func(p *parcel) []any { return []any{p.task.Pool, p.key} }),
+			func(scan func(...any) error) error {
+				var pool, key, id, body string
+				if err := scan(&pool, &key, &id, &body); err != nil {
+					return err
+				}
+				p := byKey[[2]string{pool, key}]
+				if body != p.body {
+					return fmt.Errorf("idempotency key %q of pool %q was used before with another kind or payload, by task %s: %w", key, pool, id, jobs.ErrConflict)
+				}
+				p.task.ID, p.existed = id, id != p.own
+				return nil
+			})
+		if err != nil {
+			return err
+		}
+	}
+	for _, p := range batch {
+		if p.first != nil {
+			p.task.ID, p.existed = p.first.task.ID, true
+		}
+	}
+	return nil
+}
+
+// enqueued is the answer: new tasks as they were written, others as they are now.
+func (t *tx) enqueued(batch []*parcel) ([]ledger.Enqueued, error) {
+	var old []string
+	for _, p := range batch {
+		if p.existed && p.first == nil {
+			old = append(old, p.task.ID)
+		}
+	}
+	rows, err := t.tasksByID(old)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]ledger.Enqueued, len(batch))
+	for i, p := range batch {
+		task := p.task
+		if row, ok := rows[task.ID]; ok {
+			task = row
+		}
+		task.IdempotencyKey = idempotencyKey(task)
+		all[i] = ledger.Enqueued{Task: task, Existed: p.existed}
+	}
+	return all, nil
+}
+
+// kept reports whether a task was committed, waiting for those who are about to.
+func (t *tx) kept(id string) (bool, error) {
+	var n int
+	found, err := t.one(`SELECT 1 FROM {tasks} WHERE id = ?{for_update}`, []any{id}, &n)
+	if err != nil || found {
+		return found, err
+	}
+	return t.one(`SELECT 1 FROM {done} WHERE id = ?{for_update}`, []any{id}, &n)
+}

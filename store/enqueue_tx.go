@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// EnqueueTx adds a task within the caller's transaction and returns its id: the task exists when,
+// and only if, the caller commits. tx is a [*sql.Tx], a [*gorm.DB] in a transaction, or anything with
+// their ExecContext and QueryContext on this store's database, with any isolation level and flags.
+//
+// Errors are those of Enqueue. After any error the caller must roll back. A task that exists under the same
+// idempotency key is not an error: its id is returned. While another open transaction has added
+// the same key, EnqueueTx waits for its end, as long as the caller's lock timeout allows.
+func (s *Store) EnqueueTx(ctx context.Context, tx any, task jobs.NewTask) (id string, err error) {
+	ids, err := s.EnqueueManyTx(ctx, tx, task)
+	if err != nil {
+		return "", err
+	}
+	return ids[0], nil
+}
+
+// EnqueueManyTx is EnqueueTx for several tasks; the ids have their order.
+func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask) (ids []string, err error) {
+	conn, err := inTransaction(tx)
+	if err != nil {
+		return nil, fmt.Errorf("store: enqueue: %w", err)
+	}
+	batch, err := newBatch(tasks)
+	if err != nil || len(tasks) == 0 {
+		return nil, err
+	}
+	if err := s.within(ctx, conn).enqueue(batch); err != nil {
+		if s.fault(ctx, err) != faultNone {
+			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
+		}
+		return nil, fmt.Errorf("store: enqueue: %w", err)
+	}
+	for _, p := range batch {
+		ids = append(ids, p.task.ID)
+	}
+	return ids, nil
+}
+
+// within is for statements in somebody else's transaction, which is neither repeated nor ended.
+func (s *Store) within(ctx context.Context, conn querier) *tx { return &tx{ctx, s, conn} }
+
+// inTransaction finds what runs statements in a caller's transaction, and refuses what would run
+// each of them in one of its own.
+func inTransaction(handle any) (querier, error) {
+	switch h := handle.(type) {
+	case *gorm.DB:
+		if _, ok := h.Statement.ConnPool.(gorm.TxCommitter); !ok {
+			return nil, fmt.Errorf("%w: this *gorm.DB is not in a transaction", jobs.ErrInvalid)
+		}
+		return h.Statement.ConnPool, nil
+	case *sql.DB:
+		return nil, fmt.Errorf("%w: a *sql.DB is not a transaction", jobs.ErrInvalid)
+	case querier:
+		return h, nil
+	}
+	return nil, fmt.Errorf("%w: %T is not a transaction", jobs.ErrInvalid, handle)
+}

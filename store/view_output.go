@@ -1,0 +1,26 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Output returns what an attempt wrote, as far as it was kept; attempt 0 is the last one that has
+// an output. jobs.ErrNotFound if nothing is kept.
+func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
+	var output []byte
+	err := s.read(ctx, "output", func(t *tx) error {
+		text, args := `SELECT output FROM {outputs} WHERE task_id = ?`, []any{id}
+		if attempt > 0 {
+			text, args = text+` AND attempt = ?`, append(args, attempt)
+		}
+		found, err := t.one(text+` ORDER BY attempt DESC LIMIT 1`, args, &output)
+		if err == nil && !found {
+			err = fmt.Errorf("output of task %.64q, attempt %d: %w", id, attempt, jobs.ErrNotFound)
+		}
+		return err
+	})
+	return output, err
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// PoolStatuses returns the rows of all pools that were ever configured with their counts, sorted
+// by name.
+func (s *Store) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
+	var all []ledger.PoolStatus
+	err := s.read(ctx, "pools", func(t *tx) error {
+		all = nil
+		err := t.query(`SELECT name, hash, max_running, paused, paused_by FROM {pools} ORDER BY name`, nil, func(scan func(...any) error) error {
+			var p ledger.PoolStatus
+			err := scan(&p.Name, &p.Hash, &p.MaxRunning, &p.Paused, &p.PausedBy)
+			all = append(all, p)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		rows := make(map[string]*ledger.PoolStatus, len(all))
+		for i := range all {
+			rows[all[i].Name] = &all[i]
+		}
+		return t.countTasks(rows)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// countTasks reads index tasks_claim, alone.
+func (t *tx) countTasks(rows map[string]*ledger.PoolStatus) error {
+	return t.query(`SELECT pool, state, COUNT(*), MIN(run_at) FROM {tasks} GROUP BY state, pool`, nil, func(scan func(...any) error) error {
+		var pool string
+		var state, n int
+		var oldest int64
+		if err := scan(&pool, &state, &n, &oldest); err != nil {
+			return err
+		}
+		p := rows[pool]
+		switch {
+		case p == nil:
+		case state == rowReady:
+			p.Pending, p.OldestPending = n, fromMicros(oldest)
+		case state == rowWaits:
+			p.Scheduled = n
+		case state == rowRunning:
+			p.Running = n
+		}
+		return nil
+	})
+}
+
+// PausePool sets the override of a pool's pause, or clears it with nil. by is who asked.
+// jobs.ErrNotFound for a pool that no configuration has.
+func (s *Store) PausePool(ctx context.Context, name string, override *bool, by string) error {
+	return s.override(ctx, "pool", name, override, by,
+		`SELECT 1 FROM {pools} WHERE name = ? AND hash <> ''{for_update}`,
+		`UPDATE {pools} SET paused = ?, paused_by = ? WHERE name = ?`)
+}

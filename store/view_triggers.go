@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const triggerColumns = `job, at, seq, until_at, due_count, cause, by_whom, outcome, reason, result, task_id, replica, decided_at, started_at, finished_at`
+
+// Triggers lists ledger rows, latest due time first, and returns the cursor of the next page, ""
+// after the last.
+func (s *Store) Triggers(ctx context.Context, f ledger.TriggerFilter) (triggers []jobs.Trigger, next string, err error) {
+	limit, err := pageLimit(f.Limit)
+	if err != nil {
+		return nil, "", err
+	}
+	w, err := triggerWhere(f)
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.read(ctx, "triggers", func(t *tx) (err error) {
+		// index: primary key or triggers_result for one job, else triggers_outcome, triggers_ended or triggers_at
+		triggers, err = t.triggers(`SELECT `+triggerColumns+` FROM {triggers}`+w.text()+` ORDER BY at DESC, job DESC, seq DESC LIMIT ?`,
+			append(w.args, limit+1))
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if len(triggers) > limit {
+		triggers = triggers[:limit]
+		last := triggers[limit-1]
+		next = cursor("trigger", strconv.FormatInt(micros(last.At), 10), last.Job, strconv.Itoa(last.Seq))
+	}
+	return triggers, next, nil
+}
+
+func triggerWhere(f ledger.TriggerFilter) (*where, error) {
+	w := &where{}
+	if f.Job != "" {
+		w.and(`job = ?`, f.Job)
+	}
+	if f.Outcome != "" {
+		w.and(`outcome = ?`, string(f.Outcome))
+	}
+	if f.Result != "" {
+		w.and(`result = ?`, string(f.Result))
+	}
+	if !f.Since.IsZero() {
+		w.and(`at >= ?`, micros(f.Since))
+	}
+	after, err := readCursor(f.Cursor, "trigger", 3)
+	if err != nil || after == nil {
+		return w, err
+	}
+	at, err := strconv.ParseInt(after[0], 10, 64)
+	seq, err2 := strconv.Atoi(after[2])
+	if err != nil || err2 != nil {
+		return nil, fmt.Errorf("cursor: %w: %.40q is not a cursor of this list", jobs.ErrInvalid, f.Cursor)
+	}
+	// Not (at, job, seq) < (?, ?, ?): MySQL finds no range in it.
+	w.and(`at <= ? AND NOT (at = ? AND (job > ? OR (job = ? AND seq >= ?)))`, at, at, after[1], after[1], seq)
+	return w, nil
+}
+
+func (t *tx) triggers(text string, args []any) ([]jobs.Trigger, error) {
+	var all []jobs.Trigger
+	err := t.query(text, args, func(scan func(...any) error) error {
+		trigger, err := scanTrigger(scan)
+		all = append(all, trigger)
+		return err
+	})
+	return all, err
+}
+
+// scanTrigger reads triggerColumns.
+func scanTrigger(scan func(dest ...any) error) (jobs.Trigger, error) {
+	var t jobs.Trigger
+	var at, until, decided, started, finished int64
+	var cause, outcome, result string
+	err := scan(&t.Job, &at, &t.Seq, &until, &t.Count, &cause, &t.By, &outcome, &t.Reason, &result, &t.TaskID, &t.Replica, &decided, &started, &finished)
+	t.At, t.Until, t.DecidedAt, t.StartedAt, t.FinishedAt = fromMicros(at), fromMicros(until), fromMicros(decided), fromMicros(started), fromMicros(finished)
+	t.Cause, t.Outcome, t.Result = jobs.Cause(cause), jobs.Outcome(outcome), jobs.State(result)
+	return t, err
+}
