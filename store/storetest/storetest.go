@@ -38,6 +38,10 @@ type Case struct {
 // Cases are all of them; each file of this package has a list.
 var Cases = slices.Concat(
 	schemaCases,
+	sessionCases,
+	definitionCases,
+	enqueueCases,
+	triggerCases,
 )
 
 // Run runs all cases; open makes the database of one.

@@ -1,0 +1,257 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var triggerCases = []Case{
+	{"Triggers/Decide", decideRows},
+	{"Triggers/States", decideStates},
+	{"Triggers/Late", lateDecider},
+	{"Triggers/Together", decidersTogether},
+	{"Triggers/Forbid", forbid},
+	{"Triggers/Seq", manualSeq},
+	{"Triggers/Retry", retryOfJob},
+	{"Triggers/Nothing", decideNothing},
+	{"Triggers/Guard", guard},
+}
+
+func decideRows(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	runs, pends := run("a", due(1), true), run("b", due(1), false)
+	missed := ledger.Decision{
+		Job: "c", Cursor: due(3), NextAt: due(4),
+		Triggers: []ledger.Opening{{Trigger: jobs.Trigger{
+			Job: "c", At: due(1), Until: due(3), Count: 3, Cause: jobs.CauseCatchUp, Outcome: jobs.Missed, Reason: "too late",
+		}}},
+	}
+	got, err := s.decide(runs, pends, missed)
+	must(t, err)
+	if len(got.Started) != 1 || len(got.Opened) != 1 || len(got.Decisions) != 3 {
+		t.Fatalf("%d started, %d opened, %d decisions", len(got.Started), len(got.Opened), len(got.Decisions))
+	}
+	task := got.Started[0]
+	if task.Token != 1 || task.Attempt != 1 || task.State != jobs.StateRunning || !task.StartedAt.Equal(got.Now) || !task.ScheduledAt.Equal(due(1)) {
+		t.Errorf("started task is %+v", task)
+	}
+	s.want("task of a", s.task(task.ID), "running attempt 1 token 1 replica one: -")
+	s.want("task of b", s.task(got.Opened[0].ID), "ready attempt 0 token 0 replica -: -")
+	s.want("trigger of a", s.trigger("a", due(1), 0), "open: -")
+	s.want("trigger of c", s.trigger("c", due(1), 0), "missed: too late")
+	s.wantInt(3, "SELECT due_count FROM {triggers} WHERE job='c'")
+	s.wantInt(due(3).UnixMicro(), "SELECT cursor_at FROM {jobs} WHERE name='c'")
+	s.wantInt(due(4).UnixMicro(), "SELECT next_at FROM {jobs} WHERE name='c'")
+	s.wantInt(1, "SELECT fence FROM {jobs} WHERE name='a'")
+	s.wantInt(0, "SELECT fence FROM {jobs} WHERE name='b'")
+	s.wantInt(got.Now.UnixMicro(), "SELECT started_at FROM {triggers} WHERE job='a'")
+	s.wantInt(0, "SELECT started_at FROM {triggers} WHERE job='b'")
+
+	// The claim of b's task takes the next number of b's fence, and is the trigger's start.
+	claimed := s.claim("default", 10)
+	if len(claimed) != 1 || claimed[0].Token != 1 {
+		t.Fatalf("claimed %+v", claimed)
+	}
+	s.wantInt(claimed[0].StartedAt.UnixMicro(), "SELECT started_at FROM {triggers} WHERE job='b'")
+	s.wantInt(1, "SELECT fence FROM {jobs} WHERE name='b'")
+}
+
+func decideStates(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	opened, err := s.decide(run("a", due(1), true), run("b", due(1), false))
+	must(t, err)
+	s.DB.Exec(t, "UPDATE {jobs} SET hash='' WHERE name='c'")
+	s.DB.Exec(t, "UPDATE {jobs} SET suspended=0, busy_until=? WHERE name='b'", noon)
+	var got []ledger.JobState
+	_, err = s.Store.Decide(t.Context(), s.deciding(func(states []ledger.JobState) []ledger.Decision { got = states; return nil }))
+	must(t, err)
+	no := false
+	want := []ledger.JobState{
+		{Name: "a", Hash: hash, Cursor: due(1), Fence: 1, Open: []ledger.OpenTask{{ID: opened.Started[0].ID, State: jobs.StateRunning}}},
+		{Name: "b", Hash: hash, Cursor: due(1), Suspended: &no, BusyUntil: due(0), Open: []ledger.OpenTask{{ID: opened.Opened[0].ID, State: jobs.StatePending}}},
+	} // c is retired
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// A decider that comes late, with an old idea of the cursor, opens nothing a second time and moves
+// no cursor back. The ledger's key is what stops it.
+func lateDecider(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	first, err := s.decide(run("a", due(1), false))
+	must(t, err)
+	_, err = s.decide(run("a", due(2), false))
+	must(t, err)
+
+	late := s.second("two")
+	got, err := late.decide(run("a", due(1), true), run("b", due(1), true))
+	must(t, err)
+	if len(got.Started) != 1 || got.Started[0].Job != "b" || len(got.Decisions[0].Triggers) != 0 {
+		t.Errorf("started %+v, decided %+v", got.Started, got.Decisions)
+	}
+	s.wantInt(2, "SELECT COUNT(*) FROM {tasks} WHERE job='a'")
+	s.wantInt(1, "SELECT COUNT(*) FROM {triggers} WHERE job='a' AND at=?", due(1).UnixMicro())
+	s.want("first task", s.DB.Text(t, "SELECT task_id FROM {triggers} WHERE job='a' AND at=?", due(1).UnixMicro()), first.Opened[0].ID)
+	s.wantInt(due(2).UnixMicro(), "SELECT cursor_at FROM {jobs} WHERE name='a'")
+	s.wantInt(due(3).UnixMicro(), "SELECT next_at FROM {jobs} WHERE name='a'")
+	s.wantInt(0, "SELECT fence FROM {jobs} WHERE name='a'")
+}
+
+// Deciders that all have the same idea of what is due decide each due time once.
+func decidersTogether(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	scenes := make([]*scene, 8)
+	for i := range scenes {
+		scenes[i] = s.second(string(rune('A' + i)))
+	}
+	const times = 10
+	Together(t, len(scenes), func(ctx context.Context, i int) error {
+		for n := 1; n <= times; n++ {
+			request := scenes[i].deciding(func([]ledger.JobState) []ledger.Decision {
+				return []ledger.Decision{run("a", due(n), true), run("b", due(n), false)}
+			})
+			if _, err := scenes[i].Store.Decide(ctx, request); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, job := range []string{"a", "b"} {
+		s.wantInt(times, "SELECT COUNT(*) FROM {tasks} WHERE job=?", job)
+		s.wantInt(times, "SELECT COUNT(*) FROM {triggers} WHERE job=?", job)
+		s.wantInt(due(times).UnixMicro(), "SELECT cursor_at FROM {jobs} WHERE name=?", job)
+	}
+	s.wantInt(times, "SELECT COUNT(DISTINCT token) FROM {tasks} WHERE job='a'")
+	s.wantInt(times, "SELECT fence FROM {jobs} WHERE name='a'")
+}
+
+// Two deciders beside each other, one for an early and one for a later due time: whoever comes
+// second must see the first one's open task. The lock on the job's row is what shows it.
+func forbid(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	for n := 1; n <= 20; n++ {
+		Together(t, 2, func(ctx context.Context, i int) error {
+			me := []*scene{s, other}[i]
+			_, err := me.Store.Decide(ctx, me.deciding(func(states []ledger.JobState) []ledger.Decision {
+				if len(states[0].Open) > 0 {
+					return nil
+				}
+				return []ledger.Decision{run("a", due(2*n+i), true)}
+			}))
+			return err
+		})
+		s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE job='a'")
+		if t.Failed() {
+			return
+		}
+		s.DB.Exec(t, "DELETE FROM {tasks}")
+	}
+}
+
+func manualSeq(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	manual := func(job string, cause jobs.Cause) ledger.Opening {
+		return ledger.Opening{
+			Trigger: jobs.Trigger{Job: job, At: due(1), Cause: cause, By: "alice"},
+			Task:    &jobs.Task{ID: newID(), Pool: "default"},
+		}
+	}
+	_, err := s.decide(run("a", due(1), false))
+	must(t, err)
+	for n := range 2 {
+		got, err := s.decide(
+			ledger.Decision{Job: "a", Triggers: []ledger.Opening{manual("a", jobs.CauseManual), manual("a", jobs.CauseBackfill)}},
+			ledger.Decision{Job: "b", Triggers: []ledger.Opening{manual("b", jobs.CauseManual)}},
+		)
+		must(t, err)
+		var seqs []int
+		for i, task := range got.Opened {
+			seqs = append(seqs, task.Seq)
+			if i == 0 && task.IdempotencyKey != got.Opened[0].Job+"@"+due(1).Format(time.RFC3339)+"/"+string(rune('1'+2*n)) {
+				t.Errorf("idempotency key %q", task.IdempotencyKey)
+			}
+		}
+		if d := cmp.Diff([]int{2*n + 1, 2*n + 2, n + 1}, seqs); d != "" {
+			t.Error(d)
+		}
+	}
+	s.wantInt(5, "SELECT COUNT(*) FROM {triggers} WHERE job='a'")
+	s.wantInt(2, "SELECT COUNT(*) FROM {triggers} WHERE job='b' AND by_whom='alice'")
+	s.wantInt(noon, "SELECT cursor_at FROM {jobs} WHERE name='b'")
+}
+
+// The retry of an ended task writes no ledger row, and its end does not touch the old one.
+func retryOfJob(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	first, err := s.decide(run("a", due(1), true))
+	must(t, err)
+	ended := first.Started[0]
+	s.finish(result(ended, ledger.Ended, jobs.StateFailed))
+	again, err := s.decide(ledger.Decision{Job: "a", Triggers: []ledger.Opening{{
+		Task:  &jobs.Task{ID: newID(), Pool: "default", ScheduledAt: ended.ScheduledAt, RetryOf: ended.ID},
+		Claim: true, MayRunUntil: due(9),
+	}}})
+	must(t, err)
+	retry := again.Started[0]
+	if retry.Token != 2 || retry.RetryOf != ended.ID || !retry.ScheduledAt.Equal(due(1)) || retry.IdempotencyKey != ended.IdempotencyKey {
+		t.Errorf("retry is %+v", retry)
+	}
+	s.finish(result(retry, ledger.Ended, jobs.StateSucceeded))
+	s.want("trigger", s.trigger("a", due(1), 0), "ran failed: -")
+	s.wantInt(1, "SELECT COUNT(*) FROM {triggers}")
+	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
+}
+
+func decideNothing(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	skew := s.deciding(func([]ledger.JobState) []ledger.Decision { return []ledger.Decision{run("a", due(1), true)} })
+	skew.Now = func(time.Time) (time.Time, error) { return time.Time{}, ledger.ErrClock }
+	if _, err := s.Store.Decide(t.Context(), skew); !errors.Is(err, ledger.ErrClock) {
+		t.Errorf("with a wrong clock: %v", err)
+	}
+	if _, err := s.decide(run("nobody", due(1), true)); err == nil {
+		t.Error("a decision about a job whose row is not locked was written")
+	}
+	s.die()
+	if _, err := s.decide(run("a", due(1), true)); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Errorf("of a dead session: %v", err)
+	}
+	s.session = newID()
+	if _, err := s.decide(run("a", due(1), true)); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Errorf("of no session: %v", err)
+	}
+	s.wantInt(0, "SELECT COUNT(*) FROM {triggers}")
+	s.wantInt(0, "SELECT COUNT(*) FROM {tasks}")
+}
+
+// With the guard, two replicas that decide for one stripe wait for each other.
+func guard(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.wantInt(64, "SELECT COUNT(*) FROM {stripes}")
+	other := s.second("two")
+	var inside atomic.Int32
+	Together(t, 2, func(ctx context.Context, i int) error {
+		me := []*scene{s, other}[i]
+		request := me.deciding(func([]ledger.JobState) []ledger.Decision {
+			if inside.Add(1) > 1 {
+				t.Error("both decide at once")
+			}
+			time.Sleep(50 * time.Millisecond) // time for the other one to come in, if it can
+			inside.Add(-1)
+			return nil
+		})
+		request.Jobs, request.Guard, request.Stripes = []string{"a", "b"}[i:i+1], true, []int{7, 3}
+		_, err := me.Store.Decide(ctx, request)
+		return err
+	})
+}
