@@ -1,0 +1,241 @@
+package jobs
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRefusedExpressions(t *testing.T) {
+	for _, c := range []struct{ spec, says string }{
+		{"", "the expression is empty"},
+		{" \t ", "the expression is empty"},
+		{"* * * *", "5 fields are needed (minute, hour, day of month, month, day of week), or 6 with seconds first; found 4"},
+		{"0 0 0 1 1 * 2027", "a field for the year (Quartz) is not supported"},
+		{"* * * * * * * *", "found 8"},
+
+		{"60 * * * *", "minute: 60 is out of range 0–59"},
+		{"* 24 * * *", "hour: 24 is out of range 0–23"},
+		{"* * 0 * *", "day of month: 0 is out of range 1–31"},
+		{"* * 32 * *", "day of month: 32 is out of range 1–31"},
+		{"* * * 13 *", "month: 13 is out of range 1–12"},
+		{"* * * * 8", "day of week: 8 is out of range 0–7"},
+		{"60 * * * * *", "second: 60 is out of range 0–59"},
+		{"99999999999999999999 * * * *", "minute: 99999999999999999999 is out of range"},
+		{"0-60 * * * *", "minute: 60 is out of range 0–59"},
+
+		{", * * * *", "minute: an item of the list is empty"},
+		{"1,,2 * * * *", "minute: an item of the list is empty"},
+		{"1, * * * *", "minute: an item of the list is empty"},
+		{"*-foo * * * *", `minute: "*-foo": only a step may stand beside *`},
+		{"*-5 * * * *", `minute: "*-5": only a step`},
+		{"?-9 * * * *", `minute: "?-9": only a step may stand beside ?`},
+		{"5* * * * *", `minute: "5*": only a step`},
+		{"** * * * *", `minute: "**": only a step`},
+		{"+5 * * * *", `minute: "+5" is not a number`},
+		{"-5 * * * *", "minute: a range or step has no start or end"},
+		{"5- * * * *", "minute: a range or step has no start or end"},
+		{"1-2-3 * * * *", `minute: "2-3" is not a number`},
+		{"/5 * * * *", "minute: a range or step has no start or end"},
+		{"1.5 * * * *", `minute: "1.5" is not a number`},
+		{"0x1 * * * *", `minute: "0x1" is not a number`},
+		{"*/0 * * * *", "minute: \"*/0\": the step must be at least 1"},
+		{"*/60 * * * *", "step 60 is larger than the range, so only 0 would be left; write 0"},
+		{"*/90 * * * *", "minute: \"*/90\": step 90 is larger"},
+		{"* */24 * * *", "hour: \"*/24\": step 24 is larger"},
+		{"* * */31 * *", "day of month: \"*/31\": step 31 is larger"},
+		{"10-12/3 * * * *", "so only 10 would be left; write 10"},
+		{"5/55 * * * *", "so only 5 would be left"},
+		{"*/-5 * * * *", "the step after / must be a number"},
+		{"*/+5 * * * *", "the step after / must be a number"},
+		{"*/ * * * *", "the step after / must be a number"},
+		{"*/5/5 * * * *", "the step after / must be a number"},
+		{"*/99999999999999999999 * * * *", "is larger than the range"},
+		{"MON * * * *", `minute: "MON" is not a number`},
+		{"* * * FEBRUARY *", `month: "FEBRUARY" is neither a number 1–12 nor a name JAN–DEC`},
+		{"* * * * MONDAY", "a name SUN–SAT"},
+
+		{"0 0 ? * 2", "? in day of month comes from Quartz, where 1 is Sunday"},
+		{"0 0 12 ? * 2-6", "name the days (MON-FRI)"},
+		{"0 0 12 ? * MON,7", "comes from Quartz"},
+		{"0 0 L * *", "day of month: \"L\" is not supported: L and W are Quartz's"},
+		{"0 0 15W * *", "L and W are Quartz's"},
+		{"0 0 * * 5L", "day of week: \"5L\" is not supported: L is Quartz's"},
+		{"0 0 * * FRI#2", "# is Quartz's"},
+		{"H * * * *", "minute: \"H\" is not supported: H is Jenkins'"},
+		{"H(0-29)/10 * * * *", "H is Jenkins'"},
+
+		{"0 0 30 2 *", "would never fire"},
+		{"0 0 31 2,4,6,9,11 *", "would never fire"},
+		{"0 0 31 FEB ?", "would never fire"},
+
+		{"TZ=UTC", "use timezone: for it"},
+		{"TZ=UTC * * * * *", "use timezone: for it"},
+		{"CRON_TZ=Asia/Tokyo 0 5 * * *", "use timezone: for it"},
+		{"CRON_TZ=", "use timezone: for it"},
+		{"  tz=0 * * * * *", "use timezone: for it"},
+
+		{"@reboot", "@reboot is not supported"},
+		{"@Daily", "unknown macro @Daily"},
+		{"@fortnightly", "unknown macro"},
+		{"@", "unknown macro"},
+		{"@daily 5", "@daily: nothing may follow it"},
+		{"@every", "@every: exactly one duration must follow"},
+		{"@every 5m 3s", "@every: exactly one duration must follow"},
+		{"@every5m", "unknown macro @every5m"},
+		{"@every 5", "has no unit; did you mean 5s?"},
+		{"@every 0s", "the period must be at least 1s"},
+		{"@every 1ns", "the period must be at least 1s"},
+		{"@every 1.5s", "is not a whole number of seconds"},
+		{"@every -5m", "is not a duration"},
+		{"@every 9999999h", "is longer than a year"},
+		{"@every 999999999999999999999d", "is not a duration"},
+		{"@every 400d", "is longer than a year"},
+
+		{"0 0 * * *\x00", "character U+0000"},
+		{"0 0 * * *\n", "character U+000A"},
+		{"0\u00a00 * * *", "character U+00A0"},
+		{"\xff * * * *", "character U+FFFD"},
+		{strings.Repeat("1,", 200) + "1 * * * *", "at most 256 are allowed"},
+	} {
+		start := time.Now()
+		_, err := ParseSchedule([]string{c.spec}, "")
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: got %v, want an error with %q", c.spec, err, c.says)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("%q took %v", c.spec, took)
+		}
+	}
+}
+
+func TestAllFieldsThatAreWrongAreNamed(t *testing.T) {
+	_, err := ParseSchedule([]string{"61 25 0 13 9"}, "")
+	for _, name := range []string{"minute: ", "hour: ", "day of month: ", "month: ", "day of week: "} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q is missing in %v", name, err)
+		}
+	}
+}
+
+func TestSpellingsOfTheSame(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"0 0 * * 7", "0 0 * * SUN"},
+		{"0 0 * * 1-7", "0 0 * * 0-6"},
+		{"0 0 * * 5-7", "0 0 * * FRI,SAT,SUN"},
+		{"0 0 * * 6-7", "0 0 * * sat,sun"},
+		{"0 0 * * 7-2", "0 0 * * SUN,MON,TUE"},
+		{"0 0 * * 0-7", "0 0 * * *"},
+		{"0 0 * * 7-7", "0 0 * * SUN"},
+		{"0 0 * * FRI-MON", "0 0 * * FRI,SAT,SUN,MON"},
+		{"0 0 * * fri-1", "0 0 * * 5,6,0,1"},
+		{"0 0 * * 1-7/2", "0 0 * * 1,3,5,0"},
+		{"0 22-2 * * *", "0 22,23,0,1,2 * * *"},
+		{"0 22-4/2 * * *", "0 22,0,2,4 * * *"},
+		{"50-10/10 * * * *", "50,0,10 * * * *"},
+		{"0 0 28-3 * *", "0 0 28,29,30,31,1,2,3 * *"},
+		{"0 0 1 NOV-FEB *", "0 0 1 11,12,1,2 *"},
+		{"59-1 * * * *", "59,0,1 * * * *"},
+		{"0 0 1 jan ?", "0 0 1 1 *"},
+		{"0 0 ? * MON-FRI", "0 0 * * MON-FRI"},
+		{"0 0 ? * MON/2", "0 0 * * MON,WED,FRI"},
+		{"? * * * *", "* * * * *"},
+		{"*/1 */1 * * *", "* * * * *"},
+		{"5/15 * * * *", "5,20,35,50 * * * *"},
+		{"05 00 01 * *", "5 0 1 * *"},
+		{"*/59 * * * *", "0,59 * * * *"},
+		{"  0\t 5   * * *  ", "0 5 * * *"},
+		{"0 0 5 * * *", "0 5 * * *"},
+		{"@yearly", "0 0 1 1 *"},
+		{"@annually", "0 0 1 1 *"},
+		{"@monthly", "0 0 1 * *"},
+		{"@weekly", "0 0 * * 0"},
+		{"@daily", "0 0 * * *"},
+		{"@midnight", "0 0 * * *"},
+		{"@hourly", "0 * * * *"},
+		{"@every 5m", "*/5 * * * *"},
+		{"@every 90m", "@every 1h30m"},
+		{"@every 1d12h", "@every 36h"},
+		{"0 0 */2 * MON", "0 0 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31 * 1"},
+	} {
+		a, _ := schedule(t, "", pair[0]).Between(monday, monday.Add(400*day), 400)
+		b, _ := schedule(t, "", pair[1]).Between(monday, monday.Add(400*day), 400)
+		if len(a) == 0 || len(a) != len(b) {
+			t.Errorf("%q has %d due times, %q has %d", pair[0], len(a), pair[1], len(b))
+			continue
+		}
+		for i := range a {
+			if !a[i].Equal(b[i]) {
+				t.Errorf("%q is due at %v, %q at %v", pair[0], a[i], pair[1], b[i])
+				break
+			}
+		}
+	}
+}
+
+// Both day fields restricted: either is enough.
+func TestDayFieldsAreAlternatives(t *testing.T) {
+	s := schedule(t, "", "0 0 */2 * MON")
+	for at := monday; at.Before(monday.Add(60 * day)); at = at.Add(day) {
+		due := s.Next(at.Add(-time.Second)).Equal(at)
+		if want := at.Day()%2 == 1 || at.Weekday() == time.Monday; due != want {
+			t.Errorf("%v: due = %v, want %v", at, due, want)
+		}
+	}
+}
+
+func TestParseDuration(t *testing.T) {
+	for s, want := range map[string]time.Duration{"90s": 90 * time.Second, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "1.5h": 90 * time.Minute, "366d": MaxDuration, "0s": 0, "250ms": 250 * time.Millisecond} {
+		if got, err := ParseDuration(s); err != nil || got != want {
+			t.Errorf("ParseDuration(%q) = %v, %v, want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"", "0", "30", "1:30", "-5s", "+5s", "5 m", "d", "1w", "12h1d", "367d", "9999999h", "99999999999999h", "366d1ns", "1d1d", "∞"} {
+		if got, err := ParseDuration(s); err == nil {
+			t.Errorf("ParseDuration(%q) = %v, want an error", s, got)
+		}
+	}
+}
+
+func FuzzParseSchedule(f *testing.F) {
+	for _, seed := range []string{
+		"30 2 * * *", "0 0 29 2 *", "*/15 9-17 * * MON-FRI", "@every 1d", "FRI-MON * * * *", "0 22-2 ? * 7", "TZ=UTC", "CRON_TZ=", ", * * * *", "@every -5m", "* * 31 2 0", "59-1/7,*/3 0 0 L W #",
+	} {
+		f.Add(seed, "America/New_York", int64(1_772_953_200))
+		f.Add(seed, "Pacific/Apia", int64(1_325_239_200))
+	}
+	f.Fuzz(func(t *testing.T, spec, zone string, unix int64) {
+		start := time.Now()
+		s, err := ParseSchedule([]string{spec}, zone)
+		if err != nil {
+			if s != nil || err.Error() == "" {
+				t.Fatalf("error %v with schedule %v", err, s)
+			}
+			return
+		}
+		at := time.Unix(unix, 0)
+		for range 20 {
+			due := s.Next(at)
+			if due.IsZero() {
+				if at.After(earliest) && at.Year() < 9980 {
+					t.Fatalf("%q in %s: never due after %v", spec, zone, at)
+				}
+				break
+			}
+			if !due.After(at) {
+				t.Fatalf("%q in %s: Next(%v) = %v, not after it", spec, zone, at, due)
+			}
+			// Nothing lies between: from anywhere before due, due is next.
+			if mid := at.Add(due.Sub(at) / 2); due.Sub(at) < MaxDuration*20 && at.After(earliest) && !s.Next(mid).Equal(due) {
+				t.Fatalf("%q in %s: next after %v is %v, but after %v it is %v", spec, zone, at, due, mid, s.Next(mid))
+			}
+			if n, _ := s.CountBetween(at, due); n != 1 {
+				t.Fatalf("%q in %s: %d due times after %v up to the next one, %v", spec, zone, n, at, due)
+			}
+			at = due
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Fatalf("%q in %s took %v", spec, zone, took)
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package jobs
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func schedule(t testing.TB, zone string, specs ...string) *Schedule {
+	t.Helper()
+	s, err := ParseSchedule(specs, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var monday = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+
+func TestEveryIsAlignedToTheEpoch(t *testing.T) {
+	s := schedule(t, "Asia/Kolkata", "@every  5m")
+	for _, start := range []time.Duration{0, 7 * time.Second, 161 * time.Second, 299 * time.Second, 299*time.Second + 999*time.Millisecond} {
+		if got, want := s.Next(monday.Add(start)), monday.Add(5*time.Minute); !got.Equal(want) {
+			t.Errorf("started %v later: next is %v, want %v", start, got, want)
+		}
+	}
+	week := schedule(t, "", "@every 7d")
+	if got := week.Next(monday); got.Unix()%(7*86400) != 0 || got.Sub(monday) > 7*day {
+		t.Errorf("@every 7d: %v is no multiple of 7 days", got)
+	}
+	before := time.Date(1969, 12, 31, 23, 59, 59, 5, time.UTC)
+	if got := s.Next(before); !got.Equal(time.Unix(0, 0)) {
+		t.Errorf("before 1970: next is %v, want the epoch", got)
+	}
+}
+
+func TestSeveralDueTogetherAreOne(t *testing.T) {
+	s := schedule(t, "", "0 */2 * * *", "0 */3 * * *", "@every 6h")
+	due, more := s.Between(monday.Add(-time.Second), monday.Add(12*time.Hour), 100)
+	var hours []int
+	for _, at := range due {
+		hours = append(hours, int(at.Sub(monday)/time.Hour))
+	}
+	if diff := cmp.Diff([]int{0, 2, 3, 4, 6, 8, 9, 10, 12}, hours); diff != "" || more {
+		t.Errorf("more = %v, due hours (−want +got):\n%s", more, diff)
+	}
+}
+
+func TestBetweenSaysWhetherThereAreMore(t *testing.T) {
+	s := schedule(t, "", "@hourly")
+	for _, c := range []struct {
+		limit, want int
+		more        bool
+	}{{0, 0, true}, {2, 2, true}, {3, 3, false}, {4, 3, false}} {
+		due, more := s.Between(monday, monday.Add(3*time.Hour), c.limit)
+		if len(due) != c.want || more != c.more {
+			t.Errorf("limit %d: %d due, more = %v, want %d, %v", c.limit, len(due), more, c.want, c.more)
+		}
+	}
+	if due, more := s.Between(monday.Add(time.Hour), monday, 5); len(due) != 0 || more {
+		t.Errorf("until before after: %v, %v", due, more)
+	}
+}
+
+func TestLatestIsTheEndOfBetween(t *testing.T) {
+	for _, spec := range []string{"* * * * * *", "*/5 * * * *", "0 3 * * MON", "0 0 29 2 *", "0 0 0 1 1 *", "* * * 1 1 *"} {
+		s := schedule(t, "Europe/London", spec)
+		for _, span := range []time.Duration{0, time.Second, time.Hour, 12 * time.Hour, 15 * day} {
+			for _, n := range []int{0, 1, 3, 10} {
+				all, _ := s.Between(monday.Add(-span), monday, 1<<22)
+				want := all[max(len(all)-n, 0):]
+				got := s.Latest(monday.Add(-span), monday, n)
+				if len(want) != len(got) || len(got) > 0 && cmp.Diff(want, got) != "" {
+					t.Errorf("%s over %v, latest %d: %d due, want %d", spec, span, n, len(got), len(want))
+				}
+			}
+		}
+	}
+	yearly := schedule(t, "", "0 0 29 2 *").Latest(monday.Add(-20*MaxDuration), monday, 2)
+	if len(yearly) != 2 || yearly[0].Year() != 2020 || yearly[1].Year() != 2024 {
+		t.Errorf("latest two leap days: %v", yearly)
+	}
+}
+
+func TestCountAgreesWithEnumeration(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for _, spec := range []string{
+		"* * * * * *", "*/7 */11 * * * *", "0 30 2 * * *", "0 0 0 13 * FRI", "5,10 0 22-2 */2 * MON", "@every 7s", "@every 1h",
+		"0 0 1-7 * * *", "30 59 23 31 12 *", "10-50/13 * 1,2 * * SUN",
+	} {
+		for _, zone := range []string{"UTC", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kolkata"} {
+			s := schedule(t, zone, spec)
+			for range 8 {
+				from := time.Date(2011, 12, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(rnd.Int64N(int64(2 * 365 * day))))
+				until := from.Add(time.Duration(rnd.Int64N(int64(60 * time.Hour))))
+				due, _ := s.Between(from, until, 1<<22)
+				if n, exact := s.CountBetween(from, until); n != len(due) || !exact {
+					t.Errorf("%s in %s from %v until %v: count %d, enumerated %d", spec, zone, from, until, n, len(due))
+				}
+			}
+		}
+	}
+}
+
+func TestLongOutagesAreCheapToCount(t *testing.T) {
+	s := schedule(t, "Europe/London", "* * * * * *")
+	start := time.Now()
+	if n, exact := s.CountBetween(monday, monday.Add(3650*day)); n != 3650*86400 || !exact {
+		t.Errorf("ten years of seconds: %d, exact = %v", n, exact)
+	}
+	two := schedule(t, "Europe/London", "* * * * * *", "@hourly")
+	if n, exact := two.CountBetween(monday, monday.Add(day)); n != 86400 || !exact {
+		t.Errorf("a day of seconds, merged: %d, exact = %v", n, exact)
+	}
+	if n, exact := two.CountBetween(monday, monday.Add(365*day)); n != maxCounted || exact {
+		t.Errorf("beyond the bound: %d, exact = %v", n, exact)
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("counting took %v", took)
+	}
+}
+
+func TestScheduleWithoutExpressionsIsNeverDue(t *testing.T) {
+	s := schedule(t, "")
+	n, exact := s.CountBetween(time.Time{}, latest)
+	if due := s.Next(monday); !due.IsZero() || n != 0 || !exact || s.Latest(time.Time{}, monday, 3) != nil {
+		t.Errorf("next %v, count %d %v", due, n, exact)
+	}
+}
+
+func TestEdgesOfTime(t *testing.T) {
+	s := schedule(t, "America/New_York", "* * * * * *")
+	if due := s.Next(time.Time{}); due.IsZero() || due.Year() != 1 {
+		t.Errorf("after the zero time: %v", due)
+	}
+	for _, end := range []time.Time{latest, latest.Add(400 * day), time.Unix(1<<40, 0)} {
+		if due := s.Next(end); !due.IsZero() {
+			t.Errorf("after %v: %v, want none", end, due)
+		}
+	}
+	if due := s.Next(monday.Add(time.Nanosecond)); !due.Equal(monday.Add(time.Second)) {
+		t.Errorf("just behind a second: %v", due)
+	}
+	if due := s.Next(monday.In(time.FixedZone("x", 3600))); due.Location() != time.UTC {
+		t.Errorf("not UTC: %v", due)
+	}
+}
+
+func TestParseScheduleNamesEveryBrokenExpression(t *testing.T) {
+	_, err := ParseSchedule([]string{"60 * * * *", "@daily", "* * * * FUN"}, "")
+	if !errors.Is(err, ErrInvalid) {
+		t.Fatalf("got %v, want ErrInvalid", err)
+	}
+	for _, part := range []string{"minute: 60", "day of week: \"FUN\""} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is missing in %v", part, err)
+		}
+	}
+	if _, err := ParseSchedule(make([]string, maxSpecs+1), ""); !errors.Is(err, ErrInvalid) {
+		t.Errorf("too many expressions: %v", err)
+	}
+}
+
+func TestLoadZone(t *testing.T) {
+	for _, name := range []string{"Local", "localtime", "Mars/X", "EST5", "../etc/passwd", "/etc/localtime", "right/UTC", "posix/UTC", "Europe", "a\x00b", strings.Repeat("A", 500)} {
+		if zone, err := LoadZone(name); !errors.Is(err, ErrInvalid) {
+			t.Errorf("LoadZone(%q) = %v, %v, want ErrInvalid", name, zone, err)
+		}
+	}
+	for _, name := range []string{"", "UTC", "Europe/London", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "EST5EDT"} {
+		first, err := LoadZone(name)
+		second, _ := LoadZone(name)
+		if err != nil || first != second {
+			t.Errorf("LoadZone(%q): %v, the same location twice: %v", name, err, first == second)
+		}
+	}
+}
+
+func BenchmarkParseSchedule(b *testing.B) {
+	for b.Loop() {
+		schedule(b, "Europe/London", "*/15 8-18 * * MON-FRI")
+	}
+}
+
+func BenchmarkNext(b *testing.B) {
+	for _, spec := range []string{"* * * * * *", "*/15 * * * *", "30 2 * * *", "0 0 29 2 *"} {
+		for _, zone := range []string{"UTC", "Europe/London"} {
+			b.Run(spec+" "+zone, func(b *testing.B) {
+				s, t := schedule(b, zone, spec), monday
+				for b.Loop() {
+					if t = s.Next(t); t.Year() > 2030 {
+						t = monday
+					}
+				}
+			})
+		}
+	}
+}
