@@ -33,6 +33,7 @@ func (r *reader) wrote(path string) bool {
 
 func (r *reader) checkVersion(n *yaml.Node) {
 	switch {
+	case r.main.root.Kind != yaml.MappingNode: // that was reported
 	case n == nil:
 		r.report.add(r.main.at(r.main.root), "version", "is missing", `write "version: 1" at the top`)
 	case deref(n).Value != "1" || deref(n).Kind != yaml.ScalarNode:
@@ -58,7 +59,7 @@ func (r *reader) checkSettings() {
 		r.checkSQLite()
 	case MySQL:
 		if c.Store.DSN == "" && !r.wrote("store.dsn") && !r.wrote("store.dsn_file") {
-			r.refuse("store", "the driver mysql needs a dsn", "user:password@tcp(host:3306)/database, in dsn or in the file that dsn_file names")
+			r.refuse("store", "the driver mysql needs a dsn", "write user:password@tcp(host:3306)/database in dsn, or in the file that dsn_file names")
 		}
 		r.checkDSN("store", c.Store.DSN)
 	}
@@ -125,13 +126,13 @@ func (r *reader) checkLock() {
 		}
 	case MySQL:
 		if lock.MySQL.DSN == "" && c.Store.Driver == SQLite && !r.wrote("lock.mysql.dsn") && !r.wrote("lock.mysql.dsn_file") {
-			r.refuse("lock.driver", "mysql needs lock.mysql.dsn, since the store is sqlite", "user:password@tcp(host:3306)/database")
+			r.refuse("lock.driver", "mysql needs lock.mysql.dsn, since the store is sqlite", "the form is user:password@tcp(host:3306)/database")
 		}
 	case Redis:
 		r.checkRedis()
 	case ZooKeeper:
 		if len(lock.ZooKeeper.Servers) == 0 {
-			r.refuse("lock.zookeeper.servers", "is empty", `["127.0.0.1:2181"]`)
+			r.refuse("lock.zookeeper.servers", "is empty", `write ["127.0.0.1:2181"]`)
 		}
 	}
 	if root := lock.ZooKeeper.Root; !zookeeperRoot.MatchString(root) {
@@ -145,7 +146,7 @@ func (r *reader) checkRedis() {
 	redis := r.c.Lock.Redis
 	switch {
 	case len(redis.Addrs) == 0:
-		r.refuse("lock.redis.addrs", "is empty", `["127.0.0.1:6379"]`)
+		r.refuse("lock.redis.addrs", "is empty", `write ["127.0.0.1:6379"]`)
 	case redis.Mode == "standalone" && len(redis.Addrs) > 1:
 		r.refuse("lock.redis.addrs", "several addresses need mode: sentinel or mode: cluster", "")
 	}
@@ -179,7 +180,7 @@ func CheckListen(addr string) error {
 func listenProblem(addr string) (problem, hint string) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return fmt.Sprintf("%q is not an address to listen at", addr), "127.0.0.1:8080"
+		return fmt.Sprintf("%q is not an address to listen at", addr), "write host:port, as in 127.0.0.1:8080"
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return fmt.Sprintf("the port %q is not a number from 0 to 65535", port), ""
@@ -194,18 +195,21 @@ func listenProblem(addr string) (problem, hint string) {
 // addressesField takes a list of host:port.
 func addressesField[T any](place func(*T) *[]string) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
-		*place(into) = r.texts(n, func(item *yaml.Node) (string, bool) {
+		addrs := r.texts(n, func(item *yaml.Node) (string, bool) {
 			value, ok := r.text(item)
 			if !ok {
 				return "", false
 			}
 			host, port, err := net.SplitHostPort(value)
 			if p, perr := strconv.Atoi(port); err != nil || host == "" || perr != nil || p < 1 || p > 65535 {
-				r.fail(item, quote(item)+" is not an address", "host:port")
+				r.fail(item, quote(item)+" is not an address", "write host:port")
 				return "", false
 			}
 			return value, true
 		})
+		if len(addrs) > 0 || empty(n) {
+			*place(into) = addrs
+		}
 	}
 }
 

@@ -71,7 +71,7 @@ func (r *reader) readCommand(n *yaml.Node) []string {
 	}
 	command := r.texts(n, r.raw)
 	if len(command) == 0 && len(deref(n).Content) == 0 {
-		r.fail(n, "has no program", `["/opt/backup.sh", "--full"]`)
+		r.fail(n, "has no program", `write ["/opt/backup.sh", "--full"]`)
 	}
 	return command
 }

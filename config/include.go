@@ -41,7 +41,7 @@ func (r *reader) readIncludes(n *yaml.Node) []definitions {
 				r.fail(item, file+" would include itself", "keep included files in a folder of their own: jobs.d/*.yaml")
 				continue
 			}
-			data, err := readLimited(file, int64(maxSize-size))
+			data, _, err := readRegular(file, int64(maxSize-size))
 			if err == nil && len(seen) > maxFiles {
 				err = fmt.Errorf("more than %d files are included", maxFiles)
 			}

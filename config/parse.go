@@ -106,6 +106,7 @@ var lineOf = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 var explained = []struct{ message, problem, hint string }{
 	{"did not find expected ',' or ']'", "the list that starts here is not closed, or lacks a comma", ""},
 	{"did not find expected ',' or '}'", "the map that starts here is not closed, or lacks a comma", ""},
+	{"did not find expected node content", "a value is missing here, or a bracket is not closed", ""},
 	{"did not find expected key", "this line does not fit in here", "look at its indentation"},
 	{"did not find expected '-' indicator", "this line does not fit into the list above it", "look at its indentation"},
 	{"mapping values are not allowed in this context", "a key cannot stand here", `look at the indentation, and quote text that contains ": "`},

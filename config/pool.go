@@ -54,7 +54,7 @@ func readKinds(r *reader, n *yaml.Node, d *poolDraft) {
 		object(r, value, handlerKeys, &kind)
 		h := r.handler(value, kind)
 		if h == nil {
-			r.fail(key, "has nothing to do", "command, shell, http or func")
+			r.fail(key, "has nothing to do", "give it command, shell, http or func")
 			h = unable{}
 		}
 		d.Kinds[key.Value] = h

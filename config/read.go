@@ -69,7 +69,7 @@ func (r *reader) each(n *yaml.Node, f func(key, value *yaml.Node)) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		r.fail(n, "must be a map", `"key: value" lines below it`)
+		r.fail(n, "must be a map", `write "key: value" lines below it`)
 		return
 	}
 	r.path = append(r.path, "")
@@ -77,6 +77,7 @@ func (r *reader) each(n *yaml.Node, f func(key, value *yaml.Node)) {
 	for i := 0; i < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if isMerge(key) {
+			r.path[last] = "<<"
 			n = r.merged(n)
 			break
 		}
@@ -151,7 +152,7 @@ func (r *reader) items(n *yaml.Node, f func(item *yaml.Node)) {
 		return
 	}
 	if n.Kind != yaml.SequenceNode {
-		r.fail(n, "must be a list", `["a", "b"], or lines that start with "- "`)
+		r.fail(n, "must be a list", `write ["a", "b"], or lines that start with "- "`)
 		return
 	}
 	for i, item := range n.Content {
@@ -176,16 +177,32 @@ func (r *reader) warn(n *yaml.Node, problem, hint string) {
 	r.warnings.add(r.file.at(n), pathText(r.path), problem, hint)
 }
 
-// pathText writes a path as "jobs.backup.command[0]".
+// pathText writes a path as "jobs.backup.command[0]". What could not be a key of ours is quoted and
+// cut, since it goes to terminals.
 func pathText(path []string) string {
 	var b strings.Builder
 	for i, element := range path {
 		if i > 0 && !strings.HasPrefix(element, "[") {
 			b.WriteByte('.')
 		}
-		b.WriteString(element)
+		switch {
+		case len(element) > 64:
+			b.WriteString(clip(element))
+		case strings.ContainsFunc(element, func(r rune) bool { return !strconv.IsPrint(r) }):
+			b.WriteString(strconv.Quote(element))
+		default:
+			b.WriteString(element)
+		}
 	}
 	return b.String()
+}
+
+// clip quotes a text, at most 60 bytes of it.
+func clip(text string) string {
+	if len(text) <= 60 {
+		return strconv.Quote(text)
+	}
+	return strconv.Quote(strings.ToValidUTF8(text[:60], "") + "…")
 }
 
 // notYet is a key that a later release brings: only its default, which says "off", is taken.
@@ -237,7 +254,7 @@ type place struct {
 // claim notes a name; false if it is not a name, or another one took it before.
 func (r *reader) claim(ns *names, key, value *yaml.Node) bool {
 	if !jobs.NamePattern.MatchString(key.Value) {
-		r.fail(key, fmt.Sprintf("%q is not a name for a %s", key.Value, ns.kind), nameHint)
+		r.fail(key, fmt.Sprintf("%s is not a name for a %s", clip(key.Value), ns.kind), nameHint)
 		return false
 	}
 	lower := strings.ToLower(key.Value)

@@ -58,13 +58,7 @@ func (r *reader) typed(n *yaml.Node, kind string) (string, bool) {
 }
 
 // quote shows a value in an error as the file has it: what a variable brought may be a secret.
-func quote(n *yaml.Node) string {
-	value := deref(n).Value
-	if len(value) > 60 {
-		value = value[:60] + "…"
-	}
-	return strconv.Quote(value)
-}
+func quote(n *yaml.Node) string { return clip(deref(n).Value) }
 
 var (
 	decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
@@ -81,12 +75,12 @@ func (r *reader) number(n *yaml.Node, low, high int) (int, bool) {
 		return 0, false
 	}
 	if !decimal.MatchString(value) {
-		r.fail(deref(n), quote(n)+" is not a whole number", fmt.Sprintf("%d to %d", low, high))
+		r.fail(deref(n), quote(n)+" is not a whole number", fmt.Sprintf("allowed: %d to %d", low, high))
 		return 0, false
 	}
 	i, err := strconv.Atoi(value)
 	if err != nil || i < low || i > high {
-		r.fail(deref(n), quote(n)+" is out of range", fmt.Sprintf("%d to %d", low, high))
+		r.fail(deref(n), quote(n)+" is out of range", fmt.Sprintf("allowed: %d to %d", low, high))
 		return 0, false
 	}
 	return i, true
@@ -182,7 +176,7 @@ func choiceField[T any, S ~string](values []S, place func(*T) *S) read[T] {
 		for i, v := range values {
 			known[i] = string(v)
 		}
-		hint := "one of " + strings.Join(known, ", ")
+		hint := "allowed: " + strings.Join(known, ", ")
 		if k := Suggest(value, known); k != "" && !strings.Contains(deref(n).Value, "$") {
 			hint = fmt.Sprintf("did you mean %q?", k)
 		}

@@ -63,14 +63,7 @@ func secretFileField[T any](place func(*T) *string) read[T] {
 // secrets readable for all, so that is a warning; a secret that others may replace is none.
 func (r *reader) secretFile(n *yaml.Node, path string) ([]byte, bool) {
 	path = r.resolve(path)
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	var data []byte
-	if err == nil {
-		data, err = readLimited(path, maxSecret)
-	}
+	data, info, err := readRegular(path, maxSecret)
 	if err != nil {
 		r.fail(n, fmt.Sprintf("%s: %v", path, cause(err)), "")
 		return nil, false
@@ -101,6 +94,19 @@ func readLimited(path string, limit int64) ([]byte, error) {
 		err = fmt.Errorf("is larger than %d KiB", limit>>10)
 	}
 	return data, err
+}
+
+// readRegular is readLimited of a file that cannot block, as a pipe would.
+func readRegular(path string, limit int64) ([]byte, fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, errors.New("is not a regular file")
+	}
+	data, err := readLimited(path, limit)
+	return data, info, err
 }
 
 // cause is an error without the path, which stands beside it already.
@@ -134,7 +140,7 @@ func readTLS(r *reader, n *yaml.Node, into *RedisLock) {
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CA != "" {
-		data, err := readLimited(r.resolve(t.CA), maxSecret<<4)
+		data, _, err := readRegular(r.resolve(t.CA), maxSecret<<4)
 		settings.RootCAs = x509.NewCertPool()
 		switch {
 		case err != nil:
@@ -147,7 +153,7 @@ func readTLS(r *reader, n *yaml.Node, into *RedisLock) {
 		r.fail(n, "cert_file and key_file belong together", "")
 	} else if t.Cert != "" {
 		if key, ok := r.secretFile(n, t.Key); ok {
-			cert, err := readLimited(r.resolve(t.Cert), maxSecret<<4)
+			cert, _, err := readRegular(r.resolve(t.Cert), maxSecret<<4)
 			if err == nil {
 				var pair tls.Certificate
 				pair, err = tls.X509KeyPair(cert, key)

@@ -77,7 +77,7 @@ func readLockDriver(r *reader, n *yaml.Node, into *Lock) {
 	case "memory":
 		r.fail(n, "a lock in memory cannot exclude: every replica has its own", "remove the key to lock in the store's own database")
 	case "quorum":
-		r.fail(n, "not yet: a quorum of several Redis servers comes with a later release", "one of sqlite, mysql, redis, zookeeper")
+		r.fail(n, "not yet: a quorum of several Redis servers comes with a later release", "allowed: sqlite, mysql, redis, zookeeper")
 	default:
 		choiceField([]string{SQLite, MySQL, Redis, ZooKeeper}, func(c *Lock) *string { return &c.Driver })(r, n, into)
 	}

@@ -1,0 +1,328 @@
+package config_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// load reads a configuration without its first line.
+func load(t testing.TB, text string) *config.Config {
+	t.Helper()
+	c, err := config.LoadBytes("lockstep.yaml", []byte("version: 1\n"+text), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// refused reads a configuration that must be refused, and returns why.
+func refused(t testing.TB, text string) string {
+	t.Helper()
+	_, err := config.LoadBytes("lockstep.yaml", []byte("version: 1\n"+text), options)
+	if err == nil {
+		t.Fatalf("accepted:\n%s", text)
+	}
+	return err.Error()
+}
+
+func TestDefaults(t *testing.T) {
+	got := load(t, "")
+	want := config.Default()
+	want.Path = "lockstep.yaml"
+	want.Store.DSN = "lockstep.db"
+	want.Lock.Driver = config.SQLite
+	want.Set = jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{}}
+	want.Warnings = got.Warnings
+	if diff := cmp.Diff(&want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if len(got.Warnings) != 1 || !strings.Contains(got.Warnings[0].Problem, "no jobs") {
+		t.Errorf("warnings: %v", got.Warnings)
+	}
+}
+
+func TestByteOrderMarkAndCarriageReturns(t *testing.T) {
+	text := "\ufeffversion: 1\r\nname: prod\r\njobs:\r\n  a:\r\n    command: [echo]\r\n"
+	c, err := config.LoadBytes("lockstep.yaml", []byte(text), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Set.Name != "prod" || len(c.Set.Jobs) != 1 {
+		t.Errorf("name %q, %d jobs", c.Set.Name, len(c.Set.Jobs))
+	}
+}
+
+func TestVariables(t *testing.T) {
+	c := load(t, `
+name: ${NAME}
+replica:
+  id: a-${NAME}-${NONE:-b}-${EMPTY:-c}-${NONE:-${NAME}}
+  workers: ${N}
+  session_ttl: "${TTL}"
+  labels: {dollar: "$$HOME", empty: "${EMPTY}", yaml: "${YAML}"}
+jobs:
+  a:
+    description: $${NAME}
+    command: ["echo", "$HOME ${NOT_SET}"]
+    payload: {text: "${NOT_SET}"}
+`)
+	labels := map[string]string{"dollar": "$HOME", "empty": "", "yaml": "hunter2: [1, 2]"}
+	want := config.Replica{
+		ID: "a-prod-b-c-prod", Workers: 8, Labels: labels,
+		SessionTTL: 12 * time.Second, DrainTimeout: 25 * time.Second, MaxClockSkew: 2 * time.Second,
+	}
+	if diff := cmp.Diff(want, c.Replica); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if got := c.Set.Jobs["a"].Description; got != "${NAME}" {
+		t.Errorf("description %q", got)
+	}
+	if got := string(c.Set.Jobs["a"].Payload); got != `{"text":"${NOT_SET}"}` {
+		t.Errorf("payload %s", got)
+	}
+}
+
+func TestDefaultsOfJobsMergeKeyByKey(t *testing.T) {
+	c := load(t, `
+jobs:
+  a:
+    command: [echo]
+    retries: {limit: 5}
+    labels: {team: web}
+    catch_up: {policy: all}
+  b: {command: [echo]}
+defaults:
+  timezone: Europe/London
+  retries: {limit: 2, backoff: 3s}
+  labels: {team: infra, tier: gold}
+  catch_up: {window: 3h}
+`)
+	a, b := c.Set.Jobs["a"], c.Set.Jobs["b"]
+	a.Handler, b.Handler = nil, nil
+	want := jobs.Job{
+		Timezone: "Europe/London",
+		Retries:  jobs.Retries{Limit: 5, Backoff: 3 * time.Second},
+		Labels:   map[string]string{"team": "web", "tier": "gold"},
+		CatchUp:  jobs.CatchUp{Policy: jobs.CatchUpAll, Window: 3 * time.Hour},
+	}
+	if diff := cmp.Diff(want, a); diff != "" {
+		t.Errorf("a (-want +got)\n%s", diff)
+	}
+	want.Retries.Limit = 2
+	want.Labels = map[string]string{"team": "infra", "tier": "gold"}
+	want.CatchUp.Policy = ""
+	if diff := cmp.Diff(want, b); diff != "" {
+		t.Errorf("b (-want +got)\n%s", diff)
+	}
+}
+
+func TestAnchorsAndMergeKeys(t *testing.T) {
+	c := load(t, `
+x-slow: &slow {timeout: 9h, labels: {speed: slow}}
+x-late: &late {timeout: 1h, suspend: true}
+jobs:
+  a: {<<: *slow, command: [echo]}
+  b: {<<: [*slow, *late], command: [echo], timeout: 2h}
+  c: &c {command: [echo], description: first}
+  d: {<<: *c, description: second}
+`)
+	a, b, d := c.Set.Jobs["a"], c.Set.Jobs["b"], c.Set.Jobs["d"]
+	if a.Timeout != 9*time.Hour || a.Labels["speed"] != "slow" || a.Suspend {
+		t.Errorf("a: %+v", a)
+	}
+	if b.Timeout != 2*time.Hour || b.Labels["speed"] != "slow" || !b.Suspend {
+		t.Errorf("b: %+v", b)
+	}
+	if d.Description != "second" || d.Handler == nil {
+		t.Errorf("d: %+v", d)
+	}
+}
+
+func TestPayload(t *testing.T) {
+	c := load(t, `
+x-a: &a {k: 1}
+jobs:
+  a:
+    command: [cat]
+    payload: {z: 1, a: [1.5, -2e3, 0x1F, true, null, ~, no, 2024-01-01, "010", "<&>\n"], m: {<<: *a, b: 12345678901234567890123}}
+  b: {command: [cat], payload: hello}
+  c: {command: [cat]}
+`)
+	want := `{"z":1,"a":[1.5,-2e3,31,true,null,null,"no","2024-01-01","010","<&>\n"],"m":{"b":12345678901234567890123,"k":1}}`
+	if got := string(c.Set.Jobs["a"].Payload); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := string(c.Set.Jobs["b"].Payload); got != `"hello"` {
+		t.Errorf("got %s", got)
+	}
+	if got := c.Set.Jobs["c"].Payload; got != nil {
+		t.Errorf("got %s", got)
+	}
+}
+
+func write(t testing.TB, folder, name, text string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask is
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestInclude(t *testing.T) {
+	folder := t.TempDir()
+	main := write(t, folder, "lockstep.yaml", "version: 1\ninclude: [jobs.d/*.yaml, jobs.d/b.yaml, \"none/*.yaml\"]\n"+
+		"defaults: {timeout: 7s}\njobs:\n  main: {command: [echo]}\n", 0o600)
+	write(t, folder, "jobs.d/a.yaml", "pools:\n  p: {command: [cat]}\njobs:\n  a: {pool: p}\n", 0o600)
+	write(t, folder, "jobs.d/b.yaml", "x-mine: 1\njobs:\n  b: {command: [echo], timeout: 9s}\n", 0o600)
+	c, err := config.Load(main, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeouts := map[string]time.Duration{}
+	for name, job := range c.Set.Jobs {
+		timeouts[name] = job.Timeout
+	}
+	want := map[string]time.Duration{"main": 7 * time.Second, "a": 7 * time.Second, "b": 9 * time.Second}
+	if diff := cmp.Diff(want, timeouts); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if c.Store.DSN != filepath.Join(folder, "lockstep.db") {
+		t.Errorf("dsn %s is not beside the file", c.Store.DSN)
+	}
+	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].Problem, "no file matches") {
+		t.Errorf("warnings: %v", c.Warnings)
+	}
+}
+
+func TestSecretFiles(t *testing.T) {
+	folder := t.TempDir()
+	const text = "version: 1\nlock:\n  driver: redis\n  redis: {password_file: secret}\njobs: {a: {command: [echo]}}\n"
+	main := write(t, folder, "lockstep.yaml", text, 0o600)
+	for _, test := range []struct {
+		content string
+		mode    os.FileMode
+		want    string // the password
+		warning string
+		err     string
+	}{
+		{"hunter2\n", 0o600, "hunter2", "", ""},
+		{"hunter2\r\n", 0o400, "hunter2", "", ""},
+		{"hunter2", 0o644, "hunter2", "can be read by others (mode 0644)", ""},
+		{"hunter2", 0o662, "", "", "can be written by others (mode 0662)"},
+		{"\n", 0o600, "", "", "is empty"},
+		{"hunter2\nhunter3\n", 0o600, "", "", "more than one line"},
+		{strings.Repeat("x", 70<<10), 0o600, "", "", "is larger than 64 KiB"},
+	} {
+		secret := write(t, folder, "secret", test.content, test.mode)
+		c, err := config.Load(main, options)
+		os.Remove(secret)
+		if test.err != "" {
+			if err == nil || !strings.Contains(err.Error(), test.err) || !strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "hunter") {
+				t.Errorf("%q: error %v, want %q", test.content, err, test.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", test.content, err)
+			continue
+		}
+		if c.Lock.Redis.Password != test.want {
+			t.Errorf("%q: password %q", test.content, c.Lock.Redis.Password)
+		}
+		if warned := fmt.Sprint(c.Warnings); !strings.Contains(warned, test.warning) || (test.warning == "") != (len(c.Warnings) == 0) {
+			t.Errorf("%q: warnings %v", test.content, c.Warnings)
+		}
+	}
+}
+
+func TestMySQLSettings(t *testing.T) {
+	c := load(t, "store: {driver: mysql, dsn: \"u:p@tcp(db:3306)/a\"}\njobs: {a: {command: [echo]}}\n")
+	if c.Lock.Driver != config.MySQL || c.Lock.MySQL.DSN != "u:p@tcp(db:3306)/a" || c.Lock.MySQL.Mode != "lease" {
+		t.Errorf("lock: %+v", c.Lock)
+	}
+	c = load(t, "store: {driver: mysql, dsn: \"u:p@tcp(db:3306)/a\"}\nlock: {mysql: {dsn: \"u:p@tcp(db:3306)/b\", mode: row}}\n")
+	if c.Lock.MySQL.DSN != "u:p@tcp(db:3306)/b" || c.Lock.MySQL.Mode != "row" {
+		t.Errorf("lock: %+v", c.Lock)
+	}
+}
+
+func TestListen(t *testing.T) {
+	for addr, fine := range map[string]bool{
+		"127.0.0.1:8080": true, "[::1]:0": true, "localhost:1": true, "127.9.9.9:80": true,
+		"0.0.0.0:80": false, "[::]:80": false, ":80": false, "10.0.0.1:80": false, "127.0.0.1": false,
+		"127.0.0.1:http": false, "127.0.0.1:65536": false, "localhost.evil:80": false, "127.0.0.1:+80": false, "": false,
+	} {
+		if err := config.CheckListen(addr); (err == nil) != fine {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}
+
+// The number of errors is bounded, and a bound that was reached is said aloud.
+func TestManyErrors(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("jobs:\n")
+	for i := range 5000 {
+		fmt.Fprintf(&b, "  j%d: {comand: [echo]}\n", i)
+	}
+	lines := strings.Split(refused(t, b.String()), "\n")
+	if len(lines) != 1001 || !strings.Contains(lines[1000], "and perhaps more") {
+		t.Errorf("%d lines, the last is %q", len(lines), lines[len(lines)-1])
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	data := append([]byte("version: 1\n#"), bytes.Repeat([]byte("x"), 64<<20)...)
+	if _, err := config.LoadBytes("big.yaml", data, options); err == nil || !strings.Contains(err.Error(), "is larger than 64 MiB") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	folder := t.TempDir()
+	for _, path := range []string{filepath.Join(folder, "none.yaml"), folder} {
+		if _, err := config.Load(path, options); err == nil || !strings.HasPrefix(err.Error(), path+": ") {
+			t.Errorf("%s: error %v", path, err)
+		}
+	}
+}
+
+// manyJobs is a configuration of n jobs with their own times.
+func manyJobs(n int) []byte {
+	var b bytes.Buffer
+	b.WriteString("version: 1\njobs:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  job-%06d:\n    schedule: \"%d %d * * *\"\n    command: [\"/bin/echo\", \"hello\", \"%d\"]\n    timeout: 10m\n    labels: {team: infra}\n", i, i%60, i/60%24, i)
+	}
+	return b.Bytes()
+}
+
+// 100,000 jobs must load within two seconds.
+func BenchmarkLoad100k(b *testing.B) {
+	data := manyJobs(100_000)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := config.LoadBytes("lockstep.yaml", data, options)
+		if err != nil || len(c.Set.Jobs) != 100_000 {
+			b.Fatal(err)
+		}
+	}
+}
