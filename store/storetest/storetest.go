@@ -42,6 +42,7 @@ var Cases = slices.Concat(
 	definitionCases,
 	enqueueCases,
 	triggerCases,
+	claimCases,
 )
 
 // Run runs all cases; open makes the database of one.

@@ -1,0 +1,343 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var claimCases = []Case{
+	{"Claims/Order", claimOrder},
+	{"Claims/Row", claimRow},
+	{"Claims/Refusals", claimRefusals},
+	{"Claims/Foreign", claimForeign},
+	{"Claims/Skip", claimSkip},
+	{"Claims/Once", claimOnce},
+	{"Claims/MaxRunning", maxRunning},
+	{"Claims/Stolen", claimStolen},
+	{"Claims/Ready", readyPools},
+	{"Claims/Extend", extend},
+}
+
+func ids(tasks []jobs.Task) []string {
+	var list []string
+	for _, t := range tasks {
+		list = append(list, t.ID)
+	}
+	return list
+}
+
+func claimOrder(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	made := s.enqueue("work", 6)
+	s.enqueue("default", 1)
+	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=5 WHERE id=?", made[0])
+	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=-5, run_at=9 WHERE id=?", made[3])
+	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=-5 WHERE id=?", made[4])
+	s.DB.Exec(t, "UPDATE {tasks} SET state=1 WHERE id=?", made[5])
+	if d := cmp.Diff([]string{made[4], made[3], made[1]}, ids(s.claim("work", 3))); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{made[2], made[0]}, ids(s.claim("work", 3))); d != "" {
+		t.Error(d)
+	}
+	if got := s.claim("work", 3); len(got) != 0 {
+		t.Errorf("claimed %v", ids(got))
+	}
+}
+
+func claimRow(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	id := s.enqueue("again", 1)[0]
+	s.DB.Exec(t, "UPDATE {tasks} SET attempt=1, token=7, failures=1, reason='x', error='y', exit_code=3 WHERE id=?", id)
+	c := s.claiming("again", 5)
+	got, err := s.Store.Claim(t.Context(), c)
+	must(t, err)
+	want := ledger.Claimed{
+		Now: got.Now,
+		Tasks: []jobs.Task{{
+			ID: id, Pool: "again", State: jobs.StateRunning, Attempt: 2, MaxAttempts: 11, OnLost: jobs.LostRetries, Token: 8,
+			Replica: "one", RunAt: time.UnixMicro(1).UTC(), CreatedAt: time.UnixMicro(1).UTC(), StartedAt: got.Now,
+			Payload: json.RawMessage(`"` + id + `"`), IdempotencyKey: id,
+		}},
+		Until: []time.Time{got.Now.Add(time.Minute)},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	s.want("row", s.task(id), "running attempt 2 token 8 replica one: -")
+	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE session_id=? AND claim_id=? AND started_at=? AND may_run_until=? AND max_attempts=11 AND on_lost='retry' AND error='' AND exit_code IS NULL",
+		s.session, c.ID, got.Now.UnixMicro(), got.Now.Add(time.Minute).UnixMicro())
+	own, err := s.Store.Own(t.Context(), s.session)
+	must(t, err)
+	if d := cmp.Diff([]ledger.Own{{TaskID: id, Token: 8, ClaimID: c.ID}}, own); d != "" {
+		t.Error(d)
+	}
+}
+
+func claimRefusals(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 1)
+	claim := func(change func(*ledger.Claim)) (ledger.Claimed, error) {
+		c := s.claiming("work", 5)
+		change(&c)
+		return s.Store.Claim(t.Context(), c)
+	}
+	if _, err := claim(func(c *ledger.Claim) { c.Hash = "other" }); !errors.Is(err, ledger.ErrOutdated) {
+		t.Errorf("with another hash: %v", err)
+	}
+	if _, err := claim(func(c *ledger.Claim) { c.Pool = "nobody's" }); !errors.Is(err, ledger.ErrOutdated) {
+		t.Errorf("of an unknown pool: %v", err)
+	}
+	clock := func(time.Time) (time.Time, error) { return time.Time{}, ledger.ErrClock }
+	if _, err := claim(func(c *ledger.Claim) { c.Now = clock }); !errors.Is(err, ledger.ErrClock) {
+		t.Errorf("with a wrong clock: %v", err)
+	}
+	s.DB.Exec(t, "UPDATE {pools} SET paused=1 WHERE name='work'")
+	if got, err := claim(func(c *ledger.Claim) {}); err != nil || !got.Paused || len(got.Tasks) > 0 {
+		t.Errorf("of a paused pool: %+v, %v", got, err)
+	}
+	s.DB.Exec(t, "UPDATE {pools} SET paused=0 WHERE name='work'")
+	s.die()
+	if _, err := claim(func(*ledger.Claim) {}); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Errorf("of a dead session: %v", err)
+	}
+	s.wantInt(0, "SELECT COUNT(*) FROM {tasks} WHERE state<>0")
+}
+
+// Admit sees the hash of the job's row; what it refuses is named, and does not hide what comes after.
+func claimForeign(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	_, err := s.decide(run("a", due(1), false), run("b", due(1), false), run("c", due(1), false))
+	must(t, err)
+	s.DB.Exec(t, "UPDATE {jobs} SET hash='newer' WHERE name IN ('a', 'b')")
+	c := s.claiming("default", 2)
+	c.Admit = func(now time.Time, c ledger.Candidate) (time.Time, bool) { return now, c.JobHash == hash }
+	got, err := s.Store.Claim(t.Context(), c)
+	must(t, err)
+	var foreign []string
+	for _, task := range got.Foreign {
+		foreign = append(foreign, task.Job)
+	}
+	slices.Sort(foreign)
+	if len(got.Tasks) != 1 || got.Tasks[0].Job != "c" || !slices.Equal(foreign, []string{"a", "b"}) {
+		t.Errorf("claimed %v, foreign %v", ids(got.Tasks), foreign)
+	}
+	s.wantInt(0, "SELECT SUM(fence) FROM {jobs} WHERE name IN ('a', 'b')")
+}
+
+func claimSkip(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	_, err := s.decide(run("a", due(1), false), run("b", due(1), false))
+	must(t, err)
+	made := s.enqueue("default", 3)
+	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail' WHERE id=?", made[1])
+	s.DB.Exec(t, "UPDATE {tasks} SET kind='fax' WHERE id=?", made[2])
+	c := s.claiming("default", 10)
+	c.SkipJobs, c.SkipKinds = []string{"a", "x"}, []string{"", "fax"}
+	got, err := s.Store.Claim(t.Context(), c)
+	must(t, err)
+	// Job b has a handler of its own, although its kind is "".
+	if len(got.Tasks) != 2 || got.Tasks[0].ID != made[1] || got.Tasks[1].Job != "b" {
+		t.Errorf("claimed %+v", got.Tasks)
+	}
+}
+
+// Claimers that hold no lock take every task once, and each knows its own.
+func claimOnce(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	const claimers, tasks = 16, 400
+	s.enqueue("work", tasks)
+	scenes := make([]*scene, claimers)
+	for i := range scenes {
+		scenes[i] = &scene{Bench: b, t: t, replica: "r", session: s.session}
+	}
+	var mu sync.Mutex
+	owners := map[string]int{}
+	Together(t, claimers, func(ctx context.Context, i int) error {
+		for {
+			got, err := b.Store.Claim(ctx, scenes[i].claiming("work", 7))
+			if err != nil {
+				return err
+			}
+			if len(got.Tasks) == 0 && !got.More {
+				return nil
+			}
+			var results []ledger.Result
+			mu.Lock()
+			for k, task := range got.Tasks {
+				owners[task.ID]++
+				v := ledger.Ended
+				if k == 0 && task.Token < 4 {
+					v = ledger.HandBack // pending again, under the same token
+					owners[task.ID]--
+				}
+				results = append(results, result(task, v, jobs.StateSucceeded))
+			}
+			mu.Unlock()
+			done, err := b.Store.Finish(ctx, s.session, results)
+			if err != nil {
+				return err
+			}
+			for _, d := range done {
+				if d.Finish != ledger.Recorded {
+					t.Errorf("the end of %s is %s: its claim was not exclusive", d.TaskID, d.Finish)
+				}
+			}
+		}
+	})
+	twice := 0
+	for _, n := range owners {
+		twice += max(n-1, 0)
+	}
+	if len(owners) != tasks || twice != 0 {
+		t.Errorf("%d of %d tasks were claimed, %d of them twice", len(owners), tasks, twice)
+	}
+	s.wantInt(tasks, "SELECT COUNT(*) FROM {done} WHERE state='succeeded'")
+	s.wantInt(0, "SELECT COUNT(*) FROM {tasks}")
+}
+
+// max_running is exact over all replicas, at every moment.
+func maxRunning(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	const claimers, limit, tasks = 16, 5, 120
+	s.enqueue("work", tasks)
+	sawFull := make([]bool, claimers)
+	Together(t, claimers, func(ctx context.Context, i int) error {
+		for {
+			c := s.claiming("work", 3)
+			c.MaxRunning = limit
+			got, err := b.Store.Claim(ctx, c)
+			if err != nil {
+				return err
+			}
+			sawFull[i] = sawFull[i] || got.Full
+			if n := s.DB.Int(t, "SELECT COUNT(*) FROM {tasks} WHERE state=2"); n > limit {
+				t.Errorf("%d tasks run at once, %d are allowed", n, limit)
+			}
+			if len(got.Tasks) == 0 && !got.Full && !got.More {
+				return nil
+			}
+			var results []ledger.Result
+			for _, task := range got.Tasks {
+				results = append(results, result(task, ledger.Ended, jobs.StateSucceeded))
+			}
+			if _, err := b.Store.Finish(ctx, s.session, results); err != nil {
+				return err
+			}
+		}
+	})
+	s.wantInt(tasks, "SELECT COUNT(*) FROM {done}")
+	for range 2 {
+		s.enqueue("work", limit)
+	}
+	c := s.claiming("work", 100)
+	c.MaxRunning = limit
+	got, err := b.Store.Claim(t.Context(), c)
+	must(t, err)
+	if len(got.Tasks) != limit || got.Full {
+		t.Errorf("claimed %d, full %v", len(got.Tasks), got.Full)
+	}
+	c.ID = newID()
+	if got, err = b.Store.Claim(t.Context(), c); err != nil || len(got.Tasks) != 0 || !got.Full {
+		t.Errorf("claimed %d, full %v, %v", len(got.Tasks), got.Full, err)
+	}
+}
+
+// A candidate that somebody claimed and handed back since it was read carries another token: it is
+// left out, and the answer has what the rows say.
+func claimStolen(t *testing.T, b *Bench) {
+	if b.Dialect != "mysql" {
+		return // there, nobody writes between the statements of a claim
+	}
+	s := newScene(t, b)
+	made := s.enqueue("work", 3)
+	c := s.claiming("work", 3)
+	c.Admit = func(now time.Time, k ledger.Candidate) (time.Time, bool) {
+		switch k.Task.ID {
+		case made[0]:
+			s.DB.Exec(t, "UPDATE {tasks} SET token=token+1 WHERE id=?", made[0])
+		case made[1]:
+			s.DB.Exec(t, "UPDATE {tasks} SET state=2, token=token+1 WHERE id=?", made[1])
+		}
+		return now, true
+	}
+	got, err := b.Store.Claim(t.Context(), c)
+	must(t, err)
+	if d := cmp.Diff(made[2:], ids(got.Tasks)); d != "" {
+		t.Error(d)
+	}
+	s.want("first", s.task(made[0]), "ready attempt 0 token 1 replica -: -")
+	s.want("second", s.task(made[1]), "running attempt 0 token 1 replica -: -")
+}
+
+func readyPools(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	check := func(want []string, wantNext int64) {
+		t.Helper()
+		pools, next, err := b.Store.Ready(t.Context())
+		must(t, err)
+		if d := cmp.Diff(want, pools); d != "" {
+			t.Error(d)
+		}
+		if got := next; wantNext == 0 && !got.IsZero() || wantNext != 0 && got.UnixMicro() != wantNext {
+			t.Errorf("next is %v", got)
+		}
+	}
+	check(nil, 0)
+	waiting := s.enqueue("again", 2)
+	s.enqueue("work", 2)
+	s.enqueue("unknown", 1)
+	s.DB.Exec(t, "UPDATE {tasks} SET state=1 WHERE pool='again'")
+	s.DB.Exec(t, "UPDATE {tasks} SET run_at=? WHERE id=?", noon*2, waiting[1])
+	check([]string{"again", "work"}, noon*2)
+	s.want("due", s.task(waiting[0]), "ready attempt 0 token 0 replica -: -")
+	s.want("not due", s.task(waiting[1]), "waits attempt 0 token 0 replica -: -")
+	s.claim("work", 5)
+	check([]string{"again"}, noon*2)
+	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name='again'")
+	check(nil, noon*2)
+}
+
+func extend(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 3)
+	tasks := s.claim("work", 3)
+	other := s.second("two")
+	until := func(i int) int64 {
+		return s.DB.Int(t, "SELECT may_run_until FROM {tasks} WHERE id=?", tasks[i].ID)
+	}
+	moves := func() []ledger.Extension {
+		return []ledger.Extension{
+			{TaskID: tasks[2].ID, Token: tasks[2].Token, Until: due(3)},
+			{TaskID: tasks[1].ID, Token: tasks[1].Token - 1, Until: due(2)}, // stale
+			{TaskID: tasks[0].ID, Token: tasks[0].Token, Until: due(1)},
+			{TaskID: newID(), Token: 1, Until: due(1)},
+		}
+	}
+	before := until(1)
+	for range 2 { // the second time the values are there already
+		got, err := b.Store.Extend(t.Context(), s.session, moves())
+		must(t, err)
+		if d := cmp.Diff([]bool{true, false, true, false}, got); d != "" {
+			t.Error(d)
+		}
+	}
+	if until(0) != due(1).UnixMicro() || until(2) != due(3).UnixMicro() || until(1) != before {
+		t.Errorf("may_run_until is %d, %d, %d", until(0), until(1), until(2))
+	}
+	got, err := b.Store.Extend(t.Context(), other.session, moves())
+	must(t, err)
+	if slices.Contains(got, true) {
+		t.Error("another session moved may_run_until")
+	}
+}
