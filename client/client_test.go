@@ -1,0 +1,198 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// server answers every request with the same and notes what was asked.
+func server(t *testing.T, status int, contentType, body string) (*Client, *[]string) {
+	t.Helper()
+	var asked []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent, _ := io.ReadAll(r.Body)
+		asked = append(asked, strings.TrimSpace(strings.Join([]string{r.Method, r.RequestURI, r.Header.Get("Content-Type"), r.Header.Get("Authorization"), string(sent)}, " ")))
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(srv.Close)
+	c, err := New(srv.URL+"/below/", Options{Token: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, &asked
+}
+
+// TestRequests: each method is one request, the right one; whatever a name contains, it stays one
+// segment of the path.
+func TestRequests(t *testing.T) {
+	c, asked := server(t, http.StatusOK, "application/json", `{}`)
+	ctx := t.Context()
+	since := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.FixedZone("", 3600))
+	calls := []struct {
+		do   func() error
+		want string
+	}{
+		{func() error { _, err := c.Jobs(ctx, Page{Limit: 5, Cursor: "a+b"}); return err }, "GET /below/api/v1/jobs?cursor=a%2Bb&limit=5  Bearer secret"},
+		{func() error { _, err := c.Job(ctx, "a/../b%?x"); return err }, "GET /below/api/v1/jobs/a%2F..%2Fb%25%3Fx  Bearer secret"},
+		{func() error { _, err := c.Next(ctx, "backup", 3); return err }, "GET /below/api/v1/jobs/backup/next?n=3  Bearer secret"},
+		{func() error { _, err := c.RunJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/run  Bearer secret"},
+		{func() error { _, err := c.SuspendJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/suspend application/json Bearer secret {}"},
+		{func() error { _, err := c.ResumeJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/resume application/json Bearer secret {}"},
+		{func() error { _, err := c.ResetJob(ctx, "backup"); return err }, `POST /below/api/v1/jobs/backup/resume application/json Bearer secret {"reset":true}`},
+		{func() error {
+			_, err := c.Triggers(ctx, TriggerFilter{Job: "j", Outcome: jobs.Ran, Result: jobs.StateFailed, Since: since})
+			return err
+		}, "GET /below/api/v1/triggers?job=j&outcome=ran&result=failed&since=2026-01-02T02%3A04%3A05.000006Z  Bearer secret"},
+		{func() error {
+			_, err := c.Tasks(ctx, TaskFilter{Pool: "mail", State: jobs.StatePending})
+			return err
+		}, "GET /below/api/v1/tasks?pool=mail&state=pending  Bearer secret"},
+		{func() error { _, err := c.Task(ctx, "id"); return err }, "GET /below/api/v1/tasks/id  Bearer secret"},
+		{func() error { _, err := c.Output(ctx, "id", 2); return err }, "GET /below/api/v1/tasks/id/logs?attempt=2  Bearer secret"},
+		{func() error {
+			_, _, err := c.Enqueue(ctx, "mail", jobs.NewTask{Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC()}, jobs.NewTask{})
+			return err
+		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","priority":-3,"idempotency_key":"i","tags":["t"]},{}]`},
+		{func() error { _, err := c.CancelTask(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/cancel  Bearer secret"},
+		{func() error { _, err := c.RetryTask(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/retry  Bearer secret"},
+		{func() error { _, err := c.Pools(ctx, Page{}); return err }, "GET /below/api/v1/pools  Bearer secret"},
+		{func() error { _, err := c.PausePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/pause application/json Bearer secret {}"},
+		{func() error { _, err := c.ResumePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/resume application/json Bearer secret {}"},
+		{func() error { _, err := c.ResetPool(ctx, "mail"); return err }, `POST /below/api/v1/pools/mail/resume application/json Bearer secret {"reset":true}`},
+		{func() error { _, err := c.Replicas(ctx, Page{}); return err }, "GET /below/api/v1/replicas  Bearer secret"},
+		{func() error { _, err := c.Locks(ctx, "sys/", Page{}); return err }, "GET /below/api/v1/locks?prefix=sys%2F  Bearer secret"},
+		{func() error { _, err := c.Ready(ctx); return err }, "GET /below/readyz  Bearer secret"},
+	}
+	for _, call := range calls {
+		*asked = nil
+		if err := call.do(); err != nil {
+			t.Errorf("%s: %v", call.want, err)
+		}
+		if diff := cmp.Diff([]string{call.want}, *asked); diff != "" {
+			t.Errorf("asked (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestImpossibleNames are refused before anything is sent, since no path can carry them.
+func TestImpossibleNames(t *testing.T) {
+	c, asked := server(t, http.StatusOK, "application/json", `{}`)
+	for _, name := range []string{"", ".", ".."} {
+		if _, err := c.RunJob(t.Context(), name); !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if len(*asked) > 0 {
+		t.Errorf("asked: %v", *asked)
+	}
+}
+
+// TestRefusals: an answer that refuses says so with all that it has.
+func TestRefusals(t *testing.T) {
+	tests := []struct {
+		status            int
+		contentType, body string
+		want              Error
+		is                error
+	}{
+		{404, "application/json; charset=utf-8", `{"error":{"code":"not_found","message":"there is no job \"x\""}}`, Error{404, "not_found", `there is no job "x"`, ""}, jobs.ErrNotFound},
+		{409, "application/json", `{"error":{"code":"conflict","message":"m"}}`, Error{409, "conflict", "m", ""}, jobs.ErrConflict},
+		{400, "application/json", `{"error":{"code":"malformed","message":"m","field":"limit"}}`, Error{400, "malformed", "m", "limit"}, jobs.ErrInvalid},
+		{422, "application/json", `{"error":{"code":"invalid","message":"m"}}`, Error{422, "invalid", "m", ""}, jobs.ErrInvalid},
+		{503, "application/json", `{"error":{"code":"unavailable","message":"m"}}`, Error{503, "unavailable", "m", ""}, jobs.ErrUnavailable},
+		{503, "text/html", `<h1>proxy</h1>`, Error{503, "unknown", "the answer was 503 Service Unavailable", ""}, jobs.ErrUnavailable},
+		{500, "application/json", `{`, Error{500, "unknown", "the answer was 500 Internal Server Error", ""}, nil},
+		{302, "text/html", ``, Error{302, "unknown", "the answer was 302 Found", ""}, nil},
+	}
+	for _, test := range tests {
+		c, asked := server(t, test.status, test.contentType, test.body)
+		_, err := c.RunJob(t.Context(), "x")
+		var got *Error
+		if !errors.As(err, &got) {
+			t.Errorf("%d: %v", test.status, err)
+			continue
+		}
+		if diff := cmp.Diff(test.want, *got); diff != "" {
+			t.Errorf("%d (-want +got):\n%s", test.status, diff)
+		}
+		for _, sentinel := range []error{jobs.ErrNotFound, jobs.ErrConflict, jobs.ErrInvalid, jobs.ErrUnavailable} {
+			if errors.Is(err, sentinel) != (sentinel == test.is) {
+				t.Errorf("%d: is %v: %v", test.status, sentinel, errors.Is(err, sentinel))
+			}
+		}
+		if len(*asked) != 1 {
+			t.Errorf("%d: asked %d times", test.status, len(*asked))
+		}
+	}
+}
+
+// TestReady: not being ready is an answer.
+func TestReady(t *testing.T) {
+	c, _ := server(t, http.StatusServiceUnavailable, "application/json", `{"ready":false,"conditions":[{"name":"store","ready":false,"detail":"away"}]}`)
+	ready, err := c.Ready(t.Context())
+	if err != nil || ready.Ready || len(ready.Conditions) != 1 || ready.Conditions[0].Detail != "away" {
+		t.Errorf("%+v, %v", ready, err)
+	}
+}
+
+// TestUnreachable: only where nothing was sent is it known that nothing happened.
+func TestUnreachable(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := "http://" + l.Addr().String()
+	c, err := New(address, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hungUp := make(chan error, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			err = conn.Close()
+		}
+		hungUp <- err
+	}()
+	if _, err := c.RunJob(t.Context(), "x"); err == nil || errors.Is(err, ErrUnreachable) {
+		t.Errorf("hung up: %v", err)
+	}
+	if err := <-hungUp; err != nil {
+		t.Error(err)
+	}
+	l.Close()
+	if _, err := c.RunJob(t.Context(), "x"); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), address) {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+func TestBadAnswers(t *testing.T) {
+	for _, body := range []string{``, `{`, `[]`, `"x"`} {
+		c, _ := server(t, http.StatusOK, "application/json", body)
+		if _, err := c.Job(t.Context(), "x"); err == nil {
+			t.Errorf("%q was taken for a job", body)
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	for _, base := range []string{"", "127.0.0.1:8080", "localhost:8080", "ftp://host", "http://", "http://user:pass@host", "http://host?x=y", "http://host#x", "http://ho st", "://"} {
+		if _, err := New(base, Options{}); err == nil {
+			t.Errorf("%q was taken for an address", base)
+		}
+	}
+}
