@@ -1,0 +1,242 @@
+package locks
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// TryAcquire tries each key once and never waits for a holder; it takes whatever is free. The
+// Attempts are in the order of the requests. It returns within the call timeout.
+//
+// It returns an error for the whole batch only when nothing was granted for sure: a request is
+// invalid or two have the same key, ctx was done before anything was sent, or the error matches
+// ErrUnavailable or ErrRecovering. While the service is known to be away, one caller a second tries
+// it and the others are told at once.
+func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, error) {
+	order, err := sorted(reqs)
+	if err == nil {
+		err = l.start()
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locks: acquire: %w", err)
+	}
+	attempts := make([]Attempt, len(reqs))
+	rest := l.joinAll(reqs, order, attempts)
+	if len(rest) == 0 {
+		return attempts, nil
+	}
+	calling, cancel := l.calling(ctx)
+	defer cancel()
+	// A second time if the session turns out to be over: then nothing was granted.
+	for range 2 {
+		var s *session
+		if s, err = l.current(calling); err != nil {
+			break
+		}
+		if err = l.ask(ctx, calling, s, reqs, rest, attempts); !errors.Is(err, driver.ErrSessionLost) {
+			break
+		}
+	}
+	if err == nil {
+		return attempts, nil
+	}
+	if len(rest) < len(order) { // some joined a hold that is there
+		for _, i := range rest {
+			attempts[i].Err = unavailable(err)
+		}
+		return attempts, nil
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("locks: acquire: %w", errors.Join(ctx.Err(), err))
+	}
+	return nil, fmt.Errorf("locks: acquire: %w", unavailable(err))
+}
+
+// sorted returns the indexes of the requests in the order of their keys.
+func sorted(reqs []Request) ([]int, error) {
+	order := make([]int, len(reqs))
+	for i, r := range reqs {
+		if err := r.check(); err != nil {
+			return nil, err
+		}
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(reqs[a].Key, reqs[b].Key) })
+	for n := 1; n < len(order); n++ {
+		if key := reqs[order[n]].Key; key == reqs[order[n-1]].Key {
+			return nil, fmt.Errorf("key %s: asked for twice", key)
+		}
+	}
+	return order, nil
+}
+
+// joinAll answers what joins a hold of the same owner, and returns the rest.
+func (l *Locker) joinAll(reqs []Request, order []int, attempts []Attempt) []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := make([]int, 0, len(order))
+	for _, i := range order {
+		if attempts[i].Lease = l.join(reqs[i]); attempts[i].Lease == nil {
+			rest = append(rest, i)
+		}
+	}
+	return rest
+}
+
+// join returns a Lease that shares the hold of the same owner, or nil. With mu held.
+func (l *Locker) join(r Request) *Lease {
+	h := l.holds[r.Key]
+	if r.Owner == "" || h == nil || h.owner != r.Owner || l.left(h.session) <= 0 {
+		return nil
+	}
+	return l.share(h)
+}
+
+// current returns the session, and opens it if there is none.
+func (l *Locker) current(ctx context.Context) (*session, error) {
+	for range 2 {
+		l.mu.Lock()
+		err, s := l.down(), l.session
+		if s != nil && l.left(s) <= 0 {
+			s = nil
+		}
+		l.mu.Unlock()
+		if err != nil || s != nil {
+			return s, err
+		}
+		if err := l.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return nil, unavailable(errors.New("the session ended as soon as it was open"))
+}
+
+// ask asks the service for reqs[rest...] and fills in the attempts. It returns an error only when
+// nothing was granted for sure.
+func (l *Locker) ask(ctx, calling context.Context, s *session, reqs []Request, rest []int, attempts []Attempt) error {
+	wants := make([]driver.Want, len(rest))
+	l.mu.Lock()
+	for n, i := range rest {
+		wants[n] = driver.Want{Key: reqs[i].Key, Meta: reqs[i].Meta}
+		l.inFlight[reqs[i].Key]++
+	}
+	l.mu.Unlock()
+	d := &doubt{acquisition: rand.Text(), wants: wants, asked: boottime.Now()}
+	results, err := l.attempt(calling, s, d)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range wants {
+		l.landed(w.Key)
+	}
+	if errors.Is(err, driver.ErrSessionLost) {
+		l.end(s, fmt.Errorf("%w: %w", ErrLost, err))
+		return err
+	}
+	if err == nil || ctx.Err() == nil { // else the caller gave up: that says nothing about the service
+		l.note(trouble(results, err))
+	}
+	if certain(err) {
+		return err
+	}
+	if err != nil {
+		results = make([]driver.Result, len(wants))
+		for n := range results {
+			results[n].Err = err
+		}
+	}
+	alive := l.left(s) > 0
+	granted, recovering := false, error(nil)
+	for n, i := range rest {
+		attempts[i] = l.record(s, reqs[i], results[n], alive)
+		granted = granted || !errors.Is(attempts[i].Err, ErrRecovering)
+		recovering = attempts[i].Err
+	}
+	if !granted {
+		return recovering
+	}
+	if alive && unknown(results) {
+		s.doubts = append(s.doubts, d)
+		l.wake()
+	}
+	return nil
+}
+
+// attempt asks once, and once more if the outcome is unknown and there is time: under the same id
+// the service answers as before.
+func (l *Locker) attempt(ctx context.Context, s *session, d *doubt) ([]driver.Result, error) {
+	results, err := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
+	if ctx.Err() != nil || certain(err) || err == nil && !unknown(results) {
+		return results, err
+	}
+	again, err2 := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
+	if err2 == nil || errors.Is(err2, driver.ErrSessionLost) {
+		return again, err2
+	}
+	return results, err
+}
+
+// certain reports whether err says that nothing was granted.
+func certain(err error) bool {
+	return errors.Is(err, driver.ErrUnreachable) || errors.Is(err, ErrRecovering) || errors.Is(err, driver.ErrSessionLost)
+}
+
+func unknown(results []driver.Result) bool {
+	return slices.ContainsFunc(results, func(r driver.Result) bool { return r.Err != nil && !certain(r.Err) })
+}
+
+// trouble is what an answer says about the health of the service: nil if it answered for at least
+// one key.
+func trouble(results []driver.Result, err error) error {
+	for _, r := range results {
+		if r.Err == nil {
+			return nil
+		}
+		err = r.Err
+	}
+	return err
+}
+
+// record turns the outcome for one key into an Attempt. With mu held.
+func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) Attempt {
+	h := l.holds[r.Key]
+	switch {
+	case res.Err != nil && certain(res.Err):
+		return Attempt{Err: fmt.Errorf("%s: %w", r.Key, unavailable(res.Err))}
+	case res.Err != nil:
+		return Attempt{Err: fmt.Errorf("%w: %s: %w", ErrUnknown, r.Key, res.Err)}
+	case res.Holder != nil:
+		if joined := l.join(r); joined != nil {
+			return Attempt{Lease: joined}
+		}
+		l.exorcise(s, r.Key, res.Holder)
+		return Attempt{Holder: res.Holder, Err: fmt.Errorf("%w: %s: held by %s", ErrBusy, r.Key, name(res.Holder))}
+	case !alive:
+		return Attempt{Err: fmt.Errorf("%w: %s: the session ended meanwhile", ErrUnknown, r.Key)}
+	case h != nil && h.token >= res.Token: // taken away before its answer came, and granted to us again
+		holder := Info{Key: r.Key, Token: h.token, Session: s.drv.ID(), Owner: l.opt.Owner}
+		return Attempt{Holder: &holder, Err: fmt.Errorf("%w: %s: held by %s", ErrBusy, r.Key, name(&holder))}
+	case h != nil: // a key is granted twice only if the first hold was taken away
+		l.force(h)
+	}
+	h = &hold{key: r.Key, token: res.Token, owner: r.Owner, session: s, leases: map[*Lease]struct{}{}}
+	l.holds[r.Key] = h
+	return Attempt{Lease: l.share(h)}
+}
+
+func name(holder *Info) string {
+	if holder.Owner != "" {
+		return holder.Owner
+	}
+	return "session " + holder.Session
+}

@@ -1,0 +1,86 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Do runs fn while it holds r.Key, and waits for the key until ctx is done. If the wait is cut short
+// the error matches ctx.Err() and what stood in the way last, most often ErrBusy. Do waits out an
+// outage of the service, but not one that l never reached.
+//
+// fn's context ends with a cause that matches ErrLost or ErrForced when the lock is lost. If that
+// happened before fn returned, Do's error matches ErrLost as well as fn's own.
+func Do(ctx context.Context, l *Locker, r Request, fn func(ctx context.Context, token Token) error) (err error) {
+	lease, err := l.wait(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// Free the key also when ctx is done, or when fn panics. What cannot be freed now is freed
+		// in the background: only a lease that was gone earlier says something about fn's work.
+		releasing, cancel := l.calling(context.WithoutCancel(ctx))
+		defer cancel()
+		if gone := lease.Release(releasing); errors.Is(gone, ErrLost) {
+			err = errors.Join(err, gone)
+		}
+	}()
+	working, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	joined := make(chan struct{})
+	stop := context.AfterFunc(lease.Context(), func() {
+		defer close(joined)
+		cancel(context.Cause(lease.Context()))
+	})
+	defer func() {
+		if !stop() {
+			<-joined
+		}
+	}()
+	return fn(working, lease.Token())
+}
+
+// wait tries for the key until ctx is done.
+func (l *Locker) wait(ctx context.Context, r Request) (*Lease, error) {
+	if err := r.check(); err != nil {
+		return nil, fmt.Errorf("locks: acquire: %w", err)
+	}
+	var last error
+	for pause := minPause; ; pause = min(pause*3/2, maxPause) {
+		attempts, err := l.TryAcquire(ctx, r)
+		if err == nil && attempts[0].Lease != nil {
+			return attempts[0].Lease, nil
+		}
+		if err == nil {
+			err = attempts[0].Err
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		if ctx.Err() == nil && errors.Is(err, ErrUnavailable) && !l.waitable() {
+			return nil, err
+		}
+		timer := time.NewTimer(pause/2 + rand.N(pause))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, errors.Join(last, ctx.Err())
+		}
+	}
+}
+
+const (
+	minPause = 5 * time.Millisecond
+	maxPause = 250 * time.Millisecond
+)
+
+// waitable reports whether a service that is away may come back.
+func (l *Locker) waitable() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.closed && l.health.reached
+}

@@ -1,0 +1,88 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+const page = 200
+
+// Inspect lists who holds the keys that start with prefix, whichever process it is, in key order. It
+// asks page by page: keys that change hands meanwhile may be missing or stale. The error, if any,
+// comes last.
+func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		for after := ""; ; {
+			infos, err := l.list(ctx, prefix, after)
+			if err != nil {
+				yield(Info{}, fmt.Errorf("locks: inspect: %w", err))
+				return
+			}
+			for _, info := range infos {
+				if !yield(info, nil) {
+					return
+				}
+				after = info.Key
+			}
+			if len(infos) < page {
+				return
+			}
+		}
+	}
+}
+
+func (l *Locker) list(ctx context.Context, prefix, after string) (infos []Info, err error) {
+	err = l.call(ctx, func(calling context.Context, s driver.Session) error {
+		infos, err = s.List(calling, prefix, after, page)
+		return err
+	})
+	return infos, err
+}
+
+// ForceRelease takes the key away from whoever holds it under the token, and returns false if nobody
+// does. The victim learns of it with its next renewal (ErrForced), not before: that is for people
+// who know that it is stuck.
+func (l *Locker) ForceRelease(ctx context.Context, key string, token Token) (bool, error) {
+	if err := (Request{Key: key}).check(); err != nil {
+		return false, fmt.Errorf("locks: force release: %w", err)
+	}
+	var freed bool
+	err := l.call(ctx, func(calling context.Context, s driver.Session) (err error) {
+		freed, err = s.Evict(calling, key, token)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("locks: force release %s: %w", key, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.holds[key]; freed && h != nil && h.token == token {
+		l.force(h)
+	}
+	return freed, nil
+}
+
+// call runs one call that grants nothing, on a new session if the old one turns out to be over.
+func (l *Locker) call(ctx context.Context, do func(context.Context, driver.Session) error) error {
+	if err := l.start(); err != nil {
+		return err
+	}
+	calling, cancel := l.calling(ctx)
+	defer cancel()
+	var err error
+	for range 2 {
+		s, openErr := l.current(calling)
+		if openErr != nil {
+			return openErr
+		}
+		if err = do(calling, s.drv); !errors.Is(err, driver.ErrSessionLost) {
+			break
+		}
+		l.lose(s, err)
+	}
+	return err
+}

@@ -1,0 +1,160 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// backoff is the pause after so many failures in a row.
+func backoff(fails int, most time.Duration) time.Duration {
+	return min(minBackoff<<min(max(fails-1, 0), 10), most, maxBackoff)
+}
+
+// keep renews the session, opens a new one when there is none, and cleans up, until ctx is done.
+func (l *Locker) keep(ctx context.Context) {
+	for ctx.Err() == nil {
+		l.tidy(ctx)
+		l.mu.Lock()
+		s, wait := l.session, l.due()
+		l.mu.Unlock()
+		switch {
+		case wait > 0:
+			l.pause(ctx, wait)
+		case s == nil:
+			calling, cancel := l.calling(ctx)
+			_ = l.open(calling) // noted in health
+			cancel()
+		default:
+			l.renew(ctx, s)
+		}
+	}
+}
+
+// due is how long to wait until the next renewal or opening. With mu held.
+func (l *Locker) due() time.Duration {
+	h, s := &l.health, l.session
+	switch {
+	case s == nil && h.tried.IsZero(): // the first caller is about to open it
+		return maxBackoff
+	case s == nil:
+		return backoff(h.fails, maxBackoff) - h.tried.Elapsed()
+	case h.err != nil && !errors.Is(h.err, ErrRecovering):
+		return backoff(h.fails, s.ttl/10) - h.tried.Elapsed()
+	}
+	return min(s.ttl/3, s.window/2) - s.renewed.Elapsed()
+}
+
+func (l *Locker) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-l.nudge:
+	case <-timer.C:
+	}
+}
+
+// tidy starts what has to be done about lost sessions and unconfirmed calls.
+func (l *Locker) tidy(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return // Close does it
+	}
+	for _, s := range l.dead {
+		l.work.Go(func() {
+			calling, cancel := l.calling(ctx)
+			defer cancel()
+			_ = s.drv.Close(calling) // one that cannot be reached expires by itself
+		})
+	}
+	l.dead = nil
+	if s := l.session; s != nil && !s.sweeping && len(s.doubts)+len(s.unfreed) > 0 {
+		s.sweeping = true
+		l.work.Go(func() { l.sweep(ctx, s) })
+	}
+}
+
+// renew renews the session, and then asks which of its keys were taken away one by one.
+func (l *Locker) renew(ctx context.Context, s *session) {
+	l.mu.Lock()
+	left := l.left(s)
+	l.health.tried = boottime.Now()
+	l.mu.Unlock()
+	if left <= 0 {
+		return
+	}
+	// Half of what is left: after a call that hangs there is time for another one.
+	limit := min(l.opt.CallTimeout, max(left/2, s.ttl/10))
+	calling, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	asked := boottime.Now()
+	err := s.drv.Renew(calling)
+	if errors.Is(err, driver.ErrSessionLost) {
+		l.lose(s, err)
+		return
+	}
+	l.mu.Lock()
+	if ctx.Err() != nil || l.left(s) <= 0 {
+		l.mu.Unlock()
+		return
+	}
+	if err != nil {
+		l.note(fmt.Errorf("renew: %w", err))
+		l.mu.Unlock()
+		return
+	}
+	s.renewed = asked
+	if !errors.Is(l.health.err, ErrRecovering) { // only a grant ends that
+		l.note(nil)
+	}
+	held := l.held()
+	l.mu.Unlock()
+	if len(held) > 0 {
+		l.verify(ctx, s, held, limit)
+	}
+}
+
+// held lists what is held. With mu held.
+func (l *Locker) held() []driver.Held {
+	held := make([]driver.Held, 0, len(l.holds))
+	for _, h := range l.holds {
+		held = append(held, driver.Held{Key: h.key, Token: h.token})
+	}
+	return held
+}
+
+func (l *Locker) verify(ctx context.Context, s *session, held []driver.Held, limit time.Duration) {
+	calling, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	still, err := s.drv.Check(calling, held)
+	if err != nil {
+		if errors.Is(err, driver.ErrSessionLost) {
+			l.lose(s, err)
+		}
+		return // the next renewal asks again, and says whether the service is away
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, ok := range still {
+		if h := l.holds[held[i].Key]; !ok && h != nil && h.session == s && h.token == held[i].Token {
+			l.force(h)
+		}
+	}
+}
+
+// force ends a hold that somebody took away. With mu held.
+func (l *Locker) force(h *hold) {
+	delete(l.holds, h.key)
+	h.finish(fmt.Errorf("%w: %s", ErrForced, h.key))
+}

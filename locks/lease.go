@@ -1,0 +1,95 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// hold is one grant of the service, with all that share it. Guarded by the Locker's mu.
+type hold struct {
+	key     string
+	token   Token
+	owner   string // of the Request
+	session *session
+	leases  map[*Lease]struct{} // not released yet
+	ended   error               // nil while it is held
+}
+
+// finish ends the hold and all that share it.
+func (h *hold) finish(cause error) {
+	h.ended = cause
+	for lease := range h.leases {
+		lease.cancel(cause)
+	}
+}
+
+// share adds one more Lease. With the Locker's mu held.
+func (l *Locker) share(h *hold) *Lease {
+	// The only context that is kept: it does not bound calls, it is the signal that the lease ended.
+	ctx, cancel := context.WithCancelCause(context.Background())
+	lease := &Lease{locker: l, hold: h, ctx: ctx, cancel: cancel}
+	h.leases[lease] = struct{}{}
+	return lease
+}
+
+// Lease is one holding of a key. It ends when it is released, lost or forced, and never comes back.
+// It is safe for concurrent use.
+type Lease struct {
+	locker   *Locker
+	hold     *hold
+	ctx      context.Context //nolint:containedctx // see share
+	cancel   context.CancelCauseFunc
+	released error // ErrReleased once it was
+}
+
+// Key is what is held.
+func (l *Lease) Key() string { return l.hold.key }
+
+// Token is the fencing token of this holding.
+func (l *Lease) Token() Token { return l.hold.token }
+
+// Context is done when the lease ends; its cause matches ErrLost, ErrForced or ErrReleased. The
+// signal may come late in a process that was stopped or suspended: Check, and the token, do not
+// depend on it.
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Deadline is until when the lease may be trusted if the service is not heard of again. It moves
+// ahead with each renewal.
+func (l *Lease) Deadline() time.Time {
+	l.locker.mu.Lock()
+	defer l.locker.mu.Unlock()
+	return l.hold.session.deadline().Time()
+}
+
+// Check returns nil while the lease may be trusted, else an error that matches ErrLost, ErrForced or
+// ErrReleased. It makes no call: use it before each side effect.
+func (l *Lease) Check() error {
+	l.locker.mu.Lock()
+	defer l.locker.mu.Unlock()
+	return l.locker.check(l)
+}
+
+// check is Check with mu held.
+func (l *Locker) check(lease *Lease) error {
+	if lease.released != nil {
+		return lease.released
+	}
+	if lease.hold.ended == nil {
+		l.left(lease.hold.session)
+	}
+	return lease.hold.ended
+}
+
+// Release frees the key, or leaves it to the others that share the hold. It returns nil if this
+// Lease was released before, and an error that matches ErrLost if it was already gone: then it frees
+// nothing, whoever has the key now. After any other error the key is freed in the background, or by
+// the end of the session. The lease's context ends before the service is asked.
+func (l *Lease) Release(ctx context.Context) error { return l.locker.Release(ctx, l) }
+
+func gone(cause error) error {
+	if errors.Is(cause, ErrForced) {
+		return errors.Join(ErrLost, cause)
+	}
+	return cause
+}

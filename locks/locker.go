@@ -1,0 +1,234 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// Options of a Locker. The zero value works.
+type Options struct {
+	// TTL is how long the service keeps our locks after it heard from us for the last time: at
+	// least 1 s; 10 s if zero. The service may agree to another one.
+	TTL time.Duration
+	// Namespace keeps programs that share a service apart: printable ASCII without blanks, at most
+	// 200 characters; "lockstep" if empty.
+	Namespace string
+	// Owner is shown to people as the holder.
+	Owner string
+	// CallTimeout bounds each call to the service; 2 s if zero.
+	CallTimeout time.Duration
+}
+
+// Locker takes locks at one service, all of them under one session. It is safe for concurrent use.
+// Close it.
+type Locker struct {
+	drv     driver.Driver
+	opt     Options
+	opening chan struct{}  // holds one element while a session is being opened
+	nudge   chan struct{}  // tells keep to look again
+	work    sync.WaitGroup // keep and all that it or a session started
+
+	mu       sync.Mutex
+	stop     context.CancelFunc // of keep; nil before the first use
+	closed   bool
+	session  *session         // nil: none is open
+	dead     []*session       // lost, to be closed
+	holds    map[string]*hold // by key, of session
+	inFlight map[string]int   // calls under way that may change who holds the key
+	health   health
+}
+
+// New makes a Locker on drv, which belongs to it from now on. It calls nobody: the session is opened
+// at the first use.
+func New(drv driver.Driver, o Options) (*Locker, error) {
+	if o.TTL == 0 {
+		o.TTL = 10 * time.Second
+	}
+	if o.Namespace == "" {
+		o.Namespace = "lockstep"
+	}
+	if o.CallTimeout == 0 {
+		o.CallTimeout = 2 * time.Second
+	}
+	switch {
+	case drv == nil:
+		return nil, errors.New("locks: no driver")
+	case o.TTL < time.Second:
+		return nil, fmt.Errorf("locks: ttl %v: must be at least 1s", o.TTL)
+	case !printable(o.Namespace, maxKey):
+		return nil, fmt.Errorf("locks: namespace %q: must be 1 to %d printable ASCII characters without blanks", o.Namespace, maxKey)
+	case o.CallTimeout < 0:
+		return nil, fmt.Errorf("locks: call timeout %v: must be positive", o.CallTimeout)
+	}
+	return &Locker{
+		drv:      drv,
+		opt:      o,
+		opening:  make(chan struct{}, 1),
+		nudge:    make(chan struct{}, 1),
+		holds:    map[string]*hold{},
+		inFlight: map[string]int{},
+		health:   health{since: time.Now()},
+	}, nil
+}
+
+// Caps says what the backend really guarantees.
+func (l *Locker) Caps() Caps { return l.drv.Caps() }
+
+// Ready opens the session if there is none. The error names the service's address and the cause; it
+// matches ErrRecovering when the service answers but does not open sessions yet, else
+// ErrUnavailable.
+func (l *Locker) Ready(ctx context.Context) error {
+	calling, cancel := l.calling(ctx)
+	defer cancel()
+	if err := l.start(); err != nil {
+		return fmt.Errorf("locks: %w", err)
+	}
+	if err := l.open(calling); err != nil {
+		return fmt.Errorf("locks: %w", err)
+	}
+	return nil
+}
+
+// Close releases everything in one call, ends the session, joins what runs in the background and
+// closes the driver. Leases end with ErrReleased. If the service cannot be reached the error says
+// so, and what was held ends by itself within the ttl. A second Close returns nil.
+func (l *Locker) Close(ctx context.Context) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	s := l.session
+	if s != nil {
+		l.end(s, ErrReleased)
+	}
+	if l.stop != nil {
+		l.stop()
+	}
+	l.mu.Unlock()
+	l.work.Wait()
+	l.opening <- struct{}{} // a caller may be opening a session right now; the next one sees closed
+	<-l.opening
+
+	ctx, cancel := l.calling(ctx)
+	defer cancel()
+	var errs []error
+	l.mu.Lock()
+	dead := l.dead
+	l.dead = nil
+	l.mu.Unlock()
+	for _, d := range dead {
+		// Only of the session that was good until now does anybody expect that it is freed.
+		if err := d.drv.Close(ctx); err != nil && d == s && !errors.Is(err, driver.ErrSessionLost) {
+			errs = append(errs, fmt.Errorf("locks: close session: %w", err))
+		}
+	}
+	if err := l.drv.Close(); err != nil {
+		errs = append(errs, fmt.Errorf("locks: close driver: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// calling bounds one call to the service.
+func (l *Locker) calling(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, l.opt.CallTimeout)
+}
+
+// start starts keep, once.
+func (l *Locker) start() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
+	}
+	if l.stop == nil {
+		// Not the caller's context: what it keeps alive outlives the call.
+		ctx, cancel := context.WithCancel(context.Background())
+		l.stop = cancel
+		l.work.Go(func() { l.keep(ctx) })
+	}
+	return nil
+}
+
+func (l *Locker) wake() {
+	select {
+	case l.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// health is what the last calls said about the service.
+type health struct {
+	up      bool // a session is open and the last call was answered
+	since   time.Time
+	err     error            // of the last call
+	fails   int              // in a row
+	tried   boottime.Instant // when the session was last opened or renewed, or tried to be
+	reached bool             // at least one session was opened
+}
+
+// State is what a Locker knows about its service.
+type State struct {
+	Up      bool      // a session is open and the last call was answered
+	Since   time.Time // when Up became what it is
+	Err     error     // why it is not up; nil also before the first use
+	Session string    // "" if none is open
+}
+
+// State says how things stand, without a call.
+func (l *Locker) State() State {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	st := State{Up: l.health.up, Since: l.health.since, Err: l.health.err}
+	if l.session != nil {
+		st.Session = l.session.drv.ID()
+	}
+	return st
+}
+
+// note records what a call said. An error that the caller's own context explains says nothing about
+// the service and must not come here. With mu held.
+func (l *Locker) note(err error) {
+	if l.health.err = err; err == nil {
+		l.health.fails = 0
+	} else {
+		l.health.fails++
+		l.wake()
+	}
+	l.turn()
+}
+
+// turn sets up anew, and since with it. With mu held.
+func (l *Locker) turn() {
+	if up := l.session != nil && l.health.err == nil; up != l.health.up {
+		l.health.up, l.health.since = up, time.Now()
+	}
+}
+
+// down returns what to answer at once while the service is known to be away and was tried less than
+// a second ago; else nil: the caller is the one who tries. With mu held.
+func (l *Locker) down() error {
+	h := &l.health
+	if h.err == nil || l.session != nil && errors.Is(h.err, ErrRecovering) {
+		return nil
+	}
+	if len(l.opening) == 0 && h.tried.Elapsed() >= maxBackoff {
+		h.tried = boottime.Now()
+		return nil
+	}
+	return unavailable(h.err)
+}
+
+func unavailable(err error) error {
+	if errors.Is(err, ErrRecovering) || errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}

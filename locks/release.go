@@ -1,0 +1,81 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// Release releases leases of this Locker, all in one call. See [Lease.Release] for what it returns;
+// with several leases the errors are joined.
+func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
+	var errs []error
+	var held []driver.Held
+	l.mu.Lock()
+	s := l.session
+	for _, lease := range leases {
+		if lease.locker != l {
+			errs = append(errs, fmt.Errorf("locks: release %s: a lease of another Locker", lease.Key()))
+			continue
+		}
+		switch err := l.check(lease); {
+		case lease.released != nil:
+		case errors.Is(err, ErrReleased): // Close released it
+			lease.released = ErrReleased
+		case err != nil:
+			errs = append(errs, fmt.Errorf("locks: release %s: %w", lease.Key(), gone(err)))
+		default:
+			h := lease.hold
+			lease.released = ErrReleased
+			lease.cancel(ErrReleased)
+			if delete(h.leases, lease); len(h.leases) == 0 {
+				h.ended = ErrReleased
+				delete(l.holds, h.key)
+				l.inFlight[h.key]++
+				held = append(held, driver.Held{Key: h.key, Token: h.token})
+			}
+		}
+	}
+	l.mu.Unlock()
+	if len(held) > 0 {
+		if err := l.free(ctx, s, held); err != nil {
+			errs = append(errs, fmt.Errorf("locks: release: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// free asks the service to free keys, whose calls in flight were counted. What it does not confirm
+// is left to sweep.
+func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error {
+	calling, cancel := l.calling(ctx)
+	defer cancel()
+	err := s.drv.Release(calling, held)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, h := range held {
+		l.landed(h.Key)
+	}
+	switch {
+	case err == nil, s.ended:
+		return nil
+	case errors.Is(err, driver.ErrSessionLost):
+		l.end(s, fmt.Errorf("%w: %w", ErrLost, err))
+		return nil
+	}
+	s.unfreed = append(s.unfreed, held...)
+	if ctx.Err() == nil {
+		l.note(err)
+	}
+	l.wake()
+	return err
+}
+
+// landed counts one call about the key as done. With mu held.
+func (l *Locker) landed(key string) {
+	if l.inFlight[key]--; l.inFlight[key] == 0 {
+		delete(l.inFlight, key)
+	}
+}

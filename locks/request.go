@@ -1,0 +1,83 @@
+package locks
+
+import (
+	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// Token is a fencing token: larger for every later grant of the same key on one backend; 0 = none.
+// Hand it to what the lock guards, and let that refuse smaller ones: it is what still holds after a
+// holder was paused for longer than its lease.
+type Token = driver.Token
+
+// Info describes a holder.
+type Info = driver.Info
+
+// Caps says what a backend really guarantees.
+type Caps = driver.Caps
+
+// Mode is who may hold a key at the same time.
+type Mode uint8
+
+const (
+	// Exclusive: one holder.
+	Exclusive Mode = iota
+	// Shared: any number of shared holders and no exclusive one. Not offered yet.
+	Shared
+)
+
+// Request asks for one key.
+type Request struct {
+	// Key is 1 to 200 printable ASCII characters without blanks. By convention the scheduler's own
+	// keys start with "sys/", everybody else's with "user/".
+	Key string
+	// Mode must be Exclusive.
+	Mode Mode
+	// Limit is how many may hold the key together; it must be 0 or 1.
+	Limit int
+	// Owner, if not empty, joins a hold of the same key that has the same Owner in the same Locker:
+	// the same token, counted, without a call; the last release frees it.
+	Owner string
+	// Meta is for people and shown in Info: at most 512 bytes.
+	Meta string
+}
+
+// Attempt is what became of one Request. Exactly one of these holds:
+//   - granted: Lease is set.
+//   - busy: Err matches ErrBusy, and Holder says who has it.
+//   - not granted, for another reason: Err matches ErrRecovering or ErrUnavailable.
+//   - unknown: Err matches ErrUnknown.
+type Attempt struct {
+	Lease  *Lease
+	Holder *Info
+	Err    error
+}
+
+const (
+	maxKey  = 200
+	maxMeta = 512
+)
+
+func (r Request) check() error {
+	switch {
+	case !printable(r.Key, maxKey):
+		return fmt.Errorf("key %.210q: must be 1 to %d printable ASCII characters without blanks", r.Key, maxKey)
+	case r.Mode != Exclusive:
+		return fmt.Errorf("key %s: only exclusive locks are offered, not yet others", r.Key)
+	case r.Limit < 0 || r.Limit > 1:
+		return fmt.Errorf("key %s: limit %d: more than one holder is not offered yet", r.Key, r.Limit)
+	case len(r.Meta) > maxMeta:
+		return fmt.Errorf("key %s: meta has %d bytes, at most %d are allowed", r.Key, len(r.Meta), maxMeta)
+	}
+	return nil
+}
+
+func printable(s string, most int) bool {
+	for _, c := range []byte(s) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= most
+}

@@ -1,0 +1,155 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// session is one tenure at the service, with the time until which it may be trusted. What can
+// change is guarded by the Locker's mu.
+type session struct {
+	drv      driver.Session
+	ttl      time.Duration
+	window   time.Duration // how long a renewal is trusted
+	over     chan struct{} // closed when the session ended
+	renewed  boottime.Instant
+	ended    bool
+	doubts   []*doubt
+	unfreed  []driver.Held // released here; the service did not confirm
+	sweeping bool
+}
+
+func (s *session) deadline() boottime.Instant { return s.renewed.Add(s.window) }
+
+// trusted returns how long a session may be trusted after a renewal was sent. The slack covers
+// clocks that run at different speeds.
+func trusted(ttl, margin time.Duration) time.Duration {
+	return ttl - max(ttl/100, 50*time.Millisecond) - margin
+}
+
+// open opens a session if there is none. One caller at a time does it; the others wait for it.
+func (l *Locker) open(ctx context.Context) error {
+	select {
+	case l.opening <- struct{}{}:
+	case <-ctx.Done():
+		return unavailable(fmt.Errorf("waiting for the session to open: %w", ctx.Err()))
+	}
+	defer func() { <-l.opening }()
+
+	l.mu.Lock()
+	if l.session != nil || l.closed {
+		defer l.mu.Unlock()
+		if l.closed {
+			return unavailable(errClosed)
+		}
+		return nil
+	}
+	l.health.tried = boottime.Now()
+	l.mu.Unlock()
+
+	asked := boottime.Now()
+	drv, err := l.drv.Open(ctx, driver.Open{Namespace: l.opt.Namespace, TTL: l.opt.TTL, Owner: l.opt.Owner})
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			l.note(err)
+		}
+		return unavailable(err)
+	}
+	s := &session{drv: drv, ttl: drv.TTL(), over: make(chan struct{}), renewed: asked}
+	s.window = trusted(s.ttl, l.drv.Caps().TrustMargin)
+
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case s.window <= 0:
+		s.ended = true
+		l.dead = append(l.dead, s)
+		err = fmt.Errorf("the service agreed to a ttl of %v, which is too short to be trusted", s.ttl)
+		l.note(err)
+		return unavailable(err)
+	case l.closed:
+		s.ended = true
+		l.dead = append(l.dead, s)
+		return unavailable(errClosed)
+	}
+	l.health.reached = true
+	l.session = s
+	l.note(nil)
+	l.work.Go(func() { l.watch(s) })
+	l.wake()
+	return nil
+}
+
+// watch ends the session when the driver says that it is over, or when it could not be renewed in
+// time, whether or not a call is under way.
+func (l *Locker) watch(s *session) {
+	l.mu.Lock()
+	timer := time.NewTimer(s.deadline().Until())
+	l.mu.Unlock()
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.over:
+			return
+		case <-s.drv.Lost():
+			l.lose(s, driver.ErrSessionLost)
+			return
+		case <-timer.C:
+			l.mu.Lock()
+			left := l.left(s)
+			l.mu.Unlock()
+			if left <= 0 {
+				return
+			}
+			timer.Reset(left)
+		}
+	}
+}
+
+// left is how long the session may still be trusted. Once that is nothing, it has ended, and no
+// late answer brings it back. With mu held.
+func (l *Locker) left(s *session) time.Duration {
+	if s.ended {
+		return 0
+	}
+	left := s.deadline().Until()
+	if left <= 0 {
+		cause := fmt.Errorf("%w: not renewed for %v", ErrLost, s.window)
+		if l.health.err != nil {
+			cause = fmt.Errorf("%w: %w", cause, l.health.err)
+		}
+		l.end(s, cause)
+	}
+	return left
+}
+
+// lose ends the session, for a cause that the service gave.
+func (l *Locker) lose(s *session, cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end(s, fmt.Errorf("%w: %w", ErrLost, cause))
+}
+
+// end ends the session and all leases under it. With mu held.
+func (l *Locker) end(s *session, cause error) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	close(s.over)
+	l.session = nil
+	l.turn()
+	for _, h := range l.holds {
+		h.finish(cause)
+	}
+	clear(l.holds)
+	l.dead = append(l.dead, s)
+	l.wake()
+}

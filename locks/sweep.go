@@ -1,0 +1,115 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// doubt is an acquisition whose answer never came: its keys may be held in our name, for as long as
+// the session lives.
+type doubt struct {
+	acquisition string
+	wants       []driver.Want
+	asked       boottime.Instant
+	settled     bool // the service said once what became of it
+}
+
+// sweep frees what may be held though nobody uses it, and ends when there is nothing left to do or
+// the session is over. A doubt is settled by asking again under the same id: what was granted then,
+// or is granted now, has a token and can be released. It is asked once more a ttl after the first
+// try, for a request that was on its way for long.
+func (l *Locker) sweep(ctx context.Context, s *session) {
+	for fails := 0; ; {
+		l.mu.Lock()
+		doubts, unfreed := slices.Clone(s.doubts), s.unfreed
+		s.unfreed = nil
+		if s.ended || ctx.Err() != nil || len(doubts)+len(unfreed) == 0 {
+			s.sweeping = false
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+
+		var err error
+		for _, d := range doubts {
+			if d.settled && d.asked.Elapsed() < s.ttl {
+				continue
+			}
+			granted, askErr := l.settle(ctx, s, d)
+			unfreed = append(unfreed, granted...)
+			err = errors.Join(err, askErr)
+		}
+		if len(unfreed) > 0 {
+			calling, cancel := l.calling(ctx)
+			freeErr := s.drv.Release(calling, unfreed)
+			cancel()
+			if freeErr == nil {
+				unfreed = nil
+			}
+			err = errors.Join(err, freeErr)
+		}
+
+		wait := maxBackoff
+		if fails++; err == nil {
+			fails = 0
+		} else {
+			wait = backoff(fails, maxBackoff)
+		}
+		l.mu.Lock()
+		s.unfreed = append(s.unfreed, unfreed...)
+		s.doubts = slices.DeleteFunc(s.doubts, func(d *doubt) bool { return d.settled && d.asked.Elapsed() > 2*s.ttl })
+		idle := len(s.doubts)+len(s.unfreed) == 0
+		l.mu.Unlock()
+		if !idle {
+			s.pause(ctx, wait)
+		}
+	}
+}
+
+// settle asks what became of d and returns what has to be released now.
+func (l *Locker) settle(ctx context.Context, s *session, d *doubt) (granted []driver.Held, err error) {
+	late := d.asked.Elapsed() >= s.ttl
+	calling, cancel := l.calling(ctx)
+	defer cancel()
+	results, err := s.drv.TryAcquire(calling, d.acquisition, d.wants)
+	for i, r := range results {
+		if r.Token > 0 {
+			granted = append(granted, driver.Held{Key: d.wants[i].Key, Token: r.Token})
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && !unknown(results) {
+		d.settled = true
+	}
+	if late { // that was the last time
+		s.doubts = slices.DeleteFunc(s.doubts, func(other *doubt) bool { return other == d })
+	}
+	return granted, err
+}
+
+// exorcise frees a key that the service says we hold and of which we know nothing: a request that
+// was given up arrived later than sweep waited for it. With mu held.
+func (l *Locker) exorcise(s *session, key string, holder *Info) {
+	if h := l.holds[key]; h != nil || holder.Session != s.drv.ID() || l.inFlight[key] > 0 {
+		return
+	}
+	s.unfreed = append(s.unfreed, driver.Held{Key: key, Token: holder.Token})
+	l.wake()
+}
+
+// pause waits for d, the end of the session or of ctx.
+func (s *session) pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-s.over:
+	case <-timer.C:
+	}
+}
