@@ -1,0 +1,68 @@
+package locks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+)
+
+func Example() {
+	ctx := context.Background()
+	service := memlock.New() // or redislock, zklock, sqllock
+	one, err := locks.New(service, locks.Options{Owner: "one"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer one.Close(ctx)
+	two, err := locks.New(service, locks.Options{Owner: "two"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer two.Close(ctx)
+
+	got, err := one.TryAcquire(ctx, locks.Request{Key: "user/a"})
+	if err != nil {
+		log.Fatal(err) // nothing was granted
+	}
+	fmt.Println("one has it:", got[0].Lease.Check() == nil)
+
+	got, err = two.TryAcquire(ctx, locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, a := range got {
+		switch {
+		case a.Lease != nil:
+			fmt.Println("two has", a.Lease.Key())
+		case errors.Is(a.Err, locks.ErrBusy):
+			fmt.Println(a.Holder.Owner, "has", a.Holder.Key)
+		}
+	}
+	// Output:
+	// one has it: true
+	// one has user/a
+	// two has user/b
+}
+
+func ExampleDo() {
+	ctx := context.Background()
+	l, err := locks.New(memlock.New(), locks.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer l.Close(ctx)
+
+	err = locks.Do(ctx, l, locks.Request{Key: "user/report"}, func(ctx context.Context, token locks.Token) error {
+		// ctx ends when the lock is lost. Hand token to what the lock guards.
+		fmt.Println("working:", token > 0)
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// working: true
+	// <nil>
+}

@@ -1,0 +1,150 @@
+// Package memlock is a lock service inside one process: for tests, for programs of one process, and
+// to show what a driver must do in the fewest lines.
+package memlock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// Service is the lock service and a driver for it. Lockers that exclude each other share one. It
+// judges expiry by the process clock, so it also works in a testing/synctest bubble; it starts no
+// goroutine.
+type Service struct {
+	mu       sync.Mutex
+	spaces   map[string]map[string]holding // by namespace and key
+	sessions map[string]*session
+	token    driver.Token // the last one given out
+	stopped  bool
+}
+
+type holding struct {
+	token       driver.Token
+	session     *session
+	acquisition string
+	meta        string
+	since       time.Time
+}
+
+// New makes an empty service.
+func New() *Service {
+	return &Service{spaces: map[string]map[string]holding{}, sessions: map[string]*session{}}
+}
+
+// Caps implements driver.Driver.
+func (s *Service) Caps() driver.Caps {
+	return driver.Caps{
+		Name: "memory", EarlyLoss: true, Volatile: true, SingleHost: true, SingleProc: true,
+		Note: "Excludes only within this process.",
+	}
+}
+
+// Close implements driver.Driver. It does nothing: others may share the service.
+func (s *Service) Close() error { return nil }
+
+// Open implements driver.Driver.
+func (s *Service) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.reach(ctx); err != nil {
+		return nil, fmt.Errorf("memlock: open session: %w", err)
+	}
+	c := &session{
+		service: s, id: rand.Text(), namespace: o.Namespace, owner: o.Owner, ttl: o.TTL,
+		renewed: time.Now(),
+	}
+	s.sessions[c.id] = c
+	return c, nil
+}
+
+// Expire ends a session by its id, as if its ttl had passed, and tells nobody.
+func (s *Service) Expire(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.sessions[id]; c != nil {
+		s.drop(c)
+	}
+}
+
+// Stop makes the service unreachable, until Start. Sessions go on ageing.
+func (s *Service) Stop() { s.set(true) }
+
+// Start ends what Stop began.
+func (s *Service) Start() { s.set(false) }
+
+func (s *Service) set(stopped bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = stopped
+}
+
+var errStopped = errors.New("the service is stopped")
+
+// reach says why a call cannot be served. With mu held, as all below.
+func (s *Service) reach(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	if s.stopped {
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, errStopped)
+	}
+	return nil
+}
+
+// drop ends a session and frees what it holds.
+func (s *Service) drop(c *session) {
+	delete(s.sessions, c.id)
+	maps.DeleteFunc(s.spaces[c.namespace], func(_ string, h holding) bool { return h.session == c })
+}
+
+// live reports whether the session is not over.
+func (s *Service) live(c *session) bool {
+	if s.sessions[c.id] != c {
+		return false
+	}
+	if time.Since(c.renewed) >= c.ttl {
+		s.drop(c)
+		return false
+	}
+	return true
+}
+
+// holder returns who holds the key, if anybody does.
+func (s *Service) holder(namespace, key string) (holding, bool) {
+	h, ok := s.spaces[namespace][key]
+	return h, ok && s.live(h.session)
+}
+
+// mint returns a token larger than every earlier one, also of an earlier process.
+func (s *Service) mint() driver.Token {
+	s.token = max(s.token+1, driver.Token(time.Now().UnixMicro()))
+	return s.token
+}
+
+// list returns the holders of a namespace whose keys satisfy want, in key order, at most limit.
+func (s *Service) list(namespace, prefix, after string, limit int) []driver.Info {
+	var infos []driver.Info
+	for key, h := range s.spaces[namespace] {
+		if strings.HasPrefix(key, prefix) && key > after && s.live(h.session) {
+			infos = append(infos, h.info(key))
+		}
+	}
+	slices.SortFunc(infos, func(a, b driver.Info) int { return cmp.Compare(a.Key, b.Key) })
+	return infos[:min(limit, len(infos))]
+}
+
+func (h holding) info(key string) driver.Info {
+	return driver.Info{
+		Key: key, Token: h.token, Session: h.session.id, Owner: h.session.owner, Meta: h.meta, Since: h.since,
+	}
+}
