@@ -1,0 +1,86 @@
+package jobs
+
+import (
+	"cmp"
+	"maps"
+	"time"
+)
+
+// What zero fields of a Job mean.
+const (
+	DefaultTimezone      = "UTC"
+	DefaultTimeout       = 24 * time.Hour
+	DefaultConcurrency   = Forbid
+	DefaultOnLost        = LostFails
+	DefaultCatchUpPolicy = CatchUpLatest
+	DefaultCatchUpWindow = 24 * time.Hour
+	DefaultCatchUpLimit  = 10
+	DefaultCatchUpGrace  = 10 * time.Second
+	DefaultRetries       = 0
+)
+
+// What zero fields of a Pool mean.
+const (
+	DefaultPoolWorkers = 10
+	DefaultPoolTimeout = 30 * time.Minute
+	DefaultPoolOnLost  = LostRetries
+	DefaultPoolRetries = 10
+)
+
+// What zero fields of Retries mean, for jobs and pools.
+const (
+	DefaultBackoff    = time.Second
+	DefaultMaxBackoff = 15 * time.Minute // Backoff, if that is longer
+)
+
+// WithDefaults returns the job with its zero fields filled in.
+func (j Job) WithDefaults() Job {
+	j.Timezone = cmp.Or(j.Timezone, DefaultTimezone)
+	j.Pool = cmp.Or(j.Pool, DefaultPool)
+	j.Timeout = cmp.Or(j.Timeout, DefaultTimeout)
+	j.Concurrency = cmp.Or(j.Concurrency, DefaultConcurrency)
+	j.OnLost = cmp.Or(j.OnLost, DefaultOnLost)
+	j.CatchUp.Policy = cmp.Or(j.CatchUp.Policy, DefaultCatchUpPolicy)
+	j.CatchUp.Window = cmp.Or(j.CatchUp.Window, DefaultCatchUpWindow)
+	j.CatchUp.Limit = cmp.Or(j.CatchUp.Limit, DefaultCatchUpLimit)
+	j.CatchUp.Grace = cmp.Or(j.CatchUp.Grace, DefaultCatchUpGrace)
+	j.Retries = j.Retries.withDefaults()
+	return j
+}
+
+// WithDefaults returns the pool with its zero fields filled in; Retries is not nil.
+func (p Pool) WithDefaults() Pool {
+	p.Workers = cmp.Or(p.Workers, DefaultPoolWorkers)
+	p.Timeout = cmp.Or(p.Timeout, DefaultPoolTimeout)
+	p.OnLost = cmp.Or(p.OnLost, DefaultPoolOnLost)
+	retries := Retries{Limit: DefaultPoolRetries}
+	if p.Retries != nil {
+		retries = *p.Retries
+	}
+	retries = retries.withDefaults()
+	p.Retries = &retries
+	return p
+}
+
+// WithDefaults returns a copy of the set in which all jobs and pools have their zero fields filled
+// in, and which has the pool [DefaultPool].
+func (s Set) WithDefaults() Set {
+	filled := Set{Name: s.Name, Jobs: maps.Clone(s.Jobs), Pools: maps.Clone(s.Pools)}
+	if filled.Pools == nil {
+		filled.Pools = map[string]Pool{}
+	}
+	filled.Pools[DefaultPool] = s.Pools[DefaultPool]
+	for name, pool := range filled.Pools {
+		filled.Pools[name] = pool.WithDefaults()
+	}
+	for name, job := range filled.Jobs {
+		filled.Jobs[name] = job.WithDefaults()
+	}
+	return filled
+}
+
+func (r Retries) withDefaults() Retries {
+	r.Backoff = cmp.Or(r.Backoff, DefaultBackoff)
+	r.MaxBackoff = cmp.Or(r.MaxBackoff, max(DefaultMaxBackoff, r.Backoff))
+	return r
+}

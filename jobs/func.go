@@ -1,0 +1,36 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime"
+)
+
+// Func makes a Handler of a Go function. The task's payload is decoded from JSON into a P, as
+// [json.Unmarshal] does it: unknown fields are ignored. A task without payload gets the zero P. A
+// payload that does not fit a P will not fit it next time, so it ends the task as [Cancel] does.
+func Func[P any](fn func(context.Context, Task, P) error) Handler { return function[P](fn) }
+
+type function[P any] func(context.Context, Task, P) error
+
+func (f function[P]) Run(ctx context.Context, t Task, _ io.Writer) error {
+	var payload P
+	if len(t.Payload) > 0 {
+		if err := json.Unmarshal(t.Payload, &payload); err != nil {
+			return Cancel(fmt.Errorf("payload does not fit %v: %w", reflect.TypeFor[P](), err))
+		}
+	}
+	return f(ctx, t, payload)
+}
+
+// Describe names the function; two with one name are taken for the same.
+func (f function[P]) Describe() string {
+	name := "?"
+	if fn := runtime.FuncForPC(reflect.ValueOf(f).Pointer()); fn != nil {
+		name = fn.Name()
+	}
+	return fmt.Sprintf("func %s(%v)", name, reflect.TypeFor[P]())
+}

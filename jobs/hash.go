@@ -1,0 +1,87 @@
+package jobs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Compile reads the job's schedules. A job without any has one that is never due.
+func (j Job) Compile() (*Schedule, error) { return ParseSchedule(j.Specs(), j.Timezone) }
+
+// Hash is a fingerprint of the whole definition, 32 hexadecimal digits: equal for equal
+// definitions, in every process. A zero field and its written default are the same. Of a handler
+// its description counts, see [Described].
+func (j Job) Hash() string {
+	j = j.WithDefaults()
+	j.Schedule, j.Schedules = "", j.spelled()
+	j.RunsOn, j.Labels = orEmpty(j.RunsOn), orEmpty(j.Labels)
+	return fingerprint(struct {
+		Job
+		Handler string // takes the place of Job's
+	}{j, describe(j.Handler)})
+}
+
+// ScheduleHash is a fingerprint of what decides the due times: schedules and zone.
+func (j Job) ScheduleHash() string {
+	return fingerprint(struct {
+		Schedules []string
+		Timezone  string
+	}{j.spelled(), j.WithDefaults().Timezone})
+}
+
+// Hash is a fingerprint of the whole definition, as a job's.
+func (p Pool) Hash() string {
+	p = p.WithDefaults()
+	kinds := map[string]string{}
+	for kind, h := range p.Kinds {
+		kinds[kind] = describe(h)
+	}
+	return fingerprint(struct {
+		Pool
+		Handler string
+		Kinds   map[string]string
+	}{p, describe(p.Handler), kinds})
+}
+
+// spelled is the job's expressions with single blanks, in a fixed order.
+func (j Job) spelled() []string {
+	specs := []string{}
+	for _, spec := range j.Specs() {
+		specs = append(specs, strings.Join(strings.Fields(spec), " "))
+	}
+	slices.Sort(specs)
+	return slices.Compact(specs)
+}
+
+func orEmpty(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+// describe says what a handler does; of one that does not say, only the type is known.
+func describe(h Handler) string {
+	switch d := h.(type) {
+	case nil:
+		return ""
+	case Described:
+		return d.Describe()
+	}
+	return fmt.Sprintf("%T", h)
+}
+
+// fingerprint hashes v as JSON, which has one form for one value: fields in their order, maps by key.
+func fingerprint(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		// Strings, numbers and maps of them always have a form; a test holds it for all fields.
+		text = fmt.Appendf(nil, "%T: %v", v, err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}

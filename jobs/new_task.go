@@ -1,0 +1,59 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Encode checks the task and returns its payload as compact JSON; nil if it has none. All problems
+// are reported at once, as joined [*FieldError]s. Whether the pool exists is not known here.
+func (n NewTask) Encode() (json.RawMessage, error) {
+	var p problems
+	p.name("pool", n.Pool)
+	if n.Kind != "" {
+		p.name("kind", n.Kind)
+	}
+	payload, err := n.encodePayload()
+	if err != nil {
+		p.add("payload", "cannot be written as JSON: %v", err)
+	}
+	if problem := checkPayload(payload); problem != "" {
+		p.add("payload", "%s", problem)
+	}
+	// Within these years times keep their order as microseconds and as text.
+	if !n.RunAt.IsZero() && (n.RunAt.Before(time.Unix(0, 0)) || n.RunAt.Year() > 9998) {
+		p.add("run_at", "year %d is out of range 1970–9998", n.RunAt.Year())
+	}
+	if n.Priority < -MaxPriority || n.Priority > MaxPriority {
+		p.add("priority", "%d is out of range −%d…%d", n.Priority, MaxPriority, MaxPriority)
+	}
+	if len(n.IdempotencyKey) > MaxIdempotencyKey || !printable(n.IdempotencyKey) {
+		p.add("idempotency_key", "must be at most %d bytes of printable text", MaxIdempotencyKey)
+	}
+	if len(n.Tags) > MaxTags {
+		p.add("tags", "%d tags, at most %d are allowed", len(n.Tags), MaxTags)
+	}
+	for i, tag := range n.Tags {
+		if tag == "" || len(tag) > MaxTag || !printable(tag) {
+			p.add(fmt.Sprintf("tags[%d]", i), "must be 1 to %d bytes of printable text", MaxTag)
+		}
+	}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return payload, nil
+}
+
+func (n NewTask) encodePayload() (json.RawMessage, error) {
+	switch v := n.Payload.(type) {
+	case nil:
+		return nil, nil
+	case json.RawMessage:
+		if len(v) == 0 {
+			return nil, nil
+		}
+		return compact(v), nil
+	}
+	return json.Marshal(n.Payload)
+}

@@ -1,0 +1,33 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+)
+
+// FieldError is bad input in one field. It is [ErrInvalid].
+type FieldError struct {
+	Path    string // "jobs.nightly.schedule", "tags[2]"
+	Problem string // what is wrong, and after a ";" what to do
+}
+
+func (e *FieldError) Error() string { return e.Path + ": " + e.Problem }
+func (e *FieldError) Unwrap() error { return ErrInvalid }
+
+// problems collects what is wrong, so that all of it is said at once.
+type problems struct{ all []error }
+
+func (p *problems) add(path, format string, args ...any) {
+	p.all = append(p.all, &FieldError{path, fmt.Sprintf(format, args...)})
+}
+
+func (p *problems) err() error { return errors.Join(p.all...) }
+
+func (p *problems) name(path, name string) {
+	switch {
+	case name == "":
+		p.add(path, "is missing")
+	case !NamePattern.MatchString(name):
+		p.add(path, "%.80q is not a name; use letters, digits and . _ -, a letter or digit first, at most 64", name)
+	}
+}

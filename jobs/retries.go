@@ -1,0 +1,28 @@
+package jobs
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// jitter is how far a delay may be off, either way, so that tasks that failed together do not come
+// back together.
+const jitter = 0.2
+
+// Delay is how long the next attempt waits after the n-th attempt failed (n from 1):
+// min(Backoff·2ⁿ⁻¹, MaxBackoff) ± 20 %. rnd returns numbers in [0, 1); nil is math/rand's.
+func (r Retries) Delay(n int, rnd func() float64) time.Duration {
+	if rnd == nil {
+		rnd = rand.Float64
+	}
+	r = r.withDefaults()
+	delay := min(r.Backoff, r.MaxBackoff)
+	for ; n > 1 && delay < r.MaxBackoff; n-- {
+		if delay > r.MaxBackoff/2 {
+			delay = r.MaxBackoff
+			break
+		}
+		delay *= 2
+	}
+	return time.Duration(float64(delay) * (1 - jitter + 2*jitter*rnd()))
+}

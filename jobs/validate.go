@@ -1,0 +1,191 @@
+package jobs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Validate reports everything that is wrong with the set at once: nil, or joined [*FieldError]s in
+// a stable order. Zero fields are right where they have a default.
+func (s Set) Validate() error {
+	var p problems
+	if s.Name != "" {
+		p.name("name", s.Name)
+	}
+	p.names("pools", slices.Sorted(maps.Keys(s.Pools)))
+	for _, name := range slices.Sorted(maps.Keys(s.Pools)) {
+		p.pool("pools."+name, s.Pools[name])
+	}
+	p.names("jobs", slices.Sorted(maps.Keys(s.Jobs)))
+	for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
+		p.job("jobs."+name, s.Jobs[name])
+		p.work("jobs."+name, s.Jobs[name], s.Pools)
+	}
+	return p.err()
+}
+
+// names checks names that must differ in more than case.
+func (p *problems) names(section string, names []string) {
+	first := map[string]string{}
+	for _, name := range names {
+		path := section + "." + name
+		p.name(path, name)
+		if other, taken := first[strings.ToLower(name)]; taken {
+			p.add(path, "differs from %s.%s only in capitals; names must be unique without regard to case", section, other)
+			continue
+		}
+		first[strings.ToLower(name)] = name
+	}
+}
+
+func (p *problems) pool(path string, pool Pool) {
+	p.description(path, pool.Description)
+	p.within(path+".workers", pool.Workers, 0, MaxWorkers)
+	p.within(path+".max_running", pool.MaxRunning, 0, MaxMaxRunning)
+	p.duration(path+".timeout", pool.Timeout)
+	p.oneOf(path+".on_lost", string(pool.OnLost), string(LostFails), string(LostRetries))
+	if pool.Retries != nil {
+		p.retries(path+".retries", *pool.Retries)
+	}
+	kinds := slices.Sorted(maps.Keys(pool.Kinds))
+	p.names(path+".kinds", kinds)
+	for _, kind := range kinds {
+		if pool.Kinds[kind] == nil {
+			p.add(path+".kinds."+kind, "has no handler; give it one, or remove it")
+		}
+	}
+}
+
+func (p *problems) job(path string, job Job) {
+	p.description(path, job.Description)
+	p.schedules(path, job)
+	if problem := checkPayload(job.Payload); problem != "" {
+		p.add(path+".payload", "%s", problem)
+	}
+	p.duration(path+".timeout", job.Timeout)
+	switch job.Concurrency {
+	case Replace, Queue:
+		p.add(path+".concurrency", "%s: not yet, comes with a later release; use forbid or allow", job.Concurrency)
+	default:
+		p.oneOf(path+".concurrency", string(job.Concurrency), string(Forbid), string(Allow))
+	}
+	p.oneOf(path+".on_lost", string(job.OnLost), string(LostFails), string(LostRetries))
+	p.oneOf(path+".catch_up.policy", string(job.CatchUp.Policy), string(CatchUpNone), string(CatchUpLatest), string(CatchUpAll))
+	p.duration(path+".catch_up.window", job.CatchUp.Window)
+	p.duration(path+".catch_up.grace", job.CatchUp.Grace)
+	p.within(path+".catch_up.limit", job.CatchUp.Limit, 0, MaxCatchUp)
+	p.retries(path+".retries", job.Retries)
+	p.labels(path+".runs_on", job.RunsOn)
+	p.labels(path+".labels", job.Labels)
+}
+
+func (p *problems) schedules(path string, job Job) {
+	zone, err := LoadZone(job.Timezone)
+	if err != nil {
+		p.add(path+".timezone", "%s", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
+		zone = time.UTC
+	}
+	check := func(path, spec string) {
+		if _, err := parseSpec(spec, zone); err != nil {
+			p.add(path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+	}
+	if job.Schedule != "" {
+		check(path+".schedule", job.Schedule)
+	}
+	if n := len(job.Specs()); n > maxSpecs {
+		p.add(path+".schedules", "%d schedules, at most %d are allowed", n, maxSpecs)
+		return
+	}
+	for i, spec := range job.Schedules {
+		check(fmt.Sprintf("%s.schedules[%d]", path, i), spec)
+	}
+}
+
+// work checks that there is exactly one handler for what the job does.
+func (p *problems) work(path string, job Job, pools map[string]Pool) {
+	name := job.WithDefaults().Pool
+	pool, known := pools[name]
+	if !known && name != DefaultPool {
+		defined := slices.Sorted(maps.Keys(pools))
+		if !slices.Contains(defined, DefaultPool) {
+			defined = append([]string{DefaultPool}, defined...)
+		}
+		p.add(path+".pool", "there is no pool %.80q; defined are %s", name, some(defined))
+		return
+	}
+	switch {
+	case job.Handler != nil && job.Kind != "":
+		p.add(path+".kind", "chooses among the handlers of pool %s, but the job has a handler of its own; remove one of them", name)
+	case job.Handler != nil:
+	case job.Kind != "" && pool.Kinds[job.Kind] == nil:
+		kinds := slices.Sorted(maps.Keys(pool.Kinds))
+		p.add(path+".kind", "pool %s has no kind %.80q; it has %s", name, job.Kind, some(kinds))
+	case job.Kind == "" && pool.Handler == nil:
+		p.add(path, "has nothing to do: neither it nor its pool %s has a handler; give it one, as in command, shell, http or func", name)
+	}
+}
+
+// some lists names for people.
+func some(names []string) string {
+	switch {
+	case len(names) == 0:
+		return "none"
+	case len(names) > 10:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:10], ", "), len(names)-10)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (p *problems) retries(path string, r Retries) {
+	p.within(path+".limit", r.Limit, 0, MaxRetries)
+	p.duration(path+".backoff", r.Backoff)
+	p.duration(path+".max_backoff", r.MaxBackoff)
+	if r = r.withDefaults(); r.Backoff > r.MaxBackoff {
+		p.add(path+".backoff", "%v is longer than max_backoff, %v; make it shorter, or max_backoff longer", r.Backoff, r.MaxBackoff)
+	}
+}
+
+func (p *problems) within(path string, n, low, high int) {
+	if n < low || n > high {
+		p.add(path, "%d is out of range %d–%d", n, low, high)
+	}
+}
+
+func (p *problems) duration(path string, d time.Duration) {
+	switch {
+	case d < 0:
+		p.add(path, "%v is negative; leave it out for the default", d)
+	case d > MaxDuration:
+		p.add(path, "%v is longer than a year", d)
+	}
+}
+
+func (p *problems) oneOf(path, value string, allowed ...string) {
+	if value != "" && !slices.Contains(allowed, value) {
+		p.add(path, "%.80q is unknown; use %s", value, strings.Join(allowed, " or "))
+	}
+}
+
+func (p *problems) description(path, text string) {
+	oneLine := strings.NewReplacer("\n", "", "\t", "").Replace(text)
+	if len(text) > MaxDescription || !printable(oneLine) {
+		p.add(path+".description", "must be at most %d bytes of text", MaxDescription)
+	}
+}
+
+func (p *problems) labels(path string, labels map[string]string) {
+	if len(labels) > MaxLabels {
+		p.add(path, "%d labels, at most %d are allowed", len(labels), MaxLabels)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		p.name(path+"."+key, key)
+		if value := labels[key]; len(value) > 255 || !printable(value) {
+			p.add(path+"."+key, "must be at most 255 bytes of printable text")
+		}
+	}
+}
