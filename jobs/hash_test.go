@@ -1,0 +1,174 @@
+package jobs
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// changed returns a value of type typ that no definition has by default.
+func changed(t *testing.T, typ reflect.Type) reflect.Value {
+	t.Helper()
+	v := reflect.New(typ).Elem()
+	switch {
+	case typ == reflect.TypeFor[Handler]():
+		v.Set(reflect.ValueOf(says("something else")))
+	case typ == reflect.TypeFor[time.Duration]():
+		v.SetInt(int64(77 * time.Minute))
+	case typ.Kind() == reflect.String:
+		v.SetString("changed")
+	case typ.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case typ.Kind() == reflect.Int || typ.Kind() == reflect.Uint8:
+		if v.CanInt() {
+			v.SetInt(77)
+		} else {
+			v.SetUint(77)
+		}
+	case typ.Kind() == reflect.Slice:
+		v.Set(reflect.Append(v, changed(t, typ.Elem())))
+	case typ.Kind() == reflect.Map:
+		v.Set(reflect.MakeMap(typ))
+		v.SetMapIndex(changed(t, typ.Key()), changed(t, typ.Elem()))
+	case typ.Kind() == reflect.Pointer:
+		v.Set(reflect.New(typ.Elem()))
+		v.Elem().Set(changed(t, typ.Elem()))
+	case typ.Kind() == reflect.Struct:
+		v.Field(0).Set(changed(t, typ.Field(0).Type))
+	default:
+		t.Fatalf("the test does not know how to change a %v", typ)
+	}
+	return v
+}
+
+// everyField calls try with each copy of original in which one field, at any depth, differs.
+func everyField[T any](t *testing.T, original T, try func(field string, altered T)) {
+	t.Helper()
+	var walk func(typ reflect.Type, index []int, name string)
+	walk = func(typ reflect.Type, index []int, name string) {
+		for i := range typ.NumField() {
+			f, at := typ.Field(i), append(append([]int{}, index...), i)
+			if f.Type.Kind() == reflect.Struct {
+				walk(f.Type, at, name+f.Name+".")
+				continue
+			}
+			altered := original
+			reflect.ValueOf(&altered).Elem().FieldByIndex(at).Set(changed(t, f.Type))
+			try(name+f.Name, altered)
+		}
+	}
+	walk(reflect.TypeFor[T](), nil, "")
+}
+
+func TestEveryFieldOfAJobChangesItsHash(t *testing.T) {
+	job := Job{Schedule: "@daily", Handler: says("h")}
+	seen := map[string]string{job.Hash(): "nothing"}
+	count := 0
+	everyField(t, job, func(field string, altered Job) {
+		count++
+		if other, dup := seen[altered.Hash()]; dup {
+			t.Errorf("a change of %s has the hash of a change of %s", field, other)
+		}
+		seen[altered.Hash()] = field
+		moves := altered.ScheduleHash() != job.ScheduleHash()
+		if want := field == "Schedule" || field == "Schedules" || field == "Timezone"; moves != want {
+			t.Errorf("a change of %s changes the schedule's hash: %v, want %v", field, moves, want)
+		}
+	})
+	if count < 20 {
+		t.Errorf("only %d fields were tried", count)
+	}
+}
+
+func TestEveryFieldOfAPoolChangesItsHash(t *testing.T) {
+	pool := Pool{Handler: says("h")}
+	seen := map[string]string{pool.Hash(): "nothing"}
+	everyField(t, pool, func(field string, altered Pool) {
+		if other, dup := seen[altered.Hash()]; dup {
+			t.Errorf("a change of %s has the hash of a change of %s", field, other)
+		}
+		seen[altered.Hash()] = field
+	})
+	a := Pool{Kinds: map[string]Handler{"x": says("1")}}
+	b := Pool{Kinds: map[string]Handler{"x": says("2")}}
+	if a.Hash() == b.Hash() {
+		t.Error("the handler of a kind does not count")
+	}
+	if (Pool{Retries: &Retries{}}).Hash() == (Pool{}).Hash() {
+		t.Error("no retries and the default ones have one hash")
+	}
+}
+
+func TestEqualDefinitionsHaveOneHash(t *testing.T) {
+	job := Job{Schedule: "0  8 * * *", Schedules: []string{"@daily"}, Handler: says("h")}
+	for what, same := range map[string]Job{
+		"with defaults":   job.WithDefaults(),
+		"as one list":     {Schedules: []string{"@daily", "0 8 * * *"}, Handler: says("h")},
+		"with empty maps": {Schedule: "0 8 * * *", Schedules: []string{"@daily"}, Handler: says("h"), Labels: map[string]string{}, RunsOn: map[string]string{}},
+	} {
+		if same.Hash() != job.Hash() || same.ScheduleHash() != job.ScheduleHash() {
+			t.Errorf("%s it has another hash", what)
+		}
+	}
+	if pool := (Pool{}); pool.Hash() != pool.WithDefaults().Hash() || pool.Hash() != (Pool{Kinds: map[string]Handler{}}).Hash() {
+		t.Error("a pool and the same with its defaults differ")
+	}
+	labels := map[string]string{}
+	for _, k := range []string{"a", "b", "c", "d", "e", "f"} {
+		labels[k] = k
+	}
+	first := Job{Labels: labels}.Hash()
+	for range 20 {
+		if (Job{Labels: labels}).Hash() != first {
+			t.Fatal("the order of a map counts")
+		}
+	}
+	if len(first) != 32 {
+		t.Errorf("%q has not 32 digits", first)
+	}
+}
+
+// These values are in people's databases: a change makes every replica of the next release see
+// edited definitions, and moves jobs to other stripes.
+func TestHashesAndStripesStayAsTheyAre(t *testing.T) {
+	job := Job{Schedule: "30 2 * * *", Timezone: "Europe/London", Handler: says("exec"), Labels: map[string]string{"team": "infra"}}
+	for what, pair := range map[string][2]string{
+		"job":      {job.Hash(), "8f37d0a6d0ed005d66dbe941225ed2dd"},
+		"schedule": {job.ScheduleHash(), "2ae0e6a136026c49d466ad75d7564bff"},
+		"pool":     {Pool{Workers: 8, Handler: says("exec")}.Hash(), "13d3513d9c7730c4a5bee59299584460"},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %s, want %s", what, pair[0], pair[1])
+		}
+	}
+	for name, want := range map[string]int{"nightly-backup": 56, "hourly-mail": 17, "a": 10, "Zürich": 2} {
+		if got := Stripe(name); got != want {
+			t.Errorf("Stripe(%q) = %d, want %d", name, got, want)
+		}
+	}
+	used := map[int]int{}
+	for i := range 6400 {
+		used[Stripe(time.Duration(i).String())]++
+	}
+	for s, n := range used {
+		if s < 0 || s >= Stripes || n < 50 || n > 170 {
+			t.Errorf("stripe %d has %d of 6400 names", s, n)
+		}
+	}
+}
+
+func sendWelcome(context.Context, Task, welcome) error { return nil }
+
+func sendOther(context.Context, Task, welcome) error { return nil }
+
+func TestFunctionsAreToldApart(t *testing.T) {
+	a, b := Job{Handler: Func(sendWelcome)}, Job{Handler: Func(sendOther)}
+	if a.Hash() == b.Hash() || a.Hash() != (Job{Handler: Func(sendWelcome)}).Hash() {
+		t.Error("the hash does not follow the function")
+	}
+	const want = "func github.com/lockstep-scheduler/lockstep/jobs.sendWelcome(jobs.welcome)"
+	if got := describe(Func(sendWelcome)); got != want {
+		t.Errorf("described as %q, want %q", got, want)
+	}
+}

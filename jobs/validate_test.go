@@ -1,0 +1,159 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// says is a handler that does nothing and is described by its text.
+type says string
+
+func (says) Run(context.Context, Task, io.Writer) error { return nil }
+func (s says) Describe() string                         { return string(s) }
+
+// found returns the problems of err by path.
+func found(t *testing.T, err error) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	if err == nil {
+		return all
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("%v is not a joined error", err)
+	}
+	for _, one := range joined.Unwrap() {
+		var field *FieldError
+		if !errors.As(one, &field) || !errors.Is(one, ErrInvalid) {
+			t.Fatalf("%v is not a FieldError that is ErrInvalid", one)
+		}
+		all[field.Path] += field.Problem + "\n"
+	}
+	return all
+}
+
+func TestZeroSetIsValid(t *testing.T) {
+	if err := (Set{}).Validate(); err != nil {
+		t.Error(err)
+	}
+	full := Set{
+		Name:  "prod",
+		Pools: map[string]Pool{"mail": {Handler: says("h"), Kinds: map[string]Handler{"receipt": says("r")}, Retries: &Retries{}}},
+		Jobs: map[string]Job{
+			"own":    {Schedule: "0 8 * * MON-FRI", Handler: says("h")},
+			"pooled": {Schedules: []string{"@hourly", "@every 5m"}, Timezone: "Europe/London", Pool: "mail", Payload: []byte(`{"a": 1}`)},
+			"kind":   {Pool: "mail", Kind: "receipt", Retries: Retries{Limit: 2, Backoff: time.Hour}, Labels: map[string]string{"team": "infra"}},
+			"both":   {Pool: "mail", Handler: says("its own comes first")},
+		},
+	}
+	if err := full.Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := full.WithDefaults().Validate(); err != nil {
+		t.Errorf("with defaults: %v", err)
+	}
+}
+
+func TestValidateSaysEverythingAtOnce(t *testing.T) {
+	h := says("h")
+	set := Set{
+		Name: "a/b",
+		Pools: map[string]Pool{
+			"Mail": {Workers: 10_001, MaxRunning: -1, Timeout: -1, OnLost: "perhaps", Retries: &Retries{Limit: -1}},
+			"mail": {Workers: -1, Kinds: map[string]Handler{"x": nil, "a b": h, "Y": h, "y": h}},
+		},
+		Jobs: map[string]Job{
+			"bad cron":    {Schedule: "60 * * * *", Schedules: []string{"@daily", "0 0 30 2 *"}, Handler: h},
+			"zone":        {Schedule: "@daily", Timezone: "Mars/X", Handler: h},
+			"Zone":        {Handler: h},
+			"pool":        {Pool: "mial"},
+			"idle":        {},
+			"idle-kind":   {Pool: "mail", Kind: "z"},
+			"twice":       {Pool: "mail", Kind: "Y", Handler: h},
+			"policies":    {Handler: h, Concurrency: "maybe", OnLost: "no", CatchUp: CatchUp{Policy: "some", Limit: -1, Window: -1, Grace: MaxDuration + 1}},
+			"replaces":    {Handler: h, Concurrency: Replace},
+			"queues":      {Handler: h, Concurrency: Queue},
+			"slow":        {Handler: h, Timeout: MaxDuration + 1, Retries: Retries{Limit: 1001, Backoff: 2 * time.Hour, MaxBackoff: time.Hour}},
+			"payload":     {Handler: h, Payload: []byte("{")},
+			"large":       {Handler: h, Payload: []byte(`"` + strings.Repeat("x", MaxPayload) + `"`)},
+			"deep":        {Handler: h, Payload: []byte(strings.Repeat("[", 101) + strings.Repeat("]", 101))},
+			"description": {Handler: h, Description: "a\x00b"},
+			"labels":      {Handler: h, Labels: map[string]string{"a b": "x", "c": "\n"}, RunsOn: map[string]string{"": "x"}},
+		},
+	}
+	want := map[string]string{
+		"name":                          `"a/b" is not a name`,
+		"pools.mail":                    "differs from pools.Mail only in capitals",
+		"pools.Mail.workers":            "10001 is out of range 0–10000",
+		"pools.Mail.max_running":        "-1 is out of range 0–1000000",
+		"pools.Mail.timeout":            "is negative",
+		"pools.Mail.on_lost":            `"perhaps" is unknown; use fail or retry`,
+		"pools.Mail.retries.limit":      "-1 is out of range",
+		"pools.mail.workers":            "-1 is out of range",
+		"pools.mail.kinds.x":            "has no handler",
+		"pools.mail.kinds.a b":          "is not a name",
+		"pools.mail.kinds.y":            "differs from pools.mail.kinds.Y only in capitals",
+		"jobs.bad cron":                 "is not a name",
+		"jobs.bad cron.schedule":        "minute: 60 is out of range 0–59",
+		"jobs.bad cron.schedules[1]":    "would never fire",
+		"jobs.zone":                     "differs from jobs.Zone only in capitals",
+		"jobs.zone.timezone":            `unknown time zone "Mars/X"`,
+		"jobs.pool.pool":                `there is no pool "mial"; defined are default, Mail, mail`,
+		"jobs.idle":                     "neither it nor its pool default has a handler",
+		"jobs.idle-kind.kind":           `pool mail has no kind "z"; it has Y, a b, x, y`,
+		"jobs.twice.kind":               "the job has a handler of its own",
+		"jobs.policies.concurrency":     `"maybe" is unknown; use forbid or allow`,
+		"jobs.policies.on_lost":         `"no" is unknown`,
+		"jobs.policies.catch_up.policy": `"some" is unknown; use none or latest or all`,
+		"jobs.policies.catch_up.limit":  "out of range",
+		"jobs.policies.catch_up.window": "is negative",
+		"jobs.policies.catch_up.grace":  "is longer than a year",
+		"jobs.replaces.concurrency":     "not yet, comes with a later release",
+		"jobs.queues.concurrency":       "not yet, comes with a later release",
+		"jobs.slow.timeout":             "is longer than a year",
+		"jobs.slow.retries.limit":       "1001 is out of range 0–1000",
+		"jobs.slow.retries.backoff":     "2h0m0s is longer than max_backoff, 1h0m0s",
+		"jobs.payload.payload":          "not valid JSON",
+		"jobs.large.payload":            "at most 262144 are allowed",
+		"jobs.deep.payload":             "nested deeper than 100",
+		"jobs.description.description":  "must be at most",
+		"jobs.labels.labels.a b":        "is not a name",
+		"jobs.labels.labels.c":          "printable text",
+		"jobs.labels.runs_on.":          "is missing",
+	}
+	err := set.Validate()
+	got := found(t, err)
+	for path, says := range want {
+		if !strings.Contains(got[path], says) {
+			t.Errorf("%s: got %q, want something with %q", path, got[path], says)
+		}
+		delete(got, path)
+	}
+	for path, problem := range got {
+		t.Errorf("unexpected: %s: %s", path, problem)
+	}
+	for range 5 {
+		if diff := cmp.Diff(err.Error(), set.Validate().Error()); diff != "" {
+			t.Fatalf("the order changes:\n%s", diff)
+		}
+	}
+}
+
+func TestNamesThatAreNone(t *testing.T) {
+	for _, name := range []string{"", strings.Repeat("a", 65), "../x", "a/b", "a b", "🙂", "-a", ".a", "_a", "a\n", "ä"} {
+		if err := (Set{Jobs: map[string]Job{name: {Handler: says("h")}}}).Validate(); err == nil {
+			t.Errorf("the name %q was taken", name)
+		}
+	}
+	for _, name := range []string{"a", "0", "nightly-backup", "A.b_c-d", strings.Repeat("a", 64)} {
+		if err := (Set{Jobs: map[string]Job{name: {Handler: says("h")}}}).Validate(); err != nil {
+			t.Errorf("the name %q was refused: %v", name, err)
+		}
+	}
+}
