@@ -50,12 +50,12 @@ func jobHandler(d *jobDraft) *handlerDraft { return &d.handlerDraft }
 var catchUpKeys = schema[jobs.CatchUp]{
 	"policy": choiceField([]jobs.CatchUpPolicy{jobs.CatchUpNone, jobs.CatchUpLatest, jobs.CatchUpAll}, func(c *jobs.CatchUp) *jobs.CatchUpPolicy { return &c.Policy }),
 	"window": durationField(positive, func(c *jobs.CatchUp) *time.Duration { return &c.Window }),
-	"limit":  numberField(1, 10_000, func(c *jobs.CatchUp) *int { return &c.Limit }),
+	"limit":  numberField(1, jobs.MaxCatchUp, func(c *jobs.CatchUp) *int { return &c.Limit }),
 	"grace":  durationField(positive, func(c *jobs.CatchUp) *time.Duration { return &c.Grace }),
 }
 
 var retriesKeys = schema[jobs.Retries]{
-	"limit":       numberField(0, 1000, func(c *jobs.Retries) *int { return &c.Limit }),
+	"limit":       numberField(0, jobs.MaxRetries, func(c *jobs.Retries) *int { return &c.Limit }),
 	"backoff":     durationField(positive, func(c *jobs.Retries) *time.Duration { return &c.Backoff }),
 	"max_backoff": durationField(positive, func(c *jobs.Retries) *time.Duration { return &c.MaxBackoff }),
 }

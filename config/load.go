@@ -40,6 +40,8 @@ func LoadBytes(path string, data []byte, o Options) (*Config, error) {
 		c:       &c,
 		pools:   names{kind: "pool", first: map[string]place{}},
 		jobs:    names{kind: "job", first: map[string]place{}},
+
+		doubtful: map[string]bool{},
 	}
 	r.load(data)
 	c.Warnings = r.warnings.errors()

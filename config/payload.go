@@ -9,10 +9,9 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
-)
 
-// maxPayload bounds a job's payload, as JSON.
-const maxPayload = 256 << 10
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
 
 // payload writes any YAML value as JSON, keys in their order.
 func (r *reader) payload(n *yaml.Node) []byte {
@@ -20,8 +19,8 @@ func (r *reader) payload(n *yaml.Node) []byte {
 	if !r.writeJSON(&b, n) {
 		return nil
 	}
-	if b.Len() > maxPayload {
-		r.fail(n, fmt.Sprintf("is larger than %d KiB", maxPayload>>10), "let the job fetch it")
+	if b.Len() > jobs.MaxPayload {
+		r.fail(n, fmt.Sprintf("is larger than %d KiB", jobs.MaxPayload>>10), "let the job fetch it")
 		return nil
 	}
 	return b.Bytes()
@@ -29,7 +28,7 @@ func (r *reader) payload(n *yaml.Node) []byte {
 
 // writeJSON stops soon after the payload has become too large: aliases may make much of little.
 func (r *reader) writeJSON(b *bytes.Buffer, n *yaml.Node) (ok bool) {
-	if b.Len() > maxPayload {
+	if b.Len() > jobs.MaxPayload {
 		return true
 	}
 	n = deref(n)

@@ -16,14 +16,14 @@ type poolDraft struct {
 
 var poolKeys = join(schema[poolDraft]{
 	"description": textField(func(d *poolDraft) *string { return &d.Description }),
-	"workers":     numberField(1, 10_000, func(d *poolDraft) *int { return &d.Workers }),
-	"max_running": numberField(0, 1_000_000, func(d *poolDraft) *int { return &d.MaxRunning }),
+	"workers":     numberField(1, jobs.MaxWorkers, func(d *poolDraft) *int { return &d.Workers }),
+	"max_running": numberField(0, jobs.MaxMaxRunning, func(d *poolDraft) *int { return &d.MaxRunning }),
 	"rate":        notYet[poolDraft](only("0"), "a limit of starts per second comes with a later release"),
 	"timeout":     durationField(positive, func(d *poolDraft) *time.Duration { return &d.Timeout }),
 	"on_lost":     choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),
 	"lost_limit":  notYet[poolDraft](only("3"), "another limit than 3 comes with a later release"),
 	"retries": func(r *reader, n *yaml.Node, d *poolDraft) {
-		var retries jobs.Retries
+		retries := jobs.Retries{Limit: jobs.DefaultPoolRetries}
 		object(r, n, retriesKeys, &retries)
 		d.Retries = &retries
 	},

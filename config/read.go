@@ -28,6 +28,7 @@ type reader struct {
 	defaults jobDraft
 	pools    names
 	jobs     names
+	doubtful map[string]bool // jobs with an unknown key: what they lack may be there, misspelt
 }
 
 // schema is the keys of one map, each with what reads its value into a T.
@@ -59,6 +60,9 @@ func (r *reader) unknown(key *yaml.Node, known []string) {
 		hint = fmt.Sprintf("did you mean %q?", k)
 	}
 	r.fail(key, "unknown key", hint)
+	if len(r.path) > 2 && r.path[0] == "jobs" {
+		r.doubtful["jobs."+r.path[1]] = true
+	}
 }
 
 // each calls f for each entry of a map, with the entry's key at the end of r.path. "<<" works as

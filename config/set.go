@@ -28,10 +28,24 @@ func (r *reader) checkSet() {
 	if len(set.Jobs) == 0 && len(set.Pools) == 0 {
 		r.warnings.add(r.main.at(r.main.root), "", "there are no jobs and no pools", "")
 	}
+	for _, err := range flatten(set.Validate()) {
+		field := (*jobs.FieldError)(nil)
+		if !errors.As(err, &field) {
+			r.refuse("", err.Error(), "")
+			continue
+		}
+		if at := r.locate(field.Path); !r.doubtful[field.Path] && !r.report.has(at) {
+			problem, hint, _ := strings.Cut(field.Problem, "; ")
+			r.report.add(at, field.Path, problem, hint)
+		}
+	}
 }
 
 // flatten returns the parts of a joined error.
 func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, part := range joined.Unwrap() {

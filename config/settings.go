@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // document is the main file on its way into a Config.
@@ -36,7 +38,7 @@ var documentKeys = schema[document]{
 
 var replicaKeys = schema[Replica]{
 	"id":             nameField(func(c *Replica) *string { return &c.ID }),
-	"workers":        numberField(1, 10_000, func(c *Replica) *int { return &c.Workers }),
+	"workers":        numberField(1, jobs.MaxWorkers, func(c *Replica) *int { return &c.Workers }),
 	"labels":         mapField(func(c *Replica) *map[string]string { return &c.Labels }),
 	"session_ttl":    durationField(3*time.Second, func(c *Replica) *time.Duration { return &c.SessionTTL }),
 	"drain_timeout":  durationField(positive, func(c *Replica) *time.Duration { return &c.DrainTimeout }),

@@ -13,13 +13,13 @@ import (
 )
 
 func newMigrateCommand(a *app) *cobra.Command {
-	group := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Make or update the tables of the store",
 		Long: "Make or update the tables of the store that the file names. With store.migrate: auto, serve does it at start;\n" +
 			"with manual, it does not start before \"migrate up\" was run.",
 	}
-	group.AddCommand(
+	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "up",
 			Short: "Bring the tables to this program's version",
@@ -59,7 +59,7 @@ func newMigrateCommand(a *app) *cobra.Command {
 			},
 		},
 	)
-	return group
+	return cmd
 }
 
 // withStore opens the store of the file for f.

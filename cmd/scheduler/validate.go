@@ -152,16 +152,17 @@ func (s summary) write(w io.Writer) error {
 		fmt.Fprintln(w)
 		rows := make([][]string, 0, len(s.Jobs))
 		for _, j := range s.Jobs {
-			row := []string{j.Name, strings.Join(j.Schedules, " | "), j.Timezone, "on demand"}
+			name := j.Name
+			if j.Suspended {
+				name += " (suspended)"
+			}
+			row := []string{name, strings.Join(j.Schedules, " | "), j.Timezone, "on demand"}
 			for i, due := range j.Next {
 				if i > 0 {
 					rows = append(rows, row)
 					row = []string{" ", " ", " ", ""}
 				}
 				row[3] = due.people()
-			}
-			if j.Suspended {
-				row[3] += " (suspended)"
 			}
 			rows = append(rows, row)
 		}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// noon is what the clock says in tests: a day before London's clocks go forward.
+var noon = time.Date(2026, time.March, 28, 12, 0, 0, 0, time.UTC)
+
+// result is what one call of the program left behind.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// call runs the program as a shell would, at noon, with an environment of its own.
+func call(t testing.TB, environ []string, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	a := &app{
+		stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+		environ: environ, now: func() time.Time { return noon },
+	}
+	code := a.execute(t.Context(), args)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+const example = `version: 1
+lock: {driver: redis, redis: {addrs: ["127.0.0.1:6379"]}}
+pools:
+  mail: {workers: 3, max_running: 20, command: [cat], kinds: {receipt: {command: [cat]}}}
+jobs:
+  nightly: {schedule: "30 1 * * *", timezone: Europe/London, command: [echo, hello]}
+  twice: {schedules: ["0 8 * * *", "0 20 * * *"], command: [echo], suspend: true}
+  by-hand: {pool: mail, payload: {n: 1}}
+`
+
+// What the offline commands print, and how they end.
+func TestOfflineCommands(t *testing.T) {
+	for name, args := range map[string][]string{
+		"help-next":             {"next", "--help"},
+		"unknown-command":       {"valdate"},
+		"unknown-subcommand":    {"migrate", "upp"},
+		"unknown-flag":          {"validate", "--colour"},
+		"unknown-output":        {"version", "-o", "xml"},
+		"too-many-arguments":    {"validate", "a", "b"},
+		"validate-no-file":      {"-c", "", "validate"},
+		"validate-missing":      {"validate", "missing.yaml"},
+		"validate":              {"validate", "example.yaml"},
+		"validate-json":         {"validate", "example.yaml", "-o", "json"},
+		"validate-yaml":         {"validate", "example.yaml", "-o", "yaml"},
+		"validate-errors":       {"validate", "broken.yaml"},
+		"validate-warnings":     {"validate", "empty.yaml"},
+		"next-job":              {"next", "-c", "example.yaml", "nightly", "-n", "3"},
+		"next-job-unknown":      {"next", "-c", "example.yaml", "nihgtly"},
+		"next-job-on-demand":    {"next", "-c", "example.yaml", "by-hand"},
+		"next-json":             {"next", "30 1 * * *", "--timezone", "Europe/London", "-n", "2", "-o", "json"},
+		"next-yaml":             {"next", "@hourly", "-n", "2", "-o", "yaml"},
+		"next-from":             {"next", "0 0 29 2 *", "--from", "2026-01-01", "-n", "2"},
+		"next-from-offset":      {"next", "@daily", "--from", "2026-10-25T00:30:00+02:00", "-n", "2"},
+		"next-from-wrong":       {"next", "@daily", "--from", "tomorrow"},
+		"next-number-wrong":     {"next", "@daily", "-n", "0"},
+		"next-zone-wrong":       {"next", "@daily", "--timezone", "Mars/X"},
+		"next-expression-wrong": {"next", "61 * * * *"},
+		"next-never":            {"next", "0 0 30 2 *"},
+		"next-no-argument":      {"next"},
+		"migrate-sql-no-file":   {"migrate", "sql"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			for file, text := range map[string]string{
+				"example.yaml": example,
+				"empty.yaml":   "version: 1\n",
+				"broken.yaml":  "version: 1\nnmae: x\njobs:\n  a: {command: [echo], timeout: 30}\n",
+			} {
+				if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			golden, err := filepath.Abs(filepath.Join("testdata", "golden", name+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(folder)
+			r := call(t, []string{"PATH=" + os.Getenv("PATH")}, args...)
+			got := fmt.Sprintf("$ scheduler %s\nexit code %d\n--- stdout\n%s--- stderr\n%s", strings.Join(args, " "), r.code, r.stdout, r.stderr)
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// Every malformed configuration ends validate and next with 2, and shows where.
+func TestBadConfigurationsExitWithTwo(t *testing.T) {
+	folder := filepath.Join("..", "..", "config", "testdata", "bad")
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil || len(files) < 60 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	t.Chdir(folder)
+	for _, file := range files {
+		file = filepath.Base(file)
+		for _, args := range [][]string{{"validate", file}, {"-c", file, "next", "job"}} {
+			r := call(t, nil, args...)
+			if r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, ".yaml:") {
+				t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, r.code, r.stdout, r.stderr)
+			}
+		}
+	}
+}
+
+func TestConfigurationIsFound(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(file, job string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte("version: 1\njobs: {"+job+": {schedule: \"@daily\", command: [echo]}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(environ []string, args ...string) string {
+		t.Helper()
+		r := call(t, environ, append([]string{"validate", "-o", "json"}, args...)...)
+		for _, job := range []string{"here", "variable", "flag", "argument"} {
+			if strings.Contains(r.stdout, `"`+job+`"`) {
+				return job
+			}
+		}
+		return fmt.Sprintf("exit code %d: %s", r.code, r.stderr)
+	}
+	if got := find(nil); !strings.HasPrefix(got, "exit code 2") || !strings.Contains(got, "scheduler init") {
+		t.Errorf("without a file: %s", got)
+	}
+	write("lockstep.yaml", "here")
+	write("v.yaml", "variable")
+	write("f.yaml", "flag")
+	write("a.yaml", "argument")
+	environ := []string{"LOCKSTEP_CONFIG=v.yaml"}
+	for _, got := range []struct{ got, want string }{
+		{find(nil), "here"},
+		{find(environ), "variable"},
+		{find(environ, "-c", "f.yaml"), "flag"},
+		{find(environ, "-c", "f.yaml", "a.yaml"), "argument"},
+	} {
+		if got.got != got.want {
+			t.Errorf("found %s, want %s", got.got, got.want)
+		}
+	}
+}
+
+func TestInit(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r := call(t, nil, "init")
+	if r.code != exitFine || !strings.Contains(r.stdout, "Wrote lockstep.yaml") {
+		t.Fatalf("%+v", r)
+	}
+	environ := []string{"PATH=" + os.Getenv("PATH")}
+	if r := call(t, environ, "validate"); r.code != exitFine || r.stderr != "" || !strings.Contains(r.stdout, "hello") {
+		t.Errorf("what init wrote: %+v", r)
+	}
+	if err := os.WriteFile("lockstep.yaml", []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := call(t, nil, "init"); r.code != exitFailed || !strings.Contains(r.stderr, "--force") {
+		t.Errorf("over an existing file: %+v", r)
+	}
+	if data, err := os.ReadFile("lockstep.yaml"); err != nil || string(data) != "mine" {
+		t.Errorf("the existing file: %q, %v", data, err)
+	}
+	if r := call(t, nil, "init", "--force"); r.code != exitFine {
+		t.Errorf("with --force: %+v", r)
+	}
+	if data, err := os.ReadFile("lockstep.yaml"); err != nil || !bytes.Equal(data, startFile) {
+		t.Errorf("with --force: %q, %v", data, err)
+	}
+	if r := call(t, nil, "init", "other.yaml"); r.code != exitFine || !strings.Contains(r.stdout, "-c other.yaml serve") {
+		t.Errorf("with a name: %+v", r)
+	}
+	if r := call(t, nil, "init", filepath.Join("no", "folder.yaml")); r.code != exitFailed {
+		t.Errorf("without a folder: %+v", r)
+	}
+}
+
+// Without a command, and for a group without one, the program lists what there is.
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{{}, {"--help"}, {"migrate"}, {"help", "next"}} {
+		r := call(t, nil, args...)
+		if r.code != exitFine || r.stderr != "" || !strings.Contains(r.stdout, "Usage:\n  scheduler") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
+// run takes arguments, environment and clock of the process itself.
+func TestRunReadsTheProcess(t *testing.T) {
+	t.Setenv("LOCKSTEP_CONFIG", filepath.Join(t.TempDir(), "missing.yaml"))
+	var stdout, stderr bytes.Buffer
+	if code := run(context.Background(), []string{"validate"}, strings.NewReader(""), &stdout, &stderr); code != exitUsage || !strings.Contains(stderr.String(), "missing.yaml: no such file") {
+		t.Errorf("exit code %d, stderr %s", code, &stderr)
+	}
+	stderr.Reset()
+	if code := run(context.Background(), []string{"version"}, strings.NewReader(""), &stdout, &stderr); code != exitFine || !strings.HasPrefix(stdout.String(), "scheduler ") {
+		t.Errorf("exit code %d, stdout %s", code, &stdout)
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("lockstep.yaml", []byte("version: 1\njobs: {a: {command: [echo]}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := []string{"PATH=" + os.Getenv("PATH")}
+	for _, step := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"migrate", "sql"}, "CREATE TABLE IF NOT EXISTS lockstep_"},
+		{[]string{"migrate", "status"}, "pending"},
+		{[]string{"migrate", "up"}, "0001"},
+		{[]string{"migrate", "status", "-o", "json"}, `"applied_at": "20`},
+		{[]string{"migrate", "up"}, "0001"},
+	} {
+		r := call(t, environ, step.args...)
+		if r.code != exitFine || r.stderr != "" || !strings.Contains(r.stdout, step.want) {
+			t.Errorf("%v: %+v", step.args, r)
+		}
+	}
+}
