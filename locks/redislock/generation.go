@@ -132,10 +132,10 @@ func (s *session) forget(held []driver.Held) {
 
 // eval runs a script with one call, two when the server does not have it yet.
 func (s *session) eval(ctx context.Context, script *redis.Script, args ...any) ([]any, error) {
-	return await(ctx, &s.calls, func() ([]any, error) {
-		if err := s.probe(ctx); err != nil {
-			return nil, err
-		}
+	if err := s.reach(ctx); err != nil {
+		return nil, err
+	}
+	answer, err := await(ctx, &s.calls, func() ([]any, error) {
 		answer, err := script.EvalSha(ctx, s.rdb, s.keys, args...).Slice()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			answer, err = script.Eval(ctx, s.rdb, s.keys, args...).Slice()
@@ -143,22 +143,21 @@ func (s *session) eval(ctx context.Context, script *redis.Script, args ...any) (
 				_ = s.mark.Load(ctx, s.rdb).Err() // the cache was flushed, and the mark with it
 			}
 		}
-		if err != nil && !answered(err) {
-			s.suspect.Store(true)
-		}
 		return answer, err
 	})
+	s.suspect.Store(err != nil && !answered(err))
+	return answer, err
 }
 
-// probe sends something harmless first after trouble on the way. While that fails nothing that
-// could change a lock has left this process, which the client's own retries hide otherwise.
-func (s *session) probe(ctx context.Context) error {
+// reach dials first, after trouble on the way. While that fails, nothing that could change a lock
+// has left this process; the client's own retries would hide that, and the cause.
+func (s *session) reach(ctx context.Context) error {
 	if !s.suspect.Load() {
 		return nil
 	}
-	if err := s.rdb.Exists(ctx, s.keys[0]).Err(); err != nil && !answered(err) {
+	_, err := await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, dial(ctx, s.rdb) })
+	if err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
-	s.suspect.Store(false)
 	return nil
 }

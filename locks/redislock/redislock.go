@@ -41,9 +41,7 @@ package redislock
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -91,22 +89,4 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 		return nil, s.failed("open", err)
 	}
 	return s, nil
-}
-
-// address names the server, for messages.
-func address(rdb redis.UniversalClient) string {
-	switch c := rdb.(type) {
-	case *redis.Client:
-		return c.Options().Addr
-	case *redis.ClusterClient:
-		return strings.Join(c.Options().Addrs, ",")
-	default:
-		return "redis"
-	}
-}
-
-// answered reports whether err is what the server said, not a trouble on the way.
-func answered(err error) bool {
-	var said redis.Error
-	return errors.As(err, &said)
 }

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
-
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,12 +50,13 @@ func (s *session) TTL() time.Duration    { return s.ttl }
 func (s *session) Lost() <-chan struct{} { return nil } // Renew tells
 
 func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
-	s.suspect.Store(true) // so the first thing sent is harmless
+	s.suspect.Store(true)
+	if err := s.reach(ctx); err != nil {
+		return err
+	}
+	s.suspect.Store(false)
 	asked := boottime.Now()
 	known, err := await(ctx, &s.calls, func() (bool, error) {
-		if err := s.probe(ctx); err != nil {
-			return false, err
-		}
 		found, err := s.mark.Exists(ctx, s.rdb).Result()
 		if err != nil && answered(err) {
 			return true, nil // SCRIPT is forbidden: nothing to go by, so take it as used

@@ -1,0 +1,37 @@
+package zklock
+
+import (
+	"net/url"
+	"strings"
+)
+
+// names are the paths of one namespace.
+type names struct{ root, locks, sessions string }
+
+func namesOf(root, namespace string) names {
+	base := root + "/" + escape(namespace)
+	return names{base, base + "/locks", base + "/sessions"}
+}
+
+// lock is the container of a key; held below it is there while somebody holds it.
+func (n names) lock(key string) string { return n.locks + "/" + escape(key) }
+func (n names) held(key string) string { return n.lock(key) + "/held" }
+
+var escaper = strings.NewReplacer("%", "%25", "/", "%2F")
+
+// escape makes one node name of s; unescape is its inverse. ZooKeeper forbids "", "." and "..".
+func escape(s string) string {
+	switch s {
+	case "":
+		return "%"
+	case ".", "..":
+		return strings.ReplaceAll(s, ".", "%2E")
+	}
+	return escaper.Replace(s)
+}
+
+// unescape reports false for names that escape does not make.
+func unescape(name string) (string, bool) {
+	s, err := url.PathUnescape(name)
+	return s, err == nil && escape(s) == name
+}

@@ -1,0 +1,372 @@
+package zklock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// inFlight is how many requests of one batch wait for their answers at once.
+const inFlight = 64
+
+// session is one tenure at a namespace.
+type session struct {
+	*tenure
+	servers []string
+	names   names
+	owner   string
+	acl     []zk.ACL
+	id      int64
+	ttl     time.Duration
+	calls   calls
+}
+
+func newSession(servers []string, root string, o driver.Open) *session {
+	return &session{
+		servers: servers, names: namesOf(root, o.Namespace), owner: line(o.Owner), acl: zk.WorldACL(zk.PermAll),
+	}
+}
+
+func (s *session) ID() string            { return sessionID(s.id) }
+func (s *session) TTL() time.Duration    { return s.ttl }
+func (s *session) Lost() <-chan struct{} { return s.over }
+
+func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
+	s.tenure = newTenure(timeout)
+	defer func() {
+		if err != nil {
+			s.leave()
+		}
+	}()
+	asked := time.Now()
+	if _, err := await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.connect(s.servers, timeout) }); err != nil {
+		return err
+	}
+	if err := s.established(ctx); err != nil {
+		return err
+	}
+	s.id = s.conn.SessionID()
+	s.ttl, _ = s.gate.state()
+	_, err = await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.enter() })
+	if err == nil {
+		s.renewed(asked, s.ttl)
+	}
+	return err
+}
+
+// enter makes the session's own node, and the parents of all.
+func (s *session) enter() error {
+	node := s.names.sessions + "/" + s.ID()
+	_, err := s.conn.Create(node, []byte(s.owner), zk.FlagEphemeral, s.acl)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err = s.parents(); err != nil {
+			return err
+		}
+		_, err = s.conn.Create(node, []byte(s.owner), zk.FlagEphemeral, s.acl)
+	}
+	if errors.Is(err, zk.ErrNodeExists) { // an earlier answer was lost
+		return nil
+	}
+	return err
+}
+
+func (s *session) parents() error {
+	for _, leaf := range []string{s.names.locks, s.names.sessions} {
+		for i, c := range leaf + "/" {
+			if c != '/' || i == 0 {
+				continue
+			}
+			if _, err := s.conn.Create(leaf[:i], nil, zk.FlagPersistent, s.acl); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+				return fmt.Errorf("create %s: %w", leaf[:i], err)
+			}
+		}
+	}
+	return nil
+}
+
+// Renew is a write, since that is what a quorum must agree on.
+func (s *session) Renew(ctx context.Context) error {
+	asked := time.Now()
+	_, err := await(ctx, &s.calls, func() (struct{}, error) {
+		_, err := s.conn.Set(s.names.sessions+"/"+s.ID(), []byte(s.owner), -1)
+		if errors.Is(err, zk.ErrNoNode) { // removed by hand; the session does not depend on it
+			err = s.enter()
+		}
+		return struct{}{}, err
+	})
+	if err != nil {
+		return s.failed("renew", err)
+	}
+	s.renewed(asked, s.ttl)
+	return nil
+}
+
+func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
+	if strings.Contains(acquisition, "\n") {
+		return nil, errors.New("zklock: acquire: an acquisition id is one line")
+	}
+	results, err := await(ctx, &s.calls, func() ([]driver.Result, error) {
+		results := make([]driver.Result, len(wants))
+		each(len(wants), func(i int) {
+			if ctx.Err() != nil { // nobody waits for the answer any more
+				results[i].Err = ended(ctx)
+				return
+			}
+			r, err := s.try(wants[i].Key, record{acquisition, s.owner, wants[i].Meta})
+			if err != nil {
+				r = driver.Result{Err: s.failed("acquire", err)}
+			}
+			results[i] = r
+		})
+		return results, nil
+	})
+	if err != nil {
+		return nil, s.failed("acquire", err)
+	}
+	if err := s.verdict(results); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// verdict is the error of a whole batch: none as long as anything is known.
+func (s *session) verdict(results []driver.Result) error {
+	var unreachable, unknown error
+	known := len(results) == 0
+	for _, r := range results {
+		switch {
+		case errors.Is(r.Err, driver.ErrSessionLost):
+			return r.Err
+		case errors.Is(r.Err, driver.ErrUnreachable):
+			unreachable = r.Err
+		case r.Err != nil:
+			unknown = r.Err
+		default:
+			known = true
+		}
+	}
+	if known {
+		return nil
+	}
+	return cmp.Or(unknown, unreachable)
+}
+
+// try takes one key if nobody holds it.
+func (s *session) try(key string, r record) (driver.Result, error) {
+	for range 10 { // other clients may come in between; none of it waits for a holder
+		done, err := s.conn.Multi(
+			&zk.SetDataRequest{Path: s.names.lock(key), Version: -1},
+			&zk.CreateRequest{Path: s.names.held(key), Data: r.bytes(), Acl: s.acl, Flags: zk.FlagEphemeral},
+		)
+		switch {
+		case err == nil:
+			return driver.Result{Token: driver.Token(done[0].Stat.Mzxid)}, nil
+		case errors.Is(err, zk.ErrNoNode):
+			if err := s.container(key); err != nil {
+				return driver.Result{}, err
+			}
+		case errors.Is(err, zk.ErrNodeExists):
+			data, stat, err := s.conn.Get(s.names.held(key))
+			if errors.Is(err, zk.ErrNoNode) {
+				continue // freed since
+			}
+			if err != nil && !errors.Is(err, zk.ErrSessionExpired) {
+				// Perhaps it is ours, from an earlier call: this must not look as if nothing was granted.
+				return driver.Result{}, fmt.Errorf("read the holder: %v", err)
+			}
+			if err != nil {
+				return driver.Result{}, err
+			}
+			holder := parse(data)
+			if stat.EphemeralOwner == s.id && holder.acquisition == r.acquisition {
+				return driver.Result{Token: driver.Token(stat.Czxid)}, nil
+			}
+			info := holder.info(key, stat)
+			return driver.Result{Holder: &info}, nil
+		default:
+			return driver.Result{}, err
+		}
+	}
+	return driver.Result{}, fmt.Errorf("%s changes hands too fast to say who holds it", key)
+}
+
+func (s *session) container(key string) error {
+	_, err := s.conn.CreateContainer(s.names.lock(key), nil, zk.FlagContainer, s.acl)
+	if errors.Is(err, zk.ErrNoNode) {
+		if err = s.parents(); err != nil {
+			return err
+		}
+		_, err = s.conn.CreateContainer(s.names.lock(key), nil, zk.FlagContainer, s.acl)
+	}
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
+}
+
+func (s *session) Release(ctx context.Context, held []driver.Held) error {
+	_, err := await(ctx, &s.calls, func() (struct{}, error) {
+		errs := make([]error, len(held))
+		each(len(held), func(i int) { _, errs[i] = s.remove(held[i], s.id) })
+		return struct{}{}, errors.Join(errs...)
+	})
+	if err = s.failed("release", err); errors.Is(err, driver.ErrSessionLost) {
+		return nil // with everything it held
+	}
+	return err
+}
+
+// remove frees a key that is held under the token, by session or, if that is 0, by anybody.
+func (s *session) remove(h driver.Held, session int64) (bool, error) {
+	for range 10 {
+		// In this order: if the grant is the one meant when held is read, and was when the version
+		// was read, then the version is that grant's. If it was not yet, the check below fails.
+		there, lock, err := s.conn.Exists(s.names.lock(h.Key))
+		if !there || err != nil {
+			return false, err
+		}
+		there, held, err := s.conn.Exists(s.names.held(h.Key))
+		if !there || err != nil {
+			return false, err
+		}
+		if driver.Token(held.Czxid) != h.Token || session != 0 && held.EphemeralOwner != session {
+			return false, nil
+		}
+		_, err = s.conn.Multi(
+			&zk.CheckVersionRequest{Path: s.names.lock(h.Key), Version: lock.Version},
+			&zk.DeleteRequest{Path: s.names.held(h.Key), Version: -1},
+		)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, zk.ErrNoNode):
+			return false, nil
+		case !errors.Is(err, zk.ErrBadVersion):
+			return false, err
+		}
+	}
+	return false, fmt.Errorf("%s changes hands too fast to free it", h.Key)
+}
+
+func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
+	still, err := await(ctx, &s.calls, func() ([]bool, error) {
+		// The server we are connected to may lag behind the one that removed a key.
+		if _, err := s.conn.Sync(s.names.locks); err != nil {
+			return nil, err
+		}
+		still, errs := make([]bool, len(held)), make([]error, len(held))
+		each(len(held), func(i int) {
+			there, stat, err := s.conn.Exists(s.names.held(held[i].Key))
+			errs[i] = err
+			still[i] = there && err == nil && stat.EphemeralOwner == s.id && driver.Token(stat.Czxid) == held[i].Token
+		})
+		return still, errors.Join(errs...)
+	})
+	if err != nil {
+		return nil, s.failed("check", err)
+	}
+	return still, nil
+}
+
+func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
+	infos, err := await(ctx, &s.calls, func() ([]driver.Info, error) {
+		children, _, err := s.conn.Children(s.names.locks)
+		if err != nil {
+			return nil, err
+		}
+		var keys []string
+		for _, name := range children {
+			if key, ok := unescape(name); ok && strings.HasPrefix(key, prefix) && key > after {
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys)
+		return s.holders(keys, limit)
+	})
+	if err != nil {
+		return nil, s.failed("list", err)
+	}
+	return infos, nil
+}
+
+// holders reads who holds the first of these keys that are held, at most limit.
+func (s *session) holders(keys []string, limit int) ([]driver.Info, error) {
+	var infos []driver.Info
+	for chunk := range slices.Chunk(keys, max(limit, inFlight)) {
+		found, errs := make([]*driver.Info, len(chunk)), make([]error, len(chunk))
+		each(len(chunk), func(i int) {
+			data, stat, err := s.conn.Get(s.names.held(chunk[i]))
+			if err == nil {
+				info := parse(data).info(chunk[i], stat)
+				found[i] = &info
+			} else if !errors.Is(err, zk.ErrNoNode) {
+				errs[i] = err
+			}
+		})
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
+		}
+		for _, info := range found {
+			if info == nil {
+				continue
+			}
+			if infos = append(infos, *info); len(infos) == limit {
+				return infos, nil
+			}
+		}
+	}
+	return infos, nil
+}
+
+func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
+	freed, err := await(ctx, &s.calls, func() (bool, error) { return s.remove(driver.Held{Key: key, Token: token}, 0) })
+	if err != nil {
+		return false, s.failed("evict", err)
+	}
+	return freed, nil
+}
+
+func (s *session) Close(ctx context.Context) error {
+	if err := cmp.Or(s.tenure.close(ctx), s.calls.join(ctx)); err != nil {
+		return fmt.Errorf("zklock: close at %s: %w", addresses(s.servers), err)
+	}
+	return nil
+}
+
+// failed says which operation failed where, in the driver's words.
+func (s *session) failed(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrSessionExpired):
+		s.end()
+		err = driver.ErrSessionLost
+	case s.isOver():
+		err = driver.ErrSessionLost
+	case errors.Is(err, zk.ErrNoServer): // given to what is still in the queue when all servers refuse
+		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	return fmt.Errorf("zklock: %s at %s: %w", op, addresses(s.servers), err)
+}
+
+// each calls f for 0 … n-1, some at a time.
+func each(n int, f func(i int)) {
+	var workers sync.WaitGroup
+	for w := range min(n, inFlight) {
+		workers.Go(func() {
+			for i := w; i < n; i += inFlight {
+				f(i)
+			}
+		})
+	}
+	workers.Wait()
+}

@@ -1,0 +1,147 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// tenure is one ZooKeeper session and the only connection that may ever use it.
+type tenure struct {
+	gate *gate
+	conn *zk.Conn // set before keep runs
+
+	ready    chan struct{}      // closed at the first StateHasSession
+	begin    func()             // closes ready
+	over     chan struct{}      // closed once nothing is held any more
+	end      func()             // closes over
+	quit     chan struct{}      // closed by Close
+	leave    func()             // closes quit
+	renewals chan time.Duration // how long the session may now go without a renewal
+	done     chan struct{}      // closed when the connection is gone
+	closed   error              // what became of it; to be read after done
+	expired  atomic.Bool        // the server said so
+}
+
+func newTenure(timeout time.Duration) *tenure {
+	t := &tenure{
+		gate: newGate(timeout), ready: make(chan struct{}), over: make(chan struct{}), quit: make(chan struct{}),
+		renewals: make(chan time.Duration), done: make(chan struct{}),
+	}
+	t.begin = sync.OnceFunc(func() { close(t.ready) })
+	t.end = sync.OnceFunc(func() { t.gate.refuse(); close(t.over) })
+	t.leave = sync.OnceFunc(func() { close(t.quit) })
+	return t
+}
+
+// connect starts the library's connection and the goroutine that ends it.
+func (t *tenure) connect(servers []string, timeout time.Duration) error {
+	hosts := zk.NewDNSHostProvider()
+	t.gate.hosts = hosts.Len
+	conn, events, err := zk.Connect(servers, timeout, zk.WithHostProvider(hosts), zk.WithDialer(t.gate.dial),
+		zk.WithEventCallback(t.event), zk.WithLogger(t.gate), zk.WithLogInfo(false))
+	if err != nil {
+		close(t.done)
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	t.conn = conn
+	go t.keep(events)
+	return nil
+}
+
+// event runs on the library's own goroutine, before it dials again.
+func (t *tenure) event(e zk.Event) {
+	switch e.State {
+	case zk.StateHasSession:
+		t.begin()
+	case zk.StateExpired:
+		t.expired.Store(true)
+		t.end()
+	case zk.StateAuthFailed:
+		t.end()
+	}
+}
+
+// established waits for the session. Nobody has sent anything if all addresses refuse.
+func (t *tenure) established(ctx context.Context) error {
+	select {
+	case <-t.ready:
+		return nil
+	case <-t.gate.hopeless:
+		_, cause := t.gate.state()
+		return fmt.Errorf("%w: %w", driver.ErrUnreachable, cause)
+	case <-ctx.Done():
+		if _, cause := t.gate.state(); cause != nil {
+			return fmt.Errorf("%w: %w", ended(ctx), cause)
+		}
+		return ended(ctx)
+	}
+}
+
+// keep ends the session when it is over, left, or not renewed for too long, and then the connection.
+func (t *tenure) keep(events <-chan zk.Event) {
+	defer close(t.done)
+	idle := time.NewTimer(openLimit)
+	defer idle.Stop()
+	for running := true; running; {
+		select {
+		case d := <-t.renewals:
+			idle.Reset(d)
+		case <-idle.C:
+			t.end()
+		case <-t.over:
+			running = false
+		case <-t.quit:
+			running = false
+		}
+	}
+	connected := t.conn.State() == zk.StateHasSession
+	asked := time.Now()
+	t.conn.Close() // waits for the answer, at most a second
+	if !t.expired.Load() && (!connected || time.Since(asked) >= time.Second) {
+		t.closed = errors.New("no connection: the session ends by itself")
+	}
+	t.end()
+	t.gate.close()
+	for range events { // closed by the library's last goroutine
+	}
+}
+
+// renewed says that the session was renewed by a request sent at asked.
+func (t *tenure) renewed(asked time.Time, ttl time.Duration) {
+	select {
+	case t.renewals <- ttl - time.Since(asked):
+	case <-t.done:
+	}
+}
+
+// close ends the session and waits until the connection is gone.
+func (t *tenure) close(ctx context.Context) error {
+	t.leave()
+	select {
+	case <-t.done:
+		return t.closed
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+func (t *tenure) isOver() bool {
+	select {
+	case <-t.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// addresses names the servers, for messages.
+func addresses(servers []string) string { return strings.Join(servers, ",") }

@@ -1,0 +1,117 @@
+// Package zklock keeps locks on ZooKeeper ≥ 3.5.3.
+//
+// # Protocol
+//
+// One session of ours is one ZooKeeper session on one connection object of the client library.
+// Below the root and the namespace:
+//
+//	locks/<key>        a container: its version counts the grants; the server removes it once idle
+//	locks/<key>/held   ephemeral, there while somebody holds the key: acquisition, owner, meta
+//	sessions/<id>      ephemeral, one for each session: owner
+//
+// A grant is one multi{set data of the container, create held}; its transaction number is the
+// token, so tokens grow for as long as the ensemble keeps its data. A release, and an eviction,
+// reads whose node it is and then deletes it with multi{check the container's version, delete
+// held}: what was granted to somebody else in between stays. The keys of a batch are sent one after
+// the other without waiting in between, so they cost about one round trip.
+//
+// # Sessions
+//
+// The library goes on with a new session when the old one has expired, and requests that were
+// queued for the old one then act in the new: they delete other clients' nodes, and find nothing of
+// their own. Here the connection refuses to dial again once its session has expired. The library
+// does not tell whether pings are answered, so a renewal is a write to the session's node: the
+// quorum has to agree that the session lives. Its pings would also keep a session alive whose owner
+// no longer asks: a session that is not renewed for its TTL is closed.
+//
+// # Limits
+//
+// The server picks the session's TTL within its own bounds (2 … 20 ticks unless configured). A
+// wiped ensemble begins its tokens anew. Pauses of the holder are noticed afterwards: guard what
+// matters with the token.
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+const (
+	// openLimit ends an Open whose context would wait for ever.
+	openLimit = 5 * time.Second
+	// maxMargin is half of ZooKeeper's default tick: a follower may be that late in telling the
+	// leader that a session has been heard of.
+	maxMargin = time.Second
+)
+
+// Options of a Driver. The zero value works.
+type Options struct {
+	Root           string        // the node that all namespaces live below; default "/lockstep"
+	SessionTimeout time.Duration // to ask the server for; default: the TTL that a session is opened with
+}
+
+// Driver opens lock sessions on one ensemble.
+type Driver struct {
+	servers []string
+	options Options
+	margin  atomic.Int64 // time.Duration
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// New returns a driver for the ensemble with these servers (host:port each). It does not connect.
+func New(servers []string, o Options) *Driver {
+	if o.Root == "" {
+		o.Root = "/lockstep"
+	}
+	o.Root = strings.TrimRight(o.Root, "/")
+	d := &Driver{servers: servers, options: o}
+	d.margin.Store(int64(marginOf(o.SessionTimeout)))
+	return d
+}
+
+func marginOf(timeout time.Duration) time.Duration {
+	if timeout <= 0 {
+		return maxMargin
+	}
+	return min(maxMargin, timeout/4)
+}
+
+// Caps says what a lock on ZooKeeper is worth.
+func (d *Driver) Caps() driver.Caps {
+	return driver.Caps{
+		Name: "zookeeper", EarlyLoss: true, TrustMargin: time.Duration(d.margin.Load()),
+		Note: "The server may grant a longer or shorter TTL than asked for; a dead holder's locks are free after it.",
+	}
+}
+
+// Close does nothing: every connection belongs to a session.
+func (d *Driver) Close() error { return nil }
+
+// Open connects and starts a session.
+func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	if len(d.servers) == 0 {
+		return nil, errors.New("zklock: open: no servers")
+	}
+	timeout := d.options.SessionTimeout
+	if timeout <= 0 {
+		timeout = o.TTL
+	}
+	if timeout < time.Millisecond {
+		return nil, fmt.Errorf("zklock: open: TTL %v is shorter than a millisecond", timeout)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no session in %v", openLimit))
+	defer cancel()
+	s := newSession(d.servers, d.options.Root, o)
+	if err := s.open(ctx, timeout); err != nil {
+		return nil, s.failed("open", err)
+	}
+	d.margin.Store(int64(marginOf(s.ttl)))
+	return s, nil
+}
