@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -131,8 +132,13 @@ func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 		return err
 	}
 	for part := range slices.Chunk(keyed, rowsPerStatement) {
-		err := t.query(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE `+either("(pool = ? AND idem_key = ?)", len(part))+`{share}`, // primary key
-			each(part, func(p *parcel) []any { return []any{p.task.Pool, p.key} }),
+		var conditions []string
+		var args []any
+		for pool, keys := range keysByPool(part) {
+			conditions = append(conditions, `pool = ? AND idem_key IN (`+marks(len(keys))+`)`)
+			args = append(append(args, pool), texts(keys)...)
+		}
+		err := t.query(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE `+strings.Join(conditions, ` OR `)+`{share}`, args, // primary key
 			func(scan func(...any) error) error {
 				var pool, key, id, body string
 				if err := scan(&pool, &key, &id, &body); err != nil {
@@ -155,6 +161,14 @@ func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+func keysByPool(batch []*parcel) map[string][]string {
+	keys := map[string][]string{}
+	for _, p := range batch {
+		keys[p.task.Pool] = append(keys[p.task.Pool], p.key)
+	}
+	return keys
 }
 
 // enqueued is the answer: new tasks as they were written, others as they are now.

@@ -82,6 +82,8 @@ func openRaw(t *testing.T, d store.Dialect, dsn string) *sql.DB {
 // rows is the database behind the store's back.
 type rows struct{ db *sql.DB }
 
+func (r rows) Handle() *sql.DB { return r.db }
+
 var word = regexp.MustCompile(`\{(\w+)\}`)
 
 func (r rows) Exec(t *testing.T, text string, args ...any) int64 {

@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"database/sql"
 	"slices"
 	"testing"
 
@@ -22,6 +23,7 @@ type Bench struct {
 // DB reads and writes the rows behind the store's back; statements are in the store's own words,
 // such as {tasks}, with ? for arguments.
 type DB interface {
+	Handle() *sql.DB
 	Exec(t *testing.T, text string, args ...any) (rows int64)
 	// Int returns the first column of the first row, which must be there.
 	Int(t *testing.T, text string, args ...any) int64
@@ -41,8 +43,11 @@ var Cases = slices.Concat(
 	sessionCases,
 	definitionCases,
 	enqueueCases,
+	enqueueTxCases,
+	viewCases,
 	triggerCases,
 	claimCases,
+	endCases,
 )
 
 // Run runs all cases; open makes the database of one.

@@ -1,0 +1,298 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var definitionCases = []Case{
+	{"Definitions/NewerGoverns", newerGoverns},
+	{"Definitions/ScheduleEdits", scheduleEdits},
+	{"Definitions/OverridesSurvive", overridesSurvive},
+	{"Definitions/UnchangedRowsAreNotWritten", unchangedRowsAreNotWritten},
+	{"Definitions/DeadSession", deadSessionDefines},
+	{"Definitions/LoadsAtOnce", loadsAtOnce},
+	{"Definitions/UpcomingAndOverdue", upcomingAndOverdue},
+	{"Definitions/HundredThousand", hundredThousand},
+}
+
+// JobDef is a job that is due each minute.
+func JobDef(name, hash, schedule string) ledger.JobDef {
+	return ledger.JobDef{Name: name, Hash: hash, Schedule: schedule, Stripe: len(name) % 64,
+		Next: func(t time.Time) time.Time { return t.Truncate(time.Minute).Add(time.Minute) }}
+}
+
+// Pools makes these the only pools, with 3 attempts each.
+func Pools(t *testing.T, b *Bench, session string, names ...string) {
+	t.Helper()
+	var d ledger.Definitions
+	for _, name := range names {
+		d.Pools = append(d.Pools, ledger.PoolDef{Name: name, Hash: "h", MaxAttempts: 3, Retry: true})
+	}
+	load(t, b, session, d)
+}
+
+func load(t *testing.T, b *Bench, session string, d ledger.Definitions) int64 {
+	t.Helper()
+	n, err := b.Store.Load(t.Context(), session, d)
+	must(t, err)
+	return n
+}
+
+func assertHolds(t *testing.T, b *Bench, session string, d ledger.Definitions, want bool) {
+	t.Helper()
+	got, err := b.Store.Assert(t.Context(), session, d)
+	must(t, err)
+	if got != want {
+		t.Fatalf("Assert says %t, want %t", got, want)
+	}
+}
+
+func jobHash(t *testing.T, b *Bench, name string) string {
+	t.Helper()
+	return b.DB.Text(t, `SELECT hash FROM {jobs} WHERE name = ?`, name)
+}
+
+func newerGoverns(t *testing.T, b *Bench) {
+	old := ledger.Definitions{
+		Jobs:  []ledger.JobDef{JobDef("gone", "1", "s"), JobDef("kept", "1", "s")},
+		Pools: []ledger.PoolDef{{Name: "gone", Hash: "1"}, {Name: "kept", Hash: "1", MaxAttempts: 1}},
+	}
+	edited := ledger.Definitions{
+		Jobs:  []ledger.JobDef{JobDef("kept", "2", "s"), JobDef("more", "2", "s")},
+		Pools: []ledger.PoolDef{{Name: "kept", Hash: "1", MaxAttempts: 5, MaxRunning: 7, Retry: true}},
+	}
+	a, z := Join(t, b, "a"), Join(t, b, "z")
+	if n := load(t, b, a, old); n != 1 {
+		t.Fatalf("the first configuration has number %d", n)
+	}
+	if n := load(t, b, z, edited); n != 2 {
+		t.Fatalf("the second configuration has number %d", n)
+	}
+	hashes := func() (all []string) {
+		for _, name := range []string{"gone", "kept", "more"} {
+			all = append(all, jobHash(t, b, name))
+		}
+		return all
+	}
+	assertHolds(t, b, a, old, false)
+	if diff := cmp.Diff([]string{"", "2", "2"}, hashes()); diff != "" {
+		t.Fatal(diff)
+	}
+	if next := b.DB.Int(t, `SELECT next_at FROM {jobs} WHERE name = 'gone'`); next != 0 {
+		t.Fatalf("a retired job is due at %d", next)
+	}
+	pool := b.DB.Text(t, `SELECT hash FROM {pools} WHERE name = 'gone'`)
+	policy := b.DB.Int(t, `SELECT max_attempts * 100 + max_running FROM {pools} WHERE name = 'kept' AND on_lost = 'retry'`)
+	if pool != "" || policy != 507 {
+		t.Fatalf("the retired pool has hash %q, the edited one %d", pool, policy)
+	}
+
+	must(t, b.Store.Leave(t.Context(), z))
+	assertHolds(t, b, a, old, true)
+	if diff := cmp.Diff([]string{"1", "1", ""}, hashes()); diff != "" {
+		t.Fatal(diff)
+	}
+	y := Join(t, b, "y")
+	if n := load(t, b, y, edited); n != 3 {
+		t.Fatalf("the third configuration has number %d", n)
+	}
+}
+
+func scheduleEdits(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	row := func() (cursor, next time.Time) {
+		t.Helper()
+		cursor = time.UnixMicro(b.DB.Int(t, `SELECT cursor_at FROM {jobs} WHERE name = 'j'`)).UTC()
+		return cursor, time.UnixMicro(b.DB.Int(t, `SELECT next_at FROM {jobs} WHERE name = 'j'`)).UTC()
+	}
+	set := func(cursor time.Time) {
+		b.DB.Exec(t, `UPDATE {jobs} SET cursor_at = ?, next_at = ? WHERE name = 'j'`, cursor.UnixMicro(), cursor.Add(time.Minute).UnixMicro())
+	}
+	one := func(hash, schedule string) ledger.Definitions {
+		return ledger.Definitions{Jobs: []ledger.JobDef{JobDef("j", hash, schedule)}}
+	}
+	before, err := b.Store.Beat(t.Context(), a)
+	must(t, err)
+	load(t, b, a, one("1", "s1"))
+	if cursor, next := row(); cursor.Before(before) || !next.Equal(cursor.Truncate(time.Minute).Add(time.Minute)) {
+		t.Fatalf("a new job starts at %s, due at %s; it was made after %s", cursor, next, before)
+	}
+
+	past := before.Add(-time.Hour).Truncate(time.Minute)
+	set(past)
+	load(t, b, a, one("2", "s1"))
+	if cursor, next := row(); !cursor.Equal(past) || !next.Equal(past.Add(time.Minute)) {
+		t.Fatalf("an edit of something else moved the cursor from %s to %s, due at %s", past, cursor, next)
+	}
+
+	load(t, b, a, one("3", "s2"))
+	if cursor, _ := row(); cursor.Before(before) {
+		t.Fatalf("an edit of the schedule left the cursor at %s, an hour back", cursor)
+	}
+
+	future := before.Add(time.Hour).Truncate(time.Minute)
+	set(future)
+	load(t, b, a, one("4", "s3"))
+	if cursor, next := row(); !cursor.Equal(future) || !next.Equal(future.Add(time.Minute)) {
+		t.Fatalf("an edit of the schedule moved the cursor back from %s to %s, due at %s", future, cursor, next)
+	}
+
+	set(past)
+	load(t, b, a, ledger.Definitions{})
+	load(t, b, a, one("4", "s3"))
+	if cursor, _ := row(); cursor.Before(before) {
+		t.Fatalf("a job that came back fires what was due from %s on", cursor)
+	}
+}
+
+func overridesSurvive(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	d := ledger.Definitions{Jobs: []ledger.JobDef{JobDef("j", "1", "s")}, Pools: []ledger.PoolDef{{Name: "p", Hash: "1"}}}
+	load(t, b, a, d)
+	yes, no := true, false
+	must(t, b.Store.SuspendJob(t.Context(), "j", &yes, "ann"))
+	must(t, b.Store.PausePool(t.Context(), "p", &no, "bob"))
+	b.DB.Exec(t, `UPDATE {jobs} SET fence = 41, busy_until = 42 WHERE name = 'j'`)
+	d.Jobs[0].Hash, d.Jobs[0].Schedule, d.Pools[0].Hash = "2", "s2", "2"
+	load(t, b, a, d)
+	jobs, err := b.Store.Jobs(t.Context(), "j")
+	must(t, err)
+	pools, err := b.Store.PoolStatuses(t.Context())
+	must(t, err)
+	j, p := jobs[0], pools[0]
+	if j.Suspended == nil || !*j.Suspended || j.SuspendedBy != "ann" || j.Fence != 41 || j.Hash != "2" ||
+		p.Paused == nil || *p.Paused || p.PausedBy != "bob" || p.Hash != "2" {
+		t.Fatalf("%+v %+v", j, p)
+	}
+	if busy := b.DB.Int(t, `SELECT busy_until FROM {jobs} WHERE name = 'j'`); busy != 42 {
+		t.Fatalf("busy_until is %d", busy)
+	}
+}
+
+func unchangedRowsAreNotWritten(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	d := ledger.Definitions{
+		Jobs:  []ledger.JobDef{JobDef("edited", "1", "s"), JobDef("same", "1", "s")},
+		Pools: []ledger.PoolDef{{Name: "same", Hash: "1"}},
+	}
+	load(t, b, a, d)
+	d.Jobs[0].Hash = "2"
+	load(t, b, a, d)
+	config := func(table, name string) int64 {
+		return b.DB.Int(t, `SELECT config FROM {`+table+`} WHERE name = ?`, name)
+	}
+	if e, j, p := config("jobs", "edited"), config("jobs", "same"), config("pools", "same"); e != 2 || j != 1 || p != 1 {
+		t.Fatalf("written by configurations %d, %d, %d", e, j, p)
+	}
+}
+
+func deadSessionDefines(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	must(t, b.Store.Leave(t.Context(), a))
+	d := ledger.Definitions{Jobs: []ledger.JobDef{JobDef("j", "1", "s")}}
+	if _, err := b.Store.Load(t.Context(), a, d); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Fatalf("Load: %v", err)
+	}
+	if _, err := b.Store.Assert(t.Context(), a, d); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Fatalf("Assert: %v", err)
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {jobs}`); n != 0 {
+		t.Fatalf("a dead session wrote %d rows", n)
+	}
+}
+
+// loadsAtOnce: whoever has the highest number wins, in whatever order they write.
+func loadsAtOnce(t *testing.T, b *Bench) {
+	const replicas = 6
+	stores := []interface {
+		Load(ctx context.Context, session string, d ledger.Definitions) (int64, error)
+	}{b.Store, b.Open(t)}
+	var sessions []string
+	for i := range replicas {
+		sessions = append(sessions, Join(t, b, fmt.Sprint("r", i)))
+	}
+	numbers := make([]int64, replicas)
+	definitions := func(i int) (d ledger.Definitions) {
+		for k := range 700 { // more than one batch
+			d.Jobs = append(d.Jobs, JobDef(fmt.Sprintf("j%04d", k), fmt.Sprint("of ", i), "s"))
+		}
+		return d
+	}
+	Together(t, replicas, func(ctx context.Context, i int) (err error) {
+		numbers[i], err = stores[i%2].Load(ctx, sessions[i], definitions(i))
+		return err
+	})
+	newest := slices.Index(numbers, slices.Max(numbers))
+	assertHolds(t, b, sessions[newest], definitions(newest), true)
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {jobs} WHERE hash = ?`, fmt.Sprint("of ", newest)); n != 700 {
+		t.Fatalf("%d of 700 rows are the newest configuration's", n)
+	}
+	slices.Sort(numbers)
+	if diff := cmp.Diff([]int64{1, 2, 3, 4, 5, 6}, numbers); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func upcomingAndOverdue(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	var d ledger.Definitions
+	for i := range 4 {
+		j := JobDef(fmt.Sprint("j", i), "1", "s")
+		j.Stripe = i
+		if i == 3 {
+			j.Next = func(time.Time) time.Time { return time.Time{} } // on demand only
+		}
+		d.Jobs = append(d.Jobs, j)
+	}
+	load(t, b, a, d)
+	at := func(i int) time.Time { return time.UnixMicro(int64(1000 - i)).UTC() }
+	for i := range 3 {
+		b.DB.Exec(t, `UPDATE {jobs} SET next_at = ? WHERE name = ?`, at(i).UnixMicro(), fmt.Sprint("j", i))
+	}
+	up, err := b.Store.Upcoming(t.Context(), []int{0, 2, 3, 63})
+	must(t, err)
+	slices.SortFunc(up, func(x, y ledger.Upcoming) int { return x.NextAt.Compare(y.NextAt) })
+	if diff := cmp.Diff([]ledger.Upcoming{{Job: "j2", NextAt: at(2)}, {Job: "j0", NextAt: at(0)}}, up); diff != "" {
+		t.Fatal(diff)
+	}
+	over, err := b.Store.Overdue(t.Context(), at(1), 10)
+	must(t, err)
+	if diff := cmp.Diff([]ledger.Upcoming{{Job: "j2", NextAt: at(2)}, {Job: "j1", NextAt: at(1)}}, over); diff != "" {
+		t.Fatal(diff)
+	}
+	if over, err = b.Store.Overdue(t.Context(), at(0), 1); err != nil || len(over) != 1 || over[0].Job != "j2" {
+		t.Fatalf("%v %v", over, err)
+	}
+}
+
+func hundredThousand(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	var d ledger.Definitions
+	const n = 100_000 / scale
+	for i := range n {
+		d.Jobs = append(d.Jobs, JobDef(fmt.Sprintf("job-%06d", i), "1", "s"))
+	}
+	start := time.Now()
+	load(t, b, a, d)
+	first := time.Since(start)
+	d.Jobs[77].Hash = "2"
+	start = time.Now()
+	load(t, b, a, d)
+	again := time.Since(start)
+	t.Logf("%d jobs: %s, with one edit %s", n, first.Round(time.Millisecond), again.Round(time.Millisecond))
+	if untouched := b.DB.Int(t, `SELECT COUNT(*) FROM {jobs} WHERE config = 1`); untouched != n-1 {
+		t.Fatalf("%d rows were left alone, of %d", untouched, n)
+	}
+	if first > 30*time.Second || again > 10*time.Second {
+		t.Fatal("that is too slow")
+	}
+}

@@ -1,0 +1,236 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var enqueueCases = []Case{
+	{"Enqueue/Fields", enqueueFields},
+	{"Enqueue/UnknownPool", enqueueUnknownPool},
+	{"Enqueue/BadInput", enqueueBadInput},
+	{"Enqueue/Idempotency", idempotency},
+	{"Enqueue/IdempotencyInOneList", idempotencyInOneList},
+	{"Enqueue/HundredWithOneKey", hundredWithOneKey},
+	{"Enqueue/OverlappingKeys", overlappingKeys},
+	{"Enqueue/ManyInOneCall", manyInOneCall},
+}
+
+func newTask(pool string) jobs.NewTask { return jobs.NewTask{Pool: pool} }
+
+// Enqueue enqueues and fails the test if it cannot.
+func Enqueue(t *testing.T, b *Bench, tasks ...jobs.NewTask) []ledger.Enqueued {
+	t.Helper()
+	all, err := b.Store.Enqueue(t.Context(), tasks...)
+	must(t, err)
+	return all
+}
+
+func enqueueFields(t *testing.T, b *Bench) {
+	session := Join(t, b, "a")
+	Pools(t, b, session, "p")
+	later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
+	all := Enqueue(t, b,
+		jobs.NewTask{Pool: "p"},
+		jobs.NewTask{Pool: "p", Kind: "k", Payload: map[string]any{"ü": 1}, RunAt: later, Priority: 7, Tags: []string{"x", "y"}, IdempotencyKey: "key"},
+		jobs.NewTask{Pool: "p", Payload: json.RawMessage(" [1, \"a\"] "), RunAt: time.Unix(1e9, 0), Priority: -100},
+	)
+	var got []jobs.Task
+	for _, e := range all {
+		if e.Existed {
+			t.Fatalf("existed: %+v", e)
+		}
+		task, attempts, err := b.Store.Task(t.Context(), e.Task.ID)
+		must(t, err)
+		if diff := cmp.Diff(e.Task, task, cmpopts.EquateEmpty()); diff != "" || len(attempts) > 0 {
+			t.Fatalf("the answer and the row differ: %s", diff)
+		}
+		got = append(got, task)
+	}
+	now := got[0].CreatedAt
+	want := []jobs.Task{
+		{RunAt: now},
+		{Kind: "k", Payload: json.RawMessage(`{"ü":1}`), RunAt: later, Priority: 7, Tags: []string{"x", "y"}},
+		{Payload: json.RawMessage(`[1,"a"]`), RunAt: time.Unix(1e9, 0).UTC(), Priority: -100},
+	}
+	for i := range want {
+		w := &want[i]
+		w.ID, w.IdempotencyKey, w.Pool, w.State, w.CreatedAt = got[i].ID, got[i].ID, "p", jobs.StatePending, now
+		w.MaxAttempts, w.OnLost = 3, jobs.LostRetries
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
+	}
+	if got[0].ID >= got[1].ID || got[1].ID >= got[2].ID {
+		t.Fatal("ids are not in order")
+	}
+	states := fmt.Sprint(b.DB.Int(t, `SELECT state FROM {tasks} WHERE id = ?`, got[0].ID), b.DB.Int(t, `SELECT state FROM {tasks} WHERE id = ?`, got[1].ID),
+		b.DB.Int(t, `SELECT state FROM {tasks} WHERE id = ?`, got[2].ID))
+	if states != "0 1 0" {
+		t.Fatalf("row states %s", states)
+	}
+}
+
+func enqueueUnknownPool(t *testing.T, b *Bench) {
+	session := Join(t, b, "a")
+	Pools(t, b, session, "p", "Q")
+	Pools(t, b, session, "p")
+	for _, pool := range []string{"q", "Q", "none", strings.Repeat("x", 100)} { // another case, retired, never there, too long
+		_, err := b.Store.Enqueue(t.Context(), newTask("p"), newTask(pool))
+		if !errors.Is(err, jobs.ErrNotFound) {
+			t.Fatalf("pool %q: %v", pool, err)
+		}
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 0 {
+		t.Fatalf("%d tasks of lists that were refused", n)
+	}
+}
+
+func enqueueBadInput(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	bad := map[string]jobs.NewTask{
+		"pool":            {},
+		"kind":            {Pool: "p", Kind: "no blanks"},
+		"payload":         {Pool: "p", Payload: math.Inf(1)},
+		"payload json":    {Pool: "p", Payload: json.RawMessage(`{`)},
+		"payload long":    {Pool: "p", Payload: strings.Repeat("x", 5<<20)},
+		"priority":        {Pool: "p", Priority: 101},
+		"idempotency_key": {Pool: "p", IdempotencyKey: strings.Repeat("x", 256)},
+		"tags":            {Pool: "p", Tags: []string{strings.Repeat("x", 9<<10)}},
+		"run_at":          {Pool: "p", RunAt: time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC)},
+	}
+	for name, task := range bad {
+		field, _, _ := strings.Cut(name, " ")
+		_, err := b.Store.Enqueue(t.Context(), task)
+		if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func idempotency(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p", "q")
+	task := jobs.NewTask{Pool: "p", Kind: "k", Payload: 1, IdempotencyKey: "key"}
+	first := Enqueue(t, b, task)[0]
+	task.Priority = 5 // not part of the body
+	again := Enqueue(t, b, newTask("p"), task)[1]
+	if !again.Existed || again.Task.ID != first.Task.ID || again.Task.Priority != 0 {
+		t.Fatalf("%+v", again)
+	}
+	for _, change := range []func(*jobs.NewTask){
+		func(n *jobs.NewTask) { n.Payload = 2 },
+		func(n *jobs.NewTask) { n.Kind = "other" },
+	} {
+		other := task
+		change(&other)
+		if _, err := b.Store.Enqueue(t.Context(), newTask("p"), other); !errors.Is(err, jobs.ErrConflict) {
+			t.Fatalf("another body: %v", err)
+		}
+	}
+	task.Pool = "q"
+	if Enqueue(t, b, task)[0].Existed {
+		t.Fatal("keys of another pool count")
+	}
+	task.Pool, task.IdempotencyKey = "p", "Key"
+	if Enqueue(t, b, task)[0].Existed {
+		t.Fatal("keys in another case count")
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 4 {
+		t.Fatalf("%d tasks, want 4", n)
+	}
+}
+
+func idempotencyInOneList(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	task := jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "key"}
+	for range 2 {
+		all := Enqueue(t, b, task, task)
+		if all[0].Task.ID != all[1].Task.ID || !all[1].Existed {
+			t.Fatalf("%+v", all)
+		}
+	}
+	other := task
+	other.Payload = 2
+	if _, err := b.Store.Enqueue(t.Context(), task, other); !errors.Is(err, jobs.ErrConflict) {
+		t.Fatal(err)
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 1 {
+		t.Fatalf("%d tasks, want 1", n)
+	}
+}
+
+func hundredWithOneKey(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	var added atomic.Int32
+	var ids [100]string
+	Together(t, 100, func(ctx context.Context, i int) error {
+		all, err := b.Store.Enqueue(ctx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "key"})
+		if err != nil {
+			return err
+		}
+		ids[i] = all[0].Task.ID
+		if !all[0].Existed {
+			added.Add(1)
+		}
+		return nil
+	})
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Fatalf("%s and %s", ids[0], id)
+		}
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 1 || added.Load() != 1 {
+		t.Fatalf("%d tasks, %d times new", n, added.Load())
+	}
+}
+
+// overlappingKeys: lists that share keys, in opposite orders, do not stop each other.
+func overlappingKeys(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	Together(t, 16, func(ctx context.Context, i int) error {
+		var list []jobs.NewTask
+		for k := range 20 {
+			if i%2 == 0 {
+				k = 19 - k
+			}
+			list = append(list, jobs.NewTask{Pool: "p", Payload: k, IdempotencyKey: fmt.Sprint("key ", k)})
+		}
+		_, err := b.Store.Enqueue(ctx, list...)
+		return err
+	})
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 20 {
+		t.Fatalf("%d tasks, want 20", n)
+	}
+}
+
+func manyInOneCall(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	list := make([]jobs.NewTask, 20_000/scale)
+	for i := range list {
+		list[i] = jobs.NewTask{Pool: "p", Payload: i, IdempotencyKey: fmt.Sprint(i)}
+	}
+	start := time.Now()
+	all := Enqueue(t, b, list...)
+	t.Logf("%d tasks with keys in %s", len(list), time.Since(start).Round(time.Millisecond))
+	for i, e := range all {
+		if string(e.Task.Payload) != fmt.Sprint(i) {
+			t.Fatalf("answer %d has payload %s", i, e.Task.Payload)
+		}
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != int64(len(list)) {
+		t.Fatalf("%d tasks", n)
+	}
+}

@@ -1,0 +1,263 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var sessionCases = []Case{
+	{"Sessions/JoinAndPeers", joinAndPeers},
+	{"Sessions/ReplicaIDIsUnique", replicaIDIsUnique},
+	{"Sessions/OneOfManyJoins", oneOfManyJoins},
+	{"Sessions/LockServicesAgree", lockServicesAgree},
+	{"Sessions/LockServicesAgreeAtOnce", lockServicesAgreeAtOnce},
+	{"Sessions/DeadProcessIsEvicted", deadProcessIsEvicted},
+	{"Sessions/OtherMachineIsNotEvicted", otherMachineIsNotEvicted},
+	{"Sessions/BeatIsTheDatabasesTime", beatIsTheDatabasesTime},
+	{"Sessions/BuryComparesTheBeat", buryComparesTheBeat},
+	{"Sessions/Leave", leave},
+	{"Sessions/Draining", draining},
+	{"Sessions/DeadPeersWithTasksAreShown", deadPeersWithTasks},
+}
+
+// Member is a replica of this test.
+func Member(replica string) ledger.Member {
+	return ledger.Member{
+		Replica: replica, Host: "host", PID: 1 << 30, BootID: "", Version: "v1", Address: "127.0.0.1:1",
+		Workers: 3, Labels: map[string]string{"zone": "ä"}, LockService: "memory",
+	}
+}
+
+// Join joins and returns the session.
+func Join(t *testing.T, b *Bench, replica string) string {
+	t.Helper()
+	session, err := b.Store.Join(t.Context(), Member(replica))
+	must(t, err)
+	return session
+}
+
+func joinAndPeers(t *testing.T, b *Bench) {
+	second, first := Join(t, b, "b"), Join(t, b, "a")
+	peers, err := b.Open(t).Peers(t.Context())
+	must(t, err)
+	want := []ledger.Peer{
+		{Member: Member("a"), Session: first},
+		{Member: Member("b"), Session: second},
+	}
+	if diff := cmp.Diff(want, peers, cmpopts.IgnoreFields(ledger.Peer{}, "JoinedAt", "SeenAt")); diff != "" {
+		t.Fatal(diff)
+	}
+	if age := time.Since(peers[0].JoinedAt); age < -time.Minute || age > time.Minute {
+		t.Fatalf("joined %s ago", age)
+	}
+}
+
+func replicaIDIsUnique(t *testing.T, b *Bench) {
+	session := Join(t, b, "Web")
+	_, err := b.Store.Join(t.Context(), Member("Web"))
+	if !errors.Is(err, ledger.ErrReplicaLive) || !strings.Contains(err.Error(), `"Web"`) {
+		t.Fatalf("got %v, want ErrReplicaLive and the name", err)
+	}
+	Join(t, b, "web") // another name
+	must(t, b.Store.Leave(t.Context(), session))
+	Join(t, b, "Web")
+}
+
+func oneOfManyJoins(t *testing.T, b *Bench) {
+	var joined atomic.Int32
+	other := b.Open(t)
+	Together(t, 16, func(ctx context.Context, i int) error {
+		s := b.Store
+		if i%2 == 0 {
+			s = other
+		}
+		_, err := s.Join(ctx, Member("a"))
+		if err == nil {
+			joined.Add(1)
+		} else if !errors.Is(err, ledger.ErrReplicaLive) {
+			return err
+		}
+		return nil
+	})
+	if n := joined.Load(); n != 1 {
+		t.Fatalf("%d joined under one id", n)
+	}
+}
+
+func lockServicesAgree(t *testing.T, b *Bench) {
+	Join(t, b, "a")
+	m := Member("b")
+	m.LockService = "redis 7f"
+	_, err := b.Store.Join(t.Context(), m)
+	if !errors.Is(err, ledger.ErrLockService) || !strings.Contains(err.Error(), "redis 7f") || !strings.Contains(err.Error(), "memory") {
+		t.Fatalf("got %v, want ErrLockService that names both", err)
+	}
+}
+
+func lockServicesAgreeAtOnce(t *testing.T, b *Bench) {
+	var joined atomic.Int32
+	other := b.Open(t)
+	Together(t, 8, func(ctx context.Context, i int) error {
+		s, m := b.Store, Member("r"+strconv.Itoa(i))
+		if i%2 == 0 {
+			s = other
+		}
+		m.LockService = "service " + strconv.Itoa(i)
+		_, err := s.Join(ctx, m)
+		if err == nil {
+			joined.Add(1)
+		} else if !errors.Is(err, ledger.ErrLockService) {
+			return err
+		}
+		return nil
+	})
+	if n := joined.Load(); n != 1 {
+		t.Fatalf("%d replicas with different lock services joined", n)
+	}
+}
+
+// deadProcessIsEvicted starts a real process, joins as it, and kills it.
+func deadProcessIsEvicted(t *testing.T, b *Bench) {
+	stat := func(pid int) int64 {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil {
+			t.Skip("no /proc: a predecessor is found dead by its beat alone")
+		}
+		start, _ := strconv.ParseInt(strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))[19], 10, 64)
+		return start
+	}
+	stat(os.Getpid())
+	cmd := exec.Command("sleep", "60")
+	must(t, cmd.Start())
+	m := Member("a")
+	m.BootID, m.PID, m.PIDStart = "boot", cmd.Process.Pid, stat(cmd.Process.Pid)
+	old, err := b.Store.Join(t.Context(), m)
+	must(t, err)
+	next := Member("a")
+	next.BootID, next.PID, next.PIDStart = "boot", os.Getpid(), stat(os.Getpid())
+	if _, err := b.Store.Join(t.Context(), next); !errors.Is(err, ledger.ErrReplicaLive) {
+		t.Fatalf("the process lives, and Join says %v", err)
+	}
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	next.LockService = "another" // nobody is left who would have to agree
+	if _, err := b.Store.Join(t.Context(), next); err != nil {
+		t.Fatalf("the process is gone, and Join says %v", err)
+	}
+	if _, err := b.Store.Beat(t.Context(), old); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Fatalf("the predecessor's beat: %v", err)
+	}
+}
+
+func otherMachineIsNotEvicted(t *testing.T, b *Bench) {
+	old := Member("a")
+	old.BootID, old.PID, old.PIDStart = "boot", 1<<30, 5 // no such process here
+	_, err := b.Store.Join(t.Context(), old)
+	must(t, err)
+	for _, change := range []func(m *ledger.Member){
+		func(m *ledger.Member) { m.BootID = "another boot" },
+		func(m *ledger.Member) { m.BootID = "" },
+		func(m *ledger.Member) { m.Host = "another container" },
+	} {
+		m := old
+		change(&m)
+		if _, err := b.Store.Join(t.Context(), m); !errors.Is(err, ledger.ErrReplicaLive) {
+			t.Fatalf("got %v, want ErrReplicaLive", err)
+		}
+	}
+}
+
+func beatIsTheDatabasesTime(t *testing.T, b *Bench) {
+	session := Join(t, b, "a")
+	var last time.Time
+	for n := range 3 {
+		now, err := b.Store.Beat(t.Context(), session)
+		must(t, err)
+		if now.Before(last) || time.Since(now).Abs() > time.Minute || now.Location() != time.UTC {
+			t.Fatalf("beat %d at %s after %s", n, now, last)
+		}
+		last = now
+	}
+	if n := b.DB.Int(t, `SELECT beat FROM {sessions} WHERE id = ?`, session); n != 3 {
+		t.Fatalf("3 beats made %d", n)
+	}
+	if _, err := b.Store.Beat(t.Context(), "nobody"); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Fatalf("a session without a row: %v", err)
+	}
+}
+
+func buryComparesTheBeat(t *testing.T, b *Bench) {
+	session := Join(t, b, "a")
+	_, err := b.Store.Beat(t.Context(), session)
+	must(t, err)
+	bury := func(beat int64, want bool) {
+		t.Helper()
+		got, err := b.Store.Bury(t.Context(), session, beat)
+		must(t, err)
+		if got != want {
+			t.Fatalf("buried at beat %d: %t", beat, got)
+		}
+	}
+	bury(0, false)
+	if _, err := b.Store.Beat(t.Context(), session); err != nil {
+		t.Fatal(err)
+	}
+	bury(1, false)
+	bury(2, true)
+	bury(2, false)
+	if _, err := b.Store.Beat(t.Context(), session); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Fatalf("a buried session's beat: %v", err)
+	}
+	if err := b.Store.SetDraining(t.Context(), session); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Fatalf("a buried session drains: %v", err)
+	}
+	Join(t, b, "a")
+}
+
+func leave(t *testing.T, b *Bench) {
+	session := Join(t, b, "a")
+	must(t, b.Store.Leave(t.Context(), session))
+	must(t, b.Store.Leave(t.Context(), session))
+	peers, err := b.Store.Peers(t.Context())
+	must(t, err)
+	if len(peers) != 0 {
+		t.Fatalf("still there: %v", peers)
+	}
+}
+
+func draining(t *testing.T, b *Bench) {
+	session := Join(t, b, "a")
+	must(t, b.Store.SetDraining(t.Context(), session))
+	must(t, b.Store.SetDraining(t.Context(), session))
+	peers, err := b.Store.Peers(t.Context())
+	must(t, err)
+	if !peers[0].Draining || peers[0].Dead {
+		t.Fatalf("%+v", peers[0])
+	}
+}
+
+func deadPeersWithTasks(t *testing.T, b *Bench) {
+	quiet, busy := Join(t, b, "quiet"), Join(t, b, "busy")
+	Pools(t, b, Join(t, b, "z"), "p")
+	id := Enqueue(t, b, newTask("p"))[0].Task.ID
+	b.DB.Exec(t, `UPDATE {tasks} SET state = 2, session_id = ? WHERE id = ?`, busy, id)
+	must(t, b.Store.Leave(t.Context(), quiet))
+	must(t, b.Store.Leave(t.Context(), busy))
+	peers, err := b.Store.Peers(t.Context())
+	must(t, err)
+	if len(peers) != 2 || peers[0].Session != busy || !peers[0].Dead || peers[1].Dead {
+		t.Fatalf("%+v", peers)
+	}
+}
