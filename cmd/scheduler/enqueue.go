@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+func newTasksEnqueueCommand(a *app) *cobra.Command {
+	var (
+		task           jobs.NewTask
+		payload, runAt string
+		many           bool
+	)
+	cmd := &cobra.Command{
+		Use:   "enqueue POOL",
+		Short: "Add a task to a pool, or many",
+		Long: "Add a task to a pool and print its id. With --key, the task that has this key already is printed\n" +
+			"instead of a second one being added.\n\n" +
+			"With --many each line of standard input is one task, a JSON object with the keys payload, kind,\n" +
+			"run_at, priority, idempotency_key and tags; what a line does not say, the flags do. If it breaks off\n" +
+			"in the middle, the message says which lines were enqueued.",
+		Example: "  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --key welcome-7\n" +
+			"  scheduler tasks enqueue mail --payload @letter.json --run-at 2h\n" +
+			"  scheduler tasks enqueue mail --many < tasks.ndjson",
+		Args: cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			var err error
+			if task.RunAt, err = a.moment(runAt, +1); err != nil {
+				return usagef("--run-at: %w", err)
+			}
+			if many {
+				if payload != "" || task.IdempotencyKey != "" {
+					return usagef("--many takes payloads and keys from the lines: it does not go with --payload and --key")
+				}
+				return a.enqueueMany(ctx, c, args[0], task)
+			}
+			if task.Payload, err = a.payload(payload); err != nil {
+				return usagef("--payload: %w", err)
+			}
+			tasks, created, err := c.Enqueue(ctx, args[0], task)
+			if err != nil {
+				return err
+			}
+			if !created {
+				fmt.Fprintln(a.stderr, "There is a task with this key already.")
+			}
+			return a.print(tasks[0], func(w io.Writer) error { return printIDs(w, tasks[0]) })
+		}),
+	}
+	cmd.Flags().StringVar(&task.Kind, "kind", "", "`KIND` of the task, by which the pool chooses its handler")
+	cmd.Flags().StringVar(&payload, "payload", "", "`JSON`, @FILE, or - for standard input")
+	cmd.Flags().StringVar(&runAt, "run-at", "", "not before `TIME`, or a duration from now, such as 10m")
+	cmd.Flags().IntVar(&task.Priority, "priority", 0, "-100 … 100, larger first")
+	cmd.Flags().StringVar(&task.IdempotencyKey, "key", "", "idempotency `KEY`: one task per pool and key")
+	cmd.Flags().StringArrayVar(&task.Tags, "tag", nil, "`TAG` for people; may be repeated")
+	cmd.Flags().BoolVar(&many, "many", false, "read tasks from standard input, one JSON object per line")
+	return cmd
+}
+
+// payload reads JSON from the argument, a file or standard input; nil for "".
+func (a *app) payload(arg string) (any, error) {
+	var text []byte
+	var err error
+	switch {
+	case arg == "":
+		return nil, nil
+	case arg == "-":
+		text, err = io.ReadAll(a.stdin)
+	case strings.HasPrefix(arg, "@"):
+		text, err = os.ReadFile(arg[1:])
+	default:
+		text = []byte(arg)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !json.Valid(text) {
+		return nil, errors.New("this is not JSON; a string needs quotes inside of the shell's: '\"text\"'")
+	}
+	return json.RawMessage(text), nil
+}
+
+const (
+	batchTasks = 1000    // of one request
+	batchBytes = 4 << 20 // of the lines of one request
+	maxLine    = 1 << 20
+)
+
+// enqueueMany enqueues the lines of standard input in batches; defaults is what a line leaves open.
+func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, defaults jobs.NewTask) error {
+	lines := bufio.NewScanner(a.stdin)
+	lines.Buffer(nil, maxLine)
+	var batch []jobs.NewTask
+	at, size, done := 0, 0, 0
+	enqueued := []jobs.Task{}
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		tasks, _, err := c.Enqueue(ctx, pool, batch...)
+		if err != nil {
+			return fmt.Errorf("%w\nLines up to %d were enqueued, later ones were not", err, done)
+		}
+		if a.output == "table" {
+			err = printIDs(a.stdout, tasks...)
+		} else {
+			enqueued = append(enqueued, tasks...)
+		}
+		batch, size, done = nil, 0, at
+		return err
+	}
+	for lines.Scan() {
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(batch) == batchTasks || size+len(line) > batchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		at++
+		if len(line) == 0 {
+			continue
+		}
+		task, err := readLine(line, defaults)
+		if err != nil {
+			return fmt.Errorf("line %d: %w\nLines up to %d were enqueued, later ones were not", at, err, done)
+		}
+		batch, size = append(batch, task), size+len(line)
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("line %d: %w\nLines up to %d were enqueued, later ones were not", at+1, err, done)
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	if a.output == "table" {
+		return nil
+	}
+	return a.print(enqueued, nil)
+}
+
+func readLine(line []byte, defaults jobs.NewTask) (jobs.NewTask, error) {
+	task := struct {
+		*jobs.NewTask
+		Payload json.RawMessage `json:"payload"`
+	}{NewTask: &defaults}
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&task); err != nil {
+		return defaults, err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return defaults, errors.New("something stands behind the JSON object")
+	}
+	if task.Payload != nil {
+		defaults.Payload = task.Payload
+	}
+	return defaults, nil
+}

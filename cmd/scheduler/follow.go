@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+const (
+	followEvery = 250 * time.Millisecond
+	followGrace = time.Minute // how long a replica may be away while one of its tasks is followed
+)
+
+// followRun waits for a task's end and prints its output. The error says how it ended, unless it
+// succeeded.
+func (a *app) followRun(ctx context.Context, c *client.Client, id string) error {
+	task, err := a.follow(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	if a.output != "table" {
+		if err := a.print(task, nil); err != nil {
+			return err
+		}
+	}
+	if t := task.Task; t.State != jobs.StateSucceeded {
+		return errors.New(ending(t))
+	}
+	return nil
+}
+
+// ending says how a task ended, for people.
+func ending(t jobs.Task) string {
+	text := fmt.Sprintf("task %s: %s", t.ID, t.State)
+	if t.Reason != "" {
+		text += ", " + t.Reason
+	}
+	if t.Error != "" && t.Error != t.Reason {
+		text += ": " + t.Error
+	}
+	return text
+}
+
+// follow waits for a task's end. It tells on stderr how it goes on, and prints the output of each
+// attempt when that has ended, unless programs read along.
+func (a *app) follow(ctx context.Context, c *client.Client, id string) (jobs.History, error) {
+	var told string
+	printed := 0
+	reached := a.now()
+	for {
+		task, err := c.Task(ctx, id)
+		switch {
+		case err == nil:
+			reached = a.now()
+			if news := progress(task.Task); news != told {
+				fmt.Fprintln(a.stderr, news)
+				told = news
+			}
+			if err := a.printAttempts(ctx, c, task, &printed); err != nil {
+				return task, err
+			}
+			if task.Task.State.Ended() {
+				return task, nil
+			}
+		case !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, jobs.ErrUnavailable) || a.now().Sub(reached) > followGrace:
+			return task, err
+		}
+		select {
+		case <-ctx.Done():
+			return task, ctx.Err()
+		case <-time.After(followEvery):
+		}
+	}
+}
+
+// printAttempts prints what ended attempts after the first printed ones have put out.
+func (a *app) printAttempts(ctx context.Context, c *client.Client, task jobs.History, printed *int) error {
+	if a.output != "table" {
+		return nil
+	}
+	ended := task.Task.Attempt
+	if !task.Task.State.Ended() {
+		ended = len(task.Attempts)
+	}
+	for ; *printed < ended; *printed++ {
+		output, err := c.Output(ctx, task.Task.ID, *printed+1)
+		switch {
+		case errors.Is(err, jobs.ErrNotFound): // it printed nothing
+		case errors.Is(err, client.ErrUnreachable), errors.Is(err, jobs.ErrUnavailable):
+			return nil // it is asked for again
+		case err != nil:
+			return err
+		default:
+			if err := raw(a.stdout, output); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func progress(t jobs.Task) string {
+	switch t.State {
+	case jobs.StatePending:
+		if t.Attempt > 0 {
+			return fmt.Sprintf("task %s: attempt %d of %d ended, waits for the next", t.ID, t.Attempt, t.MaxAttempts)
+		}
+		return fmt.Sprintf("task %s: waits", t.ID)
+	case jobs.StateRunning:
+		return fmt.Sprintf("task %s: attempt %d runs on %s", t.ID, t.Attempt, t.Replica)
+	}
+	return ending(t)
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+func newJobsCommand(a *app) *cobra.Command {
+	return group("jobs", "Show jobs, run them, suspend and resume them",
+		newJobsListCommand(a),
+		newJobsGetCommand(a),
+		newJobsRunCommand(a),
+		newJobsOverrideCommand(a, "suspend", "Let no due time of a job run until it is resumed", (*client.Client).SuspendJob),
+		newJobsOverrideCommand(a, "resume", "Let due times of a job run again, from now on", (*client.Client).ResumeJob),
+	)
+}
+
+func newJobsListCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the jobs",
+		Args:  cobra.NoArgs,
+		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
+			rows, _, err := collect(everything, func(p client.Page) (client.List[ledger.JobView], error) { return c.Jobs(ctx, p) })
+			if err != nil {
+				return err
+			}
+			return a.print(rows, func(w io.Writer) error {
+				cells := make([][]string, len(rows))
+				for i, j := range rows {
+					last, result := a.lastOf(j)
+					cells[i] = []string{j.Name, strings.Join(j.Schedules, "; "), a.nextOf(j), last, result, number(j.Open)}
+				}
+				return table(w, "JOB SCHEDULE NEXT LAST RESULT OPEN", cells)
+			})
+		}),
+	}
+}
+
+func newJobsGetCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get JOB",
+		Short: "Show one job",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			job, err := c.Job(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(job, func(w io.Writer) error { return a.showJob(w, job) })
+		}),
+	}
+}
+
+func newJobsRunCommand(a *app) *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "run JOB",
+		Short: "Run a job now",
+		Long: "Run a job now, whether it is due or not. It starts at the first replica that has room.\n" +
+			"With --follow: wait until it has ended, print its output, and exit with 1 unless it succeeded.",
+		Args: cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			run, err := c.RunJob(ctx, args[0])
+			switch {
+			case err != nil:
+				return err
+			case follow:
+				return a.followRun(ctx, c, run.Task.ID)
+			}
+			return a.print(run, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s\n", run.Task.ID)
+				return err
+			})
+		}),
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "wait for its end and print its output")
+	return cmd
+}
+
+func newJobsOverrideCommand(a *app, verb, short string, set func(*client.Client, context.Context, string) (ledger.JobView, error)) *cobra.Command {
+	var reset bool
+	cmd := &cobra.Command{
+		Use:   verb + " JOB",
+		Short: short,
+		Long:  short + ". This overrides the configuration, survives its reloads, and holds until --reset.",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			if reset {
+				set = (*client.Client).ResetJob
+			}
+			job, err := set(c, ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(job, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s is %s\n", job.Name, suspension(job))
+				return err
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&reset, "reset", false, "clear the override: the configuration holds again")
+	return cmd
+}
+
+// suspension says whether a job is suspended, and whose word that is.
+func suspension(j ledger.JobView) string {
+	state := "active"
+	if j.Suspended {
+		state = "suspended"
+	}
+	switch {
+	case j.Override == nil:
+		return state + ", as configured"
+	case j.SuspendedBy != "":
+		return state + ", by " + j.SuspendedBy
+	}
+	return state + ", overridden"
+}
+
+func (a *app) nextOf(j ledger.JobView) string {
+	switch {
+	case j.Retired:
+		return "retired"
+	case j.Suspended:
+		return "suspended"
+	}
+	return a.ago(j.NextAt)
+}
+
+// lastOf says when the latest ledger row of a job was due, and what became of it.
+func (a *app) lastOf(j ledger.JobView) (when, result string) {
+	if j.Last == nil {
+		return "", ""
+	}
+	return a.ago(j.Last.At), resultOf(*j.Last)
+}
+
+// resultOf is the one word that people want of a trigger.
+func resultOf(t jobs.Trigger) string {
+	switch {
+	case t.Outcome == "":
+		return "open"
+	case t.Outcome == jobs.Ran && t.Result != "":
+		return string(t.Result)
+	}
+	return string(t.Outcome)
+}
+
+func (a *app) showJob(w io.Writer, j ledger.JobView) error {
+	last, result := a.lastOf(j)
+	if last != "" {
+		last = a.when(j.Last.At) + ": " + result
+		if j.Last.Reason != "" {
+			last += ", " + j.Last.Reason
+		}
+	}
+	next := a.when(j.NextAt)
+	if j.Suspended || j.Retired {
+		next = ""
+	}
+	state := suspension(j)
+	if j.Retired {
+		state = "retired: no live configuration has it"
+	}
+	return fields(w,
+		field{"job", j.Name},
+		field{"description", j.Description},
+		field{"state", state},
+		field{"schedule", strings.Join(j.Schedules, "; ")},
+		field{"timezone", j.Timezone},
+		field{"next", next},
+		field{"last", last},
+		field{"last success", a.when(j.LastSuccess)},
+		field{"open tasks", number(j.Open)},
+		field{"pool", j.Pool},
+		field{"kind", j.Kind},
+		field{"does", j.Handler},
+		field{"timeout", j.Timeout},
+		field{"concurrency", string(j.Concurrency)},
+		field{"on lost", string(j.OnLost)},
+		field{"runs on", pairs(j.RunsOn)},
+		field{"labels", pairs(j.Labels)},
+	)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// field is one line of what is shown of one thing.
+type field struct{ name, value string }
+
+// fields writes what is known, one line each; what is empty is left out.
+func fields(w io.Writer, all ...field) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range all {
+		if f.value != "" {
+			fmt.Fprintf(t, "%s:\t%s\n", f.name, cellText(f.value))
+		}
+	}
+	return t.Flush()
+}
+
+// utc shows a time for people; "" for none.
+func utc(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05")
+}
+
+// ago shows how far t is from now: "3s ago", "in 5m"; "" for none.
+func (a *app) ago(t time.Time) string {
+	switch d := a.now().Sub(t); {
+	case t.IsZero():
+		return ""
+	case d < 0:
+		return "in " + short(-d)
+	default:
+		return short(d) + " ago"
+	}
+}
+
+// when shows both.
+func (a *app) when(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return utc(t) + " UTC (" + a.ago(t) + ")"
+}
+
+// short shows a duration (≥ 0) by its largest unit.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}
+
+// number shows a number, 0 as nothing.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func pairs(m map[string]string) string {
+	var words []string
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		words = append(words, key+"="+m[key])
+	}
+	return strings.Join(words, " ")
+}
+
+// raw writes a job's output as it is, but for a terminal without what could command it.
+func raw(w io.Writer, output []byte) error {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		output = harmless(output)
+	}
+	if len(output) > 0 && !bytes.HasSuffix(output, []byte("\n")) {
+		output = append(output, '\n')
+	}
+	_, err := w.Write(output)
+	return err
+}
+
+func harmless(output []byte) []byte {
+	return bytes.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || r == utf8.RuneError) {
+			return -1
+		}
+		return r
+	}, output)
+}

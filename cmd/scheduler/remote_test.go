@@ -1,0 +1,401 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store"
+)
+
+type handlerFunc func(ctx context.Context, t jobs.Task, out io.Writer) error
+
+func (f handlerFunc) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
+	return f(ctx, t, out)
+}
+
+// running is a replica with its store and API, in this process. What its "waits" job does ends
+// when release is closed.
+type running struct {
+	url     string
+	release chan struct{}
+}
+
+func startReplica(t *testing.T) *running {
+	t.Helper()
+	r := &running{release: make(chan struct{})}
+	attempts := 0
+	set := jobs.Set{
+		Pools: map[string]jobs.Pool{
+			"mail": {Workers: 4, MaxRunning: 20, Handler: handlerFunc(func(_ context.Context, t jobs.Task, out io.Writer) error {
+				fmt.Fprintf(out, "mail %s", t.Payload)
+				return nil
+			}), Kinds: map[string]jobs.Handler{"bye": handlerFunc(func(context.Context, jobs.Task, io.Writer) error { return nil })}},
+		},
+		Jobs: map[string]jobs.Job{
+			"hello": {Description: "Says hello", Schedule: "0 0 1 1 *", Labels: map[string]string{"team": "infra"}, Handler: handlerFunc(func(_ context.Context, _ jobs.Task, out io.Writer) error {
+				fmt.Fprint(out, "hello \x1b[31mworld")
+				return nil
+			})},
+			"fails": {Retries: jobs.Retries{Limit: 1, Backoff: 10 * time.Millisecond}, Handler: handlerFunc(func(_ context.Context, _ jobs.Task, out io.Writer) error {
+				attempts++ // one attempt after the other
+				fmt.Fprintf(out, "try %d\n", attempts)
+				return &jobs.ExitError{Code: 3, Text: "exit status 3"}
+			})},
+			"waits": {Handler: handlerFunc(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+				select {
+				case <-r.release:
+					return nil
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			})},
+		},
+	}
+	st, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "test.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	if err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s, err := scheduler.New(st, nil, set, scheduler.Options{ID: "r1", LockService: "store", DrainTimeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.url = "http://" + l.Addr().String()
+	ctx, cancel := context.WithCancel(context.Background())
+	ran, served := make(chan error, 1), make(chan error, 1)
+	go func() { ran <- s.Run(ctx) }()
+	go func() {
+		served <- api.Serve(ctx, l, api.New(api.Backend{Reader: st, Writer: st, Replica: s}, api.Options{}))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-ran, <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(r.url, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the replica is ready and its configuration holds", func() bool {
+		ready, err := c.Ready(t.Context())
+		jobs, err2 := c.Jobs(t.Context(), client.Page{})
+		return err == nil && err2 == nil && ready.Ready && len(jobs.Items) == len(set.Jobs)
+	})
+	return r
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// scheduler runs the program with args, speaking to r.
+func (r *running) scheduler(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	a := &app{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, environ: []string{"LOCKSTEP_SERVER=" + r.url}, now: time.Now}
+	code = a.execute(t.Context(), args)
+	return code, out.String(), errs.String()
+}
+
+// fine runs the program and expects it to succeed.
+func (r *running) fine(t *testing.T, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := r.scheduler(t, "", args...)
+	if code != exitFine {
+		t.Fatalf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
+	}
+	return stdout
+}
+
+func decodeJSON[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+// like turns a pattern for people into one for programs: … is anything within a line.
+func like(t *testing.T, pattern, text string) {
+	t.Helper()
+	exact := strings.ReplaceAll(regexp.QuoteMeta(pattern), "…", ".*")
+	if ok, _ := regexp.MatchString("^"+exact+"$", text); !ok {
+		t.Errorf("got:\n%s\nwant:\n%s", text, pattern)
+	}
+}
+
+func TestJobsCommands(t *testing.T) {
+	r := startReplica(t)
+	like(t, "JOB     SCHEDULE    NEXT…   LAST   RESULT   OPEN\n"+
+		"fails   -           -…   -      -        -\n"+
+		"hello   0 0 1 1 *   in …d   -      -        -\n"+
+		"waits   -           -…   -      -        -\n", r.fine(t, "jobs", "list"))
+	list := decodeJSON[[]ledger.JobView](t, r.fine(t, "jobs", "list", "-o", "json"))
+	if len(list) != 3 || list[1].Name != "hello" || list[1].NextAt.IsZero() {
+		t.Errorf("%+v", list)
+	}
+	var asYAML []struct{ Name, Description string }
+	if err := yaml.Unmarshal([]byte(r.fine(t, "jobs", "list", "-o", "yaml")), &asYAML); err != nil || len(asYAML) != 3 || asYAML[1].Description != "Says hello" {
+		t.Errorf("%v %v", asYAML, err)
+	}
+
+	like(t, "hello is suspended, by api:127.0.0.1\n", r.fine(t, "jobs", "suspend", "hello"))
+	if got := r.fine(t, "jobs", "list"); !strings.Contains(got, "suspended") {
+		t.Error(got)
+	}
+	like(t, "hello is active, by api:127.0.0.1\n", r.fine(t, "jobs", "resume", "hello"))
+	like(t, "hello is active, as configured\n", r.fine(t, "jobs", "suspend", "hello", "--reset"))
+	like(t, "job:          hello\n"+
+		"description:  Says hello\n"+
+		"state:        active, as configured\n"+
+		"schedule:     0 0 1 1 *\n"+
+		"timezone:     UTC\n"+
+		"next:         …-01-01 00:00:00 UTC (in …d)\n"+
+		"pool:         default\n"+
+		"timeout:      24h0m0s\n"+
+		"concurrency:  forbid\n"+
+		"on lost:      fail\n"+
+		"labels:       team=infra\n", r.fine(t, "jobs", "get", "hello"))
+
+	code, stdout, stderr := r.scheduler(t, "", "jobs", "get", "nope")
+	if code != exitFailed || stdout != "" || stderr != "scheduler: there is no job \"nope\"\n" {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+	if code, _, stderr := r.scheduler(t, "", "jobs", "get", "a b/c"); code != exitFailed || stderr != "scheduler: there is nothing called \"a b/c\"\n" {
+		t.Errorf("%d %q", code, stderr)
+	}
+}
+
+// TestRunFollow: following prints the output of every attempt, and the exit code is the task's.
+func TestRunFollow(t *testing.T) {
+	r := startReplica(t)
+	code, stdout, stderr := r.scheduler(t, "", "jobs", "run", "hello", "--follow")
+	if code != exitFine || stdout != "hello \x1b[31mworld\n" || !strings.Contains(stderr, ": succeeded\n") {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+	code, stdout, stderr = r.scheduler(t, "", "jobs", "run", "fails", "-f")
+	if code != exitFailed || stdout != "try 1\ntry 2\n" || !regexp.MustCompile(`scheduler: task \S+: failed.*exit status 3\n$`).MatchString(stderr) {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+	code, stdout, _ = r.scheduler(t, "", "jobs", "run", "fails", "-f", "-o", "json")
+	if got := decodeJSON[jobs.History](t, stdout); code != exitFailed || got.Task.State != jobs.StateFailed || len(got.Attempts) != 1 {
+		t.Errorf("%d %s", code, stdout)
+	}
+
+	id := strings.TrimSpace(r.fine(t, "jobs", "run", "waits"))
+	if code, _, stderr := r.scheduler(t, "", "jobs", "run", "waits"); code != exitFailed || !strings.Contains(stderr, id) {
+		t.Errorf("a second run while the first has the slot: %d %q", code, stderr)
+	}
+	followed := make(chan string, 1)
+	go func() {
+		code, _, stderr := r.scheduler(t, "", "tasks", "logs", id, "--follow")
+		followed <- fmt.Sprint(code, " ", stderr)
+	}()
+	like(t, id+" was asked to stop\n", r.fine(t, "tasks", "cancel", id))
+	if got := <-followed; !strings.HasPrefix(got, "0 ") || !strings.Contains(got, "cancelled") {
+		t.Errorf("followed to: %s", got)
+	}
+	if code, _, _ := r.scheduler(t, "", "tasks", "cancel", id); code != exitFailed {
+		t.Error("cancelled twice")
+	}
+
+	triggers := decodeJSON[[]jobs.Trigger](t, r.fine(t, "triggers", "list", "-o", "json", "--since", "1h"))
+	if len(triggers) != 5 || triggers[4].Job != "hello" || triggers[4].Result != jobs.StateSucceeded || triggers[4].By != "api:127.0.0.1" {
+		t.Errorf("%+v", triggers)
+	}
+	if got := r.fine(t, "triggers", "list", "--outcome", "skipped"); !strings.Contains(got, "waits ") || strings.Count(got, "\n") != 2 {
+		t.Errorf("skipped: %s", got)
+	}
+	if _, _, stderr := r.scheduler(t, "", "triggers", "list", "--limit", "2"); stderr != "These are the latest 2; there are more: --limit.\n" {
+		t.Errorf("%q", stderr)
+	}
+	if code, _, stderr := r.scheduler(t, "", "triggers", "list", "--outcome", "x"); code != exitFailed || !strings.Contains(stderr, "outcome: must be one of ran, skipped") {
+		t.Errorf("%d %q", code, stderr)
+	}
+	close(r.release)
+}
+
+func TestTasksCommands(t *testing.T) {
+	r := startReplica(t)
+	file := filepath.Join(t.TempDir(), "letter.json")
+	if err := os.WriteFile(file, []byte(` {"n": 1e400} `), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail", "--payload", "@"+file, "--key", "k1", "--tag", "a", "--tag", "b c", "--priority", "-5"))
+	code, stdout, stderr := r.scheduler(t, "{\"n\":1e400}", "tasks", "enqueue", "mail", "--payload", "-", "--key", "k1")
+	if code != exitFine || strings.TrimSpace(stdout) != first || stderr != "There is a task with this key already.\n" {
+		t.Errorf("the same key: %d %q %q", code, stdout, stderr)
+	}
+	if got := r.fine(t, "tasks", "logs", first, "--follow"); got != "mail {\"n\":1e400}\n" {
+		t.Errorf("%q", got)
+	}
+	if got := r.fine(t, "tasks", "logs", first, "--attempt", "1"); got != "mail {\"n\":1e400}\n" {
+		t.Errorf("%q", got)
+	}
+	task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", first, "-o", "json")).Task
+	if task.State != jobs.StateSucceeded || task.Priority != -5 || strings.Join(task.Tags, "|") != "a|b c" {
+		t.Errorf("%+v", task)
+	}
+	if got := r.fine(t, "tasks", "get", first); !strings.Contains(got, "state:     succeeded\n") || !strings.Contains(got, "tags:      a, b c\n") {
+		t.Error(got)
+	}
+	again := strings.TrimSpace(r.fine(t, "tasks", "retry", first))
+	if task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", again, "-o", "json")).Task; again == first || task.RetryOf != first {
+		t.Errorf("%+v", task)
+	}
+
+	later := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail", "--run-at", "2h"))
+	if task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", later, "-o", "json")).Task; time.Until(task.RunAt).Round(time.Minute) != 2*time.Hour {
+		t.Errorf("run at %v", task.RunAt)
+	}
+	like(t, later+" is cancelled\n", r.fine(t, "tasks", "cancel", later))
+
+	var lines strings.Builder
+	for i := range 1500 {
+		fmt.Fprintf(&lines, "{\"payload\":%d,\"idempotency_key\":\"line-%d\"}\n\n", i, i)
+	}
+	code, stdout, stderr = r.scheduler(t, lines.String(), "tasks", "enqueue", "mail", "--many", "--kind", "bye")
+	if ids := strings.Fields(stdout); code != exitFine || len(ids) != 1500 {
+		t.Errorf("%d, %d ids, %q", code, len(ids), stderr)
+	}
+	listed := decodeJSON[[]jobs.Task](t, r.fine(t, "tasks", "list", "--pool", "mail", "--limit", "0", "-o", "json"))
+	bye := 0
+	for _, task := range listed {
+		if task.Kind == "bye" {
+			bye++
+		}
+	}
+	if bye != 1500 || len(listed) != 1503 {
+		t.Errorf("%d tasks, %d of them from the lines", len(listed), bye)
+	}
+	if got := r.fine(t, "tasks", "list", "--limit", "3"); strings.Count(got, "\n") != 4 || !strings.HasPrefix(got, "TASK ") {
+		t.Error(got)
+	}
+	code, _, stderr = r.scheduler(t, strings.Repeat("{}\n", 1000)+"{\"paylod\":1}\n", "tasks", "enqueue", "mail", "--many")
+	if code != exitFailed || !strings.Contains(stderr, "line 1001: ") || !strings.Contains(stderr, "paylod") || !strings.Contains(stderr, "Lines up to 1000 were enqueued") {
+		t.Errorf("%d %q", code, stderr)
+	}
+
+	for args, want := range map[string]int{
+		"tasks enqueue nope":                          exitFailed,
+		"tasks enqueue mail --payload {":              exitUsage,
+		"tasks enqueue mail --payload @/nope":         exitUsage,
+		"tasks enqueue mail --run-at soon":            exitUsage,
+		"tasks enqueue mail --priority 101":           exitFailed,
+		"tasks enqueue mail --many --key x":           exitUsage,
+		"tasks enqueue":                               exitUsage,
+		"tasks get nope":                              exitFailed,
+		"tasks logs nope --follow":                    exitFailed,
+		"tasks logs " + again + " -f --attempt 1":     exitUsage,
+		"tasks logs " + again + " -o json":            exitUsage,
+		"tasks list --limit -1":                       exitUsage,
+		"tasks list --state done":                     exitFailed,
+		"tasks list -o xml":                           exitUsage,
+		"pools pause nope":                            exitFailed,
+		"jobs suspend nope":                           exitFailed,
+		"triggers list --since yesterday":             exitUsage,
+		"replicas list --server 127.0.0.1:8080":       exitUsage,
+		"replicas list --server http://127.0.0.1:1/x": exitFailed,
+	} {
+		if code, _, stderr := r.scheduler(t, "", strings.Fields(args)...); code != want || stderr == "" {
+			t.Errorf("%s: exit code %d, want %d: %s", args, code, want, stderr)
+		}
+	}
+}
+
+func TestPoolsReplicasLocksCommands(t *testing.T) {
+	r := startReplica(t)
+	like(t, "POOL      STATE    WORKERS   MAX   RUNNING   PENDING   SCHEDULED   OLDEST\n"+
+		"default   active   10        -     -         -         -           -\n"+
+		"mail      active   4         20    -         -         -           -\n", r.fine(t, "pools", "list"))
+	like(t, "mail is paused\n", r.fine(t, "pools", "pause", "mail"))
+	id := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail"))
+	if pools := decodeJSON[[]ledger.PoolView](t, r.fine(t, "pools", "list", "-o", "json")); !pools[1].Paused || pools[1].PausedBy != "api:127.0.0.1" || pools[1].Pending != 1 {
+		t.Errorf("%+v", pools)
+	}
+	like(t, "mail is active\n", r.fine(t, "pools", "resume", "mail", "--reset"))
+	r.fine(t, "tasks", "logs", id, "--follow") // ends only if the pool goes on
+
+	if got := r.fine(t, "replicas", "list"); !strings.Contains(got, "r1        live    ") {
+		t.Error(got)
+	}
+	if code, _, stderr := r.scheduler(t, "", "locks", "list"); code != exitFailed || !strings.Contains(stderr, "not served") {
+		t.Errorf("%d %q", code, stderr)
+	}
+}
+
+// TestNobodyThere: the message names the address and says what to do.
+func TestNobodyThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	r := &running{url: "http://" + l.Addr().String()}
+	code, stdout, stderr := r.scheduler(t, "", "jobs", "list")
+	if code != exitFailed || stdout != "" || !strings.Contains(stderr, r.url) || !strings.Contains(stderr, "scheduler serve") {
+		t.Errorf("%d %q %q", code, stdout, stderr)
+	}
+}
+
+func TestToken(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for environ, ok := range map[string]bool{"LOCKSTEP_API_TOKEN_FILE=" + file: true, "LOCKSTEP_API_TOKEN_FILE=/nope": false, "LOCKSTEP_API_TOKEN=x": true} {
+		a := &app{environ: []string{environ}}
+		if _, err := a.remote(); (err == nil) != ok {
+			t.Errorf("%s: %v", environ, err)
+		}
+	}
+}
+
+func TestHarmless(t *testing.T) {
+	if got := string(harmless([]byte("a\x1b]0;title\x07\tb\r\n\xff\u009bc"))); got != "a]0;title\tb\nc" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 59 * time.Second: "59s", 90 * time.Second: "1m", 47 * time.Hour: "47h", 48 * time.Hour: "2d",
+	} {
+		if got := short(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+func newTasksCommand(a *app) *cobra.Command {
+	return group("tasks", "Enqueue tasks, show, cancel and retry them",
+		newTasksEnqueueCommand(a),
+		newTasksListCommand(a),
+		newTasksGetCommand(a),
+		newTasksLogsCommand(a),
+		newTasksCancelCommand(a),
+		newTasksRetryCommand(a),
+	)
+}
+
+func newTasksListCommand(a *app) *cobra.Command {
+	var (
+		filter client.TaskFilter
+		state  string
+		limit  int
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List tasks, the latest first",
+		Args:  cobra.NoArgs,
+		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
+			filter.State = jobs.State(state)
+			rows, more, err := collect(limit, func(p client.Page) (client.List[jobs.Task], error) {
+				filter.Page = p
+				return c.Tasks(ctx, filter)
+			})
+			if err != nil {
+				return err
+			}
+			a.noteMore(more, limit)
+			return a.print(rows, func(w io.Writer) error {
+				cells := make([][]string, len(rows))
+				for i, t := range rows {
+					cells[i] = []string{t.ID, t.Pool, t.Kind, t.Job, string(t.State), attemptOf(t), t.Replica, a.ago(t.CreatedAt), t.Reason}
+				}
+				return table(w, "TASK POOL KIND JOB STATE ATTEMPT REPLICA CREATED REASON", cells)
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&filter.Pool, "pool", "", "only this `POOL`")
+	cmd.Flags().StringVar(&filter.Job, "job", "", "only this `JOB`")
+	cmd.Flags().StringVar(&state, "state", "", "only `STATE`: pending, running, succeeded, failed, lost or cancelled")
+	limitFlag(cmd, &limit)
+	return cmd
+}
+
+func newTasksGetCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get TASK",
+		Short: "Show one task and its attempts",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			task, err := c.Task(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(task, func(w io.Writer) error { return a.showTask(w, task) })
+		}),
+	}
+}
+
+func newTasksLogsCommand(a *app) *cobra.Command {
+	var (
+		follow  bool
+		attempt int
+	)
+	cmd := &cobra.Command{
+		Use:   "logs TASK",
+		Short: "Print a task's output",
+		Long: "Print what is kept of a task's output: head and tail, from the end of an attempt on.\n" +
+			"With --follow: print each attempt's output as soon as it has ended, until the task has.",
+		Args: cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			switch {
+			case attempt < 0:
+				return usagef("--attempt %d: must be 1 or more", attempt)
+			case follow && attempt != 0:
+				return usagef("--follow prints all attempts: it does not go with --attempt")
+			case a.output != "table":
+				return usagef("an output is text: --output does not go with it")
+			case follow:
+				_, err := a.follow(ctx, c, args[0])
+				return err
+			}
+			output, err := c.Output(ctx, args[0], attempt)
+			if err != nil {
+				return err
+			}
+			return raw(a.stdout, output)
+		}),
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the task has ended")
+	cmd.Flags().IntVar(&attempt, "attempt", 0, "of attempt `N`, from 1 (default the latest that has any)")
+	return cmd
+}
+
+func newTasksCancelCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "cancel TASK",
+		Short: "End a task that waits, ask one that runs to stop",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			task, err := c.CancelTask(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(task, func(w io.Writer) error {
+				text := "is cancelled"
+				if !task.State.Ended() {
+					text = "was asked to stop"
+				}
+				_, err := fmt.Fprintf(w, "%s %s\n", task.ID, text)
+				return err
+			})
+		}),
+	}
+}
+
+func newTasksRetryCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "retry TASK",
+		Short: "Make a new task of one that has ended",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			task, err := c.RetryTask(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(task, func(w io.Writer) error { return printIDs(w, task) })
+		}),
+	}
+}
+
+// printIDs writes one id per line, for people and for pipes.
+func printIDs(w io.Writer, tasks ...jobs.Task) error {
+	for _, t := range tasks {
+		if _, err := fmt.Fprintln(w, t.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func attemptOf(t jobs.Task) string { return fmt.Sprintf("%d/%d", t.Attempt, t.MaxAttempts) }
+
+func exitCode(code *int) string {
+	if code == nil {
+		return ""
+	}
+	return fmt.Sprint(*code)
+}
+
+func (a *app) showTask(w io.Writer, h jobs.History) error {
+	t := h.Task
+	priority := ""
+	if t.Priority != 0 {
+		priority = fmt.Sprint(t.Priority)
+	}
+	err := fields(w,
+		field{"task", t.ID},
+		field{"pool", t.Pool},
+		field{"kind", t.Kind},
+		field{"job", t.Job},
+		field{"due", a.when(t.ScheduledAt)},
+		field{"state", string(t.State)},
+		field{"reason", t.Reason},
+		field{"attempt", attemptOf(t)},
+		field{"replica", t.Replica},
+		field{"token", number(int(t.Token))},
+		field{"priority", priority},
+		field{"run at", a.when(t.RunAt)},
+		field{"created", a.when(t.CreatedAt)},
+		field{"started", a.when(t.StartedAt)},
+		field{"finished", a.when(t.FinishedAt)},
+		field{"exit code", exitCode(t.ExitCode)},
+		field{"error", t.Error},
+		field{"payload", string(t.Payload)},
+		field{"retry of", t.RetryOf},
+		field{"tags", strings.Join(t.Tags, ", ")},
+	)
+	if err != nil || len(h.Attempts) == 0 {
+		return err
+	}
+	rows := make([][]string, len(h.Attempts))
+	for i, e := range h.Attempts {
+		rows[i] = []string{fmt.Sprint(e.Attempt), string(e.State), e.Replica, utc(e.StartedAt), exitCode(e.ExitCode), e.Reason, e.Error}
+	}
+	fmt.Fprintln(w, "\nEarlier attempts:")
+	return table(w, "ATTEMPT STATE REPLICA STARTED(UTC) EXIT REASON ERROR", rows)
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+func newTriggersCommand(a *app) *cobra.Command {
+	return group("triggers", "Show what became of due times", newTriggersListCommand(a))
+}
+
+func newTriggersListCommand(a *app) *cobra.Command {
+	var (
+		filter          client.TriggerFilter
+		outcome, result string
+		since           string
+		limit           int
+	)
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List due times, the latest first",
+		Example: "  scheduler triggers list --job nightly-backup --since 7d\n  scheduler triggers list --outcome missed",
+		Args:    cobra.NoArgs,
+		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
+			filter.Outcome, filter.Result = jobs.Outcome(outcome), jobs.State(result)
+			var err error
+			if filter.Since, err = a.moment(since, -1); err != nil {
+				return usagef("--since: %w", err)
+			}
+			rows, more, err := collect(limit, func(p client.Page) (client.List[jobs.Trigger], error) {
+				filter.Page = p
+				return c.Triggers(ctx, filter)
+			})
+			if err != nil {
+				return err
+			}
+			a.noteMore(more, limit)
+			return a.print(rows, func(w io.Writer) error {
+				cells := make([][]string, len(rows))
+				for i, t := range rows {
+					cells[i] = []string{t.Job, utc(t.At), a.ago(t.At), several(t), string(t.Cause), resultOf(t), t.Replica, t.TaskID, t.Reason}
+				}
+				return table(w, "JOB AT(UTC) AGO DUE CAUSE RESULT REPLICA TASK REASON", cells)
+			})
+		}),
+	}
+	cmd.Flags().StringVar(&filter.Job, "job", "", "only this `JOB`")
+	cmd.Flags().StringVar(&outcome, "outcome", "", "only `OUTCOME`: ran, skipped, missed or lost")
+	cmd.Flags().StringVar(&result, "result", "", "only `RESULT`: succeeded, failed, lost or cancelled")
+	cmd.Flags().StringVar(&since, "since", "", "only those due since `TIME`, or within the last duration, such as 2h or 7d")
+	limitFlag(cmd, &limit)
+	return cmd
+}
+
+// several is how many due times a row covers, if more than one.
+func several(t jobs.Trigger) string {
+	if t.Count < 2 {
+		return ""
+	}
+	return number(t.Count)
+}
+
+// moment reads a time, or a duration from now in the direction given; zero for "".
+func (a *app) moment(text string, direction time.Duration) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := jobs.ParseDuration(text); err == nil {
+		return a.now().Add(direction * d).UTC(), nil
+	}
+	return parseTime(text, time.UTC)
+}
