@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -82,4 +83,8 @@ type Tasks interface {
 	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
 	// whether more is left.
 	Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error)
+	// Task returns a task with its earlier attempts; jobs.ErrNotFound.
+	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
+	// RetryTask makes a new task of an ended one without a job; retry_of names the first of the chain.
+	RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
 }

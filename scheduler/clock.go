@@ -1,0 +1,92 @@
+package scheduler
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// consistentRenewals is how often in a row a new database time must be seen before it is believed.
+const consistentRenewals = 3
+
+// clock tells the time that decisions are made by: the smaller of the database's time and what
+// the last believed database time plus the time elapsed since says. So neither a database clock
+// that jumps ahead nor a replica's own wall clock makes anything fire early.
+type clock struct {
+	maxSkew time.Duration
+
+	mu   sync.Mutex
+	base reading // the last believed
+	next reading // a deviating one that may become base
+	seen int     // how often next was confirmed
+	off  time.Duration
+}
+
+type reading struct {
+	database time.Time
+	at       boottime.Instant
+}
+
+func (r reading) now() time.Time { return r.database.Add(r.at.Elapsed()) }
+
+// observe takes the database's time as an acknowledged beat brought it; asked is the moment before
+// the beat was sent.
+func (c *clock) observe(asked boottime.Instant, database time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := reading{database, asked}
+	if c.base.at.IsZero() || within(database.Sub(c.base.now()), c.maxSkew) {
+		c.base, c.next, c.seen, c.off = r, reading{}, 0, 0
+		return
+	}
+	c.off = database.Sub(c.base.now())
+	if c.seen > 0 && within(database.Sub(c.next.now()), c.maxSkew) {
+		c.seen++
+	} else {
+		c.seen = 1
+	}
+	c.next = r
+	if c.seen >= consistentRenewals {
+		c.base, c.next, c.seen, c.off = r, reading{}, 0, 0
+	}
+}
+
+// check returns the time to decide by, given the database's time inside the deciding transaction.
+func (c *clock) check(database time.Time) (time.Time, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	own := c.base.now()
+	if d := database.Sub(own); !within(d, c.maxSkew) {
+		return time.Time{}, fmt.Errorf("%w: the database's clock moved by %v", ledger.ErrClock, d.Round(time.Millisecond))
+	}
+	if database.Before(own) {
+		return database, nil
+	}
+	return own, nil
+}
+
+// now estimates the database's time, for timers.
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.base.now()
+}
+
+// instant maps a database time onto this machine's clocks.
+func (c *clock) instant(database time.Time) boottime.Instant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.base.at.Add(database.Sub(c.base.database))
+}
+
+// skew is how far the database's clock is from what is believed; 0 while they agree.
+func (c *clock) skew() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.off
+}
+
+func within(d, limit time.Duration) bool { return d <= limit && d >= -limit }

@@ -1,0 +1,72 @@
+package scheduler
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+func TestClockFollowsTheSmallerOfTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{maxSkew: 2 * time.Second}
+		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		c.observe(boottime.Now(), database)
+		time.Sleep(time.Second)
+		for offset, want := range map[time.Duration]time.Duration{
+			0: 0, -1500 * time.Millisecond: -1500 * time.Millisecond, 1500 * time.Millisecond: 0,
+		} {
+			real := database.Add(time.Second)
+			got, err := c.check(real.Add(offset))
+			if err != nil || !got.Equal(real.Add(want)) {
+				t.Errorf("database %v off: decided by %v off, %v; want %v", offset, got.Sub(real), err, want)
+			}
+		}
+	})
+}
+
+func TestClockBelievesAStepAfterThreeBeats(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &clock{maxSkew: 2 * time.Second}
+			database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			began := time.Now()
+			at := func() time.Time { return database.Add(time.Since(began) + step) }
+			c.observe(boottime.Now(), database)
+			for beat := range consistentRenewals {
+				time.Sleep(3 * time.Second)
+				if _, err := c.check(at()); !errors.Is(err, ledger.ErrClock) {
+					t.Fatalf("beat %d: decided by a clock that moved by %v: %v", beat, step, err)
+				}
+				c.observe(boottime.Now(), at())
+				if red := c.skew() != 0; red != (beat < consistentRenewals-1) {
+					t.Fatalf("beat %d: skew %v", beat, c.skew())
+				}
+			}
+			time.Sleep(time.Second)
+			if got, err := c.check(at()); err != nil || !got.Equal(at()) {
+				t.Errorf("after three beats: %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A clock that jumps about is never believed.
+func TestClockDoesNotBelieveAJumpingClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{maxSkew: 2 * time.Second}
+		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		began := time.Now()
+		c.observe(boottime.Now(), database)
+		for beat := range 10 {
+			time.Sleep(3 * time.Second)
+			c.observe(boottime.Now(), database.Add(time.Since(began)+time.Duration(beat%2+1)*time.Hour))
+			if c.skew() == 0 {
+				t.Fatal("believed a clock that was never the same twice")
+			}
+		}
+	})
+}

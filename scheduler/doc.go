@@ -1,0 +1,20 @@
+// Package scheduler is one replica: it keeps a session in the store, decides due times, claims
+// tasks, executes them, and notices when others have died. Any number of replicas work side by
+// side on one store; there is no leader.
+//
+//	              ┌─ keep     beats, trust window, clock          (session.go, clock.go)
+//	              ├─ watch    buries the dead, reaps, stripes     (watch.go, stripes.go)
+//	Run(ctx) ─────┼─ fire     due times → decisions               (fire.go, decide.go)
+//	              ├─ poll     which pools have work               (poll.go)
+//	              ├─ feed     one per pool: lock, claim, start    (feed.go)
+//	              ├─ expire   attempts whose time is over         (attempt.go)
+//	              └─ record   results → store, in batches         (record.go)
+//
+// Three guards, in this order. The lock decides who tries; busy is advice with a time limit, and
+// what has been due for more than 250 ms behind a busy lock is done on the row alone. The row
+// decides who wins. The token keeps stale hands off: each result carries it.
+//
+// A replica trusts its session until the moment before it asked for the last acknowledged beat,
+// plus the session's ttl, less a margin. Beyond that it starts nothing, and stops what another
+// replica may start in its place.
+package scheduler

@@ -1,0 +1,83 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// haltGrace is what work gets to end by itself when the replica is told to stop at once.
+const haltGrace = time.Second
+
+// drain ends the replica's work: what is claimed and not started goes back, what runs may finish
+// within the drain timeout, the rest is stopped; such an attempt is lost, reason "drained", and
+// on_lost decides at once. The error names work that did not stop.
+func (s *Scheduler) drain() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	_ = s.store.SetDraining(ctx, s.session.Load().id) // the others learn it a second later anyway
+	s.leaveStripes(ctx)
+	cancel()
+	for _, f := range s.feeders {
+		for _, c := range f.empty() {
+			s.handBack(c)
+		}
+	}
+	done := s.attempts.close()
+	s.log.Info("draining", "running", len(s.running.all()), "timeout", s.opt.DrainTimeout)
+	if s.finish(done, s.opt.DrainTimeout) {
+		return s.settle()
+	}
+	grace := s.opt.StopGrace
+	killBy := time.Time{} // its own grace period
+	select {
+	case <-s.halted:
+		grace, killBy = haltGrace, time.Now().Add(haltGrace)
+	default:
+	}
+	for _, a := range s.running.all() {
+		a.stop(stopDrained, "drained", killBy)
+	}
+	// Handlers have grace to end and, if they are processes, are killed then.
+	timer := time.NewTimer(grace + 5*time.Second)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return s.settle()
+	case <-timer.C:
+	}
+	var deaf []string
+	for _, a := range s.running.all() {
+		deaf = append(deaf, strings.TrimSpace(a.task.Job+" "+a.task.ID))
+	}
+	_ = s.settle()
+	return fmt.Errorf("scheduler: still running after the last wait: %s", strings.Join(deaf, ", "))
+}
+
+// finish waits for done, at most d, and not at all once the replica is told to stop at once.
+func (s *Scheduler) finish(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+	case <-s.halted:
+	}
+	return false
+}
+
+// settleTimeout bounds how long a stopping replica tries to record its last results.
+const settleTimeout = 10 * time.Second
+
+// settle waits until every result is acknowledged.
+func (s *Scheduler) settle() error {
+	timer := time.NewTimer(settleTimeout)
+	defer timer.Stop()
+	select {
+	case <-s.recorder.settled():
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("scheduler: the store did not take the last results within %v; the others will find these tasks lost", settleTimeout)
+	}
+}

@@ -1,0 +1,111 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// start executes c on a slot of its pool that the caller has taken, and after it what else is
+// queued in the pool, until the queue is empty; then it gives the slot back.
+func (s *Scheduler) start(c claimed) {
+	pool := c.task.Pool
+	if s.attempts.enter() {
+		go func() {
+			defer s.attempts.leave()
+			defer s.slots.give(pool, 1)
+			for ok := true; ok; c, ok = s.feeders[pool].next() {
+				s.execute(c)
+			}
+		}()
+		return
+	}
+	s.handBack(c)
+	s.slots.give(pool, 1)
+}
+
+// handBack makes a claimed task that was never started pending again.
+func (s *Scheduler) handBack(c claimed) {
+	s.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
+}
+
+// execute is the one path that every attempt takes: a last look at the session, the handler with
+// context and deadline, the result.
+func (s *Scheduler) execute(c claimed) {
+	w, ok := s.plan.work(c.task)
+	if ses := s.session.Load(); !ok || ses.id != c.session || !ses.trusted() {
+		// A replica that wakes late starts nothing: its row may be another's by now.
+		s.handBack(c)
+		return
+	}
+	t := c.task
+	t.Replica = s.opt.ID
+	t.IdempotencyKey = t.Key(s.plan.set.Name)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	a := &attempt{task: t, session: c.session, work: w, cancel: cancel, mayRun: c.until}
+	s.running.add(a)
+	timeout := time.AfterFunc(w.timeout, func() {
+		a.stop(stopTimeout, fmt.Sprintf("timeout after %v", w.timeout), time.Time{})
+	})
+	out := newOutput(s.opt.OutputLimit)
+	err := run(ctx, w.handler, t, out)
+	timeout.Stop()
+	s.recorder.add(c.session, t, a.result(err, out.Bytes()))
+	s.running.remove(a)
+}
+
+// run calls the handler; a panic fails this attempt only.
+func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fmt.Fprintf(out, "panic: %v\n\n%s", p, debug.Stack())
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return h.Run(ctx, t, out)
+}
+
+// result says what an attempt that ended with err means.
+func (a *attempt) result(err error, out []byte) ledger.Result {
+	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out}
+	if err == nil {
+		r.State = jobs.StateSucceeded
+		return r
+	}
+	r.Error = err.Error()
+	if exit := (*jobs.ExitError)(nil); errors.As(err, &exit) {
+		r.ExitCode = &exit.Code
+	}
+	why, reason := a.stoppedBy()
+	r.Reason = reason
+	switch {
+	case why == stopDrained || why == stopExpired:
+		r.Verdict, r.State = ledger.Died, jobs.StateLost
+		return r
+	case why == stopCancelled:
+		r.State = jobs.StateCancelled
+		return r
+	case jobs.IsCancel(err):
+		r.State, r.Reason = jobs.StateCancelled, "cancelled by its handler"
+		return r
+	}
+	r.State = jobs.StateFailed
+	failures := a.task.Attempt - a.task.Lost // this one included
+	if failures > a.work.retries.Limit {
+		return r
+	}
+	r.Verdict = ledger.Again
+	if d, ok := jobs.RetryDelay(err); ok {
+		r.RetryIn = d
+	} else {
+		r.RetryIn = a.work.retries.Delay(failures, rand.Float64)
+	}
+	return r
+}

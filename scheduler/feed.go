@@ -1,0 +1,245 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+)
+
+const (
+	// busyLimit is how long work waits behind a busy pool lock: its holder may be dead or stuck.
+	busyLimit = 250 * time.Millisecond
+	// claimBatch bounds one claim.
+	claimBatch = 500
+	// quickBatch: a batch that was worked off faster than this makes the next one larger.
+	quickBatch = 50 * time.Millisecond
+)
+
+// claimed is a task that is ours and has not been started.
+type claimed struct {
+	task    jobs.Task
+	session string    // under which it was claimed
+	until   time.Time // may_run_until; zero: as long as the session is trusted
+}
+
+// feeder keeps one pool's workers busy: it claims in batches and queues what is claimed.
+type feeder struct {
+	s    *Scheduler
+	pool *poolPlan
+	wake chan struct{}
+
+	mu       sync.Mutex
+	queue    []claimed
+	ahead    int       // how many to claim beyond the free workers
+	more     bool      // the last claim left work behind
+	last     time.Time // of the last claim
+	skipJobs []string  // what this replica cannot run, as candidates showed
+	skipKind []string
+}
+
+func newFeeder(s *Scheduler, pool *poolPlan) *feeder {
+	return &feeder{s: s, pool: pool, wake: make(chan struct{}, 1)}
+}
+
+// run claims when it is woken, until ctx is done.
+func (f *feeder) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.wake:
+		}
+		for ctx.Err() == nil && f.claim(ctx) {
+		}
+	}
+}
+
+// claim takes one batch and starts it; false when there is nothing more to do until the next wake.
+func (f *feeder) claim(ctx context.Context) bool {
+	s := f.s
+	ses := s.session.Load()
+	want := f.wanted()
+	if want == 0 || !ses.trusted() || s.waits() {
+		return false
+	}
+	settled := s.running.transaction()
+	defer settled()
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return false
+	}
+	skipJobs, skipKinds := f.skipped()
+	cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	got, err := s.store.Claim(cctx, ledger.Claim{
+		Session: ses.id, Replica: s.opt.ID, Pool: f.pool.name, Hash: f.pool.hash,
+		Limit: want, ID: uuid.NewString(), Guard: s.locks == nil || f.pool.MaxRunning > 0,
+		MaxRunning: f.pool.MaxRunning, SkipJobs: skipJobs, SkipKinds: skipKinds,
+		Now: s.clock.check, Admit: f.admit,
+	})
+	cancel()
+	unlock()
+	if err != nil {
+		s.storeFailed(err)
+		return false
+	}
+	learned := f.skip(got.Foreign)
+	f.push(ses, got)
+	return got.More && (learned || len(got.Tasks) > 0)
+}
+
+// wanted is how many tasks to claim: as many as there are free workers, and some ahead.
+func (f *feeder) wanted() int {
+	free := f.s.slots.room(f.pool.name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(0, min(free+f.ahead-len(f.queue), claimBatch))
+}
+
+// lock tries for the pool's claim lock. It waits for a busy one no longer than busyLimit, then the
+// row decides alone; so it does while the lock service is away, unless the replica is to wait.
+func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
+	s := f.s
+	nothing := func() {}
+	if s.locks == nil {
+		return nothing, nil
+	}
+	for began := time.Now(); ; {
+		attempts, err := s.locks.TryAcquire(ctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
+		if err == nil && attempts[0].Err != nil && !errors.Is(attempts[0].Err, locks.ErrBusy) {
+			err = attempts[0].Err
+		}
+		if s.lockFailed(err) {
+			if s.opt.WhenDown == DownWait || ctx.Err() != nil {
+				return nil, err
+			}
+			return nothing, nil
+		}
+		if lease := attempts[0].Lease; lease != nil {
+			return func() { f.unlock(lease) }, nil
+		}
+		if time.Since(began) >= busyLimit {
+			return nothing, nil
+		}
+		if !pause(ctx, time.Millisecond+rand.N(4*time.Millisecond), nil) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (f *feeder) unlock(lease *locks.Lease) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_ = f.s.locks.Release(ctx, lease) // one that is lost frees itself, and correctness does not rest on it
+}
+
+// admit says whether this replica may run a candidate, and until when.
+func (f *feeder) admit(now time.Time, c ledger.Candidate) (time.Time, bool) {
+	if _, ok := f.s.plan.work(c.Task); !ok {
+		return time.Time{}, false
+	}
+	if c.Task.Job == "" {
+		return time.Time{}, true
+	}
+	j := f.s.plan.jobs[c.Task.Job]
+	return j.until(now), j.hash == c.JobHash
+}
+
+// skip remembers what this replica cannot run, so that it does not stand in front of the rest, and
+// reports whether there was anything new.
+func (f *feeder) skip(foreign []jobs.Task) (learned bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range foreign {
+		list, name := &f.skipJobs, t.Job
+		if name == "" {
+			list, name = &f.skipKind, t.Kind
+		}
+		if !slices.Contains(*list, name) {
+			*list, learned = append(*list, name), true
+		}
+	}
+	return learned
+}
+
+// unskip forgets what could not be run: the configuration that governs it may be ours again.
+func (f *feeder) unskip() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.skipJobs, f.skipKind = nil, nil
+}
+
+func (f *feeder) skipped() (names, kinds []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.skipJobs), slices.Clone(f.skipKind)
+}
+
+// push queues what was claimed and starts as much of it as there are workers.
+func (f *feeder) push(ses *session, got ledger.Claimed) {
+	f.mu.Lock()
+	f.more = got.More
+	if f.pool.MaxRunning == 0 {
+		f.ahead = f.adapt(len(got.Tasks))
+	}
+	f.last = time.Now()
+	for i, t := range got.Tasks {
+		f.queue = append(f.queue, claimed{t, ses.id, got.Until[i]})
+	}
+	f.mu.Unlock()
+	for f.s.slots.take(f.pool.name, 1) == 1 {
+		c, ok := f.next()
+		if !ok {
+			f.s.slots.give(f.pool.name, 1)
+			return
+		}
+		f.s.start(c)
+	}
+}
+
+// adapt doubles how far to claim ahead while batches are worked off quickly, and halves it
+// otherwise: slow work is better left to others. The caller holds f.mu.
+func (f *feeder) adapt(got int) int {
+	if got == 0 || !f.more || f.last.IsZero() || time.Since(f.last) > quickBatch {
+		return f.ahead / 2
+	}
+	return min(max(2*f.ahead, f.pool.Workers), claimBatch)
+}
+
+// next takes a claimed task from the queue, and wakes the feeder when it runs low.
+func (f *feeder) next() (claimed, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.more && len(f.queue) <= f.ahead/2 {
+		nudge(f.wake)
+	}
+	if len(f.queue) == 0 {
+		return claimed{}, false
+	}
+	c := f.queue[0]
+	f.queue = f.queue[1:]
+	return c, true
+}
+
+func (f *feeder) holds(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.queue, func(c claimed) bool { return c.task.ID == id })
+}
+
+// empty takes everything that was claimed and not started.
+func (f *feeder) empty() []claimed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	rest := f.queue
+	f.queue = nil
+	return rest
+}

@@ -1,0 +1,236 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	// overdueAfter is how long a due time is left to the owner of its stripe.
+	overdueAfter = 250 * time.Millisecond
+	// overdueEvery is how often each replica looks for what an owner left.
+	overdueEvery = 500 * time.Millisecond
+	// decideBatch is how many jobs one transaction decides.
+	decideBatch = 500
+)
+
+// fire decides due times until ctx is done: those of the own stripes when they come, and those of
+// any stripe that are overdue, lock or no lock. So a dead, stuck or half-connected owner delays a
+// trigger by less than a second.
+func (s *Scheduler) fire(ctx context.Context) {
+	var looked time.Time
+	for ctx.Err() == nil {
+		wait := overdueEvery - time.Since(looked)
+		if at, ok := s.upcoming.next(); ok {
+			wait = min(wait, at.Sub(s.clock.now()))
+		}
+		if wait > 0 && !pause(ctx, wait, s.nudgeFire) {
+			return
+		}
+		if !s.session.Load().trusted() || s.waits() {
+			if !pause(ctx, overdueEvery, s.nudgeFire) {
+				return
+			}
+			continue
+		}
+		if names := s.dueHere(); len(names) > 0 {
+			s.decide(ctx, names)
+		}
+		if time.Since(looked) >= overdueEvery {
+			looked = time.Now()
+			s.overdue(ctx)
+		}
+	}
+}
+
+func (s *Scheduler) dueHere() []string {
+	mine := s.owned()
+	return s.upcoming.take(s.clock.now(), decideBatch, func(job string) bool {
+		_, ok := slices.BinarySearch(mine, s.plan.jobs[job].stripe)
+		return ok
+	})
+}
+
+// overdue decides what is due for longer than overdueAfter, whoever should have.
+func (s *Scheduler) overdue(ctx context.Context) {
+	rows, err := s.store.Overdue(ctx, s.clock.now().Add(-overdueAfter), decideBatch)
+	if err != nil {
+		s.storeFailed(err)
+		return
+	}
+	var names []string
+	for _, u := range rows {
+		if _, known := s.plan.jobs[u.Job]; known && !s.foreign.has(u.Job) {
+			names = append(names, u.Job)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	written := s.decide(ctx, names)
+	if len(rows) == decideBatch && written > 0 {
+		nudge(s.nudgeFire)
+	}
+}
+
+// decide decides the due times of these jobs, starts what it may, and returns how many rows were
+// written.
+func (s *Scheduler) decide(ctx context.Context, names []string) int {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	reserved := s.reserve(names)
+	ids := taskIDs{}
+	var nexts map[string]time.Time
+	request := s.request(names)
+	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		d := decider{
+			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
+			claims: func(job string) bool { return reserved[job] != "" },
+		}
+		nexts = make(map[string]time.Time, len(states))
+		var decisions []ledger.Decision
+		for _, state := range states {
+			dec, ok := d.decide(state)
+			if !ok {
+				s.foreign.add(state.Name)
+				continue
+			}
+			nexts[state.Name] = dec.NextAt
+			if dec.Cursor.IsZero() {
+				nexts[state.Name] = s.plan.jobs[state.Name].next(state.Cursor)
+				continue
+			}
+			decisions = append(decisions, dec)
+		}
+		return decisions
+	}
+	ses := s.session.Load()
+	settled := s.running.transaction()
+	defer settled()
+	decided, err := s.store.Decide(ctx, request)
+	if err != nil {
+		s.storeFailed(err)
+		s.giveBack(reserved)
+		again := s.clock.now().Add(lookAgain)
+		for _, name := range names {
+			s.upcoming.set(name, again)
+		}
+		return 0
+	}
+	for name, at := range nexts {
+		s.upcoming.set(name, at)
+	}
+	s.startDecided(ses, decided, reserved)
+	return s.logDecisions(decided)
+}
+
+// request is what every deciding transaction of this replica has in common.
+func (s *Scheduler) request(names []string) ledger.Decide {
+	r := ledger.Decide{
+		Session: s.session.Load().id, Replica: s.opt.ID, Jobs: names,
+		Guard: s.locks == nil, Now: s.clock.check,
+	}
+	if r.Guard {
+		for _, name := range names {
+			r.Stripes = append(r.Stripes, s.plan.jobs[name].stripe)
+		}
+		slices.Sort(r.Stripes)
+		r.Stripes = slices.Compact(r.Stripes)
+	}
+	return r
+}
+
+// reserve takes a slot for one run of each job that this replica may start at once; the answer
+// maps the job to the pool whose slot it is. In pools that are limited over all replicas, the
+// claim counts, so nothing is born running there.
+func (s *Scheduler) reserve(names []string) map[string]string {
+	reserved := map[string]string{}
+	for _, name := range names {
+		j := s.plan.jobs[name]
+		if j.here && j.handler != nil && s.plan.pools[j.Pool].MaxRunning == 0 && s.slots.take(j.Pool, 1) == 1 {
+			reserved[name] = j.Pool
+		}
+	}
+	return reserved
+}
+
+func (s *Scheduler) giveBack(reserved map[string]string) {
+	for _, pool := range reserved {
+		s.slots.give(pool, 1)
+	}
+}
+
+// startDecided starts the tasks that were born running, on the slots that were reserved for them,
+// and gives the other slots back.
+func (s *Scheduler) startDecided(ses *session, decided ledger.Decided, reserved map[string]string) {
+	until := map[string]time.Time{}
+	for _, dec := range decided.Decisions {
+		for _, o := range dec.Triggers {
+			if o.Task != nil {
+				until[o.Task.ID] = o.MayRunUntil
+			}
+		}
+	}
+	for _, t := range decided.Started {
+		delete(reserved, t.Job)
+		s.start(claimed{t, ses.id, until[t.ID]})
+	}
+	s.giveBack(reserved)
+	for _, t := range decided.Opened {
+		s.wakeFeeder(t.Pool)
+	}
+}
+
+func (s *Scheduler) logDecisions(decided ledger.Decided) int {
+	rows := 0
+	for _, dec := range decided.Decisions {
+		rows += len(dec.Triggers)
+		for _, o := range dec.Triggers {
+			if t := o.Trigger; t.Outcome != "" {
+				s.log.Info("trigger", "job", t.Job, "at", t.At, "outcome", t.Outcome, "count", t.Count, "reason", t.Reason)
+			}
+		}
+	}
+	return rows
+}
+
+// storeFailed notes an error of the store, if it is one that readiness depends on.
+func (s *Scheduler) storeFailed(err error) {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, ledger.ErrOutdated):
+	case errors.Is(err, ledger.ErrSessionDead):
+		nudge(s.nudgeWatch)
+	case errors.Is(err, ledger.ErrClock):
+		s.log.Warn("nothing is decided", "reason", err)
+	default:
+		s.health.storeDown(err)
+		s.log.Warn("store", "error", err)
+	}
+}
+
+// taskIDs makes ids for the tasks that a decision opens, the same ones each time the store asks
+// again: so an unknown COMMIT can be settled by them.
+type taskIDs map[taskID]string
+
+type taskID struct {
+	job string
+	n   int
+}
+
+func (ids taskIDs) get(job string, n int) string {
+	key := taskID{job, n}
+	if ids[key] == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			id = uuid.New()
+		}
+		ids[key] = id.String()
+	}
+	return ids[key]
+}

@@ -1,0 +1,40 @@
+package scheduler
+
+import (
+	"sync"
+)
+
+// foreign is the jobs that a newer configuration governs: this replica leaves them alone until it
+// governs again.
+type foreign struct {
+	mu   sync.Mutex
+	jobs map[string]bool
+}
+
+func (f *foreign) add(job string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.jobs == nil {
+		f.jobs = map[string]bool{}
+	}
+	f.jobs[job] = true
+}
+
+func (f *foreign) has(job string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.jobs[job]
+}
+
+func (f *foreign) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.jobs)
+}
+
+// clear forgets all of them.
+func (f *foreign) clear() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.jobs)
+}

@@ -1,0 +1,243 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+func locker(t *testing.T, drv driver.Driver) *locks.Locker {
+	t.Helper()
+	l, err := locks.New(drv, locks.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(context.Background()) })
+	return l
+}
+
+// tardy notes how late each task of a job started, and each task of a pool after its enqueueing.
+type tardy struct {
+	mu  sync.Mutex
+	lag []time.Duration
+}
+
+func (l *tardy) Run(_ context.Context, t jobs.Task, _ io.Writer) error {
+	due := t.ScheduledAt
+	if due.IsZero() {
+		due = t.RunAt
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lag = append(l.lag, time.Since(due))
+	return nil
+}
+
+func (*tardy) Describe() string { return "tardy" }
+
+func (l *tardy) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.lag)
+}
+
+// A holder of every stripe lock and of the pool's lock that is frozen or was killed right after
+// acquiring them does nothing, and delays nothing by more than a second.
+func TestAStuckLockHolderDelaysNothingByASecond(t *testing.T) {
+	service := memlock.New()
+	holder := locker(t, service)
+	var all []locks.Request
+	for n := range jobs.Stripes {
+		all = append(all, locks.Request{Key: fmt.Sprintf("sys/stripe/%02d", n)})
+	}
+	all = append(all, locks.Request{Key: "sys/pool/p"}, locks.Request{Key: "sys/pool/default"})
+	got, err := holder.TryAcquire(t.Context(), all...)
+	if err != nil || slices.ContainsFunc(got, func(a locks.Attempt) bool { return a.Lease == nil }) {
+		t.Fatal("the stuck holder did not get the locks", err)
+	}
+	st := sqlite(t).open(t)
+	triggers, tasks := &tardy{}, &tardy{}
+	set := pool(tasks, nil)
+	set.Jobs = map[string]jobs.Job{"every-second": {Schedule: "* * * * * *", Handler: triggers}}
+	r := start(t, st, locker(t, service), set, scheduler.Options{ID: "a"})
+	enqueue(t, st, r, 20)
+	until(t, "4 triggers and 20 tasks ran", func() bool { return triggers.count() >= 4 && tasks.count() >= 20 })
+	for what, l := range map[string]*tardy{"trigger": triggers, "task": tasks} {
+		if worst := slices.Max(l.lag); worst > time.Second {
+			t.Errorf("a %s started %v late", what, worst)
+		}
+	}
+	for _, a := range got {
+		if a.Lease.Check() != nil {
+			t.Fatal("the stuck holder lost its locks during the test, which shows nothing then")
+		}
+	}
+}
+
+// down is a lock service that cannot be reached while it is set.
+type down struct {
+	scheduler.Locks
+	mu   sync.Mutex
+	down bool
+}
+
+func (d *down) set(v bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.down = v
+}
+
+func (d *down) TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.down {
+		return nil, fmt.Errorf("dial 127.0.0.1:6379: %w", locks.ErrUnavailable)
+	}
+	return d.Locks.TryAcquire(ctx, requests...)
+}
+
+func TestWhenTheLockServiceIsDown(t *testing.T) {
+	for _, policy := range []scheduler.WhenDown{scheduler.DownStore, scheduler.DownWait} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			st := sqlite(t).open(t)
+			ran := &starts{}
+			lk := &down{Locks: locker(t, memlock.New())}
+			r := start(t, st, lk, pool(ran, nil), scheduler.Options{ID: "a", WhenDown: policy})
+			enqueue(t, st, r, 1)
+			until(t, "it works", func() bool { return ran.count() == 1 })
+			lk.set(true)
+			enqueue(t, st, r, 1)
+			until(t, "readiness says so", func() bool { return r.Health()[1].Detail != "" })
+			if ready := r.Health()[1].Ready; ready != (policy == scheduler.DownStore) {
+				t.Errorf("ready: %v", ready)
+			}
+			if policy == scheduler.DownStore {
+				until(t, "the rows decide alone", func() bool { return ran.count() == 2 })
+				return
+			}
+			if _, _, err := r.RunJob(t.Context(), "none", "me"); err == nil {
+				t.Error("ran a job")
+			}
+			// Nothing may start: two polls and a sweep go by.
+			time.Sleep(1500 * time.Millisecond)
+			if ran.count() != 1 {
+				t.Error("a task started although when_down is wait")
+			}
+			lk.set(false)
+			until(t, "it goes on by itself", func() bool { return ran.count() == 2 && r.Health()[1].Ready })
+		})
+	}
+}
+
+// The database's clock is stepped by an hour while everything runs: nothing fires early, no session
+// dies, and what is due comes once.
+func TestTheDatabaseClockStepsByAnHour(t *testing.T) {
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(step.String(), func(t *testing.T) {
+			t.Parallel()
+			db := sqlite(t)
+			st := db.open(t)
+			ran := &starts{}
+			var early sync.Map
+			h := does(func(ctx context.Context, task jobs.Task, out io.Writer) error {
+				if ahead := time.Until(task.ScheduledAt); ahead > 0 {
+					early.Store(task.ScheduledAt, ahead)
+				}
+				return ran.Run(ctx, task, out)
+			})
+			set := jobs.Set{Jobs: map[string]jobs.Job{"every-second": {Schedule: "* * * * * *", Handler: h}}}
+			each := skew(db.open(t), 0)
+			r := start(t, each, nil, set, scheduler.Options{ID: "a", SessionTTL: 6 * time.Second})
+			until(t, "it works", func() bool { return ran.count() >= 2 })
+			session := peers(t, each)[0].Session
+			each.by.Store(int64(step))
+			until(t, "readiness says so", func() bool { return !r.Health()[2].Ready })
+			each.by.Store(0) // the administrator sets it right again
+			before := ran.count()
+			until(t, "it goes on", func() bool { return ran.count() >= before+2 && r.Health()[2].Ready })
+			early.Range(func(at, ahead any) bool {
+				t.Errorf("the trigger of %v started %v early", at, ahead)
+				return true
+			})
+			ran.onlyOnce(t)
+			if now := peers(t, each); len(now) != 1 || now[0].Session != session {
+				t.Errorf("sessions %v, want only %s", now, session)
+			}
+			covered(t, ledgerOf(t, st, "every-second"))
+		})
+	}
+}
+
+func peers(t *testing.T, st scheduler.Store) []ledger.Peer {
+	t.Helper()
+	all, err := st.Peers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestAnOlderReplicaLeavesWhatANewerFileChanged(t *testing.T) {
+	db := sqlite(t)
+	st := db.open(t)
+	older, newer := &starts{}, &starts{}
+	set := func(h jobs.Handler, timeout time.Duration) jobs.Set {
+		return jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h, Timeout: timeout}}}
+	}
+	o := scheduler.Options{SessionTTL: 2 * time.Second}
+	o.ID = "older"
+	a := start(t, db.open(t), nil, set(older, time.Minute), o)
+	until(t, "the older one runs it", func() bool { return older.count() >= 2 })
+	o.ID = "newer"
+	b := start(t, db.open(t), nil, set(newer, time.Hour), o)
+	until(t, "the newer one runs it", func() bool { return newer.count() >= 1 })
+	had := older.count()
+	until(t, "the newer one runs it again", func() bool { return newer.count() >= 4 })
+	if n := older.count(); n > had+1 { // one may have been on its way
+		t.Errorf("the older replica went on: %d more", n-had)
+	}
+	if err := b.drain(); err != nil {
+		t.Fatal(err)
+	}
+	had = older.count()
+	until(t, "the older one takes over", func() bool { return older.count() >= had+2 })
+	covered(t, ledgerOf(t, st, "j"))
+	if err := a.drain(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReplicasThatCannotExcludeEachOtherAreRefused(t *testing.T) {
+	db := sqlite(t)
+	start(t, db.open(t), nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis 127.0.0.1:6379"})
+	st := db.open(t)
+	until(t, "a is there", func() bool { return len(peers(t, st)) == 1 })
+	for _, c := range []struct {
+		o    scheduler.Options
+		want error
+	}{
+		{scheduler.Options{ID: "b", LockService: "zookeeper 127.0.0.1:2181"}, ledger.ErrLockService},
+		{scheduler.Options{ID: "a", LockService: "redis 127.0.0.1:6379"}, ledger.ErrReplicaLive},
+	} {
+		s, err := scheduler.New(st, nil, jobs.Set{}, c.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Run(t.Context()); !errors.Is(err, c.want) {
+			t.Errorf("%+v: %v, want %v", c.o, err, c.want)
+		}
+	}
+}

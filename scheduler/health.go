@@ -1,0 +1,89 @@
+package scheduler
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// health is what readiness depends on.
+type health struct {
+	mu       sync.Mutex
+	store    error // nil: up
+	storeAt  time.Time
+	lock     error
+	lockAt   time.Time
+	draining bool
+}
+
+func (h *health) storeUp() { h.set(&h.store, &h.storeAt, nil) }
+
+func (h *health) storeDown(err error) { h.set(&h.store, &h.storeAt, err) }
+
+func (h *health) lockUp() { h.set(&h.lock, &h.lockAt, nil) }
+
+func (h *health) lockDown(err error) { h.set(&h.lock, &h.lockAt, err) }
+
+func (h *health) set(field *error, since *time.Time, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if (*field == nil) != (err == nil) {
+		*since = time.Now()
+	}
+	*field = err
+}
+
+func (h *health) lockIsDown() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lock != nil
+}
+
+func (h *health) drain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.draining = true
+}
+
+// Health says, thing by thing, whether this replica starts new work, and why not.
+func (s *Scheduler) Health() []ledger.Condition {
+	h := &s.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	since := func(t time.Time) string { return time.Since(t).Round(time.Second).String() }
+
+	store := ledger.Condition{Name: "store", Ready: true}
+	switch {
+	case s.session.Load() == nil:
+		store.Ready, store.Detail = false, "not joined yet"
+	case h.store != nil:
+		store.Ready, store.Detail = false, fmt.Sprintf("away for %s: %v", since(h.storeAt), h.store)
+	case !s.session.Load().trusted():
+		store.Ready, store.Detail = false, "no beat was acknowledged within the session ttl"
+	}
+	lock := ledger.Condition{Name: "lock", Ready: true}
+	if h.lock != nil {
+		lock.Ready = s.opt.WhenDown == DownStore
+		lock.Detail = fmt.Sprintf("away for %s: %v", since(h.lockAt), h.lock)
+		if lock.Ready {
+			lock.Detail += "; the store's rows decide alone"
+		}
+	}
+	clock := ledger.Condition{Name: "clock", Ready: true}
+	if off := s.clock.skew(); off != 0 {
+		clock.Ready = false
+		clock.Detail = fmt.Sprintf("the database's clock moved by %v; nothing is decided until it has been steady for %d beats",
+			off.Round(time.Millisecond), consistentRenewals)
+	}
+	conf := ledger.Condition{Name: "configuration", Ready: true}
+	if n := s.foreign.count(); n > 0 {
+		conf.Detail = fmt.Sprintf("a newer configuration governs %d jobs that this replica knows differently", n)
+	}
+	drain := ledger.Condition{Name: "draining", Ready: !h.draining}
+	if h.draining {
+		drain.Detail = "this replica is stopping"
+	}
+	return []ledger.Condition{store, lock, clock, conf, drain}
+}

@@ -1,0 +1,134 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
+// the next replica that has. While the job's slot is taken it is recorded as skipped, and the error
+// is jobs.ErrConflict with the reason; jobs.ErrNotFound if this replica does not know the job.
+func (s *Scheduler) RunJob(ctx context.Context, name, by string) (jobs.Trigger, jobs.Task, error) {
+	j, known := s.plan.jobs[name]
+	if !known {
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
+	}
+	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) ledger.Opening {
+		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
+		if taken := d.slotTaken(j, state); taken != "" {
+			t.Count, t.Outcome, t.Reason, t.Replica = 1, jobs.Skipped, taken, s.opt.ID
+			return ledger.Opening{Trigger: t}
+		}
+		return d.open(j, t, 0)
+	})
+	if err != nil {
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w", name, err)
+	}
+	if len(decided.Decisions) == 0 {
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w: a newer configuration governs it", name, jobs.ErrConflict)
+	}
+	t := decided.Decisions[0].Triggers[0].Trigger
+	if t.Outcome == jobs.Skipped {
+		return t, jobs.Task{}, fmt.Errorf("job %q: %w: %s", name, jobs.ErrConflict, t.Reason)
+	}
+	return t, opened(decided), nil
+}
+
+// RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict
+// says who has it.
+func (s *Scheduler) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
+	old, _, err := s.store.Task(ctx, id)
+	if err != nil {
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
+	}
+	if !old.State.Ended() {
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w: it is %s", id, jobs.ErrConflict, old.State)
+	}
+	if old.Job == "" {
+		t, err := s.store.RetryTask(ctx, id, by)
+		if err == nil {
+			s.Wake(t.Pool)
+		}
+		return t, err
+	}
+	j, known := s.plan.jobs[old.Job]
+	if !known {
+		return jobs.Task{}, fmt.Errorf("retry task %s: job %q: %w", id, old.Job, jobs.ErrNotFound)
+	}
+	taken := ""
+	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) ledger.Opening {
+		if taken = d.slotTaken(j, state); taken != "" {
+			return ledger.Opening{}
+		}
+		o := d.open(j, jobs.Trigger{Job: j.name, At: old.ScheduledAt, Seq: old.Seq}, 0)
+		o.Trigger = jobs.Trigger{}
+		o.Task.Payload, o.Task.RetryOf = old.Payload, old.ID
+		if old.RetryOf != "" {
+			o.Task.RetryOf = old.RetryOf
+		}
+		return o
+	})
+	switch {
+	case err != nil:
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
+	case taken != "":
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w: %s", id, jobs.ErrConflict, taken)
+	case len(decided.Decisions) == 0:
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w: a newer configuration governs job %q", id, jobs.ErrConflict, j.name)
+	}
+	return opened(decided), nil
+}
+
+// openOne decides one job outside of its schedule and starts what was born running. An Opening
+// without a row and a task decides nothing.
+func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, ledger.JobState) ledger.Opening) (ledger.Decided, error) {
+	ses := s.session.Load()
+	if !ses.trusted() {
+		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
+	}
+	if s.waits() {
+		return ledger.Decided{}, fmt.Errorf("%w: the lock service is away, and lock.when_down is wait", jobs.ErrUnavailable)
+	}
+	reserved := s.reserve([]string{j.name})
+	id := uuid.Must(uuid.NewV7()).String()
+	request := s.request([]string{j.name})
+	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		if len(states) == 0 || states[0].Hash != j.hash {
+			return nil
+		}
+		d := decider{
+			plan: s.plan, replica: s.opt.ID, now: now,
+			newID:  func(string, int) string { return id },
+			claims: func(job string) bool { return reserved[job] != "" },
+		}
+		o := open(d, states[0])
+		if o.Task == nil && o.Trigger.Job == "" {
+			return nil
+		}
+		return []ledger.Decision{{Job: j.name, Triggers: []ledger.Opening{o}}}
+	}
+	settled := s.running.transaction()
+	defer settled()
+	decided, err := s.store.Decide(ctx, request)
+	if err != nil {
+		s.storeFailed(err)
+		s.giveBack(reserved)
+		return ledger.Decided{}, err
+	}
+	s.startDecided(ses, decided, reserved)
+	s.logDecisions(decided)
+	return decided, nil
+}
+
+func opened(d ledger.Decided) jobs.Task {
+	for _, t := range append(d.Started, d.Opened...) {
+		return t
+	}
+	return jobs.Task{}
+}

@@ -1,0 +1,86 @@
+package scheduler
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// WhenDown says what happens while the lock service cannot be reached.
+type WhenDown string
+
+const (
+	DownStore WhenDown = "store" // the row decides alone
+	DownWait  WhenDown = "wait"  // nothing starts
+)
+
+// Options of a replica. The zero value works; zero fields mean the defaults beside them.
+type Options struct {
+	ID           string            // replica id, unique among live replicas; default <host>-<8 hex>
+	Workers      int               // attempts at once over all pools; default 64
+	Labels       map[string]string // what runs_on of a job is compared with
+	SessionTTL   time.Duration     // a silent replica is declared dead after this; default 10s, at least 1s
+	DrainTimeout time.Duration     // how long a stopping replica lets work finish; default 25s
+	StopGrace    time.Duration     // how long work that was asked to stop may take; default 10s
+	MaxClockSkew time.Duration     // between database and replica, beyond it nothing is decided; default 2s
+	WhenDown     WhenDown          // default store
+	LockService  string            // fingerprint of the lock service; all replicas of a store must agree
+	Retention    Retention
+	OutputLimit  int    // bytes kept of one attempt's output, half head, half tail; default 64 KiB
+	Version      string // for people
+	Address      string // of the replica's API, for people
+	Logger       *slog.Logger
+}
+
+// Retention says how long ended things are kept; zero fields mean the defaults beside them.
+type Retention struct {
+	Triggers  time.Duration // default 30 days
+	Succeeded time.Duration // default 2 days
+	Failed    time.Duration // default 14 days
+	Output    time.Duration // default 7 days
+}
+
+const day = 24 * time.Hour
+
+func (o Options) withDefaults() (Options, error) {
+	if o.ID == "" {
+		host, err := os.Hostname()
+		if err != nil || host == "" {
+			host = "replica"
+		}
+		o.ID = host + "-" + uuid.NewString()[:8]
+	}
+	fill(&o.Workers, 64)
+	fill(&o.SessionTTL, 10*time.Second)
+	fill(&o.DrainTimeout, 25*time.Second)
+	fill(&o.StopGrace, 10*time.Second)
+	fill(&o.MaxClockSkew, 2*time.Second)
+	fill(&o.WhenDown, DownStore)
+	fill(&o.Retention.Triggers, 30*day)
+	fill(&o.Retention.Succeeded, 2*day)
+	fill(&o.Retention.Failed, 14*day)
+	fill(&o.Retention.Output, 7*day)
+	fill(&o.OutputLimit, 64<<10)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.SessionTTL < time.Second:
+		return o, fmt.Errorf("scheduler: session ttl %v is shorter than 1s", o.SessionTTL)
+	case o.Workers < 0:
+		return o, fmt.Errorf("scheduler: %d workers", o.Workers)
+	case o.WhenDown != DownStore && o.WhenDown != DownWait:
+		return o, fmt.Errorf("scheduler: when down %q is neither %q nor %q", o.WhenDown, DownStore, DownWait)
+	}
+	return o, nil
+}
+
+func fill[T comparable](field *T, def T) {
+	var zero T
+	if *field == zero {
+		*field = def
+	}
+}

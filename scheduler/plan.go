@@ -1,0 +1,150 @@
+package scheduler
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// plan is a Set made ready: defaults filled in, schedules parsed, hashes computed. Immutable.
+type plan struct {
+	set   jobs.Set
+	jobs  map[string]*jobPlan
+	pools map[string]*poolPlan
+}
+
+type jobPlan struct {
+	jobs.Job
+	name     string
+	hash     string
+	stripe   int
+	schedule *jobs.Schedule // nil: on demand only
+	handler  jobs.Handler
+	here     bool // this replica's labels match runs_on
+}
+
+type poolPlan struct {
+	jobs.Pool
+	name string
+	hash string
+}
+
+// work is how a task is to be executed.
+type work struct {
+	handler jobs.Handler
+	timeout time.Duration
+	retries jobs.Retries
+	onLost  jobs.OnLost
+}
+
+func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
+	if err := set.Validate(); err != nil {
+		return nil, err
+	}
+	p := &plan{set: set, jobs: map[string]*jobPlan{}, pools: map[string]*poolPlan{}}
+	if _, ok := set.Pools[jobs.DefaultPool]; !ok {
+		def := jobs.Pool{}.WithDefaults()
+		p.pools[jobs.DefaultPool] = &poolPlan{Pool: def, name: jobs.DefaultPool, hash: def.Hash()}
+	}
+	for name, pool := range set.Pools {
+		pool = pool.WithDefaults()
+		p.pools[name] = &poolPlan{Pool: pool, name: name, hash: pool.Hash()}
+	}
+	for name, job := range set.Jobs {
+		job = job.WithDefaults()
+		j := &jobPlan{Job: job, name: name, hash: job.Hash(), stripe: jobs.Stripe(name), handler: job.Handler}
+		if specs := job.Specs(); len(specs) > 0 {
+			schedule, err := jobs.ParseSchedule(specs, job.Timezone)
+			if err != nil {
+				return nil, fmt.Errorf("jobs.%s: %w", name, err)
+			}
+			j.schedule = schedule
+		}
+		if j.handler == nil {
+			j.handler = p.pools[job.Pool].handler(job.Kind)
+		}
+		j.here = matches(job.RunsOn, labels)
+		p.jobs[name] = j
+	}
+	return p, nil
+}
+
+func matches(wanted, labels map[string]string) bool {
+	for k, v := range wanted {
+		if labels[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *poolPlan) handler(kind string) jobs.Handler {
+	if kind == "" {
+		return p.Handler
+	}
+	return p.Kinds[kind]
+}
+
+// next is the first due time after t, zero if there is none.
+func (j *jobPlan) next(t time.Time) time.Time {
+	if j.schedule == nil {
+		return time.Time{}
+	}
+	return j.schedule.Next(t)
+}
+
+// until is how long an attempt that starts now may run even if this replica loses touch with the
+// store: until somebody else may start in its place. Zero: no longer than the session is trusted.
+func (j *jobPlan) until(now time.Time) time.Time {
+	switch {
+	case j.OnLost == jobs.LostRetries:
+		return time.Time{}
+	case j.Concurrency == jobs.Allow:
+		return now.Add(j.Timeout)
+	}
+	if next := j.next(now); !next.IsZero() {
+		return next
+	}
+	return now.Add(j.Timeout)
+}
+
+// work says how to execute t here; false if this replica cannot: it does not know the job, the
+// pool or the kind, or its labels do not match.
+func (p *plan) work(t jobs.Task) (work, bool) {
+	if t.Job != "" {
+		j, ok := p.jobs[t.Job]
+		if !ok || !j.here || j.handler == nil {
+			return work{}, false
+		}
+		return work{j.handler, j.Timeout, j.Retries, j.OnLost}, true
+	}
+	pool, ok := p.pools[t.Pool]
+	if !ok {
+		return work{}, false
+	}
+	h := pool.handler(t.Kind)
+	return work{h, pool.Timeout, *pool.Retries, pool.OnLost}, h != nil
+}
+
+// definitions is what the store keeps of the plan.
+func (p *plan) definitions() ledger.Definitions {
+	var d ledger.Definitions
+	for _, name := range slices.Sorted(maps.Keys(p.jobs)) {
+		j := p.jobs[name]
+		d.Jobs = append(d.Jobs, ledger.JobDef{
+			Name: name, Stripe: j.stripe, Hash: j.hash, Schedule: j.ScheduleHash(), Next: j.next,
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.pools)) {
+		pool := p.pools[name]
+		d.Pools = append(d.Pools, ledger.PoolDef{
+			Name: name, Hash: pool.hash, MaxRunning: pool.MaxRunning,
+			MaxAttempts: pool.Retries.Limit + 1, Retry: pool.OnLost == jobs.LostRetries,
+		})
+	}
+	return d
+}

@@ -1,0 +1,168 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	recordBatch   = 256
+	recordBacklog = 10_000 // more than that and attempts wait before they end: the store is the bottleneck
+	recordRetry   = 250 * time.Millisecond
+)
+
+// recorder writes results in batches: what comes in while one batch is written makes the next. A
+// result stays here until the store has acknowledged it, however long the store is away.
+type recorder struct {
+	s *Scheduler
+
+	mu      sync.Mutex
+	room    sync.Cond
+	pending []outcome
+	held    map[string]bool // task ids, until acknowledged
+	ready   chan struct{}
+	done    chan struct{} // of settled
+}
+
+type outcome struct {
+	session string
+	task    jobs.Task
+	result  ledger.Result
+}
+
+func newRecorder(s *Scheduler) *recorder {
+	r := &recorder{s: s, held: map[string]bool{}, ready: make(chan struct{}, 1)}
+	r.room.L = &r.mu
+	return r
+}
+
+// add hands a result over; it waits while the backlog is full.
+func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
+	r.mu.Lock()
+	for len(r.pending) >= recordBacklog {
+		r.room.Wait()
+	}
+	r.pending = append(r.pending, outcome{session, t, result})
+	r.held[t.ID] = true
+	r.mu.Unlock()
+	nudge(r.ready)
+}
+
+// holds reports whether a result of the task waits to be acknowledged.
+func (r *recorder) holds(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.held[id]
+}
+
+// settled is closed once everything is acknowledged; nothing may be added afterwards.
+func (r *recorder) settled() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	done := make(chan struct{})
+	r.done = done
+	r.closeWhenIdle()
+	return done
+}
+
+// closeWhenIdle closes what settled returned. The caller holds r.mu.
+func (r *recorder) closeWhenIdle() {
+	if r.done != nil && len(r.held) == 0 {
+		close(r.done)
+		r.done = nil
+	}
+}
+
+// run writes until ctx is done.
+func (r *recorder) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.ready:
+		}
+		for batch := r.take(); len(batch) > 0; batch = r.take() {
+			for !r.write(ctx, batch) {
+				if !pause(ctx, recordRetry, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// take removes the next batch: results of one session.
+func (r *recorder) take() []outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for n < min(len(r.pending), recordBatch) && r.pending[n].session == r.pending[0].session {
+		n++
+	}
+	batch := r.pending[:n:n]
+	r.pending = r.pending[n:]
+	r.room.Broadcast()
+	return batch
+}
+
+// write reports whether the store acknowledged the batch.
+func (r *recorder) write(ctx context.Context, batch []outcome) bool {
+	results := make([]ledger.Result, len(batch))
+	for i, o := range batch {
+		results[i] = o.result
+	}
+	cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	finished, err := r.s.store.Finish(cctx, batch[0].session, results)
+	if err != nil {
+		r.s.storeFailed(err)
+		return false
+	}
+	r.mu.Lock()
+	for _, o := range batch {
+		delete(r.held, o.task.ID)
+	}
+	r.closeWhenIdle()
+	r.mu.Unlock()
+	for i, f := range finished {
+		r.s.recorded(batch[i], f)
+	}
+	return true
+}
+
+// recorded tells people, and those who wait for what just became free.
+func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
+	if f.Finish == ledger.Fenced {
+		s.log.Warn("result refused: another replica owns the task now", "task", o.task.ID, "job", o.task.Job,
+			"token", o.task.Token, "state", o.result.State)
+		return
+	}
+	if o.result.Verdict == ledger.HandBack {
+		return
+	}
+	attrs := []any{"state", o.result.State, "pool", o.task.Pool}
+	if o.task.Job != "" {
+		attrs = append(attrs, "job", o.task.Job, "at", o.task.ScheduledAt)
+	}
+	attrs = append(attrs, "task", o.task.ID, "attempt", o.task.Attempt)
+	for name, value := range map[string]string{"reason": o.result.Reason, "error": o.result.Error} {
+		if value != "" {
+			attrs = append(attrs, name, value)
+		}
+	}
+	if o.result.Verdict == ledger.Again {
+		attrs = append(attrs, "retry_in", o.result.RetryIn.Round(time.Millisecond))
+	}
+	s.log.Info(fmt.Sprintf("task %s", o.result.State), attrs...)
+	if o.task.Job != "" {
+		nudge(s.nudgeFire) // a due time may wait for the slot
+	}
+	if f.Task.State == jobs.StatePending {
+		nudge(s.nudgePoll)
+	}
+}

@@ -1,0 +1,251 @@
+package scheduler_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+
+// database is where the replicas of a test meet.
+type database struct {
+	driver, dsn string
+}
+
+func sqlite(t *testing.T) database {
+	return database{"sqlite", filepath.Join(t.TempDir(), "lockstep.db")}
+}
+
+func mysql(t *testing.T) database { return database{"mysql", servers.MySQL(t)} }
+
+// open opens the database as one process would.
+func (d database) open(t *testing.T) *store.Store {
+	t.Helper()
+	st, err := store.Open(t.Context(), d.driver, d.dsn, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	if err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// replica is one that runs.
+type replica struct {
+	*scheduler.Scheduler
+	t    *testing.T
+	stop context.CancelFunc
+	done chan error
+}
+
+func start(t *testing.T, st scheduler.Store, lk scheduler.Locks, set jobs.Set, o scheduler.Options) *replica {
+	t.Helper()
+	if o.Logger == nil && testing.Verbose() {
+		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil)).With("on", o.ID)
+	}
+	s, err := scheduler.New(st, lk, set, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := &replica{s, t, stop, make(chan error, 1)}
+	go func() { r.done <- s.Run(ctx) }()
+	t.Cleanup(func() { r.drain() })
+	return r
+}
+
+// drain stops the replica and returns what Run returned.
+func (r *replica) drain() error {
+	r.stop()
+	err := <-r.done
+	r.done <- err
+	return err
+}
+
+// until waits for a condition, for a time that no healthy run comes near.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("still not: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// does is a handler made of a function.
+type does func(ctx context.Context, t jobs.Task, out io.Writer) error
+
+func (f does) Run(ctx context.Context, t jobs.Task, out io.Writer) error { return f(ctx, t, out) }
+
+// Describe makes all of them one definition.
+func (does) Describe() string { return "test" }
+
+// starts counts how often each idempotency key was started.
+type starts struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+func (s *starts) Run(_ context.Context, t jobs.Task, _ io.Writer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[string]int{}
+	}
+	s.by[t.IdempotencyKey]++
+	return nil
+}
+
+func (s *starts) Describe() string { return "starts" }
+
+func (s *starts) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.by)
+}
+
+func (s *starts) onlyOnce(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, n := range s.by {
+		if n != 1 {
+			t.Errorf("%s was started %d times", key, n)
+		}
+	}
+}
+
+// skewed is a store whose clock is off, as a replica would see it.
+type skewed struct {
+	scheduler.Store
+	by atomic.Int64 // nanoseconds
+}
+
+func skew(st scheduler.Store, by time.Duration) *skewed {
+	s := &skewed{Store: st}
+	s.by.Store(int64(by))
+	return s
+}
+
+func (s *skewed) off() time.Duration { return time.Duration(s.by.Load()) }
+
+func (s *skewed) Beat(ctx context.Context, session string) (time.Time, error) {
+	at, err := s.Store.Beat(ctx, session)
+	return at.Add(s.off()), err
+}
+
+func (s *skewed) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	now := d.Now
+	d.Now = func(database time.Time) (time.Time, error) { return now(database.Add(s.off())) }
+	return s.Store.Decide(ctx, d)
+}
+
+func (s *skewed) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	now := c.Now
+	c.Now = func(database time.Time) (time.Time, error) { return now(database.Add(s.off())) }
+	return s.Store.Claim(ctx, c)
+}
+
+// behind is a store that shows each job's cursor as it was a few due times ago: a replica that
+// decides by what it read before the others decided.
+type behind struct{ scheduler.Store }
+
+func (b behind) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	decide := d.Decide
+	d.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		for i := range states {
+			states[i].Cursor = states[i].Cursor.Add(-3 * time.Second)
+		}
+		return decide(now, states)
+	}
+	return b.Store.Decide(ctx, d)
+}
+
+func (b behind) Overdue(ctx context.Context, at time.Time, limit int) ([]ledger.Upcoming, error) {
+	return b.Store.Overdue(ctx, at.Add(3*time.Second), limit) // it looks too early, too
+}
+
+// ledgerOf reads all rows of a job, oldest first.
+func ledgerOf(t *testing.T, st *store.Store, job string) []jobs.Trigger {
+	t.Helper()
+	var all []jobs.Trigger
+	f := ledger.TriggerFilter{Job: job, Page: ledger.Page{Limit: 500}}
+	for {
+		rows, next, err := st.Triggers(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, rows...)
+		if next == "" {
+			break
+		}
+		f.Cursor = next
+	}
+	for i, j := 0, len(all)-1; i < j; i, j = i+1, j-1 {
+		all[i], all[j] = all[j], all[i]
+	}
+	return all
+}
+
+// covered checks that the rows of a job that is due each second cover each second once.
+func covered(t *testing.T, rows []jobs.Trigger) {
+	t.Helper()
+	for i, r := range rows {
+		if i == 0 {
+			continue
+		}
+		last := rows[i-1].At
+		if !rows[i-1].Until.IsZero() {
+			last = rows[i-1].Until
+		}
+		if want := last.Add(time.Second); !r.At.Equal(want) {
+			t.Errorf("after the row for %v comes %v, not %v", last, r.At, want)
+		}
+	}
+}
+
+func TestEightReplicasWithSkewedClocksRunNoDueTimeTwice(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) database{"sqlite": sqlite, "mysql": mysql} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := open(t)
+			st := db.open(t)
+			ran := &starts{}
+			set := jobs.Set{Jobs: map[string]jobs.Job{}}
+			for i := range 6 {
+				set.Jobs[fmt.Sprint("second-", i)] = jobs.Job{Schedule: "* * * * * *", Handler: ran, Concurrency: jobs.Allow}
+			}
+			for i := range 8 {
+				off := time.Duration(i-4) * 3 * time.Second / 8 // −1.5 s … +1.1 s
+				var each scheduler.Store = skew(db.open(t), off)
+				if i == 0 {
+					each = behind{each}
+				}
+				start(t, each, nil, set, scheduler.Options{ID: fmt.Sprint("r", i), SessionTTL: 5 * time.Second})
+			}
+			until(t, "60 due times have run", func() bool { return ran.count() >= 60 })
+			ran.onlyOnce(t)
+			for job := range set.Jobs {
+				covered(t, ledgerOf(t, st, job))
+			}
+		})
+	}
+}

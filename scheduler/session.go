@@ -1,0 +1,144 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// session is this replica's standing in the store. It is replaced, never changed.
+type session struct {
+	id    string
+	trust boottime.Instant // nobody can have declared it dead before
+}
+
+// trusted reports whether new work may start under the session.
+func (s *session) trusted() bool { return s != nil && s.trust.Until() > 0 }
+
+// trustFor is how long a beat that was asked for at a moment vouches for the session: the ttl less
+// 1 % for clocks that run at different speeds, at least 50 ms.
+func (s *Scheduler) trustFor() time.Duration {
+	ttl := s.opt.SessionTTL
+	return ttl - max(ttl/100, 50*time.Millisecond)
+}
+
+func (s *Scheduler) member() ledger.Member {
+	host, _ := os.Hostname()
+	return ledger.Member{
+		Replica: s.opt.ID, Host: host, PID: os.Getpid(),
+		PIDStart: processStart(os.Getpid()), BootID: bootID(),
+		Version: s.opt.Version, Address: s.opt.Address,
+		Workers: s.opt.Workers, Labels: s.opt.Labels, LockService: s.opt.LockService,
+	}
+}
+
+// join takes a new session and makes its first beat.
+func (s *Scheduler) join(ctx context.Context) error {
+	id, err := s.store.Join(ctx, s.member())
+	if err != nil {
+		return fmt.Errorf("join: %w", err)
+	}
+	asked := boottime.Now()
+	database, err := s.store.Beat(ctx, id)
+	if err != nil {
+		return fmt.Errorf("join: first beat: %w", err)
+	}
+	s.clock.observe(asked, database)
+	s.session.Store(&session{id, asked.Add(s.trustFor())})
+	s.health.storeUp()
+	return nil
+}
+
+// load makes this replica's configuration the newest.
+func (s *Scheduler) load(ctx context.Context) error {
+	number, err := s.store.Load(ctx, s.session.Load().id, s.plan.definitions())
+	if err != nil {
+		return err
+	}
+	s.stripes.setConfig(number)
+	return nil
+}
+
+// keep beats until ctx is done. While the store is away it tries again every half second; when
+// peers declared the session dead it stops what they may start elsewhere, and joins again.
+func (s *Scheduler) keep(ctx context.Context) {
+	every := s.opt.SessionTTL / 3
+	for wait := every; pause(ctx, wait, nil); {
+		wait = every
+		if err := s.beat(ctx, every); err != nil {
+			s.health.storeDown(err)
+			wait = min(every, 500*time.Millisecond)
+		}
+	}
+}
+
+// beat renews the session, waiting for the answer no longer than patience.
+func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
+	ses := s.session.Load()
+	asked := boottime.Now()
+	bctx, cancel := context.WithTimeout(ctx, patience)
+	database, err := s.store.Beat(bctx, ses.id)
+	cancel()
+	if errors.Is(err, ledger.ErrSessionDead) {
+		s.log.Warn("the others declared this replica dead; joining again", "replica", s.opt.ID)
+		s.running.sessionDied(ses.id)
+		if err := s.join(ctx); err != nil {
+			return err
+		}
+		return s.load(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.clock.observe(asked, database)
+	s.session.Store(&session{ses.id, asked.Add(s.trustFor())})
+	s.health.storeUp()
+	s.extend(ctx)
+	return nil
+}
+
+// extend moves may_run_until of those attempts ahead that have passed a due time of their job
+// while they ran: nobody starts in their place before the next one.
+func (s *Scheduler) extend(ctx context.Context) {
+	now := s.clock.now()
+	var moves []ledger.Extension
+	for _, a := range s.running.all() {
+		j, ok := s.plan.jobs[a.task.Job]
+		if !ok || a.session != s.session.Load().id {
+			continue
+		}
+		if until := j.until(now); !until.IsZero() && until.After(a.until()) && a.until().Before(now) {
+			moves = append(moves, ledger.Extension{TaskID: a.task.ID, Token: a.task.Token, Until: until})
+		}
+	}
+	if len(moves) == 0 {
+		return
+	}
+	ours, err := s.store.Extend(ctx, s.session.Load().id, moves)
+	if err != nil {
+		return // the old bound holds, and the next beat asks again
+	}
+	for i, m := range moves {
+		if a := s.running.get(m.TaskID); ours[i] && a != nil {
+			a.setUntil(m.Until)
+		}
+	}
+}
+
+// pause waits for d, or for a nudge; false once ctx is done.
+func pause(ctx context.Context, d time.Duration, nudged <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-nudged:
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}

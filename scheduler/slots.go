@@ -1,0 +1,63 @@
+package scheduler
+
+import "sync"
+
+// slots counts attempts: at most total in this replica, at most its workers in each pool.
+type slots struct {
+	mu     sync.Mutex
+	free   int
+	pools  map[string]int // free ones
+	starve map[string]bool
+	freed  func(pool string) // called, without the lock, for a pool that asked in vain before
+}
+
+func newSlots(total int, p *plan, freed func(pool string)) *slots {
+	s := &slots{free: total, pools: map[string]int{}, starve: map[string]bool{}, freed: freed}
+	for name, pool := range p.pools {
+		s.pools[name] = pool.Workers
+	}
+	return s
+}
+
+// take takes up to n slots of pool and returns how many it got.
+func (s *slots) take(pool string, n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	got := max(0, min(n, s.free, s.pools[pool]))
+	s.free -= got
+	s.pools[pool] -= got
+	if got < n {
+		s.starve[pool] = true
+	}
+	return got
+}
+
+// room is how many slots of pool are free now.
+func (s *slots) room(pool string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	room := max(0, min(s.free, s.pools[pool]))
+	if room == 0 {
+		s.starve[pool] = true
+	}
+	return room
+}
+
+// give returns n slots of pool.
+func (s *slots) give(pool string, n int) {
+	if n == 0 {
+		return
+	}
+	s.mu.Lock()
+	s.free += n
+	s.pools[pool] += n
+	hungry := make([]string, 0, len(s.starve))
+	for name := range s.starve {
+		hungry = append(hungry, name)
+	}
+	clear(s.starve)
+	s.mu.Unlock()
+	for _, name := range hungry {
+		s.freed(name)
+	}
+}

@@ -1,0 +1,216 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+)
+
+// stripes is which part of the jobs this replica looks after. A stripe's lock is held as long as
+// its owner lives, so a trigger costs no lock call.
+type stripes struct {
+	mu     sync.Mutex
+	mine   []int                // by rendezvous hashing over the live replicas; sorted
+	held   map[int]*locks.Lease // of those, with a lock service
+	config int64                // number of the configuration that was loaded last
+}
+
+func stripeKey(n int) string { return fmt.Sprintf("sys/stripe/%02d", n) }
+
+func (st *stripes) setConfig(n int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.config = n
+}
+
+// assign spreads the stripes over the replicas by rendezvous hashing: when one goes, only its own
+// stripes move. It returns those of self, sorted.
+func assign(self string, replicas []string) []int {
+	var mine []int
+	for n := range jobs.Stripes {
+		best, owner := uint64(0), ""
+		for _, id := range replicas {
+			if score := affinity(id, n); score > best || score == best && id < owner {
+				best, owner = score, id
+			}
+		}
+		if owner == self {
+			mine = append(mine, n)
+		}
+	}
+	return mine
+}
+
+func affinity(replica string, stripe int) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(replica))
+	h.Write(binary.BigEndian.AppendUint32(nil, uint32(stripe)))
+	// FNV's low bits differ little for keys that differ at the end: mix them (MurmurHash3's finalizer).
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	x ^= x >> 33
+	x *= 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// rebalance reads who lives, and takes and gives up stripes accordingly.
+func (s *Scheduler) rebalance(ctx context.Context) []ledger.Peer {
+	peers, err := s.store.Peers(ctx)
+	if err != nil {
+		s.health.storeDown(err)
+		return nil
+	}
+	var live []string
+	for _, p := range peers {
+		if !p.Dead && !p.Draining {
+			live = append(live, p.Replica)
+		}
+	}
+	mine := assign(s.opt.ID, live)
+	before := s.owned()
+	s.stripes.mu.Lock()
+	s.stripes.mine = mine
+	s.stripes.mu.Unlock()
+	if s.locks != nil {
+		s.lockStripes(ctx, mine)
+	}
+	var gained []int
+	for _, n := range s.owned() {
+		if _, had := slices.BinarySearch(before, n); !had {
+			gained = append(gained, n)
+		}
+	}
+	if len(gained) > 0 {
+		s.look(ctx, gained)
+	}
+	return peers
+}
+
+// lockStripes releases what is not mine any more and tries for what is not held yet.
+func (s *Scheduler) lockStripes(ctx context.Context, mine []int) {
+	st := s.stripes
+	st.mu.Lock()
+	var drop []*locks.Lease
+	for n, lease := range st.held {
+		if _, ok := slices.BinarySearch(mine, n); !ok || lease.Check() != nil {
+			drop = append(drop, lease)
+			delete(st.held, n)
+		}
+	}
+	var want []int
+	for _, n := range mine {
+		if st.held[n] == nil {
+			want = append(want, n)
+		}
+	}
+	st.mu.Unlock()
+	if len(drop) > 0 {
+		_ = s.locks.Release(ctx, drop...) // what is lost already frees itself
+	}
+	if len(want) == 0 {
+		s.probe(ctx)
+		return
+	}
+	requests := make([]locks.Request, len(want))
+	for i, n := range want {
+		requests[i] = locks.Request{Key: stripeKey(n), Meta: s.opt.ID}
+	}
+	attempts, err := s.locks.TryAcquire(ctx, requests...)
+	if s.lockFailed(err) {
+		return
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i, a := range attempts {
+		if a.Lease != nil {
+			st.held[want[i]] = a.Lease
+		}
+	}
+}
+
+// lockFailed notes whether the lock service answers, and reports whether it does not.
+func (s *Scheduler) lockFailed(err error) bool {
+	if err == nil {
+		s.health.lockUp()
+		return false
+	}
+	if !errors.Is(err, context.Canceled) {
+		s.health.lockDown(err)
+	}
+	return true
+}
+
+// probe asks a lock service that was away whether it is back, when there is nothing else to ask.
+func (s *Scheduler) probe(ctx context.Context) {
+	if !s.health.lockIsDown() {
+		return
+	}
+	attempts, err := s.locks.TryAcquire(ctx, locks.Request{Key: "sys/replica/" + s.opt.ID, Meta: s.opt.ID})
+	if !s.lockFailed(err) && attempts[0].Lease != nil {
+		_ = s.locks.Release(ctx, attempts[0].Lease)
+	}
+}
+
+// owned is which stripes this replica decides as soon as they are due, sorted.
+func (s *Scheduler) owned() []int {
+	st := s.stripes
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if s.locks == nil || s.health.lockIsDown() && s.opt.WhenDown == DownStore {
+		return slices.Clone(st.mine)
+	}
+	var owned []int
+	for n, lease := range st.held {
+		if lease.Check() == nil {
+			owned = append(owned, n)
+		}
+	}
+	slices.Sort(owned)
+	return owned
+}
+
+// waits reports whether nothing may start because the lock service is away.
+func (s *Scheduler) waits() bool {
+	return s.locks != nil && s.opt.WhenDown == DownWait && s.health.lockIsDown()
+}
+
+// leaveStripes gives all stripes up, in one call.
+func (s *Scheduler) leaveStripes(ctx context.Context) {
+	st := s.stripes
+	st.mu.Lock()
+	held := slices.Collect(maps.Values(st.held))
+	clear(st.held)
+	st.mine = nil
+	st.mu.Unlock()
+	if len(held) > 0 {
+		_ = s.locks.Release(ctx, held...) // what is lost already frees itself
+	}
+}
+
+// look reads the next due times of stripes into the heap.
+func (s *Scheduler) look(ctx context.Context, stripes []int) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	rows, err := s.store.Upcoming(ctx, stripes)
+	if err != nil {
+		s.health.storeDown(err)
+		return
+	}
+	for _, u := range rows {
+		if _, known := s.plan.jobs[u.Job]; known {
+			s.upcoming.set(u.Job, u.NextAt)
+		}
+	}
+	nudge(s.nudgeFire)
+}

@@ -1,0 +1,89 @@
+package scheduler
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+)
+
+// upcoming is when this replica looks at which job next: a heap by nominal UTC time.
+type upcoming struct {
+	mu    sync.Mutex
+	queue dueQueue
+	index map[string]*due
+}
+
+type due struct {
+	job string
+	at  time.Time
+	pos int
+}
+
+func newUpcoming() *upcoming { return &upcoming{index: map[string]*due{}} }
+
+// set makes at the job's next time; a zero at forgets the job.
+func (u *upcoming) set(job string, at time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	d, known := u.index[job]
+	switch {
+	case at.IsZero() && known:
+		heap.Remove(&u.queue, d.pos)
+		delete(u.index, job)
+	case at.IsZero():
+	case known:
+		d.at = at
+		heap.Fix(&u.queue, d.pos)
+	default:
+		d = &due{job: job, at: at}
+		u.index[job] = d
+		heap.Push(&u.queue, d)
+	}
+}
+
+// take removes up to limit jobs that are due at now and wanted, earliest first; what is due and
+// not wanted is forgotten.
+func (u *upcoming) take(now time.Time, limit int, wanted func(job string) bool) []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var taken []string
+	for len(u.queue) > 0 && len(taken) < limit && !u.queue[0].at.After(now) {
+		d := heap.Pop(&u.queue).(*due)
+		delete(u.index, d.job)
+		if wanted(d.job) {
+			taken = append(taken, d.job)
+		}
+	}
+	return taken
+}
+
+// next is the earliest time in the heap; false if it is empty.
+func (u *upcoming) next() (time.Time, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.queue) == 0 {
+		return time.Time{}, false
+	}
+	return u.queue[0].at, true
+}
+
+type dueQueue []*due
+
+func (q dueQueue) Len() int           { return len(q) }
+func (q dueQueue) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
+func (q dueQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].pos, q[j].pos = i, j
+}
+func (q *dueQueue) Push(x any) {
+	d := x.(*due)
+	d.pos = len(*q)
+	*q = append(*q, d)
+}
+func (q *dueQueue) Pop() any {
+	old := *q
+	d := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	return d
+}

@@ -1,0 +1,183 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	watchEvery = time.Second
+	reapBatch  = 500
+)
+
+// pulse is what this replica saw of a peer: a beat, and since when it has not changed.
+type pulse struct {
+	beat  int64
+	since boottime.Instant
+	seen  boottime.Instant // last time that the store could be read
+}
+
+// watch looks after the others, each second or more often, until ctx is done: it declares those dead whose beat
+// stands still, reaps what the dead left running, moves stripes, and stops own work that somebody
+// cancelled.
+func (s *Scheduler) watch(ctx context.Context) {
+	pulses := map[string]pulse{}
+	orphans := orphans{}
+	members := ""
+	for pause(ctx, min(watchEvery, s.opt.SessionTTL/4), s.nudgeWatch) {
+		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		if peers := s.rebalance(cctx); peers != nil {
+			s.bury(cctx, pulses, peers)
+			if now := membership(peers); now != members {
+				s.govern(cctx)
+				members = now
+			}
+			s.reap(cctx)
+		}
+		s.ownRows(cctx, orphans)
+		cancel()
+	}
+}
+
+// bury declares those peers dead whose beat this replica saw unchanged for a session ttl, on its
+// own clock, while it could read the store. No wall clock decides who lives, and an outage of the
+// store kills nobody.
+func (s *Scheduler) bury(ctx context.Context, pulses map[string]pulse, peers []ledger.Peer) {
+	own := s.session.Load().id
+	now := boottime.Now()
+	present := map[string]bool{}
+	for _, p := range peers {
+		present[p.Session] = true
+		if p.Dead || p.Session == own {
+			continue
+		}
+		last, known := pulses[p.Session]
+		// After a gap in our own sight the peer gets a full ttl again: it could not beat either.
+		if !known || last.beat != p.Beat || last.seen.Elapsed() > s.opt.SessionTTL/2 {
+			pulses[p.Session] = pulse{p.Beat, now, now}
+			continue
+		}
+		last.seen = now
+		pulses[p.Session] = last
+		if last.since.Elapsed() < s.opt.SessionTTL {
+			continue
+		}
+		if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err == nil && dead {
+			s.log.Warn("replica declared dead", "replica", p.Replica, "silent", last.since.Elapsed().Round(time.Millisecond))
+		}
+	}
+	for id := range pulses {
+		if !present[id] {
+			delete(pulses, id)
+		}
+	}
+}
+
+func membership(peers []ledger.Peer) string {
+	var m string
+	for _, p := range peers {
+		if !p.Dead {
+			m += p.Session + " "
+		}
+	}
+	return m
+}
+
+// govern asserts this replica's configuration if it is the newest among the living; that changes
+// when the one with the newest leaves.
+func (s *Scheduler) govern(ctx context.Context) {
+	if _, err := s.store.Assert(ctx, s.session.Load().id, s.plan.definitions()); err != nil {
+		s.storeFailed(err)
+		return
+	}
+	s.foreign.clear()
+	for _, f := range s.feeders {
+		f.unskip()
+	}
+	s.look(ctx, s.owned())
+}
+
+// reap ends what the dead left running, or lets it wait for another attempt.
+func (s *Scheduler) reap(ctx context.Context) {
+	reaped, err := s.store.Reap(ctx, reapBatch)
+	if err != nil {
+		s.storeFailed(err)
+		return
+	}
+	for _, r := range reaped {
+		s.log.Warn("attempt lost with its replica", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
+			"replica", r.Replica, "state", r.Task.State, "reason", r.Task.Reason)
+		if r.Task.State == jobs.StatePending {
+			s.wakeFeeder(r.Task.Pool)
+		}
+	}
+}
+
+// orphans are running rows of the own session that this replica does not know, by task id: a claim
+// whose answer was lost, and since when they were seen.
+type orphans map[string]orphan
+
+type orphan struct {
+	token int64
+	since time.Time
+}
+
+// ownRows reads what the store says is running here: cancelled work is stopped, and what nobody
+// here knows is handed back.
+func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
+	ses := s.session.Load()
+	read := time.Now()
+	rows, err := s.store.Own(ctx, ses.id)
+	if err != nil {
+		s.storeFailed(err)
+		return
+	}
+	listed := map[string]bool{}
+	var back []ledger.Result
+	for _, row := range rows {
+		listed[row.TaskID] = true
+		if a := s.running.get(row.TaskID); a != nil {
+			if row.Cancel != "" && a.task.Token == row.Token {
+				a.stop(stopCancelled, row.Cancel, time.Time{})
+			}
+			delete(unknown, row.TaskID)
+			continue
+		}
+		if s.recorder.holds(row.TaskID) || s.queued(row.TaskID) {
+			delete(unknown, row.TaskID)
+			continue
+		}
+		first, seen := unknown[row.TaskID]
+		if !seen || first.token != row.Token {
+			unknown[row.TaskID] = orphan{row.Token, read}
+			continue
+		}
+		// Every transaction that was under way when it was first seen has ended since.
+		if s.running.oldestTransaction().After(first.since) && read.Sub(first.since) >= s.opt.SessionTTL/3 {
+			back = append(back, ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost"})
+		}
+	}
+	for id := range unknown {
+		if !listed[id] {
+			delete(unknown, id)
+		}
+	}
+	if len(back) > 0 {
+		if _, err := s.store.Finish(ctx, ses.id, back); err != nil {
+			s.storeFailed(err)
+		}
+	}
+}
+
+func (s *Scheduler) queued(id string) bool {
+	for _, f := range s.feeders {
+		if f.holds(id) {
+			return true
+		}
+	}
+	return false
+}
