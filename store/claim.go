@@ -187,7 +187,7 @@ func (w *claim) startTriggers(t *tx) error {
 	if len(started) == 0 {
 		return nil
 	}
-	_, err := t.exec("UPDATE {triggers} SET started_at=? WHERE started_at=0 AND outcome='' AND "+either(ofTrigger, len(started)),
+	_, err := t.exec("UPDATE {triggers} SET started_at=? WHERE started_at=0 AND outcome='' AND "+tuples(ofTrigger, len(started)),
 		append([]any{micros(w.now)}, triggerKeys(started)...)...)
 	return err
 }
@@ -206,19 +206,24 @@ func (w *claim) take(t *tx) error {
 		rows[i] = mine{r, w.tokens[i], micros(w.until[i])}
 	}
 	slices.SortFunc(rows, func(a, b mine) int { return lockOrder(a.openTask, b.openTask) })
-	c := choice[mine]{column: "id", id: mine.id, list: rows}
-	set := "token=token+" + c.of(func(m mine) any { return m.token - m.Token }) +
-		", may_run_until=" + c.of(func(m mine) any { return m.until }) +
-		", max_attempts=" + c.of(func(m mine) any { return int64(w.policy(m.openTask).MaxAttempts) }) +
-		", on_lost=" + c.of(func(m mine) any { return string(w.policy(m.openTask).OnLost) }) +
-		", state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?, reason='', error='', exit_code=NULL, cancel=''"
-	n, err := t.exec("UPDATE {tasks} SET "+set+" WHERE "+owned("0", len(rows)), slices.Concat(c.args,
-		[]any{w.Session, w.Replica, w.ID, micros(w.now)}, each(rows, func(m mine) []any { return []any{m.ID, m.Token} }))...)
-	if err != nil {
-		return err
+	taken := 0
+	for part := range slices.Chunk(rows, rowsPerStatement) {
+		c := choice[mine]{column: "id", id: mine.id, list: part}
+		set := "token=token+" + c.of(func(m mine) any { return m.token - m.Token }) +
+			", may_run_until=" + c.of(func(m mine) any { return m.until }) +
+			", max_attempts=" + c.of(func(m mine) any { return int64(w.policy(m.openTask).MaxAttempts) }) +
+			", on_lost=" + c.of(func(m mine) any { return string(w.policy(m.openTask).OnLost) }) +
+			", state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?, reason='', error='', exit_code=NULL, cancel=''"
+		n, err := t.exec("UPDATE {tasks} SET "+set+" WHERE "+owned("0", len(part)), slices.Concat(c.args,
+			[]any{w.Session, w.Replica, w.ID, micros(w.now)}, each(part, func(m mine) []any { return []any{m.ID, m.Token} }))...)
+		if err != nil {
+			return err
+		}
+		taken += int(n)
 	}
 	got := func(string) bool { return true }
-	if n < int64(len(rows)) {
+	if taken < len(rows) {
+		var err error
 		if got, err = w.ours(t, ""); err != nil {
 			return err
 		}

@@ -154,7 +154,7 @@ func (w *decision) number(t *tx) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	err := t.query("SELECT job, at, MAX(seq) FROM {triggers} WHERE "+either("(job=? AND at=?)", len(wanted))+" GROUP BY job, at",
+	err := t.query("SELECT job, at, MAX(seq) FROM {triggers} WHERE "+tuples("job, at", len(wanted))+" GROUP BY job, at",
 		each(wanted, func(k ledgerKey) []any { return []any{k.job, k.at} }), func(scan func(...any) error) error {
 			var k ledgerKey
 			var seq int
@@ -204,7 +204,7 @@ func (w *decision) leaveOut(t *tx) error {
 		return nil
 	}
 	exist := map[ledgerKey]bool{}
-	err := t.query("SELECT job, at, seq FROM {triggers} WHERE "+either("(job=? AND at=? AND seq=?)", len(keys)),
+	err := t.query("SELECT job, at, seq FROM {triggers} WHERE "+tuples("job, at, seq", len(keys)),
 		each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), func(scan func(...any) error) error {
 			var k ledgerKey
 			err := scan(&k.job, &k.at, &k.seq)

@@ -13,7 +13,7 @@ import (
 // dialect is what differs between the databases; statements are the same, but for the words.
 type dialect interface {
 	name() Dialect
-	// words are replaced in statements: {for_update}, {share}, {insert_ignore}.
+	// words are replaced in statements: {for_update}, {share}, {insert_ignore}, {values}.
 	words() []string
 	gorm(db *sql.DB) gorm.Dialector
 	// check fails when server or settings will not do. opened: the settings are ours.

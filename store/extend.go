@@ -8,8 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Extend moves may_run_until of running tasks, each under its token, in one statement; the answer
-// has the order of moves and says whether the row was still the session's. It implements the
+// Extend moves may_run_until of running tasks, each under its token; the answer has the order of moves and says whether the row was still the session's. It implements the
 // scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
@@ -24,29 +23,34 @@ func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Exten
 }
 
 func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error {
-	sorted := slices.SortedFunc(slices.Values(moves), func(a, b ledger.Extension) int { return strings.Compare(a.TaskID, b.TaskID) })
-	pairs := each(sorted, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} })
-	c := choice[ledger.Extension]{column: "id", id: func(e ledger.Extension) string { return e.TaskID }, list: sorted}
-	until := c.of(func(e ledger.Extension) any { return micros(e.Until) })
-	mine := "session_id=? AND " + owned("2", len(sorted))
-	_, err := t.exec("UPDATE {tasks} SET may_run_until="+until+" WHERE "+mine, slices.Concat(c.args, []any{session}, pairs)...)
-	if err != nil {
-		return err
-	}
-	// Rows affected would not do: a value may have been there before, and is not counted then.
 	type pair struct {
 		id    string
 		token int64
 	}
 	found := map[pair]bool{}
-	err = t.query("SELECT id, token FROM {tasks} WHERE "+mine, append([]any{session}, pairs...), func(scan func(...any) error) error {
-		var p pair
-		err := scan(&p.id, &p.token)
-		found[p] = true
-		return err
-	})
+	sorted := slices.SortedFunc(slices.Values(moves), func(a, b ledger.Extension) int { return strings.Compare(a.TaskID, b.TaskID) })
+	for part := range slices.Chunk(sorted, rowsPerStatement) {
+		pairs := each(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} })
+		c := choice[ledger.Extension]{column: "id", id: func(e ledger.Extension) string { return e.TaskID }, list: part}
+		until := c.of(func(e ledger.Extension) any { return micros(e.Until) })
+		mine := "session_id=? AND " + owned("2", len(part))
+		_, err := t.exec("UPDATE {tasks} SET may_run_until="+until+" WHERE "+mine, slices.Concat(c.args, []any{session}, pairs)...)
+		if err != nil {
+			return err
+		}
+		// Rows affected would not do: a value may have been there before, and is not counted then.
+		err = t.query("SELECT id, token FROM {tasks} WHERE "+mine, append([]any{session}, pairs...), func(scan func(...any) error) error {
+			var p pair
+			err := scan(&p.id, &p.token)
+			found[p] = true
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
 	for i, e := range moves {
 		ours[i] = found[pair{e.TaskID, e.Token}]
 	}
-	return err
+	return nil
 }

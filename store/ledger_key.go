@@ -25,7 +25,7 @@ func compareKeys(a, b ledgerKey) int {
 // task_id is the first one's.
 //
 // Index: primary key of triggers.
-const ofTrigger = "(job=? AND at=? AND seq=? AND task_id=?)"
+const ofTrigger = "job, at, seq, task_id"
 
 // born is a task that may be born of a trigger.
 type born interface {

@@ -96,18 +96,27 @@ func bit(is bool) int64 {
 //
 // Index: primary key.
 func owned(states string, n int) string {
-	return "state+0 IN (" + states + ") AND " + either("(id=? AND token=?)", n)
+	return "state+0 IN (" + states + ") AND " + tuples("id, token", n)
 }
 
 func tokens(list []move) []any {
 	return each(list, func(m move) []any { return []any{m.ID, m.Token} })
 }
 
-// move writes all of them in a number of statements that does not depend on how many they are. All
-// were in one of the states when they were read; if one is no longer, or has another token, the
-// answer is errMoved and nothing may be committed.
+// move writes all of them, up to rowsPerStatement with at most eight statements. All were in one of
+// the states when they were read; if one is no longer, or has another token, the answer is errMoved
+// and nothing may be committed.
 func (t *tx) move(now time.Time, states string, moves []move) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
+	for part := range slices.Chunk(moves, rowsPerStatement) {
+		if err := t.movePart(now, states, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) movePart(now time.Time, states string, moves []move) error {
 	var ended, pending []move
 	for _, m := range moves {
 		if m.to == toDone {
@@ -146,7 +155,7 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 	set := "outcome=" + c.of(func(m move) any { outcome, _ := m.outcome(); return string(outcome) }) +
 		", reason=" + c.of(func(m move) any { _, reason := m.outcome(); return clip(reason, 512) }) +
 		", result=" + c.of(func(m move) any { return string(m.end) }) + ", finished_at=?"
-	_, err := t.exec("UPDATE {triggers} SET "+set+" WHERE outcome='' AND "+either(ofTrigger, len(ended)),
+	_, err := t.exec("UPDATE {triggers} SET "+set+" WHERE outcome='' AND "+tuples(ofTrigger, len(ended)),
 		slices.Concat(c.args, []any{micros(now)}, triggerKeys(ended))...)
 	return err
 }
@@ -159,7 +168,7 @@ func (t *tx) unstartTriggers(pending []move) error {
 	if len(undone) == 0 {
 		return nil
 	}
-	_, err := t.exec("UPDATE {triggers} SET started_at=0 WHERE outcome='' AND "+either(ofTrigger, len(undone)), triggerKeys(undone)...)
+	_, err := t.exec("UPDATE {triggers} SET started_at=0 WHERE outcome='' AND "+tuples(ofTrigger, len(undone)), triggerKeys(undone)...)
 	return err
 }
 

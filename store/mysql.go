@@ -26,7 +26,7 @@ type mysqlDialect struct {
 func (mysqlDialect) name() Dialect { return MySQL }
 
 func (mysqlDialect) words() []string {
-	return []string{"{for_update}", " FOR UPDATE", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO"}
+	return []string{"{for_update}", " FOR UPDATE", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{values}", ""}
 }
 
 func (mysqlDialect) gorm(db *sql.DB) gorm.Dialector {

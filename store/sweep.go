@@ -69,7 +69,7 @@ func sweepTriggers(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	_, err = t.exec("DELETE FROM {triggers} WHERE "+either("(job=? AND at=? AND seq=?)", len(keys)),
+	_, err = t.exec("DELETE FROM {triggers} WHERE "+tuples("job, at, seq", len(keys)),
 		each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} })...)
 	return len(keys), err
 }
@@ -105,7 +105,7 @@ func sweepOutputs(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(old) == 0 {
 		return 0, err
 	}
-	_, err = t.exec("DELETE FROM {outputs} WHERE "+either("(task_id=? AND attempt=?)", len(old)),
+	_, err = t.exec("DELETE FROM {outputs} WHERE "+tuples("task_id, attempt", len(old)),
 		each(old, func(o output) []any { return []any{o.task, o.attempt} })...)
 	return len(old), err
 }
