@@ -47,6 +47,7 @@ var packages = map[string]string{
 	"mariadb-install-db": "mariadb-server",
 	"java":               "default-jre-headless",
 	zooKeeperJar:         "zookeeper",
+	zooKeeperConf:        "zookeeper",
 }
 
 // need returns when the programs of a server are there; otherwise the test is over: left out, or

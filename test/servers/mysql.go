@@ -105,7 +105,7 @@ func mysqlInstance(args []string) *instance {
 		program, _ := find("mariadbd")
 		return append([]string{
 			program, "--no-defaults", "--datadir=" + data, "--socket=" + filepath.Join(s.dir, "sock"),
-			"--pid-file=" + filepath.Join(s.dir, "pid"), "--bind-address=127.0.0.1",
+			"--pid-file=" + filepath.Join(s.dir, "pid"), "--tmpdir=" + s.dir, "--bind-address=127.0.0.1",
 			"--port=" + strconv.Itoa(s.port), "--skip-name-resolve", "--max-connections=1000",
 			"--innodb-flush-log-at-trx-commit=1", // what the guarantees assume of a real one
 			"--innodb-buffer-pool-size=64M", innodbLogSize, ariaLogSize,

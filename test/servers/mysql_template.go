@@ -89,6 +89,7 @@ func mysqlTemplate(owner *syscall.Credential) (string, error) {
 	install, _ := find("mariadb-install-db")
 	cmd := exec.Command(install, "--no-defaults", "--datadir="+fresh, "--auth-root-authentication-method=normal",
 		"--skip-test-db", "--skip-name-resolve", innodbLogSize, ariaLogSize)
+	cmd.Env = append(os.Environ(), "TMPDIR="+fresh) // ours may be closed to the user it runs as
 	cmd.SysProcAttr = attributes(owner)
 	if owner != nil {
 		if err := os.Chown(fresh, int(owner.Uid), int(owner.Gid)); err != nil {

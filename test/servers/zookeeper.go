@@ -23,7 +23,7 @@ func ZooKeeper(t testing.TB) string {
 	if addr := os.Getenv("LOCKSTEP_TEST_ZOOKEEPER"); addr != "" {
 		return addr
 	}
-	need(t, "ZooKeeper", "java", zooKeeperJar)
+	need(t, "ZooKeeper", "java", zooKeeperJar, zooKeeperConf)
 	s, err := sharedZooKeeper()
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ var sharedZooKeeper = sync.OnceValues(func() (*instance, error) {
 // NewZooKeeper starts a ZooKeeper for this test. It ends with the test.
 func NewZooKeeper(t testing.TB) *ZooKeeperServer {
 	t.Helper()
-	need(t, "ZooKeeper", "java", zooKeeperJar)
+	need(t, "ZooKeeper", "java", zooKeeperJar, zooKeeperConf)
 	s := zooKeeperInstance()
 	s.tb = t
 	t.Cleanup(s.remove)
