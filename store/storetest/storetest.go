@@ -48,6 +48,9 @@ var Cases = slices.Concat(
 	triggerCases,
 	claimCases,
 	endCases,
+	reapCases,
+	cancelCases,
+	sweepCases,
 )
 
 // Run runs all cases; open makes the database of one.

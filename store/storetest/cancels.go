@@ -1,0 +1,188 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var cancelCases = []Case{
+	{"Cancel/Pending", cancelPending},
+	{"Cancel/Running", cancelRunning},
+	{"Cancel/Verdicts", cancelVerdicts},
+	{"Cancel/Races", cancelRaces},
+	{"Cancel/Retry", retryTask},
+}
+
+func cancelPending(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	got, err := s.decide(run("a", due(1), false), run("b", due(1), true))
+	must(t, err)
+	again := got.Started[0]
+	s.finish(result(again, ledger.Again, jobs.StateFailed))
+	id := got.Opened[0].ID
+	task, err := b.Store.CancelTask(t.Context(), id, "alice")
+	must(t, err)
+	if task.State != jobs.StateCancelled || task.Reason != "cancelled by alice" || task.FinishedAt.IsZero() {
+		t.Errorf("answer is %+v", task)
+	}
+	s.want("task", s.task(id), "cancelled attempt 0 token 0 replica -: cancelled by alice")
+	s.want("trigger", s.trigger("a", due(1), 0), "skipped cancelled: cancelled")
+
+	// One that has run before did run.
+	_, err = b.Store.CancelTask(t.Context(), again.ID, "")
+	must(t, err)
+	s.want("task", s.task(again.ID), "cancelled attempt 1 token 1 replica -: cancelled")
+	s.want("trigger", s.trigger("b", due(1), 0), "ran cancelled: cancelled")
+	s.wantEmpty("tasks")
+
+	if _, err := b.Store.CancelTask(t.Context(), id, "alice"); !errors.Is(err, jobs.ErrConflict) {
+		t.Errorf("of an ended task: %v", err)
+	}
+	if _, err := b.Store.CancelTask(t.Context(), newID(), ""); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("of no task: %v", err)
+	}
+}
+
+func cancelRunning(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 1)
+	claimed := s.claim("work", 1)[0]
+	for _, by := range []string{"alice", "bob"} {
+		task, err := b.Store.CancelTask(t.Context(), claimed.ID, by)
+		must(t, err)
+		if task.State != jobs.StateRunning {
+			t.Errorf("answer is %+v", task)
+		}
+	}
+	own, err := b.Store.Own(t.Context(), s.session)
+	must(t, err)
+	if len(own) != 1 || own[0].Cancel != "cancelled by alice" {
+		t.Errorf("the owner sees %+v", own)
+	}
+	// It may still succeed.
+	s.wantFinish(s.finish(result(claimed, ledger.Ended, jobs.StateSucceeded)), ledger.Recorded)
+	s.want("task", s.task(claimed.ID)[:9], "succeeded")
+}
+
+// Nothing runs again that somebody wants cancelled, whatever its owner says.
+func cancelVerdicts(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	got, err := s.decide(run("a", due(1), true), run("b", due(1), true))
+	must(t, err)
+	s.enqueue("again", 1)
+	tasks := append(got.Started, s.claim("again", 1)...)
+	for _, task := range tasks {
+		_, err := b.Store.CancelTask(t.Context(), task.ID, "alice")
+		must(t, err)
+	}
+	s.wantFinish(s.finish(
+		result(tasks[0], ledger.Again, jobs.StateFailed),
+		result(tasks[1], ledger.HandBack, ""),
+		ledger.Result{TaskID: tasks[2].ID, Token: tasks[2].Token, Verdict: ledger.Died, State: jobs.StateLost, Reason: "drained"},
+	), ledger.Recorded, ledger.Recorded, ledger.Recorded)
+	s.want("again", s.task(tasks[0].ID), "cancelled attempt 1 token 1 replica one: cancelled by alice")
+	s.want("hand back", s.task(tasks[1].ID), "cancelled attempt 1 token 1 replica one: cancelled by alice")
+	s.want("died", s.task(tasks[2].ID), "lost attempt 1 token 1 replica one: drained; cancelled by alice")
+	s.want("trigger of a", s.trigger("a", due(1), 0), "ran cancelled: cancelled by alice")
+	s.want("trigger of b", s.trigger("b", due(1), 0), "skipped cancelled: cancelled")
+	s.wantEmpty("tasks")
+}
+
+// Cancelling beside claims and ends: every task ends once, and one whose cancellation was accepted
+// before its owner wanted another attempt gets none.
+func cancelRaces(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	const n = 60
+	all := s.enqueue("work", n)
+	accepted := make([]bool, n)
+	Together(t, 3, func(ctx context.Context, i int) error {
+		if i == 0 {
+			for k, id := range all {
+				_, err := b.Store.CancelTask(ctx, id, "alice")
+				if err != nil && !errors.Is(err, jobs.ErrConflict) {
+					return err
+				}
+				accepted[k] = err == nil
+			}
+			return nil
+		}
+		for {
+			got, err := b.Store.Claim(ctx, s.claiming("work", 4))
+			if err != nil || len(got.Tasks) == 0 && !got.More {
+				return err
+			}
+			var results []ledger.Result
+			for k, task := range got.Tasks {
+				v := []ledger.Verdict{ledger.Ended, ledger.Again, ledger.HandBack}[k%3]
+				if task.Token > 2 {
+					v = ledger.Ended
+				}
+				results = append(results, result(task, v, jobs.StateFailed))
+			}
+			done, err := b.Store.Finish(ctx, s.session, results)
+			if err != nil {
+				return err
+			}
+			for _, d := range done {
+				if d.Finish != ledger.Recorded {
+					t.Errorf("%s is %s", d.TaskID, d.Finish)
+				}
+			}
+		}
+	})
+	for k, id := range all {
+		row := s.task(id)
+		pending := row[:5] == "ready" || row[:5] == "waits"
+		if accepted[k] && pending || row == "none" || row[:7] == "running" {
+			t.Errorf("task %d, cancelled %v, is %s", k, accepted[k], row)
+		}
+	}
+	s.wantInt(n, "SELECT (SELECT COUNT(*) FROM {tasks}) + (SELECT COUNT(*) FROM {done})")
+	if !slices.Contains(accepted, true) {
+		t.Error("nothing was cancelled")
+	}
+}
+
+func retryTask(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	first := s.enqueue("work", 1)[0]
+	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail', rank_order=-5, tags='[\"x\"]', idem_key='k'")
+	if _, err := b.Store.RetryTask(t.Context(), first, ""); !errors.Is(err, jobs.ErrConflict) {
+		t.Errorf("of a pending task: %v", err)
+	}
+	if _, err := b.Store.RetryTask(t.Context(), newID(), ""); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("of no task: %v", err)
+	}
+	id := first
+	for range 2 {
+		old := s.claim("work", 1)[0]
+		s.finish(result(old, ledger.Ended, jobs.StateFailed))
+		task, err := b.Store.RetryTask(t.Context(), id, "alice")
+		must(t, err)
+		want := old
+		want.ID, want.RetryOf, want.State, want.Reason = task.ID, first, jobs.StatePending, "retry of "+id+" by alice"
+		want.Attempt, want.Token, want.Replica = 0, 0, ""
+		want.RunAt, want.CreatedAt, want.StartedAt = task.RunAt, task.RunAt, task.FinishedAt
+		want.IdempotencyKey = first
+		if d := cmp.Diff(want, task); d != "" || task.ID == id {
+			t.Error(d)
+		}
+		id = task.ID
+	}
+	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
+	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE state=0 AND rank_order=-5 AND idem_key=''")
+
+	got, err := s.decide(run("a", due(1), true))
+	must(t, err)
+	s.finish(result(got.Started[0], ledger.Ended, jobs.StateFailed))
+	if _, err := b.Store.RetryTask(t.Context(), got.Started[0].ID, ""); !errors.Is(err, jobs.ErrConflict) {
+		t.Errorf("of a job's task: %v", err)
+	}
+}

@@ -1,0 +1,197 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var reapCases = []Case{
+	{"Reap/Fails", reapFails},
+	{"Reap/Retries", reapRetries},
+	{"Reap/Cancelled", reapCancelled},
+	{"Reap/ClaimAfterDeath", claimAfterDeath},
+	{"Reap/Limit", reapLimit},
+	{"Reap/Together", reapTogether},
+}
+
+// What fails when lost ends as lost, and its job is busy for as long as the attempt may run.
+func reapFails(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	got, err := s.decide(run("a", due(1), true))
+	must(t, err)
+	task := got.Started[0]
+	if reaped := other.reap(); len(reaped) != 0 {
+		t.Fatalf("reaped tasks of the living: %+v", reaped)
+	}
+	s.die()
+	reaped := other.reap()
+	if len(reaped) != 1 || reaped[0].Replica != "one" || reaped[0].Task.ID != task.ID || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.FinishedAt.IsZero() {
+		t.Fatalf("reaped %+v", reaped)
+	}
+	s.want("task", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it ran")
+	s.want("trigger", s.trigger("a", due(1), 0), "lost lost: replica one died while it ran")
+	s.wantInt(due(61).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='a'")
+	s.wantInt(0, "SELECT busy_until FROM {jobs} WHERE name='b'")
+	s.wantInt(1, "SELECT losses FROM {done}")
+	if again := other.reap(); len(again) != 0 {
+		t.Errorf("reaped again: %+v", again)
+	}
+}
+
+// What is retried when lost runs again, until three replicas died under it, not before the lost
+// attempt must have ended, and without using up its retries.
+func reapRetries(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	living := s.second("living")
+	id := s.enqueue("again", 1)[0]
+	for n := 1; n <= jobs.LostLimit; n++ {
+		s.die()
+		s.session = s.join("one")
+		task := s.claim("again", 1)[0]
+		if task.Attempt != n || task.Lost != n-1 {
+			t.Fatalf("claimed %+v", task)
+		}
+		if n < jobs.LostLimit {
+			s.die()
+			living.reap()
+			s.want("row", s.task(id)[:23], "waits attempt "+string(rune('0'+n))+" token "+string(rune('0'+n)))
+			s.wantInt(s.DB.Int(t, "SELECT started_at FROM {attempts} WHERE attempt=?", n)+minute, "SELECT run_at FROM {tasks}")
+			s.wantInt(int64(n), "SELECT COUNT(*) FROM {attempts} WHERE state='lost' AND replica='one'")
+			s.wantInt(0, "SELECT failures FROM {tasks}")
+			s.DB.Exec(t, "UPDATE {tasks} SET run_at=1, state=0")
+		}
+	}
+	s.die()
+	reaped := living.reap()
+	if len(reaped) != 1 || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.Lost != 3 {
+		t.Fatalf("reaped %+v", reaped)
+	}
+	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: replica one died while it ran; 3 replicas died under it")
+}
+
+// Nobody wants it any more, so it does not run again.
+func reapCancelled(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	s.enqueue("again", 1)
+	task := s.claim("again", 1)[0]
+	_, err := b.Store.CancelTask(t.Context(), task.ID, "bob")
+	must(t, err)
+	s.die()
+	other.reap()
+	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it ran; cancelled by bob")
+}
+
+// A claim that commits after its session was declared dead is found by the standing query.
+func claimAfterDeath(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	s.enqueue("work", 1)
+	got, err := s.decide(run("a", due(1), false))
+	must(t, err)
+	pending := got.Opened[0].ID
+	die := s.die
+	if b.Dialect == "sqlite" { // there, nobody dies between the statements of a claim
+		die = func() {}
+	}
+	c := s.claiming("work", 1)
+	c.Admit = func(now time.Time, _ ledger.Candidate) (time.Time, bool) { die(); return now, true }
+	claimed, err := b.Store.Claim(t.Context(), c)
+	must(t, err)
+	request := s.deciding(func([]ledger.JobState) []ledger.Decision { die(); return []ledger.Decision{run("b", due(1), true)} })
+	if b.Dialect == "sqlite" {
+		_, err = b.Store.Decide(t.Context(), request)
+		must(t, err)
+	} else if _, err = b.Store.Decide(t.Context(), request); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Errorf("a dead session decides: %v", err)
+	}
+	s.die()
+	reaped := other.reap()
+	want := []string{claimed.Tasks[0].ID}
+	if b.Dialect == "sqlite" {
+		want = append(want, b.DB.Text(t, "SELECT id FROM {done} WHERE job='b'"))
+	}
+	var lost []string
+	for _, r := range reaped {
+		lost = append(lost, r.Task.ID)
+	}
+	if d := cmp.Diff(want, lost); d != "" {
+		t.Error(d)
+	}
+	// Nor is a session needed whose row is gone.
+	other.claim("default", 1)
+	s.DB.Exec(t, "DELETE FROM {sessions} WHERE id=?", other.session)
+	if reaped := other.reap(); len(reaped) != 1 || reaped[0].Task.ID != pending || reaped[0].Replica != "two" {
+		t.Errorf("reaped %+v", reaped)
+	}
+}
+
+func reapLimit(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 7)
+	s.claim("work", 7)
+	s.die()
+	var counts []int
+	for range 3 {
+		reaped, err := b.Store.Reap(t.Context(), 4)
+		must(t, err)
+		counts = append(counts, len(reaped))
+	}
+	if d := cmp.Diff([]int{4, 3, 0}, counts); d != "" {
+		t.Error(d)
+	}
+}
+
+// Reapers beside each other, and the dead owner, which is not dead at all: each task ends once.
+func reapTogether(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	got, err := s.decide(run("a", due(1), true), run("b", due(1), true), run("c", due(1), true))
+	must(t, err)
+	s.enqueue("work", 40)
+	tasks := append(got.Started, s.claim("work", 40)...)
+	s.die()
+	var reaped [4]int
+	var done []ledger.Finished
+	Together(t, 5, func(ctx context.Context, i int) error {
+		if i == 4 {
+			var results []ledger.Result
+			for _, task := range tasks {
+				results = append(results, result(task, ledger.Ended, jobs.StateSucceeded))
+			}
+			var err error
+			done, err = b.Store.Finish(ctx, s.session, results)
+			return err
+		}
+		for {
+			list, err := b.Store.Reap(ctx, 10)
+			if err != nil || len(list) == 0 {
+				return err
+			}
+			reaped[i] += len(list)
+		}
+	})
+	recorded, late := 0, 0
+	for _, d := range done {
+		switch d.Finish {
+		case ledger.Recorded:
+			recorded++
+		case ledger.Late:
+			late++
+		}
+	}
+	n := len(tasks)
+	if sum := reaped[0] + reaped[1] + reaped[2] + reaped[3]; recorded+late != n || sum+recorded != n {
+		t.Errorf("of %d tasks %d were reaped (%v), %d recorded and %d late", n, sum, reaped, recorded, late)
+	}
+	s.wantInt(int64(n), "SELECT COUNT(*) FROM {done} WHERE state='succeeded'")
+	s.wantInt(int64(late), "SELECT COUNT(*) FROM {done} WHERE late=1")
+	s.wantInt(3, "SELECT COUNT(*) FROM {triggers} WHERE outcome='ran' AND result='succeeded'")
+}

@@ -1,0 +1,123 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var sweepCases = []Case{
+	{"Sweep/Tasks", sweepTasks},
+	{"Sweep/Triggers", sweepTriggers},
+	{"Sweep/Sessions", sweepSessions},
+	{"Sweep/Limit", sweepLimit},
+}
+
+func (s *scene) sweep(r ledger.Retention, limit int) bool {
+	s.t.Helper()
+	more, err := s.Store.Sweep(s.t.Context(), r, limit)
+	must(s.t, err)
+	return more
+}
+
+// ago is a time by the database's clock, near enough.
+func ago(d time.Duration) int64 { return time.Now().Add(-d).UnixMicro() }
+
+func sweepTasks(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 4)
+	tasks := s.claim("work", 4)
+	var results []ledger.Result
+	for i, state := range []jobs.State{jobs.StateSucceeded, jobs.StateFailed, jobs.StateCancelled} {
+		r := result(tasks[i], ledger.Ended, state)
+		r.Output = []byte("out")
+		results = append(results, r)
+	}
+	s.finish(results...)
+	for _, task := range tasks {
+		s.DB.Exec(t, "INSERT INTO {attempts} (task_id, attempt, state, token, replica, started_at, finished_at, error) VALUES (?, 0, 'failed', 0, '', 0, 0, '')", task.ID)
+		s.DB.Exec(t, "INSERT INTO {idempotency} (pool, idem_key, task_id, body, created_at) VALUES ('work', ?, ?, '', 0)", task.ID, task.ID)
+	}
+	s.DB.Exec(t, "UPDATE {done} SET finished_at=?", ago(3*time.Hour))
+	s.DB.Exec(t, "UPDATE {outputs} SET created_at=?", ago(3*time.Hour))
+
+	s.sweep(ledger.Retention{Succeeded: 4 * time.Hour, Failed: 4 * time.Hour, Output: 4 * time.Hour}, 100)
+	s.wantInt(3, "SELECT COUNT(*) FROM {done}")
+	s.wantInt(3, "SELECT COUNT(*) FROM {outputs}")
+	s.sweep(ledger.Retention{Succeeded: 2 * time.Hour}, 100)
+	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
+	s.wantInt(0, "SELECT COUNT(*) FROM {done} WHERE state='succeeded'")
+	s.wantInt(2, "SELECT COUNT(*) FROM {outputs}")
+	s.sweep(ledger.Retention{Output: 2 * time.Hour}, 100)
+	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
+	s.wantEmpty("outputs")
+	s.sweep(ledger.Retention{Failed: 2 * time.Hour}, 100)
+	s.wantEmpty("done")
+	for _, table := range []string{"attempts", "idempotency"} { // those of the running task stay
+		s.wantInt(1, "SELECT COUNT(*) FROM {"+table+"}")
+	}
+	s.wantInt(1, "SELECT COUNT(*) FROM {tasks}")
+}
+
+// Open triggers stay, and a backfill of last year that was decided today.
+func sweepTriggers(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	add := func(job, outcome string, at, until, decided, finished time.Duration) {
+		row := func(d time.Duration) int64 {
+			if d == 0 {
+				return 0
+			}
+			return ago(d)
+		}
+		s.DB.Exec(t, `INSERT INTO {triggers} (job, at, seq, until_at, cause, outcome, replica, decided_at, finished_at) VALUES (?, ?, 0, ?, 'schedule', ?, '', ?, ?)`,
+			job, row(at), row(until), outcome, row(decided), row(finished))
+	}
+	const h = time.Hour
+	add("gone 1", "ran", 5*h, 0, 5*h, 5*h)
+	add("gone 2", "missed", 9*h, 5*h, 5*h, 0)
+	add("open", "", 5*h, 0, 5*h, 0)
+	add("range", "missed", 5*h, h, 5*h, 0)
+	add("backfill", "ran", 5*h, 0, h, h)
+	add("long", "ran", 5*h, 0, 5*h, h)
+	add("young", "ran", h, 0, h, h)
+	s.sweep(ledger.Retention{}, 100)
+	s.wantInt(7, "SELECT COUNT(*) FROM {triggers}")
+	s.sweep(ledger.Retention{Triggers: 4 * h}, 100)
+	s.wantInt(5, "SELECT COUNT(*) FROM {triggers}")
+	s.wantInt(0, "SELECT COUNT(*) FROM {triggers} WHERE job LIKE 'gone%'")
+}
+
+func sweepSessions(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	living, gone, idle := s.second("living"), s.second("gone"), s.second("idle")
+	s.enqueue("work", 1)
+	task := gone.claim("work", 1)[0]
+	gone.die()
+	idle.die()
+	s.sweep(ledger.Retention{}, 100)
+	s.wantInt(4, "SELECT COUNT(*) FROM {sessions}")
+	s.DB.Exec(t, "UPDATE {sessions} SET seen_at=?", ago(2*time.Hour))
+	s.sweep(ledger.Retention{}, 100)
+	s.wantInt(3, "SELECT COUNT(*) FROM {sessions}")
+	if reaped := living.reap(); len(reaped) != 1 || reaped[0].Task.ID != task.ID {
+		t.Errorf("reaped %+v", reaped)
+	}
+	s.sweep(ledger.Retention{}, 100)
+	s.wantInt(2, "SELECT COUNT(*) FROM {sessions}")
+}
+
+func sweepLimit(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 7)
+	for _, task := range s.claim("work", 7) {
+		s.finish(result(task, ledger.Ended, jobs.StateSucceeded))
+	}
+	s.DB.Exec(t, "UPDATE {done} SET finished_at=1")
+	r := ledger.Retention{Succeeded: time.Hour}
+	if !s.sweep(r, 4) || s.sweep(r, 4) {
+		t.Error("more is wrong")
+	}
+	s.wantEmpty("done")
+}
