@@ -25,6 +25,7 @@ type Service struct {
 	spaces   map[string]map[string]holding // by namespace and key
 	sessions map[string]*session
 	token    driver.Token // the last one given out
+	until    time.Time    // nothing is granted before
 	stopped  bool
 }
 
@@ -81,6 +82,21 @@ func (s *Service) Stop() { s.set(true) }
 
 // Start ends what Stop began.
 func (s *Service) Start() { s.set(false) }
+
+// Restart loses all state. Until the longest forgotten lease must have ended the service grants
+// nothing (driver.ErrRecovering).
+func (s *Service) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.sessions {
+		if end := c.renewed.Add(c.ttl); end.After(s.until) {
+			s.until = end
+		}
+	}
+	clear(s.spaces)
+	clear(s.sessions)
+	s.token = 0
+}
 
 func (s *Service) set(stopped bool) {
 	s.mu.Lock()

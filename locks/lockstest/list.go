@@ -1,0 +1,120 @@
+package lockstest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+var list = []testCase{
+	{"list/pages in key order", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		var mine, others []string
+		for i, key := range numbered(25) {
+			if i%3 == 0 {
+				others = append(others, key)
+			} else {
+				mine = append(mine, key)
+			}
+		}
+		s.takeAll(t, a, append([]string{"sys/a", "use", "user."}, mine...)...)
+		s.takeAll(t, b, append(others, "user0", "user1/a")...)
+		var got []string
+		for after := ""; ; {
+			infos, err := a.List(calling(t), "user/", after, 7)
+			if err != nil || len(infos) > 7 {
+				t.Fatalf("%d entries on a page of 7, %v", len(infos), err)
+			}
+			for _, info := range infos {
+				after = info.Key
+				got = append(got, info.Key)
+			}
+			if len(infos) < 7 {
+				break
+			}
+		}
+		if diff := cmp.Diff(numbered(25), got); diff != "" {
+			t.Errorf("keys under user/ (-want +got):\n%s", diff)
+		}
+		all, err := b.List(calling(t), "", "user1", 100)
+		if err != nil || len(all) != 1 || all[0].Key != "user1/a" {
+			t.Errorf("after user1: %+v, %v", all, err)
+		}
+	}},
+	{"list/says who", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held := s.take(t, a, "user/a")
+		infos, err := b.List(calling(t), "user/a", "", 1)
+		if err != nil || len(infos) != 1 {
+			t.Fatalf("list: %+v, %v", infos, err)
+		}
+		got := infos[0]
+		if since := time.Since(got.Since); !got.Since.IsZero() && since.Abs() > time.Minute {
+			t.Errorf("since %v, which is %v ago", got.Since, since)
+		}
+		got.Since = time.Time{}
+		want := driver.Info{
+			Key: "user/a", Token: held.Token, Session: a.ID(), Owner: "owner of " + t.Name(), Meta: "meta of user/a",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("info (-want +got):\n%s", diff)
+		}
+		free(t, a, held)
+		if infos, err := b.List(calling(t), "", "", 5); err != nil || len(infos) != 0 {
+			t.Errorf("after the release: %+v, %v", infos, err)
+		}
+	}},
+	{"evict/by token", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held := s.takeAll(t, a, "user/a", "user/b")
+		evict := func(key string, token driver.Token, want bool) {
+			t.Helper()
+			if got, err := b.Evict(calling(t), key, token); err != nil || got != want {
+				t.Errorf("evict %s under token %d: %v, %v, want %v", key, token, got, err, want)
+			}
+		}
+		evict("user/a", held[0].Token+1, false)
+		evict("user/never", held[0].Token, false)
+		if !still(t, a, held[0]) {
+			t.Fatal("evicted by a wrong token")
+		}
+		evict("user/a", held[0].Token, true)
+		evict("user/a", held[0].Token, false)
+		if still(t, a, held[0]) || !still(t, a, held[1]) {
+			t.Error("want user/a gone and user/b held")
+		}
+		if err := a.Renew(calling(t)); err != nil {
+			t.Errorf("renew: %v, want nil: only one key was taken", err)
+		}
+		next := s.grown(t, b, held[0], "an eviction")
+		free(t, a, held[0])
+		if !still(t, b, next) {
+			t.Error("the victim freed the next holder's key")
+		}
+	}},
+	{"list/long owners and metas", func(t *testing.T, s *suite) {
+		c := s.kept(t, s.client(t), namespace())
+		meta := fmt.Sprintf("%512s", `quote ' " \ % and ünicode`)[:512]
+		results, err := c.TryAcquire(calling(t), "id", []driver.Want{{Key: "user/a", Meta: meta}})
+		s.recovered(t, func() error {
+			if err == nil {
+				err = results[0].Err
+			}
+			if err != nil {
+				results, err = c.TryAcquire(calling(t), "id", []driver.Want{{Key: "user/a", Meta: meta}})
+			}
+			return err
+		})
+		infos, err := c.List(calling(t), "", "", 5)
+		if err != nil || len(infos) != 1 || infos[0].Meta != meta {
+			t.Errorf("list: %+v, %v, want the meta as it was given", infos, err)
+		}
+	}},
+}

@@ -1,0 +1,72 @@
+// Package lockstest is what a lock backend must pass: the driver's contract, and what package locks
+// makes of it, with several clients and with loss.
+package lockstest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// Harness is one lock service to test against. A fault that is nil cannot be caused there; what is
+// not tested for that reason is said in the log.
+type Harness struct {
+	// Driver gives a new client, independent of all others: with its own connections, as in another
+	// process. The suite closes it.
+	Driver func(t *testing.T) driver.Driver
+	// MinTTL is the shortest ttl that the service agrees to; 1 s if zero.
+	MinTTL time.Duration
+	// ExpireSession makes the server end the session now, as if its ttl had passed.
+	ExpireSession func(t *testing.T, s driver.Session)
+	// Disconnect cuts one client off until Reconnect: what it sends does not arrive, or hangs.
+	// The suite reconnects before it closes the client.
+	Disconnect func(t *testing.T, d driver.Driver)
+	Reconnect  func(t *testing.T, d driver.Driver)
+	// RestartEmpty stops the server and starts it without what it knew. It is called while no other
+	// case runs.
+	RestartEmpty func(t *testing.T)
+}
+
+type suite struct {
+	Harness
+	ttl time.Duration // of sessions
+}
+
+type testCase struct {
+	name string
+	run  func(t *testing.T, s *suite)
+}
+
+// Run tests the service that newHarness sets up. Cases run in parallel, each in a namespace of its
+// own, and take less than half a minute together.
+func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
+	s := &suite{Harness: newHarness(t)}
+	s.ttl = max(s.MinTTL, time.Second)
+	for fault, missing := range map[string]bool{
+		"ExpireSession": s.ExpireSession == nil,
+		"Disconnect":    s.Disconnect == nil || s.Reconnect == nil,
+		"RestartEmpty":  s.RestartEmpty == nil,
+	} {
+		if missing {
+			t.Logf("the harness has no %s: what depends on it is not tested", fault)
+		}
+	}
+	t.Run("together", func(t *testing.T) {
+		for _, cases := range [][]testCase{
+			exclusive, batch, idempotent, tokens, release, session, loss, list, cancelled, keys, portable,
+		} {
+			for _, c := range cases {
+				t.Run(c.name, func(t *testing.T) {
+					t.Parallel()
+					c.run(t, s)
+				})
+			}
+		}
+	})
+	if s.RestartEmpty != nil {
+		for _, c := range restart {
+			t.Run("alone/"+c.name, func(t *testing.T) { c.run(t, s) })
+		}
+	}
+}

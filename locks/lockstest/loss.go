@@ -1,0 +1,80 @@
+package lockstest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+var loss = []testCase{
+	{"loss/by silence", func(t *testing.T, s *suite) {
+		lost(t, s, func(c driver.Session) { time.Sleep(c.TTL() + late) })
+	}},
+	{"loss/by force", func(t *testing.T, s *suite) {
+		if s.ExpireSession == nil {
+			t.Skip("the harness cannot expire a session")
+		}
+		lost(t, s, func(c driver.Session) { s.ExpireSession(t, c) })
+	}},
+	{"loss/of one session is not that of another", func(t *testing.T, s *suite) {
+		ns, d := namespace(), s.client(t)
+		a, b := s.open(t, d, ns), s.kept(t, d, ns)
+		s.take(t, a, "user/a")
+		held := s.take(t, b, "user/b")
+		s.expire(t, a)
+		if err := b.Renew(calling(t)); err != nil {
+			t.Errorf("renew of the other session: %v", err)
+		}
+		if !still(t, b, held) {
+			t.Error("the other session's key is gone")
+		}
+	}},
+}
+
+// lost checks what every call says once the session is over.
+func lost(t *testing.T, s *suite, end func(driver.Session)) {
+	ns := namespace()
+	a, b := s.open(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+	s.take(t, b, "user/b") // no longer recovering
+	held := s.takeAll(t, a, "user/a", "user/c")
+	end(a)
+	var next driver.Result
+	eventually(t, callTimeout, "the key is free", func() bool {
+		next = s.try(t, b, "user/a")[0]
+		return next.Token > 0
+	})
+	mine := driver.Held{Key: "user/a", Token: next.Token}
+
+	if err := a.Renew(calling(t)); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("renew: %v, want ErrSessionLost", err)
+	}
+	for _, h := range held {
+		if still(t, a, h) {
+			t.Errorf("check: %s is still held by the lost session", h.Key)
+		}
+	}
+	results, err := a.TryAcquire(calling(t), "id", wants("user/x"))
+	if !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("acquire: %+v, %v, want ErrSessionLost", results, err)
+	}
+	if err := a.Release(calling(t), held); err != nil && !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("release: %v, want nil or ErrSessionLost", err)
+	}
+	if gone := a.Lost(); gone != nil {
+		select {
+		case <-gone:
+		case <-time.After(callTimeout):
+			t.Error("Lost was not closed")
+		}
+	}
+	if err := a.Close(calling(t)); err != nil && !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("close: %v, want nil or ErrSessionLost", err)
+	}
+	if !still(t, b, mine) {
+		t.Error("the lost session took the new holder's key away")
+	}
+	s.take(t, b, "user/c")
+	s.take(t, b, "user/x")
+}

@@ -1,0 +1,202 @@
+package lockstest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// What package locks makes of the driver.
+var portable = []testCase{
+	{"portable/the holder is told before another is granted", func(t *testing.T, s *suite) {
+		v := behindValve(t, s.Driver(t))
+		toldFirst(t, s, v, func() { v.set(true) }, func() { v.set(false) })
+	}},
+	{"portable/the same when its client is cut off", func(t *testing.T, s *suite) {
+		if s.Disconnect == nil || s.Reconnect == nil {
+			t.Skip("the harness cannot cut off a client")
+		}
+		d := s.Driver(t)
+		toldFirst(t, s, d, func() { s.Disconnect(t, d) }, func() { s.Reconnect(t, d) })
+	}},
+	{"portable/a new session after loss", func(t *testing.T, s *suite) {
+		v := behindValve(t, s.Driver(t))
+		l := locker(t, v, s, namespace(), "one")
+		held := lease(t, s, l, "user/a")
+		if s.ExpireSession != nil {
+			s.ExpireSession(t, v.last())
+		} else {
+			v.set(true)
+		}
+		cause := ended(t, held, 2*s.ttl+late)
+		v.set(false)
+		if !errors.Is(cause, locks.ErrLost) || !errors.Is(held.Check(), locks.ErrLost) {
+			t.Errorf("cause %v, check %v: want ErrLost", cause, held.Check())
+		}
+		if err := held.Release(t.Context()); !errors.Is(err, locks.ErrLost) {
+			t.Errorf("release: %v, want ErrLost", err)
+		}
+		again := lease(t, s, l, "user/a")
+		if again.Token() <= held.Token() || again.Check() != nil {
+			t.Errorf("token %d after %d, check %v", again.Token(), held.Token(), again.Check())
+		}
+		if err := held.Release(t.Context()); !errors.Is(err, locks.ErrLost) || again.Check() != nil {
+			t.Errorf("release of the old one: %v; check of the new one: %v", err, again.Check())
+		}
+	}},
+	{"portable/a lease outlives its ttl", func(t *testing.T, s *suite) {
+		ns := namespace()
+		l, other := locker(t, s.Driver(t), s, ns, "one"), s.kept(t, s.client(t), ns)
+		held := lease(t, s, l, "user/a")
+		for began := time.Now(); time.Since(began) < 5*s.ttl/2; time.Sleep(20 * time.Millisecond) {
+			if err := held.Check(); err != nil {
+				t.Fatal(err)
+			}
+			s.busy(t, other, driver.Held{Key: held.Key(), Token: held.Token()})
+		}
+	}},
+	{"portable/force", func(t *testing.T, s *suite) {
+		ns := namespace()
+		one, two := locker(t, s.Driver(t), s, ns, "one"), locker(t, s.Driver(t), s, ns, "two")
+		victim, spared := lease(t, s, one, "user/a"), lease(t, s, one, "user/b")
+		ok, err := two.ForceRelease(t.Context(), "user/a", victim.Token())
+		if !ok || err != nil {
+			t.Fatalf("force release: %v, %v", ok, err)
+		}
+		if cause := ended(t, victim, s.ttl+late); !errors.Is(cause, locks.ErrForced) {
+			t.Errorf("cause %v, want ErrForced", cause)
+		}
+		if err := spared.Check(); err != nil {
+			t.Errorf("the other lease: %v", err)
+		}
+	}},
+	{"portable/do", doing},
+	{"portable/inspect over several pages", func(t *testing.T, s *suite) {
+		ns, keys := namespace(), numbered(450)
+		one, two := locker(t, s.Driver(t), s, ns, "one"), locker(t, s.Driver(t), s, ns, "two")
+		lease(t, s, one, "sys/a")
+		for at := 0; at < len(keys); at += 150 {
+			var reqs []locks.Request
+			for _, key := range keys[at : at+150] {
+				reqs = append(reqs, locks.Request{Key: key})
+			}
+			attempts, err := one.TryAcquire(t.Context(), reqs...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range attempts {
+				if a.Err != nil {
+					t.Fatal(a.Err)
+				}
+			}
+		}
+		var got []string
+		for info, err := range two.Inspect(t.Context(), "user/") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Owner != "one" {
+				t.Fatalf("owner of %s: %q", info.Key, info.Owner)
+			}
+			got = append(got, info.Key)
+		}
+		if diff := cmp.Diff(keys, got); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+	}},
+	{"portable/close frees all", func(t *testing.T, s *suite) {
+		ns := namespace()
+		l, err := locks.New(s.Driver(t), locks.Options{TTL: s.ttl, Namespace: ns, CallTimeout: callTimeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := lease(t, s, l, "user/a"), lease(t, s, l, "user/b")
+		other := s.kept(t, s.client(t), ns)
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !errors.Is(a.Check(), locks.ErrReleased) || !errors.Is(b.Check(), locks.ErrReleased) {
+			t.Errorf("%v, %v: want ErrReleased", a.Check(), b.Check())
+		}
+		s.takeAll(t, other, "user/a", "user/b")
+	}},
+}
+
+// toldFirst: cut must keep a Locker on d from its server.
+func toldFirst(t *testing.T, s *suite, d driver.Driver, cut, mend func()) {
+	if !d.Caps().EarlyLoss {
+		defer d.Close()
+		t.Skip("the backend does not promise EarlyLoss")
+	}
+	ns := namespace()
+	l, other := locker(t, d, s, ns, "cut off"), s.kept(t, s.client(t), ns)
+	t.Cleanup(mend)
+	held := lease(t, s, l, "user/a")
+	cut()
+	eventually(t, 2*s.ttl+late, "the key is free", func() bool {
+		if s.try(t, other, "user/a")[0].Token == 0 {
+			return false
+		}
+		// The context is cancelled by a timer: a moment is granted for this process to run it.
+		if err := held.Check(); !errors.Is(err, locks.ErrLost) {
+			t.Errorf("granted to somebody else while the holder's check says %v", err)
+		}
+		if left := time.Until(held.Deadline()); left > 0 {
+			t.Errorf("granted to somebody else %v before the holder's deadline", left)
+		}
+		return true
+	})
+	if cause := ended(t, held, 100*time.Millisecond); !errors.Is(cause, locks.ErrLost) {
+		t.Errorf("cause %v, want ErrLost", cause)
+	}
+}
+
+// doing: Do excludes, over clients and within one.
+func doing(t *testing.T, s *suite) {
+	const each, rounds = 3, 5
+	ns := namespace()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var inside atomic.Int64
+	var all sync.WaitGroup
+	total := 0 // guarded by the lock and, for the race detector, by mu
+	var mu sync.Mutex
+	for range 2 {
+		l := locker(t, s.Driver(t), s, ns, "doing")
+		if err := lease(t, s, l, "user/warm").Release(ctx); err != nil { // no longer recovering
+			t.Fatal(err)
+		}
+		for range each {
+			all.Go(func() {
+				for range rounds {
+					err := locks.Do(ctx, l, locks.Request{Key: "user/a"}, func(context.Context, locks.Token) error {
+						if n := inside.Add(1); n != 1 {
+							t.Errorf("%d at the same time", n)
+						}
+						defer inside.Add(-1)
+						mu.Lock()
+						defer mu.Unlock()
+						total++
+						return nil
+					})
+					if err != nil {
+						t.Errorf("do: %v", err)
+						return
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if want := 2 * each * rounds; total != want {
+		t.Errorf("ran %d times, want %d", total, want)
+	}
+}

@@ -1,0 +1,49 @@
+package lockstest
+
+import (
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+var release = []testCase{
+	{"release/idempotent", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held := s.take(t, a, "user/a")
+		free(t, a, held)
+		free(t, a, held)
+		next := s.take(t, b, "user/a")
+		free(t, a, held) // late, and by then it is somebody else's
+		if !still(t, b, next) {
+			t.Error("an old release freed the next holder's key")
+		}
+	}},
+	{"release/frees nobody else's", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held := s.take(t, a, "user/a")
+		free(t, b, held)
+		if !still(t, a, held) {
+			t.Error("another session freed it with the right token")
+		}
+		for _, wrong := range []driver.Token{held.Token - 1, held.Token + 1, 1} {
+			free(t, a, driver.Held{Key: held.Key, Token: wrong})
+			if !still(t, a, held) {
+				t.Fatalf("token %d freed what is held under %d", wrong, held.Token)
+			}
+		}
+		free(t, a, driver.Held{Key: "user/never", Token: 7}, held)
+		s.take(t, b, "user/a")
+	}},
+	{"release/old token of the same session", func(t *testing.T, s *suite) {
+		c := s.kept(t, s.client(t), namespace())
+		old := s.take(t, c, "user/a")
+		free(t, c, old)
+		held := s.take(t, c, "user/a")
+		free(t, c, old)
+		if !still(t, c, held) {
+			t.Error("the old token freed the new grant")
+		}
+	}},
+}
