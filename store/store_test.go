@@ -3,6 +3,7 @@ package store_test
 import (
 	"database/sql"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -69,7 +70,7 @@ func bench(t *testing.T, d store.Dialect, dsn string) *storetest.Bench {
 func openRaw(t *testing.T, d store.Dialect, dsn string) *sql.DB {
 	t.Helper()
 	if d == store.SQLite {
-		dsn = "file:" + dsn + "?_pragma=busy_timeout(5000)"
+		dsn = "file://" + (&url.URL{Path: dsn}).EscapedPath() + "?_pragma=busy_timeout(5000)"
 	}
 	db, err := sql.Open(string(d), dsn)
 	if err != nil {

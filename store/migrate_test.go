@@ -1,0 +1,212 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lockstep-scheduler/lockstep/migrations"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// eachDialect runs fn with an empty database of each.
+func eachDialect(t *testing.T, fn func(t *testing.T, d store.Dialect, dsn string)) {
+	t.Run("sqlite", func(t *testing.T) { fn(t, store.SQLite, filepath.Join(t.TempDir(), "a b%#ü.db")) })
+	t.Run("mysql", func(t *testing.T) { fn(t, store.MySQL, servers.MySQL(t)) })
+}
+
+func open(t *testing.T, d store.Dialect, dsn string, o store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), string(d), dsn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func TestMigrateByEightReplicas(t *testing.T) {
+	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
+		g, ctx := errgroup.WithContext(t.Context())
+		var namespaces [8]string
+		for i := range namespaces {
+			g.Go(func() error {
+				s, err := store.Open(ctx, string(d), dsn, store.Options{})
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				if err := s.Migrate(ctx); err != nil {
+					return err
+				}
+				namespaces[i], err = s.Namespace(ctx)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if len(slices.Compact(namespaces[:])) != 1 || len(namespaces[0]) != 16 {
+			t.Fatalf("namespaces %q", namespaces)
+		}
+	})
+}
+
+func TestSchemaStates(t *testing.T) {
+	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
+		s := open(t, d, dsn, store.Options{Prefix: "x_"})
+		raw := openRaw(t, d, dsn)
+		refuses := func(want string, check func(context.Context) error) {
+			t.Helper()
+			err := check(t.Context())
+			if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), want) {
+				t.Fatalf("got %v, want ErrSchema with %q", err, want)
+			}
+		}
+		exec := func(text string) {
+			t.Helper()
+			if _, err := raw.ExecContext(t.Context(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refuses("scheduler migrate up", s.CheckSchema)
+		before, err := s.MigrationStatus(t.Context())
+		if err != nil || len(before) == 0 || !before[0].AppliedAt.IsZero() {
+			t.Fatalf("%+v %v", before, err)
+		}
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.CheckSchema(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after, err := s.MigrationStatus(t.Context())
+		if err != nil || after[0].AppliedAt.IsZero() || after[0].Name != "start" {
+			t.Fatalf("%+v %v", after, err)
+		}
+
+		// A newer program was here, and allows this one.
+		exec(`INSERT INTO x_migrations (version, name, min_compatible, applied_at) VALUES (99, 'later', 1, 5)`)
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.MigrationStatus(t.Context())
+		if last := all[len(all)-1]; err != nil || last.Version != 99 || !last.Unknown {
+			t.Fatalf("%+v %v", all, err)
+		}
+		// It does not.
+		exec(`UPDATE x_migrations SET min_compatible = 98 WHERE version = 99`)
+		refuses("98", s.CheckSchema)
+		refuses("98", s.Migrate)
+
+		// A migration was left out by whoever applied them by hand.
+		exec(`DELETE FROM x_migrations WHERE version <= 1`)
+		exec(`UPDATE x_migrations SET min_compatible = 1 WHERE version = 99`)
+		refuses("0001_start", s.CheckSchema)
+		namespace, err := s.Namespace(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Migrate(t.Context()); err != nil { // the statements run a second time
+			t.Fatal(err)
+		}
+		if again, err := s.Namespace(t.Context()); err != nil || again != namespace {
+			t.Fatalf("the namespace %s became %s, %v", namespace, again, err)
+		}
+	})
+}
+
+func TestMigrationSQL(t *testing.T) {
+	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
+		text, err := store.MigrationSQL(d, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, d, dsn, store.Options{})
+		raw := openRaw(t, d, dsn)
+		for statement := range strings.SplitSeq(text, ";\n") {
+			if strings.TrimSpace(statement) == "" {
+				continue
+			}
+			if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+		if err := s.CheckSchema(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Namespace(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if _, err := store.MigrationSQL(store.MySQL, "x; DROP"); err == nil {
+		t.Fatal("a prefix that is SQL was accepted")
+	}
+}
+
+// Both dialects have the same tables, columns and indexes.
+func TestDialectsAgree(t *testing.T) {
+	var shapes []map[string][]string
+	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
+		steps, err := migrations.For(string(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shape := map[string][]string{}
+		for _, step := range steps {
+			shape["migrations"] = append(shape["migrations"], fmt.Sprint(step.Version, step.Name, step.MinCompatible))
+			for _, statement := range step.Statements("") {
+				describe(shape, statement)
+			}
+		}
+		for _, columns := range shape {
+			slices.Sort(columns)
+		}
+		shapes = append(shapes, shape)
+	}
+	if len(shapes[0]) < 12 {
+		t.Fatalf("only %d tables were understood", len(shapes[0]))
+	}
+	if diff := cmp.Diff(shapes[0], shapes[1]); diff != "" {
+		t.Fatalf("sqlite (-) and mysql (+): %s", diff)
+	}
+}
+
+var (
+	tableStart = regexp.MustCompile(`^CREATE TABLE IF NOT EXISTS (\w+) \(`)
+	column     = regexp.MustCompile(`^  ([a-z_]+) +[A-Z]+(?:\(\d+\))? +(NOT NULL|NULL)( PRIMARY KEY)?( DEFAULT \S+?)?(?:,| |$)`)
+	primary    = regexp.MustCompile(`^  PRIMARY KEY (\(.*\)),?`)
+	mysqlIndex = regexp.MustCompile(`^  (UNIQUE )?KEY (\w+) (\(.*?\))`)
+	liteIndex  = regexp.MustCompile(`^CREATE (UNIQUE )?INDEX IF NOT EXISTS (\w+) ON (\w+) (\(.*\))`)
+)
+
+func describe(shape map[string][]string, statement string) {
+	if m := liteIndex.FindStringSubmatch(statement); m != nil {
+		shape[m[3]] = append(shape[m[3]], fmt.Sprintf("%sindex %s %s", strings.ToLower(m[1]), m[2], m[4]))
+		return
+	}
+	m := tableStart.FindStringSubmatch(statement)
+	if m == nil {
+		return
+	}
+	table := m[1]
+	for line := range strings.Lines(statement) {
+		line = strings.TrimRight(line, "\n")
+		if m := column.FindStringSubmatch(line); m != nil {
+			shape[table] = append(shape[table], strings.Join(m[1:], " "))
+		} else if m := primary.FindStringSubmatch(line); m != nil {
+			shape[table] = append(shape[table], "primary "+m[1])
+		} else if m := mysqlIndex.FindStringSubmatch(line); m != nil {
+			shape[table] = append(shape[table], fmt.Sprintf("%sindex %s %s", strings.ToLower(m[1]), m[2], m[3]))
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package store_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/driver/mysql"
+	"gorm.io/gorm"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/store/storetest"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func TestSQLiteRefusesPaths(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("this is certainly not a database, and long enough to look like one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		dir:                                "folder",
+		"":                                 "no path",
+		filepath.Join(dir, "none", "a.db"): "no such file",
+		filepath.Join(file, "a.db"):        "not a",
+		"file:x.db":                        "plain path",
+		"x.db?mode=ro":                     "plain path",
+		file:                               "not a database",
+		"/proc/a.db":                       "",
+	} {
+		_, err := store.Open(t.Context(), "sqlite", path, store.Options{})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", path, err, want)
+		}
+	}
+}
+
+func TestOpenLeavesNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, store.SQLite, filepath.Join(dir, "a.db"), store.Options{})
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != "a.db" && name != "a.db-wal" && name != "a.db-shm" {
+			t.Errorf("%s was written", name)
+		}
+	}
+}
+
+func TestMemory(t *testing.T) {
+	s := open(t, store.SQLite, ":memory:", store.Options{})
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Join(t.Context(), storetest.Member("a")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel() // it waits
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() // accepts, and never says a word
+	silent := l.Addr().String()
+	refused := "127.0.0.1:1"
+	for _, address := range []string{silent, refused} {
+		start := time.Now()
+		_, err := store.Open(context.Background(), "mysql", "root@tcp("+address+")/db", store.Options{})
+		if err == nil || !strings.Contains(err.Error(), address) {
+			t.Errorf("%s: %v", address, err)
+		}
+		if d := time.Since(start); d > 10*time.Second {
+			t.Errorf("%s took %s", address, d)
+		}
+		t.Log(err)
+	}
+}
+
+func TestOpenRefusesDSNs(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"nonsense":                    "DSN",
+		"root:secret@tcp(127.0.0.1)/": "names no database",
+	} {
+		_, err := store.Open(t.Context(), "mysql", dsn, store.Options{})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", dsn, err)
+		}
+	}
+	if _, err := store.Open(t.Context(), "postgres", "x", store.Options{}); err == nil || !strings.Contains(err.Error(), "postgres") {
+		t.Error(err)
+	}
+	if _, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "a"), store.Options{Prefix: "a-b"}); err == nil || !strings.Contains(err.Error(), "prefix") {
+		t.Error(err)
+	}
+}
+
+func TestNewRefusesHandles(t *testing.T) {
+	lite := openRaw(t, store.SQLite, filepath.Join(t.TempDir(), "a.db"))
+	if _, err := store.New(lite, store.SQLite, store.Options{}); err == nil || !strings.Contains(err.Error(), "journal_mode") {
+		t.Errorf("a handle without WAL: %v", err)
+	}
+	if _, err := store.New(lite, store.MySQL, store.Options{}); err == nil {
+		t.Error("SQLite was taken for MySQL")
+	}
+	if _, err := store.New("dsn", store.MySQL, store.Options{}); err == nil {
+		t.Error("a string was taken for a handle")
+	}
+	dsn := servers.MySQL(t)
+	for flag, want := range map[string]string{
+		"sql_mode=''":  "sql_mode",
+		"autocommit=0": "autocommit",
+	} {
+		sep := "?"
+		if strings.Contains(dsn, "?") {
+			sep = "&"
+		}
+		db := openRaw(t, store.MySQL, dsn+sep+strings.ReplaceAll(flag, "'", "%27"))
+		if _, err := store.New(db, store.MySQL, store.Options{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", flag, err)
+		}
+	}
+}
+
+// A program's own gorm handle, and gorm's transaction for EnqueueTx.
+func TestGormHandle(t *testing.T) {
+	db, err := gorm.Open(mysql.Open(servers.MySQL(t)), &gorm.Config{PrepareStmt: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool, err := db.DB()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := store.New(db, store.MySQL, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	session, err := s.Join(t.Context(), storetest.Member("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Pools(t, &storetest.Bench{Store: s}, session, "p")
+	var id string
+	err = db.Transaction(func(tx *gorm.DB) (err error) {
+		id, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: "k"})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Task(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.EnqueueTx(t.Context(), db, jobs.NewTask{Pool: "p"}); err == nil || !strings.Contains(err.Error(), "not in a transaction") {
+		t.Fatalf("gorm outside a transaction: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Ping(); err != nil {
+		t.Fatalf("Close closed the program's handle: %v", err)
+	}
+}

@@ -1,0 +1,307 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func migrated(t *testing.T, driver, dsn string, o Options) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), driver, dsn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func eachStore(t *testing.T, fn func(t *testing.T, s *Store)) {
+	t.Run("sqlite", func(t *testing.T) {
+		fn(t, migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{}))
+	})
+	t.Run("mysql", func(t *testing.T) { fn(t, migrated(t, "mysql", servers.MySQL(t), Options{})) })
+}
+
+// crowd borrows n connections at once and runs fn on each of them.
+func crowd(t *testing.T, pool *sql.DB, n int, fn func(conn *sql.Conn)) {
+	t.Helper()
+	var conns []*sql.Conn
+	for range n {
+		conn, err := pool.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		fn(conn)
+	}
+}
+
+// The settings hold on every connection, also on those that were made later.
+func TestConnectionSettings(t *testing.T) {
+	t.Run("mysql", func(t *testing.T) {
+		s := migrated(t, "mysql", servers.MySQL(t), Options{MaxConns: 4})
+		pool, _ := s.writers.DB()
+		ask := `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@tx_isolation, @@character_set_connection)`
+		if version := text(t, s, `SELECT VERSION()`); version[0] == '8' || version[0] == '9' {
+			ask = `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@transaction_isolation, @@character_set_connection)`
+		}
+		for range 2 {
+			crowd(t, pool, 4, func(conn *sql.Conn) {
+				var got string
+				if err := conn.QueryRowContext(t.Context(), ask).Scan(&got); err != nil {
+					t.Fatal(err)
+				}
+				if want := "5 2 1 READ-COMMITTED utf8mb4"; got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			})
+			pool.SetMaxIdleConns(0) // the next ones are new
+		}
+		// Found rows, not changed ones.
+		n := int64(-1)
+		err := s.tx(t.Context(), "test", func(t *tx) (err error) {
+			n, err = t.exec(`UPDATE {meta} SET value = value WHERE name = ?`, "namespace")
+			return err
+		})
+		if err != nil || n != 1 {
+			t.Errorf("a row that was found and not changed counts %d, %v", n, err)
+		}
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
+		writer, _ := s.writers.DB()
+		readers, _ := s.readers.DB()
+		if n := writer.Stats().MaxOpenConnections; n != 1 {
+			t.Errorf("%d writers", n)
+		}
+		check := func(query string) func(conn *sql.Conn) {
+			return func(conn *sql.Conn) {
+				got := ""
+				for _, pragma := range []string{"journal_mode", "synchronous", "busy_timeout", "foreign_keys", "query_only", "temp_store"} {
+					var v string
+					if err := conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&v); err != nil {
+						t.Fatal(err)
+					}
+					got += v + " "
+				}
+				if want := "wal 2 250 0 " + query + " 2 "; got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+		}
+		crowd(t, writer, 1, check("0"))
+		crowd(t, readers, 4, check("1"))
+	})
+}
+
+func text(t *testing.T, s *Store, query string) (v string) {
+	t.Helper()
+	err := s.read(t.Context(), "test", func(t *tx) error { _, err := t.one(query, nil, &v); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// add is a read, a pause for the others, and a write: it goes wrong without the lock.
+func add(t *tx) error {
+	var n int64
+	if _, err := t.one(`SELECT value FROM {meta} WHERE name = 'n'{for_update}`, nil, &n); err != nil {
+		return err
+	}
+	_, err := t.exec(`UPDATE {meta} SET value = ? WHERE name = 'n'`, fmt.Sprint(n+1))
+	return err
+}
+
+func TestTransactionsAreSerial(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		if err := s.tx(t.Context(), "test", func(t *tx) error {
+			_, err := t.exec(`INSERT INTO {meta} (name, value) VALUES ('n', '0')`)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		g, ctx := errgroup.WithContext(t.Context())
+		for range 40 {
+			g.Go(func() error { return s.tx(ctx, "test", add) })
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if n := text(t, s, `SELECT value FROM {meta} WHERE name = 'n'`); n != "40" {
+			t.Fatalf("40 additions made %s", n)
+		}
+	})
+}
+
+func TestRollback(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		insert := func(t *tx) error {
+			_, err := t.exec(`INSERT INTO {meta} (name, value) VALUES ('n', '0')`)
+			return err
+		}
+		boom := errors.New("boom")
+		err := s.tx(t.Context(), "test", func(t *tx) error { return errors.Join(insert(t), boom) })
+		if !errors.Is(err, boom) || errors.Is(err, jobs.ErrUnavailable) {
+			t.Fatalf("got %v", err)
+		}
+		func() {
+			defer func() { _ = recover() }()
+			_ = s.tx(t.Context(), "test", func(t *tx) error { _ = insert(t); panic("boom") })
+		}()
+		ctx, cancel := context.WithCancel(t.Context())
+		err = s.tx(ctx, "test", func(t *tx) error { err := insert(t); cancel(); return err })
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, jobs.ErrUnavailable) {
+			t.Fatalf("a call that was cancelled: %v", err)
+		}
+		if n := text(t, s, `SELECT COUNT(*) FROM {meta} WHERE name = 'n'`); n != "0" {
+			t.Fatalf("%s rows of transactions that failed", n)
+		}
+	})
+}
+
+// A wait for somebody else's lock ends with the context, and is no answer.
+func TestWaitsEndWithTheContext(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		var other *Store
+		if s.dialect.name() == SQLite {
+			other = migrated(t, "sqlite", sqlitePath(t, s), Options{})
+		} else {
+			other = s
+		}
+		err := other.tx(t.Context(), "hold", func(held *tx) error {
+			if _, err := held.exec(`UPDATE {meta} SET value = '1' WHERE name = 'config_counter'`); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			start := time.Now()
+			err := s.tx(ctx, "wait", func(t *tx) error { _, err := t.lockConfig(); return err })
+			if !errors.Is(err, jobs.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			if d := time.Since(start); d > 2*time.Second {
+				t.Errorf("it took %s", d)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func sqlitePath(t *testing.T, s *Store) string {
+	t.Helper()
+	var path string
+	err := s.read(t.Context(), "test", func(t *tx) error {
+		return t.query(`PRAGMA database_list`, nil, func(scan func(...any) error) error {
+			var n, name any
+			return scan(&n, &name, &path)
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Two transactions that wait for each other: one is chosen, and repeats itself.
+func TestDeadlocksAreRepeated(t *testing.T) {
+	s := migrated(t, "mysql", servers.MySQL(t), Options{})
+	if err := s.tx(t.Context(), "test", func(t *tx) error {
+		_, err := t.exec(`INSERT INTO {meta} (name, value) VALUES ('a', '0'), ('b', '0')`)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	met := make(chan struct{}, 2)
+	both := make(chan struct{})
+	go func() { <-met; <-met; close(both) }()
+	g, ctx := errgroup.WithContext(t.Context())
+	counts := make(chan int, 2)
+	for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		g.Go(func() error {
+			n := 0
+			err := s.tx(ctx, "test", func(t *tx) error {
+				n++
+				for i, name := range order {
+					if _, err := t.exec(`UPDATE {meta} SET value = value + 1 WHERE name = ?`, name); err != nil {
+						return err
+					}
+					if i == 0 && n == 1 {
+						met <- struct{}{}
+						<-both
+					}
+				}
+				return nil
+			})
+			counts <- n
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	runs = <-counts + <-counts
+	if got := text(t, s, `SELECT GROUP_CONCAT(value ORDER BY name) FROM {meta} WHERE name IN ('a', 'b')`); got != "2,2" || runs < 3 {
+		t.Fatalf("values %s after %d runs", got, runs)
+	}
+}
+
+// A client that freezes inside a transaction holds the others up for wait_timeout, and no longer.
+func TestFrozenClient(t *testing.T) {
+	t.Parallel() // it waits
+	dsn := servers.MySQL(t)
+	s := migrated(t, "mysql", dsn, Options{})
+	frozen := migrated(t, "mysql", dsn, Options{})
+	pool, _ := frozen.writers.DB()
+	conn, err := pool.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, statement := range []string{"START TRANSACTION", "SELECT value FROM lockstep_meta WHERE name = 'config_counter' FOR UPDATE"} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.tx(ctx, "test", func(t *tx) error { _, err := t.lockConfig(); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(start); d < 3*time.Second || d > 6*time.Second {
+		t.Fatalf("the others waited %s", d)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for version, fine := range map[string]bool{
+		"8.0.16": true, "8.0.36-0ubuntu0.22.04.1": true, "8.4.0": true, "9.1.0": true, "8.0.15": false, "5.7.44-log": false,
+		"10.6.0-MariaDB": true, "10.11.6-MariaDB-0+deb12u1": true, "11.4.2-MariaDB": true, "5.5.5-10.11.6-MariaDB": true,
+		"10.5.23-MariaDB": false, "5.5.5-10.3.1-MariaDB": false, "unknown": false,
+	} {
+		if err := checkVersion(version); (err == nil) != fine {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+}
