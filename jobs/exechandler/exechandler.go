@@ -1,0 +1,143 @@
+// Package exechandler runs a command, or a line for the shell, as a job's handler.
+//
+// The payload comes on standard input; what the command writes to standard output and standard
+// error is the attempt's output, in the order in which it was written. It gets a small environment:
+// PATH, HOME, LANG and TZ, what the [Command] names, and LOCKSTEP_JOB and its siblings. Nothing of
+// a task ever becomes part of the command line.
+//
+// The command leads a process group of its own. When the attempt is to stop, the whole group gets
+// SIGTERM, and SIGKILL when the grace period is over; nothing of the group is left when Run returns.
+// After an end of its own accord, processes that it left behind go on, unless they hold its output
+// open: such ones are killed two seconds later, since the attempt could not end otherwise.
+package exechandler
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// DefaultStopGrace is how long a command has between SIGTERM and SIGKILL.
+const DefaultStopGrace = 10 * time.Second
+
+// Command is what to run. Either Argv or Shell is required.
+type Command struct {
+	Argv      []string          // program and arguments, as they are; a program without "/" is sought in PATH
+	Shell     string            // a line for /bin/sh -c
+	Env       map[string]string // the only way to set LD_PRELOAD and its like
+	PassEnv   []string          // names of variables to take from Environ; * ? [a-z] as in file names
+	EnvFiles  []string          // files with NAME=value lines, read by New; later ones win, Env wins over all
+	Dir       string            // working directory; default: this process's
+	StopGrace time.Duration     // default DefaultStopGrace
+	Environ   []string          // what PassEnv and the standard variables are taken from: os.Environ()
+}
+
+// Handler runs a command. It may run any number of tasks at once.
+type Handler struct {
+	command Command
+	argv    []string
+	env     []string // of every run
+	path    string   // its PATH
+}
+
+var _ interface {
+	jobs.Handler
+	jobs.Described
+} = (*Handler)(nil)
+
+// New returns a handler for c. All problems are reported at once, as [jobs.ErrInvalid]. Whether the
+// program exists is found out at each run: it may be installed later.
+func New(c Command) (*Handler, error) {
+	var problems []error
+	refuse := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("%w: "+format, append([]any{jobs.ErrInvalid}, args...)...))
+	}
+	h := &Handler{command: c, argv: slices.Clone(c.Argv)}
+	switch {
+	case len(c.Argv) > 0 && c.Shell != "":
+		refuse("command and shell exclude each other; remove one")
+	case c.Shell != "":
+		h.argv = []string{"/bin/sh", "-c", c.Shell}
+	case len(c.Argv) == 0:
+		refuse(`the command is empty; write it as in ["/opt/backup.sh", "--full"]`)
+	case strings.TrimSpace(c.Argv[0]) == "":
+		refuse("the command has no program; its first item must be one")
+	}
+	for _, arg := range h.argv {
+		if strings.ContainsRune(arg, 0) {
+			refuse("%.80q has a NUL character, which no command line can carry", arg)
+		}
+	}
+	if strings.ContainsRune(c.Dir, 0) {
+		refuse("the working directory %.80q has a NUL character", c.Dir)
+	}
+	if c.StopGrace < 0 || c.StopGrace > jobs.MaxDuration {
+		refuse("a grace period of %v is out of range 0–1 year", c.StopGrace)
+	}
+	if c.StopGrace == 0 {
+		h.command.StopGrace = DefaultStopGrace
+	}
+	env, err := environment(c)
+	if err = errors.Join(append(problems, err)...); err != nil {
+		return nil, err
+	}
+	h.path = env["PATH"]
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		h.env = append(h.env, name+"="+env[name])
+	}
+	return h, nil
+}
+
+// Run starts the command and waits for its end. An exit code other than 0 is a [*jobs.ExitError].
+// After a stop the error wraps the cause of ctx, whatever the exit code was.
+func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	program, err := find(h.argv[0], h.path)
+	if err != nil {
+		return err
+	}
+	env := slices.Clone(h.env)
+	for _, v := range t.Identity() {
+		env = append(env, v.Env+"="+v.Value)
+	}
+	return h.run(ctx, program, env, t.Payload, out)
+}
+
+// Describe names everything that New was given but no values of variables, of which only a short
+// hash appears. Arguments appear in full, as they do in the system's list of processes.
+func (h *Handler) Describe() string {
+	c := h.command
+	var b strings.Builder
+	if c.Shell != "" {
+		fmt.Fprintf(&b, "shell %q", c.Shell)
+	} else {
+		argv, _ := json.Marshal(c.Argv) // strings always have a form
+		fmt.Fprintf(&b, "command %s", argv)
+	}
+	if c.Dir != "" {
+		fmt.Fprintf(&b, " in %q", c.Dir)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		sum := sha256.Sum256([]byte(name + "=" + c.Env[name]))
+		fmt.Fprintf(&b, " %s=#%x", name, sum[:4])
+	}
+	if len(c.PassEnv) > 0 {
+		fmt.Fprintf(&b, " pass_env %q", c.PassEnv)
+	}
+	if len(c.EnvFiles) > 0 {
+		fmt.Fprintf(&b, " env_file %q", c.EnvFiles)
+	}
+	fmt.Fprintf(&b, " grace %v", c.StopGrace)
+	return b.String()
+}

@@ -1,0 +1,68 @@
+package exechandler
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// find returns the file of a program. Without "/" it is sought in the command's own PATH, not in
+// this process's; entries that are not absolute are passed over, as in os/exec.
+func find(program, path string) (string, error) {
+	if strings.Contains(program, "/") {
+		return program, nil
+	}
+	var found error
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		file := filepath.Join(dir, program)
+		switch info, err := os.Stat(file); {
+		case err != nil || info.IsDir():
+		case info.Mode()&0o111 == 0:
+			found = fmt.Errorf("%s is not executable; chmod +x makes it so", file)
+		default:
+			return file, nil
+		}
+	}
+	if found != nil {
+		return "", found
+	}
+	return "", fmt.Errorf("command %q not found in PATH (%s); install it there, or give its full path", program, path)
+}
+
+// explain says what to do about a command that could not be started.
+func explain(program, dir string, err error) error {
+	if dir != "" {
+		if info, statErr := os.Stat(dir); statErr != nil {
+			return fmt.Errorf("working directory: %w", statErr)
+		} else if !info.IsDir() {
+			return fmt.Errorf("working directory: %s is not a directory", dir)
+		}
+	}
+	file := program
+	if !filepath.IsAbs(file) && dir != "" {
+		file = filepath.Join(dir, program)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if _, statErr := os.Stat(file); statErr == nil {
+			return fmt.Errorf("cannot start %s: the interpreter that its first line (#!) names does not exist: %w", program, err)
+		}
+		return fmt.Errorf("command %q not found; relative paths start at the working directory: %w", program, err)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("cannot start %s; is it executable (chmod +x), and its folder readable? %w", program, err)
+	case errors.Is(err, syscall.ENOEXEC):
+		return fmt.Errorf("cannot start %s: neither a program of this machine nor a script whose first line names its interpreter (#!/bin/sh): %w", program, err)
+	case errors.Is(err, syscall.E2BIG):
+		return fmt.Errorf("cannot start %s: arguments and environment are too large together; pass large things as payload, which comes on standard input: %w", program, err)
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+		return fmt.Errorf("cannot start %s: the machine has no room for another process: %w", program, err)
+	}
+	return fmt.Errorf("cannot start %s: %w", program, err)
+}

@@ -1,0 +1,236 @@
+//go:build unix
+
+package exechandler_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+)
+
+// watched is an output that can be waited for.
+type watched struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(p)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(15 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// pids reads the numbers behind a word in the output.
+func pids(t *testing.T, out, word string) (all []int) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), word+" "); ok {
+			pid, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// alive reports whether a process still runs; one that is dead and not yet collected does not.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist) || !hasProc()
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+func hasProc() bool { _, err := os.Stat("/proc/self/stat"); return err == nil }
+
+// stopWhenReady runs c, stops it with the cause once it wrote "ready", and returns its output, its
+// error, and how long the stop took.
+func stopWhenReady(t *testing.T, c exechandler.Command, cause func() error) (string, error, time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	out, done := &watched{}, make(chan error, 1)
+	h := handler(t, c)
+	go func() { done <- h.Run(ctx, jobs.Task{}, out) }()
+	until(t, "the command is ready", func() bool { return strings.Contains(out.String(), "ready\n") })
+	stopped := time.Now()
+	cancel(cause())
+	select {
+	case err := <-done:
+		return out.String(), err, time.Since(stopped)
+	case <-time.After(20 * time.Second):
+		t.Fatalf("it did not stop; output %q", out.String())
+		return "", nil, 0
+	}
+}
+
+func because() error { return &jobs.Stop{Reason: "timeout after 1m0s"} }
+
+func TestStopIsATermToTheGroup(t *testing.T) {
+	out, err, took := stopWhenReady(t, exechandler.Command{Shell: "sleep 300 & echo child $!; echo ready; wait"}, because)
+	var stop *jobs.Stop
+	var exit *jobs.ExitError
+	if !errors.As(err, &stop) || !errors.As(err, &exit) || exit.Code != -1 || err.Error() != "timeout after 1m0s: ended by a signal: terminated" {
+		t.Errorf("got %v", err)
+	}
+	if took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	for _, pid := range pids(t, out, "child") {
+		if alive(pid) {
+			t.Errorf("the child %d is still there", pid)
+		}
+	}
+}
+
+func TestWhoIgnoresTermIsKilledWithHisChildren(t *testing.T) {
+	out, err, took := stopWhenReady(t, exechandler.Command{
+		Shell:     `trap "" TERM; sh -c 'trap "" TERM; echo child $$; sleep 300; sleep 300' & echo child $$; sleep 0.2; echo ready; while :; do sleep 1; done`,
+		StopGrace: 300 * time.Millisecond,
+	}, because)
+	var exit *jobs.ExitError
+	if !errors.As(err, &exit) || !strings.HasSuffix(err.Error(), "ended by a signal: killed") {
+		t.Errorf("got %v", err)
+	}
+	if took < 300*time.Millisecond || took > 5*time.Second {
+		t.Errorf("it took %v, with a grace period of 300ms", took)
+	}
+	children := pids(t, out, "child")
+	if len(children) != 2 {
+		t.Fatalf("children %v of %q", children, out)
+	}
+	for _, pid := range children {
+		if alive(pid) {
+			t.Errorf("%d is still there", pid)
+		}
+	}
+}
+
+func TestTheGroupHasTheGracePeriodTooWhenItsLeaderIsGone(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cleaned")
+	child := `trap "sleep 0.4; echo done >` + file + `; exit" TERM; echo ready; while :; do sleep 0.05; done`
+	_, _, took := stopWhenReady(t, exechandler.Command{
+		Shell: "sh -c '" + child + "' & trap 'exit 0' TERM; while :; do sleep 0.05; done",
+	}, because)
+	if text, err := os.ReadFile(file); err != nil || string(text) != "done\n" {
+		t.Errorf("the child could not clean up: %q, %v", text, err)
+	}
+	if took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestExitCode0AfterAStopIsNoSuccess(t *testing.T) {
+	_, err, _ := stopWhenReady(t, exechandler.Command{Shell: "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"}, because)
+	var exit *jobs.ExitError
+	var stop *jobs.Stop
+	if !errors.As(err, &stop) || errors.As(err, &exit) {
+		t.Errorf("got %v, want the stop and no exit code", err)
+	}
+}
+
+func TestKillByBoundsTheGracePeriod(t *testing.T) {
+	for what, within := range map[string]time.Duration{"soon": 500 * time.Millisecond, "passed": -time.Second} {
+		_, err, took := stopWhenReady(t, exechandler.Command{
+			Shell: `trap "" TERM; echo ready; while :; do sleep 0.05; done`, StopGrace: time.Hour,
+		}, func() error { return &jobs.Stop{Reason: "drained", KillBy: time.Now().Add(within)} })
+		if err == nil || took > max(within, 0)+2*time.Second {
+			t.Errorf("%s: it took %v, %v", what, took, err)
+		}
+		if within > 0 && took < within-200*time.Millisecond {
+			t.Errorf("%s: killed after %v of %v", what, took, within)
+		}
+	}
+}
+
+func TestNothingStartsUnderADoneContext(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "started")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(because())
+	err := handler(t, exechandler.Command{Argv: []string{"touch", file}}).Run(ctx, jobs.Task{}, &watched{})
+	var stop *jobs.Stop
+	if _, statErr := os.Stat(file); !errors.As(err, &stop) || statErr == nil {
+		t.Errorf("got %v, the file: %v", err, statErr)
+	}
+}
+
+func TestLeftoversThatHoldTheOutputAreKilled(t *testing.T) {
+	start := time.Now()
+	out, err := run(t, exechandler.Command{Shell: "sleep 300 & echo child $!"}, "")
+	if took := time.Since(start); err != nil || took > 10*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+	child := pids(t, out, "child")[0]
+	until(t, "the leftover is killed", func() bool { return !alive(child) })
+	if _, err := run(t, exechandler.Command{Shell: "sleep 300 & exit 4"}, ""); err == nil || err.Error() != "exit code 4" {
+		t.Errorf("the exit code is lost: %v", err)
+	}
+}
+
+func TestLeftoversWithTheirOwnOutputGoOn(t *testing.T) {
+	start := time.Now()
+	out, err := run(t, exechandler.Command{Shell: "sleep 300 >/dev/null 2>&1 & echo child $!"}, "")
+	if took := time.Since(start); err != nil || took > 1500*time.Millisecond {
+		t.Errorf("%v after %v, want no waiting for it", err, took)
+	}
+	child := pids(t, out, "child")[0]
+	if !alive(child) {
+		t.Error("the leftover is gone")
+	}
+	if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+}
+
+// A daemon that left the group and kept the output cannot be killed with the group; it must not
+// hold up the attempt either.
+func TestADaemonCannotHoldUpTheAttempt(t *testing.T) {
+	if _, err := os.Stat("/usr/bin/setsid"); err != nil {
+		t.Skip("needs setsid(1)")
+	}
+	start := time.Now()
+	out, err := run(t, exechandler.Command{Shell: "setsid sh -c 'echo daemon $$; exec sleep 300' & sleep 0.3"}, strings.Repeat("x", 200_000))
+	if took := time.Since(start); err != nil || took > 15*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+	daemon := pids(t, out, "daemon")[0]
+	if !alive(daemon) {
+		t.Error("the daemon is gone")
+	}
+	if err := syscall.Kill(daemon, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+}
