@@ -2,12 +2,9 @@ package config
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // handlerDraft is what a job, a pool or a kind says about what to do.
@@ -111,41 +108,4 @@ func readStatuses(r *reader, n *yaml.Node, d *requestDraft) {
 		return
 	}
 	r.items(n, add)
-}
-
-// handler makes what a draft says, or nil if it says nothing. Problems stand at n, which is where
-// the job, pool or kind is; unable stands in for a handler that could not be made.
-func (r *reader) handler(n *yaml.Node, d handlerDraft) jobs.Handler {
-	var doing []string
-	r.each(n, func(key, value *yaml.Node) {
-		if _, ok := doingKeys[key.Value]; ok {
-			doing = append(doing, key.Value)
-		}
-		if len(doing) == 2 {
-			r.fail(key, fmt.Sprintf("stands beside %s", doing[0]), "there is one thing to do: command, shell, http or func")
-		}
-	})
-	switch {
-	case len(doing) > 1:
-		return unable{}
-	case len(doing) == 0 || doing[0] == "http" || doing[0] == "func":
-		r.each(n, func(key, _ *yaml.Node) {
-			if _, ok := processKeys[key.Value]; ok {
-				r.fail(key, "is for a command or shell that stands beside it", "")
-			}
-		})
-	}
-	if len(doing) == 0 {
-		return nil
-	}
-	h, err := r.build(doing[0], d)
-	if err != nil {
-		r.path = append(r.path, doing[0])
-		for _, problem := range flatten(err) {
-			r.fail(r.find(n, doing[0]), strings.TrimPrefix(problem.Error(), "invalid: "), "")
-		}
-		r.path = r.path[:len(r.path)-1]
-		return unable{}
-	}
-	return h
 }

@@ -41,6 +41,8 @@ func LoadBytes(path string, data []byte, o Options) (*Config, error) {
 		pools:   names{kind: "pool", first: map[string]place{}},
 		jobs:    names{kind: "job", first: map[string]place{}},
 
+		standard: standardOnly(o.Environ),
+		programs: map[string]bool{},
 		doubtful: map[string]bool{},
 	}
 	r.load(data)

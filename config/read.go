@@ -28,6 +28,8 @@ type reader struct {
 	defaults jobDraft
 	pools    names
 	jobs     names
+	standard []string        // of Options.Environ, what every command gets
+	programs map[string]bool // files, and whether they can be run
 	doubtful map[string]bool // jobs with an unknown key: what they lack may be there, misspelt
 }
 

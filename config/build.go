@@ -1,0 +1,163 @@
+package config
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+)
+
+// unable stands in for a handler that was refused, so that one mistake is reported once.
+type unable struct{}
+
+func (unable) Run(context.Context, jobs.Task, io.Writer) error { return errors.ErrUnsupported }
+
+// handler makes what a draft says, or nil if it says nothing. n is the map of the job, pool or
+// kind. A handler that could not be made is unable.
+func (r *reader) handler(n *yaml.Node, d handlerDraft) jobs.Handler {
+	doing, value, ok := r.doing(n)
+	if !ok {
+		return unable{}
+	}
+	if doing != "command" && doing != "shell" {
+		r.each(n, func(key, _ *yaml.Node) {
+			if _, ok := processKeys[key.Value]; ok {
+				r.fail(key, "is for a command or shell that stands beside it", "")
+			}
+		})
+	}
+	h, err := r.build(doing, d)
+	if err != nil {
+		r.blame(n, doing, value, err)
+		h = unable{}
+	}
+	if doing == "command" && err == nil {
+		r.within(doing, func() { r.seekProgram(value, d) })
+	}
+	return h
+}
+
+// doing returns the one key that says what to do and its value, if there is one; false if there
+// are several.
+func (r *reader) doing(n *yaml.Node) (doing string, value *yaml.Node, ok bool) {
+	ok = true
+	r.each(n, func(key, v *yaml.Node) {
+		if _, is := doingKeys[key.Value]; !is {
+			return
+		}
+		if doing != "" {
+			r.fail(key, "stands beside "+doing, "there is one thing to do: command, shell, http or func")
+			ok = false
+		}
+		doing, value = key.Value, v
+	})
+	return doing, value, ok
+}
+
+// build makes the handler that a draft describes.
+func (r *reader) build(doing string, d handlerDraft) (jobs.Handler, error) {
+	switch doing {
+	case "command", "shell":
+		environ := r.options.Environ
+		if len(d.passEnv) == 0 {
+			environ = r.standard
+		}
+		return exechandler.New(exechandler.Command{
+			Argv: d.command, Shell: d.shell, Env: d.env, PassEnv: d.passEnv, EnvFiles: d.envFiles,
+			Dir: d.workingDir, StopGrace: d.stopGrace, Environ: environ,
+		})
+	case "func":
+		if h := r.options.Funcs[d.function]; h != nil {
+			return h, nil
+		}
+		if len(r.options.Funcs) == 0 {
+			return nil, errors.New("this program has no functions; they are for programs that embed the scheduler")
+		}
+		return nil, fmt.Errorf("there is no function %q; there are %s", d.function, strings.Join(slices.Sorted(maps.Keys(r.options.Funcs)), ", "))
+	}
+	return nil, nil
+}
+
+// blame reports what the maker of a handler found, each problem at the key that it names, else at
+// what to do. What was seen when the value was read is not said again.
+func (r *reader) blame(n *yaml.Node, doing string, value *yaml.Node, err error) {
+	var complaints []func()
+	for line := range strings.Lines(err.Error()) {
+		text := strings.TrimPrefix(strings.TrimSpace(line), jobs.ErrInvalid.Error()+": ")
+		at, where := doing, value
+		key, rest, _ := strings.Cut(text, ": ")
+		if _, known := processKeys[key]; known {
+			at, where, text = key, cmp.Or(r.find(n, key), value), rest
+		}
+		if !r.blamed(where) {
+			problem, hint, _ := strings.Cut(text, "; ")
+			complaints = append(complaints, func() { r.within(at, func() { r.fail(where, problem, hint) }) })
+		}
+	}
+	for _, complain := range complaints {
+		complain()
+	}
+}
+
+// blamed reports whether a value, or a part of it, was reported before.
+func (r *reader) blamed(n *yaml.Node) bool {
+	return r.report.has(r.file.at(n)) || slices.ContainsFunc(n.Content, r.blamed)
+}
+
+// standardOnly keeps of an environment what every command gets: a handler without pass_env needs no
+// more, and 100,000 of them would each look through all of it.
+func standardOnly(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains([]string{"PATH", "HOME", "LANG", "TZ"}, name)
+	})
+}
+
+// seekProgram warns about a program that is not there. It may be installed later, or be on the
+// machines of other replicas only.
+func (r *reader) seekProgram(n *yaml.Node, d handlerDraft) {
+	program := d.command[0]
+	if strings.Contains(program, "/") {
+		file := program
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(d.workingDir, file)
+		}
+		if !r.executable(file) {
+			r.warn(n, fmt.Sprintf("%s is no program on this machine", clip(file)), "")
+		}
+		return
+	}
+	path, _ := r.env("PATH")
+	path = cmp.Or(d.env["PATH"], path)
+	if path == "" || len(d.envFiles) > 0 {
+		return
+	}
+	for _, folder := range filepath.SplitList(path) {
+		if r.executable(filepath.Join(folder, program)) {
+			return
+		}
+	}
+	r.warn(n, fmt.Sprintf("%s is not in PATH on this machine", clip(program)), "")
+}
+
+// executable remembers what it found: many jobs run one program.
+func (r *reader) executable(file string) bool {
+	found, known := r.programs[file]
+	if !known {
+		info, err := os.Stat(file)
+		found = err == nil && info.Mode().IsRegular() && (info.Mode()&0o111 != 0 || filepath.Ext(file) == ".exe")
+		r.programs[file] = found
+	}
+	return found
+}
