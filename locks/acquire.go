@@ -43,7 +43,7 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 		if s, err = l.current(calling); err != nil {
 			break
 		}
-		if err = l.ask(ctx, calling, s, reqs, rest, attempts); !errors.Is(err, driver.ErrSessionLost) {
+		if err = l.ask(calling, s, reqs, rest, attempts); !errors.Is(err, driver.ErrSessionLost) {
 			break
 		}
 	}
@@ -123,7 +123,7 @@ func (l *Locker) current(ctx context.Context) (*session, error) {
 
 // ask asks the service for reqs[rest...] and fills in the attempts. It returns an error only when
 // nothing was granted for sure.
-func (l *Locker) ask(ctx, calling context.Context, s *session, reqs []Request, rest []int, attempts []Attempt) error {
+func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int, attempts []Attempt) error {
 	wants := make([]driver.Want, len(rest))
 	l.mu.Lock()
 	for n, i := range rest {
@@ -132,7 +132,8 @@ func (l *Locker) ask(ctx, calling context.Context, s *session, reqs []Request, r
 	}
 	l.mu.Unlock()
 	d := &doubt{acquisition: rand.Text(), wants: wants, asked: boottime.Now()}
-	results, err := l.attempt(calling, s, d)
+	results, err := l.attempt(ctx, s, d)
+	err = explain(ctx, err)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +144,7 @@ func (l *Locker) ask(ctx, calling context.Context, s *session, reqs []Request, r
 		l.end(s, fmt.Errorf("%w: %w", ErrLost, err))
 		return err
 	}
-	if err == nil || ctx.Err() == nil { // else the caller gave up: that says nothing about the service
+	if err == nil || !l.givenUp(ctx) {
 		l.note(trouble(results, err))
 	}
 	if certain(err) {

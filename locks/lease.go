@@ -55,7 +55,7 @@ func (l *Lease) Token() Token { return l.hold.token }
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Deadline is until when the lease may be trusted if the service is not heard of again. It moves
-// ahead with each renewal.
+// ahead with each renewal, and means nothing once the lease has ended.
 func (l *Lease) Deadline() time.Time {
 	l.locker.mu.Lock()
 	defer l.locker.mu.Unlock()

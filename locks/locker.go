@@ -33,6 +33,7 @@ type Locker struct {
 	opening chan struct{}  // holds one element while a session is being opened
 	nudge   chan struct{}  // tells keep to look again
 	work    sync.WaitGroup // keep and all that it or a session started
+	silence error          // the cause when a call ran into the call timeout
 
 	mu       sync.Mutex
 	stop     context.CancelFunc // of keep; nil before the first use
@@ -71,6 +72,7 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 		opt:      o,
 		opening:  make(chan struct{}, 1),
 		nudge:    make(chan struct{}, 1),
+		silence:  fmt.Errorf("no answer within %v", o.CallTimeout),
 		holds:    map[string]*hold{},
 		inFlight: map[string]int{},
 		health:   health{since: time.Now()},
@@ -138,7 +140,21 @@ func (l *Locker) Close(ctx context.Context) error {
 
 // calling bounds one call to the service.
 func (l *Locker) calling(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, l.opt.CallTimeout)
+	return context.WithTimeoutCause(ctx, l.opt.CallTimeout, l.silence)
+}
+
+// givenUp reports whether the caller's own context ended the call: that says nothing about the
+// service.
+func (l *Locker) givenUp(calling context.Context) bool {
+	return calling.Err() != nil && context.Cause(calling) != l.silence
+}
+
+// explain adds to the error of a call why its context ended.
+func explain(calling context.Context, err error) error {
+	if err == nil || calling.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Cause(calling), err)
 }
 
 // start starts keep, once.
@@ -193,8 +209,7 @@ func (l *Locker) State() State {
 	return st
 }
 
-// note records what a call said. An error that the caller's own context explains says nothing about
-// the service and must not come here. With mu held.
+// note records what a call said; see givenUp for what must not come here. With mu held.
 func (l *Locker) note(err error) {
 	if l.health.err = err; err == nil {
 		l.health.fails = 0

@@ -48,13 +48,21 @@ func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
 }
 
 // free asks the service to free keys, whose calls in flight were counted. What it does not confirm
-// is left to sweep.
+// is left to sweep, and everything while the service is known to be away.
 func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error {
-	calling, cancel := l.calling(ctx)
-	defer cancel()
-	err := s.drv.Release(calling, held)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	err := l.down()
+	if err == nil {
+		calling, cancel := l.calling(ctx)
+		defer cancel()
+		l.mu.Unlock()
+		err = explain(calling, s.drv.Release(calling, held))
+		l.mu.Lock()
+		if err != nil && !s.ended && !l.givenUp(calling) && !errors.Is(err, driver.ErrSessionLost) {
+			l.note(err)
+		}
+	}
 	for _, h := range held {
 		l.landed(h.Key)
 	}
@@ -66,9 +74,6 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error
 		return nil
 	}
 	s.unfreed = append(s.unfreed, held...)
-	if ctx.Err() == nil {
-		l.note(err)
-	}
 	l.wake()
 	return err
 }

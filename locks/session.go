@@ -2,7 +2,6 @@ package locks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -37,7 +36,7 @@ func (l *Locker) open(ctx context.Context) error {
 	select {
 	case l.opening <- struct{}{}:
 	case <-ctx.Done():
-		return unavailable(fmt.Errorf("waiting for the session to open: %w", ctx.Err()))
+		return unavailable(fmt.Errorf("waiting for the session to open: %w", context.Cause(ctx)))
 	}
 	defer func() { <-l.opening }()
 
@@ -57,7 +56,8 @@ func (l *Locker) open(ctx context.Context) error {
 	if err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if !errors.Is(ctx.Err(), context.Canceled) {
+		err = explain(ctx, err)
+		if !l.givenUp(ctx) {
 			l.note(err)
 		}
 		return unavailable(err)
