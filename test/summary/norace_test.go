@@ -1,0 +1,5 @@
+//go:build !race
+
+package summary
+
+var buildFlags []string
