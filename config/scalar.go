@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -205,9 +206,7 @@ func mapField[T any](place func(*T) *map[string]string) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		old := *place(into)
 		whole := make(map[string]string, len(old)+len(deref(n).Content)/2)
-		for k, v := range old {
-			whole[k] = v
-		}
+		maps.Copy(whole, old)
 		r.each(n, func(key, value *yaml.Node) {
 			if text, ok := r.text(value); ok {
 				whole[key.Value] = text
