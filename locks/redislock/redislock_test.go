@@ -24,10 +24,15 @@ func TestMain(m *testing.M) {
 	os.Exit(servers.Main(m))
 }
 
-const ttl = 800 * time.Millisecond
+const ttl = 2 * time.Second
 
 // client connects to a server that has been up for long enough to believe that a namespace is new.
 func client(t *testing.T, addr string) *redis.Client {
+	t.Helper()
+	return clientAfter(t, addr, 4)
+}
+
+func clientAfter(t *testing.T, addr string, uptimeSeconds int) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = rdb.Close() })
@@ -38,7 +43,7 @@ func client(t *testing.T, addr string) *redis.Client {
 			return false
 		}
 		seconds, _ := strconv.Atoi(m[1])
-		return seconds >= 2
+		return seconds >= uptimeSeconds
 	})
 	return rdb
 }
@@ -366,6 +371,7 @@ func TestPromotedReplica(t *testing.T) {
 	moved.rdb = replica
 	b := open(t, replica, "failover")
 	refuses(t, b, "unseen")
+	refuses(t, open(t, replica, "failover-unseen"), "k") // perhaps used, and never replicated
 	renew(t, a)
 	holds(t, a, seen, true)
 	holds(t, a, unseen, true)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,6 +20,7 @@ type tenure struct {
 
 	ready    chan struct{}      // closed at the first StateHasSession
 	begin    func()             // closes ready
+	changed  chan struct{}      // says that the connection's state may have changed
 	over     chan struct{}      // closed once nothing is held any more
 	end      func()             // closes over
 	quit     chan struct{}      // closed by Close
@@ -28,13 +28,12 @@ type tenure struct {
 	renewals chan time.Duration // how long the session may now go without a renewal
 	done     chan struct{}      // closed when the connection is gone
 	closed   error              // what became of it; to be read after done
-	expired  atomic.Bool        // the server said so
 }
 
 func newTenure(timeout time.Duration) *tenure {
 	t := &tenure{
 		gate: newGate(timeout), ready: make(chan struct{}), over: make(chan struct{}), quit: make(chan struct{}),
-		renewals: make(chan time.Duration), done: make(chan struct{}),
+		renewals: make(chan time.Duration), done: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 	t.begin = sync.OnceFunc(func() { close(t.ready) })
 	t.end = sync.OnceFunc(func() { t.gate.refuse(); close(t.over) })
@@ -62,11 +61,12 @@ func (t *tenure) event(e zk.Event) {
 	switch e.State {
 	case zk.StateHasSession:
 		t.begin()
-	case zk.StateExpired:
-		t.expired.Store(true)
+	case zk.StateExpired, zk.StateAuthFailed:
 		t.end()
-	case zk.StateAuthFailed:
-		t.end()
+	}
+	select {
+	case t.changed <- struct{}{}:
+	default:
 	}
 }
 
@@ -103,10 +103,11 @@ func (t *tenure) keep(events <-chan zk.Event) {
 			running = false
 		}
 	}
-	connected := t.conn.State() == zk.StateHasSession
+	connected := t.connected(time.Second)
+	gone := t.isOver()
 	asked := time.Now()
 	t.conn.Close() // waits for the answer, at most a second
-	if !t.expired.Load() && (!connected || time.Since(asked) >= time.Second) {
+	if !gone && (!connected || time.Since(asked) >= time.Second) {
 		t.closed = errors.New("no connection: the session ends by itself")
 	}
 	t.end()
@@ -115,11 +116,28 @@ func (t *tenure) keep(events <-chan zk.Event) {
 	}
 }
 
+// connected waits a moment for a connection that was just lost: nothing could be freed without.
+func (t *tenure) connected(patience time.Duration) bool {
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	for t.conn.State() != zk.StateHasSession {
+		select {
+		case <-t.changed:
+		case <-t.over:
+			return false
+		case <-enough.C:
+			return false
+		}
+	}
+	return true
+}
+
 // renewed says that the session was renewed by a request sent at asked.
 func (t *tenure) renewed(asked time.Time, ttl time.Duration) {
 	select {
 	case t.renewals <- ttl - time.Since(asked):
-	case <-t.done:
+	case <-t.over:
+	case <-t.quit:
 	}
 }
 

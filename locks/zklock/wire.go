@@ -102,7 +102,7 @@ type wire struct {
 }
 
 // Read also learns the agreed session timeout, which the library keeps to itself: the first answer
-// is a length, the protocol's version and the timeout in ms, each of four bytes.
+// is its length, the protocol's version and the timeout in ms, each of four bytes.
 func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if lack := 12 - len(w.head); lack > 0 && n > 0 {

@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(servers.Main(m))
 }
 
-const ttl = 1500 * time.Millisecond
+const ttl = 3 * time.Second
 
 // until waits for a condition.
 func until(t *testing.T, f func() bool) {
@@ -106,6 +107,9 @@ func takes(t *testing.T, s driver.Session, key string) driver.Held {
 	return h
 }
 
+// passwords are those of the sessions that began behind a cut: session id -> []byte.
+var passwords sync.Map
+
 // cut is a way to a server that can be cut.
 type cut struct {
 	addr string
@@ -160,8 +164,14 @@ func (c *cut) pump(to, from net.Conn, answers bool) {
 	defer to.Close()
 	defer from.Close()
 	buf := make([]byte, 64<<10)
+	var head []byte // the server's first answer
 	for {
 		n, err := from.Read(buf)
+		if lack := 41 - len(head); answers && lack > 0 {
+			if head = append(head, buf[:min(n, lack)]...); len(head) == 41 {
+				passwords.Store(int64(binary.BigEndian.Uint64(head[12:])), head[24:40])
+			}
+		}
 		c.mu.Lock()
 		deaf := c.deaf && answers && n > 0
 		c.mu.Unlock()
@@ -316,6 +326,22 @@ func TestExpiredByTheServer(t *testing.T) {
 	}
 	<-a.Lost()
 	holds(t, b, theirs, true)
+}
+
+func TestNobodyDialsAfterExpiry(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	tn := newTenure(ttl)
+	tn.gate.hosts = func() int { return 1 }
+	conn, err := tn.gate.dial("tcp", addr, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	tn.event(zk.Event{Type: zk.EventSession, State: zk.StateExpired}) // the library would dial next
+	if _, err := tn.gate.dial("tcp", addr, time.Second); !errors.Is(err, errShut) {
+		t.Errorf("dial: %v, want errShut", err)
+	}
 }
 
 // keepAlive makes a session that is not renewed wait for the server's word.

@@ -1,0 +1,70 @@
+package zklock
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
+		addr := servers.ZooKeeper(t)
+		way := func(d driver.Driver) *cut { return d.(*behind).way }
+		return lockstest.Harness{
+			MinTTL: 3 * time.Second, // a young JVM beside busy tests is slow
+			Driver: func(t *testing.T) driver.Driver {
+				way := newCut(t, addr)
+				return &behind{New([]string{way.addr}, Options{}), way}
+			},
+			ExpireSession: func(t *testing.T, s driver.Session) { expire(t, addr, s.(*session)) },
+			Disconnect:    func(t *testing.T, d driver.Driver) { way(d).break_(true) },
+			Reconnect:     func(t *testing.T, d driver.Driver) { way(d).set(false, false) },
+		}
+	})
+}
+
+// behind is a driver behind a way that can be cut.
+type behind struct {
+	*Driver
+	way *cut
+}
+
+// expire ends the session at the server, as its timeout would: by closing it from a connection of
+// ours, with the password that the server gave with the session.
+func expire(t *testing.T, addr string, s *session) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+
+	found, ok := passwords.Load(s.id)
+	if !ok {
+		t.Fatalf("no password of session %s", s.ID())
+	}
+	password := found.([]byte)
+	b := binary.BigEndian.AppendUint32(nil, 28+16)
+	b = binary.BigEndian.AppendUint32(b, 0)                              // protocol
+	b = binary.BigEndian.AppendUint64(b, 0)                              // last zxid seen
+	b = binary.BigEndian.AppendUint32(b, uint32(s.ttl/time.Millisecond)) // timeout
+	b = binary.BigEndian.AppendUint64(b, uint64(s.id))                   // session
+	b = append(binary.BigEndian.AppendUint32(b, uint32(len(password))), password...)
+	b = binary.BigEndian.AppendUint32(b, 8)
+	b = binary.BigEndian.AppendUint32(b, 1)        // xid
+	b = binary.BigEndian.AppendUint32(b, 1<<32-11) // closeSession
+	if _, err := conn.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conn); err != nil { // until the server hangs up
+		t.Fatal(err)
+	}
+}
