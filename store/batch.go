@@ -14,8 +14,11 @@ const (
 
 // tuples is the condition that columns, "id, token", are one of n tuples. Both databases look every
 // tuple up by the index that begins with columns, and in time that grows with n, which neither does
-// for as many conditions joined with OR.
+// for as many conditions joined with OR. MariaDB does not for a single tuple.
 func tuples(columns string, n int) string {
+	if n == 1 {
+		return strings.ReplaceAll(columns, ", ", "=? AND ") + "=?"
+	}
 	row := "(" + marks(strings.Count(columns, ",")+1) + ")"
 	return "(" + columns + ") IN ({values}" + strings.Repeat(row+",", n-1) + row + ")"
 }

@@ -20,7 +20,7 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error
 	var task jobs.Task
 	lost := false
 	write := func(t *tx) error {
-		rows, err := t.openTasks(taskColumns, "WHERE id=?", id)
+		rows, err := t.openTasks(taskColumns, " WHERE id=?", id)
 		if err != nil {
 			return err
 		}

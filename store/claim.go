@@ -109,7 +109,7 @@ func (w *claim) room(t *tx) (int, error) {
 		return w.Limit, nil
 	}
 	var count int
-	if _, err := t.one("SELECT COUNT(*) FROM {tasks} WHERE state=2 AND pool=?", []any{w.Pool}, &count); err != nil {
+	if _, err := t.one("SELECT COUNT(*) FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=?", []any{w.Pool}, &count); err != nil {
 		return 0, err
 	}
 	room := w.MaxRunning - count
@@ -121,7 +121,7 @@ func (w *claim) room(t *tx) (int, error) {
 //
 // Index: tasks_claim, equality on state and pool, then its order.
 func (w *claim) choose(t *tx, room int) error {
-	where := "WHERE state=0 AND pool=?"
+	where := "{index}{tasks}_claim{end} WHERE state=0 AND pool=?"
 	args := []any{w.Pool}
 	if n := len(w.SkipJobs); n > 0 {
 		where += " AND job NOT IN (" + marks(n) + ")"
@@ -187,7 +187,7 @@ func (w *claim) startTriggers(t *tx) error {
 	if len(started) == 0 {
 		return nil
 	}
-	_, err := t.exec("UPDATE {triggers} SET started_at=? WHERE started_at=0 AND outcome='' AND "+tuples(ofTrigger, len(started)),
+	_, err := t.exec("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+tuples(ofTrigger, len(started)),
 		append([]any{micros(w.now)}, triggerKeys(started)...)...)
 	return err
 }
@@ -214,7 +214,7 @@ func (w *claim) take(t *tx) error {
 			", max_attempts=" + c.of(func(m mine) any { return int64(w.policy(m.openTask).MaxAttempts) }) +
 			", on_lost=" + c.of(func(m mine) any { return string(w.policy(m.openTask).OnLost) }) +
 			", state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?, reason='', error='', exit_code=NULL, cancel=''"
-		n, err := t.exec("UPDATE {tasks} SET "+set+" WHERE "+owned("0", len(part)), slices.Concat(c.args,
+		n, err := t.exec("UPDATE {tasks}{by_key} SET "+set+" WHERE "+owned("0", len(part)), slices.Concat(c.args,
 			[]any{w.Session, w.Replica, w.ID, micros(w.now)}, each(part, func(m mine) []any { return []any{m.ID, m.Token} }))...)
 		if err != nil {
 			return err

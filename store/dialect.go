@@ -13,7 +13,10 @@ import (
 // dialect is what differs between the databases; statements are the same, but for the words.
 type dialect interface {
 	name() Dialect
-	// words are replaced in statements: {for_update}, {share}, {insert_ignore}, {values}.
+	// words are replaced in statements: {for_update}, {share}, {insert_ignore}, {values}, {delete}.
+	// {by_key} follows the table whose rows a statement locks or writes: rows are then locked one by
+	// one, in the order of the primary key, however small the table is. {index} and {end} stand around
+	// the name of the index that a table must be read by.
 	words() []string
 	gorm(db *sql.DB) gorm.Dialector
 	// check fails when server or settings will not do. opened: the settings are ours.

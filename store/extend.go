@@ -34,7 +34,7 @@ func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error 
 		c := choice[ledger.Extension]{column: "id", id: func(e ledger.Extension) string { return e.TaskID }, list: part}
 		until := c.of(func(e ledger.Extension) any { return micros(e.Until) })
 		mine := "session_id=? AND " + owned("2", len(part))
-		_, err := t.exec("UPDATE {tasks} SET may_run_until="+until+" WHERE "+mine, slices.Concat(c.args, []any{session}, pairs)...)
+		_, err := t.exec("UPDATE {tasks}{by_key} SET may_run_until="+until+" WHERE "+mine, slices.Concat(c.args, []any{session}, pairs)...)
 		if err != nil {
 			return err
 		}

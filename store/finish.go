@@ -72,7 +72,7 @@ func (w *finish) write(t *tx) (err error) {
 //
 // Index: primary key.
 func (w *finish) own(t *tx) (foreign []int, err error) {
-	rows, err := t.openTasks(taskFacts, "WHERE id IN ("+marks(len(w.results))+") ORDER BY id"+w.lock,
+	rows, err := t.openTasks(taskFacts, " WHERE id IN ("+marks(len(w.results))+") ORDER BY id"+w.lock,
 		ids(w.results, func(r ledger.Result) string { return r.TaskID })...)
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 		c := choice[move]{column: "task_id", id: move.id, list: born}
 		set := "result=" + c.of(func(m move) any { return string(m.end) }) +
 			", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) + ", outcome='ran', finished_at=?"
-		_, err := t.exec("UPDATE {triggers} SET "+set+" WHERE outcome='lost' AND "+tuples(ofTrigger, len(born)),
+		_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='lost' AND "+tuples(ofTrigger, len(born)),
 			slices.Concat(c.args, []any{micros(now)}, triggerKeys(born))...)
 		if err != nil {
 			return err
@@ -209,7 +209,7 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 		", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) +
 		", error=" + c.of(func(m move) any { return m.failure }) +
 		", exit_code=" + c.of(move.exitCode) + ", late=1, finished_at=?"
-	n, err := t.exec("UPDATE {done} SET "+set+" WHERE state='lost' AND late=0 AND "+tuples("id, token", len(late)),
+	n, err := t.exec("UPDATE {done}{by_key} SET "+set+" WHERE COALESCE(state, '')='lost' AND late=0 AND "+tuples("id, token", len(late)),
 		slices.Concat(c.args, []any{micros(now)}, tokens(late))...)
 	if err := all(n, err, late); err != nil {
 		return err

@@ -24,7 +24,7 @@ func (t *tx) lockJobs(names []string) ([]*jobRow, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	err := t.query("SELECT name, hash, cursor_at, next_at, fence, suspended, busy_until FROM {jobs} WHERE name IN ("+
+	err := t.query("SELECT name, hash, cursor_at, next_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE name IN ("+
 		marks(len(names))+") ORDER BY name{for_update}", texts(names), func(scan func(...any) error) error {
 		r := &jobRow{}
 		var cursor, next, busy int64

@@ -91,8 +91,8 @@ func bit(is bool) int64 {
 }
 
 // owned is the condition under which moves write: each row still has the token that was read, in
-// one of the states. Its arguments are those of tokens. state+0 keeps the indexes on state out of
-// the plan, so that rows are locked in the order of the primary key.
+// one of the states. Its arguments are those of tokens. state+0 keeps SQLite from the indexes on
+// state, as {by_key} does with MySQL.
 //
 // Index: primary key.
 func owned(states string, n int) string {
@@ -155,7 +155,7 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 	set := "outcome=" + c.of(func(m move) any { outcome, _ := m.outcome(); return string(outcome) }) +
 		", reason=" + c.of(func(m move) any { _, reason := m.outcome(); return clip(reason, 512) }) +
 		", result=" + c.of(func(m move) any { return string(m.end) }) + ", finished_at=?"
-	_, err := t.exec("UPDATE {triggers} SET "+set+" WHERE outcome='' AND "+tuples(ofTrigger, len(ended)),
+	_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='' AND "+tuples(ofTrigger, len(ended)),
 		slices.Concat(c.args, []any{micros(now)}, triggerKeys(ended))...)
 	return err
 }
@@ -168,7 +168,7 @@ func (t *tx) unstartTriggers(pending []move) error {
 	if len(undone) == 0 {
 		return nil
 	}
-	_, err := t.exec("UPDATE {triggers} SET started_at=0 WHERE outcome='' AND "+tuples(ofTrigger, len(undone)), triggerKeys(undone)...)
+	_, err := t.exec("UPDATE {triggers}{by_key} SET started_at=0 WHERE COALESCE(outcome, '')='' AND "+tuples(ofTrigger, len(undone)), triggerKeys(undone)...)
 	return err
 }
 
@@ -189,12 +189,12 @@ func (t *tx) endTasks(now time.Time, states string, ended []move) error {
 			state, failures, losses, reason, error, exit_code, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at,
-			`+values+" FROM {tasks} WHERE "+owned(states, len(ended))+"{for_update}",
+			`+values+" FROM {tasks}{by_key} WHERE "+owned(states, len(ended))+"{for_update}",
 		slices.Concat(c.args, []any{micros(now)}, tokens(ended))...)
 	if err := all(n, err, ended); err != nil {
 		return err
 	}
-	n, err = t.exec("DELETE FROM {tasks} WHERE "+owned(states, len(ended)), tokens(ended)...)
+	n, err = t.exec("{delete} {tasks} AS t{by_key} WHERE "+owned(states, len(ended)), tokens(ended)...)
 	return all(n, err, ended)
 }
 
@@ -214,7 +214,7 @@ func (t *tx) requeue(states string, pending []move) error {
 		", error=" + c.of(func(m move) any { return m.failure }) +
 		", exit_code=" + c.of(move.exitCode) +
 		", session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0"
-	n, err := t.exec("UPDATE {tasks} SET "+set+" WHERE cancel='' AND "+owned(states, len(pending)), append(c.args, tokens(pending)...)...)
+	n, err := t.exec("UPDATE {tasks}{by_key} SET "+set+" WHERE cancel='' AND "+owned(states, len(pending)), append(c.args, tokens(pending)...)...)
 	return all(n, err, pending)
 }
 

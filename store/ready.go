@@ -54,7 +54,7 @@ func (s *Store) Ready(ctx context.Context) (pools []string, next time.Time, err 
 // Index: tasks_due, its first entry.
 func (t *tx) nextWaiting() (time.Time, error) {
 	var at int64
-	_, err := t.one("SELECT run_at FROM {tasks} WHERE state=1 ORDER BY run_at LIMIT 1", nil, &at)
+	_, err := t.one("SELECT run_at FROM {tasks}{index}{tasks}_due{end} WHERE state=1 ORDER BY run_at LIMIT 1", nil, &at)
 	return fromMicros(at), err
 }
 
@@ -62,10 +62,10 @@ func (t *tx) nextWaiting() (time.Time, error) {
 //
 // Index: tasks_due to find them, the primary key to write them.
 func promote(t *tx, now time.Time) error {
-	due, err := t.strings("SELECT id FROM {tasks} WHERE state=1 AND run_at<=? ORDER BY run_at LIMIT ?", micros(now), promoteLimit)
+	due, err := t.strings("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=1 AND run_at<=? ORDER BY run_at LIMIT ?", micros(now), promoteLimit)
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	_, err = t.exec("UPDATE {tasks} SET state=0 WHERE state+0=1 AND id IN ("+marks(len(due))+")", texts(due)...)
+	_, err = t.exec("UPDATE {tasks}{by_key} SET state=0 WHERE state+0=1 AND id IN ("+marks(len(due))+")", texts(due)...)
 	return err
 }

@@ -21,7 +21,7 @@ func (s *Store) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	var some bool
 	// Nearly always there is nothing to reap, and nothing to lock.
 	err := s.read(ctx, "reap", func(t *tx) (err error) {
-		some, err = t.one("SELECT id FROM {tasks} WHERE "+orphaned+" LIMIT 1", nil, new(string))
+		some, err = t.one("SELECT id FROM {tasks}"+orphaned+" LIMIT 1", nil, new(string))
 		return err
 	})
 	if err != nil || !some {
@@ -36,7 +36,7 @@ func (s *Store) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 // orphaned are the running tasks whose session is dead, or gone.
 //
 // Index: tasks_due for the state; primary key of sessions for each.
-const orphaned = "state=2 AND NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=session_id AND s.dead=0)"
+const orphaned = "{index}{tasks}_due{end} WHERE state=2 AND NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=session_id AND s.dead=0)"
 
 // reap is one Reap call; write starts it anew each time.
 type reap struct {
@@ -51,7 +51,7 @@ func (w *reap) write(t *tx) error {
 	if err != nil {
 		return err
 	}
-	rows, err := t.openTasks(taskFacts, "WHERE "+orphaned+" LIMIT ?", w.limit)
+	rows, err := t.openTasks(taskFacts, orphaned+" LIMIT ?", w.limit)
 	if err != nil || len(rows) == 0 {
 		return err
 	}

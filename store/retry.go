@@ -48,7 +48,7 @@ func (s *Store) RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
 		if err != nil {
 			return err
 		}
-		rows, err := t.openTasks(taskColumns, "WHERE id=?", fresh.String())
+		rows, err := t.openTasks(taskColumns, " WHERE id=?", fresh.String())
 		if err == nil && len(rows) == 0 {
 			err = errMoved // swept in between
 		}

@@ -69,7 +69,7 @@ func sweepTriggers(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	_, err = t.exec("DELETE FROM {triggers} WHERE "+tuples("job, at, seq", len(keys)),
+	_, err = t.exec("{delete} {triggers} AS t{by_key} WHERE "+tuples("job, at, seq", len(keys)),
 		each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} })...)
 	return len(keys), err
 }
@@ -80,8 +80,8 @@ func sweepTasks(t *tx, state jobs.State, before int64, limit int) (int, error) {
 	if err != nil || len(tasks) == 0 {
 		return 0, err
 	}
-	for _, from := range []string{"{done} WHERE id", "{attempts} WHERE task_id", "{outputs} WHERE task_id", "{idempotency} WHERE task_id"} {
-		if _, err := t.exec("DELETE FROM "+from+" IN ("+marks(len(tasks))+")", texts(tasks)...); err != nil {
+	for _, from := range []string{"{done} AS t{by_key} WHERE id", "{attempts} AS t{by_key} WHERE task_id", "{outputs} AS t{by_key} WHERE task_id", "{idempotency} AS t WHERE task_id"} {
+		if _, err := t.exec("{delete} "+from+" IN ("+marks(len(tasks))+")", texts(tasks)...); err != nil {
 			return 0, err
 		}
 	}
@@ -105,7 +105,7 @@ func sweepOutputs(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(old) == 0 {
 		return 0, err
 	}
-	_, err = t.exec("DELETE FROM {outputs} WHERE "+tuples("task_id, attempt", len(old)),
+	_, err = t.exec("{delete} {outputs} AS t{by_key} WHERE "+tuples("task_id, attempt", len(old)),
 		each(old, func(o output) []any { return []any{o.task, o.attempt} })...)
 	return len(old), err
 }

@@ -1,0 +1,278 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// dsnConnector opens connections of a driver that knows no connectors.
+type dsnConnector struct {
+	dsn string
+	d   driver.Driver
+}
+
+func (c dsnConnector) Connect(context.Context) (driver.Conn, error) { return c.d.Open(c.dsn) }
+func (c dsnConnector) Driver() driver.Driver                        { return c.d }
+
+// recordedStore is a migrated store whose statements are noted, and the handle behind it.
+func recordedStore(t *testing.T, d store.Dialect) (*store.Store, *sql.DB, *recorder) {
+	t.Helper()
+	r := &recorder{}
+	if d == store.MySQL {
+		c, err := mysql.ParseDSN(servers.MySQL(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.InterpolateParams = true
+		connector, err := mysql.NewConnector(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Connector = connector
+	} else {
+		file := filepath.Join(t.TempDir(), "test.db")
+		plain := openRaw(t, d, file)
+		r.Connector = dsnConnector{"file:" + file + "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", plain.Driver()}
+	}
+	db := sql.OpenDB(r)
+	t.Cleanup(func() { _ = db.Close() })
+	s, err := store.New(db, d, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, db, r
+}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// day is a replica that goes through everything with batches of n, and calls step before each part.
+func day(t *testing.T, s *store.Store, n int, step func(name string)) {
+	t.Helper()
+	ctx := t.Context()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	session, err := s.Join(ctx, ledger.Member{Replica: "r" + newID(), LockService: "x"})
+	check(err)
+	defs := ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "h", MaxAttempts: 5, Retry: true}, {Name: "q", Hash: "h", MaxAttempts: 1}}}
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("job%05d", i))
+		defs.Jobs = append(defs.Jobs, ledger.JobDef{Name: names[i], Hash: "h", Schedule: "s", Next: func(t time.Time) time.Time { return t.Add(time.Hour) }})
+	}
+	_, err = s.Load(ctx, session, defs)
+	check(err)
+	same := func(now time.Time) (time.Time, error) { return now, nil }
+	at := time.Now().Truncate(time.Microsecond)
+	decide := func(claim bool, pool string) ledger.Decided {
+		at = at.Add(time.Second)
+		d, err := s.Decide(ctx, ledger.Decide{
+			Session: session, Replica: "r", Jobs: names, Now: same, Guard: true, Stripes: []int{1, 2},
+			Decide: func(now time.Time, states []ledger.JobState) (all []ledger.Decision) {
+				for _, j := range states {
+					all = append(all, ledger.Decision{Job: j.Name, Cursor: at, NextAt: at.Add(time.Hour), Triggers: []ledger.Opening{{
+						Trigger: jobs.Trigger{Job: j.Name, At: at, Cause: jobs.CauseSchedule},
+						Task:    &jobs.Task{ID: newID(), Pool: pool}, Claim: claim, MayRunUntil: at,
+					}}})
+				}
+				return all
+			},
+		})
+		check(err)
+		return d
+	}
+	claim := func(pool string) []jobs.Task {
+		got, err := s.Claim(ctx, ledger.Claim{
+			Session: session, Replica: "r", Pool: pool, Hash: "h", Limit: n, ID: newID(), Guard: true, Now: same, SkipJobs: []string{"x"},
+			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+		})
+		check(err)
+		if len(got.Tasks) != n {
+			t.Fatalf("claimed %d of %d", len(got.Tasks), n)
+		}
+		return got.Tasks
+	}
+	finish := func(tasks []jobs.Task, v ledger.Verdict, state jobs.State, out string) {
+		var results []ledger.Result
+		for _, task := range tasks {
+			results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: state, Output: []byte(out), Reason: task.ID})
+		}
+		done, err := s.Finish(ctx, session, results)
+		check(err)
+		for _, d := range done {
+			if d.Finish != ledger.Recorded {
+				t.Fatalf("%s is %s", d.TaskID, d.Finish)
+			}
+		}
+	}
+	var batch []jobs.NewTask
+	for range n {
+		batch = append(batch, jobs.NewTask{Pool: "p"})
+	}
+	step("enqueue")
+	_, err = s.Enqueue(ctx, batch...)
+	check(err)
+	step("claim")
+	tasks := claim("p")
+	step("finish")
+	finish(tasks, ledger.Ended, jobs.StateSucceeded, "")
+	step("")
+	_, err = s.Enqueue(ctx, batch...)
+	check(err)
+	tasks = claim("p")
+	step("finish, again with output")
+	finish(tasks, ledger.Again, jobs.StateFailed, "out")
+	step("ready")
+	_, _, err = s.Ready(ctx)
+	check(err)
+	step("decide")
+	tasks = decide(true, "q").Started
+	step("finish of jobs")
+	finish(tasks, ledger.Ended, jobs.StateSucceeded, "")
+	step("")
+	decide(false, "q")
+	step("claim of jobs")
+	tasks = claim("q")
+	step("own")
+	_, err = s.Own(ctx, session)
+	check(err)
+	step("extend")
+	var moves []ledger.Extension
+	for i, task := range tasks {
+		moves = append(moves, ledger.Extension{TaskID: task.ID, Token: task.Token, Until: at.Add(time.Duration(i))})
+	}
+	_, err = s.Extend(ctx, session, moves)
+	check(err)
+	step("hand back")
+	finish(tasks, ledger.HandBack, "", "")
+	step("")
+	claim("q")
+	check(s.Leave(ctx, session))
+	step("reap")
+	reaped, err := s.Reap(ctx, n)
+	check(err)
+	if len(reaped) != n {
+		t.Fatalf("reaped %d", len(reaped))
+	}
+	step("sweep")
+	time.Sleep(time.Millisecond) // what is swept is older than a microsecond
+	_, err = s.Sweep(ctx, ledger.Retention{Triggers: time.Microsecond, Succeeded: time.Microsecond, Failed: time.Microsecond, Output: time.Microsecond}, n)
+	check(err)
+	step("")
+}
+
+// The number of statements does not depend on how many tasks there are.
+func TestStatements(t *testing.T) {
+	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
+		t.Run(string(d), func(t *testing.T) {
+			s, _, r := recordedStore(t, d)
+			count := map[string][]int{}
+			var order []string
+			for _, n := range []int{2, 100} {
+				name := ""
+				day(t, s, n, func(next string) {
+					calls := 0
+					for _, c := range r.take() {
+						if !strings.HasPrefix(c.text, "SET TRANSACTION") { // not with Open
+							calls++
+						}
+					}
+					if name != "" {
+						if count[name] == nil {
+							order = append(order, name)
+						}
+						count[name] = append(count[name], calls)
+					}
+					name = next
+				})
+			}
+			for _, name := range order {
+				t.Logf("%-26s %d statements", name, count[name][1])
+				if name != "sweep" && count[name][0] != count[name][1] { // a sweep skips kinds that have nothing old
+					t.Errorf("%s: %d statements for 2, %d for 100", name, count[name][0], count[name][1])
+				}
+			}
+		})
+	}
+}
+
+// Statements that lock or write rows look them up by the primary key, one by one, even in tables as
+// small as these: a scan would wait for the rows of others, and they for its own.
+func TestPlans(t *testing.T) {
+	servers.MySQL(t)
+	s, db, r := recordedStore(t, store.MySQL)
+	explained := 0
+	part := ""
+	day(t, s, 20, func(next string) {
+		for _, c := range r.take() {
+			for _, table := range []string{"lockstep_tasks", "lockstep_triggers", "lockstep_jobs", "lockstep_pools"} {
+				locks := strings.HasSuffix(c.text, "FOR UPDATE") && strings.Contains(c.text, "FROM "+table) ||
+					strings.HasPrefix(c.text, "UPDATE "+table) || strings.HasPrefix(c.text, "DELETE t FROM "+table)
+				if !locks || part == "" || part == "sweep" {
+					continue
+				}
+				explained++
+				for _, p := range plan(t, db, c) {
+					if p.key != "PRIMARY" || p.kind != "range" && p.kind != "const" {
+						t.Errorf("%s: %s %s for %.120s …", part, p.kind, p.key, c.text)
+					}
+				}
+			}
+		}
+		part = next
+		r.take()
+	})
+	if explained < 15 {
+		t.Errorf("%d statements that lock were seen", explained)
+	}
+}
+
+type accessPath struct{ kind, key string }
+
+func plan(t *testing.T, db *sql.DB, c call) (paths []accessPath) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN "+c.text, c.args...)
+	if err != nil {
+		t.Fatalf("%s: %v", c.text, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		values := make(map[string]*sql.NullString, len(columns))
+		dest := make([]any, len(columns))
+		for i, name := range columns {
+			v := &sql.NullString{}
+			values[strings.ToLower(name)], dest[i] = v, v
+		}
+		if err := rows.Scan(dest...); err != nil {
+			t.Fatal(err)
+		}
+		if kind := values["select_type"].String; kind != "INSERT" { // MySQL names the target too
+			paths = append(paths, accessPath{values["type"].String, values["key"].String})
+		}
+	}
+	return paths
+}
