@@ -6,20 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync/atomic"
 	"testing"
 )
-
-// leftOut: the reason, a program that is missing, is nothing that the go command's cache looks at, so
-// a cached result would be silent about it.
-var leftOut atomic.Bool
 
 // LeaveOut ends the test as skipped and notes it, with the reason, for the last lines of
 // `go test ./...` (package test/summary prints them). Where nothing may be left out it fails instead.
 // Tests use it in place of t.Skip.
 func LeaveOut(t testing.TB, reason string) {
 	t.Helper()
-	leftOut.Store(true)
+	ForgetResult() // the reason is mostly a missing program, which the cache does not look at
 	if err := note(t.Name(), reason); err != nil {
 		t.Errorf("note what is left out: %v", err)
 	}
@@ -52,8 +47,8 @@ func note(test, reason string) error {
 	return err
 }
 
-// ForgetResult keeps the go command from caching the result of this test binary; call it after
-// m.Run. Without its log of inputs a result is not cached.
+// ForgetResult keeps the go command from caching the result of this test binary: a result without
+// its log of inputs is not cached. It is for tests that depend on what the cache does not look at.
 func ForgetResult() {
 	if log := flag.Lookup("test.testlogfile"); log != nil && log.Value.String() != "" {
 		_ = os.Remove(log.Value.String())

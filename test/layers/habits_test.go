@@ -1,0 +1,91 @@
+package layers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// habits are calls that a whole kind of code does without.
+var habits = []struct {
+	calls string // pkg.Name, by blanks
+	in    func(name string, l layer) bool
+	why   string
+}{
+	{"time.Sleep", product, "a sleep cannot be interrupted: wait on the context too"},
+	{"os.Exit", library, "only the program may end the process"},
+	{
+		"log.Print log.Printf log.Println log.Fatal log.Fatalf log.Fatalln log.Panic log.Panicf log.Panicln " +
+			"slog.Debug slog.Info slog.Warn slog.Error slog.Default fmt.Print fmt.Printf fmt.Println",
+		library, "libraries return errors; what they report goes to the logger they are given",
+	},
+	{"os.Getenv os.LookupEnv", library, "libraries are told by their arguments"},
+	{"t.Skip t.Skipf t.SkipNow", tests, "use servers.LeaveOut: it tells the reader of `go test ./...`"},
+}
+
+func product(name string, l layer) bool { return l <= door && !isTest(name) }
+
+func library(name string, l layer) bool { return l <= face && !isTest(name) }
+
+// tests leaves out the suites: there a case passes by a backend that owns up to promising less.
+func tests(name string, _ layer) bool { return isTest(name) }
+
+func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }
+
+func TestHabits(t *testing.T) {
+	for _, p := range packages(t) {
+		_, l, _ := place(p.name())
+		names, err := filepath.Glob(filepath.Join("../..", p.name(), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			for _, c := range calls(t, name, nil) {
+				for _, h := range habits {
+					if slices.Contains(strings.Fields(h.calls), c.name) && h.in(name, l) {
+						t.Errorf("%s: %s: %s", c.at, c.name, h.why)
+					}
+				}
+			}
+		}
+	}
+}
+
+type call struct{ at, name string }
+
+// calls finds pkg.Name of imported packages, and what tests call on t.
+func calls(t *testing.T, name string, src any) []call {
+	t.Helper()
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, name, src, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []call
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && (slices.Contains(file.Unresolved, x) || x.Name == "t") {
+				found = append(found, call{set.Position(sel.Pos()).String(), x.Name + "." + sel.Sel.Name})
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func TestCallsAreSeen(t *testing.T) {
+	const src = `package p
+import ("time"; "log"; "testing")
+func f(t *testing.T) { time.Sleep(1); t.Skip(); log.Print(); var log struct{ x int }; _ = log.x }`
+	var got []string
+	for _, c := range calls(t, "p.go", src) {
+		got = append(got, c.name)
+	}
+	if want := []string{"testing.T", "time.Sleep", "t.Skip", "log.Print"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

@@ -1,0 +1,331 @@
+// Package layers holds the shape of the code: who may import whom, and why not (docs/decisions.md).
+package layers
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+const module = "github.com/lockstep-scheduler/lockstep"
+
+// layer is a step of the ladder. Product code imports words, and the door imports everything.
+type layer int
+
+const (
+	words layer = iota
+	hands
+	mind
+	face
+	door
+	suite   // what tests of several packages share; never in the product
+	outside // programs and tests that stand beside the product
+)
+
+func (l layer) String() string {
+	return [...]string{"words", "hands", "mind", "face", "door", "suite", "outside"}[l]
+}
+
+// layers names the layer of each package; a package below a named one belongs to it.
+var layers = map[string]layer{
+	"jobs": words, "jobs/ledger": words, "locks": words, "locks/driver": words, "migrations": words, "internal/boottime": words,
+
+	"locks/redislock": hands, "locks/zklock": hands, "locks/sqllock": hands, "locks/memlock": hands, "locks/quorumlock": hands,
+	"store": hands, "jobs/exechandler": hands, "jobs/httphandler": hands,
+
+	"scheduler": mind,
+	"api":       face, "client": face,
+	"config": door, "cmd/scheduler": door,
+
+	"locks/lockstest": suite, "store/storetest": suite,
+	"test": outside, "examples": outside,
+}
+
+// whyNot gives the reason for each edge that product code must not have.
+var whyNot = map[[2]layer]string{
+	{words, hands}: "words are what everybody shares: whoever imports them must not get a database, a client or a handler",
+	{words, mind}:  "words are what everybody shares: they must not bring a scheduler",
+	{words, face}:  "words are what everybody shares: they must not bring a web server",
+	{words, door}:  "words are written by Go programs too: they know no file format and no command",
+	{hands, hands}: "siblings do not know each other: a user of one backend must not compile another, and each can be replaced alone",
+	{hands, mind}:  "the scheduler says what it needs as interfaces; hands fit them without knowing who calls",
+	{hands, face}:  "a backend serves the scheduler, not the network",
+	{hands, door}:  "a backend takes Go values; reading files and flags is the door's work",
+	{mind, hands}:  "the scheduler runs on any store, lock and handler; only cmd/scheduler picks them",
+	{mind, mind}:   "there is one scheduler",
+	{mind, face}:   "a program that embeds the scheduler need not serve HTTP",
+	{mind, door}:   "a program that embeds the scheduler has no file and no command line",
+	{face, hands}:  "the API can be mounted over any store: it sees small interfaces",
+	{face, mind}:   "the API can be mounted beside any scheduler: it sees small interfaces",
+	{face, face}:   "server and client share the words, not code: each can be imported alone",
+	{face, door}:   "the API is mounted by programs that have no file and no command line",
+}
+
+// clients may be imported by product code of these packages only.
+var clients = []struct {
+	prefix string
+	by     []string
+	why    string
+}{
+	{"gorm.io/", []string{"store"}, "an ORM is the store's own matter: no one else's code speaks it, and locks come without"},
+	{"github.com/redis/", []string{"locks/redislock", "cmd/scheduler"}, "who locks with something else must not compile a Redis client"},
+	{"github.com/go-zookeeper/", []string{"locks/zklock", "cmd/scheduler"}, "who locks with something else must not compile a ZooKeeper client"},
+	{"modernc.org/", []string{"store", "cmd/scheduler"}, "SQLite is large: only the embedded store brings it"},
+	{"github.com/go-sql-driver/", []string{"store", "locks/sqllock", "config", "cmd/scheduler"}, "MySQL's driver belongs to those who read its errors or its addresses"},
+	{"github.com/robfig/cron/", []string{"jobs"}, "cron expressions have one strict reader"},
+	{"go.yaml.in/", []string{"config", "cmd/scheduler"}, "YAML is how the door speaks; Go programs write the words"},
+	{"github.com/spf13/", []string{"cmd/scheduler"}, "commands are the door's"},
+	{"github.com/google/go-cmp/", nil, "comparing for people is for tests"},
+}
+
+var badNames = []string{"util", "utils", "common", "base", "types", "helpers", "misc", "shared"}
+
+type pkg struct {
+	ImportPath                               string
+	Imports, TestImports, XTestImports, Deps []string
+}
+
+func (p pkg) name() string { return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/") }
+
+var list = sync.OnceValues(func() ([]pkg, error) {
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,TestImports,XTestImports,Deps", "./...")
+	cmd.Dir = "../.."
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p pkg
+		if err := dec.Decode(&p); err != nil {
+			return nil, err
+		}
+		pkgs = append(pkgs, p)
+	}
+	return pkgs, nil
+})
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	servers.ForgetResult() // the cache does not see that other packages changed
+	pkgs, err := list()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pkgs) < 5 {
+		t.Fatalf("go list sees only %d packages", len(pkgs))
+	}
+	return pkgs
+}
+
+// place finds the named package that p is, or is below.
+func place(p string) (home string, l layer, ok bool) {
+	for home = p; home != "." && home != ""; home = path.Dir(home) {
+		if l, ok := layers[home]; ok {
+			return home, l, true
+		}
+	}
+	return "", 0, false
+}
+
+// ours returns the part behind the module path, if p is of this module.
+func ours(p string) (string, bool) { return strings.CutPrefix(p, module+"/") }
+
+// forbidden says why product code of package from must not import package to; empty if it may.
+func forbidden(from, to string) string {
+	home, a, ok := place(from)
+	if !ok {
+		return "it has no layer: name it in test/layers"
+	}
+	own, isOurs := ours(to)
+	if !isOurs {
+		for _, c := range clients {
+			if strings.HasPrefix(to, c.prefix) && a < suite && !slices.Contains(c.by, home) {
+				return c.why
+			}
+		}
+		return ""
+	}
+	other, b, ok := place(own)
+	switch {
+	case !ok:
+		return "what it imports has no layer: name it in test/layers"
+	case home == other || a == outside:
+		return ""
+	case b == suite || b == outside:
+		if a == suite {
+			return ""
+		}
+		return "test code stays out of the product"
+	case a == suite || a == door || b == words:
+		return ""
+	default:
+		return whyNot[[2]layer{a, b}]
+	}
+}
+
+// forbiddenInTests is forbidden for _test.go files: these may reach across, but not up.
+func forbiddenInTests(from, to string) string {
+	own, isOurs := ours(to)
+	if !isOurs {
+		return ""
+	}
+	_, a, okA := place(from)
+	_, b, okB := place(own)
+	if okA && okB && b <= door && b > max(a, hands) {
+		return "a test that needs a layer above tests that layer, and belongs there"
+	}
+	return ""
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range packages(t) {
+		for _, to := range p.Imports {
+			if why := forbidden(p.name(), to); why != "" {
+				t.Errorf("%s imports %s: %s", p.name(), to, why)
+			}
+		}
+		for _, to := range slices.Concat(p.TestImports, p.XTestImports) {
+			if why := forbiddenInTests(p.name(), to); why != "" {
+				t.Errorf("tests of %s import %s: %s", p.name(), to, why)
+			}
+		}
+	}
+}
+
+// Who imports the lock and one backend compiles no ORM and no other backend's client, however deep.
+func TestLocksAreLight(t *testing.T) {
+	seen := 0
+	for _, p := range packages(t) {
+		home, l, _ := place(p.name())
+		if !strings.HasPrefix(p.name(), "locks") || l > hands {
+			continue
+		}
+		seen++
+		for _, dep := range p.Deps {
+			for _, c := range clients {
+				if strings.HasPrefix(dep, c.prefix) && !slices.Contains(c.by, home) {
+					t.Errorf("%s needs %s: %s", p.name(), dep, c.why)
+				}
+			}
+		}
+	}
+	if seen < 2 {
+		t.Errorf("only %d lock packages seen", seen)
+	}
+}
+
+// Whatever is imported from others is in docs/dependencies.md, with a reason.
+func TestDependenciesHaveReasons(t *testing.T) {
+	text, err := os.ReadFile("../../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(string(text), -1) {
+		named[row[1]] = false
+	}
+	for _, p := range packages(t) {
+		for _, to := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+			if host, _, _ := strings.Cut(to, "/"); !strings.Contains(host, ".") || strings.HasPrefix(to, module) {
+				continue
+			}
+			reason := false
+			for mod := range named {
+				if to == mod || strings.HasPrefix(to, mod+"/") {
+					reason, named[mod] = true, true
+				}
+			}
+			if !reason {
+				t.Errorf("%s imports %s, which has no row in docs/dependencies.md", p.name(), to)
+			}
+		}
+	}
+	for mod, used := range named {
+		if !used {
+			t.Errorf("docs/dependencies.md has %s, which nothing imports", mod)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, p := range packages(t) {
+		if _, _, ok := place(p.name()); !ok {
+			t.Errorf("%s has no layer: name it in test/layers", p.name())
+		}
+		for part := range strings.SplitSeq(p.name(), "/") {
+			if slices.Contains(badNames, part) {
+				t.Errorf("%s: %q says nothing about what is in it", p.name(), part)
+			}
+		}
+	}
+}
+
+// The rules themselves: each line would be a hole if it were judged the other way.
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		ok       bool
+	}{
+		{"scheduler", module + "/jobs", true},
+		{"scheduler", module + "/store", false},
+		{"scheduler", "gorm.io/gorm", false},
+		{"store", "gorm.io/gorm", true},
+		{"store", module + "/scheduler", false},
+		{"store", module + "/store/sqlite", true},
+		{"store", module + "/store/storetest", false},
+		{"store/storetest", module + "/scheduler", true},
+		{"store/storetest", module + "/test/servers", true},
+		{"locks/sqllock", module + "/store", false},
+		{"locks/sqllock", "gorm.io/driver/mysql", false},
+		{"locks/sqllock", module + "/locks/memlock", false},
+		{"locks/sqllock", module + "/locks/driver", true},
+		{"locks", "github.com/redis/go-redis/v9", false},
+		{"jobs", module + "/jobs/exechandler", false},
+		{"api", module + "/scheduler", false},
+		{"client", module + "/api", false},
+		{"cmd/scheduler", module + "/locks/zklock", true},
+		{"cmd/scheduler", module + "/test/servers", false},
+		{"cmd/scheduler", "github.com/redis/go-redis/v9", true},
+		{"cmd/scheduler", "gorm.io/gorm", false},
+		{"test/cluster", "gorm.io/gorm", true},
+		{"unknown", "fmt", false},
+		{"store", module + "/unknown", false},
+	} {
+		if why := forbidden(c.from, c.to); (why == "") != c.ok {
+			t.Errorf("%s importing %s: allowed should be %v, is judged %q", c.from, c.to, c.ok, why)
+		}
+	}
+	for _, c := range []struct {
+		from, to string
+		ok       bool
+	}{
+		{"locks", module + "/locks/memlock", true},
+		{"locks/sqllock", module + "/store", true},
+		{"store", module + "/scheduler", false},
+		{"scheduler", module + "/store", true},
+		{"scheduler", module + "/config", false},
+		{"api", module + "/scheduler", true},
+	} {
+		if why := forbiddenInTests(c.from, c.to); (why == "") != c.ok {
+			t.Errorf("tests of %s importing %s: allowed should be %v, is judged %q", c.from, c.to, c.ok, why)
+		}
+	}
+	for a := range door {
+		for b := range door + 1 {
+			if _, ok := whyNot[[2]layer{a, b}]; !ok && b != words {
+				t.Errorf("%v must not import %v, but no reason is given", a, b)
+			}
+		}
+	}
+}
