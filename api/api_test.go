@@ -310,6 +310,19 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
+// TestInvalid: what only the backend finds wrong is malformed in a query and invalid in a write.
+func TestInvalid(t *testing.T) {
+	b := newBackend()
+	b.err = fmt.Errorf("%w: odd", jobs.ErrInvalid)
+	h := b.api(Options{})
+	for target, status := range map[string]int{"GET /api/v1/tasks": 400, "POST /api/v1/pools/mail/tasks": 422} {
+		method, path, _ := strings.Cut(target, " ")
+		if w := ask(t, h, method, path, map[string]string{"POST": "{}"}[method]); w.Code != status {
+			t.Errorf("%s: %d %s", target, w.Code, w.Body)
+		}
+	}
+}
+
 // TestFaults: what is our fault is told to the log, and not to the world.
 func TestFaults(t *testing.T) {
 	for name, spoil := range map[string]func(*backend){

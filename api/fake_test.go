@@ -70,7 +70,7 @@ func newBackend() *backend {
 		},
 		locks:  []driver.Info{{Key: "sys/stripe/01", Token: 5, Session: "s", Owner: "r1"}, {Key: "user/a", Token: 6}, {Key: "user/b", Token: 7}},
 		keys:   map[string]jobs.Task{},
-		output: map[string][]byte{"task-2": []byte("plain \xff <script>\x00")},
+		output: map[string][]byte{"task-2": []byte("Plain \xff <script>\x00")},
 		health: []ledger.Condition{{Name: "store", Ready: true}},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -76,9 +77,15 @@ func TestSlowClients(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			conn := dial(t, address)
 			go func() { _, _ = io.WriteString(conn, test.send) }() // ends when conn is closed
-			got, err := bufio.NewReader(conn).ReadString('\n')
-			if errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(got, test.want) {
+			answer := bufio.NewReader(conn)
+			got, err := answer.ReadString('\n')
+			if errors.Is(err, os.ErrDeadlineExceeded) || !strings.HasPrefix(got, test.want) {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+			if name == "body" || name == "chunks" {
+				if rest, _ := io.ReadAll(answer); !strings.Contains(string(rest), "in time") {
+					t.Errorf("the message: %s", rest)
+				}
 			}
 		})
 	}

@@ -111,7 +111,7 @@ func TestNext(t *testing.T) {
 func TestLogs(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD"} {
 		w := ask(t, newBackend().api(Options{}), method, "/api/v1/tasks/task-2/logs?attempt=1", "")
-		if got := w.Body.String(); got != "plain \uFFFD <script>\x00" {
+		if got := w.Body.String(); got != "Plain \uFFFD <script>\x00" {
 			t.Errorf("%q", got)
 		}
 		got := w.Header()

@@ -164,7 +164,8 @@ func TestUnreachable(t *testing.T) {
 	go func() {
 		conn, err := l.Accept()
 		if err == nil {
-			err = conn.Close()
+			_, _ = conn.Read(make([]byte, 4096))
+			err = errors.Join(conn.(*net.TCPConn).SetLinger(0), conn.Close()) // a reset
 		}
 		hungUp <- err
 	}()
