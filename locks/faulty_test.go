@@ -92,10 +92,17 @@ func (s *faultySession) Renew(ctx context.Context) error {
 }
 
 func (s *faultySession) TryAcquire(ctx context.Context, id string, wants []driver.Want) (r []driver.Result, err error) {
-	err = s.f.through(ctx, "acquire", func() (err error) {
-		r, err = s.Session.TryAcquire(ctx, id, wants)
+	var mu sync.Mutex // do may go on when through is back
+	err = s.f.through(ctx, "acquire", func() error {
+		// The service does not know that the caller gave up.
+		results, err := s.Session.TryAcquire(context.WithoutCancel(ctx), id, wants)
+		mu.Lock()
+		defer mu.Unlock()
+		r = results
 		return err
 	})
+	mu.Lock()
+	defer mu.Unlock()
 	return r, err
 }
 

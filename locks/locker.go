@@ -215,6 +215,7 @@ func (l *Locker) note(err error) {
 		l.health.fails = 0
 	} else {
 		l.health.fails++
+		l.health.tried = boottime.Now()
 		l.wake()
 	}
 	l.turn()

@@ -1,0 +1,377 @@
+package locks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+)
+
+func TestInvalidRequests(t *testing.T) {
+	f := newFaulty(memlock.New())
+	l := start(t, f, locks.Options{})
+	good := locks.Request{Key: "user/a"}
+	for name, r := range map[string]locks.Request{
+		"no key":     {},
+		"blank":      {Key: "user/a b"},
+		"newline":    {Key: "user/a\n"},
+		"not ASCII":  {Key: "user/ä"},
+		"too long":   {Key: strings.Repeat("k", 201)},
+		"shared":     {Key: "user/b", Mode: locks.Shared},
+		"limit":      {Key: "user/b", Limit: 2},
+		"limit < 0":  {Key: "user/b", Limit: -1},
+		"long meta":  {Key: "user/b", Meta: strings.Repeat("m", 513)},
+		"same again": good,
+	} {
+		if a, err := l.TryAcquire(t.Context(), good, r); err == nil || a != nil {
+			t.Errorf("%s: %+v, %v, want an error", name, a, err)
+		}
+		if r == good {
+			continue
+		}
+		if err := locks.Do(t.Context(), l, r, nil); err == nil {
+			t.Errorf("%s: Do accepts it", name)
+		}
+	}
+	if n := len(f.counts()); n != 0 {
+		t.Errorf("the driver was called: %v", f.counts())
+	}
+	long := locks.Request{Key: strings.Repeat("k", 200), Limit: 1, Meta: strings.Repeat("m", 512)}
+	if a := try(t, l, long); a.Lease == nil {
+		t.Errorf("the longest request: %v", a.Err)
+	}
+	if a, err := l.TryAcquire(t.Context()); err != nil || len(a) != 0 {
+		t.Errorf("no request: %v, %v", a, err)
+	}
+}
+
+// The driver sees sorted keys; the caller sees its own order.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		take(t, other, "user/m")
+		asked := []string{"user/z", "user/m", "user/a", "user/q"}
+		var reqs []locks.Request
+		for _, key := range asked {
+			reqs = append(reqs, locks.Request{Key: key})
+		}
+		attempts, err := l.TryAcquire(t.Context(), reqs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, a := range attempts {
+			switch {
+			case a.Lease != nil:
+				got = append(got, a.Lease.Key())
+			case a.Holder != nil:
+				wantErr(t, "busy one", a.Err, locks.ErrBusy)
+				got = append(got, a.Holder.Owner+" has "+a.Holder.Key)
+			}
+		}
+		if diff := cmp.Diff([]string{"user/z", "two has user/m", "user/a", "user/q"}, got); diff != "" {
+			t.Errorf("attempts (-want +got):\n%s", diff)
+		}
+		var listed []string
+		for info, err := range other.Inspect(t.Context(), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			listed = append(listed, info.Owner+" "+info.Key)
+		}
+		if diff := cmp.Diff([]string{"one user/a", "two user/m", "one user/q", "one user/z"}, listed); diff != "" {
+			t.Errorf("list (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// An answer that is lost once is asked for again under the same id.
+func TestLostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		lose := 1
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			if err := do(); lose == 0 || err != nil {
+				return err
+			}
+			lose--
+			return errNet
+		}))
+		lease := take(t, l, "user/a")
+		if err := lease.Check(); err != nil {
+			t.Error(err)
+		}
+		if n := f.count("acquire"); n != 2 {
+			t.Errorf("%d calls, want 2", n)
+		}
+		wantBusy(t, l, "user/a")
+	})
+}
+
+// When no answer comes at all the outcome is unknown, and the keys do not stay taken.
+func TestUnknown(t *testing.T) {
+	arrives := map[string]struct {
+		acquire func(ctx context.Context, call string, do func() error) error
+		free    time.Duration // until then the key is free for others
+	}{
+		"granted, answer lost": {func(_ context.Context, _ string, do func() error) error {
+			_ = do()
+			return errNet
+		}, time.Second},
+		"never arrives": {func(context.Context, string, func() error) error { return errNet }, time.Second},
+		"no answer":     {hangs, time.Second},
+		"arrives after the key was freed": {func(ctx context.Context, _ string, do func() error) error {
+			go func() { time.Sleep(7 * time.Second); _ = do() }()
+			<-ctx.Done()
+			return ctx.Err()
+		}, 13 * time.Second},
+	}
+	for name, c := range arrives {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, l, other, _ := pair(t)
+				kept := take(t, l, "user/kept")
+				f.on(only("acquire", c.acquire))
+				began := time.Now()
+				attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"})
+				if err != nil {
+					t.Fatalf("%v: want no error for the batch, something may have been granted", err)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("it took %v, longer than the call timeout", took)
+				}
+				for _, a := range attempts {
+					if a.Lease != nil || a.Holder != nil {
+						t.Errorf("%+v, want neither lease nor holder", a)
+					}
+					wantErr(t, "attempt", a.Err, locks.ErrUnknown)
+				}
+				f.on(nil)
+				time.Sleep(c.free)
+				for _, key := range []string{"user/a", "user/b"} {
+					take(t, other, key)
+				}
+				time.Sleep(time.Minute)
+				if err := kept.Check(); err != nil {
+					t.Errorf("the lease that has nothing to do with it: %v", err)
+				}
+				if st := l.State(); !st.Up {
+					t.Errorf("state %+v", st)
+				}
+			})
+		})
+	}
+}
+
+// A request that arrives after everybody has forgotten it is found by the next one for its key.
+func TestGhost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		take(t, l, "user/kept")
+		f.on(only("acquire", func(ctx context.Context, _ string, do func() error) error {
+			go func() { time.Sleep(time.Minute); _ = do() }()
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		wantErr(t, "attempt", try(t, l, locks.Request{Key: "user/a"}).Err, locks.ErrUnknown)
+		f.on(nil)
+		time.Sleep(2 * time.Minute)
+		wantBusy(t, l, "user/a")
+		synctest.Wait()
+		take(t, l, "user/a")
+		wantBusy(t, l, "user/kept") // a key that is really held is no ghost
+		synctest.Wait()
+		wantBusy(t, l, "user/kept")
+		if n := f.count("release"); n > 3 {
+			t.Errorf("%d releases, want the ghost's and those of the sweep", n)
+		}
+	})
+}
+
+// One key's trouble is not that of the others.
+func TestUnknownForOneKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		l := start(t, oneSick{service}, locks.Options{})
+		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/z"}, locks.Request{Key: "user/sick"}, locks.Request{Key: "user/off"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if attempts[0].Lease == nil {
+			t.Errorf("the healthy one: %v", attempts[0].Err)
+		}
+		wantErr(t, "the sick one", attempts[1].Err, locks.ErrUnknown)
+		wantErr(t, "the one that was not sent", attempts[2].Err, locks.ErrUnavailable)
+		if st := l.State(); !st.Up {
+			t.Errorf("state %+v, want up: the service answered", st)
+		}
+	})
+}
+
+// oneSick is a service that never knows about user/sick and sends nothing for user/off.
+type oneSick struct{ driver.Driver }
+
+func (d oneSick) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	s, err := d.Driver.Open(ctx, o)
+	return sickSession{s}, err
+}
+
+type sickSession struct{ driver.Session }
+
+func (s sickSession) TryAcquire(ctx context.Context, id string, wants []driver.Want) ([]driver.Result, error) {
+	results, err := s.Session.TryAcquire(ctx, id, wants)
+	for i, w := range wants {
+		switch w.Key {
+		case "user/sick":
+			results[i] = driver.Result{Err: errNet}
+		case "user/off":
+			results[i] = driver.Result{Err: driver.ErrUnreachable}
+		}
+	}
+	return results, err
+}
+
+// A caller that gives up gets its answer at once, and that says nothing about the service.
+func TestCallerGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		take(t, l, "user/kept")
+		f.on(only("acquire", func(ctx context.Context, _ string, do func() error) error {
+			_ = do()
+			return hangs(ctx, "", nil)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		attempts, err := l.TryAcquire(ctx, locks.Request{Key: "user/a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantErr(t, "attempt", attempts[0].Err, locks.ErrUnknown)
+		if !errors.Is(attempts[0].Err, context.DeadlineExceeded) {
+			t.Errorf("%v, want it to say that the context ended", attempts[0].Err)
+		}
+		if st := l.State(); !st.Up {
+			t.Errorf("state %+v, want up", st)
+		}
+		f.on(nil)
+		time.Sleep(time.Second)
+		take(t, other, "user/a")
+
+		_, err = l.TryAcquire(ctx, locks.Request{Key: "user/a"})
+		wantErr(t, "with a context that is done", err, context.DeadlineExceeded)
+	})
+}
+
+// While the service is known to be away nobody waits for it, and its return is noticed soon.
+func TestAway(t *testing.T) {
+	for name, during := range map[string]func(context.Context, string, func() error) error{
+		"refuses": func(context.Context, string, func() error) error { return driver.ErrUnreachable },
+		"hangs":   hangs,
+	} {
+		for _, session := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/session open %v", name, session), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f, l, _, _ := pair(t)
+					if session {
+						take(t, l, "user/kept")
+					}
+					f.on(during)
+					began, calls := time.Now(), 0
+					var longest, total time.Duration
+					for ; time.Since(began) < 30*time.Second; calls++ {
+						at := time.Now()
+						attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"})
+						took := time.Since(at)
+						longest, total = max(longest, took), total+took
+						switch {
+						case err == nil && name == "hangs" && session:
+							wantErr(t, "attempt", attempts[0].Err, locks.ErrUnknown)
+						case err == nil:
+							t.Fatalf("%+v, want an error", attempts[0])
+						default:
+							wantErr(t, "acquire", err, locks.ErrUnavailable)
+						}
+						time.Sleep(10 * time.Millisecond)
+					}
+					if longest > 2*time.Second {
+						t.Errorf("one took %v, longer than the call timeout", longest)
+					}
+					if total > 21*time.Second {
+						t.Errorf("%d calls took %v of 30 s", calls, total)
+					}
+					if n := f.count("open"); !session && n > 70 {
+						t.Errorf("%d opens in 30 s, want about one a second in the background, and one of callers", n)
+					}
+					if st := l.State(); st.Up || st.Err == nil || time.Since(st.Since) < 20*time.Second {
+						t.Errorf("state %+v, want down since 30 s", st)
+					}
+					f.on(nil)
+					time.Sleep(3100 * time.Millisecond) // one call timeout and one backoff
+					if st := l.State(); !st.Up || st.Err != nil || st.Session == "" {
+						t.Errorf("state %+v, want up again", st)
+					}
+					take(t, l, "user/a")
+				})
+			})
+		}
+	}
+}
+
+func TestRecovering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, service := pair(t)
+		lease := take(t, l, "user/a")
+		service.Restart()
+		attempts, err := other.TryAcquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"})
+		if attempts != nil {
+			t.Errorf("%+v, want nothing", attempts)
+		}
+		wantErr(t, "acquire", err, locks.ErrRecovering)
+		if st := other.State(); st.Up || !errors.Is(st.Err, locks.ErrRecovering) {
+			t.Errorf("state %+v, want recovering", st)
+		}
+		endsAfter(t, lease, locks.ErrLost, 10*time.Second/3, 50*time.Millisecond)
+		time.Sleep(7 * time.Second)
+		if again := take(t, other, "user/a"); again.Token() <= lease.Token() {
+			t.Errorf("token %d after %d", again.Token(), lease.Token())
+		}
+		if st := other.State(); !st.Up {
+			t.Errorf("state %+v, want up", st)
+		}
+
+		f.on(only("open", func(context.Context, string, func() error) error { return fmt.Errorf("addr: %w", driver.ErrRecovering) }))
+		service.Expire(f.last.ID())
+		_, err = l.TryAcquire(t.Context(), locks.Request{Key: "user/c"})
+		wantErr(t, "acquire", err, locks.ErrRecovering)
+		wantErr(t, "ready", l.Ready(t.Context()), locks.ErrRecovering)
+	})
+}
+
+// The first use by many at once opens one session.
+func TestOneSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		f.on(only("open", func(_ context.Context, _ string, do func() error) error {
+			time.Sleep(time.Second)
+			return do()
+		}))
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() { take(t, l, fmt.Sprintf("user/%d", i)) })
+		}
+		all.Wait()
+		if n := f.count("open"); n != 1 {
+			t.Errorf("%d sessions, want 1", n)
+		}
+	})
+}

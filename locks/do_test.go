@@ -1,0 +1,183 @@
+package locks_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+)
+
+var key = locks.Request{Key: "user/a"}
+
+func TestDoExcludes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		inside, total := 0, 0
+		var last locks.Token
+		var mu sync.Mutex // for the race detector: what is tested is that nobody ever waits for it
+		var all sync.WaitGroup
+		for i := range 10 {
+			who := []*locks.Locker{l, other}[i%2]
+			all.Go(func() {
+				for range 10 {
+					err := locks.Do(t.Context(), who, key, func(_ context.Context, token locks.Token) error {
+						mu.Lock()
+						inside, total = inside+1, total+1
+						if inside != 1 || token <= last {
+							t.Errorf("%d inside, token %d after %d", inside, token, last)
+						}
+						last = token
+						mu.Unlock()
+						time.Sleep(100 * time.Millisecond)
+						mu.Lock()
+						inside--
+						mu.Unlock()
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if total != 100 {
+			t.Errorf("%d runs, want 100", total)
+		}
+	})
+}
+
+func TestDoErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, service := pair(t)
+		errWork := errors.New("work failed")
+		err := locks.Do(t.Context(), l, key, func(context.Context, locks.Token) error { return errWork })
+		wantErr(t, "fn's error", err, errWork)
+		take(t, other, "user/a") // it was released
+		service.Expire(other.State().Session)
+
+		err = locks.Do(t.Context(), l, key, func(ctx context.Context, _ locks.Token) error {
+			service.Expire(f.last.ID())
+			<-ctx.Done()
+			wantErr(t, "cause", context.Cause(ctx), locks.ErrLost)
+			return errWork
+		})
+		if !errors.Is(err, errWork) || !errors.Is(err, locks.ErrLost) {
+			t.Errorf("%v, want fn's error and ErrLost", err)
+		}
+
+		err = locks.Do(t.Context(), l, key, func(ctx context.Context, token locks.Token) error {
+			if ok, err := other.ForceRelease(t.Context(), "user/a", token); !ok || err != nil {
+				t.Errorf("force release: %v, %v", ok, err)
+			}
+			<-ctx.Done()
+			wantErr(t, "cause", context.Cause(ctx), locks.ErrForced)
+			return nil
+		})
+		if !errors.Is(err, locks.ErrForced) || !errors.Is(err, locks.ErrLost) {
+			t.Errorf("%v, want ErrForced and ErrLost", err)
+		}
+	})
+}
+
+// The wait ends with ctx, and the error says what it waited for.
+func TestDoInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		take(t, other, "user/a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		fn := func(context.Context, locks.Token) error {
+			t.Error("it ran")
+			return nil
+		}
+		err := locks.Do(ctx, l, key, fn)
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it took %v, want a minute", took)
+		}
+		wantErr(t, "what it waited for", err, locks.ErrBusy)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want it to say why it stopped", err)
+		}
+	})
+}
+
+// fn's work is not redone only because its lock could not be given back; and a done ctx does not
+// keep the lock.
+func TestDoReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := locks.Do(ctx, l, key, func(ctx context.Context, _ locks.Token) error {
+			cancel()
+			<-ctx.Done()
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%v, want nil: fn said so", err)
+		}
+		err = locks.Do(t.Context(), other, key, func(context.Context, locks.Token) error { return nil })
+		if err != nil {
+			t.Error(err)
+		}
+
+		err = locks.Do(t.Context(), l, key, func(context.Context, locks.Token) error {
+			f.on(only("release", func(context.Context, string, func() error) error { return errNet }))
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%v, want nil: the work was done under the lock", err)
+		}
+		f.on(nil)
+
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			_ = locks.Do(t.Context(), l, key, func(context.Context, locks.Token) error { panic("at the disco") })
+		}()
+		take(t, other, "user/a")
+	})
+}
+
+// Do waits out an outage, and does not wait for a service that was never there.
+func TestDoWhileAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		service.Stop()
+		l := start(t, service, locks.Options{})
+		ran := 0
+		fn := func(context.Context, locks.Token) error { ran++; return nil }
+		wantErr(t, "never there", locks.Do(t.Context(), l, key, fn), locks.ErrUnavailable)
+
+		service.Start()
+		time.Sleep(time.Second)
+		if err := locks.Do(t.Context(), l, key, fn); err != nil || ran != 1 {
+			t.Errorf("%v, ran %d times, want once", err, ran)
+		}
+		service.Stop()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		err := locks.Do(ctx, l, key, fn)
+		wantErr(t, "what it waited for", err, locks.ErrUnavailable)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want it to say why it stopped", err)
+		}
+		time.AfterFunc(30*time.Second, service.Start)
+		if err := locks.Do(t.Context(), l, key, fn); err != nil || ran != 2 {
+			t.Errorf("%v, ran %d times, want twice", err, ran)
+		}
+		service.Restart() // nothing was held, and the session is forgotten
+		if err := locks.Do(t.Context(), l, key, fn); err != nil || ran != 3 {
+			t.Errorf("%v, ran %d times, want three times", err, ran)
+		}
+	})
+}

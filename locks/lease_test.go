@@ -1,0 +1,229 @@
+package locks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+)
+
+func TestRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		lease := take(t, l, "user/a")
+		if lease.Key() != "user/a" || lease.Token() <= 0 || lease.Context().Err() != nil {
+			t.Errorf("key %s, token %d, context %v", lease.Key(), lease.Token(), lease.Context().Err())
+		}
+		for range 3 {
+			if err := lease.Release(t.Context()); err != nil {
+				t.Errorf("release: %v", err)
+			}
+		}
+		endsAfter(t, lease, locks.ErrReleased, 0, 0)
+		next := take(t, other, "user/a")
+		if err := lease.Release(t.Context()); err != nil || next.Check() != nil {
+			t.Errorf("release once more: %v; the next holder: %v", err, next.Check())
+		}
+		if next.Token() <= lease.Token() {
+			t.Errorf("token %d after %d", next.Token(), lease.Token())
+		}
+	})
+}
+
+func TestReleaseManyInOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, service := pair(t)
+		gone := take(t, l, "user/gone")
+		service.Expire(f.last.ID())
+		var leases []*locks.Lease
+		for i := range 100 {
+			leases = append(leases, take(t, l, fmt.Sprintf("user/%d", i)))
+		}
+		foreign := take(t, other, "user/foreign")
+		if err := l.Release(t.Context(), leases...); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.count("release"); n != 1 {
+			t.Errorf("%d calls, want 1", n)
+		}
+		err := l.Release(t.Context(), leases[0], gone, foreign)
+		wantErr(t, "release", err, locks.ErrLost)
+		if foreign.Check() != nil {
+			t.Errorf("the lease of another Locker: %v", foreign.Check())
+		}
+		for i := range leases {
+			take(t, other, fmt.Sprintf("user/%d", i))
+		}
+	})
+}
+
+// A release that does not get through ends the lease here at once and frees the key when the
+// service is back.
+func TestReleaseWhileAway(t *testing.T) {
+	for name, during := range map[string]func(context.Context, string, func() error) error{
+		"resets": func(context.Context, string, func() error) error { return errNet },
+		"hangs":  hangs,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, l, other, _ := pair(t)
+				a, b := take(t, l, "user/a"), take(t, l, "user/b")
+				f.on(during)
+				began := time.Now()
+				err := a.Release(t.Context())
+				if err == nil || errors.Is(err, locks.ErrLost) {
+					t.Errorf("release: %v, want an error that is not ErrLost", err)
+				}
+				endsAfter(t, a, locks.ErrReleased, 0, 0)
+				if err := b.Release(t.Context()); !errors.Is(err, locks.ErrUnavailable) {
+					t.Errorf("release while it is known to be away: %v", err)
+				}
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("both took %v", took)
+				}
+				if err := a.Release(t.Context()); err != nil {
+					t.Errorf("release again: %v, want nil", err)
+				}
+				wantBusy(t, other, "user/a")
+				f.on(nil)
+				time.Sleep(3100 * time.Millisecond)
+				take(t, other, "user/a")
+				take(t, other, "user/b")
+			})
+		})
+	}
+}
+
+func TestForced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		a, b, c := take(t, l, "user/a"), take(t, l, "user/b"), take(t, l, "user/c")
+		if ok, err := other.ForceRelease(t.Context(), "user/a", a.Token()+1); ok || err != nil {
+			t.Fatalf("wrong token: %v, %v", ok, err)
+		}
+		if ok, err := other.ForceRelease(t.Context(), "user/a", a.Token()); !ok || err != nil {
+			t.Fatalf("force release: %v, %v", ok, err)
+		}
+		next := take(t, other, "user/a")
+		endsAfter(t, a, locks.ErrForced, 10*time.Second/3, 50*time.Millisecond)
+		err := a.Release(t.Context())
+		if !errors.Is(err, locks.ErrLost) || !errors.Is(err, locks.ErrForced) {
+			t.Errorf("release: %v, want ErrLost and ErrForced", err)
+		}
+		if next.Check() != nil || b.Check() != nil {
+			t.Errorf("the next holder: %v, another key: %v", next.Check(), b.Check())
+		}
+		if ok, err := l.ForceRelease(t.Context(), "user/b", b.Token()); !ok || err != nil {
+			t.Fatalf("force release of one's own: %v, %v", ok, err)
+		}
+		endsAfter(t, b, locks.ErrForced, 0, 0)
+		if ok, err := other.ForceRelease(t.Context(), "user/c", c.Token()); !ok || err != nil {
+			t.Fatalf("force release: %v, %v", ok, err)
+		}
+		again := take(t, l, "user/c") // before the renewal that would have told
+		endsAfter(t, c, locks.ErrForced, 0, 0)
+		time.Sleep(time.Minute)
+		if err := again.Check(); err != nil {
+			t.Errorf("the new lease: %v", err)
+		}
+	})
+}
+
+func TestOwnerJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		mine := locks.Request{Key: "user/a", Owner: "run 1"}
+		first := try(t, l, mine).Lease
+		calls := f.count("acquire")
+		second, third := try(t, l, mine).Lease, try(t, l, mine).Lease
+		if second == nil || third == nil || second.Token() != first.Token() {
+			t.Fatalf("%v, %v: want both to share token %d", second, third, first.Token())
+		}
+		if n := f.count("acquire"); n != calls {
+			t.Errorf("joining asked the service")
+		}
+		for name, r := range map[string]locks.Request{
+			"another owner": {Key: "user/a", Owner: "run 2"},
+			"no owner":      {Key: "user/a"},
+		} {
+			wantErr(t, name, try(t, l, r).Err, locks.ErrBusy)
+		}
+		wantErr(t, "another process", try(t, other, mine).Err, locks.ErrBusy)
+
+		for _, lease := range []*locks.Lease{second, second, first} {
+			if err := lease.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		endsAfter(t, second, locks.ErrReleased, 0, 0)
+		if err := third.Check(); err != nil || third.Context().Err() != nil {
+			t.Errorf("the last one: %v, %v", err, third.Context().Err())
+		}
+		wantBusy(t, other, "user/a")
+		if err := third.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		take(t, other, "user/a")
+	})
+}
+
+// With all of a batch joined no service is needed; with a part of it, the rest says what it lacks.
+func TestOwnerJoinsWhileAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, _, service := pair(t)
+		mine := locks.Request{Key: "user/a", Owner: "run 1"}
+		try(t, l, mine)
+		service.Stop()
+		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/b"}, mine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if attempts[1].Lease == nil {
+			t.Errorf("joined: %v", attempts[1].Err)
+		}
+		wantErr(t, "the other", attempts[0].Err, locks.ErrUnavailable)
+		time.Sleep(window)
+		wantErr(t, "joined, past the deadline", attempts[1].Lease.Check(), locks.ErrLost)
+		_, err = l.TryAcquire(t.Context(), mine)
+		wantErr(t, "nothing to join any more", err, locks.ErrUnavailable)
+	})
+}
+
+// Many of one owner at once share one hold, whatever order the answers come in.
+func TestOwnerJoinsAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		mine := locks.Request{Key: "user/a", Owner: "run 1"}
+		var all sync.WaitGroup
+		leases := make([]*locks.Lease, 20)
+		for i := range leases {
+			all.Go(func() {
+				if err := locks.Do(t.Context(), l, mine, func(context.Context, locks.Token) error { return nil }); err != nil {
+					t.Error(err)
+				}
+				for leases[i] == nil { // until then others may be between release and acquire
+					leases[i] = try(t, l, mine).Lease
+				}
+			})
+		}
+		all.Wait()
+		for _, lease := range leases {
+			if lease.Token() != leases[0].Token() {
+				t.Fatalf("tokens %d and %d: want one hold", lease.Token(), leases[0].Token())
+			}
+		}
+		if err := l.Release(t.Context(), leases[1:]...); err != nil {
+			t.Fatal(err)
+		}
+		wantBusy(t, other, "user/a")
+		if err := leases[0].Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		take(t, other, "user/a")
+	})
+}
