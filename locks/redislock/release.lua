@@ -5,6 +5,6 @@ local session = ARGV[1]
 if redis.call('HGET', state, 'gen') ~= ARGV[2] then return {'stale'} end
 for i = 4, #ARGV, 2 do
   local token, by = fields(redis.call('HGET', holders, ARGV[i]))
-  if token then drop(ARGV[i], by) end
+  if by == session and token == ARGV[i + 1] then drop(ARGV[i], session) end
 end
 return {'ok'}
