@@ -323,6 +323,36 @@ func TestFlushAll(t *testing.T) {
 	}
 }
 
+func TestManyKeysAreBroughtBackTogether(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a := open(t, rdb, "many")
+	var keys []string
+	for i := range 10000 {
+		keys = append(keys, fmt.Sprintf("k%05d", i))
+	}
+	var held []driver.Held
+	for i, r := range acquire(t, a, "many", keys...) {
+		held = append(held, driver.Held{Key: keys[i], Token: r.Token})
+	}
+	rdb.FlushAll(t.Context())
+	rdb.ConfigResetStat(t.Context())
+	renew(t, a)
+	// Each script asks for the time once: a renewal that is refused, one call for all keys, a renewal.
+	if stats := rdb.Info(t.Context(), "commandstats").Val(); !strings.Contains(stats, "cmdstat_time:calls=3,") {
+		t.Errorf("a renewal after lost data:\n%s", stats)
+	}
+	still, err := a.Check(t.Context(), held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ok := range still {
+		if !ok {
+			t.Fatalf("%s was not brought back", keys[i])
+		}
+	}
+}
+
 func TestTokensStayAboveWhatIsBroughtBack(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, servers.NewRedis(t).Addr)

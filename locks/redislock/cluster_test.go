@@ -1,0 +1,40 @@
+package redislock
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewRedis(t, "--cluster-enabled", "yes")
+	node := client(t, srv.Addr)
+	if err := node.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return strings.Contains(node.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{srv.Addr}})
+	defer rdb.Close()
+	a, b := open(t, rdb, "cluster"), open(t, rdb, "cluster")
+	mine := grant(t, a, "k")
+	if got := acquire(t, b, "b", "k"); got[0].Holder == nil {
+		t.Errorf("held by another: %+v", got[0])
+	}
+	node.FlushAll(t.Context())
+	refuses(t, open(t, rdb, "cluster"), "k2")
+	holds(t, a, mine, true)
+	if err := a.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	srv.Kill()
+	_, err := New(rdb).Open(t.Context(), driver.Open{Namespace: "cluster", TTL: ttl})
+	if !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), srv.Addr) {
+		t.Errorf("open: %v; want ErrUnreachable with the address", err)
+	}
+}
