@@ -17,9 +17,17 @@ import (
 
 // commands is every command of the program, one constructor each.
 var commands = []func(*app) *cobra.Command{
+	newServeCommand,
 	newInitCommand,
 	newValidateCommand,
 	newNextCommand,
+	newJobsCommand,
+	newTriggersCommand,
+	newTasksCommand,
+	newPoolsCommand,
+	newReplicasCommand,
+	newLocksCommand,
+	newMigrateCommand,
 	newVersionCommand,
 }
 

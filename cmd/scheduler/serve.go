@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/config"
+)
+
+func newServeCommand(a *app) *cobra.Command {
+	var listen, id string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run one replica",
+		Long: "Run one replica until SIGTERM or SIGINT, which drain it: it takes nothing more and lets work finish.\n" +
+			"A second signal stops it at once. Start as many replicas as you like on the same file, each with its own --listen.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.loadConfig()
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("listen") {
+				if err := config.CheckListen(listen); err != nil {
+					return usagef("--listen: %v", err)
+				}
+				c.Server.Listen = listen
+			}
+			if id != "" {
+				c.Replica.ID = id
+			}
+			return a.serve(cmd.Context(), c)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "`ADDRESS` of the API, host:port (default from the file)")
+	cmd.Flags().StringVar(&id, "id", "", "replica `ID`, unique among live replicas (default from the file, else <host>-<8 hex>)")
+	return cmd
+}
+
+// serve runs one replica: parts, scheduler and API, until a signal.
+func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
+	log := newLogger(a.stderr)
+	listener, err := net.Listen("tcp", c.Server.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w\nAnother replica may be listening there: give this one its own with --listen 127.0.0.1:8081", err)
+	} else if err != nil {
+		return err
+	}
+	defer listener.Close()
+	p, err := wire(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	s, err := p.replica(c, listener.Addr().String(), log)
+	if err != nil {
+		return err
+	}
+	backend := api.Backend{Reader: p.store, Writer: p.store, Replica: s, Locks: p}
+	handler := api.New(backend, api.Options{Logger: log})
+
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
+	served := make(chan error, 1)
+	go func() { served <- api.Serve(serving, listener, handler) }()
+	log.Info("listening", "url", "http://"+listener.Addr().String(), "replica", s.ID(), "store", c.Store.Driver, "lock", p.service)
+
+	running, drain := context.WithCancel(ctx)
+	defer drain()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		obey(signals, drain, s.Halt)
+	}()
+	err = s.Run(running)
+	drain()
+	signal.Stop(signals)
+	close(signals)
+	<-watching
+	stopServing()
+	return errors.Join(err, <-served)
+}
+
+// obey drains at the first signal and halts at the second, until there are no more.
+func obey(signals <-chan os.Signal, drain, halt func()) {
+	for n := 0; ; n++ {
+		if _, more := <-signals; !more {
+			return
+		}
+		if n == 0 {
+			drain()
+		} else {
+			halt()
+		}
+	}
+}
+
+// newLogger writes text for people on a terminal, else JSON.
+func newLogger(w io.Writer) *slog.Logger {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return slog.New(slog.NewTextHandler(w, nil))
+	}
+	return slog.New(slog.NewJSONHandler(w, nil))
+}

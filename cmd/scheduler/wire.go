@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/redislock"
+	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/locks/zklock"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store"
+)
+
+// parts is what one replica is wired from: a store, a lock service, and what to close, in order.
+type parts struct {
+	store   *store.Store
+	locker  *locks.Locker // nil: the lock service is the store's own database
+	service string        // fingerprint of the lock service
+	closers []func(context.Context) error
+}
+
+// wire opens what c names. Within 10 s an unreachable part is an error that names its address.
+func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
+	p := &parts{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	if p.store, err = store.Open(ctx, c.Store.Driver, c.Store.DSN, store.Options{Prefix: c.Store.TablePrefix}); err != nil {
+		return nil, err
+	}
+	p.closers = append(p.closers, func(context.Context) error { return p.store.Close() })
+	if c.Store.Migrate == "auto" {
+		err = p.store.Migrate(ctx)
+	} else {
+		err = p.store.CheckSchema(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, p.openLock(ctx, c)
+}
+
+// openLock is the one switch on the names of lock services.
+func (p *parts) openLock(ctx context.Context, c *config.Config) error {
+	namespace := c.Set.Name
+	if namespace == "" {
+		minted, err := p.store.Namespace(ctx)
+		if err != nil {
+			return err
+		}
+		namespace = minted
+	}
+	l := c.Lock
+	if l.Driver == c.Store.Driver && (l.Driver != config.MySQL || l.MySQL.DSN == c.Store.DSN) {
+		p.service = "the store's own database"
+		return nil
+	}
+	var drv driver.Driver
+	switch l.Driver {
+	case config.Redis:
+		rdb := openRedis(l.Redis)
+		p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
+		p.service = fmt.Sprintf("redis %s db %d", sorted(l.Redis.Addrs), l.Redis.DB)
+		drv = redislock.New(rdb)
+	case config.ZooKeeper:
+		p.service = fmt.Sprintf("zookeeper %s%s", sorted(l.ZooKeeper.Servers), l.ZooKeeper.Root)
+		drv = zklock.New(l.ZooKeeper.Servers, zklock.Options{Root: l.ZooKeeper.Root, SessionTimeout: l.ZooKeeper.SessionTimeout})
+	case config.MySQL:
+		db, address, err := openLockDB(l.MySQL.DSN)
+		if err != nil {
+			return err
+		}
+		p.closers = append(p.closers, func(context.Context) error { return db.Close() })
+		p.service = fmt.Sprintf("mysql %s, mode %s", address, l.MySQL.Mode)
+		drv = sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(l.MySQL.Mode), TablePrefix: c.Store.TablePrefix})
+	default:
+		return fmt.Errorf("lock.driver %q does not go with store.driver %q", l.Driver, c.Store.Driver)
+	}
+	p.service += ", namespace " + namespace
+	locker, err := locks.New(drv, locks.Options{TTL: l.TTL, Namespace: namespace, Owner: c.Replica.ID})
+	if err != nil {
+		return err
+	}
+	p.locker = locker
+	p.closers = append(p.closers, locker.Close)
+	return p.tryLock(ctx)
+}
+
+// lockTimeout bounds how long an unreachable lock service holds up a start.
+const lockTimeout = 8 * time.Second
+
+// tryLock makes sure that the lock service answers: a replica that cannot reach it at its start has
+// a wrong address more often than bad luck.
+func (p *parts) tryLock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	if err := p.locker.Ready(ctx); err != nil && !errors.Is(err, locks.ErrRecovering) {
+		return fmt.Errorf("lock service %s: %w", p.service, err)
+	}
+	return nil
+}
+
+func sorted(addrs []string) string { return strings.Join(slices.Sorted(slices.Values(addrs)), ",") }
+
+func openRedis(r config.RedisLock) redis.UniversalClient {
+	o := &redis.UniversalOptions{
+		Addrs: r.Addrs, Username: r.Username, Password: r.Password, DB: r.DB,
+		MasterName: r.MasterName, TLSConfig: r.TLS, IsClusterMode: r.Mode == "cluster",
+	}
+	return redis.NewUniversalClient(o)
+}
+
+func openLockDB(dsn string) (db *sql.DB, address string, err error) {
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, "", fmt.Errorf("lock.mysql.dsn: %w", err)
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, "", fmt.Errorf("lock.mysql.dsn: %w", err)
+	}
+	return sql.OpenDB(connector), c.Addr + "/" + c.DBName, nil
+}
+
+// Inspect shows who holds what; with the store's own rows as guards nobody holds anything for long.
+func (p *parts) Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
+	if p.locker == nil {
+		return func(func(driver.Info, error) bool) {}
+	}
+	return p.locker.Inspect(ctx, prefix)
+}
+
+// close closes everything, the last opened first.
+func (p *parts) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	var errs []error
+	for _, closer := range slices.Backward(p.closers) {
+		errs = append(errs, closer(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// replica makes the scheduler that c describes.
+func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*scheduler.Scheduler, error) {
+	r := c.Store.Retention
+	return scheduler.New(p.store, p.locks(), c.Set, scheduler.Options{
+		ID: c.Replica.ID, Workers: c.Replica.Workers, Labels: c.Replica.Labels,
+		SessionTTL: c.Replica.SessionTTL, DrainTimeout: c.Replica.DrainTimeout, MaxClockSkew: c.Replica.MaxClockSkew,
+		WhenDown: scheduler.WhenDown(c.Lock.WhenDown), LockService: p.service,
+		Retention: scheduler.Retention{Triggers: r.Triggers, Succeeded: r.Succeeded, Failed: r.Failed, Output: r.Output},
+		Version:   version(), Address: address, Logger: log,
+	})
+}
+
+func (p *parts) locks() scheduler.Locks {
+	if p.locker == nil {
+		return nil
+	}
+	return p.locker
+}

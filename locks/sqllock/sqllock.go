@@ -1,0 +1,144 @@
+// Package sqllock keeps locks in a SQL database: MySQL ≥ 8.0, MariaDB ≥ 10.6, or a SQLite file.
+// It needs database/sql only.
+//
+// # Modes
+//
+// Lease: a row in lock_leases is a held lock. It belongs to a session, whose row in lock_sessions is
+// renewed: one statement, however many locks. The database's clock judges expiry. Who finds a key
+// busy looks at its holder's session; an expired one is marked dead first, which is final, then its
+// rows are deleted and the key is tried once more.
+//
+// Row (MySQL and MariaDB): a transaction holds SELECT … FOR UPDATE on the key's row, so a lock is
+// free as soon as its holder's connection dies, or has been silent for the TTL (wait_timeout). One
+// connection carries the keys of one batch. Row locks cannot be given back singly: to release part
+// of a batch the transaction ends, and takes the rest again; nobody can have had a key in between
+// without leaving a newer token, which is checked. When one connection dies, the session is over. A
+// connection that is killed frees its locks before the holder knows it: see [driver.Caps].
+//
+// # Tokens
+//
+// A token is the larger of the database's clock in µs and the namespace's highest token, plus one,
+// taken by one guarded UPDATE. So tokens grow although rows of free keys are deleted, and although
+// the clock may be set back.
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// Mode is how a lock is held.
+type Mode string
+
+const (
+	Lease Mode = "lease" // a row exists
+	Row   Mode = "row"   // a transaction holds a row
+)
+
+// Options of a driver. The zero value is fine.
+type Options struct {
+	Mode        Mode   // default Lease
+	TablePrefix string // of the tables, [a-z0-9_], at most 32 bytes; default "lockstep_"
+}
+
+// openLimit ends an Open whose context would wait for ever.
+const openLimit = 5 * time.Second
+
+// Driver opens lock sessions in one database.
+type Driver struct {
+	db      *sql.DB
+	dialect Dialect
+	mode    Mode
+	words   words
+	err     error // of the options
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{0,32}$`)
+
+// New returns a driver that uses db and leaves closing it to the caller. A mode that the dialect
+// does not have is an error of Open.
+func New(db *sql.DB, d Dialect, o Options) *Driver {
+	if o.Mode == "" {
+		o.Mode = Lease
+	}
+	if o.TablePrefix == "" {
+		o.TablePrefix = "lockstep_"
+	}
+	drv := &Driver{db: db, dialect: d, mode: o.Mode, words: newWords(d, o.TablePrefix)}
+	switch {
+	case d != MySQL && d != SQLite:
+		drv.err = fmt.Errorf("sqllock: dialect %q is neither %q nor %q", d, MySQL, SQLite)
+	case o.Mode != Lease && o.Mode != Row:
+		drv.err = fmt.Errorf("sqllock: mode %q is neither %q nor %q", o.Mode, Lease, Row)
+	case o.Mode == Row && d == SQLite:
+		drv.err = errors.New("sqllock: SQLite locks whole files, not rows; use mode lease")
+	case !prefixPattern.MatchString(o.TablePrefix):
+		drv.err = fmt.Errorf("sqllock: table prefix %q: only a-z, 0-9 and _, at most 32", o.TablePrefix)
+	}
+	return drv
+}
+
+// Caps says what a lock in this database is worth.
+func (d *Driver) Caps() driver.Caps {
+	switch {
+	case d.dialect == SQLite:
+		return driver.Caps{Name: "sqlite", EarlyLoss: true, SingleHost: true,
+			Note: "Excludes processes of one machine, which share one file on a local disk."}
+	case d.mode == Row:
+		return driver.Caps{Name: "mysql-row", Note: "A killed connection frees its locks before the holder knows it. One connection for each batch of keys."}
+	}
+	return driver.Caps{Name: "mysql-lease", EarlyLoss: true, Note: "A step of the database's clock forward ends sessions early."}
+}
+
+// Close does nothing: the handle is the caller's.
+func (d *Driver) Close() error { return nil }
+
+// Open makes the tables if they are missing and starts a session.
+func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
+	defer cancel()
+	if err := d.db.PingContext(ctx); err != nil {
+		return nil, fmt.Errorf("sqllock: open: %w", errors.Join(driver.ErrUnreachable, cause(ctx, err)))
+	}
+	for _, table := range d.words.tables() {
+		if _, err := d.db.ExecContext(ctx, table); err != nil {
+			return nil, fmt.Errorf("sqllock: open: make the tables: %w", err)
+		}
+	}
+	c := &calls{db: d.db, dialect: d.dialect, words: d.words, namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner}
+	if _, err := c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0)`, o.Namespace); err != nil {
+		return nil, fmt.Errorf("sqllock: open: %w", err)
+	}
+	if d.mode == Row {
+		return newRowSession(c, o.TTL), nil
+	}
+	return openLease(ctx, c, o.TTL)
+}
+
+// cause is err, or why ctx ended if that is what err says.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// unsent reports whether an error shows that nothing reached the server.
+func unsent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
