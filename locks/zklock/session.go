@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -138,81 +137,6 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 	return results, nil
 }
 
-// verdict is the error of a whole batch: none as long as anything is known.
-func (s *session) verdict(results []driver.Result) error {
-	var unreachable, unknown error
-	known := len(results) == 0
-	for _, r := range results {
-		switch {
-		case errors.Is(r.Err, driver.ErrSessionLost):
-			return r.Err
-		case errors.Is(r.Err, driver.ErrUnreachable):
-			unreachable = r.Err
-		case r.Err != nil:
-			unknown = r.Err
-		default:
-			known = true
-		}
-	}
-	if known {
-		return nil
-	}
-	return cmp.Or(unknown, unreachable)
-}
-
-// try takes one key if nobody holds it.
-func (s *session) try(key string, r record) (driver.Result, error) {
-	for range 10 { // other clients may come in between; none of it waits for a holder
-		done, err := s.conn.Multi(
-			&zk.SetDataRequest{Path: s.names.lock(key), Version: -1},
-			&zk.CreateRequest{Path: s.names.held(key), Data: r.bytes(), Acl: s.acl, Flags: zk.FlagEphemeral},
-		)
-		switch {
-		case err == nil:
-			return driver.Result{Token: driver.Token(done[0].Stat.Mzxid)}, nil
-		case errors.Is(err, zk.ErrNoNode):
-			if err := s.container(key); err != nil {
-				return driver.Result{}, err
-			}
-		case errors.Is(err, zk.ErrNodeExists):
-			data, stat, err := s.conn.Get(s.names.held(key))
-			if errors.Is(err, zk.ErrNoNode) {
-				continue // freed since
-			}
-			if err != nil && !errors.Is(err, zk.ErrSessionExpired) {
-				// Perhaps it is ours, from an earlier call: this must not look as if nothing was granted.
-				return driver.Result{}, fmt.Errorf("read the holder: %v", err)
-			}
-			if err != nil {
-				return driver.Result{}, err
-			}
-			holder := parse(data)
-			if stat.EphemeralOwner == s.id && holder.acquisition == r.acquisition {
-				return driver.Result{Token: driver.Token(stat.Czxid)}, nil
-			}
-			info := holder.info(key, stat)
-			return driver.Result{Holder: &info}, nil
-		default:
-			return driver.Result{}, err
-		}
-	}
-	return driver.Result{}, fmt.Errorf("%s changes hands too fast to say who holds it", key)
-}
-
-func (s *session) container(key string) error {
-	_, err := s.conn.CreateContainer(s.names.lock(key), nil, zk.FlagContainer, s.acl)
-	if errors.Is(err, zk.ErrNoNode) {
-		if err = s.parents(); err != nil {
-			return err
-		}
-		_, err = s.conn.CreateContainer(s.names.lock(key), nil, zk.FlagContainer, s.acl)
-	}
-	if errors.Is(err, zk.ErrNodeExists) {
-		return nil
-	}
-	return err
-}
-
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
 	_, err := await(ctx, &s.calls, func() (struct{}, error) {
 		errs := make([]error, len(held))
@@ -223,38 +147,6 @@ func (s *session) Release(ctx context.Context, held []driver.Held) error {
 		return nil // with everything it held
 	}
 	return err
-}
-
-// remove frees a key that is held under the token, by session or, if that is 0, by anybody.
-func (s *session) remove(h driver.Held, session int64) (bool, error) {
-	for range 10 {
-		// In this order: if the grant is the one meant when held is read, and was when the version
-		// was read, then the version is that grant's. If it was not yet, the check below fails.
-		there, lock, err := s.conn.Exists(s.names.lock(h.Key))
-		if !there || err != nil {
-			return false, err
-		}
-		there, held, err := s.conn.Exists(s.names.held(h.Key))
-		if !there || err != nil {
-			return false, err
-		}
-		if driver.Token(held.Czxid) != h.Token || session != 0 && held.EphemeralOwner != session {
-			return false, nil
-		}
-		_, err = s.conn.Multi(
-			&zk.CheckVersionRequest{Path: s.names.lock(h.Key), Version: lock.Version},
-			&zk.DeleteRequest{Path: s.names.held(h.Key), Version: -1},
-		)
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, zk.ErrNoNode):
-			return false, nil
-		case !errors.Is(err, zk.ErrBadVersion):
-			return false, err
-		}
-	}
-	return false, fmt.Errorf("%s changes hands too fast to free it", h.Key)
 }
 
 func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
@@ -356,17 +248,4 @@ func (s *session) failed(op string, err error) error {
 		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}
 	return fmt.Errorf("zklock: %s at %s: %w", op, addresses(s.servers), err)
-}
-
-// each calls f for 0 … n-1, some at a time.
-func each(n int, f func(i int)) {
-	var workers sync.WaitGroup
-	for w := range min(n, inFlight) {
-		workers.Go(func() {
-			for i := w; i < n; i += inFlight {
-				f(i)
-			}
-		})
-	}
-	workers.Wait()
 }

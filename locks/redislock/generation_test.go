@@ -1,0 +1,244 @@
+package redislock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// recovered renews the sessions until the server grants again, and takes key with the last one.
+func recovered(t *testing.T, key string, sessions ...driver.Session) driver.Result {
+	t.Helper()
+	var got []driver.Result
+	until(t, func() bool {
+		renew(t, sessions...)
+		var err error
+		got, err = sessions[len(sessions)-1].TryAcquire(t.Context(), "after", wants(key))
+		if err != nil && !errors.Is(err, driver.ErrRecovering) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	return got[0]
+}
+
+func refuses(t *testing.T, s driver.Session, key string) {
+	t.Helper()
+	if got, err := s.TryAcquire(t.Context(), "early", wants(key)); !errors.Is(err, driver.ErrRecovering) {
+		t.Fatalf("right after lost data: %+v, %v; want ErrRecovering", got, err)
+	}
+}
+
+func TestEmptyRestart(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewRedis(t)
+	rdb := client(t, srv.Addr)
+	a, b, dead := open(t, rdb, "restart"), open(t, rdb, "restart"), open(t, rdb, "restart")
+	mine, gone := grant(t, a, "mine"), grant(t, dead, "gone")
+
+	srv.Kill()
+	srv.Start()
+	refuses(t, b, "mine")
+	refuses(t, open(t, rdb, "restart"), "mine") // a newcomer
+	renew(t, a)
+	holds(t, a, mine, true)
+	if got := recovered(t, "mine", a, b); got.Holder == nil || got.Holder.Token != mine.Token {
+		t.Errorf("what its holder brought back: %+v, want busy with token %d", got, mine.Token)
+	}
+	if got := recovered(t, "gone", a, b); got.Token <= gone.Token {
+		t.Errorf("what nobody brought back: %+v, want granted above %d", got, gone.Token)
+	}
+	if err := dead.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("a session that came too late: %v, want ErrSessionLost", err)
+	}
+}
+
+func TestRestartFromOldSnapshot(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewRedis(t)
+	rdb := client(t, srv.Addr)
+	a, b := open(t, rdb, "snapshot"), open(t, rdb, "snapshot")
+	old, kept := grant(t, a, "k"), grant(t, a, "kept")
+	if err := rdb.Save(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Release(t.Context(), []driver.Held{old}); err != nil {
+		t.Fatal(err)
+	}
+	late, fresh := grant(t, b, "k"), grant(t, b, "fresh")
+	srv.Kill()
+	srv.Start() // where a holds k, and fresh is free
+
+	refuses(t, a, "fresh")
+	renew(t, a, b)
+	holds(t, a, old, false)
+	holds(t, a, kept, true)
+	holds(t, b, late, true)
+	holds(t, b, fresh, true)
+	if got := recovered(t, "fresh", b, a); got.Holder == nil || got.Holder.Session != b.ID() {
+		t.Errorf("fresh: %+v, want held by b", got)
+	}
+}
+
+func TestFlushAll(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a := open(t, rdb, "flush")
+	mine := grant(t, a, "mine")
+	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, rdb, "flush") // knows nothing of a
+	refuses(t, b, "mine")
+	holds(t, a, mine, true) // Check brings it back as well as Renew
+	if got := recovered(t, "mine", a, b); got.Holder == nil || got.Holder.Token != mine.Token {
+		t.Errorf("mine: %+v, want held under %d", got, mine.Token)
+	}
+	other := driver.Held{Key: "other", Token: recovered(t, "other", a, b).Token}
+	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, a, "other")
+	if err := b.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := recovered(t, "other", a); got.Token <= other.Token {
+		t.Errorf("token %d after %d", got.Token, other.Token)
+	}
+}
+
+func TestManyKeysAreBroughtBackTogether(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a := open(t, rdb, "many")
+	var keys []string
+	for i := range 10000 {
+		keys = append(keys, fmt.Sprintf("k%05d", i))
+	}
+	var held []driver.Held
+	for i, r := range acquire(t, a, "many", keys...) {
+		held = append(held, driver.Held{Key: keys[i], Token: r.Token})
+	}
+	rdb.FlushAll(t.Context())
+	rdb.ConfigResetStat(t.Context())
+	renew(t, a)
+	// Each script asks for the time once: a renewal that is refused, one call for all keys, a renewal.
+	if stats := rdb.Info(t.Context(), "commandstats").Val(); !strings.Contains(stats, "cmdstat_time:calls=3,") {
+		t.Errorf("a renewal after lost data:\n%s", stats)
+	}
+	still, err := a.Check(t.Context(), held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ok := range still {
+		if !ok {
+			t.Fatalf("%s was not brought back", keys[i])
+		}
+	}
+}
+
+func TestTokensStayAboveWhatIsBroughtBack(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a := open(t, rdb, "high")
+	const ahead = int64(1e15 * 5) // the clock was once far ahead
+	rdb.HSet(t.Context(), "{lockstep:high}:state", "token", ahead)
+	mine := grant(t, a, "k")
+	if mine.Token != driver.Token(ahead+1) {
+		t.Fatalf("token %d, want %d", mine.Token, ahead+1)
+	}
+	rdb.FlushAll(t.Context())
+	renew(t, a)
+	if got := recovered(t, "k2", a); got.Token <= mine.Token {
+		t.Errorf("token %d after %d was brought back", got.Token, mine.Token)
+	}
+}
+
+func TestLateSessionsAreNotBroughtBack(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a, b := open(t, rdb, "late"), open(t, rdb, "late")
+	grant(t, a, "k")
+	until(t, func() bool { renew(t, b); return acquire(t, b, "b", "k")[0].Token > 0 })
+	rdb.FlushAll(t.Context()) // after a has expired and b has its key
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("renew: %v, want ErrSessionLost", err)
+	}
+}
+
+func TestPromotedReplica(t *testing.T) {
+	t.Parallel()
+	first := servers.NewRedis(t)
+	host, port, _ := strings.Cut(first.Addr, ":")
+	rdb := client(t, first.Addr)
+	second := servers.NewRedis(t, "--replicaof", host+" "+port)
+	replica := client(t, second.Addr)
+	a := open(t, rdb, "failover")
+	seen := grant(t, a, "seen")
+	until(t, func() bool {
+		renew(t, a)
+		return replica.HExists(t.Context(), "{lockstep:failover}:holders", "seen").Val()
+	})
+	replica.Do(t.Context(), "REPLICAOF", "NO", "ONE")
+	unseen := grant(t, a, "unseen") // written to the old primary after the cut
+	moved := a.(*session)
+	moved.rdb = replica
+	b := open(t, replica, "failover")
+	refuses(t, b, "unseen")
+	refuses(t, open(t, replica, "failover-unseen"), "k") // perhaps used, and never replicated
+	renew(t, a)
+	holds(t, a, seen, true)
+	holds(t, a, unseen, true)
+}
+
+func TestScriptFlush(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a := open(t, rdb, "scripts")
+	mine := grant(t, a, "k")
+	flush := func() {
+		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush()
+	renew(t, a)
+	flush()
+	holds(t, a, mine, true)
+	rdb.FlushAll(t.Context())
+	refuses(t, open(t, rdb, "scripts"), "k") // the mark was put back
+}
+
+func TestServerThatJustStartedWaits(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{Addr: servers.NewRedis(t).Addr})
+	defer rdb.Close()
+	refuses(t, open(t, rdb, "young"), "k")
+}
+
+func TestInfoForbidden(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	rdb.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">pw", "~*", "+@all", "-info", "-script")
+	blind := redis.NewClient(&redis.Options{Addr: rdb.Options().Addr, Username: "blind", Password: "pw"})
+	defer blind.Close()
+	d := New(blind)
+	s, err := d.Open(t.Context(), driver.Open{Namespace: "blind", TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(d.Caps().Note, "run_id") {
+		t.Errorf("caps: %+v", d.Caps())
+	}
+	refuses(t, s, "k")
+	mine := recovered(t, "k", s)
+	rdb.FlushAll(t.Context())
+	refuses(t, s, "k2")
+	holds(t, s, driver.Held{Key: "k", Token: mine.Token}, true)
+}

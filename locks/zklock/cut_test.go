@@ -1,0 +1,120 @@
+package zklock
+
+import (
+	"encoding/binary"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// passwords are those of the sessions that began behind a cut: session id -> []byte.
+var passwords sync.Map
+
+// cut is a way to a server that can be cut.
+type cut struct {
+	addr string
+
+	mu    sync.Mutex
+	deaf  bool // what the server answers is thrown away, and then the connection
+	dead  bool // no connection is accepted
+	conns []net.Conn
+}
+
+func newCut(t *testing.T, server string) *cut {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cut{addr: l.Addr().String()}
+	var pumps sync.WaitGroup
+	pumps.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			behind, err := net.Dial("tcp", server)
+			if err != nil || !c.admit(client, behind) {
+				_ = client.Close()
+				continue
+			}
+			pumps.Go(func() { c.pump(behind, client, false) })
+			pumps.Go(func() { c.pump(client, behind, true) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); c.break_(true); pumps.Wait() })
+	return c
+}
+
+func (c *cut) admit(conns ...net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dead {
+		for _, conn := range conns {
+			_ = conn.Close()
+		}
+		return false
+	}
+	c.conns = append(c.conns, conns...)
+	return true
+}
+
+func (c *cut) pump(to, from net.Conn, answers bool) {
+	defer to.Close()
+	defer from.Close()
+	buf := make([]byte, 64<<10)
+	var head []byte // the server's first answer
+	for {
+		n, err := from.Read(buf)
+		if lack := 41 - len(head); answers && lack > 0 {
+			if head = append(head, buf[:min(n, lack)]...); len(head) == 41 {
+				passwords.Store(int64(binary.BigEndian.Uint64(head[12:])), head[24:40])
+			}
+		}
+		c.mu.Lock()
+		deaf := c.deaf && answers && n > 0
+		c.mu.Unlock()
+		if deaf || err != nil {
+			return
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (c *cut) set(deaf, dead bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deaf, c.dead = deaf, dead
+}
+
+// break_ cuts all connections; no new ones are accepted if dead.
+func (c *cut) break_(dead bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dead = dead
+	for _, conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.conns = nil
+}
+
+// operator is a plain client.
+func operator(t *testing.T, addr string) *zk.Conn {
+	t.Helper()
+	conn, events, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		for range events {
+		}
+	})
+	return conn
+}

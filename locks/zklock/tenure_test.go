@@ -1,0 +1,235 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func TestExpiryWhileCutOff(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	way := newCut(t, addr)
+	a, b := open(t, way.addr, "expiry"), open(t, addr, "expiry")
+	mine := grant(t, a, "k")
+	way.break_(true)
+
+	// No answer is not "held".
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	if still, err := a.Check(ctx, []driver.Held{mine}); err == nil {
+		t.Errorf("check without a connection: %v", still)
+	}
+	if err := a.Renew(ctx); err == nil || errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("renew without a connection: %v", err)
+	}
+	cancel()
+
+	theirs := takes(t, b, "k")
+	if theirs.Token <= mine.Token {
+		t.Errorf("token %d after %d", theirs.Token, mine.Token)
+	}
+	select {
+	case <-a.Lost():
+	case <-time.After(10 * time.Second):
+		t.Fatal("Lost was not closed")
+	}
+	way.set(false, false)
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("renew: %v, want ErrSessionLost", err)
+	}
+	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
+		t.Errorf("release of what was lost: %v", err)
+	}
+	if _, err := a.TryAcquire(t.Context(), "late", wants("k2")); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("acquire: %v, want ErrSessionLost", err)
+	}
+	holds(t, b, theirs, true)
+}
+
+func TestExpiredByTheServer(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	way := newCut(t, addr)
+	a, b := open(t, way.addr, "killed"), open(t, addr, "killed")
+	mine := grant(t, a, "k")
+	way.break_(true)
+	a.keepAlive(t)
+	theirs := takes(t, b, "k") // so the server has let go
+	// Requests that wait for a connection must not reach the server under another session.
+	stale := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		stale <- a.Release(ctx, []driver.Held{mine})
+	}()
+	way.set(false, false)
+	if err := <-stale; err != nil {
+		t.Errorf("release: %v", err)
+	}
+	<-a.Lost()
+	holds(t, b, theirs, true)
+}
+
+func TestNobodyDialsAfterExpiry(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	tn := newTenure(ttl)
+	tn.gate.hosts = func() int { return 1 }
+	conn, err := tn.gate.dial("tcp", addr, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	tn.event(zk.Event{Type: zk.EventSession, State: zk.StateExpired}) // the library would dial next
+	if _, err := tn.gate.dial("tcp", addr, time.Second); !errors.Is(err, errShut) {
+		t.Errorf("dial: %v, want errShut", err)
+	}
+}
+
+// keepAlive makes a session that is not renewed wait for the server's word.
+func (s *session) keepAlive(t *testing.T) {
+	t.Helper()
+	select {
+	case s.renewals <- time.Minute:
+	case <-s.done:
+		t.Fatal("the session ended by itself first")
+	}
+}
+
+func TestUnrenewedSessionEnds(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	a, b := open(t, addr, "idle"), open(t, addr, "idle")
+	grant(t, a, "k")
+	start := time.Now()
+	takes(t, b, "k")
+	if took := time.Since(start); took > 2*ttl {
+		t.Errorf("an owner that asks no more kept its lock for %v", took)
+	}
+}
+
+func TestLostAnswerLeavesNoGhost(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	way := newCut(t, addr)
+	a, b := openFor(t, way.addr, "ghost", 10*time.Second), openFor(t, addr, "ghost", 10*time.Second)
+	if err := a.Release(t.Context(), []driver.Held{grant(t, a, "k")}); err != nil { // so the container is there
+		t.Fatal(err)
+	}
+	way.set(true, true)
+	got, err := a.TryAcquire(t.Context(), "one", wants("k"))
+	if err == nil || errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrSessionLost) {
+		t.Fatalf("acquire with a lost answer: %+v, %v; want unknown", got, err)
+	}
+	until(t, func() bool { r := acquire(t, b, "b", "k")[0]; return r.Holder != nil }) // it was executed
+	way.set(false, false)
+	var r []driver.Result
+	until(t, func() bool { r, err = a.TryAcquire(t.Context(), "one", wants("k")); return err == nil })
+	if r[0].Token == 0 {
+		t.Fatalf("again: %+v", r[0])
+	}
+	if err := a.Release(t.Context(), []driver.Held{{Key: "k", Token: r[0].Token}}); err != nil {
+		t.Fatal(err)
+	}
+	grant(t, b, "k")
+}
+
+func TestServerRestart(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewZooKeeper(t)
+	a := openFor(t, srv.Addr, "restart", 30*time.Second)
+	mine := grant(t, a, "k")
+	srv.Kill()
+	if _, err := New([]string{srv.Addr}, Options{}).Open(t.Context(), driver.Open{Namespace: "restart", TTL: ttl}); !errors.Is(err, driver.ErrUnreachable) ||
+		!strings.Contains(err.Error(), srv.Addr) || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("open: %v; want ErrUnreachable with address and cause", err)
+	}
+	until(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		_, err := a.TryAcquire(ctx, "x", wants("x"))
+		return errors.Is(err, driver.ErrUnreachable)
+	})
+	srv.Start()
+	until(t, func() bool { return a.Renew(t.Context()) == nil })
+	holds(t, a, mine, true)
+	b := openFor(t, srv.Addr, "restart", 10*time.Second)
+	if r := acquire(t, b, "b", "k"); r[0].Holder == nil || r[0].Holder.Token != mine.Token {
+		t.Errorf("after a restart: %+v, want busy under %d", r[0], mine.Token)
+	}
+	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
+		t.Fatal(err)
+	}
+	if h := grant(t, b, "k"); h.Token <= mine.Token {
+		t.Errorf("token %d after %d", h.Token, mine.Token)
+	}
+}
+
+func TestServerPause(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewZooKeeper(t)
+	a := openFor(t, srv.Addr, "pause", 20*time.Second)
+	mine := grant(t, a, "k")
+	srv.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if err := a.Renew(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("renew: %v, want the deadline", err)
+	}
+	short, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer stop()
+	if _, err := New([]string{srv.Addr}, Options{}).Open(short, driver.Open{Namespace: "pause", TTL: ttl}); err == nil || errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("open: %v, want an error that leaves open what was sent", err)
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("took %v", took)
+	}
+	srv.Continue()
+	if err := a.Renew(t.Context()); err != nil {
+		t.Errorf("renew: %v", err)
+	}
+	holds(t, a, mine, true)
+}
+
+func TestShortTimeoutIsRaisedByTheServer(t *testing.T) {
+	t.Parallel()
+	s := openFor(t, servers.NewZooKeeper(t).Addr, "short", 10*time.Millisecond)
+	if s.TTL() != time.Second { // two ticks of this server
+		t.Errorf("ttl %v", s.TTL())
+	}
+}
+
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = New([]string{l.Addr().String()}, Options{}).Open(ctx, driver.Open{Namespace: "silent", TTL: ttl})
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), l.Addr().String()) {
+		t.Errorf("open: %v; want the deadline and the address", err)
+	}
+}
