@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
 )
 
 // unable stands in for a handler that was refused, so that one mistake is reported once.
@@ -77,6 +78,8 @@ func (r *reader) build(doing string, d handlerDraft) (jobs.Handler, error) {
 			Argv: d.command, Shell: d.shell, Env: d.env, PassEnv: d.passEnv, EnvFiles: d.envFiles,
 			Dir: d.workingDir, StopGrace: d.stopGrace, Environ: environ,
 		})
+	case "http":
+		return httphandler.New(*d.http)
 	case "func":
 		if h := r.options.Funcs[d.function]; h != nil {
 			return h, nil
@@ -97,7 +100,12 @@ func (r *reader) blame(n *yaml.Node, doing string, value *yaml.Node, err error) 
 		text := strings.TrimPrefix(strings.TrimSpace(line), jobs.ErrInvalid.Error()+": ")
 		at, where := doing, value
 		key, rest, _ := strings.Cut(text, ": ")
-		if _, known := processKeys[key]; known {
+		_, ofProcess := processKeys[key]
+		_, ofRequest := requestKeys[key]
+		switch {
+		case doing == "http" && ofRequest:
+			at, where, text = "http."+key, cmp.Or(r.find(value, key), value), rest
+		case doing != "http" && ofProcess:
 			at, where, text = key, cmp.Or(r.find(n, key), value), rest
 		}
 		if !r.blamed(where) {

@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
 )
 
 // handlerDraft is what a job, a pool or a kind says about what to do.
 type handlerDraft struct {
 	command    []string
 	shell      string
-	http       *requestDraft
+	http       *httphandler.Request
 	function   string
 	env        map[string]string
 	passEnv    []string
@@ -20,23 +22,13 @@ type handlerDraft struct {
 	stopGrace  time.Duration
 }
 
-// requestDraft is the http handler.
-type requestDraft struct {
-	method       string
-	url          string
-	headers      map[string]string
-	body         string
-	expectStatus []int
-	timeout      time.Duration
-}
-
 var (
 	// doingKeys say what to do; there must be at most one.
 	doingKeys = schema[handlerDraft]{
 		"command": func(r *reader, n *yaml.Node, d *handlerDraft) { d.command = r.readCommand(n) },
 		"shell":   rawField(func(d *handlerDraft) *string { return &d.shell }),
 		"http": func(r *reader, n *yaml.Node, d *handlerDraft) {
-			d.http = &requestDraft{}
+			d.http = &httphandler.Request{}
 			object(r, n, requestKeys, d.http)
 		},
 		"func": textField(func(d *handlerDraft) *string { return &d.function }),
@@ -52,14 +44,16 @@ var (
 	handlerKeys = join(doingKeys, processKeys)
 )
 
-var requestKeys = schema[requestDraft]{
-	"method":        textField(func(d *requestDraft) *string { return &d.method }),
-	"url":           textField(func(d *requestDraft) *string { return &d.url }),
-	"headers":       mapField(func(d *requestDraft) *map[string]string { return &d.headers }),
-	"body":          rawField(func(d *requestDraft) *string { return &d.body }),
+var requestKeys = schema[httphandler.Request]{
+	"method":        choiceField(methods, func(d *httphandler.Request) *string { return &d.Method }),
+	"url":           textField(func(d *httphandler.Request) *string { return &d.URL }),
+	"headers":       mapField(func(d *httphandler.Request) *map[string]string { return &d.Headers }),
+	"body":          rawField(func(d *httphandler.Request) *string { return &d.Body }),
 	"expect_status": readStatuses,
-	"timeout":       durationField(positive, func(d *requestDraft) *time.Duration { return &d.timeout }),
+	"timeout":       durationField(positive, func(d *httphandler.Request) *time.Duration { return &d.Timeout }),
 }
+
+var methods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"}
 
 func (r *reader) readCommand(n *yaml.Node) []string {
 	if n := deref(n); n.Kind == yaml.ScalarNode && !empty(n) {
@@ -96,11 +90,11 @@ func readWorkingDir(r *reader, n *yaml.Node, d *handlerDraft) {
 }
 
 // readStatuses takes one status or a list.
-func readStatuses(r *reader, n *yaml.Node, d *requestDraft) {
-	d.expectStatus = nil
+func readStatuses(r *reader, n *yaml.Node, d *httphandler.Request) {
+	d.ExpectStatus = nil
 	add := func(n *yaml.Node) {
-		if status, ok := r.number(n, 100, 599); ok {
-			d.expectStatus = append(d.expectStatus, status)
+		if status, ok := r.number(n, 200, 599); ok {
+			d.ExpectStatus = append(d.ExpectStatus, status)
 		}
 	}
 	if deref(n).Kind == yaml.ScalarNode && !empty(n) {
