@@ -1,0 +1,168 @@
+// Package httphandler sends a request as a job's handler.
+//
+// The body is the task's payload, unless the [Request] has one of its own; the headers Lockstep-Job
+// and its siblings, Idempotency-Key and Traceparent say which task it is. The attempt succeeds if
+// the whole answer came in time and its status is among those expected. The first 64 KiB of the
+// answer's body are the attempt's output.
+//
+// Redirects are not followed: a 3xx status is a failure that names its target. Proxies of the
+// environment are not used. Addresses that no job should speak to (see [New]) are refused when the
+// name has been resolved, at each connection.
+//
+// A request is sent once. Where a connection breaks after something was written, the attempt fails
+// and the job's retries decide; only GET, HEAD, OPTIONS may be sent again by the transport.
+package httphandler
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+const (
+	// DefaultTimeout is how long a request may take, answer included.
+	DefaultTimeout = 30 * time.Second
+	// MaxOutput is how many bytes of the answer's body are kept.
+	MaxOutput = 64 << 10
+)
+
+// Request is what to send. Only URL is required.
+type Request struct {
+	Method       string // default POST
+	URL          string // http or https
+	Headers      map[string]string
+	Body         string        // default: the task's payload, as application/json; GET and HEAD send none of it
+	ExpectStatus []int         // default: every 2xx
+	Timeout      time.Duration // default DefaultTimeout
+}
+
+// Handler sends requests. It may run any number of tasks at once; all handlers share one pool of
+// connections.
+type Handler struct {
+	request Request
+	url     *url.URL
+	header  http.Header
+}
+
+var _ interface {
+	jobs.Handler
+	jobs.Described
+} = (*Handler)(nil)
+
+// Run sends the request. A status that is not expected is an error; with 429 or 503 and a
+// Retry-After of at most a day it is a [jobs.RetryAfter]. After a stop the error wraps the cause of
+// ctx.
+func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
+	limited, cancel := context.WithTimeoutCause(ctx, h.request.Timeout, errTimeout)
+	defer cancel()
+	err := h.send(limited, t, out)
+	switch {
+	case err == nil || errors.Is(err, errStatus):
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", h, context.Cause(ctx))
+	case errors.Is(context.Cause(limited), errTimeout):
+		return fmt.Errorf("%s: no complete answer within %v", h, h.request.Timeout)
+	}
+	// The client's error repeats the URL, with what may be secret in it.
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return fmt.Errorf("%s: %w", h, err)
+}
+
+var (
+	errTimeout = errors.New("timeout of the request")
+	errStatus  = errors.New("unexpected status")
+)
+
+func (h *Handler) send(ctx context.Context, t jobs.Task, out io.Writer) error {
+	request, err := h.prepare(ctx, t)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(out, io.LimitReader(response.Body, MaxOutput)); err != nil {
+		return fmt.Errorf("reading the answer (%s): %w", response.Status, err)
+	}
+	if h.expects(response.StatusCode) {
+		return nil
+	}
+	return h.unexpected(response)
+}
+
+// prepare makes the request of one attempt.
+func (h *Handler) prepare(ctx context.Context, t jobs.Task) (*http.Request, error) {
+	body, contentType := []byte(h.request.Body), "text/plain; charset=utf-8"
+	if len(body) == 0 && h.request.Method != http.MethodGet && h.request.Method != http.MethodHead {
+		body, contentType = t.Payload, "application/json"
+	}
+	request, err := http.NewRequestWithContext(ctx, h.request.Method, h.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header = h.header.Clone()
+	request.Host = h.header.Get("Host")
+	request.Header.Del("Host")
+	if len(body) > 0 && request.Header.Get("Content-Type") == "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	for _, v := range t.Identity() {
+		if v.Value != "" {
+			request.Header[spelled(v.Header)] = []string{v.Value}
+		}
+	}
+	return request, nil
+}
+
+// spelled is how a header stands in the map. The transport sends a request again on its own account
+// if it finds one of these two keys, spelled like that; for us each sending is an attempt that must
+// be counted. Names of headers are the same in small letters.
+func spelled(name string) string {
+	switch name = http.CanonicalHeaderKey(name); name {
+	case "Idempotency-Key", "X-Idempotency-Key":
+		return strings.ToLower(name)
+	}
+	return name
+}
+
+func (h *Handler) expects(status int) bool {
+	if len(h.request.ExpectStatus) == 0 {
+		return status >= 200 && status < 300
+	}
+	return slices.Contains(h.request.ExpectStatus, status)
+}
+
+func (h *Handler) unexpected(r *http.Response) error {
+	target := ""
+	if location := r.Header.Get("Location"); r.StatusCode >= 300 && r.StatusCode < 400 && location != "" {
+		target = fmt.Sprintf(" to %.200q; redirects are not followed, write the new address", location)
+	}
+	err := fmt.Errorf("%s: %w %.80s%s", h, errStatus, r.Status, target)
+	if r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable {
+		if wait, ok := retryAfter(r.Header.Get("Retry-After"), time.Now()); ok {
+			return jobs.RetryAfter(wait, err)
+		}
+	}
+	return err
+}
+
+// String is the request for people, without what may be secret.
+func (h *Handler) String() string {
+	shown := *h.url
+	shown.RawQuery, shown.Fragment = "", ""
+	return h.request.Method + " " + strings.ToValidUTF8(shown.String(), "�")
+}

@@ -1,0 +1,346 @@
+package httphandler_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
+)
+
+func handler(t testing.TB, r httphandler.Request) *httphandler.Handler {
+	t.Helper()
+	h, err := httphandler.New(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func serve(t testing.TB, f http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(f)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func run(t testing.TB, r httphandler.Request, task jobs.Task) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := handler(t, r).Run(t.Context(), task, &out)
+	return out.String(), err
+}
+
+var task = jobs.Task{
+	ID: "0197", Pool: "mail", Kind: "welcome", Job: "digest", Attempt: 2, Token: 7, Replica: "web-1",
+	ScheduledAt:    time.Date(2026, 6, 1, 8, 0, 0, 0, time.UTC),
+	IdempotencyKey: "digest@2026-06-01T08:00:00Z", Payload: []byte(`{"user":7}`),
+}
+
+func TestWhatIsSent(t *testing.T) {
+	type sent struct {
+		Method, URI, Host, Body string
+		Header                  map[string]string
+	}
+	var got sent
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = sent{r.Method, r.RequestURI, r.Host, string(body), map[string]string{}}
+		for name := range r.Header {
+			got.Header[name] = r.Header.Get(name)
+		}
+		delete(got.Header, "Traceparent")
+		delete(got.Header, "Content-Length")
+		fmt.Fprint(w, "thanks")
+	})
+	host := strings.TrimPrefix(url, "http://")
+	own := map[string]string{
+		"Lockstep-Job": "digest", "Lockstep-Pool": "mail", "Lockstep-Kind": "welcome", "Lockstep-Task-Id": "0197",
+		"Lockstep-Scheduled-At": "2026-06-01T08:00:00Z", "Lockstep-Attempt": "2", "Lockstep-Fencing-Token": "7",
+		"Lockstep-Replica": "web-1", "Idempotency-Key": "digest@2026-06-01T08:00:00Z", "User-Agent": "lockstep",
+	}
+	with := func(more ...string) map[string]string {
+		all := map[string]string{}
+		for k, v := range own {
+			all[k] = v
+		}
+		for i := 0; i < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	for what, c := range map[string]struct {
+		request httphandler.Request
+		want    sent
+	}{
+		"payload": {httphandler.Request{URL: url + "/mail?a=b"}, sent{"POST", "/mail?a=b", host, `{"user":7}`, with("Content-Type", "application/json")}},
+		"body":    {httphandler.Request{URL: url, Method: "put", Body: "hello"}, sent{"PUT", "/", host, "hello", with("Content-Type", "text/plain; charset=utf-8")}},
+		"get":     {httphandler.Request{URL: url, Method: "GET"}, sent{"GET", "/", host, "", with()}},
+		"headers": {
+			httphandler.Request{URL: url, Headers: map[string]string{"authorization": "Bearer x", "content-type": "a/b", "Host": "other.example", "User-Agent": "me", "X-Idempotency-Key": "k", "Accept-Encoding": "gzip"}},
+			sent{"POST", "/", "other.example", `{"user":7}`, with("Authorization", "Bearer x", "Content-Type", "a/b", "User-Agent", "me", "X-Idempotency-Key", "k", "Accept-Encoding", "gzip")},
+		},
+	} {
+		out, err := run(t, c.request, task)
+		if diff := cmp.Diff(c.want, got); diff != "" || err != nil || out != "thanks" {
+			t.Errorf("%s: output %q, %v (−want +got):\n%s", what, out, err, diff)
+		}
+	}
+}
+
+func TestStatuses(t *testing.T) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		status := 0
+		fmt.Sscan(r.URL.Path[1:], &status)
+		if wait := r.URL.Query().Get("wait"); wait != "" {
+			w.Header().Set("Retry-After", wait)
+		}
+		w.Header().Set("Location", "http://other.example/x")
+		w.WriteHeader(status)
+	})
+	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
+	for _, c := range []struct {
+		path   string
+		expect []int
+		says   string
+		wait   time.Duration
+	}{
+		{"200", nil, "", -1},
+		{"204", nil, "", -1},
+		{"299", nil, "", -1},
+		{"404", []int{200, 404}, "", -1},
+		{"302", []int{302}, "", -1},
+		{"200", []int{201}, "unexpected status 200 OK", -1},
+		{"302", nil, `unexpected status 302 Found to "http://other.example/x"; redirects are not followed`, -1},
+		{"307", nil, "unexpected status 307", -1},
+		{"404", nil, "unexpected status 404 Not Found", -1},
+		{"500?wait=7", nil, "unexpected status 500", -1},
+		{"503", nil, "unexpected status 503", -1},
+		{"503?wait=7", nil, "unexpected status 503", 7 * time.Second},
+		{"429?wait=0", nil, "unexpected status 429", 0},
+		{"429?wait=" + strings.ReplaceAll(soon, " ", "%20"), nil, "unexpected status 429", 90 * time.Second},
+		{"429?wait=soon", nil, "unexpected status 429", -1},
+		{"429?wait=-5", nil, "unexpected status 429", -1},
+		{"429?wait=99999999", nil, "unexpected status 429", -1},
+	} {
+		_, err := run(t, httphandler.Request{URL: url + "/" + c.path, ExpectStatus: c.expect}, task)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s, expecting %v: got %v, want %q", c.path, c.expect, err, c.says)
+		}
+		wait, ok := jobs.RetryDelay(err)
+		if ok != (c.wait >= 0) || ok && (wait > c.wait || wait < c.wait-20*time.Second) {
+			t.Errorf("%s: retry after %v, %v, want %v", c.path, wait, ok, c.wait)
+		}
+		if err != nil && strings.Contains(err.Error(), "wait=") {
+			t.Errorf("%s: the query is shown in %v", c.path, err)
+		}
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var second atomic.Int32
+	target := serve(t, func(http.ResponseWriter, *http.Request) { second.Add(1) })
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		url := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target, status) })
+		if _, err := run(t, httphandler.Request{URL: url}, task); err == nil {
+			t.Errorf("%d was a success", status)
+		}
+	}
+	if n := second.Load(); n != 0 {
+		t.Errorf("%d requests went to the target", n)
+	}
+}
+
+func TestAnswersAreCut(t *testing.T) {
+	endless := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		for block := bytes.Repeat([]byte("x"), 1<<15); ; {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	})
+	start := time.Now()
+	if out, err := run(t, httphandler.Request{URL: endless, Timeout: 20 * time.Second}, task); err != nil || len(out) != httphandler.MaxOutput {
+		t.Errorf("endless: %d bytes, %v", len(out), err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("endless: took %v", took)
+	}
+
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, _ = z.Write(make([]byte, 10<<20))
+	_ = z.Close()
+	zipped := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "" {
+			t.Error("compression was asked for")
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(bomb.Bytes())
+	})
+	if out, err := run(t, httphandler.Request{URL: zipped}, task); err != nil || out != bomb.String() {
+		t.Errorf("zipped: %d bytes of %d, %v", len(out), bomb.Len(), err)
+	}
+}
+
+func TestSlowAnswersEndAtTheTimeout(t *testing.T) {
+	for what, answer := range map[string]http.HandlerFunc{
+		"no answer": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"no end of it": func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				fmt.Fprint(w, ".")
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(10 * time.Millisecond) // the server is what is slow
+			}
+		},
+	} {
+		url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			answer(w, r)
+		})
+		start := time.Now()
+		_, err := run(t, httphandler.Request{URL: url + "/?key=s3cret", Timeout: 300 * time.Millisecond}, task)
+		if err == nil || !strings.HasSuffix(err.Error(), "no complete answer within 300ms") || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: got %v", what, err)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s: took %v", what, took)
+		}
+	}
+}
+
+func TestStopEndsTheRequest(t *testing.T) {
+	arrived := make(chan struct{})
+	url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(arrived)
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() {
+		<-arrived
+		cancel(&jobs.Stop{Reason: "cancelled by somebody"})
+	}()
+	err := handler(t, httphandler.Request{URL: url}).Run(ctx, task, io.Discard)
+	var stop *jobs.Stop
+	if !errors.As(err, &stop) || !strings.HasSuffix(err.Error(), ": cancelled by somebody") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConnectionsAreKeptInABurst(t *testing.T) {
+	const tasks, workers = 2000, 64
+	var connections, requests atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		_, _ = io.Copy(w, r.Body)
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	h := handler(t, httphandler.Request{URL: s.URL})
+	queue := make(chan int)
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for range queue {
+				if err := h.Run(t.Context(), task, io.Discard); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range tasks {
+		queue <- i
+	}
+	close(queue)
+	all.Wait()
+	if requests.Load() != tasks || connections.Load() > 2*workers {
+		t.Errorf("%d requests over %d connections, want %d over about %d", requests.Load(), connections.Load(), tasks, workers)
+	}
+}
+
+// A server that reads the second request of a connection and dies must not be asked a third time:
+// it may have done the work.
+func TestARequestIsSentOnce(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests atomic.Int32
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() {
+				defer conn.Close()
+				read := bufio.NewReader(conn)
+				for n := 1; ; n++ {
+					request, err := http.ReadRequest(read)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, request.Body)
+					requests.Add(1)
+					if n == 2 {
+						return
+					}
+					fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				}
+			})
+		}
+	})
+	t.Cleanup(served.Wait)
+	t.Cleanup(func() { listener.Close() })
+	for _, c := range []struct {
+		what    string
+		payload string
+		header  map[string]string
+	}{{"payload", "{}", nil}, {"empty", "", nil}, {"key of one's own", "{}", map[string]string{"X-Idempotency-Key": "k"}}} {
+		requests.Store(0)
+		again := task
+		again.Payload = []byte(c.payload)
+		h := handler(t, httphandler.Request{URL: "http://" + listener.Addr().String(), Headers: c.header})
+		if err := h.Run(t.Context(), again, io.Discard); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if err := h.Run(t.Context(), again, io.Discard); err == nil || requests.Load() != 2 {
+			t.Errorf("%s: %v after %d requests, want an error after 2", c.what, err, requests.Load())
+		}
+	}
+}
+
+func TestUnreachableHosts(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := listener.Addr().String()
+	listener.Close()
+	_, err = run(t, httphandler.Request{URL: "http://" + closed + "/x?key=s3cret"}, task)
+	if err == nil || !strings.HasPrefix(err.Error(), "POST http://"+closed+"/x: dial tcp "+closed) || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v", err)
+	}
+}

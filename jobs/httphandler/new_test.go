@@ -1,0 +1,97 @@
+package httphandler_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
+)
+
+func TestNewRefuses(t *testing.T) {
+	ok := "http://app.internal/mail"
+	header := func(name, value string) httphandler.Request {
+		return httphandler.Request{URL: ok, Headers: map[string]string{name: value}}
+	}
+	for _, c := range []struct {
+		request httphandler.Request
+		says    string
+	}{
+		{httphandler.Request{}, "url: it is missing"},
+		{httphandler.Request{URL: "app.internal/mail"}, `the scheme "" is not http or https`},
+		{httphandler.Request{URL: "file:///etc/passwd"}, `the scheme "file"`},
+		{httphandler.Request{URL: "gopher://x"}, `the scheme "gopher"`},
+		{httphandler.Request{URL: "http:///x"}, "it has no host"},
+		{httphandler.Request{URL: "http:x"}, "it has no host"},
+		{httphandler.Request{URL: "http://u:s3cret@x"}, "use the header Authorization"},
+		{httphandler.Request{URL: "http://x:99999"}, "the port 99999 is out of range"},
+		{httphandler.Request{URL: "http://x:0"}, "the port 0 is out of range"},
+		{httphandler.Request{URL: "http://x:"}, "a port is missing"},
+		{httphandler.Request{URL: "http://x:s3cret"}, "it cannot be read"},
+		{httphandler.Request{URL: "http://x/\n"}, "it cannot be read"},
+		{httphandler.Request{URL: "http://x/\x00"}, "it cannot be read"},
+		{httphandler.Request{URL: "http://169.254.169.254/latest"}, "link-local"},
+		{httphandler.Request{URL: "http://[::ffff:169.254.169.254]/"}, "link-local"},
+		{httphandler.Request{URL: "http://[::]/"}, "unspecified"},
+		{httphandler.Request{URL: ok, Method: "GE T"}, "is not one of"},
+		{httphandler.Request{URL: ok, Method: "CONNECT"}, "is not one of"},
+		{httphandler.Request{URL: ok, ExpectStatus: []int{99}}, "99 is out of range"},
+		{httphandler.Request{URL: ok, ExpectStatus: []int{600}}, "600 is out of range"},
+		{httphandler.Request{URL: ok, Timeout: -1}, "timeout: "},
+		{httphandler.Request{URL: ok, Timeout: 2 * jobs.MaxDuration}, "timeout: "},
+		{header("X", "s3cret\r\nY: b"), "the value of X has a control character"},
+		{header("X", "s3cret\x00"), "the value of X has a control character"},
+		{header("X\r\nY", "b"), "is not a name of a header"},
+		{header("X: a", "b"), "is not a name of a header"},
+		{header("", "b"), "is not a name of a header"},
+		{header("lockstep-job", "b"), "Lockstep-Job is set for each request"},
+		{header("idempotency-key", "b"), "Idempotency-Key is set for each request"},
+		{header("content-length", "1"), "Content-Length is set for each request"},
+		{header("Transfer-Encoding", "chunked"), "is set for each request"},
+		{httphandler.Request{URL: ok, Headers: map[string]string{"a": "1", "A": "2"}}, "A stands there twice"},
+	} {
+		_, err := httphandler.New(c.request)
+		if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: got %v, want ErrInvalid with %q", c.request, err, c.says)
+		}
+		if err != nil && strings.Contains(err.Error(), "s3cret") && !strings.Contains(c.request.URL, ":s3cret") {
+			t.Errorf("%+v: a value is shown in %v", c.request, err)
+		}
+	}
+	for _, url := range []string{"http://localhost:8080", "https://10.0.0.1/x?y#z", "http://[::1]:80/", "HTTP://EXAMPLE.com"} {
+		if _, err := httphandler.New(httphandler.Request{URL: url}); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	r := httphandler.Request{
+		URL: "https://app.internal/mail?key=s3cret", Headers: map[string]string{"Authorization": "s3cret"}, Body: "s3cret", ExpectStatus: []int{204, 200},
+	}
+	got := handler(t, r).Describe()
+	if !strings.HasPrefix(got, "POST https://app.internal/mail expecting 200 204 within 30s #") || strings.Contains(got, "s3cret") {
+		t.Errorf("described as %s", got)
+	}
+	for what, change := range map[string]func(*httphandler.Request){
+		"method":  func(r *httphandler.Request) { r.Method = "PUT" },
+		"path":    func(r *httphandler.Request) { r.URL = "https://app.internal/other?key=s3cret" },
+		"query":   func(r *httphandler.Request) { r.URL = "https://app.internal/mail?key=other" },
+		"headers": func(r *httphandler.Request) { r.Headers = map[string]string{"Authorization": "other"} },
+		"body":    func(r *httphandler.Request) { r.Body = "other" },
+		"expect":  func(r *httphandler.Request) { r.ExpectStatus = nil },
+		"timeout": func(r *httphandler.Request) { r.Timeout = time.Minute },
+	} {
+		altered := r
+		change(&altered)
+		if handler(t, altered).Describe() == got {
+			t.Errorf("a change of %s does not show", what)
+		}
+	}
+	r.ExpectStatus, r.Method = []int{200, 204, 200}, "post"
+	if again := handler(t, r).Describe(); again != got {
+		t.Errorf("the same in other words is %s, want %s", again, got)
+	}
+}

@@ -1,0 +1,113 @@
+package httphandler
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+func TestAddresses(t *testing.T) {
+	for address, says := range map[string]string{
+		"169.254.169.254": "link-local", "169.254.0.1": "link-local", "::ffff:169.254.169.254": "link-local", "fe80::1": "link-local",
+		"fe80::1%eth0": "link-local", "64:ff9b::a9fe:a9fe": "link-local", "2002:a9fe:a9fe::": "link-local",
+		"224.0.0.1": "multicast", "239.1.2.3": "multicast", "ff02::1": "multicast", "0.0.0.0": "unspecified", "0.1.2.3": "unspecified",
+		"::": "unspecified", "255.255.255.255": "reserved", "240.0.0.1": "reserved", "fd00:ec2::254": "metadata", "100.100.100.200": "metadata",
+		"168.63.129.16": "metadata",
+		"127.0.0.1":     "", "::1": "", "10.0.0.1": "", "192.168.1.1": "", "172.16.0.1": "", "fd00::1": "", "93.184.216.34": "", "2606:2800::1": "",
+		"64:ff9b::5db8:d822": "",
+	} {
+		why := forbidden(netip.MustParseAddr(address))
+		if (why == "") != (says == "") || !strings.Contains(why, says) {
+			t.Errorf("%s: %q, want %q", address, why, says)
+		}
+	}
+}
+
+// A name that resolves to a forbidden address is refused at the connection, each time anew.
+func TestNamesAreCheckedWhereTheyLead(t *testing.T) {
+	leadsTo := resolve(t)
+	leadsTo(netip.MustParseAddr("169.254.169.254"))
+	h, err := New(Request{URL: "http://rebound.test/latest/meta-data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = h.Run(t.Context(), jobs.Task{}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "the address 169.254.169.254 is refused: link-local") {
+		t.Errorf("got %v", err)
+	}
+	leadsTo(netip.MustParseAddr("127.0.0.1"))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	var served sync.WaitGroup
+	served.Go(func() { _ = server.Serve(listener) })
+	defer served.Wait()
+	defer server.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	if h, err = New(Request{URL: "http://rebound.test:" + port}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Run(t.Context(), jobs.Task{}, io.Discard); err != nil {
+		t.Errorf("a good address: %v", err)
+	}
+}
+
+// resolve makes all names of this process lead to one IPv4 address, by a name server of its own.
+// What it returns sets the address.
+func resolve(t *testing.T) func(netip.Addr) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var to atomic.Pointer[netip.Addr]
+	var served sync.WaitGroup
+	served.Go(func() {
+		for buf := make([]byte, 512); ; {
+			n, from, err := conn.ReadFrom(buf)
+			if err != nil {
+				return
+			}
+			// Header and question come back; the extension behind them does not.
+			end := 12
+			for buf[end] != 0 {
+				end += int(buf[end]) + 1
+			}
+			end += 5
+			answer := append([]byte{}, buf[:min(end, n)]...)
+			copy(answer[2:12], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0})
+			if answer[end-3] == 1 { // asked for an A record
+				answer[7] = 1
+				answer = append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4)
+				answer = append(answer, to.Load().AsSlice()...)
+			}
+			_, _ = conn.WriteTo(answer, from)
+		}
+	})
+	old := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+	t.Cleanup(func() {
+		net.DefaultResolver = old
+		conn.Close()
+		served.Wait()
+	})
+	return func(addr netip.Addr) { to.Store(&addr) }
+}
+
+func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
+	if client.Transport.(*http.Transport).Proxy != nil {
+		t.Error("the transport asks the environment for a proxy")
+	}
+}
