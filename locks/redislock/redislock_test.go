@@ -259,6 +259,11 @@ func TestContextIsObeyed(t *testing.T) {
 	rdb := client(t, srv.Addr)
 	s := open(t, rdb, "frozen")
 	srv.Pause()
+	until(t, func() bool { // the signal takes a moment
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		return s.Renew(ctx) != nil
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	start := time.Now()
