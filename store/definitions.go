@@ -166,10 +166,11 @@ func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming,
 // Overdue returns jobs of any stripe whose next due time is at or before t, earliest first, at
 // most limit.
 func (s *Store) Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error) {
-	// index jobs_next
-	return s.upcoming(ctx, "overdue", `SELECT name, next_at FROM {jobs} WHERE next_at > 0 AND next_at <= ? ORDER BY next_at LIMIT ?`,
-		[]any{micros(t), limit})
+	return s.upcoming(ctx, "overdue", overdueQuery, []any{micros(t), limit})
 }
+
+// index jobs_next
+const overdueQuery = `SELECT name, next_at FROM {jobs} WHERE next_at > 0 AND next_at <= ? ORDER BY next_at LIMIT ?`
 
 func (s *Store) upcoming(ctx context.Context, op, text string, args []any) ([]ledger.Upcoming, error) {
 	var all []ledger.Upcoming

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -220,6 +222,30 @@ func sqlitePath(t *testing.T, s *Store) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Only one at a time changes the schema.
+func TestAlone(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		var inside atomic.Int32
+		g, ctx := errgroup.WithContext(t.Context())
+		for range 6 {
+			g.Go(func() error {
+				return s.dialect.alone(ctx, s, func(t *tx) error {
+					defer inside.Add(-1)
+					if n := inside.Add(1); n != 1 {
+						return fmt.Errorf("%d at once", n)
+					}
+					_, err := t.now()
+					runtime.Gosched()
+					return err
+				})
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // Two transactions that wait for each other: one is chosen, and repeats itself.

@@ -18,14 +18,8 @@ func (s *Store) Triggers(ctx context.Context, f ledger.TriggerFilter) (triggers 
 	if err != nil {
 		return nil, "", err
 	}
-	w, err := triggerWhere(f)
-	if err != nil {
-		return nil, "", err
-	}
 	err = s.read(ctx, "triggers", func(t *tx) (err error) {
-		// index: primary key or triggers_result for one job, else triggers_outcome, triggers_ended or triggers_at
-		triggers, err = t.triggers(`SELECT `+triggerColumns+` FROM {triggers}`+w.text()+` ORDER BY at DESC, job DESC, seq DESC LIMIT ?`,
-			append(w.args, limit+1))
+		triggers, err = t.triggerPage(f, limit+1)
 		return err
 	})
 	if err != nil {
@@ -34,9 +28,22 @@ func (s *Store) Triggers(ctx context.Context, f ledger.TriggerFilter) (triggers 
 	if len(triggers) > limit {
 		triggers = triggers[:limit]
 		last := triggers[limit-1]
-		next = cursor("trigger", strconv.FormatInt(micros(last.At), 10), last.Job, strconv.Itoa(last.Seq))
+		next = triggerCursor(micros(last.At), last.Job, last.Seq)
 	}
 	return triggers, next, nil
+}
+
+func (t *tx) triggerPage(f ledger.TriggerFilter, n int) ([]jobs.Trigger, error) {
+	w, err := triggerWhere(f)
+	if err != nil {
+		return nil, err
+	}
+	// index: primary key or triggers_result for one job, else triggers_outcome, triggers_ended or triggers_at
+	return t.triggers(`SELECT `+triggerColumns+` FROM {triggers}`+w.text()+` ORDER BY at DESC, job DESC, seq DESC LIMIT ?`, append(w.args, n))
+}
+
+func triggerCursor(at int64, job string, seq int) string {
+	return cursor("trigger", strconv.FormatInt(at, 10), job, strconv.Itoa(seq))
 }
 
 func triggerWhere(f ledger.TriggerFilter) (*where, error) {

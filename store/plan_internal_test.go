@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// planner explains every query before it runs it.
+type planner struct {
+	querier
+	t     *testing.T
+	lite  bool
+	plans []string
+}
+
+func (p *planner) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	explain := "EXPLAIN "
+	if p.lite {
+		explain = "EXPLAIN QUERY PLAN "
+	}
+	rows, err := p.querier.QueryContext(ctx, explain+query, args...)
+	if err != nil {
+		return nil, err
+	}
+	columns, _ := rows.Columns()
+	for rows.Next() {
+		values := make([]sql.NullString, len(columns))
+		dest := make([]any, len(columns))
+		for i := range values {
+			dest[i] = &values[i]
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return nil, err
+		}
+		var row []string
+		for _, v := range values {
+			row = append(row, v.String)
+		}
+		p.plans = append(p.plans, strings.Join(row, " | "))
+	}
+	_ = rows.Close()
+	return p.querier.QueryContext(ctx, query, args...)
+}
+
+// tables is one entry for each table that a plan reads.
+func (p *planner) tables() (lines []string) {
+	for _, plan := range p.plans {
+		if strings.Contains(plan, "lockstep_") {
+			lines = append(lines, plan)
+		}
+	}
+	return lines
+}
+
+// Lists walk an index, in its order: no page reads the whole table, or sorts it.
+func TestListsAreServedByIndexes(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		fill(t, s)
+		lite := s.dialect.name() == SQLite
+		cursor := []string{"id-005000"}
+		check := func(name string, indexes []string, run func(t *tx) error) {
+			t.Helper()
+			p := &planner{t: t, lite: lite}
+			err := s.read(t.Context(), "test", func(tx *tx) error {
+				p.querier, p.plans = tx.conn, nil
+				return run(s.within(tx.ctx, p))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			used := 0
+			for _, plan := range p.plans {
+				if strings.Contains(plan, "filesort") || strings.Contains(plan, "TEMP B-TREE") {
+					t.Errorf("%s is sorted:\n%s", name, strings.Join(p.plans, "\n"))
+				}
+				if slices.ContainsFunc(indexes, func(index string) bool {
+					return strings.Contains(plan, "INDEX lockstep_"+index+" ") || strings.Contains(plan, " | lockstep_"+index+" | ") ||
+						strings.Contains(plan, " | lockstep_"+index+"|") || // with a rowid filter
+						index == "primary" && (strings.Contains(plan, "INDEX sqlite_autoindex") || strings.Contains(plan, "USING PRIMARY KEY") || strings.Contains(plan, " | PRIMARY | "))
+				}) {
+					used++
+				}
+			}
+			if used < len(p.tables()) {
+				t.Errorf("%s does not use %s:\n%s", name, indexes, strings.Join(p.plans, "\n"))
+			}
+		}
+		for _, pool := range []string{"", "p1"} {
+			for _, job := range []string{"", "j1"} {
+				for _, state := range []jobs.State{"", jobs.StatePending, jobs.StateRunning, jobs.StateFailed} {
+					f := ledger.TaskFilter{Pool: pool, Job: job, State: state}
+					indexes := []string{"primary"}
+					switch {
+					case job != "": // with a pool too, one is as good as the other
+						indexes = []string{"tasks_job", "done_job", "tasks_pool", "done_pool"}
+					case pool != "":
+						indexes = []string{"tasks_pool", "done_pool"}
+					case state == jobs.StateFailed:
+						indexes = []string{"done_list"}
+					}
+					if state == jobs.StateRunning {
+						indexes = append(indexes, "tasks_claim", "tasks_due")
+					}
+					check(fmt.Sprintf("tasks %+v", f), indexes, func(t *tx) error { _, err := t.taskIDs(f, cursor, 51); return err })
+				}
+			}
+		}
+		for _, c := range []struct {
+			ledger.TriggerFilter
+			indexes []string
+		}{
+			{ledger.TriggerFilter{}, []string{"triggers_at"}},
+			{ledger.TriggerFilter{Job: "j1"}, []string{"primary"}},
+			{ledger.TriggerFilter{Outcome: jobs.Missed}, []string{"triggers_outcome"}},
+			{ledger.TriggerFilter{Result: jobs.StateFailed}, []string{"triggers_ended"}},
+			{ledger.TriggerFilter{Job: "j1", Result: jobs.StateFailed}, []string{"triggers_result", "primary"}},
+			{ledger.TriggerFilter{Since: time.UnixMicro(9000)}, []string{"triggers_at"}},
+		} {
+			f := c.TriggerFilter
+			f.Cursor = triggerCursor(9000, "j1", 0)
+			check(fmt.Sprintf("triggers %+v", f), c.indexes, func(t *tx) error { _, err := t.triggerPage(f, 51); return err })
+		}
+		check("overdue", []string{"jobs_next"}, func(t *tx) error {
+			return t.query(overdueQuery, []any{5000, 100}, func(scan func(...any) error) error { return nil })
+		})
+	})
+}
+
+// fill makes 10,000 rows of each kind, by doubling.
+func fill(t *testing.T, s *Store) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const n = 10_000
+	err := s.tx(ctx, "fill", func(t *tx) error {
+		var tasks, done, triggers, defined [][]any
+		for i := range n {
+			id, pool, job := fmt.Sprintf("id-%06d", i), fmt.Sprint("p", i%7), fmt.Sprint("j", i%50)
+			state := 0
+			if i%1000 == 0 {
+				state = 2
+			}
+			tasks = append(tasks, []any{id, pool, job, state, i, []byte{}, []byte{}, []byte{}, i})
+			end := []string{"succeeded", "failed", "cancelled", "lost", "succeeded"}[i%5]
+			done = append(done, []any{"d" + id, pool, "", job, 0, 0, end, 0, i, 1, 0, 0, 1, "fail", 1, "", "", "", []byte{}, []byte{}, "", "", []byte{}, i, i, i})
+			outcome, result := "ran", "succeeded"
+			if i%40 == 0 {
+				outcome, result = "missed", ""
+			} else if i%40 == 1 {
+				result = "failed"
+			}
+			triggers = append(triggers, []any{job, i, 0, "schedule", outcome, result, "r", i})
+			defined = append(defined, []any{id, i % 64, "h", "s", 1, i, i + 1})
+		}
+		for into, rows := range map[string][][]any{
+			`INSERT INTO {tasks} (id, pool, job, state, run_at, payload, tags, error, created_at)`: tasks,
+			`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses, max_attempts, on_lost, token,
+				session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, finished_at)`: done,
+			`INSERT INTO {triggers} (job, at, seq, cause, outcome, result, replica, decided_at)`: triggers,
+			`INSERT INTO {jobs} (name, stripe, hash, schedule, config, cursor_at, next_at)`:      defined,
+		} {
+			if _, err := t.insert(into, "", rows); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"tasks", "done", "triggers", "jobs"} {
+		analyze := `ANALYZE {` + table + `}`
+		if s.dialect.name() == MySQL {
+			analyze = `ANALYZE TABLE {` + table + `}`
+		}
+		if err := s.autocommit(t.Context(), "analyze", func(t *tx) error {
+			return t.query(analyze, nil, func(func(...any) error) error { return nil })
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
