@@ -131,6 +131,10 @@ func (r *reader) readDefaults(n *yaml.Node) {
 }
 
 func (r *reader) readJobs(n *yaml.Node) {
+	if len(r.c.Set.Jobs) == 0 { // growing step by step would copy 100,000 jobs several times
+		r.c.Set.Jobs = make(map[string]jobs.Job, len(deref(n).Content)/2)
+		r.jobs.first = make(map[string]place, len(deref(n).Content)/2)
+	}
 	r.each(n, func(key, value *yaml.Node) {
 		if !r.claim(&r.jobs, key, value) {
 			return

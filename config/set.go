@@ -39,7 +39,7 @@ func judge(set jobs.Set) error {
 	found := make([]error, parts)
 	var all sync.WaitGroup
 	for i := range parts {
-		part := jobs.Set{Pools: set.Pools, Jobs: map[string]jobs.Job{}}
+		part := jobs.Set{Pools: set.Pools, Jobs: make(map[string]jobs.Job, len(names)/parts+1)}
 		for _, name := range names[len(names)*i/parts : len(names)*(i+1)/parts] {
 			part.Jobs[name] = set.Jobs[name]
 		}
