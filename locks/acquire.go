@@ -199,6 +199,9 @@ func unknown(results []driver.Result) bool {
 // trouble is what an answer says about the health of the service: nil if it answered for at least
 // one key.
 func trouble(results []driver.Result, err error) error {
+	if err != nil {
+		return err
+	}
 	for _, r := range results {
 		if r.Err == nil {
 			return nil

@@ -58,7 +58,7 @@ func TestInvalidRequests(t *testing.T) {
 // The driver sees sorted keys; the caller sees its own order.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, l, other, _ := pair(t)
+		f, l, other, _ := pair(t)
 		take(t, other, "user/m")
 		asked := []string{"user/z", "user/m", "user/a", "user/q"}
 		var reqs []locks.Request
@@ -81,6 +81,17 @@ func TestOrder(t *testing.T) {
 		}
 		if diff := cmp.Diff([]string{"user/z", "two has user/m", "user/a", "user/q"}, got); diff != "" {
 			t.Errorf("attempts (-want +got):\n%s", diff)
+		}
+		var sent []string
+		for _, w := range f.wants {
+			sent = append(sent, w.Key)
+		}
+		if diff := cmp.Diff([]string{"user/a", "user/m", "user/q", "user/z"}, sent); diff != "" {
+			t.Errorf("what the driver was asked (-want +got):\n%s", diff)
+		}
+		synctest.Wait()
+		if n := f.count("release"); n != 0 {
+			t.Errorf("%d releases, want none: what others hold is left alone", n)
 		}
 		var listed []string
 		for info, err := range other.Inspect(t.Context(), "") {
@@ -127,9 +138,9 @@ func TestUnknown(t *testing.T) {
 		"granted, answer lost": {func(_ context.Context, _ string, do func() error) error {
 			_ = do()
 			return errNet
-		}, time.Second},
-		"never arrives": {func(context.Context, string, func() error) error { return errNet }, time.Second},
-		"no answer":     {hangs, time.Second},
+		}, 3 * time.Second},
+		"never arrives": {func(context.Context, string, func() error) error { return errNet }, 3 * time.Second},
+		"no answer":     {hangs, 3 * time.Second}, // the first try to free it may hang too
 		"arrives after the key was freed": {func(ctx context.Context, _ string, do func() error) error {
 			go func() { time.Sleep(7 * time.Second); _ = do() }()
 			<-ctx.Done()
@@ -194,6 +205,31 @@ func TestGhost(t *testing.T) {
 		wantBusy(t, l, "user/kept")
 		if n := f.count("release"); n > 3 {
 			t.Errorf("%d releases, want the ghost's and those of the sweep", n)
+		}
+	})
+}
+
+// A key of which a release is on its way is no ghost.
+func TestBusyDuringRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		lease := take(t, l, "user/a")
+		f.on(only("release", func(_ context.Context, _ string, do func() error) error {
+			time.Sleep(time.Second)
+			return do()
+		}))
+		var released sync.WaitGroup
+		released.Go(func() {
+			if err := lease.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(500 * time.Millisecond)
+		wantBusy(t, l, "user/a")
+		released.Wait()
+		time.Sleep(5 * time.Second)
+		if n := f.count("release"); n != 1 {
+			t.Errorf("%d releases, want 1", n)
 		}
 	})
 }
@@ -264,11 +300,22 @@ func TestCallerGivesUp(t *testing.T) {
 			t.Errorf("state %+v, want up", st)
 		}
 		f.on(nil)
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second) // the first try to free it may hang too
 		take(t, other, "user/a")
 
 		_, err = l.TryAcquire(ctx, locks.Request{Key: "user/a"})
 		wantErr(t, "with a context that is done", err, context.DeadlineExceeded)
+
+		f, l, _, _ = pair(t)
+		f.on(hangs)
+		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err = l.TryAcquire(ctx, locks.Request{Key: "user/a"}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while the session is opened: %v", err)
+		}
+		if st := l.State(); st.Err != nil {
+			t.Errorf("state %+v, want no verdict", st)
+		}
 	})
 }
 

@@ -114,6 +114,12 @@ func TestDoReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
 		ctx, cancel := context.WithCancel(t.Context())
+		f.on(only("release", func(ctx context.Context, _ string, do func() error) error {
+			if _, limited := ctx.Deadline(); !limited || ctx.Err() != nil {
+				t.Errorf("released with a context that has a limit: %v, and is done: %v", limited, ctx.Err())
+			}
+			return do()
+		}))
 		err := locks.Do(ctx, l, key, func(ctx context.Context, _ locks.Token) error {
 			cancel()
 			<-ctx.Done()

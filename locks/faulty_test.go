@@ -22,6 +22,7 @@ type faulty struct {
 	during func(ctx context.Context, call string, do func() error) error
 	calls  map[string]int
 	last   *faultySession
+	wants  []driver.Want // of the last acquire
 }
 
 func newFaulty(d driver.Driver) *faulty {
@@ -92,6 +93,9 @@ func (s *faultySession) Renew(ctx context.Context) error {
 }
 
 func (s *faultySession) TryAcquire(ctx context.Context, id string, wants []driver.Want) (r []driver.Result, err error) {
+	s.f.mu.Lock()
+	s.f.wants = wants
+	s.f.mu.Unlock()
 	var mu sync.Mutex // do may go on when through is back
 	err = s.f.through(ctx, "acquire", func() error {
 		// The service does not know that the caller gave up.
@@ -116,6 +120,14 @@ func (s *faultySession) Check(ctx context.Context, held []driver.Held) (still []
 		return err
 	})
 	return still, err
+}
+
+func (s *faultySession) List(ctx context.Context, prefix, after string, limit int) (infos []driver.Info, err error) {
+	err = s.f.through(ctx, "list", func() (err error) {
+		infos, err = s.Session.List(ctx, prefix, after, limit)
+		return err
+	})
+	return infos, err
 }
 
 func (s *faultySession) Close(ctx context.Context) error {

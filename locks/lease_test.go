@@ -134,6 +134,29 @@ func TestForced(t *testing.T) {
 	})
 }
 
+// What Check says about an earlier holding does not touch the next one of the same key.
+func TestTakenAgainDuringCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		lease := take(t, l, "user/a")
+		var again *locks.Lease
+		f.on(only("check", func(_ context.Context, _ string, do func() error) error {
+			if again == nil {
+				if err := lease.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				again = take(t, l, "user/a")
+			}
+			return do()
+		}))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if err := again.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestOwnerJoins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)
@@ -191,6 +214,32 @@ func TestOwnerJoinsWhileAway(t *testing.T) {
 		wantErr(t, "joined, past the deadline", attempts[1].Lease.Check(), locks.ErrLost)
 		_, err = l.TryAcquire(t.Context(), mine)
 		wantErr(t, "nothing to join any more", err, locks.ErrUnavailable)
+	})
+}
+
+// A busy answer that comes after the grant to the same owner was seen joins it.
+func TestOwnerJoinsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		if err := l.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			n := f.count("acquire")
+			err := do()
+			time.Sleep(time.Duration(n) * 100 * time.Millisecond)
+			return err
+		}))
+		mine := locks.Request{Key: "user/a", Owner: "run 1"}
+		var first, second *locks.Lease
+		var all sync.WaitGroup
+		all.Go(func() { first = try(t, l, mine).Lease })
+		synctest.Wait()
+		all.Go(func() { second = try(t, l, mine).Lease })
+		all.Wait()
+		if first == nil || second == nil || first.Token() != second.Token() {
+			t.Errorf("%v and %v, want one hold", first, second)
+		}
 	})
 }
 

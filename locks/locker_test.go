@@ -174,7 +174,13 @@ func TestInspect(t *testing.T) {
 		if strings.Join(got, " ") != "user/a user/b" {
 			t.Errorf("got %v", got)
 		}
-		service.Expire(f.last.ID()) // nobody noticed yet
+		lost := f.last
+		f.on(only("list", func(_ context.Context, _ string, do func() error) error {
+			if f.last == lost {
+				return driver.ErrSessionLost
+			}
+			return do()
+		}))
 		for _, err := range l.Inspect(t.Context(), "user/") {
 			if err != nil {
 				t.Error(err)

@@ -21,8 +21,7 @@ func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
 			continue
 		}
 		switch err := l.check(lease); {
-		case lease.released != nil:
-		case errors.Is(err, ErrReleased): // Close released it
+		case errors.Is(err, ErrReleased): // before, or by Close
 			lease.released = ErrReleased
 		case err != nil:
 			errs = append(errs, fmt.Errorf("locks: release %s: %w", lease.Key(), gone(err)))

@@ -73,6 +73,25 @@ func TestSlowRenewals(t *testing.T) {
 	})
 }
 
+// The time that it takes to open the session is not trusted either.
+func TestSlowOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		f.on(func(_ context.Context, call string, do func() error) error {
+			switch err := do(); call {
+			case "renew":
+				return errNet
+			case "open":
+				time.Sleep(1500 * time.Millisecond)
+				return err
+			default:
+				return err
+			}
+		})
+		endsAfter(t, take(t, l, "user/a"), locks.ErrLost, window-1500*time.Millisecond, 50*time.Millisecond)
+	})
+}
+
 // An answer that comes after the deadline does not bring a lease back.
 func TestLateAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
