@@ -126,8 +126,7 @@ func end(dec *json.Decoder) error {
 func notJSON(field string, err error) error { return malformed(field, "this is not JSON: %v", err) }
 
 func wrongType(err error) string {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return "has the wrong type: " + wrong.Value
 	}
 	return "has the wrong form: " + err.Error()

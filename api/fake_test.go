@@ -133,7 +133,8 @@ func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, err
 }
 
 func (b *backend) PoolStatuses(context.Context) ([]ledger.PoolStatus, error) { return b.pools, b.err }
-func (b *backend) Peers(context.Context) ([]ledger.Peer, error)              { return b.peers, b.err }
+
+func (b *backend) Peers(context.Context) ([]ledger.Peer, error) { return b.peers, b.err }
 
 func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
 	b.mu.Lock()

@@ -183,12 +183,10 @@ func (c *Client) roundTrip(ctx context.Context, method string, path []string, qu
 
 // failed tells an error before a connection stood from one after it.
 func (c *Client) failed(err error) error {
-	var at *url.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*url.Error](err); ok {
 		err = at.Err // without the whole address, which may be long
 	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return fmt.Errorf("client: %s %w: %w", c.base, ErrUnreachable, err)
 	}
 	return fmt.Errorf("client: %s: %w", c.base, err)

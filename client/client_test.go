@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 		status            int
 		contentType, body string
 		want              Error
-		is                error
+		is                error // the one that it matches
 	}{
 		{404, "application/json; charset=utf-8", `{"error":{"code":"not_found","message":"there is no job \"x\""}}`, Error{404, "not_found", `there is no job "x"`, ""}, jobs.ErrNotFound},
 		{409, "application/json", `{"error":{"code":"conflict","message":"m"}}`, Error{409, "conflict", "m", ""}, jobs.ErrConflict},
@@ -130,7 +130,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d (-want +got):\n%s", test.status, diff)
 		}
 		for _, sentinel := range []error{jobs.ErrNotFound, jobs.ErrConflict, jobs.ErrInvalid, jobs.ErrUnavailable} {
-			if errors.Is(err, sentinel) != (sentinel == test.is) {
+			if errors.Is(err, sentinel) != errors.Is(sentinel, test.is) {
 				t.Errorf("%d: is %v: %v", test.status, sentinel, errors.Is(err, sentinel))
 			}
 		}
