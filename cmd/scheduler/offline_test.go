@@ -70,6 +70,7 @@ func TestOfflineCommands(t *testing.T) {
 		"next-yaml":             {"next", "@hourly", "-n", "2", "-o", "yaml"},
 		"next-from":             {"next", "0 0 29 2 *", "--from", "2026-01-01", "-n", "2"},
 		"next-from-offset":      {"next", "@daily", "--from", "2026-10-25T00:30:00+02:00", "-n", "2"},
+		"next-from-zone":        {"next", "@daily", "--from", "2026-05-31T23:30", "--timezone", "Europe/London", "-n", "1"},
 		"next-from-wrong":       {"next", "@daily", "--from", "tomorrow"},
 		"next-number-wrong":     {"next", "@daily", "-n", "0"},
 		"next-zone-wrong":       {"next", "@daily", "--timezone", "Mars/X"},
