@@ -75,8 +75,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 		fmt.Fprintf(a.stderr, "scheduler: %v\nSee '%s --help'.\n", err, cmd.CommandPath())
 		return exitUsage
 	default:
-		var bad config.Errors
-		if errors.As(err, &bad) {
+		if bad, ok := errors.AsType[config.Errors](err); ok {
 			fmt.Fprintln(a.stderr, bad.Error())
 			return exitUsage
 		}
