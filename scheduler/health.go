@@ -15,6 +15,7 @@ type health struct {
 	storeAt  time.Time
 	lock     error
 	lockAt   time.Time
+	started  bool // the definitions are loaded
 	draining bool
 }
 
@@ -41,6 +42,12 @@ func (h *health) lockIsDown() bool {
 	return h.lock != nil
 }
 
+func (h *health) start() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.started = true
+}
+
 func (h *health) drain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,8 +63,8 @@ func (s *Scheduler) Health() []ledger.Condition {
 
 	store := ledger.Condition{Name: "store", Ready: true}
 	switch {
-	case s.session.Load() == nil:
-		store.Ready, store.Detail = false, "not joined yet"
+	case !h.started:
+		store.Ready, store.Detail = false, "joining"
 	case h.store != nil:
 		store.Ready, store.Detail = false, fmt.Sprintf("away for %s: %v", since(h.storeAt), h.store)
 	case !s.session.Load().trusted():

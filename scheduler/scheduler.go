@@ -99,6 +99,10 @@ func (s *Scheduler) Set() jobs.Set { return s.plan.set }
 // and work resumes when it is back. Run may be called once.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
+		s.leave()
+		if ctx.Err() != nil {
+			return nil // told to stop before it had begun
+		}
 		return fmt.Errorf("scheduler: %w", err)
 	}
 	// Three lifetimes end one after the other: taking work, executing it, and recording it.
@@ -179,15 +183,20 @@ func (s *Scheduler) enter(ctx context.Context) error {
 		return fmt.Errorf("load definitions: %w", err)
 	}
 	s.rebalance(ctx)
+	s.health.start()
 	return nil
 }
 
 // leave ends the session, so that nobody has to wait for it to expire.
 func (s *Scheduler) leave() {
+	ses := s.session.Load()
+	if ses == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	s.leaveStripes(ctx)
-	if err := s.store.Leave(ctx, s.session.Load().id); err != nil {
+	if err := s.store.Leave(ctx, ses.id); err != nil {
 		s.log.Warn("could not sign off; the others will notice within the session ttl", "error", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -29,9 +30,9 @@ func (s *Scheduler) trustFor() time.Duration {
 
 func (s *Scheduler) member() ledger.Member {
 	host, _ := os.Hostname()
+	self := process.Self()
 	return ledger.Member{
-		Replica: s.opt.ID, Host: host, PID: os.Getpid(),
-		PIDStart: processStart(os.Getpid()), BootID: bootID(),
+		Replica: s.opt.ID, Host: host, PID: self.PID, PIDStart: self.Start, BootID: self.Boot,
 		Version: s.opt.Version, Address: s.opt.Address,
 		Workers: s.opt.Workers, Labels: s.opt.Labels, LockService: s.opt.LockService,
 	}

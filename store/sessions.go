@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -59,7 +60,8 @@ func (t *tx) admit(m ledger.Member) error {
 	}
 	var refused error
 	for _, p := range live {
-		if sameMachine(p.Member, m) && processGone(p.PID, p.PIDStart) {
+		// The host's name too: containers share a boot, but not their process ids.
+		if p.Host == m.Host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone() {
 			if _, err := t.exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, p.Session); err != nil {
 				return err
 			}
@@ -76,11 +78,6 @@ func (t *tx) admit(m ledger.Member) error {
 		}
 	}
 	return refused
-}
-
-// sameMachine also compares the host's name: containers share a boot, but not their process ids.
-func sameMachine(a, b ledger.Member) bool {
-	return a.BootID != "" && a.BootID == b.BootID && a.Host == b.Host
 }
 
 // Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.

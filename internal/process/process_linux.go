@@ -1,0 +1,50 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Self is this process.
+func Self() ID {
+	id := ID{PID: os.Getpid()}
+	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		id.Boot = strings.TrimSpace(string(boot))
+	}
+	if _, start, err := stat(id.PID); err == nil {
+		id.Start = start
+	}
+	return id
+}
+
+// Gone is true only when the process certainly runs no more on this boot of this machine.
+func (id ID) Gone() bool {
+	if id.PID <= 0 || id.Start <= 0 || id.Boot == "" || id.Boot != Self().Boot {
+		return false
+	}
+	state, start, err := stat(id.PID)
+	if err != nil {
+		return errors.Is(unix.Kill(id.PID, 0), unix.ESRCH) // /proc may hide others' processes
+	}
+	return state == 'Z' || state == 'X' || start != id.Start
+}
+
+// stat reads the state and the start time of a process.
+func stat(pid int) (state byte, start int64, err error) {
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, 0, err
+	}
+	// The second field, the command's name, may hold blanks and brackets; start is the 22nd.
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	if len(fields) < 20 {
+		return 0, 0, errors.New("short stat line")
+	}
+	start, err = strconv.ParseInt(string(fields[19]), 10, 64)
+	return fields[0][0], start, err
+}
