@@ -90,9 +90,10 @@ func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 		{"Africa/Casablanca", around(2026, 2, 15), "back for Ramadan"},
 		{"Antarctica/Troll", around(2026, 3, 29), "2 h gap"},
 		{"Antarctica/Troll", around(2026, 10, 25), "2 h back"},
-		{"America/New_York", around(2028, 12, 31), "last day of a leap year"},
-		{"Pacific/Auckland", around(2028, 12, 31), "last day of a leap year"},
-		{"America/New_York", around(2029, 1, 1), "new year"},
+		// Beyond 2037 zone files have a rule instead of a list.
+		{"America/New_York", around(2040, 12, 31), "last day of a leap year"},
+		{"Pacific/Auckland", around(2040, 12, 31), "last day of a leap year"},
+		{"America/New_York", around(2041, 1, 1), "new year"},
 		{"UTC", around(2026, 2, 28), "no jump"},
 	} {
 		t.Run(place.zone+" "+place.what, func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 					t.Errorf("%s (−watched +Between):\n%s", spec, diff)
 				}
 				// From every minute on, not only from one due time to the next.
-				for at, i := from, 0; at.Before(until) && i < len(want); at = at.Add(7 * time.Minute) {
+				for at, i := from, 0; at.Before(until) && i < len(want); at = at.Add(47 * time.Minute) {
 					for i < len(want) && !want[i].After(at) {
 						i++
 					}

@@ -83,9 +83,6 @@ func (f *field) add(set *[60]bool, item string) (all bool, err error) {
 		}
 	}
 	size := f.max - f.min + 1
-	if f.weekdays() && from == 7 && to != 7 {
-		from = 0 // so that 7-2 is Sunday to Tuesday
-	}
 	length := to - from // of the range; 22-2 goes on behind the largest value
 	if length < 0 {
 		length += size

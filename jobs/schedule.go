@@ -118,11 +118,11 @@ func (s *Schedule) Latest(after, until time.Time, n int) []time.Time {
 }
 
 // maxCounted bounds how many due times of several expressions are counted one by one.
-const maxCounted = 1 << 20
+const maxCounted = 1 << 17
 
 // CountBetween counts the due times after after, up to and including until. For one expression
 // that is arithmetic, about 10 µs per year between. Due times of several expressions have to be
-// merged one by one; beyond a million of them n is that million and exact is false.
+// merged one by one; beyond 131,072 of them, more than a day of seconds, n is that and exact is false.
 func (s *Schedule) CountBetween(after, until time.Time) (n int, exact bool) {
 	if after.Before(earliest) {
 		after = earliest
