@@ -99,8 +99,7 @@ func overlapping(t *testing.T, s *suite) {
 	defer cancel()
 	var all sync.WaitGroup
 	for range 4 {
-		c := s.kept(t, s.client(t), ns)
-		free(t, c, s.take(t, c, "user/warm")) // no longer recovering
+		c := s.warm(t, ns)
 		all.Go(func() {
 			for range 10 {
 				results, err := c.TryAcquire(ctx, rand.Text(), wants(keys...))

@@ -28,6 +28,7 @@ var cancelled = []testCase{
 			t.Skip("the harness cannot cut off a client")
 		}
 		ns, d := namespace(), s.client(t)
+		s.warm(t, ns)
 		c := s.open(t, d, ns)
 		held := s.take(t, c, "user/a")
 		s.Disconnect(t, d)

@@ -76,7 +76,7 @@ func contenders(t *testing.T, s *suite) {
 	for i := range sessions {
 		sessions[i] = s.kept(t, s.client(t), ns)
 	}
-	free(t, sessions[0], s.take(t, sessions[0], "user/a")) // no longer recovering
+	s.warm(t, ns)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()

@@ -53,8 +53,7 @@ var idempotent = []testCase{
 		}
 	}},
 	{"idempotent/at the same time", func(t *testing.T, s *suite) {
-		c, id := s.kept(t, s.client(t), namespace()), rand.Text()
-		free(t, c, s.take(t, c, "user/a")) // no longer recovering
+		c, id := s.warm(t, namespace()), rand.Text()
 		got := make([]driver.Token, 8)
 		var all sync.WaitGroup
 		for i := range got {

@@ -39,7 +39,8 @@ type testCase struct {
 }
 
 // Run tests the service that newHarness sets up. Cases run in parallel, each in a namespace of its
-// own, and take less than half a minute together.
+// own, and take less than half a minute together. They wait more than they work: a test binary that
+// also runs on few CPUs may set test.parallel to 8 before it calls m.Run.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	s := &suite{Harness: newHarness(t)}
 	s.ttl = max(s.MinTTL, time.Second)

@@ -20,9 +20,10 @@ var loss = []testCase{
 	}},
 	{"loss/of one session is not that of another", func(t *testing.T, s *suite) {
 		ns, d := namespace(), s.client(t)
-		a, b := s.open(t, d, ns), s.kept(t, d, ns)
-		s.take(t, a, "user/a")
+		b := s.kept(t, d, ns)
 		held := s.take(t, b, "user/b")
+		a := s.open(t, d, ns)
+		s.take(t, a, "user/a")
 		s.expire(t, a)
 		if err := b.Renew(calling(t)); err != nil {
 			t.Errorf("renew of the other session: %v", err)
@@ -36,8 +37,8 @@ var loss = []testCase{
 // lost checks what every call says once the session is over.
 func lost(t *testing.T, s *suite, end func(driver.Session)) {
 	ns := namespace()
-	a, b := s.open(t, s.client(t), ns), s.kept(t, s.client(t), ns)
-	s.take(t, b, "user/b") // no longer recovering
+	b := s.warm(t, ns)
+	a := s.open(t, s.client(t), ns)
 	held := s.takeAll(t, a, "user/a", "user/c")
 	end(a)
 	var next driver.Result

@@ -14,7 +14,7 @@ import (
 var restart = []testCase{
 	{"restart/tokens grow", func(t *testing.T, s *suite) {
 		ns := namespace()
-		c := s.open(t, s.client(t), ns)
+		c := s.kept(t, s.client(t), ns)
 		held := s.take(t, c, "user/a")
 		if err := c.Close(calling(t)); err != nil {
 			t.Fatal(err)
@@ -35,6 +35,7 @@ var restart = []testCase{
 		keep(t, other)
 		eventually(t, 4*s.ttl+late, "the key is granted again", func() bool {
 			results, err := other.TryAcquire(calling(t), "id", wants("user/a"))
+			answered(t, results, err)
 			if err != nil || results[0].Token == 0 {
 				return false
 			}
@@ -56,6 +57,7 @@ var restart = []testCase{
 		keep(t, other)
 		for began := time.Now(); time.Since(began) < 3*s.ttl; time.Sleep(10 * time.Millisecond) {
 			results, err := other.TryAcquire(calling(t), "id", wants("user/a"))
+			answered(t, results, err)
 			if err == nil && results[0].Token > 0 {
 				if err := held.Check(); err == nil {
 					t.Fatal("granted again while its holder trusts it")
@@ -67,6 +69,13 @@ var restart = []testCase{
 			t.Errorf("nobody else got the key, yet: %v", err)
 		}
 	}},
+}
+
+func answered(t *testing.T, results []driver.Result, err error) {
+	t.Helper()
+	if err == nil && (len(results) != 1 || results[0] == driver.Result{}) {
+		t.Fatalf("%+v: neither granted nor busy nor unknown", results)
+	}
 }
 
 // reopen opens a session with a new client as soon as the server is back.

@@ -11,7 +11,8 @@ import (
 var session = []testCase{
 	{"session/one renewal keeps all keys", func(t *testing.T, s *suite) {
 		ns, keys := namespace(), numbered(50)
-		a, b := s.open(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		b := s.warm(t, ns)
+		a := s.open(t, s.client(t), ns)
 		stop := keep(t, a)
 		held := s.takeAll(t, a, keys...)
 		for began := time.Now(); time.Since(began) < 5*a.TTL()/2; time.Sleep(20 * time.Millisecond) {
@@ -27,8 +28,8 @@ var session = []testCase{
 	}},
 	{"session/silence frees its keys in time", func(t *testing.T, s *suite) {
 		ns, d := namespace(), s.client(t)
-		a, b := s.open(t, d, ns), s.kept(t, s.client(t), ns)
-		s.take(t, b, "user/b") // no longer recovering
+		b := s.warm(t, ns)
+		a := s.open(t, d, ns)
 		held := s.take(t, a, "user/a")
 		sent := time.Now()
 		if err := a.Renew(calling(t)); err != nil {

@@ -39,7 +39,8 @@ var tokens = []testCase{
 	}},
 	{"tokens/grow over expiry", func(t *testing.T, s *suite) {
 		ns := namespace()
-		a, b := s.open(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		b := s.warm(t, ns)
+		a := s.open(t, s.client(t), ns)
 		held := s.take(t, a, "user/a")
 		s.expire(t, a)
 		var next driver.Result
@@ -55,8 +56,7 @@ var tokens = []testCase{
 		ns := namespace()
 		held := driver.Held{Key: "user/a"}
 		for range 3 { // the namespace is empty in between
-			d := s.client(t)
-			c := s.open(t, d, ns)
+			c := s.kept(t, s.client(t), ns)
 			held = s.grown(t, c, held, "an empty namespace")
 			if err := c.Close(calling(t)); err != nil {
 				t.Fatal(err)

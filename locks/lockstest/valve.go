@@ -140,7 +140,7 @@ func lease(t *testing.T, s *suite, l *locks.Locker, key string) *locks.Lease {
 	t.Helper()
 	var got *locks.Lease
 	var why error
-	eventually(t, 3*s.ttl+late, "a lease of "+key, func() bool {
+	eventually(t, 2*s.patience()+late, "a lease of "+key, func() bool {
 		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: key})
 		if err == nil {
 			got, err = attempts[0].Lease, attempts[0].Err
