@@ -72,8 +72,13 @@ func setUp(t *testing.T, c cell, web string) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.Close() })
 	f.db = db
+	t.Cleanup(func() {
+		if t.Failed() {
+			f.logOpen(t)
+		}
+		_ = db.Close()
+	})
 
 	// What a killed replica had started goes on without it: the folder's end is its end.
 	wait := strconv.Quote(fmt.Sprintf("while [ -d '%s' ] && [ ! -e '%s' ]; do sleep 0.2; done", f.dir, f.release))

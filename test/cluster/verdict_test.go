@@ -215,6 +215,19 @@ func (f *fixture) judgeEffects(t *testing.T, ended map[string]end, ids map[strin
 	t.Logf("%d requests and commands were lost with the killed replica, and done again", lost)
 }
 
+// logOpen tells where the tasks are that have not ended.
+func (f *fixture) logOpen(t *testing.T) {
+	t.Helper()
+	f.rows(t, `SELECT pool, state, replica, COUNT(*), MIN(run_at) FROM lockstep_tasks GROUP BY pool, state, replica`, func(rows *sql.Rows) error {
+		var pool, replica string
+		var state, n int
+		var runAt int64
+		err := rows.Scan(&pool, &state, &replica, &n, &runAt)
+		t.Logf("open: %d tasks of %s in state %d, replica %q, the first was due at %s", n, pool, state, replica, time.UnixMicro(runAt).UTC().Format(time.RFC3339))
+		return err
+	})
+}
+
 func (f *fixture) rows(t *testing.T, query string, scan func(*sql.Rows) error) {
 	t.Helper()
 	rows, err := f.db.Query(query)
