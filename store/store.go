@@ -94,7 +94,7 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 }
 
 // openTimeout bounds how long an unreachable database holds up New and Open.
-const openTimeout = 8 * time.Second
+const openTimeout = 6 * time.Second
 
 // Open opens a database with every setting that the store wants and verifies them. driver is
 // "sqlite", with a file path or ":memory:" as dsn, or "mysql", with the dsn of go-sql-driver/mysql.
