@@ -13,7 +13,8 @@ import (
 )
 
 // Decide locks the rows of d.Jobs, asks d.Decide, and writes ledger rows, tasks and cursors in one
-// transaction. It implements the scheduler's Triggers.
+// transaction. It implements the scheduler's Triggers. Tasks must have ids, the same ones each time
+// d.Decide is asked: a COMMIT whose answer was lost is settled by them.
 //
 // The lock on a job's row is what makes "forbid" true, and the ledger's key (job, at, seq) is the
 // arbiter of what was decided before: such a row keeps its decision, opens no second task and is
@@ -133,95 +134,6 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	return states, nil
 }
 
-// number fills in what the decider leaves to the store: the seq of triggers that no schedule asked
-// for, under the lock of their jobs.
-//
-// Index: primary key of triggers.
-func (w *decision) number(t *tx) error {
-	last := map[ledgerKey]int{} // by keys without seq
-	var wanted []ledgerKey
-	openings := w.openings()
-	for _, o := range openings {
-		if o.Trigger.Job == "" {
-			continue
-		}
-		if byNoSchedule(o.Trigger) {
-			wanted = append(wanted, ledgerKey{o.Trigger.Job, micros(o.Trigger.At), 0})
-		} else {
-			o.Trigger.Seq = 0
-		}
-	}
-	if len(wanted) == 0 {
-		return nil
-	}
-	err := t.query("SELECT job, at, MAX(seq) FROM {triggers} WHERE "+tuples("job, at", len(wanted))+" GROUP BY job, at",
-		each(wanted, func(k ledgerKey) []any { return []any{k.job, k.at} }), func(scan func(...any) error) error {
-			var k ledgerKey
-			var seq int
-			err := scan(&k.job, &k.at, &seq)
-			last[k] = seq
-			return err
-		})
-	if err != nil {
-		return err
-	}
-	for _, o := range openings {
-		if o.Trigger.Job != "" && byNoSchedule(o.Trigger) {
-			k := ledgerKey{o.Trigger.Job, micros(o.Trigger.At), 0}
-			last[k]++
-			o.Trigger.Seq = last[k]
-		}
-	}
-	return nil
-}
-
-func byNoSchedule(g jobs.Trigger) bool {
-	return g.Cause != jobs.CauseSchedule && g.Cause != jobs.CauseCatchUp
-}
-
-// openings are all of w.out, in order, to be changed in place.
-func (w *decision) openings() []*ledger.Opening {
-	var all []*ledger.Opening
-	for i := range w.out.Decisions {
-		for k := range w.out.Decisions[i].Triggers {
-			all = append(all, &w.out.Decisions[i].Triggers[k])
-		}
-	}
-	return all
-}
-
-// leaveOut drops the openings whose ledger rows exist.
-//
-// Index: primary key of triggers.
-func (w *decision) leaveOut(t *tx) error {
-	var keys []ledgerKey
-	for _, o := range w.openings() {
-		if o.Trigger.Job != "" {
-			keys = append(keys, keyOf(o.Trigger))
-		}
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	exist := map[ledgerKey]bool{}
-	err := t.query("SELECT job, at, seq FROM {triggers} WHERE "+tuples("job, at, seq", len(keys)),
-		each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), func(scan func(...any) error) error {
-			var k ledgerKey
-			err := scan(&k.job, &k.at, &k.seq)
-			exist[k] = true
-			return err
-		})
-	if err != nil {
-		return err
-	}
-	for i, dec := range w.out.Decisions {
-		w.out.Decisions[i].Triggers = slices.DeleteFunc(slices.Clone(dec.Triggers), func(o ledger.Opening) bool {
-			return o.Trigger.Job != "" && exist[keyOf(o.Trigger)]
-		})
-	}
-	return nil
-}
-
 // open turns the openings into rows, hands out tokens and moves the cursors forward.
 func (w *decision) open() error {
 	for _, dec := range w.out.Decisions {
@@ -238,6 +150,9 @@ func (w *decision) open() error {
 				return fmt.Errorf("a trigger of job %q in a decision about %q", o.Trigger.Job, dec.Job)
 			}
 			if o.Task != nil {
+				if o.Task.ID == "" {
+					return fmt.Errorf("a task of job %q without an id", dec.Job)
+				}
 				w.openTask(job, o)
 			}
 			if o.Trigger.Job != "" {

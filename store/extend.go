@@ -17,9 +17,11 @@ func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Exten
 		return nil, nil
 	}
 	ours := make([]bool, len(moves))
-	again := func(*tx) (bool, error) { return false, nil } // the same values a second time do no harm
-	err := s.settle(ctx, "extend", func(t *tx) error { return extend(t, session, moves, ours) }, again)
-	return ours, err
+	// The same values a second time do no harm.
+	if err := s.sure(ctx, "extend", func(t *tx) error { return extend(t, session, moves, ours) }); err != nil {
+		return nil, err
+	}
+	return ours, nil
 }
 
 func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error {

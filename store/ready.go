@@ -40,7 +40,7 @@ func (s *Store) Ready(ctx context.Context) (pools []string, next time.Time, err 
 	if next.IsZero() || next.After(now) {
 		return pools, next, nil
 	}
-	err = s.tx(ctx, "promote tasks", func(t *tx) error {
+	err = s.sure(ctx, "promote tasks", func(t *tx) error {
 		if err := promote(t, now); err != nil {
 			return err
 		}

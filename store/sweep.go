@@ -39,7 +39,7 @@ func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more 
 			continue
 		}
 		var n int
-		if err := s.tx(ctx, w.op, func(t *tx) (err error) { n, err = w.once(t); return err }); err != nil {
+		if err := s.sure(ctx, w.op, func(t *tx) (err error) { n, err = w.once(t); return err }); err != nil {
 			return more, err
 		}
 		more = more || n >= limit

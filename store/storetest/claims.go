@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 var claimCases = []Case{
@@ -256,7 +257,7 @@ func maxRunning(t *testing.T, b *Bench) {
 // A candidate that somebody claimed and handed back since it was read carries another token: it is
 // left out, and the answer has what the rows say.
 func claimStolen(t *testing.T, b *Bench) {
-	if b.Dialect != "mysql" {
+	if b.Dialect == store.SQLite {
 		return // there, nobody writes between the statements of a claim
 	}
 	s := newScene(t, b)

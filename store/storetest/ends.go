@@ -132,6 +132,15 @@ func staleFinish(t *testing.T, b *Bench) {
 		}
 		s.want("row", s.task(held[i].ID), "running attempt 1 token 2 replica two: -")
 	}
+	// Nor does the right session with an old token.
+	for i := range held {
+		stale := held[i]
+		stale.Token = old[i].Token
+		for _, v := range []ledger.Verdict{ledger.Ended, ledger.Again, ledger.HandBack, ledger.Died} {
+			other.wantFinish(other.finish(result(stale, v, jobs.StateSucceeded)), ledger.Fenced)
+		}
+		s.want("row", s.task(held[i].ID), "running attempt 1 token 2 replica two: -")
+	}
 	s.wantEmpty("done", "attempts", "outputs")
 	s.wantFinish(other.finish(result(held[0], ledger.Ended, jobs.StateSucceeded)), ledger.Recorded)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 var reapCases = []Case{
@@ -99,7 +100,7 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	must(t, err)
 	pending := got.Opened[0].ID
 	die := s.die
-	if b.Dialect == "sqlite" { // there, nobody dies between the statements of a claim
+	if b.Dialect == store.SQLite { // there, nobody dies between the statements of a claim
 		die = func() {}
 	}
 	c := s.claiming("work", 1)
@@ -107,7 +108,7 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	claimed, err := b.Store.Claim(t.Context(), c)
 	must(t, err)
 	request := s.deciding(func([]ledger.JobState) []ledger.Decision { die(); return []ledger.Decision{run("b", due(1), true)} })
-	if b.Dialect == "sqlite" {
+	if b.Dialect == store.SQLite {
 		_, err = b.Store.Decide(t.Context(), request)
 		must(t, err)
 	} else if _, err = b.Store.Decide(t.Context(), request); !errors.Is(err, ledger.ErrSessionDead) {
@@ -116,7 +117,7 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	s.die()
 	reaped := other.reap()
 	want := []string{claimed.Tasks[0].ID}
-	if b.Dialect == "sqlite" {
+	if b.Dialect == store.SQLite {
 		want = append(want, b.DB.Text(t, "SELECT id FROM {done} WHERE job='b'"))
 	}
 	var lost []string

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
-	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 // scene is a database with jobs and pools, and one replica.
@@ -211,5 +210,3 @@ func (s *scene) wantInt(want int64, text string, args ...any) {
 		s.t.Errorf("%s is %d, want %d", text, got, want)
 	}
 }
-
-var _ = store.SQLite
