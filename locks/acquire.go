@@ -239,8 +239,11 @@ func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) At
 }
 
 func name(holder *Info) string {
-	if holder.Owner != "" {
+	switch {
+	case holder.Owner != "":
 		return holder.Owner
+	case holder.Session != "":
+		return "session " + holder.Session
 	}
-	return "session " + holder.Session
+	return "somebody"
 }

@@ -70,8 +70,15 @@ var idempotent = []testCase{
 			})
 		}
 		all.Wait()
-		if slices.Min(got) != slices.Max(got) || got[0] == 0 {
-			t.Errorf("tokens %v: want one grant", got)
+		// Those that came while the first was being granted may have been told that it is busy.
+		granted := s.tryAs(t, c, id, "user/a")[0].Token
+		for _, token := range got {
+			if token != 0 && token != granted {
+				t.Errorf("tokens %v, then %d: want one grant", got, granted)
+			}
+		}
+		if slices.Max(got) == 0 {
+			t.Error("none of them was granted")
 		}
 	}},
 }
