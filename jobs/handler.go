@@ -68,8 +68,7 @@ func (r *retryAfter) Unwrap() error { return r.err }
 
 // RetryDelay returns the delay of a RetryAfter in err's chain.
 func RetryDelay(err error) (time.Duration, bool) {
-	var r *retryAfter
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*retryAfter](err); ok {
 		return r.d, true
 	}
 	return 0, false

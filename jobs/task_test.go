@@ -80,8 +80,13 @@ func TestEncode(t *testing.T) {
 		payload any
 		want    string
 	}{
-		{nil, ""}, {json.RawMessage(nil), ""}, {welcome{7}, `{"User":7}`}, {"text", `"text"`}, {7, "7"},
-		{json.RawMessage(" {\"a\" : [1,\n2]} "), `{"a":[1,2]}`}, {json.RawMessage("1e400"), "1e400"},
+		{nil, ""},
+		{json.RawMessage(nil), ""},
+		{welcome{7}, `{"User":7}`},
+		{"text", `"text"`},
+		{7, "7"},
+		{json.RawMessage(" {\"a\" : [1,\n2]} "), `{"a":[1,2]}`},
+		{json.RawMessage("1e400"), "1e400"},
 		{json.RawMessage(`"[[[{{{\""`), `"[[[{{{\""`},
 		{json.RawMessage(strings.Repeat("[", 100) + strings.Repeat("]", 100)), strings.Repeat("[", 100) + strings.Repeat("]", 100)},
 	} {

@@ -106,9 +106,16 @@ func TestEnvFiles(t *testing.T) {
 
 func TestVariablesThatAreRefused(t *testing.T) {
 	for _, c := range []exechandler.Command{
-		{Env: map[string]string{"A=B": "x"}}, {Env: map[string]string{"": "x"}}, {Env: map[string]string{"A\x00": "x"}},
-		{Env: map[string]string{"A": "s3cret\x00"}}, {Env: map[string]string{"LOCKSTEP_JOB": "x"}}, {Env: map[string]string{"1A": "x"}},
-		{PassEnv: []string{""}}, {PassEnv: []string{"A=B"}}, {PassEnv: []string{"[A"}, Environ: []string{"A=1"}}, {PassEnv: []string{"LD_PRELOAD"}},
+		{Env: map[string]string{"A=B": "x"}},
+		{Env: map[string]string{"": "x"}},
+		{Env: map[string]string{"A\x00": "x"}},
+		{Env: map[string]string{"A": "s3cret\x00"}},
+		{Env: map[string]string{"LOCKSTEP_JOB": "x"}},
+		{Env: map[string]string{"1A": "x"}},
+		{PassEnv: []string{""}},
+		{PassEnv: []string{"A=B"}},
+		{PassEnv: []string{"[A"}, Environ: []string{"A=1"}},
+		{PassEnv: []string{"LD_PRELOAD"}},
 		{PassEnv: []string{"LD_*"}},
 	} {
 		c.Argv = []string{"a"}

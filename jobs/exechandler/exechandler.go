@@ -78,10 +78,10 @@ func New(c Command) (*Handler, error) {
 		}
 	}
 	if strings.ContainsRune(c.Dir, 0) {
-		refuse("the working directory %.80q has a NUL character", c.Dir)
+		refuse("working_dir: %.80q has a NUL character", c.Dir)
 	}
 	if c.StopGrace < 0 || c.StopGrace > jobs.MaxDuration {
-		refuse("a grace period of %v is out of range 0–1 year", c.StopGrace)
+		refuse("stop_grace_period: %v is out of range 0–1 year", c.StopGrace)
 	}
 	if c.StopGrace == 0 {
 		h.command.StopGrace = DefaultStopGrace

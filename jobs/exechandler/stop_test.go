@@ -79,7 +79,7 @@ func hasProc() bool { _, err := os.Stat("/proc/self/stat"); return err == nil }
 
 // stopWhenReady runs c, stops it with the cause once it wrote "ready", and returns its output, its
 // error, and how long the stop took.
-func stopWhenReady(t *testing.T, c exechandler.Command, cause func() error) (string, error, time.Duration) {
+func stopWhenReady(t *testing.T, c exechandler.Command, cause func() error) (string, time.Duration, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -91,17 +91,17 @@ func stopWhenReady(t *testing.T, c exechandler.Command, cause func() error) (str
 	cancel(cause())
 	select {
 	case err := <-done:
-		return out.String(), err, time.Since(stopped)
+		return out.String(), time.Since(stopped), err
 	case <-time.After(20 * time.Second):
 		t.Fatalf("it did not stop; output %q", out.String())
-		return "", nil, 0
+		return "", 0, nil
 	}
 }
 
 func because() error { return &jobs.Stop{Reason: "timeout after 1m0s"} }
 
 func TestStopIsATermToTheGroup(t *testing.T) {
-	out, err, took := stopWhenReady(t, exechandler.Command{Shell: "sleep 300 & echo child $!; echo ready; wait"}, because)
+	out, took, err := stopWhenReady(t, exechandler.Command{Shell: "sleep 300 & echo child $!; echo ready; wait"}, because)
 	var stop *jobs.Stop
 	var exit *jobs.ExitError
 	if !errors.As(err, &stop) || !errors.As(err, &exit) || exit.Code != -1 || err.Error() != "timeout after 1m0s: ended by a signal: terminated" {
@@ -118,7 +118,7 @@ func TestStopIsATermToTheGroup(t *testing.T) {
 }
 
 func TestWhoIgnoresTermIsKilledWithHisChildren(t *testing.T) {
-	out, err, took := stopWhenReady(t, exechandler.Command{
+	out, took, err := stopWhenReady(t, exechandler.Command{
 		Shell:     `trap "" TERM; sh -c 'trap "" TERM; echo child $$; sleep 300; sleep 300' & echo child $$; sleep 0.2; echo ready; while :; do sleep 1; done`,
 		StopGrace: 300 * time.Millisecond,
 	}, because)
@@ -143,7 +143,7 @@ func TestWhoIgnoresTermIsKilledWithHisChildren(t *testing.T) {
 func TestTheGroupHasTheGracePeriodTooWhenItsLeaderIsGone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cleaned")
 	child := `trap "sleep 0.4; echo done >` + file + `; exit" TERM; echo ready; while :; do sleep 0.05; done`
-	_, _, took := stopWhenReady(t, exechandler.Command{
+	_, took, _ := stopWhenReady(t, exechandler.Command{
 		Shell: "sh -c '" + child + "' & trap 'exit 0' TERM; while :; do sleep 0.05; done",
 	}, because)
 	if text, err := os.ReadFile(file); err != nil || string(text) != "done\n" {
@@ -155,7 +155,7 @@ func TestTheGroupHasTheGracePeriodTooWhenItsLeaderIsGone(t *testing.T) {
 }
 
 func TestExitCode0AfterAStopIsNoSuccess(t *testing.T) {
-	_, err, _ := stopWhenReady(t, exechandler.Command{Shell: "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"}, because)
+	_, _, err := stopWhenReady(t, exechandler.Command{Shell: "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"}, because)
 	var exit *jobs.ExitError
 	var stop *jobs.Stop
 	if !errors.As(err, &stop) || errors.As(err, &exit) {
@@ -165,7 +165,7 @@ func TestExitCode0AfterAStopIsNoSuccess(t *testing.T) {
 
 func TestKillByBoundsTheGracePeriod(t *testing.T) {
 	for what, within := range map[string]time.Duration{"soon": 500 * time.Millisecond, "passed": -time.Second} {
-		_, err, took := stopWhenReady(t, exechandler.Command{
+		_, took, err := stopWhenReady(t, exechandler.Command{
 			Shell: `trap "" TERM; echo ready; while :; do sleep 0.05; done`, StopGrace: time.Hour,
 		}, func() error { return &jobs.Stop{Reason: "drained", KillBy: time.Now().Add(within)} })
 		if err == nil || took > max(within, 0)+2*time.Second {

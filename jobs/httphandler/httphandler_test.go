@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -75,10 +76,7 @@ func TestWhatIsSent(t *testing.T) {
 		"Lockstep-Replica": "web-1", "Idempotency-Key": "digest@2026-06-01T08:00:00Z", "User-Agent": "lockstep",
 	}
 	with := func(more ...string) map[string]string {
-		all := map[string]string{}
-		for k, v := range own {
-			all[k] = v
-		}
+		all := maps.Clone(own)
 		for i := 0; i < len(more); i += 2 {
 			all[more[i]] = more[i+1]
 		}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -74,11 +75,8 @@ func forbidden(addr netip.Addr) string {
 		return "unspecified"
 	case reserved.Contains(addr):
 		return "reserved"
-	}
-	for _, service := range metadata {
-		if addr == service {
-			return "a cloud's metadata service"
-		}
+	case slices.Contains(metadata, addr):
+		return "a cloud's metadata service"
 	}
 	return ""
 }
