@@ -77,6 +77,10 @@ func startReplica(t *testing.T, config, id string) *replica {
 		close(r.gone)
 	}()
 	t.Cleanup(func() {
+		var locks json.RawMessage
+		if t.Failed() && r.call("GET", "/api/v1/locks?limit=500", nil, &locks) == nil {
+			t.Logf("locks as %s sees them: %s", id, locks)
+		}
 		_ = r.cmd.Process.Kill()
 		<-r.gone
 		if t.Failed() {

@@ -1,0 +1,180 @@
+package cluster
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// The README's first command, on a machine with nothing but Go: within 15 s of the build's end the
+// example's jobs have fired and its pool has drained tasks; a second replica joins on the same file;
+// and nothing but the database is written.
+func TestQuickstart(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	example, err := os.ReadFile(filepath.Join(root, "config.example.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "config.example.yaml")
+	if err := os.WriteFile(config, example, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, root)
+	// The build ends when this does: go run keeps the program in the build cache.
+	if out, err := exec.Command("go", "run", "../../cmd/scheduler", "version").CombinedOutput(); err != nil {
+		t.Fatalf("go run: %v\n%s", err, out)
+	}
+	built := time.Now()
+
+	log := filepath.Join(t.TempDir(), "log")
+	file, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cmd := exec.Command("go", "run", "./cmd/scheduler", "serve", "-c", config, "--listen", "127.0.0.1:0")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, file, file
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := servers.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The program is a child of go run: the group has both.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("log:\n%s", tail(log))
+		}
+	})
+	first := &replica{id: "first"}
+	within(t, 30*time.Second, "it prints its address", func() bool { first.url = address(log); return first.url != "" })
+	within(t, 15*time.Second-time.Since(built), "jobs have fired and the pool has drained", func() bool {
+		var page struct {
+			Items []struct{ Job, Outcome, Result string }
+		}
+		if first.call("GET", "/api/v1/triggers?result=succeeded", nil, &page) != nil {
+			return false
+		}
+		fired := map[string]bool{}
+		for _, row := range page.Items {
+			fired[row.Job] = true
+		}
+		var done struct{ Items []task }
+		err := first.call("GET", "/api/v1/tasks?pool=letters&state=succeeded", nil, &done)
+		return err == nil && fired["tick"] && fired["write-letters"] && len(done.Items) > 0
+	})
+
+	second := startReplica(t, config, "second")
+	var peers struct{ Items []struct{ ID string } }
+	within(t, 10*time.Second, "two replicas share the file", func() bool {
+		return second.call("GET", "/api/v1/replicas", nil, &peers) == nil && len(peers.Items) == 2
+	})
+	second.terminate(t)
+	second.wantExit(t, drainTimeout)
+
+	allowed := []string{"config.example.yaml", "lockstep.db", "lockstep.db-wal", "lockstep.db-shm", "second.log"}
+	for _, name := range names(t, dir) {
+		if !slices.Contains(allowed, name) {
+			t.Errorf("it wrote %s", name)
+		}
+	}
+	if after := names(t, root); !slices.Equal(before, after) {
+		t.Errorf("the folder had %v and has %v", before, after)
+	}
+}
+
+func names(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// What cannot be reached at the start is an error that names address and cause, within 10 s: whether
+// nobody listens there or somebody who never says a word.
+func TestUnreachableAtStart(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	const closed = "127.0.0.1:1"
+	for _, addr := range []string{closed, mute.Addr().String()} {
+		for name, config := range map[string]string{
+			"store":           `store: {driver: mysql, dsn: "u:p@tcp(` + addr + `)/db"}`,
+			"redis":           `lock: {driver: redis, redis: {addrs: ["` + addr + `"]}}`,
+			"zookeeper":       `lock: {driver: zookeeper, zookeeper: {servers: ["` + addr + `"]}}`,
+			"mysql lease":     `lock: {driver: mysql, mysql: {dsn: "u:p@tcp(` + addr + `)/db"}}`,
+			"mysql row locks": `lock: {driver: mysql, mysql: {dsn: "u:p@tcp(` + addr + `)/db", mode: row}}`,
+		} {
+			what := " refuses"
+			if addr != closed {
+				what = " is mute"
+			}
+			t.Run(name+what, func(t *testing.T) {
+				t.Parallel()
+				file := filepath.Join(t.TempDir(), "lockstep.yaml")
+				if err := os.WriteFile(file, []byte("version: 1\n"+config+"\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				var out bytes.Buffer
+				cmd := exec.Command(path, "serve", "-c", file, "--listen", "127.0.0.1:0")
+				cmd.Stdout, cmd.Stderr = &out, &out
+				began := time.Now()
+				err := cmd.Run()
+				took := time.Since(began)
+				if err == nil || cmd.ProcessState.ExitCode() != 1 {
+					t.Errorf("it ended with %v", err)
+				}
+				if took > 10*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				if !strings.Contains(out.String(), addr) {
+					t.Errorf("no word of %s:\n%s", addr, &out)
+				}
+			})
+		}
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	file := filepath.Join(t.TempDir(), "lockstep.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(path, "serve", "-c", file, "--listen", l.Addr().String()).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), l.Addr().String()) || !strings.Contains(string(out), "--listen") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
