@@ -1,0 +1,55 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+func ExampleSchedule_Next() {
+	s, err := jobs.ParseSchedule([]string{"30 2 * * *"}, "America/New_York")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// The clock jumps from 2:00 to 3:00 on the 8th of March: the skipped time is due at the jump.
+	for at := time.Date(2026, 3, 7, 0, 0, 0, 0, time.UTC); at.Day() < 9; {
+		at = s.Next(at)
+		fmt.Println(at.Format(time.RFC3339))
+	}
+	// Output:
+	// 2026-03-07T07:30:00Z
+	// 2026-03-08T07:00:00Z
+	// 2026-03-09T06:30:00Z
+}
+
+func ExampleParseSchedule_refused() {
+	for _, spec := range []string{"60 * * * *", "*/60 * * * *", "0 0 30 2 *"} {
+		_, err := jobs.ParseSchedule([]string{spec}, "")
+		fmt.Println(err)
+	}
+	// Output:
+	// invalid schedule "60 * * * *": minute: 60 is out of range 0–59
+	// invalid schedule "*/60 * * * *": minute: "*/60": step 60 is larger than the range, so only 0 would be left; write 0, or a smaller step
+	// invalid schedule "0 0 30 2 *": day of month: no such day in these months, it would never fire
+}
+
+type Welcome struct{ User int }
+
+func sendWelcome(_ context.Context, t jobs.Task, w Welcome) error {
+	fmt.Printf("welcome %d, attempt %d\n", w.User, t.Attempt)
+	return nil
+}
+
+func ExampleFunc() {
+	set := jobs.Set{Pools: map[string]jobs.Pool{
+		"mail": {Workers: 20, MaxRunning: 100, Kinds: map[string]jobs.Handler{"welcome": jobs.Func(sendWelcome)}},
+	}}
+	fmt.Println(set.Validate())
+	_ = set.Pools["mail"].Kinds["welcome"].Run(context.Background(), jobs.Task{Attempt: 1, Payload: []byte(`{"User":7}`)}, nil)
+	// Output:
+	// <nil>
+	// welcome 7, attempt 1
+}
