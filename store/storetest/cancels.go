@@ -27,7 +27,7 @@ func cancelPending(t *testing.T, b *Bench) {
 	again := got.Started[0]
 	s.finish(result(again, ledger.Again, jobs.StateFailed))
 	id := got.Opened[0].ID
-	task, err := b.Store.CancelTask(t.Context(), id, "alice")
+	task, err := b.Store.CancelTask(s.ctx(), id, "alice")
 	must(t, err)
 	if task.State != jobs.StateCancelled || task.Reason != "cancelled by alice" || task.FinishedAt.IsZero() {
 		t.Errorf("answer is %+v", task)
@@ -36,16 +36,16 @@ func cancelPending(t *testing.T, b *Bench) {
 	s.want("trigger", s.trigger("a", due(1), 0), "skipped cancelled: cancelled")
 
 	// One that has run before did run.
-	_, err = b.Store.CancelTask(t.Context(), again.ID, "")
+	_, err = b.Store.CancelTask(s.ctx(), again.ID, "")
 	must(t, err)
 	s.want("task", s.task(again.ID), "cancelled attempt 1 token 1 replica -: cancelled")
 	s.want("trigger", s.trigger("b", due(1), 0), "ran cancelled: cancelled")
 	s.wantEmpty("tasks")
 
-	if _, err := b.Store.CancelTask(t.Context(), id, "alice"); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.Store.CancelTask(s.ctx(), id, "alice"); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("of an ended task: %v", err)
 	}
-	if _, err := b.Store.CancelTask(t.Context(), newID(), ""); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := b.Store.CancelTask(s.ctx(), newID(), ""); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("of no task: %v", err)
 	}
 }
@@ -55,13 +55,13 @@ func cancelRunning(t *testing.T, b *Bench) {
 	s.enqueue("work", 1)
 	claimed := s.claim("work", 1)[0]
 	for _, by := range []string{"alice", "bob"} {
-		task, err := b.Store.CancelTask(t.Context(), claimed.ID, by)
+		task, err := b.Store.CancelTask(s.ctx(), claimed.ID, by)
 		must(t, err)
 		if task.State != jobs.StateRunning {
 			t.Errorf("answer is %+v", task)
 		}
 	}
-	own, err := b.Store.Own(t.Context(), s.session)
+	own, err := b.Store.Own(s.ctx(), s.session)
 	must(t, err)
 	if len(own) != 1 || own[0].Cancel != "cancelled by alice" {
 		t.Errorf("the owner sees %+v", own)
@@ -79,7 +79,7 @@ func cancelVerdicts(t *testing.T, b *Bench) {
 	s.enqueue("again", 1)
 	tasks := append(got.Started, s.claim("again", 1)...)
 	for _, task := range tasks {
-		_, err := b.Store.CancelTask(t.Context(), task.ID, "alice")
+		_, err := b.Store.CancelTask(s.ctx(), task.ID, "alice")
 		must(t, err)
 	}
 	s.wantFinish(s.finish(
@@ -154,17 +154,17 @@ func retryTask(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	first := s.enqueue("work", 1)[0]
 	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail', rank_order=-5, tags='[\"x\"]', idem_key='k'")
-	if _, err := b.Store.RetryTask(t.Context(), first, ""); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.Store.RetryTask(s.ctx(), first, ""); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("of a pending task: %v", err)
 	}
-	if _, err := b.Store.RetryTask(t.Context(), newID(), ""); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := b.Store.RetryTask(s.ctx(), newID(), ""); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("of no task: %v", err)
 	}
 	id := first
 	for range 2 {
 		old := s.claim("work", 1)[0]
 		s.finish(result(old, ledger.Ended, jobs.StateFailed))
-		task, err := b.Store.RetryTask(t.Context(), id, "alice")
+		task, err := b.Store.RetryTask(s.ctx(), id, "alice")
 		must(t, err)
 		want := old
 		want.ID, want.RetryOf, want.State, want.Reason = task.ID, first, jobs.StatePending, "retry of "+id+" by alice"
@@ -182,7 +182,7 @@ func retryTask(t *testing.T, b *Bench) {
 	got, err := s.decide(run("a", due(1), true))
 	must(t, err)
 	s.finish(result(got.Started[0], ledger.Ended, jobs.StateFailed))
-	if _, err := b.Store.RetryTask(t.Context(), got.Started[0].ID, ""); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.Store.RetryTask(s.ctx(), got.Started[0].ID, ""); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("of a job's task: %v", err)
 	}
 }

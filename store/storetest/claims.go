@@ -61,7 +61,7 @@ func claimRow(t *testing.T, b *Bench) {
 	id := s.enqueue("again", 1)[0]
 	s.DB.Exec(t, "UPDATE {tasks} SET attempt=1, token=7, failures=1, reason='x', error='y', exit_code=3 WHERE id=?", id)
 	c := s.claiming("again", 5)
-	got, err := s.Store.Claim(t.Context(), c)
+	got, err := s.Store.Claim(s.ctx(), c)
 	must(t, err)
 	want := ledger.Claimed{
 		Now: got.Now,
@@ -78,7 +78,7 @@ func claimRow(t *testing.T, b *Bench) {
 	s.want("row", s.task(id), "running attempt 2 token 8 replica one: -")
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE session_id=? AND claim_id=? AND started_at=? AND may_run_until=? AND max_attempts=11 AND on_lost='retry' AND error='' AND exit_code IS NULL",
 		s.session, c.ID, got.Now.UnixMicro(), got.Now.Add(time.Minute).UnixMicro())
-	own, err := s.Store.Own(t.Context(), s.session)
+	own, err := s.Store.Own(s.ctx(), s.session)
 	must(t, err)
 	if d := cmp.Diff([]ledger.Own{{TaskID: id, Token: 8, ClaimID: c.ID}}, own); d != "" {
 		t.Error(d)
@@ -91,7 +91,7 @@ func claimRefusals(t *testing.T, b *Bench) {
 	claim := func(change func(*ledger.Claim)) (ledger.Claimed, error) {
 		c := s.claiming("work", 5)
 		change(&c)
-		return s.Store.Claim(t.Context(), c)
+		return s.Store.Claim(s.ctx(), c)
 	}
 	if _, err := claim(func(c *ledger.Claim) { c.Hash = "other" }); !errors.Is(err, ledger.ErrOutdated) {
 		t.Errorf("with another hash: %v", err)
@@ -123,7 +123,7 @@ func claimForeign(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {jobs} SET hash='newer' WHERE name IN ('a', 'b')")
 	c := s.claiming("default", 2)
 	c.Admit = func(now time.Time, c ledger.Candidate) (time.Time, bool) { return now, c.JobHash == hash }
-	got, err := s.Store.Claim(t.Context(), c)
+	got, err := s.Store.Claim(s.ctx(), c)
 	must(t, err)
 	var foreign []string
 	for _, task := range got.Foreign {
@@ -145,7 +145,7 @@ func claimSkip(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {tasks} SET kind='fax' WHERE id=?", made[2])
 	c := s.claiming("default", 10)
 	c.SkipJobs, c.SkipKinds = []string{"a", "x"}, []string{"", "fax"}
-	got, err := s.Store.Claim(t.Context(), c)
+	got, err := s.Store.Claim(s.ctx(), c)
 	must(t, err)
 	// Job b has a handler of its own, although its kind is "".
 	if len(got.Tasks) != 2 || got.Tasks[0].ID != made[1] || got.Tasks[1].Job != "b" {
@@ -156,7 +156,7 @@ func claimSkip(t *testing.T, b *Bench) {
 // Claimers that hold no lock take every task once, and each knows its own.
 func claimOnce(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	const claimers, tasks = 16, 400
+	const claimers, tasks = 16, 200
 	s.enqueue("work", tasks)
 	scenes := make([]*scene, claimers)
 	for i := range scenes {
@@ -210,10 +210,9 @@ func claimOnce(t *testing.T, b *Bench) {
 // max_running is exact over all replicas, at every moment.
 func maxRunning(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	const claimers, limit, tasks = 16, 5, 120
+	const claimers, limit, tasks = 16, 5, 60
 	s.enqueue("work", tasks)
-	sawFull := make([]bool, claimers)
-	Together(t, claimers, func(ctx context.Context, i int) error {
+	Together(t, claimers, func(ctx context.Context, _ int) error {
 		for {
 			c := s.claiming("work", 3)
 			c.MaxRunning = limit
@@ -221,7 +220,6 @@ func maxRunning(t *testing.T, b *Bench) {
 			if err != nil {
 				return err
 			}
-			sawFull[i] = sawFull[i] || got.Full
 			if n := s.DB.Int(t, "SELECT COUNT(*) FROM {tasks} WHERE state=2"); n > limit {
 				t.Errorf("%d tasks run at once, %d are allowed", n, limit)
 			}
@@ -243,13 +241,13 @@ func maxRunning(t *testing.T, b *Bench) {
 	}
 	c := s.claiming("work", 100)
 	c.MaxRunning = limit
-	got, err := b.Store.Claim(t.Context(), c)
+	got, err := b.Store.Claim(s.ctx(), c)
 	must(t, err)
 	if len(got.Tasks) != limit || got.Full {
 		t.Errorf("claimed %d, full %v", len(got.Tasks), got.Full)
 	}
 	c.ID = newID()
-	if got, err = b.Store.Claim(t.Context(), c); err != nil || len(got.Tasks) != 0 || !got.Full {
+	if got, err = b.Store.Claim(s.ctx(), c); err != nil || len(got.Tasks) != 0 || !got.Full {
 		t.Errorf("claimed %d, full %v, %v", len(got.Tasks), got.Full, err)
 	}
 }
@@ -272,7 +270,7 @@ func claimStolen(t *testing.T, b *Bench) {
 		}
 		return now, true
 	}
-	got, err := b.Store.Claim(t.Context(), c)
+	got, err := b.Store.Claim(s.ctx(), c)
 	must(t, err)
 	if d := cmp.Diff(made[2:], ids(got.Tasks)); d != "" {
 		t.Error(d)
@@ -285,7 +283,7 @@ func readyPools(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	check := func(want []string, wantNext int64) {
 		t.Helper()
-		pools, next, err := b.Store.Ready(t.Context())
+		pools, next, err := b.Store.Ready(s.ctx())
 		must(t, err)
 		if d := cmp.Diff(want, pools); d != "" {
 			t.Error(d)
@@ -327,7 +325,7 @@ func extend(t *testing.T, b *Bench) {
 	}
 	before := until(1)
 	for range 2 { // the second time the values are there already
-		got, err := b.Store.Extend(t.Context(), s.session, moves())
+		got, err := b.Store.Extend(s.ctx(), s.session, moves())
 		must(t, err)
 		if d := cmp.Diff([]bool{true, false, true, false}, got); d != "" {
 			t.Error(d)
@@ -336,7 +334,7 @@ func extend(t *testing.T, b *Bench) {
 	if until(0) != due(1).UnixMicro() || until(2) != due(3).UnixMicro() || until(1) != before {
 		t.Errorf("may_run_until is %d, %d, %d", until(0), until(1), until(2))
 	}
-	got, err := b.Store.Extend(t.Context(), other.session, moves())
+	got, err := b.Store.Extend(s.ctx(), other.session, moves())
 	must(t, err)
 	if slices.Contains(got, true) {
 		t.Error("another session moved may_run_until")

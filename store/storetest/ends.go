@@ -186,7 +186,7 @@ func retries(t *testing.T, b *Bench) {
 			t.Fatal("a task that waits was claimed")
 		}
 		s.DB.Exec(t, "UPDATE {tasks} SET run_at=1")
-		_, _, err := b.Store.Ready(t.Context())
+		_, _, err := b.Store.Ready(s.ctx())
 		must(t, err)
 	}
 	task := s.claim("work", 1)[0]
@@ -278,7 +278,7 @@ func lateResultOfJob(t *testing.T, b *Bench) {
 // Batches that do not fit into the limits of one statement.
 func manyEnds(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	const n = 600
+	const n = 510
 	s.enqueue("work", n)
 	tasks := s.claim("work", n)
 	if len(tasks) != n {
@@ -294,7 +294,7 @@ func manyEnds(t *testing.T, b *Bench) {
 		results = append(results, r)
 		moves = append(moves, ledger.Extension{TaskID: task.ID, Token: task.Token, Until: due(i)})
 	}
-	_, err := b.Store.Extend(t.Context(), s.session, moves)
+	_, err := b.Store.Extend(s.ctx(), s.session, moves)
 	must(t, err)
 	for i, d := range s.finish(results...) {
 		if d.Finish != ledger.Recorded {

@@ -84,7 +84,7 @@ func reapCancelled(t *testing.T, b *Bench) {
 	other := s.second("two")
 	s.enqueue("again", 1)
 	task := s.claim("again", 1)[0]
-	_, err := b.Store.CancelTask(t.Context(), task.ID, "bob")
+	_, err := b.Store.CancelTask(s.ctx(), task.ID, "bob")
 	must(t, err)
 	s.die()
 	other.reap()
@@ -105,13 +105,13 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	}
 	c := s.claiming("work", 1)
 	c.Admit = func(now time.Time, _ ledger.Candidate) (time.Time, bool) { die(); return now, true }
-	claimed, err := b.Store.Claim(t.Context(), c)
+	claimed, err := b.Store.Claim(s.ctx(), c)
 	must(t, err)
 	request := s.deciding(func([]ledger.JobState) []ledger.Decision { die(); return []ledger.Decision{run("b", due(1), true)} })
 	if b.Dialect == store.SQLite {
-		_, err = b.Store.Decide(t.Context(), request)
+		_, err = b.Store.Decide(s.ctx(), request)
 		must(t, err)
-	} else if _, err = b.Store.Decide(t.Context(), request); !errors.Is(err, ledger.ErrSessionDead) {
+	} else if _, err = b.Store.Decide(s.ctx(), request); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("a dead session decides: %v", err)
 	}
 	s.die()
@@ -142,7 +142,7 @@ func reapLimit(t *testing.T, b *Bench) {
 	s.die()
 	var counts []int
 	for range 3 {
-		reaped, err := b.Store.Reap(t.Context(), 4)
+		reaped, err := b.Store.Reap(s.ctx(), 4)
 		must(t, err)
 		counts = append(counts, len(reaped))
 	}

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -52,15 +53,22 @@ func newScene(t *testing.T, b *Bench) *scene {
 	t.Helper()
 	s := &scene{Bench: b, t: t, replica: "one"}
 	s.session = s.join("one")
-	_, err := b.Store.Load(t.Context(), s.session, definitions())
+	_, err := b.Store.Load(s.ctx(), s.session, definitions())
 	must(t, err)
 	b.DB.Exec(t, "UPDATE {jobs} SET cursor_at=?, next_at=?", noon, noon+minute)
 	return s
 }
 
+// ctx gives a call a minute: machines that test are busy ones.
+func (s *scene) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
 func (s *scene) join(replica string) string {
 	s.t.Helper()
-	session, err := s.Store.Join(s.t.Context(), ledger.Member{Replica: replica, LockService: "test", Workers: 10})
+	session, err := s.Store.Join(s.ctx(), ledger.Member{Replica: replica, LockService: "test", Workers: 10})
 	must(s.t, err)
 	return session
 }
@@ -78,14 +86,14 @@ func (s *scene) second(replica string) *scene {
 // die declares the replica dead, as a peer does.
 func (s *scene) die() {
 	s.t.Helper()
-	must(s.t, s.Store.Leave(s.t.Context(), s.session))
+	must(s.t, s.Store.Leave(s.ctx(), s.session))
 }
 
 func asIs(database time.Time) (time.Time, error) { return database, nil }
 
 // decide is a Decide call of this replica whose decisions do not look at what the rows say.
 func (s *scene) decide(decisions ...ledger.Decision) (ledger.Decided, error) {
-	return s.Store.Decide(s.t.Context(), s.deciding(func([]ledger.JobState) []ledger.Decision { return decisions }))
+	return s.Store.Decide(s.ctx(), s.deciding(func([]ledger.JobState) []ledger.Decision { return decisions }))
 }
 
 func (s *scene) deciding(decide func([]ledger.JobState) []ledger.Decision) ledger.Decide {
@@ -119,7 +127,7 @@ func (s *scene) claiming(pool string, limit int) ledger.Claim {
 
 func (s *scene) claim(pool string, limit int) []jobs.Task {
 	s.t.Helper()
-	got, err := s.Store.Claim(s.t.Context(), s.claiming(pool, limit))
+	got, err := s.Store.Claim(s.ctx(), s.claiming(pool, limit))
 	must(s.t, err)
 	return got.Tasks
 }
@@ -148,14 +156,14 @@ func (s *scene) enqueue(pool string, n int) []string {
 
 func (s *scene) finish(results ...ledger.Result) []ledger.Finished {
 	s.t.Helper()
-	done, err := s.Store.Finish(s.t.Context(), s.session, results)
+	done, err := s.Store.Finish(s.ctx(), s.session, results)
 	must(s.t, err)
 	return done
 }
 
 func (s *scene) reap() []ledger.Reaped {
 	s.t.Helper()
-	reaped, err := s.Store.Reap(s.t.Context(), 100)
+	reaped, err := s.Store.Reap(s.ctx(), 100)
 	must(s.t, err)
 	return reaped
 }

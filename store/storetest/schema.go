@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -27,10 +28,12 @@ func namespace(t *testing.T, b *Bench) {
 	}
 }
 
-// Together runs fn n times at once and fails with the first error.
+// Together runs fn n times at once and fails with the first error. They have two minutes.
 func Together(t *testing.T, n int, fn func(ctx context.Context, i int) error) {
 	t.Helper()
-	g, ctx := errgroup.WithContext(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
 	for i := range n {
 		g.Go(func() error { return fn(ctx, i) })
 	}

@@ -71,7 +71,7 @@ func decideStates(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {jobs} SET hash='' WHERE name='c'")
 	s.DB.Exec(t, "UPDATE {jobs} SET suspended=0, busy_until=? WHERE name='b'", noon)
 	var got []ledger.JobState
-	_, err = s.Store.Decide(t.Context(), s.deciding(func(states []ledger.JobState) []ledger.Decision { got = states; return nil }))
+	_, err = s.Store.Decide(s.ctx(), s.deciding(func(states []ledger.JobState) []ledger.Decision { got = states; return nil }))
 	must(t, err)
 	no := false
 	want := []ledger.JobState{
@@ -216,7 +216,7 @@ func decideNothing(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	skew := s.deciding(func([]ledger.JobState) []ledger.Decision { return []ledger.Decision{run("a", due(1), true)} })
 	skew.Now = func(time.Time) (time.Time, error) { return time.Time{}, ledger.ErrClock }
-	if _, err := s.Store.Decide(t.Context(), skew); !errors.Is(err, ledger.ErrClock) {
+	if _, err := s.Store.Decide(s.ctx(), skew); !errors.Is(err, ledger.ErrClock) {
 		t.Errorf("with a wrong clock: %v", err)
 	}
 	if _, err := s.decide(run("nobody", due(1), true)); err == nil {
