@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	sessionTTL   = 5 * time.Second
+	sessionTTL   = 10 * time.Second
 	drainTimeout = 20 * time.Second
 )
 
@@ -29,22 +29,22 @@ type cell struct {
 
 var cells = []cell{
 	{"sqlite, sqlite", func(_ *testing.T, dir string) (string, string, string) {
-		return "sqlite", filepath.Join(dir, "lockstep.db"), `{driver: sqlite, ttl: 5s}`
+		return "sqlite", filepath.Join(dir, "lockstep.db"), `{driver: sqlite, ttl: 10s}`
 	}},
 	{"mysql, redis", func(t *testing.T, _ string) (string, string, string) {
-		return "mysql", servers.MySQL(t), fmt.Sprintf(`{driver: redis, ttl: 5s, redis: {addrs: [%q]}}`, servers.Redis(t))
+		return "mysql", servers.MySQL(t), fmt.Sprintf(`{driver: redis, ttl: 10s, redis: {addrs: [%q]}}`, servers.Redis(t))
 	}},
 	{"mysql, zookeeper", func(t *testing.T, _ string) (string, string, string) {
 		return "mysql", servers.MySQL(t), fmt.Sprintf(
-			`{driver: zookeeper, ttl: 5s, zookeeper: {servers: [%q], root: /%s, session_timeout: 5s}}`, servers.ZooKeeper(t), "cluster")
+			`{driver: zookeeper, ttl: 10s, zookeeper: {servers: [%q], root: /%s, session_timeout: 10s}}`, servers.ZooKeeper(t), "cluster")
 	}},
 	// The lock has a database of its own: in the store's own one a guard would be a row that is
 	// locked in the deciding transaction, and the lock would never be called.
 	{"mysql, mysql lease", func(t *testing.T, _ string) (string, string, string) {
-		return "mysql", servers.MySQL(t), fmt.Sprintf(`{driver: mysql, ttl: 5s, mysql: {dsn: %q, mode: lease}}`, servers.MySQL(t))
+		return "mysql", servers.MySQL(t), fmt.Sprintf(`{driver: mysql, ttl: 10s, mysql: {dsn: %q, mode: lease}}`, servers.MySQL(t))
 	}},
 	{"mysql, mysql row", func(t *testing.T, _ string) (string, string, string) {
-		return "mysql", servers.MySQL(t), fmt.Sprintf(`{driver: mysql, ttl: 5s, mysql: {dsn: %q, mode: row}}`, servers.MySQL(t))
+		return "mysql", servers.MySQL(t), fmt.Sprintf(`{driver: mysql, ttl: 10s, mysql: {dsn: %q, mode: row}}`, servers.MySQL(t))
 	}},
 }
 
