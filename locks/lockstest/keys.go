@@ -42,7 +42,7 @@ var keys = []testCase{
 	}},
 	{"keys/bad ones never reach the driver", func(t *testing.T, s *suite) {
 		v := behindValve(t, s.Driver(t))
-		l := locker(t, v, s, namespace(), "bad keys")
+		l := s.locker(t, v, s.patience(), namespace(), "bad keys")
 		for _, key := range []string{"", " ", "a b", "a\n", "\x00", "ü", "a\x7f", strings.Repeat("k", 201)} {
 			if a, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/good"}, locks.Request{Key: key}); err == nil {
 				t.Errorf("key %q: %+v, want an error", key, a)

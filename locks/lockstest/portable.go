@@ -29,8 +29,8 @@ var portable = []testCase{
 	}},
 	{"portable/a new session after loss", func(t *testing.T, s *suite) {
 		v := behindValve(t, s.Driver(t))
-		l := locker(t, v, s, namespace(), "one")
-		held := lease(t, s, l, "user/a")
+		l := s.locker(t, v, s.ttl, namespace(), "one")
+		held := s.lease(t, l, "user/a")
 		if s.ExpireSession != nil {
 			s.ExpireSession(t, v.last())
 		} else {
@@ -44,7 +44,7 @@ var portable = []testCase{
 		if err := held.Release(t.Context()); !errors.Is(err, locks.ErrLost) {
 			t.Errorf("release: %v, want ErrLost", err)
 		}
-		again := lease(t, s, l, "user/a")
+		again := s.lease(t, l, "user/a")
 		if again.Token() <= held.Token() || again.Check() != nil {
 			t.Errorf("token %d after %d, check %v", again.Token(), held.Token(), again.Check())
 		}
@@ -54,9 +54,9 @@ var portable = []testCase{
 	}},
 	{"portable/a lease outlives its ttl", func(t *testing.T, s *suite) {
 		ns := namespace()
-		l, other := locker(t, s.Driver(t), s, ns, "one"), s.kept(t, s.client(t), ns)
-		held := lease(t, s, l, "user/a")
-		for began := time.Now(); time.Since(began) < 5*s.ttl/2; time.Sleep(20 * time.Millisecond) {
+		l, other := s.locker(t, s.Driver(t), s.patience(), ns, "one"), s.kept(t, s.client(t), ns)
+		held := s.lease(t, l, "user/a")
+		for began := time.Now(); time.Since(began) < 3*s.patience()/2; time.Sleep(20 * time.Millisecond) {
 			if err := held.Check(); err != nil {
 				t.Fatal(err)
 			}
@@ -65,13 +65,13 @@ var portable = []testCase{
 	}},
 	{"portable/force", func(t *testing.T, s *suite) {
 		ns := namespace()
-		one, two := locker(t, s.Driver(t), s, ns, "one"), locker(t, s.Driver(t), s, ns, "two")
-		victim, spared := lease(t, s, one, "user/a"), lease(t, s, one, "user/b")
+		one, two := s.locker(t, s.Driver(t), s.patience(), ns, "one"), s.locker(t, s.Driver(t), s.patience(), ns, "two")
+		victim, spared := s.lease(t, one, "user/a"), s.lease(t, one, "user/b")
 		ok, err := two.ForceRelease(t.Context(), "user/a", victim.Token())
 		if !ok || err != nil {
 			t.Fatalf("force release: %v, %v", ok, err)
 		}
-		if cause := ended(t, victim, s.ttl+late); !errors.Is(cause, locks.ErrForced) {
+		if cause := ended(t, victim, s.patience()+late); !errors.Is(cause, locks.ErrForced) {
 			t.Errorf("cause %v, want ErrForced", cause)
 		}
 		if err := spared.Check(); err != nil {
@@ -81,8 +81,8 @@ var portable = []testCase{
 	{"portable/do", doing},
 	{"portable/inspect over several pages", func(t *testing.T, s *suite) {
 		ns, keys := namespace(), numbered(450)
-		one, two := locker(t, s.Driver(t), s, ns, "one"), locker(t, s.Driver(t), s, ns, "two")
-		lease(t, s, one, "sys/a")
+		one, two := s.locker(t, s.Driver(t), s.patience(), ns, "one"), s.locker(t, s.Driver(t), s.patience(), ns, "two")
+		s.lease(t, one, "sys/a")
 		for at := 0; at < len(keys); at += 150 {
 			var reqs []locks.Request
 			for _, key := range keys[at : at+150] {
@@ -114,11 +114,11 @@ var portable = []testCase{
 	}},
 	{"portable/close frees all", func(t *testing.T, s *suite) {
 		ns := namespace()
-		l, err := locks.New(s.Driver(t), locks.Options{TTL: s.ttl, Namespace: ns, CallTimeout: callTimeout})
+		l, err := locks.New(s.Driver(t), locks.Options{TTL: s.patience(), Namespace: ns, CallTimeout: callTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, b := lease(t, s, l, "user/a"), lease(t, s, l, "user/b")
+		a, b := s.lease(t, l, "user/a"), s.lease(t, l, "user/b")
 		other := s.kept(t, s.client(t), ns)
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -137,9 +137,9 @@ func toldFirst(t *testing.T, s *suite, d driver.Driver, cut, mend func()) {
 		t.Skip("the backend does not promise EarlyLoss")
 	}
 	ns := namespace()
-	l, other := locker(t, d, s, ns, "cut off"), s.kept(t, s.client(t), ns)
+	l, other := s.locker(t, d, s.ttl, ns, "cut off"), s.kept(t, s.client(t), ns)
 	t.Cleanup(mend)
-	held := lease(t, s, l, "user/a")
+	held := s.lease(t, l, "user/a")
 	cut()
 	eventually(t, 2*s.ttl+late, "the key is free", func() bool {
 		if s.try(t, other, "user/a")[0].Token == 0 {
@@ -170,8 +170,8 @@ func doing(t *testing.T, s *suite) {
 	total := 0 // guarded by the lock and, for the race detector, by mu
 	var mu sync.Mutex
 	for range 2 {
-		l := locker(t, s.Driver(t), s, ns, "doing")
-		if err := lease(t, s, l, "user/warm").Release(ctx); err != nil { // no longer recovering
+		l := s.locker(t, s.Driver(t), s.patience(), ns, "doing")
+		if err := s.lease(t, l, "user/warm").Release(ctx); err != nil { // no longer recovering
 			t.Fatal(err)
 		}
 		for range each {

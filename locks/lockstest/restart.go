@@ -26,8 +26,8 @@ var restart = []testCase{
 	}},
 	{"restart/what was forgotten is not granted twice", func(t *testing.T, s *suite) {
 		ns, v := namespace(), behindValve(t, s.Driver(t))
-		l := locker(t, v, s, ns, "before the restart")
-		held := lease(t, s, l, "user/a")
+		l := s.locker(t, v, s.ttl, ns, "before the restart")
+		held := s.lease(t, l, "user/a")
 		v.set(true) // it does not hear of the restart
 		t.Cleanup(func() { v.set(false) })
 		s.RestartEmpty(t)
@@ -50,8 +50,8 @@ var restart = []testCase{
 	}},
 	{"restart/a live holder keeps its key or knows that it lost it", func(t *testing.T, s *suite) {
 		ns := namespace()
-		l := locker(t, s.Driver(t), s, ns, "through the restart")
-		held := lease(t, s, l, "user/a")
+		l := s.locker(t, s.Driver(t), s.ttl, ns, "through the restart")
+		held := s.lease(t, l, "user/a")
 		s.RestartEmpty(t)
 		other := s.reopen(t, ns)
 		keep(t, other)

@@ -12,10 +12,10 @@ var session = []testCase{
 	{"session/one renewal keeps all keys", func(t *testing.T, s *suite) {
 		ns, keys := namespace(), numbered(50)
 		b := s.warm(t, ns)
-		a := s.open(t, s.client(t), ns)
+		a := s.openFor(t, s.client(t), ns, s.patience())
 		stop := keep(t, a)
 		held := s.takeAll(t, a, keys...)
-		for began := time.Now(); time.Since(began) < 5*a.TTL()/2; time.Sleep(20 * time.Millisecond) {
+		for began := time.Now(); time.Since(began) < 3*a.TTL()/2; time.Sleep(20 * time.Millisecond) {
 			s.busy(t, b, held[0])
 			s.busy(t, b, held[len(held)-1])
 		}

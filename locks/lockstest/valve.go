@@ -119,9 +119,9 @@ func (c valved) Close(ctx context.Context) error {
 }
 
 // locker makes a Locker that is closed when the test ends.
-func locker(t *testing.T, d driver.Driver, s *suite, namespace, owner string) *locks.Locker {
+func (s *suite) locker(t *testing.T, d driver.Driver, ttl time.Duration, namespace, owner string) *locks.Locker {
 	t.Helper()
-	l, err := locks.New(d, locks.Options{TTL: s.ttl, Namespace: namespace, Owner: owner, CallTimeout: callTimeout})
+	l, err := locks.New(d, locks.Options{TTL: ttl, Namespace: namespace, Owner: owner, CallTimeout: callTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func locker(t *testing.T, d driver.Driver, s *suite, namespace, owner string) *l
 }
 
 // lease takes a key that must be free; it waits while the server is recovering or away.
-func lease(t *testing.T, s *suite, l *locks.Locker, key string) *locks.Lease {
+func (s *suite) lease(t *testing.T, l *locks.Locker, key string) *locks.Lease {
 	t.Helper()
 	var got *locks.Lease
 	var why error

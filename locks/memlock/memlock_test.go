@@ -1,12 +1,19 @@
 package memlock_test
 
 import (
+	"flag"
+	"os"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
+
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // they wait more than they work
+	os.Exit(m.Run())
+}
 
 func TestConformance(t *testing.T) {
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
