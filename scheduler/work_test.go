@@ -384,3 +384,32 @@ func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
 		t.Errorf("the stale hand wrote: %+v", got)
 	}
 }
+
+func TestAPausedPoolStartsNothing(t *testing.T) {
+	st := sqlite(t).open(t)
+	ran := &starts{}
+	set := pool(ran, nil)
+	set.Jobs = map[string]jobs.Job{"every-second": {Schedule: "* * * * * *", Handler: ran, Pool: "p", Concurrency: jobs.Allow}}
+	r := start(t, st, nil, set, scheduler.Options{ID: "a"})
+	until(t, "it works", func() bool { return ran.count() > 0 })
+	yes := true
+	if err := st.PausePool(t.Context(), "p", &yes, "a test"); err != nil {
+		t.Fatal(err)
+	}
+	// One that was decided before the pause may be on its way: what counts is what is decided after.
+	paused := len(ledgerOf(t, st, "every-second"))
+	until(t, "two more due times are decided", func() bool { return len(ledgerOf(t, st, "every-second")) >= paused+2 })
+	enqueue(t, st, r, 1)
+	for _, row := range ledgerOf(t, st, "every-second")[paused:] {
+		if got := task(t, st, row.TaskID); got.State != jobs.StatePending {
+			t.Errorf("the task of %v is %s in a paused pool", row.At, got.State)
+		}
+	}
+	had := ran.count()
+	if err := st.PausePool(t.Context(), "p", nil, "a test"); err != nil {
+		t.Fatal(err)
+	}
+	r.Nudge()
+	until(t, "all of it runs", func() bool { return ran.count() >= had+3 })
+	ran.onlyOnce(t)
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -67,6 +68,9 @@ func (w *decision) write(t *tx) error {
 		if err := w.leaveOut(t); err != nil {
 			return err
 		}
+	}
+	if err := w.holdPaused(t); err != nil {
+		return err
 	}
 	if err := w.open(); err != nil {
 		return err
@@ -132,6 +136,38 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 		states[i] = r.JobState
 	}
 	return states, nil
+}
+
+// holdPaused lets tasks wait whose pool is paused: they are born pending.
+//
+// Index: primary key of pools.
+func (w *decision) holdPaused(t *tx) error {
+	var claims []*ledger.Opening
+	pools := map[string]bool{}
+	for _, dec := range w.out.Decisions {
+		for i := range dec.Triggers {
+			if o := &dec.Triggers[i]; o.Claim && o.Task != nil {
+				claims = append(claims, o)
+				pools[cmp.Or(o.Task.Pool, jobs.DefaultPool)] = true
+			}
+		}
+	}
+	if len(claims) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(pools))
+	paused := map[string]bool{}
+	err := t.query("SELECT name FROM {pools} WHERE name IN ("+marks(len(names))+") AND paused=1",
+		ids(names, func(name string) string { return name }), func(scan func(...any) error) error {
+			var name string
+			err := scan(&name)
+			paused[name] = true
+			return err
+		})
+	for _, o := range claims {
+		o.Claim = o.Claim && !paused[cmp.Or(o.Task.Pool, jobs.DefaultPool)]
+	}
+	return err
 }
 
 // open turns the openings into rows, hands out tokens and moves the cursors forward.
