@@ -22,7 +22,7 @@ import (
 func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, error) {
 	order, err := sorted(reqs)
 	if err == nil {
-		err = l.start()
+		err = l.start() //nolint:contextcheck // what it starts outlives the call
 	}
 	if err == nil {
 		err = ctx.Err()

@@ -31,7 +31,7 @@ func Do(ctx context.Context, l *Locker, r Request, fn func(ctx context.Context, 
 	working, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	joined := make(chan struct{})
-	stop := context.AfterFunc(lease.Context(), func() {
+	stop := context.AfterFunc(lease.Context(), func() { //nolint:contextcheck // it passes on why the lease ended
 		defer close(joined)
 		cancel(context.Cause(lease.Context()))
 	})

@@ -72,7 +72,7 @@ func TestDoErrors(t *testing.T) {
 		}
 
 		err = locks.Do(t.Context(), l, key, func(ctx context.Context, token locks.Token) error {
-			if ok, err := other.ForceRelease(t.Context(), "user/a", token); !ok || err != nil {
+			if ok, err := other.ForceRelease(ctx, "user/a", token); !ok || err != nil {
 				t.Errorf("force release: %v, %v", ok, err)
 			}
 			<-ctx.Done()

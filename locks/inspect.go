@@ -68,7 +68,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string, token Token) (boo
 
 // call runs one call that grants nothing, on a new session if the old one turns out to be over.
 func (l *Locker) call(ctx context.Context, do func(context.Context, driver.Session) error) error {
-	if err := l.start(); err != nil {
+	if err := l.start(); err != nil { //nolint:contextcheck // what it starts outlives the call
 		return err
 	}
 	calling, cancel := l.calling(ctx)

@@ -140,12 +140,12 @@ func TestTakenAgainDuringCheck(t *testing.T) {
 		f, l, _, _ := pair(t)
 		lease := take(t, l, "user/a")
 		var again *locks.Lease
-		f.on(only("check", func(_ context.Context, _ string, do func() error) error {
+		f.on(only("check", func(ctx context.Context, _ string, do func() error) error {
 			if again == nil {
-				if err := lease.Release(t.Context()); err != nil {
+				if err := lease.Release(ctx); err != nil {
 					t.Error(err)
 				}
-				again = take(t, l, "user/a")
+				again = take(t, l, "user/a") //nolint:contextcheck // the test's own
 			}
 			return do()
 		}))

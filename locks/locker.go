@@ -88,7 +88,7 @@ func (l *Locker) Caps() Caps { return l.drv.Caps() }
 func (l *Locker) Ready(ctx context.Context) error {
 	calling, cancel := l.calling(ctx)
 	defer cancel()
-	if err := l.start(); err != nil {
+	if err := l.start(); err != nil { //nolint:contextcheck // what it starts outlives the call
 		return fmt.Errorf("locks: %w", err)
 	}
 	if err := l.open(calling); err != nil {
@@ -146,7 +146,7 @@ func (l *Locker) calling(ctx context.Context) (context.Context, context.CancelFu
 // givenUp reports whether the caller's own context ended the call: that says nothing about the
 // service.
 func (l *Locker) givenUp(calling context.Context) bool {
-	return calling.Err() != nil && context.Cause(calling) != l.silence
+	return calling.Err() != nil && !errors.Is(context.Cause(calling), l.silence)
 }
 
 // explain adds to the error of a call why its context ended.

@@ -21,9 +21,9 @@ type Caps = driver.Caps
 type Mode uint8
 
 const (
-	// Exclusive: one holder.
+	// Exclusive is one holder.
 	Exclusive Mode = iota
-	// Shared: any number of shared holders and no exclusive one. Not offered yet.
+	// Shared is any number of shared holders and no exclusive one. It is not offered yet.
 	Shared
 )
 
