@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// enumerateLimit bounds how many due times one decision walks through. What lies beyond is decided
-// by the next one: the cursor says how far this one came.
-const enumerateLimit = 100_000
+// freshLimit bounds how many due times within the grace one decision opens or skips. What lies
+// beyond is decided by the next one: the cursor says how far this one came.
+const freshLimit = 1000
 
 // lookAgain is when a job is looked at again whose catch-up waits for its slot.
 const lookAgain = time.Second
@@ -39,28 +39,19 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 	if j.schedule == nil {
 		return dec, true
 	}
-	dueTimes, walked := j.dueTimes(state.Cursor, d.now)
-	if len(dueTimes) == 0 {
+	due := d.due(j, state.Cursor)
+	if due.last().IsZero() {
 		return dec, true
 	}
-	dec.Cursor = dueTimes[len(dueTimes)-1]
-	dec.NextAt = j.next(dec.Cursor)
 	if suspended(j, state) {
-		dec.Triggers = d.pass(nil, j, dueTimes, jobs.Skipped, "suspended")
-		return dec, true
+		due = span{passed: d.all(j, state.Cursor)}
+		dec.Triggers = append(dec.Triggers, d.pass(j, due.passed, jobs.Skipped, "suspended"))
+	} else if due.passed.count > 0 {
+		dec.Triggers = append(dec.Triggers, d.pass(j, due.passed, jobs.Missed, d.missedBecause(j, due.passed.first)))
 	}
+	dec.Cursor = due.passed.last
 	taken, opened := d.slotTaken(j, state), 0
-	runs := d.toRun(j, dueTimes, walked)
-	for i := 0; i < len(dueTimes); i++ {
-		at := dueTimes[i]
-		if !runs[i] {
-			from := i
-			for i+1 < len(dueTimes) && !runs[i+1] {
-				i++
-			}
-			dec.Triggers = d.pass(dec.Triggers, j, dueTimes[from:i+1], jobs.Missed, d.missedBecause(j, at))
-			continue
-		}
+	for _, at := range due.runs {
 		late := d.late(j, at)
 		switch {
 		case taken == "":
@@ -71,29 +62,83 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 				taken = "task " + opening.Task.ID + " has the slot"
 			}
 		case late && j.CatchUp.Policy == jobs.CatchUpAll:
-			dec.NextAt = d.now.Add(lookAgain)
-			if i == 0 {
+			if dec.Cursor.IsZero() {
 				dec.Cursor = state.Cursor
-			} else {
-				dec.Cursor = dueTimes[i-1]
 			}
+			dec.NextAt = d.now.Add(lookAgain)
 			return dec, true
 		default:
-			dec.Triggers = d.pass(dec.Triggers, j, dueTimes[i:i+1], jobs.Skipped, taken)
+			dec.Triggers = append(dec.Triggers, d.pass(j, stretch{at, at, 1}, jobs.Skipped, taken))
 		}
+		dec.Cursor = at
 	}
+	dec.NextAt = j.next(dec.Cursor)
 	return dec, true
 }
 
-// dueTimes walks through (after, until]; walked is false if there were more than enumerateLimit.
-func (j *jobPlan) dueTimes(after, until time.Time) (times []time.Time, walked bool) {
-	for at := j.next(after); !at.IsZero() && !at.After(until); at = j.next(at) {
-		if len(times) == enumerateLimit {
-			return times, false
-		}
-		times = append(times, at)
+// span is what is due: first those that do not run any more, then those that the catch-up policy
+// and the grace let run, in order.
+type span struct {
+	passed stretch
+	runs   []time.Time
+}
+
+// stretch is count due times from first to last.
+type stretch struct {
+	first, last time.Time
+	count       int
+}
+
+func (s span) last() time.Time {
+	if len(s.runs) > 0 {
+		return s.runs[len(s.runs)-1]
 	}
-	return times, true
+	return s.passed.last
+}
+
+// due splits the due times of (cursor, now]. It walks through those that run, and only counts the
+// others: an outage of weeks costs no more than one of minutes.
+func (d decider) due(j *jobPlan, cursor time.Time) span {
+	lateUntil := d.now.Add(-j.CatchUp.Grace - time.Nanosecond)
+	fresh, _ := j.schedule.Between(later(cursor, lateUntil), d.now, freshLimit)
+	budget := 0
+	switch {
+	case j.CatchUp.Policy == jobs.CatchUpAll:
+		budget = j.CatchUp.Limit
+	case j.CatchUp.Policy == jobs.CatchUpLatest && len(fresh) == 0:
+		budget = 1
+	}
+	var late []time.Time
+	if budget > 0 {
+		late = j.schedule.Latest(later(cursor, d.now.Add(-j.CatchUp.Window-time.Nanosecond)), lateUntil, budget)
+	}
+	s := span{runs: append(late, fresh...)}
+	passedUntil := lateUntil
+	if len(late) > 0 {
+		passedUntil = late[0].Add(-time.Nanosecond)
+	}
+	s.passed = j.between(cursor, passedUntil)
+	return s
+}
+
+// all is everything of (cursor, now].
+func (d decider) all(j *jobPlan, cursor time.Time) stretch { return j.between(cursor, d.now) }
+
+// between is the due times of (after, until].
+func (j *jobPlan) between(after, until time.Time) stretch {
+	first := j.next(after)
+	if first.IsZero() || first.After(until) {
+		return stretch{}
+	}
+	count, _ := j.schedule.CountBetween(after, until)
+	return stretch{first, j.schedule.Latest(after, until, 1)[0], count}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func suspended(j *jobPlan, state ledger.JobState) bool {
@@ -125,40 +170,6 @@ func causeOf(late bool) jobs.Cause {
 	return jobs.CauseSchedule
 }
 
-// toRun says which due times the catch-up policy lets run. Of a walk that did not reach the present
-// only policy all may run anything: the latest due time is not among them.
-func (d decider) toRun(j *jobPlan, dueTimes []time.Time, walked bool) []bool {
-	runs := make([]bool, len(dueTimes))
-	lateOnes := 0
-	for i, at := range dueTimes {
-		if d.late(j, at) {
-			lateOnes = i + 1
-		} else {
-			runs[i] = true
-		}
-	}
-	budget := 0
-	switch j.CatchUp.Policy {
-	case jobs.CatchUpAll:
-		budget = j.CatchUp.Limit
-	case jobs.CatchUpLatest:
-		if lateOnes == len(dueTimes) && walked {
-			budget = 1
-		}
-	}
-	if !walked {
-		budget = 0
-	}
-	for i := lateOnes - 1; i >= 0 && budget > 0; i-- {
-		if d.now.Sub(dueTimes[i]) > j.CatchUp.Window {
-			break
-		}
-		runs[i] = true
-		budget--
-	}
-	return runs
-}
-
 func (d decider) missedBecause(j *jobPlan, at time.Time) string {
 	switch {
 	case d.now.Sub(at) > j.CatchUp.Window:
@@ -171,17 +182,16 @@ func (d decider) missedBecause(j *jobPlan, at time.Time) string {
 	return "catch-up policy latest: a later due time stands for it"
 }
 
-// pass adds a row for due times that do not run, one for all of them.
-func (d decider) pass(rows []ledger.Opening, j *jobPlan, dueTimes []time.Time, o jobs.Outcome, reason string) []ledger.Opening {
-	first, last := dueTimes[0], dueTimes[len(dueTimes)-1]
+// pass is the row of due times that do not run.
+func (d decider) pass(j *jobPlan, r stretch, o jobs.Outcome, reason string) ledger.Opening {
 	t := jobs.Trigger{
-		Job: j.name, At: first, Count: len(dueTimes), Cause: causeOf(d.late(j, first)),
+		Job: j.name, At: r.first, Count: r.count, Cause: causeOf(d.late(j, r.first)),
 		Outcome: o, Reason: reason, Replica: d.replica,
 	}
-	if len(dueTimes) > 1 {
-		t.Until = last
+	if r.count > 1 {
+		t.Until = r.last
 	}
-	return append(rows, ledger.Opening{Trigger: t})
+	return ledger.Opening{Trigger: t}
 }
 
 // open makes t's task. It is born running if this replica may and can run it now.
