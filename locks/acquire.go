@@ -57,7 +57,7 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 		return attempts, nil
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("locks: acquire: %w", errors.Join(ctx.Err(), err))
+		return nil, fmt.Errorf("locks: acquire: %w: %w", ctx.Err(), err)
 	}
 	return nil, fmt.Errorf("locks: acquire: %w", unavailable(err))
 }

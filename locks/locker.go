@@ -194,7 +194,7 @@ type health struct {
 type State struct {
 	Up      bool      // a session is open and the last call was answered
 	Since   time.Time // when Up became what it is
-	Err     error     // why it is not up; nil also before the first use
+	Err     error     // why it is not up; nil before the first use, and while a lost session is replaced
 	Session string    // "" if none is open
 }
 
