@@ -24,7 +24,7 @@ func (s *Scheduler) drain() error {
 		}
 	}
 	done := s.attempts.close()
-	s.log.Info("draining", "running", len(s.running.all()), "timeout", s.opt.DrainTimeout)
+	s.log.Info("draining", "running", len(s.running.all()), "timeout", s.opt.DrainTimeout.String())
 	if s.finish(done, s.opt.DrainTimeout) {
 		return s.settle()
 	}

@@ -156,7 +156,7 @@ func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
 		}
 	}
 	if o.result.Verdict == ledger.Again {
-		attrs = append(attrs, "retry_in", o.result.RetryIn.Round(time.Millisecond))
+		attrs = append(attrs, "retry_in", o.result.RetryIn.Round(time.Millisecond).String())
 	}
 	s.log.Info(fmt.Sprintf("task %s", o.result.State), attrs...)
 	if o.task.Job != "" {

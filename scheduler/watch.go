@@ -67,7 +67,7 @@ func (s *Scheduler) bury(ctx context.Context, pulses map[string]pulse, peers []l
 			continue
 		}
 		if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err == nil && dead {
-			s.log.Warn("replica declared dead", "replica", p.Replica, "silent", last.since.Elapsed().Round(time.Millisecond))
+			s.log.Warn("replica declared dead", "replica", p.Replica, "silent", last.since.Elapsed().Round(time.Millisecond).String())
 		}
 	}
 	for id := range pulses {
