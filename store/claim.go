@@ -14,8 +14,7 @@ import (
 //
 // No task is claimed twice, whether or not the claimers hold a lock: a row is taken only if it is
 // still pending under the token that was read. With MaxRunning, the pool's row is locked and its
-// running tasks are counted by index, so the limit is exact over all replicas, as long as nobody
-// opens tasks of that pool as born running.
+// running tasks are counted by index, so the limit is exact over all replicas.
 //
 // When Admit refuses a whole batch, the next one is looked at, once.
 //

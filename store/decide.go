@@ -69,7 +69,7 @@ func (w *decision) write(t *tx) error {
 			return err
 		}
 	}
-	if err := w.holdPaused(t); err != nil {
+	if err := w.holdBack(t); err != nil {
 		return err
 	}
 	if err := w.open(); err != nil {
@@ -138,10 +138,11 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	return states, nil
 }
 
-// holdPaused lets tasks wait whose pool is paused: they are born pending.
+// holdBack lets tasks wait whose pool is paused, or has a limit that only a claim keeps: they are
+// born pending.
 //
 // Index: primary key of pools.
-func (w *decision) holdPaused(t *tx) error {
+func (w *decision) holdBack(t *tx) error {
 	var claims []*ledger.Opening
 	pools := map[string]bool{}
 	for _, dec := range w.out.Decisions {
@@ -156,16 +157,16 @@ func (w *decision) holdPaused(t *tx) error {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(pools))
-	paused := map[string]bool{}
-	err := t.query("SELECT name FROM {pools} WHERE name IN ("+marks(len(names))+") AND paused=1",
-		ids(names, func(name string) string { return name }), func(scan func(...any) error) error {
+	held := map[string]bool{}
+	err := t.query("SELECT name FROM {pools} WHERE name IN ("+marks(len(names))+") AND (paused=1 OR max_running>0)",
+		texts(names), func(scan func(...any) error) error {
 			var name string
 			err := scan(&name)
-			paused[name] = true
+			held[name] = true
 			return err
 		})
 	for _, o := range claims {
-		o.Claim = o.Claim && !paused[cmp.Or(o.Task.Pool, jobs.DefaultPool)]
+		o.Claim = o.Claim && !held[cmp.Or(o.Task.Pool, jobs.DefaultPool)]
 	}
 	return err
 }

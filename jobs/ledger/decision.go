@@ -41,7 +41,8 @@ type Opening struct {
 	Trigger jobs.Trigger
 	Task    *jobs.Task // nil: ended (skipped, missed)
 	// Claim: the task is born running, owned by the deciding session, with token Fence+1 (+2 for
-	// the second, …). Otherwise, and while its pool is paused, it is born pending.
+	// the second, …). Otherwise, and while its pool is paused or has a MaxRunning, it is
+	// born pending.
 	Claim       bool
 	MayRunUntil time.Time // of a claimed task; see Claimed
 }

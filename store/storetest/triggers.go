@@ -23,6 +23,7 @@ var triggerCases = []Case{
 	{"Triggers/Retry", retryOfJob},
 	{"Triggers/Nothing", decideNothing},
 	{"Triggers/Guard", guard},
+	{"Triggers/HeldBack", heldBack},
 }
 
 func decideRows(t *testing.T, b *Bench) {
@@ -254,4 +255,18 @@ func guard(t *testing.T, b *Bench) {
 		_, err := me.Store.Decide(ctx, request)
 		return err
 	})
+}
+
+// In a pool that is paused, or limited over all replicas, nothing is born running.
+func heldBack(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	for n, set := range []string{"max_running=1", "max_running=0, paused=1", "paused=0", "paused=NULL"} {
+		s.DB.Exec(t, "UPDATE {pools} SET "+set+" WHERE name='default'")
+		got, err := s.decide(run("a", due(n+1), true))
+		must(t, err)
+		if held := n < 2; len(got.Opened) == 1 != held || len(got.Started) == 1 == held {
+			t.Errorf("%s: %d started, %d opened", set, len(got.Started), len(got.Opened))
+		}
+	}
+	s.wantInt(2, "SELECT fence FROM {jobs} WHERE name='a'")
 }
