@@ -65,7 +65,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
 		fill(t, s)
 		lite := s.dialect.name() == SQLite
-		cursor := []string{"id-005000"}
+		cursor := []string{"id-001000"}
 		check := func(name string, indexes []string, run func(t *tx) error) {
 			t.Helper()
 			p := &planner{t: t, lite: lite}
@@ -122,30 +122,30 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			{ledger.TriggerFilter{Outcome: jobs.Missed}, []string{"triggers_outcome"}},
 			{ledger.TriggerFilter{Result: jobs.StateFailed}, []string{"triggers_ended"}},
 			{ledger.TriggerFilter{Job: "j1", Result: jobs.StateFailed}, []string{"triggers_result", "primary"}},
-			{ledger.TriggerFilter{Since: time.UnixMicro(9000)}, []string{"triggers_at"}},
+			{ledger.TriggerFilter{Since: time.UnixMicro(1000)}, []string{"triggers_at"}},
 		} {
 			f := c.TriggerFilter
-			f.Cursor = triggerCursor(9000, "j1", 0)
+			f.Cursor = triggerCursor(1800, "j1", 0)
 			check(fmt.Sprintf("triggers %+v", f), c.indexes, func(t *tx) error { _, err := t.triggerPage(f, 51); return err })
 		}
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
-			return t.query(overdueQuery, []any{5000, 100}, func(scan func(...any) error) error { return nil })
+			return t.query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })
 		})
 	})
 }
 
-// fill makes 10,000 rows of each kind, by doubling.
+// fill makes 2,000 rows of each kind.
 func fill(t *testing.T, s *Store) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	const n = 10_000
+	const n = 2000
 	err := s.tx(ctx, "fill", func(t *tx) error {
 		var tasks, done, triggers, defined [][]any
 		for i := range n {
 			id, pool, job := fmt.Sprintf("id-%06d", i), fmt.Sprint("p", i%7), fmt.Sprint("j", i%50)
 			state := 0
-			if i%1000 == 0 {
+			if i%200 == 0 {
 				state = 2
 			}
 			tasks = append(tasks, []any{id, pool, job, state, i, []byte{}, []byte{}, []byte{}, i})
