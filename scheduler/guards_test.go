@@ -241,3 +241,33 @@ func TestReplicasThatCannotExcludeEachOtherAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A replica of an older file that was declared dead and comes back is no newer for that.
+func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
+	db := sqlite(t)
+	older, newer := &starts{}, &starts{}
+	set := func(h jobs.Handler, timeout time.Duration) jobs.Set {
+		return jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h, Timeout: timeout}}}
+	}
+	cut := &silent{Store: db.open(t)}
+	a := start(t, cut, nil, set(older, time.Minute), scheduler.Options{ID: "older", SessionTTL: time.Second})
+	until(t, "the older one runs it", func() bool { return older.count() >= 1 })
+	start(t, db.open(t), nil, set(newer, time.Hour), scheduler.Options{ID: "newer", SessionTTL: time.Second})
+	until(t, "the newer one runs it", func() bool { return newer.count() >= 1 })
+	st := db.open(t)
+	first := peers(t, st)
+	cut.cut.Store(true)
+	until(t, "the older one is declared dead", func() bool { return len(peers(t, st)) == 1 })
+	cut.cut.Store(false)
+	until(t, "it is back", func() bool { return len(peers(t, st)) == 2 && a.Health()[0].Ready })
+	for _, p := range peers(t, st) {
+		if i := slices.IndexFunc(first, func(was ledger.Peer) bool { return was.Replica == p.Replica }); first[i].Config != p.Config {
+			t.Errorf("%s had configuration %d and has %d", p.Replica, first[i].Config, p.Config)
+		}
+	}
+	ran, had := newer.count(), older.count()
+	until(t, "the newer one goes on", func() bool { return newer.count() >= ran+3 })
+	if older.count() > had+1 {
+		t.Errorf("the older one ran it %d times more", older.count()-had)
+	}
+}

@@ -31,6 +31,7 @@ type Scheduler struct {
 	clock *clock
 
 	session  atomic.Pointer[session]
+	config   atomic.Int64 // number of the configuration that was loaded
 	health   health
 	slots    *slots
 	stripes  *stripes

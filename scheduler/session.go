@@ -33,7 +33,7 @@ func (s *Scheduler) member() ledger.Member {
 	self := process.Self()
 	return ledger.Member{
 		Replica: s.opt.ID, Host: host, PID: self.PID, PIDStart: self.Start, BootID: self.Boot,
-		Version: s.opt.Version, Address: s.opt.Address,
+		Config: s.config.Load(), Version: s.opt.Version, Address: s.opt.Address,
 		Workers: s.opt.Workers, Labels: s.opt.Labels, LockService: s.opt.LockService,
 	}
 }
@@ -61,7 +61,7 @@ func (s *Scheduler) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.stripes.setConfig(number)
+	s.config.Store(number)
 	return nil
 }
 
@@ -91,7 +91,9 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 		if err := s.join(ctx); err != nil {
 			return err
 		}
-		return s.load(ctx)
+		// With the number that it had: what comes back late is no newer for that.
+		s.govern(ctx)
+		return nil
 	}
 	if err != nil {
 		return err

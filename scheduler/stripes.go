@@ -19,19 +19,12 @@ import (
 // stripes is which part of the jobs this replica looks after. A stripe's lock is held as long as
 // its owner lives, so a trigger costs no lock call.
 type stripes struct {
-	mu     sync.Mutex
-	mine   []int                // by rendezvous hashing over the live replicas; sorted
-	held   map[int]*locks.Lease // of those, with a lock service
-	config int64                // number of the configuration that was loaded last
+	mu   sync.Mutex
+	mine []int                // by rendezvous hashing over the live replicas; sorted
+	held map[int]*locks.Lease // of those, with a lock service
 }
 
 func stripeKey(n int) string { return fmt.Sprintf("sys/stripe/%02d", n) }
-
-func (st *stripes) setConfig(n int64) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.config = n
-}
 
 // assign spreads the stripes over the replicas by rendezvous hashing: when one goes, only its own
 // stripes move. It returns those of self, sorted.

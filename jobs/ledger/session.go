@@ -31,6 +31,7 @@ type Member struct {
 	Workers     int
 	Labels      map[string]string
 	LockService string // fingerprint; all live replicas must agree
+	Config      int64  // number of the configuration that it loaded last; 0 = none yet
 }
 
 // Peer is a session as others see it.
@@ -40,7 +41,6 @@ type Peer struct {
 	Beat     int64
 	Dead     bool
 	Draining bool
-	Config   int64     // number of the configuration it loaded last; 0 = none yet
 	JoinedAt time.Time // database time
 	SeenAt   time.Time // database time of the last beat, for people only: no clock decides who lives
 }
