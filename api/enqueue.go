@@ -3,11 +3,10 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -15,11 +14,6 @@ import (
 const (
 	maxListBody = 8 << 20 // of a list of tasks
 	maxTasks    = 1000
-	maxPayload  = 256 << 10
-	maxPriority = 100
-	maxKey      = 255
-	maxTags     = 32
-	maxTag      = 128
 )
 
 // enqueue takes one task, or a list of them that are enqueued all or none, and answers the tasks in
@@ -135,33 +129,22 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 		}
 		task.RunAt = task.RunAt.UTC()
 	}
-	return task, check(task, len(payload), within)
+	return task, check(task, within)
 }
 
-func check(task jobs.NewTask, payload int, within string) error {
-	switch {
-	case payload > maxPayload:
-		return tooLarge(join(within, "payload"), "the payload is larger than %d bytes", maxPayload)
-	case task.Kind != "" && !jobs.NamePattern.MatchString(task.Kind):
-		return invalid(join(within, "kind"), "%s is not a name", quote(task.Kind))
-	case !task.RunAt.IsZero() && outOfEra(task.RunAt):
-		return invalid(join(within, "run_at"), "must be from 1970 to 2199")
-	case task.Priority < -maxPriority || task.Priority > maxPriority:
-		return invalid(join(within, "priority"), "must be from -%d to %d", maxPriority, maxPriority)
-	case len(task.IdempotencyKey) > maxKey || !plain(task.IdempotencyKey):
-		return invalid(join(within, "idempotency_key"), "must be at most %d bytes, without control characters", maxKey)
-	case len(task.Tags) > maxTags:
-		return invalid(join(within, "tags"), "more than %d tags", maxTags)
+// check lets package jobs judge the task, and answers the first problem that it finds.
+func check(task jobs.NewTask, within string) error {
+	_, err := task.Encode()
+	wrong, ok := errors.AsType[*jobs.FieldError](err)
+	if !ok {
+		return err
 	}
-	for _, tag := range task.Tags {
-		if tag == "" || len(tag) > maxTag || !plain(tag) {
-			return invalid(join(within, "tags"), "a tag must be 1 to %d bytes, without control characters", maxTag)
-		}
+	refuse := invalid
+	if payload, _ := task.Payload.(json.RawMessage); wrong.Path == "payload" && len(payload) > jobs.MaxPayload {
+		refuse = tooLarge
 	}
-	return nil
+	return refuse(join(within, wrong.Path), "%s", wrong.Problem)
 }
-
-func plain(s string) bool { return !strings.ContainsFunc(s, unicode.IsControl) }
 
 // useHeader takes the idempotency key of the header, which must not contradict the body's.
 func useHeader(task *jobs.NewTask, keys []string) error {
@@ -173,11 +156,13 @@ func useHeader(task *jobs.NewTask, keys []string) error {
 		return malformed(field, "the header stands there %d times", len(keys))
 	case keys[0] == "":
 		return malformed(field, "the header is empty")
-	case len(keys[0]) > maxKey || !plain(keys[0]) || strings.ToValidUTF8(keys[0], "") != keys[0]:
-		return invalid(field, "must be at most %d bytes of text", maxKey)
 	case task.IdempotencyKey != "" && task.IdempotencyKey != keys[0]:
 		return malformed(field, "header and body give different keys")
 	}
+	_, err := jobs.NewTask{Pool: task.Pool, IdempotencyKey: keys[0]}.Encode()
+	if wrong, ok := errors.AsType[*jobs.FieldError](err); ok {
+		return invalid(field, "%s", wrong.Problem)
+	}
 	task.IdempotencyKey = keys[0]
-	return nil
+	return err
 }

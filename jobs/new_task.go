@@ -3,7 +3,6 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 )
 
 // Encode checks the task and returns its payload as compact JSON; nil if it has none. All problems
@@ -21,9 +20,10 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 	if problem := checkPayload(payload); problem != "" {
 		p.add("payload", "%s", problem)
 	}
-	// Within these years times keep their order as microseconds and as text.
-	if !n.RunAt.IsZero() && (n.RunAt.Before(time.Unix(0, 0)) || n.RunAt.Year() > 9998) {
-		p.add("run_at", "year %d is out of range 1970–9998", n.RunAt.Year())
+	// Within these years, in every zone, times keep their order as microseconds and as text, and
+	// none is 0, which means no time.
+	if !n.RunAt.IsZero() && (n.RunAt.Year() < 1971 || n.RunAt.Year() > 9998) {
+		p.add("run_at", "year %d is out of range 1971–9998", n.RunAt.Year())
 	}
 	if n.Priority < -MaxPriority || n.Priority > MaxPriority {
 		p.add("priority", "%d is out of range −%d…%d", n.Priority, MaxPriority, MaxPriority)
@@ -34,7 +34,7 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 	if len(n.Tags) > MaxTags {
 		p.add("tags", "%d tags, at most %d are allowed", len(n.Tags), MaxTags)
 	}
-	for i, tag := range n.Tags {
+	for i, tag := range n.Tags[:min(len(n.Tags), MaxTags)] {
 		if tag == "" || len(tag) > MaxTag || !printable(tag) {
 			p.add(fmt.Sprintf("tags[%d]", i), "must be 1 to %d bytes of printable text", MaxTag)
 		}

@@ -116,6 +116,10 @@ func TestEncodeSaysEverythingAtOnce(t *testing.T) {
 	if len(got) > 0 {
 		t.Errorf("unexpected: %v", got)
 	}
+	_, err = NewTask{Pool: "p", Tags: make([]string, 1000)}.Encode() // costs no more than a list that is short enough
+	if got := found(t, err); len(got) > 1+MaxTags || got["tags"] == "" {
+		t.Errorf("a thousand bad tags: %d problems", len(got))
+	}
 	for what, n := range map[string]NewTask{
 		"no pool":       {},
 		"large payload": {Pool: "p", Payload: strings.Repeat("x", MaxPayload)},
@@ -126,7 +130,7 @@ func TestEncodeSaysEverythingAtOnce(t *testing.T) {
 		"not UTF-8":     {Pool: "p", Payload: json.RawMessage("\"\xff\"")},
 		"long key":      {Pool: "p", IdempotencyKey: strings.Repeat("k", 256)},
 		"many tags":     {Pool: "p", Tags: strings.Split(strings.Repeat("t,", 20)+"t", ",")},
-		"before 1970":   {Pool: "p", RunAt: time.Date(1969, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"before 1971":   {Pool: "p", RunAt: time.Unix(0, 0).UTC()},
 	} {
 		if _, err := n.Encode(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: got %v, want ErrInvalid", what, err)

@@ -17,7 +17,8 @@ import (
 //
 // A task whose idempotency key was used before in its pool, with the same kind and payload, is not
 // added: the answer has the task that exists. With another kind or payload it is jobs.ErrConflict.
-// A pool that no configuration has is jobs.ErrNotFound, a bad field jobs.ErrInvalid.
+// A pool that no configuration has is jobs.ErrNotFound. A bad field is jobs.ErrInvalid, with all
+// that NewTask.Encode finds wrong with the first bad task.
 func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
 	batch, err := newBatch(tasks)
 	if err != nil || len(tasks) == 0 {

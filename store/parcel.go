@@ -1,22 +1,14 @@
 package store
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
-)
-
-const (
-	maxPayload = 4 << 20 // bytes; a row must fit into one packet of the server
-	maxTags    = 8 << 10 // bytes, encoded
-	maxKey     = 255     // bytes
 )
 
 // parcel is a task on its way into a pool.
@@ -30,7 +22,7 @@ type parcel struct {
 	existed bool
 }
 
-// newBatch checks the tasks and gives them ids; they are in the order of the ids.
+// newBatch lets package jobs judge the tasks and gives them ids; they are in the order of the ids.
 func newBatch(tasks []jobs.NewTask) ([]*parcel, error) {
 	batch := make([]*parcel, len(tasks))
 	keys := map[[2]string]*parcel{}
@@ -56,26 +48,12 @@ func newBatch(tasks []jobs.NewTask) ([]*parcel, error) {
 }
 
 func newParcel(n jobs.NewTask) (*parcel, error) {
-	payload, err := encodePayload(n.Payload)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("payload: %w: %w", jobs.ErrInvalid, err)
-	case len(payload) > maxPayload:
-		return nil, fmt.Errorf("payload: %w: %d bytes, at most %d are allowed", jobs.ErrInvalid, len(payload), maxPayload)
-	case n.Pool == "":
-		return nil, fmt.Errorf("pool: %w: it is missing", jobs.ErrInvalid)
-	case len(n.Pool) > 64: // no such pool can exist
-		return nil, fmt.Errorf("pool %.64q…: %w", n.Pool, jobs.ErrNotFound)
-	case n.Kind != "" && !jobs.NamePattern.MatchString(n.Kind):
-		return nil, fmt.Errorf("kind: %w: %.80q is not a name", jobs.ErrInvalid, n.Kind)
-	case n.Priority < -100 || n.Priority > 100:
-		return nil, fmt.Errorf("priority: %w: %d is not within -100 … 100", jobs.ErrInvalid, n.Priority)
-	case len(n.IdempotencyKey) > maxKey:
-		return nil, fmt.Errorf("idempotency_key: %w: %d bytes, at most %d are allowed", jobs.ErrInvalid, len(n.IdempotencyKey), maxKey)
-	case len(encodeTags(n.Tags)) > maxTags:
-		return nil, fmt.Errorf("tags: %w: more than %d bytes", jobs.ErrInvalid, maxTags)
-	case !n.RunAt.IsZero() && (n.RunAt.Year() < 1971 || n.RunAt.Year() > 9999):
-		return nil, fmt.Errorf("run_at: %w: year %d", jobs.ErrInvalid, n.RunAt.Year())
+	if n.Pool != "" && !jobs.NamePattern.MatchString(n.Pool) { // no such pool can exist
+		return nil, fmt.Errorf("pool %.64q: %w", n.Pool, jobs.ErrNotFound)
+	}
+	payload, err := n.Encode()
+	if err != nil {
+		return nil, err
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -95,18 +73,4 @@ func newParcel(n jobs.NewTask) (*parcel, error) {
 		},
 		own: id.String(), key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt,
 	}, nil
-}
-
-// encodePayload returns compact JSON; nil for no payload.
-func encodePayload(v any) (json.RawMessage, error) {
-	raw, isRaw := v.(json.RawMessage)
-	if v == nil || isRaw && len(raw) == 0 {
-		return nil, nil
-	}
-	if !isRaw {
-		return json.Marshal(v)
-	}
-	var b bytes.Buffer
-	err := json.Compact(&b, raw)
-	return b.Bytes(), err
 }

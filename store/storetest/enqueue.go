@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -88,7 +89,7 @@ func enqueueUnknownPool(t *testing.T, b *Bench) {
 	session := Join(t, b, "a")
 	Pools(t, b, session, "p", "Q")
 	Pools(t, b, session, "p")
-	for _, pool := range []string{"q", "Q", "none", strings.Repeat("x", 100)} { // another case, retired, never there, too long
+	for _, pool := range []string{"q", "Q", "none", strings.Repeat("x", 100), "no blanks"} { // another case, retired, never there, too long, no name
 		_, err := b.Store.Enqueue(t.Context(), newTask("p"), newTask(pool))
 		if !errors.Is(err, jobs.ErrNotFound) {
 			t.Fatalf("pool %q: %v", pool, err)
@@ -106,19 +107,30 @@ func enqueueBadInput(t *testing.T, b *Bench) {
 		"kind":            {Pool: "p", Kind: "no blanks"},
 		"payload":         {Pool: "p", Payload: math.Inf(1)},
 		"payload json":    {Pool: "p", Payload: json.RawMessage(`{`)},
-		"payload long":    {Pool: "p", Payload: strings.Repeat("x", 5<<20)},
+		"payload long":    {Pool: "p", Payload: strings.Repeat("x", jobs.MaxPayload-1)}, // and two quotes
 		"priority":        {Pool: "p", Priority: 101},
 		"idempotency_key": {Pool: "p", IdempotencyKey: strings.Repeat("x", 256)},
-		"tags":            {Pool: "p", Tags: []string{strings.Repeat("x", 9<<10)}},
+		"tags":            {Pool: "p", Tags: make([]string, jobs.MaxTags+1)},
+		"tags[1]":         {Pool: "p", Tags: []string{"x", strings.Repeat("x", jobs.MaxTag+1)}},
 		"run_at":          {Pool: "p", RunAt: time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC)},
 	}
 	for name, task := range bad {
 		field, _, _ := strings.Cut(name, " ")
-		_, err := b.Store.Enqueue(t.Context(), task)
-		if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), field) {
-			t.Errorf("%s: %v", name, err)
+		for _, list := range [][]jobs.NewTask{{task}, {newTask("p"), task}} {
+			_, err := b.Store.Enqueue(t.Context(), list...)
+			wrong, ok := errors.AsType[*jobs.FieldError](err)
+			if !ok || wrong.Path != field || !errors.Is(err, jobs.ErrInvalid) || strings.Contains(err.Error(), "task 2 of the list") != (len(list) > 1) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 0 {
+		t.Errorf("%d tasks of lists that were refused", n)
+	}
+	Enqueue(t, b, jobs.NewTask{
+		Pool: "p", Payload: strings.Repeat("x", jobs.MaxPayload-2), Priority: 100, IdempotencyKey: strings.Repeat("x", jobs.MaxIdempotencyKey),
+		Tags: slices.Repeat([]string{strings.Repeat("x", jobs.MaxTag)}, jobs.MaxTags), RunAt: time.Date(9998, 12, 31, 0, 0, 0, 0, time.UTC),
+	})
 }
 
 func idempotency(t *testing.T, b *Bench) {
