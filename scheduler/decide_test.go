@@ -91,8 +91,10 @@ func TestDecide(t *testing.T) {
 		want:  []string{"12:00:03..12:00:05 skipped 3 schedule"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "latest: a due time within the grace stands for the late ones", job: everySecond(nil), cursor: "12:00:00", now: "12:00:05",
-		want: []string{"12:00:01..12:00:02 missed 2 catch_up", "12:00:03 open schedule claimed",
-			"12:00:04 skipped 1 schedule", "12:00:05 skipped 1 schedule"}, upTo: "12:00:05", next: "12:00:06",
+		want: []string{
+			"12:00:01..12:00:02 missed 2 catch_up", "12:00:03 open schedule claimed",
+			"12:00:04 skipped 1 schedule", "12:00:05 skipped 1 schedule",
+		}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "latest: only late ones, the latest runs", job: everySecond(func(j *jobs.Job) { j.Schedule = "0 * * * * *" }),
 		cursor: "12:00:00", now: "12:03:30",
@@ -137,9 +139,11 @@ func TestDecide(t *testing.T) {
 			}
 			now := clockTime(c.now)
 			c.state.Name, c.state.Hash, c.state.Cursor = "j", p.jobs["j"].hash, clockTime(c.cursor)
-			d := decider{plan: p, replica: "a", now: now,
+			d := decider{
+				plan: p, replica: "a", now: now,
 				newID:  func(job string, n int) string { return fmt.Sprint(job, n) },
-				claims: func(string) bool { return true }}
+				claims: func(string) bool { return true },
+			}
 			dec, ok := d.decide(c.state)
 			if !ok {
 				t.Fatal("not decided")

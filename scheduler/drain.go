@@ -13,8 +13,8 @@ const haltGrace = time.Second
 // drain ends the replica's work: what is claimed and not started goes back, what runs may finish
 // within the drain timeout, the rest is stopped; such an attempt is lost, reason "drained", and
 // on_lost decides at once. The error names work that did not stop.
-func (s *Scheduler) drain() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+func (s *Scheduler) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	_ = s.store.SetDraining(ctx, s.session.Load().id) // the others learn it a second later anyway
 	s.leaveStripes(ctx)
 	cancel()

@@ -13,15 +13,17 @@ import (
 )
 
 // start executes c on a slot of its pool that the caller has taken, and after it what else is
-// queued in the pool, until the queue is empty; then it gives the slot back.
-func (s *Scheduler) start(c claimed) {
+// queued in the pool, until the queue is empty; then it gives the slot back. Attempts outlive ctx:
+// they end by themselves, or are stopped one by one.
+func (s *Scheduler) start(ctx context.Context, c claimed) {
+	ctx = context.WithoutCancel(ctx)
 	pool := c.task.Pool
 	if s.attempts.enter() {
 		go func() {
 			defer s.attempts.leave()
 			defer s.slots.give(pool, 1)
 			for ok := true; ok; c, ok = s.feeders[pool].next() {
-				s.execute(c)
+				s.execute(ctx, c)
 			}
 		}()
 		return
@@ -37,7 +39,7 @@ func (s *Scheduler) handBack(c claimed) {
 
 // execute is the one path that every attempt takes: a last look at the session, the handler with
 // context and deadline, the result.
-func (s *Scheduler) execute(c claimed) {
+func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	w, ok := s.plan.work(c.task)
 	if ses := s.session.Load(); !ok || ses.id != c.session || !ses.trusted() {
 		// A replica that wakes late starts nothing: its row may be another's by now.
@@ -47,7 +49,7 @@ func (s *Scheduler) execute(c claimed) {
 	t := c.task
 	t.Replica = s.opt.ID
 	t.IdempotencyKey = t.Key(s.plan.set.Name)
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a := &attempt{task: t, session: c.session, work: w, cancel: cancel, mayRun: c.until}
 	s.running.add(a)

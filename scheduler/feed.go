@@ -92,7 +92,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		return false
 	}
 	learned := f.skip(got.Foreign)
-	f.push(ses, got)
+	f.push(ctx, ses, got)
 	return got.More && (learned || len(got.Tasks) > 0)
 }
 
@@ -124,7 +124,7 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 			return nothing, nil
 		}
 		if lease := attempts[0].Lease; lease != nil {
-			return func() { f.unlock(lease) }, nil
+			return func() { f.unlock(ctx, lease) }, nil
 		}
 		if time.Since(began) >= busyLimit {
 			return nothing, nil
@@ -135,8 +135,8 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-func (f *feeder) unlock(lease *locks.Lease) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	_ = f.s.locks.Release(ctx, lease) // one that is lost frees itself, and correctness does not rest on it
 }
@@ -184,7 +184,7 @@ func (f *feeder) skipped() (names, kinds []string) {
 }
 
 // push queues what was claimed and starts as much of it as there are workers.
-func (f *feeder) push(ses *session, got ledger.Claimed) {
+func (f *feeder) push(ctx context.Context, ses *session, got ledger.Claimed) {
 	f.mu.Lock()
 	f.more = got.More
 	if f.pool.MaxRunning == 0 {
@@ -201,7 +201,7 @@ func (f *feeder) push(ses *session, got ledger.Claimed) {
 			f.s.slots.give(f.pool.name, 1)
 			return
 		}
-		f.s.start(c)
+		f.s.start(ctx, c)
 	}
 }
 

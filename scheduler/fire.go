@@ -126,7 +126,7 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 	for name, at := range nexts {
 		s.upcoming.set(name, at)
 	}
-	s.startDecided(ses, decided, reserved)
+	s.startDecided(ctx, ses, decided, reserved)
 	return s.logDecisions(decided)
 }
 
@@ -168,7 +168,7 @@ func (s *Scheduler) giveBack(reserved map[string]string) {
 
 // startDecided starts the tasks that were born running, on the slots that were reserved for them,
 // and gives the other slots back.
-func (s *Scheduler) startDecided(ses *session, decided ledger.Decided, reserved map[string]string) {
+func (s *Scheduler) startDecided(ctx context.Context, ses *session, decided ledger.Decided, reserved map[string]string) {
 	until := map[string]time.Time{}
 	for _, dec := range decided.Decisions {
 		for _, o := range dec.Triggers {
@@ -179,7 +179,7 @@ func (s *Scheduler) startDecided(ses *session, decided ledger.Decided, reserved 
 	}
 	for _, t := range decided.Started {
 		delete(reserved, t.Job)
-		s.start(claimed{t, ses.id, until[t.ID]})
+		s.start(ctx, claimed{t, ses.id, until[t.ID]})
 	}
 	s.giveBack(reserved)
 	for _, t := range decided.Opened {

@@ -271,3 +271,22 @@ func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
 		t.Errorf("the older one ran it %d times more", older.count()-had)
 	}
 }
+
+// After a power cut nobody is left to declare a replica dead: its successor with the same id does.
+func TestASilentPredecessorIsOutlived(t *testing.T) {
+	st := sqlite(t).open(t)
+	if _, err := st.Join(t.Context(), ledger.Member{Replica: "a", Host: "elsewhere", LockService: "redis"}); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, st, nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})
+	until(t, "it is ready", func() bool { return r.Health()[0].Ready })
+	if live := peers(t, st); len(live) != 1 || live[0].Host == "elsewhere" {
+		t.Errorf("live are %+v", live)
+	}
+	r.drain()
+	if _, err := st.Join(t.Context(), ledger.Member{Replica: "old", Host: "elsewhere", LockService: "zookeeper"}); err != nil {
+		t.Fatal(err)
+	}
+	r = start(t, st, nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})
+	until(t, "it is ready beside what used another lock service", func() bool { return r.Health()[0].Ready })
+}

@@ -121,7 +121,7 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 		s.giveBack(reserved)
 		return ledger.Decided{}, err
 	}
-	s.startDecided(ses, decided, reserved)
+	s.startDecided(ctx, ses, decided, reserved)
 	s.logDecisions(decided)
 	return decided, nil
 }

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -158,7 +157,7 @@ func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
 	if o.result.Verdict == ledger.Again {
 		attrs = append(attrs, "retry_in", o.result.RetryIn.Round(time.Millisecond).String())
 	}
-	s.log.Info(fmt.Sprintf("task %s", o.result.State), attrs...)
+	s.log.Info("attempt ended", attrs...)
 	if o.task.Job != "" {
 		nudge(s.nudgeFire) // a due time may wait for the slot
 	}

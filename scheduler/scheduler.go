@@ -100,7 +100,7 @@ func (s *Scheduler) Set() jobs.Set { return s.plan.set }
 // and work resumes when it is back. Run may be called once.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
-		s.leave()
+		s.leave(ctx)
 		if ctx.Err() != nil {
 			return nil // told to stop before it had begun
 		}
@@ -132,11 +132,11 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	s.health.drain()
 	stopTaking()
 	takers.Wait()
-	err := s.drain()
+	err := s.drain(context.WithoutCancel(ctx))
 	stopKeeping()
 	keepers.Wait()
 	<-recording
-	s.leave()
+	s.leave(ctx)
 	return err
 }
 
@@ -171,11 +171,12 @@ func (s *Scheduler) wakeFeeder(pool string) {
 	}
 }
 
-// startTimeout bounds how long a replica that cannot reach its store keeps its user waiting.
+// startTimeout bounds a start, beside one session ttl for outliving a silent predecessor. A single
+// call of the store takes much less, so a store that cannot be reached is an error within 10 s.
 const startTimeout = 10 * time.Second
 
 func (s *Scheduler) enter(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("the store did not answer within 10s"))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout+s.opt.SessionTTL, errors.New("the store did not answer in time"))
 	defer cancel()
 	if err := s.join(ctx); err != nil {
 		return err
@@ -189,12 +190,12 @@ func (s *Scheduler) enter(ctx context.Context) error {
 }
 
 // leave ends the session, so that nobody has to wait for it to expire.
-func (s *Scheduler) leave() {
+func (s *Scheduler) leave(ctx context.Context) {
 	ses := s.session.Load()
 	if ses == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	s.leaveStripes(ctx)
 	if err := s.store.Leave(ctx, ses.id); err != nil {

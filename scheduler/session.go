@@ -38,9 +38,15 @@ func (s *Scheduler) member() ledger.Member {
 	}
 }
 
-// join takes a new session and makes its first beat.
+// join takes a new session and makes its first beat. Where somebody is in the way, it waits until
+// that one is seen to live, which is an error, or to have been silent for a session ttl.
 func (s *Scheduler) join(ctx context.Context) error {
 	id, err := s.store.Join(ctx, s.member())
+	if errors.Is(err, ledger.ErrReplicaLive) || errors.Is(err, ledger.ErrLockService) {
+		if s.outlive(ctx) {
+			id, err = s.store.Join(ctx, s.member())
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
@@ -53,6 +59,42 @@ func (s *Scheduler) join(ctx context.Context) error {
 	s.session.Store(&session{id, asked.Add(s.trustFor())})
 	s.health.storeUp()
 	return nil
+}
+
+// outlive watches the sessions that this replica cannot join beside, and buries those that do not
+// beat for a session ttl: after a power cut nobody else may be there to do it. It is false as soon
+// as one of them beats.
+func (s *Scheduler) outlive(ctx context.Context) bool {
+	began := boottime.Now()
+	beats := map[string]int64{}
+	for pause(ctx, s.opt.SessionTTL/20, nil) {
+		peers, err := s.store.Peers(ctx)
+		if err != nil {
+			return false
+		}
+		silent := began.Elapsed() >= s.opt.SessionTTL
+		for _, p := range peers {
+			if p.Dead || p.Replica != s.opt.ID && p.LockService == s.opt.LockService {
+				continue
+			}
+			beat, known := beats[p.Session]
+			switch {
+			case !known && !silent:
+				beats[p.Session] = p.Beat
+			case beat != p.Beat:
+				return false
+			case silent:
+				if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err != nil || !dead {
+					return false
+				}
+				s.log.Warn("replica declared dead", "replica", p.Replica, "silent", began.Elapsed().Round(time.Millisecond).String())
+			}
+		}
+		if silent {
+			return true
+		}
+	}
+	return false
 }
 
 // load makes this replica's configuration the newest.

@@ -75,11 +75,13 @@ func (q dueQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
 	q[i].pos, q[j].pos = i, j
 }
+
 func (q *dueQueue) Push(x any) {
 	d := x.(*due)
 	d.pos = len(*q)
 	*q = append(*q, d)
 }
+
 func (q *dueQueue) Pop() any {
 	old := *q
 	d := old[len(old)-1]

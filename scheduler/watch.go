@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
@@ -78,13 +79,13 @@ func (s *Scheduler) bury(ctx context.Context, pulses map[string]pulse, peers []l
 }
 
 func membership(peers []ledger.Peer) string {
-	var m string
+	var live []string
 	for _, p := range peers {
 		if !p.Dead {
-			m += p.Session + " "
+			live = append(live, p.Session)
 		}
 	}
-	return m
+	return strings.Join(live, " ")
 }
 
 // govern asserts this replica's configuration if it is the newest among the living; that changes

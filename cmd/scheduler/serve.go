@@ -62,7 +62,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
+	defer func() { err = errors.Join(err, p.close(ctx)) }()
 	s, err := p.replica(c, listener.Addr().String(), log)
 	if err != nil {
 		return err

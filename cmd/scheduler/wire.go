@@ -37,7 +37,7 @@ func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
 	p := &parts{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, p.close())
+			err = errors.Join(err, p.close(ctx))
 		}
 	}()
 	if p.store, err = store.Open(ctx, c.Store.Driver, c.Store.DSN, store.Options{Prefix: c.Store.TablePrefix}); err != nil {
@@ -146,8 +146,8 @@ func (p *parts) Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Inf
 }
 
 // close closes everything, the last opened first.
-func (p *parts) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+func (p *parts) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	var errs []error
 	for _, closer := range slices.Backward(p.closers) {

@@ -1,0 +1,61 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+func TestManualRuns(t *testing.T) {
+	st := sqlite(t).open(t)
+	began, finish := make(chan jobs.Task, 1), make(chan struct{}, 10)
+	h := does(func(ctx context.Context, task jobs.Task, _ io.Writer) error {
+		began <- task
+		<-finish
+		return nil
+	})
+	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Payload: []byte(`{"n":1}`)}}}
+	r := start(t, st, nil, set, scheduler.Options{ID: "a"})
+	var trigger jobs.Trigger
+	var opened jobs.Task
+	until(t, "the replica takes it", func() (ok bool) {
+		var err error
+		trigger, opened, err = r.RunJob(t.Context(), "j", "me")
+		return err == nil
+	})
+	got := <-began
+	if got.ID != opened.ID || got.Token == 0 || string(got.Payload) != `{"n":1}` || !strings.HasPrefix(got.IdempotencyKey, "j@") {
+		t.Errorf("the handler got %+v", got)
+	}
+	if _, _, err := r.RunJob(t.Context(), "j", "me"); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), opened.ID) {
+		t.Errorf("a second run beside the first: %v", err)
+	}
+	if _, err := r.RetryTask(t.Context(), opened.ID, "me"); !errors.Is(err, jobs.ErrConflict) {
+		t.Errorf("retry of a running task: %v", err)
+	}
+	finish <- struct{}{}
+	ended(t, st, opened.ID)
+	retried, err := r.RetryTask(t.Context(), opened.ID, "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := <-began
+	finish <- struct{}{}
+	if again.RetryOf != opened.ID || again.IdempotencyKey != got.IdempotencyKey || again.Token <= got.Token {
+		t.Errorf("the retry got %+v after %+v", again, got)
+	}
+	ended(t, st, retried.ID)
+	if _, _, err := r.RunJob(t.Context(), "nobody", "me"); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("an unknown job: %v", err)
+	}
+	rows := ledgerOf(t, st, "j")
+	if len(rows) != 2 || rows[0].Outcome != jobs.Ran || rows[1].Outcome != jobs.Skipped || rows[0].Seq == 0 || rows[0].By != "me" {
+		t.Errorf("the ledger has %+v", rows)
+	}
+	_ = trigger
+}
