@@ -1,0 +1,88 @@
+package bench
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+
+// size is how much is measured.
+type size struct {
+	rounds   int
+	locking  time.Duration // one contestant in one round
+	lockTTL  time.Duration // a Redis that has just started grants nothing for so long
+	tasks    int           // that are drained
+	singles  int           // that each producer enqueues one by one
+	due      int           // jobs, in one second
+	lead     time.Duration // from the start of the replicas to that second
+	yamlJobs int
+}
+
+func sized() size {
+	if testing.Short() {
+		return size{
+			rounds: 2, locking: 50 * time.Millisecond, lockTTL: 3 * time.Second, tasks: 2_000, singles: 50,
+			due: 500, lead: 6 * time.Second, yamlJobs: 2_000,
+		}
+	}
+	return size{
+		rounds: 5, locking: time.Second, lockTTL: 10 * time.Second, tasks: 50_000, singles: 1_000,
+		due: 10_000, lead: 20 * time.Second, yamlJobs: 100_000,
+	}
+}
+
+// round is one turn of one contestant: what it starts ends with it, not with the whole benchmark.
+type round struct {
+	testing.TB
+	ends []func()
+}
+
+func (r *round) Cleanup(f func()) { r.ends = append(r.ends, f) }
+
+func (r *round) TempDir() string {
+	dir, err := os.MkdirTemp(r.TB.TempDir(), "")
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (r *round) end() {
+	for _, f := range slices.Backward(r.ends) {
+		f()
+	}
+}
+
+// takeTurns runs each of n contestants once per round, and begins each round with another one: what
+// else happens on the machine meets all of them alike.
+func takeTurns(b *testing.B, n int, turn func(r *round, contestant int)) {
+	b.Helper()
+	b.ReportMetric(0, "ns/op") // the time of the whole says nothing
+	for k := range sized().rounds {
+		for i := range n {
+			r := &round{TB: b}
+			func() {
+				defer r.end()
+				turn(r, (i+k)%n)
+			}()
+		}
+	}
+}
+
+// until waits for a condition, for a time that no healthy run comes near.
+func until(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !holds() {
+		if time.Now().After(deadline) {
+			tb.Fatalf("still not: %s", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

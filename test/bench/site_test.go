@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"context"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks/redislock"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// site is where the replicas of one round meet: an empty database and a lock service.
+type site struct {
+	driver, dsn string
+	redis       bool   // else the store's own rows are the guards
+	namespace   string // of the locks
+}
+
+// kind of site, as a user would choose it.
+type kind struct {
+	name    string
+	open    func(r *round) *site
+	servers bool // that count what they are asked
+}
+
+var kinds = []kind{
+	{"SQLite", onFile, false},
+	{"MariaDB + Redis lock", onServers, true},
+}
+
+// known is the median of what servers counted.
+func (k kind) known(s samples) string {
+	if !k.servers {
+		return "–"
+	}
+	return count(s.median())
+}
+
+func onFile(r *round) *site {
+	return &site{driver: "sqlite", dsn: filepath.Join(r.TempDir(), "lockstep.db")}
+}
+
+func onServers(r *round) *site {
+	rdb := newRedis(r)
+	until(r, "Redis is up for so long that it grants at once in a new namespace", func() bool {
+		info, err := rdb.Info(r.Context(), "server").Result()
+		if err != nil {
+			r.Fatal(err)
+		}
+		found := uptime.FindStringSubmatch(info)
+		seconds, err := strconv.Atoi(found[1])
+		return err == nil && time.Duration(seconds)*time.Second > sized().lockTTL+time.Second
+	})
+	return &site{driver: "mysql", dsn: servers.MySQL(r), redis: true}
+}
+
+var uptime = regexp.MustCompile(`(?m)^uptime_in_seconds:(\d+)`)
+
+// store opens the database as one process would.
+func (s *site) store(tb testing.TB) *store.Store {
+	tb.Helper()
+	st, err := store.Open(tb.Context(), s.driver, s.dsn, store.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { st.Close() })
+	if err := st.Migrate(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	if s.namespace, err = st.Namespace(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	return st
+}
+
+// replica makes one that has everything for itself but the servers.
+func (s *site) replica(tb testing.TB, id string, m *meter, set jobs.Set, workers int) *scheduler.Scheduler {
+	tb.Helper()
+	st := metered{s.store(tb), m}
+	var lk scheduler.Locks
+	o := scheduler.Options{ID: id, Workers: workers, LockService: "the store's own database"}
+	if s.redis {
+		lk = newLocker(tb, redislock.New(newRedis(tb)), s.namespace)
+		o.LockService = "redis"
+	}
+	replica, err := scheduler.New(st, lk, set, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return replica
+}
+
+// run runs a replica until stop, or until the round ends.
+func run(tb testing.TB, replica *scheduler.Scheduler) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := replica.Run(ctx); err != nil {
+			tb.Errorf("replica %s: %v", replica.ID(), err)
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	tb.Cleanup(stop)
+	return stop
+}
+
+// define makes the pools of set known, as a replica that was here before.
+func (s *site) define(tb testing.TB, st *store.Store, set jobs.Set) {
+	tb.Helper()
+	stop := run(tb, s.replica(tb, "first", &meter{}, set, 1))
+	until(tb, "the pools are known", func() bool {
+		pools, err := st.PoolStatuses(tb.Context())
+		return err == nil && len(pools) > len(set.Pools) // the built-in one, too
+	})
+	stop()
+}

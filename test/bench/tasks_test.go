@@ -1,0 +1,99 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/store"
+)
+
+const (
+	drainPool    = "bench"
+	drainWorkers = 64 // of the pool, and of the replica, where it is the default
+	bulk         = 1_000
+)
+
+// drained is what one combination reached, round by round.
+type drained struct {
+	kind     kind
+	replicas int
+
+	rate, perClaim, perFinish         samples
+	statements, perBatch, commits, lk samples
+}
+
+// BenchmarkTasks measures claim to finish of tasks that do nothing.
+func BenchmarkTasks(b *testing.B) {
+	var field []*drained
+	for _, k := range kinds {
+		for _, n := range []int{1, 3} {
+			field = append(field, &drained{kind: k, replicas: n})
+		}
+	}
+	t := newTable(b, fmt.Sprintf("Claim to finish of %s tasks that do nothing, %d workers", count(float64(sized().tasks)), drainWorkers),
+		"", "replicas", "tasks/s (min – max)", "tasks per claim", "tasks per finish", "statements per task", "statements per batch", "commits per batch", "lock calls per claim")
+	takeTurns(b, len(field), func(r *round, i int) { field[i].turn(r) })
+	for _, d := range field {
+		t.add(d.kind.name, fmt.Sprint(d.replicas), d.rate.spread(count), count(d.perClaim.median()), count(d.perFinish.median()),
+			d.kind.known(d.statements), d.kind.known(d.perBatch), d.kind.known(d.commits), d.kind.known(d.lk))
+	}
+	t.print()
+}
+
+func (d *drained) turn(r *round) {
+	n := sized().tasks
+	m := &meter{finished: newMark(n)}
+	set := jobs.Set{Pools: map[string]jobs.Pool{drainPool: {
+		Workers: drainWorkers,
+		Handler: jobs.Func(func(context.Context, jobs.Task, struct{}) error { m.start(); return nil }),
+	}}}
+	s := d.kind.open(r)
+	st := s.store(r)
+	s.define(r, st, set)
+	fill(r, st, n)
+	counted := s.counter(r)
+	var starts []func()
+	for i := range d.replicas {
+		replica := s.replica(r, fmt.Sprint("replica-", i), m, set, drainWorkers)
+		starts = append(starts, func() { run(r, replica) })
+	}
+
+	before, began := counted(), time.Now()
+	for _, start := range starts {
+		start()
+	}
+	m.wait(r, "tasks done", &m.finished)
+	used := counted().since(before)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started.n != n || m.finished.n != n {
+		r.Fatalf("%s, %d replicas: %d tasks were started %d times and finished %d times", d.kind.name, d.replicas, n, m.started.n, m.finished.n)
+	}
+	batches := float64(m.claims + m.finishes)
+	d.rate = append(d.rate, float64(n)/m.finished.at.Sub(began).Seconds())
+	d.perClaim = append(d.perClaim, float64(m.claimed)/float64(m.claims))
+	d.perFinish = append(d.perFinish, float64(m.finished.n)/float64(m.finishes))
+	d.statements = append(d.statements, used.statements/float64(n))
+	d.perBatch = append(d.perBatch, used.statements/batches)
+	d.commits = append(d.commits, used.commits/batches)
+	d.lk = append(d.lk, used.lock/float64(m.claims))
+}
+
+// fill enqueues n tasks, a thousand at a time.
+func fill(tb testing.TB, st *store.Store, n int) {
+	tb.Helper()
+	for n > 0 {
+		tasks := make([]jobs.NewTask, min(n, bulk))
+		for i := range tasks {
+			tasks[i].Pool = drainPool
+		}
+		if _, err := st.Enqueue(tb.Context(), tasks...); err != nil {
+			tb.Fatal(err)
+		}
+		n -= len(tasks)
+	}
+}
