@@ -170,9 +170,15 @@ const (
 )
 
 // expire stops attempts whose may_run_until comes near, until ctx is done: they get at most
-// lastGrace to end by themselves and are killed when the time is over.
+// lastGrace to end by themselves and are killed when the time is over. Claimed tasks that wait for a
+// worker too long go back.
 func (s *Scheduler) expire(ctx context.Context) {
 	for pause(ctx, expireEvery, nil) {
+		for _, f := range s.feeders {
+			for _, c := range f.overdue() {
+				s.handBack(c)
+			}
+		}
 		ses := s.session.Load()
 		for _, a := range s.running.all() {
 			end := a.deadline(ses, s.clock)

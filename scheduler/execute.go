@@ -57,8 +57,10 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 		a.stop(stopTimeout, fmt.Sprintf("timeout after %v", w.timeout), time.Time{})
 	})
 	out := newOutput(s.opt.OutputLimit)
+	began := time.Now()
 	err := run(ctx, w.handler, t, out)
 	timeout.Stop()
+	s.feeders[t.Pool].ended(time.Since(began))
 	s.recorder.add(c.session, t, a.result(err, out.Bytes()))
 	s.running.remove(a)
 }

@@ -20,8 +20,11 @@ const (
 	busyLimit = 250 * time.Millisecond
 	// claimBatch bounds one claim.
 	claimBatch = 500
-	// quickBatch: a batch that was worked off faster than this makes the next one larger.
-	quickBatch = 50 * time.Millisecond
+	// aheadFor is how much work to claim beyond the free workers: what they do in this time. Work
+	// whose attempts take longer is left to other replicas until a worker is free.
+	aheadFor = 50 * time.Millisecond
+	// queuedFor is how long a claimed task may wait for a worker before it is handed back.
+	queuedFor = time.Second
 )
 
 // claimed is a task that is ours and has not been started.
@@ -29,6 +32,7 @@ type claimed struct {
 	task    jobs.Task
 	session string    // under which it was claimed
 	until   time.Time // may_run_until; zero: as long as the session is trusted
+	since   time.Time // when it was claimed, on this machine's clock
 }
 
 // feeder keeps one pool's workers busy: it claims in batches and queues what is claimed.
@@ -39,10 +43,9 @@ type feeder struct {
 
 	mu       sync.Mutex
 	queue    []claimed
-	ahead    int       // how many to claim beyond the free workers
-	more     bool      // the last claim left work behind
-	last     time.Time // of the last claim
-	skipJobs []string  // what this replica cannot run, as candidates showed
+	took     time.Duration // an attempt, as a moving average; 0 = none has ended yet
+	more     bool          // the last claim left work behind
+	skipJobs []string      // what this replica cannot run, as candidates showed
 	skipKind []string
 }
 
@@ -78,7 +81,8 @@ func (f *feeder) claim(ctx context.Context) bool {
 		return false
 	}
 	skipJobs, skipKinds := f.skipped()
-	cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	// Not cut short by a drain: a claim that is forgotten is lost work.
+	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	got, err := s.store.Claim(cctx, ledger.Claim{
 		Session: ses.id, Replica: s.opt.ID, Pool: f.pool.name, Hash: f.pool.hash,
 		Limit: want, ID: uuid.NewString(), Guard: s.locks == nil || f.pool.MaxRunning > 0,
@@ -101,7 +105,7 @@ func (f *feeder) wanted() int {
 	free := f.s.slots.room(f.pool.name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return max(0, min(free+f.ahead-len(f.queue), claimBatch))
+	return max(0, min(free+f.ahead()-len(f.queue), claimBatch))
 }
 
 // lock tries for the pool's claim lock. It waits for a busy one no longer than busyLimit, then the
@@ -187,12 +191,8 @@ func (f *feeder) skipped() (names, kinds []string) {
 func (f *feeder) push(ctx context.Context, ses *session, got ledger.Claimed) {
 	f.mu.Lock()
 	f.more = got.More
-	if f.pool.MaxRunning == 0 {
-		f.ahead = f.adapt(len(got.Tasks))
-	}
-	f.last = time.Now()
 	for i, t := range got.Tasks {
-		f.queue = append(f.queue, claimed{t, ses.id, got.Until[i]})
+		f.queue = append(f.queue, claimed{t, ses.id, got.Until[i], time.Now()})
 	}
 	f.mu.Unlock()
 	for f.s.slots.take(f.pool.name, 1) == 1 {
@@ -205,20 +205,31 @@ func (f *feeder) push(ctx context.Context, ses *session, got ledger.Claimed) {
 	}
 }
 
-// adapt doubles how far to claim ahead while batches are worked off quickly, and halves it
-// otherwise: slow work is better left to others. The caller holds f.mu.
-func (f *feeder) adapt(got int) int {
-	if got == 0 || !f.more || f.last.IsZero() || time.Since(f.last) > quickBatch {
-		return f.ahead / 2
+// ahead is how many tasks to claim beyond the free workers. In limited pools a claimed task takes a
+// place from other replicas, so there it is none. The caller holds f.mu.
+func (f *feeder) ahead() int {
+	if f.pool.MaxRunning > 0 || f.took == 0 || f.took > aheadFor {
+		return 0
 	}
-	return min(max(2*f.ahead, f.pool.Workers), claimBatch)
+	return min(f.pool.Workers*int(aheadFor/f.took), claimBatch)
+}
+
+// ended takes into account how long an attempt took.
+func (f *feeder) ended(took time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	took = max(took, time.Microsecond)
+	if f.took == 0 {
+		f.took = took
+	}
+	f.took += (took - f.took) / 8
 }
 
 // next takes a claimed task from the queue, and wakes the feeder when it runs low.
 func (f *feeder) next() (claimed, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.more && len(f.queue) <= f.ahead/2 {
+	if f.more && len(f.queue) <= f.ahead()/2 {
 		nudge(f.wake)
 	}
 	if len(f.queue) == 0 {
@@ -242,4 +253,17 @@ func (f *feeder) empty() []claimed {
 	rest := f.queue
 	f.queue = nil
 	return rest
+}
+
+// overdue takes what has waited for a worker too long: the workers got slower than they were.
+func (f *feeder) overdue() []claimed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for n < len(f.queue) && time.Since(f.queue[n].since) > queuedFor {
+		n++
+	}
+	late := f.queue[:n:n]
+	f.queue = f.queue[n:]
+	return late
 }

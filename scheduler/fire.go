@@ -82,7 +82,8 @@ func (s *Scheduler) overdue(ctx context.Context) {
 // decide decides the due times of these jobs, starts what it may, and returns how many rows were
 // written.
 func (s *Scheduler) decide(ctx context.Context, names []string) int {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	// Not cut short by a drain: what was decided is to be done.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	reserved := s.reserve(names)
 	ids := taskIDs{}
@@ -179,7 +180,7 @@ func (s *Scheduler) startDecided(ctx context.Context, ses *session, decided ledg
 	}
 	for _, t := range decided.Started {
 		delete(reserved, t.Job)
-		s.start(ctx, claimed{t, ses.id, until[t.ID]})
+		s.start(ctx, claimed{t, ses.id, until[t.ID], time.Now()})
 	}
 	s.giveBack(reserved)
 	for _, t := range decided.Opened {

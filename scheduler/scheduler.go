@@ -198,6 +198,7 @@ func (s *Scheduler) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	s.leaveStripes(ctx)
+	s.clearRows(ctx, ses)
 	if err := s.store.Leave(ctx, ses.id); err != nil {
 		s.log.Warn("could not sign off; the others will notice within the session ttl", "error", err)
 	}

@@ -174,6 +174,24 @@ func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
 	}
 }
 
+// clearRows hands back whatever the store says is running here when nothing is any more: a claim
+// whose answer was lost.
+func (s *Scheduler) clearRows(ctx context.Context, ses *session) {
+	rows, err := s.store.Own(ctx, ses.id)
+	if err != nil {
+		return
+	}
+	var back []ledger.Result
+	for _, row := range rows {
+		if s.running.get(row.TaskID) == nil && !s.recorder.holds(row.TaskID) {
+			back = append(back, ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost"})
+		}
+	}
+	if len(back) > 0 {
+		_, _ = s.store.Finish(ctx, ses.id, back) // else the others find them lost
+	}
+}
+
 func (s *Scheduler) queued(id string) bool {
 	for _, f := range s.feeders {
 		if f.holds(id) {
