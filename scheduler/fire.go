@@ -111,13 +111,8 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 		}
 		return decisions
 	}
-	ses := s.session.Load()
-	settled := s.running.transaction()
-	defer settled()
-	decided, err := s.store.Decide(ctx, request)
+	decided, err := s.write(ctx, request, reserved)
 	if err != nil {
-		s.storeFailed(err)
-		s.giveBack(reserved)
 		again := s.clock.now().Add(lookAgain)
 		for _, name := range names {
 			s.upcoming.set(name, again)
@@ -127,8 +122,26 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 	for name, at := range nexts {
 		s.upcoming.set(name, at)
 	}
-	s.startDecided(ctx, ses, decided, reserved)
-	return s.logDecisions(decided)
+	rows := 0
+	for _, dec := range decided.Decisions {
+		rows += len(dec.Triggers)
+	}
+	return rows
+}
+
+// write has the store decide, and starts what was born running on the slots reserved for it.
+func (s *Scheduler) write(ctx context.Context, request ledger.Decide, reserved map[string]string) (ledger.Decided, error) {
+	settled := s.running.transaction()
+	defer settled()
+	decided, err := s.store.Decide(ctx, request)
+	if err != nil {
+		s.storeFailed(err)
+		s.giveBack(reserved)
+		return ledger.Decided{}, err
+	}
+	s.startDecided(ctx, request.Session, decided, reserved)
+	s.logDecisions(decided)
+	return decided, nil
 }
 
 // request is what every deciding transaction of this replica has in common.
@@ -169,7 +182,7 @@ func (s *Scheduler) giveBack(reserved map[string]string) {
 
 // startDecided starts the tasks that were born running, on the slots that were reserved for them,
 // and gives the other slots back.
-func (s *Scheduler) startDecided(ctx context.Context, ses *session, decided ledger.Decided, reserved map[string]string) {
+func (s *Scheduler) startDecided(ctx context.Context, session string, decided ledger.Decided, reserved map[string]string) {
 	until := map[string]time.Time{}
 	for _, dec := range decided.Decisions {
 		for _, o := range dec.Triggers {
@@ -180,7 +193,7 @@ func (s *Scheduler) startDecided(ctx context.Context, ses *session, decided ledg
 	}
 	for _, t := range decided.Started {
 		delete(reserved, t.Job)
-		s.start(ctx, claimed{t, ses.id, until[t.ID], time.Now()})
+		s.start(ctx, claimed{t, session, until[t.ID], time.Now()})
 	}
 	s.giveBack(reserved)
 	for _, t := range decided.Opened {
@@ -188,17 +201,14 @@ func (s *Scheduler) startDecided(ctx context.Context, ses *session, decided ledg
 	}
 }
 
-func (s *Scheduler) logDecisions(decided ledger.Decided) int {
-	rows := 0
+func (s *Scheduler) logDecisions(decided ledger.Decided) {
 	for _, dec := range decided.Decisions {
-		rows += len(dec.Triggers)
 		for _, o := range dec.Triggers {
 			if t := o.Trigger; t.Outcome != "" {
 				s.log.Info("trigger", "job", t.Job, "at", t.At, "outcome", t.Outcome, "count", t.Count, "reason", t.Reason)
 			}
 		}
 	}
-	return rows
 }
 
 // storeFailed notes an error of the store, if it is one that readiness depends on.

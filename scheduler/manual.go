@@ -88,8 +88,7 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string) (jobs.Task, er
 // openOne decides one job outside of its schedule and starts what was born running. An Opening
 // without a row and a task decides nothing.
 func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, ledger.JobState) ledger.Opening) (ledger.Decided, error) {
-	ses := s.session.Load()
-	if !ses.trusted() {
+	if !s.session.Load().trusted() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
 	}
 	if s.waits() {
@@ -113,17 +112,7 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 		}
 		return []ledger.Decision{{Job: j.name, Triggers: []ledger.Opening{o}}}
 	}
-	settled := s.running.transaction()
-	defer settled()
-	decided, err := s.store.Decide(ctx, request)
-	if err != nil {
-		s.storeFailed(err)
-		s.giveBack(reserved)
-		return ledger.Decided{}, err
-	}
-	s.startDecided(ctx, ses, decided, reserved)
-	s.logDecisions(decided)
-	return decided, nil
+	return s.write(ctx, request, reserved)
 }
 
 func opened(d ledger.Decided) jobs.Task {

@@ -226,7 +226,7 @@ func (w *decision) openTask(job *jobRow, o *ledger.Opening) {
 	case task.RunAt.After(w.now):
 		row.row = rowWaits
 	}
-	row.IdempotencyKey = idempotencyKey(row.Task)
+	row.IdempotencyKey = row.Key("")
 	o.Task = &row.Task
 	o.Trigger.TaskID = row.ID
 	w.tasks = append(w.tasks, row)
@@ -271,7 +271,9 @@ func (w *decision) insertTasks(t *tx) error {
 		rows[i] = []any{
 			r.ID, r.Pool, r.Kind, r.Job, micros(r.ScheduledAt), r.Seq, r.row, -r.Priority, micros(r.RunAt), r.Attempt,
 			r.MaxAttempts, string(r.OnLost), r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
-			encodeTags(r.Tags), r.RetryOf, clip(r.Reason, 512), []byte{}, micros(r.CreatedAt), micros(r.StartedAt),
+			encodeTags(r.Tags), r.RetryOf, clip(r.Reason, 512),
+			[]byte{},
+			micros(r.CreatedAt), micros(r.StartedAt),
 		}
 	}
 	_, err := t.insert(`INSERT INTO {tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,

@@ -66,8 +66,10 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 		if d != nil {
 			row.name, row.hash, row.stripe = name, d.Hash, d.Stripe
 		}
-		changed = append(changed, []any{row.name, row.stripe, row.hash, row.schedule, config, row.cursor, row.next,
-			row.fence, row.suspended, row.suspendedBy, row.busyUntil})
+		changed = append(changed, []any{
+			row.name, row.stripe, row.hash, row.schedule, config, row.cursor, row.next,
+			row.fence, row.suspended, row.suspendedBy, row.busyUntil,
+		})
 	}
 	_, err = t.insert(`REPLACE INTO {jobs}
 		(name, stripe, hash, schedule, config, cursor_at, next_at, fence, suspended, suspended_by, busy_until)`, "", changed)

@@ -72,8 +72,12 @@ func (t *tx) enqueue(batch []*parcel) error {
 		if k.RunAt.After(now) {
 			state = rowWaits
 		}
-		rows = append(rows, []any{k.ID, k.Pool, k.Kind, state, -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
-			p.key, []byte(k.Payload), encodeTags(k.Tags), []byte{}, micros(now)})
+		rows = append(rows, []any{
+			k.ID, k.Pool, k.Kind, state, -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
+			p.key, []byte(k.Payload), encodeTags(k.Tags),
+			[]byte{},
+			micros(now),
+		})
 	}
 	_, err = t.insert(`INSERT INTO {tasks}
 		(id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at)`, "", rows)
@@ -190,7 +194,7 @@ func (t *tx) enqueued(batch []*parcel) ([]ledger.Enqueued, error) {
 		if row, ok := rows[task.ID]; ok {
 			task = row
 		}
-		task.IdempotencyKey = idempotencyKey(task)
+		task.IdempotencyKey = task.Key("")
 		all[i] = ledger.Enqueued{Task: task, Existed: p.existed}
 	}
 	return all, nil

@@ -223,8 +223,10 @@ func (t *tx) keepAttempts(now time.Time, pending []move) error {
 	var rows [][]any
 	for _, m := range pending {
 		if !m.never {
-			rows = append(rows, []any{m.ID, m.Attempt, string(m.end), clip(m.reason, 512), m.Token, m.Replica,
-				micros(m.StartedAt), micros(now), m.exitCode(), m.failure})
+			rows = append(rows, []any{
+				m.ID, m.Attempt, string(m.end), clip(m.reason, 512), m.Token, m.Replica,
+				micros(m.StartedAt), micros(now), m.exitCode(), m.failure,
+			})
 		}
 	}
 	_, err := t.insert(`INSERT INTO {attempts} (task_id, attempt, state, reason, token, replica, started_at, finished_at,

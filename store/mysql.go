@@ -26,8 +26,10 @@ type mysqlDialect struct {
 func (mysqlDialect) name() Dialect { return MySQL }
 
 func (mysqlDialect) words() []string {
-	return []string{"{for_update}", " FOR UPDATE", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{values}", "",
-		"{by_key}", " FORCE INDEX (PRIMARY)", "{delete}", "DELETE t FROM", "{index}", " FORCE INDEX (", "{end}", ")"}
+	return []string{
+		"{for_update}", " FOR UPDATE", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{values}", "",
+		"{by_key}", " FORCE INDEX (PRIMARY)", "{delete}", "DELETE t FROM", "{index}", " FORCE INDEX (", "{end}", ")",
+	}
 }
 
 func (mysqlDialect) gorm(db *sql.DB) gorm.Dialector {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -55,7 +54,7 @@ func scanTask(scan func(dest ...any) error, more ...any) (jobs.Task, error) {
 			return t, fmt.Errorf("tags of task %s: %w", t.ID, err)
 		}
 	}
-	t.IdempotencyKey = idempotencyKey(t)
+	t.IdempotencyKey = t.Key("")
 	return t, nil
 }
 
@@ -68,20 +67,6 @@ func taskState(row string) jobs.State {
 		return jobs.StateRunning
 	}
 	return jobs.State(row)
-}
-
-// idempotencyKey is jobs.Task.IdempotencyKey without the name of the set, which the store does
-// not know.
-func idempotencyKey(t jobs.Task) string {
-	switch {
-	case t.Job == "" && t.RetryOf != "":
-		return t.RetryOf
-	case t.Job == "" || t.ScheduledAt.IsZero():
-		return t.ID
-	case t.Seq > 0:
-		return fmt.Sprintf("%s@%s/%d", t.Job, t.ScheduledAt.Format(time.RFC3339Nano), t.Seq)
-	}
-	return t.Job + "@" + t.ScheduledAt.Format(time.RFC3339Nano)
 }
 
 // encodeTags is the inverse of what scanTask does with tags.

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -42,7 +43,7 @@ func (s *session) generation(ctx context.Context) (string, error) {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return "", ended(ctx)
+		return "", calls.Ended(ctx)
 	}
 	if gen, settled, err := s.settled(); settled || err != nil {
 		return gen, err
@@ -135,7 +136,7 @@ func (s *session) eval(ctx context.Context, script *redis.Script, args ...any) (
 	if err := s.reach(ctx); err != nil {
 		return nil, err
 	}
-	answer, err := await(ctx, &s.calls, func() ([]any, error) {
+	answer, err := calls.Await(ctx, &s.calls, func() ([]any, error) {
 		answer, err := script.EvalSha(ctx, s.rdb, s.keys, args...).Slice()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			answer, err = script.Eval(ctx, s.rdb, s.keys, args...).Slice()
@@ -155,7 +156,7 @@ func (s *session) reach(ctx context.Context) error {
 	if !s.suspect.Load() {
 		return nil
 	}
-	_, err := await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, dial(ctx, s.rdb) })
+	_, err := calls.Await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, dial(ctx, s.rdb) })
 	if err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}

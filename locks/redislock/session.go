@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -26,7 +27,7 @@ type session struct {
 	owner string
 	ttl   time.Duration
 
-	calls   calls
+	calls   calls.Group   // the client ends no call when its context does
 	suspect atomic.Bool   // the last call had trouble on the way
 	turn    chan struct{} // held by who brings the session into a new generation
 
@@ -56,7 +57,7 @@ func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
 	}
 	s.suspect.Store(false)
 	asked := boottime.Now()
-	known, err := await(ctx, &s.calls, func() (bool, error) {
+	known, err := calls.Await(ctx, &s.calls, func() (bool, error) {
 		found, err := s.mark.Exists(ctx, s.rdb).Result()
 		if err != nil && answered(err) {
 			return true, nil // SCRIPT is forbidden: nothing to go by, so take it as used
@@ -78,7 +79,7 @@ func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
 		return fmt.Errorf("the server may evict locks: maxmemory-policy is %v; set it to noeviction (or maxmemory to 0)", answer[1])
 	}
 	if !known { // before anything is granted: from now on lost data cannot pass for a new namespace
-		if _, err := await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.rdb).Result() }); err != nil {
+		if _, err := calls.Await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.rdb).Result() }); err != nil {
 			return err
 		}
 	}
@@ -227,7 +228,7 @@ func (s *session) Close(ctx context.Context) error {
 	if !was {
 		_, err = s.eval(ctx, closeScript, s.id)
 	}
-	if err := cmp.Or(err, s.calls.join(ctx)); err != nil {
+	if err := cmp.Or(err, s.calls.Join(ctx)); err != nil {
 		return s.failed("close", err)
 	}
 	return nil

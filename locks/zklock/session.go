@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -26,7 +27,7 @@ type session struct {
 	acl     []zk.ACL
 	id      int64
 	ttl     time.Duration
-	calls   calls
+	calls   calls.Group // the library knows no contexts: what is left behind ends at the latest with its connection
 }
 
 func newSession(servers []string, root string, o driver.Open) *session {
@@ -47,7 +48,7 @@ func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
 		}
 	}()
 	asked := time.Now()
-	if _, err := await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.connect(s.servers, timeout) }); err != nil {
+	if _, err := calls.Await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.connect(s.servers, timeout) }); err != nil {
 		return err
 	}
 	if err := s.established(ctx); err != nil {
@@ -55,7 +56,7 @@ func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
 	}
 	s.id = s.conn.SessionID()
 	s.ttl, _ = s.gate.state()
-	_, err = await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.enter() })
+	_, err = calls.Await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.enter() })
 	if err == nil {
 		s.renewed(asked, s.ttl)
 	}
@@ -95,7 +96,7 @@ func (s *session) parents() error {
 // Renew is a write, since that is what a quorum must agree on.
 func (s *session) Renew(ctx context.Context) error {
 	asked := time.Now()
-	_, err := await(ctx, &s.calls, func() (struct{}, error) {
+	_, err := calls.Await(ctx, &s.calls, func() (struct{}, error) {
 		_, err := s.conn.Set(s.names.sessions+"/"+s.ID(), []byte(s.owner), -1)
 		if errors.Is(err, zk.ErrNoNode) { // removed by hand; the session does not depend on it
 			err = s.enter()
@@ -113,11 +114,11 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 	if strings.Contains(acquisition, "\n") {
 		return nil, errors.New("zklock: acquire: an acquisition id is one line")
 	}
-	results, err := await(ctx, &s.calls, func() ([]driver.Result, error) {
+	results, err := calls.Await(ctx, &s.calls, func() ([]driver.Result, error) {
 		results := make([]driver.Result, len(wants))
 		each(len(wants), func(i int) {
 			if ctx.Err() != nil { // nobody waits for the answer any more
-				results[i].Err = ended(ctx)
+				results[i].Err = calls.Ended(ctx)
 				return
 			}
 			r, err := s.try(wants[i].Key, record{acquisition, s.owner, wants[i].Meta})
@@ -138,7 +139,7 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 }
 
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
-	_, err := await(ctx, &s.calls, func() (struct{}, error) {
+	_, err := calls.Await(ctx, &s.calls, func() (struct{}, error) {
 		errs := make([]error, len(held))
 		each(len(held), func(i int) { _, errs[i] = s.remove(held[i], s.id) })
 		return struct{}{}, errors.Join(errs...)
@@ -150,7 +151,7 @@ func (s *session) Release(ctx context.Context, held []driver.Held) error {
 }
 
 func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
-	still, err := await(ctx, &s.calls, func() ([]bool, error) {
+	still, err := calls.Await(ctx, &s.calls, func() ([]bool, error) {
 		// The server we are connected to may lag behind the one that removed a key.
 		if _, err := s.conn.Sync(s.names.locks); err != nil {
 			return nil, err
@@ -170,7 +171,7 @@ func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error)
 }
 
 func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
-	infos, err := await(ctx, &s.calls, func() ([]driver.Info, error) {
+	infos, err := calls.Await(ctx, &s.calls, func() ([]driver.Info, error) {
 		children, _, err := s.conn.Children(s.names.locks)
 		if err != nil {
 			return nil, err
@@ -220,7 +221,7 @@ func (s *session) holders(keys []string, limit int) ([]driver.Info, error) {
 }
 
 func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
-	freed, err := await(ctx, &s.calls, func() (bool, error) { return s.remove(driver.Held{Key: key, Token: token}, 0) })
+	freed, err := calls.Await(ctx, &s.calls, func() (bool, error) { return s.remove(driver.Held{Key: key, Token: token}, 0) })
 	if err != nil {
 		return false, s.failed("evict", err)
 	}
@@ -228,7 +229,7 @@ func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bo
 }
 
 func (s *session) Close(ctx context.Context) error {
-	if err := cmp.Or(s.tenure.close(ctx), s.calls.join(ctx)); err != nil {
+	if err := cmp.Or(s.tenure.close(ctx), s.calls.Join(ctx)); err != nil {
 		return fmt.Errorf("zklock: close at %s: %w", addresses(s.servers), err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -80,9 +81,9 @@ func (t *tenure) established(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, cause)
 	case <-ctx.Done():
 		if _, cause := t.gate.state(); cause != nil {
-			return fmt.Errorf("%w: %w", ended(ctx), cause)
+			return fmt.Errorf("%w: %w", calls.Ended(ctx), cause)
 		}
-		return ended(ctx)
+		return calls.Ended(ctx)
 	}
 }
 
@@ -148,7 +149,7 @@ func (t *tenure) close(ctx context.Context) error {
 	case <-t.done:
 		return t.closed
 	case <-ctx.Done():
-		return ended(ctx)
+		return calls.Ended(ctx)
 	}
 }
 

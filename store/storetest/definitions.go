@@ -26,8 +26,10 @@ var definitionCases = []Case{
 
 // JobDef is a job that is due each minute.
 func JobDef(name, hash, schedule string) ledger.JobDef {
-	return ledger.JobDef{Name: name, Hash: hash, Schedule: schedule, Stripe: len(name) % 64,
-		Next: func(t time.Time) time.Time { return t.Truncate(time.Minute).Add(time.Minute) }}
+	return ledger.JobDef{
+		Name: name, Hash: hash, Schedule: schedule, Stripe: len(name) % 64,
+		Next: func(t time.Time) time.Time { return t.Truncate(time.Minute).Add(time.Minute) },
+	}
 }
 
 // Pools makes these the only pools, with 3 attempts each.

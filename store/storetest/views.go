@@ -182,8 +182,14 @@ func viewTriggers(t *testing.T, b *Bench) {
 		}
 	}
 	for _, f := range []ledger.TriggerFilter{
-		{}, {Job: "j"}, {Outcome: jobs.Missed}, {Result: jobs.StateFailed}, {Job: "k", Result: jobs.StateSucceeded},
-		{Since: time.Unix(995, 0)}, {Job: "k", Outcome: jobs.Ran, Since: time.Unix(994, 0)}, {Job: "none"},
+		{},
+		{Job: "j"},
+		{Outcome: jobs.Missed},
+		{Result: jobs.StateFailed},
+		{Job: "k", Result: jobs.StateSucceeded},
+		{Since: time.Unix(995, 0)},
+		{Job: "k", Outcome: jobs.Ran, Since: time.Unix(994, 0)},
+		{Job: "none"},
 	} {
 		var want, got []jobs.Trigger
 		for _, g := range all {

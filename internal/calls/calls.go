@@ -1,0 +1,76 @@
+// Package calls lets a caller stop waiting for a call that knows no context, without losing sight
+// of it.
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// ErrClosed: the group was joined, no call begins any more.
+var ErrClosed = errors.New("closed")
+
+// Group is the calls under way. The zero Group is ready for use.
+type Group struct {
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// Await returns what f returns, or why ctx ended, whichever is first. In the second case f goes on
+// until it ends by itself; Join waits for it.
+func Await[T any](ctx context.Context, g *Group, f func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	var none T
+	if ctx.Err() != nil {
+		return none, Ended(ctx)
+	}
+	done := make(chan outcome, 1)
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return none, ErrClosed
+	}
+	g.wg.Go(func() {
+		value, err := f()
+		done <- outcome{value, err}
+	})
+	g.mu.Unlock()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		return none, Ended(ctx)
+	}
+}
+
+// Join lets no call begin and waits for those under way.
+func (g *Group) Join(ctx context.Context) error {
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.wg.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return Ended(ctx)
+	}
+}
+
+// Ended says why ctx is over: its error, and its cause if that says more.
+func Ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
+}
