@@ -139,8 +139,7 @@ func (mysqlDialect) now(t *tx) (time.Time, error) {
 }
 
 func (mysqlDialect) fault(err error) fault {
-	var answer *mysql.MySQLError
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch {
 		case collided(answer.Number), closing(answer.Number):
 			return faultPassing

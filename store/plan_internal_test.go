@@ -152,9 +152,10 @@ func fill(t *testing.T, s *Store) {
 			end := []string{"succeeded", "failed", "cancelled", "lost", "succeeded"}[i%5]
 			done = append(done, []any{"d" + id, pool, "", job, 0, 0, end, 0, i, 1, 0, 0, 1, "fail", 1, "", "", "", []byte{}, []byte{}, "", "", []byte{}, i, i, i})
 			outcome, result := "ran", "succeeded"
-			if i%40 == 0 {
+			switch i % 40 {
+			case 0:
 				outcome, result = "missed", ""
-			} else if i%40 == 1 {
+			case 1:
 				result = "failed"
 			}
 			triggers = append(triggers, []any{job, i, 0, "schedule", outcome, result, "r", i})

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +29,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		"cache_size(-16000)", "journal_size_limit(67108864)",
 	}}
 	pool := func(conns int, more ...string) (*sql.DB, error) {
-		v := url.Values{"_pragma": append(settings["_pragma"][:len(settings["_pragma"]):len(settings["_pragma"])], more...)}
+		v := url.Values{"_pragma": append(slices.Clip(settings["_pragma"]), more...)}
 		db, err := sql.Open("sqlite", location+"?"+v.Encode())
 		if err != nil {
 			return nil, err

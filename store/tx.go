@@ -20,7 +20,7 @@ var errUnknownCommit = fmt.Errorf("the answer to COMMIT was lost: %w", jobs.ErrU
 
 // tx is one transaction, or one connection without a transaction, for the time of one call.
 type tx struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // a tx lives as long as the call that it is made for
 	s    *Store
 	conn querier
 }

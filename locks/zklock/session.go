@@ -229,7 +229,7 @@ func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bo
 }
 
 func (s *session) Close(ctx context.Context) error {
-	if err := cmp.Or(s.tenure.close(ctx), s.calls.Join(ctx)); err != nil {
+	if err := cmp.Or(s.close(ctx), s.calls.Join(ctx)); err != nil {
 		return fmt.Errorf("zklock: close at %s: %w", addresses(s.servers), err)
 	}
 	return nil

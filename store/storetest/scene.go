@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,13 +141,10 @@ func (s *scene) enqueue(pool string, n int) []string {
 		ids[i] = newID()
 	}
 	for part := range slices.Chunk(ids, 100) {
-		text := "INSERT INTO {tasks} (id, pool, state, run_at, payload, tags, error, created_at) VALUES "
+		text := "INSERT INTO {tasks} (id, pool, state, run_at, payload, tags, error, created_at) VALUES (?, ?, 0, 1, ?, '', '', 1)" +
+			strings.Repeat(", (?, ?, 0, 1, ?, '', '', 1)", len(part)-1)
 		var args []any
-		for i, id := range part {
-			if i > 0 {
-				text += ","
-			}
-			text += "(?, ?, 0, 1, ?, '', '', 1)"
+		for _, id := range part {
 			args = append(args, id, pool, []byte(`"`+id+`"`))
 		}
 		s.DB.Exec(s.t, text, args...)
