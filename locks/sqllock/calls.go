@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 // until the context ends: the statement did nothing.
 type calls struct {
 	db        *sql.DB
+	turn      chan struct{} // of who inserts; nil if all may at once
 	dialect   Dialect
 	words     words
 	namespace string
@@ -38,20 +40,20 @@ func (c *calls) exec(ctx context.Context, statement string, args ...any) (sql.Re
 
 // again repeats what the server says that it has not done.
 func again[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	for {
+	for round := 0; ; round++ {
 		v, err := do()
 		if err == nil || !undone(err) {
 			return v, err
 		}
-		if !pause(ctx) {
+		if !pause(ctx, round) {
 			return v, err
 		}
 	}
 }
 
-// pause waits some milliseconds; false if ctx ended.
-func pause(ctx context.Context) bool {
-	timer := time.NewTimer(time.Millisecond + rand.N(4*time.Millisecond))
+// pause waits a little, longer from round to round, up to 30 ms; false if ctx ended.
+func pause(ctx context.Context, round int) bool {
+	timer := time.NewTimer(time.Millisecond + rand.N(2*time.Millisecond<<min(round, 4)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -64,39 +66,52 @@ func pause(ctx context.Context) bool {
 // undone reports whether err says that a statement was rolled back because of others: a deadlock, a
 // lock timeout, a record that changed, a file that is busy.
 func undone(err error) bool {
-	var my *mysql.MySQLError
-	if errors.As(err, &my) {
-		return my.Number == 1213 || my.Number == 1205 || my.Number == 1020
+	if n := number(err); n != 0 {
+		return n == 1213 || n == 1205 || n == 1020
 	}
 	var code interface{ Code() int } // of modernc.org/sqlite, which importers of this package may not use
 	return errors.As(err, &code) && (code.Code()&0xff == 5 || code.Code()&0xff == 6)
 }
 
-// mint takes n tokens and returns the first of them. Who mints before it holds the key does so in
-// the transaction that takes it: else a smaller token could be granted after a larger one.
-func (c *calls) mint(ctx context.Context, on execer, n int) (driver.Token, error) {
-	const next = `UPDATE {marks} SET token = %s({greatest}(token, {now}) + ?) WHERE namespace = ?`
-	if c.dialect == SQLite {
-		last, err := c.bumpSQLite(ctx, on, fmt.Sprintf(next, ""), n)
-		return driver.Token(last - int64(n) + 1), err
+// number is that of a MySQL error; 0 if err is something else.
+func number(err error) uint16 {
+	var my *mysql.MySQLError
+	if !errors.As(err, &my) {
+		return 0
 	}
-	// LAST_INSERT_ID(expr) hands the value back with the answer.
-	res, err := on.ExecContext(ctx, c.words.replace.Replace(fmt.Sprintf(next, "LAST_INSERT_ID")), n, c.namespace)
-	if err != nil {
-		return 0, err
-	}
-	last, err := res.LastInsertId()
-	return driver.Token(last - int64(n) + 1), err
+	return my.Number
 }
 
-// tx runs do in a transaction, again as a whole if the server undid it.
-func (c *calls) tx(ctx context.Context, do func(tx *sql.Tx) error) error {
-	_, err := again(ctx, func() (struct{}, error) {
-		o := &sql.TxOptions{}
-		if c.dialect == MySQL {
-			o.Isolation = sql.LevelReadCommitted
+// gone reports whether err says that there is no such connection.
+func gone(err error) bool { return number(err) == 1094 }
+
+// mint takes n tokens and returns the first of them. Who mints before it holds the key does so in
+// the transaction that takes it: else a smaller token could be granted after a larger one.
+func (c *calls) mint(ctx context.Context, on execer, n int) (_ driver.Token, err error) {
+	const next = `UPDATE {marks} SET token = %s({greatest}(token, {now}) + ?) WHERE namespace = ?`
+	var last int64
+	if c.dialect == SQLite {
+		last, err = c.bumpSQLite(ctx, on, fmt.Sprintf(next, ""), n)
+	} else {
+		var res sql.Result // with the value that LAST_INSERT_ID(value) leaves in it
+		if res, err = on.ExecContext(ctx, c.words.replace.Replace(fmt.Sprintf(next, "LAST_INSERT_ID")), n, c.namespace); err == nil {
+			last, err = res.LastInsertId()
 		}
-		tx, err := c.db.BeginTx(ctx, o)
+	}
+	if err == nil && last == 0 {
+		err = fmt.Errorf("the mark of namespace %s is gone", c.namespace)
+	}
+	return driver.Token(last) - driver.Token(n) + 1, err
+}
+
+// tx runs do in a transaction, again as a whole if the server undid it. SQLite knows one isolation
+// level and ignores the name.
+func (c *calls) tx(ctx context.Context, level sql.IsolationLevel, do func(tx *sql.Tx) error) error {
+	if c.dialect == SQLite {
+		level = sql.LevelDefault
+	}
+	_, err := again(ctx, func() (struct{}, error) {
+		tx, err := c.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
 		if err != nil {
 			return struct{}{}, err
 		}
@@ -109,16 +124,24 @@ func (c *calls) tx(ctx context.Context, do func(tx *sql.Tx) error) error {
 	return err
 }
 
+// ask is again for what runs by itself; a part of a transaction is tried again with the whole.
+func ask[T any](ctx context.Context, c *calls, on execer, do func() (T, error)) (T, error) {
+	if on != execer(c.db) {
+		return do()
+	}
+	return again(ctx, do)
+}
+
 // holding is a row of a held key.
 type holding struct {
 	info        driver.Info
 	acquisition string
 }
 
-// read returns the rows of {leases} or {holders} that a condition selects.
+// read returns the rows of {leases} or {rows} that a condition selects.
 func (c *calls) read(ctx context.Context, on execer, table, where string, args ...any) (map[string]holding, error) {
 	statement := c.words.replace.Replace(`SELECT name, token, session_id, acquisition, owner, meta, since FROM ` + table + ` WHERE ` + where)
-	return again(ctx, func() (map[string]holding, error) {
+	return ask(ctx, c, on, func() (map[string]holding, error) {
 		rows, err := on.QueryContext(ctx, statement, args...)
 		if err != nil {
 			return nil, err
@@ -141,7 +164,7 @@ func (c *calls) read(ctx context.Context, on execer, table, where string, args .
 // names returns one column of text.
 func (c *calls) names(ctx context.Context, on execer, statement string, args ...any) (map[string]bool, error) {
 	statement = c.words.replace.Replace(statement)
-	return again(ctx, func() (map[string]bool, error) {
+	return ask(ctx, c, on, func() (map[string]bool, error) {
 		rows, err := on.QueryContext(ctx, statement, args...)
 		if err != nil {
 			return nil, err
@@ -159,6 +182,16 @@ func (c *calls) names(ctx context.Context, on execer, statement string, args ...
 	})
 }
 
+// still says which of held the rows say are this session's.
+func (c *calls) still(held []driver.Held, rows map[string]holding) []bool {
+	still := make([]bool, len(held))
+	for i, h := range held {
+		row, there := rows[h.Key]
+		still[i] = there && row.info.Token == h.Token && row.info.Session == c.session
+	}
+	return still
+}
+
 // marks is n question marks with commas between them.
 func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
 
@@ -170,22 +203,53 @@ func either(held []driver.Held) (condition string, args []any) {
 	return "(" + strings.TrimSuffix(strings.Repeat("(name=? AND token=?) OR ", len(held)), " OR ") + ")", args
 }
 
-func keysOf(wants []driver.Want) []any {
-	keys := make([]any, len(wants))
+// among is the condition for some keys of the namespace, by primary key, and its arguments.
+func (c *calls) among(keys []string) (condition string, args []any) {
+	args = []any{c.namespace}
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	return `namespace = ? AND name IN (` + marks(len(keys)) + `)`, args
+}
+
+func keysOf(wants []driver.Want) []string {
+	keys := make([]string, len(wants))
 	for i, w := range wants {
 		keys[i] = w.Key
 	}
 	return keys
 }
 
-// beyond is the first string after all that start with prefix; "" if there is none.
-func beyond(prefix string) string {
-	b := []byte(prefix)
-	for i := len(b) - 1; i >= 0; i-- {
-		if b[i] < 0xff {
-			b[i]++
-			return string(b[:i+1])
+func keysHeld(held []driver.Held) []string {
+	keys := make([]string, len(held))
+	for i, h := range held {
+		keys[i] = h.Key
+	}
+	return keys
+}
+
+// without is those of wants that have no row.
+func without(wants []driver.Want, rows map[string]holding) []driver.Want {
+	return slices.DeleteFunc(slices.Clone(wants), func(w driver.Want) bool { _, there := rows[w.Key]; return there })
+}
+
+// rounds is how often TryAcquire looks at keys that others take and free at the same time: for half
+// a second, or so.
+const rounds = 40
+
+// results says what the rows of held keys mean for one acquisition.
+func (c *calls) results(acquisition string, wants []driver.Want, rows map[string]holding) (results []driver.Result, granted bool) {
+	results = make([]driver.Result, len(wants))
+	for i, w := range wants {
+		row, held := rows[w.Key]
+		switch {
+		case held && row.info.Session == c.session && row.acquisition == acquisition:
+			results[i].Token, granted = row.info.Token, true
+		case held:
+			results[i].Holder = &row.info
+		default: // again and again it was somebody else's for a moment
+			results[i].Holder = &driver.Info{Key: w.Key}
 		}
 	}
-	return ""
+	return results, granted
 }

@@ -20,7 +20,7 @@ type words struct {
 func newWords(d Dialect, prefix string) words {
 	pairs := []string{
 		"{sessions}", prefix + "lock_sessions", "{leases}", prefix + "lock_leases",
-		"{marks}", prefix + "lock_marks", "{rows}", prefix + "lock_rows", "{holders}", prefix + "lock_holders",
+		"{marks}", prefix + "lock_marks", "{rows}", prefix + "lock_rows", "{anchors}", prefix + "lock_anchors",
 	}
 	if d == SQLite {
 		pairs = append(pairs,
@@ -63,15 +63,10 @@ func (w words) tables() []string {
 	}
 	if w.dialect == MySQL {
 		all = append(all,
-			`CREATE TABLE IF NOT EXISTS {rows} (      -- what transactions lock in mode row
-			  namespace {key} NOT NULL,
-			  name      {key} NOT NULL,
-			  PRIMARY KEY (namespace, name)
-			) {engine}`,
-			`CREATE TABLE IF NOT EXISTS {holders} (   -- who holds them, for others to see
+			`CREATE TABLE IF NOT EXISTS {rows} (      -- locked by open transactions, which write the rest and never commit it
 			  namespace   {key} NOT NULL,
 			  name        {key} NOT NULL,
-			  token       {int} NOT NULL,
+			  token       {int} NOT NULL,           -- 0: free
 			  session_id  {key} NOT NULL,
 			  acquisition {key} NOT NULL,
 			  owner       {text} NOT NULL,
@@ -79,6 +74,10 @@ func (w words) tables() []string {
 			  since       {int} NOT NULL,
 			  connection  {int} NOT NULL,
 			  PRIMARY KEY (namespace, name)
+			) {engine}`,
+			`CREATE TABLE IF NOT EXISTS {anchors} (   -- sessions in mode row: never committed either
+			  id         {key} NOT NULL PRIMARY KEY,
+			  connection {int} NOT NULL
 			) {engine}`)
 	}
 	for i := range all {

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -25,25 +25,27 @@ func openLease(ctx context.Context, c *calls, ttl time.Duration) (driver.Session
 	if err != nil {
 		return nil, fmt.Errorf("sqllock: open: %w", err)
 	}
-	return &leaseSession{c, ttl}, nil
+	s := &leaseSession{c, ttl}
+	if err := s.sweep(ctx); err != nil {
+		return nil, fmt.Errorf("sqllock: open: %w", err)
+	}
+	return s, nil
 }
 
 func (s *leaseSession) ID() string            { return s.session }
 func (s *leaseSession) TTL() time.Duration    { return s.ttl }
 func (s *leaseSession) Lost() <-chan struct{} { return nil } // Renew tells
 
-// Renew is one UPDATE by primary key. It always changes the row, so that "no row" means that the
-// session is over, whatever the handle counts as affected.
+// Renew is one UPDATE by primary key. If it changed nothing the session is over, but for a clock
+// that shows the same µs again, so that is asked.
 func (s *leaseSession) Renew(ctx context.Context) error {
-	res, err := s.exec(ctx, `UPDATE {sessions} SET expires_at = {greatest}(expires_at + 1, {now} + ?)
-		WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.ttl.Microseconds(), s.session)
+	res, err := s.exec(ctx, `UPDATE {sessions} SET expires_at = {now} + ? WHERE id = ? AND dead = 0 AND expires_at > {now}`,
+		s.ttl.Microseconds(), s.session)
 	if err != nil {
 		return s.failed("renew", err)
 	}
-	if n, err := res.RowsAffected(); err != nil {
-		return s.failed("renew", err)
-	} else if n == 0 {
-		return s.failed("renew", driver.ErrSessionLost)
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return s.alive(ctx, "renew")
 	}
 	return nil
 }
@@ -51,40 +53,31 @@ func (s *leaseSession) Renew(ctx context.Context) error {
 // TryAcquire inserts the rows of free keys and reads back whose they are. A holder that is dead is
 // buried on the way, and a key that was freed between two reads is tried once more.
 func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
-	var rows map[string]holding
-	for round := range settling {
-		var err error
-		if rows, err = s.held(ctx, wants); err != nil {
-			return nil, s.failed("acquire", err)
-		}
+	rows, err := s.held(ctx, wants)
+	if err != nil {
+		return nil, s.failed("acquire", err)
+	}
+	for round := range rounds {
 		if rows, err = s.insert(ctx, acquisition, wants, rows); err != nil {
-			return nil, s.failed("acquire", err)
+			return nil, s.unknown("acquire", err)
 		}
 		reaped, err := s.reap(ctx, rows)
 		if err != nil {
-			return nil, s.failed("acquire", err)
+			return nil, s.unknown("acquire", err)
 		}
 		if !reaped && len(rows) == len(wants) {
 			break
 		}
-		if round > 0 && !pause(ctx) {
-			return nil, s.failed("acquire", ctx.Err())
+		if round > 0 && !pause(ctx, round) {
+			return nil, s.unknown("acquire", ctx.Err())
+		}
+		if rows, err = s.held(ctx, wants); err != nil {
+			return nil, s.unknown("acquire", err)
 		}
 	}
-	results, granted := make([]driver.Result, len(wants)), false
-	for i, w := range wants {
-		row, held := rows[w.Key]
-		switch {
-		case held && row.info.Session == s.session && row.acquisition == acquisition:
-			results[i], granted = driver.Result{Token: row.info.Token}, true
-		case held:
-			results[i].Holder = &row.info
-		default: // again and again freed between two reads
-			results[i].Holder = &driver.Info{Key: w.Key}
-		}
-	}
+	results, granted := s.results(acquisition, wants, rows)
 	if granted {
-		if err := s.alive(ctx); err != nil {
+		if err := s.alive(ctx, "acquire"); err != nil {
 			return nil, err
 		}
 	}
@@ -92,19 +85,37 @@ func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants
 }
 
 func (s *leaseSession) held(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
-	return s.read(ctx, s.db, "{leases}", `namespace = ? AND name IN (`+marks(len(wants))+`)`, // primary key
-		append([]any{s.namespace}, keysOf(wants)...)...)
+	among, args := s.among(keysOf(wants))
+	return s.read(ctx, s.db, "{leases}", among, args...)
 }
+
+// errLate undoes a transaction in which nothing was inserted, so that it costs no write.
+var errLate = errors.New("others were faster")
 
 // insert adds rows for the wants that have none, in the order of their keys, and returns all rows.
 func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []driver.Want, rows map[string]holding) (map[string]holding, error) {
-	free := slices.DeleteFunc(slices.Clone(wants), func(w driver.Want) bool { _, held := rows[w.Key]; return held })
+	free := without(wants, rows)
 	if len(free) == 0 {
 		return rows, nil
 	}
+	if s.turn != nil { // then most find that somebody was faster, and do not join the writers
+		select {
+		case s.turn <- struct{}{}:
+			defer func() { <-s.turn }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		var err error
+		if rows, err = s.held(ctx, wants); err != nil {
+			return nil, err
+		}
+		if free = without(wants, rows); len(free) == 0 {
+			return rows, nil
+		}
+	}
 	statement := s.words.replace.Replace(`{insert_ignore} {leases} (namespace, name, token, session_id, acquisition, owner, meta, since) VALUES ` +
 		strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, {now}),`, len(free)), ","))
-	err := s.tx(ctx, func(tx *sql.Tx) error {
+	err := s.tx(ctx, sql.LevelReadCommitted, func(tx *sql.Tx) error {
 		token, err := s.mint(ctx, tx, len(free))
 		if err != nil {
 			return err
@@ -113,91 +124,33 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 		for i, w := range free {
 			args = append(args, s.namespace, w.Key, int64(token)+int64(i), s.session, acquisition, s.owner, w.Meta)
 		}
-		_, err = tx.ExecContext(ctx, statement, args...)
-		return err
+		res, err := tx.ExecContext(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err == nil && n == 0 {
+			return errLate
+		}
+		return nil
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errLate) {
 		return nil, err
 	}
-	// What was inserted says nothing: IGNORE hides errors, and others insert too. The rows do.
+	// The count does not say which, and IGNORE hides errors: the rows tell.
 	return s.held(ctx, wants)
 }
 
-// alive makes sure that the session was not over when its rows were inserted: whoever finds it
-// expired from now on deletes them, and before that this session's trust has ended.
-func (s *leaseSession) alive(ctx context.Context) error {
+// alive returns an error unless the session is alive. Asked after rows were inserted: whoever finds
+// the session expired from then on deletes them, and before that its trust has ended.
+func (s *leaseSession) alive(ctx context.Context, op string) error {
 	live, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.session)
-	if err != nil {
-		return s.failed("acquire", err)
+	if err == nil && !live[s.session] {
+		err = driver.ErrSessionLost
 	}
-	if !live[s.session] {
-		return s.failed("acquire", driver.ErrSessionLost)
+	if err != nil {
+		return s.unknown(op, err)
 	}
 	return nil
-}
-
-// reap frees the keys of those holders whose session is over, and reports whether there were any.
-// Dead is written first and is final: such a session cannot renew any more.
-func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool, error) {
-	holders := map[string]bool{}
-	for _, row := range rows {
-		if row.info.Session != s.session {
-			holders[row.info.Session] = true
-		}
-	}
-	if len(holders) == 0 {
-		return false, nil
-	}
-	ids := make([]any, 0, len(holders))
-	for _, id := range slices.Sorted(maps.Keys(holders)) {
-		ids = append(ids, id)
-	}
-	live, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE id IN (`+marks(len(ids))+`) AND dead = 0 AND expires_at > {now}`, ids...)
-	if err != nil {
-		return false, err
-	}
-	reaped := false
-	for _, id := range ids {
-		if live[id.(string)] {
-			continue
-		}
-		if err := s.bury(ctx, id.(string)); err != nil {
-			return false, err
-		}
-		reaped = true
-	}
-	return reaped, nil
-}
-
-// bury marks an expired session dead and deletes its leases and its row.
-func (s *leaseSession) bury(ctx context.Context, id string) error {
-	if _, err := s.exec(ctx, `UPDATE {sessions} SET dead = 1 WHERE id = ? AND expires_at <= {now}`, id); err != nil {
-		return err
-	}
-	if live, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0`, id); err != nil || live[id] {
-		return err // it renewed in time
-	}
-	return s.wipe(ctx, id)
-}
-
-// wipe deletes the leases of a session that is over, by primary key and in its order, and then the
-// session itself.
-func (s *leaseSession) wipe(ctx context.Context, id string) error {
-	held, err := s.names(ctx, s.db, `SELECT name FROM {leases} WHERE namespace = ? AND session_id = ?`, s.namespace, id)
-	if err != nil {
-		return err
-	}
-	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(held)), 500) {
-		args := []any{s.namespace, id}
-		for _, name := range chunk {
-			args = append(args, name)
-		}
-		if _, err := s.exec(ctx, `DELETE FROM {leases} WHERE namespace = ? AND session_id = ? AND name IN (`+marks(len(chunk))+`)`, args...); err != nil {
-			return err
-		}
-	}
-	_, err = s.exec(ctx, `DELETE FROM {sessions} WHERE id = ? AND dead = 1`, id)
-	return err
 }
 
 // Release deletes rows that are this session's, under their tokens.
@@ -214,24 +167,16 @@ func (s *leaseSession) Release(ctx context.Context, held []driver.Held) error {
 
 // Check reads which keys are still this session's.
 func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
-	still := make([]bool, len(held))
 	if len(held) == 0 {
-		return still, nil
+		return nil, nil
 	}
-	args := []any{s.namespace, s.session, s.session}
-	for _, h := range held {
-		args = append(args, h.Key)
-	}
-	rows, err := s.read(ctx, s.db, "{leases}", `namespace = ? AND session_id = ?
-		AND EXISTS (SELECT 1 FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now})
-		AND name IN (`+marks(len(held))+`)`, args...)
+	among, args := s.among(keysHeld(held))
+	rows, err := s.read(ctx, s.db, "{leases}", among+`
+		AND EXISTS (SELECT 1 FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now})`, append(args, s.session)...)
 	if err != nil {
 		return nil, s.failed("check", err)
 	}
-	for i, h := range held {
-		still[i] = rows[h.Key].info.Token == h.Token && h.Token != 0
-	}
-	return still, nil
+	return s.still(held, rows), nil
 }
 
 // List reads holders whose session is alive, by primary key.
@@ -266,31 +211,6 @@ func (s *leaseSession) Close(ctx context.Context) error {
 	return nil
 }
 
-// page is the condition for keys with a prefix after a key.
-func (c *calls) page(prefix, after string) (where string, args []any) {
-	where, args = `namespace = ? AND name >= ? AND name > ?`, []any{c.namespace, prefix, after}
-	if end := beyond(prefix); end != "" {
-		where, args = where+` AND name < ?`, append(args, end)
-	}
-	return where, args
-}
-
-// failed says which operation an error is of, and whether nothing was sent.
-func (c *calls) failed(op string, err error) error {
-	if unsent(err) {
-		return fmt.Errorf("sqllock: %s: %w: %w", op, driver.ErrUnreachable, err)
-	}
-	return fmt.Errorf("sqllock: %s: %w", op, err)
-}
-
 func byKey(held []driver.Held) []driver.Held {
 	return slices.SortedFunc(slices.Values(held), func(a, b driver.Held) int { return cmp.Compare(a.Key, b.Key) })
-}
-
-func inOrder(rows map[string]holding) []driver.Info {
-	infos := make([]driver.Info, 0, len(rows))
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		infos = append(infos, rows[name].info)
-	}
-	return infos
 }

@@ -8,18 +8,23 @@
 // busy looks at its holder's session; an expired one is marked dead first, which is final, then its
 // rows are deleted and the key is tried once more.
 //
-// Row (MySQL and MariaDB): a transaction holds SELECT … FOR UPDATE on the key's row, so a lock is
-// free as soon as its holder's connection dies, or has been silent for the TTL (wait_timeout). One
-// connection carries the keys of one batch. Row locks cannot be given back singly: to release part
-// of a batch the transaction ends, and takes the rest again; nobody can have had a key in between
-// without leaving a newer token, which is checked. When one connection dies, the session is over. A
-// connection that is killed frees its locks before the holder knows it: see [driver.Caps].
+// Row (MySQL and MariaDB): an open transaction holds SELECT … FOR UPDATE on the key's row, so a lock
+// is free as soon as its connection dies, or has been silent for the TTL (wait_timeout). The holder
+// writes its name into the row and never commits it; others read it with READ UNCOMMITTED, so what
+// they see is true as long as the lock lasts and gone with it. Row locks cannot be given back
+// singly, so each held key has a connection of its own, and one more stands for the session, which
+// ends with it: this mode is for few locks. The handle's limit on open connections and the server's
+// max_connections must leave room, and a connection that is killed frees its key before the holder
+// knows it: see [driver.Caps].
+//
+// The two modes do not exclude each other: all who share keys use one of them.
 //
 // # Tokens
 //
 // A token is the larger of the database's clock in µs and the namespace's highest token, plus one,
-// taken by one guarded UPDATE. So tokens grow although rows of free keys are deleted, and although
-// the clock may be set back.
+// taken by one UPDATE: in mode lease in the transaction that inserts the row, in mode row while the
+// row is locked. So tokens grow although nothing is kept of free keys, and although the clock may be
+// set back.
 package sqllock
 
 import (
@@ -57,6 +62,7 @@ const openLimit = 5 * time.Second
 type Driver struct {
 	db      *sql.DB
 	dialect Dialect
+	turn    chan struct{} // see calls
 	mode    Mode
 	words   words
 	err     error // of the options
@@ -76,6 +82,9 @@ func New(db *sql.DB, d Dialect, o Options) *Driver {
 		o.TablePrefix = "lockstep_"
 	}
 	drv := &Driver{db: db, dialect: d, mode: o.Mode, words: newWords(d, o.TablePrefix)}
+	if d == SQLite { // which lets its many writers draw lots: a renewal could lose for seconds
+		drv.turn = make(chan struct{}, 1)
+	}
 	switch {
 	case d != MySQL && d != SQLite:
 		drv.err = fmt.Errorf("sqllock: dialect %q is neither %q nor %q", d, MySQL, SQLite)
@@ -93,10 +102,12 @@ func New(db *sql.DB, d Dialect, o Options) *Driver {
 func (d *Driver) Caps() driver.Caps {
 	switch {
 	case d.dialect == SQLite:
-		return driver.Caps{Name: "sqlite", EarlyLoss: true, SingleHost: true,
-			Note: "Excludes processes of one machine, which share one file on a local disk."}
+		return driver.Caps{
+			Name: "sqlite", EarlyLoss: true, SingleHost: true,
+			Note: "Excludes processes of one machine, which share one file on a local disk.",
+		}
 	case d.mode == Row:
-		return driver.Caps{Name: "mysql-row", Note: "A killed connection frees its locks before the holder knows it. One connection for each batch of keys."}
+		return driver.Caps{Name: "mysql-row", Note: "A killed connection frees its lock before the holder knows it. Each held lock needs a connection of its own."}
 	}
 	return driver.Caps{Name: "mysql-lease", EarlyLoss: true, Note: "A step of the database's clock forward ends sessions early."}
 }
@@ -119,12 +130,12 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 			return nil, fmt.Errorf("sqllock: open: make the tables: %w", err)
 		}
 	}
-	c := &calls{db: d.db, dialect: d.dialect, words: d.words, namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner}
+	c := &calls{db: d.db, turn: d.turn, dialect: d.dialect, words: d.words, namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner}
 	if _, err := c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0)`, o.Namespace); err != nil {
 		return nil, fmt.Errorf("sqllock: open: %w", err)
 	}
 	if d.mode == Row {
-		return newRowSession(c, o.TTL), nil
+		return openRow(ctx, c, o.TTL)
 	}
 	return openLease(ctx, c, o.TTL)
 }
@@ -137,8 +148,14 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// unsent reports whether an error shows that nothing reached the server.
-func unsent(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+// failed is an error of an operation's first statement: it says whether nothing was sent.
+func (c *calls) failed(op string, err error) error {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+	}
+	return c.unknown(op, err)
 }
+
+// unknown is an error of a later one.
+func (c *calls) unknown(op string, err error) error { return fmt.Errorf("sqllock: %s: %w", op, err) }

@@ -1,13 +1,13 @@
 package sqllock_test
 
 import (
+	"context"
+	"crypto/rand"
 	"database/sql"
+	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +20,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+// Most cases wait for a ttl to pass, so more of them than there are processors run together.
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8")
+	os.Exit(servers.Main(m))
+}
 
 func open(t *testing.T, driverName, dsn string) *sql.DB {
 	t.Helper()
@@ -46,27 +50,33 @@ func expire(db *sql.DB) func(*testing.T, driver.Session) {
 	}
 }
 
+// SQLite's writers poll for their turn and wait for the disk: renewals are late now and then.
 func TestSQLite(t *testing.T) {
+	t.Parallel()
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 		file := sqliteFile(t)
 		return lockstest.Harness{
 			Driver: func(t *testing.T) driver.Driver {
 				return sqllock.New(open(t, "sqlite", file), sqllock.SQLite, sqllock.Options{})
 			},
+			MinTTL:        3 * time.Second,
 			ExpireSession: expire(open(t, "sqlite", file)),
 		}
 	})
 }
 
 func TestMySQLLease(t *testing.T) {
+	t.Parallel()
 	for _, flags := range []string{"?interpolateParams=true&clientFoundRows=true", ""} {
 		t.Run("flags "+flags, func(t *testing.T) {
+			t.Parallel()
 			lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 				dsn := plain(servers.MySQL(t)) + flags
 				return lockstest.Harness{
 					Driver: func(t *testing.T) driver.Driver {
 						return sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{})
 					},
+					MinTTL:        2 * time.Second,
 					ExpireSession: expire(open(t, "mysql", dsn)),
 				}
 			})
@@ -75,22 +85,33 @@ func TestMySQLLease(t *testing.T) {
 }
 
 func TestMySQLRow(t *testing.T) {
+	t.Parallel()
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 		dsn := servers.MySQL(t)
 		admin := open(t, "mysql", dsn)
+		if _, err := admin.ExecContext(t.Context(), "SET GLOBAL max_connections = 3000"); err != nil {
+			t.Fatal(err)
+		}
 		return lockstest.Harness{
 			Driver: func(t *testing.T) driver.Driver {
 				return sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
 			},
+			MinTTL:        2 * time.Second,
 			ExpireSession: func(t *testing.T, s driver.Session) { kill(t, admin, s.ID()) },
 		}
 	})
 }
 
-// kill ends every connection on which a session holds a lock.
+// kill ends every connection of a session in mode row.
 func kill(t *testing.T, db *sql.DB, session string) {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), "SELECT DISTINCT connection FROM lockstep_lock_holders WHERE session_id = ?", session)
+	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadUncommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	rows, err := tx.QueryContext(t.Context(), `SELECT connection FROM lockstep_lock_rows WHERE session_id = ?
+		UNION SELECT connection FROM lockstep_lock_anchors WHERE id = ?`, session, session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,6 +123,9 @@ func kill(t *testing.T, db *sql.DB, session string) {
 			t.Fatal(err)
 		}
 		ids = append(ids, id)
+	}
+	if len(ids) == 0 {
+		t.Fatal("the session has no connection")
 	}
 	for _, id := range ids {
 		if _, err := db.ExecContext(t.Context(), fmt.Sprintf("KILL CONNECTION %d", id)); err != nil {
@@ -127,117 +151,44 @@ func TestRowModeOnSQLiteIsRefused(t *testing.T) {
 	}
 }
 
-// Batches of many workers over the same keys, in one order, never deadlock, and nobody shares.
-func TestBatchesDoNotDeadlock(t *testing.T) {
-	for _, mode := range []sqllock.Mode{sqllock.Lease, sqllock.Row} {
-		t.Run(string(mode), func(t *testing.T) {
-			t.Parallel()
-			dsn := servers.MySQL(t)
-			var all []string
-			for i := range 60 {
-				all = append(all, fmt.Sprintf("key-%02d", i))
-			}
-			var mu sync.Mutex
-			holder := map[string]int{}
-			var wg sync.WaitGroup
-			for w := range 16 {
-				wg.Go(func() {
-					db, err := sql.Open("mysql", dsn)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					defer db.Close()
-					s, err := sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: mode}).Open(t.Context(), driver.Open{Namespace: "n", TTL: 20 * time.Second})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					defer s.Close(t.Context())
-					rnd := rand.New(rand.NewPCG(uint64(w), 1))
-					for round := range 10 {
-						pick := slices.Clone(all)
-						rnd.Shuffle(len(pick), func(i, j int) { pick[i], pick[j] = pick[j], pick[i] })
-						pick = pick[:12]
-						slices.Sort(pick)
-						var wants []driver.Want
-						for _, key := range pick {
-							wants = append(wants, driver.Want{Key: key})
-						}
-						results, err := s.TryAcquire(t.Context(), fmt.Sprint(w, "-", round), wants)
-						if err != nil {
-							t.Errorf("worker %d, round %d: %v", w, round, err)
-							return
-						}
-						var held []driver.Held
-						mu.Lock()
-						for i, r := range results {
-							if r.Token == 0 {
-								continue
-							}
-							held = append(held, driver.Held{Key: pick[i], Token: r.Token})
-							if other, taken := holder[pick[i]]; taken {
-								t.Errorf("%s is held by %d and %d", pick[i], other, w)
-							}
-							holder[pick[i]] = w
-						}
-						mu.Unlock()
-						mu.Lock()
-						for _, h := range held {
-							delete(holder, h.Key)
-						}
-						mu.Unlock()
-						if err := s.Release(t.Context(), held); err != nil {
-							t.Errorf("worker %d, round %d: release: %v", w, round, err)
-						}
-					}
-				})
-			}
-			wg.Wait()
-		})
+// session opens one that ends with the test.
+func session(t *testing.T, d driver.Driver, ttl time.Duration) driver.Session {
+	t.Helper()
+	s, err := d.Open(t.Context(), driver.Open{Namespace: "n", TTL: ttl, Owner: "owner"})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s
 }
 
-// A connection that is killed frees its keys at once, and its holder learns of it.
-func TestRowModeKilledConnection(t *testing.T) {
-	dsn := servers.MySQL(t)
-	session := func() driver.Session {
-		s, err := sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}).Open(t.Context(), driver.Open{Namespace: "n", TTL: 5 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close(t.Context()) })
-		return s
+// take takes keys that must be free.
+func take(t *testing.T, s driver.Session, keys ...string) []driver.Held {
+	t.Helper()
+	var wants []driver.Want
+	for _, key := range keys {
+		wants = append(wants, driver.Want{Key: key})
 	}
-	a, b := session(), session()
-	first, err := a.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}, {Key: "l"}})
-	if err != nil || first[0].Token == 0 || first[1].Token == 0 {
-		t.Fatal(first, err)
+	results, err := s.TryAcquire(t.Context(), rand.Text(), wants)
+	if err != nil {
+		t.Fatal(err)
 	}
-	kill(t, open(t, "mysql", dsn), a.ID())
-	deadline := time.Now().Add(5 * time.Second)
-	for {
-		got, err := b.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}})
-		if err != nil {
-			t.Fatal(err)
+	var held []driver.Held
+	for i, r := range results {
+		if r.Token == 0 {
+			t.Fatalf("%s is busy: %+v", keys[i], r.Holder)
 		}
-		if got[0].Token > 0 {
-			if got[0].Token <= first[0].Token {
-				t.Errorf("token %d after %d", got[0].Token, first[0].Token)
-			}
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the key of a killed connection is still busy")
-		}
-		time.Sleep(10 * time.Millisecond)
+		held = append(held, driver.Held{Key: keys[i], Token: r.Token})
 	}
-	if err := a.Renew(t.Context()); err == nil {
-		t.Error("the holder renews a session whose connection was killed")
-	}
-	select {
-	case <-a.Lost():
-	default:
-		t.Error("Lost is open")
+	return held
+}
+
+// eventually waits for cond.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for began := time.Now(); !cond(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("not within 10 s: " + what)
+		}
 	}
 }

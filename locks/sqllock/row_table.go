@@ -1,0 +1,131 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// peek reads rows as they are, committed or not: what the holders' open transactions wrote into
+// them says who holds what. It locks nothing and waits for nobody.
+func (s *rowSession) peek(ctx context.Context, where string, args ...any) (map[string]holding, error) {
+	var rows map[string]holding
+	err := s.tx(ctx, sql.LevelReadUncommitted, func(tx *sql.Tx) (err error) {
+		rows, err = s.read(ctx, tx, "{rows}", where, args...)
+		return err
+	})
+	return rows, err
+}
+
+// look returns who holds which of wants, and makes sure that the others have a row to lock.
+func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
+	among, args := s.among(keysOf(wants))
+	var rows map[string]holding
+	err := s.tx(ctx, sql.LevelReadUncommitted, func(tx *sql.Tx) (err error) {
+		if rows, err = s.read(ctx, tx, "{rows}", among, args...); err != nil || len(rows) == len(wants) {
+			return err
+		}
+		// Only who has locked the mark inserts rows. So a row that is missing now cannot be locked by
+		// a holder when it is inserted here, which would have to wait for him.
+		if _, err = s.names(ctx, tx, `SELECT namespace FROM {marks} WHERE namespace = ? FOR UPDATE`, s.namespace); err != nil {
+			return err
+		}
+		if rows, err = s.read(ctx, tx, "{rows}", among, args...); err != nil {
+			return err
+		}
+		var values []any
+		for _, w := range without(wants, rows) {
+			values = append(values, s.namespace, w.Key)
+		}
+		if len(values) == 0 {
+			return nil
+		}
+		_, err = tx.ExecContext(ctx, s.words.replace.Replace(`{insert_ignore} {rows}
+			(namespace, name, token, session_id, acquisition, owner, meta, since, connection) VALUES `+
+			strings.TrimSuffix(strings.Repeat("(?, ?, 0, '', '', '', '', 0, 0),", len(values)/2), ",")), values...)
+		return err
+	})
+	maps.DeleteFunc(rows, func(_ string, row holding) bool { return row.info.Token == 0 })
+	return rows, err
+}
+
+// sweep deletes rows that nobody has locked: connections that died leave them.
+func (s *rowSession) sweep(ctx context.Context) error {
+	return s.tx(ctx, sql.LevelReadCommitted, func(tx *sql.Tx) error {
+		free, err := s.names(ctx, tx, `SELECT name FROM {rows} WHERE namespace = ? ORDER BY name LIMIT 500 FOR UPDATE SKIP LOCKED`, s.namespace) // primary key
+		if err != nil || len(free) == 0 {
+			return err
+		}
+		// One by one: with a list the server may scan the table instead, and would wait for holders.
+		for name := range free {
+			if _, err := tx.ExecContext(ctx, s.words.replace.Replace(`DELETE FROM {rows} WHERE namespace = ? AND name = ?`), s.namespace, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Check reads which keys are still this session's.
+func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
+	if len(held) == 0 || s.isOver() {
+		return make([]bool, len(held)), nil
+	}
+	among, args := s.among(keysHeld(held))
+	rows, err := s.peek(ctx, among, args...)
+	if err != nil {
+		return nil, s.failed("check", err)
+	}
+	return s.still(held, rows), nil
+}
+
+// List reads who holds what.
+func (s *rowSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
+	where, args := s.page(prefix, after)
+	rows, err := s.peek(ctx, where+` AND token > 0 ORDER BY name LIMIT ?`, append(args, limit)...)
+	if err != nil {
+		return nil, s.failed("list", err)
+	}
+	return inOrder(rows), nil
+}
+
+// Evict kills the connection that holds key under token, and with it that holding alone.
+func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
+	killed := false
+	for round := 0; ; round++ { // KILL returns before the transaction has ended
+		connections, err := s.connections(ctx, key, token)
+		if err != nil {
+			return killed, s.failed("evict", err)
+		}
+		if len(connections) == 0 {
+			break
+		}
+		for id := range connections {
+			if _, err := s.db.ExecContext(ctx, "KILL CONNECTION "+id); err == nil {
+				killed = true
+			} else if !gone(err) {
+				return killed, s.failed("evict", err)
+			}
+		}
+		if !pause(ctx, round) {
+			return killed, s.failed("evict", ctx.Err())
+		}
+	}
+	if killed {
+		_ = s.sweep(ctx) // what is left behind does no harm
+	}
+	return killed, nil
+}
+
+// connections is the one that holds key under token, or none.
+func (s *rowSession) connections(ctx context.Context, key string, token driver.Token) (ids map[string]bool, err error) {
+	err = s.tx(ctx, sql.LevelReadUncommitted, func(tx *sql.Tx) (err error) {
+		ids, err = s.names(ctx, tx, `SELECT CAST(connection AS CHAR) FROM {rows} WHERE namespace = ? AND name = ? AND token = ?`,
+			s.namespace, key, int64(token))
+		return err
+	})
+	return ids, err
+}

@@ -1,0 +1,111 @@
+package sqllock_test
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// A connection that is killed frees its keys at once, and its holder learns of it.
+func TestRowModeKilledConnection(t *testing.T) {
+	t.Parallel()
+	db := open(t, "mysql", servers.MySQL(t))
+	d := sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
+	a, b := session(t, d, time.Minute), session(t, d, time.Minute)
+	held := take(t, a, "k", "l")
+	kill(t, db, a.ID())
+	var next driver.Token
+	eventually(t, "the key of a killed connection is free", func() bool {
+		got, err := b.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next = got[0].Token
+		return next > 0
+	})
+	if next <= held[0].Token {
+		t.Errorf("token %d after %d", next, held[0].Token)
+	}
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("renew: %v, want ErrSessionLost", err)
+	}
+	select {
+	case <-a.Lost():
+	default:
+		t.Error("Lost is open")
+	}
+}
+
+// Only the connection of the evicted key is killed, and its holder can take the key again.
+func TestRowModeEvictFreesOneKey(t *testing.T) {
+	t.Parallel()
+	d := sqllock.New(open(t, "mysql", servers.MySQL(t)), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
+	a, b := session(t, d, time.Minute), session(t, d, time.Minute)
+	held := take(t, a, "k", "l")
+	if ok, err := b.Evict(t.Context(), "k", held[0].Token); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	again := take(t, a, "k")
+	if again[0].Token <= held[0].Token {
+		t.Errorf("token %d after %d", again[0].Token, held[0].Token)
+	}
+	if err := a.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	still, err := a.Check(t.Context(), []driver.Held{held[0], again[0], held[1]})
+	if err != nil || still[0] || !still[1] || !still[2] {
+		t.Errorf("check: %v, %v; want the new k and l", still, err)
+	}
+}
+
+// A handle with no connection left is an error when the context ends, and takes nothing.
+func TestRowModeWithoutConnections(t *testing.T) {
+	t.Parallel()
+	dsn := servers.MySQL(t)
+	narrow := open(t, "mysql", dsn)
+	narrow.SetMaxOpenConns(2)
+	a := session(t, sqllock.New(narrow, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	b := session(t, sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	ctx, cancel := contextFor(t, 300*time.Millisecond)
+	defer cancel()
+	if got, err := a.TryAcquire(ctx, "1", []driver.Want{{Key: "k"}}); err == nil {
+		t.Fatalf("%+v, want an error: one connection stands for the session, one for the key, and none is left to mint", got)
+	}
+	if err := a.Renew(t.Context()); err != nil {
+		t.Errorf("renew: %v", err)
+	}
+	eventually(t, "the key is free", func() bool {
+		got, err := b.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}})
+		return err == nil && got[0].Token > 0
+	})
+}
+
+// Somebody who has locked a row and not said his name holds nobody up for longer than a second or so,
+// and only for that key.
+func TestRowModeNamelessHolder(t *testing.T) {
+	t.Parallel()
+	db := open(t, "mysql", servers.MySQL(t))
+	a := session(t, sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO lockstep_lock_rows VALUES ('n', 'k', 0, '', '', '', '', 0, 0)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(t.Context(), `SELECT name FROM lockstep_lock_rows WHERE namespace = 'n' AND name = 'k' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := contextFor(t, 10*time.Second)
+	defer cancel()
+	got, err := a.TryAcquire(ctx, "1", []driver.Want{{Key: "j"}, {Key: "k"}})
+	if err != nil || got[0].Token == 0 || got[1].Holder == nil || got[1].Holder.Key != "k" {
+		t.Errorf("%+v, %v: want j granted and k busy", got, err)
+	}
+}

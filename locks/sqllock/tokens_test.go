@@ -1,0 +1,174 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}
+
+// every runs f for each kind of driver, with a handle on its database.
+func every(t *testing.T, f func(t *testing.T, db *sql.DB, d driver.Driver)) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		db := open(t, "sqlite", sqliteFile(t))
+		f(t, db, sqllock.New(db, sqllock.SQLite, sqllock.Options{}))
+	})
+	for _, mode := range []sqllock.Mode{sqllock.Lease, sqllock.Row} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			db := open(t, "mysql", servers.MySQL(t))
+			f(t, db, sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: mode}))
+		})
+	}
+}
+
+// A clock that was set back by a day must not bring old tokens again.
+func TestTokensGrowThoughTheClockIsBehind(t *testing.T) {
+	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
+		s := session(t, d, time.Minute)
+		high := driver.Token(time.Now().Add(24 * time.Hour).UnixMicro())
+		if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_marks SET token = ?`, int64(high)); err != nil {
+			t.Fatal(err)
+		}
+		last := high
+		for range 3 {
+			held := take(t, s, "a", "b")
+			if held[0].Token <= last || held[1].Token <= last {
+				t.Fatalf("tokens %v after %d", held, last)
+			}
+			last = max(held[0].Token, held[1].Token)
+			if err := s.Release(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Nothing is granted when the namespace's highest token is not known.
+func TestNoTokenWithoutAMark(t *testing.T) {
+	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
+		s := session(t, d, time.Minute)
+		if _, err := db.ExecContext(t.Context(), `DELETE FROM lockstep_lock_marks`); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.TryAcquire(t.Context(), "1", []driver.Want{{Key: "a"}}); err == nil {
+			t.Errorf("%+v, want an error", got)
+		}
+	})
+}
+
+// While one batch has its tokens and waits for a row, nobody gets a larger token for a key of it:
+// else the key would go to the smaller one afterwards.
+func TestLeaseTokensAreMintedWhereTheyAreUsed(t *testing.T) {
+	t.Parallel()
+	db := open(t, "mysql", servers.MySQL(t))
+	d := sqllock.New(db, sqllock.MySQL, sqllock.Options{})
+	slow, quick := session(t, d, time.Minute), session(t, d, time.Minute)
+
+	blocker, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blocker.Rollback()
+	if _, err := blocker.ExecContext(t.Context(), `INSERT INTO lockstep_lock_leases VALUES ('n', 'k', 1, 's', 'a', '', '', 0)`); err != nil {
+		t.Fatal(err)
+	}
+	var late []driver.Result
+	var all sync.WaitGroup
+	all.Go(func() {
+		var err error
+		if late, err = slow.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}, {Key: "z"}}); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "the batch waits for the row", func() bool {
+		var n int
+		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM information_schema.innodb_trx x JOIN information_schema.processlist p
+			ON p.id = x.trx_mysql_thread_id WHERE x.trx_state = 'LOCK WAIT' AND p.db = DATABASE()`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	})
+	var between driver.Token
+	ctx, cancel := contextFor(t, 500*time.Millisecond)
+	defer cancel()
+	if got, err := quick.TryAcquire(ctx, "2", []driver.Want{{Key: "z"}}); err == nil && got[0].Token > 0 {
+		between = got[0].Token
+		if err := quick.Release(t.Context(), []driver.Held{{Key: "z", Token: between}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := blocker.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	if z := late[1].Token; z <= between {
+		t.Errorf("token %d was granted after %d", z, between)
+	}
+}
+
+// Nothing is left of keys and sessions once they are over, also of those that died: the next session
+// cleans up.
+func TestNothingIsLeftBehind(t *testing.T) {
+	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
+		a, b := session(t, d, time.Minute), session(t, d, time.Minute)
+		take(t, a, "a", "b")
+		if err := b.Release(t.Context(), take(t, b, "c", "d")); err != nil {
+			t.Fatal(err)
+		}
+		evicted := take(t, b, "e")
+		if ok, err := a.Evict(t.Context(), "e", evicted[0].Token); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		left := func(table string) (n int) {
+			if err := db.QueryRowContext(t.Context(), fmt.Sprintf(`SELECT COUNT(*) FROM lockstep_lock_%s`, table)).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		tables := []string{"leases", "sessions"}
+		if d.Caps().Name == "mysql-row" {
+			tables = append(tables, "rows", "anchors")
+			kill(t, db, a.ID())
+			eventually(t, "the killed connections are gone", func() bool {
+				infos, err := b.List(t.Context(), "", "", 10)
+				return err == nil && len(infos) == 0
+			})
+		} else {
+			expire(db)(t, a)
+		}
+		if n := left(tables[len(tables)-2]); n == 0 {
+			t.Error("the dead session left nothing behind: this test tests nothing")
+		}
+		if err := b.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := session(t, d, time.Minute).Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range tables {
+			if n := left(table); n != 0 {
+				t.Errorf("%d rows are left in %s", n, table)
+			}
+		}
+		if n := left("marks"); n != 1 {
+			t.Errorf("%d marks, want that of the namespace", n)
+		}
+	})
+}
