@@ -18,7 +18,7 @@ type meter struct {
 	claimed  int // tasks
 	finishes int
 	finished mark
-	decides  int // that wrote something
+	decides  int // also those that came too late to write anything
 	decided  mark
 	started  mark // attempts; counted by the handler
 }
@@ -99,7 +99,7 @@ func (s metered) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, e
 	for _, dec := range decided.Decisions {
 		rows += len(dec.Triggers)
 	}
-	if err == nil && rows > 0 {
+	if err == nil {
 		s.m.mu.Lock()
 		defer s.m.mu.Unlock()
 		s.m.decides++
