@@ -19,7 +19,6 @@ import (
 // until the context ends: the statement did nothing.
 type calls struct {
 	db        *sql.DB
-	turn      chan struct{} // of who inserts; nil if all may at once
 	dialect   Dialect
 	words     words
 	namespace string
@@ -35,6 +34,9 @@ type execer interface {
 
 func (c *calls) exec(ctx context.Context, statement string, args ...any) (sql.Result, error) {
 	statement = c.words.replace.Replace(statement)
+	if c.dialect == SQLite {
+		return c.execSQLite(ctx, statement, args...)
+	}
 	return again(ctx, func() (sql.Result, error) { return c.db.ExecContext(ctx, statement, args...) })
 }
 

@@ -98,21 +98,6 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 	if len(free) == 0 {
 		return rows, nil
 	}
-	if s.turn != nil { // then most find that somebody was faster, and do not join the writers
-		select {
-		case s.turn <- struct{}{}:
-			defer func() { <-s.turn }()
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		var err error
-		if rows, err = s.held(ctx, wants); err != nil {
-			return nil, err
-		}
-		if free = without(wants, rows); len(free) == 0 {
-			return rows, nil
-		}
-	}
 	statement := s.words.replace.Replace(`{insert_ignore} {leases} (namespace, name, token, session_id, acquisition, owner, meta, since) VALUES ` +
 		strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, {now}),`, len(free)), ","))
 	err := s.tx(ctx, sql.LevelReadCommitted, func(tx *sql.Tx) error {

@@ -1,6 +1,11 @@
 package sqllock
 
-import "context"
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"fmt"
+)
 
 // bumpSQLite runs the UPDATE of mint and returns the new highest token in the same statement.
 func (c *calls) bumpSQLite(ctx context.Context, on execer, update string, n int) (last int64, err error) {
@@ -15,4 +20,33 @@ func (c *calls) bumpSQLite(ctx context.Context, on execer, update string, n int)
 		}
 	}
 	return last, rows.Err()
+}
+
+// execSQLite runs a single write. SQLite takes one writer at a time, and lets those that wait ask
+// again more and more seldom, so a renewal could lose for seconds against newcomers. Here it asks
+// every few milliseconds until ctx ends.
+func (c *calls) execSQLite(ctx context.Context, statement string, args ...any) (sql.Result, error) {
+	conn, err := c.db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	var timeout int
+	if err := conn.QueryRowContext(ctx, `PRAGMA busy_timeout`).Scan(&timeout); err != nil {
+		return nil, err
+	}
+	if _, err := conn.ExecContext(ctx, `PRAGMA busy_timeout = 0`); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if _, err := conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf(`PRAGMA busy_timeout = %d`, timeout)); err != nil {
+			_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // not back to the pool like this
+		}
+	}()
+	for {
+		res, err := conn.ExecContext(ctx, statement, args...)
+		if err == nil || !undone(err) || !pause(ctx, 1) {
+			return res, err
+		}
+	}
 }

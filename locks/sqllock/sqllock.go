@@ -62,7 +62,6 @@ const openLimit = 5 * time.Second
 type Driver struct {
 	db      *sql.DB
 	dialect Dialect
-	turn    chan struct{} // see calls
 	mode    Mode
 	words   words
 	err     error // of the options
@@ -82,9 +81,6 @@ func New(db *sql.DB, d Dialect, o Options) *Driver {
 		o.TablePrefix = "lockstep_"
 	}
 	drv := &Driver{db: db, dialect: d, mode: o.Mode, words: newWords(d, o.TablePrefix)}
-	if d == SQLite { // which lets its many writers draw lots: a renewal could lose for seconds
-		drv.turn = make(chan struct{}, 1)
-	}
 	switch {
 	case d != MySQL && d != SQLite:
 		drv.err = fmt.Errorf("sqllock: dialect %q is neither %q nor %q", d, MySQL, SQLite)
@@ -130,7 +126,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 			return nil, fmt.Errorf("sqllock: open: make the tables: %w", err)
 		}
 	}
-	c := &calls{db: d.db, turn: d.turn, dialect: d.dialect, words: d.words, namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner}
+	c := &calls{db: d.db, dialect: d.dialect, words: d.words, namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner}
 	if _, err := c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0)`, o.Namespace); err != nil {
 		return nil, fmt.Errorf("sqllock: open: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,17 +51,26 @@ func expire(db *sql.DB) func(*testing.T, driver.Session) {
 	}
 }
 
-// SQLite's writers poll for their turn and wait for the disk: renewals are late now and then.
+// Each case has a file of its own: all writers of a file wait for each other, and for the disk.
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
-		file := sqliteFile(t)
+		var mu sync.Mutex
+		files := map[*testing.T]string{}
+		database := func(t *testing.T) *sql.DB {
+			mu.Lock()
+			defer mu.Unlock()
+			if files[t] == "" {
+				files[t] = sqliteFile(t)
+			}
+			return open(t, "sqlite", files[t])
+		}
 		return lockstest.Harness{
 			Driver: func(t *testing.T) driver.Driver {
-				return sqllock.New(open(t, "sqlite", file), sqllock.SQLite, sqllock.Options{})
+				return sqllock.New(database(t), sqllock.SQLite, sqllock.Options{})
 			},
 			MinTTL:        3 * time.Second,
-			ExpireSession: expire(open(t, "sqlite", file)),
+			ExpireSession: func(t *testing.T, s driver.Session) { expire(database(t))(t, s) },
 		}
 	})
 }
