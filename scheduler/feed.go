@@ -116,7 +116,7 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 	if s.locks == nil {
 		return nothing, nil
 	}
-	for began := time.Now(); ; {
+	for began, wait := time.Now(), time.Millisecond; ; wait *= 2 {
 		attempts, err := s.locks.TryAcquire(ctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
 		if err == nil && attempts[0].Err != nil && !errors.Is(attempts[0].Err, locks.ErrBusy) {
 			err = attempts[0].Err
@@ -133,7 +133,7 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 		if time.Since(began) >= busyLimit {
 			return nothing, nil
 		}
-		if !pause(ctx, time.Millisecond+rand.N(4*time.Millisecond), nil) {
+		if !pause(ctx, min(wait, busyLimit/4)+rand.N(wait), nil) {
 			return nil, ctx.Err()
 		}
 	}

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -18,6 +19,8 @@ const (
 	overdueEvery = 500 * time.Millisecond
 	// decideBatch is how many jobs one transaction decides.
 	decideBatch = 500
+	// helpBatch is how many overdue ones it takes at once.
+	helpBatch = 100
 )
 
 // fire decides due times until ctx is done: those of the own stripes when they come, and those of
@@ -44,7 +47,9 @@ func (s *Scheduler) fire(ctx context.Context) {
 		}
 		if time.Since(looked) >= overdueEvery {
 			looked = time.Now()
-			s.overdue(ctx)
+			if s.overdue(ctx) {
+				looked = time.Time{}
+			}
 		}
 	}
 }
@@ -57,26 +62,35 @@ func (s *Scheduler) dueHere() []string {
 	})
 }
 
-// overdue decides what is due for longer than overdueAfter, whoever should have.
-func (s *Scheduler) overdue(ctx context.Context) {
-	rows, err := s.store.Overdue(ctx, s.clock.now().Add(-overdueAfter), decideBatch)
+// overdue decides what is due for longer than overdueAfter, whoever should have. The next in line
+// for a stripe comes first, the others a little later; each takes a few at random, and goes on as
+// long as it finds something. So an owner that has much to do is helped, not blocked.
+func (s *Scheduler) overdue(ctx context.Context) (again bool) {
+	now := s.clock.now()
+	rows, err := s.store.Overdue(ctx, now.Add(-overdueAfter), decideBatch)
 	if err != nil {
 		s.storeFailed(err)
-		return
+		return false
 	}
 	var names []string
 	for _, u := range rows {
-		if _, known := s.plan.jobs[u.Job]; known && !s.foreign.has(u.Job) {
+		if j, known := s.plan.jobs[u.Job]; known && !s.foreign.has(u.Job) && now.Sub(u.NextAt) >= s.patience(j.stripe) {
 			names = append(names, u.Job)
 		}
 	}
 	if len(names) == 0 {
-		return
+		return false
 	}
-	written := s.decide(ctx, names)
-	if len(rows) == decideBatch && written > 0 {
-		nudge(s.nudgeFire)
-	}
+	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return s.decide(ctx, names[:min(len(names), helpBatch)]) > 0 && len(names) > helpBatch
+}
+
+// patience is how long this replica leaves due times of a stripe to those before it.
+func (s *Scheduler) patience(stripe int) time.Duration {
+	s.stripes.mu.Lock()
+	live := s.stripes.live
+	s.stripes.mu.Unlock()
+	return overdueAfter * time.Duration(min(rank(s.opt.ID, stripe, live), 2))
 }
 
 // decide decides the due times of these jobs, starts what it may, and returns how many rows were

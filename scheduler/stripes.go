@@ -20,7 +20,8 @@ import (
 // its owner lives, so a trigger costs no lock call.
 type stripes struct {
 	mu   sync.Mutex
-	mine []int                // by rendezvous hashing over the live replicas; sorted
+	live []string             // replicas that take part
+	mine []int                // by rendezvous hashing over them; sorted
 	held map[int]*locks.Lease // of those, with a lock service
 }
 
@@ -31,17 +32,22 @@ func stripeKey(n int) string { return fmt.Sprintf("sys/stripe/%02d", n) }
 func assign(self string, replicas []string) []int {
 	var mine []int
 	for n := range jobs.Stripes {
-		best, owner := uint64(0), ""
-		for _, id := range replicas {
-			if score := affinity(id, n); score > best || score == best && id < owner {
-				best, owner = score, id
-			}
-		}
-		if owner == self {
+		if slices.Contains(replicas, self) && rank(self, n, replicas) == 0 {
 			mine = append(mine, n)
 		}
 	}
 	return mine
+}
+
+// rank is how many of the replicas come before self for a stripe; its owner has rank 0.
+func rank(self string, stripe int, replicas []string) int {
+	own, before := affinity(self, stripe), 0
+	for _, id := range replicas {
+		if score := affinity(id, stripe); score > own || score == own && id < self {
+			before++
+		}
+	}
+	return before
 }
 
 func affinity(replica string, stripe int) uint64 {
@@ -73,7 +79,7 @@ func (s *Scheduler) rebalance(ctx context.Context) []ledger.Peer {
 	mine := assign(s.opt.ID, live)
 	before := s.owned()
 	s.stripes.mu.Lock()
-	s.stripes.mine = mine
+	s.stripes.live, s.stripes.mine = live, mine
 	s.stripes.mu.Unlock()
 	if s.locks != nil {
 		s.lockStripes(ctx, mine)
