@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"database/sql"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,7 +45,8 @@ func TestRowModeKilledConnection(t *testing.T) {
 // Only the connection of the evicted key is killed, and its holder can take the key again.
 func TestRowModeEvictFreesOneKey(t *testing.T) {
 	t.Parallel()
-	d := sqllock.New(open(t, "mysql", servers.MySQL(t)), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
+	db := open(t, "mysql", servers.MySQL(t))
+	d := sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
 	a, b := session(t, d, time.Minute), session(t, d, time.Minute)
 	held := take(t, a, "k", "l")
 	if ok, err := b.Evict(t.Context(), "k", held[0].Token); !ok || err != nil {
@@ -60,6 +62,12 @@ func TestRowModeEvictFreesOneKey(t *testing.T) {
 	still, err := a.Check(t.Context(), []driver.Held{held[0], again[0], held[1]})
 	if err != nil || still[0] || !still[1] || !still[2] {
 		t.Errorf("check: %v, %v; want the new k and l", still, err)
+	}
+	if err := errors.Join(a.Close(t.Context()), b.Close(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if n := db.Stats().InUse; n != 0 {
+		t.Errorf("%d connections are kept", n)
 	}
 }
 
@@ -85,27 +93,73 @@ func TestRowModeWithoutConnections(t *testing.T) {
 	})
 }
 
-// Somebody who has locked a row and not said his name holds nobody up for longer than a second or so,
-// and only for that key.
+// Somebody who has locked a row and not said his name holds up that key alone, and not for long; who
+// does not get the row mints nothing.
 func TestRowModeNamelessHolder(t *testing.T) {
 	t.Parallel()
 	db := open(t, "mysql", servers.MySQL(t))
 	a := session(t, sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
-	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	if _, err := db.ExecContext(t.Context(), `INSERT INTO lockstep_lock_rows VALUES ('n', 'k', 0, '', '', '', '', 0, 0)`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.ExecContext(t.Context(), `SELECT name FROM lockstep_lock_rows WHERE namespace = 'n' AND name = 'k' FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	insertRow(t, db)
+	other := begin(t, db, `SELECT name FROM lockstep_lock_rows WHERE namespace = 'n' AND name = 'k' FOR UPDATE`)
 	ctx, cancel := contextFor(t, 10*time.Second)
 	defer cancel()
 	got, err := a.TryAcquire(ctx, "1", []driver.Want{{Key: "j"}, {Key: "k"}})
 	if err != nil || got[0].Token == 0 || got[1].Holder == nil || got[1].Holder.Key != "k" {
-		t.Errorf("%+v, %v: want j granted and k busy", got, err)
+		t.Fatalf("%+v, %v: want j granted and k busy", got, err)
 	}
+	var last driver.Token
+	if err := db.QueryRowContext(t.Context(), `SELECT token FROM lockstep_lock_marks`).Scan(&last); err != nil || last != got[0].Token {
+		t.Errorf("the highest token is %d, %v; want %d, which was granted", last, err, got[0].Token)
+	}
+	if err := other.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	take(t, a, "k")
+}
+
+// A row that somebody inserts and locks between a look and an insert must not be waited for.
+func TestRowModeNewHolder(t *testing.T) {
+	t.Parallel()
+	db := open(t, "mysql", servers.MySQL(t))
+	a := session(t, sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	mark := begin(t, db, `SELECT token FROM lockstep_lock_marks WHERE namespace = 'n' FOR UPDATE`)
+	var got []driver.Result
+	var err error
+	var all sync.WaitGroup
+	all.Go(func() {
+		ctx, cancel := contextFor(t, 10*time.Second)
+		defer cancel()
+		got, err = a.TryAcquire(ctx, "1", []driver.Want{{Key: "k"}})
+	})
+	running(t, db, "SELECT namespace FROM lockstep_lock_marks%FOR UPDATE")
+	insertRow(t, db)
+	begin(t, db, `UPDATE lockstep_lock_rows SET token = 7, session_id = 'other' WHERE namespace = 'n' AND name = 'k'`)
+	if err := mark.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if err != nil || got[0].Holder == nil || got[0].Holder.Token != 7 {
+		t.Errorf("%+v, %v: want it held by the other", got, err)
+	}
+}
+
+func insertRow(t *testing.T, db *sql.DB) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO lockstep_lock_rows VALUES ('n', 'k', 0, '', '', '', '', 0, 0)`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// begin runs a statement in a transaction that is open until the test ends.
+func begin(t *testing.T, db *sql.DB, statement string) *sql.Tx {
+	t.Helper()
+	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback() })
+	if _, err := tx.ExecContext(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+	return tx
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
+	"github.com/go-sql-driver/mysql"
 	_ "modernc.org/sqlite"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -24,6 +24,7 @@ import (
 // Most cases wait for a ttl to pass, so more of them than there are processors run together.
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "8")
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // connections are killed here
 	os.Exit(servers.Main(m))
 }
 

@@ -77,14 +77,7 @@ func TestLeaseTokensAreMintedWhereTheyAreUsed(t *testing.T) {
 	d := sqllock.New(db, sqllock.MySQL, sqllock.Options{})
 	slow, quick := session(t, d, time.Minute), session(t, d, time.Minute)
 
-	blocker, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer blocker.Rollback()
-	if _, err := blocker.ExecContext(t.Context(), `INSERT INTO lockstep_lock_leases VALUES ('n', 'k', 1, 's', 'a', '', '', 0)`); err != nil {
-		t.Fatal(err)
-	}
+	blocker := begin(t, db, `INSERT INTO lockstep_lock_leases VALUES ('n', 'k', 1, 's', 'a', '', '', 0)`)
 	var late []driver.Result
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -93,15 +86,7 @@ func TestLeaseTokensAreMintedWhereTheyAreUsed(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	eventually(t, "the batch waits for the row", func() bool {
-		var n int
-		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM information_schema.innodb_trx x JOIN information_schema.processlist p
-			ON p.id = x.trx_mysql_thread_id WHERE x.trx_state = 'LOCK WAIT' AND p.db = DATABASE()`).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n > 0
-	})
+	running(t, db, "INSERT IGNORE INTO lockstep_lock_leases%")
 	var between driver.Token
 	ctx, cancel := contextFor(t, 500*time.Millisecond)
 	defer cancel()
@@ -121,6 +106,20 @@ func TestLeaseTokensAreMintedWhereTheyAreUsed(t *testing.T) {
 	if z := late[1].Token; z <= between {
 		t.Errorf("token %d was granted after %d", z, between)
 	}
+}
+
+// running waits until a statement like this runs, in the database of db.
+func running(t *testing.T, db *sql.DB, like string) {
+	t.Helper()
+	eventually(t, like+" runs", func() bool {
+		var n int
+		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM information_schema.processlist
+			WHERE db = DATABASE() AND info LIKE ?`, like).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	})
 }
 
 // Nothing is left of keys and sessions once they are over, also of those that died: the next session
@@ -169,6 +168,10 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		}
 		if n := left("marks"); n != 1 {
 			t.Errorf("%d marks, want that of the namespace", n)
+		}
+		_ = a.Close(t.Context()) // it was over already
+		if n := db.Stats().InUse; n != 0 {
+			t.Errorf("%d connections are kept", n)
 		}
 	})
 }
