@@ -18,6 +18,7 @@ import (
 func (s *Scheduler) start(ctx context.Context, c claimed) {
 	ctx = context.WithoutCancel(ctx)
 	pool := c.task.Pool
+	s.running.expect(c.task.ID)
 	if s.attempts.enter() {
 		go func() {
 			defer s.attempts.leave()
@@ -35,6 +36,7 @@ func (s *Scheduler) start(ctx context.Context, c claimed) {
 // handBack makes a claimed task that was never started pending again.
 func (s *Scheduler) handBack(c claimed) {
 	s.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
+	s.running.unexpect(c.task.ID)
 }
 
 // execute is the one path that every attempt takes: a last look at the session, the handler with

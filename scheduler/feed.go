@@ -236,6 +236,7 @@ func (f *feeder) next() (claimed, bool) {
 		return claimed{}, false
 	}
 	c := f.queue[0]
+	f.s.running.expect(c.task.ID)
 	f.queue = f.queue[1:]
 	return c, true
 }

@@ -54,6 +54,12 @@ func (h *health) drain() {
 	h.draining = true
 }
 
+func (h *health) isDraining() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.draining
+}
+
 // Health says, thing by thing, whether this replica starts new work, and why not.
 func (s *Scheduler) Health() []ledger.Condition {
 	h := &s.health

@@ -91,6 +91,9 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	if !s.session.Load().trusted() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
 	}
+	if s.health.isDraining() {
+		return ledger.Decided{}, fmt.Errorf("%w: this replica is stopping", jobs.ErrUnavailable)
+	}
 	if s.waits() {
 		return ledger.Decided{}, fmt.Errorf("%w: the lock service is away, and lock.when_down is wait", jobs.ErrUnavailable)
 	}

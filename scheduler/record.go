@@ -23,7 +23,7 @@ type recorder struct {
 	mu      sync.Mutex
 	room    sync.Cond
 	pending []outcome
-	held    map[string]bool // task ids, until acknowledged
+	held    map[string]int // results of a task that are not acknowledged
 	ready   chan struct{}
 	done    chan struct{} // of settled
 }
@@ -35,7 +35,7 @@ type outcome struct {
 }
 
 func newRecorder(s *Scheduler) *recorder {
-	r := &recorder{s: s, held: map[string]bool{}, ready: make(chan struct{}, 1)}
+	r := &recorder{s: s, held: map[string]int{}, ready: make(chan struct{}, 1)}
 	r.room.L = &r.mu
 	return r
 }
@@ -47,7 +47,7 @@ func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
 		r.room.Wait()
 	}
 	r.pending = append(r.pending, outcome{session, t, result})
-	r.held[t.ID] = true
+	r.held[t.ID]++
 	r.mu.Unlock()
 	nudge(r.ready)
 }
@@ -56,7 +56,7 @@ func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
 func (r *recorder) holds(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.held[id]
+	return r.held[id] > 0
 }
 
 // settled is closed once everything is acknowledged; nothing may be added afterwards.
@@ -124,7 +124,9 @@ func (r *recorder) write(ctx context.Context, batch []outcome) bool {
 	}
 	r.mu.Lock()
 	for _, o := range batch {
-		delete(r.held, o.task.ID)
+		if r.held[o.task.ID]--; r.held[o.task.ID] == 0 {
+			delete(r.held, o.task.ID)
+		}
 	}
 	r.closeWhenIdle()
 	r.mu.Unlock()
@@ -145,6 +147,9 @@ func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
 		return
 	}
 	attrs := []any{"state", o.result.State, "pool", o.task.Pool}
+	if f.Finish == ledger.Late {
+		attrs = append(attrs, "late", true)
+	}
 	if o.task.Job != "" {
 		attrs = append(attrs, "job", o.task.Job, "at", o.task.ScheduledAt)
 	}
