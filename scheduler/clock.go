@@ -23,11 +23,16 @@ type clock struct {
 	next reading // a deviating one that may become base
 	seen int     // how often next was confirmed
 	off  time.Duration
+
+	// ahead is how far base runs before the database's time: a reading is counted from before it was
+	// asked for, so up to its round trip.
+	ahead time.Duration
 }
 
 type reading struct {
 	database time.Time
 	at       boottime.Instant
+	trip     time.Duration // from asking to the answer: the reading is that vague
 }
 
 func (r reading) now() time.Time { return r.database.Add(r.at.Elapsed()) }
@@ -37,9 +42,15 @@ func (r reading) now() time.Time { return r.database.Add(r.at.Elapsed()) }
 func (c *clock) observe(asked boottime.Instant, database time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := reading{database, asked}
-	if c.base.at.IsZero() || within(database.Sub(c.base.now()), c.maxSkew) {
-		c.base, c.next, c.seen, c.off = r, reading{}, 0, 0
+	r := reading{database, asked, asked.Elapsed()}
+	switch {
+	case c.base.at.IsZero():
+		c.base = r
+		return
+	case r.trip > c.maxSkew/4:
+		return // too vague to say anything
+	case within(database.Sub(c.base.now()), c.maxSkew+c.base.trip):
+		c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)
 		return
 	}
 	c.off = database.Sub(c.base.now())
@@ -50,7 +61,7 @@ func (c *clock) observe(asked boottime.Instant, database time.Time) {
 	}
 	c.next = r
 	if c.seen >= consistentRenewals {
-		c.base, c.next, c.seen, c.off = r, reading{}, 0, 0
+		c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, 0
 	}
 }
 
@@ -59,20 +70,22 @@ func (c *clock) check(database time.Time) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	own := c.base.now()
-	if d := database.Sub(own); !within(d, c.maxSkew) {
+	if d := database.Sub(own); !within(d, c.maxSkew+c.base.trip) {
 		return time.Time{}, fmt.Errorf("%w: the database's clock moved by %v", ledger.ErrClock, d.Round(time.Millisecond))
 	}
 	if database.Before(own) {
+		c.ahead = own.Sub(database)
 		return database, nil
 	}
+	c.ahead = 0
 	return own, nil
 }
 
-// now estimates the database's time, for timers.
+// now estimates the time that check would return, for timers.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.base.now()
+	return c.base.now().Add(-c.ahead)
 }
 
 // instant maps a database time onto this machine's clocks.

@@ -90,13 +90,14 @@ func (f *feeder) claim(ctx context.Context) bool {
 		Now: s.clock.check, Admit: f.admit,
 	})
 	cancel()
-	unlock()
 	if err != nil {
+		unlock()
 		s.storeFailed(err)
 		return false
 	}
 	learned := f.skip(got.Foreign)
-	f.push(ctx, ses, got)
+	f.push(ctx, ses, got) // before the lock is given back: its service may hang
+	unlock()
 	return got.More && (learned || len(got.Tasks) > 0)
 }
 
@@ -113,11 +114,17 @@ func (f *feeder) wanted() int {
 func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 	s := f.s
 	nothing := func() {}
-	if s.locks == nil {
+	if s.locks == nil || s.health.lockIsDown() && s.opt.WhenDown == DownStore {
 		return nothing, nil
 	}
 	for began, wait := time.Now(), time.Millisecond; ; wait *= 2 {
-		attempts, err := s.locks.TryAcquire(ctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
+		lctx, cancel := context.WithTimeout(ctx, busyLimit)
+		attempts, err := s.locks.TryAcquire(lctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
+		slow := lctx.Err() != nil && ctx.Err() == nil
+		cancel()
+		if slow && s.opt.WhenDown == DownStore {
+			return nothing, nil // whether the service is down is for balance to find out
+		}
 		if err == nil && attempts[0].Err != nil && !errors.Is(attempts[0].Err, locks.ErrBusy) {
 			err = attempts[0].Err
 		}

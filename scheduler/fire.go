@@ -19,8 +19,10 @@ const (
 	overdueEvery = 500 * time.Millisecond
 	// decideBatch is how many jobs one transaction decides.
 	decideBatch = 500
-	// helpBatch is how many overdue ones it takes at once.
+	// helpBatch is how many overdue ones it takes at once, as long as others take some, too.
 	helpBatch = 100
+	// lookLeast lies between two looks at a job.
+	lookLeast = 5 * time.Millisecond
 )
 
 // fire decides due times until ctx is done: those of the own stripes when they come, and those of
@@ -82,7 +84,17 @@ func (s *Scheduler) overdue(ctx context.Context) (again bool) {
 		return false
 	}
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	return s.decide(ctx, names[:min(len(names), helpBatch)]) > 0 && len(names) > helpBatch
+	for size := helpBatch; len(names) > 0; {
+		batch := names[:min(len(names), size)]
+		names = names[len(batch):]
+		switch written := s.decide(ctx, batch); {
+		case written == 0:
+			return false // somebody else is at it
+		case written >= len(batch):
+			size = decideBatch // nobody else is
+		}
+	}
+	return len(rows) == decideBatch
 }
 
 // patience is how long this replica leaves due times of a stripe to those before it.
@@ -133,7 +145,11 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 		}
 		return 0
 	}
+	soonest := s.clock.now().Add(lookLeast)
 	for name, at := range nexts {
+		if !at.IsZero() && at.Before(soonest) {
+			at = soonest
+		}
 		s.upcoming.set(name, at)
 	}
 	rows := 0

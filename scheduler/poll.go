@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	pollFast = 50 * time.Millisecond
-	pollSlow = 500 * time.Millisecond
+	pollLeast = 10 * time.Millisecond
+	pollFast  = 50 * time.Millisecond
+	pollSlow  = 500 * time.Millisecond
 )
 
 // poll asks which pools have work and wakes their feeders, until ctx is done. It asks soon after
@@ -37,7 +38,7 @@ func (s *Scheduler) poll(ctx context.Context) {
 			wait = pollFast
 		}
 		if !next.IsZero() {
-			wait = max(time.Millisecond, min(wait, next.Sub(s.clock.now())))
+			wait = max(pollLeast, min(wait, next.Sub(s.clock.now())))
 		}
 	}
 }

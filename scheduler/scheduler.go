@@ -2,14 +2,11 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
@@ -42,11 +39,13 @@ type Scheduler struct {
 	recorder *recorder
 	attempts gate
 
-	nudgeWatch chan struct{} // look at peers, cancellations and definitions now
-	nudgeFire  chan struct{} // look at due times now
-	nudgePoll  chan struct{} // look at the pools now
-	halted     chan struct{} // closed by Halt
-	halt       sync.Once
+	nudgeWatch   chan struct{} // look at peers and cancellations now
+	nudgeGovern  chan struct{} // look whose configuration holds now
+	nudgeBalance chan struct{} // look at the stripes now
+	nudgeFire    chan struct{} // look at due times now
+	nudgePoll    chan struct{} // look at the pools now
+	halted       chan struct{} // closed by Halt
+	halt         sync.Once
 }
 
 // New makes a replica of set on st. With lk == nil the store's own database is the lock service:
@@ -63,18 +62,21 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		store: st, opt: o, log: o.Logger, plan: p,
-		clock:      &clock{maxSkew: o.MaxClockSkew},
-		upcoming:   newUpcoming(),
-		feeders:    map[string]*feeder{},
-		running:    newRunning(),
-		nudgeWatch: make(chan struct{}, 1),
-		nudgeFire:  make(chan struct{}, 1),
-		nudgePoll:  make(chan struct{}, 1),
-		halted:     make(chan struct{}),
+		clock:        &clock{maxSkew: o.MaxClockSkew},
+		upcoming:     newUpcoming(),
+		feeders:      map[string]*feeder{},
+		running:      newRunning(),
+		nudgeWatch:   make(chan struct{}, 1),
+		nudgeGovern:  make(chan struct{}, 1),
+		nudgeBalance: make(chan struct{}, 1),
+		nudgeFire:    make(chan struct{}, 1),
+		nudgePoll:    make(chan struct{}, 1),
+		halted:       make(chan struct{}),
 	}
 	if l, ok := lk.(*locks.Locker); lk != nil && (!ok || l != nil) {
 		s.locks = lk
 	}
+	fill(&s.opt.LockService, lockService(s.locks))
 	s.stripes = &stripes{held: map[int]*locks.Lease{}}
 	s.slots = newSlots(o.Workers, p, s.wakeFeeder)
 	s.recorder = newRecorder(s)
@@ -94,13 +96,13 @@ func (s *Scheduler) Set() jobs.Set { return s.plan.set }
 // nothing more, hands back what it claimed and did not start, lets work finish within the drain
 // timeout, stops what is left, and returns nil.
 //
-// It returns an error if it cannot start (the store cannot be reached within 10 s, the replica id
-// is in use, another lock service is in use) and if work was still running, deaf to its context,
-// after the last wait. A store or lock service that goes away later is no error: Health says so,
-// and work resumes when it is back. Run may be called once.
+// It returns an error if it cannot start (the store does not answer, which takes at most 10 s; the
+// replica id or another lock service is in use, which takes up to a session ttl to make sure) and if
+// work was still running, deaf to its context, after the last wait. A store or lock service that
+// goes away later is no error: Health says so, and work resumes when it is back. Run may be called
+// once.
 func (s *Scheduler) Run(ctx context.Context) error {
-	if err := s.enter(ctx); err != nil {
-		s.leave(ctx)
+	if err := s.join(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop before it had begun
 		}
@@ -112,22 +114,24 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer stopTaking()
 	defer stopKeeping()
 
-	var takers, keepers errgroup.Group
-	keepers.Go(func() error { s.keep(keeping); return nil })
-	keepers.Go(func() error { s.watch(keeping); return nil })
-	keepers.Go(func() error { s.expire(keeping); return nil })
-	recording := make(chan struct{})
-	go func() { defer close(recording); s.recorder.run(keeping) }()
-	takers.Go(func() error { s.fire(taking); return nil })
-	takers.Go(func() error { s.poll(taking); return nil })
-	takers.Go(func() error { s.sweep(taking); return nil })
-	for _, f := range s.feeders {
-		takers.Go(func() error { f.run(taking); return nil })
+	var takers, keepers sync.WaitGroup
+	for _, loop := range []func(context.Context){s.keep, s.watch, s.expire, s.govern, s.recorder.run} {
+		keepers.Go(func() { loop(keeping) })
 	}
-
-	select {
-	case <-ctx.Done():
-	case <-s.halted:
+	failed := s.load(ctx) // while it beats: many definitions take a while
+	if failed == nil {
+		s.readPeers(ctx)
+		s.health.start()
+		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance} {
+			takers.Go(func() { loop(taking) })
+		}
+		for _, f := range s.feeders {
+			takers.Go(func() { f.run(taking) })
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.halted:
+		}
 	}
 	s.health.drain()
 	stopTaking()
@@ -135,8 +139,10 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	err := s.drain(context.WithoutCancel(ctx))
 	stopKeeping()
 	keepers.Wait()
-	<-recording
 	s.leave(ctx)
+	if failed != nil && ctx.Err() == nil {
+		return fmt.Errorf("scheduler: load definitions: %w", failed)
+	}
 	return err
 }
 
@@ -171,30 +177,9 @@ func (s *Scheduler) wakeFeeder(pool string) {
 	}
 }
 
-// startTimeout bounds a start, beside one session ttl for outliving a silent predecessor. A single
-// call of the store takes much less, so a store that cannot be reached is an error within 10 s.
-const startTimeout = 10 * time.Second
-
-func (s *Scheduler) enter(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout+s.opt.SessionTTL, errors.New("the store did not answer in time"))
-	defer cancel()
-	if err := s.join(ctx); err != nil {
-		return err
-	}
-	if err := s.load(ctx); err != nil {
-		return fmt.Errorf("load definitions: %w", err)
-	}
-	s.rebalance(ctx)
-	s.health.start()
-	return nil
-}
-
 // leave ends the session, so that nobody has to wait for it to expire.
 func (s *Scheduler) leave(ctx context.Context) {
 	ses := s.session.Load()
-	if ses == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	s.leaveStripes(ctx)

@@ -34,24 +34,26 @@ func (s *Scheduler) member() ledger.Member {
 	return ledger.Member{
 		Replica: s.opt.ID, Host: host, PID: self.PID, PIDStart: self.Start, BootID: self.Boot,
 		Config: s.config.Load(), Version: s.opt.Version, Address: s.opt.Address,
-		Workers: s.opt.Workers, Labels: s.opt.Labels, LockService: s.opt.LockService,
+		Workers: s.opt.Workers, Labels: s.opt.Labels, LockService: s.opt.LockService, TTL: s.opt.SessionTTL,
 	}
 }
 
 // join takes a new session and makes its first beat. Where somebody is in the way, it waits until
 // that one is seen to live, which is an error, or to have been silent for a session ttl.
 func (s *Scheduler) join(ctx context.Context) error {
-	id, err := s.store.Join(ctx, s.member())
+	id, err := s.tryJoin(ctx)
 	if errors.Is(err, ledger.ErrReplicaLive) || errors.Is(err, ledger.ErrLockService) {
 		if s.outlive(ctx) {
-			id, err = s.store.Join(ctx, s.member())
+			id, err = s.tryJoin(ctx)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("join: %w", err)
 	}
+	bctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
 	asked := boottime.Now()
-	database, err := s.store.Beat(ctx, id)
+	database, err := s.store.Beat(bctx, id)
 	if err != nil {
 		return fmt.Errorf("join: first beat: %w", err)
 	}
@@ -59,6 +61,15 @@ func (s *Scheduler) join(ctx context.Context) error {
 	s.session.Store(&session{id, asked.Add(s.trustFor())})
 	s.health.storeUp()
 	return nil
+}
+
+// joinTimeout bounds one call: with two of them, a store that does not answer is an error within 10 s.
+const joinTimeout = 4 * time.Second
+
+func (s *Scheduler) tryJoin(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	return s.store.Join(ctx, s.member())
 }
 
 // outlive watches the sessions that this replica cannot join beside, and buries those that do not
@@ -72,25 +83,28 @@ func (s *Scheduler) outlive(ctx context.Context) bool {
 		if err != nil {
 			return false
 		}
-		silent := began.Elapsed() >= s.opt.SessionTTL
+		waited, open := began.Elapsed(), false
 		for _, p := range peers {
 			if p.Dead || p.Replica != s.opt.ID && p.LockService == s.opt.LockService {
 				continue
 			}
 			beat, known := beats[p.Session]
+			if !known {
+				beat, beats[p.Session] = p.Beat, p.Beat
+			}
 			switch {
-			case !known && !silent:
-				beats[p.Session] = p.Beat
 			case beat != p.Beat:
 				return false
-			case silent:
+			case !known || waited < max(s.opt.SessionTTL, p.TTL):
+				open = true
+			default:
 				if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err != nil || !dead {
 					return false
 				}
 				s.log.Warn("replica declared dead", "replica", p.Replica, "silent", began.Elapsed().Round(time.Millisecond).String())
 			}
 		}
-		if silent {
+		if !open {
 			return true
 		}
 	}
@@ -134,7 +148,7 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 			return err
 		}
 		// With the number that it had: what comes back late is no newer for that.
-		s.govern(ctx)
+		nudge(s.nudgeGovern)
 		return nil
 	}
 	if err != nil {
@@ -143,7 +157,9 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 	s.clock.observe(asked, database)
 	s.session.Store(&session{ses.id, asked.Add(s.trustFor())})
 	s.health.storeUp()
-	s.extend(ctx)
+	ectx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s.extend(ectx)
 	return nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
@@ -63,43 +62,42 @@ func affinity(replica string, stripe int) uint64 {
 	return x ^ x>>33
 }
 
-// rebalance reads who lives, and takes and gives up stripes accordingly.
-func (s *Scheduler) rebalance(ctx context.Context) []ledger.Peer {
-	peers, err := s.store.Peers(ctx)
-	if err != nil {
-		s.health.storeDown(err)
-		return nil
+// take notes who lives, and which stripes are this replica's for that. One that drains has none.
+func (st *stripes) take(self string, live []string, draining bool) {
+	var mine []int
+	if !draining {
+		mine = assign(self, live)
 	}
-	var live []string
-	for _, p := range peers {
-		if !p.Dead && !p.Draining {
-			live = append(live, p.Replica)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.live, st.mine = live, mine
+}
+
+// balance takes and gives up stripes as replicas come and go, until ctx is done.
+func (s *Scheduler) balance(ctx context.Context) {
+	var had []int
+	for again := true; again; again = pause(ctx, s.watchEvery(), s.nudgeBalance) {
+		if s.locks != nil {
+			s.lockStripes(ctx)
+		}
+		now := s.owned()
+		gained := slices.DeleteFunc(slices.Clone(now), func(n int) bool {
+			_, before := slices.BinarySearch(had, n)
+			return before
+		})
+		if had = now; len(gained) > 0 {
+			s.look(ctx, gained)
 		}
 	}
-	mine := assign(s.opt.ID, live)
-	before := s.owned()
-	s.stripes.mu.Lock()
-	s.stripes.live, s.stripes.mine = live, mine
-	s.stripes.mu.Unlock()
-	if s.locks != nil {
-		s.lockStripes(ctx, mine)
-	}
-	var gained []int
-	for _, n := range s.owned() {
-		if _, had := slices.BinarySearch(before, n); !had {
-			gained = append(gained, n)
-		}
-	}
-	if len(gained) > 0 {
-		s.look(ctx, gained)
-	}
-	return peers
 }
 
 // lockStripes releases what is not mine any more and tries for what is not held yet.
-func (s *Scheduler) lockStripes(ctx context.Context, mine []int) {
+func (s *Scheduler) lockStripes(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
 	st := s.stripes
 	st.mu.Lock()
+	mine := st.mine
 	var drop []*locks.Lease
 	for n, lease := range st.held {
 		if _, ok := slices.BinarySearch(mine, n); !ok || lease.Check() != nil {

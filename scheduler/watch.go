@@ -22,19 +22,20 @@ type pulse struct {
 	seen  boottime.Instant // last time that the store could be read
 }
 
-// watch looks after the others, each second or more often, until ctx is done: it declares those dead whose beat
-// stands still, reaps what the dead left running, moves stripes, and stops own work that somebody
-// cancelled.
+// watch looks after the others, each second or more often, until ctx is done: it declares those dead
+// whose beat stands still, reaps what the dead left running, and stops own work that somebody
+// cancelled. It asks nobody but the store, so that a lock service that hangs delays none of this.
 func (s *Scheduler) watch(ctx context.Context) {
 	pulses := map[string]pulse{}
 	orphans := orphans{}
 	members := ""
-	for pause(ctx, min(watchEvery, s.opt.SessionTTL/4), s.nudgeWatch) {
+	for pause(ctx, s.watchEvery(), s.nudgeWatch) {
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		if peers := s.rebalance(cctx); peers != nil {
+		if peers := s.readPeers(cctx); peers != nil {
 			s.bury(cctx, pulses, peers)
 			if now := membership(peers); now != members {
-				s.govern(cctx)
+				nudge(s.nudgeGovern)
+				nudge(s.nudgeBalance)
 				members = now
 			}
 			s.reap(cctx)
@@ -42,6 +43,28 @@ func (s *Scheduler) watch(ctx context.Context) {
 		s.ownRows(cctx, orphans)
 		cancel()
 	}
+}
+
+func (s *Scheduler) watchEvery() time.Duration { return min(watchEvery, s.opt.SessionTTL/4) }
+
+// readPeers reads who lives and takes part.
+func (s *Scheduler) readPeers(ctx context.Context) []ledger.Peer {
+	peers, err := s.store.Peers(ctx)
+	if err != nil {
+		s.storeFailed(err)
+		return nil
+	}
+	var live []string
+	for _, p := range peers {
+		if !p.Dead && !p.Draining {
+			live = append(live, p.Replica)
+		}
+		if p.Session == s.session.Load().id && s.health.isDraining() && !p.Draining {
+			_ = s.store.SetDraining(ctx, p.Session) // the first time did not get through
+		}
+	}
+	s.stripes.take(s.opt.ID, live, s.health.isDraining())
+	return peers
 }
 
 // bury declares those peers dead whose beat this replica saw unchanged for a session ttl, on its
@@ -64,7 +87,7 @@ func (s *Scheduler) bury(ctx context.Context, pulses map[string]pulse, peers []l
 		}
 		last.seen = now
 		pulses[p.Session] = last
-		if last.since.Elapsed() < s.opt.SessionTTL {
+		if last.since.Elapsed() < max(s.opt.SessionTTL, p.TTL) {
 			continue
 		}
 		if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err == nil && dead {
@@ -88,18 +111,28 @@ func membership(peers []ledger.Peer) string {
 	return strings.Join(live, " ")
 }
 
-// govern asserts this replica's configuration if it is the newest among the living; that changes
-// when the one with the newest leaves.
+// govern asserts this replica's configuration if it is the newest among the living, whenever that
+// may have changed, until ctx is done.
 func (s *Scheduler) govern(ctx context.Context) {
-	if _, err := s.store.Assert(ctx, s.session.Load().id, s.plan.definitions()); err != nil {
-		s.storeFailed(err)
-		return
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.nudgeGovern:
+		}
+		if _, err := s.store.Assert(ctx, s.session.Load().id, s.plan.definitions()); err != nil {
+			s.storeFailed(err)
+			if pause(ctx, time.Second, nil) {
+				nudge(s.nudgeGovern)
+			}
+			continue
+		}
+		s.foreign.clear()
+		for _, f := range s.feeders {
+			f.unskip()
+		}
+		s.look(ctx, s.owned())
 	}
-	s.foreign.clear()
-	for _, f := range s.feeders {
-		f.unskip()
-	}
-	s.look(ctx, s.owned())
 }
 
 // reap ends what the dead left running, or lets it wait for another attempt.
@@ -131,12 +164,12 @@ type orphan struct {
 // here knows is handed back.
 func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
 	ses := s.session.Load()
-	read := time.Now()
 	rows, err := s.store.Own(ctx, ses.id)
 	if err != nil {
 		s.storeFailed(err)
 		return
 	}
+	read := time.Now()
 	listed := map[string]bool{}
 	var back []ledger.Result
 	for _, row := range rows {
@@ -148,7 +181,7 @@ func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
 			delete(unknown, row.TaskID)
 			continue
 		}
-		if s.recorder.holds(row.TaskID) || s.queued(row.TaskID) {
+		if s.running.knows(row.TaskID) || s.recorder.holds(row.TaskID) || s.queued(row.TaskID) {
 			delete(unknown, row.TaskID)
 			continue
 		}
@@ -183,7 +216,7 @@ func (s *Scheduler) clearRows(ctx context.Context, ses *session) {
 	}
 	var back []ledger.Result
 	for _, row := range rows {
-		if s.running.get(row.TaskID) == nil && !s.recorder.holds(row.TaskID) {
+		if !s.running.knows(row.TaskID) && !s.recorder.holds(row.TaskID) {
 			back = append(back, ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost"})
 		}
 	}

@@ -37,9 +37,9 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 			return err
 		}
 		_, err = t.exec(`INSERT INTO {sessions}
-			(id, replica, live, config, lock_service, host, boot_id, pid, pid_start, version, address, workers, labels, joined_at, seen_at)
-			VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			session, m.Replica, m.Config, m.LockService, m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, micros(now), micros(now))
+			(id, replica, live, config, lock_service, ttl, host, boot_id, pid, pid_start, version, address, workers, labels, joined_at, seen_at)
+			VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			session, m.Replica, m.Config, m.LockService, m.TTL.Microseconds(), m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, micros(now), micros(now))
 		return err
 	}
 	err = s.settle(ctx, "join", join, func(t *tx) (bool, error) {

@@ -30,8 +30,9 @@ type Member struct {
 	Address     string // of its API; may be empty
 	Workers     int
 	Labels      map[string]string
-	LockService string // fingerprint; all live replicas must agree
-	Config      int64  // number of the configuration that it loaded last; 0 = none yet
+	LockService string        // fingerprint; all live replicas must agree
+	TTL         time.Duration // a session ttl without a beat, and it may be declared dead
+	Config      int64         // number of the configuration that it loaded last; 0 = none yet
 }
 
 // Peer is a session as others see it.

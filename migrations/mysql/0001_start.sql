@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS {p}sessions (
   draining     TINYINT        NOT NULL DEFAULT 0,
   config       BIGINT         NOT NULL DEFAULT 0,
   lock_service VARBINARY(255) NOT NULL,
+  ttl          BIGINT  NOT NULL DEFAULT 0, -- µs without a beat, and it may be declared dead
   host         VARBINARY(255) NOT NULL,
   boot_id      VARBINARY(64)  NOT NULL,
   pid          BIGINT         NOT NULL,

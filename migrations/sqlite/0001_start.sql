@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS {p}sessions (
   draining     INTEGER NOT NULL DEFAULT 0,
   config       INTEGER NOT NULL DEFAULT 0,
   lock_service TEXT    NOT NULL,
+  ttl          INTEGER  NOT NULL DEFAULT 0, -- µs without a beat, and it may be declared dead
   host         TEXT    NOT NULL,
   boot_id      TEXT    NOT NULL,
   pid          INTEGER NOT NULL,
