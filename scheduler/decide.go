@@ -46,8 +46,8 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 	if suspended(j, state) {
 		due = span{passed: d.all(j, state.Cursor)}
 		dec.Triggers = append(dec.Triggers, d.pass(j, due.passed, jobs.Skipped, "suspended"))
-	} else if due.passed.count > 0 {
-		dec.Triggers = append(dec.Triggers, d.pass(j, due.passed, jobs.Missed, d.missedBecause(j, due.passed.first)))
+	} else {
+		dec.Triggers = d.miss(j, due.passed)
 	}
 	dec.Cursor = due.passed.last
 	taken, opened := d.slotTaken(j, state), 0
@@ -134,6 +134,13 @@ func (j *jobPlan) between(after, until time.Time) stretch {
 	return stretch{first, j.schedule.Latest(after, until, 1)[0], count}
 }
 
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -170,13 +177,28 @@ func causeOf(late bool) jobs.Cause {
 	return jobs.CauseSchedule
 }
 
-func (d decider) missedBecause(j *jobPlan, at time.Time) string {
-	switch {
-	case d.now.Sub(at) > j.CatchUp.Window:
-		return fmt.Sprintf("older than the catch-up window of %v", j.CatchUp.Window)
-	case j.CatchUp.Policy == jobs.CatchUpNone:
+// miss is the rows of due times that came too late: those beyond the window, and the others.
+func (d decider) miss(j *jobPlan, passed stretch) (rows []ledger.Opening) {
+	if passed.count == 0 {
+		return nil
+	}
+	edge := d.now.Add(-j.CatchUp.Window)
+	before := passed.first.Add(-time.Nanosecond)
+	if old := j.between(before, earlier(edge.Add(-time.Nanosecond), passed.last)); old.count > 0 {
+		rows = append(rows, d.pass(j, old, jobs.Missed, fmt.Sprintf("older than the catch-up window of %v", j.CatchUp.Window)))
+		before = old.last
+	}
+	if rest := j.between(before, passed.last); rest.count > 0 {
+		rows = append(rows, d.pass(j, rest, jobs.Missed, missedBecause(j)))
+	}
+	return rows
+}
+
+func missedBecause(j *jobPlan) string {
+	switch j.CatchUp.Policy {
+	case jobs.CatchUpNone:
 		return "catch-up policy none"
-	case j.CatchUp.Policy == jobs.CatchUpAll:
+	case jobs.CatchUpAll:
 		return fmt.Sprintf("beyond the catch-up limit of %d", j.CatchUp.Limit)
 	}
 	return "catch-up policy latest: a later due time stands for it"

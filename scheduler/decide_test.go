@@ -106,6 +106,12 @@ func TestDecide(t *testing.T) {
 		}), cursor: "10:00:00", now: "12:30:00",
 		want: []string{"11:00:00..12:00:00 missed 2 catch_up"}, upTo: "12:00:00", next: "13:00:00",
 	}, {
+		name: "latest: a part outside the window", job: everySecond(func(j *jobs.Job) {
+			j.Schedule = "0 0 * * * *"
+			j.CatchUp.Window = 150 * time.Minute
+		}), cursor: "08:00:00", now: "12:00:30",
+		want: []string{"09:00:00 missed 1 catch_up", "10:00:00..11:00:00 missed 2 catch_up", "12:00:00 open catch_up claimed"}, upTo: "12:00:00", next: "13:00:00",
+	}, {
 		name: "none", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 * * * * *"
 			j.CatchUp.Policy = jobs.CatchUpNone
