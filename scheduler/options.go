@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/internal/process"
+	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
 // WhenDown says what happens while the lock service cannot be reached.
@@ -27,12 +30,19 @@ type Options struct {
 	StopGrace    time.Duration     // how long work that was asked to stop may take; default 10s
 	MaxClockSkew time.Duration     // between database and replica, beyond it nothing is decided; default 2s
 	WhenDown     WhenDown          // default store
-	LockService  string            // fingerprint of the lock service; all replicas of a store must agree
-	Retention    Retention
-	OutputLimit  int    // bytes kept of one attempt's output, half head, half tail; default 64 KiB
-	Version      string // for people
-	Address      string // of the replica's API, for people
-	Logger       *slog.Logger
+
+	// LockService names the lock service: all replicas of a store must agree, and one that differs
+	// from those that live is refused by Run. Name whatever makes it another one: servers, database,
+	// namespace. Default: StoreLocks without a lock service, else the name of its backend, with this
+	// process where the backend excludes within one process only. The default cannot tell two
+	// servers of one kind apart.
+	LockService string
+
+	Retention   Retention
+	OutputLimit int    // bytes kept of one attempt's output, half head, half tail; default 64 KiB
+	Version     string // for people
+	Address     string // of the replica's API, for people
+	Logger      *slog.Logger
 }
 
 // Retention says how long ended things are kept; zero fields mean the defaults beside them.
@@ -41,6 +51,27 @@ type Retention struct {
 	Succeeded time.Duration // default 2 days
 	Failed    time.Duration // default 14 days
 	Output    time.Duration // default 7 days
+}
+
+// StoreLocks is the LockService of replicas whose guards are rows of the store's own database.
+const StoreLocks = "the store's own database"
+
+// lockService is what Options.LockService is by default.
+func lockService(lk Locks) string {
+	if lk == nil {
+		return StoreLocks
+	}
+	backend, ok := lk.(interface{ Caps() locks.Caps })
+	if !ok {
+		return fmt.Sprintf("%T", lk)
+	}
+	caps := backend.Caps()
+	if !caps.SingleProc {
+		return caps.Name
+	}
+	host, _ := os.Hostname()
+	self := process.Self()
+	return fmt.Sprintf("%s of process %d, started at %d, boot %s, host %s", caps.Name, self.PID, self.Start, self.Boot, host)
 }
 
 const day = 24 * time.Hour
