@@ -65,7 +65,9 @@ func (r *reader) checkSettings() {
 	}
 	r.checkLock()
 	r.checkListen()
-	if c.Lock.TTL > time.Minute {
+	if c.LockInStore() {
+		r.adviseIdle()
+	} else if c.Lock.TTL > time.Minute {
 		r.advise("lock.ttl", "is long: work of a replica that dies waits up to that time", "10s is the default")
 	}
 }
@@ -131,12 +133,46 @@ func (r *reader) checkLock() {
 	case Redis:
 		r.checkRedis()
 	case ZooKeeper:
-		if len(lock.ZooKeeper.Servers) == 0 {
-			r.refuse("lock.zookeeper.servers", "is empty", `write ["127.0.0.1:2181"]`)
-		}
+		r.checkZooKeeper()
 	}
 	if root := lock.ZooKeeper.Root; !zookeeperRoot.MatchString(root) {
 		r.refuse("lock.zookeeper.root", "is not a path for ZooKeeper", "it starts with / and does not end with it: /lockstep")
+	}
+}
+
+// checkZooKeeper makes one of two times: a lock on ZooKeeper lives exactly as long as its session.
+func (r *reader) checkZooKeeper() {
+	lock := &r.c.Lock
+	if len(lock.ZooKeeper.Servers) == 0 {
+		r.refuse("lock.zookeeper.servers", "is empty", `write ["127.0.0.1:2181"]`)
+	}
+	const path = "lock.zookeeper.session_timeout"
+	switch {
+	case lock.ZooKeeper.SessionTimeout == lock.TTL:
+	case !r.wrote(path):
+		lock.ZooKeeper.SessionTimeout = lock.TTL
+	case !r.wrote("lock.ttl"):
+		lock.TTL = lock.ZooKeeper.SessionTimeout
+	default:
+		r.refuse(path, fmt.Sprintf("%v differs from lock.ttl, %v, and a ZooKeeper lock lives as long as its session", lock.ZooKeeper.SessionTimeout, lock.TTL), "set one of them")
+	}
+}
+
+// adviseIdle says which settings of the lock have no effect when the store's rows are the guards.
+// The defaults may stand there: they ask for nothing.
+func (r *reader) adviseIdle() {
+	lock, usual := r.c.Lock, Default().Lock
+	for _, setting := range []struct {
+		path    string
+		changed bool
+	}{
+		{"lock.ttl", lock.TTL != usual.TTL},
+		{"lock.when_down", lock.WhenDown != usual.WhenDown},
+		{"lock.mysql.mode", lock.MySQL.Mode != usual.MySQL.Mode},
+	} {
+		if setting.changed {
+			r.advise(setting.path, "has no effect: the lock is rows of the store's own database", "remove it, or lock in another service")
+		}
 	}
 }
 

@@ -57,9 +57,9 @@ type Retention struct {
 
 // Lock is the lock service. Only the part that belongs to Driver is used.
 type Lock struct {
-	Driver    string // SQLite, MySQL, Redis or ZooKeeper; where the file is silent, Store.Driver
-	TTL       time.Duration
-	WhenDown  string // "store": the row decides alone; "wait": nothing starts
+	Driver    string        // SQLite, MySQL, Redis or ZooKeeper; where the file is silent, Store.Driver
+	TTL       time.Duration // with ZooKeeper, the same as ZooKeeper.SessionTimeout
+	WhenDown  string        // "store": the row decides alone; "wait": nothing starts
 	Redis     RedisLock
 	ZooKeeper ZooKeeperLock
 	MySQL     MySQLLock
@@ -87,6 +87,12 @@ type ZooKeeperLock struct {
 type MySQLLock struct {
 	DSN  string // where the file is silent and the store is MySQL, the store's
 	Mode string // lease or row
+}
+
+// LockInStore reports whether the lock service is the store's own database: its rows are the guards
+// then, and nothing else of Lock has a say.
+func (c *Config) LockInStore() bool {
+	return c.Lock.Driver == c.Store.Driver && (c.Lock.Driver != MySQL || c.Lock.MySQL.DSN == c.Store.DSN)
 }
 
 // Server is the API of this replica.

@@ -82,12 +82,14 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 	if c.Store.Driver == config.SQLite {
 		s.Store += " " + c.Store.DSN
 	}
-	switch c.Lock.Driver {
-	case config.Redis:
+	switch {
+	case c.LockInStore():
+		s.Lock = "rows of the store's own database"
+	case c.Lock.Driver == config.Redis:
 		s.Lock += " " + strings.Join(c.Lock.Redis.Addrs, ",")
-	case config.ZooKeeper:
+	case c.Lock.Driver == config.ZooKeeper:
 		s.Lock += " " + strings.Join(c.Lock.ZooKeeper.Servers, ",")
-	case config.MySQL:
+	case c.Lock.Driver == config.MySQL:
 		s.Lock += " (" + c.Lock.MySQL.Mode + ")"
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Pools)) {

@@ -40,7 +40,11 @@ func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
 			err = errors.Join(err, p.close(ctx))
 		}
 	}()
+	began := time.Now()
 	if p.store, err = store.Open(ctx, c.Store.Driver, c.Store.DSN, store.Options{Prefix: c.Store.TablePrefix}); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			err = fmt.Errorf("no answer within %v: %w", time.Since(began).Round(time.Second), err)
+		}
 		return nil, err
 	}
 	p.closers = append(p.closers, func(context.Context) error { return p.store.Close() })
@@ -55,7 +59,7 @@ func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
 	return p, p.openLock(ctx, c)
 }
 
-// openLock is the one switch on the names of lock services.
+// openLock opens the lock service that c names, unless that is the store.
 func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 	namespace := c.Set.Name
 	if namespace == "" {
@@ -65,33 +69,27 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 		}
 		namespace = minted
 	}
-	l := c.Lock
-	if l.Driver == c.Store.Driver && (l.Driver != config.MySQL || l.MySQL.DSN == c.Store.DSN) {
-		p.service = "the store's own database"
-		return nil
+	var err error
+	if p.service, err = fingerprint(c, namespace); err != nil || c.LockInStore() {
+		return err
 	}
+	l := c.Lock
 	var drv driver.Driver
 	switch l.Driver {
 	case config.Redis:
 		rdb := openRedis(l.Redis)
 		p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
-		p.service = fmt.Sprintf("redis %s db %d", sorted(l.Redis.Addrs), l.Redis.DB)
 		drv = redislock.New(rdb)
 	case config.ZooKeeper:
-		p.service = fmt.Sprintf("zookeeper %s%s", sorted(l.ZooKeeper.Servers), l.ZooKeeper.Root)
 		drv = zklock.New(l.ZooKeeper.Servers, zklock.Options{Root: l.ZooKeeper.Root, SessionTimeout: l.ZooKeeper.SessionTimeout})
 	case config.MySQL:
-		db, address, err := openLockDB(l.MySQL.DSN)
+		db, err := openLockDB(l.MySQL.DSN)
 		if err != nil {
 			return err
 		}
 		p.closers = append(p.closers, func(context.Context) error { return db.Close() })
-		p.service = fmt.Sprintf("mysql %s, mode %s", address, l.MySQL.Mode)
 		drv = sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(l.MySQL.Mode), TablePrefix: c.Store.TablePrefix})
-	default:
-		return fmt.Errorf("lock.driver %q does not go with store.driver %q", l.Driver, c.Store.Driver)
 	}
-	p.service += ", namespace " + namespace
 	locker, err := locks.New(drv, locks.Options{TTL: l.TTL, Namespace: namespace, Owner: c.Replica.ID})
 	if err != nil {
 		return err
@@ -115,7 +113,35 @@ func (p *parts) tryLock(ctx context.Context) error {
 	return nil
 }
 
-func sorted(addrs []string) string { return strings.Join(slices.Sorted(slices.Values(addrs)), ",") }
+// fingerprint is equal for two replicas if, and only if, they lock at the same place in the same way.
+func fingerprint(c *config.Config, namespace string) (string, error) {
+	if c.LockInStore() {
+		return scheduler.StoreLocks, nil
+	}
+	var place string
+	switch l := c.Lock; l.Driver {
+	case config.Redis:
+		place = fmt.Sprintf("redis %s, mode %s, db %d", sorted(l.Redis.Addrs), l.Redis.Mode, l.Redis.DB)
+		if l.Redis.MasterName != "" {
+			place += ", master " + l.Redis.MasterName
+		}
+	case config.ZooKeeper:
+		place = "zookeeper " + sorted(l.ZooKeeper.Servers) + l.ZooKeeper.Root
+	case config.MySQL:
+		d, err := mysql.ParseDSN(l.MySQL.DSN)
+		if err != nil {
+			return "", fmt.Errorf("lock.mysql.dsn: %w", err)
+		}
+		place = fmt.Sprintf("mysql %s/%s, mode %s", d.Addr, d.DBName, l.MySQL.Mode)
+	default:
+		return "", fmt.Errorf("lock.driver %q does not go with store.driver %q", l.Driver, c.Store.Driver)
+	}
+	return place + ", namespace " + namespace, nil
+}
+
+func sorted(addrs []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(addrs))), ",")
+}
 
 func openRedis(r config.RedisLock) redis.UniversalClient {
 	o := &redis.UniversalOptions{
@@ -125,16 +151,16 @@ func openRedis(r config.RedisLock) redis.UniversalClient {
 	return redis.NewUniversalClient(o)
 }
 
-func openLockDB(dsn string) (db *sql.DB, address string, err error) {
+func openLockDB(dsn string) (*sql.DB, error) {
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil {
-		return nil, "", fmt.Errorf("lock.mysql.dsn: %w", err)
+		return nil, fmt.Errorf("lock.mysql.dsn: %w", err)
 	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
-		return nil, "", fmt.Errorf("lock.mysql.dsn: %w", err)
+		return nil, fmt.Errorf("lock.mysql.dsn: %w", err)
 	}
-	return sql.OpenDB(connector), c.Addr + "/" + c.DBName, nil
+	return sql.OpenDB(connector), nil
 }
 
 // Inspect shows who holds what; with the store's own rows as guards nobody holds anything for long.
