@@ -27,10 +27,21 @@ type Described interface {
 	Describe() string
 }
 
-// Stop is the cancellation cause of an attempt's context.
+// Graceful handlers say how long they may take to end once their context is done, at most; those
+// that do not have the replica's own grace period. A replica that drains waits that long for them.
+type Graceful interface {
+	StopGrace() time.Duration
+}
+
+// Stop is the cancellation cause of an attempt's context. A handler that ends soon after its context
+// needs no more than that; one that leaves its work time to end must heed KillBy and Kill.
 type Stop struct {
 	Reason string    // for people: "timeout after 30s", "cancelled", "drained", …
 	KillBy time.Time // the handler must be gone by then; zero: its own grace period holds
+
+	// Kill is closed when the handler must end at once, be it sooner than KillBy and its own grace
+	// period said: what stopped it first may be followed by something that cannot wait. Nil: never.
+	Kill <-chan struct{}
 }
 
 func (s *Stop) Error() string { return s.Reason }

@@ -31,7 +31,9 @@ type attempt struct {
 	mayRun   time.Time // database time; zero: as long as the session is trusted
 	why      stopped
 	reason   string
-	orphaned bool // its session is dead: others may have started in its place
+	killBy   time.Time          // zero: the handler's own grace period holds
+	kill     context.CancelFunc // tells the handler that its time is over
+	orphaned bool               // its session is dead: others may have started in its place
 }
 
 func (a *attempt) until() time.Time {
@@ -46,17 +48,31 @@ func (a *attempt) setUntil(t time.Time) {
 	a.mayRun = t
 }
 
-// stop tells the attempt to stop, once; killBy zero leaves it its own grace period.
+// killMargin is how much before the time by which it must be gone a handler is told to end at once.
+const killMargin = 100 * time.Millisecond
+
+// stop tells the attempt to stop; killBy zero leaves it its own grace period. The first call says
+// why; later ones can only make it end sooner.
 func (a *attempt) stop(why stopped, reason string, killBy time.Time) {
 	a.mu.Lock()
-	first := a.why == notStopped
-	if first {
-		a.why, a.reason = why, reason
+	defer a.mu.Unlock()
+	if a.why == notStopped {
+		killed, kill := context.WithCancel(context.Background())
+		a.why, a.reason, a.kill = why, reason, kill
+		a.cancel(&jobs.Stop{Reason: reason, KillBy: killBy, Kill: killed.Done()})
 	}
-	a.mu.Unlock()
-	if first {
-		a.cancel(&jobs.Stop{Reason: reason, KillBy: killBy})
+	if sooner := a.killBy.IsZero() || killBy.Before(a.killBy); sooner && !killBy.IsZero() {
+		a.killBy = killBy
+		time.AfterFunc(time.Until(killBy)-killMargin, a.kill)
 	}
+}
+
+// grace is how long the handler may take to end once it was told to.
+func (a *attempt) grace(usual time.Duration) time.Duration {
+	if h, ok := a.work.handler.(jobs.Graceful); ok {
+		return h.StopGrace()
+	}
+	return usual
 }
 
 func (a *attempt) stoppedBy() (stopped, string) {
@@ -88,10 +104,15 @@ const (
 )
 
 // expire stops attempts whose may_run_until comes near, until ctx is done: they get at most
-// lastGrace to end by themselves and are killed when the time is over. Claimed tasks that wait for a
-// worker too long go back.
+// lastGrace to end by themselves and are killed when the time is over. Once the replica is told to
+// stop at once, that holds for all of them. Claimed tasks that wait for a worker too long go back.
 func (s *Scheduler) expire(ctx context.Context) {
-	for pause(ctx, expireEvery, nil) {
+	halted := s.halted
+	for pause(ctx, expireEvery, halted) {
+		if s.halting() {
+			halted = nil // it has woken us
+			s.stopAll(time.Now().Add(haltGrace))
+		}
 		for _, f := range s.feeders {
 			for _, c := range f.overdue() {
 				s.handBack(c)

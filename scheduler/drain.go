@@ -7,8 +7,13 @@ import (
 	"time"
 )
 
-// haltGrace is what work gets to end by itself when the replica is told to stop at once.
-const haltGrace = time.Second
+const (
+	// haltGrace is what work gets to end by itself when the replica is told to stop at once.
+	haltGrace = time.Second
+	// drainMargin is how long beyond its grace period work is waited for, before and after it is told
+	// to end at once.
+	drainMargin = 2 * time.Second
+)
 
 // drain ends the replica's work: what is claimed and not started goes back, what runs may finish
 // within the drain timeout, the rest is stopped; such an attempt is lost, reason "drained", and
@@ -28,18 +33,16 @@ func (s *Scheduler) drain(ctx context.Context) error {
 	if s.finish(done, s.opt.DrainTimeout) {
 		return s.settle()
 	}
-	grace := s.opt.StopGrace
-	killBy := time.Time{} // its own grace period
-	select {
-	case <-s.halted:
-		grace, killBy = haltGrace, time.Now().Add(haltGrace)
-	default:
+	// Each handler has its own grace period to end and, if it is a process, is killed then.
+	if s.finish(done, s.stopAll(time.Time{})+drainMargin) {
+		return s.settle()
 	}
-	for _, a := range s.running.all() {
-		a.stop(stopDrained, "drained", killBy)
+	killBy := time.Now()
+	if s.halting() {
+		killBy = killBy.Add(haltGrace)
 	}
-	// Handlers have grace to end and, if they are processes, are killed then.
-	timer := time.NewTimer(grace + 5*time.Second)
+	s.stopAll(killBy)
+	timer := time.NewTimer(time.Until(killBy) + drainMargin)
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -52,6 +55,26 @@ func (s *Scheduler) drain(ctx context.Context) error {
 	}
 	_ = s.settle()
 	return fmt.Errorf("scheduler: still running after the last wait: %s", strings.Join(deaf, ", "))
+}
+
+// stopAll tells everything that runs to stop, and returns the longest grace period among it; killBy
+// zero leaves it that.
+func (s *Scheduler) stopAll(killBy time.Time) (grace time.Duration) {
+	for _, a := range s.running.all() {
+		a.stop(stopDrained, "drained", killBy)
+		grace = max(grace, a.grace(s.opt.StopGrace))
+	}
+	return grace
+}
+
+// halting reports whether the replica is told to stop at once.
+func (s *Scheduler) halting() bool {
+	select {
+	case <-s.halted:
+		return true
+	default:
+		return false
+	}
 }
 
 // finish waits for done, at most d, and not at all once the replica is told to stop at once.

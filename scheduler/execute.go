@@ -20,17 +20,28 @@ func (s *Scheduler) start(ctx context.Context, c claimed) {
 	pool := c.task.Pool
 	s.running.expect(c.task.ID)
 	if s.attempts.enter() {
-		go func() {
-			defer s.attempts.leave()
-			defer s.slots.give(pool, 1)
-			for ok := true; ok; c, ok = s.feeders[pool].next() {
-				s.execute(ctx, c)
-			}
-		}()
+		go s.work(ctx, c)
 		return
 	}
 	s.handBack(c)
 	s.slots.give(pool, 1)
+}
+
+// work executes c and what else is queued in its pool. A handler that ends its goroutine ends this
+// one too, so another one takes over what is queued then.
+func (s *Scheduler) work(ctx context.Context, c claimed) {
+	pool := c.task.Pool
+	defer func() {
+		if c, ok := s.feeders[pool].next(); ok {
+			go s.work(ctx, c)
+			return
+		}
+		s.slots.give(pool, 1)
+		s.attempts.leave()
+	}()
+	for ok := true; ok; c, ok = s.feeders[pool].next() {
+		s.execute(ctx, c)
+	}
 }
 
 // handBack makes a claimed task that was never started pending again.
@@ -43,8 +54,9 @@ func (s *Scheduler) handBack(c claimed) {
 // context and deadline, the result.
 func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	w, ok := s.plan.work(c.task)
-	if ses := s.session.Load(); !ok || ses.id != c.session || !ses.trusted() {
-		// A replica that wakes late starts nothing: its row may be another's by now.
+	if ses := s.session.Load(); !ok || ses.id != c.session || !ses.trusted() || s.halting() {
+		// A replica that wakes late starts nothing: its row may be another's by now. Nor does one
+		// that is told to stop at once.
 		s.handBack(c)
 		return
 	}
@@ -60,12 +72,18 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	})
 	out := newOutput(s.opt.OutputLimit)
 	began := time.Now()
-	err := run(ctx, w.handler, t, out)
-	timeout.Stop()
-	s.feeders[t.Pool].ended(time.Since(began))
-	s.recorder.add(c.session, t, a.result(err, out.Bytes()))
-	s.running.remove(a)
+	err := errGoexit
+	defer func() {
+		timeout.Stop()
+		s.feeders[t.Pool].ended(time.Since(began))
+		s.recorder.add(c.session, t, a.result(err, out.Bytes()))
+		s.running.remove(a)
+	}()
+	err = run(ctx, w.handler, t, out)
 }
+
+// errGoexit is the outcome of a handler that called runtime.Goexit, as the FailNow of a test does.
+var errGoexit = errors.New("the handler ended its goroutine")
 
 // run calls the handler; a panic fails this attempt only.
 func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err error) {

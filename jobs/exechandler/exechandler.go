@@ -6,7 +6,7 @@
 // a task ever becomes part of the command line.
 //
 // The command leads a process group of its own. When the attempt is to stop, the whole group gets
-// SIGTERM, and SIGKILL when the grace period is over; nothing of the group is left when Run returns.
+// SIGTERM, and SIGKILL when the grace period is over or [jobs.Stop] says so; nothing of the group is left when Run returns.
 // After an end of its own accord, processes that it left behind go on, unless they hold its output
 // open: such ones are killed two seconds later, since the attempt could not end otherwise.
 package exechandler
@@ -52,6 +52,7 @@ type Handler struct {
 var _ interface {
 	jobs.Handler
 	jobs.Described
+	jobs.Graceful
 } = (*Handler)(nil)
 
 // New returns a handler for c. All problems are reported at once, as [jobs.ErrInvalid]. Whether the
@@ -113,6 +114,9 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	}
 	return h.run(ctx, program, env, t.Payload, out)
 }
+
+// StopGrace is how long the group has between SIGTERM and SIGKILL.
+func (h *Handler) StopGrace() time.Duration { return h.command.StopGrace }
 
 // Describe names everything that New was given but no values of variables, of which only a short
 // hash appears. Arguments appear in full, as they do in the system's list of processes.

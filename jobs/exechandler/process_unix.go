@@ -94,8 +94,12 @@ func (h *Handler) attend(ctx context.Context, group int, exited <-chan struct{})
 	}
 	cause := context.Cause(ctx)
 	grace := h.command.StopGrace
-	if stop := (*jobs.Stop)(nil); errors.As(cause, &stop) && !stop.KillBy.IsZero() {
-		grace = min(grace, time.Until(stop.KillBy)-margin)
+	var kill <-chan struct{}
+	if stop := (*jobs.Stop)(nil); errors.As(cause, &stop) {
+		kill = stop.Kill
+		if !stop.KillBy.IsZero() {
+			grace = min(grace, time.Until(stop.KillBy)-margin)
+		}
 	}
 	_ = syscall.Kill(-group, syscall.SIGTERM)
 	deadline := time.NewTimer(grace)
@@ -105,6 +109,9 @@ func (h *Handler) attend(ctx context.Context, group int, exited <-chan struct{})
 	for {
 		select {
 		case <-deadline.C:
+			_ = syscall.Kill(-group, syscall.SIGKILL)
+			return cause
+		case <-kill:
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 			return cause
 		case <-ticker.C:
