@@ -69,9 +69,12 @@ func lockService(lk Locks) string {
 	if !caps.SingleProc {
 		return caps.Name
 	}
-	host, _ := os.Hostname()
 	self := process.Self()
-	return fmt.Sprintf("%s of process %d, started at %d, boot %s, host %s", caps.Name, self.PID, self.Start, self.Boot, host)
+	machine := self.Boot
+	if machine == "" {
+		machine, _ = os.Hostname()
+	}
+	return fmt.Sprintf("%s of process %d, started at %d, machine %s", caps.Name, self.PID, self.Start, machine)
 }
 
 const day = 24 * time.Hour
