@@ -2,12 +2,20 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
@@ -68,5 +76,207 @@ func TestDrainStopsWhatDoesNotEnd(t *testing.T) {
 				t.Errorf("%s, reason %q; want %s, drained", got.State, got.Reason, want)
 			}
 		})
+	}
+}
+
+// deaf is a command that ignores SIGTERM, and notes its number and the signal in files.
+type deaf struct {
+	jobs.Handler
+	dir string
+}
+
+func newDeaf(t *testing.T, grace time.Duration) deaf {
+	t.Helper()
+	dir := t.TempDir()
+	h, err := exechandler.New(exechandler.Command{
+		Shell: `trap ': > asked' TERM; echo $$ > new && mv new pid; while :; do sleep 0.05; done`,
+		Dir:   dir, StopGrace: grace,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := deaf{h, dir}
+	t.Cleanup(func() {
+		if d.alive(t) {
+			t.Error("the process is still there")
+			d.end(t)
+		}
+	})
+	return d
+}
+
+func (d deaf) end(t *testing.T) { _ = syscall.Kill(-d.pid(t), syscall.SIGKILL) }
+
+func (d deaf) wrote(name string) bool {
+	_, err := os.Stat(filepath.Join(d.dir, name))
+	return err == nil
+}
+
+func (d deaf) pid(t *testing.T) int {
+	text, err := os.ReadFile(filepath.Join(d.dir, "pid"))
+	pid, notNumber := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err = errors.Join(err, notNumber); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func (d deaf) alive(t *testing.T) bool { return d.wrote("pid") && syscall.Kill(d.pid(t), 0) == nil }
+
+func TestDrainGivesACommandItsOwnGracePeriod(t *testing.T) {
+	st := sqlite(t).open(t)
+	const grace = 3 * time.Second
+	h := newDeaf(t, grace)
+	set := pool(h.Handler, func(p *jobs.Pool) { p.OnLost = jobs.LostFails })
+	r := start(t, st, nil, set, scheduler.Options{ID: "a", DrainTimeout: 50 * time.Millisecond, StopGrace: 100 * time.Millisecond})
+	id := enqueue(t, st, r, 1)[0]
+	until(t, "the command runs", func() bool { return h.wrote("pid") })
+	began := time.Now()
+	if err := r.drain(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took < grace || h.alive(t) {
+		t.Errorf("drained after %v, the process lives: %v; want it killed after %v", took, h.alive(t), grace)
+	}
+	if got := task(t, st, id); got.State != jobs.StateLost || got.Reason != "drained" {
+		t.Errorf("%s, reason %q; want lost, drained", got.State, got.Reason)
+	}
+}
+
+func TestDrainHasWorkKilledBeforeItGivesUp(t *testing.T) {
+	st := sqlite(t).open(t)
+	began := make(chan struct{}, 1)
+	h := does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		stop, _ := errors.AsType[*jobs.Stop](context.Cause(ctx))
+		<-stop.Kill
+		return stop
+	})
+	r := start(t, st, nil, pool(h, nil), scheduler.Options{ID: "a", DrainTimeout: 50 * time.Millisecond, StopGrace: 50 * time.Millisecond})
+	id := enqueue(t, st, r, 1)[0]
+	<-began
+	if err := r.drain(); err != nil {
+		t.Error(err)
+	}
+	if got := task(t, st, id); got.Reason != "drained" {
+		t.Errorf("%s, reason %q; want drained", got.State, got.Reason)
+	}
+}
+
+// stuck is a store whose claims hang once it is set.
+type stuck struct {
+	scheduler.Store
+	set     atomic.Bool
+	waiting atomic.Bool
+}
+
+func (s *stuck) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	if s.set.Load() {
+		s.waiting.Store(true)
+		<-ctx.Done()
+		return ledger.Claimed{}, ctx.Err()
+	}
+	return s.Store.Claim(ctx, c)
+}
+
+func TestHaltDoesNotWaitForTheStore(t *testing.T) {
+	st := sqlite(t).open(t)
+	h := newDeaf(t, time.Hour)
+	hangs := &stuck{Store: st}
+	r := start(t, hangs, nil, pool(h.Handler, func(p *jobs.Pool) { p.Workers = 2 }), scheduler.Options{ID: "a", DrainTimeout: time.Hour})
+	enqueue(t, st, r, 1)
+	until(t, "the command runs", func() bool { return h.wrote("pid") })
+	hangs.set.Store(true)
+	until(t, "a claim hangs", func() bool { r.Wake("p"); return hangs.waiting.Load() })
+	r.Halt()
+	halted := time.Now()
+	until(t, "the process is gone", func() bool { return !h.alive(t) })
+	if took := time.Since(halted); took > 3*time.Second {
+		t.Errorf("the process lived for %v after the halt", took)
+	}
+	if err := r.drain(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever the replica waits for, a halt leaves work a second.
+func TestHaltEndsWorkAtOnce(t *testing.T) {
+	const long = time.Hour
+	for moment, c := range map[string]struct {
+		drainTimeout, timeout time.Duration
+		before                func(t *testing.T, r *replica, h deaf)
+		reason                string
+	}{
+		"at work": {long, long, func(*testing.T, *replica, deaf) {}, "drained"},
+		"after a timeout": {long, time.Second, func(t *testing.T, _ *replica, h deaf) {
+			until(t, "it is asked to end", func() bool { return h.wrote("asked") })
+		}, "timeout"},
+		"within the drain timeout": {long, long, func(t *testing.T, r *replica, _ deaf) {
+			r.stop()
+			until(t, "it drains", func() bool { h := r.Health(); return !h[len(h)-1].Ready })
+		}, "drained"},
+		"within the grace period": {50 * time.Millisecond, long, func(t *testing.T, r *replica, h deaf) {
+			r.stop()
+			until(t, "it is asked to end", func() bool { return h.wrote("asked") })
+		}, "drained"},
+	} {
+		t.Run(moment, func(t *testing.T) {
+			t.Parallel()
+			st := sqlite(t).open(t)
+			h := newDeaf(t, long)
+			set := pool(h.Handler, func(p *jobs.Pool) { p.Timeout = c.timeout })
+			r := start(t, st, nil, set, scheduler.Options{ID: "a", DrainTimeout: c.drainTimeout})
+			id := enqueue(t, st, r, 1)[0]
+			until(t, "the command runs", func() bool { return h.wrote("pid") })
+			c.before(t, r, h)
+			halted := time.Now()
+			r.Halt()
+			select {
+			case err := <-r.done:
+				if r.done <- err; err != nil {
+					t.Error(err)
+				}
+			case <-time.After(4 * time.Second):
+				t.Error("Run did not return")
+				h.end(t)
+				return
+			}
+			if h.alive(t) {
+				t.Errorf("the process lives after %v", time.Since(halted))
+			}
+			if got := task(t, st, id); !strings.Contains(got.Reason, c.reason) {
+				t.Errorf("%s, reason %q; want %s", got.State, got.Reason, c.reason)
+			}
+		})
+	}
+}
+
+func TestNothingStartsAfterAHalt(t *testing.T) {
+	st := sqlite(t).open(t)
+	var ran atomic.Int64
+	set := pool(does(func(context.Context, jobs.Task, io.Writer) error { ran.Add(1); return nil }), nil)
+	earlier := start(t, st, nil, set, scheduler.Options{ID: "a"})
+	enqueue(t, st, earlier, 0)
+	if err := earlier.drain(); err != nil {
+		t.Fatal(err)
+	}
+	ids := enqueue(t, st, nil, 5)
+	s, err := scheduler.New(st, nil, set, scheduler.Options{ID: "b"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Halt()
+	began := time.Now()
+	if err := s.Run(t.Context()); err != nil || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	for _, id := range ids {
+		if got := task(t, st, id); got.State != jobs.StatePending || got.Attempt != 0 {
+			t.Errorf("%s after %d attempts; want it pending", got.State, got.Attempt)
+		}
+	}
+	if ran.Load() > 0 {
+		t.Errorf("%d tasks ran", ran.Load())
 	}
 }

@@ -234,3 +234,27 @@ func TestADaemonCannotHoldUpTheAttempt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestKillEndsTheGracePeriod(t *testing.T) {
+	for what, killBy := range map[string]time.Time{"its own grace period": {}, "until KillBy": time.Now().Add(time.Hour)} {
+		kill := make(chan struct{})
+		var killed time.Time
+		_, _, err := stopWhenReady(t, exechandler.Command{
+			Shell: `trap "" TERM; echo ready; while :; do sleep 0.05; done`, StopGrace: time.Hour,
+		}, func() error {
+			time.AfterFunc(300*time.Millisecond, func() { killed = time.Now(); close(kill) })
+			return &jobs.Stop{Reason: "drained", KillBy: killBy, Kill: kill}
+		})
+		if took := time.Since(killed); killed.IsZero() || took > 2*time.Second || err == nil || !strings.HasSuffix(err.Error(), "ended by a signal: killed") {
+			t.Errorf("%s: it took %v, %v", what, took, err)
+		}
+	}
+}
+
+func TestTheGracePeriodIsTold(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{0: exechandler.DefaultStopGrace, 18 * time.Second: 18 * time.Second} {
+		if got := handler(t, exechandler.Command{Argv: []string{"a"}, StopGrace: given}).StopGrace(); got != want {
+			t.Errorf("%v of a command with %v, want %v", got, given, want)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package scheduler_test
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+// The tasks follow each other on the one worker of their pool, so each needs what the one before
+// it had.
+func TestAHandlerThatEndsItsGoroutineFailsOnlyItsAttempt(t *testing.T) {
+	st := sqlite(t).open(t)
+	h := does(func(_ context.Context, _ jobs.Task, out io.Writer) error {
+		io.WriteString(out, "before")
+		runtime.Goexit()
+		return nil
+	})
+	r := start(t, st, nil, pool(h, func(p *jobs.Pool) {
+		p.Workers, p.Retries = 1, &jobs.Retries{Limit: 0}
+	}), scheduler.Options{ID: "a"})
+	for _, id := range enqueue(t, st, r, 100) {
+		got := ended(t, st, id)
+		if got.State != jobs.StateFailed || got.Attempt != 1 || !strings.Contains(got.Error, "ended its goroutine") {
+			t.Fatalf("%s after %d attempts, %q", got.State, got.Attempt, got.Error)
+		}
+	}
+	if err := r.drain(); err != nil {
+		t.Error(err)
+	}
+}
