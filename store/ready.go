@@ -9,7 +9,7 @@ import (
 const promoteLimit = 1000
 
 // Ready makes the tasks ready whose time has come, at most promoteLimit of them, and returns the
-// pools that have ready tasks, by name, and when the next task will be ready: in the past if there
+// pools that have ready tasks and are not paused, by name, and when the next task will be ready: in the past if there
 // were more than could be promoted, zero if none waits. It implements the scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
@@ -24,8 +24,8 @@ func (s *Store) Ready(ctx context.Context) (pools []string, next time.Time, err 
 			return err
 		}
 		// One probe of tasks_claim for each pool, however many tasks are ready. Nobody may claim in
-		// a retired pool.
-		return t.query(`SELECT name FROM {pools} p WHERE hash<>'' AND
+		// a retired pool, or in one that is paused.
+		return t.query(`SELECT name FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND
 			(SELECT t.id FROM {tasks} t WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name`,
 			nil, func(scan func(...any) error) error {
 				var name string

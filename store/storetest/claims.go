@@ -303,6 +303,18 @@ func readyPools(t *testing.T, b *Bench) {
 	s.want("not due", s.task(waiting[1]), "waits attempt 0 token 0 replica -: -")
 	s.claim("work", 5)
 	check([]string{"again"}, noon*2)
+	for _, paused := range []bool{true, false} {
+		must(t, b.Store.PausePool(s.ctx(), "again", &paused, "bob"))
+		if paused {
+			check(nil, noon*2)
+		} else {
+			check([]string{"again"}, noon*2)
+		}
+	}
+	paused := true
+	must(t, b.Store.PausePool(s.ctx(), "again", &paused, "bob"))
+	must(t, b.Store.PausePool(s.ctx(), "again", nil, "bob"))
+	check([]string{"again"}, noon*2)
 	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name='again'")
 	check(nil, noon*2)
 }
