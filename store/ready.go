@@ -9,8 +9,9 @@ import (
 const promoteLimit = 1000
 
 // Ready makes the tasks ready whose time has come, at most promoteLimit of them, and returns the
-// pools that have ready tasks and are not paused, by name, and when the next task will be ready: in the past if there
-// were more than could be promoted, zero if none waits. It implements the scheduler's Tasks.
+// pools that have ready tasks and are not paused, by name, and when the next task will be ready: in
+// the past if there were more than could be promoted, zero if none waits. It implements the
+// scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
 func (s *Store) Ready(ctx context.Context) (pools []string, next time.Time, err error) {
