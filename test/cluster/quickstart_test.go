@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -77,11 +78,20 @@ func TestQuickstart(t *testing.T) {
 		return err == nil && fired["tick"] && fired["write-letters"] && len(done.Items) > 0
 	})
 
-	second := startReplica(t, config, "second")
+	// As the example says: in the same folder, with nothing but an address of its own.
+	second := startWith(t, dir, "second", "serve", "-c", "config.example.yaml", "--listen", freeAddress(t))
 	var peers struct{ Items []struct{ ID string } }
 	within(t, 10*time.Second, "two replicas share the file", func() bool {
 		return second.call("GET", "/api/v1/replicas", nil, &peers) == nil && len(peers.Items) == 2
 	})
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	minted := regexp.MustCompile("^" + regexp.QuoteMeta(host) + "-[0-9a-f]{8}$")
+	if one, other := peers.Items[0].ID, peers.Items[1].ID; one == other || !minted.MatchString(one) || !minted.MatchString(other) {
+		t.Errorf("ids %q and %q, want two of <host>-<8 hex>", one, other)
+	}
 	second.terminate(t)
 	second.wantExit(t, drainTimeout)
 
@@ -94,6 +104,17 @@ func TestQuickstart(t *testing.T) {
 	if after := names(t, root); !slices.Equal(before, after) {
 		t.Errorf("the folder had %v and has %v", before, after)
 	}
+}
+
+// freeAddress is one that nobody listens at now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 func names(t *testing.T, dir string) (names []string) {
@@ -119,7 +140,7 @@ func TestUnreachableAtStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer mute.Close()
+	t.Cleanup(func() { _ = mute.Close() }) // after the parallel parts, which a defer does not wait for
 	const closed = "127.0.0.1:1"
 	for _, addr := range []string{closed, mute.Addr().String()} {
 		for name, config := range map[string]string{
@@ -151,8 +172,12 @@ func TestUnreachableAtStart(t *testing.T) {
 				if took > 10*time.Second {
 					t.Errorf("it took %v", took)
 				}
-				if !strings.Contains(out.String(), addr) {
-					t.Errorf("no word of %s:\n%s", addr, &out)
+				cause := "connection refused"
+				if addr != closed {
+					cause = "no answer within"
+				}
+				if text := out.String(); !strings.Contains(text, addr) || !strings.Contains(text, cause) {
+					t.Errorf("no word of %s, or of %q:\n%s", addr, cause, text)
 				}
 			})
 		}

@@ -56,18 +56,24 @@ type replica struct {
 // runs then, and its log is shown if the test failed.
 func startReplica(t *testing.T, config, id string) *replica {
 	t.Helper()
+	return startWith(t, filepath.Dir(config), id, "serve", "-c", config, "--listen", "127.0.0.1:0", "--id", id)
+}
+
+// startWith is startReplica with a command line, in a folder. The id is for the test's own words.
+func startWith(t *testing.T, dir, id string, args ...string) *replica {
+	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replica{id: id, log: filepath.Join(filepath.Dir(config), id+".log"), gone: make(chan struct{})}
+	r := &replica{id: id, log: filepath.Join(dir, id+".log"), gone: make(chan struct{})}
 	log, err := os.Create(r.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	r.cmd = exec.Command(path, "serve", "-c", config, "--listen", "127.0.0.1:0", "--id", id)
-	r.cmd.Dir = filepath.Dir(config)
+	r.cmd = exec.Command(path, args...)
+	r.cmd.Dir = dir
 	r.cmd.Stdout, r.cmd.Stderr = log, log
 	if err := servers.Start(r.cmd); err != nil {
 		t.Fatal(err)
