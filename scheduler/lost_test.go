@@ -42,6 +42,20 @@ func (s *silent) Finish(ctx context.Context, session string, results []ledger.Re
 	return s.Store.Finish(ctx, session, results)
 }
 
+func (s *silent) Own(ctx context.Context, session string) ([]ledger.Own, error) {
+	if s.cut.Load() {
+		return nil, errCut
+	}
+	return s.Store.Own(ctx, session)
+}
+
+func (s *silent) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {
+	if s.cut.Load() {
+		return nil, errCut
+	}
+	return s.Store.Extend(ctx, session, moves)
+}
+
 func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
 	db := sqlite(t)
 	st := db.open(t)

@@ -183,7 +183,7 @@ func (b behind) Overdue(ctx context.Context, at time.Time, limit int) ([]ledger.
 	return b.Store.Overdue(ctx, at.Add(3*time.Second), limit) // it looks too early, too
 }
 
-// ledgerOf reads all rows of a job, oldest first.
+// ledgerOf reads all rows of a job, or of all jobs if it is "", oldest first.
 func ledgerOf(t *testing.T, st *store.Store, job string) []jobs.Trigger {
 	t.Helper()
 	var all []jobs.Trigger
@@ -234,7 +234,7 @@ func TestEightReplicasWithSkewedClocksRunNoDueTimeTwice(t *testing.T) {
 				set.Jobs[fmt.Sprint("second-", i)] = jobs.Job{Schedule: "* * * * * *", Handler: ran, Concurrency: jobs.Allow}
 			}
 			for i := range 8 {
-				off := time.Duration(i-4) * 3 * time.Second / 8 // −1.5 s … +1.1 s
+				off := time.Duration(i*2-7) * 1500 * time.Millisecond / 7 // −1.5 s … +1.5 s
 				var each scheduler.Store = skew(db.open(t), off)
 				if i == 0 {
 					each = behind{each}

@@ -1,0 +1,92 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+// idle is a store in which nothing happens but sweeps: each takes the next answer.
+type idle struct {
+	scheduler.Store
+	began   time.Time
+	answers []answer
+	swept   []time.Duration
+	limits  []int
+	keep    ledger.Retention
+}
+
+type answer struct {
+	more bool
+	err  error
+}
+
+func (s *idle) Sweep(_ context.Context, keep ledger.Retention, limit int) (bool, error) {
+	s.swept = append(s.swept, time.Since(s.began))
+	s.limits = append(s.limits, limit)
+	s.keep = keep
+	if len(s.answers) == 0 {
+		return false, nil
+	}
+	a := s.answers[0]
+	s.answers = s.answers[1:]
+	return a.more, a.err
+}
+
+func (*idle) Join(context.Context, ledger.Member) (string, error)             { return "s", nil }
+func (*idle) Beat(context.Context, string) (time.Time, error)                 { return time.Now(), nil }
+func (*idle) SetDraining(context.Context, string) error                       { return nil }
+func (*idle) Leave(context.Context, string) error                             { return nil }
+func (*idle) Upcoming(context.Context, []int) ([]ledger.Upcoming, error)      { return nil, nil }
+func (*idle) Ready(context.Context) ([]string, time.Time, error)              { return nil, time.Time{}, nil }
+func (*idle) Own(context.Context, string) ([]ledger.Own, error)               { return nil, nil }
+func (*idle) Reap(context.Context, int) ([]ledger.Reaped, error)              { return nil, nil }
+func (*idle) Load(context.Context, string, ledger.Definitions) (int64, error) { return 1, nil }
+
+func (*idle) Assert(context.Context, string, ledger.Definitions) (bool, error) { return true, nil }
+
+func (*idle) Overdue(context.Context, time.Time, int) ([]ledger.Upcoming, error) { return nil, nil }
+
+func (*idle) Peers(context.Context) ([]ledger.Peer, error) {
+	return []ledger.Peer{{Member: ledger.Member{Replica: "a"}, Session: "s"}}, nil
+}
+
+// A sweep a minute; at once again while more is left; an error changes nothing about it.
+func TestWhatIsOlderThanItsRetentionIsSweptEachMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &idle{began: time.Now(), answers: []answer{{}, {more: true}, {more: true}, {}, {more: true, err: errors.Join(jobs.ErrUnavailable, errors.New("away"))}, {}}}
+		s, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{ID: "a", Retention: scheduler.Retention{Failed: time.Hour}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute+30*time.Second)
+		defer stop()
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		var seconds []int
+		for _, at := range st.swept {
+			seconds = append(seconds, int(at/time.Second))
+		}
+		if diff := cmp.Diff([]int{60, 120, 121, 122, 182, 242, 302}, seconds); diff != "" {
+			t.Errorf("swept at (−want +got):\n%s", diff)
+		}
+		const day = 24 * time.Hour
+		if diff := cmp.Diff(ledger.Retention{Triggers: 30 * day, Succeeded: 2 * day, Failed: time.Hour, Output: 7 * day}, st.keep); diff != "" {
+			t.Error(diff)
+		}
+		for _, limit := range st.limits {
+			if limit < 1 {
+				t.Errorf("swept at most %d rows", limit)
+			}
+		}
+	})
+}

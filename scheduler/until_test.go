@@ -1,0 +1,148 @@
+package scheduler_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+// attempt is what a blocking handler tells about one attempt.
+type attempt struct {
+	task    jobs.Task
+	ctx     context.Context
+	stopped chan time.Time // when it was told to stop
+}
+
+// blocking is a handler whose attempts run until they are told to stop or finish is closed.
+type blocking struct {
+	began  chan *attempt
+	finish chan struct{}
+}
+
+func newBlocking() *blocking {
+	return &blocking{began: make(chan *attempt, 100), finish: make(chan struct{})}
+}
+
+func (b *blocking) Run(ctx context.Context, task jobs.Task, _ io.Writer) error {
+	a := &attempt{task, ctx, make(chan time.Time, 1)}
+	b.began <- a
+	select {
+	case <-b.finish:
+		return nil
+	case <-ctx.Done():
+		a.stopped <- time.Now()
+		return context.Cause(ctx)
+	}
+}
+
+func (*blocking) Describe() string { return "blocking" }
+
+// far is a job that is not due while a test runs.
+func far(h jobs.Handler, policy jobs.OnLost) jobs.Set {
+	return jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "0 0 29 2 *", Handler: h, OnLost: policy}}}
+}
+
+// runNow runs job j on the replica as soon as that takes it, and returns its attempt.
+func runNow(t *testing.T, r *replica, b *blocking) *attempt {
+	t.Helper()
+	until(t, "the replica runs the job", func() bool {
+		_, _, err := r.RunJob(t.Context(), "j", "a test")
+		return err == nil
+	})
+	return <-b.began
+}
+
+// The nightly backup survives an outage of the store that is longer than the session ttl.
+func TestAnOutageOfTheStoreDoesNotStopWhatNobodyMayStartElsewhere(t *testing.T) {
+	t.Parallel()
+	db := sqlite(t)
+	cut := &silent{Store: db.open(t)}
+	h := newBlocking()
+	r := start(t, cut, nil, far(h, jobs.LostFails), scheduler.Options{ID: "a", SessionTTL: time.Second})
+	a := runNow(t, r, h)
+	cut.cut.Store(true)
+	since := time.Now()
+	until(t, "three session ttls are over", func() bool { return time.Since(since) > 3*time.Second })
+	if r.Health()[0].Ready {
+		t.Fatal("the store was not away")
+	}
+	if err := a.ctx.Err(); err != nil {
+		t.Errorf("the attempt was stopped: %v", context.Cause(a.ctx))
+	}
+	close(h.finish) // its result waits for the store
+	cut.cut.Store(false)
+	st := db.open(t)
+	if got := ended(t, st, a.task.ID); got.State != jobs.StateSucceeded || got.Attempt != 1 || got.Lost != 0 {
+		t.Errorf("%s after %d attempts and %d losses: %s", got.State, got.Attempt, got.Lost, got.Reason)
+	}
+}
+
+// What others may start once the session is over is stopped before they can.
+func TestAnOutageOfTheStoreStopsWhatOthersMayStart(t *testing.T) {
+	t.Parallel()
+	const ttl = 5 * time.Second
+	db := sqlite(t)
+	cut := &silent{Store: db.open(t)}
+	h := newBlocking()
+	r := start(t, cut, nil, far(h, jobs.LostRetries), scheduler.Options{ID: "a", SessionTTL: ttl})
+	a := runNow(t, r, h)
+	cut.cut.Store(true)
+	over := time.Now().Add(ttl) // the last beat that was acknowledged is older than the cut
+	select {
+	case at := <-a.stopped:
+		if at.After(over) {
+			t.Errorf("stopped %v after the session was over", at.Sub(over))
+		}
+	case <-time.After(4 * ttl):
+		t.Fatal("nothing stopped the attempt")
+	}
+	if stop := (*jobs.Stop)(nil); !errors.As(context.Cause(a.ctx), &stop) || stop.KillBy.IsZero() || stop.KillBy.After(over) {
+		t.Errorf("the cause is %#v; want one that kills before %v", context.Cause(a.ctx), over)
+	}
+	cut.cut.Store(false)
+	close(h.finish)
+	if got := ended(t, db.open(t), a.task.ID); got.State != jobs.StateSucceeded || got.Attempt != 2 || got.Lost != 1 {
+		t.Errorf("%s after %d attempts and %d losses, want success at the second", got.State, got.Attempt, got.Lost)
+	}
+}
+
+// An attempt that runs past due times of its job keeps the slot by its row, beat by beat.
+func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
+	t.Parallel()
+	db := sqlite(t)
+	st := db.open(t)
+	h := newBlocking()
+	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h}}}
+	start(t, st, nil, set, scheduler.Options{ID: "a", SessionTTL: 3 * time.Second})
+	a := <-h.began
+	rows, err := sql.Open(db.driver, db.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rows.Close() })
+	mayRunUntil := func() time.Time {
+		var micros int64
+		if err := rows.QueryRowContext(t.Context(), "SELECT may_run_until FROM lockstep_tasks WHERE id=?", a.task.ID).Scan(&micros); err != nil {
+			t.Fatal(err)
+		}
+		return time.UnixMicro(micros).UTC()
+	}
+	first := a.task.ScheduledAt.Add(time.Second)
+	until(t, "the row grants it three due times more", func() bool { return !mayRunUntil().Before(first.Add(3 * time.Second)) })
+	if got := task(t, st, a.task.ID); got.State != jobs.StateRunning || got.Attempt != 1 || a.ctx.Err() != nil {
+		t.Errorf("%s, attempt %d, %v", got.State, got.Attempt, a.ctx.Err())
+	}
+	close(h.finish)
+	ended(t, st, a.task.ID)
+	for _, row := range ledgerOf(t, st, "j") {
+		if row.Outcome == jobs.Skipped && row.Reason != "task "+a.task.ID+" has the slot" {
+			t.Errorf("%v was skipped: %s", row.At, row.Reason)
+		}
+	}
+}
