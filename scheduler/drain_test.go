@@ -164,31 +164,33 @@ func TestDrainHasWorkKilledBeforeItGivesUp(t *testing.T) {
 	}
 }
 
-// stuck is a store whose claims hang once it is set.
-type stuck struct {
+// claims is a store that claims in its own way.
+type claims struct {
 	scheduler.Store
-	set     atomic.Bool
-	waiting atomic.Bool
+	claim func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
 }
 
-func (s *stuck) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
-	if s.set.Load() {
-		s.waiting.Store(true)
-		<-ctx.Done()
-		return ledger.Claimed{}, ctx.Err()
-	}
-	return s.Store.Claim(ctx, c)
+func (s claims) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	return s.claim(ctx, c)
 }
 
 func TestHaltDoesNotWaitForTheStore(t *testing.T) {
 	st := sqlite(t).open(t)
 	h := newDeaf(t, time.Hour)
-	hangs := &stuck{Store: st}
-	r := start(t, hangs, nil, pool(h.Handler, func(p *jobs.Pool) { p.Workers = 2 }), scheduler.Options{ID: "a", DrainTimeout: time.Hour})
+	var hangs, waiting atomic.Bool
+	slow := claims{st, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+		if hangs.Load() {
+			waiting.Store(true)
+			<-ctx.Done()
+			return ledger.Claimed{}, ctx.Err()
+		}
+		return st.Claim(ctx, c)
+	}}
+	r := start(t, slow, nil, pool(h.Handler, func(p *jobs.Pool) { p.Workers = 2 }), scheduler.Options{ID: "a", DrainTimeout: time.Hour})
 	enqueue(t, st, r, 1)
 	until(t, "the command runs", func() bool { return h.wrote("pid") })
-	hangs.set.Store(true)
-	until(t, "a claim hangs", func() bool { r.Wake("p"); return hangs.waiting.Load() })
+	hangs.Store(true)
+	until(t, "a claim hangs", func() bool { r.Wake("p"); return waiting.Load() })
 	r.Halt()
 	halted := time.Now()
 	until(t, "the process is gone", func() bool { return !h.alive(t) })
@@ -252,17 +254,47 @@ func TestHaltEndsWorkAtOnce(t *testing.T) {
 	}
 }
 
-func TestNothingStartsAfterAHalt(t *testing.T) {
-	st := sqlite(t).open(t)
-	var ran atomic.Int64
-	set := pool(does(func(context.Context, jobs.Task, io.Writer) error { ran.Add(1); return nil }), nil)
-	earlier := start(t, st, nil, set, scheduler.Options{ID: "a"})
-	enqueue(t, st, earlier, 0)
-	if err := earlier.drain(); err != nil {
-		t.Fatal(err)
+// Nobody can end a function that does not listen, but after a halt nobody waits for it either.
+func TestHaltGivesUpOnTheDeaf(t *testing.T) {
+	for moment, drainTimeout := range map[string]time.Duration{"drain timeout": time.Hour, "grace period": 10 * time.Millisecond} {
+		t.Run(moment, func(t *testing.T) {
+			t.Parallel()
+			st := sqlite(t).open(t)
+			asked, end := make(chan struct{}), make(chan struct{})
+			h := does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+				asked <- struct{}{}
+				if drainTimeout < time.Hour {
+					<-ctx.Done()
+					asked <- struct{}{}
+				}
+				<-end
+				return nil
+			})
+			r := start(t, st, nil, pool(h, nil), scheduler.Options{ID: "a", DrainTimeout: drainTimeout, StopGrace: time.Hour})
+			enqueue(t, st, r, 1)
+			<-asked
+			r.stop()
+			if drainTimeout < time.Hour {
+				<-asked
+			}
+			until(t, "it drains", func() bool { h := r.Health(); return !h[len(h)-1].Ready })
+			r.Halt()
+			// One second, what is waited beyond it, and the settling of what can no longer be settled.
+			select {
+			case err := <-r.done:
+				if r.done <- err; err == nil || !strings.Contains(err.Error(), "still running") {
+					t.Errorf("got %v, want it to name what still runs", err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Error("Run did not return")
+			}
+			close(end)
+		})
 	}
-	ids := enqueue(t, st, nil, 5)
-	s, err := scheduler.New(st, nil, set, scheduler.Options{ID: "b"})
+}
+
+func TestAHaltBeforeRunEndsIt(t *testing.T) {
+	s, err := scheduler.New(sqlite(t).open(t), nil, pool(&starts{}, nil), scheduler.Options{ID: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,12 +303,32 @@ func TestNothingStartsAfterAHalt(t *testing.T) {
 	if err := s.Run(t.Context()); err != nil || time.Since(began) > 5*time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
+}
+
+// What was claimed and has not started when the replica is told to stop at once goes back.
+func TestNothingStartsAfterAHalt(t *testing.T) {
+	st := sqlite(t).open(t)
+	ran := &starts{}
+	var r atomic.Pointer[replica]
+	halts := claims{st, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+		got, err := st.Claim(ctx, c)
+		if len(got.Tasks) > 0 {
+			r.Load().Halt()
+		}
+		return got, err
+	}}
+	r.Store(start(t, halts, nil, pool(ran, nil), scheduler.Options{ID: "a"}))
+	ids := enqueue(t, st, r.Load(), 5)
+	if err := <-r.Load().done; err != nil {
+		t.Error(err)
+	}
+	r.Load().done <- nil
 	for _, id := range ids {
 		if got := task(t, st, id); got.State != jobs.StatePending || got.Attempt != 0 {
 			t.Errorf("%s after %d attempts; want it pending", got.State, got.Attempt)
 		}
 	}
-	if ran.Load() > 0 {
-		t.Errorf("%d tasks ran", ran.Load())
+	if ran.count() > 0 {
+		t.Errorf("%d tasks ran", ran.count())
 	}
 }

@@ -5,14 +5,16 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
 // The tasks follow each other on the one worker of their pool, so each needs what the one before
-// it had.
+// it had. The second lot is claimed at once and nothing is claimed after it: only the queue has it.
 func TestAHandlerThatEndsItsGoroutineFailsOnlyItsAttempt(t *testing.T) {
 	st := sqlite(t).open(t)
 	h := does(func(_ context.Context, _ jobs.Task, out io.Writer) error {
@@ -20,13 +22,24 @@ func TestAHandlerThatEndsItsGoroutineFailsOnlyItsAttempt(t *testing.T) {
 		runtime.Goexit()
 		return nil
 	})
-	r := start(t, st, nil, pool(h, func(p *jobs.Pool) {
+	var enough atomic.Bool
+	once := claims{st, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+		if enough.Load() {
+			return ledger.Claimed{}, nil
+		}
+		got, err := st.Claim(ctx, c)
+		enough.Store(len(got.Tasks) > 1)
+		return got, err
+	}}
+	r := start(t, once, nil, pool(h, func(p *jobs.Pool) {
 		p.Workers, p.Retries = 1, &jobs.Retries{Limit: 0}
 	}), scheduler.Options{ID: "a"})
-	for _, id := range enqueue(t, st, r, 100) {
-		got := ended(t, st, id)
-		if got.State != jobs.StateFailed || got.Attempt != 1 || !strings.Contains(got.Error, "ended its goroutine") {
-			t.Fatalf("%s after %d attempts, %q", got.State, got.Attempt, got.Error)
+	for _, lot := range []int{1, 3} {
+		for _, id := range enqueue(t, st, r, lot) {
+			got := ended(t, st, id)
+			if got.State != jobs.StateFailed || got.Attempt != 1 || !strings.Contains(got.Error, "ended its goroutine") {
+				t.Fatalf("%s after %d attempts, %q", got.State, got.Attempt, got.Error)
+			}
 		}
 	}
 	if err := r.drain(); err != nil {
