@@ -24,6 +24,7 @@ type calls struct {
 	namespace string
 	session   string
 	owner     string
+	turn      chan struct{} // of who takes keys
 }
 
 // execer is a handle, a connection or a transaction.
@@ -134,15 +135,38 @@ func ask[T any](ctx context.Context, c *calls, on execer, do func() (T, error)) 
 	return again(ctx, do)
 }
 
+// queue waits for the session's turn to take keys: its callers would only race with each other, and
+// most find after a wait that the key has gone. It reports whether it waited.
+func (c *calls) queue(ctx context.Context) (waited bool, err error) {
+	select {
+	case c.turn <- struct{}{}:
+		return false, nil
+	default:
+	}
+	select {
+	case c.turn <- struct{}{}:
+		return true, nil
+	case <-ctx.Done():
+		return true, ctx.Err()
+	}
+}
+
 // holding is a row of a held key.
 type holding struct {
 	info        driver.Info
 	acquisition string
+	live        bool // a row that is not live is held by nobody
+}
+
+// live says of a row of a table whether it is live.
+var live = map[string]string{
+	"{leases}": `EXISTS (SELECT 1 FROM {sessions} s WHERE s.id = session_id AND s.dead = 0 AND s.expires_at > {now})`,
+	"{rows}":   `token > 0`,
 }
 
 // read returns the rows of {leases} or {rows} that a condition selects.
 func (c *calls) read(ctx context.Context, on execer, table, where string, args ...any) (map[string]holding, error) {
-	statement := c.words.replace.Replace(`SELECT name, token, session_id, acquisition, owner, meta, since FROM ` + table + ` WHERE ` + where)
+	statement := c.words.replace.Replace(`SELECT name, token, session_id, acquisition, owner, meta, since, ` + live[table] + ` FROM ` + table + ` WHERE ` + where)
 	return ask(ctx, c, on, func() (map[string]holding, error) {
 		rows, err := on.QueryContext(ctx, statement, args...)
 		if err != nil {
@@ -153,7 +177,7 @@ func (c *calls) read(ctx context.Context, on execer, table, where string, args .
 		for rows.Next() {
 			var h holding
 			var since int64
-			if err := rows.Scan(&h.info.Key, &h.info.Token, &h.info.Session, &h.acquisition, &h.info.Owner, &h.info.Meta, &since); err != nil {
+			if err := rows.Scan(&h.info.Key, &h.info.Token, &h.info.Session, &h.acquisition, &h.info.Owner, &h.info.Meta, &since, &h.live); err != nil {
 				return nil, err
 			}
 			h.info.Since = time.UnixMicro(since).UTC()
@@ -189,7 +213,7 @@ func (c *calls) still(held []driver.Held, rows map[string]holding) []bool {
 	still := make([]bool, len(held))
 	for i, h := range held {
 		row, there := rows[h.Key]
-		still[i] = there && row.info.Token == h.Token && row.info.Session == c.session
+		still[i] = there && row.live && row.info.Token == h.Token && row.info.Session == c.session
 	}
 	return still
 }
@@ -240,18 +264,18 @@ func without(wants []driver.Want, rows map[string]holding) []driver.Want {
 const rounds = 40
 
 // results says what the rows of held keys mean for one acquisition.
-func (c *calls) results(acquisition string, wants []driver.Want, rows map[string]holding) (results []driver.Result, granted bool) {
-	results = make([]driver.Result, len(wants))
+func (c *calls) results(acquisition string, wants []driver.Want, rows map[string]holding) []driver.Result {
+	results := make([]driver.Result, len(wants))
 	for i, w := range wants {
 		row, held := rows[w.Key]
 		switch {
 		case held && row.info.Session == c.session && row.acquisition == acquisition:
-			results[i].Token, granted = row.info.Token, true
+			results[i].Token = row.info.Token
 		case held:
 			results[i].Holder = &row.info
 		default: // again and again it was somebody else's for a moment
 			results[i].Holder = &driver.Info{Key: w.Key}
 		}
 	}
-	return results, granted
+	return results
 }

@@ -36,22 +36,30 @@ func (s *leaseSession) ID() string            { return s.session }
 func (s *leaseSession) TTL() time.Duration    { return s.ttl }
 func (s *leaseSession) Lost() <-chan struct{} { return nil } // Renew tells
 
-// Renew is one UPDATE by primary key. If it changed nothing the session is over, but for a clock
-// that shows the same µs again, so that is asked.
+// Renew is one UPDATE by primary key. If it changed nothing the session is over, or the clock shows
+// the same µs again.
 func (s *leaseSession) Renew(ctx context.Context) error {
 	res, err := s.exec(ctx, `UPDATE {sessions} SET expires_at = {now} + ? WHERE id = ? AND dead = 0 AND expires_at > {now}`,
 		s.ttl.Microseconds(), s.session)
 	if err != nil {
 		return s.failed("renew", err)
 	}
-	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return s.alive(ctx, "renew")
+	if n, err := res.RowsAffected(); err == nil && n > 0 {
+		return nil
+	}
+	alive, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.session)
+	if err == nil && !alive[s.session] {
+		err = driver.ErrSessionLost
+	}
+	if err != nil {
+		return s.unknown("renew", err)
 	}
 	return nil
 }
 
-// TryAcquire inserts the rows of free keys and reads back whose they are. A holder that is dead is
-// buried on the way, and a key that was freed between two reads is tried once more.
+// TryAcquire inserts the rows of free keys and reads back whose they are, and which sessions are over.
+// A holder that is dead is buried on the way, and a key that was freed between two reads is tried
+// once more.
 func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
 	rows, err := s.held(ctx, wants)
 	if err != nil {
@@ -75,13 +83,7 @@ func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants
 			return nil, s.unknown("acquire", err)
 		}
 	}
-	results, granted := s.results(acquisition, wants, rows)
-	if granted {
-		if err := s.alive(ctx, "acquire"); err != nil {
-			return nil, err
-		}
-	}
-	return results, nil
+	return s.results(acquisition, wants, rows), nil
 }
 
 func (s *leaseSession) held(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
@@ -94,13 +96,23 @@ var errLate = errors.New("others were faster")
 
 // insert adds rows for the wants that have none, in the order of their keys, and returns all rows.
 func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []driver.Want, rows map[string]holding) (map[string]holding, error) {
-	free := without(wants, rows)
-	if len(free) == 0 {
+	if len(rows) == len(wants) {
 		return rows, nil
 	}
+	waited, err := s.queue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { <-s.turn }()
+	if waited {
+		if rows, err = s.held(ctx, wants); err != nil || len(rows) == len(wants) {
+			return rows, err
+		}
+	}
+	free := without(wants, rows)
 	statement := s.words.replace.Replace(`{insert_ignore} {leases} (namespace, name, token, session_id, acquisition, owner, meta, since) VALUES ` +
 		strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, {now}),`, len(free)), ","))
-	err := s.tx(ctx, sql.LevelReadCommitted, func(tx *sql.Tx) error {
+	err = s.tx(ctx, sql.LevelReadCommitted, func(tx *sql.Tx) error {
 		token, err := s.mint(ctx, tx, len(free))
 		if err != nil {
 			return err
@@ -125,19 +137,6 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 	return s.held(ctx, wants)
 }
 
-// alive returns an error unless the session is alive. Asked after rows were inserted: whoever finds
-// the session expired from then on deletes them, and before that its trust has ended.
-func (s *leaseSession) alive(ctx context.Context, op string) error {
-	live, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.session)
-	if err == nil && !live[s.session] {
-		err = driver.ErrSessionLost
-	}
-	if err != nil {
-		return s.unknown(op, err)
-	}
-	return nil
-}
-
 // Release deletes rows that are this session's, under their tokens.
 func (s *leaseSession) Release(ctx context.Context, held []driver.Held) error {
 	for chunk := range slices.Chunk(byKey(held), 300) {
@@ -156,8 +155,7 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 		return nil, nil
 	}
 	among, args := s.among(keysHeld(held))
-	rows, err := s.read(ctx, s.db, "{leases}", among+`
-		AND EXISTS (SELECT 1 FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now})`, append(args, s.session)...)
+	rows, err := s.read(ctx, s.db, "{leases}", among, args...)
 	if err != nil {
 		return nil, s.failed("check", err)
 	}
@@ -167,8 +165,7 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 // List reads holders whose session is alive, by primary key.
 func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	where, args := s.page(prefix, after)
-	rows, err := s.read(ctx, s.db, "{leases}", where+` AND EXISTS (SELECT 1 FROM {sessions} s WHERE s.id = session_id AND s.dead = 0 AND s.expires_at > {now})
-		ORDER BY name LIMIT ?`, append(args, limit)...)
+	rows, err := s.read(ctx, s.db, "{leases}", where+` AND `+live["{leases}"]+` ORDER BY name LIMIT ?`, append(args, limit)...)
 	if err != nil {
 		return nil, s.failed("list", err)
 	}

@@ -4,42 +4,32 @@ import (
 	"context"
 	"maps"
 	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 // reap frees the keys of those holders whose session is over, and reports whether there were any.
-// Dead is written first and is final: such a session cannot renew any more.
+// Whoever finds a session over from now on frees its keys too; so if this one is alive after its
+// rows were inserted, they stand for as long as it may be trusted.
 func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool, error) {
-	holders := map[string]bool{}
+	over := map[string]bool{}
 	for _, row := range rows {
-		if row.info.Session != s.session {
-			holders[row.info.Session] = true
+		if !row.live {
+			over[row.info.Session] = true
 		}
 	}
-	if len(holders) == 0 {
-		return false, nil
-	}
-	ids := make([]any, 0, len(holders))
-	for _, id := range slices.Sorted(maps.Keys(holders)) {
-		ids = append(ids, id)
-	}
-	live, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE id IN (`+marks(len(ids))+`) AND dead = 0 AND expires_at > {now}`, ids...)
-	if err != nil {
-		return false, err
-	}
-	reaped := false
-	for _, id := range ids {
-		if live[id.(string)] {
-			continue
-		}
-		if err := s.bury(ctx, id.(string)); err != nil {
+	for _, id := range slices.Sorted(maps.Keys(over)) {
+		if err := s.bury(ctx, id); err != nil {
 			return false, err
 		}
-		reaped = true
 	}
-	return reaped, nil
+	if over[s.session] {
+		return false, driver.ErrSessionLost
+	}
+	return len(over) > 0, nil
 }
 
-// sweep frees what expired sessions of the namespace left, whoever finds nobody asking for it.
+// sweep frees what expired sessions of the namespace left and nobody has asked for.
 func (s *leaseSession) sweep(ctx context.Context) error {
 	expired, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE namespace = ? AND expires_at <= {now}`, s.namespace)
 	if err != nil {
@@ -53,7 +43,7 @@ func (s *leaseSession) sweep(ctx context.Context) error {
 	return nil
 }
 
-// bury marks an expired session dead and deletes its leases and its row.
+// bury marks an expired session dead, which is final, and deletes its leases and its row.
 func (s *leaseSession) bury(ctx context.Context, id string) error {
 	if _, err := s.exec(ctx, `UPDATE {sessions} SET dead = 1 WHERE id = ? AND expires_at <= {now}`, id); err != nil {
 		return err
@@ -72,11 +62,8 @@ func (s *leaseSession) wipe(ctx context.Context, id string) error {
 		return err
 	}
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(held)), 500) {
-		args := []any{s.namespace, id}
-		for _, name := range chunk {
-			args = append(args, name)
-		}
-		if _, err := s.exec(ctx, `DELETE FROM {leases} WHERE namespace = ? AND session_id = ? AND name IN (`+marks(len(chunk))+`)`, args...); err != nil {
+		among, args := s.among(chunk)
+		if _, err := s.exec(ctx, `DELETE FROM {leases} WHERE `+among+` AND session_id = ?`, append(args, id)...); err != nil {
 			return err
 		}
 	}

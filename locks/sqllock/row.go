@@ -133,67 +133,106 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 		if round > 0 && !pause(ctx, round) {
 			return nil, s.unknown("acquire", ctx.Err())
 		}
-		if err := s.take(ctx, acquisition, without(wants, rows)); err != nil {
-			return nil, s.unknown("acquire", err)
-		}
-		if rows, err = s.look(ctx, wants); err != nil {
+		if rows, err = s.take(ctx, acquisition, wants, rows); err != nil {
 			return nil, s.unknown("acquire", err)
 		}
 	}
-	results, granted := s.results(acquisition, wants, rows)
-	if granted && s.isOver() {
+	if s.isOver() {
 		return nil, s.unknown("acquire", driver.ErrSessionLost)
 	}
-	return results, nil
+	return s.results(acquisition, wants, rows), nil
 }
 
 // parallel bounds how many connections one batch opens at once.
 const parallel = 8
 
-// take locks those of wants that are free. What it took before an error stays held: the same
-// acquisition finds it again.
-func (s *rowSession) take(ctx context.Context, acquisition string, wants []driver.Want) error {
-	errs := make([]error, len(wants))
-	turns := make(chan struct{}, parallel)
+// take locks those of wants that are free, mints their tokens and writes them, and returns all rows.
+// What it took before an error may stay held: the same acquisition finds it again.
+func (s *rowSession) take(ctx context.Context, acquisition string, wants []driver.Want, rows map[string]holding) (map[string]holding, error) {
+	waited, err := s.queue(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { <-s.turn }()
+	if waited {
+		if rows, err = s.look(ctx, wants); err != nil || len(rows) == len(wants) {
+			return rows, err
+		}
+	}
+	free := without(wants, rows)
+	conns := make([]pinned, len(free))
+	err = each(len(free), func(i int) (err error) {
+		conns[i], err = s.lock(ctx, free[i].Key)
+		return err
+	})
+	var locked []int
+	for i, conn := range conns {
+		if conn.Conn != nil { // else somebody was faster
+			locked = append(locked, i)
+		}
+	}
+	var token driver.Token
+	if err == nil && len(locked) > 0 {
+		token, err = again(ctx, func() (driver.Token, error) { return s.mint(ctx, s.db, len(locked)) })
+	}
+	if err != nil {
+		for _, i := range locked {
+			conns[i].drop()
+		}
+		return nil, err
+	}
+	err = each(len(locked), func(n int) error {
+		i := locked[n]
+		return s.name(ctx, acquisition, free[i], rowLock{conns[i], token + driver.Token(n)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.look(ctx, wants)
+}
+
+// each runs do for 0 … n-1, several at once.
+func each(n int, do func(i int) error) error {
+	errs := make([]error, n)
+	places := make(chan struct{}, parallel)
 	var all sync.WaitGroup
-	for i, w := range wants {
-		turns <- struct{}{}
+	for i := range n {
+		places <- struct{}{}
 		all.Go(func() {
-			defer func() { <-turns }()
-			errs[i] = s.lock(ctx, acquisition, w)
+			defer func() { <-places }()
+			errs[i] = do(i)
 		})
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// lock takes one key, if nobody else is faster. Its token is minted elsewhere, since a mark locked
-// here would stay so; that this connection can write it into the row proves that the row was still
-// locked when it was minted.
-func (s *rowSession) lock(ctx context.Context, acquisition string, w driver.Want) error {
+// lock locks the row of a key; the zero pinned if somebody else has.
+func (s *rowSession) lock(ctx context.Context, key string) (pinned, error) {
 	conn, err := s.pin(ctx, s.ttl)
 	if err != nil {
-		return err
+		return pinned{}, err
 	}
 	const try = `SELECT name FROM {rows} WHERE namespace = ? AND name = ? FOR UPDATE SKIP LOCKED` // primary key
-	got, err := s.names(ctx, conn, try, s.namespace, w.Key)
-	if err != nil || !got[w.Key] {
+	got, err := s.names(ctx, conn, try, s.namespace, key)
+	if err != nil || !got[key] {
 		conn.drop()
-		return err
+		return pinned{}, err
 	}
-	token, err := again(ctx, func() (driver.Token, error) { return s.mint(ctx, s.db, 1) })
-	if err != nil {
-		conn.drop()
-		return err
-	}
-	l := rowLock{conn, token}
+	return conn, nil
+}
+
+// name writes into a locked row who holds it. The token was minted on another connection, since the
+// mark would stay locked on this one; that this one can write it proves that the row was locked all
+// the while.
+func (s *rowSession) name(ctx context.Context, acquisition string, w driver.Want, l rowLock) error {
 	if err := s.hold(w.Key, l); err != nil {
-		conn.drop()
+		l.drop()
 		return err
 	}
-	_, err = conn.ExecContext(ctx, s.words.replace.Replace(`UPDATE {rows} SET token = ?, session_id = ?, acquisition = ?, owner = ?, meta = ?,
+	_, err := l.ExecContext(ctx, s.words.replace.Replace(`UPDATE {rows} SET token = ?, session_id = ?, acquisition = ?, owner = ?, meta = ?,
 		since = {now}, connection = CONNECTION_ID() WHERE namespace = ? AND name = ?`),
-		int64(token), s.session, acquisition, s.owner, w.Meta, s.namespace, w.Key)
+		int64(l.token), s.session, acquisition, s.owner, w.Meta, s.namespace, w.Key)
 	if err != nil {
 		s.forget(w.Key, l)
 	}

@@ -48,7 +48,7 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 			strings.TrimSuffix(strings.Repeat("(?, ?, 0, '', '', '', '', 0, 0),", len(values)/2), ",")), values...)
 		return err
 	})
-	maps.DeleteFunc(rows, func(_ string, row holding) bool { return row.info.Token == 0 })
+	maps.DeleteFunc(rows, func(_ string, row holding) bool { return !row.live })
 	return rows, err
 }
 
@@ -85,7 +85,7 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 // List reads who holds what.
 func (s *rowSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	where, args := s.page(prefix, after)
-	rows, err := s.peek(ctx, where+` AND token > 0 ORDER BY name LIMIT ?`, append(args, limit)...)
+	rows, err := s.peek(ctx, where+` AND `+live["{rows}"]+` ORDER BY name LIMIT ?`, append(args, limit)...)
 	if err != nil {
 		return nil, s.failed("list", err)
 	}

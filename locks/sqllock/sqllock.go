@@ -126,7 +126,10 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 			return nil, fmt.Errorf("sqllock: open: make the tables: %w", err)
 		}
 	}
-	c := &calls{db: d.db, dialect: d.dialect, words: d.words, namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner}
+	c := &calls{
+		db: d.db, dialect: d.dialect, words: d.words,
+		namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner, turn: make(chan struct{}, 1),
+	}
 	if _, err := c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0)`, o.Namespace); err != nil {
 		return nil, fmt.Errorf("sqllock: open: %w", err)
 	}

@@ -23,7 +23,7 @@ import (
 
 // Most cases wait for a ttl to pass, so more of them than there are processors run together.
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8")
+	_ = flag.Set("test.parallel", "6")
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // connections are killed here
 	os.Exit(servers.Main(m))
 }
@@ -34,6 +34,7 @@ func open(t *testing.T, driverName, dsn string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
+	db.SetMaxIdleConns(16)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -107,7 +108,7 @@ func TestMySQLRow(t *testing.T) {
 			Driver: func(t *testing.T) driver.Driver {
 				return sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
 			},
-			MinTTL:        2 * time.Second,
+			MinTTL:        3 * time.Second, // a batch of 150 keys opens as many connections in that time
 			ExpireSession: func(t *testing.T, s driver.Session) { kill(t, admin, s.ID()) },
 		}
 	})
