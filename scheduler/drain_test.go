@@ -124,6 +124,7 @@ func (d deaf) pid(t *testing.T) int {
 func (d deaf) alive(t *testing.T) bool { return d.wrote("pid") && syscall.Kill(d.pid(t), 0) == nil }
 
 func TestDrainGivesACommandItsOwnGracePeriod(t *testing.T) {
+	t.Parallel()
 	st := sqlite(t).open(t)
 	const grace = 3 * time.Second
 	h := newDeaf(t, grace)
@@ -144,6 +145,7 @@ func TestDrainGivesACommandItsOwnGracePeriod(t *testing.T) {
 }
 
 func TestDrainHasWorkKilledBeforeItGivesUp(t *testing.T) {
+	t.Parallel()
 	st := sqlite(t).open(t)
 	began := make(chan struct{}, 1)
 	h := does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
@@ -175,6 +177,7 @@ func (s claims) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, erro
 }
 
 func TestHaltDoesNotWaitForTheStore(t *testing.T) {
+	t.Parallel()
 	st := sqlite(t).open(t)
 	h := newDeaf(t, time.Hour)
 	var hangs, waiting atomic.Bool
