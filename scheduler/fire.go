@@ -251,7 +251,6 @@ func (s *Scheduler) storeFailed(err error) {
 		s.log.Warn("nothing is decided", "reason", err)
 	default:
 		s.health.storeDown(err)
-		s.log.Warn("store", "error", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 // health is what readiness depends on.
 type health struct {
+	log      *slog.Logger
 	mu       sync.Mutex
 	store    error // nil: up
 	storeAt  time.Time
@@ -19,18 +21,24 @@ type health struct {
 	draining bool
 }
 
-func (h *health) storeUp() { h.set(&h.store, &h.storeAt, nil) }
+func (h *health) storeUp() { h.set("store", &h.store, &h.storeAt, nil) }
 
-func (h *health) storeDown(err error) { h.set(&h.store, &h.storeAt, err) }
+func (h *health) storeDown(err error) { h.set("store", &h.store, &h.storeAt, err) }
 
-func (h *health) lockUp() { h.set(&h.lock, &h.lockAt, nil) }
+func (h *health) lockUp() { h.set("lock service", &h.lock, &h.lockAt, nil) }
 
-func (h *health) lockDown(err error) { h.set(&h.lock, &h.lockAt, err) }
+func (h *health) lockDown(err error) { h.set("lock service", &h.lock, &h.lockAt, err) }
 
-func (h *health) set(field *error, since *time.Time, err error) {
+// set notes the state of a service, and tells people when it changes.
+func (h *health) set(what string, field *error, since *time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if (*field == nil) != (err == nil) {
+	switch {
+	case *field == nil && err != nil:
+		h.log.Warn(what+" is away", "error", err)
+		*since = time.Now()
+	case *field != nil && err == nil:
+		h.log.Info(what+" is back", "after", time.Since(*since).Round(time.Millisecond).String())
 		*since = time.Now()
 	}
 	*field = err

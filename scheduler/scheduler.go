@@ -62,7 +62,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		store: st, opt: o, log: o.Logger, plan: p,
-		clock:        &clock{maxSkew: o.MaxClockSkew},
+		clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger},
 		upcoming:     newUpcoming(),
 		feeders:      map[string]*feeder{},
 		running:      newRunning(),
@@ -106,7 +106,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil // told to stop before it had begun
 		}
-		return fmt.Errorf("scheduler: %w", err)
+		return err
 	}
 	// Three lifetimes end one after the other: taking work, executing it, and recording it.
 	taking, stopTaking := context.WithCancel(context.WithoutCancel(ctx))
@@ -141,7 +141,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	keepers.Wait()
 	s.leave(ctx)
 	if failed != nil && ctx.Err() == nil {
-		return fmt.Errorf("scheduler: load definitions: %w", failed)
+		return fmt.Errorf("load definitions: %w", failed)
 	}
 	return err
 }

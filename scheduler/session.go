@@ -121,15 +121,16 @@ func (s *Scheduler) load(ctx context.Context) error {
 	return nil
 }
 
-// keep beats until ctx is done. While the store is away it tries again every half second; when
+// keep beats until ctx is done. While the store is away it tries again at least twice a second; when
 // peers declared the session dead it stops what they may start elsewhere, and joins again.
 func (s *Scheduler) keep(ctx context.Context) {
 	every := s.opt.SessionTTL / 3
 	for wait := every; pause(ctx, wait, nil); {
 		wait = every
-		if err := s.beat(ctx, every); err != nil {
+		// Two attempts fit between a beat that is due and the moment when work would be stopped.
+		if err := s.beat(ctx, s.opt.SessionTTL/5); err != nil {
 			s.health.storeDown(err)
-			wait = min(every, 500*time.Millisecond)
+			wait = min(s.opt.SessionTTL/20, 500*time.Millisecond)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // openSQLite opens a file with one connection that writes and some that read, or a database in
@@ -57,7 +59,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		}
 		return nil, fmt.Errorf("%w (sqlite %s)", err, path)
 	}
-	s.opened = opened
+	s.opened, s.file = opened, sameFile(path)
 	return s, nil
 }
 
@@ -88,6 +90,22 @@ func assembleSQLite(ctx context.Context, writer, reader *sql.DB, o Options) (*St
 		return nil, err
 	}
 	return s, nil
+}
+
+// sameFile returns a check that the file still has its name. A deleted one can be written as before,
+// but whoever opens the name anew makes another: two schedulers, and neither knows of the other.
+func sameFile(path string) func() error {
+	opened, err := os.Stat(path)
+	if err != nil {
+		return nil // in memory
+	}
+	return func() error {
+		now, err := os.Stat(path)
+		if err != nil || !os.SameFile(opened, now) {
+			return fmt.Errorf("%w: the database file %s was deleted or replaced while it is open; restart this replica", jobs.ErrUnavailable, path)
+		}
+		return nil
+	}
 }
 
 // checkFile refuses what SQLite would fail on later, or corrupt, and returns the absolute path.

@@ -45,7 +45,8 @@ type Store struct {
 	prefix  string
 	timeout time.Duration
 	words   *strings.Replacer
-	opened  []*sql.DB // what Close closes
+	opened  []*sql.DB    // what Close closes
+	file    func() error // of a SQLite file: an error once its name leads elsewhere; nil: not asked
 }
 
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)

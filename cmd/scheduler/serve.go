@@ -53,7 +53,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	log := newLogger(a.stderr)
 	listener, err := net.Listen("tcp", c.Server.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w\nAnother replica may be listening there: give this one its own with --listen 127.0.0.1:8081", err)
+		return fmt.Errorf("%w\nAnother replica may be listening there: give this one an address of its own with --listen, as in --listen 127.0.0.1:8099", err)
 	} else if err != nil {
 		return err
 	}

@@ -148,8 +148,13 @@ func openRedis(r config.RedisLock) redis.UniversalClient {
 		Addrs: r.Addrs, Username: r.Username, Password: r.Password, DB: r.DB,
 		MasterName: r.MasterName, TLSConfig: r.TLS, IsClusterMode: r.Mode == "cluster",
 	}
+	redis.SetLogger(silent{}) // what goes wrong is in the errors, and ours is the log
 	return redis.NewUniversalClient(o)
 }
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 func openLockDB(dsn string) (*sql.DB, error) {
 	c, err := mysql.ParseDSN(dsn)

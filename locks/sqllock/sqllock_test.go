@@ -23,7 +23,7 @@ import (
 
 // Most cases wait for a ttl to pass, so more of them than there are processors run together.
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "6")
+	_ = flag.Set("test.parallel", "4")      // the cases make commits that wait for the disk
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // connections are killed here
 	os.Exit(servers.Main(m))
 }
@@ -55,7 +55,7 @@ func expire(db *sql.DB) func(*testing.T, driver.Session) {
 
 // Each case has a file of its own: all writers of a file wait for each other, and for the disk.
 func TestSQLite(t *testing.T) {
-	t.Parallel()
+
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 		var mu sync.Mutex
 		files := map[*testing.T]string{}
@@ -78,10 +78,10 @@ func TestSQLite(t *testing.T) {
 }
 
 func TestMySQLLease(t *testing.T) {
-	t.Parallel()
+
 	for _, flags := range []string{"?interpolateParams=true&clientFoundRows=true", ""} {
 		t.Run("flags "+flags, func(t *testing.T) {
-			t.Parallel()
+
 			lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 				dsn := plain(servers.MySQL(t)) + flags
 				return lockstest.Harness{
@@ -97,7 +97,7 @@ func TestMySQLLease(t *testing.T) {
 }
 
 func TestMySQLRow(t *testing.T) {
-	t.Parallel()
+
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 		dsn := servers.MySQL(t)
 		admin := open(t, "mysql", dsn)

@@ -208,7 +208,7 @@ func TestServerPause(t *testing.T) {
 
 func TestShortTimeoutIsRaisedByTheServer(t *testing.T) {
 	t.Parallel()
-	s := openFor(t, servers.NewZooKeeper(t).Addr, "short", 10*time.Millisecond)
+	s := openFor(t, servers.NewZooKeeper(t).Addr, "short", 900*time.Millisecond)
 	if s.TTL() != time.Second { // two ticks of this server
 		t.Errorf("ttl %v", s.TTL())
 	}
