@@ -47,12 +47,16 @@ func (s *leaseSession) Renew(ctx context.Context) error {
 	if n, err := res.RowsAffected(); err == nil && n > 0 {
 		return nil
 	}
+	return s.alive(ctx, "renew")
+}
+
+func (s *leaseSession) alive(ctx context.Context, op string) error {
 	alive, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.session)
 	if err == nil && !alive[s.session] {
 		err = driver.ErrSessionLost
 	}
 	if err != nil {
-		return s.unknown("renew", err)
+		return s.unknown(op, err)
 	}
 	return nil
 }
@@ -149,7 +153,7 @@ func (s *leaseSession) Release(ctx context.Context, held []driver.Held) error {
 	return nil
 }
 
-// Check reads which keys are still this session's.
+// Check reads which keys are still this session's. If one is not, that may be because all is over.
 func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -159,7 +163,13 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 	if err != nil {
 		return nil, s.failed("check", err)
 	}
-	return s.still(held, rows), nil
+	still := s.still(held, rows)
+	if slices.Contains(still, false) {
+		if err := s.alive(ctx, "check"); err != nil {
+			return nil, err
+		}
+	}
+	return still, nil
 }
 
 // List reads holders whose session is alive, by primary key.

@@ -1,8 +1,8 @@
 package sqllock
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -191,7 +191,7 @@ func (s *rowSession) take(ctx context.Context, acquisition string, wants []drive
 	return s.look(ctx, wants)
 }
 
-// each runs do for 0 … n-1, several at once.
+// each runs do for 0 … n-1, several at once, and returns one of the errors.
 func each(n int, do func(i int) error) error {
 	errs := make([]error, n)
 	places := make(chan struct{}, parallel)
@@ -204,7 +204,7 @@ func each(n int, do func(i int) error) error {
 		})
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	return cmp.Or(errs...)
 }
 
 // lock locks the row of a key; the zero pinned if somebody else has.

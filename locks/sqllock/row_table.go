@@ -3,7 +3,9 @@ package sqllock
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -69,17 +71,26 @@ func (s *rowSession) sweep(ctx context.Context) error {
 	})
 }
 
-// Check reads which keys are still this session's.
+// Check reads which keys are still this session's. If one is not, that may be because all is over.
 func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
-	if len(held) == 0 || s.isOver() {
-		return make([]bool, len(held)), nil
+	if len(held) == 0 {
+		return nil, nil
+	}
+	if s.isOver() {
+		return nil, s.failed("check", driver.ErrSessionLost)
 	}
 	among, args := s.among(keysHeld(held))
 	rows, err := s.peek(ctx, among, args...)
 	if err != nil {
 		return nil, s.failed("check", err)
 	}
-	return s.still(held, rows), nil
+	still := s.still(held, rows)
+	if slices.Contains(still, false) {
+		if err := s.Renew(ctx); err != nil {
+			return nil, fmt.Errorf("sqllock: check: %w", err)
+		}
+	}
+	return still, nil
 }
 
 // List reads who holds what.
