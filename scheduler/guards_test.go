@@ -28,64 +28,6 @@ func locker(t *testing.T, drv driver.Driver) *locks.Locker {
 	return l
 }
 
-// tardy notes how late each task of a job started, and each task of a pool after its enqueueing.
-type tardy struct {
-	mu  sync.Mutex
-	lag []time.Duration
-}
-
-func (l *tardy) Run(_ context.Context, t jobs.Task, _ io.Writer) error {
-	due := t.ScheduledAt
-	if due.IsZero() {
-		due = t.RunAt
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lag = append(l.lag, time.Since(due))
-	return nil
-}
-
-func (*tardy) Describe() string { return "tardy" }
-
-func (l *tardy) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.lag)
-}
-
-// A holder of every stripe lock and of the pool's lock that is frozen or was killed right after
-// acquiring them does nothing, and delays nothing by more than a second.
-func TestAStuckLockHolderDelaysNothingByASecond(t *testing.T) {
-	service := memlock.New()
-	holder := locker(t, service)
-	var all []locks.Request
-	for n := range jobs.Stripes {
-		all = append(all, locks.Request{Key: fmt.Sprintf("sys/stripe/%02d", n)})
-	}
-	all = append(all, locks.Request{Key: "sys/pool/p"}, locks.Request{Key: "sys/pool/default"})
-	got, err := holder.TryAcquire(t.Context(), all...)
-	if err != nil || slices.ContainsFunc(got, func(a locks.Attempt) bool { return a.Lease == nil }) {
-		t.Fatal("the stuck holder did not get the locks", err)
-	}
-	st := sqlite(t).open(t)
-	triggers, tasks := &tardy{}, &tardy{}
-	set := pool(tasks, nil)
-	set.Jobs = map[string]jobs.Job{"every-second": {Schedule: "* * * * * *", Handler: triggers}}
-	r := start(t, st, locker(t, service), set, scheduler.Options{ID: "a"})
-	enqueue(t, st, r, 20)
-	until(t, "4 triggers and 20 tasks ran", func() bool { return triggers.count() >= 4 && tasks.count() >= 20 })
-	for what, l := range map[string]*tardy{"trigger": triggers, "task": tasks} {
-		if worst := slices.Max(l.lag); worst > time.Second {
-			t.Errorf("a %s started %v late", what, worst)
-		}
-	}
-	for _, a := range got {
-		if a.Lease.Check() != nil {
-			t.Fatal("the stuck holder lost its locks during the test, which shows nothing then")
-		}
-	}
-}
-
 // down is a lock service that cannot be reached while it is set.
 type down struct {
 	scheduler.Locks

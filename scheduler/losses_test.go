@@ -1,9 +1,11 @@
 package scheduler_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -93,7 +95,8 @@ func TestALateResultReplacesLost(t *testing.T) {
 	cut := &silent{Store: db.open(t)}
 	h := newBlocking()
 	set := far(h, jobs.LostFails)
-	r := start(t, cut, nil, set, scheduler.Options{ID: "a", SessionTTL: time.Second})
+	var log bytes.Buffer // read after the replica has ended
+	r := start(t, cut, nil, set, scheduler.Options{ID: "a", SessionTTL: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	start(t, db.open(t), nil, set, scheduler.Options{ID: "b", SessionTTL: time.Second})
 	until(t, "both are there", func() bool { return len(peers(t, st)) == 2 })
 	a := runNow(t, r, h)
@@ -112,5 +115,11 @@ func TestALateResultReplacesLost(t *testing.T) {
 	}
 	if rows := ledgerOf(t, st, "j"); len(rows) != 1 || rows[0].Outcome != jobs.Ran || rows[0].Result != jobs.StateSucceeded {
 		t.Errorf("the ledger has %+v, want one row that ran", rows)
+	}
+	if err := r.drain(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "late=true") {
+		t.Errorf("the log does not say that it was late:\n%s", &log)
 	}
 }

@@ -119,7 +119,7 @@ func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
 	st := db.open(t)
 	h := newBlocking()
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h}}}
-	start(t, st, nil, set, scheduler.Options{ID: "a", SessionTTL: 3 * time.Second})
+	start(t, st, nil, set, scheduler.Options{ID: "a", SessionTTL: 6 * time.Second})
 	a := <-h.began
 	rows, err := sql.Open(db.driver, db.dsn)
 	if err != nil {
@@ -129,7 +129,7 @@ func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
 	mayRunUntil := func() time.Time {
 		var micros int64
 		if err := rows.QueryRowContext(t.Context(), "SELECT may_run_until FROM lockstep_tasks WHERE id=?", a.task.ID).Scan(&micros); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v; the task: %+v", err, task(t, st, a.task.ID))
 		}
 		return time.UnixMicro(micros).UTC()
 	}
