@@ -35,10 +35,10 @@ func (h *health) set(what string, field *error, since *time.Time, err error) {
 	defer h.mu.Unlock()
 	switch {
 	case *field == nil && err != nil:
-		h.log.Warn(what+" is away", "error", err)
+		h.log.Warn("service away", "service", what, "error", err)
 		*since = time.Now()
 	case *field != nil && err == nil:
-		h.log.Info(what+" is back", "after", time.Since(*since).Round(time.Millisecond).String())
+		h.log.Info("service back", "service", what, "after", time.Since(*since).Round(time.Millisecond).String())
 		*since = time.Now()
 	}
 	*field = err
