@@ -15,7 +15,7 @@ import (
 // attempt is what a blocking handler tells about one attempt.
 type attempt struct {
 	task    jobs.Task
-	ctx     context.Context
+	ctx     context.Context //nolint:containedctx // the test looks at when and why it ends
 	stopped chan time.Time // when it was told to stop
 }
 

@@ -42,7 +42,7 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 					}
 					defer s.Close(t.Context())
 					rnd := rand.New(rand.NewPCG(uint64(w), 1))
-					for round := range 10 {
+					for round := range 6 {
 						pick := slices.Clone(all)
 						rnd.Shuffle(len(pick), func(i, j int) { pick[i], pick[j] = pick[j], pick[i] })
 						pick = pick[:12]

@@ -34,5 +34,5 @@ func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 // with its settings.
 func (p pinned) drop() {
 	_ = p.Raw(func(any) error { return sqldriver.ErrBadConn })
-	_ = p.Conn.Close()
+	_ = p.Close()
 }
