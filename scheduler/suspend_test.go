@@ -9,6 +9,7 @@ import (
 
 // A suspended job is suspended by its definition or by the API, and what was skipped stays so.
 func TestSuspendedJobsSkipTheirDueTimesForGood(t *testing.T) {
+	t.Parallel()
 	st := sqlite(t).open(t)
 	ran := &starts{}
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: ran, Concurrency: jobs.Allow, Suspend: true}}}
