@@ -16,7 +16,7 @@ import (
 type attempt struct {
 	task    jobs.Task
 	ctx     context.Context //nolint:containedctx // the test looks at when and why it ends
-	stopped chan time.Time // when it was told to stop
+	stopped chan time.Time  // when it was told to stop
 }
 
 // blocking is a handler whose attempts run until they are told to stop or finish is closed.
