@@ -44,7 +44,7 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 		return dec, true
 	}
 	if suspended(j, state) {
-		due = span{passed: d.all(j, state.Cursor)}
+		due = span{passed: j.between(state.Cursor, d.now)}
 		dec.Triggers = append(dec.Triggers, d.pass(j, due.passed, jobs.Skipped, "suspended"))
 	} else {
 		dec.Triggers = d.miss(j, due.passed)
@@ -120,9 +120,6 @@ func (d decider) due(j *jobPlan, cursor time.Time) span {
 	s.passed = j.between(cursor, passedUntil)
 	return s
 }
-
-// all is everything of (cursor, now].
-func (d decider) all(j *jobPlan, cursor time.Time) stretch { return j.between(cursor, d.now) }
 
 // between is the due times of (after, until].
 func (j *jobPlan) between(after, until time.Time) stretch {
