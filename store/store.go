@@ -143,7 +143,7 @@ func build(writers, readers *gorm.DB, d dialect, o Options) (*Store, error) {
 // tables are the words that statements write in braces.
 var tables = []string{
 	"meta", "stripes", "sessions", "pools", "jobs", "triggers", "tasks", "done", "attempts",
-	"outputs", "idempotency", "migrations",
+	"outputs", "idempotency", "migrations", "events", "standings", "audit",
 }
 
 func openGorm(d gorm.Dialector) (*gorm.DB, error) {
