@@ -46,17 +46,30 @@ func problemOf(r *http.Request, err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, jobs.ErrNotFound):
-		return &problem{status: http.StatusNotFound, code: "not_found", message: err.Error()}
+		return &problem{status: http.StatusNotFound, code: "not_found", message: explain(err)}
 	case errors.Is(err, jobs.ErrConflict):
-		return &problem{status: http.StatusConflict, code: "conflict", message: err.Error()}
+		return &problem{status: http.StatusConflict, code: "conflict", message: explain(err)}
 	case errors.Is(err, jobs.ErrInvalid) && r.Method != http.MethodPost:
-		return &problem{status: http.StatusBadRequest, code: "malformed", message: err.Error()}
+		return &problem{status: http.StatusBadRequest, code: "malformed", message: explain(err)}
 	case errors.Is(err, jobs.ErrInvalid):
-		return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: err.Error()}
+		return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: explain(err)}
 	case errors.Is(err, jobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &problem{status: http.StatusServiceUnavailable, code: "unavailable", message: err.Error()}
+		return &problem{status: http.StatusServiceUnavailable, code: "unavailable", message: explain(err)}
 	}
 	return nil
+}
+
+// explained errors say what people should read, without the operations that they went through.
+type explained interface {
+	error
+	Explain() string
+}
+
+func explain(err error) string {
+	if e, ok := errors.AsType[explained](err); ok {
+		return e.Explain()
+	}
+	return err.Error()
 }
 
 // fail answers err in the one shape that errors have.

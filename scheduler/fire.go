@@ -125,7 +125,9 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 		for _, state := range states {
 			dec, ok := d.decide(state)
 			if !ok {
-				s.foreign.add(state.Name)
+				if s.foreign.add(state.Name) {
+					s.log.Warn("another replica's newer configuration governs this job, and has it otherwise; it is left to that replica", "job", state.Name)
+				}
 				continue
 			}
 			nexts[state.Name] = dec.NextAt

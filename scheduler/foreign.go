@@ -1,8 +1,6 @@
 package scheduler
 
-import (
-	"sync"
-)
+import "sync"
 
 // foreign is the jobs that a newer configuration governs: this replica leaves them alone until it
 // governs again.
@@ -11,13 +9,16 @@ type foreign struct {
 	jobs map[string]bool
 }
 
-func (f *foreign) add(job string) {
+// add reports whether that is news.
+func (f *foreign) add(job string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.jobs == nil {
 		f.jobs = map[string]bool{}
 	}
+	known := f.jobs[job]
 	f.jobs[job] = true
+	return !known
 }
 
 func (f *foreign) has(job string) bool {

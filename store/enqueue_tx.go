@@ -29,7 +29,7 @@ func (s *Store) EnqueueTx(ctx context.Context, tx any, task jobs.NewTask) (id st
 func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask) (ids []string, err error) {
 	conn, err := inTransaction(tx)
 	if err != nil {
-		return nil, fmt.Errorf("store: enqueue: %w", err)
+		return nil, &opError{"enqueue", err}
 	}
 	batch, err := newBatch(tasks)
 	if err != nil || len(tasks) == 0 {
@@ -39,7 +39,7 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 		if s.fault(ctx, err) != faultNone {
 			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 		}
-		return nil, fmt.Errorf("store: enqueue: %w", err)
+		return nil, &opError{"enqueue", err}
 	}
 	for _, p := range batch {
 		ids = append(ids, p.task.ID)

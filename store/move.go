@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -53,7 +55,13 @@ func (m move) outcome() (jobs.Outcome, string) {
 	case m.end == jobs.StateCancelled && (m.Attempt == 0 || m.never && m.Attempt == 1):
 		return jobs.Skipped, "cancelled"
 	}
-	return jobs.Ran, m.reason
+	return jobs.Ran, cmp.Or(m.reason, firstLine(m.failure))
+}
+
+// firstLine of an error is the reason where there is no better one.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.TrimSpace(line)
 }
 
 // task is the row afterwards, without its payload.

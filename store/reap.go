@@ -59,7 +59,7 @@ func (w *reap) write(t *tx) error {
 		return err
 	}
 	for _, r := range rows {
-		m := died(r, fmt.Sprintf("replica %s died while it ran", r.Replica))
+		m := died(r, fmt.Sprintf("replica %s died while it had the task", r.Replica))
 		if m.to == toReady && r.mayRunUntil.After(now) {
 			m.to, m.after = toWait, r.mayRunUntil
 		}

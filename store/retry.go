@@ -17,7 +17,7 @@ import (
 func (s *Store) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
 	fresh, err := uuid.NewV7()
 	if err != nil {
-		return jobs.Task{}, fmt.Errorf("store: retry task: %w", err)
+		return jobs.Task{}, &opError{"retry task", err}
 	}
 	reason := "retry of " + id
 	if by != "" {

@@ -81,9 +81,9 @@ func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(co
 		case err == nil:
 			return nil
 		case fault == faultNone || errors.Is(err, jobs.ErrUnavailable):
-			return fmt.Errorf("store: %s: %w", op, err)
+			return &opError{op, err}
 		default:
-			return fmt.Errorf("store: %s: %w: %w", op, jobs.ErrUnavailable, err)
+			return &opError{op, fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)}
 		}
 	}
 }

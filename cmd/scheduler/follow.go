@@ -107,7 +107,7 @@ func progress(t jobs.Task) string {
 	switch t.State {
 	case jobs.StatePending:
 		if t.Attempt > 0 {
-			return fmt.Sprintf("task %s: attempt %d of %d ended, waits for the next", t.ID, t.Attempt, t.MaxAttempts)
+			return fmt.Sprintf("task %s: attempt %d of %d ended, waits for the next", t.ID, t.Attempt, max(t.Attempt, t.MaxAttempts))
 		}
 		return fmt.Sprintf("task %s: waits", t.ID)
 	case jobs.StateRunning:

@@ -28,9 +28,9 @@ func newReplicasListCommand(a *app) *cobra.Command {
 			return a.print(rows, func(w io.Writer) error {
 				cells := make([][]string, len(rows))
 				for i, r := range rows {
-					cells[i] = []string{r.ID, r.State, fmt.Sprintf("%s/%d", r.Host, r.PID), r.Address, number(r.Workers), r.Version, a.ago(r.JoinedAt), a.ago(r.SeenAt), pairs(r.Labels)}
+					cells[i] = []string{r.ID, r.State, fmt.Sprintf("%s/%d", r.Host, r.PID), r.Address, number(r.Workers), r.Version, number(int(r.Config)), a.ago(r.JoinedAt), a.ago(r.SeenAt), pairs(r.Labels)}
 				}
-				return table(w, "REPLICA STATE PROCESS ADDRESS WORKERS VERSION JOINED SEEN LABELS", cells)
+				return table(w, "REPLICA STATE PROCESS ADDRESS WORKERS VERSION CONFIG JOINED SEEN LABELS", cells)
 			})
 		}),
 	}

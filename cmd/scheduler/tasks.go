@@ -156,7 +156,11 @@ func printIDs(w io.Writer, tasks ...jobs.Task) error {
 	return nil
 }
 
-func attemptOf(t jobs.Task) string { return fmt.Sprintf("%d/%d", t.Attempt, t.MaxAttempts) }
+// attemptOf shows how many attempts there were, of how many at least: those that were lost with their
+// replica use up none.
+func attemptOf(t jobs.Task) string {
+	return fmt.Sprintf("%d/%d", t.Attempt, max(t.Attempt, t.MaxAttempts))
+}
 
 func exitCode(code *int) string {
 	if code == nil {

@@ -240,7 +240,7 @@ func lateResult(t *testing.T, b *Bench) {
 	if reaped := other.reap(); len(reaped) != 1 {
 		t.Fatalf("reaped %+v", reaped)
 	}
-	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it ran")
+	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it had the task")
 	stale := task
 	stale.Token--
 	s.wantFinish(s.finish(result(stale, ledger.Ended, jobs.StateSucceeded)), ledger.Fenced)
@@ -266,7 +266,7 @@ func lateResultOfJob(t *testing.T, b *Bench) {
 	other := s.second("two")
 	s.die()
 	other.reap()
-	s.want("trigger", s.trigger("a", due(1), 0), "lost lost: replica one died while it ran")
+	s.want("trigger", s.trigger("a", due(1), 0), "lost lost: replica one died while it had the task")
 	s.wantFinish(s.finish(
 		ledger.Result{TaskID: got.Started[0].ID, Token: 1, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "exit status 1"},
 		ledger.Result{TaskID: got.Started[1].ID, Token: 1, Verdict: ledger.Again, State: jobs.StateFailed}, // too late for another attempt

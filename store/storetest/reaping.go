@@ -37,8 +37,8 @@ func reapFails(t *testing.T, b *Bench) {
 	if len(reaped) != 1 || reaped[0].Replica != "one" || reaped[0].Task.ID != task.ID || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.FinishedAt.IsZero() {
 		t.Fatalf("reaped %+v", reaped)
 	}
-	s.want("task", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it ran")
-	s.want("trigger", s.trigger("a", due(1), 0), "lost lost: replica one died while it ran")
+	s.want("task", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it had the task")
+	s.want("trigger", s.trigger("a", due(1), 0), "lost lost: replica one died while it had the task")
 	s.wantInt(due(61).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='a'")
 	s.wantInt(0, "SELECT busy_until FROM {jobs} WHERE name='b'")
 	s.wantInt(1, "SELECT losses FROM {done}")
@@ -75,7 +75,7 @@ func reapRetries(t *testing.T, b *Bench) {
 	if len(reaped) != 1 || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.Lost != 3 {
 		t.Fatalf("reaped %+v", reaped)
 	}
-	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: replica one died while it ran; 3 replicas died under it")
+	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: replica one died while it had the task; 3 replicas died under it")
 }
 
 // Nobody wants it any more, so it does not run again.
@@ -88,7 +88,7 @@ func reapCancelled(t *testing.T, b *Bench) {
 	must(t, err)
 	s.die()
 	other.reap()
-	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it ran; cancelled by bob")
+	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it had the task; cancelled by bob")
 }
 
 // A claim that commits after its session was declared dead is found by the standing query.
