@@ -9,6 +9,14 @@ import (
 type Options struct {
 	Hosts  []string     // further names (without port) that requests may be addressed to
 	Logger *slog.Logger // gets faults of ours, which answer 500; default: none
+
+	// Metrics serves GET /metrics, to those who may read. Default: there is no such path.
+	Metrics http.Handler
+
+	// Page serves GET /, /jobs/{name} and /static/{file}, to everybody: it must hold no data. It
+	// sets a Content-Security-Policy of its own, since that of the API lets a page do nothing.
+	// Default: there are no such paths.
+	Page http.Handler
 }
 
 // New returns the API over b. It must be reached as it is: a program that mounts it below a path
@@ -17,7 +25,7 @@ func New(b Backend, o Options) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &server{b, o.Logger}
+	s := &server{Backend: b, log: o.Logger, metrics: o.Metrics, page: o.Page}
 	origin := http.NewCrossOriginProtection()
 	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"})
@@ -27,7 +35,8 @@ func New(b Backend, o Options) http.Handler {
 
 type server struct {
 	Backend
-	log *slog.Logger
+	log           *slog.Logger
+	metrics, page http.Handler // nil: their paths are not served
 }
 
 // secure adds the headers that keep a browser from making more of an answer than it is.

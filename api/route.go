@@ -22,6 +22,11 @@ var routes = []struct {
 }{
 	{"GET", "/healthz", (*server).live},
 	{"GET", "/readyz", (*server).ready},
+	{"GET", "/metrics", func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.metrics, w, r) }},
+
+	{"GET", "/", func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
+	{"GET", "/jobs/{name}", func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
+	{"GET", "/static/{file}", func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
 
 	{"GET", "/api/v1/jobs", (*server).listJobs},
 	{"GET", "/api/v1/jobs/{name}", (*server).getJob},
@@ -52,6 +57,18 @@ var routes = []struct {
 var values = map[string]*regexp.Regexp{
 	"{name}": jobs.NamePattern,
 	"{id}":   regexp.MustCompile(`^[0-9a-zA-Z-]{1,64}$`),
+	"{file}": regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,63}$`),
+}
+
+var errNothing = notFound("there is nothing at this path")
+
+// pass lets h answer. nil is a part that this program does not have.
+func pass(h http.Handler, w http.ResponseWriter, r *http.Request) error {
+	if h == nil {
+		return errNothing
+	}
+	h.ServeHTTP(w, r)
+	return nil
 }
 
 // route finds the one route of a path as it was sent: nothing is cleaned, joined, redirected or
@@ -64,7 +81,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 		method = http.MethodGet
 	}
 	var allowed []string
-	nothing := notFound("there is nothing at this path")
+	nothing := errNothing
 	for _, route := range routes {
 		fits, err := match(r, strings.Split(route.path, "/"), path)
 		if err != nil {
