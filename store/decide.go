@@ -81,6 +81,9 @@ func (w *decision) write(t *tx) error {
 	if err := w.insertTasks(t); err != nil {
 		return err
 	}
+	if err := t.happened(w.now, w.missed()); err != nil {
+		return err
+	}
 	return t.saveJobs(w.rows)
 }
 
@@ -280,6 +283,20 @@ func (w *decision) insertTasks(t *tx) error {
 		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, error,
 		created_at, started_at)`, "", rows)
 	return err
+}
+
+// missed are the due times that nobody decided in time.
+func (w *decision) missed() []happening {
+	var all []happening
+	for _, g := range w.triggers {
+		if g.Outcome == jobs.Missed {
+			all = append(all, happening{
+				job: g.Job, at: g.At, seq: g.Seq, until: g.Until, count: g.Count, replica: g.Replica,
+				event: jobs.EventMissed, reason: g.Reason,
+			})
+		}
+	}
+	return all
 }
 
 // committed waits for the jobs' rows and asks for one row of the lost transaction. If it wrote

@@ -214,5 +214,8 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 	if err := all(n, err, late); err != nil {
 		return err
 	}
-	return t.keepOutputs(now, late)
+	if err := t.keepOutputs(now, late); err != nil {
+		return err
+	}
+	return t.happened(now, ends(late))
 }

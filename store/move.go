@@ -111,7 +111,8 @@ func tokens(list []move) []any {
 	return each(list, func(m move) []any { return []any{m.ID, m.Token} })
 }
 
-// move writes all of them, up to rowsPerStatement with at most eight statements. All were in one of
+// move writes all of them, up to rowsPerStatement with at most eight statements, and what follows
+// for standings and events. All were in one of
 // the states when they were read; if one is no longer, or has another token, the answer is errMoved
 // and nothing may be committed.
 func (t *tx) move(now time.Time, states string, moves []move) error {
@@ -121,7 +122,7 @@ func (t *tx) move(now time.Time, states string, moves []move) error {
 			return err
 		}
 	}
-	return nil
+	return t.happened(now, ends(moves))
 }
 
 func (t *tx) movePart(now time.Time, states string, moves []move) error {

@@ -48,6 +48,7 @@ var Cases = slices.Concat(
 	triggerCases,
 	claimCases,
 	endCases,
+	standingCases,
 	reapCases,
 	cancelCases,
 	sweepCases,

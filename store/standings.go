@@ -1,0 +1,203 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// happening is an end that changes how a job or pool stands: of a task, or of due times that
+// were missed.
+type happening struct {
+	job     string // "": the task of a pool
+	pool    string
+	at      time.Time // of the trigger
+	seq     int
+	until   time.Time
+	count   int
+	task    string
+	attempt int
+	replica string
+	event   jobs.Event // EventFailed, EventMissed, EventLost; EventRecovered: a success, of whatever; "": cancelled
+	reason  string
+	failure string
+}
+
+// standing is a row of {standings}, locked.
+type standing struct {
+	subject
+	failing          bool
+	success, lastEnd int64
+}
+
+// subject is who stands: its kind is "job" or "pool".
+type subject struct{ kind, name string }
+
+func (h happening) subject() subject {
+	if h.job != "" {
+		return subject{"job", h.job}
+	}
+	return subject{"pool", h.pool}
+}
+
+// ends are the happenings among moves.
+func ends(moves []move) []happening {
+	var all []happening
+	for _, m := range moves {
+		if m.to != toDone || m.Job == "" && m.Pool == jobs.NotificationsPool { // nobody is told of those
+			continue
+		}
+		h := happening{
+			job: m.Job, pool: m.Pool, at: m.ScheduledAt, seq: m.Seq, count: 1, task: m.ID,
+			attempt: m.Attempt, replica: m.Replica, reason: m.reason, failure: m.failure,
+		}
+		switch m.end {
+		case jobs.StateFailed:
+			h.event = jobs.EventFailed
+		case jobs.StateLost:
+			h.event = jobs.EventLost
+		case jobs.StateSucceeded:
+			h.event = jobs.EventRecovered
+		}
+		all = append(all, h)
+	}
+	return all
+}
+
+// happened keeps the standings, and writes an event for each happening that is one: a success is
+// only where a job or pool recovers. What happened in one transaction happened at once: where
+// something failed among it, nothing recovered.
+//
+// A job's row is written with each end. A pool's is read without a lock, and written only when it
+// changes: pools end thousands of tasks a second.
+func (t *tx) happened(now time.Time, all []happening) error {
+	if len(all) == 0 {
+		return nil
+	}
+	bySubject := map[subject][]happening{}
+	for _, h := range all {
+		if h.job != "" || h.event != "" {
+			bySubject[h.subject()] = append(bySubject[h.subject()], h)
+		}
+	}
+	var touched []subject
+	pools := map[string]bool{} // fails now
+	for sub, list := range bySubject {
+		if sub.kind == "job" {
+			touched = append(touched, sub)
+		} else {
+			pools[sub.name] = slices.ContainsFunc(list, happening.bad)
+		}
+	}
+	changed, err := t.changedPools(pools)
+	if err != nil {
+		return err
+	}
+	rows, err := t.lockStandings(append(touched, changed...))
+	if err != nil {
+		return err
+	}
+	recovered := map[subject]bool{}
+	var values [][]any
+	for _, row := range rows {
+		list := bySubject[row.subject]
+		bad, good := slices.ContainsFunc(list, happening.bad), slices.ContainsFunc(list, happening.good)
+		recovered[row.subject] = row.failing && good && !bad
+		row.failing = bad || row.failing && !good
+		if row.kind == "job" {
+			row.lastEnd = max(row.lastEnd, micros(now))
+			if good {
+				row.success = max(row.success, micros(now))
+			}
+		}
+		values = append(values, []any{row.kind, row.name, bit(row.failing), row.success, row.lastEnd})
+	}
+	// The rows are locked, so they exist: the INSERT always ends as an update.
+	_, err = t.insert("INSERT INTO {standings} (kind, name, failing, last_success_at, last_end_at)",
+		t.onConflict("kind, name", "failing", "last_success_at", "last_end_at"), values)
+	if err != nil {
+		return err
+	}
+	events := slices.DeleteFunc(slices.Clone(all), func(h happening) bool {
+		if h.good() && recovered[h.subject()] {
+			delete(recovered, h.subject()) // one is enough
+			return false
+		}
+		return !h.bad()
+	})
+	return t.keepEvents(now, events)
+}
+
+func (h happening) good() bool { return h.event == jobs.EventRecovered }
+func (h happening) bad() bool  { return h.event != "" && !h.good() }
+
+// changedPools are those that stand otherwise than fails says. A pool without a row does not fail.
+//
+// Index: primary key.
+func (t *tx) changedPools(fails map[string]bool) (changed []subject, err error) {
+	if len(fails) == 0 {
+		return nil, nil
+	}
+	names := make([]string, 0, len(fails))
+	for name := range fails {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	failing := map[string]bool{}
+	err = t.query("SELECT name, failing FROM {standings} WHERE kind='pool' AND name IN ("+marks(len(names))+")", texts(names),
+		func(scan func(...any) error) error {
+			var name string
+			var is bool
+			err := scan(&name, &is)
+			failing[name] = is
+			return err
+		})
+	for _, name := range names {
+		if failing[name] != fails[name] {
+			changed = append(changed, subject{"pool", name})
+		}
+	}
+	return changed, err
+}
+
+// lockStandings locks the rows of subjects, sorted, and makes those that are missing.
+func (t *tx) lockStandings(subjects []subject) ([]*standing, error) {
+	slices.SortFunc(subjects, func(a, b subject) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name)) })
+	rows, err := t.standings(subjects)
+	if err != nil || len(rows) == len(subjects) {
+		return rows, err
+	}
+	var missing [][]any
+	for _, sub := range subjects {
+		if !slices.ContainsFunc(rows, func(r *standing) bool { return r.subject == sub }) {
+			missing = append(missing, []any{sub.kind, sub.name, 0})
+		}
+	}
+	if _, err := t.insert("{insert_ignore} {standings} (kind, name, failing)", "", missing); err != nil {
+		return nil, err
+	}
+	return t.standings(subjects)
+}
+
+// standings reads and locks the rows that exist.
+//
+// Index: primary key.
+func (t *tx) standings(subjects []subject) ([]*standing, error) {
+	var rows []*standing
+	for part := range slices.Chunk(subjects, rowsPerStatement) {
+		err := t.query("SELECT kind, name, failing, last_success_at, last_end_at FROM {standings}{by_key} WHERE "+
+			tuples("kind, name", len(part))+" ORDER BY kind, name{for_update}",
+			each(part, func(s subject) []any { return []any{s.kind, s.name} }), func(scan func(...any) error) error {
+				r := &standing{}
+				err := scan(&r.kind, &r.name, &r.failing, &r.success, &r.lastEnd)
+				rows = append(rows, r)
+				return err
+			})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
