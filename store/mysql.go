@@ -106,7 +106,7 @@ func (d mysqlDialect) commit(ctx context.Context, conn *sql.Conn) error {
 // alone holds a lock of the server for this database and prefix. Each statement commits at once, as
 // DDL does anyway.
 func (mysqlDialect) alone(ctx context.Context, s *Store, fn func(t *tx) error) error {
-	const name = "SHA1(CONCAT('lockstep.migrate.', DATABASE(), '.', ?))"
+	const name = "SHA2(CONCAT('lockstep.migrate.', DATABASE(), '.', ?), 256)"
 	return s.autocommit(ctx, "migrate", func(t *tx) error {
 		for granted := false; !granted; {
 			var answer sql.NullInt64

@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS {p}meta (
 ) ENGINE=InnoDB;
 
 INSERT IGNORE INTO {p}meta (name, value) VALUES
-  ('namespace', LEFT(MD5(CONCAT(UUID(), RAND())), 16)),
+  ('namespace', LEFT(SHA2(CONCAT(UUID(), RAND()), 256), 16)),
   ('config_counter', '0');
 
 CREATE TABLE IF NOT EXISTS {p}stripes (

@@ -28,9 +28,10 @@ var oneSided = []struct {
 	{regexp.MustCompile(`(?i)\b(COLUMN|INDEX|KEY)\s+IF\s+(NOT\s+)?EXISTS\b`), "MySQL has no IF EXISTS for columns and indexes"},
 	{regexp.MustCompile(`(?i)\bCREATE\s+SEQUENCE\b|\bNEXTVAL\b`), "MySQL has no sequences"},
 	{regexp.MustCompile(`(?i)\bLATERAL\b`), "MariaDB has no LATERAL"},
+	{regexp.MustCompile(`(?i)\b(MD5|SHA1?)\s*\(`), "MySQL 9.6 took MD5 and SHA1 out of the server; both have SHA2"},
 }
 
-var looksLikeSQL = regexp.MustCompile(`(?i)\b(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|WHERE|VALUES)\b`)
+var looksLikeSQL = regexp.MustCompile(`(?i)\b(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|WHERE|VALUES|CONCAT)\b`)
 
 // Files of SQLite alone are free to use what SQLite has: they have its name in theirs.
 func TestSQLFitsBothServers(t *testing.T) {
@@ -86,6 +87,9 @@ func TestOneSidedIsRecognised(t *testing.T) {
 		"CREATE TABLE t (a INT, KEY k (a DESC))":                                     false,
 		"ALTER TABLE t ADD COLUMN IF NOT EXISTS a INT":                               false,
 		"SELECT a->>'$.b' FROM t":                                                    false,
+		"MD5(CONCAT('a', ?))":                                                        false,
+		"SELECT SHA1('a')":                                                           false,
+		"SELECT SHA2('a', 256)":                                                      true,
 		"CREATE TABLE IF NOT EXISTS t (a INT, KEY k (a))":                            true,
 		"SELECT a FROM t FORCE INDEX (k) WHERE b = 1 ORDER BY a DESC LIMIT 1":        true,
 		"SELECT a FROM t WHERE b = 1 FOR UPDATE SKIP LOCKED":                         true,
