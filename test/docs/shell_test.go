@@ -1,0 +1,135 @@
+package docs
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Every shell block of every page runs as it stands there, but for ports and folders: block by block
+// in one folder per page, which has config.example.yaml and bin/scheduler. "serve" runs beside what
+// follows it, until the end of the page. In a console block, lines with "$ " in front are commands.
+func TestShell(t *testing.T) {
+	for _, file := range pages(t) {
+		if file == "README.md" {
+			continue // TestReadme holds it to more
+		}
+		all := blocks(t, file)
+		commands := 0
+		for _, b := range all {
+			if script(b) != "" {
+				commands++
+			}
+		}
+		if commands == 0 {
+			continue
+		}
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			r := newReader(t)
+			r.install()
+			for _, b := range all {
+				if s := script(b); s != "" {
+					r.follow(b.at(), s)
+				}
+			}
+		})
+	}
+}
+
+// script is what a reader types of a block; nothing, if the block is not for the shell.
+func script(b block) string {
+	if b.notRun != "" {
+		return ""
+	}
+	text := ""
+	switch b.language {
+	case "sh":
+		text = b.body
+	case "console":
+		continued := false
+		for line := range strings.Lines(b.body) {
+			if command, is := strings.CutPrefix(line, "$ "); is || continued {
+				text += command
+				continued = strings.HasSuffix(strings.TrimSpace(line), "\\")
+			}
+		}
+	}
+	if b.before != "" {
+		text = b.before + "\n" + text
+	}
+	return text
+}
+
+// The README's commands lead where it says: the build, a replica, the lists; three replicas on one
+// file; one of them killed, and the triggers go on.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	r := newReader(t)
+	seen := map[string]int{}
+	for _, b := range blocks(t, "README.md") {
+		seen[b.language]++
+		s := script(b)
+		if s == "" {
+			continue
+		}
+		r.follow(b.at(), s)
+		switch {
+		case strings.HasPrefix(s, "go build"): // the verbs of the paragraph below it
+			for _, list := range []string{"jobs", "triggers", "tasks", "pools"} {
+				r.follow(b.at(), "bin/scheduler "+list+" list\n")
+			}
+			r.stop()
+		case strings.Contains(s, "kill -9"):
+			a := r.running["a"]
+			if a == nil {
+				t.Fatal("there is no replica a")
+			}
+			if !ends(a) || a.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				t.Error("the replica a was not killed")
+			}
+		}
+	}
+	if seen["sh"] < 3 || seen["yaml"] < 1 || len(r.running) < 3 {
+		t.Errorf("the README has %v, and %d replicas were started", seen, len(r.running))
+	}
+}
+
+var listen = regexp.MustCompile(`(127\.0\.0\.1|localhost):(80[0-9]{2})`)
+
+// adapt puts free ports in the place of those that a page writes.
+func (r *reader) adapt(text string) string {
+	return listen.ReplaceAllStringFunc(text, func(written string) string {
+		port := written[strings.LastIndexByte(written, ':')+1:]
+		if r.ports[port] == "" {
+			r.ports[port] = freeAddress(r.t)
+		}
+		return r.ports[port]
+	})
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// install puts the program where a page's first command would have built it.
+func (r *reader) install() {
+	r.t.Helper()
+	path, err := binary()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.Symlink(path, filepath.Join(r.dir, "bin", "scheduler")); err != nil {
+		r.t.Fatal(err)
+	}
+}
