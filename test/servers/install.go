@@ -48,6 +48,8 @@ var packages = map[string]string{
 	"java":               "default-jre-headless",
 	zooKeeperJar:         "zookeeper",
 	zooKeeperConf:        "zookeeper",
+	nettyCodecJar:        "libnetty-java",
+	nettyResolverJar:     "libnetty-java",
 }
 
 // need returns when the programs of a server are there; otherwise the test is over: left out, or

@@ -228,11 +228,15 @@ func freePort() (int, error) {
 
 // ask sends a line to a server that speaks text and returns what comes back until it closes.
 func ask(ctx context.Context, addr, line string) (string, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", addr)
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return "", err
 	}
+	return tell(ctx, c, line)
+}
+
+// tell sends a line and returns what comes back until the server closes. Then it closes too.
+func tell(ctx context.Context, c net.Conn, line string) (string, error) {
 	defer c.Close()
 	if until, ok := ctx.Deadline(); ok {
 		_ = c.SetDeadline(until)

@@ -56,7 +56,7 @@ func MySQL(t testing.TB) string {
 }
 
 var sharedMySQL = sync.OnceValues(func() (*instance, error) {
-	s := mysqlInstance(nil)
+	s := mysqlInstance(Secure{}, nil)
 	return s, s.open()
 })
 
@@ -64,8 +64,15 @@ var sharedMySQL = sync.OnceValues(func() (*instance, error) {
 // the test.
 func NewMySQL(t testing.TB, args ...string) *MySQLServer {
 	t.Helper()
+	return NewSecureMySQL(t, Secure{}, args...)
+}
+
+// NewSecureMySQL is NewMySQL with TLS, which each account may be told to need (CREATE USER …
+// REQUIRE SSL, REQUIRE X509). The user root needs neither TLS nor a password.
+func NewSecureMySQL(t testing.TB, secure Secure, args ...string) *MySQLServer {
+	t.Helper()
 	need(t, "MariaDB", mariadbPrograms...)
-	s := mysqlInstance(args)
+	s := mysqlInstance(secure.complete(), args)
 	s.tb = t
 	t.Cleanup(s.remove)
 	if err := s.open(); err != nil {
@@ -91,9 +98,28 @@ func (s *MySQLServer) DSN(db string) string {
 	return server.FormatDSN()
 }
 
+// DSNAs is DSN for another user than root.
+func (s *MySQLServer) DSNAs(user, password, db string) string {
+	s.tb.Helper()
+	s.DSN(db)
+	c := mysqlConfig(s.instance)
+	c.User, c.Passwd, c.DBName = user, password, db
+	return c.FormatDSN()
+}
+
+// Exec runs statements as root.
+func (s *MySQLServer) Exec(statements ...string) {
+	s.tb.Helper()
+	for _, statement := range statements {
+		if err := mysqlExec(mysqlConfig(s.instance), statement); err != nil {
+			s.tb.Fatal(err)
+		}
+	}
+}
+
 var mariadbPrograms = []string{"mariadbd", "mariadb-install-db"}
 
-func mysqlInstance(args []string) *instance {
+func mysqlInstance(secure Secure, args []string) *instance {
 	s := &instance{name: "MariaDB", ready: mysqlReady, owner: mysqlUser()}
 	s.argv = func(s *instance) ([]string, error) {
 		data := filepath.Join(s.dir, "data")
@@ -103,13 +129,21 @@ func mysqlInstance(args []string) *instance {
 			}
 		}
 		program, _ := find("mariadbd")
-		return append([]string{
+		argv := []string{
 			program, "--no-defaults", "--datadir=" + data, "--socket=" + filepath.Join(s.dir, "sock"),
 			"--pid-file=" + filepath.Join(s.dir, "pid"), "--tmpdir=" + s.dir, "--bind-address=127.0.0.1",
 			"--port=" + strconv.Itoa(s.port), "--skip-name-resolve", "--max-connections=1000",
 			"--innodb-flush-log-at-trx-commit=1", // what the guarantees assume of a real one
 			"--innodb-buffer-pool-size=64M", innodbLogSize, ariaLogSize,
-		}, args...), nil
+		}
+		if secure.Authority != nil {
+			files, err := secure.install(s)
+			if err != nil {
+				return nil, err
+			}
+			argv = append(argv, "--ssl-ca="+files.ca, "--ssl-cert="+files.cert, "--ssl-key="+files.key)
+		}
+		return append(argv, args...), nil
 	}
 	return s
 }

@@ -32,7 +32,7 @@ func Redis(t testing.TB) string {
 }
 
 var sharedRedis = sync.OnceValues(func() (*instance, error) {
-	s := redisInstance(nil)
+	s := redisInstance(Secure{}, nil)
 	return s, s.open()
 })
 
@@ -40,8 +40,15 @@ var sharedRedis = sync.OnceValues(func() (*instance, error) {
 // example "--appendonly", "yes". It ends with the test.
 func NewRedis(t testing.TB, args ...string) *RedisServer {
 	t.Helper()
+	return NewSecureRedis(t, Secure{}, args...)
+}
+
+// NewSecureRedis is NewRedis with a password, with TLS, or both. A server with TLS speaks nothing
+// else.
+func NewSecureRedis(t testing.TB, secure Secure, args ...string) *RedisServer {
+	t.Helper()
 	need(t, "Redis", "redis-server")
-	s := redisInstance(args)
+	s := redisInstance(secure.complete(), args)
 	s.tb = t
 	t.Cleanup(s.remove)
 	if err := s.open(); err != nil {
@@ -50,23 +57,43 @@ func NewRedis(t testing.TB, args ...string) *RedisServer {
 	return &RedisServer{instance: s, Addr: s.addr()}
 }
 
-func redisInstance(args []string) *instance {
-	return &instance{name: "Redis", ready: redisReady, argv: func(s *instance) ([]string, error) {
+func redisInstance(secure Secure, args []string) *instance {
+	i := &instance{name: "Redis", argv: func(s *instance) ([]string, error) {
 		program, _ := find("redis-server")
-		return append([]string{
-			program, "--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir,
-			"--save", "", "--appendonly", "no", "--daemonize", "no",
-		}, args...), nil
+		argv := []string{
+			program, "--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no", "--daemonize", "no",
+		}
+		port, clients := strconv.Itoa(s.port), "no"
+		if secure.ClientCerts {
+			clients = "yes"
+		}
+		if secure.Authority == nil {
+			argv = append(argv, "--port", port)
+		} else {
+			files, err := secure.install(s)
+			if err != nil {
+				return nil, err
+			}
+			argv = append(argv, "--port", "0", "--tls-port", port, "--tls-ca-cert-file", files.ca,
+				"--tls-cert-file", files.cert, "--tls-key-file", files.key, "--tls-auth-clients", clients)
+		}
+		if secure.Password != "" {
+			argv = append(argv, "--requirepass", secure.Password)
+		}
+		return append(argv, args...), nil
 	}}
+	i.ready = func(ctx context.Context, s *instance) error { return redisReady(ctx, s, secure) }
+	return i
 }
 
 // redisReady asks for the process id too: if another process has our port, ours is about to end.
-func redisReady(ctx context.Context, s *instance) error {
-	answer, err := ask(ctx, s.addr(), "PING\r\nINFO server\r\nQUIT\r\n")
+func redisReady(ctx context.Context, s *instance, secure Secure) error {
+	answer, err := secure.ask(ctx, s.addr(), "PING\r\nINFO server\r\n")
+	answer = strings.TrimPrefix(answer, "+OK\r\n")
 	switch {
 	case err != nil:
 		return err
-	case strings.HasPrefix(answer, "-NOAUTH"):
+	case strings.HasPrefix(answer, "-NOAUTH"): // of an access list among the arguments
 		return nil
 	case !strings.HasPrefix(answer, "+PONG"):
 		return fmt.Errorf("PING: %.80q", answer)

@@ -23,7 +23,7 @@ func ZooKeeper(t testing.TB) string {
 	if addr := os.Getenv("LOCKSTEP_TEST_ZOOKEEPER"); addr != "" {
 		return addr
 	}
-	need(t, "ZooKeeper", "java", zooKeeperJar, zooKeeperConf)
+	need(t, "ZooKeeper", zooKeeperPrograms...)
 	s, err := sharedZooKeeper()
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ var sharedZooKeeper = sync.OnceValues(func() (*instance, error) {
 // NewZooKeeper starts a ZooKeeper for this test. It ends with the test.
 func NewZooKeeper(t testing.TB) *ZooKeeperServer {
 	t.Helper()
-	need(t, "ZooKeeper", "java", zooKeeperJar, zooKeeperConf)
+	need(t, "ZooKeeper", zooKeeperPrograms...)
 	s := zooKeeperInstance()
 	s.tb = t
 	t.Cleanup(s.remove)
@@ -49,13 +49,16 @@ func NewZooKeeper(t testing.TB) *ZooKeeperServer {
 	return &ZooKeeperServer{instance: s, Addr: s.addr()}
 }
 
-// Where Debian's package puts them.
+// Where Debian's packages put them.
 const (
 	zooKeeperJar  = "/usr/share/java/zookeeper.jar"
 	zooKeeperConf = "/etc/zookeeper/conf"
 )
 
-func zooKeeperInstance() *instance {
+var zooKeeperPrograms = []string{"java", zooKeeperJar, zooKeeperConf}
+
+// zooKeeperInstance is a server with more lines of configuration, which are asked for at each start.
+func zooKeeperInstance(more ...func(s *instance) (string, error)) *instance {
 	return &instance{name: "ZooKeeper", ready: zooKeeperReady, argv: func(s *instance) ([]string, error) {
 		conf := filepath.Join(s.dir, "zoo.cfg")
 		text := fmt.Sprintf(`clientPort=%d
@@ -67,6 +70,13 @@ maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=*
 `, s.port, s.dir)
+		for _, lines := range more {
+			added, err := lines(s)
+			if err != nil {
+				return nil, err
+			}
+			text += added
+		}
 		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
 			return nil, err
 		}
@@ -74,7 +84,7 @@ admin.enableServer=false
 		return []string{
 			java, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", // a small JVM that starts fast
 			"-Dzookeeper.root.logger=INFO,CONSOLE", "-Dzookeeper.preAllocSize=1024",
-			"-cp", zooKeeperConf + ":" + zooKeeperJar,
+			"-cp", strings.Join([]string{zooKeeperConf, zooKeeperJar, nettyCodecJar, nettyResolverJar}, ":"),
 			"org.apache.zookeeper.server.quorum.QuorumPeerMain", conf,
 		}, nil
 	}}
