@@ -46,7 +46,7 @@ var layers = map[string]layer{
 	"api":       face, "client": face,
 	"config": door, "cmd/scheduler": door,
 
-	"locks/lockstest": suite, "store/storetest": suite,
+	"locks/lockstest": suite, "store/storetest": suite, "scheduler/schedulertest": suite,
 	"test": outside, "examples": outside,
 }
 

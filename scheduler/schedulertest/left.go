@@ -1,0 +1,133 @@
+package schedulertest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store"
+)
+
+// counts is the part of a store that says how much there is to do.
+type counts interface {
+	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
+}
+
+// left counts what runs, and what is due: tasks in pools that are not paused, and jobs. What runs is
+// counted first, with the tasks that are ready, in one statement: when there is neither, nobody is
+// left who could enqueue more, and what comes after is only read to see what time has brought.
+func left(ctx context.Context, st scheduler.Store) (running, due int, err error) {
+	pools, err := st.(counts).PoolStatuses(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, p := range pools {
+		running += p.Running
+		if p.Paused == nil || !*p.Paused {
+			due += p.Pending
+		}
+	}
+	if running+due > 0 {
+		return running, due, nil
+	}
+	ready, _, err := st.Ready(ctx) // which makes waiting tasks ready
+	if err != nil {
+		return 0, 0, err
+	}
+	soon, err := upcoming(ctx, st)
+	if !soon.IsZero() && !soon.After(time.Now()) {
+		due++
+	}
+	return 0, due + len(ready), err
+}
+
+// upcoming is the next due time of any job; zero if there is none.
+func upcoming(ctx context.Context, st scheduler.Store) (next time.Time, err error) {
+	stripes := make([]int, jobs.Stripes)
+	for i := range stripes {
+		stripes[i] = i
+	}
+	all, err := st.Upcoming(ctx, stripes)
+	for _, u := range all {
+		next = sooner(next, u.NextAt)
+	}
+	return next, err
+}
+
+// next is when there is something to do again; zero: never.
+func (b *Bench) next() time.Time {
+	b.t.Helper()
+	due, err := upcoming(b.ctx(), b.opt.Store)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	_, waiting, err := b.opt.Store.Ready(b.ctx())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return sooner(due, waiting)
+}
+
+// sooner is the earlier of two times, where zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// isDue reports whether at is a due time of the job's schedule.
+func (b *Bench) isDue(name string, at time.Time) error {
+	j, known := b.set.Jobs[name]
+	if !known {
+		return fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
+	}
+	schedule, err := j.Compile()
+	if err != nil {
+		return fmt.Errorf("job %q: %w", name, err)
+	}
+	if next := schedule.Next(at.Add(-time.Nanosecond)); !next.Equal(at) {
+		return fmt.Errorf("job %q is not due at %s; its next due time is %s", name, at.Format(time.RFC3339), next.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// still is a store that keeps due times to itself: no schedule fires. A manual run becomes the run of
+// due time at, unless that is zero.
+type still struct {
+	*store.Store
+	at time.Time
+}
+
+func (still) Upcoming(context.Context, []int) ([]ledger.Upcoming, error) { return nil, nil }
+
+func (still) Overdue(context.Context, time.Time, int) ([]ledger.Upcoming, error) { return nil, nil }
+
+func (s still) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	if s.at.IsZero() {
+		return s.Store.Decide(ctx, d)
+	}
+	decide := d.Decide
+	d.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		decisions := decide(now, states)
+		for _, decision := range decisions {
+			for i := range decision.Triggers {
+				o := &decision.Triggers[i]
+				if o.Task == nil {
+					continue // skipped: the slot is taken
+				}
+				o.Trigger.At, o.Trigger.Seq, o.Trigger.Cause = s.at, 0, jobs.CauseSchedule
+				o.Task.ScheduledAt, o.Task.Seq = s.at, 0
+			}
+		}
+		return decisions
+	}
+	decided, err := s.Store.Decide(ctx, d)
+	if err == nil && len(decided.Decisions) == 0 {
+		err = fmt.Errorf("%w: the due time %s was decided before", jobs.ErrConflict, s.at.Format(time.RFC3339))
+	}
+	return decided, err
+}
