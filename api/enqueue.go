@@ -39,6 +39,7 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	items := make([]jobs.Task, len(enqueued))
 	for i, e := range enqueued {
 		items[i] = e.Task
+		s.sayWhy(&items[i])
 		if !e.Existed {
 			status = http.StatusCreated
 		}

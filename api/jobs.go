@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -111,11 +112,29 @@ func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
 	if err := readNothing(w, r); err != nil {
 		return err
 	}
-	trigger, task, err := s.Replica.RunJob(r.Context(), r.PathValue("name"), by(r))
+	name := r.PathValue("name")
+	trigger, task, err := s.Replica.RunJob(r.Context(), name, by(r))
+	if errors.Is(err, jobs.ErrNotFound) {
+		return s.unknownJob(r.Context(), name, err)
+	}
 	if err != nil {
 		return err
 	}
 	return reply(w, http.StatusCreated, ledger.RunView{Trigger: trigger, Task: task})
+}
+
+// unknownJob says more of a job that this replica's configuration does not have, if it has a row.
+func (s *server) unknownJob(ctx context.Context, name string, otherwise error) error {
+	rows, err := s.Reader.Jobs(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case len(rows) == 0:
+		return otherwise
+	case rows[0].Hash == "":
+		return conflict("job %s is retired: no configuration of a live replica has it", quote(name))
+	}
+	return conflict("this replica's configuration has no job %s; ask a replica that has", quote(name))
 }
 
 func (s *server) suspendJob(w http.ResponseWriter, r *http.Request) error {

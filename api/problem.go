@@ -24,6 +24,11 @@ func notFound(format string, args ...any) error {
 	return &problem{status: http.StatusNotFound, code: "not_found", message: fmt.Sprintf(format, args...)}
 }
 
+// conflict: the thing is in a state that does not allow it.
+func conflict(format string, args ...any) error {
+	return &problem{status: http.StatusConflict, code: "conflict", message: fmt.Sprintf(format, args...)}
+}
+
 // malformed: the request cannot be understood.
 func malformed(field, format string, args ...any) error {
 	return &problem{http.StatusBadRequest, "malformed", fmt.Sprintf(format, args...), field}

@@ -21,7 +21,29 @@ func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	for i := range rows {
+		s.sayWhy(&rows[i])
+	}
 	return replyList(w, http.StatusOK, rows, next)
+}
+
+// sayWhy gives a task that waits for nobody the reason: no replica claims a kind that it does not
+// know.
+func (s *server) sayWhy(t *jobs.Task) {
+	if t.State != jobs.StatePending || t.Reason != "" || t.Job != "" {
+		return
+	}
+	pool, known := s.Replica.Set().Pools[t.Pool]
+	if !known {
+		return
+	}
+	_, has := pool.Kinds[t.Kind]
+	switch {
+	case t.Kind == "" && pool.Handler == nil:
+		t.Reason = "the pool has handlers by kind only, and the task has no kind: this replica will not run it"
+	case t.Kind != "" && !has:
+		t.Reason = "this replica's configuration has no kind " + quote(t.Kind) + " in the pool: it will not run it"
+	}
 }
 
 // getTask answers a task with its earlier attempts; the last one is the task's own fields.
@@ -33,6 +55,7 @@ func (s *server) getTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	s.sayWhy(&task)
 	return reply(w, http.StatusOK, jobs.History{Task: task, Attempts: attempts})
 }
 
@@ -50,7 +73,7 @@ func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request) error {
 		if _, _, err := s.Reader.Task(r.Context(), id); err != nil {
 			return err
 		}
-		return notFound("no output of this task is kept")
+		return notFound("no output of this task is kept: it has written nothing, its attempt has not ended, or the retention of outputs has passed")
 	}
 	if err != nil {
 		return err

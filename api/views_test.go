@@ -121,6 +121,40 @@ func TestLogs(t *testing.T) {
 	}
 }
 
+// TestKindsThatNobodyKnows: a task that no replica will take does not wait without a word.
+func TestKindsThatNobodyKnows(t *testing.T) {
+	b := newBackend()
+	h := b.api(Options{})
+	for body, why := range map[string]string{
+		`{"kind":"welcome"}`: "",
+		`{"kind":"welcom"}`:  `no kind "welcom"`,
+		`{}`:                 "handlers by kind only",
+	} {
+		w := ask(t, h, "POST", "/api/v1/pools/mail/tasks", body)
+		var got struct{ Items []jobs.Task }
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Items) != 1 {
+			t.Fatalf("%s: %v %s", body, err, w.Body)
+		}
+		if reason := got.Items[0].Reason; (why == "") != (reason == "") || !strings.Contains(reason, why) {
+			t.Errorf("%s: reason %q, want %q", body, reason, why)
+		}
+	}
+	b.tasks[0].Kind = "gone"
+	for _, target := range []string{"/api/v1/tasks", "/api/v1/tasks/task-1"} {
+		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), "will not run it") {
+			t.Errorf("%s: %s", target, w.Body)
+		}
+	}
+}
+
+// TestRunOfARetiredJob: whoever finds the job in a list is told why it cannot be run.
+func TestRunOfARetiredJob(t *testing.T) {
+	w := ask(t, newBackend().api(Options{}), "POST", "/api/v1/jobs/gone/run", "")
+	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "retired") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 func TestReady(t *testing.T) {
 	b := newBackend()
 	b.health = []ledger.Condition{{Name: "store", Ready: false, Detail: "connection refused"}, {Name: "lock", Ready: true, Detail: "down; the store decides"}}

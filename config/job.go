@@ -136,12 +136,12 @@ func (r *reader) readJobs(n *yaml.Node) {
 		r.jobs.first = make(map[string]place, len(deref(n).Content)/2)
 	}
 	r.each(n, func(key, value *yaml.Node) {
-		if !r.claim(&r.jobs, key, value) {
-			return
-		}
+		named := r.claim(&r.jobs, key, value)
 		d := r.defaults
 		object(r, value, jobKeys, &d)
 		d.Handler = r.handler(value, d.handlerDraft)
-		r.c.Set.Jobs[key.Value] = d.Job
+		if named {
+			r.c.Set.Jobs[key.Value] = d.Job
+		}
 	})
 }

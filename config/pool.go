@@ -32,13 +32,13 @@ var poolKeys = join(schema[poolDraft]{
 
 func (r *reader) readPools(n *yaml.Node) {
 	r.each(n, func(key, value *yaml.Node) {
-		if !r.claim(&r.pools, key, value) {
-			return
-		}
+		named := r.claim(&r.pools, key, value)
 		var d poolDraft
 		object(r, value, poolKeys, &d)
 		d.Handler = r.handler(value, d.handlerDraft)
-		r.c.Set.Pools[key.Value] = d.Pool
+		if named {
+			r.c.Set.Pools[key.Value] = d.Pool
+		}
 	})
 }
 
@@ -47,9 +47,7 @@ func readKinds(r *reader, n *yaml.Node, d *poolDraft) {
 	d.Kinds = map[string]jobs.Handler{}
 	kinds := names{kind: "kind", first: map[string]place{}}
 	r.each(n, func(key, value *yaml.Node) {
-		if !r.claim(&kinds, key, value) {
-			return
-		}
+		named := r.claim(&kinds, key, value)
 		var kind handlerDraft
 		object(r, value, handlerKeys, &kind)
 		h := r.handler(value, kind)
@@ -57,6 +55,8 @@ func readKinds(r *reader, n *yaml.Node, d *poolDraft) {
 			r.fail(key, "has nothing to do", "give it command, shell, http or func")
 			h = unable{}
 		}
-		d.Kinds[key.Value] = h
+		if named {
+			d.Kinds[key.Value] = h
+		}
 	})
 }

@@ -56,6 +56,9 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			if !created {
 				fmt.Fprintln(a.stderr, "There is a task with this key already.")
 			}
+			if why := tasks[0].Reason; why != "" && !tasks[0].State.Ended() {
+				fmt.Fprintln(a.stderr, "Note:", why)
+			}
 			return a.print(tasks[0], func(w io.Writer) error { return printIDs(w, tasks[0]) })
 		}),
 	}

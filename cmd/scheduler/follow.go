@@ -28,7 +28,7 @@ func (a *app) followRun(ctx context.Context, c *client.Client, id string) error 
 		}
 	}
 	if t := task.Task; t.State != jobs.StateSucceeded {
-		return errors.New(ending(t))
+		return fmt.Errorf("the run was not a success: %s", t.State) // why, was told along the way
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -128,6 +129,11 @@ func TestBadConfigurationsExitWithTwo(t *testing.T) {
 			if r.code != exitUsage || r.stdout != "" || !strings.Contains(r.stderr, ".yaml:") {
 				t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, r.code, r.stdout, r.stderr)
 			}
+		}
+		var told refusal
+		r := call(t, nil, "validate", file, "-o", "json")
+		if err := json.Unmarshal([]byte(r.stdout), &told); err != nil || r.code != exitUsage || len(told.Errors) == 0 || told.Errors[0].File == "" || told.Errors[0].Problem == "" {
+			t.Errorf("%s for programs: %v, exit code %d, stdout %q", file, err, r.code, r.stdout)
 		}
 	}
 }

@@ -207,7 +207,7 @@ func TestRunFollow(t *testing.T) {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 	code, stdout, stderr = r.scheduler(t, "", "jobs", "run", "fails", "-f")
-	if code != exitFailed || stdout != "try 1\ntry 2\n" || !regexp.MustCompile(`scheduler: task \S+: failed.*exit status 3\n$`).MatchString(stderr) {
+	if code != exitFailed || stdout != "try 1\ntry 2\n" || strings.Count(stderr, "exit status 3") != 1 || !strings.HasSuffix(stderr, "scheduler: the run was not a success: failed\n") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 	code, stdout, _ = r.scheduler(t, "", "jobs", "run", "fails", "-f", "-o", "json")

@@ -76,7 +76,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 		return exitUsage
 	default:
 		if bad, ok := errors.AsType[config.Errors](err); ok {
-			fmt.Fprintln(a.stderr, bad.Error())
+			a.refuse(bad)
 			return exitUsage
 		}
 		fmt.Fprintf(a.stderr, "scheduler: %v\n", err)

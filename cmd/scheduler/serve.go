@@ -82,15 +82,19 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
 	watching := make(chan struct{})
+	halted := false
 	go func() {
 		defer close(watching)
-		obey(signals, drain, s.Halt)
+		obey(signals, drain, func() { halted = true; s.Halt() })
 	}()
 	err = s.Run(running)
 	drain()
 	signal.Stop(signals)
 	close(signals)
 	<-watching
+	if halted {
+		err = errors.Join(err, errors.New("told twice to stop, so work that was under way was cut off: 'scheduler tasks list --state lost' shows what no replica runs again"))
+	}
 	stopServing()
 	return errors.Join(err, <-served)
 }

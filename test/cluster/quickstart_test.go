@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -181,6 +183,33 @@ func TestUnreachableAtStart(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A second signal cuts work off, and the exit code says that it was no clean end.
+func TestTwoSignals(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lockstep.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\njobs: {long: {command: [sleep, \"600\"]}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := startReplica(t, file, "a")
+	if err := r.call("POST", "/api/v1/jobs/long/run", nil, &ledger.RunView{}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 10*time.Second, "the job runs", func() bool {
+		var running struct{ Items []jobs.Task }
+		return r.call("GET", "/api/v1/tasks?state=running", nil, &running) == nil && len(running.Items) == 1
+	})
+	r.terminate(t)
+	within(t, 10*time.Second, "it drains", func() bool { return strings.Contains(tail(r.log), "draining") })
+	r.terminate(t)
+	select {
+	case <-r.gone:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it did not end")
+	}
+	if code := r.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(tail(r.log), "told twice") {
+		t.Errorf("exit code %d\n%s", code, tail(r.log))
 	}
 }
 
