@@ -3,12 +3,24 @@ package api
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Options of the API. The zero value works.
 type Options struct {
-	Hosts  []string     // further names (without port) that requests may be addressed to
-	Logger *slog.Logger // gets faults of ours, which answer 500; default: none
+	Hosts  []string     // further names and addresses (without port) that requests may be addressed to
+	Logger *slog.Logger // gets faults of ours, which answer 500, and refused tokens; default: none
+
+	// Access says who may ask. Default: everybody may do everything.
+	Access Access
+
+	// TrustedProxies are believed when they say, as X-Forwarded-For, who asks. Default: nobody is.
+	TrustedProxies []netip.Prefix
+
+	// Conditions of /readyz besides those of the replica. It is called for each request.
+	Conditions func() []ledger.Condition
 
 	// Metrics serves GET /metrics, to those who may read. Default: there is no such path.
 	Metrics http.Handler
@@ -25,7 +37,10 @@ func New(b Backend, o Options) http.Handler {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &server{Backend: b, log: o.Logger, metrics: o.Metrics, page: o.Page}
+	s := &server{
+		Backend: b, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
+		metrics: o.Metrics, page: o.Page,
+	}
 	origin := http.NewCrossOriginProtection()
 	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"})
@@ -36,7 +51,11 @@ func New(b Backend, o Options) http.Handler {
 type server struct {
 	Backend
 	log           *slog.Logger
-	metrics, page http.Handler // nil: their paths are not served
+	access        Access // nil: everybody may do everything
+	logins        logins
+	proxies       []netip.Prefix
+	conditions    func() []ledger.Condition // may be nil
+	metrics, page http.Handler              // nil: their paths are not served
 }
 
 // secure adds the headers that keep a browser from making more of an answer than it is.
@@ -45,7 +64,7 @@ func secure(next http.Handler) http.Handler {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
-		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")

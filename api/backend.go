@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// Backend is what the API serves. All but Locks are required.
+// Backend is what the API serves. All but Locks and Audit are required.
 //
 // The methods return jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable, wrapped with
 // what people should read; any other error is a fault of ours and answers 500.
@@ -18,6 +18,7 @@ type Backend struct {
 	Writer  Writer
 	Replica Replica
 	Locks   Locks // nil: /locks is not served
+	Audit   Audit // nil: writes leave no trace, and /audit is not served
 }
 
 // Reader is what the store tells.
@@ -59,4 +60,12 @@ type Replica interface {
 // Locks shows who holds what in the lock service, in the order of keys.
 type Locks interface {
 	Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error]
+}
+
+// Audit keeps who changed what.
+type Audit interface {
+	// Record adds an entry; ID and At are given to it.
+	Record(ctx context.Context, e ledger.AuditEntry) error
+	// Recorded returns entries, the latest first.
+	Recorded(ctx context.Context, p ledger.Page) (rows []ledger.AuditEntry, next string, err error)
 }

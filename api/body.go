@@ -30,7 +30,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if r.ContentLength > limit {
 		return nil, tooLarge("", "the body is larger than %d bytes", limit)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	body, err := io.ReadAll(http.MaxBytesReader(bare(w), r.Body, limit))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -49,6 +49,17 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, malformed("", "the body nests deeper than %d", maxDepth)
 	}
 	return body, nil
+}
+
+// bare is the server's own writer, which closes the connection behind a body that was too large.
+func bare(w http.ResponseWriter) http.ResponseWriter {
+	for {
+		around, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return w
+		}
+		w = around.Unwrap()
+	}
 }
 
 func isJSON(contentType string) bool {

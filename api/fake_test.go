@@ -38,7 +38,8 @@ type backend struct {
 	err     error    // of every method
 	panics  bool     // Jobs does
 	changes []string // what was written, and who asked
-	filters []any    // what Triggers and Tasks were asked for
+	audit   []ledger.AuditEntry
+	filters []any // what Triggers and Tasks were asked for
 }
 
 func newBackend() *backend {
@@ -247,8 +248,22 @@ func (b *backend) Inspect(_ context.Context, prefix string) iter.Seq2[driver.Inf
 	}
 }
 
+func (b *backend) Record(ctx context.Context, e ledger.AuditEntry) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	b.audit = append(b.audit, e)
+	return b.err
+}
+
+func (b *backend) Recorded(context.Context, ledger.Page) ([]ledger.AuditEntry, string, error) {
+	return b.audit, "", b.err
+}
+
 func (b *backend) api(o Options) http.Handler {
-	return New(Backend{Reader: b, Writer: b, Replica: b, Locks: b}, o)
+	return New(Backend{Reader: b, Writer: b, Replica: b, Locks: b, Audit: b}, o)
 }
 
 // ask sends a request as a program on this machine would, changed by those given.

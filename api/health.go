@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -12,18 +13,27 @@ func (s *server) live(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // ready answers 200 while this replica starts new work and 503 while it does not, each time with
-// all conditions. It asks no server: it says what the replica last saw.
-func (s *server) ready(w http.ResponseWriter, _ *http.Request) error {
-	view := ledger.ReadyView{Ready: true, Conditions: s.Replica.Health()}
-	if view.Conditions == nil {
-		view.Conditions = []ledger.Condition{}
-	}
-	for _, c := range view.Conditions {
-		view.Ready = view.Ready && c.Ready
+// all conditions, for those who may read. It asks no server: it says what the replica last saw.
+func (s *server) ready(w http.ResponseWriter, r *http.Request) error {
+	conditions := s.Replica.Health()
+	ready := !slices.ContainsFunc(conditions, func(c ledger.Condition) bool { return !c.Ready })
+	if s.conditions != nil {
+		conditions = slices.Concat(conditions, s.conditions())
 	}
 	status := http.StatusOK
-	if !view.Ready {
+	if !ready {
 		status = http.StatusServiceUnavailable
 	}
-	return reply(w, status, view)
+	if s.access != nil {
+		if len(r.Header.Values("Authorization")) == 0 {
+			return reply(w, status, map[string]bool{"ready": ready}) // for load balancers: no names, no addresses
+		}
+		if _, err := s.identify(w, r); err != nil {
+			return err
+		}
+	}
+	if conditions == nil {
+		conditions = []ledger.Condition{}
+	}
+	return reply(w, status, ledger.ReadyView{Ready: ready, Conditions: conditions})
 }

@@ -18,6 +18,10 @@ func (s *server) knownHosts(more []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostname(r.Host)
 		ip, err := netip.ParseAddr(host)
+		if r.Host == "" && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz") {
+			next.ServeHTTP(w, r) // load balancers may probe with HTTP/1.0, which has no Host; browsers cannot
+			return
+		}
 		if err == nil && (ip.IsLoopback() || ip.Unmap() == arrivedAt(r)) || slices.Contains(names, host) {
 			next.ServeHTTP(w, r)
 			return

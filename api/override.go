@@ -1,9 +1,6 @@
 package api
 
-import (
-	"net"
-	"net/http"
-)
+import "net/http"
 
 // readNothing reads a body that has nothing to say: none, or {}.
 func readNothing(w http.ResponseWriter, r *http.Request) error {
@@ -37,13 +34,4 @@ func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, er
 		return nil, nil
 	}
 	return &value, nil
-}
-
-// by says for people who asked.
-func by(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return "api"
-	}
-	return "api:" + host
 }

@@ -15,42 +15,45 @@ import (
 
 type handler func(*server, http.ResponseWriter, *http.Request) error
 
-// routes is all there is. What GET serves, HEAD may ask for too.
+// routes is all there is, each with the role that it needs. What GET serves, HEAD may ask for too.
+// What only anyone may ask for holds no data.
 var routes = []struct {
 	method, path string
+	role         Role
 	handle       handler
 }{
-	{"GET", "/healthz", (*server).live},
-	{"GET", "/readyz", (*server).ready},
-	{"GET", "/metrics", func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.metrics, w, r) }},
+	{"GET", "/healthz", anyone, (*server).live},
+	{"GET", "/readyz", anyone, (*server).ready},
+	{"GET", "/metrics", Viewer, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.metrics, w, r) }},
 
-	{"GET", "/", func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
-	{"GET", "/jobs/{name}", func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
-	{"GET", "/static/{file}", func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
+	{"GET", "/", anyone, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
+	{"GET", "/jobs/{name}", anyone, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
+	{"GET", "/static/{file}", anyone, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
 
-	{"GET", "/api/v1/jobs", (*server).listJobs},
-	{"GET", "/api/v1/jobs/{name}", (*server).getJob},
-	{"GET", "/api/v1/jobs/{name}/next", (*server).nextOfJob},
-	{"GET", "/api/v1/jobs/{name}/triggers", (*server).triggersOfJob},
-	{"POST", "/api/v1/jobs/{name}/run", (*server).runJob},
-	{"POST", "/api/v1/jobs/{name}/suspend", (*server).suspendJob},
-	{"POST", "/api/v1/jobs/{name}/resume", (*server).resumeJob},
+	{"GET", "/api/v1/jobs", Viewer, (*server).listJobs},
+	{"GET", "/api/v1/jobs/{name}", Viewer, (*server).getJob},
+	{"GET", "/api/v1/jobs/{name}/next", Viewer, (*server).nextOfJob},
+	{"GET", "/api/v1/jobs/{name}/triggers", Viewer, (*server).triggersOfJob},
+	{"POST", "/api/v1/jobs/{name}/run", Operator, (*server).runJob},
+	{"POST", "/api/v1/jobs/{name}/suspend", Operator, (*server).suspendJob},
+	{"POST", "/api/v1/jobs/{name}/resume", Operator, (*server).resumeJob},
 
-	{"GET", "/api/v1/triggers", (*server).listTriggers},
+	{"GET", "/api/v1/triggers", Viewer, (*server).listTriggers},
 
-	{"GET", "/api/v1/pools", (*server).listPools},
-	{"POST", "/api/v1/pools/{name}/tasks", (*server).enqueue},
-	{"POST", "/api/v1/pools/{name}/pause", (*server).pausePool},
-	{"POST", "/api/v1/pools/{name}/resume", (*server).resumePool},
+	{"GET", "/api/v1/pools", Viewer, (*server).listPools},
+	{"POST", "/api/v1/pools/{name}/tasks", Operator, (*server).enqueue},
+	{"POST", "/api/v1/pools/{name}/pause", Operator, (*server).pausePool},
+	{"POST", "/api/v1/pools/{name}/resume", Operator, (*server).resumePool},
 
-	{"GET", "/api/v1/tasks", (*server).listTasks},
-	{"GET", "/api/v1/tasks/{id}", (*server).getTask},
-	{"GET", "/api/v1/tasks/{id}/logs", (*server).logsOfTask},
-	{"POST", "/api/v1/tasks/{id}/cancel", (*server).cancelTask},
-	{"POST", "/api/v1/tasks/{id}/retry", (*server).retryTask},
+	{"GET", "/api/v1/tasks", Viewer, (*server).listTasks},
+	{"GET", "/api/v1/tasks/{id}", Viewer, (*server).getTask},
+	{"GET", "/api/v1/tasks/{id}/logs", Viewer, (*server).logsOfTask},
+	{"POST", "/api/v1/tasks/{id}/cancel", Operator, (*server).cancelTask},
+	{"POST", "/api/v1/tasks/{id}/retry", Operator, (*server).retryTask},
 
-	{"GET", "/api/v1/replicas", (*server).listReplicas},
-	{"GET", "/api/v1/locks", (*server).listLocks},
+	{"GET", "/api/v1/replicas", Viewer, (*server).listReplicas},
+	{"GET", "/api/v1/locks", Viewer, (*server).listLocks},
+	{"GET", "/api/v1/audit", Admin, (*server).listAudit},
 }
 
 // values says what a placeholder can stand for. What cannot be a name or an id is not found.
@@ -72,9 +75,9 @@ func pass(h http.Handler, w http.ResponseWriter, r *http.Request) error {
 }
 
 // route finds the one route of a path as it was sent: nothing is cleaned, joined, redirected or
-// decoded twice, so that no two spellings of a path mean the same.
+// decoded twice, so that no two spellings of a path mean the same. But for what anyone may ask for,
+// it tells nobody anything, not even what there is, before it knows who asks.
 func (s *server) route(w http.ResponseWriter, r *http.Request) {
-	defer s.recover(w, r)
 	path := strings.Split(r.URL.EscapedPath(), "/")
 	method := r.Method
 	if method == http.MethodHead {
@@ -94,9 +97,11 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 			allowed = append(allowed, route.method)
 			continue
 		}
-		if err := route.handle(s, w, r); err != nil {
-			s.fail(w, r, err)
-		}
+		s.run(w, r, route.path, route.role, route.handle)
+		return
+	}
+	if _, err := s.identify(w, r); err != nil {
+		s.fail(w, r, err)
 		return
 	}
 	if allowed == nil {
@@ -108,6 +113,29 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	s.fail(w, r, &problem{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "this path takes " + strings.Join(allowed, " and ")})
+}
+
+// run lets handle answer those who may ask.
+func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed Role, handle handler) {
+	if needed != anyone {
+		who, err := s.identify(w, r)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		r = withCaller(r, who)
+		if r.Method == http.MethodPost && s.Audit != nil {
+			w = s.auditing(w, r, path)
+		}
+		if !who.Role.covers(needed) {
+			s.fail(w, r, forbidden(who.Role, needed))
+			return
+		}
+	}
+	defer s.recover(w, r) // within the audit
+	if err := handle(s, w, r); err != nil {
+		s.fail(w, r, err)
+	}
 }
 
 // match compares segment by segment and keeps what the placeholders stand for in r. The error says

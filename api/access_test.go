@@ -1,0 +1,426 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// bunch is one token of each role, and one that has expired.
+type bunch struct {
+	*Tokens
+	secrets map[Role]string
+	expired string
+}
+
+func newBunch() bunch {
+	b := bunch{secrets: map[Role]string{}}
+	var list []Token
+	for _, role := range roles {
+		secret, token := NewToken("my-"+string(role), role, time.Now().Add(time.Hour))
+		b.secrets[role], list = secret, append(list, token)
+	}
+	secret, token := NewToken("old", Admin, time.Now().Add(-time.Minute))
+	b.expired, list = secret, append(list, token)
+	b.Tokens = NewTokens(list...)
+	return b
+}
+
+func with(secret string) func(*http.Request) { return header("Authorization", "Bearer "+secret) }
+
+func from(addr string) func(*http.Request) { return func(r *http.Request) { r.RemoteAddr = addr } }
+
+func filled(path string) string {
+	return strings.NewReplacer("{name}", "report", "{id}", "task-1", "{file}", "page.css").Replace(path)
+}
+
+// expected is the contract of every route: who may ask for it. A new route must be added here.
+var expected = map[string]Role{
+	"GET /healthz":                     anyone,
+	"GET /readyz":                      anyone,
+	"GET /metrics":                     Viewer,
+	"GET /":                            anyone,
+	"GET /jobs/{name}":                 anyone,
+	"GET /static/{file}":               anyone,
+	"GET /api/v1/jobs":                 Viewer,
+	"GET /api/v1/jobs/{name}":          Viewer,
+	"GET /api/v1/jobs/{name}/next":     Viewer,
+	"GET /api/v1/jobs/{name}/triggers": Viewer,
+	"POST /api/v1/jobs/{name}/run":     Operator,
+	"POST /api/v1/jobs/{name}/suspend": Operator,
+	"POST /api/v1/jobs/{name}/resume":  Operator,
+	"GET /api/v1/triggers":             Viewer,
+	"GET /api/v1/pools":                Viewer,
+	"POST /api/v1/pools/{name}/tasks":  Operator,
+	"POST /api/v1/pools/{name}/pause":  Operator,
+	"POST /api/v1/pools/{name}/resume": Operator,
+	"GET /api/v1/tasks":                Viewer,
+	"GET /api/v1/tasks/{id}":           Viewer,
+	"GET /api/v1/tasks/{id}/logs":      Viewer,
+	"POST /api/v1/tasks/{id}/cancel":   Operator,
+	"POST /api/v1/tasks/{id}/retry":    Operator,
+	"GET /api/v1/replicas":             Viewer,
+	"GET /api/v1/locks":                Viewer,
+	"GET /api/v1/audit":                Admin,
+}
+
+// TestRoles asks for every route as everybody: those who may not are told so, and nothing happens.
+func TestRoles(t *testing.T) {
+	keys := newBunch()
+	static := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x") })
+	seen := map[string]Role{}
+	for _, route := range routes {
+		name := route.method + " " + route.path
+		seen[name] = route.role
+		needed := expected[name]
+		for asker, c := range map[string]struct {
+			change func(*http.Request)
+			role   Role
+			refuse int
+		}{
+			"nobody":          {func(*http.Request) {}, "", 401},
+			"a bad token":     {with(strings.Repeat("x", 52)), "", 401},
+			"an expired one":  {with(keys.expired), "", 401},
+			"a short one":     {with("x"), "", 401},
+			"another scheme":  {header("Authorization", "Basic "+keys.secrets[Admin]), "", 401},
+			"two headers":     {header("Authorization", "Bearer "+keys.secrets[Admin], "Bearer "+keys.secrets[Admin]), "", 401},
+			"an empty token":  {header("Authorization", "Bearer "), "", 401},
+			"a token in data": {header("Cookie", "token="+keys.secrets[Admin]), "", 401},
+			"viewer":          {with(keys.secrets[Viewer]), Viewer, 403},
+			"operator":        {with(keys.secrets[Operator]), Operator, 403},
+			"admin":           {with(keys.secrets[Admin]), Admin, 403},
+			"small letters":   {header("Authorization", "bearer "+keys.secrets[Admin]), Admin, 403},
+		} {
+			b := newBackend()
+			h := b.api(Options{Access: keys, Metrics: static, Page: static})
+			body := ""
+			if strings.HasSuffix(route.path, "/tasks") && route.method == "POST" {
+				body = `{"kind":"welcome"}`
+			}
+			target := filled(route.path)
+			if strings.Contains(target, "pools") {
+				target = strings.Replace(target, "report", "mail", 1)
+			}
+			w := ask(t, h, route.method, target, body, c.change)
+			may := needed == anyone || slices.Index(roles, c.role) >= slices.Index(roles, needed)
+			switch {
+			case needed == "":
+				t.Errorf("%s: say in this test who may ask for it", name)
+			case needed == anyone && c.role == "" && route.path == "/readyz" && asker != "nobody" && asker != "a token in data":
+				if w.Code != http.StatusUnauthorized { // a token that is given must be good
+					t.Errorf("%s as %s: %d", name, asker, w.Code)
+				}
+			case may && (w.Code == 401 || w.Code == 403 || w.Code == 405 || w.Code >= 500):
+				t.Errorf("%s as %s: %d %s", name, asker, w.Code, w.Body)
+			case !may && (w.Code != c.refuse || len(b.changes) > 0):
+				t.Errorf("%s as %s: %d, want %d; changed %v", name, asker, w.Code, c.refuse, b.changes)
+			case !may && w.Code == 401 && !strings.HasPrefix(w.Header().Get("WWW-Authenticate"), "Bearer "):
+				t.Errorf("%s as %s: WWW-Authenticate %q", name, asker, w.Header().Get("WWW-Authenticate"))
+			case !may && w.Code == 403 && !strings.Contains(w.Body.String(), "needs the role "+string(needed)):
+				t.Errorf("%s as %s: %s", name, asker, w.Body)
+			}
+			if text := w.Body.String() + fmt.Sprint(w.Header()); strings.Contains(text, keys.secrets[Admin]) {
+				t.Errorf("%s as %s shows the token: %s", name, asker, text)
+			}
+		}
+	}
+	if diff := cmp.Diff(expected, seen); diff != "" {
+		t.Errorf("routes and their roles (-want +got):\n%s", diff)
+	}
+}
+
+// TestDefaultDeny: a route without a role, or with one that nobody has, is for nobody; what is not
+// there is told to nobody unknown.
+func TestDefaultDeny(t *testing.T) {
+	for _, needed := range []Role{"", "root", "Viewer", anyone} {
+		for _, have := range []Role{"", "root", Viewer, Operator, Admin} {
+			if have.covers(needed) {
+				t.Errorf("%q covers %q", have, needed)
+			}
+		}
+	}
+	keys := newBunch()
+	h := newBackend().api(Options{Access: keys})
+	for target, known := range map[string]int{
+		"GET /nope": 404, "GET /api/v1/nope": 404, "DELETE /api/v1/jobs": 405, "POST /healthz": 405, "GET /api/v1/jobs/%00": 404, "OPTIONS /api/v1/jobs": 405,
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		if w := ask(t, h, method, path, ""); w.Code != http.StatusUnauthorized || w.Header().Get("Allow") != "" {
+			t.Errorf("%s without a token: %d", target, w.Code)
+		}
+		if w := ask(t, h, method, path, "", with(keys.secrets[Viewer])); w.Code != known {
+			t.Errorf("%s: %d, want %d", target, w.Code, known)
+		}
+	}
+	if w := ask(t, newBackend().api(Options{Access: &Tokens{}}), "GET", "/api/v1/jobs", "", with(keys.secrets[Admin])); w.Code != 401 {
+		t.Errorf("an empty list lets people in: %d", w.Code)
+	}
+}
+
+// TestReadyTellsStrangersNothing: conditions name addresses.
+func TestReadyTellsStrangersNothing(t *testing.T) {
+	keys, b := newBunch(), newBackend()
+	b.health = []ledger.Condition{{Name: "lock", Ready: false, Detail: "redis 10.0.0.5:6379 does not answer"}}
+	more := func() []ledger.Condition {
+		return []ledger.Condition{{Name: "access", Ready: true, Detail: "insecure"}}
+	}
+	h := b.api(Options{Access: keys, Conditions: more})
+	if w := ask(t, h, "GET", "/readyz", ""); w.Code != 503 || w.Body.String() != "{\"ready\":false}\n" {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	w := ask(t, h, "GET", "/readyz", "", with(keys.secrets[Viewer]))
+	if w.Code != 503 || !strings.Contains(w.Body.String(), "10.0.0.5") || !strings.Contains(w.Body.String(), "insecure") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := ask(t, b.api(Options{}), "GET", "/readyz", ""); !strings.Contains(w.Body.String(), "10.0.0.5") {
+		t.Errorf("without access control: %s", w.Body)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	secret, token := NewToken("ci", Operator, time.Time{})
+	second, other := NewToken("ci", Operator, time.Time{})
+	if secret == second || len(secret) < minSecret+len(secretPrefix) || !strings.HasPrefix(secret, secretPrefix) {
+		t.Fatalf("%q, %q", secret, second)
+	}
+	tokens := NewTokens(token, other)
+	for _, s := range []string{secret, second} { // several are good at once, for rotation
+		if who, err := tokens.Identify(s); err != nil || who != (Identity{"ci", Operator}) {
+			t.Errorf("%v, %v", who, err)
+		}
+	}
+	tokens.Replace([]Token{other})
+	if _, err := tokens.Identify(secret); !errors.Is(err, ErrUnknownToken) {
+		t.Errorf("after it was taken out: %v", err)
+	}
+	weak := Token{Name: "weak", Role: Admin, SHA256: sha256.Sum256([]byte("hunter2"))}
+	if _, err := NewTokens(weak).Identify("hunter2"); !errors.Is(err, ErrUnknownToken) {
+		t.Errorf("a secret that can be guessed: %v", err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		secret, token := NewToken("short", Viewer, time.Now().Add(time.Minute))
+		tokens := NewTokens(token)
+		if _, err := tokens.Identify(secret); err != nil || tokens.Len() != 1 {
+			t.Errorf("%v, %d", err, tokens.Len())
+		}
+		time.Sleep(time.Minute)
+		if _, err := tokens.Identify(secret); !errors.Is(err, ErrExpired) || tokens.Len() != 0 {
+			t.Errorf("%v, %d", err, tokens.Len())
+		}
+	})
+}
+
+// TestBadTokensAreLimited: too many from one address are put off, good ones are not, and other
+// addresses notice nothing; the log hears of it now and then.
+func TestBadTokensAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := newBunch()
+		var logged strings.Builder
+		h := newBackend().api(Options{Access: keys, Logger: textLogger(&logged)})
+		bad := strings.Repeat("y", 50)
+		try := func(addr, secret string) *httptest.ResponseRecorder {
+			return ask(t, h, "GET", "/api/v1/jobs", "", from(addr), with(secret))
+		}
+		for i := range 50 {
+			want := http.StatusUnauthorized
+			if i >= loginBurst {
+				want = http.StatusTooManyRequests
+			}
+			w := try("10.0.0.1:1000", bad)
+			if w.Code != want || (w.Header().Get("Retry-After") != "") != (want == 429) {
+				t.Fatalf("%d: %d, want %d; Retry-After %q", i, w.Code, want, w.Header().Get("Retry-After"))
+			}
+		}
+		for _, addr := range []string{"10.0.0.1:1000", "10.0.0.2:1000"} {
+			if w := try(addr, keys.secrets[Viewer]); w.Code != http.StatusOK {
+				t.Errorf("a good token from %s: %d", addr, w.Code)
+			}
+		}
+		if w := try("10.0.0.2:1000", bad); w.Code != http.StatusUnauthorized {
+			t.Errorf("from another address: %d", w.Code)
+		}
+		if lines := strings.Count(logged.String(), "\n"); lines != 1 || strings.Contains(logged.String(), bad) {
+			t.Errorf("%d lines: %s", lines, logged.String())
+		}
+		time.Sleep(loginInterval)
+		if w := try("10.0.0.1:1000", bad); w.Code != http.StatusUnauthorized {
+			t.Errorf("after the time it was told: %d", w.Code)
+		}
+		time.Sleep(loginLogs)
+		try("10.0.0.1:1000", bad)
+		if !strings.Contains(logged.String(), "count=52 ") {
+			t.Errorf("the log does not tell how many: %s", logged.String())
+		}
+	})
+}
+
+// TestManyAddresses: what is remembered of strangers is bounded, whatever they do.
+func TestManyAddresses(t *testing.T) {
+	var l logins
+	now := time.Unix(1e9, 0)
+	for i := range 3 * loginAddresses {
+		now = now.Add(time.Millisecond)
+		l.failed(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), now)
+	}
+	if len(l.full) > loginAddresses {
+		t.Errorf("%d addresses", len(l.full))
+	}
+	l = logins{}
+	for i := range loginBurst + 1 { // one network is one party
+		wait, _ := l.failed(netip.MustParseAddr(fmt.Sprintf("2001:db8::%x", i+1)), now)
+		if (wait > 0) != (i == loginBurst) {
+			t.Errorf("%d: %v", i, wait)
+		}
+	}
+	if wait, _ := l.failed(netip.Addr{}, now); wait > 0 { // no address is one party too
+		t.Error(wait)
+	}
+}
+
+// TestProxies: X-Forwarded-For counts as far as those who wrote it are trusted.
+func TestProxies(t *testing.T) {
+	s := &server{proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}
+	for _, c := range []struct {
+		remote string
+		said   []string
+		want   string
+	}{
+		{"1.2.3.4:5", []string{"9.9.9.9"}, "1.2.3.4"},
+		{"10.0.0.1:5", nil, "10.0.0.1"},
+		{"10.0.0.1:5", []string{"9.9.9.9"}, "9.9.9.9"},
+		{"10.0.0.1:5", []string{"6.6.6.6, 9.9.9.9"}, "9.9.9.9"},
+		{"10.0.0.1:5", []string{"6.6.6.6, 9.9.9.9, 10.0.0.2"}, "9.9.9.9"},
+		{"10.0.0.1:5", []string{"6.6.6.6", "9.9.9.9"}, "9.9.9.9"},
+		{"10.0.0.1:5", []string{"6.6.6.6, junk"}, "10.0.0.1"},
+		{"10.0.0.1:5", []string{""}, "10.0.0.1"},
+		{"[::ffff:10.0.0.1]:5", []string{"::ffff:9.9.9.9"}, "9.9.9.9"},
+		{"[fd00::1]:5", []string{"2001:db8::7%eth0"}, "2001:db8::7"},
+		{"@", []string{"9.9.9.9"}, "invalid IP"},
+	} {
+		r := &http.Request{RemoteAddr: c.remote, Header: http.Header{"X-Forwarded-For": c.said}}
+		if got := s.remote(r).String(); got != c.want {
+			t.Errorf("%s, %q: %s, want %s", c.remote, c.said, got, c.want)
+		}
+	}
+}
+
+// TestAudit: each write leaves one row, before its answer; refused ones too, but not those of
+// strangers.
+func TestAudit(t *testing.T) {
+	keys := newBunch()
+	ask := func(b *backend, o Options, target, body string, change ...func(*http.Request)) int {
+		return ask(t, b.api(o), "POST", target, body, change...).Code
+	}
+	secured := Options{Access: keys, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+	for _, c := range []struct {
+		target, body string
+		o            Options
+		change       func(*http.Request)
+		want         []ledger.AuditEntry
+	}{
+		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201}}},
+		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Viewer]), []ledger.AuditEntry{
+			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 403}}},
+		{"/api/v1/tasks/task-2/cancel", "", secured, with(keys.secrets[Admin]), []ledger.AuditEntry{
+			{Who: "my-admin", Role: "admin", Remote: "127.0.0.1", Action: "POST /tasks/{id}/cancel", Object: "task-2", Status: 409}}},
+		{"/api/v1/pools/mail/tasks", `{"priority":101}`, secured, func(r *http.Request) {
+			with(keys.secrets[Operator])(r)
+			r.Header.Set("X-Forwarded-For", "203.0.113.9")
+		}, []ledger.AuditEntry{{Who: "my-operator", Role: "operator", Remote: "203.0.113.9", Action: "POST /pools/{name}/tasks", Object: "mail", Status: 422}}},
+		{"/api/v1/jobs/report/run", "", secured, func(*http.Request) {}, nil},
+		{"/api/v1/jobs/report/run", "", secured, with(keys.expired), nil},
+		{"/api/v1/jobs", "", secured, with(keys.secrets[Admin]), nil}, // no such write
+		{"/api/v1/jobs/report/run", "", Options{}, func(*http.Request) {}, []ledger.AuditEntry{
+			{Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201}}},
+		{"/api/v1/jobs/report/run", "", Options{}, header("Origin", "http://evil.example"), nil},
+	} {
+		b := newBackend()
+		ask(b, c.o, c.target, c.body, c.change)
+		if diff := cmp.Diff(c.want, b.audit); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.target, diff)
+		}
+	}
+
+	// A client that has gone does not keep its write out of the audit.
+	b := newBackend()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	ask(b, Options{}, "/api/v1/jobs/report/run", "", func(r *http.Request) { *r = *r.WithContext(gone) })
+	if len(b.audit) != 1 {
+		t.Errorf("%+v", b.audit)
+	}
+
+	// A row that cannot be written is in the log, and the caller has an answer.
+	b = newBackend()
+	b.err = fmt.Errorf("disk: %w", jobs.ErrUnavailable)
+	var logged strings.Builder
+	if code := ask(b, Options{Access: keys, Logger: textLogger(&logged)}, "/api/v1/jobs/report/suspend", "", with(keys.secrets[Admin])); code != 503 {
+		t.Error(code)
+	}
+	for _, part := range []string{"not in the audit", "my-admin", "report", "status=503"} {
+		if !strings.Contains(logged.String(), part) {
+			t.Errorf("the log lacks %q: %s", part, logged.String())
+		}
+	}
+
+	// Who may, can read it.
+	b = newBackend()
+	b.audit = []ledger.AuditEntry{{ID: "1", Who: "<script>", Action: "POST /x", Status: 403}}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "http://localhost/api/v1/audit", nil)
+	with(keys.secrets[Admin])(r)
+	b.api(secured).ServeHTTP(w, r)
+	var got struct{ Items []ledger.AuditEntry }
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || cmp.Diff(b.audit, got.Items) != "" || strings.Contains(w.Body.String(), "<script>") {
+		t.Errorf("%v %s", err, w.Body)
+	}
+}
+
+// TestWhoAsked: what people see of who suspended something names the token.
+func TestWhoAsked(t *testing.T) {
+	keys, b := newBunch(), newBackend()
+	ask(t, b.api(Options{Access: keys}), "POST", "/api/v1/jobs/report/suspend", "", with(keys.secrets[Operator]))
+	if diff := cmp.Diff([]string{"suspend report true my-operator@127.0.0.1", "nudge"}, b.changes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAccessDown: who cannot be asked about is not refused, and not let in.
+func TestAccessDown(t *testing.T) {
+	down := accessFunc(func(string) (Identity, error) {
+		return Identity{"x", Admin}, fmt.Errorf("%w: no answer", jobs.ErrUnavailable)
+	})
+	if w := ask(t, newBackend().api(Options{Access: down}), "GET", "/api/v1/jobs", "", with(strings.Repeat("z", 50))); w.Code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+type accessFunc func(string) (Identity, error)
+
+func (f accessFunc) Identify(secret string) (Identity, error) { return f(secret) }
+
+// TestProbesWithoutHost: HTTP/1.0 has no Host, and some load balancers speak it.
+func TestProbesWithoutHost(t *testing.T) {
+	h := newBackend().api(Options{})
+	for target, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/api/v1/jobs": 403, "/": 403} {
+		if w := ask(t, h, "GET", target, "", host("")); w.Code != want {
+			t.Errorf("%s: %d, want %d", target, w.Code, want)
+		}
+	}
+}

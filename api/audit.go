@@ -1,0 +1,79 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// auditTimeout is how long an answer waits for its row in the audit.
+const auditTimeout = 2 * time.Second
+
+// auditing writes a row before the answer of a write goes out, so that who has the answer can read
+// the row. A row that cannot be written goes to the log instead.
+type auditing struct {
+	http.ResponseWriter
+	record func(status int) // nil: done
+}
+
+func (s *server) auditing(w http.ResponseWriter, r *http.Request, route string) *auditing {
+	who := callerOf(r)
+	entry := ledger.AuditEntry{
+		Who: who.Name, Action: r.Method + " " + strings.TrimPrefix(route, "/api/v1"), Object: r.PathValue("name") + r.PathValue("id"),
+	}
+	if s.access != nil {
+		entry.Role = string(who.Role)
+	}
+	if who.from.IsValid() {
+		entry.Remote = who.from.String()
+	}
+	return &auditing{w, func(status int) {
+		entry.Status = status
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), auditTimeout) // it happened, whether the client waits or not
+		defer cancel()
+		if err := s.Audit.Record(ctx, entry); err != nil {
+			s.log.ErrorContext(ctx, "not in the audit", "who", entry.Who, "role", entry.Role, "remote", entry.Remote,
+				"action", entry.Action, "object", entry.Object, "status", status, "error", err)
+		}
+	}}
+}
+
+func (w *auditing) WriteHeader(status int) {
+	w.end(status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *auditing) Write(text []byte) (int, error) {
+	w.end(http.StatusOK)
+	return w.ResponseWriter.Write(text)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *auditing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *auditing) end(status int) {
+	if record := w.record; record != nil {
+		w.record = nil
+		record(status)
+	}
+}
+
+// listAudit answers who changed what, the latest first.
+func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
+	if s.Audit == nil {
+		return notFound("writes are not audited here")
+	}
+	q := readQuery(r, "limit", "cursor")
+	page := q.page()
+	if q.err != nil {
+		return q.err
+	}
+	rows, next, err := s.Audit.Recorded(r.Context(), page)
+	if err != nil {
+		return err
+	}
+	return replyList(w, http.StatusOK, rows, next)
+}

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// caller is who asks, and from where.
+type caller struct {
+	Identity
+	from netip.Addr // invalid: unknown
+}
+
+type callerKey struct{}
+
+func withCaller(r *http.Request, c caller) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+}
+
+func callerOf(r *http.Request) caller {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return c
+}
+
+// by says for people who asked.
+func by(r *http.Request) string {
+	c := callerOf(r)
+	switch {
+	case c.Name != "" && c.from.IsValid():
+		return c.Name + "@" + c.from.String()
+	case c.Name != "":
+		return c.Name
+	case c.from.IsValid():
+		return "api:" + c.from.String()
+	}
+	return "api"
+}
+
+// remote is the address that a request comes from. What proxies say is believed as far as they are
+// trusted: the last address that none of them has.
+func (s *server) remote(r *http.Request) netip.Addr {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	from := at.Addr().Unmap()
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		if !s.trusts(from) {
+			break
+		}
+		before, err := netip.ParseAddr(strings.TrimSpace(hop))
+		if err != nil {
+			break
+		}
+		from = before.Unmap()
+	}
+	return from.WithZone("")
+}
+
+func (s *server) trusts(addr netip.Addr) bool {
+	return slices.ContainsFunc(s.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+}

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Token lets whoever knows its secret in. It holds the secret's SHA-256 alone.
+type Token struct {
+	Name    string // who it was given to: for the audit; several tokens may share it
+	Role    Role
+	SHA256  [sha256.Size]byte
+	Expires time.Time // zero: never
+}
+
+// Secrets are 32 random bytes or more. Whatever is shorter than these in base64 can be guessed, and
+// is no secret, even if somebody wrote its SHA-256 into a list.
+const (
+	secretBytes  = 32
+	minSecret    = (secretBytes*8 + 5) / 6
+	maxSecret    = 512
+	secretPrefix = "lockstep_" // lets scanners of source code find one that went astray
+)
+
+// NewToken makes a secret of 32 random bytes, and the token that knows it.
+func NewToken(name string, role Role, expires time.Time) (secret string, t Token) {
+	var random [secretBytes]byte
+	_, _ = rand.Read(random[:]) // never fails
+	secret = secretPrefix + base64.RawURLEncoding.EncodeToString(random[:])
+	return secret, Token{Name: name, Role: role, SHA256: sha256.Sum256([]byte(secret)), Expires: expires}
+}
+
+// Identity is who asks. A nameless one asks where access control is off.
+type Identity struct {
+	Name string
+	Role Role
+}
+
+// Access decides who a secret belongs to.
+type Access interface {
+	// Identify returns the owner of a secret. Any error refuses it: ErrExpired and
+	// jobs.ErrUnavailable are told to the caller, others are not.
+	Identify(secret string) (Identity, error)
+}
+
+// Errors of Tokens.
+var (
+	ErrUnknownToken = errors.New("the token is not known here")
+	ErrExpired      = errors.New("the token has expired")
+)
+
+// Tokens is a list of tokens that can be replaced while requests come in. The zero Tokens knows
+// none, and lets nobody in.
+type Tokens struct{ list atomic.Pointer[[]Token] }
+
+var _ Access = (*Tokens)(nil)
+
+// NewTokens returns a list of those given.
+func NewTokens(list ...Token) *Tokens {
+	t := &Tokens{}
+	t.Replace(list)
+	return t
+}
+
+// Replace makes list the tokens from the next request on. It must not be changed any more.
+func (t *Tokens) Replace(list []Token) { t.list.Store(&list) }
+
+// Len returns how many tokens have not expired.
+func (t *Tokens) Len() (n int) {
+	now := time.Now()
+	for _, token := range t.all() {
+		if !token.expired(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// Identify compares a secret with every token, in a time that does not tell which ones were close.
+// Errors: ErrUnknownToken, ErrExpired.
+func (t *Tokens) Identify(secret string) (Identity, error) {
+	if len(secret) < minSecret || len(secret) > maxSecret {
+		return Identity{}, ErrUnknownToken
+	}
+	sum := sha256.Sum256([]byte(secret))
+	list, found := t.all(), -1
+	for i := range list {
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], list[i].SHA256[:]), i, found)
+	}
+	if found < 0 {
+		return Identity{}, ErrUnknownToken
+	}
+	token := list[found]
+	if token.expired(time.Now()) {
+		return Identity{}, fmt.Errorf("%w: it was good until %s", ErrExpired, token.Expires.UTC().Format(time.RFC3339))
+	}
+	return Identity{token.Name, token.Role}, nil
+}
+
+func (t *Tokens) all() []Token {
+	if list := t.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+func (t Token) expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
