@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -35,6 +36,7 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 	if len(rest) == 0 {
 		return attempts, nil
 	}
+	began := time.Now()
 	calling, cancel := l.calling(ctx)
 	defer cancel()
 	// A second time if the session turns out to be over: then nothing was granted.
@@ -47,6 +49,7 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 			break
 		}
 	}
+	l.opt.Metrics.Asked(l.backend, asked(attempts, rest, err, time.Since(began)))
 	if err == nil {
 		return attempts, nil
 	}

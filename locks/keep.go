@@ -100,6 +100,7 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	defer cancel()
 	asked := boottime.Now()
 	err := s.drv.Renew(calling)
+	l.opt.Metrics.Renewed(l.backend, asked.Elapsed(), over(err))
 	if errors.Is(err, driver.ErrSessionLost) {
 		l.lose(s, err)
 		return
@@ -123,6 +124,14 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	if len(held) > 0 {
 		l.verify(ctx, s, held, limit)
 	}
+}
+
+// over makes the driver's word for a session that is over ours.
+func over(err error) error {
+	if errors.Is(err, driver.ErrSessionLost) {
+		return fmt.Errorf("%w: %w", ErrLost, err)
+	}
+	return err
 }
 
 // held lists what is held. With mu held.
@@ -156,5 +165,7 @@ func (l *Locker) verify(ctx context.Context, s *session, held []driver.Held, lim
 // force ends a hold that somebody took away. With mu held.
 func (l *Locker) force(h *hold) {
 	delete(l.holds, h.key)
-	h.finish(fmt.Errorf("%w: %s", ErrForced, h.key))
+	cause := fmt.Errorf("%w: %s", ErrForced, h.key)
+	l.opt.Metrics.Lost(l.backend, 1, cause)
+	h.finish(cause)
 }

@@ -23,6 +23,8 @@ type Options struct {
 	Owner string
 	// CallTimeout bounds each call to the service; 2 s if zero.
 	CallTimeout time.Duration
+	// Metrics is told about the calls to the service; nobody is if nil.
+	Metrics Metrics
 }
 
 // Locker takes locks at one service, all of them under one session. It is safe for concurrent use.
@@ -30,6 +32,7 @@ type Options struct {
 type Locker struct {
 	drv     driver.Driver
 	opt     Options
+	backend string         // Caps().Name
 	opening chan struct{}  // holds one element while a session is being opened
 	nudge   chan struct{}  // tells keep to look again
 	work    sync.WaitGroup // keep and all that it or a session started
@@ -57,6 +60,9 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 	if o.CallTimeout == 0 {
 		o.CallTimeout = 2 * time.Second
 	}
+	if o.Metrics == nil {
+		o.Metrics = unmeasured{}
+	}
 	switch {
 	case drv == nil:
 		return nil, errors.New("locks: no driver")
@@ -70,6 +76,7 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 	return &Locker{
 		drv:      drv,
 		opt:      o,
+		backend:  drv.Caps().Name,
 		opening:  make(chan struct{}, 1),
 		nudge:    make(chan struct{}, 1),
 		silence:  fmt.Errorf("no answer within %v", o.CallTimeout),

@@ -2,6 +2,7 @@ package locks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -146,6 +147,9 @@ func (l *Locker) end(s *session, cause error) {
 	close(s.over)
 	l.session = nil
 	l.turn()
+	if errors.Is(cause, ErrLost) {
+		l.opt.Metrics.Lost(l.backend, len(l.holds), cause)
+	}
 	for _, h := range l.holds {
 		h.finish(cause)
 	}

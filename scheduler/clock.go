@@ -27,6 +27,9 @@ type clock struct {
 	// ahead is how far base runs before the database's time: a reading is counted from before it was
 	// asked for, so up to its round trip.
 	ahead time.Duration
+
+	wall    time.Duration // the database's time less this machine's, at the last reading
+	refused int           // readings that deviated by more than maxSkew
 }
 
 type reading struct {
@@ -43,6 +46,7 @@ func (c *clock) observe(asked boottime.Instant, database time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := reading{database, asked, asked.Elapsed()}
+	c.wall = database.Sub(asked.Time().Add(r.trip / 2))
 	switch {
 	case c.base.at.IsZero():
 		c.base = r
@@ -53,6 +57,7 @@ func (c *clock) observe(asked boottime.Instant, database time.Time) {
 		c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)
 		return
 	}
+	c.refused++
 	c.off = database.Sub(c.base.now())
 	if c.seen > 0 && within(database.Sub(c.next.now()), c.maxSkew) {
 		c.seen++
@@ -100,6 +105,14 @@ func (c *clock) skew() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.off
+}
+
+// apart is how far the database's clock was from this machine's at the last reading, and how many
+// readings were refused.
+func (c *clock) apart() (wall time.Duration, refused int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wall, c.refused
 }
 
 func within(d, limit time.Duration) bool { return d <= limit && d >= -limit }

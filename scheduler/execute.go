@@ -71,12 +71,15 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 		a.stop(stopTimeout, fmt.Sprintf("timeout after %v", w.timeout), time.Time{})
 	})
 	out := newOutput(s.opt.OutputLimit)
+	s.metrics.Started(t, s.lag(t))
 	began := time.Now()
 	err := errGoexit
 	defer func() {
 		timeout.Stop()
-		s.feeders[t.Pool].ended(time.Since(began))
-		s.recorder.add(c.session, t, a.result(err, out.Bytes()))
+		took, result := time.Since(began), a.result(err, out.Bytes())
+		s.feeders[t.Pool].ended(took)
+		s.metrics.Ended(t, result, took)
+		s.recorder.add(c.session, t, result)
 		s.running.remove(a)
 	}()
 	err = run(ctx, w.handler, t, out)

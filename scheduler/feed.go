@@ -76,8 +76,13 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	settled := s.running.transaction()
 	defer settled()
+	began := time.Now()
+	tried := func(r ledger.ClaimResult, tasks int) {
+		s.metrics.Claimed(ledger.ClaimTry{Pool: f.pool.name, LockBackend: s.backend, Result: r, Tasks: tasks, Took: time.Since(began)})
+	}
 	unlock, err := f.lock(ctx)
 	if err != nil {
+		tried(ledger.ClaimFailed, 0)
 		return false
 	}
 	skipJobs, skipKinds := f.skipped()
@@ -90,6 +95,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		Now: s.clock.check, Admit: f.admit,
 	})
 	cancel()
+	tried(claimResult(got, err), len(got.Tasks))
 	if err != nil {
 		unlock()
 		s.storeFailed(err)

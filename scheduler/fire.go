@@ -236,7 +236,11 @@ func (s *Scheduler) startDecided(ctx context.Context, session string, decided le
 func (s *Scheduler) logDecisions(decided ledger.Decided) {
 	for _, dec := range decided.Decisions {
 		for _, o := range dec.Triggers {
-			if t := o.Trigger; t.Outcome != "" {
+			t := o.Trigger
+			if t.Job != "" {
+				s.metrics.Decided(t)
+			}
+			if t.Outcome != "" {
 				s.log.Info("trigger", "job", t.Job, "at", t.At, "outcome", t.Outcome, "count", t.Count, "reason", t.Reason)
 			}
 		}

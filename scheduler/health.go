@@ -62,6 +62,12 @@ func (h *health) drain() {
 	h.draining = true
 }
 
+func (h *health) state() (storeUp, lockUp, draining bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.started && h.store == nil, h.lock == nil, h.draining
+}
+
 func (h *health) isDraining() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -43,6 +43,7 @@ type Options struct {
 	Version     string // for people
 	Address     string // of the replica's API, for people
 	Logger      *slog.Logger
+	Metrics     Metrics // default: nobody is told
 }
 
 // Retention says how long ended things are kept; zero fields mean the defaults beside them.
@@ -100,6 +101,9 @@ func (o Options) withDefaults() (Options, error) {
 	fill(&o.OutputLimit, 64<<10)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Metrics == nil {
+		o.Metrics = unmeasured{}
 	}
 	switch {
 	case o.SessionTTL < time.Second:

@@ -138,6 +138,7 @@ func (r *recorder) write(ctx context.Context, batch []outcome) bool {
 
 // recorded tells people, and those who wait for what just became free.
 func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
+	s.metrics.Recorded(o.task, o.result, f)
 	if f.Finish == ledger.Fenced {
 		s.log.Warn("result refused: another replica owns the task now", "task", o.task.ID, "job", o.task.Job,
 			"token", o.task.Token, "state", o.result.State)

@@ -71,6 +71,17 @@ func (r *running) all() []*attempt {
 	return all
 }
 
+// byPool counts what is executed, pool by pool.
+func (r *running) byPool() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := map[string]int{}
+	for _, a := range r.by {
+		n[a.task.Pool]++
+	}
+	return n
+}
+
 // sessionDied marks the attempts of a session that the others declared dead.
 func (r *running) sessionDied(session string) {
 	for _, a := range r.all() {

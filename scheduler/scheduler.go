@@ -27,6 +27,11 @@ type Scheduler struct {
 	plan  *plan
 	clock *clock
 
+	metrics      Metrics
+	backend      string       // of locks, for metrics
+	sessionsLost atomic.Int64 // of this replica
+	buried       atomic.Int64 // sessions of others
+
 	session  atomic.Pointer[session]
 	config   atomic.Int64 // number of the configuration that was loaded
 	health   health
@@ -61,7 +66,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 		return nil, err
 	}
 	s := &Scheduler{
-		store: st, opt: o, log: o.Logger, plan: p,
+		store: st, opt: o, log: o.Logger, plan: p, metrics: o.Metrics,
 		clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger},
 		upcoming:     newUpcoming(),
 		feeders:      map[string]*feeder{},
@@ -76,6 +81,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	if l, ok := lk.(*locks.Locker); lk != nil && (!ok || l != nil) {
 		s.locks = lk
 	}
+	s.backend = backend(s.locks)
 	fill(&s.opt.LockService, lockService(s.locks))
 	s.stripes = &stripes{held: map[int]*locks.Lease{}}
 	s.slots = newSlots(o.Workers, p, s.wakeFeeder)

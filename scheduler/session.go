@@ -101,6 +101,7 @@ func (s *Scheduler) outlive(ctx context.Context) bool {
 				if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err != nil || !dead {
 					return false
 				}
+				s.buried.Add(1)
 				s.log.Warn("replica declared dead", "replica", p.Replica, "silent", began.Elapsed().Round(time.Millisecond).String())
 			}
 		}
@@ -144,6 +145,7 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 	cancel()
 	if errors.Is(err, ledger.ErrSessionDead) {
 		s.log.Warn("the others declared this replica dead; joining again", "replica", s.opt.ID)
+		s.sessionsLost.Add(1)
 		s.running.sessionDied(ses.id)
 		if err := s.join(ctx); err != nil {
 			return err

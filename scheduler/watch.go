@@ -91,6 +91,7 @@ func (s *Scheduler) bury(ctx context.Context, pulses map[string]pulse, peers []l
 			continue
 		}
 		if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err == nil && dead {
+			s.buried.Add(1)
 			s.log.Warn("replica declared dead", "replica", p.Replica, "silent", last.since.Elapsed().Round(time.Millisecond).String())
 		}
 	}
@@ -143,6 +144,7 @@ func (s *Scheduler) reap(ctx context.Context) {
 		return
 	}
 	for _, r := range reaped {
+		s.metrics.Reaped(r)
 		s.log.Warn("attempt lost with its replica", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
 			"replica", r.Replica, "state", r.Task.State, "reason", r.Task.Reason)
 		if r.Task.State == jobs.StatePending {

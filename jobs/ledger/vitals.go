@@ -1,0 +1,48 @@
+package ledger
+
+import "time"
+
+// Vitals is how one replica stands, as far as it knows without asking anybody.
+type Vitals struct {
+	Replica  string
+	Now      time.Time // by the database's clock, as the replica reckons it; zero before it has joined
+	Ready    bool      // every Condition is
+	Draining bool
+	StoreUp  bool
+	Backend  string // of the locks, as in LockBackend of ClaimTry
+	LockUp   bool
+
+	RenewalAge   time.Duration // since the store last acknowledged the session; 0 before it has joined
+	SessionsLost int           // sessions of this replica that the others declared dead
+	Buried       int           // sessions of others that this replica declared dead
+	ClockSkew    time.Duration // the database's clock less this machine's, at the last beat
+	ClockRefused int           // beats whose time was further from what was expected than max_clock_skew
+
+	Config  int64          // number of the configuration that was loaded; 0 = none yet
+	Foreign int            // jobs that a newer configuration governs and has otherwise
+	Stripes int            // of the 64, those whose due times this replica looks after
+	Workers int            // attempts at once, at most
+	Running map[string]int // attempts under way here, by pool; pools without any are absent
+}
+
+// ClaimTry is one try of a replica to take tasks of a pool, from asking for the lock to the answer
+// of the store.
+type ClaimTry struct {
+	Pool        string
+	LockBackend string      // "store" where the store's own rows are the locks
+	Result      ClaimResult // what came of it
+	Tasks       int         // that were taken
+	Took        time.Duration
+}
+
+// ClaimResult is what came of a ClaimTry.
+type ClaimResult string
+
+const (
+	ClaimTook     ClaimResult = "took"     // at least one task
+	ClaimEmpty    ClaimResult = "empty"    // there was none that this replica can run
+	ClaimFull     ClaimResult = "full"     // max_running is reached
+	ClaimPaused   ClaimResult = "paused"   // the pool is
+	ClaimOutdated ClaimResult = "outdated" // a newer configuration has the pool otherwise
+	ClaimFailed   ClaimResult = "failed"   // no answer of the store, or of the lock service under when_down: wait
+)

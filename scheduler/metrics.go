@@ -1,0 +1,98 @@
+package scheduler
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+)
+
+// Metrics is told what a replica does, as it does it. The methods are called from many goroutines
+// and must return quickly. Package metrics has one for Prometheus; how the replica stands otherwise
+// is in Vitals.
+type Metrics interface {
+	// Decided is told of each row that this replica wrote into the ledger: due times that are
+	// skipped or missed, or, without an outcome, one that is to run.
+	Decided(t jobs.Trigger)
+	// Claimed is told of each try to take tasks of a pool.
+	Claimed(c ledger.ClaimTry)
+	// Started is told of each attempt, and how long after its task was due its handler is called: for
+	// the first attempt at a due time that was not caught up, since that due time.
+	Started(t jobs.Task, lag time.Duration)
+	// Ended is told of each attempt whose handler is over, how, and how long it took.
+	Ended(t jobs.Task, r ledger.Result, took time.Duration)
+	// Recorded is told what the store made of a result, which may be a HandBack.
+	Recorded(t jobs.Task, r ledger.Result, f ledger.Finished)
+	// Reaped is told of each task that this replica found with a dead owner.
+	Reaped(r ledger.Reaped)
+}
+
+// unmeasured is Metrics that nobody reads.
+type unmeasured struct{}
+
+func (unmeasured) Decided(jobs.Trigger)                               {}
+func (unmeasured) Claimed(ledger.ClaimTry)                            {}
+func (unmeasured) Started(jobs.Task, time.Duration)                   {}
+func (unmeasured) Ended(jobs.Task, ledger.Result, time.Duration)      {}
+func (unmeasured) Recorded(jobs.Task, ledger.Result, ledger.Finished) {}
+func (unmeasured) Reaped(ledger.Reaped)                               {}
+
+// backend names the locks for Metrics.
+func backend(lk Locks) string {
+	switch lk := lk.(type) {
+	case nil:
+		return "store"
+	case interface{ Caps() locks.Caps }:
+		return lk.Caps().Name
+	}
+	return "other"
+}
+
+// lag is how long after it was due an attempt starts now.
+func (s *Scheduler) lag(t jobs.Task) time.Duration {
+	due := t.RunAt
+	if j, ok := s.plan.jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() && t.RunAt.Sub(t.ScheduledAt) <= j.CatchUp.Grace {
+		due = t.ScheduledAt
+	}
+	return max(0, s.clock.now().Sub(due))
+}
+
+// claimResult says what came of a claim.
+func claimResult(got ledger.Claimed, err error) ledger.ClaimResult {
+	switch {
+	case errors.Is(err, ledger.ErrOutdated):
+		return ledger.ClaimOutdated
+	case err != nil:
+		return ledger.ClaimFailed
+	case len(got.Tasks) > 0:
+		return ledger.ClaimTook
+	case got.Paused:
+		return ledger.ClaimPaused
+	case got.Full:
+		return ledger.ClaimFull
+	}
+	return ledger.ClaimEmpty
+}
+
+// Vitals says how this replica stands, without asking anybody.
+func (s *Scheduler) Vitals() ledger.Vitals {
+	v := ledger.Vitals{
+		Replica: s.opt.ID, Ready: true, Backend: s.backend,
+		SessionsLost: int(s.sessionsLost.Load()), Buried: int(s.buried.Load()),
+		Config: s.config.Load(), Foreign: s.foreign.count(), Workers: s.opt.Workers,
+		Running: s.running.byPool(),
+	}
+	for _, c := range s.Health() {
+		v.Ready = v.Ready && c.Ready
+	}
+	v.StoreUp, v.LockUp, v.Draining = s.health.state()
+	if ses := s.session.Load(); ses != nil {
+		v.Now = s.clock.now()
+		v.RenewalAge = max(0, s.trustFor()-ses.trust.Until())
+		v.ClockSkew, v.ClockRefused = s.clock.apart()
+		v.Stripes = len(s.owned())
+	}
+	return v
+}
