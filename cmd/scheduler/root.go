@@ -28,6 +28,7 @@ var commands = []func(*app) *cobra.Command{
 	newReplicasCommand,
 	newLocksCommand,
 	newMigrateCommand,
+	newHealthcheckCommand,
 	newVersionCommand,
 }
 

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// healthTimeout bounds a health check as a whole.
+const healthTimeout = 5 * time.Second
+
+func newHealthcheckCommand(a *app) *cobra.Command {
+	var ready bool
+	cmd := &cobra.Command{
+		Use:   "healthcheck",
+		Short: "Ask a replica whether it lives, for images that have neither shell nor curl",
+		Long: "Ask the replica that --server names whether it lives, or with --ready whether it starts new work. The exit code is 0 if so, else 1.\n" +
+			"It reads no file and sends no token. A replica on this machine may have any certificate, since it is reached by its address.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
+			defer cancel()
+			path := "/healthz"
+			if ready {
+				path = "/readyz"
+			}
+			return checkHealth(ctx, a.server(), path)
+		},
+	}
+	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether it starts new work")
+	return cmd
+}
+
+// checkHealth is nil if the replica at base answers 200 at path.
+func checkHealth(ctx context.Context, base, path string) error {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return usagef("--server: %q is not an address like http://127.0.0.1:8080", base)
+	}
+	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: isLoopback(u.Hostname())}
+	c := http.Client{
+		Transport:     &http.Transport{TLSClientConfig: settings, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	u.Path, u.RawPath = path, ""
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return usagef("--server: %v", err)
+	}
+	res, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusOK {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the status says enough
+	return fmt.Errorf("%s answers %s: %s", u, res.Status, harmless(text))
+}
+
+// isLoopback reports whether host leads to this machine itself.
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
