@@ -43,6 +43,7 @@ func missing(programs []string) []string {
 // packages of Debian that hold the programs.
 var packages = map[string]string{
 	"redis-server":       "redis-server",
+	"systemd-analyze":    "systemd",
 	"mariadbd":           "mariadb-server",
 	"mariadb-install-db": "mariadb-server",
 	"java":               "default-jre-headless",
@@ -50,6 +51,13 @@ var packages = map[string]string{
 	zooKeeperConf:        "zookeeper",
 	nettyCodecJar:        "libnetty-java",
 	nettyResolverJar:     "libnetty-java",
+}
+
+// Need returns when programs are there that judge what we ship, and ends the test as those of a
+// missing server end.
+func Need(t testing.TB, programs ...string) {
+	t.Helper()
+	need(t, strings.Join(programs, " and "), programs...)
 }
 
 // need returns when the programs of a server are there; otherwise the test is over: left out, or
