@@ -16,24 +16,60 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 		addr := servers.ZooKeeper(t)
-		way := func(d driver.Driver) *cut { return d.(*behind).way }
-		return lockstest.Harness{
-			MinTTL: 3 * time.Second, // a young JVM beside busy tests is slow
-			Driver: func(t *testing.T) driver.Driver {
-				way := newCut(t, addr)
-				return &behind{New([]string{way.addr}, Options{}), way}
-			},
-			ExpireSession: func(t *testing.T, s driver.Session) { expire(t, addr, s.(*session)) },
-			Disconnect:    func(t *testing.T, d driver.Driver) { way(d).break_(true) },
-			Reconnect:     func(t *testing.T, d driver.Driver) { way(d).set(false, false) },
-		}
+		h := harness(Options{}, addr)
+		h.ExpireSession = func(t *testing.T, s driver.Session) { expire(t, addr, s.(*session)) }
+		return h
 	})
 }
 
-// behind is a driver behind a way that can be cut.
+// With TLS and a login everything is as without.
+func TestSecureConformance(t *testing.T) {
+	t.Parallel()
+	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
+		a := servers.NewAuthority(t)
+		srv := servers.NewSecureZooKeeper(t, servers.Secure{Authority: a, ClientCerts: true})
+		return harness(Options{Auth: alice, TLS: a.TLS(a.Client("replica"))}, srv.SecureAddr)
+	})
+}
+
+func TestEnsembleConformance(t *testing.T) {
+	t.Parallel()
+	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
+		e := servers.NewEnsemble(t)
+		h := harness(Options{}, e.Addrs()...)
+		h.ExpireSession = func(t *testing.T, s driver.Session) { expire(t, e.Servers[0].Addr, s.(*session)) }
+		return h
+	})
+}
+
+// harness gives each client ways of its own to the servers.
+func harness(o Options, addrs ...string) lockstest.Harness {
+	ways := func(d driver.Driver, do func(*cut)) {
+		for _, way := range d.(*behind).ways {
+			do(way)
+		}
+	}
+	return lockstest.Harness{
+		MinTTL: 3 * time.Second, // a young JVM beside busy tests is slow
+		Driver: func(t *testing.T) driver.Driver {
+			b := &behind{}
+			var fronts []string
+			for _, addr := range addrs {
+				way := newCut(t, addr)
+				b.ways, fronts = append(b.ways, way), append(fronts, way.addr)
+			}
+			b.Driver = New(fronts, o)
+			return b
+		},
+		Disconnect: func(_ *testing.T, d driver.Driver) { ways(d, func(c *cut) { c.break_(true) }) },
+		Reconnect:  func(_ *testing.T, d driver.Driver) { ways(d, func(c *cut) { c.set(false, false) }) },
+	}
+}
+
+// behind is a driver behind ways that can be cut.
 type behind struct {
 	*Driver
-	way *cut
+	ways []*cut
 }
 
 // expire ends the session at the server, as its timeout would: by closing it from a connection of

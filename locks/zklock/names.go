@@ -6,11 +6,19 @@ import (
 )
 
 // names are the paths of one namespace.
-type names struct{ root, locks, sessions string }
+type names struct{ top, root, locks, sessions string }
 
-func namesOf(root, namespace string) names {
-	base := root + "/" + escape(namespace)
-	return names{base, base + "/locks", base + "/sessions"}
+func namesOf(top, namespace string) names {
+	base := top + "/" + escape(namespace)
+	return names{top, base, base + "/locks", base + "/sessions"}
+}
+
+// guarded are the nodes through which somebody else could get at the namespace.
+func (n names) guarded() []string {
+	if n.top == "" { // the ensemble's own root belongs to everybody
+		return []string{n.root, n.locks, n.sessions}
+	}
+	return []string{n.top, n.root, n.locks, n.sessions}
 }
 
 // lock is the container of a key; held below it is there while somebody holds it.

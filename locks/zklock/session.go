@@ -3,6 +3,7 @@ package zklock
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,15 +25,18 @@ type session struct {
 	servers []string
 	names   names
 	owner   string
+	login   login
 	acl     []zk.ACL
+	tls     *tls.Config
 	id      int64
 	ttl     time.Duration
 	calls   calls.Group // the library knows no contexts: what is left behind ends at the latest with its connection
 }
 
-func newSession(servers []string, root string, o driver.Open) *session {
+func newSession(d *Driver, o driver.Open) *session {
 	return &session{
-		servers: servers, names: namesOf(root, o.Namespace), owner: line(o.Owner), acl: zk.WorldACL(zk.PermAll),
+		servers: d.servers, names: namesOf(d.options.Root, o.Namespace), owner: line(o.Owner),
+		login: d.login, acl: d.login.acl(), tls: d.options.TLS,
 	}
 }
 
@@ -41,7 +45,7 @@ func (s *session) TTL() time.Duration    { return s.ttl }
 func (s *session) Lost() <-chan struct{} { return s.over }
 
 func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
-	s.tenure = newTenure(timeout)
+	s.tenure = newTenure(timeout, s.tls)
 	defer func() {
 		if err != nil {
 			s.leave()
@@ -56,7 +60,15 @@ func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
 	}
 	s.id = s.conn.SessionID()
 	s.ttl, _ = s.gate.state()
-	_, err = calls.Await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, s.enter() })
+	_, err = calls.Await(ctx, &s.calls, func() (struct{}, error) {
+		if err := s.login.introduce(s.conn); err != nil {
+			return struct{}{}, err
+		}
+		if err := s.enter(); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, s.login.guarded(s.conn, s.names.guarded()...)
+	})
 	if err == nil {
 		s.renewed(asked, s.ttl)
 	}
@@ -240,11 +252,15 @@ func (s *session) failed(op string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, zk.ErrAuthFailed):
+		err = s.login.refused(s.names, err)
 	case errors.Is(err, zk.ErrSessionExpired):
 		s.end()
 		err = driver.ErrSessionLost
 	case s.isOver():
 		err = driver.ErrSessionLost
+	case errors.Is(err, zk.ErrNoAuth):
+		err = s.login.refused(s.names, err)
 	case errors.Is(err, zk.ErrNoServer): // given to what is still in the queue when all servers refuse
 		err = fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
 	}

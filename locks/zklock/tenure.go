@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,9 +32,9 @@ type tenure struct {
 	closed   error              // what became of it; to be read after done
 }
 
-func newTenure(timeout time.Duration) *tenure {
+func newTenure(timeout time.Duration, settings *tls.Config) *tenure {
 	t := &tenure{
-		gate: newGate(timeout), ready: make(chan struct{}), over: make(chan struct{}), quit: make(chan struct{}),
+		gate: newGate(timeout, settings), ready: make(chan struct{}), over: make(chan struct{}), quit: make(chan struct{}),
 		renewals: make(chan time.Duration), done: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 	t.begin = sync.OnceFunc(func() { close(t.ready) })
@@ -44,8 +45,8 @@ func newTenure(timeout time.Duration) *tenure {
 
 // connect starts the library's connection and the goroutine that ends it.
 func (t *tenure) connect(servers []string, timeout time.Duration) error {
-	hosts := zk.NewDNSHostProvider()
-	t.gate.hosts = hosts.Len
+	hosts := &hosts{}
+	t.gate.hosts = hosts
 	conn, events, err := zk.Connect(servers, timeout, zk.WithHostProvider(hosts), zk.WithDialer(t.gate.dial),
 		zk.WithEventCallback(t.event), zk.WithLogger(t.gate), zk.WithLogInfo(false))
 	if err != nil {

@@ -82,8 +82,8 @@ func TestExpiredByTheServer(t *testing.T) {
 func TestNobodyDialsAfterExpiry(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
-	tn := newTenure(ttl)
-	tn.gate.hosts = func() int { return 1 }
+	tn := newTenure(ttl, nil)
+	tn.gate.hosts = &hosts{}
 	conn, err := tn.gate.dial("tcp", addr, time.Second)
 	if err != nil {
 		t.Fatal(err)

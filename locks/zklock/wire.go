@@ -1,12 +1,16 @@
 package zklock
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/handshake"
 )
 
 var errShut = errors.New("the session is over")
@@ -14,7 +18,8 @@ var errShut = errors.New("the session is over")
 // gate is how the library reaches the servers. It is shut for good when the session is over: the
 // library would begin another session by itself, with requests of the old one in its queue.
 type gate struct {
-	hosts func() int // how many addresses the library tries in turn
+	hosts *hosts      // the addresses that the library tries in turn
+	tls   *tls.Config // nil: none
 
 	mu       sync.Mutex
 	shut     bool
@@ -26,8 +31,8 @@ type gate struct {
 	hopeless chan struct{} // closed when every address has refused, and none has ever answered
 }
 
-func newGate(timeout time.Duration) *gate {
-	return &gate{timeout: timeout, hopeless: make(chan struct{})}
+func newGate(timeout time.Duration, settings *tls.Config) *gate {
+	return &gate{timeout: timeout, tls: settings, hopeless: make(chan struct{})}
 }
 
 // dial is the library's Dialer.
@@ -39,11 +44,14 @@ func (g *gate) dial(network, address string, timeout time.Duration) (net.Conn, e
 		return nil, errShut
 	}
 	c, err := net.DialTimeout(network, address, timeout)
+	if err == nil && g.tls != nil {
+		c, err = g.encrypt(c, address, timeout)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
 		g.cause = err
-		if g.failures++; g.failures == g.hosts() && !g.agreed {
+		if g.failures++; g.failures == g.hosts.Len() && !g.agreed {
 			close(g.hopeless)
 		}
 		return nil, err
@@ -57,10 +65,38 @@ func (g *gate) dial(network, address string, timeout time.Duration) (net.Conn, e
 	return g.wire, nil
 }
 
+// encrypt shakes hands, which takes a young JVM longer than the library gives a dial.
+func (g *gate) encrypt(c net.Conn, address string, timeout time.Duration) (net.Conn, error) {
+	settings := g.tls
+	if settings.ServerName == "" {
+		settings = settings.Clone()
+		settings.ServerName = g.hosts.name(address)
+	}
+	agreed, _ := g.state()
+	ctx, cancel := context.WithTimeout(context.Background(), max(timeout, agreed/3))
+	defer cancel()
+	encrypted := tls.Client(c, settings)
+	if err := encrypted.HandshakeContext(ctx); err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("%s: %w", address, handshake.Explain(err, true))
+	}
+	return encrypted, nil
+}
+
 // Printf is the library's log. It prints nothing, and keeps the last line to explain a failure.
 func (g *gate) Printf(format string, args ...any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	for _, arg := range args {
+		switch err, ok := arg.(error); {
+		case !ok || g.agreed:
+		case g.cause != nil && errors.Is(err, g.cause): // dial said it
+			return
+		default: // without the library's words: it calls the first exchange "authentication"
+			g.cause = handshake.Explain(err, g.tls != nil)
+			return
+		}
+	}
 	g.cause = fmt.Errorf(format, args...)
 }
 

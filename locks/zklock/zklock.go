@@ -24,6 +24,12 @@
 // quorum has to agree that the session lives. Its pings would also keep a session alive whose owner
 // no longer asks: a session that is not renewed for its TTL is closed.
 //
+// # Access
+//
+// A login (digest) goes with every connection, before anything else is sent on it. ZooKeeper does
+// not check the password: it makes an identity of it, and another password is another identity. So
+// a wrong one shows when nodes of the right one are touched.
+//
 // # Limits
 //
 // The server picks the session's TTL within its own bounds (2 … 20 ticks unless configured). A
@@ -33,6 +39,7 @@ package zklock
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -54,24 +61,37 @@ const (
 type Options struct {
 	Root           string        // the node that all namespaces live below; default "/lockstep"
 	SessionTimeout time.Duration // to ask the server for; default: the TTL that a session is opened with
+
+	// Auth, "user:password", logs in with the scheme digest. Every node is then made so that only
+	// this user can read and change it, and Open refuses nodes that anybody can change. Without it
+	// every client of the ensemble can. All replicas need the same.
+	Auth string
+	// Share are further identities that may do everything with the nodes, as scheme:id.
+	Share []string
+	// TLS encrypts the connections; its ServerName, if empty, is the name of the server dialled.
+	TLS *tls.Config
 }
 
 // Driver opens lock sessions on one ensemble.
 type Driver struct {
 	servers []string
 	options Options
+	login   login
+	invalid error        // what is wrong with the options
 	margin  atomic.Int64 // time.Duration
 }
 
 var _ driver.Driver = (*Driver)(nil)
 
-// New returns a driver for the ensemble with these servers (host:port each). It does not connect.
+// New returns a driver for the ensemble with these servers (host:port each). It does not connect;
+// what is wrong with the options, Open says.
 func New(servers []string, o Options) *Driver {
 	if o.Root == "" {
 		o.Root = "/lockstep"
 	}
 	o.Root = strings.TrimRight(o.Root, "/")
 	d := &Driver{servers: servers, options: o}
+	d.login, d.invalid = loginOf(o.Auth, o.Share)
 	d.margin.Store(int64(marginOf(o.SessionTimeout)))
 	return d
 }
@@ -99,6 +119,9 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	if len(d.servers) == 0 {
 		return nil, errors.New("zklock: open: no servers")
 	}
+	if d.invalid != nil {
+		return nil, d.invalid
+	}
 	timeout := d.options.SessionTimeout
 	if timeout <= 0 {
 		timeout = o.TTL
@@ -108,7 +131,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no session in %v", openLimit))
 	defer cancel()
-	s := newSession(d.servers, d.options.Root, o)
+	s := newSession(d, o)
 	if err := s.open(ctx, timeout); err != nil {
 		return nil, s.failed("open", err)
 	}

@@ -1,0 +1,64 @@
+// Package handshake says in plain words why a client and a server could not agree on how to talk.
+package handshake
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+)
+
+// Explain puts the likely reason in front of an error of the first words with a server, sent with
+// TLS or without. Other errors, and nil, come back as they are.
+func Explain(err error, encrypted bool) error {
+	if why := reason(err, encrypted); why != "" {
+		return fmt.Errorf("%s: %w", why, err)
+	}
+	return err
+}
+
+func reason(err error, encrypted bool) string {
+	var (
+		plain   tls.RecordHeaderError
+		stray   x509.UnknownAuthorityError
+		invalid x509.CertificateInvalidError
+		other   x509.HostnameError
+		remote  *net.OpError
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &plain):
+		return "the server does not speak TLS at this port"
+	case errors.As(err, &stray):
+		return "the server's certificate is signed by an authority that is not trusted here"
+	case errors.As(err, &other):
+		return "the server's certificate is for another name"
+	case errors.As(err, &invalid):
+		if invalid.Reason == x509.Expired {
+			return "the server's certificate is out of its time"
+		}
+		return "the server's certificate is not valid"
+	case errors.As(err, &remote) && remote.Op == "remote error": // how crypto/tls passes on an alert
+		if alert := remote.Err.Error(); strings.Contains(alert, "certificate") || strings.Contains(alert, "handshake failure") {
+			return "the server does not accept the client certificate, or wants one"
+		}
+		return "the server refuses the TLS handshake"
+	case !hungUp(err):
+		return ""
+	case encrypted:
+		return "the server hung up, perhaps it does not speak TLS at this port, or wants a client certificate"
+	default:
+		return "the server hung up, perhaps it wants TLS"
+	}
+}
+
+// hungUp reports whether the other side closed the connection instead of answering.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

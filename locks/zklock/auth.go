@@ -1,0 +1,92 @@
+package zklock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// login is who the session is at the servers, and who may touch the nodes that it makes.
+type login struct {
+	user, password string // empty: nobody in particular
+	share          []string
+}
+
+// loginOf reads "user:password".
+func loginOf(auth string, share []string) (login, error) {
+	if auth == "" {
+		if len(share) > 0 {
+			return login{}, errors.New("zklock: Share needs Auth: without a login everybody may do everything")
+		}
+		return login{}, nil
+	}
+	user, password, ok := strings.Cut(auth, ":")
+	if !ok || user == "" || password == "" {
+		return login{}, errors.New("zklock: Auth must have the form user:password")
+	}
+	for _, id := range share {
+		if scheme, id, ok := strings.Cut(id, ":"); !ok || scheme == "" || id == "" {
+			return login{}, fmt.Errorf("zklock: Share: %q must have the form scheme:id, as in x509:CN=operator", id)
+		}
+	}
+	return login{user, password, share}, nil
+}
+
+// acl is what every node is made with. The scheme "auth" stands for whoever is logged in: the
+// server writes the identity down, by its own hash.
+func (l login) acl() []zk.ACL {
+	if l.user == "" {
+		return zk.WorldACL(zk.PermAll)
+	}
+	acl := zk.AuthACL(zk.PermAll)
+	for _, id := range l.share {
+		scheme, id, _ := strings.Cut(id, ":")
+		acl = append(acl, zk.ACL{Perms: zk.PermAll, Scheme: scheme, ID: id})
+	}
+	return acl
+}
+
+// introduce logs in. The library repeats it on each later connection, before anything else is sent.
+func (l login) introduce(conn *zk.Conn) error {
+	if l.user == "" {
+		return nil
+	}
+	return conn.AddAuth("digest", []byte(l.user+":"+l.password))
+}
+
+// guarded fails if anybody can change one of the nodes, as when they were made before there was a
+// login. Reading may be open: whoever set that meant it.
+func (l login) guarded(conn *zk.Conn, paths ...string) error {
+	if l.user == "" {
+		return nil
+	}
+	for _, path := range paths {
+		acl, _, err := conn.GetACL(path)
+		if err != nil {
+			return fmt.Errorf("read the ACL of %s: %w", path, err)
+		}
+		for _, entry := range acl {
+			if entry.Scheme == "world" && entry.Perms&^zk.PermRead != 0 {
+				return fmt.Errorf("%w: anybody can change %s, perhaps it was made before there was a login; stop all replicas and delete it, or set its ACL and those below: setAcl -R %[2]s auth::cdrwa", errOpen, path)
+			}
+		}
+	}
+	return nil
+}
+
+var errOpen = errors.New("the nodes are not protected")
+
+// refused explains what a server says to those who may not.
+func (l login) refused(names names, err error) error {
+	switch {
+	case errors.Is(err, zk.ErrNoAuth) && l.user == "":
+		return fmt.Errorf("the nodes below %s belong to a user of ZooKeeper, and no user is given: %w", names.root, err)
+	case errors.Is(err, zk.ErrNoAuth):
+		return fmt.Errorf("the nodes below %s belong to another user of ZooKeeper than %q, or to %[2]q with another password: %w", names.root, l.user, err)
+	case errors.Is(err, zk.ErrAuthFailed):
+		return fmt.Errorf("the server does not let %q log in: %w", l.user, err)
+	}
+	return err
+}
