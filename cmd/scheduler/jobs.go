@@ -16,7 +16,7 @@ import (
 func newJobsCommand(a *app) *cobra.Command {
 	return group("jobs", "Show jobs, run them, suspend and resume them",
 		newJobsListCommand(a),
-		newJobsGetCommand(a),
+		newGetCommand(a, "JOB", "Show one job", (*client.Client).Job, a.showJob),
 		newJobsRunCommand(a),
 		newJobsOverrideCommand(a, "suspend", "Let no due time of a job run until it is resumed", (*client.Client).SuspendJob),
 		newJobsOverrideCommand(a, "resume", "Let due times of a job run again, from now on", (*client.Client).ResumeJob),
@@ -24,40 +24,17 @@ func newJobsCommand(a *app) *cobra.Command {
 }
 
 func newJobsListCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the jobs",
-		Args:  cobra.NoArgs,
-		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
-			rows, _, err := collect(everything, func(p client.Page) (client.List[ledger.JobView], error) { return c.Jobs(ctx, p) })
-			if err != nil {
-				return err
-			}
-			return a.print(rows, func(w io.Writer) error {
-				cells := make([][]string, len(rows))
-				for i, j := range rows {
-					last, result := a.lastOf(j)
-					cells[i] = []string{j.Name, strings.Join(j.Schedules, "; "), a.nextOf(j), last, result, number(j.Open)}
-				}
-				return table(w, "JOB SCHEDULE NEXT LAST RESULT OPEN", cells)
-			})
-		}),
-	}
-}
-
-func newJobsGetCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "get JOB",
-		Short: "Show one job",
-		Args:  cobra.ExactArgs(1),
-		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			job, err := c.Job(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(job, func(w io.Writer) error { return a.showJob(w, job) })
-		}),
-	}
+	return newListCommand(a, listing[ledger.JobView]{
+		short:   "List the jobs",
+		heading: "JOB SCHEDULE NEXT LAST RESULT OPEN",
+		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[ledger.JobView], error) {
+			return c.Jobs(ctx, p)
+		},
+		row: func(j ledger.JobView) []string {
+			last, result := a.lastOf(j)
+			return []string{j.Name, strings.Join(j.Schedules, "; "), a.nextOf(j), last, result, number(j.Open)}
+		},
+	})
 }
 
 func newJobsRunCommand(a *app) *cobra.Command {
@@ -86,29 +63,14 @@ func newJobsRunCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newJobsOverrideCommand(a *app, verb, short string, set func(*client.Client, context.Context, string) (ledger.JobView, error)) *cobra.Command {
-	var reset bool
-	cmd := &cobra.Command{
-		Use:   verb + " JOB",
-		Short: short,
-		Long:  short + ". This overrides the configuration, survives its reloads, and holds until --reset.",
-		Args:  cobra.ExactArgs(1),
-		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			if reset {
-				set = (*client.Client).ResetJob
-			}
-			job, err := set(c, ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(job, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s is %s\n", job.Name, suspension(job))
-				return err
-			})
-		}),
-	}
-	cmd.Flags().BoolVar(&reset, "reset", false, "clear the override: the configuration holds again")
-	return cmd
+type setJob = func(*client.Client, context.Context, string) (ledger.JobView, error)
+
+func newJobsOverrideCommand(a *app, verb, short string, set setJob) *cobra.Command {
+	return newOverrideCommand(a, setting[ledger.JobView]{
+		use: verb + " JOB", short: short, set: set, reset: (*client.Client).ResetJob,
+		long: ". This overrides the configuration, survives its reloads, and holds until --reset.",
+		told: func(j ledger.JobView) string { return j.Name + " is " + suspension(j) },
+	})
 }
 
 // suspension says whether a job is suspended, and whose word that is.

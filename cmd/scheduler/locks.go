@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -17,25 +16,17 @@ func newLocksCommand(a *app) *cobra.Command {
 
 func newLocksListCommand(a *app) *cobra.Command {
 	var prefix string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the locks that are held",
-		Long:  "List the locks that are held: those of the scheduler itself below sys/, those of jobs and programs below user/.",
-		Args:  cobra.NoArgs,
-		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
-			rows, _, err := collect(everything, func(p client.Page) (client.List[ledger.LockView], error) { return c.Locks(ctx, prefix, p) })
-			if err != nil {
-				return err
-			}
-			return a.print(rows, func(w io.Writer) error {
-				cells := make([][]string, len(rows))
-				for i, l := range rows {
-					cells[i] = []string{l.Key, l.Owner, fmt.Sprint(l.Token), a.ago(l.Since), l.Meta}
-				}
-				return table(w, "LOCK OWNER TOKEN HELD NOTE", cells)
-			})
-		}),
-	}
+	cmd := newListCommand(a, listing[ledger.LockView]{
+		short:   "List the locks that are held",
+		heading: "LOCK OWNER TOKEN HELD NOTE",
+		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[ledger.LockView], error) {
+			return c.Locks(ctx, prefix, p)
+		},
+		row: func(l ledger.LockView) []string {
+			return []string{l.Key, l.Owner, fmt.Sprint(l.Token), a.ago(l.Since), l.Meta}
+		},
+	})
+	cmd.Long = "List the locks that are held: those of the scheduler itself below sys/, those of jobs and programs below user/."
 	cmd.Flags().StringVar(&prefix, "prefix", "", "only keys that begin with `PREFIX`")
 	return cmd
 }

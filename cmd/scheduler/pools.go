@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -20,49 +18,26 @@ func newPoolsCommand(a *app) *cobra.Command {
 }
 
 func newPoolsListCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the pools and what is in them",
-		Args:  cobra.NoArgs,
-		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
-			rows, _, err := collect(everything, func(p client.Page) (client.List[ledger.PoolView], error) { return c.Pools(ctx, p) })
-			if err != nil {
-				return err
-			}
-			return a.print(rows, func(w io.Writer) error {
-				cells := make([][]string, len(rows))
-				for i, p := range rows {
-					cells[i] = []string{p.Name, poolState(p), number(p.Workers), number(p.MaxRunning), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
-				}
-				return table(w, "POOL STATE WORKERS MAX RUNNING PENDING SCHEDULED OLDEST", cells)
-			})
-		}),
-	}
+	return newListCommand(a, listing[ledger.PoolView]{
+		short:   "List the pools and what is in them",
+		heading: "POOL STATE WORKERS MAX RUNNING PENDING SCHEDULED OLDEST",
+		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[ledger.PoolView], error) {
+			return c.Pools(ctx, p)
+		},
+		row: func(p ledger.PoolView) []string {
+			return []string{p.Name, poolState(p), number(p.Workers), number(p.MaxRunning), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
+		},
+	})
 }
 
-func newPoolsOverrideCommand(a *app, verb, short string, set func(*client.Client, context.Context, string) (ledger.PoolView, error)) *cobra.Command {
-	var reset bool
-	cmd := &cobra.Command{
-		Use:   verb + " POOL",
-		Short: short,
-		Long:  short + ", on all replicas. What runs goes on. This overrides the configuration until --reset.",
-		Args:  cobra.ExactArgs(1),
-		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			if reset {
-				set = (*client.Client).ResetPool
-			}
-			pool, err := set(c, ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(pool, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s is %s\n", pool.Name, poolState(pool))
-				return err
-			})
-		}),
-	}
-	cmd.Flags().BoolVar(&reset, "reset", false, "clear the override")
-	return cmd
+type setPool = func(*client.Client, context.Context, string) (ledger.PoolView, error)
+
+func newPoolsOverrideCommand(a *app, verb, short string, set setPool) *cobra.Command {
+	return newOverrideCommand(a, setting[ledger.PoolView]{
+		use: verb + " POOL", short: short, set: set, reset: (*client.Client).ResetPool,
+		long: ", on all replicas. What runs goes on. This overrides the configuration until --reset.",
+		told: func(p ledger.PoolView) string { return p.Name + " is " + poolState(p) },
+	})
 }
 
 func poolState(p ledger.PoolView) string {

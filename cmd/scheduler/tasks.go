@@ -16,7 +16,7 @@ func newTasksCommand(a *app) *cobra.Command {
 	return group("tasks", "Enqueue tasks, show, cancel and retry them",
 		newTasksEnqueueCommand(a),
 		newTasksListCommand(a),
-		newTasksGetCommand(a),
+		newGetCommand(a, "TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
 		newTasksLogsCommand(a),
 		newTasksCancelCommand(a),
 		newTasksRetryCommand(a),
@@ -27,51 +27,23 @@ func newTasksListCommand(a *app) *cobra.Command {
 	var (
 		filter client.TaskFilter
 		state  string
-		limit  int
 	)
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List tasks, the latest first",
-		Args:  cobra.NoArgs,
-		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
-			filter.State = jobs.State(state)
-			rows, more, err := collect(limit, func(p client.Page) (client.List[jobs.Task], error) {
-				filter.Page = p
-				return c.Tasks(ctx, filter)
-			})
-			if err != nil {
-				return err
-			}
-			a.noteMore(more, limit)
-			return a.print(rows, func(w io.Writer) error {
-				cells := make([][]string, len(rows))
-				for i, t := range rows {
-					cells[i] = []string{t.ID, t.Pool, t.Kind, t.Job, string(t.State), attemptOf(t), t.Replica, a.ago(t.CreatedAt), t.Reason}
-				}
-				return table(w, "TASK POOL KIND JOB STATE ATTEMPT REPLICA CREATED REASON", cells)
-			})
-		}),
-	}
+	cmd := newListCommand(a, listing[jobs.Task]{
+		short:   "List tasks, the latest first",
+		heading: "TASK POOL KIND JOB STATE ATTEMPT REPLICA CREATED REASON",
+		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[jobs.Task], error) {
+			filter.Page, filter.State = p, jobs.State(state)
+			return c.Tasks(ctx, filter)
+		},
+		row: func(t jobs.Task) []string {
+			return []string{t.ID, t.Pool, t.Kind, t.Job, string(t.State), attemptOf(t), t.Replica, a.ago(t.CreatedAt), t.Reason}
+		},
+		latest: true,
+	})
 	cmd.Flags().StringVar(&filter.Pool, "pool", "", "only this `POOL`")
 	cmd.Flags().StringVar(&filter.Job, "job", "", "only this `JOB`")
 	cmd.Flags().StringVar(&state, "state", "", "only `STATE`: pending, running, succeeded, failed, lost or cancelled")
-	limitFlag(cmd, &limit)
 	return cmd
-}
-
-func newTasksGetCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "get TASK",
-		Short: "Show one task and its attempts",
-		Args:  cobra.ExactArgs(1),
-		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			task, err := c.Task(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(task, func(w io.Writer) error { return a.showTask(w, task) })
-		}),
-	}
 }
 
 func newTasksLogsCommand(a *app) *cobra.Command {

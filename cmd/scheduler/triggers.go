@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"io"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,41 +20,30 @@ func newTriggersListCommand(a *app) *cobra.Command {
 		filter          client.TriggerFilter
 		outcome, result string
 		since           string
-		limit           int
 	)
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List due times, the latest first",
-		Example: "  scheduler triggers list --job nightly-backup --since 7d\n  scheduler triggers list --outcome missed",
-		Args:    cobra.NoArgs,
-		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
-			filter.Outcome, filter.Result = jobs.Outcome(outcome), jobs.State(result)
-			var err error
-			if filter.Since, err = a.moment(since, -1); err != nil {
-				return usagef("--since: %w", err)
-			}
-			rows, more, err := collect(limit, func(p client.Page) (client.List[jobs.Trigger], error) {
-				filter.Page = p
-				return c.Triggers(ctx, filter)
-			})
-			if err != nil {
-				return err
-			}
-			a.noteMore(more, limit)
-			return a.print(rows, func(w io.Writer) error {
-				cells := make([][]string, len(rows))
-				for i, t := range rows {
-					cells[i] = []string{t.Job, utc(t.At), a.ago(t.At), several(t), string(t.Cause), resultOf(t), t.Replica, t.TaskID, t.Reason}
-				}
-				return table(w, "JOB AT(UTC) AGO DUE CAUSE RESULT REPLICA TASK REASON", cells)
-			})
-		}),
+	cmd := newListCommand(a, listing[jobs.Trigger]{
+		short:   "List due times, the latest first",
+		heading: "JOB AT(UTC) AGO DUE CAUSE RESULT REPLICA TASK REASON",
+		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[jobs.Trigger], error) {
+			filter.Page, filter.Outcome, filter.Result = p, jobs.Outcome(outcome), jobs.State(result)
+			return c.Triggers(ctx, filter)
+		},
+		row: func(t jobs.Trigger) []string {
+			return []string{t.Job, utc(t.At), a.ago(t.At), several(t), string(t.Cause), resultOf(t), t.Replica, t.TaskID, t.Reason}
+		},
+		latest: true,
+	})
+	cmd.Example = "  scheduler triggers list --job nightly-backup --since 7d\n  scheduler triggers list --outcome missed"
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		if filter.Since, err = a.moment(since, -1); err != nil {
+			err = fmt.Errorf("--since: %w", err)
+		}
+		return err
 	}
 	cmd.Flags().StringVar(&filter.Job, "job", "", "only this `JOB`")
 	cmd.Flags().StringVar(&outcome, "outcome", "", "only `OUTCOME`: ran, skipped, missed or lost")
 	cmd.Flags().StringVar(&result, "result", "", "only `RESULT`: succeeded, failed, lost or cancelled")
 	cmd.Flags().StringVar(&since, "since", "", "only those due since `TIME`, or within the last duration, such as 2h or 7d")
-	limitFlag(cmd, &limit)
 	return cmd
 }
 

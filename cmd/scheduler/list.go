@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+)
+
+// listing is a command that asks for all of one kind, page by page, and shows a row of each.
+type listing[T any] struct {
+	short   string
+	heading string // one word for each cell of a row
+	fetch   func(context.Context, *client.Client, client.Page) (client.List[T], error)
+	row     func(T) []string
+	latest  bool // the list may be long: it is cut at --limit
+}
+
+func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
+	limit := everything
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: l.short,
+		Args:  cobra.NoArgs,
+		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
+			if limit < 0 {
+				return usagef("--limit %d: must be 0 or more", limit)
+			}
+			rows, more, err := collect(limit, func(p client.Page) (client.List[T], error) { return l.fetch(ctx, c, p) })
+			if err != nil {
+				return err
+			}
+			if more {
+				fmt.Fprintf(a.stderr, "These are the latest %d; there are more: --limit.\n", limit)
+			}
+			return a.print(rows, func(w io.Writer) error {
+				cells := make([][]string, len(rows))
+				for i, row := range rows {
+					cells[i] = l.row(row)
+				}
+				return table(w, l.heading, cells)
+			})
+		}),
+	}
+	if l.latest {
+		cmd.Flags().IntVar(&limit, "limit", 50, "show the latest `N`; 0 shows all")
+	}
+	return cmd
+}
+
+// everything is the limit of lists that are shown whole.
+const everything = 0
+
+// collect follows a list from page to page, up to limit rows. more says that there are further ones.
+func collect[T any](limit int, fetch func(client.Page) (client.List[T], error)) (rows []T, more bool, err error) {
+	rows = []T{}
+	var p client.Page
+	for {
+		p.Limit = 500
+		if limit != everything {
+			p.Limit = min(limit-len(rows), 500)
+		}
+		list, err := fetch(p)
+		if err != nil {
+			return nil, false, err
+		}
+		rows = append(rows, list.Items...)
+		if list.Next == "" || limit != everything && len(rows) >= limit {
+			return rows, list.Next != "", nil
+		}
+		p.Cursor = list.Next
+	}
+}
+
+// newGetCommand shows one thing by its name or id.
+func newGetCommand[T any](a *app, what, short string, fetch func(*client.Client, context.Context, string) (T, error), show func(io.Writer, T) error) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get " + what,
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			thing, err := fetch(c, ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(thing, func(w io.Writer) error { return show(w, thing) })
+		}),
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+)
+
+// setting is a command that overrides the configuration of one job or pool, or takes that back.
+type setting[T any] struct {
+	use, short, long string
+	set, reset       func(*client.Client, context.Context, string) (T, error)
+	told             func(T) string // what holds now
+}
+
+func newOverrideCommand[T any](a *app, s setting[T]) *cobra.Command {
+	var reset bool
+	cmd := &cobra.Command{
+		Use:   s.use,
+		Short: s.short,
+		Long:  s.short + s.long,
+		Args:  cobra.ExactArgs(1),
+		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			set := s.set
+			if reset {
+				set = s.reset
+			}
+			thing, err := set(c, ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(thing, func(w io.Writer) error {
+				_, err := fmt.Fprintln(w, s.told(thing))
+				return err
+			})
+		}),
+	}
+	cmd.Flags().BoolVar(&reset, "reset", false, "clear the override: the configuration holds again")
+	return cmd
+}
