@@ -1,15 +1,20 @@
 package scheduler_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"io"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 // attempt is what a blocking handler tells about one attempt.
@@ -112,14 +117,30 @@ func TestAnOutageOfTheStoreStopsWhatOthersMayStart(t *testing.T) {
 	}
 }
 
+// extensions notes what the replica asks for.
+type extensions struct {
+	*store.Store
+	mu    sync.Mutex
+	until []time.Time
+}
+
+func (e *extensions) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {
+	e.mu.Lock()
+	for _, m := range moves {
+		e.until = append(e.until, m.Until)
+	}
+	e.mu.Unlock()
+	return e.Store.Extend(ctx, session, moves)
+}
+
 // An attempt that runs past due times of its job keeps the slot by its row, beat by beat.
 func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
-	st := db.open(t)
+	st := &extensions{Store: db.open(t)}
 	h := newBlocking()
-	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h}}}
-	start(t, st, nil, set, scheduler.Options{ID: "a", SessionTTL: 6 * time.Second})
+	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "*/2 * * * * *", Handler: h}}}
+	start(t, st, nil, set, scheduler.Options{ID: "a", SessionTTL: 3 * time.Second})
 	a := <-h.began
 	rows, err := sql.Open(db.driver, db.dsn)
 	if err != nil {
@@ -129,18 +150,25 @@ func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
 	mayRunUntil := func() time.Time {
 		var micros int64
 		if err := rows.QueryRowContext(t.Context(), "SELECT may_run_until FROM lockstep_tasks WHERE id=?", a.task.ID).Scan(&micros); err != nil {
-			t.Fatalf("%v; the task: %+v", err, task(t, st, a.task.ID))
+			t.Fatalf("%v; the task: %+v", err, task(t, st.Store, a.task.ID))
 		}
 		return time.UnixMicro(micros).UTC()
 	}
-	first := a.task.ScheduledAt.Add(time.Second)
-	until(t, "the row grants it three due times more", func() bool { return !mayRunUntil().Before(first.Add(3 * time.Second)) })
-	if got := task(t, st, a.task.ID); got.State != jobs.StateRunning || got.Attempt != 1 || a.ctx.Err() != nil {
+	first := a.task.ScheduledAt.Add(2 * time.Second)
+	until(t, "the row grants it two due times more", func() bool { return !mayRunUntil().Before(first.Add(4 * time.Second)) })
+	if got := task(t, st.Store, a.task.ID); got.State != jobs.StateRunning || got.Attempt != 1 || a.ctx.Err() != nil {
 		t.Errorf("%s, attempt %d, %v", got.State, got.Attempt, a.ctx.Err())
 	}
 	close(h.finish)
-	ended(t, st, a.task.ID)
-	for _, row := range ledgerOf(t, st, "j") {
+	ended(t, st.Store, a.task.ID)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(st.until) < 2 || !slices.IsSortedFunc(st.until, func(a, b time.Time) int {
+		return cmp.Or(a.Compare(b), -1) // twice the same is once too often
+	}) {
+		t.Errorf("asked for %v; want each bound once", st.until)
+	}
+	for _, row := range ledgerOf(t, st.Store, "j") {
 		if row.Outcome == jobs.Skipped && row.Reason != "task "+a.task.ID+" has the slot" {
 			t.Errorf("%v was skipped: %s", row.At, row.Reason)
 		}

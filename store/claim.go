@@ -54,17 +54,10 @@ type claim struct {
 
 func (w *claim) write(t *tx) error {
 	w.taken, w.until, w.tokens, w.out = nil, nil, nil, ledger.Claimed{}
-	if err := t.alive(w.Session); err != nil {
+	var err error
+	if w.now, err = t.begin(w.Session, w.Now); err != nil {
 		return err
 	}
-	database, err := t.now()
-	if err != nil {
-		return err
-	}
-	if w.now, err = w.Now(database); err != nil {
-		return err
-	}
-	w.now = w.now.UTC().Truncate(time.Microsecond)
 	w.out.Now = w.now
 	room, err := w.room(t)
 	if err != nil || room < 1 {

@@ -88,18 +88,10 @@ func (w *decision) write(t *tx) error {
 }
 
 // lock checks session and clock, then takes the stripes, if they are the guard, and the jobs.
-func (w *decision) lock(t *tx) error {
-	if err := t.alive(w.Session); err != nil {
+func (w *decision) lock(t *tx) (err error) {
+	if w.now, err = t.begin(w.Session, w.Now); err != nil {
 		return err
 	}
-	database, err := t.now()
-	if err != nil {
-		return err
-	}
-	if w.now, err = w.Now(database); err != nil {
-		return err
-	}
-	w.now = w.now.UTC().Truncate(time.Microsecond)
 	if w.Guard && len(w.Stripes) > 0 && t.s.dialect.name() != SQLite { // there BEGIN is the guard
 		stripes := slices.Sorted(slices.Values(w.Stripes))
 		_, err := t.one("SELECT stripe FROM {stripes} WHERE stripe IN ("+marks(len(stripes))+") ORDER BY stripe{for_update}",

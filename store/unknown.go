@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -51,4 +52,18 @@ func (t *tx) alive(session string) error {
 		return ledger.ErrSessionDead
 	}
 	return err
+}
+
+// begin is how a deciding transaction starts: its session lives, and the moment is what judge makes
+// of the database's time.
+func (t *tx) begin(session string, judge func(database time.Time) (time.Time, error)) (now time.Time, err error) {
+	if err := t.alive(session); err != nil {
+		return now, err
+	}
+	database, err := t.now()
+	if err != nil {
+		return now, err
+	}
+	now, err = judge(database)
+	return now.UTC().Truncate(time.Microsecond), err
 }
