@@ -128,6 +128,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			f.Cursor = triggerCursor(1800, "j1", 0)
 			check(fmt.Sprintf("triggers %+v", f), c.indexes, func(t *tx) error { _, err := t.triggerPage(f, 51); return err })
 		}
+		check("audit", []string{"audit_at"}, func(t *tx) error { _, err := t.auditPage(auditCursor(1800, "id-001800"), 51); return err })
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
 			return t.query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })
 		})
@@ -141,7 +142,7 @@ func fill(t *testing.T, s *Store) {
 	defer cancel()
 	const n = 2000
 	err := s.tx(ctx, "fill", func(t *tx) error {
-		var tasks, done, triggers, defined [][]any
+		var tasks, done, triggers, defined, audit [][]any
 		for i := range n {
 			id, pool, job := fmt.Sprintf("id-%06d", i), fmt.Sprint("p", i%7), fmt.Sprint("j", i%50)
 			state := 0
@@ -159,6 +160,7 @@ func fill(t *testing.T, s *Store) {
 				result = "failed"
 			}
 			triggers = append(triggers, []any{job, i, 0, "schedule", outcome, result, "r", i})
+			audit = append(audit, []any{id, i, "w", "admin", "", "POST /x", "o", 200})
 			defined = append(defined, []any{id, i % 64, "h", "s", 1, i, i + 1})
 		}
 		for into, rows := range map[string][][]any{
@@ -166,6 +168,7 @@ func fill(t *testing.T, s *Store) {
 			`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses, max_attempts, on_lost, token,
 				session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, finished_at)`: done,
 			`INSERT INTO {triggers} (job, at, seq, cause, outcome, result, replica, decided_at)`: triggers,
+			`INSERT INTO {audit} (id, at, who, role, remote, action, object, status)`:            audit,
 			`INSERT INTO {jobs} (name, stripe, hash, schedule, config, cursor_at, next_at)`:      defined,
 		} {
 			if _, err := t.insert(into, "", rows); err != nil {
@@ -177,7 +180,7 @@ func fill(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"tasks", "done", "triggers", "jobs"} {
+	for _, table := range []string{"tasks", "done", "triggers", "jobs", "audit"} {
 		analyze := `ANALYZE {` + table + `}`
 		if s.dialect.name() == MySQL {
 			analyze = `ANALYZE TABLE {` + table + `}`

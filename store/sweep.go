@@ -28,6 +28,7 @@ func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more 
 	}
 	for _, w := range []sweep{
 		{"sweep triggers", r.Triggers, func(t *tx) (int, error) { return sweepTriggers(t, before(r.Triggers), limit) }},
+		{"sweep audit", r.Triggers, func(t *tx) (int, error) { return sweepAudit(t, before(r.Triggers), limit) }},
 		tasks(jobs.StateSucceeded, r.Succeeded),
 		tasks(jobs.StateFailed, r.Failed),
 		tasks(jobs.StateLost, r.Failed),

@@ -67,7 +67,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	backend := api.Backend{Reader: p.store, Writer: p.store, Replica: s, Locks: p}
+	backend := api.Backend{Reader: p.store, Writer: p.store, Replica: s, Locks: p, Audit: p.store}
 	handler := api.New(backend, api.Options{Logger: log})
 
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))

@@ -52,6 +52,7 @@ var Cases = slices.Concat(
 	reapCases,
 	cancelCases,
 	sweepCases,
+	auditCases,
 )
 
 // Run runs all cases; open makes the database of one.

@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var auditCases = []Case{
+	{"Audit/Pages", auditPages},
+	{"Audit/LongTexts", auditLongTexts},
+	{"Audit/Sweep", auditSweep},
+}
+
+// Entries come back as they were given, the latest first, whatever the size of the pages; those of
+// one moment too.
+func auditPages(t *testing.T, b *Bench) {
+	var want []string
+	for i := range 13 {
+		e := ledger.AuditEntry{Who: "Ci", Role: "operator", Remote: "2001:db8::1", Action: "POST /jobs/{name}/run", Object: fmt.Sprint("job-", i), Status: 201}
+		must(t, b.Store.Record(t.Context(), e))
+		want = append([]string{e.Object}, want...)
+		if i == 0 {
+			all, next, err := b.Store.Recorded(t.Context(), ledger.Page{})
+			must(t, err)
+			if len(all) != 1 || next != "" || all[0].ID == "" || time.Since(all[0].At).Abs() > time.Minute {
+				t.Fatalf("%+v, next %q", all, next)
+			}
+			e.ID, e.At = all[0].ID, all[0].At
+			if diff := cmp.Diff(e, all[0]); diff != "" {
+				t.Error(diff)
+			}
+		}
+	}
+	b.DB.Exec(t, "UPDATE {audit} SET at=5 WHERE object IN ('job-3', 'job-4', 'job-5', 'job-6')")
+	want = append(append([]string{}, want[:6]...), "job-2", "job-1", "job-0", "job-6", "job-5", "job-4", "job-3")
+	for _, limit := range []int{1, 2, 5, 13, 500} {
+		var got []string
+		p := ledger.Page{Limit: limit}
+		for {
+			page, next, err := b.Store.Recorded(t.Context(), p)
+			must(t, err)
+			for _, e := range page {
+				got = append(got, e.Object)
+			}
+			if p.Cursor = next; next == "" {
+				break
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("pages of %d (-want +got):\n%s", limit, diff)
+		}
+	}
+	for _, p := range []ledger.Page{{Limit: -1}, {Limit: 501}, {Cursor: "%"}, {Cursor: "YQ"}, {Cursor: "YXVkaXQKeAp5"}} {
+		if _, _, err := b.Store.Recorded(t.Context(), p); !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
+
+// A long text costs its end, and never the row.
+func auditLongTexts(t *testing.T, b *Bench) {
+	long := strings.Repeat("ü", 500)
+	must(t, b.Store.Record(t.Context(), ledger.AuditEntry{Who: long, Role: long, Remote: long, Action: long, Object: long, Status: 403}))
+	all, _, err := b.Store.Recorded(t.Context(), ledger.Page{})
+	must(t, err)
+	if len(all) != 1 || all[0].Who != strings.Repeat("ü", 64) || all[0].Role != strings.Repeat("ü", 8) || all[0].Object != strings.Repeat("ü", 64) {
+		t.Errorf("%+v", all)
+	}
+}
+
+// The audit is kept as long as the ledger.
+func auditSweep(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	for i := range 5 {
+		must(t, b.Store.Record(t.Context(), ledger.AuditEntry{Object: fmt.Sprint(i)}))
+	}
+	b.DB.Exec(t, "UPDATE {audit} SET at=? WHERE object<>'4'", ago(3*time.Hour))
+	s.sweep(ledger.Retention{}, 100)
+	s.sweep(ledger.Retention{Triggers: 4 * time.Hour}, 100)
+	s.wantInt(5, "SELECT COUNT(*) FROM {audit}")
+	if !s.sweep(ledger.Retention{Triggers: 2 * time.Hour}, 3) || s.sweep(ledger.Retention{Triggers: 2 * time.Hour}, 3) {
+		t.Error("more is wrong")
+	}
+	s.wantInt(1, "SELECT COUNT(*) FROM {audit}")
+	s.wantInt(1, "SELECT COUNT(*) FROM {audit} WHERE object='4'")
+}
