@@ -8,3 +8,5 @@
 // The package reads files and nothing else of its process: the environment is handed in, and
 // servers are not contacted.
 package config
+
+//go:generate go test -count=1 -run ^TestReferenceIsFresh$ -update .

@@ -73,12 +73,12 @@ var lockKeys = schema[Lock]{
 
 // readLockDriver knows more names than it takes, to say why.
 func readLockDriver(r *reader, n *yaml.Node, into *Lock) {
-	switch deref(n).Value {
-	case "":
+	switch from := deref(n); {
+	case from.Kind == yaml.ScalarNode && from.Value == "":
 		return // the store's own database
-	case "memory":
+	case from.Value == "memory":
 		r.fail(n, "a lock in memory cannot exclude: every replica has its own", "remove the key to lock in the store's own database")
-	case "quorum":
+	case from.Value == "quorum":
 		r.fail(n, "not yet: a quorum of several Redis servers comes with a later release", "allowed: sqlite, mysql, redis, zookeeper")
 	default:
 		choiceField([]string{SQLite, MySQL, Redis, ZooKeeper}, func(c *Lock) *string { return &c.Driver })(r, n, into)

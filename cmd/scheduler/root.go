@@ -21,6 +21,7 @@ var commands = []func(*app) *cobra.Command{
 	newInitCommand,
 	newValidateCommand,
 	newNextCommand,
+	newSchemaCommand,
 	newJobsCommand,
 	newTriggersCommand,
 	newTasksCommand,

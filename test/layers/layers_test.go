@@ -44,6 +44,7 @@ var layers = map[string]layer{
 
 	"scheduler": mind,
 	"api":       face, "client": face,
+	"docs":   words,
 	"config": door, "cmd/scheduler": door,
 
 	"locks/lockstest": suite, "store/storetest": suite, "scheduler/schedulertest": suite,
@@ -85,6 +86,7 @@ var clients = []struct {
 	{"go.yaml.in/", []string{"config", "cmd/scheduler"}, "YAML is how the door speaks; Go programs write the words"},
 	{"github.com/spf13/", []string{"cmd/scheduler"}, "commands are the door's"},
 	{"github.com/google/go-cmp/", nil, "comparing for people is for tests"},
+	{"github.com/santhosh-tekuri/", nil, "the program reads its configuration itself; only tests judge the schema"},
 }
 
 var badNames = []string{"util", "utils", "common", "base", "types", "helpers", "misc", "shared"}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/docs"
+)
+
+func newSchemaCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of the configuration, for editors",
+		Long: "Print the JSON Schema (draft 2020-12) of the configuration. Editors complete and explain keys with it, and\n" +
+			"show mistakes while you type. The YAML language server finds it by a first line like this one:\n" +
+			"  # yaml-language-server: $schema=lockstep.schema.json\n" +
+			"Some mistakes only 'scheduler validate' can see.",
+		Example: "  scheduler schema > lockstep.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.stdout.Write(docs.Schema)
+			return err
+		},
+	}
+}

@@ -1,0 +1,196 @@
+package config_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+// compiled is the schema as editors get it.
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	data, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(schemaURL, doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile(schemaURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// asJSON turns YAML into what a schema judges, as editors do: aliases and "<<" are followed, and
+// numbers and truth values are those of YAML 1.2. ok is false if the text is no sound YAML.
+func asJSON(text []byte) (value any, ok bool) {
+	var doc yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	if dec.Decode(&doc) != nil || dec.Decode(new(yaml.Node)) == nil {
+		return nil, false
+	}
+	left := 100_000 // nodes: aliases may make much of little
+	value, ok = plain(doc.Content[0], &left)
+	return value, ok
+}
+
+func plain(n *yaml.Node, left *int) (value any, ok bool) {
+	if *left--; *left < 0 {
+		return nil, false
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return plain(n.Alias, left)
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, item := range n.Content {
+			value, ok := plain(item, left)
+			if !ok {
+				return nil, false
+			}
+			list = append(list, value)
+		}
+		return list, true
+	case yaml.MappingNode:
+		whole := map[string]any{}
+		for i := 0; i < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			if key.Kind != yaml.ScalarNode {
+				return nil, false
+			}
+			v, ok := plain(value, left)
+			if !ok {
+				return nil, false
+			}
+			if key.Tag == "!!merge" {
+				from, isMap := v.(map[string]any)
+				if !isMap {
+					return nil, false
+				}
+				for k, v := range from {
+					if _, own := whole[k]; !own {
+						whole[k] = v
+					}
+				}
+				continue
+			}
+			whole[key.Value] = v
+		}
+		return whole, true
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		return nil, true
+	case "!!bool":
+		return strings.EqualFold(n.Value, "true"), true
+	case "!!int":
+		if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil && (n.Value == "0" || !strings.HasPrefix(strings.TrimLeft(n.Value, "+-"), "0")) {
+			return float64(i), true
+		}
+	case "!!float":
+		if f, err := strconv.ParseFloat(n.Value, 64); err == nil {
+			return f, true
+		}
+	}
+	return n.Value, true
+}
+
+// What runs is right by the schema too.
+func TestSchemaTakesWhatRuns(t *testing.T) {
+	s := compiled(t)
+	files := []string{"../config.example.yaml", "../cmd/scheduler/start.yaml"}
+	more, err := filepath.Glob("testdata/good/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, more...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, ok := asJSON(text)
+		if !ok {
+			t.Fatalf("%s is not sound YAML", file)
+		}
+		if err := s.Validate(value); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, block := range strings.Split(string(readme), "```yaml\n")[1:] {
+		text, _, _ := strings.Cut(block, "```")
+		value, ok := asJSON([]byte("version: 1\n" + text))
+		if !ok {
+			t.Fatalf("the YAML block %d of the README is not sound", i+1)
+		}
+		if err := s.Validate(value); err != nil {
+			t.Errorf("the YAML block %d of the README: %v", i+1, err)
+		}
+	}
+}
+
+// byShape are complaints about what a schema can see: keys, kinds of values, ranges, choices. What
+// variables bring, and how things go together, is beyond it.
+var byShape = regexp.MustCompile(`unknown key|must be (a|one|true|more than 0)|is out of range; allowed|is unknown; (allowed|did)|is not a whole number|has no unit|` +
+	`is not a duration|is neither true nor false|is not a name( for|;)|is not an address; write|stands beside (command|shell)|not yet: |has no value|` +
+	`5 fields are needed|a lone \$|version: `)
+
+// What is malformed by its shape is refused by the schema as well. What is not: YAML that an editor
+// cannot even parse, and what is a matter of several keys, of files, or of variables.
+func TestSchemaRefusesWhatIsMalformed(t *testing.T) {
+	s := compiled(t)
+	files, err := filepath.Glob("testdata/bad/*.yaml")
+	if err != nil || len(files) < 100 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	var unsound, beyond []string
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, ok := asJSON(text)
+		if !ok {
+			unsound = append(unsound, name)
+			continue
+		}
+		complaints, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".err")
+		if err != nil {
+			t.Fatal(err)
+		}
+		visible := false
+		for line := range strings.Lines(string(complaints)) {
+			own := strings.HasPrefix(line, name+".yaml:") // not of an included file
+			visible = visible || own && byShape.MatchString(line) && !strings.Contains(line, "${")
+		}
+		switch err := s.Validate(value); {
+		case err == nil && visible:
+			t.Errorf("%s: the schema takes it; its shape is wrong:\n%s", name, complaints)
+		case err == nil:
+			beyond = append(beyond, name)
+		}
+	}
+	refused := len(files) - len(unsound) - len(beyond)
+	t.Logf("%d files: %d refused by the schema;\n%d no YAML that a schema could see: %v;\n%d beyond a schema: %v", len(files), refused, len(unsound), unsound, len(beyond), beyond)
+	if refused < 60 {
+		t.Errorf("the schema refuses %d files only", refused)
+	}
+}
