@@ -128,6 +128,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if failed == nil {
 		s.readPeers(ctx)
 		s.health.start()
+		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.jobs), "pools", len(s.plan.pools), "configuration", s.config.Load())
 		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance} {
 			takers.Go(func() { loop(taking) })
 		}

@@ -50,12 +50,21 @@ func TestOutages(t *testing.T) {
 		s := servers.NewRedis(t)
 		return fmt.Sprintf(`{driver: redis, ttl: 2s, redis: {addrs: [%q]}}`, s.Addr), s.Kill, s.Start
 	}
+	// A frozen server keeps its connections: nothing is refused, and nothing is answered.
+	frozen := func(when string) func(t *testing.T) (string, func(), func()) {
+		return func(t *testing.T) (string, func(), func()) {
+			s := servers.NewRedis(t)
+			return fmt.Sprintf(`{driver: redis, ttl: 2s, when_down: %s, redis: {addrs: [%q]}}`, when, s.Addr), s.Pause, s.Continue
+		}
+	}
 	zookeeper := func(t *testing.T) (string, func(), func()) {
 		s := servers.NewZooKeeper(t)
 		return fmt.Sprintf(`{driver: zookeeper, ttl: 2s, zookeeper: {servers: [%q], session_timeout: 2s}}`, s.Addr), s.Kill, s.Start
 	}
 	for _, o := range []outage{
 		{"redis", redis, "lock", true},
+		{"redis frozen", frozen("store"), "lock", true},
+		{"redis frozen, when_down wait", frozen("wait"), "lock", false},
 		{"zookeeper", zookeeper, "lock", true},
 		{"store", nil, "store", false},
 	} {
@@ -82,10 +91,15 @@ func TestOutages(t *testing.T) {
 				return ready == o.readyBeside && strings.Contains(detail, "away")
 			})
 			gone := time.Now().UTC().Add(time.Second)
-			if o.readyBeside {
-				within(t, 15*time.Second, "the job runs without it", func() bool {
-					return len(r.triggers(t, "&outcome=ran&since="+gone.Format(time.RFC3339))) >= 2
-				})
+			decided := func() int { return len(r.triggers(t, "&since="+gone.Format(time.RFC3339))) }
+			switch {
+			case o.readyBeside:
+				within(t, 15*time.Second, "the job runs without it", func() bool { return decided() >= 2 })
+			case o.lock != nil: // the store could go on, and must not
+				time.Sleep(time.Until(gone.Add(3 * time.Second)))
+				if n := decided(); n > 0 {
+					t.Errorf("%d due times were decided without it", n)
+				}
 			}
 			start()
 			within(t, 15*time.Second, "readiness is green again", func() bool {
