@@ -21,9 +21,13 @@ type dialect interface {
 	gorm(db *sql.DB) gorm.Dialector
 	// check fails when server or settings will not do. opened: the settings are ours.
 	check(t *tx, opened bool) error
+	// checkPool fails when a caller's pool of connections will not do.
+	checkPool(t *tx, pool *sql.DB) error
 	begin(ctx context.Context, conn *sql.Conn) error
 	// commit returns errUnknownCommit when nobody can say whether it happened.
 	commit(ctx context.Context, conn *sql.Conn) error
+	// joined makes a caller's transaction ready to write.
+	joined(t *tx) error
 	// alone runs fn while no other process runs one, for as long as the schema changes.
 	alone(ctx context.Context, s *Store, fn func(t *tx) error) error
 	hasTable(t *tx, name string) (bool, error)

@@ -17,7 +17,7 @@ import (
 //
 // A task whose idempotency key was used before in its pool, with the same kind and payload, is not
 // added: the answer has the task that exists. With another kind or payload it is jobs.ErrConflict.
-// A pool that no configuration has is jobs.ErrNotFound. A bad field is jobs.ErrInvalid, with all
+// A pool that no replica has loaded is jobs.ErrNotFound, see AddPools. A bad field is jobs.ErrInvalid, with all
 // that NewTask.Encode finds wrong with the first bad task.
 func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
 	batch, err := newBatch(tasks)
@@ -110,10 +110,22 @@ func (t *tx) fillPools(batch []*parcel) error {
 	}
 	for _, name := range sorted {
 		if _, unknown := names[name]; unknown {
-			return fmt.Errorf("pool %q: %w", name, jobs.ErrNotFound)
+			return t.unknownPool(name)
 		}
 	}
 	return nil
+}
+
+// unknownPool says which pools there are: the name is wrong, or those who work on it come later.
+func (t *tx) unknownPool(name string) error {
+	known, err := t.strings(`SELECT name FROM {pools} WHERE hash <> '' ORDER BY name LIMIT 10`)
+	switch {
+	case err != nil:
+		return err
+	case len(known) == 0:
+		return fmt.Errorf("pool %q: %w: no replica has loaded any pools yet; start one first", name, jobs.ErrNotFound)
+	}
+	return fmt.Errorf("pool %q: %w: no replica has loaded a configuration with it; known are %s", name, jobs.ErrNotFound, strings.Join(known, ", "))
 }
 
 // takeKeys adds the idempotency keys, in order, and marks the tasks whose key belongs to another one.

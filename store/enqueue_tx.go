@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"reflect"
 
 	"gorm.io/gorm"
 
@@ -12,11 +12,17 @@ import (
 
 // EnqueueTx adds a task within the caller's transaction and returns its id: the task exists when,
 // and only if, the caller commits. tx is a [*sql.Tx], a [*gorm.DB] in a transaction, or anything with
-// their ExecContext and QueryContext on this store's database, with any isolation level and flags.
+// the ExecContext and QueryContext of [*sql.Tx] that is in a transaction on this store's database: a
+// *sqlx.Tx, or a [*sql.Conn] after BEGIN. Isolation level and flags are the caller's.
 //
-// Errors are those of Enqueue. After any error the caller must roll back. A task that exists under the same
-// idempotency key is not an error: its id is returned. While another open transaction has added
-// the same key, EnqueueTx waits for its end, as long as the caller's lock timeout allows.
+// Errors are those of Enqueue. After any error the caller must roll back; what Enqueue would repeat
+// itself, such as a deadlock, is jobs.ErrUnavailable here, and the whole transaction is the caller's to
+// repeat. A task that exists under the same idempotency key is not an error: its id is returned. While
+// another open transaction has added the same key, EnqueueTx waits for its end, as long as the
+// caller's lock timeout allows.
+//
+// On SQLite a transaction that has read cannot write any more once somebody else has written
+// (SQLITE_BUSY): begin with a write, or open the handle with _txlock=immediate.
 func (s *Store) EnqueueTx(ctx context.Context, tx any, task jobs.NewTask) (id string, err error) {
 	ids, err := s.EnqueueManyTx(ctx, tx, task)
 	if err != nil {
@@ -35,7 +41,11 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 	if err != nil || len(tasks) == 0 {
 		return nil, err
 	}
-	if err := s.within(ctx, conn).enqueue(batch); err != nil {
+	t := s.within(ctx, conn)
+	if err = s.dialect.joined(t); err == nil {
+		err = t.enqueue(batch)
+	}
+	if err != nil {
 		if s.fault(ctx, err) != faultNone {
 			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 		}
@@ -53,14 +63,17 @@ func (s *Store) within(ctx context.Context, conn querier) *tx { return &tx{ctx, 
 // inTransaction finds what runs statements in a caller's transaction, and refuses what would run
 // each of them in one of its own.
 func inTransaction(handle any) (querier, error) {
+	if v := reflect.ValueOf(handle); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("%w: the transaction is nil", jobs.ErrInvalid)
+	}
 	switch h := handle.(type) {
 	case *gorm.DB:
 		if _, ok := h.Statement.ConnPool.(gorm.TxCommitter); !ok {
 			return nil, fmt.Errorf("%w: this *gorm.DB is not in a transaction", jobs.ErrInvalid)
 		}
 		return h.Statement.ConnPool, nil
-	case *sql.DB:
-		return nil, fmt.Errorf("%w: a *sql.DB is not a transaction", jobs.ErrInvalid)
+	case interface{ SetMaxOpenConns(int) }: // *sql.DB, *sqlx.DB
+		return nil, fmt.Errorf("%w: a %T is not a transaction; begin one", jobs.ErrInvalid, handle)
 	case querier:
 		return h, nil
 	}

@@ -37,23 +37,71 @@ func (mysqlDialect) gorm(db *sql.DB) gorm.Dialector {
 }
 
 func (d mysqlDialect) check(t *tx, opened bool) error {
-	var version, mode string
-	var autocommit int
-	found, err := t.one("SELECT VERSION(), @@sql_mode, @@autocommit", nil, &version, &mode, &autocommit)
-	if err != nil || !found {
+	var version string
+	if found, err := t.one("SELECT VERSION()", nil, &version); err != nil || !found {
 		return fmt.Errorf("reading the server's version: %w", err)
 	}
 	if err := checkVersion(version); err != nil {
 		return err
 	}
-	if !strings.Contains(mode, "STRICT_") {
-		return fmt.Errorf("sql_mode %q is not strict, values would be cut silently: add STRICT_TRANS_TABLES to sql_mode", mode)
+	var answer *mysql.MySQLError
+	if _, err := t.exec("SELECT 1 FROM lockstep_there_is_no_such_table"); !errors.As(err, &answer) {
+		return fmt.Errorf("the driver's errors are %T, and must be those of github.com/go-sql-driver/mysql: a deadlock and a broken statement could not be told apart", err)
+	} else if answer.Number == 1046 {
+		return errors.New("the DSN names no database: write its name behind the slash, as in user:password@tcp(host:3306)/name")
 	}
-	if autocommit != 1 {
+	settings := map[string]string{}
+	err := t.query(`SHOW SESSION VARIABLES WHERE Variable_name IN ('sql_mode', 'autocommit', 'sql_select_limit', 'sql_safe_updates',
+		'tx_read_only', 'transaction_read_only', 'tx_isolation', 'transaction_isolation', 'max_allowed_packet')`, nil, func(scan func(...any) error) error {
+		var name, value string
+		err := scan(&name, &value)
+		settings[name] = value
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("reading the session's settings: %w", err)
+	}
+	return checkSession(settings)
+}
+
+// checkSession names the setting of a session that the store cannot work with, and what to write.
+func checkSession(settings map[string]string) error {
+	mode := settings["sql_mode"]
+	switch modes := strings.Split(mode, ","); {
+	case !strings.Contains(mode, "STRICT_"):
+		return fmt.Errorf("sql_mode %q is not strict, values would be cut silently: add STRICT_TRANS_TABLES to sql_mode", mode)
+	case slices.Contains(modes, "EMPTY_STRING_IS_NULL"):
+		return fmt.Errorf("sql_mode %q makes NULL of empty text: remove EMPTY_STRING_IS_NULL from sql_mode", mode)
+	}
+	if settings["autocommit"] == "OFF" {
 		return errors.New("autocommit is off: remove autocommit=0 from the DSN")
+	}
+	if settings["sql_safe_updates"] == "ON" {
+		return errors.New("sql_safe_updates is on, and refuses statements without a key: remove sql_safe_updates from the DSN")
+	}
+	for _, name := range []string{"tx_read_only", "transaction_read_only"} {
+		if settings[name] == "ON" {
+			return fmt.Errorf("%s is on: remove it from the DSN", name)
+		}
+	}
+	for _, name := range []string{"tx_isolation", "transaction_isolation"} {
+		if settings[name] == "READ-UNCOMMITTED" {
+			return fmt.Errorf("%s is READ-UNCOMMITTED, and would show what others roll back: write READ-COMMITTED in the DSN, or remove it", name)
+		}
+	}
+	if limit, err := strconv.ParseUint(settings["sql_select_limit"], 10, 64); err == nil && limit < 1<<32-1 {
+		return fmt.Errorf("sql_select_limit is %d, and cuts answers silently: remove it from the DSN", limit)
+	}
+	if packet, err := strconv.Atoi(settings["max_allowed_packet"]); err == nil && packet < leastPacket {
+		return fmt.Errorf("max_allowed_packet of the server is %d, and must be %d or more", packet, leastPacket)
 	}
 	return nil
 }
+
+// leastPacket is what one statement of ours may take: maxBytes, of which each may take two, and the rest.
+const leastPacket = 3 * maxBytes
+
+func (mysqlDialect) checkPool(*tx, *sql.DB) error { return nil }
 
 // checkVersion knows "8.0.36-0ubuntu", "10.11.6-MariaDB-1" and "5.5.5-10.6.1-MariaDB".
 func checkVersion(version string) error {
@@ -102,6 +150,8 @@ func (d mysqlDialect) commit(ctx context.Context, conn *sql.Conn) error {
 	}
 	return fmt.Errorf("%w: %w", errUnknownCommit, err)
 }
+
+func (mysqlDialect) joined(*tx) error { return nil }
 
 // alone holds a lock of the server for this database and prefix. Each statement commits at once, as
 // DDL does anyway.

@@ -32,20 +32,57 @@ func (sqliteDialect) check(t *tx, opened bool) error {
 	if _, err := t.one("SELECT sqlite_version()", nil, &version); err != nil {
 		return fmt.Errorf("this is not SQLite: %w", err)
 	}
+	var e *sqlite.Error
+	if _, err := t.exec("SELECT 1 FROM lockstep_there_is_no_such_table"); !errors.As(err, &e) {
+		return fmt.Errorf("the driver's errors are %T, and must be those of modernc.org/sqlite: busy and broken could not be told apart", err)
+	}
 	if _, err := t.one("PRAGMA journal_mode", nil, &journal); err != nil {
 		return err
 	}
 	if journal != "wal" && journal != "memory" {
 		return fmt.Errorf("journal_mode is %q, and must be wal (modernc: ?_pragma=journal_mode(WAL))", journal)
 	}
-	var synchronous int
-	if _, err := t.one("PRAGMA synchronous", nil, &synchronous); err != nil {
-		return err
-	}
-	if synchronous < 2 && journal == "wal" {
-		return fmt.Errorf("synchronous is %d, and must be FULL (2): a power loss would undo what was acknowledged (modernc: ?_pragma=synchronous(FULL))", synchronous)
+	if journal == "wal" {
+		for _, want := range sqliteSettings {
+			var n string
+			if _, err := t.one("PRAGMA "+want.pragma, nil, &n); err != nil {
+				return err
+			}
+			if !slices.Contains(want.values, n) {
+				return fmt.Errorf("%s is %s, %s", want.pragma, n, want.why)
+			}
+		}
 	}
 	return nil
+}
+
+// sqliteSettings are what a database in a file must have.
+var sqliteSettings = []struct {
+	pragma string
+	values []string
+	why    string
+}{
+	{"synchronous", []string{"2", "3"}, "and must be FULL (2): a power loss would undo what was acknowledged (modernc: ?_pragma=synchronous(FULL))"},
+	{"locking_mode", []string{"normal"}, "and must be normal: no other connection could open the file (remove ?_pragma=locking_mode(…))"},
+	{"query_only", []string{"0"}, "so that nothing can be written (remove ?_pragma=query_only(1))"},
+}
+
+// checkPool refuses a database in memory with several connections: each would have one of its own.
+func (sqliteDialect) checkPool(t *tx, pool *sql.DB) error {
+	var file string
+	err := t.query("PRAGMA database_list", nil, func(scan func(...any) error) error {
+		var seq int
+		var name, path string
+		err := scan(&seq, &name, &path)
+		if name == "main" {
+			file = path
+		}
+		return err
+	})
+	if err == nil && file == "" && pool.Stats().MaxOpenConnections != 1 {
+		err = errors.New("the database is in memory, and each connection has one of its own: call SetMaxOpenConns(1) on the handle, or use a file")
+	}
+	return err
 }
 
 // begin takes the write lock at once: a transaction that reads first and then writes could
@@ -63,6 +100,25 @@ func (sqliteDialect) commit(ctx context.Context, conn *sql.Conn) error {
 		return fmt.Errorf("%w: %w", errUnknownCommit, err)
 	}
 	return err
+}
+
+// joined takes the write lock before anything is read: a transaction that reads first cannot write any
+// more once somebody else has. While the lock is taken nothing has happened, so that asking again
+// is right; unless the caller has read what is old now.
+func (sqliteDialect) joined(t *tx) error {
+	for began, n := time.Now(), 0; ; n++ {
+		_, err := t.exec("UPDATE {meta} SET value = value WHERE 1 = 0")
+		var e *sqlite.Error
+		if !errors.As(err, &e) || e.Code()&0xff != lib.SQLITE_BUSY || time.Since(began) > t.s.timeout {
+			return err
+		}
+		if e.Code() == lib.SQLITE_BUSY_SNAPSHOT {
+			return fmt.Errorf("the transaction had read before, and others have written since; begin it with BEGIN IMMEDIATE (modernc: ?_txlock=immediate): %w", err)
+		}
+		if pause(t.ctx, n) != nil {
+			return err
+		}
+	}
 }
 
 // alone is a transaction: with WAL, BEGIN IMMEDIATE and BEGIN EXCLUSIVE are the same.

@@ -52,8 +52,14 @@ type Store struct {
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
 // New makes a store of a handle that the program opened and goes on to own: a [*gorm.DB] or a
-// [*sql.DB]. It works whatever the handle's flags for times, found rows and isolation are, and
-// refuses a server or a setting that it cannot work with, naming it.
+// [*sql.DB] with the driver github.com/go-sql-driver/mysql or modernc.org/sqlite, wrapped or not. It asks
+// the database what it needs to know, within 6 s, and writes nothing; see [Store.Migrate].
+//
+// It works whatever the handle's flags for times, found rows, parameters, character sets and isolation
+// are. What it cannot work with is refused, and the error says what to write instead: a server that
+// is too old, a sql_mode that is not strict, autocommit off, sessions that read only, that read
+// what is not committed, or whose answers are cut; on SQLite a journal_mode other than WAL,
+// synchronous below FULL, and several connections to a database in memory.
 //
 // What New cannot do for such a handle is bound how long a frozen process of yours keeps its rows
 // locked: set wait_timeout and innodb_lock_wait_timeout in its DSN, as Open does.
@@ -71,11 +77,14 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 	var err error
 	switch db := db.(type) {
 	case *gorm.DB:
-		if _, err = db.DB(); err != nil {
-			return nil, fmt.Errorf("store: the gorm handle has no connection pool (is it a transaction?): %w", err)
+		if db == nil {
+			return nil, errors.New("store: the handle is nil")
 		}
 		handle = db
 	case *sql.DB:
+		if db == nil {
+			return nil, errors.New("store: the handle is nil")
+		}
 		if handle, err = openGorm(dial.gorm(db)); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
@@ -88,7 +97,17 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	if err := s.read(ctx, "check the handle", func(t *tx) error { return dial.check(t, false) }); err != nil {
+	pool, err := handle.DB()
+	if err != nil {
+		return nil, fmt.Errorf("store: the gorm handle has no connection pool (is it a transaction?): %w", err)
+	}
+	err = s.read(ctx, "check the handle", func(t *tx) error {
+		if err := dial.check(t, false); err != nil {
+			return err
+		}
+		return dial.checkPool(t, pool)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -21,6 +23,7 @@ var definitionCases = []Case{
 	{"Definitions/DeadSession", deadSessionDefines},
 	{"Definitions/LoadsAtOnce", loadsAtOnce},
 	{"Definitions/UpcomingAndOverdue", upcomingAndOverdue},
+	{"Definitions/AddPools", addPools},
 	{"Definitions/HundredThousand", hundredThousand},
 }
 
@@ -40,6 +43,39 @@ func Pools(t *testing.T, b *Bench, session string, names ...string) {
 		d.Pools = append(d.Pools, ledger.PoolDef{Name: name, Hash: "h", MaxAttempts: 3, Retry: true})
 	}
 	load(t, b, session, d)
+}
+
+// addPools: pools are known before a replica has loaded them, and give way to what one loads.
+func addPools(t *testing.T, b *Bench) {
+	_, err := b.Store.Enqueue(t.Context(), newTask("mail"))
+	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "no replica has loaded any pools") {
+		t.Fatalf("before all: %v", err)
+	}
+	pools := map[string]jobs.Pool{"mail": {Retries: &jobs.Retries{Limit: 6}}, "print": {}}
+	for range 2 {
+		must(t, b.Store.AddPools(t.Context(), pools))
+	}
+	if all := Enqueue(t, b, newTask("mail"), newTask("print"), newTask("default")); all[0].Task.MaxAttempts != 7 || all[1].Task.MaxAttempts != 11 {
+		t.Fatalf("%+v", all)
+	}
+
+	session := Join(t, b, "a")
+	Pools(t, b, session, "mail", "Letters")
+	must(t, b.Store.AddPools(t.Context(), map[string]jobs.Pool{"mail": {}})) // with another hash than the one that was loaded
+	if hash := b.DB.Text(t, `SELECT hash FROM {pools} WHERE name = 'mail'`); hash != "h" {
+		t.Fatalf("a loaded pool was changed: %q", hash)
+	}
+	_, err = b.Store.Enqueue(t.Context(), newTask("print"))
+	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "known are Letters, default, mail") {
+		t.Fatalf("a retired pool: %v", err)
+	}
+	must(t, b.Store.AddPools(t.Context(), pools))
+	Enqueue(t, b, newTask("print"))
+
+	err = b.Store.AddPools(t.Context(), map[string]jobs.Pool{"a b": {}, "c": {Workers: -1}})
+	if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "a b") || !strings.Contains(err.Error(), "workers") {
+		t.Fatalf("bad pools: %v", err)
+	}
 }
 
 func load(t *testing.T, b *Bench, session string, d ledger.Definitions) int64 {

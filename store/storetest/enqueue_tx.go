@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -17,6 +18,11 @@ var enqueueTxCases = []Case{
 	{"EnqueueTx/OldSnapshot", oldSnapshot},
 	{"EnqueueTx/NotATransaction", notATransaction},
 	{"EnqueueTx/Many", enqueueManyTx},
+	{"EnqueueTx/HundredWithOneKey", hundredTxWithOneKey},
+	{"EnqueueTx/HundredThatRollBack", hundredTxThatRollBack},
+	{"EnqueueTx/Isolation", isolation},
+	{"EnqueueTx/Wrapped", wrappedTx},
+	{"EnqueueTx/Conn", connTx},
 }
 
 func begin(t *testing.T, b *Bench) *sql.Tx {
@@ -86,9 +92,125 @@ func oldSnapshot(t *testing.T, b *Bench) {
 
 func notATransaction(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
-	for _, handle := range []any{b.DB.Handle(), nil, "tx"} {
+	for _, handle := range []any{b.DB.Handle(), wrappedDB{b.DB.Handle()}, nil, (*sql.Tx)(nil), (*gorm.DB)(nil), "tx"} {
 		if _, err := b.Store.EnqueueTx(t.Context(), handle, newTask("p")); !errors.Is(err, jobs.ErrInvalid) {
 			t.Fatalf("%T: %v", handle, err)
+		}
+	}
+}
+
+// wrappedTx and wrappedDB are what sqlx and its like make of a transaction and a handle.
+type (
+	ownTx     struct{ *sql.Tx }
+	wrappedDB struct{ *sql.DB }
+)
+
+func wrappedTx(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	tx := begin(t, b)
+	id, err := b.Store.EnqueueTx(t.Context(), &ownTx{tx}, newTask("p"))
+	must(t, err)
+	must(t, tx.Commit())
+	if _, _, err := b.Store.Task(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Store.EnqueueTx(t.Context(), tx, newTask("p")); !errors.Is(err, sql.ErrTxDone) {
+		t.Fatalf("after the commit: %v", err)
+	}
+}
+
+// connTx: a transaction that is no object, but a connection after BEGIN.
+func connTx(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	conn, err := b.DB.Handle().Conn(t.Context())
+	must(t, err)
+	defer conn.Close()
+	for _, end := range []string{"ROLLBACK", "COMMIT"} {
+		_, err = conn.ExecContext(t.Context(), "BEGIN")
+		must(t, err)
+		id, err := b.Store.EnqueueTx(t.Context(), conn, newTask("p"))
+		must(t, err)
+		_, err = conn.ExecContext(t.Context(), end)
+		must(t, err)
+		if _, _, err := b.Store.Task(t.Context(), id); (err == nil) != (end == "COMMIT") {
+			t.Fatalf("%s: %v", end, err)
+		}
+	}
+}
+
+// hundredTxWithOneKey: callers that repeat a transaction which met another one get one task.
+func hundredTxWithOneKey(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	b.DB.Handle().SetMaxOpenConns(20)
+	var ids [100]string
+	Together(t, 100, func(ctx context.Context, i int) (err error) {
+		ids[i], err = enqueueAgain(ctx, b, (*sql.Tx).Commit)
+		return err
+	})
+	for _, id := range ids {
+		if id != ids[0] {
+			t.Fatalf("%s and %s", ids[0], id)
+		}
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 1 {
+		t.Fatalf("%d tasks", n)
+	}
+}
+
+// hundredTxThatRollBack: all but one of those who want the key roll back.
+func hundredTxThatRollBack(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	b.DB.Handle().SetMaxOpenConns(20)
+	Together(t, 100, func(ctx context.Context, i int) error {
+		end := (*sql.Tx).Rollback
+		if i == 42 {
+			end = (*sql.Tx).Commit
+		}
+		_, err := enqueueAgain(ctx, b, end)
+		return err
+	})
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 1 {
+		t.Fatalf("%d tasks", n)
+	}
+}
+
+// enqueueAgain repeats its transaction as long as others are in the way.
+func enqueueAgain(ctx context.Context, b *Bench, end func(*sql.Tx) error) (string, error) {
+	for {
+		tx, err := b.DB.Handle().BeginTx(ctx, nil)
+		if err != nil {
+			return "", err
+		}
+		id, err := b.Store.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "key"})
+		if err == nil {
+			if err = end(tx); err == nil {
+				return id, nil
+			}
+		}
+		_ = tx.Rollback()
+		if !errors.Is(err, jobs.ErrUnavailable) || ctx.Err() != nil {
+			return "", err
+		}
+	}
+}
+
+func isolation(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	if b.Dialect == "sqlite" {
+		return // it has but one
+	}
+	for _, level := range []sql.IsolationLevel{sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+		tx, err := b.DB.Handle().BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+		must(t, err)
+		id, err := b.Store.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
+		must(t, err)
+		again, err := b.Store.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
+		if err != nil || again != id {
+			t.Fatalf("%s: %s and %s, %v", level, id, again, err)
+		}
+		must(t, tx.Commit())
+		if _, _, err := b.Store.Task(t.Context(), id); err != nil {
+			t.Fatalf("%s: %v", level, err)
 		}
 	}
 }

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// AddPools makes pools known before a replica has loaded them, and the default pool with them: a program
+// that enqueues, and runs no replica or has just started one, need not wait for it. Their handlers are
+// not needed and not kept. What a replica has loaded stays as it is; a pool that was retired comes
+// back, until the replica that governs looks again and does not have it either.
+//
+// Errors: jobs.ErrInvalid with all problems of the pools; jobs.ErrUnavailable.
+func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error {
+	if err := (jobs.Set{Pools: pools}).Validate(); err != nil {
+		return &opError{"add pools", err}
+	}
+	all := map[string]jobs.Pool{jobs.DefaultPool: {}}
+	maps.Copy(all, pools)
+	names := slices.Sorted(maps.Keys(all))
+	var rows [][]any
+	for _, name := range names {
+		p := all[name].WithDefaults()
+		all[name] = p
+		rows = append(rows, []any{name, p.Hash(), 0, p.MaxRunning, p.Retries.Limit + 1, string(p.OnLost)})
+	}
+	return s.sure(ctx, "add pools", func(t *tx) error {
+		// A replica may be loading the same pools: its rows must win, so that nothing is replaced here.
+		if _, err := t.insert(`{insert_ignore} {pools} (name, hash, config, max_running, max_attempts, on_lost)`, "", rows); err != nil {
+			return err
+		}
+		there, err := t.poolRows(names, false)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			p := all[name]
+			if there[name].hash != "" {
+				continue
+			}
+			// Index: primary key.
+			_, err := t.exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ? WHERE name = ? AND hash = ''`,
+				p.Hash(), p.MaxRunning, p.Retries.Limit+1, string(p.OnLost), name)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
