@@ -129,6 +129,8 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			check(fmt.Sprintf("triggers %+v", f), c.indexes, func(t *tx) error { _, err := t.triggerPage(f, 51); return err })
 		}
 		check("audit", []string{"audit_at"}, func(t *tx) error { _, err := t.auditPage(auditCursor(1800, "id-001800"), 51); return err })
+		check("next due", []string{"jobs_next"}, func(t *tx) error { _, err := t.nextDue(10); return err })
+		check("missed of an overview", []string{"triggers_outcome", "done_state"}, func(t *tx) error { _, err := t.trouble(10); return err })
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
 			return t.query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })
 		})

@@ -24,6 +24,8 @@ var viewCases = []Case{
 	{"Views/Overrides", viewOverrides},
 	{"Views/Output", viewOutput},
 	{"Views/BrokenPages", brokenPages},
+	{"Views/JobNames", viewJobNames},
+	{"Views/Overview", viewOverview},
 }
 
 func pageOf(pool, job string, limit int) ledger.TaskFilter {
@@ -160,9 +162,9 @@ func viewTask(t *testing.T, b *Bench) {
 
 func addTrigger(t *testing.T, b *Bench, g jobs.Trigger) {
 	t.Helper()
-	b.DB.Exec(t, `INSERT INTO {triggers} (job, at, seq, until_at, due_count, cause, outcome, result, replica, decided_at, finished_at)
-		VALUES (?, ?, ?, 0, 1, 'schedule', ?, ?, 'r', ?, ?)`,
-		g.Job, g.At.UnixMicro(), g.Seq, string(g.Outcome), string(g.Result), g.At.UnixMicro(), g.At.UnixMicro()+1)
+	b.DB.Exec(t, `INSERT INTO {triggers} (job, at, seq, until_at, due_count, cause, outcome, reason, result, replica, decided_at, finished_at)
+		VALUES (?, ?, ?, 0, 1, 'schedule', ?, ?, ?, 'r', ?, ?)`,
+		g.Job, g.At.UnixMicro(), g.Seq, string(g.Outcome), g.Reason, string(g.Result), g.At.UnixMicro(), g.At.UnixMicro()+1)
 }
 
 func viewTriggers(t *testing.T, b *Bench) {

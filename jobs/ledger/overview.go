@@ -1,0 +1,64 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Overview is what a person looks at first, read in one go. The lists are short: each has at most
+// the rows that were asked for, the most urgent first.
+type Overview struct {
+	At      time.Time      `json:"at"`      // database time
+	Jobs    int            `json:"jobs"`    // that a live configuration has
+	Failing int            `json:"failing"` // of them, those whose last end was no success
+	Broken  []Broken       `json:"broken"`  // the failing jobs, the last end first
+	Trouble []Trouble      `json:"trouble"` // ends that were no success, the latest first
+	Next    []Next         `json:"next"`    // the next due times; what is past is overdue
+	Running []Running      `json:"running"` // the longest first
+	Recent  []jobs.Trigger `json:"recent"`  // due times, the latest first
+}
+
+// Broken is a job whose last end was no success.
+type Broken struct {
+	Job         string    `json:"job"`
+	Reason      string    `json:"reason,omitempty"` // of the latest such end
+	LastSuccess time.Time `json:"last_success,omitzero"`
+	LastEnd     time.Time `json:"last_end,omitzero"`
+}
+
+// Trouble is a task that failed or was lost, or due times that were missed.
+type Trouble struct {
+	At       time.Time `json:"at"`    // when it ended
+	State    string    `json:"state"` // failed, lost or missed
+	Job      string    `json:"job,omitempty"`
+	Due      time.Time `json:"due,omitzero"`    // of the job's trigger; the first one of a range
+	Count    int       `json:"count,omitempty"` // due times missed
+	Pool     string    `json:"pool,omitempty"`
+	Kind     string    `json:"kind,omitempty"`
+	TaskID   string    `json:"task_id,omitempty"`
+	Attempt  int       `json:"attempt,omitempty"`
+	Replica  string    `json:"replica,omitempty"`
+	ExitCode *int      `json:"exit_code,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Error    string    `json:"error,omitempty"` // its beginning
+}
+
+// Next is a job's next due time.
+type Next struct {
+	Job       string    `json:"job"`
+	At        time.Time `json:"at"`
+	Suspended *bool     `json:"suspended,omitempty"` // override of the API; nil: the definition holds
+}
+
+// Running is a task that is being executed.
+type Running struct {
+	TaskID  string    `json:"task_id"`
+	Pool    string    `json:"pool"`
+	Kind    string    `json:"kind,omitempty"`
+	Job     string    `json:"job,omitempty"`
+	Due     time.Time `json:"due,omitzero"` // of the job's trigger
+	Since   time.Time `json:"since"`        // start of the attempt
+	Attempt int       `json:"attempt"`
+	Replica string    `json:"replica"`
+}

@@ -1,0 +1,116 @@
+package storetest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+func viewJobNames(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	defs := ledger.Definitions{}
+	for _, name := range []string{"A", "a", "a-b", "a.b", "ab", "abc", "b", "z"} {
+		defs.Jobs = append(defs.Jobs, JobDef(name, "1", "s"))
+	}
+	load(t, b, a, defs)
+	b.DB.Exec(t, `UPDATE {jobs} SET hash = '' WHERE name IN ('abc', 'z')`)
+	for _, c := range []struct {
+		prefix, after string
+		retired       bool
+		limit         int
+		want          string
+	}{
+		{"", "", false, 100, "A a a-b a.b ab b"},
+		{"", "", true, 100, "A a a-b a.b ab abc b z"},
+		{"a", "", false, 100, "a a-b a.b ab"},
+		{"a", "", true, 2, "a a-b"},
+		{"a", "a-b", true, 2, "a.b ab"},
+		{"ab", "ab", true, 2, "abc"},
+		{"a", "b", true, 2, ""},
+		{"zz", "", true, 2, ""},
+	} {
+		names, err := b.Store.JobNames(t.Context(), c.prefix, c.after, c.retired, c.limit)
+		must(t, err)
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func viewOverview(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	load(t, b, a, ledger.Definitions{
+		Jobs:  []ledger.JobDef{JobDef("gone", "1", "s"), JobDef("i", "1", "s"), JobDef("j", "1", "s"), JobDef("k", "1", "s")},
+		Pools: []ledger.PoolDef{{Name: "p", Hash: "1"}},
+	})
+	empty, err := b.Store.Overview(t.Context(), 10)
+	must(t, err)
+	if time.Since(empty.At).Abs() > time.Minute || empty.Jobs != 4 || len(empty.Next) != 4 || len(empty.Trouble)+len(empty.Broken)+len(empty.Running)+len(empty.Recent) > 0 {
+		t.Fatalf("%+v", empty)
+	}
+	second := func(n int64) time.Time { return time.Unix(n, 0).UTC() }
+	after := func(n int64) time.Time { return second(n).Add(time.Microsecond) }
+	b.DB.Exec(t, `UPDATE {jobs} SET hash = '', next_at = 0 WHERE name = 'gone'`)
+	for name, at := range map[string]int64{"i": 30, "j": 10, "k": 20} {
+		b.DB.Exec(t, `UPDATE {jobs} SET next_at = ? WHERE name = ?`, second(at).UnixMicro(), name)
+	}
+	b.DB.Exec(t, `UPDATE {jobs} SET suspended = 1 WHERE name = 'k'`)
+	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(1), Outcome: jobs.Ran, Result: jobs.StateSucceeded})
+	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(2), Outcome: jobs.Ran, Result: jobs.StateFailed, Reason: "exit status 3"})
+	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(3), Outcome: jobs.Skipped, Reason: "still running"})
+	addTrigger(t, b, jobs.Trigger{Job: "k", At: second(4), Outcome: jobs.Missed, Reason: "missed: nobody was there"})
+	for _, job := range []string{"gone", "i", "j", "k"} {
+		b.DB.Exec(t, `INSERT INTO {standings} (kind, name, failing, last_success_at, last_end_at) VALUES ('job', ?, ?, 5, ?)`, job, job != "i", job[0])
+	}
+	b.DB.Exec(t, `INSERT INTO {standings} (kind, name, failing) VALUES ('pool', 'p', 1)`)
+	var ids []string
+	for i, e := range Enqueue(t, b, newTask("p"), newTask("p"), newTask("p"), newTask("p"), newTask("p")) {
+		ids = append(ids, e.Task.ID)
+		b.DB.Exec(t, `UPDATE {tasks} SET job = 'j', run_at = ?, trigger_at = 7000000 WHERE id = ?`, second(int64(100-i)).UnixMicro(), e.Task.ID)
+	}
+	end(t, b, ids[0], jobs.StateFailed)
+	end(t, b, ids[1], jobs.StateLost)
+	end(t, b, ids[2], jobs.StateSucceeded)
+	b.DB.Exec(t, `UPDATE {done} SET error = ? WHERE id = ?`, []byte(strings.Repeat("ü", 300)), ids[1])
+	for i, id := range ids[3:] {
+		b.DB.Exec(t, `UPDATE {tasks} SET state = 2, attempt = 1, replica = 'r', started_at = ? WHERE id = ?`, second(int64(9-i)).UnixMicro(), id)
+	}
+
+	got, err := b.Store.Overview(t.Context(), 10)
+	must(t, err)
+	yes, three := true, 3
+	want := ledger.Overview{
+		Jobs: 3, Failing: 2,
+		Broken: []ledger.Broken{
+			{Job: "k", Reason: "missed: nobody was there", LastSuccess: time.UnixMicro(5).UTC(), LastEnd: time.UnixMicro('k').UTC()},
+			{Job: "j", Reason: "failed: exit status 3", LastSuccess: time.UnixMicro(5).UTC(), LastEnd: time.UnixMicro('j').UTC()},
+		},
+		Trouble: []ledger.Trouble{
+			{At: after(100), State: "failed", Job: "j", Due: second(7), Pool: "p", TaskID: ids[0], Attempt: 1, Replica: "r", ExitCode: &three, Reason: "why", Error: "oops"},
+			{At: after(99), State: "lost", Job: "j", Due: second(7), Pool: "p", TaskID: ids[1], Attempt: 1, Replica: "r", ExitCode: &three, Reason: "why", Error: strings.Repeat("ü", 250)},
+			{At: second(4), State: "missed", Job: "k", Due: second(4), Count: 1, Replica: "r", Reason: "missed: nobody was there"},
+		},
+		Next: []ledger.Next{{Job: "j", At: second(10)}, {Job: "k", At: second(20), Suspended: &yes}, {Job: "i", At: second(30)}},
+		Running: []ledger.Running{
+			{TaskID: ids[4], Pool: "p", Job: "j", Due: second(7), Since: second(8), Attempt: 1, Replica: "r"},
+			{TaskID: ids[3], Pool: "p", Job: "j", Due: second(7), Since: second(9), Attempt: 1, Replica: "r"},
+		},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Overview{}, "At", "Recent")); diff != "" {
+		t.Error(diff)
+	}
+	if len(got.Recent) != 4 || got.Recent[0].At != second(4) || got.Recent[3].At != second(1) {
+		t.Errorf("recent: %+v", got.Recent)
+	}
+	one, err := b.Store.Overview(t.Context(), 1)
+	must(t, err)
+	if one.Failing != 2 || len(one.Broken) != 1 || len(one.Trouble) != 1 || len(one.Next) != 1 || len(one.Running) != 1 || len(one.Recent) != 1 {
+		t.Errorf("one row each: %+v", one)
+	}
+}

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// errorShown is how many bytes of an error an overview has.
+const errorShown = 500
+
+// Overview reads what a person looks at first, at most rows (1 … 100) of each kind. However much
+// the store holds, it reads a few rows of each, the tasks that run, and one small row for each job.
+func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error) {
+	rows = min(max(rows, 1), 100)
+	var o ledger.Overview
+	err := s.read(ctx, "overview", func(t *tx) (err error) {
+		o = ledger.Overview{}
+		if o.At, err = t.now(); err != nil {
+			return err
+		}
+		if _, err := t.one(`SELECT COUNT(*) FROM {jobs} WHERE hash <> ''`, nil, &o.Jobs); err != nil {
+			return err
+		}
+		if o.Next, err = t.nextDue(rows); err != nil {
+			return err
+		}
+		if o.Recent, err = t.triggerPage(ledger.TriggerFilter{}, rows); err != nil {
+			return err
+		}
+		if o.Running, err = t.longestRunning(rows); err != nil {
+			return err
+		}
+		if o.Trouble, err = t.trouble(rows); err != nil {
+			return err
+		}
+		o.Failing, o.Broken, err = t.broken(rows)
+		return err
+	})
+	return o, err
+}
+
+// nextDue: index jobs_next, in its order. A retired job has no next time.
+func (t *tx) nextDue(n int) ([]ledger.Next, error) {
+	var all []ledger.Next
+	err := t.query(`SELECT name, next_at, suspended FROM {jobs}{index}{jobs}_next{end} WHERE next_at > 0 ORDER BY next_at, stripe LIMIT ?`, []any{n},
+		func(scan func(...any) error) error {
+			var next ledger.Next
+			var at int64
+			err := scan(&next.Job, &at, &next.Suspended)
+			next.At = fromMicros(at)
+			all = append(all, next)
+			return err
+		})
+	return all, err
+}
+
+// longestRunning sorts the tasks that run, which are few. Index tasks_claim.
+func (t *tx) longestRunning(n int) ([]ledger.Running, error) {
+	var all []ledger.Running
+	err := t.query(`SELECT id, pool, kind, job, trigger_at, started_at, attempt, replica FROM {tasks}{index}{tasks}_claim{end}
+		WHERE state = 2 ORDER BY started_at, id LIMIT ?`, []any{n}, func(scan func(...any) error) error {
+		var r ledger.Running
+		var due, since int64
+		err := scan(&r.TaskID, &r.Pool, &r.Kind, &r.Job, &due, &since, &r.Attempt, &r.Replica)
+		r.Due, r.Since = fromMicros(due), fromMicros(since)
+		all = append(all, r)
+		return err
+	})
+	return all, err
+}
+
+// trouble merges the latest failed and lost tasks, index done_state, and the latest missed due
+// times, index triggers_outcome.
+func (t *tx) trouble(n int) ([]ledger.Trouble, error) {
+	var all []ledger.Trouble
+	for _, state := range []jobs.State{jobs.StateFailed, jobs.StateLost} {
+		err := t.query(`SELECT id, pool, kind, job, trigger_at, attempt, replica, exit_code, reason, SUBSTR(error, 1, ?), finished_at
+			FROM {done}{index}{done}_state{end} WHERE state = ? ORDER BY finished_at DESC LIMIT ?`, []any{errorShown, string(state), n},
+			func(scan func(...any) error) error {
+				r := ledger.Trouble{State: string(state)}
+				var due, ended int64
+				var failure []byte
+				err := scan(&r.TaskID, &r.Pool, &r.Kind, &r.Job, &due, &r.Attempt, &r.Replica, &r.ExitCode, &r.Reason, &failure, &ended)
+				r.Due, r.At, r.Error = fromMicros(due), fromMicros(ended), strings.ToValidUTF8(string(failure), "")
+				all = append(all, r)
+				return err
+			})
+		if err != nil {
+			return nil, err
+		}
+	}
+	missed, err := t.triggerPage(ledger.TriggerFilter{Outcome: jobs.Missed}, n)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range missed {
+		all = append(all, ledger.Trouble{
+			State: string(jobs.Missed), At: m.DecidedAt, Job: m.Job, Due: m.At, Count: m.Count, Replica: m.Replica, Reason: m.Reason,
+		})
+	}
+	slices.SortStableFunc(all, func(a, b ledger.Trouble) int { return b.At.Compare(a.At) })
+	return all[:min(n, len(all))], nil
+}
+
+// broken counts the failing jobs, and says of the first n why. The primary key of {standings} has
+// all jobs, each a short row.
+func (t *tx) broken(n int) (count int, all []ledger.Broken, err error) {
+	const failing = ` FROM {standings} s JOIN {jobs} j ON j.name = s.name WHERE s.kind = 'job' AND s.failing = 1 AND j.hash <> ''`
+	if _, err := t.one(`SELECT COUNT(*)`+failing, nil, &count); err != nil || count == 0 {
+		return 0, nil, err
+	}
+	err = t.query(`SELECT s.name, s.last_success_at, s.last_end_at`+failing+` ORDER BY s.last_end_at DESC, s.name LIMIT ?`, []any{n},
+		func(scan func(...any) error) error {
+			var b ledger.Broken
+			var success, end int64
+			err := scan(&b.Job, &success, &end)
+			b.LastSuccess, b.LastEnd = fromMicros(success), fromMicros(end)
+			all = append(all, b)
+			return err
+		})
+	if err != nil {
+		return 0, nil, err
+	}
+	reasons, err := t.reasons(all)
+	for i := range all {
+		all[i].Reason = reasons[all[i].Job]
+	}
+	return count, all, err
+}
+
+// reasons reads, for each job, its latest due time that ended without success: primary key,
+// backwards, a few rows, since these jobs fail now.
+func (t *tx) reasons(of []ledger.Broken) (map[string]string, error) {
+	var parts []string
+	var names []any
+	for _, b := range of {
+		parts = append(parts, `SELECT * FROM (SELECT job, outcome, result, reason FROM {triggers}
+			WHERE job = ? AND outcome IN ('ran', 'lost', 'missed') AND result <> 'succeeded' ORDER BY at DESC, seq DESC LIMIT 1) AS one`)
+		names = append(names, b.Job)
+	}
+	reasons := map[string]string{}
+	if len(parts) == 0 {
+		return reasons, nil
+	}
+	err := t.query(strings.Join(parts, ` UNION ALL `), names, func(scan func(...any) error) error {
+		var job, outcome, result, reason string
+		err := scan(&job, &outcome, &result, &reason)
+		if word := cmp.Or(result, outcome); !strings.HasPrefix(reason, word) {
+			reason = strings.TrimSuffix(word+": "+reason, ": ")
+		}
+		reasons[job] = reason
+		return err
+	})
+	return reasons, err
+}
