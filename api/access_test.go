@@ -77,6 +77,7 @@ var expected = map[string]Role{
 	"GET /api/v1/replicas":             Viewer,
 	"GET /api/v1/locks":                Viewer,
 	"GET /api/v1/audit":                Admin,
+	"GET /api/v1/events":               Viewer,
 }
 
 // TestRoles asks for every route as everybody: those who may not are told so, and nothing happens.

@@ -41,6 +41,7 @@ func New(b Backend, o Options) http.Handler {
 		Backend: b, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
 		metrics: o.Metrics, page: o.Page,
 	}
+	s.watch = newWatch(s.overview, explain)
 	origin := http.NewCrossOriginProtection()
 	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"})
@@ -56,6 +57,7 @@ type server struct {
 	proxies       []netip.Prefix
 	conditions    func() []ledger.Condition // may be nil
 	metrics, page http.Handler              // nil: their paths are not served
+	watch         *watch
 }
 
 // secure adds the headers that keep a browser from making more of an answer than it is.

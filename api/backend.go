@@ -26,6 +26,11 @@ type Reader interface {
 	// Jobs returns the rows of the named jobs, or of all, sorted by name. Names without a row are
 	// left out.
 	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
+	// JobNames returns the names, sorted, of at most limit jobs that begin with prefix and come
+	// after the name after; those that no live configuration has only with retired.
+	JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error)
+	// Overview returns at most so many rows of each kind.
+	Overview(ctx context.Context, rows int) (ledger.Overview, error)
 	Triggers(ctx context.Context, f ledger.TriggerFilter) (rows []jobs.Trigger, next string, err error)
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
 	Tasks(ctx context.Context, f ledger.TaskFilter) (rows []jobs.Task, next string, err error)
@@ -47,6 +52,7 @@ type Writer interface {
 
 // Replica is the running replica.
 type Replica interface {
+	ID() string
 	Set() jobs.Set
 	// RunJob opens a manual trigger; jobs.ErrConflict says why it was skipped.
 	RunJob(ctx context.Context, name, by string) (jobs.Trigger, jobs.Task, error)

@@ -40,6 +40,7 @@ type backend struct {
 	changes []string // what was written, and who asked
 	audit   []ledger.AuditEntry
 	filters []any // what Triggers and Tasks were asked for
+	looks   int   // at the overview
 }
 
 func newBackend() *backend {
@@ -91,6 +92,24 @@ func (b *backend) Jobs(_ context.Context, names ...string) ([]ledger.JobStatus, 
 		}
 	}
 	return rows, b.err
+}
+
+func (b *backend) JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error) {
+	rows, err := b.Jobs(ctx)
+	var names []string
+	for _, row := range rows {
+		if strings.HasPrefix(row.Name, prefix) && row.Name > after && (retired || row.Hash != "") && len(names) < limit {
+			names = append(names, row.Name)
+		}
+	}
+	return names, err
+}
+
+func (b *backend) Overview(_ context.Context, rows int) (ledger.Overview, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.looks++
+	return ledger.Overview{At: time.Now(), Jobs: len(b.jobs), Recent: b.triggers[:min(rows, len(b.triggers))]}, b.err
 }
 
 func (b *backend) Triggers(_ context.Context, f ledger.TriggerFilter) ([]jobs.Trigger, string, error) {
@@ -204,6 +223,8 @@ func show(b *bool) string {
 	}
 	return fmt.Sprint(*b)
 }
+
+func (b *backend) ID() string { return "r1" }
 
 func (b *backend) Set() jobs.Set { return b.set }
 

@@ -15,25 +15,31 @@ func (s *server) live(w http.ResponseWriter, _ *http.Request) error {
 // ready answers 200 while this replica starts new work and 503 while it does not, each time with
 // all conditions, for those who may read. It asks no server: it says what the replica last saw.
 func (s *server) ready(w http.ResponseWriter, r *http.Request) error {
-	conditions := s.Replica.Health()
-	ready := !slices.ContainsFunc(conditions, func(c ledger.Condition) bool { return !c.Ready })
-	if s.conditions != nil {
-		conditions = slices.Concat(conditions, s.conditions())
-	}
+	view := s.readiness()
 	status := http.StatusOK
-	if !ready {
+	if !view.Ready {
 		status = http.StatusServiceUnavailable
 	}
 	if s.access != nil {
 		if len(r.Header.Values("Authorization")) == 0 {
-			return reply(w, status, map[string]bool{"ready": ready}) // for load balancers: no names, no addresses
+			return reply(w, status, map[string]bool{"ready": view.Ready}) // for load balancers: no names, no addresses
 		}
 		if _, err := s.identify(w, r); err != nil {
 			return err
 		}
 	}
+	return reply(w, status, view)
+}
+
+// readiness is what the replica and the program that runs it say; only the replica can be unready.
+func (s *server) readiness() ledger.ReadyView {
+	conditions := s.Replica.Health()
+	ready := !slices.ContainsFunc(conditions, func(c ledger.Condition) bool { return !c.Ready })
+	if s.conditions != nil {
+		conditions = slices.Concat(conditions, s.conditions())
+	}
 	if conditions == nil {
 		conditions = []ledger.Condition{}
 	}
-	return reply(w, status, ledger.ReadyView{Ready: ready, Conditions: conditions})
+	return ledger.ReadyView{Ready: ready, Conditions: conditions}
 }

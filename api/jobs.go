@@ -10,28 +10,37 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// listJobs answers the jobs by name. Those that no live configuration has any more are shown with
-// ?retired=true only.
+// listJobs answers the jobs by name, those that begin with ?prefix=. Those that no live
+// configuration has any more are shown with ?retired=true only.
 func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
-	q := readQuery(r, "limit", "cursor", "retired")
-	page, retired := q.page(), q.truth("retired")
+	q := readQuery(r, "prefix", "limit", "cursor", "retired")
+	prefix, page, retired := q.name("prefix"), q.page(), q.truth("retired")
 	if q.err != nil {
 		return q.err
 	}
-	rows, err := s.Reader.Jobs(r.Context())
+	after, err := readCursor(page.Cursor)
 	if err != nil {
 		return err
 	}
-	set := s.Replica.Set()
-	views := make([]ledger.JobView, 0, len(rows))
-	for _, row := range rows {
-		if view := viewJob(set, row); retired || !view.Retired {
-			views = append(views, view)
+	names, err := s.Reader.JobNames(r.Context(), prefix, after, retired, page.Limit+1)
+	if err != nil {
+		return err
+	}
+	next := ""
+	if len(names) > page.Limit {
+		names = names[:page.Limit]
+		next = cursorAfter(names[page.Limit-1])
+	}
+	views := make([]ledger.JobView, 0, len(names))
+	if len(names) > 0 { // no name would mean all
+		rows, err := s.Reader.Jobs(r.Context(), names...)
+		if err != nil {
+			return err
 		}
-	}
-	views, next, err := cut(views, func(v ledger.JobView) string { return v.Name }, page)
-	if err != nil {
-		return err
+		set := s.Replica.Set()
+		for _, row := range rows {
+			views = append(views, viewJob(set, row))
+		}
 	}
 	return replyList(w, http.StatusOK, views, next)
 }

@@ -54,6 +54,8 @@ var routes = []struct {
 	{"GET", "/api/v1/replicas", Viewer, (*server).listReplicas},
 	{"GET", "/api/v1/locks", Viewer, (*server).listLocks},
 	{"GET", "/api/v1/audit", Admin, (*server).listAudit},
+
+	{"GET", "/api/v1/events", Viewer, (*server).events},
 }
 
 // values says what a placeholder can stand for. What cannot be a name or an id is not found.

@@ -33,7 +33,20 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
+// stoppingKey finds, in the context of a request, what closes when its server stops: answers
+// without an end must not be waited for.
+type stoppingKey struct{}
+
+// stopping returns nil for a server that does not say.
+func stopping(ctx context.Context) <-chan struct{} {
+	stop, _ := ctx.Value(stoppingKey{}).(<-chan struct{})
+	return stop
+}
+
 func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
+	srv.BaseContext = func(net.Listener) context.Context {
+		return context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx.Done())
+	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	select {

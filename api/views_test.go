@@ -46,6 +46,8 @@ func TestShapes(t *testing.T) {
 		{"GET", "/api/v1/jobs?retired=true&limit=2", `{"items":[` + backup + `,` + gone + `],"next":"Z29uZQ"}`},
 		{"GET", "/api/v1/jobs?retired=true&limit=2&cursor=Z29uZQ", `{"items":[` + report + `]}`},
 		{"GET", "/api/v1/jobs?cursor=enp6", `{"items":[]}`},
+		{"GET", "/api/v1/jobs?prefix=rep", `{"items":[` + report + `]}`},
+		{"GET", "/api/v1/jobs?prefix=x", `{"items":[]}`},
 		{"GET", "/api/v1/jobs/report/next", `{"items":[]}`},
 		{"GET", "/api/v1/pools?limit=500", `{"items":[{"name":"default","workers":10,"paused":false,"pending":0,"scheduled":0,"running":0},` + mail + `]}`},
 		{"GET", "/api/v1/replicas?limit=1", `{"items":[{"id":"r1","state":"dead","workers":64,"joined_at":"2026-03-01T08:00:00.000123Z"}],"next":"cjEgMjAyNi0wMy0wMVQwODowMDowMC4wMDAxMjNa"}`},

@@ -91,3 +91,16 @@ type ReadyView struct {
 	Ready      bool        `json:"ready"`
 	Conditions []Condition `json:"conditions"`
 }
+
+// OverviewView is what a person looks at first, as one replica tells it.
+type OverviewView struct {
+	Replica   string `json:"replica"` // that tells
+	ReadyView        // of that replica
+	// Error says why the store did not answer. What comes after it is then as it was At.
+	Error string `json:"error,omitempty"`
+	Overview
+	Replicas      []ReplicaView `json:"replicas"` // at most 100
+	ReplicasTotal int           `json:"replicas_total"`
+	Pools         []PoolView    `json:"pools"` // at most 100
+	PoolsTotal    int           `json:"pools_total"`
+}

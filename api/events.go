@@ -1,0 +1,87 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	maxStreams     = 100              // at once
+	streamBeat     = 15 * time.Second // without news, a sign of life
+	streamAge      = 10 * time.Minute // then the client asks again, with what it may by then
+	streamPatience = 10 * time.Second // for a client to take an event
+)
+
+// events answers a stream of server-sent events: "overview" with a ledger.OverviewView at once and
+// after each change, comments between them. It ends after some minutes, when the server stops, and
+// when the client does not keep up; clients ask again. Where a client that does not keep up could
+// not be noticed, it ends after the first event.
+func (s *server) events(w http.ResponseWriter, r *http.Request) error {
+	if q := readQuery(r); q.err != nil {
+		return q.err
+	}
+	if !s.watch.enter() {
+		w.Header().Set("Retry-After", "10")
+		return &problem{status: http.StatusTooManyRequests, code: "too_many", message: fmt.Sprintf("%d others are watching already", maxStreams)}
+	}
+	defer s.watch.leave()
+	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	w.Header().Set("X-Accel-Buffering", "no") // for proxies that would wait for the end
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	stream := http.NewResponseController(w)
+	_ = stream.SetReadDeadline(time.Time{}) // the request has been read; its deadline would end the answer
+	send := func(text []byte) (more bool) {
+		bounded := stream.SetWriteDeadline(time.Now().Add(streamPatience))
+		_, err := w.Write(text)
+		return errors.Join(bounded, err, stream.Flush()) == nil
+	}
+
+	ctx, stop := r.Context(), stopping(r.Context())
+	end := time.NewTimer(streamAge)
+	defer end.Stop()
+	var told int64
+	var toldAt time.Time
+	for {
+		now, err := s.watch.look(ctx)
+		if err != nil {
+			return nil // the client has gone
+		}
+		text := []byte(":\n\n")
+		if now.number != told {
+			text = now.event
+		}
+		if now.number != told || time.Since(toldAt) >= streamBeat {
+			if !send(text) {
+				return nil
+			}
+			told, toldAt = now.number, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-stop:
+			return nil
+		case <-end.C:
+			return nil
+		case <-time.After(time.Until(now.until)):
+		}
+	}
+}
+
+// eventOf is an event with v as its data.
+func eventOf(name string, v ledger.OverviewView) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		text, _ = json.Marshal(map[string]string{"error": err.Error()}) // no value of ours
+	}
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, bytes.TrimSpace(text))
+}

@@ -1,0 +1,221 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// stream is a client's side of /events.
+type stream struct {
+	t     *testing.T
+	lines *bufio.Scanner
+}
+
+func listen(t *testing.T, address string) *stream {
+	t.Helper()
+	conn := dial(t, address)
+	if _, err := io.WriteString(conn, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" || res.Header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%s %v", res.Status, res.Header)
+	}
+	s := &stream{t, bufio.NewScanner(res.Body)}
+	s.lines.Buffer(nil, 1<<20)
+	return s
+}
+
+// next waits for an overview; false at the end of the stream.
+func (s *stream) next() (view ledger.OverviewView, ok bool) {
+	s.t.Helper()
+	for s.lines.Scan() {
+		if data, ok := strings.CutPrefix(s.lines.Text(), "data: "); ok {
+			if err := json.Unmarshal([]byte(data), &view); err != nil {
+				s.t.Fatal(err)
+			}
+			return view, true
+		}
+	}
+	if err := s.lines.Err(); errors.Is(err, context.DeadlineExceeded) {
+		s.t.Error(err)
+	}
+	return view, false
+}
+
+// TestEvents: each of many streams gets what is there at once and every change, the store is read
+// for one, and streams end with the server.
+func TestEvents(t *testing.T) {
+	b := newBackend()
+	address, stop := start(t, newServer(b.api(Options{})))
+	var all []*stream
+	for range 20 {
+		all = append(all, listen(t, address))
+	}
+	for _, s := range all {
+		view, ok := s.next()
+		if !ok || view.Replica != "r1" || !view.Ready || len(view.Recent) != 1 || view.Recent[0].Job != "backup" || len(view.Replicas) != 3 || len(view.Pools) != 2 || view.Error != "" {
+			t.Fatalf("%v %+v", ok, view)
+		}
+	}
+	b.mu.Lock()
+	first := b.looks
+	b.triggers = nil
+	b.mu.Unlock()
+	for _, s := range all {
+		if view, ok := s.next(); !ok || len(view.Recent) != 0 {
+			t.Errorf("after a change: %v %+v", ok, view)
+		}
+	}
+	b.mu.Lock()
+	looks := b.looks
+	b.err = errors.Join(jobs.ErrUnavailable, errors.New("connection refused"))
+	b.mu.Unlock()
+	if first > 3 || looks > first+3 {
+		t.Errorf("the store was asked %d times, then %d", first, looks)
+	}
+	for _, s := range all {
+		if view, ok := s.next(); !ok || !strings.Contains(view.Error, "connection refused") || view.Jobs != 3 || len(view.Pools) != 2 {
+			t.Errorf("store away: %v %+v", ok, view)
+		}
+	}
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took >= shutdownTimeout {
+		t.Errorf("the server waited %v for streams", took)
+	}
+	for _, s := range all {
+		if _, ok := s.next(); ok {
+			t.Error("a stream outlived the server")
+		}
+	}
+}
+
+// TestEventsOutliveTimeouts: the timeouts that bound ordinary requests do not end a stream.
+func TestEventsOutliveTimeouts(t *testing.T) {
+	b := newBackend()
+	srv := newServer(b.api(Options{}))
+	srv.ReadTimeout, srv.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond
+	address, _ := start(t, srv)
+	s := listen(t, address)
+	for i := range 3 {
+		if view, ok := s.next(); !ok || view.Jobs != 3+i {
+			t.Fatalf("event %d: %v %+v", i, ok, view)
+		}
+		b.mu.Lock()
+		b.jobs = append(b.jobs, ledger.JobStatus{Name: "more"})
+		b.mu.Unlock()
+	}
+}
+
+// TestEventsAreBounded: beyond the bound a client is told to come later, and a place that is left
+// is free.
+func TestEventsAreBounded(t *testing.T) {
+	address, _ := start(t, newServer(newBackend().api(Options{})))
+	var conns []net.Conn
+	for range maxStreams {
+		conn := dial(t, address)
+		if _, err := io.WriteString(conn, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		if _, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func() *http.Response {
+		res, err := http.Get("http://" + address + "/api/v1/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res
+	}
+	if res := ask(); res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %s %v", res.Status, res.Header)
+	}
+	conns[0].Close()
+	for deadline := time.Now().Add(20 * time.Second); ask().StatusCode != http.StatusOK; {
+		if time.Now().After(deadline) {
+			t.Fatal("a place that was left is not free")
+		}
+	}
+}
+
+// TestEventsWithoutDeadlines: where a slow client cannot be noticed, there is one event.
+func TestEventsWithoutDeadlines(t *testing.T) {
+	h := newBackend().api(Options{})
+	if w := ask(t, h, "GET", "/api/v1/events", ""); strings.Count(w.Body.String(), "event: overview\ndata: {") != 1 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := ask(t, h, "HEAD", "/api/v1/events", ""); w.Code != http.StatusOK || w.Body.Len() > 0 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := ask(t, h, "GET", "/api/v1/events?job=x", ""); w.Code != http.StatusBadRequest {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestWatch: the store is read at most once in a pause, and less often when that takes long; a
+// reader that leaves in the middle says nothing.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads, takes := 0, time.Duration(0)
+		w := newWatch(func(ctx context.Context) (ledger.OverviewView, error) {
+			reads++
+			select {
+			case <-time.After(takes):
+			case <-ctx.Done():
+			}
+			return ledger.OverviewView{Overview: ledger.Overview{At: time.Now(), Jobs: 1}}, ctx.Err()
+		}, error.Error)
+		for range 100 {
+			now, err := w.look(t.Context())
+			if err != nil || now.number != 1 {
+				t.Fatalf("%+v, %v", now, err)
+			}
+			time.Sleep(time.Second / 10)
+		}
+		if reads != 10 {
+			t.Errorf("%d reads in 10 s", reads)
+		}
+		reads, takes = 0, 2*time.Second
+		for range 420 {
+			if _, err := w.look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second / 10)
+		}
+		if reads != 3 {
+			t.Errorf("%d reads of 2 s in 48 s", reads)
+		}
+		time.Sleep(time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.look(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("left in the middle: %v", err)
+		}
+		if now, err := w.look(t.Context()); err != nil || strings.Contains(string(now.event), "deadline") {
+			t.Errorf("after that: %s, %v", now.event, err)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	overviewRows    = 30  // of each list
+	overviewParts   = 100 // replicas and pools
+	overviewTimeout = 5 * time.Second
+)
+
+// overview reads what a person looks at first. With an error the view still says how this replica
+// is.
+func (s *server) overview(ctx context.Context) (ledger.OverviewView, error) {
+	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
+	defer cancel()
+	view := ledger.OverviewView{Replica: s.Replica.ID(), ReadyView: s.readiness()}
+	o, err := s.Reader.Overview(ctx, overviewRows)
+	if err != nil {
+		return view, err
+	}
+	peers, err := s.Reader.Peers(ctx)
+	if err != nil {
+		return view, err
+	}
+	pools, err := s.Reader.PoolStatuses(ctx)
+	if err != nil {
+		return view, err
+	}
+	view.Overview = o
+	s.addDefinitions(view.Next)
+	view.Replicas, view.ReplicasTotal = overviewReplicas(peers, o.At), len(peers)
+	view.Pools, view.PoolsTotal = s.overviewPools(pools)
+	return view, nil
+}
+
+// addDefinitions says which jobs are suspended by their definition.
+func (s *server) addDefinitions(next []ledger.Next) {
+	set := s.Replica.Set()
+	for i, n := range next {
+		if job, ok := set.Jobs[n.Job]; ok && n.Suspended == nil && job.Suspend {
+			next[i].Suspended = &job.Suspend
+		}
+	}
+}
+
+func overviewReplicas(peers []ledger.Peer, now time.Time) []ledger.ReplicaView {
+	var views []ledger.ReplicaView
+	for _, p := range peers {
+		r := viewReplica(p)
+		if r.State == "live" && now.Sub(p.SeenAt) < p.TTL {
+			r.SeenAt = time.Time{} // as it should be: no news
+		}
+		views = append(views, r)
+	}
+	slices.SortStableFunc(views, func(a, b ledger.ReplicaView) int { return cmp.Compare(a.ID, b.ID) })
+	return views[:min(overviewParts, len(views))]
+}
+
+// overviewPools is by name; of too many, those stay in which something is.
+func (s *server) overviewPools(rows []ledger.PoolStatus) (views []ledger.PoolView, total int) {
+	set := s.Replica.Set()
+	for _, row := range rows {
+		if row.Hash != "" || row.Pending+row.Scheduled+row.Running > 0 {
+			views = append(views, viewPool(set, row))
+		}
+	}
+	total = len(views)
+	if total > overviewParts {
+		idle := func(p ledger.PoolView) int {
+			if p.Paused || p.Pending+p.Running > 0 {
+				return 0
+			}
+			return 1
+		}
+		slices.SortStableFunc(views, func(a, b ledger.PoolView) int { return cmp.Compare(idle(a), idle(b)) })
+		views = views[:overviewParts]
+	}
+	slices.SortFunc(views, func(a, b ledger.PoolView) int { return cmp.Compare(a.Name, b.Name) })
+	return views, total
+}

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	watchPause = time.Second
+	watchShare = 10 // of the time, at most one part in so many is spent reading
+)
+
+// watch reads the overview for all streams together: whoever comes first after the pause reads, and
+// the others get what was read. So it costs the same however many look, and nothing while nobody
+// does.
+type watch struct {
+	read    func(context.Context) (ledger.OverviewView, error)
+	explain func(error) string
+	turn    chan struct{} // to read, or to look at what follows
+	last    glance
+	view    ledger.OverviewView // that last was made of
+	streams atomic.Int64
+}
+
+// glance is what was read at one moment.
+type glance struct {
+	number int64     // another one: another event
+	event  []byte    // ready to send
+	until  time.Time // nobody reads before
+}
+
+func newWatch(read func(context.Context) (ledger.OverviewView, error), explain func(error) string) *watch {
+	return &watch{read: read, explain: explain, turn: make(chan struct{}, 1)}
+}
+
+func (w *watch) enter() bool {
+	if w.streams.Add(1) <= maxStreams {
+		return true
+	}
+	w.streams.Add(-1)
+	return false
+}
+
+func (w *watch) leave() { w.streams.Add(-1) }
+
+// look returns how things are now, or were less than a pause ago. The only error is that of ctx.
+func (w *watch) look(ctx context.Context) (glance, error) {
+	select {
+	case w.turn <- struct{}{}:
+	case <-ctx.Done():
+		return glance{}, ctx.Err()
+	}
+	defer func() { <-w.turn }()
+	began := time.Now()
+	if began.Before(w.last.until) {
+		return w.last, nil
+	}
+	view, err := w.read(ctx)
+	if ctx.Err() != nil {
+		return glance{}, ctx.Err() // says nothing about the store
+	}
+	if err != nil {
+		known := w.view
+		known.Replica, known.ReadyView, known.Error = view.Replica, view.ReadyView, w.explain(err)
+		view = known
+	}
+	w.tell(view)
+	w.last.until = time.Now().Add(max(watchPause, watchShare*time.Since(began)))
+	return w.last, nil
+}
+
+// tell makes view the last one. That the clock has moved is no news.
+func (w *watch) tell(view ledger.OverviewView) {
+	at := view.At
+	view.At = w.view.At
+	if w.last.number > 0 && bytes.Equal(eventOf("overview", view), w.last.event) {
+		return
+	}
+	view.At = at
+	w.view = view
+	w.last.number++
+	w.last.event = eventOf("overview", view)
+}
