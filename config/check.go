@@ -1,10 +1,8 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -64,7 +62,7 @@ func (r *reader) checkSettings() {
 		r.checkDSN("store", c.Store.DSN)
 	}
 	r.checkLock()
-	r.checkListen()
+	r.checkServer()
 	if c.LockInStore() {
 		r.adviseIdle()
 	} else if c.Lock.TTL > time.Minute {
@@ -195,37 +193,6 @@ func (r *reader) checkRedis() {
 	if redis.Mode == "cluster" && redis.DB != 0 {
 		r.refuse("lock.redis.db", "a cluster has database 0 only", "")
 	}
-}
-
-// checkListen refuses to open an API without access control to others.
-func (r *reader) checkListen() {
-	if problem, hint := listenProblem(r.c.Server.Listen); problem != "" {
-		r.refuse("server.listen", problem, hint)
-	}
-}
-
-// CheckListen is nil if the API may listen at addr, for addresses that come from elsewhere than a
-// file, such as "serve --listen".
-func CheckListen(addr string) error {
-	if problem, hint := listenProblem(addr); problem != "" {
-		return errors.New(strings.TrimSuffix(problem+"; "+hint, "; "))
-	}
-	return nil
-}
-
-func listenProblem(addr string) (problem, hint string) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Sprintf("%q is not an address to listen at", addr), "write host:port, as in 127.0.0.1:8080"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
-		return fmt.Sprintf("the port %q is not a number from 0 to 65535", port), ""
-	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return fmt.Sprintf("%q is not a loopback address, and whoever can reach the API may use it: access control comes with a later release", addr),
-			"use 127.0.0.1 and a tunnel"
-	}
-	return "", ""
 }
 
 // addressesField takes a list of host:port.

@@ -95,11 +95,6 @@ func (c *Config) LockInStore() bool {
 	return c.Lock.Driver == c.Store.Driver && (c.Lock.Driver != MySQL || c.Lock.MySQL.DSN == c.Store.DSN)
 }
 
-// Server is the API of this replica.
-type Server struct {
-	Listen string // a loopback address
-}
-
 // Default is what holds where the file says nothing. Lock.Driver and Lock.MySQL.DSN follow the
 // store and are empty here.
 func Default() Config {

@@ -269,9 +269,51 @@ func TestListen(t *testing.T) {
 		"0.0.0.0:80": false, "[::]:80": false, ":80": false, "10.0.0.1:80": false, "127.0.0.1": false,
 		"127.0.0.1:http": false, "127.0.0.1:65536": false, "localhost.evil:80": false, "127.0.0.1:+80": false, "": false,
 	} {
-		if err := config.CheckListen(addr); (err == nil) != fine {
+		if err := (config.Server{Listen: addr}).Check(); (err == nil) != fine {
 			t.Errorf("%q: %v", addr, err)
 		}
+	}
+}
+
+// Others may reach the API if it knows who they are and nobody else listens in, or if that is said
+// to be fine.
+func TestServer(t *testing.T) {
+	for text, want := range map[string]struct{ problem, exposed string }{
+		`{listen: "0.0.0.0:80", auth: {tokens_file: t}, tls: {cert_file: c, key_file: k}}`:       {},
+		`{listen: ":80", auth: {tokens_file: t}, tls: {cert_file: c, key_file: k}}`:              {},
+		`{listen: "sched.example:80", auth: {tokens_file: t}, tls: {cert_file: c, key_file: k}}`: {},
+		`{listen: "127.0.0.1:80", insecure: true}`:                                               {},
+		`{listen: "0.0.0.0:80"}`:                                                                           {problem: "tokens_file"},
+		`{listen: "0.0.0.0:80", insecure: false}`:                                                          {problem: "tokens_file"},
+		`{listen: "0.0.0.0:80", auth: {tokens_file: t}}`:                                                   {problem: "for all to read; set server.tls.cert_file"},
+		`{listen: "0.0.0.0:80", tls: {cert_file: c, key_file: k}}`:                                         {problem: "tokens_file"},
+		`{listen: "0.0.0.0:80", insecure: true}`:                                                           {exposed: "may do everything"},
+		`{listen: "0.0.0.0:80", insecure: true, auth: {tokens_file: t}}`:                                   {exposed: "reads tokens"},
+		`{listen: "0.0.0.0:80", insecure: true, tls: {cert_file: c, key_file: k}}`:                         {exposed: "may do everything"},
+		`{listen: "0.0.0.0:80", insecure: true, auth: {tokens_file: t}, tls: {cert_file: c, key_file: k}}`: {},
+		`{listen: "127.0.0.1:80", insecure: true, tls: {cert_file: c}}`:                                    {problem: "belong together"},
+	} {
+		c, err := config.LoadBytes("/etc/lockstep/lockstep.yaml", []byte("version: 1\nserver: "+text+"\njobs: {a: {command: [echo]}}\n"), options)
+		if want.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), want.problem) || !strings.HasPrefix(err.Error(), "/etc/lockstep/lockstep.yaml:2:") {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := c.Server.Exposed(); !strings.Contains(got, want.exposed) || (got == "") != (want.exposed == "") {
+			t.Errorf("%s: exposed %q", text, got)
+		}
+		if file := c.Server.TokensFile; file != "" && file != "/etc/lockstep/t" {
+			t.Errorf("%s: tokens in %s", text, file)
+		}
+	}
+	c := load(t, `server: {hosts: [Sched.example.com, "10.1.1.1", "::1"], trusted_proxies: [10.0.0.0/8, "192.168.1.7", "fd00::1"]}`+"\n")
+	if got := fmt.Sprint(c.Server.Hosts, c.Server.TrustedProxies); got != "[Sched.example.com 10.1.1.1 ::1] [10.0.0.0/8 192.168.1.7/32 fd00::1/128]" {
+		t.Error(got)
 	}
 }
 

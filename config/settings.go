@@ -107,23 +107,3 @@ var mysqlKeys = schema[MySQLLock]{
 	"dsn_file": secretFileField(func(c *MySQLLock) *string { return &c.DSN }),
 	"mode":     choiceField([]string{"lease", "row"}, func(c *MySQLLock) *string { return &c.Mode }),
 }
-
-var serverKeys = schema[Server]{
-	"listen": textField(func(c *Server) *string { return &c.Listen }),
-	"auth":   readAuth,
-	"tls":    readServerTLS,
-}
-
-// What the API does not have yet still has its keys.
-var (
-	authKeys = schema[Server]{
-		"tokens_file": notYet[Server](empty, "access control of the API comes with a later release"),
-	}
-	serverTLSKeys = schema[Server]{
-		"cert_file": notYet[Server](empty, "TLS of the API comes with a later release"),
-		"key_file":  notYet[Server](empty, "TLS of the API comes with a later release"),
-	}
-)
-
-func readAuth(r *reader, n *yaml.Node, into *Server)      { object(r, n, authKeys, into) }
-func readServerTLS(r *reader, n *yaml.Node, into *Server) { object(r, n, serverTLSKeys, into) }

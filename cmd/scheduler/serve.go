@@ -32,10 +32,10 @@ func newServeCommand(a *app) *cobra.Command {
 				return err
 			}
 			if cmd.Flags().Changed("listen") {
-				if err := config.CheckListen(listen); err != nil {
+				c.Server.Listen = listen
+				if err := c.Server.Check(); err != nil {
 					return usagef("--listen: %v", err)
 				}
-				c.Server.Listen = listen
 			}
 			if id != "" {
 				c.Replica.ID = id

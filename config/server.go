@@ -1,0 +1,165 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Server is the API of this replica.
+type Server struct {
+	Listen         string         // host:port
+	Hosts          []string       // names and addresses it answers to, besides localhost and its own address
+	TokensFile     string         // see LoadTokens; empty: everybody may do everything
+	CertFile       string         // in PEM form, with the chain; empty: no TLS
+	KeyFile        string         // in PEM form
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	Insecure       bool           // an address that others can reach may go without tokens and TLS
+}
+
+var serverKeys = schema[Server]{
+	"listen":          textField(func(c *Server) *string { return &c.Listen }),
+	"hosts":           readHosts,
+	"auth":            readAuth,
+	"tls":             readServerTLS,
+	"trusted_proxies": readProxies,
+	"insecure":        flagField(func(c *Server) *bool { return &c.Insecure }),
+}
+
+var (
+	authKeys = schema[Server]{
+		"tokens_file": pathField(func(c *Server) *string { return &c.TokensFile }),
+	}
+	serverTLSKeys = schema[Server]{
+		"cert_file": pathField(func(c *Server) *string { return &c.CertFile }),
+		"key_file":  pathField(func(c *Server) *string { return &c.KeyFile }),
+	}
+)
+
+func readAuth(r *reader, n *yaml.Node, into *Server)      { object(r, n, authKeys, into) }
+func readServerTLS(r *reader, n *yaml.Node, into *Server) { object(r, n, serverTLSKeys, into) }
+
+// pathField takes the path of a file that is read later. Empty is the same as no key.
+func pathField[T any](place func(*T) *string) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		if path, ok := r.text(n); ok && path != "" {
+			*place(into) = r.resolve(path)
+		}
+	}
+}
+
+var hostName = regexp.MustCompile(`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]{0,251}[a-zA-Z0-9_])?$`)
+
+func readHosts(r *reader, n *yaml.Node, into *Server) {
+	hosts := r.texts(n, func(item *yaml.Node) (string, bool) {
+		host, ok := r.text(item)
+		if _, err := netip.ParseAddr(host); ok && err != nil && !hostName.MatchString(host) {
+			r.fail(item, quote(item)+" is not the name of a host", "write a name or an address, without scheme and port")
+			return "", false
+		}
+		return host, ok
+	})
+	if len(hosts) > 0 {
+		into.Hosts = hosts
+	}
+}
+
+func readProxies(r *reader, n *yaml.Node, into *Server) {
+	r.items(n, func(item *yaml.Node) {
+		text, ok := r.text(item)
+		if !ok {
+			return
+		}
+		network, err := netip.ParsePrefix(text)
+		if addr, err2 := netip.ParseAddr(text); err2 == nil && addr.Zone() == "" {
+			network, err = addr.Prefix(addr.BitLen())
+		}
+		switch {
+		case err != nil:
+			r.fail(item, quote(item)+" is not a network", "write an address, or a network as in 10.0.0.0/8")
+		case network.Bits() == 0:
+			r.fail(item, quote(item)+" is everybody", "name the addresses of your load balancers alone")
+		default:
+			into.TrustedProxies = append(into.TrustedProxies, network.Masked())
+		}
+	})
+}
+
+// Check is nil if the API may listen so, for addresses that come from elsewhere than the file, such
+// as "serve --listen".
+func (s Server) Check() error {
+	if _, problem, hint := s.problem(); problem != "" {
+		return errors.New(strings.TrimSuffix(problem+"; "+hint, "; "))
+	}
+	return nil
+}
+
+func (r *reader) checkServer() {
+	if path, problem, hint := r.c.Server.problem(); problem != "" {
+		r.refuse(path, problem, hint)
+	}
+}
+
+// problem refuses to open an API to others without knowing who they are, or for all to overhear.
+func (s Server) problem() (path, problem, hint string) {
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return "server.listen", fmt.Sprintf("%q is not an address to listen at", s.Listen), "write host:port, as in 127.0.0.1:8080"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return "server.listen", fmt.Sprintf("the port %q is not a number from 0 to 65535", port), ""
+	}
+	switch {
+	case s.CertFile != "" && s.KeyFile == "":
+		return "server.tls", "has a cert_file and no key_file", "they belong together"
+	case s.CertFile == "" && s.KeyFile != "":
+		return "server.tls", "has a key_file and no cert_file", "they belong together"
+	case s.Private() || s.Insecure:
+		return "", "", ""
+	}
+	if _, err := netip.ParseAddr(host); err != nil && host != "" && !hostName.MatchString(host) {
+		return "server.listen", fmt.Sprintf("%q is not a host", host), "write an address of this machine"
+	}
+	var missing []string
+	if s.TokensFile == "" {
+		missing = append(missing, "server.auth.tokens_file (\"scheduler token create\" writes one)")
+	}
+	if s.CertFile == "" {
+		missing = append(missing, "server.tls.cert_file and key_file")
+	}
+	if missing == nil {
+		return "", "", ""
+	}
+	why := "whoever can reach the API may use it"
+	if s.TokensFile != "" {
+		why = "tokens would cross the network for all to read"
+	}
+	return "server.listen", fmt.Sprintf("%q is not a loopback address, and %s", s.Listen, why),
+		"set " + strings.Join(missing, ", and ") + "; or stay on 127.0.0.1; or say server.insecure: true, in a network that is yours alone"
+}
+
+// Private reports whether nobody outside this machine can reach the API.
+func (s Server) Private() bool {
+	host, _, err := net.SplitHostPort(s.Listen)
+	ip, notIP := netip.ParseAddr(host)
+	return err == nil && (host == "localhost" || notIP == nil && ip.IsLoopback())
+}
+
+// Exposed says what server.insecure lets through, for the log and for people; "" if nothing.
+func (s Server) Exposed() string {
+	switch {
+	case s.Private() || s.TokensFile != "" && s.CertFile != "":
+		return ""
+	case s.TokensFile != "":
+		return "no server.tls: whoever can listen in on the network reads tokens"
+	case s.CertFile != "":
+		return "no server.auth: whoever can reach " + s.Listen + " may do everything"
+	}
+	return "neither server.auth nor server.tls: whoever can reach " + s.Listen + " may do everything"
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// maxTokens bounds a file of tokens: some thousand of them.
+const maxTokens = 1 << 20
+
+// LoadTokens reads the file that server.auth.tokens_file names, a YAML list with one entry for each
+// token:
+//
+//	# who may use the API
+//	- {name: ci, role: operator, sha256: 5e88…, expires: 2027-01-31T00:00:00Z}
+//
+// expires may be missing. A file without any token is an error: it is more often half written than
+// meant. So is a file that others may write. The error is an [Errors].
+func LoadTokens(path string) ([]api.Token, error) {
+	data, info, err := readRegular(path, maxTokens)
+	if err != nil {
+		return nil, Errors{{File: path, Problem: cause(err).Error()}}
+	}
+	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
+		return nil, Errors{{File: path, Problem: fmt.Sprintf("can be written by others (mode %04o)", mode), Hint: "chmod 600"}}
+	}
+	return ParseTokens(path, data)
+}
+
+// ParseTokens is LoadTokens of a file whose content is data.
+func ParseTokens(path string, data []byte) ([]api.Token, error) {
+	r := &reader{env: lookup(nil), file: &source{name: path, size: len(data)}, doubtful: map[string]bool{}}
+	var list []api.Token
+	if parse(r.file, data, &r.report) {
+		list = r.readTokens(r.file.root)
+	}
+	if bad := r.report.errors(); bad != nil {
+		return nil, bad
+	}
+	return list, nil
+}
+
+// tokenDraft is a token on its way, and which of its keys were there.
+type tokenDraft struct {
+	api.Token
+	name, role, sum bool
+}
+
+var tokenKeys = schema[tokenDraft]{
+	"name": func(r *reader, n *yaml.Node, d *tokenDraft) {
+		value, ok := r.raw(n)
+		if ok && !jobs.NamePattern.MatchString(value) {
+			r.fail(n, "is not a name", nameHint)
+		}
+		d.Name, d.name = value, true
+	},
+	"role": func(r *reader, n *yaml.Node, d *tokenDraft) {
+		d.role = true
+		choiceField(api.Roles(), func(d *tokenDraft) *api.Role { return &d.Role })(r, n, d)
+	},
+	"sha256": func(r *reader, n *yaml.Node, d *tokenDraft) {
+		d.sum = true
+		value, ok := r.raw(n)
+		if !ok {
+			return
+		}
+		sum, err := hex.DecodeString(value)
+		if err != nil || len(sum) != len(d.SHA256) { // do not show it: it may be the secret itself
+			r.fail(n, "is not a SHA-256", "64 hexadecimal digits; the secret itself does not belong here")
+			return
+		}
+		copy(d.SHA256[:], sum)
+	},
+	"expires": func(r *reader, n *yaml.Node, d *tokenDraft) {
+		value, ok := r.raw(n)
+		if !ok {
+			return
+		}
+		var err error
+		if d.Expires, err = time.Parse(time.RFC3339, value); err != nil {
+			r.fail(n, quote(n)+" is not a time", "write it as in 2027-01-31T00:00:00Z, or leave it out")
+		}
+	},
+}
+
+func (r *reader) readTokens(root *yaml.Node) (list []api.Token) {
+	if deref(root).Kind != yaml.SequenceNode {
+		r.fail(root, "must be a list of tokens", "lines that start with \"- \"; \"scheduler token create --file\" writes them")
+		return nil
+	}
+	first := map[[32]byte]*yaml.Node{}
+	r.items(root, func(item *yaml.Node) {
+		var d tokenDraft
+		object(r, item, tokenKeys, &d)
+		if deref(item).Kind != yaml.MappingNode {
+			return
+		}
+		for _, key := range []struct {
+			name string
+			has  bool
+		}{{"name", d.name}, {"role", d.role}, {"sha256", d.sum}} {
+			if !key.has {
+				r.fail(item, "lacks its "+key.name, "")
+			}
+		}
+		if old := first[d.SHA256]; old != nil {
+			r.fail(item, fmt.Sprintf("has the sha256 of the one in line %d", old.Line), "remove one of them")
+		} else if d.SHA256 != [32]byte{} {
+			first[d.SHA256] = item
+		}
+		list = append(list, d.Token)
+	})
+	if len(list) == 0 {
+		r.fail(root, "has no tokens, and nobody could log in", "\"scheduler token create --file\" adds one")
+	}
+	return list
+}
+
+// AddToken returns the content of a file of tokens with t at its end. A file that cannot take it is
+// an error, and so is one that is wrong already.
+func AddToken(path string, data []byte, t api.Token) ([]byte, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		data = []byte("# Who may use the API: the SHA-256 of each token. See \"scheduler token create --help\".\n")
+	} else if _, err := ParseTokens(path, data); err != nil {
+		return nil, err
+	}
+	if !bytes.HasSuffix(data, []byte("\n")) {
+		data = append(bytes.Clone(data), '\n')
+	}
+	data = append(bytes.Clone(data), TokenLine(t)+"\n"...)
+	if _, err := ParseTokens(path, data); err != nil {
+		return nil, errors.New(path + ": a line cannot be added: the list is not written line by line, each with \"- \" in front; add it by hand:\n" + TokenLine(t))
+	}
+	return data, nil
+}
+
+// TokenLine is the entry of t in a file of tokens.
+func TokenLine(t api.Token) string {
+	expires := ""
+	if !t.Expires.IsZero() {
+		expires = ", expires: " + t.Expires.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("- {name: %q, role: %s, sha256: \"%x\"%s}", t.Name, t.Role, t.SHA256, expires)
+}
