@@ -49,6 +49,9 @@ func (r *reader) checkSettings() {
 			r.refuse(section+".dsn_file", "stands beside dsn", "one of them is enough")
 		}
 	}
+	if c.Store.TLS != nil && c.Store.Driver != MySQL {
+		r.advise("store.tls", "has no effect: a SQLite file is not reached through a network", "remove it")
+	}
 	if !tablePrefix.MatchString(c.Store.TablePrefix) {
 		r.refuse("store.table_prefix", "is not a prefix for tables", "a-z, 0-9 and _, at most 32")
 	}
@@ -59,7 +62,7 @@ func (r *reader) checkSettings() {
 		if c.Store.DSN == "" && !r.wrote("store.dsn") && !r.wrote("store.dsn_file") {
 			r.refuse("store", "the driver mysql needs a dsn", "write user:password@tcp(host:3306)/database in dsn, or in the file that dsn_file names")
 		}
-		r.checkDSN("store", c.Store.DSN)
+		r.checkDSN("store", c.Store.DSN, c.Store.TLS != nil)
 	}
 	r.checkLock()
 	r.checkServer()
@@ -87,7 +90,7 @@ func (r *reader) checkSQLite() {
 }
 
 // checkDSN reads the DSN of a MySQL server. Problems do not repeat it: it holds a password.
-func (r *reader) checkDSN(section, dsn string) {
+func (r *reader) checkDSN(section, dsn string, tls bool) {
 	if dsn == "" {
 		return
 	}
@@ -104,6 +107,8 @@ func (r *reader) checkDSN(section, dsn string) {
 		r.refuse(path, "cannot be read as a DSN", form)
 	case d.DBName == "":
 		r.refuse(path, "names no database", form)
+	case tls && d.TLSConfig != "":
+		r.refuse(section+".tls", "stands beside tls= in the DSN", "one of them is enough")
 	}
 }
 
@@ -116,8 +121,12 @@ func (r *reader) checkLock() {
 	}
 	if lock.MySQL.DSN == "" && c.Store.Driver == MySQL {
 		lock.MySQL.DSN = c.Store.DSN
+		if lock.MySQL.TLS != nil {
+			r.advise("lock.mysql.tls", "has no effect: without a dsn of its own the lock goes with the store", "write it in store.tls")
+		}
+		lock.MySQL.TLS = c.Store.TLS
 	} else {
-		r.checkDSN("lock.mysql", lock.MySQL.DSN)
+		r.checkDSN("lock.mysql", lock.MySQL.DSN, lock.MySQL.TLS != nil)
 	}
 	switch lock.Driver {
 	case SQLite:
@@ -189,6 +198,9 @@ func (r *reader) checkRedis() {
 	}
 	if redis.Mode != "sentinel" && redis.MasterName != "" {
 		r.refuse("lock.redis.master_name", "is for mode: sentinel only", "")
+	}
+	if redis.Mode != "sentinel" && redis.SentinelPassword != "" {
+		r.refuse("lock.redis.sentinel_password_file", "is for mode: sentinel only", "the servers' own password is in password_file")
 	}
 	if redis.Mode == "cluster" && redis.DB != 0 {
 		r.refuse("lock.redis.db", "a cluster has database 0 only", "")

@@ -40,9 +40,10 @@ const (
 
 // Store is where the rows are.
 type Store struct {
-	Driver      string // SQLite or MySQL
-	DSN         string // a file's path, or the DSN of go-sql-driver/mysql
-	Migrate     string // "auto": at start; "manual": by "scheduler migrate"
+	Driver      string      // SQLite or MySQL
+	DSN         string      // a file's path, or the DSN of go-sql-driver/mysql
+	TLS         *tls.Config // for MySQL; nil: what the DSN says
+	Migrate     string      // "auto": at start; "manual": by "scheduler migrate"
 	TablePrefix string
 	Retention   Retention
 }
@@ -74,19 +75,25 @@ type RedisLock struct {
 	DB         int
 	MasterName string      // in mode sentinel
 	TLS        *tls.Config // nil: none
+
+	SentinelUsername string // the sentinels have users of their own
+	SentinelPassword string
 }
 
 // ZooKeeperLock is one ensemble.
 type ZooKeeperLock struct {
 	Servers        []string // host:port
 	Root           string
+	Auth           string      // user:password; empty: nodes that everybody can change
+	TLS            *tls.Config // nil: none
 	SessionTimeout time.Duration
 }
 
 // MySQLLock is locks in a MySQL or MariaDB database.
 type MySQLLock struct {
-	DSN  string // where the file is silent and the store is MySQL, the store's
-	Mode string // lease or row
+	DSN  string      // where the file is silent and the store is MySQL, the store's
+	TLS  *tls.Config // nil: what the DSN says; it goes with DSN, where that is the store's
+	Mode string      // lease or row
 }
 
 // LockInStore reports whether the lock service is the store's own database: its rows are the guards

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -115,54 +113,4 @@ func cause(err error) error {
 		return p.Err
 	}
 	return err
-}
-
-// tlsFiles is lock.redis.tls.
-type tlsFiles struct {
-	Enabled                   bool
-	CA, Cert, Key, ServerName string
-}
-
-var tlsKeys = schema[tlsFiles]{
-	"enabled":     flagField(func(t *tlsFiles) *bool { return &t.Enabled }),
-	"ca_file":     textField(func(t *tlsFiles) *string { return &t.CA }),
-	"cert_file":   textField(func(t *tlsFiles) *string { return &t.Cert }),
-	"key_file":    textField(func(t *tlsFiles) *string { return &t.Key }),
-	"server_name": textField(func(t *tlsFiles) *string { return &t.ServerName }),
-}
-
-// readTLS makes TLS settings; an empty map is none.
-func readTLS(r *reader, n *yaml.Node, into *RedisLock) {
-	var t tlsFiles
-	object(r, n, tlsKeys, &t)
-	if t == (tlsFiles{}) {
-		return
-	}
-	settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
-	if t.CA != "" {
-		data, _, err := readRegular(r.resolve(t.CA), maxSecret<<4)
-		settings.RootCAs = x509.NewCertPool()
-		switch {
-		case err != nil:
-			r.fail(n, fmt.Sprintf("%s: %v", r.resolve(t.CA), cause(err)), "")
-		case !settings.RootCAs.AppendCertsFromPEM(data):
-			r.fail(n, r.resolve(t.CA)+" holds no certificate in PEM form", "")
-		}
-	}
-	if (t.Cert == "") != (t.Key == "") {
-		r.fail(n, "cert_file and key_file belong together", "")
-	} else if t.Cert != "" {
-		if key, ok := r.secretFile(n, t.Key); ok {
-			cert, _, err := readRegular(r.resolve(t.Cert), maxSecret<<4)
-			if err == nil {
-				var pair tls.Certificate
-				pair, err = tls.X509KeyPair(cert, key)
-				settings.Certificates = []tls.Certificate{pair}
-			}
-			if err != nil {
-				r.fail(n, fmt.Sprintf("%s: %v", r.resolve(t.Cert), cause(err)), "")
-			}
-		}
-	}
-	into.TLS = settings
 }

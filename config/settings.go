@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/tls"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -49,6 +51,7 @@ var storeKeys = schema[Store]{
 	"driver":       choiceField([]string{SQLite, MySQL}, func(c *Store) *string { return &c.Driver }),
 	"dsn":          secretField(func(c *Store) *string { return &c.DSN }),
 	"dsn_file":     secretFileField(func(c *Store) *string { return &c.DSN }),
+	"tls":          tlsField(func(c *Store) **tls.Config { return &c.TLS }),
 	"migrate":      choiceField([]string{"auto", "manual"}, func(c *Store) *string { return &c.Migrate }),
 	"table_prefix": textField(func(c *Store) *string { return &c.TablePrefix }),
 	"retention":    section(retentionKeys, func(c *Store) *Retention { return &c.Retention }),
@@ -86,24 +89,44 @@ func readLockDriver(r *reader, n *yaml.Node, into *Lock) {
 }
 
 var redisKeys = schema[RedisLock]{
-	"mode":          choiceField([]string{"standalone", "sentinel", "cluster"}, func(c *RedisLock) *string { return &c.Mode }),
-	"addrs":         addressesField(func(c *RedisLock) *[]string { return &c.Addrs }),
-	"username":      textField(func(c *RedisLock) *string { return &c.Username }),
-	"password_file": secretFileField(func(c *RedisLock) *string { return &c.Password }),
-	"db":            numberField(0, 1000, func(c *RedisLock) *int { return &c.DB }),
-	"master_name":   textField(func(c *RedisLock) *string { return &c.MasterName }),
-	"tls":           readTLS,
+	"mode":                   choiceField([]string{"standalone", "sentinel", "cluster"}, func(c *RedisLock) *string { return &c.Mode }),
+	"addrs":                  addressesField(func(c *RedisLock) *[]string { return &c.Addrs }),
+	"username":               textField(func(c *RedisLock) *string { return &c.Username }),
+	"password_file":          secretFileField(func(c *RedisLock) *string { return &c.Password }),
+	"db":                     numberField(0, 1000, func(c *RedisLock) *int { return &c.DB }),
+	"master_name":            textField(func(c *RedisLock) *string { return &c.MasterName }),
+	"sentinel_username":      textField(func(c *RedisLock) *string { return &c.SentinelUsername }),
+	"sentinel_password_file": secretFileField(func(c *RedisLock) *string { return &c.SentinelPassword }),
+	"tls":                    tlsField(func(c *RedisLock) **tls.Config { return &c.TLS }),
 }
 
 var zookeeperKeys = schema[ZooKeeperLock]{
 	"servers":         addressesField(func(c *ZooKeeperLock) *[]string { return &c.Servers }),
 	"root":            textField(func(c *ZooKeeperLock) *string { return &c.Root }),
-	"auth_file":       notYet[ZooKeeperLock](empty, "logging in at ZooKeeper comes with a later release"),
+	"auth_file":       readAuthFile,
+	"tls":             tlsField(func(c *ZooKeeperLock) **tls.Config { return &c.TLS }),
 	"session_timeout": durationField(time.Second, func(c *ZooKeeperLock) *time.Duration { return &c.SessionTimeout }),
+}
+
+// readAuthFile takes a file with user:password; "digest user:password", as people write it for
+// ZooKeeper's own client, says the same.
+func readAuthFile(r *reader, n *yaml.Node, into *ZooKeeperLock) {
+	var line string
+	secretFileField(func(*ZooKeeperLock) *string { return &line })(r, n, into)
+	if line == "" { // no file, or reported
+		return
+	}
+	auth := strings.TrimSpace(strings.TrimPrefix(line, "digest "))
+	if user, password, ok := strings.Cut(auth, ":"); !ok || user == "" || password == "" {
+		r.fail(n, "the file does not hold a login", "write one line into it: user:password")
+		return
+	}
+	into.Auth = auth
 }
 
 var mysqlKeys = schema[MySQLLock]{
 	"dsn":      secretField(func(c *MySQLLock) *string { return &c.DSN }),
 	"dsn_file": secretFileField(func(c *MySQLLock) *string { return &c.DSN }),
+	"tls":      tlsField(func(c *MySQLLock) **tls.Config { return &c.TLS }),
 	"mode":     choiceField([]string{"lease", "row"}, func(c *MySQLLock) *string { return &c.Mode }),
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/lockstep-scheduler/lockstep/internal/handshake"
 )
 
 // sessionSettings hold on every connection that Open makes.
@@ -38,11 +40,14 @@ func openMySQL(ctx context.Context, dsn string, o Options) (*Store, error) {
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, 10*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
 	c.Logger = &mysql.NopLogger{} // every error is returned
+	if o.TLS != nil {
+		c.TLS = o.TLS
+	}
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, fmt.Errorf("store: mysql at %s: %w", c.Addr, err)
 	}
-	db := sql.OpenDB(settled{connector})
+	db := sql.OpenDB(settled{connector, c.TLS != nil})
 	conns := cmp.Or(o.MaxConns, 16)
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
@@ -73,12 +78,15 @@ func assembleMySQL(ctx context.Context, db *sql.DB, dial mysqlDialect, o Options
 }
 
 // settled is a connector whose connections have sessionSettings.
-type settled struct{ driver.Connector }
+type settled struct {
+	driver.Connector
+	encrypted bool
+}
 
 func (c settled) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, handshake.Explain(err, c.encrypted)
 	}
 	for _, statement := range sessionSettings {
 		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {

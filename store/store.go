@@ -11,6 +11,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -35,6 +36,7 @@ type Options struct {
 	Prefix   string        // of every table, [a-z0-9_], at most 32 bytes; default "lockstep_"
 	Timeout  time.Duration // of a call whose context has no deadline; default 5s
 	MaxConns int           // of the pool that Open makes; default 16
+	TLS      *tls.Config   // for Open of MySQL, in place of tls= in the DSN; its ServerName, if empty, is the host
 }
 
 // Store is safe for concurrent use.

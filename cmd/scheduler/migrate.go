@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -62,13 +63,18 @@ func newMigrateCommand(a *app) *cobra.Command {
 	return cmd
 }
 
+// openStore opens the store that a file names.
+func openStore(ctx context.Context, c config.Store) (*store.Store, error) {
+	return store.Open(ctx, c.Driver, c.DSN, store.Options{Prefix: c.TablePrefix, TLS: c.TLS})
+}
+
 // withStore opens the store of the file for f.
 func (a *app) withStore(ctx context.Context, f func(context.Context, *store.Store) error) (err error) {
 	c, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(ctx, c.Store.Driver, c.Store.DSN, store.Options{Prefix: c.Store.TablePrefix})
+	s, err := openStore(ctx, c.Store)
 	if err != nil {
 		return err
 	}

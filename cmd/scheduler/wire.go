@@ -41,7 +41,7 @@ func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
 		}
 	}()
 	began := time.Now()
-	if p.store, err = store.Open(ctx, c.Store.Driver, c.Store.DSN, store.Options{Prefix: c.Store.TablePrefix}); err != nil {
+	if p.store, err = openStore(ctx, c.Store); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = fmt.Errorf("no answer within %v: %w", time.Since(began).Round(time.Second), err)
 		}
@@ -81,9 +81,11 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 		p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
 		drv = redislock.New(rdb)
 	case config.ZooKeeper:
-		drv = zklock.New(l.ZooKeeper.Servers, zklock.Options{Root: l.ZooKeeper.Root, SessionTimeout: l.ZooKeeper.SessionTimeout})
+		drv = zklock.New(l.ZooKeeper.Servers, zklock.Options{
+			Root: l.ZooKeeper.Root, SessionTimeout: l.ZooKeeper.SessionTimeout, Auth: l.ZooKeeper.Auth, TLS: l.ZooKeeper.TLS,
+		})
 	case config.MySQL:
-		db, err := openLockDB(l.MySQL.DSN)
+		db, err := openLockDB(l.MySQL)
 		if err != nil {
 			return err
 		}
@@ -146,7 +148,8 @@ func sorted(addrs []string) string {
 func openRedis(r config.RedisLock) redis.UniversalClient {
 	o := &redis.UniversalOptions{
 		Addrs: r.Addrs, Username: r.Username, Password: r.Password, DB: r.DB,
-		MasterName: r.MasterName, TLSConfig: r.TLS, IsClusterMode: r.Mode == "cluster",
+		MasterName: r.MasterName, SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword,
+		TLSConfig: r.TLS, IsClusterMode: r.Mode == "cluster",
 	}
 	redis.SetLogger(silent{}) // what goes wrong is in the errors, and ours is the log
 	return redis.NewUniversalClient(o)
@@ -156,11 +159,15 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-func openLockDB(dsn string) (*sql.DB, error) {
-	c, err := mysql.ParseDSN(dsn)
+func openLockDB(l config.MySQLLock) (*sql.DB, error) {
+	c, err := mysql.ParseDSN(l.DSN)
 	if err != nil {
 		return nil, fmt.Errorf("lock.mysql.dsn: %w", err)
 	}
+	if l.TLS != nil {
+		c.TLS = l.TLS
+	}
+	c.Logger = &mysql.NopLogger{} // what goes wrong is in the errors
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
 		return nil, fmt.Errorf("lock.mysql.dsn: %w", err)

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// tlsFiles is how this process speaks TLS to a server: a section named tls of a store or a lock.
+type tlsFiles struct {
+	Enabled       *bool // nil: if there is anything else
+	CA, Cert, Key file
+	ServerName    string
+}
+
+// file is a path with where it is written.
+type file struct {
+	path string
+	node *yaml.Node
+}
+
+var tlsKeys = schema[tlsFiles]{
+	"enabled": func(r *reader, n *yaml.Node, t *tlsFiles) {
+		t.Enabled = new(bool)
+		flagField(func(*tlsFiles) *bool { return t.Enabled })(r, n, t)
+	},
+	"ca_file":     fileField(func(t *tlsFiles) *file { return &t.CA }),
+	"cert_file":   fileField(func(t *tlsFiles) *file { return &t.Cert }),
+	"key_file":    fileField(func(t *tlsFiles) *file { return &t.Key }),
+	"server_name": textField(func(t *tlsFiles) *string { return &t.ServerName }),
+}
+
+func fileField[T any](place func(*T) *file) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		if path, ok := r.text(n); ok && path != "" {
+			*place(into) = file{path, n}
+		}
+	}
+}
+
+// maxPEM bounds a file of certificates: those of all the authorities of a system fit.
+const maxPEM = 1 << 20
+
+// tlsField takes TLS settings. An empty map is none, and so is one with enabled: false.
+func tlsField[T any](place func(*T) **tls.Config) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		var t tlsFiles
+		object(r, n, tlsKeys, &t)
+		switch {
+		case t == tlsFiles{}:
+			return
+		case t.Enabled != nil && !*t.Enabled:
+			if t.CA.path != "" || t.Cert.path != "" || t.Key.path != "" {
+				r.warn(n, "has no effect: enabled is false", "set it to true, or remove the files")
+			}
+			return
+		}
+		settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+		if t.CA.path != "" {
+			r.within("ca_file", func() { settings.RootCAs = r.authorities(t.CA) })
+		}
+		switch {
+		case t.Cert.path != "" && t.Key.path != "":
+			settings.Certificates = r.certificate(t.Cert, t.Key)
+		case t.Cert.path != "":
+			r.within("cert_file", func() { r.fail(t.Cert.node, "needs key_file beside it", "") })
+		case t.Key.path != "":
+			r.within("key_file", func() { r.fail(t.Key.node, "needs cert_file beside it", "") })
+		}
+		*place(into) = settings
+	}
+}
+
+// authorities reads who is trusted, in place of those that the system trusts.
+func (r *reader) authorities(f file) *x509.CertPool {
+	path := r.resolve(f.path)
+	data, _, err := readRegular(path, maxPEM)
+	pool := x509.NewCertPool()
+	switch {
+	case err != nil:
+		r.fail(f.node, fmt.Sprintf("%s: %v", path, cause(err)), "")
+	case !pool.AppendCertsFromPEM(data):
+		r.fail(f.node, path+" holds no certificate in PEM form", `such a file has "-----BEGIN CERTIFICATE-----" lines`)
+	}
+	return pool
+}
+
+// certificate reads what this process shows of itself.
+func (r *reader) certificate(cert, key file) []tls.Certificate {
+	certPath, keyPath := r.resolve(cert.path), r.resolve(key.path)
+	certPEM, _, err := readRegular(certPath, maxPEM)
+	if err != nil {
+		r.within("cert_file", func() { r.fail(cert.node, fmt.Sprintf("%s: %v", certPath, cause(err)), "") })
+	}
+	var keyPEM []byte
+	var ok bool
+	r.within("key_file", func() { keyPEM, ok = r.secretFile(key.node, key.path) })
+	if err != nil || !ok {
+		return nil
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		r.within("cert_file", func() {
+			r.fail(cert.node, fmt.Sprintf("%s and %s are not a certificate and its key in PEM form: %v", certPath, keyPath, err), "")
+		})
+		return nil
+	}
+	return []tls.Certificate{pair}
+}
