@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"time"
 )
@@ -25,6 +26,13 @@ const (
 	DefaultPoolTimeout = 30 * time.Minute
 	DefaultPoolOnLost  = LostRetries
 	DefaultPoolRetries = 10
+)
+
+// What zero fields of the pool [NotificationsPool] mean where that differs.
+const (
+	DefaultNotificationWorkers = 5
+	DefaultNotificationTimeout = time.Minute
+	DefaultNotificationRetries = 20
 )
 
 // What zero fields of Retries mean, for jobs and pools.
@@ -63,13 +71,16 @@ func (p Pool) WithDefaults() Pool {
 }
 
 // WithDefaults returns a copy of the set in which all jobs and pools have their zero fields filled
-// in, and which has the pool [DefaultPool].
+// in, and which has the pool [DefaultPool] and, if something notifies, [NotificationsPool].
 func (s Set) WithDefaults() Set {
 	filled := Set{Name: s.Name, Jobs: maps.Clone(s.Jobs), Pools: maps.Clone(s.Pools)}
 	if filled.Pools == nil {
 		filled.Pools = map[string]Pool{}
 	}
 	filled.Pools[DefaultPool] = s.Pools[DefaultPool]
+	if pool, ok := s.notifications(); ok {
+		filled.Pools[NotificationsPool] = pool
+	}
 	for name, pool := range filled.Pools {
 		filled.Pools[name] = pool.WithDefaults()
 	}
@@ -77,6 +88,47 @@ func (s Set) WithDefaults() Set {
 		filled.Jobs[name] = job.WithDefaults()
 	}
 	return filled
+}
+
+// notifications is the pool of that name; false if nothing notifies, and the set does not define it.
+func (s Set) notifications() (Pool, bool) {
+	pool, exists := s.Pools[NotificationsPool]
+	pool.Workers = cmp.Or(pool.Workers, DefaultNotificationWorkers)
+	pool.Timeout = cmp.Or(pool.Timeout, DefaultNotificationTimeout)
+	if pool.Retries == nil {
+		pool.Retries = &Retries{Limit: DefaultNotificationRetries}
+	}
+	for _, n := range s.notifies() {
+		exists = exists || n.Handler != nil
+	}
+	return pool, exists
+}
+
+// notifies are what all jobs and pools say, with whose it is.
+func (s Set) notifies() iter.Seq2[string, Notify] {
+	return func(yield func(string, Notify) bool) {
+		for name, job := range s.Jobs {
+			if !yield("job "+name, job.Notify) {
+				return
+			}
+		}
+		for name, pool := range s.Pools {
+			if !yield("pool "+name, pool.Notify) {
+				return
+			}
+		}
+	}
+}
+
+// Notifiers are the handlers of the tasks in [NotificationsPool], by kind.
+func (s Set) Notifiers() map[string]Handler {
+	all := map[string]Handler{}
+	for owner, n := range s.notifies() {
+		if n.Handler != nil {
+			all[n.Kind(owner)] = n.Handler
+		}
+	}
+	return all
 }
 
 func (r Retries) withDefaults() Retries {

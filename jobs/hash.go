@@ -22,7 +22,8 @@ func (j Job) Hash() string {
 	return fingerprint(struct {
 		Job
 		Handler string // takes the place of Job's
-	}{j, describe(j.Handler)})
+		Notify  any    `json:",omitempty"`
+	}{j, describe(j.Handler), j.Notify.described()})
 }
 
 // ScheduleHash is a fingerprint of what decides the due times: schedules and zone.
@@ -44,7 +45,8 @@ func (p Pool) Hash() string {
 		Pool
 		Handler string
 		Kinds   map[string]string
-	}{p, describe(p.Handler), kinds})
+		Notify  any `json:",omitempty"`
+	}{p, describe(p.Handler), kinds, p.Notify.described()})
 }
 
 // spelled is the job's expressions with single blanks, in a fixed order.

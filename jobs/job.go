@@ -69,6 +69,7 @@ type Job struct {
 	RunsOn      map[string]string
 	Suspend     bool
 	Labels      map[string]string
+	Notify      Notify
 }
 
 // Specs returns the job's schedules as one list.

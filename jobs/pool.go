@@ -13,4 +13,5 @@ type Pool struct {
 	Retries     *Retries           // nil: limit 10, backoff 1s, max backoff 15m
 	Handler     Handler            // for tasks without a kind
 	Kinds       map[string]Handler // by the task's kind; a replica claims only kinds it knows
+	Notify      Notify             // of its tasks that have no job
 }

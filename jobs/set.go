@@ -10,7 +10,8 @@ const DefaultPool = "default"
 var NamePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 // Set is what one replica knows: its jobs and its pools, by name. The zero Set is valid and empty.
-// The pool "default" exists always; a Set may define it to change its limits.
+// The pool "default" exists always, and "notifications" where something notifies; a Set may define
+// them to change their limits.
 type Set struct {
 	Name  string // prefix of idempotency keys and the lock namespace; empty: none
 	Jobs  map[string]Job

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,6 +19,9 @@ func (s Set) Validate() error {
 	p.names("pools", slices.Sorted(maps.Keys(s.Pools)))
 	for _, name := range slices.Sorted(maps.Keys(s.Pools)) {
 		p.pool("pools."+name, s.Pools[name])
+		if name == NotificationsPool {
+			p.notifications("pools."+name, s.Pools[name])
+		}
 	}
 	p.names("jobs", slices.Sorted(maps.Keys(s.Jobs)))
 	for _, name := range slices.Sorted(maps.Keys(s.Jobs)) {
@@ -57,6 +61,27 @@ func (p *problems) pool(path string, pool Pool) {
 			p.add(path+".kinds."+kind, "has no handler; give it one, or remove it")
 		}
 	}
+	p.notify(path+".notify", pool.Notify)
+}
+
+// notifications checks the pool of that name: what its tasks do is not for the set to say.
+func (p *problems) notifications(path string, pool Pool) {
+	if pool.Handler != nil || len(pool.Kinds) > 0 || pool.Notify.Handler != nil {
+		p.add(path, "sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name")
+	}
+}
+
+func (p *problems) notify(path string, n Notify) {
+	for i, event := range n.On {
+		at := fmt.Sprintf("%s.on[%d]", path, i)
+		p.oneOf(at, cmp.Or(string(event), "nothing"), string(EventFailed), string(EventMissed), string(EventLost), string(EventRecovered))
+		if slices.Contains(n.On[:i], event) {
+			p.add(at, "%.80q stands there twice; remove one", event)
+		}
+	}
+	if len(n.On) > 0 && n.Handler == nil {
+		p.add(path, "says when somebody is to be told, and not how; give it a webhook or a command")
+	}
 }
 
 func (p *problems) job(path string, job Job) {
@@ -80,6 +105,7 @@ func (p *problems) job(path string, job Job) {
 	p.retries(path+".retries", job.Retries)
 	p.labels(path+".runs_on", job.RunsOn)
 	p.labels(path+".labels", job.Labels)
+	p.notify(path+".notify", job.Notify)
 }
 
 func (p *problems) schedules(path string, job Job) {
@@ -109,6 +135,10 @@ func (p *problems) schedules(path string, job Job) {
 func (p *problems) work(path string, job Job, pools map[string]Pool) {
 	name := job.WithDefaults().Pool
 	pool, known := pools[name]
+	if name == NotificationsPool {
+		p.add(path+".pool", "%s is for notifications alone; use another pool", name)
+		return
+	}
 	if !known && name != DefaultPool {
 		defined := slices.Sorted(maps.Keys(pools))
 		if !slices.Contains(defined, DefaultPool) {

@@ -24,13 +24,15 @@ type jobPlan struct {
 	stripe   int
 	schedule *jobs.Schedule // nil: on demand only
 	handler  jobs.Handler
-	here     bool // this replica's labels match runs_on
+	here     bool   // this replica's labels match runs_on
+	notifier string // kind of the tasks that notify somebody; "": nobody
 }
 
 type poolPlan struct {
 	jobs.Pool
-	name string
-	hash string
+	name     string
+	hash     string
+	notifier string // as a job's
 }
 
 // work is how a task is to be executed.
@@ -46,16 +48,14 @@ func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{set: set, jobs: map[string]*jobPlan{}, pools: map[string]*poolPlan{}}
-	if _, ok := set.Pools[jobs.DefaultPool]; !ok {
-		def := jobs.Pool{}.WithDefaults()
-		p.pools[jobs.DefaultPool] = &poolPlan{Pool: def, name: jobs.DefaultPool, hash: def.Hash()}
+	filled := set.WithDefaults()
+	for name, pool := range filled.Pools {
+		if name == jobs.NotificationsPool {
+			pool.Kinds = set.Notifiers()
+		}
+		p.pools[name] = &poolPlan{Pool: pool, name: name, hash: pool.Hash(), notifier: notifier(pool.Notify, "pool "+name)}
 	}
-	for name, pool := range set.Pools {
-		pool = pool.WithDefaults()
-		p.pools[name] = &poolPlan{Pool: pool, name: name, hash: pool.Hash()}
-	}
-	for name, job := range set.Jobs {
-		job = job.WithDefaults()
+	for name, job := range filled.Jobs {
 		j := &jobPlan{Job: job, name: name, hash: job.Hash(), stripe: jobs.Stripe(name), handler: job.Handler}
 		if specs := job.Specs(); len(specs) > 0 {
 			schedule, err := jobs.ParseSchedule(specs, job.Timezone)
@@ -68,9 +68,17 @@ func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
 			j.handler = p.pools[job.Pool].handler(job.Kind)
 		}
 		j.here = matches(job.RunsOn, labels)
+		j.notifier = notifier(job.Notify, "job "+name)
 		p.jobs[name] = j
 	}
 	return p, nil
+}
+
+func notifier(n jobs.Notify, owner string) string {
+	if n.Handler == nil {
+		return ""
+	}
+	return n.Kind(owner)
 }
 
 func matches(wanted, labels map[string]string) bool {

@@ -167,7 +167,10 @@ func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
 	if o.task.Job != "" {
 		nudge(s.nudgeFire) // a due time may wait for the slot
 	}
-	if f.Task.State == jobs.StatePending {
+	switch f.Task.State {
+	case jobs.StatePending:
 		nudge(s.nudgePoll)
+	case jobs.StateFailed, jobs.StateLost:
+		nudge(s.nudgeNotify)
 	}
 }

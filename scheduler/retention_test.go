@@ -55,6 +55,10 @@ func (*idle) Assert(context.Context, string, ledger.Definitions) (bool, error) {
 
 func (*idle) Overdue(context.Context, time.Time, int) ([]ledger.Upcoming, error) { return nil, nil }
 
+func (*idle) Notify(context.Context, ledger.Notify) (ledger.Notified, error) {
+	return ledger.Notified{}, nil
+}
+
 func (*idle) Peers(context.Context) ([]ledger.Peer, error) {
 	return []ledger.Peer{{Member: ledger.Member{Replica: "a"}, Session: "s"}}, nil
 }

@@ -49,6 +49,7 @@ type Scheduler struct {
 	nudgeBalance chan struct{} // look at the stripes now
 	nudgeFire    chan struct{} // look at due times now
 	nudgePoll    chan struct{} // look at the pools now
+	nudgeNotify  chan struct{} // look at events now
 	halted       chan struct{} // closed by Halt
 	halt         sync.Once
 }
@@ -76,6 +77,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 		nudgeBalance: make(chan struct{}, 1),
 		nudgeFire:    make(chan struct{}, 1),
 		nudgePoll:    make(chan struct{}, 1),
+		nudgeNotify:  make(chan struct{}, 1),
 		halted:       make(chan struct{}),
 	}
 	if l, ok := lk.(*locks.Locker); lk != nil && (!ok || l != nil) {
@@ -129,7 +131,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		s.readPeers(ctx)
 		s.health.start()
 		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.jobs), "pools", len(s.plan.pools), "configuration", s.config.Load())
-		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance} {
+		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance, s.notify} {
 			takers.Go(func() { loop(taking) })
 		}
 		for _, f := range s.feeders {

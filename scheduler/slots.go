@@ -1,8 +1,15 @@
 package scheduler
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
 
 // slots counts attempts: at most total in this replica, at most its workers in each pool.
+//
+// Those of notifications are not among the total: where nobody answers they take long, and they
+// must hold up nothing else.
 type slots struct {
 	mu     sync.Mutex
 	free   int
@@ -23,9 +30,11 @@ func newSlots(total int, p *plan, freed func(pool string)) *slots {
 func (s *slots) take(pool string, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	got := max(0, min(n, s.free, s.pools[pool]))
-	s.free -= got
+	got := min(n, s.left(pool))
 	s.pools[pool] -= got
+	if counts(pool) {
+		s.free -= got
+	}
 	if got < n {
 		s.starve[pool] = true
 	}
@@ -36,12 +45,23 @@ func (s *slots) take(pool string, n int) int {
 func (s *slots) room(pool string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	room := max(0, min(s.free, s.pools[pool]))
+	room := s.left(pool)
 	if room == 0 {
 		s.starve[pool] = true
 	}
 	return room
 }
+
+// left is how many slots of pool are free. The caller holds s.mu.
+func (s *slots) left(pool string) int {
+	if counts(pool) {
+		return max(0, min(s.free, s.pools[pool]))
+	}
+	return max(0, s.pools[pool])
+}
+
+// counts reports whether attempts of pool are among the total.
+func counts(pool string) bool { return pool != jobs.NotificationsPool }
 
 // give returns n slots of pool.
 func (s *slots) give(pool string, n int) {
@@ -49,8 +69,10 @@ func (s *slots) give(pool string, n int) {
 		return
 	}
 	s.mu.Lock()
-	s.free += n
 	s.pools[pool] += n
+	if counts(pool) {
+		s.free += n
+	}
 	hungry := make([]string, 0, len(s.starve))
 	for name := range s.starve {
 		hungry = append(hungry, name)

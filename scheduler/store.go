@@ -17,6 +17,7 @@ type Store interface {
 	Definitions
 	Triggers
 	Tasks
+	Notifications
 }
 
 // Sessions is who lives.
@@ -87,4 +88,11 @@ type Tasks interface {
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
 	// RetryTask makes a new task of an ended one without a job; retry_of names the first of the chain.
 	RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
+}
+
+// Notifications is what somebody may want to be told.
+type Notifications interface {
+	// Notify looks at events, oldest first, and makes a task of each, deletes it, or leaves it, as
+	// n.Route says, in one transaction.
+	Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error)
 }

@@ -28,6 +28,9 @@ func newBatch(tasks []jobs.NewTask) ([]*parcel, error) {
 	keys := map[[2]string]*parcel{}
 	for i, n := range tasks {
 		p, err := newParcel(n)
+		if err == nil && n.Pool == jobs.NotificationsPool {
+			err = &jobs.FieldError{Path: "pool", Problem: "notifications is for what the configuration wants to be told; use another pool"}
+		}
 		if err != nil {
 			if len(tasks) > 1 {
 				err = fmt.Errorf("task %d of the list: %w", i+1, err)

@@ -5,7 +5,7 @@
 // lock timeout or a connection lost before COMMIT is repeated as a whole, until the context ends.
 // An error that wraps [jobs.ErrUnavailable] means that nothing is known about what was asked.
 //
-// Rows are locked in this order: sessions, pools, jobs, triggers, tasks, attempts, standings.
+// Rows are locked in this order: sessions, pools, jobs, triggers, tasks, attempts, standings, events.
 package store
 
 import (

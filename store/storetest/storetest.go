@@ -49,6 +49,7 @@ var Cases = slices.Concat(
 	claimCases,
 	endCases,
 	standingCases,
+	notifyCases,
 	reapCases,
 	cancelCases,
 	sweepCases,

@@ -1,0 +1,50 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Event is something that happened to a job or pool, written in the transaction that made it
+// happen, until somebody was told of it or nobody wanted to be.
+type Event struct {
+	ID         string // ids sort by time
+	Event      jobs.Event
+	Job        string // empty: of a task without a job
+	Pool       string // of the task; empty: missed
+	At         time.Time
+	Seq        int
+	Until      time.Time
+	Count      int
+	TaskID     string // empty: missed
+	Attempt    int
+	Replica    string
+	Reason     string
+	Error      string
+	HappenedAt time.Time
+	Hash       string // of the job's row, or without a job the pool's; "" = retired, or no row
+}
+
+// Route is what becomes of an event.
+type Route struct {
+	Keep bool          // it is left for somebody else
+	Task *jobs.NewTask // tells somebody; nil: nobody asked, and the event is deleted
+}
+
+// Notify asks for events to be routed.
+type Notify struct {
+	After string // id; only later events are looked at
+	Limit int    // at most this many are
+	// Route must be a pure function of its arguments; now is the database's.
+	Route func(now time.Time, e Event) Route
+}
+
+// Notified is what a Notify call did.
+type Notified struct {
+	Tasks   int    // that tell somebody
+	Dropped int    // events that nobody asked for
+	Kept    int    // events that were left
+	Last    string // id of the last event that was looked at
+	More    bool   // there may be later ones
+}

@@ -1,0 +1,61 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+func TestRoutesOfEvents(t *testing.T) {
+	p, err := newPlan(jobs.Set{
+		Pools: map[string]jobs.Pool{"p": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}},
+		Jobs: map[string]jobs.Job{
+			"a": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}, On: []jobs.Event{jobs.EventMissed}}},
+			"b": {Handler: nothing{}},
+		},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := clockTime("12:00:00")
+	recent, old := now.Add(-time.Minute), now.Add(-time.Hour)
+	a, b, pool := p.jobs["a"].hash, p.jobs["b"].hash, p.pools["p"].hash
+	at := clockTime("11:00:00")
+	for _, c := range []struct {
+		what  string
+		event ledger.Event
+		want  string
+	}{
+		{"missed", ledger.Event{Event: jobs.EventMissed, Job: "a", At: at, Hash: a, HappenedAt: old}, "missed/a@" + at.Format(time.RFC3339Nano)},
+		{"of a backfill", ledger.Event{Event: jobs.EventMissed, Job: "a", At: at, Seq: 2, Hash: a, HappenedAt: old}, "missed/a@" + at.Format(time.RFC3339Nano) + "/2"},
+		{"not asked for", ledger.Event{Event: jobs.EventFailed, Job: "a", Hash: a, HappenedAt: recent}, "drop"},
+		{"nobody to tell", ledger.Event{Event: jobs.EventFailed, Job: "b", Hash: b, HappenedAt: recent}, "drop"},
+		{"of the pool", ledger.Event{Event: jobs.EventLost, Pool: "p", TaskID: "7", Hash: pool, HappenedAt: old}, "lost/7"},
+		{"in a pool, of a job", ledger.Event{Event: jobs.EventLost, Pool: "p", Job: "b", TaskID: "7", Hash: b, HappenedAt: old}, "drop"},
+		{"defined otherwise", ledger.Event{Event: jobs.EventMissed, Job: "a", Hash: b, HappenedAt: old}, "keep"},
+		{"unknown here", ledger.Event{Event: jobs.EventFailed, Job: "c", Hash: "x", HappenedAt: old}, "keep"},
+		{"just retired", ledger.Event{Event: jobs.EventFailed, Job: "c", HappenedAt: recent}, "keep"},
+		{"known here and just retired", ledger.Event{Event: jobs.EventMissed, Job: "a", HappenedAt: recent}, "keep"},
+		{"retired long ago", ledger.Event{Event: jobs.EventFailed, Job: "c", HappenedAt: old}, "drop"},
+		{"pool retired long ago", ledger.Event{Event: jobs.EventFailed, Pool: "q", HappenedAt: old}, "drop"},
+	} {
+		route, got := p.route(now, c.event), "drop"
+		switch {
+		case route.Keep:
+			got = "keep"
+		case route.Task != nil:
+			got = route.Task.IdempotencyKey
+			if _, known := p.work(jobs.Task{Pool: route.Task.Pool, Kind: route.Task.Kind}); !known {
+				t.Errorf("%s: no handler for kind %s", c.what, route.Task.Kind)
+			}
+			if _, err := route.Task.Encode(); err != nil {
+				t.Errorf("%s: %v", c.what, err)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}

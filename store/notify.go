@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Notify looks at events in the order in which they happened and does with each what n.Route says:
+// it becomes a task, it is deleted, or it stays. It implements the scheduler's Notifications.
+//
+// A task is inserted in the transaction that deletes its event, and no other replica can do the same
+// meanwhile: each event becomes one task. The tasks' idempotency keys must name the event, so that
+// this holds even for an event that came back with a restored database.
+//
+// Errors: jobs.ErrUnavailable; jobs.ErrInvalid for a task that is none.
+func (s *Store) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error) {
+	var events []ledger.Event
+	var now time.Time
+	err := s.read(ctx, "notify", func(t *tx) (err error) {
+		if events, err = t.events(n.After, n.Limit); err != nil || len(events) == 0 {
+			return err // nearly always there are none
+		}
+		if err := t.fillHashes(events); err != nil {
+			return err
+		}
+		now, err = t.now()
+		return err
+	})
+	if err != nil || len(events) == 0 {
+		return ledger.Notified{}, err
+	}
+	w := &notification{parcels: map[string]*parcel{}}
+	out := ledger.Notified{Last: events[len(events)-1].ID, More: len(events) == n.Limit}
+	for _, e := range events {
+		route := n.Route(now, e)
+		if route.Keep {
+			out.Kept++
+			continue
+		}
+		w.events = append(w.events, e.ID)
+		if route.Task == nil {
+			continue
+		}
+		p, err := newParcel(*route.Task)
+		if err != nil {
+			return ledger.Notified{}, &opError{"notify", fmt.Errorf("event %s: %w", e.ID, err)}
+		}
+		p.body = "" // the event's key says enough
+		w.parcels[e.ID] = p
+	}
+	if len(w.events) == 0 {
+		return out, nil
+	}
+	if err := s.settle(ctx, "notify", w.write, w.committed); err != nil {
+		return ledger.Notified{}, err
+	}
+	out.Tasks, out.Dropped = w.tasks, w.dropped
+	return out, nil
+}
+
+// notification is one Notify call; write starts it anew each time.
+type notification struct {
+	events         []string           // to be deleted, sorted
+	parcels        map[string]*parcel // by event, of those that become a task
+	tasks, dropped int
+}
+
+// write locks the events that are still there, and does what is to be done with them.
+//
+// Index: primary key.
+func (w *notification) write(t *tx) error {
+	w.tasks, w.dropped = 0, 0
+	locked, err := t.strings("SELECT id FROM {events}{by_key} WHERE id IN ("+marks(len(w.events))+") ORDER BY id{for_update}", texts(w.events)...)
+	if err != nil || len(locked) == 0 {
+		return err
+	}
+	var batch []*parcel
+	for _, id := range locked {
+		if p := w.parcels[id]; p != nil {
+			p.existed, p.task.ID = false, p.own
+			batch = append(batch, p)
+		} else {
+			w.dropped++
+		}
+	}
+	w.tasks = len(batch)
+	if len(batch) > 0 {
+		if err := t.enqueue(batch); err != nil {
+			return err
+		}
+	}
+	n, err := t.exec("{delete} {events} AS t{by_key} WHERE id IN ("+marks(len(locked))+")", texts(locked)...)
+	if err == nil && n != int64(len(locked)) {
+		return errMoved
+	}
+	return err
+}
+
+// committed: the events are gone, by this transaction or by another replica's that did the same.
+func (w *notification) committed(t *tx) (bool, error) {
+	still, err := t.one("SELECT id FROM {events}{by_key} WHERE id=?{for_update}", []any{w.events[0]}, new(string))
+	return !still, err
+}
+
+// events reads up to limit events after an id, in order.
+//
+// Index: primary key.
+func (t *tx) events(after string, limit int) ([]ledger.Event, error) {
+	var all []ledger.Event
+	err := t.query(`SELECT id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason,
+			error, happened_at
+		FROM {events} WHERE id>? ORDER BY id LIMIT ?`, []any{after, limit}, func(scan func(...any) error) error {
+		var e ledger.Event
+		var at, until, happened int64
+		var failure []byte
+		err := scan(&e.ID, &e.Event, &e.Job, &e.Pool, &at, &e.Seq, &until, &e.Count, &e.TaskID, &e.Attempt, &e.Replica, &e.Reason,
+			&failure, &happened)
+		e.At, e.Until, e.HappenedAt, e.Error = fromMicros(at), fromMicros(until), fromMicros(happened), string(failure)
+		all = append(all, e)
+		return err
+	})
+	return all, err
+}
+
+// fillHashes says how the jobs and pools of events are defined now.
+//
+// Index: primary keys of jobs and pools.
+func (t *tx) fillHashes(events []ledger.Event) error {
+	for table, name := range map[string]func(e ledger.Event) string{
+		"{jobs}": func(e ledger.Event) string { return e.Job },
+		"{pools}": func(e ledger.Event) string {
+			if e.Job != "" {
+				return ""
+			}
+			return e.Pool
+		},
+	} {
+		places := map[string][]int{}
+		var names []string
+		for i, e := range events {
+			if n := name(e); n != "" {
+				if places[n] == nil {
+					names = append(names, n)
+				}
+				places[n] = append(places[n], i)
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		err := t.query("SELECT name, hash FROM "+table+" WHERE name IN ("+marks(len(names))+")", texts(names), func(scan func(...any) error) error {
+			var name, hash string
+			err := scan(&name, &hash)
+			for _, i := range places[name] {
+				events[i].Hash = hash
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
