@@ -86,7 +86,8 @@ func assembleSQLite(ctx context.Context, writer, reader *sql.DB, o Options) (*St
 	if err != nil {
 		return nil, err
 	}
-	if err := s.read(ctx, "check settings", func(t *tx) error { return s.dialect.check(t, true) }); err != nil {
+	// On the handle that writes: the other one is query_only.
+	if err := s.autocommit(ctx, "check settings", func(t *tx) error { return s.dialect.check(t, true) }); err != nil {
 		return nil, err
 	}
 	return s, nil
