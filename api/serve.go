@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,15 @@ const shutdownTimeout = 5 * time.Second
 // of a request (16 KiB), 30 s for the whole of it, and 60 s to take the answer.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return serve(ctx, l, newServer(h))
+}
+
+// ServeTLS is Serve over TLS. c says with which certificate, and MinVersion; nothing below TLS 1.2
+// is spoken.
+func ServeTLS(ctx context.Context, l net.Listener, h http.Handler, c *tls.Config) error {
+	srv := newServer(h)
+	srv.TLSConfig = c.Clone()
+	srv.TLSConfig.MinVersion = max(c.MinVersion, tls.VersionTLS12)
+	return serve(ctx, l, srv)
 }
 
 func newServer(h http.Handler) *http.Server {
@@ -48,7 +58,13 @@ func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
 		return context.WithValue(context.WithoutCancel(ctx), stoppingKey{}, ctx.Done())
 	}
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	go func() {
+		if srv.TLSConfig != nil {
+			served <- srv.ServeTLS(l, "", "")
+		} else {
+			served <- srv.Serve(l)
+		}
+	}()
 	select {
 	case err := <-served:
 		return fmt.Errorf("serve the api on %s: %w", l.Addr(), err)

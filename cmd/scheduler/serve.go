@@ -58,6 +58,10 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	defer listener.Close()
+	door, err := newDoor(c.Server, log)
+	if err != nil {
+		return err
+	}
 	p, err := wire(ctx, c)
 	if err != nil {
 		return err
@@ -68,13 +72,15 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	backend := api.Backend{Reader: p.store, Writer: p.store, Replica: s, Locks: p, Audit: p.store}
-	handler := api.New(backend, api.Options{Logger: log})
+	options := api.Options{Logger: log}
+	door.guard(&options)
+	handler := api.New(backend, options)
 
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(serving, listener, handler) }()
-	log.Info("listening", "url", "http://"+listener.Addr().String(), "replica", s.ID(), "store", c.Store.Driver, "lock", p.service)
+	go func() { served <- door.serve(serving, listener, handler) }()
+	log.Info("listening", "url", door.url(listener), "replica", s.ID(), "store", c.Store.Driver, "lock", p.service)
 
 	running, drain := context.WithCancel(ctx)
 	defer drain()

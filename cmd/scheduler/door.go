@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// door is where requests come in: who may, and over which certificate.
+type door struct {
+	settings config.Server
+	tokens   *api.Tokens  // nil: everybody may do everything
+	cert     *certificate // nil: no TLS
+	files    []*refreshed
+}
+
+// newDoor reads the tokens and the certificate that c names. A door that is open to others says so
+// in the log.
+func newDoor(c config.Server, log *slog.Logger) (*door, error) {
+	d := &door{settings: c}
+	if c.TokensFile != "" {
+		d.tokens = &api.Tokens{}
+		f := &refreshed{what: "tokens", paths: []string{c.TokensFile}, log: log, load: func() error {
+			list, err := config.LoadTokens(c.TokensFile)
+			if err == nil {
+				d.tokens.Replace(list)
+			}
+			return err
+		}}
+		if err := f.first(); err != nil {
+			return nil, fmt.Errorf("%w\nserver.auth.tokens_file names this file; 'scheduler token create --name NAME --role ROLE --file %s' adds a token to it", err, c.TokensFile)
+		}
+		d.files = append(d.files, f)
+	}
+	if c.CertFile != "" {
+		d.cert = &certificate{certFile: c.CertFile, keyFile: c.KeyFile}
+		f := &refreshed{what: "certificate", paths: []string{c.CertFile, c.KeyFile}, log: log, load: d.cert.load}
+		if err := f.first(); err != nil {
+			return nil, fmt.Errorf("server.tls: %w", err)
+		}
+		d.files = append(d.files, f)
+	}
+	if exposed := c.Exposed(); exposed != "" {
+		log.Warn("insecure: "+exposed, "listen", c.Listen)
+	}
+	return d, nil
+}
+
+// guard sets what the API needs to know of the door.
+func (d *door) guard(o *api.Options) {
+	if d.tokens != nil {
+		o.Access = d.tokens
+	}
+	o.Hosts = d.settings.Hosts
+	own, _, _ := net.SplitHostPort(d.settings.Listen)
+	if _, err := netip.ParseAddr(own); err != nil && own != "" { // a name
+		o.Hosts = append(slices.Clone(o.Hosts), own)
+	}
+	o.TrustedProxies, o.Conditions = d.settings.TrustedProxies, d.conditions
+}
+
+// conditions say who may come in, for people; they keep no replica from its work. "insecure: …"
+// means that others can do what only some should.
+func (d *door) conditions() []ledger.Condition {
+	detail := d.settings.Exposed()
+	if detail != "" {
+		detail = "insecure: " + detail
+	} else {
+		detail = "this machine only"
+		if !d.settings.Private() {
+			detail = "TLS"
+		}
+		if d.tokens != nil {
+			detail += fmt.Sprintf(", %d tokens", d.tokens.Len())
+		}
+	}
+	all := []ledger.Condition{{Name: "access", Ready: true, Detail: detail}}
+	for _, f := range d.files {
+		if err := f.trouble(); err != nil {
+			all = append(all, ledger.Condition{Name: f.what, Ready: true, Detail: "what was read before still holds: " + oneLine(err)})
+		}
+	}
+	if d.cert != nil {
+		if soon := d.cert.expiry(); soon != "" {
+			all = append(all, ledger.Condition{Name: "certificate", Ready: true, Detail: soon})
+		}
+	}
+	return all
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// serve lets requests in until ctx is done, and reads the files of the door again when they change.
+func (d *door) serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	ctx, stop := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer stop()
+	for _, f := range d.files {
+		watching.Go(func() { f.run(ctx) })
+	}
+	if d.cert == nil {
+		return api.Serve(ctx, l, h)
+	}
+	return api.ServeTLS(ctx, l, h, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cert.get})
+}
+
+// url is where the API can be reached, as far as this replica knows.
+func (d *door) url(l net.Listener) string {
+	scheme := "http"
+	if d.cert != nil {
+		scheme = "https"
+	}
+	host, port, _ := net.SplitHostPort(l.Addr().String())
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		host = "localhost"
+		if len(d.settings.Hosts) > 0 {
+			host = d.settings.Hosts[0]
+		}
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// selfSigned writes a certificate for this machine and its key.
+func selfSigned(t *testing.T, certFile, keyFile, name string, ends time.Time) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: ends, IsCA: true, BasicConstraintsValid: true,
+		DNSNames: []string{"localhost", "lockstep.test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, keyFile, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	put(t, certFile, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logged is a log that can be read while it is written.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) has(part string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), part)
+}
+
+// openDoor serves what a replica without work would, behind the door that c describes.
+func openDoor(t *testing.T, c config.Server) (address string, log *logged) {
+	t.Helper()
+	log = &logged{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	d, err := newDoor(c, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := api.Options{Logger: logger, Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") })}
+	d.guard(&options)
+	h := api.New(api.Backend{Replica: idle{}}, options)
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- d.serve(ctx, l, h) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String(), log
+}
+
+// idle is a replica of which only the health is asked.
+type idle struct{ api.Replica }
+
+func (idle) Health() []ledger.Condition { return nil }
+
+// status asks for what a viewer may read.
+func status(t *testing.T, c *http.Client, url, token string) (code int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := c.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// TestTokensAreReadAgain: what the file says holds within seconds, without a restart; a file that
+// cannot be used changes nothing and is told of.
+func TestTokensAreReadAgain(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	first, a := api.NewToken("a", api.Viewer, time.Time{})
+	second, b := api.NewToken("b", api.Viewer, time.Time{})
+	put(t, file, config.TokenLine(a)+"\n")
+	address, log := openDoor(t, config.Server{Listen: "127.0.0.1:0", TokensFile: file})
+	c := &http.Client{}
+	url := "http://" + address
+	is := func(token string, want int) func() bool {
+		return func() bool { code, _ := status(t, c, url+"/metrics", token); return code == want }
+	}
+	if !is(first, 200)() || !is(second, 401)() || !is("", 401)() {
+		t.Fatal("at the start")
+	}
+	put(t, file, config.TokenLine(a)+"\n"+config.TokenLine(b)+"\n") // both, for rotation
+	eventually(t, "the second token is good", is(second, 200))
+	if !is(first, 200)() {
+		t.Error("the first one is not good any more")
+	}
+	put(t, file, config.TokenLine(b)+"\n")
+	eventually(t, "the first one is taken back", is(first, 401))
+
+	for text, want := range map[string]string{"- {name: b}\n": "lacks its role", "": "empty"} {
+		put(t, file, text)
+		eventually(t, "readiness tells of the file", func() bool {
+			code, body := status(t, c, url+"/readyz", second)
+			return code == 200 && strings.Contains(body, `"name":"tokens"`) && strings.Contains(body, want)
+		})
+		if !log.has(want) {
+			t.Errorf("the log does not say: %s", want)
+		}
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "readiness tells that the file is gone", func() bool {
+		_, body := status(t, c, url+"/readyz", second)
+		return strings.Contains(body, "no such file")
+	})
+	put(t, file, config.TokenLine(a)+"\n")
+	eventually(t, "a good file is taken", is(first, 200))
+	if _, body := status(t, c, url+"/readyz", first); strings.Contains(body, `"name":"tokens"`) || !strings.Contains(body, "this machine only, 1 tokens") {
+		t.Error(body)
+	}
+	if log.has(first) || log.has(second) || log.has("sha256: ") {
+		t.Error("the log has a token")
+	}
+}
+
+// TestCertificateIsReadAgain: new connections get the new certificate; a broken one changes nothing.
+func TestCertificateIsReadAgain(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	selfSigned(t, cert, key, "one", time.Now().Add(90*24*time.Hour))
+	address, log := openDoor(t, config.Server{Listen: "127.0.0.1:0", CertFile: cert, KeyFile: key})
+	name := func() string {
+		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			return err.Error()
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	if got := name(); got != "one" {
+		t.Fatal(got)
+	}
+	put(t, key, "half of a key")
+	eventually(t, "the log tells of the key", func() bool { return log.has("cannot be used") })
+	if got := name(); got != "one" {
+		t.Error(got)
+	}
+	selfSigned(t, cert, key, "two", time.Now().Add(time.Hour))
+	eventually(t, "the new certificate is shown", func() bool { return name() == "two" })
+
+	pool := x509.NewCertPool()
+	pem, _ := os.ReadFile(cert)
+	pool.AppendCertsFromPEM(pem)
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true, ForceAttemptHTTP2: true}}
+	code, body := status(t, c, "https://"+address+"/readyz", "")
+	if code != 200 || !strings.Contains(body, "expires at") || strings.Contains(body, "still holds") {
+		t.Errorf("%d %s", code, body)
+	}
+
+	if _, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Error("TLS 1.1 is spoken")
+	}
+	if code, body := status(t, &http.Client{}, "http://"+address+"/healthz", ""); code != http.StatusBadRequest {
+		t.Errorf("plain HTTP: %d %s", code, body)
+	}
+}
+
+// TestDoorStaysShut: without usable files nothing is served.
+func TestDoorStaysShut(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "tokens.yaml")
+	put(t, file, "- {name: a, role: admin, sha256: hunter2}\n")
+	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	selfSigned(t, cert, filepath.Join(folder, "other.pem"), "one", time.Now().Add(time.Hour))
+	selfSigned(t, filepath.Join(folder, "other cert.pem"), key, "two", time.Now().Add(time.Hour))
+	for want, c := range map[string]config.Server{
+		file + ":1:34: [0].sha256: is not a SHA-256":    {TokensFile: file},
+		"scheduler token create --name":                 {TokensFile: filepath.Join(folder, "none")},
+		"server.tls: " + cert + " and " + key + ": tls": {CertFile: cert, KeyFile: key},
+		"no such file": {CertFile: filepath.Join(folder, "none"), KeyFile: key},
+	} {
+		_, err := newDoor(c, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// TestInsecureIsSaid: in the log at each start, and wherever people look.
+func TestInsecureIsSaid(t *testing.T) {
+	var log logged
+	d, err := newDoor(config.Server{Listen: "0.0.0.0:8080", Insecure: true}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := d.conditions()
+	if len(all) != 1 || all[0].Name != "access" || !all[0].Ready || !strings.HasPrefix(all[0].Detail, "insecure: neither") {
+		t.Errorf("%+v", all)
+	}
+	if !log.has("level=WARN") || !log.has("insecure: neither server.auth nor server.tls") {
+		t.Errorf("the log says nothing")
+	}
+}
