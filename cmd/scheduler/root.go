@@ -28,6 +28,7 @@ var commands = []func(*app) *cobra.Command{
 	newPoolsCommand,
 	newReplicasCommand,
 	newLocksCommand,
+	newImportCommand,
 	newMigrateCommand,
 	newHealthcheckCommand,
 	newVersionCommand,

@@ -1,0 +1,93 @@
+package crontab
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// entry is a line cut into its parts.
+type entry struct {
+	schedule []string // five fields, or one macro
+	user     string
+	command  string
+}
+
+// split cuts a line. It does not judge the fields.
+func split(row string, system bool) (entry, error) {
+	// cronie: a minus sign in front keeps the line out of the system's log.
+	if len(row) > 1 && row[0] == '-' && (row[1] == '*' || row[1] >= '0' && row[1] <= '9') {
+		row = row[1:]
+	}
+	var e entry
+	fields := 5
+	if strings.HasPrefix(row, "@") {
+		fields = 1
+	}
+	next := func() (word string) {
+		row = strings.TrimLeft(row, " \t")
+		if i := strings.IndexAny(row, " \t"); i >= 0 {
+			word, row = row[:i], row[i:]
+			return word
+		}
+		word, row = row, ""
+		return word
+	}
+	for range fields {
+		e.schedule = append(e.schedule, next())
+	}
+	if e.schedule[fields-1] == "" {
+		return e, fmt.Errorf("it has %d fields, 5 and a command are needed", len(slices.DeleteFunc(e.schedule, func(s string) bool { return s == "" })))
+	}
+	if fields == 5 && !strings.ContainsAny(e.schedule[0][:1], "*0123456789") {
+		return e, errors.New("it neither sets a variable nor starts with a minute")
+	}
+	if system {
+		if e.user = next(); e.user == "" {
+			return e, errors.New("it has no user; files with five fields and a command are read with --user")
+		}
+	}
+	e.command = strings.Trim(row, " \t")
+	return e, nil
+}
+
+// percent does what cron does to a command: the first % that has no backslash ends it, and what
+// follows is its standard input, in which further ones are line breaks.
+func percent(command string) (script string, input *string) {
+	var parts []string
+	var b strings.Builder
+	for i := 0; i < len(command); i++ {
+		switch {
+		case command[i] == '\\' && i+1 < len(command) && command[i+1] == '%':
+			b.WriteByte('%')
+			i++
+		case command[i] == '%':
+			parts = append(parts, b.String())
+			b.Reset()
+		default:
+			b.WriteByte(command[i])
+		}
+	}
+	parts = append(parts, b.String())
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	text := strings.Join(parts[1:], "\n")
+	return parts[0], &text
+}
+
+// withInput gives a command its standard input in a here-document.
+func withInput(script, input string) string {
+	end := "END"
+	for slices.Contains(strings.Split(input, "\n"), end) {
+		end += "_"
+	}
+	return "{\n" + script + "\n} <<'" + end + "'\n" + strings.TrimSuffix(input, "\n") + "\n" + end
+}
+
+// posix reports whether a shell knows here-documents as /bin/sh does.
+func posix(shell string) bool {
+	return shell == "" || slices.Contains([]string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"}, path.Base(shell))
+}

@@ -1,0 +1,171 @@
+package crontab
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// field is one place of a line, as cron reads it.
+type field struct {
+	name     string
+	min, max int
+	names    []string // of min, min+1, …
+}
+
+var fields = [5]field{
+	{name: "minute", min: 0, max: 59},
+	{name: "hour", min: 0, max: 23},
+	{name: "day of month", min: 1, max: 31},
+	{name: "month", min: 1, max: 12, names: strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec")},
+	{name: "day of week", min: 0, max: 7, names: strings.Fields("sun mon tue wed thu fri sat")},
+}
+
+// values are what a field allows.
+type values struct {
+	set  [60]bool
+	star bool // it starts with *: cron takes it for unrestricted then, whatever follows
+}
+
+var macros = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
+
+// translate makes an expression of the scheduler that has the same due times as cron's.
+func translate(schedule []string) (string, error) {
+	if len(schedule) == 1 {
+		switch macro := strings.ToLower(schedule[0]); {
+		case macro == "@reboot":
+			return "", errors.New("@reboot: replicas come and go, and none of them is the machine; start it by the machine's own means, as a systemd unit")
+		case !slices.Contains(macros, macro):
+			return "", fmt.Errorf("%s is unknown", clean(schedule[0], 40))
+		default:
+			return macro, nil
+		}
+	}
+	var read [5]values
+	for i, text := range schedule {
+		var err error
+		if read[i], err = fields[i].read(text); err != nil {
+			return "", fmt.Errorf("%s: %w", fields[i].name, err)
+		}
+	}
+	written := slices.Clone(schedule)
+	const dom, dow = 2, 4
+	switch either := !read[dom].star && !read[dow].star; {
+	case fields[dom].full(read[dom]) || fields[dow].full(read[dow]):
+		// Both are needed: the full one says nothing. One of them is enough: every day does.
+		if either || fields[dom].full(read[dom]) {
+			written[dom] = "*"
+		}
+		if either || fields[dow].full(read[dow]) {
+			written[dow] = "*"
+		}
+	case !either:
+		return "", errors.New("cron wants both days here, that of the month and that of the week, since one starts with *; the scheduler takes either. Keep one, and let the command look at the other: [ \"$(date +%u)\" = 1 ] || exit 0")
+	}
+	expression := strings.Join(written, " ")
+	_, err := jobs.ParseSchedule([]string{expression}, "UTC")
+	if err == nil {
+		return expression, nil
+	}
+	// What cron takes and the scheduler is too strict for, as a step beyond the range, it takes as a list.
+	for i := range written {
+		if written[i] != "*" {
+			written[i] = fields[i].list(read[i])
+		}
+	}
+	if _, err := jobs.ParseSchedule([]string{strings.Join(written, " ")}, "UTC"); err != nil {
+		_, problem, _ := strings.Cut(err.Error(), `": `)
+		return "", errors.New(clean(problem, 200))
+	}
+	return strings.Join(written, " "), nil
+}
+
+// read reads a field.
+func (f field) read(text string) (values, error) {
+	v := values{star: strings.HasPrefix(text, "*")}
+	for item := range strings.SplitSeq(text, ",") {
+		span, stepText, stepped := strings.Cut(item, "/")
+		from, to := f.min, f.max
+		if span != "*" {
+			first, last, ranged := strings.Cut(span, "-")
+			if stepped && !ranged {
+				return v, fmt.Errorf("%s: crons differ in what a step behind one number means; write a range, as in %s-%d/%s", clean(item, 40), clean(first, 20), f.largest(), clean(stepText, 20))
+			}
+			var err error
+			if from, err = f.number(first); err != nil {
+				return v, err
+			}
+			to = from
+			if ranged {
+				if to, err = f.number(last); err != nil {
+					return v, err
+				}
+			}
+			if to < from {
+				return v, fmt.Errorf("%s: the range falls, which crons refuse or read differently; write it as two", clean(item, 40))
+			}
+		}
+		step := 1
+		if stepped {
+			var err error
+			if step, err = strconv.Atoi(stepText); err != nil || step < 1 || strings.HasPrefix(stepText, "+") {
+				return v, fmt.Errorf("%s: the step is not a number from 1", clean(item, 40))
+			}
+		}
+		for n := from; n <= to; {
+			at := n
+			if f.max == 7 {
+				at = n % 7 // 0 and 7 are Sunday
+			}
+			v.set[at] = true
+			if step > to-n {
+				break
+			}
+			n += step
+		}
+	}
+	return v, nil
+}
+
+func (f field) number(text string) (int, error) {
+	for i, name := range f.names {
+		if strings.EqualFold(text, name) {
+			return f.min + i, nil
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < f.min || n > f.max || strings.ContainsAny(text, "+-") {
+		return 0, fmt.Errorf("%q is not one of %d to %d", clean(text, 40), f.min, f.max)
+	}
+	return n, nil
+}
+
+// largest is the last value that is not another name of the first.
+func (f field) largest() int {
+	if f.max == 7 {
+		return 6
+	}
+	return f.max
+}
+
+func (f field) full(v values) bool {
+	return !slices.Contains(v.set[f.min:f.largest()+1], false)
+}
+
+// list writes all values.
+func (f field) list(v values) string {
+	if f.full(v) {
+		return "*"
+	}
+	var all []string
+	for n, in := range v.set {
+		if in {
+			all = append(all, strconv.Itoa(n))
+		}
+	}
+	return strings.Join(all, ",")
+}

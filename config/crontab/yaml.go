@@ -1,0 +1,211 @@
+package crontab
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// YAML writes the table as a configuration that loads. What was left out, and what differs, stands
+// in comments.
+func (t *Table) YAML() string {
+	w := &writer{}
+	source := "a crontab"
+	if t.Source != "" {
+		source = clean(t.Source, 200)
+	}
+	w.line("# Made of %s. See what it means: scheduler validate", source)
+	w.line("version: 1")
+	w.remarks("Left out:", t.LeftOut)
+	w.remarks("Carried over, and different:", t.Notes)
+	shared := t.shared()
+	w.line("")
+	w.line("# cron starts a command beside its earlier run, and makes up for nothing. Without concurrency and")
+	w.line("# catch_up here, the scheduler's own defaults hold: forbid, and latest.")
+	w.line("defaults:")
+	if t.Timezone != "" {
+		w.line("  timezone: %s", scalar(t.Timezone))
+	}
+	w.line("  concurrency: allow")
+	w.line("  catch_up: {policy: none}")
+	w.variables("  ", shared)
+	w.line("")
+	if len(t.Jobs) == 0 {
+		w.line("jobs: {}")
+		return w.String()
+	}
+	w.line("jobs:")
+	for i, j := range t.Jobs {
+		if i > 0 {
+			w.line("")
+		}
+		w.job(j, shared)
+	}
+	return w.String()
+}
+
+// shared are the variables that every job has.
+func (t *Table) shared() []Variable {
+	if len(t.Jobs) == 0 {
+		return nil
+	}
+	for _, j := range t.Jobs[1:] {
+		if !slices.Equal(j.Env, t.Jobs[0].Env) {
+			return nil
+		}
+	}
+	return t.Jobs[0].Env
+}
+
+type writer struct{ strings.Builder }
+
+func (w *writer) line(format string, args ...any) {
+	if len(args) == 0 {
+		w.WriteString(format)
+	} else {
+		fmt.Fprintf(w, format, args...)
+	}
+	w.WriteByte('\n')
+}
+
+func (w *writer) remarks(title string, remarks []Remark) {
+	if len(remarks) == 0 {
+		return
+	}
+	w.line("")
+	w.line("# %s", title)
+	for _, r := range remarks {
+		w.line("#   line %d: %s", r.Line, clean(r.Text, 400))
+	}
+}
+
+func (w *writer) job(j Job, shared []Variable) {
+	w.line("  %s:", scalar(j.Name))
+	if j.Description != "" {
+		w.line("    description: %s", scalar(dollars(j.Description)))
+	}
+	w.line("    schedule: %s", quoted(j.Schedule))
+	if j.Timezone != "" {
+		w.line("    timezone: %s", scalar(j.Timezone))
+	}
+	if j.Shell != "" {
+		w.line("    shell: %s", block(j.Shell, "      "))
+	} else {
+		w.line("    command:")
+		for _, word := range j.Command {
+			w.line("      - %s", block(word, "        "))
+		}
+	}
+	if j.Dir != "" {
+		w.line("    working_dir: %s", scalar(dollars(j.Dir)))
+	}
+	if shared == nil {
+		w.variables("    ", j.Env)
+	}
+	if user := clean(j.User, 200); user != "" {
+		w.line("    labels: {user: %s}   # cron ran it as this user; the scheduler runs it as its own", quoted(dollars(user)))
+	}
+}
+
+func (w *writer) variables(indent string, env []Variable) {
+	if len(env) == 0 {
+		return
+	}
+	w.line("%senv:", indent)
+	for _, v := range env {
+		w.line("%s  %s: %s", indent, scalar(v.Name), quoted(dollars(v.Value)))
+	}
+}
+
+// dollars protects a text from being filled in with variables, as cron does not do that either.
+func dollars(text string) string { return strings.ReplaceAll(text, "$", "$$") }
+
+var (
+	bare     = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_/.+-]*(?: [A-Za-z0-9_/.+-]+)*$`)
+	constant = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
+)
+
+// scalar writes a text as a value of YAML, plain where it can be.
+func scalar(text string) string {
+	if bare.MatchString(text) && !constant.MatchString(text) {
+		return text
+	}
+	return quoted(text)
+}
+
+// quoted writes a text in quotes.
+func quoted(text string) string {
+	if !printable(text) {
+		return escaped(text)
+	}
+	if !strings.ContainsAny(text, `"\`) {
+		return `"` + text + `"`
+	}
+	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
+}
+
+// block writes a text of several lines as it is, where YAML can.
+func block(text, indent string) string {
+	lines := strings.Split(text, "\n")
+	if len(lines) == 1 {
+		return scalar(text)
+	}
+	for i, line := range lines {
+		if !printable(line) || i == 0 && (line == "" || line[0] == ' ') || i == len(lines)-1 && strings.TrimSpace(line) == "" {
+			return escaped(text)
+		}
+	}
+	return "|-\n" + indent + strings.Join(lines, "\n"+indent)
+}
+
+func printable(text string) bool {
+	for _, r := range text {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// escaped writes a text in double quotes with everything escaped that is not printable.
+func escaped(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08X`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// clean makes a text fit for one line of people's reading, of at most limit bytes.
+func clean(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + "…"
+	}
+	return text
+}
