@@ -82,7 +82,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 					t.Errorf("%s is sorted:\n%s", name, strings.Join(p.plans, "\n"))
 				}
 				if slices.ContainsFunc(indexes, func(index string) bool {
-					return strings.Contains(plan, "INDEX lockstep_"+index+" ") || strings.Contains(plan, " | lockstep_"+index+" | ") ||
+					return strings.Contains(plan+" ", "INDEX lockstep_"+index+" ") || strings.Contains(plan, " | lockstep_"+index+" | ") ||
 						strings.Contains(plan, " | lockstep_"+index+"|") || // with a rowid filter
 						index == "primary" && (strings.Contains(plan, "INDEX sqlite_autoindex") || strings.Contains(plan, "USING PRIMARY KEY") || strings.Contains(plan, " | PRIMARY | "))
 				}) {
@@ -131,6 +131,11 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		check("audit", []string{"audit_at"}, func(t *tx) error { _, err := t.auditPage(auditCursor(1800, "id-001800"), 51); return err })
 		check("next due", []string{"jobs_next"}, func(t *tx) error { _, err := t.nextDue(10); return err })
 		check("missed of an overview", []string{"triggers_outcome", "done_state"}, func(t *tx) error { _, err := t.trouble(10); return err })
+		check("unmet due times", []string{"primary"}, func(t *tx) error {
+			return t.firstUnmet([]*ledger.JobStanding{{Name: "j1"}, {Name: "j2", LastSuccess: time.UnixMicro(1900)}})
+		})
+		check("job standings", []string{"primary", "standings"}, func(t *tx) error { _, _, err := t.jobStandings(); return err })
+		check("pools", []string{"primary", "tasks_claim"}, func(t *tx) error { return t.countTasks(nil) })
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
 			return t.query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })
 		})

@@ -45,6 +45,7 @@ var Cases = slices.Concat(
 	enqueueCases,
 	enqueueTxCases,
 	viewCases,
+	jobStandingCases,
 	triggerCases,
 	claimCases,
 	endCases,

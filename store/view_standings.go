@@ -1,0 +1,106 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// JobStandings returns how the live jobs stand, sorted by name.
+func (s *Store) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) {
+	var all []ledger.JobStanding
+	err := s.read(ctx, "job standings", func(t *tx) (err error) {
+		var unmet []*ledger.JobStanding
+		if all, unmet, err = t.jobStandings(); err != nil {
+			return err
+		}
+		return t.firstUnmet(unmet)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// jobStandings reads the rows, and names those that had a due time since their last success. Jobs
+// that succeeded before there were standings are looked up in the ledger.
+//
+// Index: primary keys; MAX(at) of one job is the end of its range in that of triggers.
+func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStanding, err error) {
+	var last []int64 // due time that was decided
+	err = t.query(`SELECT j.name, j.next_at, j.suspended, COALESCE(s.failing, 0), COALESCE(s.last_success_at, 0),
+			COALESCE((SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name), 0)
+		FROM {jobs} j LEFT JOIN {standings} s ON s.kind = 'job' AND s.name = j.name WHERE j.hash <> '' ORDER BY j.name`, nil,
+		func(scan func(...any) error) error {
+			var j ledger.JobStanding
+			var next, success, at int64
+			err := scan(&j.Name, &next, &j.Suspended, &j.Failing, &success, &at)
+			j.NextAt, j.LastSuccess = fromMicros(next), fromMicros(success)
+			all, last = append(all, j), append(last, at)
+			return err
+		})
+	if err != nil {
+		return nil, nil, err
+	}
+	before := map[string]*ledger.JobStatus{}
+	for i, j := range all {
+		if j.LastSuccess.IsZero() && last[i] > 0 {
+			before[j.Name] = &ledger.JobStatus{}
+		}
+	}
+	names := make([]string, 0, len(before))
+	for name := range before {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for part := range slices.Chunk(names, rowsPerStatement) {
+		if err := t.lastSuccesses(part, before); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i := range all {
+		j := &all[i]
+		if b := before[j.Name]; b != nil {
+			j.LastSuccess = b.LastSuccess
+		}
+		if last[i] > micros(j.LastSuccess) {
+			unmet = append(unmet, j)
+		}
+	}
+	return all, unmet, nil
+}
+
+// unmetPerStatement keeps a compound below SQLite's limit of 500 parts.
+const unmetPerStatement = 100
+
+// firstUnmet fills in Unmet. Each part of the compound ends at the first row that counts.
+//
+// Index: primary key of triggers, a range of it for each job.
+func (t *tx) firstUnmet(jobs []*ledger.JobStanding) error {
+	byName := make(map[string]*ledger.JobStanding, len(jobs))
+	for _, j := range jobs {
+		byName[j.Name] = j
+	}
+	const one = `SELECT * FROM (SELECT job, at FROM {triggers} WHERE job = ? AND at > ? AND seq = 0
+		AND NOT (outcome = 'skipped' AND reason = 'suspended') ORDER BY job, at LIMIT 1) a`
+	for part := range slices.Chunk(jobs, unmetPerStatement) {
+		err := t.query(strings.Repeat(one+" UNION ALL ", len(part)-1)+one,
+			each(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} }),
+			func(scan func(...any) error) error {
+				var name string
+				var at int64
+				if err := scan(&name, &at); err != nil {
+					return err
+				}
+				byName[name].Unmet = time.UnixMicro(at).UTC()
+				return nil
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
