@@ -1,0 +1,84 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// leeway is what every job gets beyond its due time, so that neither a scrape that is a minute old
+// nor a restart of all replicas makes a job late that runs each minute.
+const leeway = 5 * time.Minute
+
+// plans is what this replica's configuration says about the jobs.
+type plans map[string]*plan
+
+type plan struct {
+	jobs.Job
+	schedule *jobs.Schedule // nil: none
+	due, by  time.Time      // the last answer: the due time, and its deadline
+}
+
+// newPlans takes a set with its defaults.
+func newPlans(set jobs.Set) plans {
+	all := plans{}
+	for name, job := range set.Jobs {
+		p := &plan{Job: job}
+		if specs := job.Specs(); len(specs) > 0 {
+			p.schedule, _ = jobs.ParseSchedule(specs, job.Timezone) // the scheduler refused what cannot be parsed
+		}
+		all[name] = p
+	}
+	return all
+}
+
+// suspended reports whether the job is, by override or else by definition.
+func (all plans) suspended(s ledger.JobStanding) bool {
+	if s.Suspended != nil {
+		return *s.Suspended
+	}
+	p := all[s.Name]
+	return p != nil && p.Suspend
+}
+
+// deadline is by when the job must have succeeded: its first due time since the last success, or
+// else its next one, and as long after it as all attempts may take, but no longer than to the due
+// time that follows, and no less than leeway. Zero: never.
+func (all plans) deadline(s ledger.JobStanding) time.Time {
+	p := all[s.Name]
+	if p == nil || p.schedule == nil || all.suspended(s) {
+		return time.Time{}
+	}
+	due := s.Unmet
+	if due.IsZero() {
+		due = s.NextAt
+	}
+	if !due.Equal(p.due) {
+		p.due, p.by = due, time.Time{}
+		if !due.IsZero() {
+			p.by = due.Add(p.patience(due))
+		}
+	}
+	return p.by
+}
+
+func (p *plan) patience(due time.Time) time.Duration {
+	all := p.attempts()
+	if next := p.schedule.Next(due); !next.IsZero() {
+		all = min(all, next.Sub(due))
+	}
+	return max(all, leeway)
+}
+
+// attempts is how long all attempts may take, and the pauses between them.
+func (p *plan) attempts() time.Duration {
+	const most = 10 * 365 * 24 * time.Hour
+	all := p.Timeout
+	for range p.Retries.Limit {
+		if all = all + p.Retries.MaxBackoff + p.Timeout; all > most || all < 0 {
+			return most
+		}
+	}
+	return all
+}

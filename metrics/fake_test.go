@@ -1,0 +1,50 @@
+package metrics
+
+import (
+	"context"
+	"sync"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// fake is a store and a replica that stand as the test says.
+type fake struct {
+	mu        sync.Mutex
+	set       jobs.Set
+	vitals    ledger.Vitals
+	pools     []ledger.PoolStatus
+	standings []ledger.JobStanding
+	peers     []ledger.Peer
+	reads     int
+	reading   func() error // is called with each read
+}
+
+func (f *fake) Set() jobs.Set { return f.set }
+
+func (f *fake) Vitals() ledger.Vitals {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.vitals
+}
+
+func (f *fake) PoolStatuses(context.Context) ([]ledger.PoolStatus, error) {
+	f.mu.Lock()
+	f.reads++
+	reading := f.reading
+	f.mu.Unlock()
+	if reading != nil {
+		if err := reading(); err != nil {
+			return nil, err
+		}
+	}
+	return f.pools, nil
+}
+
+func (f *fake) JobStandings(context.Context) ([]ledger.JobStanding, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.standings, nil
+}
+
+func (f *fake) Peers(context.Context) ([]ledger.Peer, error) { return f.peers, nil }

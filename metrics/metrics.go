@@ -1,0 +1,117 @@
+// Package metrics tells Prometheus how a replica and its store are doing.
+//
+// A [Metrics] is what scheduler.Options.Metrics and locks.Options.Metrics ask for, and a
+// [prometheus.Collector]: serve its Handler, or register it with a registry of yours.
+//
+//	m := metrics.New(st, metrics.Options{})
+//	lk, _ := locks.New(drv, locks.Options{Metrics: m})
+//	s, _ := scheduler.New(st, lk, set, scheduler.Options{Metrics: m})
+//	go m.Run(ctx, s)
+//	http.Handle("/metrics", m.Handler())
+//
+// A process with several schedulers makes one Metrics for each and registers it under a label of
+// its own, with prometheus.WrapRegistererWith.
+//
+// docs/metrics.md lists all metrics. Labels take names of jobs and pools, and words of ours: never
+// ids, errors or kinds.
+package metrics
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Reader is what the store tells; *store.Store is one.
+type Reader interface {
+	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
+	JobStandings(ctx context.Context) ([]ledger.JobStanding, error)
+	Peers(ctx context.Context) ([]ledger.Peer, error)
+}
+
+// Replica is a running replica; *scheduler.Scheduler is one.
+type Replica interface {
+	Set() jobs.Set
+	Vitals() ledger.Vitals
+}
+
+// Options of Metrics. The zero value works.
+type Options struct {
+	Version string // of the program
+	// Refresh is how often the store is read, at least 1 s; 15 s if zero. While it takes long it is
+	// read less often, so that this never costs it more than 2 % of one connection's time.
+	Refresh time.Duration
+}
+
+// Metrics collects what one replica does, and what Run reads. It is safe for concurrent use.
+type Metrics struct {
+	reader  Reader
+	opt     Options
+	watched atomic.Pointer[watched] // what Run was given
+	page    atomic.Pointer[page]    // what was read last; nil: nothing yet
+	scraped atomic.Int64            // when somebody last collected, in Unix nanoseconds
+	nudge   chan struct{}           // somebody collects again
+	handler http.Handler
+	*counters
+	standing *standing
+}
+
+// watched is a replica and the pools that it knows.
+type watched struct {
+	Replica
+	pools []string
+}
+
+// New makes a Metrics over what reader tells, of which there is nothing if reader is nil. It calls nobody.
+func New(reader Reader, o Options) *Metrics {
+	if o.Refresh == 0 {
+		o.Refresh = 15 * time.Second
+	}
+	m := &Metrics{
+		reader: reader, opt: o, nudge: make(chan struct{}, 1),
+		counters: newCounters(), standing: newStanding(),
+	}
+	own := prometheus.NewRegistry()
+	own.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.handler = promhttp.HandlerFor(own, promhttp.HandlerOpts{MaxRequestsInFlight: 8})
+	return m
+}
+
+// Handler answers scrapes, with those of the Go runtime and the process added. It asks nobody: what
+// the store says is as old as the last refresh.
+func (m *Metrics) Handler() http.Handler { return m.handler }
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
+	m.counters.each(func(c prometheus.Collector) { c.Describe(to) })
+	for _, d := range m.standing.descs {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. It asks nobody.
+func (m *Metrics) Collect(to chan<- prometheus.Metric) {
+	m.visited()
+	m.counters.each(func(c prometheus.Collector) { c.Collect(to) })
+	m.standing.gauge(to, buildInfo, 1, m.opt.Version, runtime.Version())
+	now := time.Now()
+	if r := m.watched.Load(); r != nil {
+		v := r.Vitals()
+		m.standing.vitals(to, v, r.pools)
+		if !v.Now.IsZero() {
+			now = v.Now
+		}
+	}
+	if p := m.page.Load(); p != nil {
+		p.collect(to, m.standing, now)
+	}
+}

@@ -1,0 +1,97 @@
+package metrics
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	// refreshTimeout bounds one refresh.
+	refreshTimeout = 10 * time.Second
+	// share of one connection's time that refreshing takes at most: one part in so many.
+	share = 50
+	// early is how often a replica that begins is looked at.
+	early = time.Second
+	// forgotten is for how long the store is read after the last scrape.
+	forgotten = 5 * time.Minute
+)
+
+// Run says whose metrics these are, and reads the store every now and then, as long as somebody
+// scrapes, until ctx is done; then it returns nil. It may be called once.
+func (m *Metrics) Run(ctx context.Context, r Replica) error {
+	set := r.Set().WithDefaults()
+	w := &watched{r, slices.Sorted(maps.Keys(set.Pools))}
+	for _, name := range w.pools {
+		m.begin(name)
+	}
+	m.watched.Store(w)
+	if m.reader == nil {
+		<-ctx.Done()
+		return nil
+	}
+	m.scraped.Store(time.Now().UnixNano()) // begin with an answer to the first one
+	known := newPlans(set)
+	for wait, settled := early, false; m.pause(ctx, wait); {
+		settled = settled || r.Vitals().Ready
+		wait = m.refresh(ctx, known)
+		if !settled {
+			wait = early
+		}
+	}
+	return nil
+}
+
+// refresh reads the store once, and says when to do it again.
+func (m *Metrics) refresh(ctx context.Context, known plans) time.Duration {
+	began := time.Now()
+	rctx, cancel := context.WithTimeout(ctx, refreshTimeout)
+	defer cancel()
+	p, err := m.read(rctx, known)
+	took := time.Since(began)
+	wait := max(m.opt.Refresh, share*took)
+	if err != nil {
+		failed := page{failures: 1}
+		if old := m.page.Load(); old != nil {
+			failed = *old
+			failed.failures++
+		}
+		m.page.Store(&failed)
+		return wait
+	}
+	if old := m.page.Load(); old != nil {
+		p.failures = old.failures
+	}
+	p.at, p.took, p.expires = began, took, time.Now().Add(4*wait)
+	m.page.Store(p)
+	return wait
+}
+
+// pause waits for d, and then for somebody who scrapes if nobody has for long; false once ctx is done.
+func (m *Metrics) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+	}
+	for time.Since(time.Unix(0, m.scraped.Load())) > forgotten {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-m.nudge:
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// visited notes that somebody scrapes.
+func (m *Metrics) visited() {
+	m.scraped.Store(time.Now().UnixNano())
+	select {
+	case m.nudge <- struct{}{}:
+	default:
+	}
+}
