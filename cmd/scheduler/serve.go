@@ -72,7 +72,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	backend := api.Backend{Reader: p.store, Writer: p.store, Replica: s, Locks: p, Audit: p.store}
-	options := api.Options{Logger: log}
+	options := api.Options{Logger: log, Metrics: p.metrics.Handler()}
 	door.guard(&options)
 	handler := api.New(backend, options)
 
@@ -80,6 +80,8 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	defer stopServing()
 	served := make(chan error, 1)
 	go func() { served <- door.serve(serving, listener, handler) }()
+	measured := make(chan error, 1)
+	go func() { measured <- p.metrics.Run(serving, s) }()
 	log.Info("listening", "url", door.url(listener), "replica", s.ID(), "store", c.Store.Driver, "lock", p.service)
 
 	running, drain := context.WithCancel(ctx)
@@ -102,7 +104,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		err = errors.Join(err, errors.New("told twice to stop, so work that was under way was cut off: 'scheduler tasks list --state lost' shows what no replica runs again"))
 	}
 	stopServing()
-	return errors.Join(err, <-served)
+	return errors.Join(err, <-served, <-measured)
 }
 
 // obey drains at the first signal and halts at the second, until there are no more.

@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/locks/zklock"
+	"github.com/lockstep-scheduler/lockstep/metrics"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
@@ -27,6 +28,7 @@ import (
 // parts is what one replica is wired from: a store, a lock service, and what to close, in order.
 type parts struct {
 	store   *store.Store
+	metrics *metrics.Metrics
 	locker  *locks.Locker // nil: the lock service is the store's own database
 	service string        // fingerprint of the lock service
 	closers []func(context.Context) error
@@ -48,6 +50,7 @@ func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
 		return nil, err
 	}
 	p.closers = append(p.closers, func(context.Context) error { return p.store.Close() })
+	p.metrics = metrics.New(p.store, metrics.Options{Version: version()})
 	if c.Store.Migrate == "auto" {
 		err = p.store.Migrate(ctx)
 	} else {
@@ -92,7 +95,7 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 		p.closers = append(p.closers, func(context.Context) error { return db.Close() })
 		drv = sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(l.MySQL.Mode), TablePrefix: c.Store.TablePrefix})
 	}
-	locker, err := locks.New(drv, locks.Options{TTL: l.TTL, Namespace: namespace, Owner: c.Replica.ID})
+	locker, err := locks.New(drv, locks.Options{TTL: l.TTL, Namespace: namespace, Owner: c.Replica.ID, Metrics: p.metrics})
 	if err != nil {
 		return err
 	}
@@ -203,6 +206,7 @@ func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*sc
 		WhenDown: scheduler.WhenDown(c.Lock.WhenDown), LockService: p.service,
 		Retention: scheduler.Retention{Triggers: r.Triggers, Succeeded: r.Succeeded, Failed: r.Failed, Output: r.Output},
 		Version:   version(), Address: address, Logger: log,
+		Metrics: p.metrics,
 	})
 }
 

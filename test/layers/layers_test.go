@@ -43,7 +43,7 @@ var layers = map[string]layer{
 	"store": hands, "jobs/exechandler": hands, "jobs/httphandler": hands,
 
 	"scheduler": mind,
-	"api":       face, "client": face,
+	"api":       face, "client": face, "metrics": face,
 	"docs":   words,
 	"config": door, "cmd/scheduler": door,
 
@@ -85,6 +85,7 @@ var clients = []struct {
 	{"github.com/robfig/cron/", []string{"jobs"}, "cron expressions have one strict reader"},
 	{"go.yaml.in/", []string{"config", "cmd/scheduler"}, "YAML is how the door speaks; Go programs write the words"},
 	{"github.com/spf13/", []string{"cmd/scheduler"}, "commands are the door's"},
+	{"github.com/prometheus/", []string{"metrics"}, "who embeds the scheduler or a lock must not compile a metrics library"},
 	{"github.com/google/go-cmp/", nil, "comparing for people is for tests"},
 	{"github.com/santhosh-tekuri/", nil, "the program reads its configuration itself; only tests judge the schema"},
 }
