@@ -4,7 +4,7 @@ package process
 
 // ID is a process. Zero fields are unknown.
 type ID struct {
-	Boot  string // of the kernel
+	Boot  string // of the kernel, and where it numbers its processes
 	PID   int
 	Start int64 // in clock ticks since boot
 }

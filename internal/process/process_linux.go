@@ -10,11 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Self is this process.
+// Self is this process. Containers of one machine number their processes each for themselves, so
+// theirs belong to different boots.
 func Self() ID {
 	id := ID{PID: os.Getpid()}
-	if boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
-		id.Boot = strings.TrimSpace(string(boot))
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	numbering, err2 := os.Readlink("/proc/self/ns/pid") // pid:[4026531836]
+	if err == nil && err2 == nil {
+		id.Boot = strings.TrimSpace(string(boot)) + " " + numbering
 	}
 	if _, start, err := stat(id.PID); err == nil {
 		id.Start = start

@@ -2,6 +2,7 @@ package process
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -14,6 +15,12 @@ func TestGone(t *testing.T) {
 	earlier.Start--
 	if !earlier.Gone() {
 		t.Error("a process that had this pid before is not gone")
+	}
+	inContainer := earlier
+	kernel, numbering, _ := strings.Cut(self.Boot, " ")
+	inContainer.Boot = kernel + " pid:[1]"
+	if inContainer.Gone() || !strings.HasPrefix(numbering, "pid:[") {
+		t.Errorf("a process of another container is said to be gone, and ours is in %q", numbering)
 	}
 	elsewhere := self
 	elsewhere.Boot, elsewhere.Start = "another", 1

@@ -25,7 +25,7 @@ type Member struct {
 	Host        string
 	PID         int
 	PIDStart    int64  // start time of the process in clock ticks since boot; 0 = unknown
-	BootID      string // of the kernel; "" = unknown
+	BootID      string // of the kernel, and of its container; "" = unknown
 	Version     string
 	Address     string // of its API; may be empty
 	Workers     int
