@@ -32,11 +32,7 @@ func (r *reader) handler(n *yaml.Node, d handlerDraft) jobs.Handler {
 		return unable{}
 	}
 	if doing != "command" && doing != "shell" {
-		r.each(n, func(key, _ *yaml.Node) {
-			if _, ok := processKeys[key.Value]; ok {
-				r.fail(key, "is for a command or shell that stands beside it", "")
-			}
-		})
+		r.onlyForProcesses(n)
 	}
 	h, err := r.build(doing, d)
 	if err != nil {
@@ -47,6 +43,14 @@ func (r *reader) handler(n *yaml.Node, d handlerDraft) jobs.Handler {
 		r.within(doing, func() { r.seekProgram(value, d) })
 	}
 	return h
+}
+
+func (r *reader) onlyForProcesses(n *yaml.Node) {
+	r.each(n, func(key, _ *yaml.Node) {
+		if _, ok := processKeys[key.Value]; ok {
+			r.fail(key, "is for a command or shell that stands beside it", "")
+		}
+	})
 }
 
 // doing returns the one key that says what to do and its value, if there is one; false if there
@@ -78,7 +82,10 @@ func (r *reader) build(doing string, d handlerDraft) (jobs.Handler, error) {
 			Argv: d.command, Shell: d.shell, Env: d.env, PassEnv: d.passEnv, EnvFiles: d.envFiles,
 			Dir: d.workingDir, StopGrace: d.stopGrace, Environ: environ,
 		})
-	case "http":
+	case "http", "webhook":
+		if d.http == nil { // its value was refused
+			return unable{}, nil
+		}
 		return httphandler.New(*d.http)
 	case "func":
 		if h := r.options.Funcs[d.function]; h != nil {
@@ -103,6 +110,8 @@ func (r *reader) blame(n *yaml.Node, doing string, value *yaml.Node, err error) 
 		_, ofProcess := processKeys[key]
 		_, ofRequest := requestKeys[key]
 		switch {
+		case doing == "webhook" && ofRequest:
+			text = rest
 		case doing == "http" && ofRequest:
 			at, where, text = "http."+key, cmp.Or(r.find(value, key), value), rest
 		case doing != "http" && ofProcess:

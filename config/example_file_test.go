@@ -81,9 +81,11 @@ func TestExampleComments(t *testing.T) {
 		m := commentedKey.FindStringSubmatch(lines[i])
 		lines[i] = m[1] + strings.TrimPrefix(lines[i][len(m[1]):], "# ")
 	}
-	command := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "    # command:") })
-	found := 0
+	command, found := -1, 0
 	for i, line := range lines {
+		if strings.HasPrefix(line, "    # command:") { // of the section that this is
+			command = i
+		}
 		m := commentedKey.FindStringSubmatch(line)
 		if m == nil {
 			continue
@@ -134,6 +136,7 @@ func TestExampleHasEveryKey(t *testing.T) {
 		"defaults":              sorted(jobPolicyKeys),
 		"defaults.catch_up":     sorted(catchUpKeys),
 		"defaults.retries":      sorted(retriesKeys),
+		"defaults.notify":       sorted(notifyKeys),
 		"pools.default":         sorted(poolKeys),
 		"pools.default.http":    sorted(requestKeys),
 		"pools.default.retries": sorted(retriesKeys),

@@ -16,6 +16,7 @@ import (
 type jobDraft struct {
 	jobs.Job
 	handlerDraft
+	notify notifyDraft
 }
 
 var (
@@ -33,6 +34,7 @@ var (
 		"labels":      mapField(func(d *jobDraft) *map[string]string { return &d.Labels }),
 		"suspend":     flagField(func(d *jobDraft) *bool { return &d.Suspend }),
 		"pool":        nameField(func(d *jobDraft) *string { return &d.Pool }),
+		"notify":      notifyField(func(d *jobDraft) *notifyDraft { return &d.notify }),
 	}, lift(processKeys, jobHandler))
 
 	jobKeys = join(schema[jobDraft]{
@@ -140,6 +142,7 @@ func (r *reader) readJobs(n *yaml.Node) {
 		d := r.defaults
 		object(r, value, jobKeys, &d)
 		d.Handler = r.handler(value, d.handlerDraft)
+		d.Notify = d.notify.notify()
 		if named {
 			r.c.Set.Jobs[key.Value] = d.Job
 		}

@@ -12,6 +12,7 @@ import (
 type poolDraft struct {
 	jobs.Pool
 	handlerDraft
+	notify notifyDraft
 }
 
 var poolKeys = join(schema[poolDraft]{
@@ -24,10 +25,14 @@ var poolKeys = join(schema[poolDraft]{
 	"lost_limit":  notYet[poolDraft](only("3"), "another limit than 3 comes with a later release"),
 	"retries": func(r *reader, n *yaml.Node, d *poolDraft) {
 		retries := jobs.Retries{Limit: jobs.DefaultPoolRetries}
+		if r.path[1] == jobs.NotificationsPool {
+			retries.Limit = jobs.DefaultNotificationRetries
+		}
 		object(r, n, retriesKeys, &retries)
 		d.Retries = &retries
 	},
-	"kinds": readKinds,
+	"kinds":  readKinds,
+	"notify": notifyField(func(d *poolDraft) *notifyDraft { return &d.notify }),
 }, lift(handlerKeys, func(d *poolDraft) *handlerDraft { return &d.handlerDraft }))
 
 func (r *reader) readPools(n *yaml.Node) {
@@ -36,6 +41,7 @@ func (r *reader) readPools(n *yaml.Node) {
 		var d poolDraft
 		object(r, value, poolKeys, &d)
 		d.Handler = r.handler(value, d.handlerDraft)
+		d.Notify = d.notify.notify()
 		if named {
 			r.c.Set.Pools[key.Value] = d.Pool
 		}

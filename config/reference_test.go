@@ -101,7 +101,7 @@ func elsewhere(path []string) string {
 		return "jobs.NAME." + last
 	case strings.HasPrefix(whole, "pools.*.") && last != "*" && (last == "http" || last == "retries" || last == "notify"):
 		return "jobs.NAME." + last
-	case strings.HasSuffix(whole, "kinds.*.http"):
+	case strings.HasSuffix(whole, "kinds.*.http") || strings.HasSuffix(whole, ".notify.http"):
 		return "jobs.NAME.http"
 	}
 	return ""

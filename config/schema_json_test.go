@@ -152,10 +152,13 @@ func objectRules(path []string, s *shape, entries map[string]entry) rules {
 	}
 	// There is one thing to do, and what surrounds a process stands beside one.
 	ways := []string{"command", "shell", "http", "func"}
+	if s.keys["webhook"] != nil {
+		ways = append(ways, "webhook")
+	}
 	var one []any
 	for i, way := range ways {
 		for _, other := range ways[i+1:] {
-			one = append(one, rules{"not": rules{"required": []string{way, other}}})
+			one = append(one, rules{"not": rules{"type": "object", "required": []string{way, other}}})
 		}
 	}
 	r["allOf"] = one

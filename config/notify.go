@@ -1,0 +1,112 @@
+package config
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
+)
+
+// webhookTimeout is how long a webhook may take to answer: others wait to be told.
+const webhookTimeout = 10 * time.Second
+
+// notifyDraft is what notify says: of the defaults first, then of the job.
+type notifyDraft struct {
+	handlerDraft
+	on      []jobs.Event
+	handler jobs.Handler
+	own     bool // a job or pool says it itself
+}
+
+// notifyKeys are those of notify. The way to tell is a webhook, or what a job can do.
+var notifyKeys = join(schema[notifyDraft]{
+	"on":      readEvents,
+	"webhook": readWebhook,
+}, lift(handlerKeys, func(d *notifyDraft) *handlerDraft { return &d.handlerDraft }))
+
+// notifyField reads what the defaults, a job or a pool say. A map without keys tells nobody,
+// whatever the defaults say; a way to tell has nothing of the defaults' way.
+func notifyField[T any](place func(*T) *notifyDraft) read[T] {
+	return func(r *reader, n *yaml.Node, into *T) {
+		d := place(into)
+		if n := deref(n); n.Kind != yaml.SequenceNode && len(n.Content) == 0 && empty(n) {
+			*d = notifyDraft{}
+			return
+		}
+		d.handlerDraft = handlerDraft{}
+		d.own = r.path[0] != "defaults"
+		object(r, n, notifyKeys, d)
+		if deref(n).Kind == yaml.MappingNode {
+			r.notifier(n, d)
+		}
+	}
+}
+
+// notifier makes what tells somebody, if n says how.
+func (r *reader) notifier(n *yaml.Node, d *notifyDraft) {
+	doing, value, ok := r.telling(n)
+	if doing != "command" && doing != "shell" {
+		r.onlyForProcesses(n)
+	}
+	if doing == "" {
+		return
+	}
+	d.handler = unable{}
+	if !ok {
+		return
+	}
+	h, err := r.build(doing, d.handlerDraft)
+	if err != nil {
+		r.blame(n, doing, value, err)
+		return
+	}
+	if doing == "command" {
+		r.within(doing, func() { r.seekProgram(value, d.handlerDraft) })
+	}
+	d.handler = h
+}
+
+// telling returns the one key that says how to tell and its value, if there is one; false if there
+// are several.
+func (r *reader) telling(n *yaml.Node) (doing string, value *yaml.Node, ok bool) {
+	ok = true
+	r.each(n, func(key, v *yaml.Node) {
+		if _, is := doingKeys[key.Value]; !is && key.Value != "webhook" {
+			return
+		}
+		if doing != "" {
+			r.fail(key, "stands beside "+doing, "there is one way to tell: webhook, command, shell, http or func")
+			ok = false
+		}
+		doing, value = key.Value, v
+	})
+	return doing, value, ok
+}
+
+// notify is what the job or pool says in the end. That the defaults say when, and nobody how, is no
+// mistake of the job.
+func (d notifyDraft) notify() jobs.Notify {
+	if d.handler == nil && !d.own {
+		return jobs.Notify{}
+	}
+	return jobs.Notify{On: d.on, Handler: d.handler}
+}
+
+func readEvents(r *reader, n *yaml.Node, d *notifyDraft) {
+	d.on = []jobs.Event{}
+	read := choiceField(jobs.Events, func(e *jobs.Event) *jobs.Event { return e })
+	r.items(n, func(item *yaml.Node) {
+		var e jobs.Event
+		if read(r, item, &e); e != "" {
+			d.on = append(d.on, e)
+		}
+	})
+}
+
+func readWebhook(r *reader, n *yaml.Node, d *notifyDraft) {
+	if url, ok := r.text(n); ok {
+		d.http = &httphandler.Request{URL: url, Timeout: webhookTimeout}
+	}
+}

@@ -1,0 +1,90 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// tells is how somebody is told, and of what.
+func tells(n jobs.Notify) string {
+	if n.Handler == nil {
+		return "nobody"
+	}
+	var on []string
+	for _, e := range jobs.Events {
+		if n.Wants(e) {
+			on = append(on, string(e))
+		}
+	}
+	return strings.Join(on, " ") + ": " + n.Handler.(jobs.Described).Describe()
+}
+
+func TestNotify(t *testing.T) {
+	c := load(t, `
+defaults:
+  notify: {on: [failed, lost], webhook: "http://hook.internal/${NAME}"}
+pools:
+  notifications: {workers: 2, retries: {backoff: 3s}}
+  p: {command: [cat], notify: {command: [cat, -], env: {A: b}}}
+  q: {command: [cat]}
+jobs:
+  as-defaults: {command: [echo]}
+  other-events: {command: [echo], notify: {on: [recovered]}}
+  other-way: {command: [echo], notify: {shell: "cat >&2"}}
+  a-request: {command: [echo], notify: {http: {url: "http://other.internal/", headers: {A: b}}}}
+  nobody: {command: [echo], notify: {}}
+  nothing: {command: [echo], notify: {on: []}}
+  silence: {command: [echo], notify: }
+`)
+	const hook = "POST http://hook.internal/prod expecting 2xx within 10s #"
+	got := map[string]string{}
+	for name, job := range c.Set.Jobs {
+		got[name], _, _ = strings.Cut(tells(job.Notify), "#")
+	}
+	for name, pool := range c.Set.Pools {
+		got["pool "+name], _, _ = strings.Cut(tells(pool.Notify), "#")
+	}
+	want := map[string]string{
+		"as-defaults":        "failed lost: " + hook,
+		"other-events":       "recovered: " + hook,
+		"other-way":          `failed lost: shell "cat >&2" grace 10s`,
+		"a-request":          "failed lost: POST http://other.internal/ expecting 2xx within 30s #",
+		"nobody":             "nobody",
+		"nothing":            ": " + hook,
+		"silence":            "nobody",
+		"pool p":             `failed missed lost recovered: command ["cat","-"] A=`,
+		"pool q":             "nobody",
+		"pool notifications": "nobody",
+	}
+	for name := range want {
+		want[name], _, _ = strings.Cut(want[name], "#")
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	pool := c.Set.WithDefaults().Pools[jobs.NotificationsPool]
+	if pool.Workers != 2 || pool.Retries.Limit != jobs.DefaultNotificationRetries {
+		t.Errorf("%+v, %+v", pool, pool.Retries)
+	}
+	if kinds := len(c.Set.Notifiers()); kinds != 4 { // the webhook, the line for the shell, the request, the pool's command
+		t.Errorf("%d kinds", kinds)
+	}
+}
+
+// When without how is nobody's mistake if the defaults say it, for those jobs that say how.
+func TestNotifyOnByDefault(t *testing.T) {
+	c := load(t, `
+defaults: {notify: {on: [lost]}}
+jobs:
+  a: {command: [echo], notify: {webhook: "http://hook.internal/"}}
+  b: {command: [echo]}
+`)
+	a, b := tells(c.Set.Jobs["a"].Notify), tells(c.Set.Jobs["b"].Notify)
+	if !strings.HasPrefix(a, "lost: POST http://hook.internal/") || b != "nobody" {
+		t.Errorf("a: %s; b: %s", a, b)
+	}
+}
