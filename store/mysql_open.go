@@ -3,8 +3,10 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,7 +49,7 @@ func openMySQL(ctx context.Context, dsn string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: mysql at %s: %w", c.Addr, err)
 	}
-	db := sql.OpenDB(settled{connector, c.TLS != nil})
+	db := sql.OpenDB(settled{connector, c.TLS})
 	conns := cmp.Or(o.MaxConns, 16)
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
@@ -80,13 +82,13 @@ func assembleMySQL(ctx context.Context, db *sql.DB, dial mysqlDialect, o Options
 // settled is a connector whose connections have sessionSettings.
 type settled struct {
 	driver.Connector
-	encrypted bool
+	tls *tls.Config
 }
 
 func (c settled) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
-		return nil, handshake.Explain(err, c.encrypted)
+		return nil, c.explain(err)
 	}
 	for _, statement := range sessionSettings {
 		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
@@ -96,3 +98,19 @@ func (c settled) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	return conn, nil
 }
+
+// explain says what the server does not: it refuses accounts that need TLS, or a certificate, in the
+// words for a wrong password.
+func (c settled) explain(err error) error {
+	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok && answer.Number == accessDenied {
+		switch {
+		case c.tls == nil:
+			return fmt.Errorf("wrong password, or the account needs TLS: %w", err)
+		case len(c.tls.Certificates) == 0 && c.tls.GetClientCertificate == nil:
+			return fmt.Errorf("wrong password, or the account needs a client certificate: %w", err)
+		}
+	}
+	return handshake.Explain(err, c.tls != nil)
+}
+
+const accessDenied = 1045

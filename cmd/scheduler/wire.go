@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"iter"
@@ -161,22 +160,6 @@ func openRedis(r config.RedisLock) redis.UniversalClient {
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
-
-func openLockDB(l config.MySQLLock) (*sql.DB, error) {
-	c, err := mysql.ParseDSN(l.DSN)
-	if err != nil {
-		return nil, fmt.Errorf("lock.mysql.dsn: %w", err)
-	}
-	if l.TLS != nil {
-		c.TLS = l.TLS
-	}
-	c.Logger = &mysql.NopLogger{} // what goes wrong is in the errors
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		return nil, fmt.Errorf("lock.mysql.dsn: %w", err)
-	}
-	return sql.OpenDB(connector), nil
-}
 
 // Inspect shows who holds what; with the store's own rows as guards nobody holds anything for long.
 func (p *parts) Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {

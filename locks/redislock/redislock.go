@@ -86,7 +86,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	defer cancel()
 	s := newSession(d.rdb, o, rand.Text())
 	if err := s.open(ctx, &d.blind); err != nil {
-		return nil, s.failed("open", err)
+		return nil, s.failed("open", refused(d.rdb, err))
 	}
 	return s, nil
 }

@@ -3,22 +3,56 @@ package redislock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/internal/handshake"
 )
 
 // address names the server, for messages.
 func address(rdb redis.UniversalClient) string {
 	switch c := rdb.(type) {
 	case *redis.Client:
+		if c.Options().Addr == behindSentinel {
+			return "the master that Sentinel names"
+		}
 		return c.Options().Addr
 	case *redis.ClusterClient:
 		return strings.Join(c.Options().Addrs, ",")
 	default:
 		return "redis"
 	}
+}
+
+// behindSentinel is what the client has in place of an address that Sentinel knows.
+const behindSentinel = "FailoverClient"
+
+// refused explains why a server does not want us.
+func refused(rdb redis.UniversalClient, err error) error {
+	encrypted := false
+	switch c := rdb.(type) {
+	case *redis.Client:
+		encrypted = c.Options().TLSConfig != nil
+	case *redis.ClusterClient:
+		encrypted = c.Options().TLSConfig != nil
+	}
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "WRONGPASS"):
+		return fmt.Errorf("the server does not accept the user and the password: %w", err)
+	case strings.Contains(text, "NOAUTH"), strings.Contains(text, "unauthenticated"):
+		return fmt.Errorf("the server wants a password: %w", err)
+	case strings.Contains(text, "NOPERM"):
+		return fmt.Errorf("the user may not do what locks need: %w", err)
+	case errors.Is(err, redis.Nil):
+		return fmt.Errorf("the sentinels know no master of that name: %w", err)
+	case encrypted && errors.Is(err, context.DeadlineExceeded): // a plain server waits for the end of a line
+		return fmt.Errorf("no answer, perhaps the server does not speak TLS at this port: %w", err)
+	}
+	return handshake.Explain(err, encrypted)
 }
 
 // dial reports whether the server can be reached, once and without retries, in the client's own way

@@ -119,7 +119,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
 	defer cancel()
 	if err := d.db.PingContext(ctx); err != nil {
-		return nil, fmt.Errorf("sqllock: open: %w", errors.Join(driver.ErrUnreachable, cause(ctx, err)))
+		return nil, fmt.Errorf("sqllock: open: %w: %w", driver.ErrUnreachable, cause(ctx, err))
 	}
 	for _, table := range d.words.tables() {
 		if _, err := d.db.ExecContext(ctx, table); err != nil {
