@@ -9,6 +9,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,7 +60,8 @@ func (e *Error) Is(target error) bool {
 // Options of a client. The zero value works.
 type Options struct {
 	Token      string       // sent as bearer token
-	HTTPClient *http.Client // default: one that gives up after 60 s and follows no redirects
+	TLS        *tls.Config  // of https; default: the authorities that the system trusts
+	HTTPClient *http.Client // default: one with TLS that gives up after 60 s and follows no redirects
 }
 
 // Client is safe for concurrent use.
@@ -79,7 +81,14 @@ func New(base string, o Options) (*Client, error) {
 		return nil, fmt.Errorf("client: %q is not an address like http://127.0.0.1:8080", base)
 	}
 	if o.HTTPClient == nil {
+		transport := http.DefaultTransport
+		if o.TLS != nil {
+			own := http.DefaultTransport.(*http.Transport).Clone()
+			own.TLSClientConfig = o.TLS
+			transport = own
+		}
 		o.HTTPClient = &http.Client{
+			Transport:     transport,
 			Timeout:       time.Minute,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}

@@ -60,3 +60,9 @@ func (c *Client) Ready(ctx context.Context) (ready ledger.ReadyView, err error) 
 	}
 	return ready, c.decode(res, &ready)
 }
+
+// Audit returns who changed what through the API, or tried to, the latest first.
+func (c *Client) Audit(ctx context.Context, p Page) (list List[ledger.AuditEntry], err error) {
+	err = c.get(ctx, &list, p.query(), "api", "v1", "audit")
+	return list, err
+}

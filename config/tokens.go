@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -125,22 +126,23 @@ func (r *reader) readTokens(root *yaml.Node) (list []api.Token) {
 	return list
 }
 
-// AddToken returns the content of a file of tokens with t at its end. A file that cannot take it is
-// an error, and so is one that is wrong already.
+// AddToken returns what to write at the end of a file of tokens, whose content is data, to have t
+// in it. A file that cannot take it is an error, and so is one that is wrong already.
 func AddToken(path string, data []byte, t api.Token) ([]byte, error) {
-	if len(bytes.TrimSpace(data)) == 0 {
-		data = []byte("# Who may use the API: the SHA-256 of each token. See \"scheduler token create --help\".\n")
-	} else if _, err := ParseTokens(path, data); err != nil {
-		return nil, err
+	var addition []byte
+	if len(bytes.TrimSpace(data)) > 0 {
+		if _, err := ParseTokens(path, data); err != nil {
+			return nil, err
+		}
 	}
-	if !bytes.HasSuffix(data, []byte("\n")) {
-		data = append(bytes.Clone(data), '\n')
+	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
+		addition = append(addition, '\n')
 	}
-	data = append(bytes.Clone(data), TokenLine(t)+"\n"...)
-	if _, err := ParseTokens(path, data); err != nil {
+	addition = append(addition, TokenLine(t)+"\n"...)
+	if _, err := ParseTokens(path, slices.Concat(data, addition)); err != nil {
 		return nil, errors.New(path + ": a line cannot be added: the list is not written line by line, each with \"- \" in front; add it by hand:\n" + TokenLine(t))
 	}
-	return data, nil
+	return addition, nil
 }
 
 // TokenLine is the entry of t in a file of tokens.

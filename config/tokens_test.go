@@ -3,6 +3,7 @@ package config_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func TestBadTokens(t *testing.T) {
 		"- {name: a, role: admin, sha256: " + sumA + ", expires: 2027-01-31}": `tokens.yaml:1:109: [0].expires: "2027-01-31" is not a time; write it as in 2027-01-31T00:00:00Z, or leave it out`,
 		"- {name: a, role: admin, sha256: " + sumA + ", expires: 90d}":        `tokens.yaml:1:109: [0].expires: "90d" is not a time; write it as in 2027-01-31T00:00:00Z, or leave it out`,
 		"- {name: a, role: admin, role: viewer, sha256: " + sumA + "}":        `tokens.yaml:1:26: the key "role" stands here twice; first at line 1`,
-		"- {name: \"${USER}\", role: admin, sha256: " + sumA + ", expires: }":     "tokens.yaml:1:10: [0].name: is not a name; up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit\ntokens.yaml:1:117: [0].expires: has no value; remove the key, or write \"\"",
+		"- {name: \"${USER}\", role: admin, sha256: " + sumA + ", expires: }": "tokens.yaml:1:10: [0].name: is not a name; up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit\ntokens.yaml:1:117: [0].expires: has no value; remove the key, or write \"\"",
 	} {
 		list, err := config.ParseTokens("tokens.yaml", []byte(text))
 		if err == nil {
@@ -89,7 +90,7 @@ func TestAddToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := config.ParseTokens("t", after)
+		list, err := config.ParseTokens("t", slices.Concat(before, after))
 		if diff := cmp.Diff([]api.Token{first, second}, list); diff != "" || err != nil {
 			t.Errorf("%v %s\n%s", err, diff, after)
 		}

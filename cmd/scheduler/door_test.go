@@ -23,6 +23,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -78,6 +79,11 @@ func (l *logged) has(part string) bool {
 // openDoor serves what a replica without work would, behind the door that c describes.
 func openDoor(t *testing.T, c config.Server) (address string, log *logged) {
 	t.Helper()
+	return openDoorTo(t, c, api.Backend{Replica: idle{}})
+}
+
+func openDoorTo(t *testing.T, c config.Server, b api.Backend) (address string, log *logged) {
+	t.Helper()
 	log = &logged{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	d, err := newDoor(c, logger)
@@ -90,7 +96,7 @@ func openDoor(t *testing.T, c config.Server) (address string, log *logged) {
 	}
 	options := api.Options{Logger: logger, Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") })}
 	d.guard(&options)
-	h := api.New(api.Backend{Replica: idle{}}, options)
+	h := api.New(b, options)
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- d.serve(ctx, l, h) }()
@@ -107,6 +113,7 @@ func openDoor(t *testing.T, c config.Server) (address string, log *logged) {
 type idle struct{ api.Replica }
 
 func (idle) Health() []ledger.Condition { return nil }
+func (idle) Set() jobs.Set              { return jobs.Set{} }
 
 // status asks for what a viewer may read.
 func status(t *testing.T, c *http.Client, url, token string) (code int, body string) {

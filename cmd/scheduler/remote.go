@@ -2,9 +2,15 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,25 +32,95 @@ func (a *app) call(do func(ctx context.Context, c *client.Client, args []string)
 // remote returns a client of the replica that --server names, with the token of LOCKSTEP_API_TOKEN
 // or of the file LOCKSTEP_API_TOKEN_FILE.
 func (a *app) remote() (*client.Client, error) {
-	token, _ := a.env("LOCKSTEP_API_TOKEN")
-	if file, ok := a.env("LOCKSTEP_API_TOKEN_FILE"); ok && file != "" && token == "" {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, usagef("LOCKSTEP_API_TOKEN_FILE: %w", err)
-		}
-		token = strings.TrimSpace(string(text))
+	token, err := a.token()
+	if err != nil {
+		return nil, err
 	}
-	c, err := client.New(a.server(), client.Options{Token: token})
+	settings, err := a.tls()
+	if err != nil {
+		return nil, err
+	}
+	server := a.server()
+	if u, err := url.Parse(server); err == nil && token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !a.insecure {
+		return nil, usagef("--server: %s would get the token in plain text, for all on the way to read; write https://%s, or say --insecure if the network is yours alone", server, u.Host)
+	}
+	c, err := client.New(server, client.Options{Token: token, TLS: settings})
 	if err != nil {
 		return nil, usagef("--server: %w", err)
 	}
 	return c, nil
 }
 
-// explain says what to do where no replica answers.
+// token finds the token, if there is one. No error shows it.
+func (a *app) token() (string, error) {
+	token, _ := a.env("LOCKSTEP_API_TOKEN")
+	from := "LOCKSTEP_API_TOKEN"
+	if file, ok := a.env("LOCKSTEP_API_TOKEN_FILE"); ok && file != "" && token == "" {
+		from = "LOCKSTEP_API_TOKEN_FILE"
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", usagef("%s: %w", from, err)
+		}
+		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o044 != 0 && runtime.GOOS != "windows" {
+			fmt.Fprintf(a.stderr, "warning: %s can be read by others (mode %04o); chmod 600\n", file, info.Mode().Perm())
+		}
+		token = strings.TrimSpace(string(text))
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", usagef("%s: this is not a token; a token is one word, as 'scheduler token create' prints it", from)
+	}
+	return token, nil
+}
+
+// tls trusts those that --ca-file names; nil: those that the system trusts.
+func (a *app) tls() (*tls.Config, error) {
+	file, from := a.caFlag, "--ca-file"
+	if file == "" {
+		file, _ = a.env("LOCKSTEP_CA_FILE")
+		from = "LOCKSTEP_CA_FILE"
+	}
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usagef("%s: %w", from, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, usagef("%s: %s holds no certificate in PEM form", from, file)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, nil
+}
+
+// withScheme completes host:port. A token must not leave this machine in plain text on a guess.
+func withScheme(server string) string {
+	if server == "" || strings.Contains(server, "://") {
+		return server
+	}
+	host, _, err := net.SplitHostPort(server)
+	if err != nil {
+		host = strings.Trim(server, "[]")
+	}
+	if isLoopback(host) {
+		return "http://" + server
+	}
+	return "https://" + server
+}
+
+// explain says what to do where no replica answers, or none that will have us.
 func (a *app) explain(err error) error {
-	if errors.Is(err, client.ErrUnreachable) {
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	answer, _ := errors.AsType[*client.Error](err)
+	switch {
+	case errors.Is(err, client.ErrUnreachable):
 		return fmt.Errorf("%w\nStart a replica with 'scheduler serve', or name a running one with --server URL or LOCKSTEP_SERVER", err)
+	case unknown:
+		return fmt.Errorf("%w\nName the authority that signed the replica's certificate with --ca-file FILE or LOCKSTEP_CA_FILE", err)
+	case answer != nil && answer.Status == http.StatusUnauthorized:
+		return fmt.Errorf("%w\nGive a token with LOCKSTEP_API_TOKEN_FILE or LOCKSTEP_API_TOKEN; 'scheduler token create' makes one", err)
+	case answer != nil && answer.Status == http.StatusBadRequest && answer.Code == "unknown" && strings.HasPrefix(a.server(), "http://"):
+		return fmt.Errorf("%w\nIt may want TLS: --server https://%s", err, strings.TrimPrefix(a.server(), "http://"))
 	}
 	return err
 }

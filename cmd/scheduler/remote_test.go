@@ -327,7 +327,8 @@ func TestTasksCommands(t *testing.T) {
 		"pools pause nope":                            exitFailed,
 		"jobs suspend nope":                           exitFailed,
 		"triggers list --since yesterday":             exitUsage,
-		"replicas list --server 127.0.0.1:8080":       exitUsage,
+		"replicas list --server 127.0.0.1:1":          exitFailed,
+		"replicas list --server ftp://127.0.0.1":      exitUsage,
 		"replicas list --server http://127.0.0.1:1/x": exitFailed,
 	} {
 		if code, _, stderr := r.scheduler(t, "", strings.Fields(args)...); code != want || stderr == "" {

@@ -29,6 +29,8 @@ var commands = []func(*app) *cobra.Command{
 	newReplicasCommand,
 	newLocksCommand,
 	newImportCommand,
+	newAuditCommand,
+	newTokenCommand,
 	newMigrateCommand,
 	newHealthcheckCommand,
 	newVersionCommand,
@@ -56,6 +58,8 @@ type app struct {
 
 	configFlag string
 	serverFlag string
+	caFlag     string
+	insecure   bool   // a token may go to another machine in plain text
 	output     string // table | json | yaml
 
 	started bool // a command's own code was reached: from here on an error is no longer wrong usage
@@ -108,6 +112,8 @@ func newRootCommand(a *app) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.configFlag, "config", "c", "", "configuration `FILE` (else $LOCKSTEP_CONFIG, else ./"+defaultFile+")")
 	flags.StringVar(&a.serverFlag, "server", "", "`URL` of a running replica (else $LOCKSTEP_SERVER, else "+defaultServer+")")
+	flags.StringVar(&a.caFlag, "ca-file", "", "`FILE` with the authorities that vouch for the replica's certificate (else $LOCKSTEP_CA_FILE, else the system's)")
+	flags.BoolVar(&a.insecure, "insecure", false, "send the token to another machine even in plain text")
 	flags.StringVarP(&a.output, "output", "o", "table", "output `FORMAT`: table, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 
@@ -177,10 +183,10 @@ func (a *app) loadConfig() (*config.Config, error) {
 // server is the base URL of the replica that commands talk to.
 func (a *app) server() string {
 	if a.serverFlag != "" {
-		return a.serverFlag
+		return withScheme(a.serverFlag)
 	}
 	if url, ok := a.env("LOCKSTEP_SERVER"); ok && url != "" {
-		return url
+		return withScheme(url)
 	}
 	return defaultServer
 }
