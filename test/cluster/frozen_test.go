@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// A replica freezes in the middle of its work, as a machine does that swaps or is moved. The other
+// one takes over its jobs at once and its tasks after the session's time; when the first goes on, it
+// notices, changes nothing that is not its own any more, and works again.
+func TestFrozenReplica(t *testing.T) {
+	redis := servers.NewRedis(t)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "lockstep.yaml")
+	release := filepath.Join(dir, "release")
+	text := fmt.Sprintf(`version: 1
+replica: {session_ttl: 3s}
+store: {driver: mysql, dsn: %q}
+lock: {driver: redis, ttl: 3s, redis: {addrs: [%q]}}
+pools:
+  long: {workers: 1, shell: "while [ ! -e %s ]; do sleep 0.1; done", on_lost: retry}
+jobs:
+  second: {schedule: "* * * * * *", command: ["true"]}
+`, servers.MySQL(t), redis.Addr, release)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r1 := startReplica(t, config, "r1")
+	began := time.Now()
+	id := r1.enqueue(t, "long", 1)[0]
+	within(t, 15*time.Second, "r1 runs the task", func() bool { return len(r1.tasks(t, "long", "running")) == 1 })
+	r2 := startReplica(t, config, "r2")
+
+	if err := r1.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	frozen := time.Now()
+	within(t, 15*time.Second, "r2 runs the task", func() bool {
+		running := r2.tasks(t, "long", "running")
+		return len(running) == 1 && running[0].Replica == "r2" && running[0].Attempt == 2
+	})
+	t.Logf("the task was taken over after %v", time.Since(frozen).Round(time.Millisecond))
+
+	if err := r1.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 15*time.Second, "r1 notices and is ready again", func() bool {
+		ready, _ := r1.condition(t, "store")
+		return ready && strings.Contains(readLog(t, r1), "the others declared this replica dead; joining again")
+	})
+	if err := os.WriteFile(release, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 15*time.Second, "the task has succeeded at r2", func() bool {
+		done := r1.tasks(t, "long", "succeeded")
+		return len(done) == 1 && done[0].ID == id && done[0].Replica == "r2" && done[0].Attempt == 2
+	})
+	if !strings.Contains(readLog(t, r2), `"msg":"replica declared dead","replica":"r1"`) {
+		t.Error("r2 does not say that it declared r1 dead")
+	}
+	r2.wantEverySecond(t, time.Since(began))
+}
+
+func readLog(t *testing.T, r *replica) string {
+	t.Helper()
+	text, err := os.ReadFile(r.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
