@@ -10,9 +10,19 @@ import (
 )
 
 // Func makes a Handler of a Go function. The task's payload is decoded from JSON into a P, as
-// [json.Unmarshal] does it: unknown fields are ignored. A task without payload gets the zero P. A
-// payload that does not fit a P will not fit it next time, so it ends the task as [Cancel] does.
-func Func[P any](fn func(context.Context, Task, P) error) Handler { return function[P](fn) }
+// [json.Unmarshal] does it: unknown fields are ignored, so that programs of two versions can run side
+// by side. A task without payload, or with the payload null, gets the zero P, which is nil where P
+// is a pointer. A payload that does not fit a P will not fit it next time, so it ends the task as
+// [Cancel] does. A P of json.RawMessage takes the payload as it is.
+//
+// A method value (shop.sendReceipt) brings along what the function needs. Func(nil) is nil, which
+// [Set.Validate] reports as a missing handler.
+func Func[P any](fn func(context.Context, Task, P) error) Handler {
+	if fn == nil {
+		return nil
+	}
+	return function[P](fn)
+}
 
 type function[P any] func(context.Context, Task, P) error
 
@@ -30,7 +40,8 @@ func (f function[P]) Run(ctx context.Context, t Task, _ io.Writer) error {
 // things.
 func (f function[P]) isCode() {}
 
-// Describe names the function; two with one name are taken for the same.
+// Describe names the function; two with one name are taken for the same, as are all that one function
+// literal makes.
 func (f function[P]) Describe() string {
 	name := "?"
 	if fn := runtime.FuncForPC(reflect.ValueOf(f).Pointer()); fn != nil {

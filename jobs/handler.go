@@ -54,19 +54,28 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.Text }
 
-// Cancel wraps err so that the task ends as cancelled, without further attempts.
+// Cancel wraps err so that the task ends as cancelled, without further attempts: for what will not
+// get better. It may be wrapped in turn, and counts for more than a RetryAfter beside it. err is for
+// people, and may be nil.
 func Cancel(err error) error { return &cancelled{err} }
 
 type cancelled struct{ err error }
 
-func (c *cancelled) Error() string { return fmt.Sprintf("cancelled by its handler: %v", c.err) }
+func (c *cancelled) Error() string {
+	if c.err == nil {
+		return "cancelled by its handler"
+	}
+	return fmt.Sprintf("cancelled by its handler: %v", c.err)
+}
+
 func (c *cancelled) Unwrap() error { return c.err }
 
 // IsCancel reports whether err came from Cancel.
 func IsCancel(err error) bool { var c *cancelled; return errors.As(err, &c) }
 
-// RetryAfter wraps err so that the next attempt starts after d (≥ 0) instead of the usual backoff.
-// The attempt counts; when the limit is reached the task fails.
+// RetryAfter wraps err so that the next attempt starts after d (≥ 0) instead of the usual backoff: for
+// what says itself when to come back. The attempt counts; when the limit is reached the task fails.
+// It may be wrapped in turn. err is for people, and may be nil.
 func RetryAfter(d time.Duration, err error) error { return &retryAfter{max(d, 0), err} }
 
 type retryAfter struct {
@@ -74,7 +83,13 @@ type retryAfter struct {
 	err error
 }
 
-func (r *retryAfter) Error() string { return r.err.Error() }
+func (r *retryAfter) Error() string {
+	if r.err == nil {
+		return fmt.Sprintf("to be tried again in %v", r.d)
+	}
+	return r.err.Error()
+}
+
 func (r *retryAfter) Unwrap() error { return r.err }
 
 // RetryDelay returns the delay of a RetryAfter in err's chain.

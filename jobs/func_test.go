@@ -1,0 +1,114 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+type parcel struct {
+	To     string
+	Weight int
+}
+
+// What a function gets for a payload, as a user of Func sees it.
+func TestFuncPayloads(t *testing.T) {
+	for _, c := range []struct {
+		handler func(got *any) jobs.Handler
+		payload string
+		want    any
+		problem string
+	}{
+		{takes[parcel], `{"To":"ada","Weight":2}`, parcel{"ada", 2}, ""},
+		{takes[parcel], `{"to":"ada","Colour":"red"}`, parcel{"ada", 0}, ""}, // a newer program's field
+		{takes[parcel], ``, parcel{}, ""},
+		{takes[parcel], `null`, parcel{}, ""},
+		{takes[*parcel], `{"To":"ada"}`, &parcel{"ada", 0}, ""},
+		{takes[*parcel], ``, (*parcel)(nil), ""},
+		{takes[*parcel], `null`, (*parcel)(nil), ""},
+		{takes[[]int], `[1,2]`, []int{1, 2}, ""},
+		{takes[map[string]any], `{"a":1}`, map[string]any{"a": 1.0}, ""},
+		{takes[any], `7`, 7.0, ""},
+		{takes[json.RawMessage], `{"n": 1e400}`, json.RawMessage(`{"n": 1e400}`), ""},
+		{takes[struct{}], `{"a":1}`, struct{}{}, ""},
+		{takes[parcel], `"ada"`, nil, "payload does not fit jobs_test.parcel"},
+		{takes[parcel], `{"Weight":"heavy"}`, nil, "Weight"},
+		{takes[int], `1.5`, nil, "payload does not fit int"},
+		{takes[parcel], `not JSON`, nil, "payload does not fit"},
+	} {
+		var got any
+		err := c.handler(&got).Run(t.Context(), jobs.Task{Payload: []byte(c.payload)}, nil)
+		switch {
+		case c.problem == "":
+			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+				t.Errorf("%q: %v %s", c.payload, err, diff)
+			}
+		case err == nil || !jobs.IsCancel(err) || !strings.Contains(err.Error(), c.problem):
+			t.Errorf("%q: %v, want it cancelled with %q", c.payload, err, c.problem)
+		}
+	}
+}
+
+func takes[P any](got *any) jobs.Handler {
+	return jobs.Func(func(_ context.Context, _ jobs.Task, p P) error { *got = p; return nil })
+}
+
+func TestFuncOfNothing(t *testing.T) {
+	if h := jobs.Func[int](nil); h != nil {
+		t.Fatalf("%#v", h)
+	}
+	err := jobs.Set{Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": jobs.Func[int](nil)}}}}.Validate()
+	if err == nil || !strings.Contains(err.Error(), "pools.p.kinds.k") {
+		t.Error(err)
+	}
+}
+
+type shop struct{}
+
+func (shop) sendParcel(context.Context, jobs.Task, parcel) error { return nil }
+
+func TestFuncDescribesItself(t *testing.T) {
+	described := func(h jobs.Handler) string { return h.(jobs.Described).Describe() }
+	method := described(jobs.Func(shop{}.sendParcel))
+	if !strings.Contains(method, "sendParcel") || !strings.Contains(method, "parcel)") {
+		t.Error(method)
+	}
+	var got any
+	if one, other := described(takes[int](&got)), described(takes[string](&got)); one == other {
+		t.Errorf("two functions are %s", one)
+	}
+}
+
+// Cancel and RetryAfter are found wherever in an error they stand, and bear having nothing to wrap.
+func TestVerdictsOfHandlers(t *testing.T) {
+	cause := errors.New("no such user")
+	for _, err := range []error{jobs.Cancel(cause), fmt.Errorf("send: %w", jobs.Cancel(cause)), errors.Join(cause, jobs.Cancel(cause))} {
+		if !jobs.IsCancel(err) || !errors.Is(err, cause) || !strings.Contains(err.Error(), "no such user") {
+			t.Error(err)
+		}
+	}
+	for _, err := range []error{jobs.RetryAfter(time.Minute, cause), fmt.Errorf("send: %w", jobs.RetryAfter(time.Minute, cause))} {
+		if d, ok := jobs.RetryDelay(err); !ok || d != time.Minute || !errors.Is(err, cause) || jobs.IsCancel(err) {
+			t.Error(err)
+		}
+	}
+	if d, ok := jobs.RetryDelay(jobs.RetryAfter(-time.Minute, nil)); !ok || d != 0 {
+		t.Error(d, ok)
+	}
+	for _, err := range []error{jobs.Cancel(nil), jobs.RetryAfter(time.Minute, nil)} {
+		if text := err.Error(); text == "" || strings.Contains(text, "nil") {
+			t.Errorf("%q", text)
+		}
+	}
+	if jobs.IsCancel(nil) || jobs.IsCancel(cause) {
+		t.Error("nothing was cancelled")
+	}
+}
