@@ -104,11 +104,11 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			return err
 		}
 		if len(applied) == 0 {
-			return fmt.Errorf("%w: there are no tables with prefix %s: run \"scheduler migrate up\", or set store.migrate: auto", ErrSchema, s.prefix)
+			return fmt.Errorf("%w: there are no tables with prefix %s: run \"scheduler migrate up\", set store.migrate: auto, or call Migrate", ErrSchema, s.prefix)
 		}
 		for _, step := range steps {
 			if applied[step.Version] == nil {
-				return fmt.Errorf("%w: migration %04d_%s is missing: run \"scheduler migrate up\", or set store.migrate: auto", ErrSchema, step.Version, step.Name)
+				return fmt.Errorf("%w: migration %04d_%s is missing: run \"scheduler migrate up\", set store.migrate: auto, or call Migrate", ErrSchema, step.Version, step.Name)
 			}
 		}
 		return nil

@@ -1,8 +1,8 @@
 // Package docs holds the documents to what they say: their blocks run, their links lead somewhere.
 //
 // A block's language decides: sh and console run in order, beside real replicas; yaml loads; json
-// parses; crontab is imported; go compiles; text is left alone. Comments above a block, which
-// readers of the page do not see, say the rest:
+// parses; crontab is imported; go stands word for word in a file that runs; text is left alone.
+// Comments above a block, which readers of the page do not see, say the rest:
 //
 //	<!-- not run: the reason -->           for what this machine cannot do, and other programs' files
 //	<!-- under: jobs.backup -->            where a piece of YAML belongs

@@ -1,0 +1,87 @@
+package embedding
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store"
+)
+
+func mount(mux *http.ServeMux, st *store.Store, replica *scheduler.Scheduler) {
+	lockstep := api.New(api.Backend{Reader: st, Writer: st, Replica: replica}, api.Options{
+		Hosts: []string{"shop.example.org"}, // names by which people reach your server
+	})
+	mux.Handle("/lockstep/", http.StripPrefix("/lockstep", lockstep))
+}
+
+// The API below a prefix of the program's own mux: everything is reached, and nothing leads out of it.
+func TestMount(t *testing.T) {
+	_, st := database(t)
+	replica, err := scheduler.New(st, nil, jobs.Set{Pools: map[string]jobs.Pool{
+		"mail": {Handler: jobs.Func(func(context.Context, jobs.Task, Letter) error { return nil })},
+	}}, scheduler.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.AddPools(t.Context(), replica.Set().Pools); err != nil {
+		t.Fatal(err)
+	}
+	start(t, replica)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the shop") })
+	mount(mux, st, replica)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		contains           string
+	}{
+		{"GET", "/", "", 200, "the shop"},
+		{"GET", "/api/v1/pools", "", 200, "the shop"},
+		{"GET", "/lockstep/healthz", "", 200, "live"},
+		{"GET", "/lockstep/api/v1/pools", "", 200, `"name":"mail"`},
+		{"POST", "/lockstep/api/v1/pools/mail/tasks", `{"payload":{"To":"ada"}}`, 201, `"pool":"mail"`},
+		{"GET", "/lockstep/api/v1/pools/none/tasks", "", 405, "error"},
+		{"GET", "/lockstep/none", "", 404, "error"},
+		{"GET", "/lockstep/lockstep/healthz", "", 404, "error"},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), c.method, server.URL+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.body != "" {
+			request.Header.Set("Content-Type", "application/json")
+		}
+		answer, err := server.Client().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != c.status || !strings.Contains(string(text), c.contains) {
+			t.Errorf("%s %s: %d %s %v", c.method, c.path, answer.StatusCode, text, err)
+		}
+		if strings.HasPrefix(c.path, "/lockstep") && answer.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", c.path, answer.Header)
+		}
+	}
+	foreign, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/lockstep/healthz", nil)
+	foreign.Host = "evil.example"
+	answer, err := server.Client().Do(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusForbidden {
+		t.Errorf("a foreign host gets %d", answer.StatusCode)
+	}
+}
