@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -136,6 +137,9 @@ func (r *reader) serve(at string, args []string) {
 		if arg == "--id" {
 			id = args[i+1]
 		}
+	}
+	if !slices.Contains(args, "--listen") {
+		args = append(args, "--listen", r.adapt("127.0.0.1:8080")) // the default, which may be taken
 	}
 	one := &replica{log: filepath.Join(r.dir, fmt.Sprintf("replica-%d.log", len(r.running))), gone: make(chan struct{})}
 	log, err := os.Create(one.log)
