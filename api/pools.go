@@ -80,9 +80,7 @@ func viewPool(set jobs.Set, row ledger.PoolStatus) ledger.PoolView {
 		Running:       row.Running,
 		OldestPending: row.OldestPending,
 	}
-	pool, ok := set.Pools[row.Name]
-	if ok || row.Name == jobs.DefaultPool {
-		pool = pool.WithDefaults()
+	if pool, ok := set.Pool(row.Name); ok {
 		v.Description, v.Workers = pool.Description, pool.Workers
 		v.Kinds = slices.Sorted(maps.Keys(pool.Kinds))
 	}

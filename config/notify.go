@@ -107,6 +107,6 @@ func readEvents(r *reader, n *yaml.Node, d *notifyDraft) {
 
 func readWebhook(r *reader, n *yaml.Node, d *notifyDraft) {
 	if url, ok := r.text(n); ok {
-		d.http = &httphandler.Request{URL: url, Timeout: webhookTimeout}
+		d.http = &httphandler.Request{URL: url, Timeout: webhookTimeout, SecretPath: true}
 	}
 }

@@ -40,7 +40,7 @@ jobs:
   nothing: {command: [echo], notify: {on: []}}
   silence: {command: [echo], notify: }
 `)
-	const hook = "POST http://hook.internal/prod expecting 2xx within 10s #"
+	const hook = "POST http://hook.internal/… expecting 2xx within 10s #"
 	got := map[string]string{}
 	for name, job := range c.Set.Jobs {
 		got[name], _, _ = strings.Cut(tells(job.Notify), "#")

@@ -78,11 +78,11 @@ func (s Set) WithDefaults() Set {
 		filled.Pools = map[string]Pool{}
 	}
 	filled.Pools[DefaultPool] = s.Pools[DefaultPool]
-	if pool, ok := s.notifications(); ok {
-		filled.Pools[NotificationsPool] = pool
+	if s.notifies() {
+		filled.Pools[NotificationsPool] = s.Pools[NotificationsPool]
 	}
-	for name, pool := range filled.Pools {
-		filled.Pools[name] = pool.WithDefaults()
+	for name := range filled.Pools {
+		filled.Pools[name], _ = s.Pool(name)
 	}
 	for name, job := range filled.Jobs {
 		filled.Jobs[name] = job.WithDefaults()
@@ -90,22 +90,36 @@ func (s Set) WithDefaults() Set {
 	return filled
 }
 
-// notifications is the pool of that name; false if nothing notifies, and the set does not define it.
-func (s Set) notifications() (Pool, bool) {
-	pool, exists := s.Pools[NotificationsPool]
-	pool.Workers = cmp.Or(pool.Workers, DefaultNotificationWorkers)
-	pool.Timeout = cmp.Or(pool.Timeout, DefaultNotificationTimeout)
-	if pool.Retries == nil {
-		pool.Retries = &Retries{Limit: DefaultNotificationRetries}
+// Pool is a pool of the set with its zero fields filled in, [DefaultPool] and [NotificationsPool]
+// included where they exist; false if there is none.
+func (s Set) Pool(name string) (Pool, bool) {
+	pool, exists := s.Pools[name]
+	switch name {
+	case DefaultPool:
+		exists = true
+	case NotificationsPool:
+		exists = exists || s.notifies()
+		pool.Workers = cmp.Or(pool.Workers, DefaultNotificationWorkers)
+		pool.Timeout = cmp.Or(pool.Timeout, DefaultNotificationTimeout)
+		if pool.Retries == nil {
+			pool.Retries = &Retries{Limit: DefaultNotificationRetries}
+		}
 	}
-	for _, n := range s.notifies() {
-		exists = exists || n.Handler != nil
-	}
-	return pool, exists
+	return pool.WithDefaults(), exists
 }
 
-// notifies are what all jobs and pools say, with whose it is.
-func (s Set) notifies() iter.Seq2[string, Notify] {
+// notifies reports whether somebody is told of anything.
+func (s Set) notifies() bool {
+	for _, n := range s.notify() {
+		if n.Handler != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// notify is what all jobs and pools say, with whose it is.
+func (s Set) notify() iter.Seq2[string, Notify] {
 	return func(yield func(string, Notify) bool) {
 		for name, job := range s.Jobs {
 			if !yield("job "+name, job.Notify) {
@@ -123,7 +137,7 @@ func (s Set) notifies() iter.Seq2[string, Notify] {
 // Notifiers are the handlers of the tasks in [NotificationsPool], by kind.
 func (s Set) Notifiers() map[string]Handler {
 	all := map[string]Handler{}
-	for owner, n := range s.notifies() {
+	for owner, n := range s.notify() {
 		if n.Handler != nil {
 			all[n.Kind(owner)] = n.Handler
 		}

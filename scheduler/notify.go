@@ -3,8 +3,10 @@ package scheduler
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -80,6 +82,22 @@ func (p *plan) notifies(e ledger.Event) (n jobs.Notify, kind, hash string) {
 		return pool.Notify, pool.notifier, pool.hash
 	}
 	return jobs.Notify{}, "", ""
+}
+
+// forward tells those who are to be told now what was meant for somebody that no configuration has
+// any more: the notifications that wait for a webhook go on when its URL is put right.
+type forward struct{ plan *plan }
+
+func (f forward) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
+	var told jobs.Notification
+	if err := json.Unmarshal(t.Payload, &told); err != nil {
+		return jobs.Cancel(err)
+	}
+	n, _, _ := f.plan.notifies(ledger.Event{Job: told.Job, Pool: told.Pool})
+	if n.Handler == nil {
+		return jobs.Cancel(errors.New("nobody is told of this any more"))
+	}
+	return n.Handler.Run(ctx, t, out)
 }
 
 // eventKey is the same for one event, whoever asks: a task ends once in each way, a due time is

@@ -135,6 +135,9 @@ func (p *plan) work(t jobs.Task) (work, bool) {
 		return work{}, false
 	}
 	h := pool.handler(t.Kind)
+	if h == nil && t.Pool == jobs.NotificationsPool {
+		h = forward{p}
+	}
 	return work{h, pool.Timeout, *pool.Retries, pool.OnLost}, h != nil
 }
 

@@ -1,6 +1,9 @@
 package scheduler
 
 import (
+	"context"
+	"encoding/json"
+	"io"
 	"testing"
 	"time"
 
@@ -56,6 +59,31 @@ func TestRoutesOfEvents(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}
+
+// What waits for a webhook that is no more goes where the definition says now.
+func TestNotificationsOfAnEarlierConfiguration(t *testing.T) {
+	got := ""
+	now := jobs.Func(func(_ context.Context, _ jobs.Task, n jobs.Notification) error { got = n.ID; return nil })
+	p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{
+		"a": {Handler: nothing{}, Notify: jobs.Notify{Handler: now}},
+		"b": {Handler: nothing{}},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for job, told := range map[string]bool{"a": true, "b": false, "gone": false} {
+		got = ""
+		payload, _ := json.Marshal(jobs.Notification{ID: "7", Job: job})
+		task := jobs.Task{Pool: jobs.NotificationsPool, Kind: "earlier", Payload: payload}
+		w, ok := p.work(task)
+		if !ok {
+			t.Fatal("no handler")
+		}
+		if err := w.handler.Run(t.Context(), task, io.Discard); jobs.IsCancel(err) == told || (got == "7") != told {
+			t.Errorf("%s: %v, told %q", job, err, got)
 		}
 	}
 }

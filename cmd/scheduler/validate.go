@@ -93,7 +93,8 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 		s.Lock += " (" + c.Lock.MySQL.Mode + ")"
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Pools)) {
-		s.Pools = append(s.Pools, summarizePool(name, c.Set.Pools[name]))
+		pool, _ := c.Set.Pool(name)
+		s.Pools = append(s.Pools, summarizePool(name, pool))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Jobs)) {
 		j, err := summarizeJob(name, c.Set.Jobs[name], now)
@@ -109,7 +110,6 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 }
 
 func summarizePool(name string, p jobs.Pool) poolSummary {
-	p = p.WithDefaults()
 	s := poolSummary{Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Kinds: slices.Sorted(maps.Keys(p.Kinds))}
 	if d, ok := p.Handler.(jobs.Described); ok {
 		s.Handler = d.Describe()

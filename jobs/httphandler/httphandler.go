@@ -43,6 +43,7 @@ type Request struct {
 	Body         string        // default: the task's payload, as application/json; GET and HEAD send none of it
 	ExpectStatus []int         // default: every 2xx
 	Timeout      time.Duration // default DefaultTimeout
+	SecretPath   bool          // the URL's path is shown nowhere, as its query never is
 }
 
 // Handler sends requests. It may run any number of tasks at once; all handlers share one pool of
@@ -164,5 +165,9 @@ func (h *Handler) unexpected(r *http.Response) error {
 func (h *Handler) String() string {
 	shown := *h.url
 	shown.RawQuery, shown.Fragment = "", ""
+	if h.request.SecretPath && strings.Trim(shown.Path, "/") != "" {
+		shown.Path, shown.RawPath = "", ""
+		return h.request.Method + " " + strings.ToValidUTF8(shown.String(), "�") + "/…"
+	}
 	return h.request.Method + " " + strings.ToValidUTF8(shown.String(), "�")
 }

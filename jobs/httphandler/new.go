@@ -122,10 +122,13 @@ func checkHeader(name, value string) string {
 }
 
 // Describe names everything that New was given. Of query, headers and body only a short hash
-// appears; the path appears in full.
+// appears; the path appears in full, unless it is secret.
 func (h *Handler) Describe() string {
 	digest := sha256.New()
 	fmt.Fprintf(digest, "%q %q %q", h.url.RawQuery, h.request.Body, h.url.Fragment)
+	if h.request.SecretPath {
+		fmt.Fprintf(digest, " %q", h.url.EscapedPath())
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.header)) {
 		fmt.Fprintf(digest, " %q=%q", name, h.header[name])
 	}

@@ -90,6 +90,13 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("a change of %s does not show", what)
 		}
 	}
+	hidden := r
+	hidden.SecretPath = true
+	other := hidden
+	other.URL = "https://app.internal/other?key=s3cret"
+	if got, not := handler(t, hidden).Describe(), handler(t, other).Describe(); !strings.HasPrefix(got, "POST https://app.internal/… expecting") || got == not {
+		t.Errorf("with a secret path described as %s, and another as %s", got, not)
+	}
 	r.ExpectStatus, r.Method = []int{200, 204, 200}, "post"
 	if again := handler(t, r).Describe(); again != got {
 		t.Errorf("the same in other words is %s, want %s", again, got)
