@@ -11,6 +11,8 @@ chmod 700 secrets
 
 random() { od -An -v -tx1 -N32 /dev/urandom | tr -d ' \n'; }
 
+sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi | cut -d ' ' -f 1; }
+
 # put NAME TEXT writes a secret that is not there yet.
 put() {
 	[ -e "secrets/$1" ] || (umask 0333 && printf '%s\n' "$2" > "secrets/$1")
@@ -20,4 +22,4 @@ put mysql_password "$(random)"
 put redis_password "$(random)"
 put store_dsn "lockstep:$(cat secrets/mysql_password)@tcp(mysql:3306)/lockstep"
 put admin_token "lockstep_$(random)"
-put tokens "- {name: admin, role: admin, sha256: \"$(tr -d '\n' < secrets/admin_token | sha256sum | cut -d ' ' -f 1)\"}"
+put tokens "- {name: admin, role: admin, sha256: \"$(tr -d '\n' < secrets/admin_token | sha256)\"}"

@@ -43,6 +43,7 @@ func missing(programs []string) []string {
 // packages of Debian that hold the programs.
 var packages = map[string]string{
 	"redis-server":       "redis-server",
+	"redis-cli":          "redis-tools",
 	"systemd-analyze":    "systemd",
 	"mariadbd":           "mariadb-server",
 	"mariadb-install-db": "mariadb-server",
