@@ -342,3 +342,22 @@ func TestUnreachableHosts(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Whatever a task is called, by whatever way it came, none of it becomes a header of its own.
+func TestNoHeadersFromNames(t *testing.T) {
+	asked := 0
+	url := serve(t, func(http.ResponseWriter, *http.Request) { asked++ })
+	for _, evil := range []string{"a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\x00b", "a\r\n\r\nGET / HTTP/1.1"} {
+		for name, task := range map[string]jobs.Task{
+			"job": {ID: "1", Job: evil}, "pool": {ID: "1", Pool: evil}, "kind": {ID: "1", Kind: evil},
+			"key": {ID: "1", IdempotencyKey: evil}, "replica": {ID: "1", Replica: evil}, "id": {ID: evil},
+		} {
+			if _, err := run(t, httphandler.Request{URL: url}, task); err == nil || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s %q: %v", name, evil, err)
+			}
+		}
+	}
+	if asked > 0 {
+		t.Errorf("%d requests were sent", asked)
+	}
+}
