@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,6 +42,44 @@ type Welcome struct{ User int }
 func sendWelcome(_ context.Context, t jobs.Task, w Welcome) error {
 	fmt.Printf("welcome %d, attempt %d\n", w.User, t.Attempt)
 	return nil
+}
+
+// An attempt ends in one of four ways.
+func ExampleCancel() {
+	try := func(_ context.Context, _ jobs.Task, status int) error {
+		switch status {
+		case 200:
+			return nil
+		case 404:
+			return jobs.Cancel(errors.New("no such user")) // ends the task
+		case 429:
+			return jobs.RetryAfter(time.Minute, errors.New("too many requests"))
+		}
+		return fmt.Errorf("status %d", status) // another attempt, after the usual backoff
+	}
+	for _, status := range []string{"200", "404", "429", "500"} {
+		err := jobs.Func(try).Run(context.Background(), jobs.Task{Payload: []byte(status)}, nil)
+		after, chosen := jobs.RetryDelay(err)
+		fmt.Println(err, jobs.IsCancel(err), chosen, after)
+	}
+	// Output:
+	// <nil> false false 0s
+	// cancelled by its handler: no such user true false 0s
+	// too many requests false true 1m0s
+	// status 500 false false 0s
+}
+
+// Everything that is wrong with a set is reported at once, as it is for a YAML file.
+func ExampleSet_Validate() {
+	err := jobs.Set{
+		Pools: map[string]jobs.Pool{"mail": {Workers: -1}},
+		Jobs:  map[string]jobs.Job{"digest": {Schedule: "0 25 * * *", Pool: "mial", Handler: jobs.Func(sendWelcome)}},
+	}.Validate()
+	fmt.Println(err)
+	// Output:
+	// pools.mail.workers: -1 is out of range 0–10000
+	// jobs.digest.schedule: hour: 25 is out of range 0–23
+	// jobs.digest.pool: there is no pool "mial"; defined are default, mail
 }
 
 func ExampleFunc() {

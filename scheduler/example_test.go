@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -44,19 +43,21 @@ func Example() {
 	}
 	lk, _ := locks.New(memlock.New(), locks.Options{}) // redislock.New(rdb), zklock, sqllock, …
 	defer lk.Close(context.Background())
-	s, err := scheduler.New(st, lk, jobs.Set{ // the same struct that config.Load makes from YAML
+	work := jobs.Set{ // the same struct that config.Load makes from YAML
 		Pools: map[string]jobs.Pool{"mail": {Workers: 20, MaxRunning: 100, Kinds: map[string]jobs.Handler{"welcome": jobs.Func(sendWelcome)}}},
 		Jobs:  map[string]jobs.Job{"digest": {Schedule: "0 8 * * MON-FRI", Timezone: "Europe/London", Handler: jobs.Func(sendDigest)}},
-	}, scheduler.Options{})
+	}
+	if err := st.AddPools(ctx, work.Pools); err != nil { // so that nobody has to wait for the first replica
+		fmt.Println(err)
+		return
+	}
+	s, err := scheduler.New(st, lk, work, scheduler.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }() // blocks; ctx done = drain; nil after a clean stop
-	for !s.Health()[0].Ready {         // the first replica makes the pools known
-		time.Sleep(time.Millisecond)
-	}
 
 	enqueue := func(user int, end func(*sql.Tx) error) {
 		tx, err := db.BeginTx(ctx, nil)

@@ -1,0 +1,77 @@
+package layers
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// heavy is what a program that runs replicas, or takes locks, gets only by asking for it.
+var heavy = []struct{ pkg, why string }{
+	{"database/sql", "the store brings it: the scheduler runs on anything that keeps what scheduler.Store says"},
+	{"net/http", "the API and the HTTP handler bring it: a worker need not be a web server"},
+	{"os/exec", "the command handler brings it: Go functions start no processes"},
+	{"html/template", "pages are the API's"},
+	{"testing", "test code stays out of the product"},
+}
+
+// Who imports the words and the scheduler compiles no database, no client and no web server, however
+// deep, and none of the packages of ours that bring them.
+func TestSchedulerIsLight(t *testing.T) {
+	var seen []string
+	for _, p := range packages(t) {
+		name := p.name()
+		if name != "scheduler" && name != "jobs" && name != "jobs/ledger" && name != "locks" && name != "locks/driver" {
+			continue
+		}
+		seen = append(seen, name)
+		for _, dep := range p.Deps {
+			for _, h := range heavy {
+				if dep == h.pkg {
+					t.Errorf("%s needs %s: %s", name, dep, h.why)
+				}
+			}
+			for _, c := range clients {
+				if strings.HasPrefix(dep, c.prefix) && !slices.Contains(c.by, "jobs") {
+					t.Errorf("%s needs %s: %s", name, dep, c.why)
+				}
+			}
+			if own, isOurs := ours(dep); isOurs {
+				if _, l, _ := place(own); l != words && own != "scheduler" {
+					t.Errorf("%s needs %s, of the %s", name, own, l)
+				}
+			}
+		}
+	}
+	if len(seen) != 5 {
+		t.Errorf("only %v were seen", seen)
+	}
+}
+
+// Who imports one lock backend compiles its client, and that of no other: each has exactly its own.
+func TestBackendsHaveOneClient(t *testing.T) {
+	own := map[string]string{
+		"locks/redislock": "github.com/redis/", "locks/zklock": "github.com/go-zookeeper/", "locks/sqllock": "github.com/go-sql-driver/", "locks/memlock": "",
+	}
+	for _, p := range packages(t) {
+		want, isBackend := own[p.name()]
+		if !isBackend {
+			continue
+		}
+		delete(own, p.name())
+		found := map[string]bool{}
+		for _, dep := range p.Deps {
+			for _, c := range clients {
+				if strings.HasPrefix(dep, c.prefix) {
+					found[c.prefix] = true
+				}
+			}
+		}
+		if len(found) > 1 || want == "" && len(found) > 0 || want != "" && !found[want] {
+			t.Errorf("%s compiles %v, want %q alone", p.name(), found, want)
+		}
+	}
+	if len(own) > 0 {
+		t.Errorf("%v were not seen", own)
+	}
+}
