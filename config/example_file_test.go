@@ -19,6 +19,9 @@ const exampleFile = "../config.example.yaml"
 // commentedKey is a line of the example that holds a key whose default is "nothing".
 var commentedKey = regexp.MustCompile(`^( *)# ([a-z_]+): `)
 
+// commentedMap is that, or a line of such a key's map.
+var commentedMap = regexp.MustCompile(`^( *)#(?: |   )([a-z_]+): `)
+
 func exampleText(t *testing.T) []string {
 	t.Helper()
 	data, err := os.ReadFile(exampleFile)
@@ -77,9 +80,13 @@ func TestExampleHasTheDefaults(t *testing.T) {
 // Every key that a comment shows can be used as it is shown, where nothing contradicts it.
 func TestExampleComments(t *testing.T) {
 	lines := exampleText(t)
+	// A key's map comes with it.
 	uncomment := func(lines []string, i int) {
 		m := commentedKey.FindStringSubmatch(lines[i])
 		lines[i] = m[1] + strings.TrimPrefix(lines[i][len(m[1]):], "# ")
+		for i++; strings.HasPrefix(lines[i], m[1]+"#   "); i++ {
+			lines[i] = m[1] + strings.TrimPrefix(lines[i], m[1]+"# ")
+		}
 	}
 	command, found := -1, 0
 	for i, line := range lines {
@@ -109,7 +116,7 @@ func TestExampleComments(t *testing.T) {
 func TestExampleHasEveryKey(t *testing.T) {
 	lines := exampleText(t)
 	for i, line := range lines {
-		if m := commentedKey.FindStringSubmatch(line); m != nil {
+		if m := commentedMap.FindStringSubmatch(line); m != nil {
 			lines[i] = m[1] + strings.TrimPrefix(line[len(m[1]):], "# ")
 		}
 	}

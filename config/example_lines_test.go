@@ -17,11 +17,12 @@ type entry struct {
 	node      *yaml.Node
 	why       string // the comment behind it
 	commented bool   // the key stands in a comment: its default is nothing
+	standard  bool   // it is the default all the same
 	shared    bool   // it was found among the defaults for jobs
 }
 
 var (
-	commented = regexp.MustCompile(`^( *)# ([a-z_]+:( .*)?)$`)
+	commented = regexp.MustCompile(`^( *)# ((?:  )?[a-z_]+:( .*)?)$`)
 	comment   = regexp.MustCompile(`\s# (.*)$`)
 )
 
@@ -54,6 +55,9 @@ func exampleEntries(t *testing.T) map[string]entry {
 			if m := comment.FindStringSubmatch(lines[key.Line-1]); m != nil && !told[key.Line] {
 				told[key.Line] = true
 				e.why = strings.TrimSuffix(m[1], ". Or:")
+				if rest, is := strings.CutPrefix(e.why, "the default"); is {
+					e.standard, e.why = true, strings.TrimPrefix(rest, ", ")
+				}
 			}
 			if value.Kind == yaml.ScalarNode || value.Style&yaml.FlowStyle != 0 {
 				e.value = flow(value)

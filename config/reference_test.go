@@ -170,7 +170,7 @@ func standard(path []string, s *shape, e entry) string {
 		return ""
 	case e.value == `""` || e.value == "{}" || e.value == "[]":
 		return "none"
-	case e.commented || !ownDefault:
+	case (e.commented || !ownDefault) && !e.standard:
 		return "none; as in `" + e.value + "`"
 	}
 	return "`" + e.value + "`"
