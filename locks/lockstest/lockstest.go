@@ -26,6 +26,9 @@ type Harness struct {
 	// RestartEmpty stops the server and starts it without what it knew. It is called while no other
 	// case runs.
 	RestartEmpty func(t *testing.T)
+	// Brief says that this is another way to a service that is tested whole elsewhere: what takes
+	// long is left out.
+	Brief bool
 }
 
 type suite struct {
@@ -65,6 +68,11 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 			}
 		}
 	})
+	if !s.Brief {
+		for _, c := range linear {
+			t.Run("alone/"+c.name, func(t *testing.T) { c.run(t, s) })
+		}
+	}
 	if s.RestartEmpty != nil {
 		for _, c := range restart {
 			t.Run("alone/"+c.name, func(t *testing.T) { c.run(t, s) })

@@ -91,6 +91,7 @@ func TestMySQLLease(t *testing.T) {
 						return sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{})
 					},
 					ExpireSession: expire(open(t, "mysql", dsn)),
+					Brief:         flags == "",
 				}
 			})
 		})

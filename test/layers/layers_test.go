@@ -86,6 +86,7 @@ var clients = []struct {
 	{"go.yaml.in/", []string{"config", "cmd/scheduler"}, "YAML is how the door speaks; Go programs write the words"},
 	{"github.com/spf13/", []string{"cmd/scheduler"}, "commands are the door's"},
 	{"github.com/prometheus/", []string{"metrics"}, "who embeds the scheduler or a lock must not compile a metrics library"},
+	{"github.com/anishathalye/porcupine", []string{"locks/lockstest"}, "checking histories is for tests"},
 	{"github.com/google/go-cmp/", nil, "comparing for people is for tests"},
 	{"github.com/santhosh-tekuri/", nil, "the program reads its configuration itself; only tests judge the schema"},
 }

@@ -1,0 +1,116 @@
+package lockstest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// history is what several clients asked and were answered, on one clock.
+type history struct {
+	base time.Time
+
+	mu      sync.Mutex
+	ops     []porcupine.Operation
+	clients int // streams so far
+	unknown int
+	granted int
+	leases  []lease
+}
+
+// lease is a grant that was not released, as far as anybody was told: it ends with its session.
+type lease struct {
+	key     string
+	session *tenure
+}
+
+func newHistory() *history { return &history{base: time.Now()} }
+
+// now is the time of the history, in nanoseconds.
+func (h *history) now() int64 { return time.Since(h.base).Nanoseconds() }
+
+// stream is a new client: what one client asks is one after the other.
+func (h *history) stream() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clients++
+	return h.clients
+}
+
+// add records one answered call.
+func (h *history) add(client int, asked int64, c call, a answer) {
+	op := porcupine.Operation{ClientId: client, Input: c, Output: a, Call: asked, Return: h.now()}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if a.unknown {
+		op.Return = never
+		h.clients++
+		op.ClientId = h.clients // it may take effect after what the client does next
+		h.unknown++
+	}
+	if c.do == doAcquire && a.yes {
+		h.granted++
+	}
+	h.ops = append(h.ops, op)
+}
+
+// holds notes that a session may hold a key when it ends.
+func (h *history) holds(key string, t *tenure) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.leases = append(h.leases, lease{key, t})
+}
+
+// expiries adds the end of each lease that nobody released, from the moment on that its session may
+// have ended.
+func (h *history) expiries() {
+	for _, l := range h.leases {
+		h.clients++
+		h.ops = append(h.ops, porcupine.Operation{
+			ClientId: h.clients,
+			Input:    call{key: l.key, do: doExpire, session: l.session.number},
+			Output:   answer{yes: true},
+			Call:     l.session.earliestEnd(),
+			Return:   never,
+		})
+	}
+}
+
+// tenure is one session of a client, and when it may end at the earliest.
+type tenure struct {
+	driver.Session
+	number int
+
+	mu    sync.Mutex
+	until int64 // of the history; what was acknowledged last reaches to here
+	ended int64 // when somebody began to end it; 0: nobody did
+}
+
+// renewed notes that a renewal that was asked for at a moment was acknowledged.
+func (t *tenure) renewed(asked int64) {
+	// A server may count in whole milliseconds, and its clock may run a little faster.
+	reach := asked + (t.TTL() - t.TTL()/100 - 2*time.Millisecond).Nanoseconds()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.until = max(t.until, reach)
+}
+
+func (t *tenure) ending(now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended == 0 {
+		t.ended = now
+	}
+}
+
+func (t *tenure) earliestEnd() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended != 0 {
+		return min(t.ended, t.until)
+	}
+	return t.until
+}

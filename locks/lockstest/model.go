@@ -1,0 +1,138 @@
+package lockstest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// The model of one key that a history is compared with: a mutex whose holders are sessions, and a
+// register that refuses older tokens. An expiry is an operation too, which may take effect at the
+// earliest when the lease allows it: so a grant before that is illegal.
+//
+// An answer that never came leaves two possible states. The search goes on with both.
+
+// call is what a client asked about one key.
+type call struct {
+	key     string
+	do      act
+	session int          // who asks, from 1
+	token   driver.Token // of release, check and write
+	value   int          // of write
+}
+
+type act int
+
+const (
+	doAcquire act = iota
+	doRelease
+	doCheck
+	doExpire // of all that the session holds; nobody asks for it
+	doWrite
+	doRead
+)
+
+// answer is what came back.
+type answer struct {
+	unknown bool         // nothing did
+	yes     bool         // granted, still held, accepted
+	token   driver.Token // granted; of a read: of the last write
+	value   int          // of a read
+}
+
+// keyState is comparable: the checker compares states.
+type keyState struct {
+	holder   int          // session, 0 = nobody
+	last     driver.Token // largest that was granted
+	written  driver.Token // of the last write
+	register int
+}
+
+// step returns the states that may follow; none: the answer is impossible.
+func (s keyState) step(c call, a answer) []keyState {
+	granted, freed, wrote := s, s, s
+	granted.holder, granted.last = c.session, max(s.last, a.token)
+	if s.holder == c.session && (c.do == doExpire || s.last == c.token) {
+		freed.holder = 0
+	}
+	wrote.written, wrote.register = c.token, c.value
+	possible := func(is bool, next ...keyState) []keyState {
+		if !is {
+			return nil
+		}
+		return next
+	}
+	switch c.do {
+	case doAcquire:
+		switch {
+		case a.unknown && s.holder == 0:
+			return []keyState{s, granted}
+		case a.unknown:
+			return []keyState{s}
+		case a.yes:
+			return possible(s.holder == 0 && a.token > s.last, granted)
+		}
+		return possible(s.holder != 0, s)
+	case doRelease, doExpire:
+		if a.unknown {
+			return []keyState{s, freed}
+		}
+		return []keyState{freed} // what is not held any more is left alone
+	case doCheck:
+		return possible(a.unknown || a.yes == (s.holder == c.session && s.last == c.token), s)
+	case doWrite:
+		if a.unknown && c.token >= s.written {
+			return []keyState{s, wrote}
+		}
+		if a.yes {
+			return possible(c.token >= s.written, wrote)
+		}
+		return possible(a.unknown || c.token < s.written, s)
+	default:
+		return possible(a.unknown || a.token == s.written && a.value == s.register, s)
+	}
+}
+
+var model = porcupine.NondeterministicModel{
+	Init: func() []any { return []any{keyState{}} },
+	Step: func(state, input, output any) []any {
+		var next []any
+		for _, s := range state.(keyState).step(input.(call), output.(answer)) {
+			next = append(next, s)
+		}
+		return next
+	},
+	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+		keys := map[string][]porcupine.Operation{}
+		for _, op := range history {
+			keys[op.Input.(call).key] = append(keys[op.Input.(call).key], op)
+		}
+		var parts [][]porcupine.Operation
+		for _, part := range keys {
+			parts = append(parts, part)
+		}
+		return parts
+	},
+	DescribeOperation: func(input, output any) string {
+		c, a := input.(call), output.(answer)
+		name := [...]string{"acquire", "release", "check", "expire", "write", "read"}[c.do]
+		switch {
+		case a.unknown:
+			return fmt.Sprintf("session %d: %s %d → ?", c.session, name, c.token)
+		case c.do == doRead:
+			return fmt.Sprintf("read → %d by %d", a.value, a.token)
+		case c.do == doWrite:
+			return fmt.Sprintf("session %d: write %d by %d → %t", c.session, c.value, c.token, a.yes)
+		}
+		return fmt.Sprintf("session %d: %s %d → %t %d", c.session, name, c.token, a.yes, a.token)
+	},
+	DescribeState: func(state any) string {
+		return fmt.Sprintf("%+v", state)
+	},
+}
+
+// never is when an operation returns whose answer did not come.
+const never = math.MaxInt64
