@@ -44,6 +44,9 @@ func missing(programs []string) []string {
 var packages = map[string]string{
 	"redis-server":       "redis-server",
 	"redis-cli":          "redis-tools",
+	"sqlite3":            "sqlite3",
+	"mysql":              "mariadb-client",
+	"mysqldump":          "mariadb-client",
 	"systemd-analyze":    "systemd",
 	"mariadbd":           "mariadb-server",
 	"mariadb-install-db": "mariadb-server",
