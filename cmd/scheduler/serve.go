@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/page"
 	"github.com/lockstep-scheduler/lockstep/config"
 )
 
@@ -72,7 +73,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	backend := api.Backend{Reader: p.store, Writer: p.store, Replica: s, Locks: p, Audit: p.store}
-	options := api.Options{Logger: log, Metrics: p.metrics.Handler()}
+	options := api.Options{Logger: log, Page: page.Handler(), Metrics: p.metrics.Handler()}
 	door.guard(&options)
 	handler := api.New(backend, options)
 

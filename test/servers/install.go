@@ -42,6 +42,7 @@ func missing(programs []string) []string {
 
 // packages of Debian that hold the programs.
 var packages = map[string]string{
+	"chromium":           "chromium",
 	"redis-server":       "redis-server",
 	"redis-cli":          "redis-tools",
 	"sqlite3":            "sqlite3",

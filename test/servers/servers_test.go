@@ -174,3 +174,11 @@ func exec1(t *testing.T, db *sql.DB, statement string) {
 		t.Fatal(err)
 	}
 }
+
+// TestChromium: the browser is there, for the tests of the page.
+func TestChromium(t *testing.T) {
+	servers.Need(t, "chromium")
+	if out, err := exec.Command("chromium", "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), "Chromium") {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,55 @@
+// Asking the API, and for a token where it wants one.
+
+import { $, el, root } from "./elements.js";
+
+let token = sessionStorage.getItem("lockstep-token") ?? "";
+
+export async function ask(path, signal) {
+  const headers = token ? { Authorization: "Bearer " + token } : {};
+  const res = await fetch(new URL("api/v1/" + path, root), { headers, signal, cache: "no-store", credentials: "omit", redirect: "error" });
+  if (res.ok) return res;
+  let message = res.status + " " + res.statusText;
+  try { message = (await res.json()).error.message; } catch { /* not of our making: a proxy's page */ }
+  throw Object.assign(new Error(message), { status: res.status });
+}
+
+export const get = async (path) => (await ask(path)).json();
+
+// login asks for a token until one was given. Whoever asks meanwhile waits for the same one.
+let waiting;
+export function login(reason) {
+  return waiting ??= new Promise((done) => {
+    const had = token !== "";
+    $("main").hidden = true;
+    const input = el("input", { type: "password", id: "token", autocomplete: "off", required: true, "aria-describedby": "token-help" });
+    const form = el("form", {
+      submit: (e) => {
+        e.preventDefault();
+        token = input.value.trim();
+        if (!token) return;
+        sessionStorage.setItem("lockstep-token", token);
+        form.remove();
+        $("main").hidden = false;
+        waiting = undefined;
+        done();
+      },
+    }, el("h1", {}, "Who is asking?"),
+      had ? el("p", { role: "alert" }, reason) : "",
+      el("label", { for: "token" }, "A token for this scheduler"), input,
+      el("p", { id: "token-help", class: "soft" }, "The role viewer is enough; ", el("code", {}, "scheduler token create"), " makes one. It stays in this tab, until you close it."),
+      el("button", {}, "Look"));
+    document.body.insertBefore(form, $("main"));
+    input.focus();
+  });
+}
+
+// asking says that the form is shown.
+export const asking = () => waiting !== undefined;
+
+export function who(replica) {
+  const p = $("who");
+  if (p.dataset.replica === replica + token) return;
+  p.dataset.replica = replica + token;
+  p.replaceChildren(...(replica ? ["told by ", el("b", {}, replica)] : []));
+  if (token) p.append(" ", el("button", { type: "button", click: () => { sessionStorage.removeItem("lockstep-token"); location.reload(); } }, "Forget the token"));
+}

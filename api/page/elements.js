@@ -1,0 +1,44 @@
+// Elements made of text. Whatever comes from the server becomes a text node, never markup.
+
+export const root = new URL("..", import.meta.url); // the API may be mounted below a path
+export const $ = (id) => document.getElementById(id);
+
+export function el(tag, attrs, ...children) {
+  const e = document.createElement(tag);
+  for (const [name, value] of Object.entries(attrs ?? {})) {
+    if (typeof value === "function") e.addEventListener(name, value);
+    else if (value !== undefined && value !== false) e.setAttribute(name, value === true ? "" : value);
+  }
+  e.append(...children.flat(Infinity).filter((c) => c !== undefined && c !== null && c !== ""));
+  return e;
+}
+
+export const link = (job, task) => el("a", { href: new URL("jobs/" + encodeURIComponent(job) + (task ? "#" + task : ""), root) }, job);
+export const soft = (...text) => el("span", { class: "soft" }, ...text);
+
+export const looks = {
+  succeeded: ["green", "✓"], failed: ["red", "✕"], lost: ["red", "?"], missed: ["red", "!"],
+  cancelled: ["grey", "–"], skipped: ["grey", "–"], running: ["grey", "▸"], pending: ["grey", "…"],
+  live: ["green", "✓"], draining: ["amber", "▲"], dead: ["red", "✕"], paused: ["amber", "▲"], suspended: ["amber", "▲"],
+};
+
+export function badge(word, color, sign) {
+  const [c, s] = looks[word] ?? ["grey", "·"];
+  return el("span", { class: "badge " + (color ?? c) }, (sign ?? s) + " " + word);
+}
+
+
+export function facts(pairs) {
+  return el("dl", {}, pairs.filter(([, v]) => v !== undefined && v !== "" && v !== null).map(([k, v]) => [el("dt", {}, k), el("dd", {}, ...[v].flat())]).flat());
+}
+
+export const labels = (m) => Object.entries(m ?? {}).map(([k, v]) => k + "=" + v).join(", ");
+
+export const plural = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
+export function headline(color, text) {
+  const h = $("headline");
+  if (h.className !== color) h.className = color;
+  if (h.textContent !== text) h.textContent = text;
+}
+

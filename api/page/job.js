@@ -1,0 +1,85 @@
+// The page of one job.
+
+import { asking, get, who } from "./ask.js";
+import { $, el, facts, headline, labels, link, looks, plural } from "./elements.js";
+import { judge } from "./judge.js";
+import { lost } from "./stream.js";
+import { table } from "./table.js";
+import { opened, opener } from "./task.js";
+import { clock, took, when } from "./time.js";
+import { dueOf, outcome, wordOf } from "./trigger.js";
+
+export function jobPage() {
+  const name = decodeURIComponent(location.pathname.split("/").pop());
+  $("name").textContent = name;
+  document.title = name + " · Lockstep";
+  let seen = "", stale = true, busy = false, at = 0, pages = 1, want = location.hash.slice(1);
+  const path = "jobs/" + encodeURIComponent(name);
+
+  const show = (job, due, triggers, more) => {
+    $("lists").hidden = false;
+    const last = job.last;
+    if (job.retired) headline("grey", "– No live configuration has it");
+    else if (job.suspended) headline("amber", "Suspended" + (job.suspended_by ? " by " + job.suspended_by : job.suspended_override === undefined ? " in its definition" : ""));
+    else if (!last) headline("wait", "It has not been due yet");
+    else {
+      const ended = triggers.find((t) => t.outcome && t.outcome !== "skipped"), word = ended ? wordOf(ended) : wordOf(last);
+      const color = looks[word]?.[0];
+      headline(color === "grey" ? "wait" : color, { succeeded: "Its last run succeeded", failed: "Its last run failed", lost: "Its last run was lost", missed: "Its last due time was missed", cancelled: "Its last run was cancelled" }[word] ?? "Its first run is on");
+    }
+    document.title = `${$("headline").textContent}: ${name} · Lockstep`;
+    $("sum").replaceChildren(...[job.description, job.description ? " · " : "", "last success ", when(job.last_success), job.open ? ` · ${plural(job.open, "task")} open` : ""].filter(Boolean));
+    table("triggers", triggers, (t) => t.at + t.cause + t.task_id, (t) => [
+      ["Due", dueOf(t), "head"],
+      ["Outcome", outcome(t)],
+      ["Why", t.reason, "why"],
+      ["Took", took(t) || (wordOf(t) === "running" ? when(t.started_at, "for") : ""), "n"],
+      ["Replica", t.replica, "id"],
+      ["", opener(t.task_id), "act"],
+    ], "No due time has come yet.");
+    $("older").hidden = !more;
+    $("facts").querySelector("dl")?.remove();
+    $("facts").append(facts([
+      ["Schedule", (job.schedules ?? []).join("\n") || "none: on demand"], ["Time zone", job.timezone], ["Does", job.handler], ["Pool", job.pool + (job.kind ? ", kind " + job.kind : "")],
+      ["Timeout", job.timeout], ["Concurrency", job.concurrency], ["When its replica dies", job.on_lost], ["Runs on", labels(job.runs_on)], ["Labels", labels(job.labels)],
+    ]));
+    table("due", due, (d) => d.at, (d) => [["In", when(d.at, "due"), "head"], ["Your time", el("time", { datetime: d.at, "data-way": "clock", title: d.at }, clock(new Date(d.at)))], ["Its own zone", d.local.slice(0, 16).replace("T", " ")]],
+      job.retired ? "Never again." : job.suspended ? "Suspended." : "No further due time.");
+    if (want) {
+      const button = [...document.querySelectorAll("button[data-task]")].find((b) => b.dataset.task === want);
+      if (button) { want = ""; if (!opened.has(button.dataset.task)) button.click(); button.scrollIntoView({ block: "center" }); }
+    }
+  };
+
+  const load = async () => {
+    if (busy || asking()) return;
+    busy = true;
+    stale = false;
+    at = Date.now();
+    try {
+      const [job, due] = await Promise.all([get(path), get(path + "/next?n=8").catch((e) => { if (e.status === 404) return { items: [] }; throw e; })]);
+      const triggers = [];
+      let next = "";
+      for (let i = 0; i < pages && (i === 0 || next); i++) {
+        const list = await get(path + "/triggers?limit=20" + (next ? "&cursor=" + encodeURIComponent(next) : ""));
+        triggers.push(...list.items);
+        next = list.next;
+      }
+      show(job, job.suspended ? [] : due.items, triggers, next);
+    } catch (e) {
+      if (e.status === 404) { headline("wait", e.message); $("lists").hidden = true; }
+      else if (e.status !== 401) stale = true; // the stream says what is wrong
+    } finally {
+      busy = false;
+    }
+  };
+  $("older").addEventListener("click", () => { pages++; load(); });
+  setInterval(() => { if (!document.hidden && (stale && Date.now() - at > 900 || Date.now() - at > 10e3) && !lost()) load(); }, 250);
+  return (o) => {
+    who(o.replica);
+    judge(o); // for its banner
+    const mine = JSON.stringify([o.recent, o.running, o.trouble, o.broken].map((list) => (list ?? []).filter((x) => x.job === name)));
+    if (mine !== seen) stale = true;
+    seen = mine;
+  };
+}

@@ -1,0 +1,43 @@
+// What is wrong, in words.
+
+import { link } from "./elements.js";
+import { setInsecure } from "./stream.js";
+import { clock, when } from "./time.js";
+
+// judge lists what is wrong: [color, what, …text].
+export function judge(o) {
+  const out = [];
+  const red = (what, ...text) => out.push(["red", what, ...text]), amber = (what, ...text) => out.push(["amber", what, ...text]);
+  if (o.error) red("store", `does not answer ${o.replica}: ${o.error}. The rest of this page is from ${o.at ? clock(new Date(o.at)) : "before"}.`);
+  const open = (c) => c.name === "access" && c.detail?.startsWith("insecure");
+  setInsecure(o.conditions.find(open)?.detail ?? "");
+  for (const c of o.conditions) {
+    if (open(c)) continue; // has its banner
+    if (!c.ready) (c.name === "draining" ? amber : red)(c.name, `${o.replica} starts nothing new: ${c.detail ?? c.name}`);
+    else if (c.detail) amber(c.name, c.detail);
+  }
+  if (!o.at) return out;
+  const live = o.replicas.filter((r) => r.state === "live");
+  if (!live.length) red("replicas", "no replica lives that would start anything");
+  for (const r of o.replicas) {
+    if (r.state === "dead") red("replica", `${r.id} is dead; what it was running is being taken over`);
+    else if (r.state === "draining") amber("replica", `${r.id} is stopping`);
+    else if (r.seen_at) amber("replica", `${r.id} was last seen `, when(r.seen_at, "age"));
+  }
+  const versions = [...new Set(live.map((r) => r.version).filter(Boolean))];
+  if (versions.length > 1) amber("versions", `the replicas run ${versions.join(" and ")}`);
+  if (o.failing) {
+    const shown = (o.broken ?? []).slice(0, 3).flatMap((b, i) => [i ? ", " : "", link(b.job)]);
+    red(o.failing === 1 ? "job" : "jobs", o.failing === 1 ? "one fails: " : `${o.failing} fail: `, ...shown, o.failing > 3 ? " and others" : "");
+  }
+  const overdue = (o.next ?? []).filter((n) => !n.suspended && new Date(o.at) - new Date(n.at) > 10e3);
+  if (overdue.length) red("overdue", ...overdue.slice(0, 3).flatMap((n, i) => [i ? ", " : "", link(n.job)]), overdue.length > 3 ? ` and ${overdue.length - 3} more` : "", ": due and not decided yet");
+  for (const p of o.pools) {
+    if (p.paused && p.pending) amber("pool", `${p.name} is paused, ${p.pending} tasks wait`);
+    else if (p.oldest_pending && new Date(o.at) - new Date(p.oldest_pending) > 300e3) amber("pool", `${p.name} is behind: its oldest task waits since `, when(p.oldest_pending, "age"));
+  }
+  const bad = Map.groupBy ? Map.groupBy((o.trouble ?? []).filter((t) => !t.job && new Date(o.at) - new Date(t.at) < 3600e3), (t) => t.pool) : new Map();
+  for (const [pool, list] of bad) amber("pool", `${pool}: ${list.length === 1 ? "a task" : list.length + " tasks"} went wrong within the last hour`);
+  return out.sort((a, b) => (a[0] === "red" ? 0 : 1) - (b[0] === "red" ? 0 : 1));
+}
+

@@ -1,0 +1,197 @@
+package page_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+func fine(_ context.Context, t jobs.Task, out io.Writer) error {
+	fmt.Fprintln(out, "hello from", t.Job)
+	return nil
+}
+
+// TestLive: what happens is seen without asking again, on the page of all and on that of one job.
+func TestLive(t *testing.T) {
+	work := &switchable{}
+	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{
+		"backup": {Schedule: "@yearly", Handler: work, Description: "Full backup of orders"},
+		"weekly": {Schedule: "@weekly", Handler: does(fine), Suspend: true},
+	}}, api.Options{})
+	all, one := newTab(t, 1280), newTab(t, 1280)
+	all.visit(s.url)
+	one.visit(s.url + "jobs/backup")
+	all.says("#headline", "All is well")
+	all.says("#sum", "2 jobs · 1 live replica")
+	all.says("#replicas", "replica-1")
+	all.says("#replicas", "1.2.3")
+	all.says("#pools", "default")
+	all.says("#next", "suspended")
+	all.says("#recent", "No due time has come yet.")
+	one.says("#headline", "not been due yet")
+	one.says("#facts", "@yearly")
+	for _, b := range []*tab{all, one} {
+		eval[bool](b, "window.same = true") // gone after a reload
+	}
+
+	s.run("backup")
+	all.says("#recent", "succeeded")
+	one.says("#triggers", "succeeded")
+	one.says("#headline", "Its last run succeeded")
+
+	work.broken.Store(true)
+	task := s.run("backup")
+	all.says("#headline", "Something is wrong")
+	all.says("#findings", "one fails: backup")
+	all.says("#broken", "the disk is full")
+	all.says("#trouble", "the disk is full")
+	one.says("#headline", "Its last run failed")
+	one.says("#triggers", "the disk is full")
+	one.click(`button[data-task="` + task.ID + `"]`)
+	one.says(".more", "hello from backup")
+
+	work.broken.Store(false)
+	s.run("backup")
+	all.says("#headline", "All is well")
+	all.until("the list of failing jobs is gone", `document.querySelector("#broken").hidden`)
+	one.says("#headline", "Its last run succeeded")
+	one.says(".more", "hello from backup") // what was opened stays open
+	for _, b := range []*tab{all, one} {
+		if !eval[bool](b, "window.same") {
+			t.Error("the page was loaded anew")
+		}
+		if text := strings.ToLower(b.text("body") + eval[string](b, "document.title")); strings.Contains(text, "session") {
+			t.Errorf("the page speaks of sessions:\n%s", text)
+		}
+	}
+
+	all.visit(s.url + "jobs/backup#" + task.ID) // as the overview's links do
+	all.says(".more", "the disk is full")
+	all.visit(s.url + "jobs/nobody")
+	all.says("#headline", "there is no job")
+}
+
+// TestPools: what waits and what runs is told, and a pool that stands still is something to look at.
+func TestPools(t *testing.T) {
+	release := make(chan bool)
+	s := newScene(t, jobs.Set{Pools: map[string]jobs.Pool{
+		"mail": {Workers: 1, Retries: &jobs.Retries{}, Kinds: map[string]jobs.Handler{
+			"slow": does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+				return nil
+			}),
+			"bad": does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no such address") }),
+		}},
+		"still": {Handler: does(fine)},
+	}}, api.Options{})
+	b := newTab(t, 1280)
+	b.visit(s.url)
+	if err := s.store.PausePool(t.Context(), "still", new(true), "ann"); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range []jobs.NewTask{{Pool: "still"}, {Pool: "still"}, {Pool: "mail", Kind: "slow"}} {
+		if _, err := s.store.Enqueue(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.says("#running", "mail / slow")
+	b.says("#findings", "still is paused, 2 tasks wait")
+	b.says("#pools", "by ann")
+	b.says("#headline", "Something to look at")
+	close(release)
+	b.says("#running", "Nothing runs")
+	if _, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "bad", Payload: map[string]string{"to": "nobody@example.org"}}); err != nil {
+		t.Fatal(err)
+	}
+	b.says("#trouble", "no such address")
+	b.says("#findings", "a task went wrong within the last hour")
+	b.click("#trouble button[data-task]")
+	b.says("#trouble .more", "nobody@example.org")
+}
+
+// TestSearch: jobs are found by their first letters, however many there are.
+func TestSearch(t *testing.T) {
+	set := jobs.Set{Jobs: map[string]jobs.Job{}}
+	for i := range 300 {
+		set.Jobs[fmt.Sprintf("job-%03d", i)] = jobs.Job{Handler: does(fine)}
+	}
+	s := newScene(t, set, api.Options{})
+	b := newTab(t, 1280)
+	b.visit(s.url)
+	b.says("#sum", "300 jobs")
+	type in struct{ text, want string }
+	for _, c := range []in{{"job-29", "job-299"}, {"job-", "and more: type on"}, {"x", "No job begins with “x”"}, {"<b>", "is not a name"}} {
+		eval[bool](b, fmt.Sprintf(`(() => { const i = document.querySelector("#search"); i.value = %s; i.dispatchEvent(new Event("input")); return true; })()`, quote(c.text)))
+		b.says("#found", c.want)
+	}
+}
+
+// TestDisconnected: a page whose replica is gone says since when, and goes on when it is back.
+func TestDisconnected(t *testing.T) {
+	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{})
+	b := newTab(t, 1280)
+	b.visit(s.url)
+	b.says("#headline", "All is well")
+	address := strings.Trim(strings.TrimPrefix(s.url, "http://"), "/")
+	s.close()
+	b.says("#banners", "Disconnected since")
+	s.run("backup")
+	if strings.Contains(b.text("#recent"), "succeeded") {
+		t.Error("it is not disconnected")
+	}
+	s.open(address)
+	b.says("#recent", "succeeded")
+	b.until("the banner is gone", `document.querySelector("#banners").innerText === ""`)
+}
+
+// TestToken: with access control the page asks for a token, keeps it for its tab alone, and says
+// what is wrong with a bad one.
+func TestToken(t *testing.T) {
+	secret, token := api.NewToken("ann", api.Viewer, time.Now().Add(time.Hour))
+	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{Access: api.NewTokens(token)})
+	s.run("backup")
+	b := newTab(t, 1280)
+	b.visit(s.url)
+	enter := func(text string) {
+		t.Helper()
+		b.until("there is a form", `document.querySelector("#token")`)
+		eval[bool](b, fmt.Sprintf(`(() => { document.querySelector("#token").value = %s; document.querySelector("form button").click(); return true; })()`, quote(text)))
+	}
+	if text := eval[string](b, `document.body.textContent`); strings.Contains(text, "backup") || strings.Contains(text, "replica-1") {
+		t.Errorf("without a token the page shows:\n%s", text)
+	}
+	enter("wrong-" + secret)
+	b.until("it says what is wrong", `document.querySelector("form [role=alert]")?.innerText.length > 10`)
+	enter(secret)
+	b.says("#recent", "succeeded")
+	b.visit(s.url + "jobs/backup")
+	b.says("#headline", "Its last run succeeded")
+	if got := eval[string](b, `document.cookie + localStorage.length + location.href`); strings.Contains(got, secret) || !strings.HasPrefix(got, "0http") {
+		t.Errorf("the token is where others find it: %s", got)
+	}
+	b.click("#who button")
+	b.until("it asks again", `document.querySelector("#token")`)
+}
+
+// TestInsecure: a replica that is open to everybody says so on top.
+func TestInsecure(t *testing.T) {
+	s := newScene(t, jobs.Set{}, api.Options{Conditions: func() []ledger.Condition {
+		return []ledger.Condition{{Name: "access", Ready: true, Detail: "insecure: everybody who reaches 10.0.0.1:8080 may do everything"}}
+	}})
+	for _, path := range []string{"", "jobs/x"} {
+		b := newTab(t, 1280)
+		b.visit(s.url + path)
+		b.says("#banners", "everybody who reaches 10.0.0.1:8080")
+	}
+}

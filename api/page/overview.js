@@ -1,0 +1,105 @@
+// The first page.
+
+import { who } from "./ask.js";
+import { $, badge, el, headline, link, plural, soft } from "./elements.js";
+import { judge } from "./judge.js";
+import { banner } from "./stream.js";
+import { count, table } from "./table.js";
+import { opener } from "./task.js";
+import { clock, when } from "./time.js";
+import { dueOf, outcome } from "./trigger.js";
+
+const failed = (t) => t.job || `${t.pool}${t.kind ? " / " + t.kind : ""}`;
+
+// grouped puts what goes wrong again and again into one row, the latest one.
+function grouped(list) {
+  const groups = new Map();
+  for (const t of list) {
+    const k = [failed(t), t.state, t.reason].join("\n"), g = groups.get(k);
+    if (g) g.times++;
+    else groups.set(k, { ...t, times: 1, key: k });
+  }
+  return [...groups.values()].slice(0, 12);
+}
+
+let judged = "";
+function showState(o) {
+  const list = judge(o);
+  const reds = list.filter((f) => f[0] === "red").length;
+  if (reds) headline("red", reds === 1 ? "Something is wrong" : `${reds} things are wrong`);
+  else if (list.length) headline("amber", list.length === 1 ? "Something to look at" : `${list.length} things to look at`);
+  else headline("green", "All is well");
+  document.title = (reds ? "✕ " : list.length ? "▲ " : "✓ ") + $("headline").textContent + " · Lockstep";
+  const text = JSON.stringify(list.map((f) => f.map((x) => x instanceof Element ? x.dateTime ?? x.textContent : x)));
+  if (text !== judged) {
+    judged = text;
+    $("findings").replaceChildren(...list.map(([color, what, ...rest]) => el("li", {},
+      badge(what, color, color === "red" ? "✕" : "▲"), el("span", {}, ...rest))));
+  }
+  if (!o.at) return;
+  const live = o.replicas.filter((r) => r.state === "live").length, first = (o.next ?? []).find((n) => !n.suspended);
+  $("sum").replaceChildren(`${plural(o.jobs, "job")} · ${plural(live, "live replica")} · ${o.running?.length ?? 0}${o.running?.length === 30 ? " or more" : ""} running`, ...(first ? [" · next due ", when(first.at, "due")] : []));
+}
+
+const titles = { lock: "lock service", draining: "in service" };
+
+export function overview(o) {
+  who(o.replica);
+  showState(o);
+  banner();
+  if (!o.at) return;
+  $("lists").hidden = false;
+  $("broken").hidden = !o.failing;
+  if (o.failing) {
+    count("broken", o.failing);
+    table("broken", o.broken, (b) => b.job, (b) => [
+      ["Job", link(b.job), "head"], ["Why", b.reason, "why"], ["Last end", when(b.last_end)], ["Last success", when(b.last_success)],
+    ]);
+  }
+  table("trouble", grouped(o.trouble ?? []), (t) => t.key, (t) => [
+    ["What", [t.job ? link(t.job, t.task_id) : [soft("pool "), failed(t)]], "head"],
+    ["How", [badge(t.state), t.times > 1 ? soft(` ×${t.times}`) : "", t.count > 1 ? soft(` ${t.count} due times`) : ""]],
+    ["Why", t.reason || (t.error ?? "").split("\n")[0] || "", "why"],
+    ["When", when(t.at)],
+    ["", opener(t.task_id), "act"],
+  ], "Nothing has gone wrong, as far as is kept.");
+  table("running", o.running ?? [], (r) => r.task_id + r.attempt, (r) => [
+    ["What", r.job ? link(r.job, r.task_id) : [soft("pool "), failed(r)], "head"],
+    ["For", when(r.since, "for")],
+    ["On", [r.replica, r.attempt > 1 ? soft(`, attempt ${r.attempt}`) : ""]],
+  ], "Nothing runs at the moment.");
+  table("next", (o.next ?? []).slice(0, 12), (n) => n.job, (n) => [
+    ["Job", link(n.job), "head"],
+    ["When", n.suspended ? [badge("suspended"), soft(" passes ", when(n.at, "age"))] : when(n.at, "due")],
+    ["At", el("time", { datetime: n.at, "data-way": "clock", title: n.at }, clock(new Date(n.at)))],
+  ], "No job is due at any time.");
+  table("recent", (o.recent ?? []).slice(0, 15), (t) => t.job + t.at + t.task_id, (t) => [
+    ["Job", link(t.job, t.task_id), "head"], ["Due", dueOf(t)], ["Outcome", outcome(t)], ["Why", t.reason, "why"], ["Replica", t.replica, "id"],
+  ], "No due time has come yet.");
+  count("pools", o.pools_total > o.pools.length ? `${o.pools.length} of ${o.pools_total}` : "");
+  table("pools", o.pools, (p) => p.name, (p) => [
+    ["Pool", [p.name, " ", p.paused ? badge("paused") : "", p.paused_by ? soft(" by " + p.paused_by) : ""], "head"],
+    ["Due now", String(p.pending), "n"],
+    ["Running", p.running + (p.max_running ? " of " + p.max_running : ""), "n"],
+    ["Later", String(p.scheduled), "n"],
+    ["Oldest waits", p.oldest_pending ? when(p.oldest_pending, "for") : soft("–")],
+  ], "There are no pools.");
+  count("replicas", o.replicas_total > o.replicas.length ? `${o.replicas.length} of ${o.replicas_total}` : "");
+  table("replicas", o.replicas, (r) => r.id + r.joined_at, (r) => [
+    ["Replica", [r.id, r.id === o.replica ? soft(" (tells this)") : ""], "head"],
+    ["State", [badge(r.state), r.seen_at ? soft(" seen ", when(r.seen_at, "age")) : ""]],
+    ["Version", r.version],
+    ["Configuration", r.config ? "load " + r.config : ""],
+    ["Process", [r.host, r.pid ? "/" + r.pid : ""].join(""), "id"],
+    ["Up", when(r.joined_at, "for")],
+  ], "No replica lives.");
+  const health = JSON.stringify(o.conditions);
+  if ($("health").dataset.text !== health) {
+    $("health").dataset.text = health;
+    $("health").querySelector("p")?.remove();
+    $("health").append(el("p", { class: "row" }, o.conditions.map((c) => {
+      const name = titles[c.name] ?? c.name;
+      return c.ready && !c.detail ? badge(name, "green", "✓") : badge(name + (c.ready ? ": look above" : ": stops it"), c.ready ? "amber" : "red", c.ready ? "▲" : "✕");
+    })));
+  }
+}

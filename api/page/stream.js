@@ -1,0 +1,81 @@
+// The live stream, and what is wrong with it.
+
+import { ask, login } from "./ask.js";
+import { $, el } from "./elements.js";
+import { clockOf, setClock } from "./time.js";
+
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const visible = () => new Promise((done) => {
+  const look = () => { if (!document.hidden) { document.removeEventListener("visibilitychange", look); done(); } };
+  document.addEventListener("visibilitychange", look);
+  look();
+});
+
+let lostAt = 0, lostWhy = ""; // since when nothing is heard; 0: all is well
+
+export const lost = () => lostAt > 0;
+
+// listen hears overviews for as long as the page is there. A page that nobody sees does not listen.
+export async function listen(show) {
+  for (let pause = 1; ; pause = Math.min(pause * 2, 15)) {
+    await visible();
+    const stop = new AbortController();
+    const hide = () => { if (document.hidden) stop.abort("hidden"); };
+    document.addEventListener("visibilitychange", hide);
+    let silence;
+    const alive = () => { clearTimeout(silence); silence = setTimeout(() => stop.abort(new Error("nothing was heard for 40 s")), 40e3); };
+    alive();
+    let heard = false;
+    try {
+      const res = await ask("events", stop.signal);
+      setClock(Date.parse(res.headers.get("Date")));
+      const reader = res.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = ""; ;) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        alive();
+        text += value;
+        const events = text.split("\n\n");
+        text = events.pop();
+        for (const event of events) {
+          heard = true;
+          pause = 1;
+          const data = event.split("\n").find((line) => line.startsWith("data: "));
+          if (data) show(JSON.parse(data.slice(6)));
+          lostAt = 0;
+          banner();
+        }
+      }
+      lostWhy = "the replica ended it";
+    } catch (e) {
+      lostWhy = e?.message ?? "";
+      if (e?.status === 401) {
+        clearTimeout(silence);
+        await login(e.message);
+        pause = .5;
+        continue;
+      }
+    } finally {
+      clearTimeout(silence);
+      document.removeEventListener("visibilitychange", hide);
+    }
+    if (document.hidden) continue;
+    lostAt ||= Date.now();
+    if (!heard) banner();
+    await sleep(pause * (700 + 600 * Math.random()));
+  }
+}
+
+// banner says what is wrong with the page itself, above everything.
+let insecure = "";
+export function setInsecure(detail) { insecure = detail; }
+
+export function banner() {
+  const lines = [];
+  if (insecure) lines.push(["amber", "▲ Access is open: " + insecure]);
+  if (lost() && Date.now() - lostAt > 1500) lines.push(["red", `✕ Disconnected since ${clockOf.format(lostAt)}${lostWhy ? " (" + lostWhy + ")" : ""}. What you see is from then; trying again.`]);
+  const box = $("banners"), text = JSON.stringify(lines);
+  if (box.dataset.text === text) return;
+  box.dataset.text = text;
+  box.replaceChildren(...lines.map(([color, line]) => el("p", { class: "banner " + color, role: "alert" }, line)));
+}

@@ -1,0 +1,71 @@
+// One task, opened below its row.
+
+import { ask, get } from "./ask.js";
+import { badge, el, facts, soft } from "./elements.js";
+import { took, when } from "./time.js";
+
+export const opened = new Map(); // id → row
+
+export function opener(task) {
+  if (!task) return "";
+  const open = opened.has(task);
+  return el("button", { type: "button", "data-task": task, "aria-expanded": String(open), click: (e) => toggle(task, e.currentTarget) }, open ? "Close" : "Details");
+}
+
+function toggle(task, button) {
+  const open = !opened.has(task), row = button.closest("tr");
+  if (open) row.after(under(task, row));
+  else { opened.get(task).remove(); opened.delete(task); }
+  button.setAttribute("aria-expanded", String(open));
+  button.textContent = open ? "Close" : "Details";
+}
+
+export function under(task, row) {
+  let tr = opened.get(task);
+  if (!tr) {
+    const box = el("td", { class: "more", role: "cell", colspan: row.cells.length }, soft("Asking …"));
+    tr = el("tr", { class: "under", role: "row" }, box);
+    opened.set(task, tr);
+  }
+  if (tr.of !== row.text) { // new, or the row has changed, and its task with it
+    tr.of = row.text;
+    fill(task, tr.cells[0]);
+  }
+  return tr;
+}
+
+const pretty = (payload) => (typeof payload === "string" ? payload : JSON.stringify(payload, null, 2));
+async function fill(id, box) {
+  try {
+    const task = await get("tasks/" + encodeURIComponent(id));
+    let output = "";
+    if (task.attempt > 0) {
+      try { output = await (await ask("tasks/" + encodeURIComponent(id) + "/logs")).text(); } catch (e) { if (e.status !== 404) throw e; }
+    }
+    const text = (title, body) => (body ? [el("h3", {}, title), el("pre", { tabindex: 0 }, body)] : []);
+    const parts = [
+      facts([
+        ["State", [badge(task.state), " ", task.reason ?? ""]],
+        ["Attempt", `${task.attempt} of at most ${task.max_attempts}`],
+        ["Exit code", task.exit_code === undefined ? "" : String(task.exit_code)],
+        ["Pool", task.pool + (task.kind ? ", kind " + task.kind : "")],
+        ["Replica", task.replica],
+        ["Started", task.started_at ? [when(task.started_at), took(task) ? " · took " + took(task) : ""] : ""],
+        ["Next attempt", task.state === "pending" ? when(task.run_at) : ""],
+        ["Tags", task.tags?.join(", ")],
+        ["Token", task.token ? String(task.token) : ""],
+        ["Task", el("code", {}, task.id)],
+      ]),
+      text("Error", task.error),
+      task.attempts.map((a) => [el("h3", {}, `Attempt ${a.attempt}: ${a.state}${a.replica ? " on " + a.replica : ""}${took(a) ? ", took " + took(a) : ""}`), el("pre", { tabindex: 0 }, [a.reason, a.error].filter(Boolean).join("\n") || "no error")]),
+      text("Output", output),
+      task.payload === undefined ? [] : text("Payload", pretty(task.payload)),
+    ];
+    if (!output && task.state !== "running" && task.state !== "pending") parts.push(el("p", { class: "soft" }, "No output is kept."));
+    if (task.state === "running") parts.push(el("p", { class: "soft" }, "Output is kept when the attempt ends."));
+    box.replaceChildren(...parts.flat(2));
+  } catch (e) {
+    box.replaceChildren(soft(e.status === 404 ? "This task is kept no more." : "Could not ask: " + e.message));
+  }
+}
+
