@@ -155,11 +155,11 @@ var (
 		help: "1 while somebody has paused the pool."}
 	jobCount = &family{name: "jobs", kind: gauge, from: cluster, labels: []string{"state"},
 		help: "Jobs by state (active, suspended)."}
-	lastSuccess = &family{name: "job_last_success_timestamp_seconds", kind: gauge, from: cluster, labels: []string{"job"},
+	lastSuccess = &family{name: "job_last_success_timestamp_seconds", kind: gauge, from: cluster, labels: []string{"name"},
 		help: "When the job last succeeded; absent for a job that never did."}
-	deadline = &family{name: "job_deadline_timestamp_seconds", kind: gauge, from: cluster, labels: []string{"job"},
+	deadline = &family{name: "job_deadline_timestamp_seconds", kind: gauge, from: cluster, labels: []string{"name"},
 		help: "By when the job must have succeeded (see below); absent for suspended jobs and for those without a schedule."}
-	failing = &family{name: "job_failing", kind: gauge, from: cluster, labels: []string{"job"},
+	failing = &family{name: "job_failing", kind: gauge, from: cluster, labels: []string{"name"},
 		help: "1 from a failed, lost or missed end of a job to its next success; absent otherwise, and beyond 1,000 jobs."}
 	jobsFailing = &family{name: "jobs_failing", kind: gauge, from: cluster,
 		help: "How many jobs that is true of, all of them counted."}

@@ -48,6 +48,7 @@ var packages = map[string]string{
 	"sqlite3":            "sqlite3",
 	"mysql":              "mariadb-client",
 	"mysqldump":          "mariadb-client",
+	"promtool":           "prometheus",
 	"systemd-analyze":    "systemd",
 	"mariadbd":           "mariadb-server",
 	"mariadb-install-db": "mariadb-server",
