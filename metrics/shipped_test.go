@@ -133,6 +133,7 @@ var command = regexp.MustCompile("`scheduler ([^`]+)`")
 
 // Each alert says what is wrong and names a command that exists; its metrics exist, and its test.
 func TestAlerts(t *testing.T) {
+	t.Parallel()
 	tests := read(t, "../deploy/prometheus/alerts_test.yaml")
 	commands := map[string]bool{}
 	count := 0
@@ -186,6 +187,7 @@ func promtool(t *testing.T, args ...string) {
 }
 
 func TestAlertsFire(t *testing.T) {
+	t.Parallel()
 	promtool(t, "check", "config", "prometheus.yaml")
 	promtool(t, "check", "rules", "alerts.yaml")
 	promtool(t, "test", "rules", "alerts_test.yaml")
@@ -193,6 +195,7 @@ func TestAlertsFire(t *testing.T) {
 
 // What we show is what promtool thinks metrics should be like.
 func TestPromtoolLikesTheMetrics(t *testing.T) {
+	t.Parallel()
 	servers.Need(t, "promtool")
 	cmd := exec.CommandContext(t.Context(), "promtool", "check", "metrics")
 	cmd.Stdin = scrape(t, full(t).Handler(), false).Body
@@ -214,6 +217,7 @@ type panel struct {
 // The dashboard is one that Grafana can read; it asks for metrics that exist, in words that
 // Prometheus understands.
 func TestDashboard(t *testing.T) {
+	t.Parallel()
 	var d struct {
 		Title, UID string
 		Panels     []panel
