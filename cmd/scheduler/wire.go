@@ -104,17 +104,23 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 }
 
 // lockTimeout bounds how long an unreachable lock service holds up a start.
-const lockTimeout = 8 * time.Second
+const lockTimeout = 6 * time.Second
 
 // tryLock makes sure that the lock service answers: a replica that cannot reach it at its start has
-// a wrong address more often than bad luck.
+// a wrong address more often than bad luck. One that is slow is asked again.
 func (p *parts) tryLock(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
-	defer cancel()
-	if err := p.locker.Ready(ctx); err != nil && !errors.Is(err, locks.ErrRecovering) {
-		return fmt.Errorf("lock service %s: %w", p.service, err)
+	began := time.Now()
+	for {
+		calling, cancel := context.WithTimeout(ctx, lockTimeout)
+		err := p.locker.Ready(calling)
+		cancel()
+		switch {
+		case err == nil, errors.Is(err, locks.ErrRecovering):
+			return nil
+		case !errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil, time.Since(began) > lockTimeout-2*time.Second:
+			return fmt.Errorf("lock service %s: %w", p.service, err)
+		}
 	}
-	return nil
 }
 
 // fingerprint is equal for two replicas if, and only if, they lock at the same place in the same way.

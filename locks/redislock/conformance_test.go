@@ -2,8 +2,10 @@ package redislock
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,27 +21,72 @@ func TestConformance(t *testing.T) {
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 		srv := servers.NewRedis(t)
 		admin := clientAfter(t, srv.Addr, 3) // so namespaces are new, for sessions of 1 s
-		wires := func(d driver.Driver) *wires { return &d.(*wired).wires }
-		return lockstest.Harness{
-			Driver: func(t *testing.T) driver.Driver {
-				w := &wired{}
-				rdb := redis.NewClient(&redis.Options{Addr: srv.Addr, Dialer: w.dial, DialerRetries: 1, MaxRetries: -1})
-				t.Cleanup(func() { _ = rdb.Close() })
-				w.Driver = New(rdb)
-				return w
-			},
-			ExpireSession: func(t *testing.T, s driver.Session) {
-				ours := s.(*session)
-				if err := admin.ZAdd(t.Context(), ours.keys[1], redis.Z{Member: ours.id, Score: 1}).Err(); err != nil {
-					t.Fatal(err)
-				}
-			},
-			Disconnect:   func(t *testing.T, d driver.Driver) { wires(d).cut(true) },
-			Reconnect:    func(t *testing.T, d driver.Driver) { wires(d).cut(false) },
-			RestartEmpty: func(t *testing.T) { srv.Kill(); srv.Start() },
-		}
+		h := harness(admin, nil, func(dial dialer) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{Addr: srv.Addr, Dialer: dial, DialerRetries: 1, MaxRetries: -1})
+		})
+		h.RestartEmpty = func(t *testing.T) { srv.Kill(); srv.Start() }
+		return h
 	})
 }
+
+// A user with the least rights, over TLS, has all that it needs.
+func TestSecureConformance(t *testing.T) {
+	t.Parallel()
+	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
+		a := servers.NewAuthority(t)
+		srv := servers.NewSecureRedis(t, servers.Secure{Authority: a, ClientCerts: true, Password: "secret"})
+		settings := a.TLS(a.Client("replica"))
+		admin := redis.NewClient(&redis.Options{Addr: srv.Addr, Password: "secret", TLSConfig: settings})
+		t.Cleanup(func() { _ = admin.Close() })
+		aged(t, admin, 3)
+		limited(t, admin)
+		return harness(admin, settings, func(dial dialer) redis.UniversalClient {
+			return redis.NewClient(&redis.Options{
+				Addr: srv.Addr, Username: "lockstep", Password: "limited", Dialer: dial, DialerRetries: 1, MaxRetries: -1,
+			})
+		})
+	})
+}
+
+// limited makes the user lockstep as docs/backends.md says.
+func limited(t *testing.T, admin redis.UniversalClient) {
+	t.Helper()
+	rules := []any{"ACL", "SETUSER", "lockstep", "on", ">limited"}
+	for _, rule := range strings.Fields(leastRights) {
+		rules = append(rules, rule)
+	}
+	if err := admin.Do(t.Context(), rules...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leastRights stands in docs/backends.md.
+const leastRights = "resetkeys ~{lockstep:* resetchannels -@all " +
+	"+evalsha +eval +script|load +script|exists +info " +
+	"+time +hget +hset +hmget +hvals +hdel +zadd +zscore +zrem +zrangebylex +zrangebyscore +zrevrange"
+
+// harness makes each client with wires of its own.
+func harness(admin redis.UniversalClient, settings *tls.Config, connect func(dialer) redis.UniversalClient) lockstest.Harness {
+	return lockstest.Harness{
+		Driver: func(t *testing.T) driver.Driver {
+			w := &wired{wires: wires{tls: settings}}
+			rdb := connect(w.dial)
+			t.Cleanup(func() { _ = rdb.Close() })
+			w.Driver = New(rdb)
+			return w
+		},
+		ExpireSession: func(t *testing.T, s driver.Session) {
+			ours := s.(*session)
+			if err := admin.ZAdd(t.Context(), ours.keys[1], redis.Z{Member: ours.id, Score: 1}).Err(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Disconnect: func(_ *testing.T, d driver.Driver) { d.(*wired).cut(true) },
+		Reconnect:  func(_ *testing.T, d driver.Driver) { d.(*wired).cut(false) },
+	}
+}
+
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // wired is a driver whose client can be cut off.
 type wired struct {
@@ -49,6 +96,8 @@ type wired struct {
 
 // wires are the connections of one client.
 type wires struct {
+	tls *tls.Config // nil: none
+
 	mu    sync.Mutex
 	off   bool
 	conns []net.Conn
@@ -60,7 +109,13 @@ func (w *wires) dial(ctx context.Context, network, addr string) (net.Conn, error
 	if w.off {
 		return nil, errors.New("cut off by the test")
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	var d interface {
+		DialContext(ctx context.Context, network, addr string) (net.Conn, error)
+	} = new(net.Dialer)
+	if w.tls != nil {
+		d = &tls.Dialer{Config: w.tls}
+	}
+	conn, err := d.DialContext(ctx, network, addr)
 	if err == nil {
 		w.conns = append(w.conns, conn)
 	}

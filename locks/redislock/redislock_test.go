@@ -36,6 +36,13 @@ func clientAfter(t *testing.T, addr string, uptimeSeconds int) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = rdb.Close() })
+	aged(t, rdb, uptimeSeconds)
+	return rdb
+}
+
+// aged waits until the server has been up for long enough.
+func aged(t *testing.T, rdb redis.UniversalClient, uptimeSeconds int) {
+	t.Helper()
 	uptime := regexp.MustCompile(`uptime_in_seconds:(\d+)`)
 	until(t, func() bool {
 		m := uptime.FindStringSubmatch(rdb.Info(t.Context(), "server").Val())
@@ -45,7 +52,6 @@ func clientAfter(t *testing.T, addr string, uptimeSeconds int) *redis.Client {
 		seconds, _ := strconv.Atoi(m[1])
 		return seconds >= uptimeSeconds
 	})
-	return rdb
 }
 
 // until waits for a condition.
