@@ -1,19 +1,34 @@
 package docs
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/config/crontab"
 )
 
-// Every crontab of a page can be imported whole, and what becomes of it loads.
+var zone = regexp.MustCompile(`(?m)^  timezone: (\S+)`)
+
+// Every crontab of a page can be imported whole, and what becomes of it loads. YAML that stands next
+// on the page is what becomes of it.
 func TestCrontab(t *testing.T) {
 	for _, file := range pages(t) {
-		for _, b := range blocks(t, file) {
+		all := blocks(t, file)
+		for i, b := range all {
 			if b.language != "crontab" || b.notRun != "" {
 				continue
 			}
-			table := crontab.Read(b.body, crontab.Options{Timezone: "UTC"})
+			o := crontab.Options{Timezone: "UTC"}
+			if i+1 < len(all) && all[i+1].language == "yaml" {
+				if m := zone.FindStringSubmatch(all[i+1].body); m != nil {
+					o.Timezone = m[1]
+				}
+				if got := crontab.Read(b.body, o).YAML(); !strings.HasSuffix(got, all[i+1].body) {
+					t.Errorf("%s: this is what becomes of it:\n%s", all[i+1].at(), got)
+				}
+			}
+			table := crontab.Read(b.body, o)
 			for _, r := range table.LeftOut {
 				t.Errorf("%s: line %d: left out: %s", b.at(), r.Line, r.Text)
 			}
