@@ -1,0 +1,109 @@
+package jobs
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNotifyIsJudged(t *testing.T) {
+	h := says("h")
+	err := Set{
+		Pools: map[string]Pool{
+			NotificationsPool: {Handler: h},
+			"p":               {Handler: h, Notify: Notify{Handler: h, On: []Event{"failed", "fail", "", "failed"}}},
+		},
+		Jobs: map[string]Job{
+			"in":     {Handler: h, Pool: NotificationsPool},
+			"how":    {Handler: h, Notify: Notify{On: Events}},
+			"nobody": {Handler: h, Notify: Notify{On: []Event{}}},
+			"fine":   {Handler: h, Notify: Notify{Handler: h}},
+		},
+	}.Validate()
+	got := found(t, err)
+	for path, says := range map[string]string{
+		"pools.notifications":  "only its limits can be set",
+		"pools.p.notify.on[1]": `"fail" is unknown; use failed or missed or lost or recovered`,
+		"pools.p.notify.on[2]": "is unknown",
+		"pools.p.notify.on[3]": "stands there twice",
+		"jobs.in.pool":         "is for notifications alone",
+		"jobs.how.notify":      "and not how",
+	} {
+		if !strings.Contains(got[path], says) {
+			t.Errorf("%s: got %q, want something with %q", path, got[path], says)
+		}
+		delete(got, path)
+	}
+	for path, problem := range got {
+		t.Errorf("unexpected: %s: %s", path, problem)
+	}
+}
+
+// The pool of notifications is there for those who notify, and may be limited by all.
+func TestPoolOfNotifications(t *testing.T) {
+	if _, ok := (Set{}).WithDefaults().Pools[NotificationsPool]; ok {
+		t.Error("it exists where nobody is told of anything")
+	}
+	h := says("h")
+	set := Set{Jobs: map[string]Job{"a": {Handler: h, Notify: Notify{Handler: h}}}}
+	pool := set.WithDefaults().Pools[NotificationsPool]
+	if pool.Workers != 5 || pool.Retries == nil || pool.Retries.Limit != 20 || pool.Timeout != time.Minute || pool.OnLost != LostRetries {
+		t.Errorf("%+v, %+v", pool, pool.Retries)
+	}
+	set.Pools = map[string]Pool{NotificationsPool: {Workers: 1, Retries: &Retries{Limit: 3}}}
+	if err := set.WithDefaults().Validate(); err != nil {
+		t.Error(err)
+	}
+	if pool := set.WithDefaults().Pools[NotificationsPool]; pool.Workers != 1 || pool.Retries.Limit != 3 || pool.Timeout != time.Minute {
+		t.Errorf("%+v, %+v", pool, pool.Retries)
+	}
+}
+
+// There is one kind for one webhook, and one for each definition whose handler does not say
+// everything about itself.
+func TestKindsOfNotifications(t *testing.T) {
+	closure := func(to string) Notify {
+		return Notify{Handler: Func(func(context.Context, Task, Notification) error { _ = to; return nil })}
+	}
+	set := Set{
+		Jobs: map[string]Job{
+			"a": {Notify: Notify{Handler: says("hook")}},
+			"b": {Notify: Notify{Handler: says("hook"), On: []Event{EventLost}}},
+			"c": {Notify: Notify{Handler: says("other hook")}},
+			"d": {Notify: closure("me")},
+			"e": {Notify: closure("you")},
+			"f": {},
+		},
+		Pools: map[string]Pool{"a": {Notify: Notify{Handler: says("hook")}}, "d": {Notify: closure("all")}},
+	}
+	kinds := set.Notifiers()
+	if len(kinds) != 5 {
+		t.Errorf("%d kinds", len(kinds))
+	}
+	for kind := range kinds {
+		if !NamePattern.MatchString(kind) {
+			t.Errorf("%q is no kind", kind)
+		}
+	}
+}
+
+func TestSentence(t *testing.T) {
+	at := time.Date(2026, 6, 1, 8, 0, 0, 0, time.UTC)
+	for want, n := range map[string]Notification{
+		"[prod] job backup failed, the run of 2026-06-01T08:00:00Z: exit status 3": {
+			Event: EventFailed, Name: "prod", Job: "backup", Pool: "default", ScheduledAt: at, TaskID: "7", Reason: "", Error: " exit status 3\nmore",
+		},
+		"job backup: a task was lost, the run of 2026-06-01T08:00:00Z: replica a died while it had the task": {
+			Event: EventLost, Job: "backup", ScheduledAt: at, TaskID: "7", Reason: "replica a died while it had the task",
+		},
+		"pool mail failed (task 7): timeout after 30s":                                                               {Event: EventFailed, Pool: "mail", TaskID: "7", Reason: "timeout after 30s", Error: "x"},
+		"pool mail works again (task 7)":                                                                             {Event: EventRecovered, Pool: "mail", TaskID: "7", Reason: "late"},
+		"job backup missed its due time of 2026-06-01T08:00:00Z":                                                     {Event: EventMissed, Job: "backup", ScheduledAt: at, Count: 1},
+		"job backup missed 3 due times from 2026-06-01T08:00:00Z to 2026-06-01T10:00:00Z: older than the window, 1h": {Event: EventMissed, Job: "backup", ScheduledAt: at, Until: at.Add(2 * time.Hour), Count: 3, Reason: "older than the window, 1h"},
+	} {
+		if got := n.Sentence(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
