@@ -162,15 +162,17 @@ func events(t *testing.T, st *store.Store) int {
 // than notifications have; when it is back, everything is told, once.
 func TestADeadWebhookDelaysNothing(t *testing.T) {
 	const tasks = 1000
-	var dead atomic.Bool
-	dead.Store(true)
+	back := make(chan struct{})
 	var hanging atomic.Int32
 	got := &inbox{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if dead.Load() {
+		select {
+		case <-back:
+		default:
 			hanging.Add(1)
-			<-r.Context().Done()
+			<-back
+			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
 		if r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Idempotency-Key") == "" {
@@ -180,8 +182,10 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}))
+	comeBack := sync.OnceFunc(func() { close(back) })
 	defer server.Close()
-	hook, err := httphandler.New(httphandler.Request{URL: server.URL, Timeout: time.Second})
+	defer comeBack()
+	hook, err := httphandler.New(httphandler.Request{URL: server.URL, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +217,7 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 	if n := len(got.byID()); n != 0 {
 		t.Errorf("%d were told by a dead webhook", n)
 	}
-	dead.Store(false)
+	comeBack()
 	until(t, "everything is told", func() bool { return len(got.byID()) == tasks })
 	for id, n := range got.byID() {
 		if n != 1 {
