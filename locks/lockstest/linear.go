@@ -207,9 +207,10 @@ func (c *contender) fall(faults bool) {
 	default:
 		c.Disconnect(c.t, c.driver)
 		back := make(chan struct{})
+		away := time.Duration(1+c.random.IntN(6)) * c.tenure.TTL() / 4
 		go func() {
 			defer close(back)
-			time.Sleep(time.Duration(1+c.random.IntN(6)) * c.tenure.TTL() / 4)
+			time.Sleep(away)
 			c.Reconnect(c.t, c.driver)
 		}()
 		for range 3 {
