@@ -7,10 +7,16 @@
 // # What every route holds
 //
 // An answer is JSON, a log is text. Every error is {"error":{"code","message","field"}}: 400 the
-// request cannot be understood, 403 it came from a foreign page or for a foreign host, 404 there is
-// no such thing, 405 not with this method, 409 the thing's state forbids it, 413 too large, 415 not
-// JSON, 422 understood and out of range, 503 the store or the lock service does not answer. Input
-// never causes a 500.
+// request cannot be understood, 401 there is no good token, 403 its role is too weak, or the request
+// came from a foreign page or for a foreign host, 404 there is no such thing, 405 not with this
+// method, 409 the thing's state forbids it, 413 too large, 415 not JSON, 422 understood and out of
+// range, 429 too many bad tokens, 503 the store or the lock service does not answer. Input never
+// causes a 500.
+//
+// With [Options].Access every route but /healthz, /readyz and those of the page needs a bearer token,
+// whose role must be the route's or a stronger one: GET needs Viewer, POST Operator, the audit Admin.
+// Without a token /readyz says no more than true or false. Every write by somebody who may ask at
+// all, done or refused, is given to [Backend].Audit before its answer goes out.
 //
 // Lists are {"items":[…],"next":"…"}; ?limit= is 1 … 500, default 50; ?cursor= is the "next" of the
 // page before, which is absent on the last one.
