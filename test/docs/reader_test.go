@@ -76,6 +76,8 @@ func newReader(t *testing.T) *reader {
 
 var serve = regexp.MustCompile(`^(?:bin/)?scheduler (serve(?: .*?)?)(?:\s+#.*|\s*&)?$`)
 
+var listsTriggers = regexp.MustCompile(`triggers list --job (\w+)\s*$`)
+
 // follow types a block: what stands between two "serve" as one script, which ends at the first
 // command that fails.
 func (r *reader) follow(at, text string) {
@@ -117,14 +119,14 @@ func (r *reader) shell(at, text string) {
 	if err != nil {
 		r.t.Fatalf("%s: %s: %v\n%s", at, text, err, out)
 	}
-	if strings.Contains(text, "triggers list --job tick") {
-		// It is due each five seconds: a reader who types fast sees none yet. What else stands in the
+	if m := listsTriggers.FindStringSubmatch(text); m != nil {
+		// The job is due each five seconds: a reader who types fast sees none yet. What else stands in the
 		// block must not be typed twice.
 		lines := strings.Split(strings.TrimSpace(text), "\n")
 		text = lines[len(lines)-1]
 		within(r.t, 15*time.Second, text+": a trigger", func() bool {
 			out, err := attempt()
-			return err == nil && strings.Contains(string(out), "tick")
+			return err == nil && strings.Contains(string(out), m[1])
 		})
 	}
 }
