@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite" // the driver of the database in memory
 
@@ -40,6 +41,10 @@ type Bench struct {
 // not valid.
 func New(t testing.TB, set jobs.Set, o Options) *Bench {
 	t.Helper()
+	// Bubble and machine have two clocks, and a busy machine lets much of its own time pass in no time
+	// at all of the bubble's.
+	o.Scheduler.SessionTTL = cmp.Or(o.Scheduler.SessionTTL, time.Minute)
+	o.Scheduler.MaxClockSkew = cmp.Or(o.Scheduler.MaxClockSkew, time.Hour)
 	b := &Bench{t: t, set: set, opt: o, seen: map[string]bool{}}
 	if o.Store == nil {
 		b.open()

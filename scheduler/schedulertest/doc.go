@@ -14,5 +14,6 @@
 // [Bench.Store], and [Bench.DB] for its own tables; what it enqueued stands in [Bench.Pending].
 //
 // Within a [testing/synctest] bubble, [Bench.RunUntil] goes through schedules, delays and retries of
-// days in milliseconds. The Bench must be made inside the bubble. Nothing else differs there.
+// days in milliseconds; only what a handler itself waits for costs more, about a second for each hour.
+// The Bench must be made inside the bubble. Nothing else differs there.
 package schedulertest

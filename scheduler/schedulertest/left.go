@@ -126,7 +126,7 @@ func (s still) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 		return decisions
 	}
 	decided, err := s.Store.Decide(ctx, d)
-	if err == nil && len(decided.Decisions) == 0 {
+	if err == nil && (len(decided.Decisions) == 0 || len(decided.Decisions[0].Triggers) == 0) {
 		err = fmt.Errorf("%w: the due time %s was decided before", jobs.ErrConflict, s.at.Format(time.RFC3339))
 	}
 	return decided, err
