@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,6 +59,11 @@ func TestRestoreOfABackup(t *testing.T) {
 				dsn = servers.MySQL(t)
 				script(t, dir, "mysql "+flags(t, dsn)+" < backup")
 			}
+			lift := "sqlite3 " + dsn
+			if driver == "mysql" {
+				lift = "mysql " + flags(t, dsn)
+			}
+			script(t, dir, lift+" <<'END'\n"+sqlOf(t)+"END")
 			r = serving(t, dir, driver, dsn)
 			c = plain(t, r)
 			began := time.Now().UTC().Add(time.Second)
@@ -66,6 +72,9 @@ func TestRestoreOfABackup(t *testing.T) {
 				return len(rows) > 0 && rows[0].At.After(began)
 			})
 			rows := everySecond(t, c)
+			if last, err := c.Task(t.Context(), ran(t, c)[0].TaskID); err != nil || last.Task.Token <= 1000000 {
+				t.Errorf("fencing tokens go on at %d, %v", last.Task.Token, err)
+			}
 			passed := 0
 			for _, row := range rows {
 				if row.At.Before(taken) || row.At.After(began) {
@@ -81,6 +90,16 @@ func TestRestoreOfABackup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sqlOf is what the page of operations has an operator run before the start.
+func sqlOf(t *testing.T) string {
+	t.Helper()
+	m := regexp.MustCompile("(?s)```sql\n(.*?)```").FindStringSubmatch(readFile(t, operations))
+	if m == nil {
+		t.Fatal("the page has no SQL")
+	}
+	return m[1]
 }
 
 // What one SQLite file held goes on in MySQL: the same jobs, ledger, tasks and payloads.
