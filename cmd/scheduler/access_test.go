@@ -220,3 +220,26 @@ func TestTokensStayHome(t *testing.T) {
 		t.Errorf("%q %v %s", token, err, stderr.String())
 	}
 }
+
+// TestValidateLooksAtTheDoor: what serve would refuse is found before, and what is elsewhere is said.
+func TestValidateLooksAtTheDoor(t *testing.T) {
+	folder := t.TempDir()
+	file := filepath.Join(folder, "lockstep.yaml")
+	put(t, file, "version: 1\nserver: {auth: {tokens_file: tokens.yaml}}\njobs: {a: {command: [sh]}}\n")
+	environ := []string{"PATH=" + os.Getenv("PATH")}
+	if code, _, stderr := program(t, environ, "validate", file); code != exitFine || !strings.Contains(stderr, "tokens.yaml is not on this machine") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	if code, _, stderr := program(t, environ, "serve", "-c", file, "--listen", "127.0.0.1:0"); code != exitUsage || !strings.Contains(stderr, "token create --name") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	put(t, filepath.Join(folder, "tokens.yaml"), "- {name: a}\n")
+	if code, _, stderr := program(t, environ, "validate", file); code != exitUsage || !strings.Contains(stderr, "tokens.yaml:1:3: [0]: lacks its role") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	_, token := api.NewToken("a", api.Viewer, time.Time{})
+	put(t, filepath.Join(folder, "tokens.yaml"), config.TokenLine(token)+"\n")
+	if code, _, stderr := program(t, environ, "validate", file); code != exitFine || stderr != "" {
+		t.Errorf("%d %s", code, stderr)
+	}
+}

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -38,8 +41,11 @@ func newDoor(c config.Server, log *slog.Logger) (*door, error) {
 			}
 			return err
 		}}
-		if err := f.first(); err != nil {
-			return nil, fmt.Errorf("%w\nserver.auth.tokens_file names this file; 'scheduler token create --name NAME --role ROLE --file %s' adds a token to it", err, c.TokensFile)
+		switch err := f.first(); {
+		case err != nil && f.seen[0] == nil:
+			return nil, fmt.Errorf("%w\nserver.auth.tokens_file names this file; 'scheduler token create --name NAME --role ROLE --file %s' makes it", err, c.TokensFile)
+		case err != nil:
+			return nil, err
 		}
 		d.files = append(d.files, f)
 	}
@@ -55,6 +61,19 @@ func newDoor(c config.Server, log *slog.Logger) (*door, error) {
 		log.Warn("insecure: "+exposed, "listen", c.Listen)
 	}
 	return d, nil
+}
+
+// checkDoor reads what newDoor would, unless some of it is not here: replicas may run elsewhere.
+func checkDoor(c config.Server) (missing []string, err error) {
+	for _, path := range []string{c.TokensFile, c.CertFile, c.KeyFile} {
+		if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, path)
+		}
+	}
+	if missing == nil {
+		_, err = newDoor(c, slog.New(slog.DiscardHandler))
+	}
+	return missing, err
 }
 
 // guard sets what the API needs to know of the door.

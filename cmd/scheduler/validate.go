@@ -60,6 +60,13 @@ func newValidateCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			missing, err := checkDoor(c.Server)
+			if err != nil {
+				return err
+			}
+			for _, path := range missing {
+				fmt.Fprintf(a.stderr, "warning: server: %s is not on this machine\n", path)
+			}
 			s, err := summarize(c, a.now())
 			if err != nil {
 				return err
