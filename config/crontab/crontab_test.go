@@ -1,6 +1,7 @@
 package crontab
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/config"
 )
+
+var update = flag.Bool("update", false, "write the golden files")
 
 // load is what a table becomes: it must load without an error, whatever was read.
 func load(t testing.TB, table *Table) *config.Config {
@@ -41,7 +44,7 @@ func TestGolden(t *testing.T) {
 			table := Read(string(data), o)
 			load(t, table)
 			golden := filepath.Join("testdata", name+".yaml")
-			if os.Getenv("LOCKSTEP_UPDATE_GOLDEN") != "" {
+			if *update {
 				if err := os.WriteFile(golden, []byte(table.YAML()), 0o644); err != nil {
 					t.Fatal(err)
 				}
