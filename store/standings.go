@@ -66,6 +66,12 @@ func ends(moves []move) []happening {
 	return all
 }
 
+func (h happening) good() bool { return h.event == jobs.EventRecovered }
+func (h happening) bad() bool  { return h.event != "" && !h.good() }
+
+// weight is what the happenings of one transaction mean for their subject.
+type weight struct{ good, bad bool }
+
 // happened keeps the standings, and writes an event for each happening that is one: a success is
 // only where a job or pool recovers. What happened in one transaction happened at once: where
 // something failed among it, nothing recovered.
@@ -73,65 +79,67 @@ func ends(moves []move) []happening {
 // A job's row is written with each end. A pool's is read without a lock, and written only when it
 // changes: pools end thousands of tasks a second.
 func (t *tx) happened(now time.Time, all []happening) error {
-	if len(all) == 0 {
-		return nil
-	}
-	bySubject := map[subject][]happening{}
+	weights := map[subject]weight{}
 	for _, h := range all {
-		if h.job != "" || h.event != "" {
-			bySubject[h.subject()] = append(bySubject[h.subject()], h)
+		if h.job != "" || h.event != "" { // a pool does not care for what was cancelled
+			w := weights[h.subject()]
+			weights[h.subject()] = weight{w.good || h.good(), w.bad || h.bad()}
 		}
 	}
-	var touched []subject
+	recovered, err := t.weigh(now, weights)
+	if err != nil {
+		return err
+	}
+	var events []happening
+	for _, h := range all {
+		if h.bad() || h.good() && recovered[h.subject()] {
+			events = append(events, h)
+		}
+		if h.good() {
+			delete(recovered, h.subject()) // the first one tells
+		}
+	}
+	return t.keepEvents(now, events)
+}
+
+// weigh writes the standings that change, and returns who recovered.
+func (t *tx) weigh(now time.Time, weights map[subject]weight) (recovered map[subject]bool, err error) {
+	var written []subject
 	pools := map[string]bool{} // fails now
-	for sub, list := range bySubject {
+	for sub, w := range weights {
 		if sub.kind == "job" {
-			touched = append(touched, sub)
+			written = append(written, sub)
 		} else {
-			pools[sub.name] = slices.ContainsFunc(list, happening.bad)
+			pools[sub.name] = w.bad
 		}
 	}
 	changed, err := t.changedPools(pools)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rows, err := t.lockStandings(append(touched, changed...))
+	rows, err := t.lockStandings(append(written, changed...))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	recovered := map[subject]bool{}
+	recovered = map[subject]bool{}
 	var values [][]any
 	for _, row := range rows {
-		list := bySubject[row.subject]
-		bad, good := slices.ContainsFunc(list, happening.bad), slices.ContainsFunc(list, happening.good)
-		recovered[row.subject] = row.failing && good && !bad
-		row.failing = bad || row.failing && !good
+		w := weights[row.subject]
+		recovered[row.subject] = row.failing && w.good && !w.bad
+		row.failing = w.bad || row.failing && !w.good
 		if row.kind == "job" {
 			row.lastEnd = max(row.lastEnd, micros(now))
-			if good {
-				row.success = max(row.success, micros(now))
-			}
+		}
+		if row.kind == "job" && w.good {
+			row.success = max(row.success, micros(now))
 		}
 		values = append(values, []any{row.kind, row.name, bit(row.failing), row.success, row.lastEnd})
 	}
 	// The rows are locked, so they exist: the INSERT always ends as an update.
 	_, err = t.insert("INSERT INTO {standings} (kind, name, failing, last_success_at, last_end_at)",
 		t.onConflict("kind, name", "failing", "last_success_at", "last_end_at"), values)
-	if err != nil {
-		return err
-	}
-	events := slices.DeleteFunc(slices.Clone(all), func(h happening) bool {
-		if h.good() && recovered[h.subject()] {
-			delete(recovered, h.subject()) // one is enough
-			return false
-		}
-		return !h.bad()
-	})
-	return t.keepEvents(now, events)
+	return recovered, err
 }
-
-func (h happening) good() bool { return h.event == jobs.EventRecovered }
-func (h happening) bad() bool  { return h.event != "" && !h.good() }
 
 // changedPools are those that stand otherwise than fails says. A pool without a row does not fail.
 //
