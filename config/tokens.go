@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"slices"
 	"time"
@@ -29,7 +30,11 @@ const maxTokens = 1 << 20
 func LoadTokens(path string) ([]api.Token, error) {
 	data, info, err := readRegular(path, maxTokens)
 	if err != nil {
-		return nil, Errors{{File: path, Problem: cause(err).Error()}}
+		e := Error{File: path, Problem: cause(err).Error()}
+		if errors.Is(err, fs.ErrNotExist) {
+			e.Hint = fmt.Sprintf("\"scheduler token create --name NAME --role ROLE --file %s\" makes it", path)
+		}
+		return nil, Errors{e}
 	}
 	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
 		return nil, Errors{{File: path, Problem: fmt.Sprintf("can be written by others (mode %04o)", mode), Hint: "chmod 600"}}

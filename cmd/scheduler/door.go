@@ -41,10 +41,7 @@ func newDoor(c config.Server, log *slog.Logger) (*door, error) {
 			}
 			return err
 		}}
-		switch err := f.first(); {
-		case err != nil && f.seen[0] == nil:
-			return nil, fmt.Errorf("%w\nserver.auth.tokens_file names this file; 'scheduler token create --name NAME --role ROLE --file %s' makes it", err, c.TokensFile)
-		case err != nil:
+		if err := f.first(); err != nil {
 			return nil, err
 		}
 		d.files = append(d.files, f)
