@@ -71,6 +71,7 @@ func TestReadme(t *testing.T) {
 	t.Parallel()
 	r := newReader(t)
 	seen := map[string]int{}
+	killed := false
 	for _, b := range blocks(t, "README.md") {
 		seen[b.language]++
 		s := script(b)
@@ -89,13 +90,14 @@ func TestReadme(t *testing.T) {
 			if a == nil {
 				t.Fatal("there is no replica a")
 			}
+			killed = true
 			if !ends(a) || a.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 				t.Error("the replica a was not killed")
 			}
 		}
 	}
-	if seen["sh"] < 3 || seen["yaml"] < 1 || len(r.running) < 3 {
-		t.Errorf("the README has %v, and %d replicas were started", seen, len(r.running))
+	if seen["sh"] < 4 || seen["yaml"] < 1 || len(r.running) < 3 || !killed {
+		t.Errorf("the README has %v; %d replicas were started; one was killed: %v", seen, len(r.running), killed)
 	}
 }
 
