@@ -234,7 +234,9 @@ func mysqlStarts(t *testing.T, s *secured) (all []start) {
 	plain := servers.NewMySQL(t, "--skip-ssl")
 	for _, m := range []*servers.MySQLServer{srv, late, plain} {
 		for user, needs := range map[string]string{"alice": "REQUIRE SSL", "bob": "REQUIRE X509", "carol": ""} {
-			m.Exec(fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s' %s", user, right, needs), "GRANT ALL ON *.* TO "+user+"@'%'")
+			m.Exec(fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s' %s", user, right, needs),
+				"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, ALTER, INDEX, DROP ON store.* TO "+user+"@'%'",
+				"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON locks.* TO "+user+"@'%'") // what docs/backends.md says
 		}
 	}
 	at := func(m *servers.MySQLServer) string {

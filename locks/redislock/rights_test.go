@@ -1,6 +1,7 @@
 package redislock
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,6 +25,13 @@ func TestLeastRightsAreThoseOfTheScripts(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
+	page, err := os.ReadFile("../../docs/backends.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "ACL SETUSER lockstep on >choose-one "+leastRights+"\n") {
+		t.Error("docs/backends.md has other rights")
+	}
 	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
 		t.Errorf("(-scripts +rights)\n%s", diff)
 	}
