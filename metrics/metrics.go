@@ -48,7 +48,7 @@ type Replica interface {
 type Options struct {
 	Version string // of the program
 	// Refresh is how often the store is read, at least 1 s; 15 s if zero. While it takes long it is
-	// read less often, so that this never costs it more than 2 % of one connection's time.
+	// read less often, down to every 2 minutes, so that this takes 2 % of one connection's time.
 	Refresh time.Duration
 }
 

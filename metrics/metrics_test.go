@@ -257,6 +257,13 @@ func TestTheStoreIsReadSeldom(t *testing.T) {
 			t.Errorf("%d reads of 2 s each in 10 minutes, want 6", n)
 		}
 		f.mu.Lock()
+		f.reading = func() error { time.Sleep(8 * time.Second); return nil }
+		f.mu.Unlock()
+		scrapes(601, time.Second, m)
+		if n := reads(); n < 4 || n > 6 {
+			t.Errorf("%d reads of 8 s each in 10 minutes, want 5", n)
+		}
+		f.mu.Lock()
 		f.reading = nil
 		f.mu.Unlock()
 		time.Sleep(10 * time.Minute)

@@ -12,6 +12,8 @@ const (
 	refreshTimeout = 10 * time.Second
 	// share of one connection's time that refreshing takes at most: one part in so many.
 	share = 50
+	// longest bounds the pause that follows from it: jobs that run each minute must not look late.
+	longest = leeway * 2 / 5
 	// early is how often a replica that begins is looked at.
 	early = time.Second
 	// forgotten is for how long the store is read after the last scrape.
@@ -50,7 +52,7 @@ func (m *Metrics) refresh(ctx context.Context, known plans) time.Duration {
 	defer cancel()
 	p, err := m.read(rctx, known)
 	took := time.Since(began)
-	wait := max(m.opt.Refresh, share*took)
+	wait := max(m.opt.Refresh, min(share*took, longest))
 	if err != nil {
 		failed := page{failures: 1}
 		if old := m.page.Load(); old != nil {
