@@ -207,3 +207,16 @@ func quote(s string) string {
 	text, _ := json.Marshal(s) // a string always can be
 	return strings.ReplaceAll(string(text), "</", `<\/`)
 }
+
+// run runs a script of the page and waits for its promise.
+func (b *tab) run(script string) {
+	b.t.Helper()
+	do(b, chromedp.Evaluate[chromedp.Void](script, chromedp.EvalAwaitPromise))
+}
+
+// forget drops the complaints that a test asked for.
+func (b *tab) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.complaints = nil
+}

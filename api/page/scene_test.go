@@ -39,6 +39,11 @@ type scene struct {
 
 func newScene(t *testing.T, set jobs.Set, o api.Options) *scene {
 	t.Helper()
+	return newSceneOf(t, set, o, scheduler.Options{ID: "replica-1", Version: "1.2.3"})
+}
+
+func newSceneOf(t *testing.T, set jobs.Set, o api.Options, replica scheduler.Options) *scene {
+	t.Helper()
 	st, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "lockstep.db"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +52,7 @@ func newScene(t *testing.T, set jobs.Set, o api.Options) *scene {
 	if err := st.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r, err := scheduler.New(st, nil, set, scheduler.Options{ID: "replica-1", Version: "1.2.3"})
+	r, err := scheduler.New(st, nil, set, replica)
 	if err != nil {
 		t.Fatal(err)
 	}
