@@ -38,7 +38,6 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	stream := http.NewResponseController(w)
-	_ = stream.SetReadDeadline(time.Time{}) // the request has been read; its deadline would end the answer
 	send := func(text []byte) (more bool) {
 		bounded := stream.SetWriteDeadline(time.Now().Add(streamPatience))
 		_, err := w.Write(text)
