@@ -141,7 +141,11 @@ func newRoot(t *testing.T, app *httptest.Server) string {
 		}
 		write(name, 0o755, text)
 	}
-	write("etc/ssl/certs/ca-certificates.crt", 0o644, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: app.Certificate().Raw}))
+	authorities := filepath.Join(t.TempDir(), "authorities.pem")
+	if err := os.WriteFile(authorities, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: app.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	furnish(t, root, authorities)
 	write("etc/lockstep/lockstep.yaml", 0o644, []byte(`version: 1
 store: {dsn: /var/lib/lockstep/lockstep.db}
 server: {listen: "127.0.0.1:0"}
@@ -151,14 +155,28 @@ jobs:
   https: {http: {method: GET, url: "`+app.URL+`/"}}
   winter: {schedule: "30 23 30 6 *", timezone: Europe/London, command: [/job]}
 `))
-	data := filepath.Join(root, "var/lib/lockstep")
-	if err := os.MkdirAll(data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(data, 65532, 65532); err != nil {
-		t.Fatal(err)
-	}
 	return root
+}
+
+// furnish does what the Dockerfile does to make the image's folders and files, but for the program.
+func furnish(t *testing.T, root, authorities string) {
+	t.Helper()
+	text := strings.ReplaceAll(readFile(t, "../../deploy/Dockerfile"), "\\\n", " ")
+	_, commands, found := strings.Cut(text, "\nRUN mkdir ")
+	commands, _, ended := strings.Cut(commands, "\n")
+	if !found || !ended {
+		t.Fatal("the Dockerfile has no line RUN mkdir")
+	}
+	commands = strings.NewReplacer(
+		"cp /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/", "install -m 0644 "+authorities+" "+root+"/etc/ssl/certs/ca-certificates.crt",
+		"/image/", root+"/", " LICENSE ", " "+absolute(t, "../../LICENSE")+" ",
+	).Replace("mkdir " + commands)
+	script(t, root, commands)
+	for _, file := range []string{"etc/ssl/certs/ca-certificates.crt", "etc/passwd", "etc/group", "LICENSE"} {
+		if info, err := os.Stat(filepath.Join(root, file)); err != nil || info.Size() == 0 {
+			t.Errorf("the image has no %s: %v", file, err)
+		}
+	}
 }
 
 // runJob runs a job on demand, and returns the output of its task, which must end in state.

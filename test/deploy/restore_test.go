@@ -24,7 +24,7 @@ const restored = `version: 1
 replica: {session_ttl: 3s}
 store: {driver: %s, dsn: %q}
 pools:
-  held: {workers: 1, kinds: {odd: {command: ["true"]}}}
+  held: {kinds: {odd: {command: ["true"]}}}
 jobs:
   second: {schedule: "* * * * * *", command: ["true"], catch_up: {policy: latest, grace: 1s}}
 `
@@ -32,6 +32,7 @@ jobs:
 // A backup is taken while a replica writes. Replicas that start on it later go on at its time: what
 // was due since is caught up as the configuration says, each due time once.
 func TestRestoreOfABackup(t *testing.T) {
+	t.Parallel()
 	servers.Need(t, "sqlite3", "mysqldump", "mysql")
 	for driver, dsn := range map[string]string{"sqlite": "lockstep.db", "mysql": servers.MySQL(t)} {
 		t.Run(driver, func(t *testing.T) {
@@ -104,12 +105,16 @@ func sqlOf(t *testing.T) string {
 
 // What one SQLite file held goes on in MySQL: the same jobs, ledger, tasks and payloads.
 func TestMoveToMySQL(t *testing.T) {
+	t.Parallel()
 	servers.Need(t, "sqlite3", "mysql")
 	dir := t.TempDir()
 	r := serving(t, dir, "sqlite", "lockstep.db")
 	c := plain(t, r)
+	if _, err := c.PausePool(t.Context(), "held"); err != nil {
+		t.Fatal(err)
+	}
 	payload := "it's \\ \"quoted\"\n\tüñí \u2028 😀"
-	task, _, err := c.Enqueue(t.Context(), "held", jobs.NewTask{Kind: "odd", Payload: payload, IdempotencyKey: `a'b\c`, RunAt: time.Now().Add(15 * time.Second)})
+	task, _, err := c.Enqueue(t.Context(), "held", jobs.NewTask{Kind: "odd", Payload: payload, IdempotencyKey: `a'b\c`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +150,12 @@ func TestMoveToMySQL(t *testing.T) {
 		return len(rows) > 0 && rows[0].At.After(began)
 	})
 	everySecond(t, c)
+	if still, err := c.Task(t.Context(), task[0].ID); err != nil || still.Task.State != jobs.StatePending {
+		t.Errorf("the pause is forgotten: the task is %s, %v", still.Task.State, err)
+	}
+	if _, err := c.ResumePool(t.Context(), "held"); err != nil {
+		t.Fatal(err)
+	}
 	if done := ended(t, c, task[0].ID); done.State != jobs.StateSucceeded {
 		t.Errorf("the task is %s: %s", done.State, done.Error)
 	}
