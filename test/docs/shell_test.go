@@ -2,6 +2,7 @@ package docs
 
 import (
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -84,6 +85,7 @@ func TestReadme(t *testing.T) {
 			for _, list := range []string{"jobs", "triggers", "tasks", "pools"} {
 				r.follow(b.at(), "bin/scheduler "+list+" list\n")
 			}
+			r.look("127.0.0.1:8080")
 			r.stop()
 		case strings.Contains(s, "kill -9"):
 			a := r.running["a"]
@@ -122,6 +124,19 @@ func freeAddress(t *testing.T) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// look opens the page at an address as a browser would.
+func (r *reader) look(addr string) {
+	r.t.Helper()
+	answer, err := http.Get("http://" + r.adapt(addr))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/html") {
+		r.t.Errorf("the page is %s, %s", answer.Status, kind)
+	}
 }
 
 // install puts the program where a page's first command would have built it.
