@@ -58,13 +58,11 @@ func works(t *testing.T, d store.Dialect, db *sql.DB, but ...string) {
 func TestMySQLFlags(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{
-		"clientFoundRows=true&interpolateParams=true&multiStatements=true&parseTime=true&loc=America%2FNew_York",
-		"clientFoundRows=true&columnsWithAlias=true&checkConnLiveness=false&rejectReadOnly=true&compress=true",
-		"interpolateParams=true&collation=latin1_swedish_ci&time_zone=%27-07:30%27&timeTruncate=1s",
-		"interpolateParams=true&sql_mode=%27STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES%27&charset=utf8mb4,utf8",
-		"{isolation}=%27SERIALIZABLE%27&sql_mode=%27TRADITIONAL,ANSI_QUOTES,PIPES_AS_CONCAT,IGNORE_SPACE%27",
-		"{isolation}=%27READ-COMMITTED%27&sql_mode=%27STRICT_ALL_TABLES,ONLY_FULL_GROUP_BY,HIGH_NOT_PRECEDENCE,NO_UNSIGNED_SUBTRACTION,PAD_CHAR_TO_FULL_LENGTH%27",
-		"{isolation}=%27REPEATABLE-READ%27&innodb_lock_wait_timeout=1&wait_timeout=2&unique_checks=0&foreign_key_checks=0&sql_auto_is_null=1",
+		"clientFoundRows=true&interpolateParams=true&multiStatements=true&parseTime=true&loc=America%2FNew_York&columnsWithAlias=true&checkConnLiveness=false",
+		"interpolateParams=true&collation=latin1_swedish_ci&time_zone=%27-07:30%27&timeTruncate=1s&rejectReadOnly=true&sql_mode=%27STRICT_TRANS_TABLES,NO_BACKSLASH_ESCAPES%27",
+		"{isolation}=%27SERIALIZABLE%27&clientFoundRows=true&compress=true&sql_mode=%27TRADITIONAL,ANSI_QUOTES,PIPES_AS_CONCAT,IGNORE_SPACE%27",
+		"{isolation}=%27READ-COMMITTED%27&charset=utf8mb4,utf8&innodb_lock_wait_timeout=1&wait_timeout=2&unique_checks=0&foreign_key_checks=0&sql_auto_is_null=1" +
+			"&sql_mode=%27STRICT_ALL_TABLES,ONLY_FULL_GROUP_BY,HIGH_NOT_PRECEDENCE,NO_UNSIGNED_SUBTRACTION,PAD_CHAR_TO_FULL_LENGTH%27",
 	} {
 		t.Run(flags, func(t *testing.T) {
 			dsn := servers.MySQL(t)
@@ -144,9 +142,8 @@ func TestSQLiteFlags(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{
 		durable,
-		durable + "&_pragma=busy_timeout(5000)&_txlock=immediate&_time_format=sqlite",
-		durable + "&_txlock=exclusive&_pragma=foreign_keys(1)&_pragma=recursive_triggers(1)&_pragma=case_sensitive_like(1)&_pragma=secure_delete(1)",
-		"_pragma=journal_mode(WAL)&_pragma=synchronous(EXTRA)&_pragma=temp_store(FILE)&_pragma=cache_size(10)&_pragma=reverse_unordered_selects(1)",
+		durable + "&_txlock=exclusive&_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=recursive_triggers(1)&_pragma=case_sensitive_like(1)&_time_format=sqlite",
+		"_pragma=journal_mode(WAL)&_pragma=synchronous(EXTRA)&_txlock=immediate&_pragma=temp_store(FILE)&_pragma=cache_size(10)&_pragma=reverse_unordered_selects(1)",
 	} {
 		t.Run(flags, func(t *testing.T) { works(t, store.SQLite, lite(t, flags)) })
 	}

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -169,6 +170,31 @@ func TestGormHandle(t *testing.T) {
 		return err
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Task(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("no money")
+	err = db.Transaction(func(tx *gorm.DB) error {
+		inner := tx.Transaction(func(tx *gorm.DB) (err error) { // a savepoint
+			id, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: "inner"})
+			return errors.Join(err, failed)
+		})
+		if !errors.Is(inner, failed) {
+			return inner
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Task(t.Context(), id); !errors.Is(err, jobs.ErrNotFound) {
+		t.Fatalf("of a savepoint that was rolled back: %v", err)
+	}
+	begun := db.Begin()
+	id, err = s.EnqueueTx(t.Context(), begun, jobs.NewTask{Pool: "p", IdempotencyKey: "inner"})
+	if err := errors.Join(err, begun.Commit().Error); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Task(t.Context(), id); err != nil {

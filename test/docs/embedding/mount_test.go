@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -73,6 +74,13 @@ func TestMount(t *testing.T) {
 		if strings.HasPrefix(c.path, "/lockstep") && answer.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", c.path, answer.Header)
 		}
+	}
+	c, err := client.New(server.URL+"/lockstep", client.Options{}) // as the commands' --server
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pools, err := c.Pools(t.Context(), client.Page{}); err != nil || len(pools.Items) != 2 {
+		t.Errorf("the client gets %v, %v", pools, err)
 	}
 	foreign, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/lockstep/healthz", nil)
 	foreign.Host = "evil.example"
