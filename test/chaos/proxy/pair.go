@@ -1,0 +1,185 @@
+package proxy
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+type direction int
+
+const (
+	up direction = iota
+	down
+)
+
+// pair is a client's connection and the one to the server that belongs to it.
+type pair struct {
+	p      *Proxy
+	client *net.TCPConn
+
+	mu     sync.Mutex
+	server *net.TCPConn
+	over   chan struct{} // closed at its end
+	ended  bool
+
+	gap bool // it lost bytes; guarded by p.mu
+}
+
+// reach notes the connection to the server; false if the pair has ended meanwhile.
+func (one *pair) reach(server *net.TCPConn) bool {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.ended {
+		_ = server.Close()
+		return false
+	}
+	one.server = server
+	return true
+}
+
+// reset ends the pair as a broken network does: both sides read ECONNRESET.
+func (one *pair) reset() { one.finish(true) }
+
+func (one *pair) end() { one.finish(false) }
+
+func (one *pair) finish(hard bool) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if one.ended {
+		return
+	}
+	one.ended = true
+	close(one.over)
+	for _, conn := range []*net.TCPConn{one.client, one.server} {
+		if conn == nil {
+			continue
+		}
+		if hard {
+			_ = conn.SetLinger(0)
+		}
+		_ = conn.Close()
+	}
+}
+
+// parcel is bytes on their way, and when they may arrive. No bytes: the sender has no more.
+type parcel struct {
+	bytes []byte
+	at    time.Time
+}
+
+// inFlight bounds how many parcels are on their way.
+const inFlight = 1024
+
+// pump carries bytes of one direction until a side is gone. What is read early enough is on its way
+// while the parcel before still is: a delay costs no throughput.
+func (one *pair) pump(from, to *net.TCPConn, way direction) {
+	parcels := make(chan parcel, inFlight)
+	var delivering sync.WaitGroup
+	delivering.Go(func() { one.deliver(parcels, to, way) })
+	defer delivering.Wait()
+	defer close(parcels)
+	for {
+		buffer := make([]byte, 16<<10)
+		n, err := from.Read(buffer)
+		lane, _ := one.p.lane(way)
+		if n > 0 && !one.send(parcels, parcel{buffer[:n], time.Now().Add(lane.wait())}) {
+			return
+		}
+		if err != nil {
+			one.send(parcels, parcel{at: time.Now().Add(lane.wait())})
+			return
+		}
+	}
+}
+
+func (one *pair) send(parcels chan<- parcel, p parcel) bool {
+	select {
+	case parcels <- p:
+		return true
+	case <-one.over:
+		return false
+	}
+}
+
+// deliver hands parcels over, each when its time has come and its lane lets it pass.
+func (one *pair) deliver(parcels <-chan parcel, to *net.TCPConn, way direction) {
+	for p := range parcels {
+		if !one.pause(time.Until(p.at)) {
+			return
+		}
+		lane, ok := one.pass(way, int64(len(p.bytes)))
+		switch {
+		case !ok:
+			return
+		case len(p.bytes) == 0:
+			_ = to.CloseWrite()
+			continue
+		case lane.Lose:
+			one.lost(len(p.bytes))
+			continue
+		case lane.BytesPerSecond > 0:
+			if !one.pause(time.Duration(len(p.bytes)) * time.Second / time.Duration(lane.BytesPerSecond)) {
+				return
+			}
+		}
+		if _, err := to.Write(p.bytes); err != nil {
+			one.end()
+			return
+		}
+		one.arrived(way, len(p.bytes))
+	}
+}
+
+// pass waits while the lane holds bytes back; false if the pair ends first.
+func (one *pair) pass(way direction, n int64) (Lane, bool) {
+	waited := false
+	for {
+		lane, changed := one.p.lane(way)
+		if !lane.Hold {
+			return lane, true
+		}
+		if !waited {
+			waited = true
+			one.p.mu.Lock()
+			one.p.counts.Held += n
+			one.p.mu.Unlock()
+		}
+		select {
+		case <-changed:
+		case <-one.over:
+			return lane, false
+		}
+	}
+}
+
+func (one *pair) pause(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-one.over:
+		return false
+	}
+}
+
+func (one *pair) lost(n int) {
+	one.p.mu.Lock()
+	defer one.p.mu.Unlock()
+	one.p.counts.Lost += int64(n)
+	one.gap = true
+}
+
+func (one *pair) arrived(way direction, n int) {
+	one.p.mu.Lock()
+	defer one.p.mu.Unlock()
+	if way == up {
+		one.p.counts.Up += int64(n)
+	} else {
+		one.p.counts.Down += int64(n)
+	}
+}
