@@ -1,4 +1,5 @@
-// Package api serves one replica over HTTP: JSON under /api/v1, and /healthz and /readyz.
+// Package api serves one replica over HTTP: JSON under /api/v1, /healthz and /readyz, and a page for
+// people where [Options].Page has one (package api/page).
 //
 // [New] returns an http.Handler that can be mounted anywhere; [Serve] runs one with the timeouts
 // and limits that a server on a network needs. What runs comes from the configuration or from the
@@ -10,7 +11,7 @@
 // request cannot be understood, 401 there is no good token, 403 its role is too weak, or the request
 // came from a foreign page or for a foreign host, 404 there is no such thing, 405 not with this
 // method, 409 the thing's state forbids it, 413 too large, 415 not JSON, 422 understood and out of
-// range, 429 too many bad tokens, 503 the store or the lock service does not answer. Input never
+// range, 429 too many bad tokens or streams, 503 the store or the lock service does not answer. Input never
 // causes a 500.
 //
 // With [Options].Access every route but /healthz, /readyz and those of the page needs a bearer token,
@@ -20,6 +21,12 @@
 //
 // Lists are {"items":[…],"next":"…"}; ?limit= is 1 … 500, default 50; ?cursor= is the "next" of the
 // page before, which is absent on the last one.
+//
+// GET /events is a stream of server-sent events: "overview" with a [ledger.OverviewView], at once and
+// after each change, at most once a second. The store is read once for all streams, and not at all
+// while there are none; at most 100 streams are open at once (429). A stream ends after ten minutes,
+// for a client that does not take it within seconds, and when [Serve] stops; a program with a server
+// of its own ends it through the server's BaseContext. Clients ask again.
 //
 // Bodies are read strictly: unknown, repeated and misspelt keys are refused, null counts as absent
 // (but for a payload), nesting deeper than 100 is refused, and numbers inside a payload are kept as

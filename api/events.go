@@ -15,7 +15,7 @@ const (
 	maxStreams     = 100              // at once
 	streamBeat     = 15 * time.Second // without news, a sign of life
 	streamAge      = 10 * time.Minute // then the client asks again, with what it may by then
-	streamPatience = 10 * time.Second // for a client to take an event
+	streamPatience = 5 * time.Second  // for a client to take an event
 )
 
 // events answers a stream of server-sent events: "overview" with a ledger.OverviewView at once and

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -218,4 +219,29 @@ func TestWatch(t *testing.T) {
 			t.Errorf("after that: %s, %v", now.event, err)
 		}
 	})
+}
+
+// TestEventsOfSlowClients: who takes nothing is let go, and others notice nothing.
+func TestEventsOfSlowClients(t *testing.T) {
+	b := newBackend()
+	for range overviewRows { // more than what lies between a server and a client
+		b.triggers = append(b.triggers, jobs.Trigger{Job: "backup", Reason: strings.Repeat("x", 1<<20)})
+	}
+	b.triggers[0], b.triggers[overviewRows] = b.triggers[overviewRows], b.triggers[0]
+	address, _ := start(t, newServer(b.api(Options{})))
+	slow := dial(t, address)
+	if _, err := io.WriteString(slow, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := slow.Read(make([]byte, 1)); err != nil { // it has begun
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if got := ask(t, b.api(Options{}), "GET", "/api/v1/events", ""); got.Body.Len() < 20<<20 {
+		t.Fatalf("an event has only %d bytes", got.Body.Len())
+	}
+	time.Sleep(streamPatience + time.Second - time.Since(began)) // it must take nothing for that long
+	if n, err := io.Copy(io.Discard, slow); errors.Is(err, os.ErrDeadlineExceeded) || n > 20<<20 {
+		t.Errorf("still open: %d bytes, %v", n, err)
+	}
 }

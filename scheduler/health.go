@@ -88,7 +88,7 @@ func (s *Scheduler) Health() []ledger.Condition {
 	case h.store != nil:
 		store.Ready, store.Detail = false, fmt.Sprintf("away for %s: %v", since(h.storeAt), h.store)
 	case !s.session.Load().trusted():
-		store.Ready, store.Detail = false, "no beat was acknowledged within the session ttl"
+		store.Ready, store.Detail = false, "no beat was acknowledged in time; the others may take this replica for dead"
 	}
 	lock := ledger.Condition{Name: "lock", Ready: true}
 	if h.lock != nil {
