@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -194,4 +196,26 @@ func TestInsecure(t *testing.T) {
 		b.visit(s.url + path)
 		b.says("#banners", "everybody who reaches 10.0.0.1:8080")
 	}
+}
+
+// TestMounted: below a path that is stripped, all links lead where they should.
+func TestMounted(t *testing.T) {
+	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{})
+	s.run("backup")
+	mux := http.NewServeMux()
+	mux.Handle("/lock/step/", http.StripPrefix("/lock/step", s.handler))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	b := newTab(t, 1280)
+	b.visit(server.URL + "/lock/step/")
+	b.says("#recent", "succeeded")
+	b.click("#recent a")
+	b.says("#headline", "Its last run succeeded")
+	b.says(".more", "hello from backup") // the link leads to the run
+	b.click("nav a")
+	b.says("#recent", "succeeded")
+	if got := eval[string](b, "location.pathname"); got != "/lock/step/" {
+		t.Error(got)
+	}
+	b.visit("about:blank") // ends the stream, which this server would wait for
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/page"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -18,6 +19,7 @@ import (
 func mount(mux *http.ServeMux, st *store.Store, replica *scheduler.Scheduler) {
 	lockstep := api.New(api.Backend{Reader: st, Writer: st, Replica: replica}, api.Options{
 		Hosts: []string{"shop.example.org"}, // names by which people reach your server
+		Page:  page.Handler(),               // what people see at /lockstep/; leave it out to have the API alone
 	})
 	mux.Handle("/lockstep/", http.StripPrefix("/lockstep", lockstep))
 }
