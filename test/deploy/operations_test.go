@@ -92,6 +92,12 @@ func TestOperationsNamesWhatIsThere(t *testing.T) {
 		}
 	}
 	alerts := readFile(t, "../../deploy/prometheus/alerts.yaml")
+	_, runbooks, _ := strings.Cut(text, "## Runbooks")
+	for _, m := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(alerts, -1) {
+		if !regexp.MustCompile(`\*\* \([\w, ]*\b` + m[1] + `\b`).MatchString(runbooks) {
+			t.Errorf("the alert %s has no runbook", m[1])
+		}
+	}
 	for _, name := range alertName.FindAllString(text, -1) {
 		if !strings.Contains(alerts, "alert: "+name+"\n") {
 			t.Errorf("there is no alert %s", name)
