@@ -63,7 +63,9 @@ jobs:
 	r := startReplica(t, config, "secured")
 	r.enqueue(t, "work", 20)
 	within(t, 30*time.Second, "jobs and tasks run", func() bool {
-		var triggers struct{ Items []struct{ Outcome, Result string } }
+		var triggers struct {
+			Items []struct{ Outcome, Result string }
+		}
 		if err := r.call("GET", "/api/v1/triggers?job=tick&outcome=ran", nil, &triggers); err != nil {
 			t.Fatal(err)
 		}
