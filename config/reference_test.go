@@ -97,6 +97,8 @@ func elsewhere(path []string) string {
 	switch {
 	case whole == "defaults": // the jobs' table marks what may stand there
 		return ""
+	case strings.HasPrefix(whole, "lock.") && last == "tls":
+		return "store.tls"
 	case strings.HasPrefix(whole, "defaults."):
 		return "jobs.NAME." + last
 	case strings.HasPrefix(whole, "pools.*.") && last != "*" && (last == "http" || last == "retries" || last == "notify"):
