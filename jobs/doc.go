@@ -8,5 +8,8 @@
 // is an attempt, and a [Handler] does it.
 //
 // A [Set] is everything that one replica knows: the same value whether a program wrote it or
-// config.Load made it from YAML.
+// config.Load made it from YAML, and judged alike, by [Set.Validate].
+//
+// [Func] makes a handler of a Go function. Packages exechandler and httphandler have those that run
+// commands and send requests.
 package jobs

@@ -2,6 +2,10 @@
 // tasks, executes them, and notices when others have died. Any number of replicas work side by
 // side on one store; there is no leader.
 //
+// A program gives [New] a store, a lock service or nil, and a [jobs.Set], and calls [Scheduler.Run], which
+// blocks until its context is done. docs/embedding.md shows the rest; package schedulertest runs a
+// Set in tests.
+//
 //	              ┌─ keep     beats, trust window, clock          (session.go, clock.go)
 //	              ├─ watch    buries the dead, reaps, stripes     (watch.go, stripes.go)
 //	Run(ctx) ─────┼─ fire     due times → decisions               (fire.go, decide.go)

@@ -1,6 +1,12 @@
 // Package store keeps the scheduler's rows in SQLite or MySQL: sessions, definitions, the ledger
 // of triggers, tasks and their ends. It decides nothing: the scheduler does, see jobs/ledger.
 //
+// A program makes a [Store] of its own handle with [New], or has [Open] make one; [Store.Migrate] makes the
+// tables. It enqueues with [Store.EnqueueTx] in its own transactions, or with [Store.Enqueue]; looks
+// at what became of it with [Store.Task], [Store.Tasks] and [Store.Triggers]; and gives the Store
+// to scheduler.New and api.New, for which most of the other methods are. A program that only
+// enqueues needs nothing else, see [Store.AddPools].
+//
 // Every exported method is one transaction, or one statement. A transaction that met a deadlock, a
 // lock timeout or a connection lost before COMMIT is repeated as a whole, until the context ends.
 // An error that wraps [jobs.ErrUnavailable] means that nothing is known about what was asked.

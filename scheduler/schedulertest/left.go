@@ -16,32 +16,49 @@ type counts interface {
 	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
 }
 
-// left counts what runs, and what is due: tasks in pools that are not paused, and jobs. What runs is
-// counted first, with the tasks that are ready, in one statement: when there is neither, nobody is
-// left who could enqueue more, and what comes after is only read to see what time has brought.
+// left counts what runs, and what is due: tasks in pools that are not paused, jobs, and events that
+// somebody may want to be told of. When no task runs or is ready, counted in one statement, nobody is left
+// who could enqueue more; so what is read after that is only what time has brought, and events. These
+// become tasks in their turn, which the second count finds.
 func left(ctx context.Context, st scheduler.Store) (running, due int, err error) {
-	pools, err := st.(counts).PoolStatuses(ctx)
-	if err != nil {
-		return 0, 0, err
+	if running, due, err = tasks(ctx, st); err != nil || running+due > 0 {
+		return running, due, err
 	}
+	if due, err = events(ctx, st); err != nil || due > 0 {
+		return 0, due, err
+	}
+	ready, _, err := st.Ready(ctx) // which makes waiting tasks ready
+	if err != nil || len(ready) > 0 {
+		return 0, len(ready), err
+	}
+	soon, err := upcoming(ctx, st)
+	if err != nil || !soon.IsZero() && !soon.After(time.Now()) {
+		return 0, 1, err
+	}
+	return tasks(ctx, st)
+}
+
+func tasks(ctx context.Context, st scheduler.Store) (running, due int, err error) {
+	pools, err := st.(counts).PoolStatuses(ctx)
 	for _, p := range pools {
 		running += p.Running
 		if p.Paused == nil || !*p.Paused {
 			due += p.Pending
 		}
 	}
-	if running+due > 0 {
-		return running, due, nil
-	}
-	ready, _, err := st.Ready(ctx) // which makes waiting tasks ready
-	if err != nil {
-		return 0, 0, err
-	}
-	soon, err := upcoming(ctx, st)
-	if !soon.IsZero() && !soon.After(time.Now()) {
-		due++
-	}
-	return 0, due + len(ready), err
+	return running, due, err
+}
+
+// events counts those that wait for their turn, and takes none. One of a definition that is gone waits
+// for its return.
+func events(ctx context.Context, st scheduler.Store) (n int, err error) {
+	_, err = st.Notify(ctx, ledger.Notify{Limit: 500, Route: func(_ time.Time, e ledger.Event) ledger.Route {
+		if e.Hash != "" {
+			n++
+		}
+		return ledger.Route{Keep: true}
+	}})
+	return n, err
 }
 
 // upcoming is the next due time of any job; zero if there is none.

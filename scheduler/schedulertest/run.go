@@ -14,8 +14,8 @@ import (
 const stuckAfter = 5 * time.Second
 
 // Drain runs tasks until none is due or running, those that are enqueued meanwhile included, and
-// returns the tasks that ended, in the order in which they were made. What waits for its time or for
-// another attempt stays in Pending. No schedule fires.
+// notifications of what failed. It returns the tasks that ended, in the order in which they were made.
+// What waits for its time or for another attempt stays in Pending. No schedule fires.
 //
 // The test fails if a task is due that nothing in the set can run, as of an unknown kind.
 func (b *Bench) Drain() []jobs.Task {

@@ -148,3 +148,27 @@ func TestDrainFiresNothing(t *testing.T) {
 		}
 	})
 }
+
+// Who is to be told of a failure has been told when Drain returns.
+func TestNotifications(t *testing.T) {
+	both(t, func(t *testing.T) {
+		var told []string
+		tell := func(_ context.Context, _ jobs.Task, n jobs.Notification) error {
+			told = append(told, n.Text)
+			return nil
+		}
+		broken := func(context.Context, jobs.Task, struct{}) error { return errors.New("no paper") }
+		b := schedulertest.New(t, jobs.Set{Jobs: map[string]jobs.Job{
+			"print": {Handler: jobs.Func(broken), Notify: jobs.Notify{Handler: jobs.Func(tell)}},
+			"quiet": {Handler: jobs.Func(broken)},
+		}}, schedulertest.Options{})
+		for n := range 3 {
+			b.Fire("quiet")
+			ended := b.Fire("print")
+			time.Sleep(2 * time.Millisecond) // two manual runs have two times
+			if len(told) != n+1 || len(ended) != 2 || ended[1].Pool != jobs.NotificationsPool || ended[1].State != jobs.StateSucceeded {
+				t.Fatalf("%q %q", told, states(ended))
+			}
+		}
+	})
+}
