@@ -98,7 +98,7 @@ func (d *door) conditions() []ledger.Condition {
 			detail = "TLS"
 		}
 		if d.tokens != nil {
-			detail += fmt.Sprintf(", %d tokens", d.tokens.Len())
+			detail += fmt.Sprintf(", tokens: %d", d.tokens.Len())
 		}
 	}
 	all := []ledger.Condition{{Name: "access", Ready: true, Detail: detail}}

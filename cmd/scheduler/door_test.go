@@ -181,7 +181,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 	})
 	put(t, file, config.TokenLine(a)+"\n")
 	eventually(t, "a good file is taken", is(first, 200))
-	if _, body := status(t, c, url+"/readyz", first); strings.Contains(body, `"name":"tokens"`) || !strings.Contains(body, "this machine only, 1 tokens") {
+	if _, body := status(t, c, url+"/readyz", first); strings.Contains(body, `"name":"tokens"`) || !strings.Contains(body, "this machine only, tokens: 1") {
 		t.Error(body)
 	}
 	if log.has(first) || log.has(second) || log.has("sha256: ") {

@@ -49,7 +49,7 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 			"Without, the entry is printed on standard error, to be put there by you.\n\n" +
 			"viewer reads; operator also enqueues, runs, cancels, retries, suspends, resumes and pauses; admin may do everything.\n" +
 			"To replace a token, add a second one of the same name, give it to its user, and remove the line of the first.",
-		Example: "  scheduler token create --name ci --role operator --expires 90d --file tokens.yaml > ci.token",
+		Example: "  umask 077; scheduler token create --name ci --role operator --expires 90d --file tokens.yaml > ci.token",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			var ends time.Time
