@@ -1,0 +1,56 @@
+package scheduler
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Date(2026, 1, 1, 2, 0, 0, 0, time.UTC)
+		p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Scheduler{plan: p, clock: &clock{maxSkew: time.Second}}
+		s.clock.observe(boottime.Now(), now)
+		for _, c := range []struct {
+			name string
+			task jobs.Task
+			want time.Duration
+		}{
+			{"of a pool, since it may run", jobs.Task{Attempt: 1, RunAt: now.Add(-time.Minute)}, time.Minute},
+			{"of a job, since its due time", jobs.Task{Job: "j", Attempt: 1, ScheduledAt: now.Add(-5 * time.Second), RunAt: now.Add(-time.Second)}, 5 * time.Second},
+			{"caught up, since it was decided", jobs.Task{Job: "j", Attempt: 1, ScheduledAt: now.Add(-time.Hour), RunAt: now.Add(-time.Second)}, time.Second},
+			{"again, since the backoff", jobs.Task{Job: "j", Attempt: 2, ScheduledAt: now.Add(-5 * time.Second), RunAt: now.Add(-time.Second)}, time.Second},
+			{"by hand, since then", jobs.Task{Job: "j", Attempt: 1, Seq: 1, ScheduledAt: now.Add(-5 * time.Second), RunAt: now.Add(-time.Second)}, time.Second},
+			{"never less than nothing", jobs.Task{Attempt: 1, RunAt: now.Add(time.Millisecond)}, 0},
+		} {
+			if got := s.lag(c.task); got != c.want {
+				t.Errorf("%s: %v, want %v", c.name, got, c.want)
+			}
+		}
+	})
+}
+
+// How far the clocks are apart is seen also where that hinders nothing, and steps are counted:
+// three beats later they are no longer seen.
+func TestClocksAreCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{maxSkew: 2 * time.Second}
+		for beat, want := range []struct {
+			ahead   time.Duration // the database, of this machine
+			refused int
+		}{{time.Minute, 0}, {time.Minute + time.Second, 0}, {-time.Hour, 1}, {-time.Hour, 2}, {-time.Hour, 3}, {-time.Hour, 3}} {
+			time.Sleep(3 * time.Second)
+			c.observe(boottime.Now(), time.Now().Add(want.ahead))
+			if wall, refused := c.apart(); wall.Round(time.Millisecond) != want.ahead || refused != want.refused {
+				t.Errorf("beat %d: apart by %v, %d refused", beat, wall, refused)
+			}
+		}
+	})
+}
