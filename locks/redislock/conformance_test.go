@@ -40,11 +40,13 @@ func TestSecureConformance(t *testing.T) {
 		t.Cleanup(func() { _ = admin.Close() })
 		aged(t, admin, 3)
 		limited(t, admin)
-		return harness(admin, settings, func(dial dialer) redis.UniversalClient {
+		h := harness(admin, settings, func(dial dialer) redis.UniversalClient {
 			return redis.NewClient(&redis.Options{
 				Addr: srv.Addr, Username: "lockstep", Password: "limited", Dialer: dial, DialerRetries: 1, MaxRetries: -1,
 			})
 		})
+		h.Brief = true
+		return h
 	})
 }
 

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
 // The rights that are asked for are those of the scripts' commands, no more and no less.
@@ -29,10 +32,58 @@ func TestLeastRightsAreThoseOfTheScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, more := range []string{moreForDB, moreForCluster} {
+		for rule := range strings.FieldsSeq(more) {
+			if !strings.Contains(string(page), "`"+rule+"`") {
+				t.Errorf("docs/backends.md does not mention %s", rule)
+			}
+		}
+	}
 	if !strings.Contains(string(page), "ACL SETUSER lockstep on >choose-one "+leastRights+"\n") {
 		t.Error("docs/backends.md has other rights")
 	}
 	if diff := cmp.Diff(slices.Compact(want), got); diff != "" {
 		t.Errorf("(-scripts +rights)\n%s", diff)
+	}
+}
+
+// What is needed beside leastRights.
+const (
+	moreForDB      = "+select"
+	moreForCluster = "+cluster|slots"
+)
+
+func TestRightsForAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	admin := client(t, servers.NewRedis(t).Addr)
+	limited(t, admin)
+	admin.Do(t.Context(), "ACL", "SETUSER", "lockstep", moreForDB)
+	rdb := redis.NewClient(&redis.Options{Addr: admin.Options().Addr, Username: "lockstep", Password: "limited", DB: 3})
+	defer rdb.Close()
+	s := open(t, rdb, "db")
+	grant(t, s, "k")
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRightsForACluster(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewRedis(t, "--cluster-enabled", "yes")
+	admin := client(t, srv.Addr)
+	if err := admin.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
+	limited(t, admin)
+	for rule := range strings.FieldsSeq(moreForCluster) {
+		admin.Do(t.Context(), "ACL", "SETUSER", "lockstep", rule)
+	}
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{srv.Addr}, Username: "lockstep", Password: "limited"})
+	defer rdb.Close()
+	s := open(t, rdb, "cluster")
+	grant(t, s, "k")
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -30,7 +30,9 @@ func TestSentinelConformance(t *testing.T) {
 		admin := redis.NewClient(&redis.Options{Addr: set.Master.Addr, Password: "secret"})
 		t.Cleanup(func() { _ = admin.Close() })
 		aged(t, admin, 3)
-		return harness(admin, nil, func(dial dialer) redis.UniversalClient { return behind(set, dial) })
+		h := harness(admin, nil, func(dial dialer) redis.UniversalClient { return behind(set, dial) })
+		h.Brief = true
+		return h
 	})
 }
 
