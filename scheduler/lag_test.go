@@ -28,9 +28,9 @@ func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
 			{"caught up, since it was decided", jobs.Task{Job: "j", Attempt: 1, ScheduledAt: now.Add(-time.Hour), RunAt: now.Add(-time.Second)}, time.Second},
 			{"again, since the backoff", jobs.Task{Job: "j", Attempt: 2, ScheduledAt: now.Add(-5 * time.Second), RunAt: now.Add(-time.Second)}, time.Second},
 			{"by hand, since then", jobs.Task{Job: "j", Attempt: 1, Seq: 1, ScheduledAt: now.Add(-5 * time.Second), RunAt: now.Add(-time.Second)}, time.Second},
-			{"never less than nothing", jobs.Task{Attempt: 1, RunAt: now.Add(time.Millisecond)}, 0},
+			{"never less than nothing", jobs.Task{Attempt: 1, RunAt: now.Add(time.Hour)}, 0},
 		} {
-			if got := s.lag(c.task); got != c.want {
+			if got := s.lag(c.task).Round(time.Second); got != c.want { // the clock since boot is a real one in bubbles too
 				t.Errorf("%s: %v, want %v", c.name, got, c.want)
 			}
 		}
@@ -48,7 +48,7 @@ func TestClocksAreCompared(t *testing.T) {
 		}{{time.Minute, 0}, {time.Minute + time.Second, 0}, {-time.Hour, 1}, {-time.Hour, 2}, {-time.Hour, 3}, {-time.Hour, 3}} {
 			time.Sleep(3 * time.Second)
 			c.observe(boottime.Now(), time.Now().Add(want.ahead))
-			if wall, refused := c.apart(); wall.Round(time.Millisecond) != want.ahead || refused != want.refused {
+			if wall, refused := c.apart(); wall.Round(time.Second) != want.ahead || refused != want.refused {
 				t.Errorf("beat %d: apart by %v, %d refused", beat, wall, refused)
 			}
 		}
