@@ -21,6 +21,7 @@ func evil(n string) string {
 
 // TestHostileText: whatever jobs, tasks and people leave behind is shown as the text that it is.
 func TestHostileText(t *testing.T) {
+	t.Parallel()
 	bad := does(func(_ context.Context, _ jobs.Task, out io.Writer) error {
 		fmt.Fprintln(out, evil("output"))
 		return errors.New(evil("error") + "\nmore")
@@ -72,6 +73,7 @@ func TestHostileText(t *testing.T) {
 
 // TestAbroad: what another origin could try with the page is refused by its policy.
 func TestAbroad(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, jobs.Set{}, api.Options{})
 	b := newTab(t, 1280)
 	b.visit(s.url)

@@ -23,6 +23,7 @@ func fine(_ context.Context, t jobs.Task, out io.Writer) error {
 
 // TestLive: what happens is seen without asking again, on the page of all and on that of one job.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	work := &switchable{}
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{
 		"backup": {Schedule: "@yearly", Handler: work, Description: "Full backup of orders"},
@@ -83,6 +84,7 @@ func TestLive(t *testing.T) {
 
 // TestPools: what waits and what runs is told, and a pool that stands still is something to look at.
 func TestPools(t *testing.T) {
+	t.Parallel()
 	release := make(chan bool)
 	s := newScene(t, jobs.Set{Pools: map[string]jobs.Pool{
 		"mail": {Workers: 1, Retries: &jobs.Retries{}, Kinds: map[string]jobs.Handler{
@@ -124,6 +126,7 @@ func TestPools(t *testing.T) {
 
 // TestSearch: jobs are found by their first letters, however many there are.
 func TestSearch(t *testing.T) {
+	t.Parallel()
 	set := jobs.Set{Jobs: map[string]jobs.Job{}}
 	for i := range 300 {
 		set.Jobs[fmt.Sprintf("job-%03d", i)] = jobs.Job{Handler: does(fine)}
@@ -141,6 +144,7 @@ func TestSearch(t *testing.T) {
 
 // TestDisconnected: a page whose replica is gone says since when, and goes on when it is back.
 func TestDisconnected(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{})
 	b := newTab(t, 1280)
 	b.visit(s.url)
@@ -160,6 +164,7 @@ func TestDisconnected(t *testing.T) {
 // TestToken: with access control the page asks for a token, keeps it for its tab alone, and says
 // what is wrong with a bad one.
 func TestToken(t *testing.T) {
+	t.Parallel()
 	secret, token := api.NewToken("ann", api.Viewer, time.Now().Add(time.Hour))
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{Access: api.NewTokens(token)})
 	s.run("backup")
@@ -188,6 +193,7 @@ func TestToken(t *testing.T) {
 
 // TestInsecure: a replica that is open to everybody says so on top.
 func TestInsecure(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, jobs.Set{}, api.Options{Conditions: func() []ledger.Condition {
 		return []ledger.Condition{{Name: "access", Ready: true, Detail: "insecure: everybody who reaches 10.0.0.1:8080 may do everything"}}
 	}})
@@ -200,6 +206,7 @@ func TestInsecure(t *testing.T) {
 
 // TestMounted: below a path that is stripped, all links lead where they should.
 func TestMounted(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{})
 	s.run("backup")
 	mux := http.NewServeMux()

@@ -30,6 +30,7 @@ const beyond = `(() => {
 // TestWidths: nothing has to be scrolled sideways, however long names and reasons are, on a phone,
 // on a desk, and on a desk at twice the size.
 func TestWidths(t *testing.T) {
+	t.Parallel()
 	long := "a" + strings.Repeat("b", 62) + "c"
 	set := jobs.Set{
 		Jobs: map[string]jobs.Job{
@@ -72,6 +73,7 @@ func TestWidths(t *testing.T) {
 // TestKeyboard: all that can be done can be done by keys, and what has the focus keeps it when news
 // come.
 func TestKeyboard(t *testing.T) {
+	t.Parallel()
 	work := &switchable{}
 	work.broken.Store(true)
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: work}, "other": {Handler: work}}}, api.Options{})
