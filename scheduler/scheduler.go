@@ -171,6 +171,7 @@ func (s *Scheduler) Nudge() {
 	nudge(s.nudgeWatch)
 	nudge(s.nudgeFire)
 	nudge(s.nudgePoll)
+	nudge(s.nudgeNotify)
 }
 
 func nudge(c chan struct{}) {
