@@ -32,9 +32,9 @@ func build(t *testing.T, sources, name string, flags ...string) string {
 }
 
 // buildPrevious makes the program before the newest migration, from the history of this repository.
-// A copy without history gets this program with its newest migration hidden: that shows less, as
-// the code is today's.
-func buildPrevious(t *testing.T) string {
+// A copy without history gets this program with its newest migration hidden, which is no genuine one:
+// its code is today's, and needs today's tables.
+func buildPrevious(t *testing.T) (program string, genuine bool) {
 	t.Helper()
 	servers.ForgetResult() // the cache does not see the history
 	sources := t.TempDir()
@@ -42,7 +42,7 @@ func buildPrevious(t *testing.T) string {
 	unpack.Dir = root
 	_, _ = unpack.CombinedOutput() // what matters is what is there afterwards
 	if _, err := os.Stat(filepath.Join(sources, "go.mod")); err == nil {
-		return build(t, sources, "previous")
+		return build(t, sources, "previous"), true
 	} else if !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
@@ -67,5 +67,5 @@ func buildPrevious(t *testing.T) string {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return build(t, root, "previous", "-overlay", file)
+	return build(t, root, "previous", "-overlay", file), false
 }
