@@ -62,7 +62,8 @@ func (c *counters) begin(pool string) {
 	c.attemptDuration.WithLabelValues(pool)
 }
 
-func (c *counters) each(do func(prometheus.Collector)) {
+// vectors calls do with each of them.
+func (c *counters) vectors(do func(prometheus.Collector)) {
 	for _, vec := range []prometheus.Collector{
 		c.triggersDecided, c.triggersEnded, c.attempts, c.tasksEnded, c.retries, c.tasksReaped, c.handedBack, c.fenced, c.late,
 		c.tasksClaimed, c.lockKeys, c.lockLost, c.lockSessionsLost, c.startLag, c.attemptDuration, c.claimDuration, c.lockDuration, c.lockRenew,

@@ -92,7 +92,7 @@ func (m *Metrics) Handler() http.Handler { return m.handler }
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	m.counters.each(func(c prometheus.Collector) { c.Describe(to) })
+	m.vectors(func(c prometheus.Collector) { c.Describe(to) })
 	for _, d := range m.standing.descs {
 		to <- d
 	}
@@ -101,7 +101,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. It asks nobody.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.visited()
-	m.counters.each(func(c prometheus.Collector) { c.Collect(to) })
+	m.vectors(func(c prometheus.Collector) { c.Collect(to) })
 	m.standing.gauge(to, buildInfo, 1, m.opt.Version, runtime.Version())
 	now := time.Now()
 	if r := m.watched.Load(); r != nil {
