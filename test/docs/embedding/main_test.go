@@ -54,7 +54,7 @@ func start(t *testing.T, s *scheduler.Scheduler) {
 // ended waits until a task has ended, and returns it.
 func ended(t *testing.T, st *store.Store, id string) jobs.Task {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		task, _, err := st.Task(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)

@@ -139,7 +139,7 @@ func TestTwoSetsOnOneStore(t *testing.T) {
 // waitFor waits until a replica has loaded the pool.
 func waitFor(t *testing.T, st *store.Store, pool string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		all, err := st.PoolStatuses(t.Context())
 		if err != nil {
 			t.Fatal(err)
