@@ -37,7 +37,18 @@ func (s *server) overview(ctx context.Context) (ledger.OverviewView, error) {
 	s.addDefinitions(view.Next)
 	view.Replicas, view.ReplicasTotal = overviewReplicas(peers, o.At), len(peers)
 	view.Pools, view.PoolsTotal = s.overviewPools(pools)
+	view.Broken, view.Trouble, view.Next = listed(view.Broken), listed(view.Trouble), listed(view.Next)
+	view.Running, view.Recent = listed(view.Running), listed(view.Recent)
+	view.Replicas, view.Pools = listed(view.Replicas), listed(view.Pools)
 	return view, nil
+}
+
+// listed makes no rows an empty list: null is harder on those who read it.
+func listed[T any](rows []T) []T {
+	if rows == nil {
+		return []T{}
+	}
+	return rows
 }
 
 // addDefinitions says which jobs are suspended by their definition.

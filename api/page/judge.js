@@ -9,12 +9,11 @@ export function judge(o) {
   const out = [];
   const red = (what, ...text) => out.push(["red", what, ...text]), amber = (what, ...text) => out.push(["amber", what, ...text]);
   if (o.error) red("store", `does not answer ${o.replica}: ${o.error}. The rest of this page is from ${o.at ? clock(new Date(o.at)) : "before"}.`);
-  const open = (c) => c.name === "access" && c.detail?.startsWith("insecure");
-  setInsecure(o.conditions.find(open)?.detail ?? "");
+  const access = o.conditions.find((c) => c.name === "access")?.detail ?? "";
+  setInsecure(access.startsWith("insecure") ? access : ""); // it has a banner of its own
   for (const c of o.conditions) {
-    if (open(c)) continue; // has its banner
     if (!c.ready) (c.name === "draining" ? amber : red)(c.name, `${o.replica} starts nothing new: ${c.detail ?? c.name}`);
-    else if (c.detail) amber(c.name, c.detail);
+    else if (c.detail && c.name !== "access") amber(c.name, c.detail);
   }
   if (!o.at) return out;
   const live = o.replicas.filter((r) => r.state === "live");

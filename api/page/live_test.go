@@ -191,16 +191,30 @@ func TestToken(t *testing.T) {
 	b.until("it asks again", `document.querySelector("#token")`)
 }
 
-// TestInsecure: a replica that is open to everybody says so on top.
+// TestInsecure: a replica that is open to everybody says so on top; how another one is kept shut is
+// no news.
 func TestInsecure(t *testing.T) {
 	t.Parallel()
+	detail := make(chan string, 1)
 	s := newScene(t, jobs.Set{}, api.Options{Conditions: func() []ledger.Condition {
-		return []ledger.Condition{{Name: "access", Ready: true, Detail: "insecure: everybody who reaches 10.0.0.1:8080 may do everything"}}
+		now := <-detail
+		detail <- now
+		return []ledger.Condition{{Name: "access", Ready: true, Detail: now}}
 	}})
+	detail <- "insecure: everybody who reaches 10.0.0.1:8080 may do everything"
 	for _, path := range []string{"", "jobs/x"} {
 		b := newTab(t, 1280)
 		b.visit(s.url + path)
 		b.says("#banners", "everybody who reaches 10.0.0.1:8080")
+	}
+	<-detail
+	detail <- "this machine only"
+	b := newTab(t, 1280)
+	b.visit(s.url)
+	b.says("#headline", "All is well")
+	b.says("#health", "this machine only")
+	if got := b.text("#banners") + b.text("#findings"); got != "" {
+		t.Errorf("said as wrong: %s", got)
 	}
 }
 

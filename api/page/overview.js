@@ -99,6 +99,7 @@ export function overview(o) {
     $("health").querySelector("p")?.remove();
     $("health").append(el("p", { class: "row" }, o.conditions.map((c) => {
       const name = titles[c.name] ?? c.name;
+      if (c.name === "access" && !c.detail?.startsWith("insecure")) return badge([name, c.detail].filter(Boolean).join(": "), "green", "✓");
       return c.ready && !c.detail ? badge(name, "green", "✓") : badge(name + (c.ready ? ": look above" : ": stops it"), c.ready ? "amber" : "red", c.ready ? "▲" : "✕");
     })));
   }
