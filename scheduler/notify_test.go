@@ -218,7 +218,9 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 		t.Errorf("%d were told by a dead webhook", n)
 	}
 	comeBack()
-	until(t, "everything is told", func() bool { return len(got.byID()) == tasks })
+	for n := 100; n <= tasks; n += 100 { // a busy machine gets its time for each
+		until(t, "everything is told", func() bool { return len(got.byID()) >= n })
+	}
 	for id, n := range got.byID() {
 		if n != 1 {
 			t.Errorf("%s was told %d times", id, n)
