@@ -73,7 +73,7 @@ func (g *gate) encrypt(c net.Conn, address string, timeout time.Duration) (net.C
 		settings.ServerName = g.hosts.name(address)
 	}
 	agreed, _ := g.state()
-	ctx, cancel := context.WithTimeout(context.Background(), max(timeout, agreed/3))
+	ctx, cancel := context.WithTimeout(context.Background(), max(timeout, agreed/2))
 	defer cancel()
 	encrypted := tls.Client(c, settings)
 	if err := encrypted.HandshakeContext(ctx); err != nil {
