@@ -42,9 +42,8 @@ func TestEnsembleConformance(t *testing.T) {
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 		e := servers.NewEnsemble(t)
 		h := harness(Options{}, e.Addrs()...)
-		h.ExpireSession = func(t *testing.T, s driver.Session) { expire(t, e.Servers[0].Addr, s.(*session)) }
 		h.Brief, h.MinTTL = true, slowTTL
-		return h
+		return h // without ExpireSession: its own server may be the last to hear of the end
 	})
 }
 
