@@ -335,11 +335,14 @@ func TestAudit(t *testing.T) {
 		want         []ledger.AuditEntry
 	}{
 		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
-			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201}}},
+			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201},
+		}},
 		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Viewer]), []ledger.AuditEntry{
-			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 403}}},
+			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 403},
+		}},
 		{"/api/v1/tasks/task-2/cancel", "", secured, with(keys.secrets[Admin]), []ledger.AuditEntry{
-			{Who: "my-admin", Role: "admin", Remote: "127.0.0.1", Action: "POST /tasks/{id}/cancel", Object: "task-2", Status: 409}}},
+			{Who: "my-admin", Role: "admin", Remote: "127.0.0.1", Action: "POST /tasks/{id}/cancel", Object: "task-2", Status: 409},
+		}},
 		{"/api/v1/pools/mail/tasks", `{"priority":101}`, secured, func(r *http.Request) {
 			with(keys.secrets[Operator])(r)
 			r.Header.Set("X-Forwarded-For", "203.0.113.9")
@@ -348,7 +351,8 @@ func TestAudit(t *testing.T) {
 		{"/api/v1/jobs/report/run", "", secured, with(keys.expired), nil},
 		{"/api/v1/jobs", "", secured, with(keys.secrets[Admin]), nil}, // no such write
 		{"/api/v1/jobs/report/run", "", Options{}, func(*http.Request) {}, []ledger.AuditEntry{
-			{Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201}}},
+			{Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201},
+		}},
 		{"/api/v1/jobs/report/run", "", Options{}, header("Origin", "http://evil.example"), nil},
 	} {
 		b := newBackend()

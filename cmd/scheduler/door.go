@@ -55,7 +55,7 @@ func newDoor(c config.Server, log *slog.Logger) (*door, error) {
 		d.files = append(d.files, f)
 	}
 	if exposed := c.Exposed(); exposed != "" {
-		log.Warn("insecure: "+exposed, "listen", c.Listen)
+		log.Warn("insecure", "why", exposed, "listen", c.Listen)
 	}
 	return d, nil
 }

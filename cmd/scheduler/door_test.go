@@ -264,7 +264,7 @@ func TestInsecureIsSaid(t *testing.T) {
 	if len(all) != 1 || all[0].Name != "access" || !all[0].Ready || !strings.HasPrefix(all[0].Detail, "insecure: neither") {
 		t.Errorf("%+v", all)
 	}
-	if !log.has("level=WARN") || !log.has("insecure: neither server.auth nor server.tls") {
+	if !log.has("level=WARN") || !log.has("msg=insecure why=\"neither server.auth nor server.tls") {
 		t.Errorf("the log says nothing")
 	}
 }

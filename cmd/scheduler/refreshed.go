@@ -54,9 +54,9 @@ func (f *refreshed) look() {
 	f.seen = now
 	err := f.load()
 	if err != nil {
-		f.log.Error("the "+f.what+" changed and cannot be used; what was read before still holds", "error", oneLine(err))
+		f.log.Error("a file changed and cannot be used; what was read before still holds", "of", f.what, "error", oneLine(err))
 	} else {
-		f.log.Info("the " + f.what + " changed and were read again")
+		f.log.Info("a file changed and was read again", "of", f.what)
 	}
 	f.mu.Lock()
 	f.err = err
