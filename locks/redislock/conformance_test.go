@@ -54,7 +54,7 @@ func TestSecureConformance(t *testing.T) {
 func limited(t *testing.T, admin redis.UniversalClient) {
 	t.Helper()
 	rules := []any{"ACL", "SETUSER", "lockstep", "on", ">limited"}
-	for _, rule := range strings.Fields(leastRights) {
+	for rule := range strings.FieldsSeq(leastRights) {
 		rules = append(rules, rule)
 	}
 	if err := admin.Do(t.Context(), rules...).Err(); err != nil {

@@ -22,7 +22,7 @@ func TestLeastRightsAreThoseOfTheScripts(t *testing.T) {
 	}
 	slices.Sort(want)
 	var got []string
-	for _, rule := range strings.Fields(leastRights) {
+	for rule := range strings.FieldsSeq(leastRights) {
 		if strings.HasPrefix(rule, "+") || strings.HasPrefix(rule, "-") {
 			got = append(got, rule)
 		}

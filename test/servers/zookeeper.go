@@ -61,7 +61,8 @@ var zooKeeperPrograms = []string{"java", zooKeeperJar, zooKeeperConf}
 func zooKeeperInstance(more ...func(s *instance) (string, error)) *instance {
 	return &instance{name: "ZooKeeper", ready: zooKeeperReady, argv: func(s *instance) ([]string, error) {
 		conf := filepath.Join(s.dir, "zoo.cfg")
-		text := fmt.Sprintf(`clientPort=%d
+		var text strings.Builder
+		fmt.Fprintf(&text, `clientPort=%d
 clientPortAddress=127.0.0.1
 dataDir=%s
 tickTime=500
@@ -75,9 +76,9 @@ admin.enableServer=false
 			if err != nil {
 				return nil, err
 			}
-			text += added
+			text.WriteString(added)
 		}
-		if err := os.WriteFile(conf, []byte(text), 0o644); err != nil {
+		if err := os.WriteFile(conf, []byte(text.String()), 0o644); err != nil {
 			return nil, err
 		}
 		java, _ := find("java")
