@@ -120,7 +120,7 @@ func limit(t *testing.T, addr string, settings *tls.Config) {
 	_, line, found := strings.Cut(backends(t), "\nACL SETUSER ")
 	line, _, _ = strings.Cut(line, "\n")
 	args := []any{"ACL", "SETUSER"}
-	for _, word := range strings.Fields(line) {
+	for word := range strings.FieldsSeq(line) {
 		args = append(args, word)
 	}
 	admin := redis.NewClient(&redis.Options{Addr: addr, Password: "of-the-admin", TLSConfig: settings})
