@@ -257,7 +257,7 @@ func (s *session) failed(op string, err error) error {
 	case errors.Is(err, zk.ErrSessionExpired):
 		s.end()
 		err = driver.ErrSessionLost
-	case s.isOver():
+	case s.isOver() && s.id != 0: // before there is one, it cannot be lost
 		err = driver.ErrSessionLost
 	case errors.Is(err, zk.ErrNoAuth):
 		err = s.login.refused(s.names, err)
