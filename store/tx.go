@@ -71,11 +71,16 @@ func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(co
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
 		defer cancel()
 	}
+	var passing error // of the try before
 	for n := 0; ; n++ {
 		err := s.borrow(ctx, db, once)
 		fault := s.fault(ctx, err)
 		if fault == faultPassing && pause(ctx, n) == nil {
+			passing = err
 			continue
+		}
+		if passing != nil && fault == faultFinal && ctx.Err() != nil && !errors.Is(err, errUnknownCommit) {
+			err = fmt.Errorf("%w, after %w", err, passing) // the time ran out, which is not why
 		}
 		switch {
 		case err == nil:

@@ -209,6 +209,26 @@ func TestWaitsEndWithTheContext(t *testing.T) {
 	})
 }
 
+// Where time runs out while it is tried again, the error says what was in the way, not only that.
+func TestTimeThatRanOutIsNotTheCause(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		refused := fmt.Errorf("connection refused: %w", sql.ErrConnDone)
+		tries := 0
+		err := s.repeat(ctx, "try", s.readers, func(ctx context.Context, _ *sql.Conn) error {
+			if tries++; tries == 1 {
+				return refused
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if !errors.Is(err, refused) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, jobs.ErrUnavailable) {
+			t.Errorf("got %v after %d tries", err, tries)
+		}
+	})
+}
+
 func sqlitePath(t *testing.T, s *Store) string {
 	t.Helper()
 	var path string

@@ -1,4 +1,4 @@
-package upgrade
+package compat
 
 import (
 	"encoding/json"
