@@ -362,6 +362,31 @@ func TestAudit(t *testing.T) {
 		}
 	}
 
+	// Every write there is leaves one row, with the name of its route, and no read does.
+	for _, route := range routes {
+		b := newBackend()
+		h := b.api(secured)
+		target := strings.Replace(filled(route.path), "pools/report", "pools/mail", 1)
+		if strings.HasSuffix(route.path, "/events") {
+			continue // a read without an end
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(route.method, "http://localhost"+target, nil)
+		with(keys.secrets[Admin])(r)
+		h.ServeHTTP(w, r)
+		var want []string
+		if route.method != "GET" {
+			want = []string{fmt.Sprint("my-admin ", route.method, " ", strings.TrimPrefix(route.path, "/api/v1"), " ", w.Code)}
+		}
+		var got []string
+		for _, e := range b.audit {
+			got = append(got, fmt.Sprint(e.Who, " ", e.Action, " ", e.Status))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", route.method, target, diff)
+		}
+	}
+
 	// A client that has gone does not keep its write out of the audit.
 	b := newBackend()
 	gone, cancel := context.WithCancel(t.Context())

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -241,5 +242,33 @@ func TestValidateLooksAtTheDoor(t *testing.T) {
 	put(t, filepath.Join(folder, "tokens.yaml"), config.TokenLine(token)+"\n")
 	if code, _, stderr := program(t, environ, "validate", file); code != exitFine || stderr != "" {
 		t.Errorf("%d %s", code, stderr)
+	}
+}
+
+// TestServeStaysHome: an address that others can reach is refused by serve, wherever it comes from,
+// before anything listens or is written.
+func TestServeStaysHome(t *testing.T) {
+	folder := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for text, listen := range map[string]string{
+		"": "0.0.0.0:0",
+		"server: {listen: \"127.0.0.1:0\", auth: {tokens_file: tokens.yaml}}\n": "[::]:0",
+		"server: {listen: \"0.0.0.0:0\"}\n":                                     "",
+	} {
+		file := filepath.Join(folder, "lockstep.yaml")
+		put(t, file, "version: 1\n"+text+"jobs: {a: {command: [sh]}}\n")
+		args := []string{"serve", "-c", file}
+		if listen != "" {
+			args = append(args, "--listen", listen)
+		}
+		var out, errs strings.Builder
+		a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, environ: []string{"PATH=" + os.Getenv("PATH")}, now: time.Now}
+		if code := a.execute(ctx, args); code != exitUsage || !strings.Contains(errs.String(), "is not a loopback address") || strings.Contains(errs.String(), "listening") {
+			t.Errorf("%v with %q: exit code %d: %s", args, text, code, &errs)
+		}
+	}
+	if names, err := filepath.Glob(filepath.Join(folder, "*")); err != nil || len(names) != 1 {
+		t.Errorf("the folder has %v, %v", names, err)
 	}
 }
