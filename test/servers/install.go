@@ -43,6 +43,8 @@ func missing(programs []string) []string {
 // packages of Debian that hold the programs.
 var packages = map[string]string{
 	"chromium":           "chromium",
+	"curl":               "curl",
+	"jq":                 "jq",
 	"redis-server":       "redis-server",
 	"redis-cli":          "redis-tools",
 	"sqlite3":            "sqlite3",
