@@ -7,8 +7,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
 const (
@@ -35,7 +38,7 @@ func TestCluster(t *testing.T) {
 			// One place per replica in keep, two in again: whoever is killed runs one that stays
 			// lost, and at least two replicas run one that is tried again.
 			var victim *replica
-			within(t, 15*time.Second, "every long task runs", func() bool {
+			program.Within(t, 15*time.Second, "every long task runs", func() bool {
 				keep, again := first.tasks(t, "keep", "running"), first.tasks(t, "again", "running")
 				if len(keep) < 3 || len(again) < 4 {
 					return false
@@ -53,36 +56,35 @@ func TestCluster(t *testing.T) {
 
 			ids["web"] = first.enqueue(t, "web", webTasks*9/10)
 			ids["shell"] = survivor.enqueue(t, "shell", shellTasks)
-			within(t, 30*time.Second, "the web pool is in the middle, and the replica to kill has its part in it", func() bool {
+			program.Within(t, 30*time.Second, "the web pool is in the middle, and the replica to kill has its part in it", func() bool {
 				running := survivor.tasks(t, "web", "running")
 				return web.seen() > webTasks/8 && slices.ContainsFunc(running, runBy(victim))
 			})
 			killed := time.Now()
-			victim.kill(t)
+			victim.Kill(t)
 			ids["web"] = append(ids["web"], survivor.enqueue(t, "web", webTasks-webTasks*9/10)...)
 
-			within(t, lostWithin-time.Since(killed), "what stays lost says so", func() bool {
+			program.Within(t, lostWithin-time.Since(killed), "what stays lost says so", func() bool {
 				lost := survivor.tasks(t, "keep", "lost")
 				return len(lost) == 1 && lost[0].Replica == victim.id
 			})
 			t.Logf("lost was said %v after the kill", time.Since(killed).Round(time.Millisecond))
-			within(t, lostWithin-time.Since(killed), "what is tried again runs elsewhere", func() bool {
+			program.Within(t, lostWithin-time.Since(killed), "what is tried again runs elsewhere", func() bool {
 				again := survivor.tasks(t, "again", "running")
 				return len(again) == 4 && !slices.ContainsFunc(again, runBy(victim))
 			})
 			t.Logf("tried again %v after the kill", time.Since(killed).Round(time.Millisecond))
 
-			first.terminate(t)
+			first.Signal(t, syscall.SIGTERM)
 			if err := os.WriteFile(f.release, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			first.wantExit(t, drainTimeout+10*time.Second)
+			first.WantDrained(t, drainTimeout+10*time.Second)
 
-			within(t, 60*time.Second, "every task has ended", func() bool { return f.openTasks(t) == 0 })
-			within(t, 30*time.Second, "twenty seconds were due", func() bool { return time.Since(start) > 20*time.Second })
+			program.Within(t, 60*time.Second, "every task has ended", func() bool { return f.openTasks(t) == 0 })
+			program.Within(t, 30*time.Second, "twenty seconds were due", func() bool { return time.Since(start) > 20*time.Second })
 			stopped := time.Now()
-			survivor.terminate(t)
-			survivor.wantExit(t, drainTimeout+10*time.Second)
+			survivor.Drain(t, drainTimeout+10*time.Second)
 
 			t.Logf("all replicas ended %v after the start", time.Since(start).Round(time.Millisecond))
 			f.verdict(t, victim.id, killed, stopped, ids, web)

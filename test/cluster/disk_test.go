@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
 // The disk takes nothing more for a while, as far as the replica can tell: what it writes is refused.
@@ -24,10 +26,10 @@ func TestDiskFull(t *testing.T) {
 	}
 	r := startReplica(t, config, "r1")
 	began := time.Now()
-	within(t, 15*time.Second, "the job runs", func() bool { return len(r.triggers(t, "&outcome=ran")) >= 2 })
+	program.Within(t, 15*time.Second, "the job runs", func() bool { return len(r.triggers(t, "&outcome=ran")) >= 2 })
 
 	room := r.mayWrite(t, 0)
-	within(t, 15*time.Second, "readiness says so", func() bool {
+	program.Within(t, 15*time.Second, "readiness says so", func() bool {
 		ready, detail := r.condition(t, "store")
 		return !ready && strings.Contains(detail, "away")
 	})
@@ -46,12 +48,12 @@ func TestDiskFull(t *testing.T) {
 	}
 
 	r.mayWrite(t, room)
-	within(t, 15*time.Second, "readiness is green again", func() bool {
+	program.Within(t, 15*time.Second, "readiness is green again", func() bool {
 		ready, detail := r.condition(t, "store")
 		return ready && detail == ""
 	})
 	back := time.Now().UTC().Add(time.Second)
-	within(t, 15*time.Second, "the job runs again", func() bool {
+	program.Within(t, 15*time.Second, "the job runs again", func() bool {
 		return len(r.triggers(t, "&outcome=ran&since="+back.Format(time.RFC3339))) >= 2
 	})
 	r.wantEverySecond(t, time.Since(began))
@@ -61,10 +63,10 @@ func TestDiskFull(t *testing.T) {
 func (r *replica) mayWrite(t *testing.T, limit uint64) uint64 {
 	t.Helper()
 	var before unix.Rlimit
-	if err := unix.Prlimit(r.cmd.Process.Pid, unix.RLIMIT_FSIZE, nil, &before); err != nil {
+	if err := unix.Prlimit(r.Cmd.Process.Pid, unix.RLIMIT_FSIZE, nil, &before); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Prlimit(r.cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: before.Max}, nil); err != nil {
+	if err := unix.Prlimit(r.Cmd.Process.Pid, unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: before.Max}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return before.Cur

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -35,44 +36,31 @@ jobs:
 	r1 := startReplica(t, config, "r1")
 	began := time.Now()
 	id := r1.enqueue(t, "long", 1)[0]
-	within(t, 15*time.Second, "r1 runs the task", func() bool { return len(r1.tasks(t, "long", "running")) == 1 })
+	program.Within(t, 15*time.Second, "r1 runs the task", func() bool { return len(r1.tasks(t, "long", "running")) == 1 })
 	r2 := startReplica(t, config, "r2")
 
-	if err := r1.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	r1.Signal(t, syscall.SIGSTOP)
 	frozen := time.Now()
-	within(t, 15*time.Second, "r2 runs the task", func() bool {
+	program.Within(t, 15*time.Second, "r2 runs the task", func() bool {
 		running := r2.tasks(t, "long", "running")
 		return len(running) == 1 && running[0].Replica == "r2" && running[0].Attempt == 2
 	})
 	t.Logf("the task was taken over after %v", time.Since(frozen).Round(time.Millisecond))
 
-	if err := r1.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	within(t, 15*time.Second, "r1 notices and is ready again", func() bool {
+	r1.Signal(t, syscall.SIGCONT)
+	program.Within(t, 15*time.Second, "r1 notices and is ready again", func() bool {
 		ready, _ := r1.condition(t, "store")
-		return ready && strings.Contains(readLog(t, r1), "the others declared this replica dead; joining again")
+		return ready && strings.Contains(r1.Log(), "the others declared this replica dead; joining again")
 	})
 	if err := os.WriteFile(release, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 15*time.Second, "the task has succeeded at r2", func() bool {
+	program.Within(t, 15*time.Second, "the task has succeeded at r2", func() bool {
 		done := r1.tasks(t, "long", "succeeded")
 		return len(done) == 1 && done[0].ID == id && done[0].Replica == "r2" && done[0].Attempt == 2
 	})
-	if !strings.Contains(readLog(t, r2), `"msg":"replica declared dead","replica":"r1"`) {
+	if !strings.Contains(r2.Log(), `"msg":"replica declared dead","replica":"r1"`) {
 		t.Error("r2 does not say that it declared r1 dead")
 	}
 	r2.wantEverySecond(t, time.Since(began))
-}
-
-func readLog(t *testing.T, r *replica) string {
-	t.Helper()
-	text, err := os.ReadFile(r.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -44,7 +45,7 @@ jobs:
 	see := func(r *replica, samples ...string) {
 		t.Helper()
 		for _, sample := range samples {
-			within(t, time.Minute, r.id+" says "+sample, func() bool { return says(r, sample) })
+			program.Within(t, time.Minute, r.id+" says "+sample, func() bool { return says(r, sample) })
 		}
 	}
 	a := startReplica(t, config, "a")
@@ -53,7 +54,7 @@ jobs:
 	see(b, `lockstep_replicas{state="live"} 2`, `lockstep_pool_running_tasks{pool="default"} 1`,
 		`lockstep_tasks_ended_total{pool="default",state="lost"} 0`, `lockstep_replicas_declared_dead_total 0`)
 
-	a.kill(t)
+	a.Kill(t)
 	see(b, `lockstep_replicas_declared_dead_total 1`, `lockstep_tasks_ended_total{pool="default",state="lost"} 1`,
 		`lockstep_triggers_ended_total{outcome="lost",result=""} 1`, `lockstep_stripes 64`,
 		`lockstep_replicas{state="live"} 1`, `lockstep_job_failing{name="sleeper"} 1`)

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
 // receiver is a webhook that keeps the events that it was told of, by their id.
@@ -80,17 +82,17 @@ pools:
 			const n = 1500
 			b.enqueue(t, "p", n)
 			soon(t, "tasks fail", func() bool { return failed.Load() > n/5 })
-			a.kill(t)
+			a.Kill(t)
 			again := startReplica(t, config, "c")
 			soon(t, "somebody is told", func() bool { return told.count() > n/5 })
-			again.kill(t)
+			again.Kill(t)
 
 			db, err := sql.Open(dialect, dsn)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer db.Close()
-			within(t, 60*time.Second, "all tasks have ended", func() bool {
+			program.Within(t, 60*time.Second, "all tasks have ended", func() bool {
 				var open int
 				if err := db.QueryRow("SELECT COUNT(*) FROM lockstep_tasks WHERE pool='p'").Scan(&open); err != nil {
 					t.Log(err)
@@ -117,7 +119,7 @@ pools:
 				t.Fatalf("%d ended: %v", len(want), err)
 			}
 			t.Logf("ended as %v", ended)
-			within(t, 120*time.Second, "everything is told", func() bool { return told.count() >= n })
+			program.Within(t, 120*time.Second, "everything is told", func() bool { return told.count() >= n })
 			got := map[string]bool{}
 			told.mu.Lock()
 			defer told.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -84,9 +85,9 @@ func TestOutages(t *testing.T) {
 			}
 			r := startReplica(t, config, "r1")
 			began := time.Now()
-			within(t, 15*time.Second, "the job runs", func() bool { return len(r.triggers(t, "&outcome=ran")) >= 2 })
+			program.Within(t, 15*time.Second, "the job runs", func() bool { return len(r.triggers(t, "&outcome=ran")) >= 2 })
 			stop()
-			within(t, 15*time.Second, "readiness says so", func() bool {
+			program.Within(t, 15*time.Second, "readiness says so", func() bool {
 				ready, detail := r.condition(t, o.condition)
 				return ready == o.readyBeside && strings.Contains(detail, "away")
 			})
@@ -94,7 +95,7 @@ func TestOutages(t *testing.T) {
 			decided := func() int { return len(r.triggers(t, "&since="+gone.Format(time.RFC3339))) }
 			switch {
 			case o.readyBeside:
-				within(t, 15*time.Second, "the job runs without it", func() bool { return decided() >= 2 })
+				program.Within(t, 15*time.Second, "the job runs without it", func() bool { return decided() >= 2 })
 			case o.lock != nil: // the store could go on, and must not
 				time.Sleep(time.Until(gone.Add(3 * time.Second)))
 				if n := decided(); n > 0 {
@@ -102,12 +103,12 @@ func TestOutages(t *testing.T) {
 				}
 			}
 			start()
-			within(t, 15*time.Second, "readiness is green again", func() bool {
+			program.Within(t, 15*time.Second, "readiness is green again", func() bool {
 				ready, detail := r.condition(t, o.condition)
 				return ready && detail == ""
 			})
 			back := time.Now().UTC().Add(time.Second)
-			within(t, 15*time.Second, "the job runs again", func() bool {
+			program.Within(t, 15*time.Second, "the job runs again", func() bool {
 				return len(r.triggers(t, "&outcome=ran&since="+back.Format(time.RFC3339))) >= 2
 			})
 			r.wantEverySecond(t, time.Since(began))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
-	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
 // The README's first command, on a machine with nothing but Go: within 15 s of the build's end the
@@ -42,29 +42,17 @@ func TestQuickstart(t *testing.T) {
 	}
 	built := time.Now()
 
-	log := filepath.Join(t.TempDir(), "log")
-	file, err := os.Create(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
 	cmd := exec.Command("go", "run", "./cmd/scheduler", "serve", "-c", config, "--listen", "127.0.0.1:0")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = root, file, file
+	cmd.Dir = root
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := servers.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
+	first := &replica{Process: program.Start(t, cmd), id: "first"}
 	t.Cleanup(func() {
 		// The program is a child of go run: the group has both.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("log:\n%s", tail(log))
-		}
+		first.Ended(time.Minute)
 	})
-	first := &replica{id: "first"}
-	within(t, 30*time.Second, "it prints its address", func() bool { first.url = address(log); return first.url != "" })
-	within(t, 15*time.Second-time.Since(built), "jobs have fired and the pool has drained", func() bool {
+	first.url = first.URL(t)
+	program.Within(t, 15*time.Second-time.Since(built), "jobs have fired and the pool has drained", func() bool {
 		var page struct {
 			Items []struct{ Job, Outcome, Result string }
 		}
@@ -83,7 +71,7 @@ func TestQuickstart(t *testing.T) {
 	// As the example says: in the same folder, with nothing but an address of its own.
 	second := startWith(t, dir, "second", "serve", "-c", "config.example.yaml", "--listen", freeAddress(t))
 	var peers struct{ Items []struct{ ID string } }
-	within(t, 10*time.Second, "two replicas share the file", func() bool {
+	program.Within(t, 10*time.Second, "two replicas share the file", func() bool {
 		return second.call("GET", "/api/v1/replicas", nil, &peers) == nil && len(peers.Items) == 2
 	})
 	host, err := os.Hostname()
@@ -94,10 +82,9 @@ func TestQuickstart(t *testing.T) {
 	if one, other := peers.Items[0].ID, peers.Items[1].ID; one == other || !minted.MatchString(one) || !minted.MatchString(other) {
 		t.Errorf("ids %q and %q, want two of <host>-<8 hex>", one, other)
 	}
-	second.terminate(t)
-	second.wantExit(t, drainTimeout)
+	second.Drain(t, drainTimeout)
 
-	allowed := []string{"config.example.yaml", "lockstep.db", "lockstep.db-wal", "lockstep.db-shm", "second.log"}
+	allowed := []string{"config.example.yaml", "lockstep.db", "lockstep.db-wal", "lockstep.db-shm"}
 	for _, name := range names(t, dir) {
 		if !slices.Contains(allowed, name) {
 			t.Errorf("it wrote %s", name)
@@ -134,10 +121,7 @@ func names(t *testing.T, dir string) (names []string) {
 // What cannot be reached at the start is an error that names address and cause, within 10 s: whether
 // nobody listens there or somebody who never says a word.
 func TestUnreachableAtStart(t *testing.T) {
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := program.Build(t, scheduler)
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -196,28 +180,20 @@ func TestTwoSignals(t *testing.T) {
 	if err := r.call("POST", "/api/v1/jobs/long/run", nil, &ledger.RunView{}); err != nil {
 		t.Fatal(err)
 	}
-	within(t, 10*time.Second, "the job runs", func() bool {
+	program.Within(t, 10*time.Second, "the job runs", func() bool {
 		var running struct{ Items []jobs.Task }
 		return r.call("GET", "/api/v1/tasks?state=running", nil, &running) == nil && len(running.Items) == 1
 	})
-	r.terminate(t)
-	within(t, 10*time.Second, "it drains", func() bool { return strings.Contains(tail(r.log), "draining") })
-	r.terminate(t)
-	select {
-	case <-r.gone:
-	case <-time.After(10 * time.Second):
-		t.Fatal("it did not end")
-	}
-	if code := r.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(tail(r.log), "told twice") {
-		t.Errorf("exit code %d\n%s", code, tail(r.log))
+	r.Signal(t, syscall.SIGTERM)
+	program.Within(t, 10*time.Second, "it drains", func() bool { return strings.Contains(r.Log(), "draining") })
+	r.Signal(t, syscall.SIGTERM)
+	if code := r.Exit(t, 10*time.Second); code != 1 || !strings.Contains(r.Log(), "told twice") {
+		t.Errorf("exit code %d\n%s", code, r.Log())
 	}
 }
 
 func TestAddressInUse(t *testing.T) {
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := program.Build(t, scheduler)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

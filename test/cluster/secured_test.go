@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -53,16 +54,13 @@ jobs:
   tick: {schedule: "* * * * * *", command: [/bin/true]}
 `, dsn("lockstep", "choose-another"), shown, lock.Addr, file("redis", "choose-one\n"), shown))
 
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := program.Build(t, scheduler)
 	if out, err := exec.Command(path, "migrate", "up", "-c", admin).CombinedOutput(); err != nil {
 		t.Fatalf("migrate: %v\n%s", err, out)
 	}
 	r := startReplica(t, config, "secured")
 	r.enqueue(t, "work", 20)
-	within(t, 30*time.Second, "jobs and tasks run", func() bool {
+	program.Within(t, 30*time.Second, "jobs and tasks run", func() bool {
 		var triggers struct {
 			Items []struct{ Outcome, Result string }
 		}
@@ -71,20 +69,16 @@ jobs:
 		}
 		return len(triggers.Items) >= 3 && triggers.Items[0].Result == "succeeded" && len(r.tasks(t, "work", "succeeded")) == 20
 	})
-	within(t, 30*time.Second, "the stripes are held", func() bool { // a Redis that just started waits for a ttl
+	program.Within(t, 30*time.Second, "the stripes are held", func() bool { // a Redis that just started waits for a ttl
 		var held struct{ Items []any }
 		return r.call("GET", "/api/v1/locks", nil, &held) == nil && len(held.Items) > 0
 	})
-	r.terminate(t)
-	r.wantExit(t, 30*time.Second)
-	log, err := os.ReadFile(r.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if secret := regexp.MustCompile(`choose-(one|another)`).Find(log); secret != nil {
+	r.Drain(t, 30*time.Second)
+	log := r.Log()
+	if secret := regexp.MustCompile(`choose-(one|another)`).FindString(log); secret != "" {
 		t.Errorf("the log shows %q:\n%s", secret, log)
 	}
-	if missing := regexp.MustCompile(`"level":"ERROR"|NOPERM|NOAUTH|denied`).Find(log); missing != nil {
+	if missing := regexp.MustCompile(`"level":"ERROR"|NOPERM|NOAUTH|denied`).FindString(log); missing != "" {
 		t.Errorf("%s: something was missing:\n%s", missing, log)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -72,7 +73,7 @@ func works(t *testing.T, replicas ...*replica) {
 	t.Helper()
 	began := time.Now()
 	seen := map[string]map[string]bool{"work": {}, "each-second": {}}
-	within(t, 30*time.Second, "every replica works on the pool, and due times are run", func() bool {
+	program.Within(t, 30*time.Second, "every replica works on the pool, and due times are run", func() bool {
 		for _, r := range replicas {
 			if _, _, err := r.Enqueue(t.Context(), "work", make([]jobs.NewTask, 20)...); err != nil {
 				t.Fatalf("enqueue at %s: %v", r.id, err)

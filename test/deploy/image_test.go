@@ -12,13 +12,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -35,8 +35,8 @@ func TestEmptyRoot(t *testing.T) {
 	}))
 	defer app.Close()
 	root := newRoot(t, app)
-	replica := inRoom(t, root, "/scheduler", "serve")
-	c, err := client.New(replica.url(t), client.Options{})
+	replica := program.Start(t, inRoom(t, root, "/scheduler", "serve"))
+	c, err := client.New(replica.URL(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +59,11 @@ func TestEmptyRoot(t *testing.T) {
 	}
 
 	for _, args := range [][]string{{"/scheduler", "healthcheck"}, {"/scheduler", "healthcheck", "--ready"}, {"/scheduler", "validate"}} {
-		check := inRoom(t, root, args...)
-		check.env("LOCKSTEP_SERVER=" + replica.url(t))
-		if code := check.end(t, 10*time.Second); code != 0 {
-			t.Errorf("%v: exit code %d\n%s", args, code, check.log())
+		cmd := inRoom(t, root, args...)
+		cmd.Env = append(cmd.Env, "LOCKSTEP_SERVER="+replica.URL(t))
+		check := program.Start(t, cmd)
+		if code := check.Exit(t, 10*time.Second); code != 0 {
+			t.Errorf("%v: exit code %d\n%s", args, code, check.Log())
 		}
 	}
 
@@ -71,18 +72,15 @@ func TestEmptyRoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, 10*time.Second, "slow runs", func() bool {
+	program.Within(t, 10*time.Second, "slow runs", func() bool {
 		task, err := c.Task(t.Context(), run.Task.ID)
 		return err == nil && task.Task.State == jobs.StateRunning
 	})
-	replica.signal(t, syscall.SIGTERM)
-	if code := replica.end(t, 20*time.Second); code != 0 {
-		t.Errorf("the drain ended with exit code %d", code)
-	}
+	replica.Drain(t, 20*time.Second)
 	if task := readTask(t, root, run.Task.ID); task != "succeeded" {
 		t.Errorf("slow is %q after the drain", task)
 	}
-	if code := inRoom(t, root, "/scheduler", "healthcheck").end(t, 10*time.Second); code != 1 {
+	if code := program.Start(t, inRoom(t, root, "/scheduler", "healthcheck")).Exit(t, 10*time.Second); code != 1 {
 		t.Errorf("nobody listens, and the health check says %d", code)
 	}
 }
@@ -100,8 +98,8 @@ func TestEmptyRootWithoutAuthorities(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(root, "etc/ssl")); err != nil {
 		t.Fatal(err)
 	}
-	replica := inRoom(t, root, "/scheduler", "serve")
-	c, err := client.New(replica.url(t), client.Options{})
+	replica := program.Start(t, inRoom(t, root, "/scheduler", "serve"))
+	c, err := client.New(replica.URL(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +133,7 @@ func newRoot(t *testing.T, app *httptest.Server) string {
 		}
 	}
 	for name, source := range map[string]string{"scheduler": "../../cmd/scheduler", "job": "./testdata/job"} {
-		text, err := os.ReadFile(static(t, source))
+		text, err := os.ReadFile(program.Build(t, source, static))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +212,7 @@ func readTask(t *testing.T, root, id string) string {
 
 func ended(t *testing.T, c *client.Client, id string) (task jobs.Task) {
 	t.Helper()
-	within(t, 20*time.Second, "task "+id+" ends", func() bool {
+	program.Within(t, 20*time.Second, "task "+id+" ends", func() bool {
 		whole, err := c.Task(t.Context(), id)
 		task = whole.Task
 		return err == nil && task.State.Ended()
@@ -222,10 +220,10 @@ func ended(t *testing.T, c *client.Client, id string) (task jobs.Task) {
 	return task
 }
 
-// inRoom prepares a program in the root as the image's user.
-func inRoom(t *testing.T, root string, args ...string) *process {
+// inRoom is a program in the root as the image's user.
+func inRoom(t *testing.T, root string, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command(static(t, "./testdata/room"), append([]string{root}, args...)...)
+	cmd := exec.Command(program.Build(t, "./testdata/room", static), append([]string{root}, args...)...)
 	cmd.Env = []string{"HOME=/var/lib/lockstep", "LOCKSTEP_CONFIG=/etc/lockstep/lockstep.yaml"}
-	return prepare(t, cmd)
+	return cmd
 }

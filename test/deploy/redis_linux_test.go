@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -35,15 +36,14 @@ func TestComposeRedis(t *testing.T) {
 	here := strings.NewReplacer("$$", "$", "/run/secrets/", secrets+"/", "/tmp/redis.conf", t.TempDir()+"/redis.conf",
 		"redis-cli ping", "redis-cli -p "+port+" ping")
 	script := here.Replace(redis.Command[len(redis.Command)-1]) + " --port " + port + " --bind 127.0.0.1 --dir " + t.TempDir()
-	server := prepare(t, exec.Command("sh", "-c", script))
 	check := func() error {
 		return exec.Command("sh", "-c", here.Replace(redis.Healthcheck.Test[1])).Run()
 	}
 	if check() == nil {
 		t.Error("the health check is content with nobody")
 	}
-	server.start(t)
-	within(t, 20*time.Second, "Redis is healthy", func() bool { return check() == nil })
+	server := program.Start(t, exec.Command("sh", "-c", script))
+	program.Within(t, 20*time.Second, "Redis is healthy", func() bool { return check() == nil })
 	ask := func(password string, args ...string) string {
 		cmd := exec.Command("redis-cli", append([]string{"-p", port}, args...)...)
 		cmd.Env = append(os.Environ(), "REDISCLI_AUTH="+password)
@@ -59,7 +59,7 @@ func TestComposeRedis(t *testing.T) {
 			t.Errorf("%s", out)
 		}
 	}
-	line := readFile(t, "/proc/"+strconv.Itoa(server.cmd.Process.Pid)+"/cmdline")
+	line := readFile(t, "/proc/"+strconv.Itoa(server.Cmd.Process.Pid)+"/cmdline")
 	if strings.Contains(line, password) || !strings.Contains(line, "redis-server") {
 		t.Errorf("the command line is %q", line)
 	}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -40,7 +40,7 @@ func TestRestoreOfABackup(t *testing.T) {
 			dir := t.TempDir()
 			r := serving(t, dir, driver, dsn)
 			c := plain(t, r)
-			within(t, 20*time.Second, "it runs", func() bool { return len(ran(t, c)) >= 3 })
+			program.Within(t, 20*time.Second, "it runs", func() bool { return len(ran(t, c)) >= 3 })
 			backup := filepath.Join(dir, "backup")
 			if driver == "sqlite" {
 				script(t, dir, "sqlite3 lockstep.db \"VACUUM INTO 'backup'\"")
@@ -48,11 +48,8 @@ func TestRestoreOfABackup(t *testing.T) {
 				script(t, dir, "mysqldump "+flags(t, dsn)+" --single-transaction > backup")
 			}
 			taken := time.Now()
-			within(t, 20*time.Second, "it runs on", func() bool { return len(ran(t, c)) >= 8 })
-			r.signal(t, syscall.SIGTERM)
-			if code := r.end(t, 20*time.Second); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
+			program.Within(t, 20*time.Second, "it runs on", func() bool { return len(ran(t, c)) >= 8 })
+			r.Drain(t, 20*time.Second)
 
 			if driver == "sqlite" {
 				dsn = backup
@@ -68,7 +65,7 @@ func TestRestoreOfABackup(t *testing.T) {
 			r = serving(t, dir, driver, dsn)
 			c = plain(t, r)
 			began := time.Now().UTC().Add(time.Second)
-			within(t, 20*time.Second, "it runs again", func() bool {
+			program.Within(t, 20*time.Second, "it runs again", func() bool {
 				rows := ran(t, c)
 				return len(rows) > 0 && rows[0].At.After(began)
 			})
@@ -118,21 +115,18 @@ func TestMoveToMySQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, 20*time.Second, "it runs", func() bool { return len(ran(t, c)) >= 3 })
+	program.Within(t, 20*time.Second, "it runs", func() bool { return len(ran(t, c)) >= 3 })
 	before, err := c.Task(t.Context(), task[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	move := "'" + absolute(t, "../../deploy/move/sqlite-to-mysql.sh") + "' lockstep.db > moved.sql"
-	r.signal(t, syscall.SIGTERM)
-	if code := r.end(t, 20*time.Second); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	r.Drain(t, 20*time.Second)
 	script(t, dir, move)
 
 	dsn := servers.MySQL(t)
 	file := configure(t, dir, "mysql", dsn)
-	script(t, dir, static(t, "../../cmd/scheduler")+" migrate up -c "+file)
+	script(t, dir, program.Build(t, "../../cmd/scheduler", static)+" migrate up -c "+file)
 	script(t, dir, "mysql "+flags(t, dsn)+" < moved.sql")
 	moved := serving(t, dir, "mysql", dsn)
 	c = plain(t, moved)
@@ -145,7 +139,7 @@ func TestMoveToMySQL(t *testing.T) {
 		t.Errorf("its key makes another task: %+v %v %v", again, created, err)
 	}
 	began := time.Now().UTC().Add(time.Second)
-	within(t, 20*time.Second, "it runs again", func() bool {
+	program.Within(t, 20*time.Second, "it runs again", func() bool {
 		rows := ran(t, c)
 		return len(rows) > 0 && rows[0].At.After(began)
 	})
@@ -170,16 +164,16 @@ func configure(t *testing.T, dir, driver, dsn string) string {
 	return file
 }
 
-func serving(t *testing.T, dir, driver, dsn string) *process {
+func serving(t *testing.T, dir, driver, dsn string) *program.Process {
 	t.Helper()
-	cmd := exec.Command(static(t, "../../cmd/scheduler"), "serve", "-c", configure(t, dir, driver, dsn), "--listen", "127.0.0.1:0")
+	cmd := exec.Command(program.Build(t, "../../cmd/scheduler", static), "serve", "-c", configure(t, dir, driver, dsn), "--listen", "127.0.0.1:0")
 	cmd.Dir = dir
-	return prepare(t, cmd)
+	return program.Start(t, cmd)
 }
 
-func plain(t *testing.T, r *process) *client.Client {
+func plain(t *testing.T, r *program.Process) *client.Client {
 	t.Helper()
-	c, err := client.New(r.url(t), client.Options{})
+	c, err := client.New(r.URL(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -27,16 +28,16 @@ func TestStacks(t *testing.T) {
 			for file, text := range map[string]string{"store_dsn": servers.MySQL(t), "tls.crt": string(pair.CertPEM), "tls.key": string(pair.KeyPEM)} {
 				replaceFile(t, filepath.Join(d.secrets, file), text)
 			}
-			program := static(t, "../../cmd/scheduler")
+			binary := program.Build(t, "../../cmd/scheduler", static)
 			file := filepath.Join(t.TempDir(), "lockstep.yaml")
-			text := strings.NewReplacer("redis:6379", redis.Addr, `"/scheduler"`, strconv.Quote(program)).Replace(d.config)
+			text := strings.NewReplacer("redis:6379", redis.Addr, `"/scheduler"`, strconv.Quote(binary)).Replace(d.config)
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			cmd := exec.Command(program, "serve", "-c", file, "--listen", "127.0.0.1:0")
+			cmd := exec.Command(binary, "serve", "-c", file, "--listen", "127.0.0.1:0")
 			cmd.Env = d.environ
-			replica := prepare(t, cmd)
-			url := replica.url(t)
+			replica := program.Start(t, cmd)
+			url := replica.URL(t)
 			if want := map[string]string{"compose": "http", "kubernetes": "https"}[name]; !strings.HasPrefix(url, want+"://") {
 				t.Errorf("%s is served at %s", name, url)
 			}
@@ -60,7 +61,7 @@ func TestStacks(t *testing.T) {
 				t.Errorf("heartbeat wrote %q", out)
 			}
 			for _, args := range [][]string{{"healthcheck"}, {"healthcheck", "--ready"}} {
-				check := exec.Command(program, args...)
+				check := exec.Command(binary, args...)
 				check.Env = []string{"LOCKSTEP_SERVER=" + url}
 				if out, err := check.CombinedOutput(); err != nil {
 					t.Errorf("%v: %v\n%s", args, err, out)

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
 // Every shell block of every page runs as it stands there, but for ports and folders: block by block
@@ -93,7 +96,7 @@ func TestReadme(t *testing.T) {
 				t.Fatal("there is no replica a")
 			}
 			killed = true
-			if !ends(a) || a.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			if !a.Ended(5*time.Second) || a.Cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 				t.Error("the replica a was not killed")
 			}
 		}
@@ -142,11 +145,7 @@ func (r *reader) look(addr string) {
 // install puts the program where a page's first command would have built it.
 func (r *reader) install() {
 	r.t.Helper()
-	path, err := binary()
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.Symlink(path, filepath.Join(r.dir, "bin", "scheduler")); err != nil {
+	if err := os.Symlink(program.Build(r.t, "../../cmd/scheduler"), filepath.Join(r.dir, "bin", "scheduler")); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -1,0 +1,64 @@
+// Package program runs the scheduler, and programs around it, as processes of a test.
+//
+// A package that uses it says so once, in the place of servers.Main:
+//
+//	func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
+package program
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// built is what this test binary has built.
+var built struct {
+	sync.Mutex
+	dir   string            // between the start and the end of Main
+	paths map[string]string // by source and environment
+}
+
+// Main is servers.Main, and removes what Build made. The result is for os.Exit.
+func Main(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "lockstep-programs-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	built.dir, built.paths = dir, map[string]string{}
+	return servers.Main(m)
+}
+
+// Build builds the program in a folder once, as users get it: without the race detector, whose
+// slowness would blur bounds on time. It returns the file; env is added to the environment.
+func Build(t testing.TB, source string, env ...string) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if built.dir == "" {
+		t.Fatal("the package has no TestMain that calls program.Main")
+	}
+	key := fmt.Sprint(source, env)
+	if path := built.paths[key]; path != "" {
+		return path
+	}
+	dir := filepath.Join(built.dir, strconv.Itoa(len(built.paths)))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, filepath.Base(source))
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, source)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build %s: %v\n%s", source, err, out)
+	}
+	built.paths[key] = path
+	return path
+}
