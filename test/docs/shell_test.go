@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
@@ -99,6 +102,7 @@ func TestReadme(t *testing.T) {
 			if !a.Ended(5*time.Second) || a.Cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 				t.Error("the replica a was not killed")
 			}
+			r.goesOn("127.0.0.1:8081", "mine", 5*time.Second)
 		}
 	}
 	if seen["sh"] < 4 || seen["yaml"] < 1 || len(r.running) < 3 || !killed {
@@ -139,6 +143,32 @@ func (r *reader) look(addr string) {
 	defer answer.Body.Close()
 	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/html") {
 		r.t.Errorf("the page is %s, %s", answer.Status, kind)
+	}
+}
+
+// goesOn waits until a job has run twice more, and holds that no due time is missing or there twice.
+func (r *reader) goesOn(addr, job string, every time.Duration) {
+	r.t.Helper()
+	c, err := client.New("http://"+r.adapt(addr), client.Options{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	began := time.Now()
+	var rows []jobs.Trigger
+	program.Within(r.t, 6*every, job+" goes on", func() bool {
+		list, err := c.Triggers(r.t.Context(), client.TriggerFilter{Job: job})
+		rows = list.Items // the latest first
+		later := slices.IndexFunc(rows, func(row jobs.Trigger) bool { return !row.At.After(began) })
+		return err == nil && later >= 2 && rows[1].Outcome == jobs.Ran
+	})
+	for i, row := range rows[1:] {
+		last := row.At
+		if !row.Until.IsZero() {
+			last = row.Until
+		}
+		if next := rows[i].At; !next.Equal(last.Add(every)) {
+			r.t.Errorf("after %s of %v comes %v", job, last, next)
+		}
 	}
 }
 
