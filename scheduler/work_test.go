@@ -1,9 +1,11 @@
 package scheduler_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -122,7 +124,8 @@ func TestOutcomesOfAttempts(t *testing.T) {
 		kinds[kind] = c.handler
 		tasks = append(tasks, jobs.NewTask{Pool: "p", Kind: kind})
 	}
-	start(t, st, nil, set, scheduler.Options{ID: "a"})
+	var log bytes.Buffer // read after the replica has ended
+	r := start(t, st, nil, set, scheduler.Options{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	until(t, "the pool is known", func() bool {
 		pools, err := st.PoolStatuses(t.Context())
 		return err == nil && len(pools) >= 2
@@ -145,6 +148,20 @@ func TestOutcomesOfAttempts(t *testing.T) {
 				t.Errorf("exit code %v", got.ExitCode)
 			}
 		})
+	}
+	if err := r.drain(); err != nil {
+		t.Error(err)
+	}
+	for i, c := range cases { // one line for each attempt
+		var lines []string
+		for line := range strings.Lines(log.String()) {
+			if strings.Contains(line, `msg="attempt ended"`) && strings.Contains(line, "task="+added[i].Task.ID) {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) != c.attempts || !strings.Contains(lines[c.attempts-1], "state="+string(c.state)) || !strings.Contains(lines[c.attempts-1], c.says) {
+			t.Errorf("%s: the log says %q", c.name, lines)
+		}
 	}
 }
 
