@@ -99,16 +99,10 @@ func (c settled) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, nil
 }
 
-// explain says what the server does not: it refuses accounts that need TLS, or a certificate, in the
-// words for a wrong password.
+// explain says what the server does not.
 func (c settled) explain(err error) error {
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok && answer.Number == accessDenied {
-		switch {
-		case c.tls == nil:
-			return fmt.Errorf("wrong password, or the account needs TLS: %w", err)
-		case len(c.tls.Certificates) == 0 && c.tls.GetClientCertificate == nil:
-			return fmt.Errorf("wrong password, or the account needs a client certificate: %w", err)
-		}
+		return handshake.Denied(err, c.tls)
 	}
 	return handshake.Explain(err, c.tls != nil)
 }

@@ -39,16 +39,13 @@ type explained struct {
 
 func (c explained) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
-	var answer *mysql.MySQLError
-	switch {
-	case err == nil:
+	if err == nil {
 		return conn, nil
-	case !errors.As(err, &answer) || answer.Number != 1045: // access denied
-		return nil, handshake.Explain(err, c.tls != nil)
-	case c.tls == nil:
-		return nil, fmt.Errorf("wrong password, or the account needs TLS: %w", err)
-	case len(c.tls.Certificates) == 0:
-		return nil, fmt.Errorf("wrong password, or the account needs a client certificate: %w", err)
 	}
-	return nil, err
+	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok && answer.Number == accessDenied {
+		return nil, handshake.Denied(err, c.tls)
+	}
+	return nil, handshake.Explain(err, c.tls != nil)
 }
+
+const accessDenied = 1045

@@ -21,6 +21,19 @@ func Explain(err error, encrypted bool) error {
 	return err
 }
 
+// Denied says of a server's word for a wrong password what else it may mean, where settings (nil: no
+// TLS) leave something to be wanted: MySQL refuses accounts that need TLS, or a certificate, in the
+// same words.
+func Denied(err error, settings *tls.Config) error {
+	switch {
+	case settings == nil:
+		return fmt.Errorf("wrong password, or the account needs TLS: %w", err)
+	case len(settings.Certificates) == 0 && settings.GetClientCertificate == nil:
+		return fmt.Errorf("wrong password, or the account needs a client certificate: %w", err)
+	}
+	return err
+}
+
 func reason(err error, encrypted bool) string {
 	var (
 		plain   tls.RecordHeaderError
