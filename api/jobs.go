@@ -94,7 +94,7 @@ func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request) error {
 }
 
 func nextDue(job jobs.Job, after time.Time, n int) ([]ledger.DueView, error) {
-	schedule, err := jobs.ParseSchedule(job.Specs(), job.Timezone)
+	schedule, err := job.Compile()
 	if err != nil {
 		return nil, err
 	}

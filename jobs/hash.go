@@ -9,9 +9,6 @@ import (
 	"strings"
 )
 
-// Compile reads the job's schedules. A job without any has one that is never due.
-func (j Job) Compile() (*Schedule, error) { return ParseSchedule(j.Specs(), j.Timezone) }
-
 // Hash is a fingerprint of the whole definition, 32 hexadecimal digits: equal for equal
 // definitions, in every process. A zero field and its written default are the same. Of a handler
 // its description counts, see [Described].

@@ -79,3 +79,7 @@ func (j Job) Specs() []string {
 	}
 	return append([]string{j.Schedule}, j.Schedules...)
 }
+
+// Compile reads the job's schedules. A job without any has one that is never due.
+// Errors are those of [ParseSchedule].
+func (j Job) Compile() (*Schedule, error) { return ParseSchedule(j.Specs(), j.Timezone) }

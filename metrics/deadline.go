@@ -25,8 +25,8 @@ func newPlans(set jobs.Set) plans {
 	all := plans{}
 	for name, job := range set.Jobs {
 		p := &plan{Job: job}
-		if specs := job.Specs(); len(specs) > 0 {
-			p.schedule, _ = jobs.ParseSchedule(specs, job.Timezone) // the scheduler refused what cannot be parsed
+		if len(job.Specs()) > 0 {
+			p.schedule, _ = job.Compile() // the scheduler refused what cannot be parsed
 		}
 		all[name] = p
 	}

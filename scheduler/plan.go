@@ -57,8 +57,8 @@ func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
 	}
 	for name, job := range filled.Jobs {
 		j := &jobPlan{Job: job, name: name, hash: job.Hash(), stripe: jobs.Stripe(name), handler: job.Handler}
-		if specs := job.Specs(); len(specs) > 0 {
-			schedule, err := jobs.ParseSchedule(specs, job.Timezone)
+		if len(job.Specs()) > 0 {
+			schedule, err := job.Compile()
 			if err != nil {
 				return nil, fmt.Errorf("jobs.%s: %w", name, err)
 			}

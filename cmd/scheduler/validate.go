@@ -127,7 +127,7 @@ func summarizePool(name string, p jobs.Pool) poolSummary {
 func summarizeJob(name string, j jobs.Job, now time.Time) (jobSummary, error) {
 	j = j.WithDefaults()
 	s := jobSummary{Name: name, Schedules: append([]string{}, j.Specs()...), Timezone: j.Timezone, Pool: j.Pool, Suspended: j.Suspend}
-	schedule, err := jobs.ParseSchedule(j.Specs(), j.Timezone)
+	schedule, err := j.Compile()
 	if err != nil {
 		return s, fmt.Errorf("job %s: %w", name, err)
 	}
