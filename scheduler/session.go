@@ -98,11 +98,9 @@ func (s *Scheduler) outlive(ctx context.Context) bool {
 			case !known || waited < max(s.opt.SessionTTL, p.TTL):
 				open = true
 			default:
-				if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err != nil || !dead {
+				if !s.declareDead(ctx, p, began.Elapsed()) {
 					return false
 				}
-				s.buried.Add(1)
-				s.log.Warn("replica declared dead", "replica", p.Replica, "silent", began.Elapsed().Round(time.Millisecond).String())
 			}
 		}
 		if !open {

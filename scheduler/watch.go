@@ -90,16 +90,24 @@ func (s *Scheduler) bury(ctx context.Context, pulses map[string]pulse, peers []l
 		if last.since.Elapsed() < max(s.opt.SessionTTL, p.TTL) {
 			continue
 		}
-		if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err == nil && dead {
-			s.buried.Add(1)
-			s.log.Warn("replica declared dead", "replica", p.Replica, "silent", last.since.Elapsed().Round(time.Millisecond).String())
-		}
+		s.declareDead(ctx, p, last.since.Elapsed())
 	}
 	for id := range pulses {
 		if !present[id] {
 			delete(pulses, id)
 		}
 	}
+}
+
+// declareDead ends the session of a peer that was silent for so long, and reports whether it did: not
+// if the peer has beaten since, or somebody else was first.
+func (s *Scheduler) declareDead(ctx context.Context, p ledger.Peer, silent time.Duration) bool {
+	if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err != nil || !dead {
+		return false
+	}
+	s.buried.Add(1)
+	s.log.Warn("replica declared dead", "replica", p.Replica, "silent", silent.Round(time.Millisecond).String())
+	return true
 }
 
 func membership(peers []ledger.Peer) string {
