@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // eventError is how much of an error an event keeps, in bytes: the task has all of it.
@@ -25,4 +27,65 @@ func (t *tx) keepEvents(now time.Time, events []happening) error {
 	_, err := t.insert(`INSERT INTO {events} (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt,
 		replica, reason, error, happened_at)`, "", rows)
 	return err
+}
+
+// events reads up to limit events after an id, in order.
+//
+// Index: primary key.
+func (t *tx) events(after string, limit int) ([]ledger.Event, error) {
+	var all []ledger.Event
+	err := t.query(`SELECT id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason,
+			error, happened_at
+		FROM {events} WHERE id>? ORDER BY id LIMIT ?`, []any{after, limit}, func(scan func(...any) error) error {
+		var e ledger.Event
+		var at, until, happened int64
+		var failure []byte
+		err := scan(&e.ID, &e.Event, &e.Job, &e.Pool, &at, &e.Seq, &until, &e.Count, &e.TaskID, &e.Attempt, &e.Replica, &e.Reason,
+			&failure, &happened)
+		e.At, e.Until, e.HappenedAt, e.Error = fromMicros(at), fromMicros(until), fromMicros(happened), string(failure)
+		all = append(all, e)
+		return err
+	})
+	return all, err
+}
+
+// fillHashes says how the jobs and pools of events are defined now.
+//
+// Index: primary keys of jobs and pools.
+func (t *tx) fillHashes(events []ledger.Event) error {
+	for table, name := range map[string]func(e ledger.Event) string{
+		"{jobs}": func(e ledger.Event) string { return e.Job },
+		"{pools}": func(e ledger.Event) string {
+			if e.Job != "" {
+				return ""
+			}
+			return e.Pool
+		},
+	} {
+		places := map[string][]int{}
+		var names []string
+		for i, e := range events {
+			if n := name(e); n != "" {
+				if places[n] == nil {
+					names = append(names, n)
+				}
+				places[n] = append(places[n], i)
+			}
+		}
+		if len(names) == 0 {
+			continue
+		}
+		err := t.query("SELECT name, hash FROM "+table+" WHERE name IN ("+marks(len(names))+")", texts(names), func(scan func(...any) error) error {
+			var name, hash string
+			err := scan(&name, &hash)
+			for _, i := range places[name] {
+				events[i].Hash = hash
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -145,9 +145,9 @@ func (s *Store) MigrationStatus(ctx context.Context) ([]Migration, error) {
 // MigrationSQL is all that Migrate does to an empty database, for those who apply SQL with a tool
 // of their own. An empty prefix means the default.
 func MigrationSQL(d Dialect, prefix string) (string, error) {
-	prefix = cmp.Or(prefix, "lockstep_")
-	if !prefixPattern.MatchString(prefix) {
-		return "", fmt.Errorf("store: table prefix %q: only a-z, 0-9 and _, at most 32", prefix)
+	prefix, err := tablePrefix(prefix)
+	if err != nil {
+		return "", err
 	}
 	steps, err := migrations.For(string(d))
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
-		return "", fmt.Errorf("store: join: %w", err)
+		return "", &opError{"join", err}
 	}
 	labels, err := json.Marshal(m.Labels)
 	if err != nil {
-		return "", fmt.Errorf("store: join: labels: %w", err)
+		return "", &opError{"join", fmt.Errorf("labels: %w", err)}
 	}
 	session := id.String()
 	join := func(t *tx) error {
@@ -85,7 +85,7 @@ func (t *tx) admit(m ledger.Member) error {
 func (s *Store) Beat(ctx context.Context, session string) (database time.Time, err error) {
 	if s.file != nil {
 		if err := s.file(); err != nil {
-			return time.Time{}, fmt.Errorf("store: beat: %w", err)
+			return time.Time{}, &opError{"beat", err}
 		}
 	}
 	err = s.autocommit(ctx, "beat", func(t *tx) error {

@@ -149,9 +149,9 @@ func (s *Store) Close() error {
 }
 
 func build(writers, readers *gorm.DB, d dialect, o Options) (*Store, error) {
-	prefix := cmp.Or(o.Prefix, "lockstep_")
-	if !prefixPattern.MatchString(prefix) {
-		return nil, fmt.Errorf("store: table prefix %q: only a-z, 0-9 and _, at most 32", prefix)
+	prefix, err := tablePrefix(o.Prefix)
+	if err != nil {
+		return nil, err
 	}
 	words := d.words()
 	for _, table := range tables {
@@ -165,6 +165,15 @@ func build(writers, readers *gorm.DB, d dialect, o Options) (*Store, error) {
 		timeout: cmp.Or(o.Timeout, 5*time.Second),
 		words:   strings.NewReplacer(words...),
 	}, nil
+}
+
+// tablePrefix is what the names of tables begin with; lockstep_ if prefix is empty.
+func tablePrefix(prefix string) (string, error) {
+	prefix = cmp.Or(prefix, "lockstep_")
+	if !prefixPattern.MatchString(prefix) {
+		return "", fmt.Errorf("store: table prefix %q: only a-z, 0-9 and _, at most 32", prefix)
+	}
+	return prefix, nil
 }
 
 // tables are the words that statements write in braces.

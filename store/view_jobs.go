@@ -34,6 +34,31 @@ func (s *Store) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, 
 	return all, nil
 }
 
+// JobNames returns the names, sorted, of at most limit jobs that begin with prefix and come after
+// the name after; those that no live configuration has are among them only with retired.
+//
+// Index: primary key, in its order.
+//
+// Errors: jobs.ErrUnavailable.
+func (s *Store) JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error) {
+	w := &where{}
+	if prefix != "" { // '~' sorts behind whatever a name may hold
+		w.and(`name >= ? AND name < ?`, prefix, prefix+"~")
+	}
+	if after != "" {
+		w.and(`name > ?`, after)
+	}
+	if !retired {
+		w.and(`hash <> ''`)
+	}
+	var names []string
+	err := s.read(ctx, "job names", func(t *tx) (err error) {
+		names, err = t.ids(`SELECT name FROM {jobs}`+w.text()+` ORDER BY name LIMIT ?`, append(w.args, limit))
+		return err
+	})
+	return names, err
+}
+
 func (t *tx) jobStatuses(names []string) ([]ledger.JobStatus, error) {
 	var all []ledger.JobStatus
 	text, args := ofJobs(`SELECT name, hash, config, cursor_at, next_at, fence, suspended, suspended_by FROM {jobs} j`, `j.name`, names)
