@@ -17,6 +17,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"runtime"
@@ -47,7 +48,7 @@ type Replica interface {
 // Options of Metrics. The zero value works.
 type Options struct {
 	Version string // of the program
-	// Refresh is how often the store is read, at least 1 s; 15 s if zero. While it takes long it is
+	// Refresh is how often the store is read; 15 s if zero, and never less than 1 s. While it takes long it is
 	// read less often, down to every 2 minutes, so that this takes 2 % of one connection's time.
 	Refresh time.Duration
 }
@@ -73,9 +74,7 @@ type watched struct {
 
 // New makes a Metrics over what reader tells, of which there is nothing if reader is nil. It calls nobody.
 func New(reader Reader, o Options) *Metrics {
-	if o.Refresh == 0 {
-		o.Refresh = 15 * time.Second
-	}
+	o.Refresh = max(cmp.Or(o.Refresh, 15*time.Second), time.Second)
 	m := &Metrics{
 		reader: reader, opt: o, nudge: make(chan struct{}, 1),
 		counters: newCounters(), standing: newStanding(),
