@@ -16,7 +16,8 @@ type dialect interface {
 	// words are replaced in statements: {for_update}, {share}, {insert_ignore}, {values}, {delete}.
 	// {by_key} follows the table whose rows a statement locks or writes: rows are then locked one by
 	// one, in the order of the primary key, however small the table is. {index} and {end} stand around
-	// the name of the index that a table must be read by.
+	// the name of the index that a table must be read by, {walk} and {walked} around that of one whose
+	// order is the list's: MySQL would rather read a small table whole and sort it, SQLite need not be told.
 	words() []string
 	gorm(db *sql.DB) gorm.Dialector
 	// check fails when server or settings will not do. opened: the settings are ours.

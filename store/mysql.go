@@ -29,6 +29,7 @@ func (mysqlDialect) words() []string {
 	return []string{
 		"{for_update}", " FOR UPDATE", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{values}", "",
 		"{by_key}", " FORCE INDEX (PRIMARY)", "{delete}", "DELETE t FROM", "{index}", " FORCE INDEX (", "{end}", ")",
+		"{walk}", " FORCE INDEX (", "{walked}", ")",
 	}
 }
 

@@ -22,6 +22,7 @@ func (sqliteDialect) words() []string {
 	return []string{
 		"{for_update}", "", "{share}", "", "{insert_ignore}", "INSERT OR IGNORE INTO", "{values}", "VALUES ",
 		"{by_key}", "", "{delete}", "DELETE FROM", "{index}", " INDEXED BY ", "{end}", "",
+		"{walk}", " /* ", "{walked}", " */",
 	}
 }
 

@@ -255,7 +255,7 @@ type accessPath struct{ kind, key string }
 
 func plan(t *testing.T, db *sql.DB, c call) (paths []accessPath) {
 	t.Helper()
-	rows, err := db.QueryContext(t.Context(), "EXPLAIN "+c.text, c.args...)
+	rows, err := db.QueryContext(t.Context(), store.Explain(t, db)+c.text, c.args...)
 	if err != nil {
 		t.Fatalf("%s: %v", c.text, err)
 	}

@@ -124,12 +124,19 @@ func (t *tx) endedIDs(f ledger.TaskFilter, states []jobs.State, after []string, 
 	if f.Pool == "" && f.Job == "" && len(states) > 1 { // primary key
 		return t.ids(`SELECT id FROM {done}`+w.text()+` ORDER BY id DESC LIMIT ?`, append(w.args, n))
 	}
+	index := `{done}_list`
+	switch {
+	case f.Job != "":
+		index = `{done}_job`
+	case f.Pool != "":
+		index = `{done}_pool`
+	}
 	var parts []string
 	var args []any
-	for i, state := range states { // index done_job, done_pool or done_list
+	for i, state := range states {
 		w := taskWhere(f, after)
 		w.and(`state = ?`, string(state))
-		parts = append(parts, fmt.Sprintf(`SELECT id FROM (SELECT id FROM {done}%s ORDER BY id DESC LIMIT ?) AS s%d`, w.text(), i))
+		parts = append(parts, fmt.Sprintf(`SELECT id FROM (SELECT id FROM {done}{walk}%s{walked}%s ORDER BY id DESC LIMIT ?) AS s%d`, index, w.text(), i))
 		args = append(append(args, w.args...), n)
 	}
 	return t.ids(strings.Join(parts, ` UNION ALL `), args)

@@ -38,8 +38,18 @@ func (t *tx) triggerPage(f ledger.TriggerFilter, n int) ([]jobs.Trigger, error) 
 	if err != nil {
 		return nil, err
 	}
-	// index: primary key or triggers_result for one job, else triggers_outcome, triggers_ended or triggers_at
-	return t.triggers(`SELECT `+triggerColumns+` FROM {triggers}`+w.text()+` ORDER BY at DESC, job DESC, seq DESC LIMIT ?`, append(w.args, n))
+	index, order := `{triggers}_at`, `at DESC, job DESC, seq DESC`
+	switch {
+	case f.Job != "" && f.Result != "":
+		index, order = `{triggers}_result`, `at DESC, seq DESC`
+	case f.Job != "":
+		index, order = `PRIMARY`, `at DESC, seq DESC`
+	case f.Outcome != "":
+		index = `{triggers}_outcome`
+	case f.Result != "":
+		index = `{triggers}_ended`
+	}
+	return t.triggers(`SELECT `+triggerColumns+` FROM {triggers}{walk}`+index+`{walked}`+w.text()+` ORDER BY `+order+` LIMIT ?`, append(w.args, n))
 }
 
 func triggerCursor(at int64, job string, seq int) string {
