@@ -79,6 +79,7 @@ func TestOfflineCommands(t *testing.T) {
 		"next-never":            {"next", "0 0 30 2 *"},
 		"next-no-argument":      {"next"},
 		"migrate-sql-no-file":   {"migrate", "sql"},
+		"serve-id-wrong":        {"serve", "-c", "example.yaml", "--id", "a b", "--listen", "127.0.0.1:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()

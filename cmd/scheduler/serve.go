@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/api/page"
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -39,6 +40,9 @@ func newServeCommand(a *app) *cobra.Command {
 				}
 			}
 			if id != "" {
+				if !jobs.NamePattern.MatchString(id) {
+					return usagef("--id %q: up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit", id)
+				}
 				c.Replica.ID = id
 			}
 			return a.serve(cmd.Context(), c)
