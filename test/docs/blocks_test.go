@@ -124,7 +124,7 @@ func markdown(t *testing.T) (files []string) {
 
 // Every block is of a kind that some test runs, or says why it is not run.
 func TestEveryBlockRuns(t *testing.T) {
-	run := []string{"sh", "console", "yaml", "json", "crontab", "go"}
+	run := []string{"sh", "console", "yaml", "json", "crontab", "go", "promql"}
 	for _, file := range pages(t) {
 		for _, b := range blocks(t, file) {
 			switch {
