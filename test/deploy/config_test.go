@@ -101,3 +101,14 @@ func readFile(t *testing.T, path string) string {
 	}
 	return string(text)
 }
+
+// No secret is anybody else's: each folder that secrets.sh fills has its own, as long as they should be.
+func TestSecretsAreOnesOwn(t *testing.T) {
+	one, other := makeSecrets(t), makeSecrets(t)
+	for _, name := range []string{"mysql_password", "redis_password", "store_dsn", "admin_token", "tokens"} {
+		a, b := readFile(t, filepath.Join(one, name)), readFile(t, filepath.Join(other, name))
+		if a == b || len(a) < 64 {
+			t.Errorf("%s is %d bytes, the same twice: %v", name, len(a), a == b)
+		}
+	}
+}
