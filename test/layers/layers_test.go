@@ -262,6 +262,23 @@ func TestDependenciesHaveReasons(t *testing.T) {
 	}
 }
 
+// What CONTRIBUTING.md tells people of the layers is what holds: a row for each, with its packages.
+func TestContributing(t *testing.T) {
+	text, err := os.ReadFile("../../CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (\w+) \| (.*?) \|`).FindAllStringSubmatch(string(text), -1) {
+		rows[row[1]] = row[2]
+	}
+	for name, l := range layers {
+		if l <= door && !strings.Contains(rows[l.String()], "`"+name+"`") && !strings.Contains(rows[l.String()], "`"+path.Base(name)+"`") {
+			t.Errorf("CONTRIBUTING.md does not name %s among the %s", name, l)
+		}
+	}
+}
+
 func TestNames(t *testing.T) {
 	for _, p := range packages(t) {
 		if _, _, ok := place(p.name()); !ok {
