@@ -108,13 +108,19 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 	var batch []jobs.NewTask
 	at, size, done := 0, 0, 0
 	enqueued := []jobs.Task{}
+	brokeOff := func(err error) error {
+		if done == 0 {
+			return fmt.Errorf("%w\nNo line was enqueued", err)
+		}
+		return fmt.Errorf("%w\nLines up to %d were enqueued, later ones were not", err, done)
+	}
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
 		tasks, _, err := c.Enqueue(ctx, pool, batch...)
 		if err != nil {
-			return fmt.Errorf("%w\nLines up to %d were enqueued, later ones were not", err, done)
+			return brokeOff(err)
 		}
 		if a.output == "table" {
 			err = printIDs(a.stdout, tasks...)
@@ -137,12 +143,12 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 		}
 		task, err := readLine(line, defaults)
 		if err != nil {
-			return fmt.Errorf("line %d: %w\nLines up to %d were enqueued, later ones were not", at, err, done)
+			return brokeOff(fmt.Errorf("line %d: %w", at, err))
 		}
 		batch, size = append(batch, task), size+len(line)
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("line %d: %w\nLines up to %d were enqueued, later ones were not", at+1, err, done)
+		return brokeOff(fmt.Errorf("line %d: %w", at+1, err))
 	}
 	if err := flush(); err != nil {
 		return err

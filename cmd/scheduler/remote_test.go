@@ -308,6 +308,13 @@ func TestTasksCommands(t *testing.T) {
 	if code != exitFailed || !strings.Contains(stderr, "line 1001: ") || !strings.Contains(stderr, "paylod") || !strings.Contains(stderr, "Lines up to 1000 were enqueued") {
 		t.Errorf("%d %q", code, stderr)
 	}
+	code, _, stderr = r.scheduler(t, "{}\n{bad\n", "tasks", "enqueue", "mail", "--many")
+	if code != exitFailed || !strings.Contains(stderr, "line 2: ") || !strings.Contains(stderr, "No line was enqueued") {
+		t.Errorf("%d %q", code, stderr)
+	}
+	if _, _, stderr = r.scheduler(t, "", "tasks", "enqueue", "mail", "--run-at", "soon"); !strings.Contains(stderr, "a duration, such as 10m") {
+		t.Error(stderr)
+	}
 
 	for args, want := range map[string]int{
 		"tasks enqueue nope":                          exitFailed,

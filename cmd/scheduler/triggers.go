@@ -63,5 +63,9 @@ func (a *app) moment(text string, direction time.Duration) (time.Time, error) {
 	if d, err := jobs.ParseDuration(text); err == nil {
 		return a.now().Add(direction * d).UTC(), nil
 	}
-	return parseTime(text, time.UTC)
+	at, err := parseTime(text, time.UTC)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w, or as a duration, such as 10m or 7d", err)
+	}
+	return at, nil
 }

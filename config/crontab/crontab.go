@@ -6,6 +6,7 @@
 package crontab
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -141,7 +142,9 @@ func (t *reading) variable(line int, name, value string) {
 		return
 	case "CRON_TZ":
 		t.timezone = value
-		_, t.zoneErr = jobs.LoadZone(value)
+		if _, t.zoneErr = jobs.LoadZone(value); t.zoneErr != nil {
+			t.zoneErr = fmt.Errorf("CRON_TZ in line %d: %w", line, t.zoneErr)
+		}
 		return
 	case "TZ":
 		t.note(line, "TZ: it is given to the commands, as cron does, and does not move their due times")

@@ -84,7 +84,7 @@ func TestLeftOut(t *testing.T) {
 		"* * * * * caf\xe9":     "UTF-8",
 		"* * * * 8 x":           "day of week",
 		"SHELL=/usr/bin/fish\n* * * * * cat%hello": "/usr/bin/fish",
-		"CRON_TZ=Mars/X\n* * * * * x":              "Mars/X",
+		"CRON_TZ=Mars/X\n* * * * * x":              "CRON_TZ in line 1: ",
 	} {
 		table := Read(line+"\n", Options{})
 		load(t, table)
