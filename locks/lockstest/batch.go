@@ -102,7 +102,7 @@ func overlapping(t *testing.T, s *suite) {
 		c := s.warm(t, ns)
 		all.Go(func() {
 			for range 10 {
-				results, err := c.TryAcquire(ctx, rand.Text(), wants(keys...))
+				results, err := c.TryAcquire(ctx, rand.Text(), Wants(keys...))
 				if err != nil {
 					t.Errorf("acquire: %v", err)
 					return

@@ -52,7 +52,7 @@ func every(t *testing.T, ctx context.Context, d driver.Driver, c driver.Session,
 		},
 		"Renew": func() error { return c.Renew(ctx) },
 		"TryAcquire": func() error {
-			_, err := c.TryAcquire(ctx, "cancelled", wants("user/cancelled"))
+			_, err := c.TryAcquire(ctx, "cancelled", Wants("user/cancelled"))
 			return err
 		},
 		"Release": func() error { return c.Release(ctx, []driver.Held{held}) },

@@ -127,14 +127,6 @@ func (s *suite) recovered(t *testing.T, do func() error) {
 	}
 }
 
-func wants(keys ...string) []driver.Want {
-	w := make([]driver.Want, len(keys))
-	for i, key := range keys {
-		w[i] = driver.Want{Key: key, Meta: "meta of " + key}
-	}
-	return w
-}
-
 // try asks once for the keys, which must be sorted, under a new id. A recovering server is waited
 // for, under the same id.
 func (s *suite) try(t *testing.T, c driver.Session, keys ...string) []driver.Result {
@@ -145,7 +137,7 @@ func (s *suite) try(t *testing.T, c driver.Session, keys ...string) []driver.Res
 func (s *suite) tryAs(t *testing.T, c driver.Session, id string, keys ...string) (results []driver.Result) {
 	t.Helper()
 	s.recovered(t, func() (err error) {
-		if results, err = c.TryAcquire(calling(t), id, wants(keys...)); err != nil {
+		if results, err = c.TryAcquire(calling(t), id, Wants(keys...)); err != nil {
 			return err
 		}
 		if len(results) != len(keys) {

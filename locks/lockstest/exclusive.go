@@ -85,7 +85,7 @@ func contenders(t *testing.T, s *suite) {
 	var last driver.Token
 	contend := func(c driver.Session) {
 		for ctx.Err() == nil && grants.Load() < rounds {
-			results, err := c.TryAcquire(ctx, rand.Text(), wants("user/a"))
+			results, err := c.TryAcquire(ctx, rand.Text(), Wants("user/a"))
 			if err == nil {
 				err = sound("user/a", results[0])
 			}

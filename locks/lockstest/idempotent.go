@@ -58,7 +58,7 @@ var idempotent = []testCase{
 		var all sync.WaitGroup
 		for i := range got {
 			all.Go(func() {
-				results, err := c.TryAcquire(calling(t), id, wants("user/a"))
+				results, err := c.TryAcquire(calling(t), id, Wants("user/a"))
 				if err == nil {
 					err = sound("user/a", results[0])
 				}

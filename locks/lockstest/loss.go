@@ -56,7 +56,7 @@ func lost(t *testing.T, s *suite, end func(driver.Session)) {
 			t.Errorf("check: %s is still held by the lost session", h.Key)
 		}
 	}
-	results, err := a.TryAcquire(calling(t), "id", wants("user/x"))
+	results, err := a.TryAcquire(calling(t), "id", Wants("user/x"))
 	if !errors.Is(err, driver.ErrSessionLost) {
 		t.Errorf("acquire: %+v, %v, want ErrSessionLost", results, err)
 	}

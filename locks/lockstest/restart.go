@@ -34,7 +34,7 @@ var restart = []testCase{
 		other := s.reopen(t, ns)
 		keep(t, other)
 		eventually(t, 4*s.ttl+late, "the key is granted again", func() bool {
-			results, err := other.TryAcquire(calling(t), "id", wants("user/a"))
+			results, err := other.TryAcquire(calling(t), "id", Wants("user/a"))
 			answered(t, results, err)
 			if err != nil || results[0].Token == 0 {
 				return false
@@ -56,7 +56,7 @@ var restart = []testCase{
 		other := s.reopen(t, ns)
 		keep(t, other)
 		for began := time.Now(); time.Since(began) < 3*s.ttl; time.Sleep(10 * time.Millisecond) {
-			results, err := other.TryAcquire(calling(t), "id", wants("user/a"))
+			results, err := other.TryAcquire(calling(t), "id", Wants("user/a"))
 			answered(t, results, err)
 			if err == nil && results[0].Token > 0 {
 				if err := held.Check(); err == nil {

@@ -53,7 +53,7 @@ var session = []testCase{
 		if err := a.Renew(calling(t)); !errors.Is(err, driver.ErrSessionLost) {
 			t.Errorf("renew of a closed session: %v, want ErrSessionLost", err)
 		}
-		if results, err := a.TryAcquire(calling(t), "id", wants("user/x")); err == nil {
+		if results, err := a.TryAcquire(calling(t), "id", Wants("user/x")); err == nil {
 			t.Errorf("acquire by a closed session: %+v, want an error", results)
 		}
 		if still(t, a, held[0]) {

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -22,13 +23,13 @@ func TestCluster(t *testing.T) {
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{srv.Addr}})
 	defer rdb.Close()
 	a, b := open(t, rdb, "cluster"), open(t, rdb, "cluster")
-	mine := grant(t, a, "k")
-	if got := acquire(t, b, "b", "k"); got[0].Holder == nil {
+	mine := lockstest.Grant(t, a, "k")
+	if got := lockstest.Acquire(t, b, "b", "k"); got[0].Holder == nil {
 		t.Errorf("held by another: %+v", got[0])
 	}
 	node.FlushAll(t.Context())
 	refuses(t, open(t, rdb, "cluster"), "k2")
-	holds(t, a, mine, true)
+	lockstest.Holds(t, a, mine, true)
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

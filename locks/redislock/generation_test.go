@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -19,7 +20,7 @@ func recovered(t *testing.T, key string, sessions ...driver.Session) driver.Resu
 	until(t, func() bool {
 		renew(t, sessions...)
 		var err error
-		got, err = sessions[len(sessions)-1].TryAcquire(t.Context(), "after", wants(key))
+		got, err = sessions[len(sessions)-1].TryAcquire(t.Context(), "after", lockstest.Wants(key))
 		if err != nil && !errors.Is(err, driver.ErrRecovering) {
 			t.Fatal(err)
 		}
@@ -30,7 +31,7 @@ func recovered(t *testing.T, key string, sessions ...driver.Session) driver.Resu
 
 func refuses(t *testing.T, s driver.Session, key string) {
 	t.Helper()
-	if got, err := s.TryAcquire(t.Context(), "early", wants(key)); !errors.Is(err, driver.ErrRecovering) {
+	if got, err := s.TryAcquire(t.Context(), "early", lockstest.Wants(key)); !errors.Is(err, driver.ErrRecovering) {
 		t.Fatalf("right after lost data: %+v, %v; want ErrRecovering", got, err)
 	}
 }
@@ -40,14 +41,14 @@ func TestEmptyRestart(t *testing.T) {
 	srv := servers.NewRedis(t)
 	rdb := client(t, srv.Addr)
 	a, b, dead := open(t, rdb, "restart"), open(t, rdb, "restart"), open(t, rdb, "restart")
-	mine, gone := grant(t, a, "mine"), grant(t, dead, "gone")
+	mine, gone := lockstest.Grant(t, a, "mine"), lockstest.Grant(t, dead, "gone")
 
 	srv.Kill()
 	srv.Start()
 	refuses(t, b, "mine")
 	refuses(t, open(t, rdb, "restart"), "mine") // a newcomer
 	renew(t, a)
-	holds(t, a, mine, true)
+	lockstest.Holds(t, a, mine, true)
 	if got := recovered(t, "mine", a, b); got.Holder == nil || got.Holder.Token != mine.Token {
 		t.Errorf("what its holder brought back: %+v, want busy with token %d", got, mine.Token)
 	}
@@ -64,23 +65,23 @@ func TestRestartFromOldSnapshot(t *testing.T) {
 	srv := servers.NewRedis(t)
 	rdb := client(t, srv.Addr)
 	a, b := open(t, rdb, "snapshot"), open(t, rdb, "snapshot")
-	old, kept := grant(t, a, "k"), grant(t, a, "kept")
+	old, kept := lockstest.Grant(t, a, "k"), lockstest.Grant(t, a, "kept")
 	if err := rdb.Save(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Release(t.Context(), []driver.Held{old}); err != nil {
 		t.Fatal(err)
 	}
-	late, fresh := grant(t, b, "k"), grant(t, b, "fresh")
+	late, fresh := lockstest.Grant(t, b, "k"), lockstest.Grant(t, b, "fresh")
 	srv.Kill()
 	srv.Start() // where a holds k, and fresh is free
 
 	refuses(t, a, "fresh")
 	renew(t, a, b)
-	holds(t, a, old, false)
-	holds(t, a, kept, true)
-	holds(t, b, late, true)
-	holds(t, b, fresh, true)
+	lockstest.Holds(t, a, old, false)
+	lockstest.Holds(t, a, kept, true)
+	lockstest.Holds(t, b, late, true)
+	lockstest.Holds(t, b, fresh, true)
 	if got := recovered(t, "fresh", b, a); got.Holder == nil || got.Holder.Session != b.ID() {
 		t.Errorf("fresh: %+v, want held by b", got)
 	}
@@ -90,13 +91,13 @@ func TestFlushAll(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, servers.NewRedis(t).Addr)
 	a := open(t, rdb, "flush")
-	mine := grant(t, a, "mine")
+	mine := lockstest.Grant(t, a, "mine")
 	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	b := open(t, rdb, "flush") // knows nothing of a
 	refuses(t, b, "mine")
-	holds(t, a, mine, true) // Check brings it back as well as Renew
+	lockstest.Holds(t, a, mine, true) // Check brings it back as well as Renew
 	if got := recovered(t, "mine", a, b); got.Holder == nil || got.Holder.Token != mine.Token {
 		t.Errorf("mine: %+v, want held under %d", got, mine.Token)
 	}
@@ -122,7 +123,7 @@ func TestManyKeysAreBroughtBackTogether(t *testing.T) {
 		keys = append(keys, fmt.Sprintf("k%05d", i))
 	}
 	var held []driver.Held
-	for i, r := range acquire(t, a, "many", keys...) {
+	for i, r := range lockstest.Acquire(t, a, "many", keys...) {
 		held = append(held, driver.Held{Key: keys[i], Token: r.Token})
 	}
 	rdb.FlushAll(t.Context())
@@ -149,7 +150,7 @@ func TestTokensStayAboveWhatIsBroughtBack(t *testing.T) {
 	a := open(t, rdb, "high")
 	const ahead = int64(1e15 * 5) // the clock was once far ahead
 	rdb.HSet(t.Context(), "{lockstep:high}:state", "token", ahead)
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	if mine.Token != driver.Token(ahead+1) {
 		t.Fatalf("token %d, want %d", mine.Token, ahead+1)
 	}
@@ -164,8 +165,8 @@ func TestLateSessionsAreNotBroughtBack(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, servers.NewRedis(t).Addr)
 	a, b := open(t, rdb, "late"), open(t, rdb, "late")
-	grant(t, a, "k")
-	until(t, func() bool { renew(t, b); return acquire(t, b, "b", "k")[0].Token > 0 })
+	lockstest.Grant(t, a, "k")
+	until(t, func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
 	rdb.FlushAll(t.Context()) // after a has expired and b has its key
 	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
 		t.Errorf("renew: %v, want ErrSessionLost", err)
@@ -180,28 +181,28 @@ func TestPromotedReplica(t *testing.T) {
 	second := servers.NewRedis(t, "--replicaof", host+" "+port)
 	replica := client(t, second.Addr)
 	a := open(t, rdb, "failover")
-	seen := grant(t, a, "seen")
+	seen := lockstest.Grant(t, a, "seen")
 	until(t, func() bool {
 		renew(t, a)
 		return replica.HExists(t.Context(), "{lockstep:failover}:holders", "seen").Val()
 	})
 	replica.Do(t.Context(), "REPLICAOF", "NO", "ONE")
-	unseen := grant(t, a, "unseen") // written to the old primary after the cut
+	unseen := lockstest.Grant(t, a, "unseen") // written to the old primary after the cut
 	moved := a.(*session)
 	moved.rdb = replica
 	b := open(t, replica, "failover")
 	refuses(t, b, "unseen")
 	refuses(t, open(t, replica, "failover-unseen"), "k") // perhaps used, and never replicated
 	renew(t, a)
-	holds(t, a, seen, true)
-	holds(t, a, unseen, true)
+	lockstest.Holds(t, a, seen, true)
+	lockstest.Holds(t, a, unseen, true)
 }
 
 func TestScriptFlush(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, servers.NewRedis(t).Addr)
 	a := open(t, rdb, "scripts")
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	flush := func() {
 		if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
 			t.Fatal(err)
@@ -210,7 +211,7 @@ func TestScriptFlush(t *testing.T) {
 	flush()
 	renew(t, a)
 	flush()
-	holds(t, a, mine, true)
+	lockstest.Holds(t, a, mine, true)
 	rdb.FlushAll(t.Context())
 	refuses(t, open(t, rdb, "scripts"), "k") // the mark was put back
 }
@@ -240,5 +241,5 @@ func TestInfoForbidden(t *testing.T) {
 	mine := recovered(t, "k", s)
 	rdb.FlushAll(t.Context())
 	refuses(t, s, "k2")
-	holds(t, s, driver.Held{Key: "k", Token: mine.Token}, true)
+	lockstest.Holds(t, s, driver.Held{Key: "k", Token: mine.Token}, true)
 }

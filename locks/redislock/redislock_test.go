@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -73,48 +74,12 @@ func open(t *testing.T, rdb redis.UniversalClient, namespace string) driver.Sess
 	return s
 }
 
-func acquire(t *testing.T, s driver.Session, id string, keys ...string) []driver.Result {
-	t.Helper()
-	got, err := s.TryAcquire(t.Context(), id, wants(keys...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
-func grant(t *testing.T, s driver.Session, key string) driver.Held {
-	t.Helper()
-	got := acquire(t, s, "id-"+key, key)
-	if got[0].Token == 0 {
-		t.Fatalf("%s was not granted: %+v", key, got[0])
-	}
-	return driver.Held{Key: key, Token: got[0].Token}
-}
-
-func wants(keys ...string) (w []driver.Want) {
-	for _, k := range keys {
-		w = append(w, driver.Want{Key: k, Meta: "for " + k})
-	}
-	return w
-}
-
 func renew(t *testing.T, sessions ...driver.Session) {
 	t.Helper()
 	for _, s := range sessions {
 		if err := s.Renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-func holds(t *testing.T, s driver.Session, h driver.Held, want bool) {
-	t.Helper()
-	still, err := s.Check(t.Context(), []driver.Held{h})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if still[0] != want {
-		t.Errorf("%s still held under %d: %t, want %t", h.Key, h.Token, still[0], want)
 	}
 }
 
@@ -138,7 +103,7 @@ func TestScriptsAreOneCallAndBusyWritesNothing(t *testing.T) {
 	var held []driver.Held
 	take := func() {
 		held = nil
-		for i, r := range acquire(t, a, "one", keys...) {
+		for i, r := range lockstest.Acquire(t, a, "one", keys...) {
 			held = append(held, driver.Held{Key: keys[i], Token: r.Token})
 		}
 	}
@@ -147,7 +112,7 @@ func TestScriptsAreOneCallAndBusyWritesNothing(t *testing.T) {
 		f    func()
 	}{
 		{"acquire", take},
-		{"busy", func() { acquire(t, b, "two", keys...) }},
+		{"busy", func() { lockstest.Acquire(t, b, "two", keys...) }},
 		{"renew", func() { renew(t, a) }},
 		{"check", func() { _, _ = a.Check(t.Context(), held) }},
 		{"release", func() { _ = a.Release(t.Context(), held) }},
@@ -180,7 +145,7 @@ func TestNothingStaysBehind(t *testing.T) {
 		}
 		return names
 	}
-	h := grant(t, a, "k")
+	h := lockstest.Grant(t, a, "k")
 	if len(left()) != 6 {
 		t.Errorf("while held: %v", left())
 	}
@@ -190,7 +155,7 @@ func TestNothingStaysBehind(t *testing.T) {
 	if len(left()) != 3 {
 		t.Errorf("after release: %v", left())
 	}
-	grant(t, a, "k")
+	lockstest.Grant(t, a, "k")
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +164,7 @@ func TestNothingStaysBehind(t *testing.T) {
 	}
 	// A session that nobody closes is swept up by its neighbours.
 	dead := open(t, rdb, "residue")
-	grant(t, dead, "k1")
+	lockstest.Grant(t, dead, "k1")
 	b := open(t, rdb, "residue")
 	until(t, func() bool { renew(t, b); return len(left()) == 3 })
 }
@@ -208,11 +173,11 @@ func TestExpiredSession(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, servers.Redis(t))
 	a, b := open(t, rdb, "expiry"), open(t, rdb, "expiry")
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	var theirs driver.Held
 	until(t, func() bool {
 		renew(t, b)
-		got := acquire(t, b, "b", "k")
+		got := lockstest.Acquire(t, b, "b", "k")
 		theirs = driver.Held{Key: "k", Token: got[0].Token}
 		return theirs.Token > 0
 	})
@@ -225,7 +190,7 @@ func TestExpiredSession(t *testing.T) {
 	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
 		t.Errorf("renew: %v, want ErrSessionLost", err)
 	}
-	holds(t, b, theirs, true)
+	lockstest.Holds(t, b, theirs, true)
 }
 
 func TestEvictionPolicyIsRefused(t *testing.T) {
@@ -236,7 +201,7 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 		t.Fatalf("open: %v, want an error that names noeviction", err)
 	}
 	rdb.ConfigSet(t.Context(), "maxmemory-policy", "noeviction")
-	grant(t, open(t, rdb, "evict"), "k")
+	lockstest.Grant(t, open(t, rdb, "evict"), "k")
 }
 
 func TestUnreachable(t *testing.T) {
@@ -254,7 +219,7 @@ func TestUnreachable(t *testing.T) {
 		t.Errorf("open took %v", took)
 	}
 	until(t, func() bool {
-		_, err := s.TryAcquire(t.Context(), "x", wants("k"))
+		_, err := s.TryAcquire(t.Context(), "x", lockstest.Wants("k"))
 		return errors.Is(err, driver.ErrUnreachable)
 	})
 }
@@ -273,7 +238,7 @@ func TestContextIsObeyed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	_, err := s.TryAcquire(ctx, "x", wants("k"))
+	_, err := s.TryAcquire(ctx, "x", lockstest.Wants("k"))
 	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, driver.ErrUnreachable) {
 		t.Errorf("acquire: %v; want the deadline, and nothing known", err)
 	}
@@ -281,7 +246,7 @@ func TestContextIsObeyed(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	srv.Continue()
-	first := acquire(t, s, "x", "k") // the same id settles it
+	first := lockstest.Acquire(t, s, "x", "k") // the same id settles it
 	if first[0].Token == 0 {
 		t.Errorf("again: %+v", first)
 	}
@@ -291,23 +256,23 @@ func TestClockStepsBack(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, servers.Redis(t))
 	dead, b := open(t, rdb, "step"), open(t, rdb, "step")
-	grant(t, dead, "k")
+	lockstest.Grant(t, dead, "k")
 	// What a server sees after its clock went back by an hour.
 	rdb.ZAdd(t.Context(), "{lockstep:step}:sessions", redis.Z{Member: dead.ID(), Score: float64(time.Now().Add(time.Hour).UnixMicro())})
-	until(t, func() bool { renew(t, b); return acquire(t, b, "b", "k")[0].Token > 0 })
+	until(t, func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
 }
 
 func TestListAndEvict(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, servers.Redis(t))
 	dead, a := open(t, rdb, "list"), open(t, rdb, "list")
-	acquire(t, dead, "d", "a/0", "a/2", "a/4", "a/6")
+	lockstest.Acquire(t, dead, "d", "a/0", "a/2", "a/4", "a/6")
 	until(t, func() bool { // expired, not swept up
 		renew(t, a)
 		rdb.ZAdd(t.Context(), "{lockstep:list}:sessions", redis.Z{Member: dead.ID(), Score: 1})
 		return true
 	})
-	got := acquire(t, a, "a", "a/1", "a/3", "a/5", "b/1")
+	got := lockstest.Acquire(t, a, "a", "a/1", "a/3", "a/5", "b/1")
 	var listed []string
 	for after := ""; ; {
 		page, err := a.List(t.Context(), "a/", after, 2)
@@ -315,7 +280,7 @@ func TestListAndEvict(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, info := range page {
-			if info.Owner != "tester" || info.Meta != "for "+info.Key || info.Session != a.ID() || time.Since(info.Since) > time.Minute {
+			if info.Owner != "tester" || info.Meta != "meta of "+info.Key || info.Session != a.ID() || time.Since(info.Since) > time.Minute {
 				t.Errorf("info: %+v", info)
 			}
 			listed, after = append(listed, info.Key), info.Key
@@ -334,5 +299,5 @@ func TestListAndEvict(t *testing.T) {
 	if ok, err := b.Evict(t.Context(), "a/1", got[0].Token); !ok || err != nil {
 		t.Errorf("evict: %t, %v", ok, err)
 	}
-	holds(t, a, driver.Held{Key: "a/1", Token: got[0].Token}, false)
+	lockstest.Holds(t, a, driver.Held{Key: "a/1", Token: got[0].Token}, false)
 }

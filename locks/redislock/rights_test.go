@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -61,7 +62,7 @@ func TestRightsForAnotherDatabase(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: admin.Options().Addr, Username: "lockstep", Password: "limited", DB: 3})
 	defer rdb.Close()
 	s := open(t, rdb, "db")
-	grant(t, s, "k")
+	lockstest.Grant(t, s, "k")
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -82,7 +83,7 @@ func TestRightsForACluster(t *testing.T) {
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{srv.Addr}, Username: "lockstep", Password: "limited"})
 	defer rdb.Close()
 	s := open(t, rdb, "cluster")
-	grant(t, s, "k")
+	lockstest.Grant(t, s, "k")
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

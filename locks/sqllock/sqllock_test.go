@@ -178,14 +178,7 @@ func session(t *testing.T, d driver.Driver, ttl time.Duration) driver.Session {
 // take takes keys that must be free.
 func take(t *testing.T, s driver.Session, keys ...string) []driver.Held {
 	t.Helper()
-	var wants []driver.Want
-	for _, key := range keys {
-		wants = append(wants, driver.Want{Key: key})
-	}
-	results, err := s.TryAcquire(t.Context(), rand.Text(), wants)
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := lockstest.Acquire(t, s, rand.Text(), keys...)
 	var held []driver.Held
 	for i, r := range results {
 		if r.Token == 0 {

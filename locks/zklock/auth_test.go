@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -34,7 +35,7 @@ func TestNobodyElseTouchesTheNodes(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
 	a := openAs(t, addr, "prod", Options{Root: "/guarded", Auth: alice})
-	grant(t, a, "k")
+	lockstest.Grant(t, a, "k")
 	paths := []string{
 		"/guarded", "/guarded/prod", "/guarded/prod/locks", "/guarded/prod/sessions",
 		"/guarded/prod/sessions/" + a.ID(), "/guarded/prod/locks/k", "/guarded/prod/locks/k/held",
@@ -110,7 +111,7 @@ func TestNodesFromBeforeTheLogin(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
 	before := openAs(t, addr, "prod", Options{Root: "/before"})
-	grant(t, before, "k")
+	lockstest.Grant(t, before, "k")
 	with := Options{Root: "/before", Auth: alice}
 	_, err := New([]string{addr}, with).Open(t.Context(), driver.Open{Namespace: "prod", TTL: ttl})
 	if err == nil || !strings.Contains(err.Error(), "anybody can change /before") || !strings.Contains(err.Error(), "setAcl -R /before auth::cdrwa") {
@@ -127,10 +128,10 @@ func TestNodesFromBeforeTheLogin(t *testing.T) {
 		}
 	}
 	after := openAs(t, addr, "prod", with)
-	if r := acquire(t, after, "after", "k"); r[0].Holder == nil {
+	if r := lockstest.Acquire(t, after, "after", "k"); r[0].Holder == nil {
 		t.Errorf("the old holder's key: %+v", r[0])
 	}
-	if got, err := before.TryAcquire(t.Context(), "before", wants("k2")); !errors.Is(err, zk.ErrNoAuth) {
+	if got, err := before.TryAcquire(t.Context(), "before", lockstest.Wants("k2")); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("without a login: %+v, %v", got, err)
 	}
 }
@@ -141,20 +142,20 @@ func TestLoginIsRepeated(t *testing.T) {
 	way := newCut(t, addr)
 	o := Options{Root: "/repeated", Auth: alice}
 	a := openAs(t, way.addr, "prod", o)
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	for i := range 3 {
 		way.break_(true)
 		way.set(false, false)
 		until(t, func() bool { return a.Renew(t.Context()) == nil })
-		grant(t, a, fmt.Sprintf("fresh-%d", i)) // needs a container, which needs the identity
+		lockstest.Grant(t, a, fmt.Sprintf("fresh-%d", i)) // needs a container, which needs the identity
 	}
-	holds(t, a, mine, true)
+	lockstest.Holds(t, a, mine, true)
 	// A session that ended is followed by another one.
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b := openAs(t, way.addr, "prod", o)
-	if h := grant(t, b, "k"); h.Token <= mine.Token {
+	if h := lockstest.Grant(t, b, "k"); h.Token <= mine.Token {
 		t.Errorf("token %d after %d", h.Token, mine.Token)
 	}
 }
@@ -164,7 +165,7 @@ func TestSharedNodes(t *testing.T) {
 	addr := servers.ZooKeeper(t)
 	bob := zk.DigestACL(zk.PermAll, "bob", "secret")[0]
 	a := openAs(t, addr, "prod", Options{Root: "/shared", Auth: alice, Share: []string{bob.Scheme + ":" + bob.ID}})
-	grant(t, a, "k")
+	lockstest.Grant(t, a, "k")
 	op := operator(t, addr)
 	if err := op.AddAuth("digest", []byte("bob:secret")); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -20,7 +21,7 @@ func TestExpiryWhileCutOff(t *testing.T) {
 	addr := servers.ZooKeeper(t)
 	way := newCut(t, addr)
 	a, b := open(t, way.addr, "expiry"), open(t, addr, "expiry")
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	way.break_(true)
 
 	// No answer is not "held".
@@ -49,10 +50,10 @@ func TestExpiryWhileCutOff(t *testing.T) {
 	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
 		t.Errorf("release of what was lost: %v", err)
 	}
-	if _, err := a.TryAcquire(t.Context(), "late", wants("k2")); !errors.Is(err, driver.ErrSessionLost) {
+	if _, err := a.TryAcquire(t.Context(), "late", lockstest.Wants("k2")); !errors.Is(err, driver.ErrSessionLost) {
 		t.Errorf("acquire: %v, want ErrSessionLost", err)
 	}
-	holds(t, b, theirs, true)
+	lockstest.Holds(t, b, theirs, true)
 }
 
 func TestExpiredByTheServer(t *testing.T) {
@@ -60,7 +61,7 @@ func TestExpiredByTheServer(t *testing.T) {
 	addr := servers.ZooKeeper(t)
 	way := newCut(t, addr)
 	a, b := open(t, way.addr, "killed"), open(t, addr, "killed")
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	way.break_(true)
 	a.keepAlive(t)
 	theirs := takes(t, b, "k") // so the server has let go
@@ -76,7 +77,7 @@ func TestExpiredByTheServer(t *testing.T) {
 		t.Errorf("release: %v", err)
 	}
 	<-a.Lost()
-	holds(t, b, theirs, true)
+	lockstest.Holds(t, b, theirs, true)
 }
 
 func TestNobodyDialsAfterExpiry(t *testing.T) {
@@ -109,7 +110,7 @@ func TestUnrenewedSessionEnds(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
 	a, b := open(t, addr, "idle"), open(t, addr, "idle")
-	grant(t, a, "k")
+	lockstest.Grant(t, a, "k")
 	start := time.Now()
 	takes(t, b, "k")
 	if took := time.Since(start); took > 2*ttl {
@@ -122,32 +123,32 @@ func TestLostAnswerLeavesNoGhost(t *testing.T) {
 	addr := servers.ZooKeeper(t)
 	way := newCut(t, addr)
 	a, b := openFor(t, way.addr, "ghost", 10*time.Second), openFor(t, addr, "ghost", 10*time.Second)
-	if err := a.Release(t.Context(), []driver.Held{grant(t, a, "k")}); err != nil { // so the container is there
+	if err := a.Release(t.Context(), []driver.Held{lockstest.Grant(t, a, "k")}); err != nil { // so the container is there
 		t.Fatal(err)
 	}
 	way.set(true, true)
-	got, err := a.TryAcquire(t.Context(), "one", wants("k"))
+	got, err := a.TryAcquire(t.Context(), "one", lockstest.Wants("k"))
 	if err == nil || errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrSessionLost) {
 		t.Fatalf("acquire with a lost answer: %+v, %v; want unknown", got, err)
 	}
-	until(t, func() bool { r := acquire(t, b, "b", "k")[0]; return r.Holder != nil }) // it was executed
+	until(t, func() bool { r := lockstest.Acquire(t, b, "b", "k")[0]; return r.Holder != nil }) // it was executed
 	way.set(false, false)
 	var r []driver.Result
-	until(t, func() bool { r, err = a.TryAcquire(t.Context(), "one", wants("k")); return err == nil })
+	until(t, func() bool { r, err = a.TryAcquire(t.Context(), "one", lockstest.Wants("k")); return err == nil })
 	if r[0].Token == 0 {
 		t.Fatalf("again: %+v", r[0])
 	}
 	if err := a.Release(t.Context(), []driver.Held{{Key: "k", Token: r[0].Token}}); err != nil {
 		t.Fatal(err)
 	}
-	grant(t, b, "k")
+	lockstest.Grant(t, b, "k")
 }
 
 func TestServerRestart(t *testing.T) {
 	t.Parallel()
 	srv := servers.NewZooKeeper(t)
 	a := openFor(t, srv.Addr, "restart", 30*time.Second)
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	srv.Kill()
 	if _, err := New([]string{srv.Addr}, Options{}).Open(t.Context(), driver.Open{Namespace: "restart", TTL: ttl}); !errors.Is(err, driver.ErrUnreachable) ||
 		!strings.Contains(err.Error(), srv.Addr) || !strings.Contains(err.Error(), "refused") {
@@ -156,20 +157,20 @@ func TestServerRestart(t *testing.T) {
 	until(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		_, err := a.TryAcquire(ctx, "x", wants("x"))
+		_, err := a.TryAcquire(ctx, "x", lockstest.Wants("x"))
 		return errors.Is(err, driver.ErrUnreachable)
 	})
 	srv.Start()
 	until(t, func() bool { return a.Renew(t.Context()) == nil })
-	holds(t, a, mine, true)
+	lockstest.Holds(t, a, mine, true)
 	b := openFor(t, srv.Addr, "restart", 10*time.Second)
-	if r := acquire(t, b, "b", "k"); r[0].Holder == nil || r[0].Holder.Token != mine.Token {
+	if r := lockstest.Acquire(t, b, "b", "k"); r[0].Holder == nil || r[0].Holder.Token != mine.Token {
 		t.Errorf("after a restart: %+v, want busy under %d", r[0], mine.Token)
 	}
 	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
 		t.Fatal(err)
 	}
-	if h := grant(t, b, "k"); h.Token <= mine.Token {
+	if h := lockstest.Grant(t, b, "k"); h.Token <= mine.Token {
 		t.Errorf("token %d after %d", h.Token, mine.Token)
 	}
 }
@@ -178,7 +179,7 @@ func TestServerPause(t *testing.T) {
 	t.Parallel()
 	srv := servers.NewZooKeeper(t)
 	a := openFor(t, srv.Addr, "pause", 20*time.Second)
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	srv.Pause()
 	var start time.Time
 	until(t, func() bool { // the signal takes a moment to reach all threads
@@ -203,7 +204,7 @@ func TestServerPause(t *testing.T) {
 	if err := a.Renew(t.Context()); err != nil {
 		t.Errorf("renew: %v", err)
 	}
-	holds(t, a, mine, true)
+	lockstest.Holds(t, a, mine, true)
 }
 
 func TestShortTimeoutIsRaisedByTheServer(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -52,42 +53,6 @@ func openFor(t *testing.T, addr, namespace string, ttl time.Duration) *session {
 	return s.(*session)
 }
 
-func wants(keys ...string) (w []driver.Want) {
-	for _, k := range keys {
-		w = append(w, driver.Want{Key: k, Meta: "for " + k})
-	}
-	return w
-}
-
-func acquire(t *testing.T, s driver.Session, id string, keys ...string) []driver.Result {
-	t.Helper()
-	got, err := s.TryAcquire(t.Context(), id, wants(keys...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got
-}
-
-func grant(t *testing.T, s driver.Session, key string) driver.Held {
-	t.Helper()
-	got := acquire(t, s, "id-"+key, key)
-	if got[0].Token == 0 {
-		t.Fatalf("%s was not granted: %+v", key, got[0])
-	}
-	return driver.Held{Key: key, Token: got[0].Token}
-}
-
-func holds(t *testing.T, s driver.Session, h driver.Held, want bool) {
-	t.Helper()
-	still, err := s.Check(t.Context(), []driver.Held{h})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if still[0] != want {
-		t.Errorf("%s still held under %d: %t, want %t", h.Key, h.Token, still[0], want)
-	}
-}
-
 // takes tries until key is granted to s, which stays alive meanwhile.
 func takes(t *testing.T, s driver.Session, key string) driver.Held {
 	t.Helper()
@@ -96,7 +61,7 @@ func takes(t *testing.T, s driver.Session, key string) driver.Held {
 		if err := s.Renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		h = driver.Held{Key: key, Token: acquire(t, s, "takes", key)[0].Token}
+		h = driver.Held{Key: key, Token: lockstest.Acquire(t, s, "takes", key)[0].Token}
 		return h.Token > 0
 	})
 	return h
@@ -110,8 +75,8 @@ func TestBatch(t *testing.T) {
 	for i := range 200 {
 		keys = append(keys, fmt.Sprintf("k/%03d", i))
 	}
-	first := acquire(t, b, "b", keys[:50]...)
-	got := acquire(t, a, "a", keys...)
+	first := lockstest.Acquire(t, b, "b", keys[:50]...)
+	got := lockstest.Acquire(t, a, "a", keys...)
 	var held []driver.Held
 	for i, r := range got {
 		switch {
@@ -123,10 +88,10 @@ func TestBatch(t *testing.T) {
 			held = append(held, driver.Held{Key: keys[i], Token: r.Token})
 		}
 	}
-	if diff := cmp.Diff(got[50:], acquire(t, a, "a", keys[50:]...)); diff != "" {
+	if diff := cmp.Diff(got[50:], lockstest.Acquire(t, a, "a", keys[50:]...)); diff != "" {
 		t.Errorf("the same acquisition again: %s", diff)
 	}
-	if again := acquire(t, a, "other", keys[60]); again[0].Holder == nil {
+	if again := lockstest.Acquire(t, a, "other", keys[60]); again[0].Holder == nil {
 		t.Errorf("another acquisition of the same session: %+v, want busy", again[0])
 	}
 	still, err := a.Check(t.Context(), held)
@@ -136,7 +101,7 @@ func TestBatch(t *testing.T) {
 	if err := a.Release(t.Context(), held); err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range acquire(t, b, "b2", keys[50:]...) {
+	for i, r := range lockstest.Acquire(t, b, "b2", keys[50:]...) {
 		if r.Token <= held[i].Token {
 			t.Fatalf("%s: %+v after token %d", held[i].Key, r, held[i].Token)
 		}
@@ -144,8 +109,8 @@ func TestBatch(t *testing.T) {
 	if err := a.Release(t.Context(), held); err != nil { // long not ours any more
 		t.Fatal(err)
 	}
-	holds(t, b, driver.Held{Key: keys[0], Token: first[0].Token}, true)
-	if r := acquire(t, a, "a2", keys[100]); r[0].Holder == nil {
+	lockstest.Holds(t, b, driver.Held{Key: keys[0], Token: first[0].Token}, true)
+	if r := lockstest.Acquire(t, a, "a2", keys[100]); r[0].Holder == nil {
 		t.Errorf("a release freed what somebody else holds: %+v", r[0])
 	}
 }
@@ -155,23 +120,23 @@ func TestDeletedByHand(t *testing.T) {
 	addr := servers.ZooKeeper(t)
 	op := operator(t, addr)
 	a, b := openFor(t, addr, "by-hand", 10*time.Second), openFor(t, addr, "by-hand", 10*time.Second)
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	if err := op.Delete("/lockstep/by-hand/locks/k/held", -1); err != nil {
 		t.Fatal(err)
 	}
-	holds(t, a, mine, false)
-	theirs := grant(t, b, "k")
+	lockstest.Holds(t, a, mine, false)
+	theirs := lockstest.Grant(t, b, "k")
 	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
 		t.Fatal(err)
 	}
-	holds(t, b, theirs, true)
+	lockstest.Holds(t, b, theirs, true)
 	if ok, err := a.Evict(t.Context(), "k", mine.Token); ok || err != nil {
 		t.Errorf("evict under an old token: %t, %v", ok, err)
 	}
 	if ok, err := a.Evict(t.Context(), "k", theirs.Token); !ok || err != nil {
 		t.Errorf("evict: %t, %v", ok, err)
 	}
-	holds(t, b, theirs, false)
+	lockstest.Holds(t, b, theirs, false)
 	// The whole tree.
 	for _, path := range []string{"locks/k", "locks", "sessions/" + a.ID(), "sessions/" + b.ID(), "sessions", ""} {
 		path = strings.TrimRight("/lockstep/by-hand/"+path, "/")
@@ -182,7 +147,7 @@ func TestDeletedByHand(t *testing.T) {
 	if err := a.Renew(t.Context()); err != nil {
 		t.Errorf("renew: %v", err)
 	}
-	if h := grant(t, a, "k"); h.Token <= theirs.Token {
+	if h := lockstest.Grant(t, a, "k"); h.Token <= theirs.Token {
 		t.Errorf("token %d after %d", h.Token, theirs.Token)
 	}
 }
@@ -192,7 +157,7 @@ func TestListAndNames(t *testing.T) {
 	addr := servers.ZooKeeper(t)
 	a := openFor(t, addr, "list/x", 10*time.Second)
 	keys := []string{"%", "%2F", ".", "..", "a", "a%2Fb", "a/", "a/1", "a/2", "a/3", "b"}
-	got := acquire(t, a, "a", keys...)
+	got := lockstest.Acquire(t, a, "a", keys...)
 	if err := a.Release(t.Context(), []driver.Held{{Key: "a/2", Token: got[8].Token}}); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +168,7 @@ func TestListAndNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, info := range page {
-				if info.Owner != "tester" || info.Meta != "for "+info.Key || info.Session != a.ID() || time.Since(info.Since).Abs() > time.Minute {
+				if info.Owner != "tester" || info.Meta != "meta of "+info.Key || info.Session != a.ID() || time.Since(info.Since).Abs() > time.Minute {
 					t.Errorf("info: %+v", info)
 				}
 				listed, after = append(listed, info.Key), info.Key
@@ -229,7 +194,7 @@ func TestClose(t *testing.T) {
 	if a.TTL() != 10*time.Second {
 		t.Errorf("ttl %v", a.TTL())
 	}
-	mine := grant(t, a, "k")
+	mine := lockstest.Grant(t, a, "k")
 	start := time.Now()
 	if err := a.Close(t.Context()); err != nil {
 		t.Fatal(err)
