@@ -27,7 +27,7 @@ func (unable) Run(context.Context, jobs.Task, io.Writer) error { return errors.E
 // handler makes what a draft says, or nil if it says nothing. n is the map of the job, pool or
 // kind. A handler that could not be made is unable.
 func (r *reader) handler(n *yaml.Node, d handlerDraft) jobs.Handler {
-	doing, value, ok := r.doing(n)
+	doing, value, ok := r.only(n, doingKeys, "there is one thing to do: command, shell, http or func")
 	if !ok {
 		return unable{}
 	}
@@ -53,16 +53,16 @@ func (r *reader) onlyForProcesses(n *yaml.Node) {
 	})
 }
 
-// doing returns the one key that says what to do and its value, if there is one; false if there
-// are several.
-func (r *reader) doing(n *yaml.Node) (doing string, value *yaml.Node, ok bool) {
+// only returns the one key of the map n that is among those that say what to do, and its value;
+// false if there are several, with hint for people.
+func (r *reader) only(n *yaml.Node, among schema[handlerDraft], hint string) (doing string, value *yaml.Node, ok bool) {
 	ok = true
 	r.each(n, func(key, v *yaml.Node) {
-		if _, is := doingKeys[key.Value]; !is {
+		if _, is := among[key.Value]; !is {
 			return
 		}
 		if doing != "" {
-			r.fail(key, "stands beside "+doing, "there is one thing to do: command, shell, http or func")
+			r.fail(key, "stands beside "+doing, hint)
 			ok = false
 		}
 		doing, value = key.Value, v

@@ -20,11 +20,11 @@ type notifyDraft struct {
 	own     bool // a job or pool says it itself
 }
 
-// notifyKeys are those of notify. The way to tell is a webhook, or what a job can do.
-var notifyKeys = join(schema[notifyDraft]{
-	"on":      readEvents,
-	"webhook": readWebhook,
-}, lift(handlerKeys, func(d *notifyDraft) *handlerDraft { return &d.handlerDraft }))
+var (
+	// tellingKeys say how to tell: by a webhook, or by what a job can do.
+	tellingKeys = join(doingKeys, schema[handlerDraft]{"webhook": readWebhook})
+	notifyKeys  = join(schema[notifyDraft]{"on": readEvents}, lift(join(tellingKeys, processKeys), func(d *notifyDraft) *handlerDraft { return &d.handlerDraft }))
+)
 
 // notifyField reads what the defaults, a job or a pool say. A map without keys tells nobody,
 // whatever the defaults say; a way to tell has nothing of the defaults' way.
@@ -46,7 +46,7 @@ func notifyField[T any](place func(*T) *notifyDraft) read[T] {
 
 // notifier makes what tells somebody, if n says how.
 func (r *reader) notifier(n *yaml.Node, d *notifyDraft) {
-	doing, value, ok := r.telling(n)
+	doing, value, ok := r.only(n, tellingKeys, "there is one way to tell: webhook, command, shell, http or func")
 	if doing != "command" && doing != "shell" {
 		r.onlyForProcesses(n)
 	}
@@ -66,23 +66,6 @@ func (r *reader) notifier(n *yaml.Node, d *notifyDraft) {
 		r.within(doing, func() { r.seekProgram(value, d.handlerDraft) })
 	}
 	d.handler = h
-}
-
-// telling returns the one key that says how to tell and its value, if there is one; false if there
-// are several.
-func (r *reader) telling(n *yaml.Node) (doing string, value *yaml.Node, ok bool) {
-	ok = true
-	r.each(n, func(key, v *yaml.Node) {
-		if _, is := doingKeys[key.Value]; !is && key.Value != "webhook" {
-			return
-		}
-		if doing != "" {
-			r.fail(key, "stands beside "+doing, "there is one way to tell: webhook, command, shell, http or func")
-			ok = false
-		}
-		doing, value = key.Value, v
-	})
-	return doing, value, ok
 }
 
 // notify is what the job or pool says in the end. That the defaults say when, and nobody how, is no
@@ -105,7 +88,7 @@ func readEvents(r *reader, n *yaml.Node, d *notifyDraft) {
 	})
 }
 
-func readWebhook(r *reader, n *yaml.Node, d *notifyDraft) {
+func readWebhook(r *reader, n *yaml.Node, d *handlerDraft) {
 	if url, ok := r.text(n); ok {
 		d.http = &httphandler.Request{URL: url, Timeout: webhookTimeout, SecretPath: true}
 	}

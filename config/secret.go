@@ -1,13 +1,7 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -15,14 +9,6 @@ import (
 
 // maxSecret bounds a file that a key like password_file names.
 const maxSecret = 64 << 10
-
-// resolve makes a path of the file being read absolute where it starts: at the file's folder.
-func (r *reader) resolve(path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(r.file.dir, path)
-}
 
 // secretField takes a text that errors never show. Empty is the same as no key.
 func secretField[T any](place func(*T) *string) read[T] {
@@ -66,51 +52,12 @@ func (r *reader) secretFile(n *yaml.Node, path string) ([]byte, bool) {
 		r.fail(n, fmt.Sprintf("%s: %v", path, cause(err)), "")
 		return nil, false
 	}
-	switch mode := info.Mode().Perm(); {
-	case runtime.GOOS == "windows": // has no such modes
-	case mode&0o022 != 0:
-		r.fail(n, fmt.Sprintf("%s can be written by others (mode %04o)", path, mode), "chmod 600")
+	switch {
+	case othersMay(info, 0o022):
+		r.fail(n, fmt.Sprintf("%s can be written by others (mode %04o)", path, info.Mode().Perm()), "chmod 600")
 		return nil, false
-	case mode&0o044 != 0:
-		r.warn(n, fmt.Sprintf("%s can be read by others (mode %04o)", path, mode), "chmod 600")
+	case othersMay(info, 0o044):
+		r.warn(n, fmt.Sprintf("%s can be read by others (mode %04o)", path, info.Mode().Perm()), "chmod 600")
 	}
 	return data, true
-}
-
-// readLimited reads a file of at most limit bytes.
-func readLimited(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, errors.New("is a folder, not a file")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("is larger than %d KiB", limit>>10)
-	}
-	return data, err
-}
-
-// readRegular is readLimited of a file that cannot block, as a pipe would.
-func readRegular(path string, limit int64) ([]byte, fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, errors.New("is not a regular file")
-	}
-	data, err := readLimited(path, limit)
-	return data, info, err
-}
-
-// cause is an error without the path, which stands beside it already.
-func cause(err error) error {
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		return p.Err
-	}
-	return err
 }

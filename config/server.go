@@ -45,15 +45,6 @@ var (
 func readAuth(r *reader, n *yaml.Node, into *Server)      { object(r, n, authKeys, into) }
 func readServerTLS(r *reader, n *yaml.Node, into *Server) { object(r, n, serverTLSKeys, into) }
 
-// pathField takes the path of a file that is read later. Empty is the same as no key.
-func pathField[T any](place func(*T) *string) read[T] {
-	return func(r *reader, n *yaml.Node, into *T) {
-		if path, ok := r.text(n); ok && path != "" {
-			*place(into) = r.resolve(path)
-		}
-	}
-}
-
 var hostName = regexp.MustCompile(`^[a-zA-Z0-9_]([a-zA-Z0-9_.-]{0,251}[a-zA-Z0-9_])?$`)
 
 func readHosts(r *reader, n *yaml.Node, into *Server) {

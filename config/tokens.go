@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 	"slices"
 	"time"
 
@@ -36,8 +35,8 @@ func LoadTokens(path string) ([]api.Token, error) {
 		}
 		return nil, Errors{e}
 	}
-	if mode := info.Mode().Perm(); mode&0o022 != 0 && runtime.GOOS != "windows" {
-		return nil, Errors{{File: path, Problem: fmt.Sprintf("can be written by others (mode %04o)", mode), Hint: "chmod 600"}}
+	if othersMay(info, 0o022) {
+		return nil, Errors{{File: path, Problem: fmt.Sprintf("can be written by others (mode %04o)", info.Mode().Perm()), Hint: "chmod 600"}}
 	}
 	return ParseTokens(path, data)
 }
