@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/program"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
 // The README's first command, on a machine with nothing but Go: within 15 s of the build's end the
@@ -69,7 +70,7 @@ func TestQuickstart(t *testing.T) {
 	})
 
 	// As the example says: in the same folder, with nothing but an address of its own.
-	second := startWith(t, dir, "second", "serve", "-c", "config.example.yaml", "--listen", freeAddress(t))
+	second := startWith(t, dir, "second", "serve", "-c", "config.example.yaml", "--listen", servers.FreeAddress(t))
 	var peers struct{ Items []struct{ ID string } }
 	program.Within(t, 10*time.Second, "two replicas share the file", func() bool {
 		return second.call("GET", "/api/v1/replicas", nil, &peers) == nil && len(peers.Items) == 2
@@ -93,17 +94,6 @@ func TestQuickstart(t *testing.T) {
 	if after := names(t, root); !slices.Equal(before, after) {
 		t.Errorf("the folder had %v and has %v", before, after)
 	}
-}
-
-// freeAddress is one that nobody listens at now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func names(t *testing.T, dir string) (names []string) {

@@ -32,7 +32,7 @@ func TestComposeRedis(t *testing.T) {
 	if err := node.Decode(&redis); err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	_, port, _ := net.SplitHostPort(servers.FreeAddress(t))
 	here := strings.NewReplacer("$$", "$", "/run/secrets/", secrets+"/", "/tmp/redis.conf", t.TempDir()+"/redis.conf",
 		"redis-cli ping", "redis-cli -p "+port+" ping")
 	script := here.Replace(redis.Command[len(redis.Command)-1]) + " --port " + port + " --bind 127.0.0.1 --dir " + t.TempDir()
@@ -63,15 +63,4 @@ func TestComposeRedis(t *testing.T) {
 	if strings.Contains(line, password) || !strings.Contains(line, "redis-server") {
 		t.Errorf("the command line is %q", line)
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }

@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/program"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
 // Every shell block of every page runs as it stands there, but for ports and folders: block by block
@@ -117,20 +117,10 @@ func (r *reader) adapt(text string) string {
 	return listen.ReplaceAllStringFunc(text, func(written string) string {
 		port := written[strings.LastIndexByte(written, ':')+1:]
 		if r.ports[port] == "" {
-			r.ports[port] = freeAddress(r.t)
+			r.ports[port] = servers.FreeAddress(r.t)
 		}
 		return r.ports[port]
 	})
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // look opens the page at an address as a browser would.

@@ -226,6 +226,16 @@ func freePort() (int, error) {
 	return 0, err
 }
 
+// FreeAddress is an address of this machine that nobody listens at now.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+}
+
 // ask sends a line to a server that speaks text and returns what comes back until it closes.
 func ask(ctx context.Context, addr, line string) (string, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
