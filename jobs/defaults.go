@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"time"
 )
@@ -106,43 +105,6 @@ func (s Set) Pool(name string) (Pool, bool) {
 		}
 	}
 	return pool.WithDefaults(), exists
-}
-
-// notifies reports whether somebody is told of anything.
-func (s Set) notifies() bool {
-	for _, n := range s.notify() {
-		if n.Handler != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// notify is what all jobs and pools say, with whose it is.
-func (s Set) notify() iter.Seq2[string, Notify] {
-	return func(yield func(string, Notify) bool) {
-		for name, job := range s.Jobs {
-			if !yield("job "+name, job.Notify) {
-				return
-			}
-		}
-		for name, pool := range s.Pools {
-			if !yield("pool "+name, pool.Notify) {
-				return
-			}
-		}
-	}
-}
-
-// Notifiers are the handlers of the tasks in [NotificationsPool], by kind.
-func (s Set) Notifiers() map[string]Handler {
-	all := map[string]Handler{}
-	for owner, n := range s.notify() {
-		if n.Handler != nil {
-			all[n.Kind(owner)] = n.Handler
-		}
-	}
-	return all
 }
 
 func (r Retries) withDefaults() Retries {

@@ -3,11 +3,26 @@ package jobs
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"iter"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 )
+
+// Event is something that somebody may want to be told of, see [Notify].
+type Event string
+
+const (
+	EventFailed    Event = "failed"    // a task ended as failed: its last attempt did, no further one is due
+	EventMissed    Event = "missed"    // due times of a job that nobody could decide in time
+	EventLost      Event = "lost"      // a task ended as lost: its replica died, and it does not run again
+	EventRecovered Event = "recovered" // the first success after any of these
+)
+
+// Events are all of them.
+var Events = []Event{EventFailed, EventMissed, EventLost, EventRecovered}
+
+// NotificationsPool is the pool whose tasks tell somebody of events. It exists where something
+// notifies, and takes no other tasks; a Set may define it to change its limits.
+const NotificationsPool = "notifications"
 
 // Notify says of which events of a job or pool somebody is told, and how. The zero Notify tells
 // nobody.
@@ -53,70 +68,39 @@ func (n Notify) described() any {
 	}{slices.Compact(slices.Sorted(slices.Values(on))), describe(n.Handler)}
 }
 
-// Notification is what somebody is told, as JSON. Fields that do not apply are absent.
-type Notification struct {
-	ID          string    `json:"id"` // of the event: the same each time it is told
-	Event       Event     `json:"event"`
-	Text        string    `json:"text"`           // all of it in one line, for people
-	Name        string    `json:"name,omitempty"` // of the set
-	Job         string    `json:"job,omitempty"`  // absent for a task that a user enqueued
-	Pool        string    `json:"pool,omitempty"` // of the task
-	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	Until       time.Time `json:"until,omitzero"` // missed: the last of several due times
-	Count       int       `json:"count,omitzero"` // missed: how many
-	TaskID      string    `json:"task_id,omitempty"`
-	Attempt     int       `json:"attempt,omitzero"`  // the last one
-	Replica     string    `json:"replica,omitempty"` // that had the task, or decided
-	Reason      string    `json:"reason,omitempty"`
-	Error       string    `json:"error,omitempty"` // at most 4096 bytes
-	At          time.Time `json:"at"`              // when it happened
+// notifies reports whether somebody is told of anything.
+func (s Set) notifies() bool {
+	for _, n := range s.notify() {
+		if n.Handler != nil {
+			return true
+		}
+	}
+	return false
 }
 
-// Sentence is the notification in one line, for Text.
-func (n Notification) Sentence() string {
-	var b strings.Builder
-	if n.Name != "" {
-		b.WriteString("[" + n.Name + "] ")
-	}
-	what := "pool " + n.Pool
-	if n.Job != "" {
-		what = "job " + n.Job
-	}
-	due := ""
-	if !n.ScheduledAt.IsZero() {
-		due = " of " + rfc3339(n.ScheduledAt)
-	}
-	why := n.Reason
-	if line, _, _ := strings.Cut(strings.TrimSpace(n.Error), "\n"); why == "" {
-		why = strings.TrimSpace(line)
-	}
-	switch n.Event {
-	case EventMissed:
-		b.WriteString(what + " missed ")
-		if n.Count > 1 {
-			b.WriteString(strconv.Itoa(n.Count) + " due times from " + rfc3339(n.ScheduledAt) + " to " + rfc3339(n.Until))
-		} else {
-			b.WriteString("its due time" + due)
+// notify is what all jobs and pools say, with whose it is.
+func (s Set) notify() iter.Seq2[string, Notify] {
+	return func(yield func(string, Notify) bool) {
+		for name, job := range s.Jobs {
+			if !yield("job "+name, job.Notify) {
+				return
+			}
 		}
-	case EventRecovered:
-		b.WriteString(what + " works again")
-		why = ""
-	case EventLost:
-		b.WriteString(what + ": a task was lost")
-		if due != "" {
-			b.WriteString(", the run" + due)
-		}
-	default:
-		b.WriteString(what + " failed")
-		if due != "" {
-			b.WriteString(", the run" + due)
+		for name, pool := range s.Pools {
+			if !yield("pool "+name, pool.Notify) {
+				return
+			}
 		}
 	}
-	if n.Event != EventMissed && n.Job == "" && n.TaskID != "" {
-		b.WriteString(" (task " + n.TaskID + ")")
+}
+
+// Notifiers are the handlers of the tasks in [NotificationsPool], by kind.
+func (s Set) Notifiers() map[string]Handler {
+	all := map[string]Handler{}
+	for owner, n := range s.notify() {
+		if n.Handler != nil {
+			all[n.Kind(owner)] = n.Handler
+		}
 	}
-	if why != "" {
-		b.WriteString(": " + why)
-	}
-	return b.String()
+	return all
 }
