@@ -34,7 +34,7 @@ func (s *server) auditing(w http.ResponseWriter, r *http.Request, route string) 
 		entry.Status = status
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), auditTimeout) // it happened, whether the client waits or not
 		defer cancel()
-		if err := s.Audit.Record(ctx, entry); err != nil {
+		if err := s.Audit.AddAudit(ctx, entry); err != nil {
 			s.log.ErrorContext(ctx, "not in the audit", "who", entry.Who, "role", entry.Role, "remote", entry.Remote,
 				"action", entry.Action, "object", entry.Object, "status", status, "error", err)
 		}
@@ -71,7 +71,7 @@ func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	rows, next, err := s.Audit.Recorded(r.Context(), page)
+	rows, next, err := s.Audit.AuditEntries(r.Context(), page)
 	if err != nil {
 		return err
 	}

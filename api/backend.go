@@ -70,8 +70,8 @@ type Locks interface {
 
 // Audit keeps who changed what.
 type Audit interface {
-	// Record adds an entry; ID and At are given to it.
-	Record(ctx context.Context, e ledger.AuditEntry) error
-	// Recorded returns entries, the latest first.
-	Recorded(ctx context.Context, p ledger.Page) (rows []ledger.AuditEntry, next string, err error)
+	// AddAudit adds an entry; ID and At are given to it.
+	AddAudit(ctx context.Context, e ledger.AuditEntry) error
+	// AuditEntries returns entries, the latest first.
+	AuditEntries(ctx context.Context, p ledger.Page) (rows []ledger.AuditEntry, next string, err error)
 }

@@ -269,7 +269,7 @@ func (b *backend) Inspect(_ context.Context, prefix string) iter.Seq2[driver.Inf
 	}
 }
 
-func (b *backend) Record(ctx context.Context, e ledger.AuditEntry) error {
+func (b *backend) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if ctx.Err() != nil {
@@ -279,7 +279,7 @@ func (b *backend) Record(ctx context.Context, e ledger.AuditEntry) error {
 	return b.err
 }
 
-func (b *backend) Recorded(context.Context, ledger.Page) ([]ledger.AuditEntry, string, error) {
+func (b *backend) AuditEntries(context.Context, ledger.Page) ([]ledger.AuditEntry, string, error) {
 	return b.audit, "", b.err
 }
 

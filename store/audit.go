@@ -12,11 +12,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Record adds an entry to the audit, at the database's time. Texts that are too long for their
+// AddAudit adds an entry to the audit, at the database's time. Texts that are too long for their
 // columns are cut. It implements the API's Audit.
 //
 // Errors: jobs.ErrUnavailable.
-func (s *Store) Record(ctx context.Context, e ledger.AuditEntry) error {
+func (s *Store) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return err
@@ -33,11 +33,11 @@ func (s *Store) Record(ctx context.Context, e ledger.AuditEntry) error {
 	})
 }
 
-// Recorded lists the audit, the latest first, and returns the cursor of the next page, "" after the
+// AuditEntries lists the audit, the latest first, and returns the cursor of the next page, "" after the
 // last.
 //
 // Errors: jobs.ErrInvalid for a limit or cursor that is none, jobs.ErrUnavailable.
-func (s *Store) Recorded(ctx context.Context, p ledger.Page) (entries []ledger.AuditEntry, next string, err error) {
+func (s *Store) AuditEntries(ctx context.Context, p ledger.Page) (entries []ledger.AuditEntry, next string, err error) {
 	limit, err := pageLimit(p.Limit)
 	if err != nil {
 		return nil, "", err
