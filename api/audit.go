@@ -16,7 +16,10 @@ const auditTimeout = 2 * time.Second
 // the row. A row that cannot be written goes to the log instead.
 type auditing struct {
 	http.ResponseWriter
-	record func(status int) // nil: done
+	server  *server
+	request *http.Request
+	entry   ledger.AuditEntry // without its status
+	done    bool
 }
 
 func (s *server) auditing(w http.ResponseWriter, r *http.Request, route string) *auditing {
@@ -30,15 +33,7 @@ func (s *server) auditing(w http.ResponseWriter, r *http.Request, route string) 
 	if who.from.IsValid() {
 		entry.Remote = who.from.String()
 	}
-	return &auditing{w, func(status int) {
-		entry.Status = status
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), auditTimeout) // it happened, whether the client waits or not
-		defer cancel()
-		if err := s.Audit.AddAudit(ctx, entry); err != nil {
-			s.log.ErrorContext(ctx, "not in the audit", "who", entry.Who, "role", entry.Role, "remote", entry.Remote,
-				"action", entry.Action, "object", entry.Object, "status", status, "error", err)
-		}
-	}}
+	return &auditing{ResponseWriter: w, server: s, request: r, entry: entry}
 }
 
 func (w *auditing) WriteHeader(status int) {
@@ -54,10 +49,18 @@ func (w *auditing) Write(text []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *auditing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// end adds the row, once. What was done is noted, whether the client waits or not.
 func (w *auditing) end(status int) {
-	if record := w.record; record != nil {
-		w.record = nil
-		record(status)
+	if w.done {
+		return
+	}
+	w.done, w.entry.Status = true, status
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.request.Context()), auditTimeout)
+	defer cancel()
+	e := w.entry
+	if err := w.server.Audit.AddAudit(ctx, e); err != nil {
+		w.server.log.ErrorContext(ctx, "not in the audit", "who", e.Who, "role", e.Role, "remote", e.Remote,
+			"action", e.Action, "object", e.Object, "status", status, "error", err)
 	}
 }
 

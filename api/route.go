@@ -127,7 +127,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed
 		}
 		r = withCaller(r, who)
 		if r.Method == http.MethodPost && s.Audit != nil {
-			w = s.auditing(w, r, path) //nolint:contextcheck // what was done is noted, whether the client waits or not
+			w = s.auditing(w, r, path)
 		}
 		if !who.Role.covers(needed) {
 			s.fail(w, r, forbidden(who.Role, needed))

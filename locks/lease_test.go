@@ -145,7 +145,7 @@ func TestTakenAgainDuringCheck(t *testing.T) {
 				if err := lease.Release(ctx); err != nil {
 					t.Error(err)
 				}
-				again = take(t, l, "user/a") //nolint:contextcheck // the test's own
+				again = take(t, l, "user/a")
 			}
 			return do()
 		}))

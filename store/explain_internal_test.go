@@ -1,17 +1,13 @@
 package store
 
 import (
-	"context"
-	"database/sql"
 	"strings"
 	"testing"
 )
 
 // Explain is how a server is asked for a plan as a table of tables. MySQL 9 draws a tree unless it
 // is told, and MariaDB knows no such format.
-func Explain(t *testing.T, db interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}) string {
+func Explain(t *testing.T, db querier) string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT VERSION()")
 	if err != nil {
