@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// TestAudit: each write leaves one row, before its answer; refused ones too, but not those of
+// strangers.
+func TestAudit(t *testing.T) {
+	keys := newBunch()
+	ask := func(b *backend, o Options, target, body string, change ...func(*http.Request)) int {
+		return ask(t, b.api(o), "POST", target, body, change...).Code
+	}
+	secured := Options{Access: keys, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}
+	for _, c := range []struct {
+		target, body string
+		o            Options
+		change       func(*http.Request)
+		want         []ledger.AuditEntry
+	}{
+		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201},
+		}},
+		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Viewer]), []ledger.AuditEntry{
+			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 403},
+		}},
+		{"/api/v1/tasks/task-2/cancel", "", secured, with(keys.secrets[Admin]), []ledger.AuditEntry{
+			{Who: "my-admin", Role: "admin", Remote: "127.0.0.1", Action: "POST /tasks/{id}/cancel", Object: "task-2", Status: 409},
+		}},
+		{"/api/v1/pools/mail/tasks", `{"priority":101}`, secured, func(r *http.Request) {
+			with(keys.secrets[Operator])(r)
+			r.Header.Set("X-Forwarded-For", "203.0.113.9")
+		}, []ledger.AuditEntry{{Who: "my-operator", Role: "operator", Remote: "203.0.113.9", Action: "POST /pools/{name}/tasks", Object: "mail", Status: 422}}},
+		{"/api/v1/jobs/report/run", "", secured, func(*http.Request) {}, nil},
+		{"/api/v1/jobs/report/run", "", secured, with(keys.expired), nil},
+		{"/api/v1/jobs", "", secured, with(keys.secrets[Admin]), nil}, // no such write
+		{"/api/v1/jobs/report/run", "", Options{}, func(*http.Request) {}, []ledger.AuditEntry{
+			{Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201},
+		}},
+		{"/api/v1/jobs/report/run", "", Options{}, header("Origin", "http://evil.example"), nil},
+	} {
+		b := newBackend()
+		ask(b, c.o, c.target, c.body, c.change)
+		if diff := cmp.Diff(c.want, b.audit); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.target, diff)
+		}
+	}
+
+	// Every write there is leaves one row, with the name of its route, and no read does.
+	for _, route := range routes {
+		b := newBackend()
+		h := b.api(secured)
+		target := strings.Replace(filled(route.path), "pools/report", "pools/mail", 1)
+		if strings.HasSuffix(route.path, "/events") {
+			continue // a read without an end
+		}
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(route.method, "http://localhost"+target, nil)
+		with(keys.secrets[Admin])(r)
+		h.ServeHTTP(w, r)
+		var want []string
+		if route.method != "GET" {
+			want = []string{fmt.Sprint("my-admin ", route.method, " ", strings.TrimPrefix(route.path, "/api/v1"), " ", w.Code)}
+		}
+		var got []string
+		for _, e := range b.audit {
+			got = append(got, fmt.Sprint(e.Who, " ", e.Action, " ", e.Status))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", route.method, target, diff)
+		}
+	}
+
+	// A client that has gone does not keep its write out of the audit.
+	b := newBackend()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	ask(b, Options{}, "/api/v1/jobs/report/run", "", func(r *http.Request) { *r = *r.WithContext(gone) })
+	if len(b.audit) != 1 {
+		t.Errorf("%+v", b.audit)
+	}
+
+	// A row that cannot be written is in the log, and the caller has an answer.
+	b = newBackend()
+	b.err = fmt.Errorf("disk: %w", jobs.ErrUnavailable)
+	var logged strings.Builder
+	if code := ask(b, Options{Access: keys, Logger: textLogger(&logged)}, "/api/v1/jobs/report/suspend", "", with(keys.secrets[Admin])); code != 503 {
+		t.Error(code)
+	}
+	for _, part := range []string{"not in the audit", "my-admin", "report", "status=503"} {
+		if !strings.Contains(logged.String(), part) {
+			t.Errorf("the log lacks %q: %s", part, logged.String())
+		}
+	}
+
+	// Who may, can read it.
+	b = newBackend()
+	b.audit = []ledger.AuditEntry{{ID: "1", Who: "<script>", Action: "POST /x", Status: 403}}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("GET", "http://localhost/api/v1/audit", nil)
+	with(keys.secrets[Admin])(r)
+	b.api(secured).ServeHTTP(w, r)
+	var got struct{ Items []ledger.AuditEntry }
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || cmp.Diff(b.audit, got.Items) != "" || strings.Contains(w.Body.String(), "<script>") {
+		t.Errorf("%v %s", err, w.Body)
+	}
+}
+
+// TestWhoAsked: what people see of who suspended something names the token.
+func TestWhoAsked(t *testing.T) {
+	keys, b := newBunch(), newBackend()
+	ask(t, b.api(Options{Access: keys}), "POST", "/api/v1/jobs/report/suspend", "", with(keys.secrets[Operator]))
+	if diff := cmp.Diff([]string{"suspend report true my-operator@127.0.0.1", "nudge"}, b.changes); diff != "" {
+		t.Error(diff)
+	}
+}
