@@ -188,7 +188,7 @@ var (
 	}
 	configDrift = &family{
 		name: "configuration_drift_jobs", kind: gauge, from: replica,
-		help: "Jobs that a newer configuration governs and has otherwise: this replica leaves them alone.",
+		help: "Jobs that a newer configuration governs and has otherwise, or that only one of the two has: this replica leaves them alone.",
 	}
 	stripes = &family{
 		name: "stripes", kind: gauge, from: replica,

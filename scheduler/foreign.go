@@ -1,9 +1,12 @@
 package scheduler
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
-// foreign is the jobs that a newer configuration governs: this replica leaves them alone until it
-// governs again.
+// foreign is the jobs that a newer configuration governs and has otherwise, or that only one of the
+// two has: this replica leaves them alone until it governs again.
 type foreign struct {
 	mu   sync.Mutex
 	jobs map[string]bool
@@ -33,9 +36,15 @@ func (f *foreign) count() int {
 	return len(f.jobs)
 }
 
-// clear forgets all of them.
-func (f *foreign) clear() {
+// set makes them these, and reports whether that is news.
+func (f *foreign) set(jobs []string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	clear(f.jobs)
+	now := make(map[string]bool, len(jobs))
+	for _, job := range jobs {
+		now[job] = true
+	}
+	news := !maps.Equal(now, f.jobs)
+	f.jobs = now
+	return news
 }

@@ -35,9 +35,9 @@ func (s *slow) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 	return s.Store.Decide(ctx, d)
 }
 
-func (s *slow) Assert(ctx context.Context, session string, d ledger.Definitions) (bool, error) {
+func (s *slow) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
 	if s.refuse.Load() {
-		return false, errors.New("refused by the test")
+		return ledger.Assertion{}, errors.New("refused by the test")
 	}
 	return s.Store.Assert(ctx, session, d)
 }

@@ -48,8 +48,8 @@ type Definitions interface {
 	// Assert makes d hold if no live session has a higher configuration number than this one:
 	// rows get d's hashes, new jobs and jobs whose schedule changed get cursor = now (or the later
 	// one that they have), jobs and pools that d lacks are retired (no hash, no next time). Otherwise it does
-	// nothing and returns false. A row that needs no change is not written.
-	Assert(ctx context.Context, session string, d ledger.Definitions) (bool, error)
+	// nothing, and the answer says where d differs. A row that needs no change is not written.
+	Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error)
 	// Upcoming returns the next due times of the live jobs of the given stripes, in no order.
 	Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error)
 	// Overdue returns jobs of any stripe whose next due time is at or before t, earliest first, at most limit.

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 const (
 	watchEvery = time.Second
 	reapBatch  = 500
+	// governAgain is how long a newer configuration may take to write its definitions: what differs
+	// from them is asked for until it is the same twice.
+	governAgain = 3 * time.Second
 )
 
 // pulse is what this replica saw of a peer: a beat, and since when it has not changed.
@@ -114,29 +118,39 @@ func membership(peers []ledger.Peer) string {
 	var live []string
 	for _, p := range peers {
 		if !p.Dead {
-			live = append(live, p.Session)
+			live = append(live, fmt.Sprintf("%s/%d", p.Session, p.Config))
 		}
 	}
 	return strings.Join(live, " ")
 }
 
 // govern asserts this replica's configuration if it is the newest among the living, whenever that
-// may have changed, until ctx is done.
+// may have changed, until ctx is done; otherwise it learns where it differs.
 func (s *Scheduler) govern(ctx context.Context) {
+	again := time.NewTimer(time.Hour)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.nudgeGovern:
+		case <-again.C:
 		}
-		if _, err := s.store.Assert(ctx, s.session.Load().id, s.plan.definitions()); err != nil {
+		got, err := s.store.Assert(ctx, s.session.Load().id, s.plan.definitions())
+		if err != nil {
 			s.storeFailed(err)
 			if pause(ctx, time.Second, nil) {
 				nudge(s.nudgeGovern)
 			}
 			continue
 		}
-		s.foreign.clear()
+		if s.foreign.set(got.Jobs) {
+			again.Reset(governAgain)
+			if len(got.Jobs) > 0 {
+				s.log.Warn("another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
+					"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", "))
+			}
+		}
 		for _, f := range s.feeders {
 			f.unskip()
 		}

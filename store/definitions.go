@@ -46,7 +46,7 @@ func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) 
 // Assert makes d hold if no live session has a higher configuration number than this one; see
 // scheduler.Definitions. Rows are written in batches, each a transaction that makes sure that
 // the session still governs: other replicas are held up for milliseconds.
-func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions) (bool, error) {
+func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, assertTimeout)
@@ -62,7 +62,7 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 	var stalePools, staleJobs []string
 	governs := false
 	err := s.read(ctx, "assert", func(t *tx) (err error) {
-		if _, governs, err = t.governs(session, false); err != nil || !governs {
+		if _, governs, err = t.governs(session, false); err != nil {
 			return err
 		}
 		if stalePools, err = stale(t, poolDefs, definedPool.differs, (*tx).poolRows); err != nil {
@@ -71,8 +71,12 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		staleJobs, err = stale(t, jobDefs, definedJob.differs, (*tx).jobRows)
 		return err
 	})
-	if err != nil || !governs {
-		return false, err
+	if err != nil {
+		return ledger.Assertion{}, err
+	}
+	otherwise := ledger.Assertion{Jobs: staleJobs, Pools: stalePools}
+	if !governs {
+		return otherwise, nil
 	}
 	batch := func(names []string, write func(t *tx, config int64, names []string) error) error {
 		for part := range slices.Chunk(names, rowsPerStatement) {
@@ -93,12 +97,12 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		return nil
 	}
 	if err := batch(stalePools, func(t *tx, config int64, names []string) error { return t.writePools(config, names, poolDefs) }); err != nil || !governs {
-		return false, err
+		return otherwise, err
 	}
-	if err := batch(staleJobs, func(t *tx, config int64, names []string) error { return t.writeJobs(config, names, jobDefs) }); err != nil {
-		return false, err
+	if err := batch(staleJobs, func(t *tx, config int64, names []string) error { return t.writeJobs(config, names, jobDefs) }); err != nil || !governs {
+		return otherwise, err
 	}
-	return governs, nil
+	return ledger.Assertion{Governs: true}, nil
 }
 
 // lockConfig makes the caller the only one that joins, loads or asserts, until its transaction

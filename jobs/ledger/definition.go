@@ -8,6 +8,14 @@ type Definitions struct {
 	Pools []PoolDef
 }
 
+// Assertion is what became of an attempt to make definitions hold.
+type Assertion struct {
+	Governs bool // they hold
+	// Jobs and Pools are the names, sorted, that the governing configuration has otherwise, or that
+	// only one of the two has; nil where Governs.
+	Jobs, Pools []string
+}
+
 // JobDef is one job's row.
 type JobDef struct {
 	Name     string

@@ -1,0 +1,44 @@
+package scheduler_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+// Two configurations on one store: the older replica says in how many jobs they differ, though none
+// of them is due and whoever's stripe they are in; and no longer once it is alone.
+func TestTheOlderConfigurationSaysWhereItDiffers(t *testing.T) {
+	t.Parallel()
+	db := sqlite(t)
+	set := func(command, only string) jobs.Set {
+		job := func(does string) jobs.Job {
+			return jobs.Job{Schedule: "0 0 29 2 *", Handler: described(does)}
+		}
+		return jobs.Set{Jobs: map[string]jobs.Job{"same": job("same"), "edited": job(command), only: job("own")}}
+	}
+	older := start(t, db.open(t), nil, set("one", "old"), scheduler.Options{ID: "older"})
+	until(t, "the first governs", func() bool { return older.Health()[0].Ready })
+	newer := start(t, db.open(t), nil, set("two", "new"), scheduler.Options{ID: "newer"})
+	drift := func(r *replica) string { return r.Health()[3].Detail }
+	until(t, "the older one says so", func() bool { return strings.Contains(drift(older), "3 jobs") && older.Vitals().Foreign == 3 })
+	if drift(newer) != "" {
+		t.Errorf("the newer one says %s", drift(newer))
+	}
+	if err := newer.drain(); err != nil {
+		t.Error(err)
+	}
+	until(t, "the older one governs again", func() bool { return drift(older) == "" })
+}
+
+// described is a handler that says of itself what it does.
+func described(does string) jobs.Handler { return saying{&starts{}, does} }
+
+type saying struct {
+	*starts
+	does string
+}
+
+func (s saying) Describe() string { return s.does }
