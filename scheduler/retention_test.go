@@ -51,7 +51,9 @@ func (*idle) Own(context.Context, string) ([]ledger.Own, error)               { 
 func (*idle) Reap(context.Context, int) ([]ledger.Reaped, error)              { return nil, nil }
 func (*idle) Load(context.Context, string, ledger.Definitions) (int64, error) { return 1, nil }
 
-func (*idle) Assert(context.Context, string, ledger.Definitions) (ledger.Assertion, error) { return ledger.Assertion{Governs: true}, nil }
+func (*idle) Assert(context.Context, string, ledger.Definitions) (ledger.Assertion, error) {
+	return ledger.Assertion{Governs: true}, nil
+}
 
 func (*idle) Overdue(context.Context, time.Time, int) ([]ledger.Upcoming, error) { return nil, nil }
 
