@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,7 +20,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4") // they wait more than they work
+	os.Exit(servers.Main(m))
+}
 
 // database is where the replicas of a test meet.
 type database struct {

@@ -34,6 +34,7 @@ type dialect interface {
 	hasTable(t *tx, name string) (bool, error)
 	now(t *tx) (time.Time, error)
 	fault(err error) fault
+	noTable(err error) bool
 	// unreachable adds the address that could not be reached.
 	unreachable(err error) error
 	args(args []any) []any

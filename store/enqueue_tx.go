@@ -49,7 +49,7 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 		if s.fault(ctx, err) != faultNone {
 			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 		}
-		return nil, &opError{"enqueue", err}
+		return nil, &opError{"enqueue", s.explain(err)}
 	}
 	for _, p := range batch {
 		ids = append(ids, p.task.ID)

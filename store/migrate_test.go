@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/migrations"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -79,6 +80,19 @@ func TestSchemaStates(t *testing.T) {
 			}
 		}
 		refuses("scheduler migrate up", s.CheckSchema)
+		refuses("call Migrate first", func(ctx context.Context) error {
+			_, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p"})
+			return err
+		})
+		refuses("call Migrate first", func(ctx context.Context) error {
+			tx, err := raw.BeginTx(ctx, nil)
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback() //nolint:errcheck // nothing was done
+			_, err = s.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "p"})
+			return err
+		})
 		before, err := s.MigrationStatus(t.Context())
 		if err != nil || len(before) == 0 || !before[0].AppliedAt.IsZero() {
 			t.Fatalf("%+v %v", before, err)

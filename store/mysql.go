@@ -189,6 +189,11 @@ func (mysqlDialect) now(t *tx) (time.Time, error) {
 	return fromMicros(n), err
 }
 
+func (mysqlDialect) noTable(err error) bool {
+	answer, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && answer.Number == 1146
+}
+
 func (mysqlDialect) fault(err error) fault {
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -135,6 +136,11 @@ func (sqliteDialect) hasTable(t *tx, name string) (bool, error) {
 // now is the machine's clock, which SQLite's own functions read with less precision.
 func (sqliteDialect) now(*tx) (time.Time, error) {
 	return time.Now().UTC().Truncate(time.Microsecond), nil
+}
+
+func (sqliteDialect) noTable(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == lib.SQLITE_ERROR && strings.Contains(e.Error(), "no such table")
 }
 
 func (sqliteDialect) fault(err error) fault {

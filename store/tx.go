@@ -86,11 +86,19 @@ func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(co
 		case err == nil:
 			return nil
 		case fault == faultNone || errors.Is(err, jobs.ErrUnavailable):
-			return &opError{op, err}
+			return &opError{op, s.explain(err)}
 		default:
 			return &opError{op, fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)}
 		}
 	}
+}
+
+// explain says what to do about tables that are not there.
+func (s *Store) explain(err error) error {
+	if errors.Is(err, ErrSchema) || !s.dialect.noTable(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w: call Migrate first, or run \"scheduler migrate up\"", ErrSchema, err)
 }
 
 // fault says what an error means for the transaction that met it.
