@@ -266,6 +266,9 @@ type sickSession struct{ driver.Session }
 
 func (s sickSession) TryAcquire(ctx context.Context, id string, wants []driver.Want) ([]driver.Result, error) {
 	results, err := s.Session.TryAcquire(ctx, id, wants)
+	if err != nil { // the session has ended with its test
+		return nil, err
+	}
 	for i, w := range wants {
 		switch w.Key {
 		case "user/sick":
@@ -274,7 +277,7 @@ func (s sickSession) TryAcquire(ctx context.Context, id string, wants []driver.W
 			results[i] = driver.Result{Err: driver.ErrUnreachable}
 		}
 	}
-	return results, err
+	return results, nil
 }
 
 // A caller that gives up gets its answer at once, and that says nothing about the service.
