@@ -29,6 +29,7 @@ install: ## the C compiler and the servers that the tests need
 unit: ## every test, with the race detector
 	CGO_ENABLED=1 LOCKSTEP_TEST_ALL=1 $(GO) test -race -shuffle=on -timeout 9m ./...
 	cd test/manifests && $(GO) vet . && $(GO) test -shuffle=on .
+	cd test/bench && $(GO) vet . # that it still builds beside its rivals
 
 fuzz: ## all fuzz targets, FUZZ_SECONDS together
 	.ci/fuzz $(FUZZ_SECONDS)
