@@ -31,6 +31,7 @@ type instance struct {
 	argv  func(s *instance) ([]string, error)          // the command line; may write files into dir
 	ready func(ctx context.Context, s *instance) error // nil once this very process answers
 	owner *syscall.Credential                          // who it runs as; nil for our own user
+	mute  bool                                         // its log does not say why it ended
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -110,6 +111,9 @@ func (s *instance) start() error {
 		case <-gone:
 			if text := s.tail(before); strings.Contains(strings.ToLower(text), "already in use") {
 				return fmt.Errorf("start %s: %w", s.name, errPortTaken)
+			}
+			if s.mute { // most likely that
+				return fmt.Errorf("start %s: it ended at once; %w, or something that its log does not say:\n%s", s.name, errPortTaken, s.tail(before))
 			}
 			return fmt.Errorf("start %s: it ended at once, its log says:\n%s", s.name, s.tail(before))
 		case <-ctx.Done():

@@ -59,7 +59,7 @@ var zooKeeperPrograms = []string{"java", zooKeeperJar, zooKeeperConf}
 
 // zooKeeperInstance is a server with more lines of configuration, which are asked for at each start.
 func zooKeeperInstance(more ...func(s *instance) (string, error)) *instance {
-	return &instance{name: "ZooKeeper", ready: zooKeeperReady, argv: func(s *instance) ([]string, error) {
+	return &instance{name: "ZooKeeper", mute: true, ready: zooKeeperReady, argv: func(s *instance) ([]string, error) {
 		conf := filepath.Join(s.dir, "zoo.cfg")
 		var text strings.Builder
 		fmt.Fprintf(&text, `clientPort=%d

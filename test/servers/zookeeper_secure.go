@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -29,16 +30,17 @@ func NewSecureZooKeeper(t testing.TB, secure Secure) *SecureZooKeeperServer {
 	if secure.ClientCerts {
 		clients = "need"
 	}
-	var port int
+	var port, beside int
 	s := zooKeeperInstance(func(s *instance) (string, error) {
 		files, err := secure.install(s)
 		if err != nil {
 			return "", err
 		}
-		if port == 0 { // it stays over restarts
+		if beside != s.port { // it stays over restarts, and changes with the other one
 			if port, err = freePort(); err != nil {
 				return "", err
 			}
+			beside = s.port
 		}
 		return fmt.Sprintf(`secureClientPort=%d
 secureClientPortAddress=127.0.0.1
@@ -50,13 +52,22 @@ ssl.trustStore.type=PEM
 ssl.clientAuth=%s
 `, port, files.both, files.ca, clients), nil
 	})
+	secureAddr := func() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+	plain := s.ready
+	s.ready = func(ctx context.Context, s *instance) error { // it opens one port after the other
+		if err := plain(ctx, s); err != nil {
+			return err
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", secureAddr())
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
 	s.tb = t
 	t.Cleanup(s.remove)
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
-	return &SecureZooKeeperServer{
-		ZooKeeperServer: &ZooKeeperServer{instance: s, Addr: s.addr()},
-		SecureAddr:      net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
-	}
+	return &SecureZooKeeperServer{ZooKeeperServer: &ZooKeeperServer{instance: s, Addr: s.addr()}, SecureAddr: secureAddr()}
 }
