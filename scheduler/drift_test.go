@@ -27,8 +27,13 @@ func TestTheOlderConfigurationSaysWhereItDiffers(t *testing.T) {
 	if drift(newer) != "" {
 		t.Errorf("the newer one says %s", drift(newer))
 	}
-	if err := newer.drain(); err != nil {
-		t.Error(err)
+	newest := start(t, db.open(t), nil, set("one", "old"), scheduler.Options{ID: "newest"})
+	until(t, "the older one agrees with the newest", func() bool { return drift(older) == "" && older.Vitals().Foreign == 0 })
+	until(t, "the one in between does not", func() bool { return newer.Vitals().Foreign == 3 })
+	for _, r := range []*replica{newest, newer} {
+		if err := r.drain(); err != nil {
+			t.Error(err)
+		}
 	}
 	until(t, "the older one governs again", func() bool { return drift(older) == "" })
 }

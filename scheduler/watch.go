@@ -14,8 +14,8 @@ import (
 const (
 	watchEvery = time.Second
 	reapBatch  = 500
-	// governAgain is how long a newer configuration may take to write its definitions: what differs
-	// from them is asked for until it is the same twice.
+	// governAgain is when a replica that does not govern asks again where it differs: the newer one may
+	// still have been writing its definitions. While there is a difference it asks ten times as seldom.
 	governAgain = 3 * time.Second
 )
 
@@ -130,10 +130,12 @@ func (s *Scheduler) govern(ctx context.Context) {
 	again := time.NewTimer(time.Hour)
 	defer again.Stop()
 	for {
+		wait := 10 * governAgain
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.nudgeGovern:
+			wait = governAgain
 		case <-again.C:
 		}
 		got, err := s.store.Assert(ctx, s.session.Load().id, s.plan.definitions())
@@ -144,12 +146,16 @@ func (s *Scheduler) govern(ctx context.Context) {
 			}
 			continue
 		}
-		if s.foreign.set(got.Jobs) {
-			again.Reset(governAgain)
-			if len(got.Jobs) > 0 {
-				s.log.Warn("another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
-					"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", "))
-			}
+		news := s.foreign.set(got.Jobs)
+		if news && len(got.Jobs) > 0 {
+			s.log.Warn("another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
+				"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", "))
+		}
+		if news {
+			wait = governAgain
+		}
+		if !got.Governs && (wait == governAgain || len(got.Jobs) > 0) {
+			again.Reset(wait)
 		}
 		for _, f := range s.feeders {
 			f.unskip()
