@@ -52,7 +52,7 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 
 // readTasks decodes a body: an object, or a list of objects. keys is the header for one task.
 func readTasks(body []byte, pool string, keys []string) ([]jobs.NewTask, error) {
-	body = bytes.TrimSpace(body)
+	body = trim(body)
 	if !bytes.HasPrefix(body, []byte("[")) {
 		if len(body) > maxBody {
 			return nil, tooLarge("", "the body is larger than %d bytes", maxBody)
