@@ -1,0 +1,143 @@
+package history
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// Names of the files of a run.
+const (
+	RunFile       = "run.json"
+	WindowsFile   = "windows.jsonl"
+	ProcessesFile = "processes.jsonl"
+	EffectsFile   = "effects.jsonl"
+	AsksFile      = "asks.jsonl"
+	ProbesFile    = "probes.jsonl"
+	StaleFile     = "stale.jsonl"
+	AuditFile     = "audit.jsonl"
+	FinalFile     = "final.json"
+	LeftoversFile = "leftovers.json"
+	LogsDir       = "logs"
+)
+
+// History is a whole run, read back.
+type History struct {
+	Run       Run
+	Windows   []Window
+	Processes []Process
+	Effects   []Effect
+	Asks      []Ask
+	Probes    []Probe
+	Stale     []Stale
+	Audit     []Change
+	Final     Final
+	Leftovers []Leftover
+}
+
+// Read reads the run in dir. run.json and final.json must be there; other files may be missing,
+// and are then empty. A last line that was cut short is an error like any other: a run that was
+// cut off is not to be judged.
+func Read(dir string) (*History, error) {
+	h := &History{}
+	err := errors.Join(
+		object(dir, RunFile, &h.Run),
+		object(dir, FinalFile, &h.Final),
+		optional(object(dir, LeftoversFile, &h.Leftovers)),
+		lines(dir, WindowsFile, &h.Windows),
+		lines(dir, ProcessesFile, &h.Processes),
+		lines(dir, EffectsFile, &h.Effects),
+		lines(dir, AsksFile, &h.Asks),
+		lines(dir, ProbesFile, &h.Probes),
+		lines(dir, StaleFile, &h.Stale),
+		lines(dir, AuditFile, &h.Audit),
+	)
+	h.Run.Directory = dir
+	if err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	return h, nil
+}
+
+// Write writes v as one of the .json files of dir.
+func Write(dir, file string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("history: %s: %w", file, err)
+	}
+	return os.WriteFile(filepath.Join(dir, file), append(text, '\n'), 0o644)
+}
+
+// Log appends to one of the .jsonl files. It may be used from many goroutines, and other processes
+// may append to the same file: each line is one write.
+type Log[T any] struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+// OpenLog opens a log of dir, made if it is not there.
+func OpenLog[T any](dir, file string) (*Log[T], error) {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	return &Log[T]{file: f}, nil
+}
+
+// Add appends v.
+func (l *Log[T]) Add(v T) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err = l.file.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (l *Log[T]) Close() error { return l.file.Close() }
+
+func object(dir, file string, v any) error {
+	text, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, v); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+func optional(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func lines[T any](dir, file string, into *[]T) error {
+	f, err := os.Open(filepath.Join(dir, file))
+	if err != nil {
+		return optional(err)
+	}
+	defer f.Close()
+	scanner := bufio.NewScanner(f)
+	scanner.Buffer(nil, 1<<20)
+	for n := 1; scanner.Scan(); n++ {
+		var v T
+		if err := json.Unmarshal(scanner.Bytes(), &v); err != nil {
+			return fmt.Errorf("%s:%d: %w", file, n, err)
+		}
+		*into = append(*into, v)
+	}
+	return scanner.Err()
+}

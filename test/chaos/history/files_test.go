@@ -1,0 +1,73 @@
+package history
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is written by many is read back whole, and a line that was cut short is not passed over.
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	want := History{
+		Run:     Run{Cell: "c", Seed: 7, Began: time.Unix(5, 0).UTC(), Directory: dir},
+		Windows: []Window{{Nemesis: "n", Kinds: []Kind{LockDown}, Applied: true}},
+		Final:   Final{Done: []Row{{ID: "x", Token: 3}}},
+	}
+	for file, v := range map[string]any{RunFile: want.Run, FinalFile: want.Final} {
+		if err := Write(dir, file, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	windows, err := OpenLog[Window](dir, WindowsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := windows.Add(want.Windows[0]); err != nil {
+		t.Fatal(err)
+	}
+	effects, err := OpenLog[Effect](dir, EffectsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writers sync.WaitGroup
+	for range 20 {
+		writers.Go(func() {
+			for range 50 {
+				if err := effects.Add(Effect{What: Beat, Key: strings.Repeat("k", 200)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+
+	h, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.Effects) != 1000 {
+		t.Errorf("%d of 1000 effects", len(h.Effects))
+	}
+	h.Effects = nil
+	if diff := cmp.Diff(&want, h); diff != "" {
+		t.Error(diff)
+	}
+
+	file := filepath.Join(dir, EffectsFile)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text[:len(text)-10], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(dir); err == nil || !strings.Contains(err.Error(), EffectsFile+":1000") {
+		t.Errorf("a line that was cut short: %v", err)
+	}
+}

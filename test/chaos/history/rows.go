@@ -1,0 +1,61 @@
+package history
+
+// Row is a row of the product's tables as far as the judge reads it. Columns that a table does not
+// have are zero. Names are those of the columns; times are database times in µs.
+type Row struct {
+	Table string `json:"-"`
+
+	ID         string // tasks, done, sessions
+	Job        string // jobs: its name
+	Pool       string
+	Kind       string
+	At         int64 // triggers: at; tasks, done: trigger_at
+	Seq        int64 // triggers: seq; tasks, done: trigger_seq
+	Until      int64 // triggers: until_at; tasks: may_run_until
+	Count      int64 // triggers: due_count
+	Cause      string
+	Outcome    string
+	Reason     string
+	Result     string
+	TaskID     string // triggers
+	State      string // tasks: ready | waits | running; done, attempts: the terminal state
+	Attempt    int64
+	Failures   int64
+	Losses     int64
+	Token      int64
+	Session    string // tasks, done: session_id
+	Replica    string
+	IdemKey    string
+	RunAt      int64
+	CreatedAt  int64
+	DecidedAt  int64
+	StartedAt  int64
+	FinishedAt int64
+	Late       int64 // done: a lost attempt's own result replaced "lost"
+	Fence      int64 // jobs
+	Cursor     int64 // jobs: cursor_at
+	Next       int64 // jobs: next_at
+	Dead       int64 // sessions
+	Beat       int64 // sessions
+}
+
+// Change is a line of audit.jsonl: what a trigger of the database saw of one statement on one row.
+// Seq orders the changes of one row, and of the rows that are changed under the lock of one job's
+// row; it is not the order of all commits.
+type Change struct {
+	Seq    int64
+	At     int64  // database time, µs
+	Table  string // jobs, triggers, tasks, done, attempts, sessions
+	Before *Row   // nil: inserted
+	After  *Row   // nil: deleted
+}
+
+// Final is final.json: the tables at the end.
+type Final struct {
+	Jobs     []Row
+	Triggers []Row
+	Tasks    []Row // not ended
+	Done     []Row
+	Attempts []Row
+	Sessions []Row
+}

@@ -1,0 +1,79 @@
+package history
+
+import "time"
+
+// Run is run.json.
+type Run struct {
+	Cell     string            // "mariadb+redis"
+	Seed     uint64            //
+	Commit   string            // of the source, "-dirty" if it was changed
+	Bug      string            // the seeded bug of the build; empty: none
+	Versions map[string]string // go, kernel, servers
+	Machine  string            // cores, memory
+
+	SessionTTL   time.Duration
+	LockTTL      time.Duration
+	DrainTimeout time.Duration
+	MaxClockSkew time.Duration
+	WhenDown     string // store | wait
+
+	Began     time.Time // the first replica was ready
+	Quiesced  time.Time // faults were healed and clients had stopped
+	Ended     time.Time // the tables were read
+	Jobs      []Job
+	Pools     []Pool
+	Replicas  []string // ids
+	Minimum   Minimum
+	Directory string `json:"-"` // where the files are
+}
+
+// Minimum is what a run must have seen to say anything.
+type Minimum struct {
+	Triggers int // rows of the ledger
+	Tasks    int // acknowledged
+	Faults   int // applied
+}
+
+// Job is a job of the run, with its due times in a form that needs no cron.
+type Job struct {
+	Name        string
+	Due         []Every // due whenever one of them is
+	Concurrency string  // allow | forbid
+	OnLost      string  // fail | retry
+	Retries     int
+	Lane        string        // where its effects show: "exec" or "http"
+	Takes       time.Duration // how long an attempt works, about
+	Timeout     time.Duration
+	CatchUp     string        // none | latest | all
+	Grace       time.Duration // a due time decided within it always runs
+	Window      time.Duration // older due times are missed
+	Limit       int           // of catch-up with "all"; 0 = none
+}
+
+// Every is due at Offset, Offset + Period, … counted from the Unix epoch.
+type Every struct {
+	Period time.Duration
+	Offset time.Duration
+}
+
+// Pool is a pool of the run that clients feed.
+type Pool struct {
+	Name       string
+	OnLost     string // fail | retry
+	Retries    int
+	MaxRunning int // over all replicas; 0 = no limit
+	Lane       string
+}
+
+// Process is a line of processes.jsonl, written when a replica's process has ended.
+type Process struct {
+	Replica string
+	PID     int
+	Started time.Time // the process
+	Ready   time.Time // first seen ready; zero: never
+	Told    time.Time // to drain; zero: never
+	Ended   time.Time
+	Exit    int    // exit code; -1 after a signal
+	How     string // "killed", "group killed", "drained", "ended"
+	Log     string // file below logs/
+}

@@ -1,0 +1,47 @@
+package history
+
+import "time"
+
+// Kind is what a fault may excuse. The judge knows which promise holds under which kind.
+type Kind string
+
+const (
+	ReplicaDown   Kind = "replica-down"   // its process is killed, or told to stop
+	ReplicaFrozen Kind = "replica-frozen" // its process does not run, and will again
+	LockDown      Kind = "lock-down"      // the lock service cannot be reached by some replica, or lost what it knew
+	StoreDown     Kind = "store-down"     // the database cannot be reached by some replica, or refuses writes
+	StoreSlow     Kind = "store-slow"     // the database answers late, or some calls fail
+	LockSlow      Kind = "lock-slow"
+	ReplicaClock  Kind = "replica-clock" // the wall clock of a replica is wrong
+	StoreClock    Kind = "store-clock"   // the wall clock of the database is wrong
+	LockClock     Kind = "lock-clock"
+	Restarts      Kind = "restarts" // nothing is broken: rolling restarts, reloads, another version
+)
+
+// Window is a line of windows.jsonl, written when the fault is healed.
+type Window struct {
+	Nemesis  string   // its name, as in "sigstop-parent"
+	Pair     string   // the other nemesis at the same time; empty: alone
+	Kinds    []Kind   // what it may excuse, from Began until Healed and a recovery time later
+	Replicas []string // whom it strikes; empty: everybody
+	Began    time.Time
+	Healed   time.Time
+	Applied  bool   // seen from outside: bytes held, process state, error of the server
+	Evidence string // what was seen
+	Err      string // why it could not be applied or healed
+	// Spares says that running work must not be lost by it: a store that is away harms nobody's session.
+	Spares bool
+}
+
+// Strikes reports whether the window excuses replica (empty: any).
+func (w Window) Strikes(replica string) bool {
+	if replica == "" || len(w.Replicas) == 0 {
+		return true
+	}
+	for _, r := range w.Replicas {
+		if r == replica {
+			return true
+		}
+	}
+	return false
+}
