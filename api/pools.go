@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -55,16 +56,24 @@ func (s *server) overridePool(w http.ResponseWriter, r *http.Request, paused boo
 		return err
 	}
 	s.Replica.Nudge()
-	rows, err := s.Reader.PoolStatuses(r.Context())
+	row, err := s.poolRow(r.Context(), name)
 	if err != nil {
 		return err
 	}
+	return reply(w, http.StatusOK, viewPool(s.Replica.Set(), row))
+}
+
+func (s *server) poolRow(ctx context.Context, name string) (ledger.PoolStatus, error) {
+	rows, err := s.Reader.PoolStatuses(ctx)
+	if err != nil {
+		return ledger.PoolStatus{}, err
+	}
 	for _, row := range rows {
 		if row.Name == name {
-			return reply(w, http.StatusOK, viewPool(s.Replica.Set(), row))
+			return row, nil
 		}
 	}
-	return notFound("there is no pool %s", quote(name))
+	return ledger.PoolStatus{}, notFound("there is no pool %s", quote(name))
 }
 
 func viewPool(set jobs.Set, row ledger.PoolStatus) ledger.PoolView {

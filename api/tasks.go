@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,7 +11,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// listTasks answers tasks, the latest first.
+// listTasks answers tasks, the latest first. A pool or job that nobody knows is not found, rather
+// than empty.
 func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r, "pool", "job", "state", "limit", "cursor")
 	filter := ledger.TaskFilter{Pool: q.name("pool"), Job: q.name("job"), State: oneOf(q, "state", states...), Page: q.page()}
@@ -21,10 +23,31 @@ func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if len(rows) == 0 {
+		if err := s.known(r.Context(), filter.Pool, filter.Job); err != nil {
+			return err
+		}
+	}
 	for i := range rows {
 		s.sayWhy(&rows[i])
 	}
 	return replyList(w, http.StatusOK, rows, next)
+}
+
+// known reports as jobs.ErrNotFound a pool or a job, if one is given, that has no row and that this
+// replica's configuration lacks.
+func (s *server) known(ctx context.Context, pool, job string) error {
+	set := s.Replica.Set()
+	if _, has := set.Jobs[job]; job != "" && !has {
+		if _, err := s.jobRow(ctx, job); err != nil {
+			return err
+		}
+	}
+	if _, has := set.Pools[pool]; pool != "" && !has {
+		_, err := s.poolRow(ctx, pool)
+		return err
+	}
+	return nil
 }
 
 // sayWhy gives a task that waits for nobody the reason: no replica claims a kind that it does not

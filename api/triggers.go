@@ -45,5 +45,10 @@ func (s *server) replyTriggers(w http.ResponseWriter, r *http.Request, q *query,
 	if err != nil {
 		return err
 	}
+	if len(rows) == 0 {
+		if err := s.known(r.Context(), "", job); err != nil {
+			return err
+		}
+	}
 	return replyList(w, http.StatusOK, rows, next)
 }

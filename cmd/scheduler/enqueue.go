@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -106,6 +108,7 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 	lines := bufio.NewScanner(a.stdin)
 	lines.Buffer(nil, maxLine)
 	var batch []jobs.NewTask
+	var from []int // the line of each task of the batch
 	at, size, done := 0, 0, 0
 	enqueued := []jobs.Task{}
 	brokeOff := func(err error) error {
@@ -120,14 +123,14 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 		}
 		tasks, _, err := c.Enqueue(ctx, pool, batch...)
 		if err != nil {
-			return brokeOff(err)
+			return brokeOff(nameLine(err, from))
 		}
 		if a.output == "table" {
 			err = printIDs(a.stdout, tasks...)
 		} else {
 			enqueued = append(enqueued, tasks...)
 		}
-		batch, size, done = nil, 0, at
+		batch, from, size, done = nil, nil, 0, at
 		return err
 	}
 	for lines.Scan() {
@@ -145,7 +148,7 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 		if err != nil {
 			return brokeOff(fmt.Errorf("line %d: %w", at, err))
 		}
-		batch, size = append(batch, task), size+len(line)
+		batch, from, size = append(batch, task), append(from, at), size+len(line)
 	}
 	if err := lines.Err(); err != nil {
 		return brokeOff(fmt.Errorf("line %d: %w", at+1, err))
@@ -157,6 +160,28 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 		return nil
 	}
 	return a.print(enqueued, nil)
+}
+
+// inList is how an answer names the task of a list that it refuses: by its index.
+var inList = regexp.MustCompile(`^\[(\d+)\]\.?`)
+
+// nameLine turns the index of a task in an answer into the line that the task came from.
+func nameLine(err error, from []int) error {
+	refused, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return err
+	}
+	index := inList.FindStringSubmatch(refused.Field)
+	if index == nil {
+		return err
+	}
+	i, tooLarge := strconv.Atoi(index[1])
+	if tooLarge != nil || i >= len(from) {
+		return err
+	}
+	named := *refused
+	named.Field = strings.TrimPrefix(named.Field, index[0])
+	return fmt.Errorf("line %d: %w", from[i], &named)
 }
 
 func readLine(line []byte, defaults jobs.NewTask) (jobs.NewTask, error) {

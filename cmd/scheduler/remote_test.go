@@ -312,12 +312,19 @@ func TestTasksCommands(t *testing.T) {
 	if code != exitFailed || !strings.Contains(stderr, "line 2: ") || !strings.Contains(stderr, "No line was enqueued") {
 		t.Errorf("%d %q", code, stderr)
 	}
+	code, _, stderr = r.scheduler(t, "{}\n\n{\"priority\":101}\n", "tasks", "enqueue", "mail", "--many")
+	if code != exitFailed || !strings.Contains(stderr, "line 3: priority: ") || strings.Contains(stderr, "[1]") {
+		t.Errorf("%d %q", code, stderr)
+	}
 	if _, _, stderr = r.scheduler(t, "", "tasks", "enqueue", "mail", "--run-at", "soon"); !strings.Contains(stderr, "a duration, such as 10m") {
 		t.Error(stderr)
 	}
 
 	for args, want := range map[string]int{
 		"tasks enqueue nope":                          exitFailed,
+		"tasks list --pool nope":                      exitFailed,
+		"tasks list --job nope":                       exitFailed,
+		"triggers list --job nope":                    exitFailed,
 		"tasks enqueue mail --payload {":              exitUsage,
 		"tasks enqueue mail --payload @/nope":         exitUsage,
 		"tasks enqueue mail --run-at soon":            exitUsage,
