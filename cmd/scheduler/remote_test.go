@@ -1,161 +1,19 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/lockstep-scheduler/lockstep/api"
-	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
-	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/store"
 )
-
-type handlerFunc func(ctx context.Context, t jobs.Task, out io.Writer) error
-
-func (f handlerFunc) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
-	return f(ctx, t, out)
-}
-
-// running is a replica with its store and API, in this process. What its "waits" job does ends
-// when release is closed.
-type running struct {
-	url     string
-	release chan struct{}
-}
-
-func startReplica(t *testing.T) *running {
-	t.Helper()
-	r := &running{release: make(chan struct{})}
-	attempts := 0
-	set := jobs.Set{
-		Pools: map[string]jobs.Pool{
-			"mail": {Workers: 4, MaxRunning: 20, Handler: handlerFunc(func(_ context.Context, t jobs.Task, out io.Writer) error {
-				fmt.Fprintf(out, "mail %s", t.Payload)
-				return nil
-			}), Kinds: map[string]jobs.Handler{"bye": handlerFunc(func(context.Context, jobs.Task, io.Writer) error { return nil })}},
-		},
-		Jobs: map[string]jobs.Job{
-			"hello": {Description: "Says hello", Schedule: "0 0 1 1 *", Labels: map[string]string{"team": "infra"}, Handler: handlerFunc(func(_ context.Context, _ jobs.Task, out io.Writer) error {
-				fmt.Fprint(out, "hello \x1b[31mworld")
-				return nil
-			})},
-			"fails": {Retries: jobs.Retries{Limit: 1, Backoff: 10 * time.Millisecond}, Handler: handlerFunc(func(_ context.Context, _ jobs.Task, out io.Writer) error {
-				attempts++ // one attempt after the other
-				fmt.Fprintf(out, "try %d\n", attempts)
-				return &jobs.ExitError{Code: 3, Text: "exit status 3"}
-			})},
-			"waits": {Handler: handlerFunc(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
-				select {
-				case <-r.release:
-					return nil
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-			})},
-		},
-	}
-	st, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "test.db"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	if err := st.Migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s, err := scheduler.New(st, nil, set, scheduler.Options{ID: "r1", LockService: "store", DrainTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.url = "http://" + l.Addr().String()
-	ctx, cancel := context.WithCancel(context.Background())
-	ran, served := make(chan error, 1), make(chan error, 1)
-	go func() { ran <- s.Run(ctx) }()
-	go func() {
-		served <- api.Serve(ctx, l, api.New(api.Backend{Reader: st, Writer: st, Replica: s}, api.Options{}))
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-ran, <-served); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(r.url, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the replica is ready and its configuration holds", func() bool {
-		ready, err := c.Ready(t.Context())
-		jobs, err2 := c.Jobs(t.Context(), client.Page{})
-		return err == nil && err2 == nil && ready.Ready && len(jobs.Items) == len(set.Jobs)
-	})
-	return r
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-// scheduler runs the program with args, speaking to r.
-func (r *running) scheduler(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
-	t.Helper()
-	var out, errs strings.Builder
-	a := &app{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, environ: []string{"LOCKSTEP_SERVER=" + r.url}, now: time.Now}
-	code = a.execute(t.Context(), args)
-	return code, out.String(), errs.String()
-}
-
-// fine runs the program and expects it to succeed.
-func (r *running) fine(t *testing.T, args ...string) string {
-	t.Helper()
-	code, stdout, stderr := r.scheduler(t, "", args...)
-	if code != exitFine {
-		t.Fatalf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
-	}
-	return stdout
-}
-
-func decodeJSON[T any](t *testing.T, text string) (v T) {
-	t.Helper()
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&v); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	return v
-}
-
-// like turns a pattern for people into one for programs: … is anything within a line.
-func like(t *testing.T, pattern, text string) {
-	t.Helper()
-	exact := strings.ReplaceAll(regexp.QuoteMeta(pattern), "…", ".*")
-	if ok, _ := regexp.MatchString("^"+exact+"$", text); !ok {
-		t.Errorf("got:\n%s\nwant:\n%s", text, pattern)
-	}
-}
 
 func TestJobsCommands(t *testing.T) {
 	r := startReplica(t)

@@ -1,0 +1,230 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+
+func list(n int, item string) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
+}
+
+// TestRefusals: every way to ask wrongly has its code, the one shape of errors, and changes nothing.
+func TestRefusals(t *testing.T) {
+	const pool = "/api/v1/pools/mail/tasks"
+	long := strings.Repeat("a", 10<<10)
+	tests := []struct {
+		method, target, body string
+		status               int
+		code, field          string
+		change               func(*http.Request)
+	}{
+		// Paths: nothing is cleaned, redirected or decoded twice.
+		{method: "GET", target: "/", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1//jobs", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/./jobs", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/tasks/../jobs", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/%6Aobs", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/%2562ackup", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/..%2Fbackup", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/%00", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/backup%00", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/backup%0A", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/%FF", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/" + long, status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/nope", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/nope/next", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/jobs/nope/triggers", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/tasks/nope", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/tasks/nope/logs", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/tasks/task-1/logs", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/tasks/'%20OR%201=1", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1/tasks/" + long, status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/tasks/" + long + "/cancel", status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/jobs/nope/run", status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/jobs/nope/suspend", status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/jobs/report/run/", status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/pools/nope/tasks", body: `{}`, status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/pools/nope/pause", status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/jobs/backup/backfill", body: `{}`, status: 404, code: "not_found"}, // comes later
+		{method: "POST", target: "/api/v1/locks/release", body: `{}`, status: 404, code: "not_found"},
+
+		// Methods.
+		{method: "DELETE", target: "/api/v1/jobs", status: 405, code: "method_not_allowed"},
+		{method: "POST", target: "/api/v1/jobs", body: `{"name":"x","command":["id"]}`, status: 405, code: "method_not_allowed"},
+		{method: "PUT", target: "/api/v1/jobs/backup", body: `{}`, status: 405, code: "method_not_allowed"},
+		{method: "OPTIONS", target: pool, status: 405, code: "method_not_allowed"},
+		{method: "HEAD", target: "/api/v1/jobs/report/run", status: 405, code: "method_not_allowed"},
+		{method: "GET", target: "/api/v1/jobs/report/run", status: 405, code: "method_not_allowed"},
+		{method: "GET", target: "/api/v1/jobs/report/run", status: 405, code: "method_not_allowed", change: header("X-HTTP-Method-Override", "POST")},
+		{method: "GET", target: "/api/v1/tasks/task-1/cancel", status: 405, code: "method_not_allowed"},
+
+		// Queries.
+		{method: "GET", target: "/api/v1/jobs?limit=-1", status: 400, code: "malformed", field: "limit"},
+		{method: "GET", target: "/api/v1/jobs?limit=0", status: 400, code: "malformed", field: "limit"},
+		{method: "GET", target: "/api/v1/jobs?limit=501", status: 400, code: "malformed", field: "limit"},
+		{method: "GET", target: "/api/v1/tasks?limit=1000000000", status: 400, code: "malformed", field: "limit"},
+		{method: "GET", target: "/api/v1/tasks?limit=99999999999999999999", status: 400, code: "malformed", field: "limit"},
+		{method: "GET", target: "/api/v1/tasks?limit=5x", status: 400, code: "malformed", field: "limit"},
+		{method: "GET", target: "/api/v1/tasks?limit=5&limit=6", status: 400, code: "malformed", field: "limit"},
+		{method: "GET", target: "/api/v1/tasks?order=id", status: 400, code: "malformed", field: "order"},
+		{method: "GET", target: "/api/v1/tasks?state=done", status: 400, code: "malformed", field: "state"},
+		{method: "GET", target: "/api/v1/tasks?pool=a%20b", status: 400, code: "malformed", field: "pool"},
+		{method: "GET", target: "/api/v1/tasks?job=%00", status: 400, code: "malformed", field: "job"},
+		{method: "GET", target: "/api/v1/tasks?%zz", status: 400, code: "malformed"},
+		{method: "GET", target: "/api/v1/triggers?outcome=failed", status: 400, code: "malformed", field: "outcome"},
+		{method: "GET", target: "/api/v1/triggers?result=pending", status: 400, code: "malformed", field: "result"},
+		{method: "GET", target: "/api/v1/triggers?since=yesterday", status: 400, code: "malformed", field: "since"},
+		{method: "GET", target: "/api/v1/triggers?since=9999-12-31T00:00:00Z", status: 400, code: "malformed", field: "since"},
+		{method: "GET", target: "/api/v1/triggers?cursor=!", status: 400, code: "malformed"},
+		{method: "GET", target: "/api/v1/jobs?cursor=!", status: 400, code: "malformed", field: "cursor"},
+		{method: "GET", target: "/api/v1/jobs?retired=1", status: 400, code: "malformed", field: "retired"},
+		{method: "GET", target: "/api/v1/locks?cursor=!", status: 400, code: "malformed", field: "cursor"},
+		{method: "GET", target: "/api/v1/locks?prefix=a%20b", status: 400, code: "malformed", field: "prefix"},
+		{method: "GET", target: "/api/v1/pools?state=x", status: 400, code: "malformed", field: "state"},
+		{method: "GET", target: "/api/v1/replicas?x=y", status: 400, code: "malformed", field: "x"},
+		{method: "GET", target: "/api/v1/jobs/backup?x=y", status: 400, code: "malformed", field: "x"},
+		{method: "GET", target: "/api/v1/jobs/backup/next?n=0", status: 400, code: "malformed", field: "n"},
+		{method: "GET", target: "/api/v1/jobs/backup/next?n=101", status: 400, code: "malformed", field: "n"},
+		{method: "GET", target: "/api/v1/jobs/backup/triggers?job=report", status: 400, code: "malformed", field: "job"},
+		{method: "GET", target: "/api/v1/tasks/task-2/logs?attempt=0", status: 400, code: "malformed", field: "attempt"},
+		{method: "GET", target: "/api/v1/tasks/task-2/logs?attempt=3", status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/jobs/report/run?force=true", status: 400, code: "malformed", field: "force"},
+		{method: "POST", target: "/api/v1/jobs/report/suspend?reset=yes", status: 400, code: "malformed", field: "reset"},
+		{method: "POST", target: pool + "?priority=1", body: `{}`, status: 400, code: "malformed", field: "priority"},
+
+		// Bodies that are not what they must be.
+		{method: "POST", target: pool, body: `{}`, status: 415, code: "unsupported_media_type", change: header("Content-Type", "text/plain")},
+		{method: "POST", target: pool, body: `{}`, status: 415, code: "unsupported_media_type", change: header("Content-Type", "application/x-www-form-urlencoded")},
+		{method: "POST", target: pool, body: `{}`, status: 415, code: "unsupported_media_type", change: header("Content-Type", "application/json; charset=latin1")},
+		{method: "POST", target: pool, body: `{}`, status: 415, code: "unsupported_media_type", change: header("Content-Type", ";;")},
+		{method: "POST", target: pool, body: `{}`, status: 415, code: "unsupported_media_type", change: header("Content-Type")},
+		{method: "POST", target: pool, body: `{}`, status: 415, code: "unsupported_media_type", change: header("Content-Encoding", "gzip")},
+		{method: "POST", target: "/api/v1/jobs/report/run", status: 415, code: "unsupported_media_type", change: header("Content-Type", "text/plain")},
+		{method: "POST", target: "/api/v1/jobs/report/run", body: `x=y`, status: 415, code: "unsupported_media_type", change: header("Content-Type", "text/plain")},
+		{method: "POST", target: pool, body: ``, status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `{`, status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `{"kind":`, status: 400, code: "malformed", field: "kind"},
+		{method: "POST", target: pool, body: `{} x`, status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `{}{}`, status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `[{}] []`, status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `[{}`, status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `null`, status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `"x"`, status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `[null]`, status: 400, code: "malformed", field: "[0]"},
+		{method: "POST", target: pool, body: `[{},5]`, status: 400, code: "malformed", field: "[1]"},
+		{method: "POST", target: pool, body: "{\"kind\":\"\xff\"}", status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `{"payload":` + nested(1000) + `}`, status: 400, code: "malformed"},
+		{method: "POST", target: pool, body: `{"payload":` + nested(200_000) + `}`, status: 400, code: "malformed"},
+		{method: "POST", target: "/api/v1/jobs/report/run", body: `{"command":["id"]}`, status: 400, code: "malformed", field: "command"},
+		{method: "POST", target: "/api/v1/jobs/report/run", body: `[]`, status: 400, code: "malformed"},
+		{method: "POST", target: "/api/v1/jobs/report/suspend", body: `{"reset":"true"}`, status: 400, code: "malformed", field: "reset"},
+		{method: "POST", target: "/api/v1/pools/mail/pause", body: `{"rest":true}`, status: 400, code: "malformed", field: "rest"},
+		{method: "POST", target: "/api/v1/tasks/task-1/cancel", body: `{"uid":0}`, status: 400, code: "malformed", field: "uid"},
+
+		// Keys and values of a task.
+		{method: "POST", target: pool, body: `{"paylod":1}`, status: 400, code: "malformed", field: "paylod"},
+		{method: "POST", target: pool, body: `{"Payload":1}`, status: 400, code: "malformed", field: "Payload"},
+		{method: "POST", target: pool, body: `{"kind":"a","kind":"b"}`, status: 400, code: "malformed", field: "kind"},
+		{method: "POST", target: pool, body: `{"pool":"other"}`, status: 400, code: "malformed", field: "pool"},
+		{method: "POST", target: pool, body: `{"priority":"high"}`, status: 400, code: "malformed", field: "priority"},
+		{method: "POST", target: pool, body: `{"priority":1.5}`, status: 400, code: "malformed", field: "priority"},
+		{method: "POST", target: pool, body: `{"priority":1` + strings.Repeat("0", 400) + `}`, status: 400, code: "malformed", field: "priority"},
+		{method: "POST", target: pool, body: `{"priority":101}`, status: 422, code: "invalid", field: "priority"},
+		{method: "POST", target: pool, body: `{"priority":-101}`, status: 422, code: "invalid", field: "priority"},
+		{method: "POST", target: pool, body: `{"kind":7}`, status: 400, code: "malformed", field: "kind"},
+		{method: "POST", target: pool, body: `{"kind":"a b"}`, status: 422, code: "invalid", field: "kind"},
+		{method: "POST", target: pool, body: `{"run_at":5}`, status: 400, code: "malformed", field: "run_at"},
+		{method: "POST", target: pool, body: `{"run_at":"tomorrow"}`, status: 400, code: "malformed", field: "run_at"},
+		{method: "POST", target: pool, body: `{"run_at":"2026-01-01T00:00:00 Mars/X"}`, status: 400, code: "malformed", field: "run_at"},
+		{method: "POST", target: pool, body: `{"run_at":"9999-01-01T00:00:00Z"}`, status: 422, code: "invalid", field: "run_at"},
+		{method: "POST", target: pool, body: `{"run_at":"0001-01-01T00:00:01Z"}`, status: 422, code: "invalid", field: "run_at"},
+		{method: "POST", target: pool, body: `{"run_at":"1970-01-01T00:00:00Z"}`, status: 422, code: "invalid", field: "run_at"},
+		{method: "POST", target: pool, body: `{"tags":"a"}`, status: 400, code: "malformed", field: "tags"},
+		{method: "POST", target: pool, body: `{"tags":[1]}`, status: 400, code: "malformed", field: "tags"},
+		{method: "POST", target: pool, body: `{"tags":[""]}`, status: 422, code: "invalid", field: "tags[0]"},
+		{method: "POST", target: pool, body: `{"tags":["a\u0000"]}`, status: 422, code: "invalid", field: "tags[0]"},
+		{method: "POST", target: pool, body: `{"tags":["` + strings.Repeat("t", 65) + `"]}`, status: 422, code: "invalid", field: "tags[0]"},
+		{method: "POST", target: pool, body: `{"tags":` + list(21, `"a"`) + `}`, status: 422, code: "invalid", field: "tags"},
+		{method: "POST", target: pool, body: `{"idempotency_key":"` + strings.Repeat("k", 256) + `"}`, status: 422, code: "invalid", field: "idempotency_key"},
+		{method: "POST", target: pool, body: `{"idempotency_key":"a\nb"}`, status: 422, code: "invalid", field: "idempotency_key"},
+		{method: "POST", target: pool, body: `[{},{"priority":101}]`, status: 422, code: "invalid", field: "[1].priority"},
+		{method: "POST", target: pool, body: `[{},{"tags":["a",""]}]`, status: 422, code: "invalid", field: "[1].tags[1]"},
+		{method: "POST", target: pool, body: `[]`, status: 422, code: "invalid"},
+		{method: "POST", target: pool, body: `{}`, status: 400, code: "malformed", field: "Idempotency-Key", change: header("Idempotency-Key", "")},
+		{method: "POST", target: pool, body: `{}`, status: 400, code: "malformed", field: "Idempotency-Key", change: header("Idempotency-Key", "a", "b")},
+		{method: "POST", target: pool, body: `{}`, status: 422, code: "invalid", field: "Idempotency-Key", change: header("Idempotency-Key", strings.Repeat("k", 256))},
+		{method: "POST", target: pool, body: `{}`, status: 422, code: "invalid", field: "Idempotency-Key", change: header("Idempotency-Key", "\xff")},
+		{method: "POST", target: pool, body: `{}`, status: 422, code: "invalid", field: "Idempotency-Key", change: header("Idempotency-Key", "a\tb")},
+		{method: "POST", target: pool, body: `[{}]`, status: 400, code: "malformed", field: "Idempotency-Key", change: header("Idempotency-Key", "a")},
+		{method: "POST", target: pool, body: `{"idempotency_key":"b"}`, status: 400, code: "malformed", field: "Idempotency-Key", change: header("Idempotency-Key", "a")},
+
+		// Too large.
+		{method: "POST", target: pool, body: `{"payload":"` + strings.Repeat("x", 256<<10-1) + `"}`, status: 413, code: "too_large", field: "payload"},
+		{method: "POST", target: pool, body: `[{},{"payload":"` + strings.Repeat("x", 256<<10-1) + `"}]`, status: 413, code: "too_large", field: "[1].payload"},
+		{method: "POST", target: pool, body: `{"payload":"` + strings.Repeat("x", 1<<20) + `"}`, status: 413, code: "too_large"},
+		{method: "POST", target: pool, body: list(1001, `{}`), status: 413, code: "too_large"},
+		{method: "POST", target: pool, body: `[{"payload":"` + strings.Repeat("x", 8<<20) + `"}]`, status: 413, code: "too_large"},
+		{method: "POST", target: "/api/v1/jobs/report/run", body: `{` + strings.Repeat(" ", 1<<20) + `}`, status: 413, code: "too_large"},
+
+		// The state forbids it.
+		{method: "POST", target: "/api/v1/jobs/backup/run", status: 409, code: "conflict"},
+		{method: "POST", target: "/api/v1/tasks/task-2/cancel", status: 409, code: "conflict"},
+		{method: "POST", target: "/api/v1/tasks/task-1/retry", status: 409, code: "conflict"},
+		{method: "POST", target: pool, body: `{"kind":"bye"}`, status: 409, code: "conflict", change: header("Idempotency-Key", "used")},
+
+		// Foreign pages, foreign names.
+		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Sec-Fetch-Site", "cross-site")},
+		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Sec-Fetch-Site", "same-site")},
+		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Origin", "http://evil.example")},
+		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Origin", "null")},
+		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Origin", "http://127.0.0.1:9999")},
+		{method: "GET", target: "/api/v1/jobs", status: 403, code: "foreign_host", change: host("evil.example")},
+		{method: "GET", target: "/healthz", status: 403, code: "foreign_host", change: host("evil.example:8080")},
+		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "foreign_host", change: host("127.0.0.1.evil.example")},
+		{method: "GET", target: "/api/v1/jobs", status: 403, code: "foreign_host", change: host("10.0.0.1")},
+		{method: "GET", target: "/api/v1/jobs", status: 403, code: "foreign_host", change: host("")},
+	}
+	for i, test := range tests {
+		t.Run(fmt.Sprintf("%d %s %.60s %.60s", i, test.method, test.target, test.body), func(t *testing.T) {
+			b := newBackend()
+			b.keys["used"] = jobs.Task{ID: "old", Kind: "welcome"}
+			change := test.change
+			if change == nil {
+				change = func(*http.Request) {}
+			}
+			w := ask(t, b.api(Options{}), test.method, test.target, test.body, change)
+			var got struct {
+				Error struct{ Code, Message, Field string }
+			}
+			dec := json.NewDecoder(w.Body)
+			dec.DisallowUnknownFields()
+			if err := dec.Decode(&got); err != nil {
+				t.Fatalf("%d, and the body is not an error: %v", w.Code, err)
+			}
+			if w.Code != test.status || got.Error.Code != test.code || got.Error.Field != test.field {
+				t.Errorf("got %d %q in field %q (%s), want %d %q in field %q", w.Code, got.Error.Code, got.Error.Field, got.Error.Message, test.status, test.code, test.field)
+			}
+			if got.Error.Message == "" || len(got.Error.Message) > 500 {
+				t.Errorf("message of %d bytes: %.600q", len(got.Error.Message), got.Error.Message)
+			}
+			if (w.Header().Get("Allow") != "") != (test.status == 405) {
+				t.Errorf("Allow: %q", w.Header().Get("Allow"))
+			}
+			if len(b.changes) > 0 {
+				t.Errorf("it changed something: %v", b.changes)
+			}
+		})
+	}
+}
+
+func host(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
