@@ -32,7 +32,8 @@ export function judge(o) {
   const overdue = (o.next ?? []).filter((n) => !n.suspended && new Date(o.at) - new Date(n.at) > 10e3);
   if (overdue.length) red("overdue", ...overdue.slice(0, 3).flatMap((n, i) => [i ? ", " : "", link(n.job)]), overdue.length > 3 ? ` and ${overdue.length - 3} more` : "", ": due and not decided yet");
   for (const p of o.pools) {
-    if (p.paused && p.pending) amber("pool", `${p.name} is paused, ${p.pending} tasks wait`);
+    if (p.name === "notifications" && p.scheduled) red("notifications", `cannot be delivered: ${p.scheduled} task${p.scheduled === 1 ? " waits" : "s wait"} for another try`);
+    else if (p.paused && p.pending) amber("pool", `${p.name} is paused, ${p.pending} tasks wait`);
     else if (p.oldest_pending && new Date(o.at) - new Date(p.oldest_pending) > 300e3) amber("pool", `${p.name} is behind: its oldest task waits since `, when(p.oldest_pending, "age"));
   }
   const bad = Map.groupBy ? Map.groupBy((o.trouble ?? []).filter((t) => !t.job && new Date(o.at) - new Date(t.at) < 3600e3), (t) => t.pool) : new Map();

@@ -124,6 +124,21 @@ func TestPools(t *testing.T) {
 	b.says("#trouble .more", "nobody@example.org")
 }
 
+// TestDeadWebhook: what should have told somebody and does not is itself a thing that is wrong.
+func TestDeadWebhook(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"report": {
+		Handler: does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no paper") }),
+		Notify: jobs.Notify{Handler: does(func(context.Context, jobs.Task, io.Writer) error {
+			return jobs.RetryAfter(time.Hour, errors.New("refused"))
+		})},
+	}}}, api.Options{})
+	s.run("report")
+	b := newTab(t, 1280)
+	b.visit(s.url)
+	b.says("#findings", "cannot be delivered: 1 task waits for another try")
+}
+
 // TestSearch: jobs are found by their first letters, however many there are.
 func TestSearch(t *testing.T) {
 	t.Parallel()
