@@ -41,7 +41,7 @@ func TestMySQLHandle(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Store = own
-		b.Open = func(t *testing.T) *store.Store { return own }
+		b.Open = func(t *testing.T) storetest.Store { return own }
 		return b
 	})
 }
@@ -49,7 +49,7 @@ func TestMySQLHandle(t *testing.T) {
 func bench(t *testing.T, d store.Dialect, dsn string) *storetest.Bench {
 	t.Helper()
 	b := &storetest.Bench{Dialect: d, DB: rows{openRaw(t, d, dsn)}}
-	b.Open = func(t *testing.T) *store.Store {
+	b.Open = func(t *testing.T) storetest.Store {
 		t.Helper()
 		s, err := store.Open(t.Context(), string(d), dsn, store.Options{})
 		if err != nil {
@@ -59,7 +59,7 @@ func bench(t *testing.T, d store.Dialect, dsn string) *storetest.Bench {
 		return s
 	}
 	b.Store = b.Open(t)
-	if err := b.Store.Migrate(t.Context()); err != nil {
+	if err := b.SQL().Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	empty(t, b.DB)

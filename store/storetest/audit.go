@@ -25,10 +25,10 @@ func auditPages(t *testing.T, b *Bench) {
 	var want []string
 	for i := range 13 {
 		e := ledger.AuditEntry{Who: "Ci", Role: "operator", Remote: "2001:db8::1", Action: "POST /jobs/{name}/run", Object: fmt.Sprint("job-", i), Status: 201}
-		must(t, b.Store.AddAudit(t.Context(), e))
+		must(t, b.SQL().AddAudit(t.Context(), e))
 		want = append([]string{e.Object}, want...)
 		if i == 0 {
-			all, next, err := b.Store.AuditEntries(t.Context(), ledger.Page{})
+			all, next, err := b.SQL().AuditEntries(t.Context(), ledger.Page{})
 			must(t, err)
 			if len(all) != 1 || next != "" || all[0].ID == "" || time.Since(all[0].At).Abs() > time.Minute {
 				t.Fatalf("%+v, next %q", all, next)
@@ -45,7 +45,7 @@ func auditPages(t *testing.T, b *Bench) {
 		var got []string
 		p := ledger.Page{Limit: limit}
 		for {
-			page, next, err := b.Store.AuditEntries(t.Context(), p)
+			page, next, err := b.SQL().AuditEntries(t.Context(), p)
 			must(t, err)
 			for _, e := range page {
 				got = append(got, e.Object)
@@ -59,7 +59,7 @@ func auditPages(t *testing.T, b *Bench) {
 		}
 	}
 	for _, p := range []ledger.Page{{Limit: -1}, {Limit: 501}, {Cursor: "%"}, {Cursor: "YQ"}, {Cursor: "YXVkaXQKeAp5"}} {
-		if _, _, err := b.Store.AuditEntries(t.Context(), p); !errors.Is(err, jobs.ErrInvalid) {
+		if _, _, err := b.SQL().AuditEntries(t.Context(), p); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
@@ -68,8 +68,8 @@ func auditPages(t *testing.T, b *Bench) {
 // A long text costs its end, and never the row.
 func auditLongTexts(t *testing.T, b *Bench) {
 	long := strings.Repeat("ü", 500)
-	must(t, b.Store.AddAudit(t.Context(), ledger.AuditEntry{Who: long, Role: long, Remote: long, Action: long, Object: long, Status: 403}))
-	all, _, err := b.Store.AuditEntries(t.Context(), ledger.Page{})
+	must(t, b.SQL().AddAudit(t.Context(), ledger.AuditEntry{Who: long, Role: long, Remote: long, Action: long, Object: long, Status: 403}))
+	all, _, err := b.SQL().AuditEntries(t.Context(), ledger.Page{})
 	must(t, err)
 	if len(all) != 1 || all[0].Who != strings.Repeat("ü", 64) || all[0].Role != strings.Repeat("ü", 8) || all[0].Object != strings.Repeat("ü", 64) {
 		t.Errorf("%+v", all)
@@ -80,7 +80,7 @@ func auditLongTexts(t *testing.T, b *Bench) {
 func auditSweep(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	for i := range 5 {
-		must(t, b.Store.AddAudit(t.Context(), ledger.AuditEntry{Object: fmt.Sprint(i)}))
+		must(t, b.SQL().AddAudit(t.Context(), ledger.AuditEntry{Object: fmt.Sprint(i)}))
 	}
 	b.DB.Exec(t, "UPDATE {audit} SET at=? WHERE object<>'4'", ago(3*time.Hour))
 	s.sweep(ledger.Retention{}, 100)

@@ -24,7 +24,6 @@ var definitionCases = []Case{
 	{"Definitions/LoadsAtOnce", loadsAtOnce},
 	{"Definitions/UpcomingAndOverdue", upcomingAndOverdue},
 	{"Definitions/AddPools", addPools},
-	{"Definitions/HundredThousand", hundredThousand},
 }
 
 // JobDef is a job that is due each minute.

@@ -36,27 +36,27 @@ func begin(t *testing.T, b *Bench) *sql.Tx {
 func visibleAtCommit(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	tx := begin(t, b)
-	id, err := b.Store.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "ü"})
+	id, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "ü"})
 	must(t, err)
-	if _, _, err := b.Store.Task(t.Context(), id); !errors.Is(err, jobs.ErrNotFound) {
+	if _, _, err := b.SQL().Task(t.Context(), id); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatalf("before the commit: %v", err)
 	}
 	must(t, tx.Commit())
-	task, _, err := b.Store.Task(t.Context(), id)
+	task, _, err := b.SQL().Task(t.Context(), id)
 	must(t, err)
 	if task.MaxAttempts != 3 || string(task.Payload) != "1" {
 		t.Fatalf("%+v", task)
 	}
 
 	tx = begin(t, b)
-	again, err := b.Store.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "ü"})
+	again, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "ü"})
 	if err != nil || again != id {
 		t.Fatalf("the same key gave %s and %s, %v", id, again, err)
 	}
-	if _, err := b.Store.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 2, IdempotencyKey: "ü"}); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 2, IdempotencyKey: "ü"}); !errors.Is(err, jobs.ErrConflict) {
 		t.Fatalf("another body: %v", err)
 	}
-	if _, err := b.Store.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "q"}); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "q"}); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatalf("another pool: %v", err)
 	}
 }
@@ -65,7 +65,7 @@ func goneAtRollback(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	task := jobs.NewTask{Pool: "p", IdempotencyKey: "key"}
 	tx := begin(t, b)
-	id, err := b.Store.EnqueueTx(t.Context(), tx, task)
+	id, err := b.SQL().EnqueueTx(t.Context(), tx, task)
 	must(t, err)
 	must(t, tx.Rollback())
 	if all := Enqueue(t, b, task); all[0].Existed || all[0].Task.ID == id {
@@ -84,7 +84,7 @@ func oldSnapshot(t *testing.T, b *Bench) {
 	must(t, tx.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM lockstep_idempotency`).Scan(&n))
 	task := jobs.NewTask{Pool: "p", IdempotencyKey: "key"}
 	first := Enqueue(t, b, task)[0].Task.ID
-	id, err := b.Store.EnqueueTx(t.Context(), tx, task)
+	id, err := b.SQL().EnqueueTx(t.Context(), tx, task)
 	if err != nil || id != first {
 		t.Fatalf("got %s, %v; want %s", id, err, first)
 	}
@@ -93,7 +93,7 @@ func oldSnapshot(t *testing.T, b *Bench) {
 func notATransaction(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	for _, handle := range []any{b.DB.Handle(), wrappedDB{b.DB.Handle()}, nil, (*sql.Tx)(nil), (*gorm.DB)(nil), "tx"} {
-		if _, err := b.Store.EnqueueTx(t.Context(), handle, newTask("p")); !errors.Is(err, jobs.ErrInvalid) {
+		if _, err := b.SQL().EnqueueTx(t.Context(), handle, newTask("p")); !errors.Is(err, jobs.ErrInvalid) {
 			t.Fatalf("%T: %v", handle, err)
 		}
 	}
@@ -108,13 +108,13 @@ type (
 func wrappedTx(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	tx := begin(t, b)
-	id, err := b.Store.EnqueueTx(t.Context(), &ownTx{tx}, newTask("p"))
+	id, err := b.SQL().EnqueueTx(t.Context(), &ownTx{tx}, newTask("p"))
 	must(t, err)
 	must(t, tx.Commit())
-	if _, _, err := b.Store.Task(t.Context(), id); err != nil {
+	if _, _, err := b.SQL().Task(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Store.EnqueueTx(t.Context(), tx, newTask("p")); !errors.Is(err, sql.ErrTxDone) {
+	if _, err := b.SQL().EnqueueTx(t.Context(), tx, newTask("p")); !errors.Is(err, sql.ErrTxDone) {
 		t.Fatalf("after the commit: %v", err)
 	}
 }
@@ -128,11 +128,11 @@ func connTx(t *testing.T, b *Bench) {
 	for _, end := range []string{"ROLLBACK", "COMMIT"} {
 		_, err = conn.ExecContext(t.Context(), "BEGIN")
 		must(t, err)
-		id, err := b.Store.EnqueueTx(t.Context(), conn, newTask("p"))
+		id, err := b.SQL().EnqueueTx(t.Context(), conn, newTask("p"))
 		must(t, err)
 		_, err = conn.ExecContext(t.Context(), end)
 		must(t, err)
-		if _, _, err := b.Store.Task(t.Context(), id); (err == nil) != (end == "COMMIT") {
+		if _, _, err := b.SQL().Task(t.Context(), id); (err == nil) != (end == "COMMIT") {
 			t.Fatalf("%s: %v", end, err)
 		}
 	}
@@ -181,7 +181,7 @@ func enqueueAgain(ctx context.Context, b *Bench, end func(*sql.Tx) error) (strin
 		if err != nil {
 			return "", err
 		}
-		id, err := b.Store.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "key"})
+		id, err := b.SQL().EnqueueTx(ctx, tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "key"})
 		if err == nil {
 			if err = end(tx); err == nil {
 				return id, nil
@@ -202,14 +202,14 @@ func isolation(t *testing.T, b *Bench) {
 	for _, level := range []sql.IsolationLevel{sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 		tx, err := b.DB.Handle().BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
 		must(t, err)
-		id, err := b.Store.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
+		id, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
 		must(t, err)
-		again, err := b.Store.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
+		again, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
 		if err != nil || again != id {
 			t.Fatalf("%s: %s and %s, %v", level, id, again, err)
 		}
 		must(t, tx.Commit())
-		if _, _, err := b.Store.Task(t.Context(), id); err != nil {
+		if _, _, err := b.SQL().Task(t.Context(), id); err != nil {
 			t.Fatalf("%s: %v", level, err)
 		}
 	}
@@ -220,13 +220,13 @@ func enqueueManyTx(t *testing.T, b *Bench) {
 	conn, err := b.DB.Handle().Conn(context.Background()) // anything with the two methods
 	must(t, err)
 	defer conn.Close()
-	ids, err := b.Store.EnqueueManyTx(t.Context(), conn, newTask("p"), jobs.NewTask{Pool: "p", IdempotencyKey: "k"}, jobs.NewTask{Pool: "p", IdempotencyKey: "k"})
+	ids, err := b.SQL().EnqueueManyTx(t.Context(), conn, newTask("p"), jobs.NewTask{Pool: "p", IdempotencyKey: "k"}, jobs.NewTask{Pool: "p", IdempotencyKey: "k"})
 	must(t, err)
 	if len(ids) != 3 || ids[0] == ids[1] || ids[1] != ids[2] {
 		t.Fatal(ids)
 	}
 	var got []string
-	tasks, _, err := b.Store.Tasks(t.Context(), pageOf("p", "", 0))
+	tasks, _, err := b.SQL().Tasks(t.Context(), pageOf("p", "", 0))
 	must(t, err)
 	for _, task := range tasks {
 		got = append(got, task.ID)

@@ -65,7 +65,7 @@ func unmetDueTimes(t *testing.T, b *Bench) {
 	addTrigger(t, b, jobs.Trigger{Job: "waits", At: second(20)})
 	ran("waits", 30, jobs.StateFailed)
 
-	got, err := b.Store.JobStandings(t.Context())
+	got, err := b.SQL().JobStandings(t.Context())
 	must(t, err)
 	for i := range got {
 		if got[i].NextAt.IsZero() {
@@ -92,8 +92,8 @@ func retiredStand(t *testing.T, b *Bench) {
 	load(t, b, a, ledger.Definitions{Jobs: []ledger.JobDef{JobDef("i", "1", "s"), JobDef("j", "1", "s")}})
 	load(t, b, a, ledger.Definitions{Jobs: []ledger.JobDef{JobDef("j", "1", "s")}})
 	yes := true
-	must(t, b.Store.SuspendJob(t.Context(), "j", &yes, "ann"))
-	got, err := b.Store.JobStandings(t.Context())
+	must(t, b.SQL().SuspendJob(t.Context(), "j", &yes, "ann"))
+	got, err := b.SQL().JobStandings(t.Context())
 	must(t, err)
 	if len(got) != 1 || got[0].Name != "j" || got[0].Suspended == nil || !*got[0].Suspended {
 		t.Fatalf("%+v", got)
@@ -109,7 +109,7 @@ func manyUnmet(t *testing.T, b *Bench) {
 		addTrigger(t, b, jobs.Trigger{Job: name, At: second(int64(i + 1)), Outcome: jobs.Missed})
 	}
 	load(t, b, Join(t, b, "a"), d)
-	got, err := b.Store.JobStandings(t.Context())
+	got, err := b.SQL().JobStandings(t.Context())
 	must(t, err)
 	for i, j := range got {
 		if !j.Unmet.Equal(second(int64(i + 1))) {

@@ -19,8 +19,6 @@ var notifyCases = []Case{
 	{"Notify/Pages", notifyPages},
 	{"Notify/Once", notifyOnce},
 	{"Notify/Together", notifyTogether},
-	{"Notify/Fails", notifyFails},
-	{"Notify/Enqueue", enqueueNotification},
 }
 
 // withNotifications adds the pool that somebody is told by.
@@ -206,7 +204,7 @@ func enqueueNotification(t *testing.T, b *Bench) {
 	if !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
-	_, err = s.Store.EnqueueTx(s.ctx(), b.DB.Handle(), jobs.NewTask{Pool: jobs.NotificationsPool})
+	_, err = s.SQL().EnqueueTx(s.ctx(), b.DB.Handle(), jobs.NewTask{Pool: jobs.NotificationsPool})
 	if !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("in a transaction: %v", fmt.Sprint(err))
 	}

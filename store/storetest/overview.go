@@ -35,7 +35,7 @@ func viewJobNames(t *testing.T, b *Bench) {
 		{"a", "b", true, 2, ""},
 		{"zz", "", true, 2, ""},
 	} {
-		names, err := b.Store.JobNames(t.Context(), c.prefix, c.after, c.retired, c.limit)
+		names, err := b.SQL().JobNames(t.Context(), c.prefix, c.after, c.retired, c.limit)
 		must(t, err)
 		if got := strings.Join(names, " "); got != c.want {
 			t.Errorf("%+v: %s", c, got)
@@ -49,7 +49,7 @@ func viewOverview(t *testing.T, b *Bench) {
 		Jobs:  []ledger.JobDef{JobDef("gone", "1", "s"), JobDef("i", "1", "s"), JobDef("j", "1", "s"), JobDef("k", "1", "s")},
 		Pools: []ledger.PoolDef{{Name: "p", Hash: "1"}},
 	})
-	empty, err := b.Store.Overview(t.Context(), 10)
+	empty, err := b.SQL().Overview(t.Context(), 10)
 	must(t, err)
 	if time.Since(empty.At).Abs() > time.Minute || empty.Jobs != 4 || len(empty.Next) != 4 || len(empty.Trouble)+len(empty.Broken)+len(empty.Running)+len(empty.Recent) > 0 {
 		t.Fatalf("%+v", empty)
@@ -82,7 +82,7 @@ func viewOverview(t *testing.T, b *Bench) {
 		b.DB.Exec(t, `UPDATE {tasks} SET state = 2, attempt = 1, replica = 'r', started_at = ? WHERE id = ?`, second(int64(9-i)).UnixMicro(), id)
 	}
 
-	got, err := b.Store.Overview(t.Context(), 10)
+	got, err := b.SQL().Overview(t.Context(), 10)
 	must(t, err)
 	yes, three := true, 3
 	want := ledger.Overview{
@@ -108,7 +108,7 @@ func viewOverview(t *testing.T, b *Bench) {
 	if len(got.Recent) != 4 || got.Recent[0].At != second(4) || got.Recent[3].At != second(1) {
 		t.Errorf("recent: %+v", got.Recent)
 	}
-	one, err := b.Store.Overview(t.Context(), 1)
+	one, err := b.SQL().Overview(t.Context(), 1)
 	must(t, err)
 	if one.Failing != 2 || len(one.Broken) != 1 || len(one.Trouble) != 1 || len(one.Next) != 1 || len(one.Running) != 1 || len(one.Recent) != 1 {
 		t.Errorf("one row each: %+v", one)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 var schemaCases = []Case{
@@ -14,14 +16,14 @@ var schemaCases = []Case{
 }
 
 func migrateTwice(t *testing.T, b *Bench) {
-	must(t, b.Store.Migrate(t.Context()))
-	must(t, b.Store.CheckSchema(t.Context()))
+	must(t, b.SQL().Migrate(t.Context()))
+	must(t, b.SQL().CheckSchema(t.Context()))
 }
 
 func namespace(t *testing.T, b *Bench) {
-	first, err := b.Store.Namespace(t.Context())
+	first, err := b.SQL().Namespace(t.Context())
 	must(t, err)
-	again, err := b.Open(t).Namespace(t.Context())
+	again, err := b.Open(t).(*store.Store).Namespace(t.Context())
 	must(t, err)
 	if len(first) != 16 || first != again {
 		t.Fatalf("namespace is %q, and then %q", first, again)

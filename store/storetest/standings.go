@@ -20,7 +20,6 @@ var standingCases = []Case{
 	{"Standings/Mixed", mixedBatch},
 	{"Standings/Notifications", endsOfNotifications},
 	{"Standings/Together", recoverTogether},
-	{"Standings/NoEvent", noEvent},
 }
 
 // standing is a row as "failing", "fine" or "none".

@@ -63,7 +63,7 @@ func some(t *testing.T, b *Bench) []jobs.Task {
 	}
 	var all []jobs.Task
 	for _, id := range ids {
-		task, _, err := b.Store.Task(t.Context(), id)
+		task, _, err := b.SQL().Task(t.Context(), id)
 		must(t, err)
 		all = append(all, task)
 	}
@@ -84,7 +84,7 @@ func viewTasks(t *testing.T, b *Bench) {
 					}
 				}
 				for {
-					tasks, next, err := b.Store.Tasks(t.Context(), f)
+					tasks, next, err := b.SQL().Tasks(t.Context(), f)
 					must(t, err)
 					for _, task := range tasks {
 						got = append(got, task.ID)
@@ -99,7 +99,7 @@ func viewTasks(t *testing.T, b *Bench) {
 			}
 		}
 	}
-	if _, _, err := b.Store.Tasks(t.Context(), ledger.TaskFilter{State: "asleep"}); !errors.Is(err, jobs.ErrInvalid) {
+	if _, _, err := b.SQL().Tasks(t.Context(), ledger.TaskFilter{State: "asleep"}); !errors.Is(err, jobs.ErrInvalid) {
 		t.Fatalf("an unknown state: %v", err)
 	}
 }
@@ -108,14 +108,14 @@ func viewTasks(t *testing.T, b *Bench) {
 func viewTaskPages(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	all := Enqueue(t, b, newTask("p"), newTask("p"), newTask("p"), newTask("p"))
-	first, next, err := b.Store.Tasks(t.Context(), pageOf("p", "", 2))
+	first, next, err := b.SQL().Tasks(t.Context(), pageOf("p", "", 2))
 	must(t, err)
 	for _, e := range all {
 		end(t, b, e.Task.ID, jobs.StateSucceeded)
 	}
 	f := pageOf("p", "", 2)
 	f.Cursor = next
-	second, last, err := b.Store.Tasks(t.Context(), f)
+	second, last, err := b.SQL().Tasks(t.Context(), f)
 	must(t, err)
 	var got []string
 	for _, task := range append(first, second...) {
@@ -134,7 +134,7 @@ func viewTask(t *testing.T, b *Bench) {
 	b.DB.Exec(t, `INSERT INTO {attempts} (task_id, attempt, state, reason, token, replica, started_at, finished_at, exit_code, error)
 		VALUES (?, 2, 'lost', 'gone', 8, 'r2', 5000000, 6000000, NULL, ''), (?, 1, 'failed', '', 7, 'r1', 1000000, 2000000, 3, 'oops')`, id, id)
 	end(t, b, id, jobs.StateFailed)
-	task, attempts, err := b.Store.Task(t.Context(), id)
+	task, attempts, err := b.SQL().Task(t.Context(), id)
 	must(t, err)
 	three := 3
 	want := jobs.Task{
@@ -155,7 +155,7 @@ func viewTask(t *testing.T, b *Bench) {
 	if diff := cmp.Diff(wantAttempts, attempts); diff != "" {
 		t.Fatal(diff)
 	}
-	if _, _, err := b.Store.Task(t.Context(), "nothing"); !errors.Is(err, jobs.ErrNotFound) {
+	if _, _, err := b.SQL().Task(t.Context(), "nothing"); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatal(err)
 	}
 }
@@ -201,7 +201,7 @@ func viewTriggers(t *testing.T, b *Bench) {
 		}
 		for page := f; ; {
 			page.Limit = 3
-			triggers, next, err := b.Store.Triggers(t.Context(), page)
+			triggers, next, err := b.SQL().Triggers(t.Context(), page)
 			must(t, err)
 			got = append(got, triggers...)
 			if page.Cursor = next; next == "" {
@@ -231,7 +231,7 @@ func viewJobs(t *testing.T, b *Bench) {
 	}
 	Enqueue(t, b, newTask("p"))
 
-	all, err := b.Store.Jobs(t.Context())
+	all, err := b.SQL().Jobs(t.Context())
 	must(t, err)
 	type short struct {
 		Name        string
@@ -255,7 +255,7 @@ func viewJobs(t *testing.T, b *Bench) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
 	}
-	named, err := b.Store.Jobs(t.Context(), "j", "nothing")
+	named, err := b.SQL().Jobs(t.Context(), "j", "nothing")
 	must(t, err)
 	if diff := cmp.Diff(all[1:2], named); diff != "" {
 		t.Fatal(diff)
@@ -268,7 +268,7 @@ func viewPools(t *testing.T, b *Bench) {
 	all := Enqueue(t, b, jobs.NewTask{Pool: "p", RunAt: old, Priority: -5}, jobs.NewTask{Pool: "p", Priority: 5},
 		jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)}, newTask("p"))
 	b.DB.Exec(t, `UPDATE {tasks} SET state = 2 WHERE id = ?`, all[3].Task.ID)
-	pools, err := b.Store.PoolStatuses(t.Context())
+	pools, err := b.SQL().PoolStatuses(t.Context())
 	must(t, err)
 	want := []ledger.PoolStatus{{Name: "empty", Hash: "h"}, {Name: "p", Hash: "h", Pending: 2, Scheduled: 1, Running: 1, OldestPending: old}}
 	if diff := cmp.Diff(want, pools); diff != "" {
@@ -282,11 +282,11 @@ func viewOverrides(t *testing.T, b *Bench) {
 	load(t, b, a, d)
 	yes := true
 	for _, override := range []*bool{&yes, &yes, nil} {
-		must(t, b.Store.SuspendJob(t.Context(), "j", override, "ann"))
-		must(t, b.Store.PausePool(t.Context(), "p", override, "bob"))
-		js, err := b.Store.Jobs(t.Context())
+		must(t, b.SQL().SuspendJob(t.Context(), "j", override, "ann"))
+		must(t, b.SQL().PausePool(t.Context(), "p", override, "bob"))
+		js, err := b.SQL().Jobs(t.Context())
 		must(t, err)
-		ps, err := b.Store.PoolStatuses(t.Context())
+		ps, err := b.SQL().PoolStatuses(t.Context())
 		must(t, err)
 		got := fmt.Sprintf("%v %q %v %q", js[0].Suspended != nil && *js[0].Suspended, js[0].SuspendedBy, ps[0].Paused != nil && *ps[0].Paused, ps[0].PausedBy)
 		want := `true "ann" true "bob"`
@@ -297,11 +297,11 @@ func viewOverrides(t *testing.T, b *Bench) {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 	}
-	if err := b.Store.SuspendJob(t.Context(), "J", &yes, ""); !errors.Is(err, jobs.ErrNotFound) {
+	if err := b.SQL().SuspendJob(t.Context(), "J", &yes, ""); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatal(err)
 	}
 	load(t, b, a, ledger.Definitions{})
-	if err := b.Store.PausePool(t.Context(), "p", &yes, ""); !errors.Is(err, jobs.ErrNotFound) {
+	if err := b.SQL().PausePool(t.Context(), "p", &yes, ""); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatalf("a retired pool: %v", err)
 	}
 }
@@ -309,12 +309,12 @@ func viewOverrides(t *testing.T, b *Bench) {
 func viewOutput(t *testing.T, b *Bench) {
 	b.DB.Exec(t, `INSERT INTO {outputs} (task_id, attempt, output, created_at) VALUES ('t', 1, 'one', 1), ('t', 2, 'two', 1)`)
 	for attempt, want := range []string{"two", "one", "two"} {
-		got, err := b.Store.Output(t.Context(), "t", attempt)
+		got, err := b.SQL().Output(t.Context(), "t", attempt)
 		if err != nil || string(got) != want {
 			t.Fatalf("attempt %d: %q, %v", attempt, got, err)
 		}
 	}
-	if _, err := b.Store.Output(t.Context(), "t", 3); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := b.SQL().Output(t.Context(), "t", 3); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatal(err)
 	}
 }
@@ -322,17 +322,17 @@ func viewOutput(t *testing.T, b *Bench) {
 func brokenPages(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	Enqueue(t, b, newTask("p"), newTask("p"))
-	_, next, err := b.Store.Tasks(t.Context(), pageOf("", "", 1))
+	_, next, err := b.SQL().Tasks(t.Context(), pageOf("", "", 1))
 	must(t, err)
 	for _, page := range []ledger.Page{{Limit: -1}, {Limit: 501}, {Cursor: "%"}, {Cursor: "YQ"}} {
-		if _, _, err := b.Store.Tasks(t.Context(), ledger.TaskFilter{Page: page}); !errors.Is(err, jobs.ErrInvalid) {
+		if _, _, err := b.SQL().Tasks(t.Context(), ledger.TaskFilter{Page: page}); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("tasks %+v: %v", page, err)
 		}
-		if _, _, err := b.Store.Triggers(t.Context(), ledger.TriggerFilter{Page: page}); !errors.Is(err, jobs.ErrInvalid) {
+		if _, _, err := b.SQL().Triggers(t.Context(), ledger.TriggerFilter{Page: page}); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("triggers %+v: %v", page, err)
 		}
 	}
-	if _, _, err := b.Store.Triggers(t.Context(), ledger.TriggerFilter{Page: ledger.Page{Cursor: next}}); !errors.Is(err, jobs.ErrInvalid) {
+	if _, _, err := b.SQL().Triggers(t.Context(), ledger.TriggerFilter{Page: ledger.Page{Cursor: next}}); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("a cursor of another list: %v", err)
 	}
 }

@@ -1,0 +1,201 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Decide implements scheduler.Triggers.
+func (s *Store) Decide(ctx context.Context, d ledger.Decide) (out ledger.Decided, err error) {
+	err = s.deciding(ctx, "decide", d.Session, d.Now, func(t *tx, now time.Time) error {
+		w := &decision{Decide: d, t: t, now: now}
+		if err := w.write(); err != nil {
+			return err
+		}
+		out = w.out
+		return nil
+	})
+	if err != nil {
+		return ledger.Decided{}, err
+	}
+	return out, nil
+}
+
+type decision struct {
+	ledger.Decide
+	t   *tx
+	now time.Time
+	out ledger.Decided
+}
+
+var errDecided = errors.New("decided before")
+
+func (w *decision) write() error {
+	w.out.Now = w.now
+	w.out.Decisions = w.Decide.Decide(w.now, w.states())
+	for i := range w.out.Decisions {
+		dec := &w.out.Decisions[i]
+		w.number(dec)
+		dec.Triggers = slices.DeleteFunc(slices.Clone(dec.Triggers), func(o ledger.Opening) bool {
+			_, exists := w.t.triggers.rows[keyOf(o.Trigger)]
+			return o.Trigger.Job != "" && exists
+		})
+	}
+	var missed []happening
+	for _, dec := range w.out.Decisions {
+		happened, err := w.open(dec)
+		if err != nil {
+			return err
+		}
+		missed = append(missed, happened...)
+	}
+	return w.t.happened(w.now, missed)
+}
+
+func (w *decision) states() (states []ledger.JobState) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(w.Jobs))) {
+		r := w.t.jobs.rows[name]
+		if r.Hash == "" {
+			continue
+		}
+		state := ledger.JobState{
+			Name: name, Hash: r.Hash, Cursor: fromMicros(r.Cursor), Fence: r.Fence, Suspended: r.Suspended, BusyUntil: fromMicros(r.BusyUntil),
+		}
+		for _, task := range w.t.tasks.rows {
+			if task.Job == name {
+				state.Open = append(state.Open, ledger.OpenTask{ID: task.ID, State: task.task().State})
+			}
+		}
+		slices.SortFunc(state.Open, func(a, b ledger.OpenTask) int { return cmp.Compare(a.ID, b.ID) })
+		states = append(states, state)
+	}
+	return states
+}
+
+func keyOf(g jobs.Trigger) TriggerKey { return TriggerKey{g.Job, micros(g.At), g.Seq} }
+
+// number gives the triggers that no schedule asked for their seq.
+func (w *decision) number(dec *ledger.Decision) {
+	last := map[TriggerKey]int{} // by keys without seq
+	for i := range dec.Triggers {
+		g := &dec.Triggers[i].Trigger
+		if g.Job == "" {
+			continue
+		}
+		g.Seq = 0
+		if g.Cause == jobs.CauseSchedule || g.Cause == jobs.CauseCatchUp {
+			continue
+		}
+		k := keyOf(*g)
+		if _, seen := last[k]; !seen {
+			for other := range w.t.triggers.rows {
+				if other.Job == k.Job && other.At == k.At {
+					last[k] = max(last[k], other.Seq)
+				}
+			}
+		}
+		last[k]++
+		g.Seq = last[k]
+	}
+}
+
+// open writes one decision.
+func (w *decision) open(dec ledger.Decision) (missed []happening, err error) {
+	job := w.t.jobs.rows[dec.Job]
+	if job.Hash == "" || !slices.Contains(w.Jobs, dec.Job) {
+		return nil, fmt.Errorf("a decision about job %q, whose row is not locked", dec.Job)
+	}
+	before := job
+	if !dec.Cursor.IsZero() && micros(dec.Cursor) >= job.Cursor {
+		job.Cursor, job.Next = micros(dec.Cursor), micros(dec.NextAt)
+	}
+	for i := range dec.Triggers {
+		o := &dec.Triggers[i]
+		if o.Trigger.Job != "" && o.Trigger.Job != dec.Job {
+			return nil, fmt.Errorf("a trigger of job %q in a decision about %q", o.Trigger.Job, dec.Job)
+		}
+		if o.Task != nil {
+			if o.Task.ID == "" {
+				return nil, fmt.Errorf("a task of job %q without an id", dec.Job)
+			}
+			if err := w.openTask(&job, o); err != nil {
+				return nil, err
+			}
+		}
+		if o.Trigger.Job == "" {
+			continue
+		}
+		if err := w.openTrigger(o); err != nil {
+			return nil, err
+		}
+		if g := o.Trigger; g.Outcome == jobs.Missed {
+			missed = append(missed, happening{
+				job: g.Job, at: micros(g.At), seq: g.Seq, until: micros(g.Until), count: g.Count, replica: g.Replica,
+				event: jobs.EventMissed, reason: g.Reason,
+			})
+		}
+	}
+	if job != before {
+		put(w.t, &w.t.jobs, job)
+	}
+	return missed, nil
+}
+
+func (w *decision) openTask(job *Job, o *ledger.Opening) error {
+	task := *o.Task
+	if o.Trigger.Job != "" {
+		task.ScheduledAt, task.Seq = o.Trigger.At, o.Trigger.Seq
+	}
+	row := Task{
+		ID: task.ID, Pool: cmp.Or(task.Pool, jobs.DefaultPool), Kind: task.Kind, Job: job.Name, TriggerAt: micros(task.ScheduledAt),
+		TriggerSeq: task.Seq, Rank: -task.Priority, RunAt: cmp.Or(micros(task.RunAt), micros(w.now)), MaxAttempts: max(task.MaxAttempts, 1),
+		OnLost: string(cmp.Or(task.OnLost, jobs.LostFails)), Payload: task.Payload, Tags: encodeTags(task.Tags), RetryOf: task.RetryOf,
+		Reason: task.Reason, CreatedAt: micros(w.now),
+	}
+	if pool := w.t.pools.rows[row.Pool]; pool.MaxRunning > 0 || pool.Paused != nil && *pool.Paused {
+		o.Claim = false
+	}
+	switch {
+	case o.Claim:
+		job.Fence++
+		row.Token, row.Attempt, row.State, row.StartedAt = job.Fence, 1, Running, micros(w.now)
+		row.Replica, row.Session, row.MayRunUntil = w.Replica, w.Session, micros(o.MayRunUntil)
+	case row.RunAt > micros(w.now):
+		row.State = Waits
+	}
+	if !add(w.t, &w.t.tasks, row) {
+		return fmt.Errorf("task %s exists", row.ID)
+	}
+	opened := row.task()
+	o.Task, o.Trigger.TaskID = &opened, row.ID
+	if o.Claim {
+		w.out.Started = append(w.out.Started, opened)
+	} else {
+		w.out.Opened = append(w.out.Opened, opened)
+	}
+	return nil
+}
+
+func (w *decision) openTrigger(o *ledger.Opening) error {
+	g := &o.Trigger
+	g.Replica, g.Count, g.DecidedAt = cmp.Or(g.Replica, w.Replica), max(g.Count, 1), w.now
+	if o.Claim && o.Task != nil {
+		g.StartedAt = w.now
+	}
+	row := Trigger{
+		Job: g.Job, At: micros(g.At), Seq: g.Seq, Until: micros(g.Until), Count: g.Count, Cause: string(g.Cause), By: g.By,
+		Outcome: string(g.Outcome), Reason: g.Reason, Result: string(g.Result), TaskID: g.TaskID, Replica: g.Replica,
+		DecidedAt: micros(g.DecidedAt), StartedAt: micros(g.StartedAt), FinishedAt: micros(g.FinishedAt),
+	}
+	if !add(w.t, &w.t.triggers, row) {
+		return errDecided
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Load implements scheduler.Definitions.
+func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
+	err = s.tx(ctx, "load", func(t *tx) error {
+		row, found := t.sessions.rows[session]
+		if !found || row.Dead {
+			return errDead
+		}
+		last := t.config
+		t.config++
+		t.changes = append(t.changes, change{undo: func() { t.config = last }})
+		config = t.config
+		row.Config = config
+		put(t, &t.sessions, row)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	_, err = s.Assert(ctx, session, d)
+	return config, err
+}
+
+// Assert implements scheduler.Definitions.
+func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions) (got ledger.Assertion, err error) {
+	err = s.tx(ctx, "assert", func(t *tx) error {
+		own, found := t.sessions.rows[session]
+		if !found || own.Dead {
+			return errDead
+		}
+		got = ledger.Assertion{Governs: true}
+		for _, r := range t.sessions.rows {
+			got.Governs = got.Governs && (r.Dead || r.Config <= own.Config)
+		}
+		poolDefs, jobDefs := map[string]ledger.PoolDef{}, map[string]ledger.JobDef{}
+		for _, p := range d.Pools {
+			poolDefs[p.Name] = p
+		}
+		for _, j := range d.Jobs {
+			jobDefs[j.Name] = j
+		}
+		pools := stale(t.pools.rows, poolDefs, Pool.differs)
+		names := stale(t.jobs.rows, jobDefs, Job.differs)
+		if !got.Governs {
+			got.Jobs, got.Pools = names, pools
+			return nil
+		}
+		for _, name := range pools {
+			t.definePool(own.Config, name, poolDefs)
+		}
+		for _, name := range names {
+			t.defineJob(own.Config, name, jobDefs)
+		}
+		return nil
+	})
+	return got, err
+}
+
+// stale are the names whose rows are missing, differ from their definition, or have none.
+func stale[R, D any](rows map[string]R, defs map[string]D, differs func(R, D, bool) bool) (names []string) {
+	for name, row := range rows {
+		if d, defined := defs[name]; differs(row, d, defined) {
+			names = append(names, name)
+		}
+	}
+	for name := range defs {
+		if _, exists := rows[name]; !exists {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (r Pool) differs(d ledger.PoolDef, defined bool) bool {
+	if !defined {
+		return r.Hash != ""
+	}
+	return r.Hash != d.Hash || r.MaxRunning != d.MaxRunning || r.MaxAttempts != d.MaxAttempts || r.OnLost != onLost(d.Retry)
+}
+
+func onLost(retry bool) string {
+	if retry {
+		return string(jobs.LostRetries)
+	}
+	return string(jobs.LostFails)
+}
+
+func (t *tx) definePool(config int64, name string, defs map[string]ledger.PoolDef) {
+	row := t.pools.rows[name]
+	row.Config = config
+	if d, defined := defs[name]; defined {
+		row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, onLost(d.Retry)
+	} else {
+		row.Hash = ""
+	}
+	put(t, &t.pools, row)
+}
+
+func (r Job) differs(d ledger.JobDef, defined bool) bool {
+	if !defined {
+		return r.Hash != ""
+	}
+	return r.Hash != d.Hash || r.Schedule != d.Schedule || r.Stripe != d.Stripe
+}
+
+func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef) {
+	row, existed := t.jobs.rows[name]
+	d, defined := defs[name]
+	row.Config = config
+	switch {
+	case !defined:
+		row.Hash, row.Schedule, row.Next = "", "", 0
+	case !existed || row.Schedule != d.Schedule:
+		row.Cursor = max(row.Cursor, micros(t.now()))
+		row.Schedule, row.Next = d.Schedule, micros(d.Next(fromMicros(row.Cursor)))
+	}
+	if defined {
+		row.Name, row.Hash, row.Stripe = name, d.Hash, d.Stripe
+	}
+	put(t, &t.jobs, row)
+}
+
+// Upcoming implements scheduler.Definitions.
+func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error) {
+	return s.upcoming(ctx, "upcoming", func(r Job) bool { return slices.Contains(stripes, r.Stripe) })
+}
+
+// Overdue implements scheduler.Definitions.
+func (s *Store) Overdue(ctx context.Context, at time.Time, limit int) ([]ledger.Upcoming, error) {
+	all, err := s.upcoming(ctx, "overdue", func(r Job) bool { return r.Next <= micros(at) })
+	slices.SortFunc(all, func(a, b ledger.Upcoming) int { return a.NextAt.Compare(b.NextAt) })
+	return all[:min(limit, len(all))], err
+}
+
+func (s *Store) upcoming(ctx context.Context, op string, wanted func(Job) bool) (all []ledger.Upcoming, err error) {
+	err = s.tx(ctx, op, func(t *tx) error {
+		for _, r := range t.jobs.rows {
+			if r.Next > 0 && wanted(r) {
+				all = append(all, ledger.Upcoming{Job: r.Name, NextAt: fromMicros(r.Next)})
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// AddPools makes pools known before a replica has loaded them.
+func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error {
+	if err := (jobs.Set{Pools: pools}).Validate(); err != nil {
+		return err
+	}
+	all := map[string]jobs.Pool{jobs.DefaultPool: {}}
+	maps.Copy(all, pools)
+	return s.tx(ctx, "add pools", func(t *tx) error {
+		for name, p := range all {
+			row := t.pools.rows[name]
+			if row.Hash != "" {
+				continue
+			}
+			p = p.WithDefaults()
+			row.Name, row.Hash, row.Config, row.MaxRunning = name, p.Hash(), 0, p.MaxRunning
+			row.MaxAttempts, row.OnLost = p.Retries.Limit+1, string(p.OnLost)
+			put(t, &t.pools, row)
+		}
+		return nil
+	})
+}
+
+// SuspendJob sets the override of a job's suspend, or clears it with nil; jobs.ErrNotFound.
+func (s *Store) SuspendJob(ctx context.Context, name string, override *bool, by string) error {
+	return s.tx(ctx, "suspend job", func(t *tx) error {
+		row := t.jobs.rows[name]
+		if row.Hash == "" {
+			return fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
+		}
+		row.Suspended, row.SuspendedBy = override, byWhom(override, by)
+		put(t, &t.jobs, row)
+		return nil
+	})
+}
+
+// PausePool sets the override of a pool's pause, or clears it with nil; jobs.ErrNotFound.
+func (s *Store) PausePool(ctx context.Context, name string, override *bool, by string) error {
+	return s.tx(ctx, "pause pool", func(t *tx) error {
+		row := t.pools.rows[name]
+		if row.Hash == "" {
+			return fmt.Errorf("pool %q: %w", name, jobs.ErrNotFound)
+		}
+		row.Paused, row.PausedBy = override, byWhom(override, by)
+		put(t, &t.pools, row)
+		return nil
+	})
+}
+
+func byWhom(override *bool, by string) string {
+	if override == nil {
+		return ""
+	}
+	return by
+}
+
+// Jobs returns the rows of the named jobs, or of all, sorted by name.
+func (s *Store) Jobs(ctx context.Context, names ...string) (all []ledger.JobStatus, err error) {
+	err = s.tx(ctx, "jobs", func(t *tx) error {
+		for _, r := range t.jobs.rows {
+			if len(names) > 0 && !slices.Contains(names, r.Name) {
+				continue
+			}
+			all = append(all, ledger.JobStatus{
+				Name: r.Name, Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), NextAt: fromMicros(r.Next), Fence: r.Fence,
+				Suspended: r.Suspended, SuspendedBy: r.SuspendedBy,
+			})
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b ledger.JobStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// PoolStatuses returns the rows of all pools, sorted by name, and what is in them.
+func (s *Store) PoolStatuses(ctx context.Context) (all []ledger.PoolStatus, err error) {
+	err = s.tx(ctx, "pools", func(t *tx) error {
+		for _, r := range t.pools.rows {
+			p := ledger.PoolStatus{Name: r.Name, Hash: r.Hash, MaxRunning: r.MaxRunning, Paused: r.Paused, PausedBy: r.PausedBy}
+			for _, task := range t.tasks.rows {
+				switch {
+				case task.Pool != r.Name:
+				case task.State == Ready:
+					p.Pending++
+				case task.State == Waits:
+					p.Scheduled++
+				default:
+					p.Running++
+				}
+			}
+			all = append(all, p)
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b ledger.PoolStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return all, err
+}

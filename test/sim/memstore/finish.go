@@ -1,0 +1,138 @@
+package memstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Finish implements scheduler.Tasks.
+func (s *Store) Finish(ctx context.Context, session string, results []ledger.Result) (out []ledger.Finished, err error) {
+	err = s.tx(ctx, "finish", func(t *tx) error {
+		out = make([]ledger.Finished, len(results))
+		now := t.now()
+		seen := map[string]bool{}
+		var ends []happening
+		// What is under way is looked at before what has ended: two results for one task are judged by the
+		// rows as they were before both.
+		before := map[string]Done{}
+		for _, r := range results {
+			if row, ended := t.done.rows[r.TaskID]; ended {
+				before[r.TaskID] = row
+			}
+		}
+		for i, r := range results {
+			out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Fenced, Task: jobs.Task{ID: r.TaskID}}
+			row, open := t.tasks.rows[r.TaskID]
+			if open {
+				out[i].Task = bare(row.task())
+			}
+			mine := open && row.Token == r.Token
+			switch {
+			case seen[r.TaskID]:
+			case mine && row.State == Running && row.Session == session:
+				m := finishing(row, r, now)
+				out[i].Finish = ledger.Recorded
+				var end *happening
+				out[i].Task, end = t.move(now, m)
+				if end != nil {
+					ends = append(ends, *end)
+				}
+			case mine && row.State != Running && r.Verdict == ledger.HandBack:
+				out[i].Finish = ledger.Recorded // before
+			default:
+				done, ended := before[r.TaskID]
+				if end := t.settle(now, r, done, ended, &out[i]); end != nil {
+					ends = append(ends, *end)
+				}
+			}
+			seen[r.TaskID] = true
+		}
+		return t.happened(now, ends)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// bare is a task without its payload.
+func bare(task jobs.Task) jobs.Task {
+	task.Payload = nil
+	return task
+}
+
+// finishing plans what a result means for a row that is its writer's.
+func finishing(row Task, r ledger.Result, now time.Time) move {
+	if r.Verdict == ledger.Died {
+		m := died(row, r.Reason)
+		m.failure, m.exit, m.output = r.Error, r.ExitCode, r.Output
+		return m
+	}
+	m := move{
+		row: row, to: toDone, end: r.State, reason: r.Reason, failure: r.Error, exit: r.ExitCode, output: r.Output,
+		never: r.Verdict == ledger.HandBack, due: row.RunAt,
+	}
+	switch {
+	case r.Verdict == ledger.Ended:
+	case row.Cancel != "":
+		m.end, m.reason = jobs.StateCancelled, row.Cancel
+	case r.Verdict == ledger.Again:
+		m.to, m.due = toWait, micros(now.Add(max(r.RetryIn, 0)))
+	default:
+		m.to, m.end = toReady, jobs.StatePending
+	}
+	return m
+}
+
+// settle judges a result whose row is not its writer's now: written before, late, or refused.
+func (t *tx) settle(now time.Time, r ledger.Result, row Done, ended bool, out *ledger.Finished) *happening {
+	if ended {
+		out.Task = bare(row.task())
+	}
+	end := r.State
+	if r.Verdict == ledger.Died {
+		end = jobs.StateLost
+	}
+	state := jobs.State(row.State)
+	switch {
+	case r.Verdict == ledger.HandBack:
+	case ended && row.Token == r.Token && (state == end || r.Verdict == ledger.Again && state == jobs.StateCancelled):
+		out.Finish = ledger.Recorded
+		if row.Late {
+			out.Finish = ledger.Late
+		}
+	case ended && row.Token == r.Token && state == jobs.StateLost && !row.Late:
+		out.Finish = ledger.Late
+		return t.replaceLost(now, row, r, end, out)
+	default:
+		for _, a := range t.attempts.rows {
+			if a.TaskID == r.TaskID && a.Token == r.Token && a.State == string(end) {
+				out.Finish = ledger.Recorded
+			}
+		}
+	}
+	return nil
+}
+
+// replaceLost writes the own result of a task that had been given up.
+func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.State, out *ledger.Finished) *happening {
+	reason := "late"
+	if r.Reason != "" {
+		reason += ": " + r.Reason
+	}
+	key := TriggerKey{row.Job, row.TriggerAt, row.TriggerSeq}
+	if g, born := t.triggers.rows[key]; row.Job != "" && born && g.TaskID == row.ID && g.Outcome == string(jobs.Lost) {
+		g.Outcome, g.Result, g.Reason, g.FinishedAt = string(jobs.Ran), string(end), reason, micros(now)
+		put(t, &t.triggers, g)
+	}
+	row.State, row.Reason, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), reason, r.Error, r.ExitCode, true, micros(now)
+	put(t, &t.done, row)
+	if len(r.Output) > 0 {
+		add(t, &t.outputs, output{row.ID, row.Attempt, r.Output, micros(now)})
+	}
+	out.Task = bare(row.task())
+	return ending(row)
+}

@@ -1,0 +1,150 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// move is what becomes of a row of tasks: it ends, or it is pending again.
+type move struct {
+	row     Task
+	to      place
+	never   bool       // the attempt was claimed and not started
+	end     jobs.State // of the attempt, and of the task if it ends
+	reason  string
+	failure string
+	exit    *int
+	due     int64 // when a task that is pending again may run
+	output  []byte
+}
+
+type place int
+
+const (
+	toDone place = iota
+	toWait
+	toReady
+)
+
+// died is what a task's policy says when its owner is gone.
+func died(r Task, reason string) move {
+	m := move{row: r, to: toDone, end: jobs.StateLost, reason: reason, due: r.RunAt}
+	switch {
+	case r.OnLost != string(jobs.LostRetries):
+	case r.Cancel != "":
+		m.reason += "; " + r.Cancel
+	case r.Losses+1 >= jobs.LostLimit:
+		m.reason += fmt.Sprintf("; %d replicas died under it", r.Losses+1)
+	default:
+		m.to = toReady
+	}
+	return m
+}
+
+// move writes it, and returns the task afterwards, and what happened if it ended.
+func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
+	r := m.row
+	switch m.end {
+	case jobs.StateFailed:
+		r.Failures++
+	case jobs.StateLost:
+		r.Losses++
+	}
+	r.Reason, r.Error, r.ExitCode = m.reason, m.failure, m.exit
+	if len(m.output) > 0 {
+		add(t, &t.outputs, output{r.ID, r.Attempt, m.output, micros(now)})
+	}
+	if m.to == toDone {
+		t.endTrigger(now, m)
+		ended := r.done(string(m.end))
+		ended.FinishedAt = micros(now)
+		remove(t, &t.tasks, r.ID)
+		put(t, &t.done, ended)
+		return bare(ended.task()), ending(ended)
+	}
+	if m.never {
+		t.unstartTrigger(r)
+		r.Attempt--
+	} else {
+		put(t, &t.attempts, Attempt{
+			TaskID: r.ID, Attempt: r.Attempt, State: string(m.end), Reason: m.reason, Token: r.Token, Replica: r.Replica,
+			StartedAt: r.StartedAt, FinishedAt: micros(now), ExitCode: m.exit, Error: m.failure,
+		})
+	}
+	r.State, r.RunAt = Ready, m.due
+	if m.to == toWait {
+		r.State = Waits
+	}
+	r.Session, r.Replica, r.ClaimID, r.MayRunUntil, r.Cancel, r.StartedAt = "", "", "", 0, "", 0
+	put(t, &t.tasks, r)
+	return bare(r.task()), nil
+}
+
+func (t *tx) endTrigger(now time.Time, m move) {
+	g, born := t.triggers.rows[m.row.key()]
+	if m.row.Job == "" || !born || g.TaskID != m.row.ID || g.Outcome != "" {
+		return
+	}
+	switch {
+	case m.end == jobs.StateLost:
+		g.Outcome, g.Reason = string(jobs.Lost), m.reason
+	case m.end == jobs.StateCancelled && (m.row.Attempt == 0 || m.never && m.row.Attempt == 1):
+		g.Outcome, g.Reason = string(jobs.Skipped), "cancelled"
+	default:
+		line, _, _ := strings.Cut(m.failure, "\n")
+		g.Outcome, g.Reason = string(jobs.Ran), cmp.Or(m.reason, strings.TrimSpace(line))
+	}
+	g.Result, g.FinishedAt = string(m.end), micros(now)
+	put(t, &t.triggers, g)
+}
+
+// unstartTrigger undoes the start of a first attempt that is handed back.
+func (t *tx) unstartTrigger(r Task) {
+	if g, born := t.triggers.rows[r.key()]; r.Job != "" && r.Attempt == 1 && born && g.TaskID == r.ID && g.Outcome == "" {
+		g.StartedAt = 0
+		put(t, &t.triggers, g)
+	}
+}
+
+// Reap implements scheduler.Tasks.
+func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, err error) {
+	err = s.tx(ctx, "reap", func(t *tx) error {
+		reaped = nil
+		now := t.now()
+		var orphaned []Task
+		for _, r := range t.tasks.rows {
+			if owner, found := t.sessions.rows[r.Session]; r.State == Running && (!found || owner.Dead) {
+				orphaned = append(orphaned, r)
+			}
+		}
+		slices.SortFunc(orphaned, func(a, b Task) int { return cmp.Or(cmp.Compare(a.RunAt, b.RunAt), cmp.Compare(a.ID, b.ID)) })
+		var ends []happening
+		for _, r := range orphaned[:min(limit, len(orphaned))] {
+			if job, ofJob := t.jobs.rows[r.Job]; ofJob && r.MayRunUntil > job.BusyUntil {
+				job.BusyUntil = r.MayRunUntil
+				put(t, &t.jobs, job)
+			}
+			m := died(r, fmt.Sprintf("replica %s died while it had the task", r.Replica))
+			if m.to == toReady && r.MayRunUntil > micros(now) {
+				m.to, m.due = toWait, r.MayRunUntil
+			}
+			task, end := t.move(now, m)
+			reaped = append(reaped, ledger.Reaped{Task: task, Replica: r.Replica})
+			if end != nil {
+				ends = append(ends, *end)
+			}
+		}
+		return t.happened(now, ends)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reaped, nil
+}

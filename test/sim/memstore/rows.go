@@ -1,0 +1,276 @@
+package memstore
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// The rows have the columns of the tables that migrations makes; times are microseconds since 1970,
+// 0 = none.
+
+// Session is a row of sessions.
+type Session struct {
+	ID          string `col:"id"`
+	Replica     string `col:"replica"`
+	Live        *int64 `col:"live"`
+	Dead        bool   `col:"dead"`
+	Beat        int64  `col:"beat"`
+	Draining    bool   `col:"draining"`
+	Config      int64  `col:"config"`
+	LockService string `col:"lock_service"`
+	TTL         int64  `col:"ttl"`
+	Host        string `col:"host"`
+	BootID      string `col:"boot_id"`
+	PID         int    `col:"pid"`
+	PIDStart    int64  `col:"pid_start"`
+	Version     string `col:"version"`
+	Address     string `col:"address"`
+	Workers     int    `col:"workers"`
+	Labels      []byte `col:"labels"`
+	JoinedAt    int64  `col:"joined_at"`
+	SeenAt      int64  `col:"seen_at"`
+}
+
+// Pool is a row of pools.
+type Pool struct {
+	Name        string `col:"name"`
+	Hash        string `col:"hash"`
+	Config      int64  `col:"config"`
+	MaxRunning  int    `col:"max_running"`
+	MaxAttempts int    `col:"max_attempts"`
+	OnLost      string `col:"on_lost"`
+	Paused      *bool  `col:"paused"`
+	PausedBy    string `col:"paused_by"`
+}
+
+// Job is a row of jobs.
+type Job struct {
+	Name        string `col:"name"`
+	Stripe      int    `col:"stripe"`
+	Hash        string `col:"hash"`
+	Schedule    string `col:"schedule"`
+	Config      int64  `col:"config"`
+	Cursor      int64  `col:"cursor_at"`
+	Next        int64  `col:"next_at"`
+	Fence       int64  `col:"fence"`
+	Suspended   *bool  `col:"suspended"`
+	SuspendedBy string `col:"suspended_by"`
+	BusyUntil   int64  `col:"busy_until"`
+}
+
+// TriggerKey is the primary key of triggers.
+type TriggerKey struct {
+	Job string
+	At  int64
+	Seq int
+}
+
+// Trigger is a row of triggers.
+type Trigger struct {
+	Job        string `col:"job"`
+	At         int64  `col:"at"`
+	Seq        int    `col:"seq"`
+	Until      int64  `col:"until_at"`
+	Count      int    `col:"due_count"`
+	Cause      string `col:"cause"`
+	By         string `col:"by_whom"`
+	Outcome    string `col:"outcome"`
+	Reason     string `col:"reason"`
+	Result     string `col:"result"`
+	TaskID     string `col:"task_id"`
+	Replica    string `col:"replica"`
+	DecidedAt  int64  `col:"decided_at"`
+	StartedAt  int64  `col:"started_at"`
+	FinishedAt int64  `col:"finished_at"`
+}
+
+// States of a row of tasks.
+const (
+	Ready   = 0 // due, may be claimed
+	Waits   = 1 // for its run_at
+	Running = 2
+)
+
+// Task is a row of tasks.
+type Task struct {
+	ID          string `col:"id"`
+	Pool        string `col:"pool"`
+	Kind        string `col:"kind"`
+	Job         string `col:"job"`
+	TriggerAt   int64  `col:"trigger_at"`
+	TriggerSeq  int    `col:"trigger_seq"`
+	State       int    `col:"state"`
+	Rank        int    `col:"rank_order"`
+	RunAt       int64  `col:"run_at"`
+	Attempt     int    `col:"attempt"`
+	Failures    int    `col:"failures"`
+	Losses      int    `col:"losses"`
+	MaxAttempts int    `col:"max_attempts"`
+	OnLost      string `col:"on_lost"`
+	Token       int64  `col:"token"`
+	Session     string `col:"session_id"`
+	Replica     string `col:"replica"`
+	ClaimID     string `col:"claim_id"`
+	MayRunUntil int64  `col:"may_run_until"`
+	Cancel      string `col:"cancel"`
+	Key         string `col:"idem_key"`
+	Payload     []byte `col:"payload"`
+	Tags        []byte `col:"tags"`
+	RetryOf     string `col:"retry_of"`
+	Reason      string `col:"reason"`
+	Error       string `col:"error"`
+	ExitCode    *int   `col:"exit_code"`
+	CreatedAt   int64  `col:"created_at"`
+	StartedAt   int64  `col:"started_at"`
+}
+
+// Done is a row of done.
+type Done struct {
+	ID          string `col:"id"`
+	Pool        string `col:"pool"`
+	Kind        string `col:"kind"`
+	Job         string `col:"job"`
+	TriggerAt   int64  `col:"trigger_at"`
+	TriggerSeq  int    `col:"trigger_seq"`
+	State       string `col:"state"`
+	Rank        int    `col:"rank_order"`
+	RunAt       int64  `col:"run_at"`
+	Attempt     int    `col:"attempt"`
+	Failures    int    `col:"failures"`
+	Losses      int    `col:"losses"`
+	MaxAttempts int    `col:"max_attempts"`
+	OnLost      string `col:"on_lost"`
+	Token       int64  `col:"token"`
+	Session     string `col:"session_id"`
+	Replica     string `col:"replica"`
+	Key         string `col:"idem_key"`
+	Payload     []byte `col:"payload"`
+	Tags        []byte `col:"tags"`
+	RetryOf     string `col:"retry_of"`
+	Reason      string `col:"reason"`
+	Error       string `col:"error"`
+	ExitCode    *int   `col:"exit_code"`
+	CreatedAt   int64  `col:"created_at"`
+	StartedAt   int64  `col:"started_at"`
+	FinishedAt  int64  `col:"finished_at"`
+	Late        bool   `col:"late"`
+}
+
+// AttemptKey is the primary key of attempts and outputs.
+type AttemptKey struct {
+	TaskID  string
+	Attempt int
+}
+
+// Attempt is a row of attempts.
+type Attempt struct {
+	TaskID     string `col:"task_id"`
+	Attempt    int    `col:"attempt"`
+	State      string `col:"state"`
+	Reason     string `col:"reason"`
+	Token      int64  `col:"token"`
+	Replica    string `col:"replica"`
+	StartedAt  int64  `col:"started_at"`
+	FinishedAt int64  `col:"finished_at"`
+	ExitCode   *int   `col:"exit_code"`
+	Error      string `col:"error"`
+}
+
+type output struct {
+	TaskID    string `col:"task_id"`
+	Attempt   int    `col:"attempt"`
+	Output    []byte `col:"output"`
+	CreatedAt int64  `col:"created_at"`
+}
+
+type poolKey struct{ pool, key string }
+
+type idempotency struct {
+	Pool      string `col:"pool"`
+	Key       string `col:"idem_key"`
+	TaskID    string `col:"task_id"`
+	Body      string `col:"body"`
+	CreatedAt int64  `col:"created_at"`
+}
+
+type event struct {
+	ID         string `col:"id"`
+	Event      string `col:"event"`
+	Job        string `col:"job"`
+	Pool       string `col:"pool"`
+	TriggerAt  int64  `col:"trigger_at"`
+	TriggerSeq int    `col:"trigger_seq"`
+	Until      int64  `col:"until_at"`
+	Count      int    `col:"due_count"`
+	TaskID     string `col:"task_id"`
+	Attempt    int    `col:"attempt"`
+	Replica    string `col:"replica"`
+	Reason     string `col:"reason"`
+	Error      string `col:"error"`
+	HappenedAt int64  `col:"happened_at"`
+}
+
+// subject is who stands: its kind is "job" or "pool".
+type subject struct{ kind, name string }
+
+type standing struct {
+	Kind      string `col:"kind"`
+	Name      string `col:"name"`
+	Failing   bool   `col:"failing"`
+	SuccessAt int64  `col:"last_success_at"`
+	EndAt     int64  `col:"last_end_at"`
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func fromMicros(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+func (r Task) key() TriggerKey { return TriggerKey{r.Job, r.TriggerAt, r.TriggerSeq} }
+
+func (r Task) task() jobs.Task {
+	state := jobs.StatePending
+	if r.State == Running {
+		state = jobs.StateRunning
+	}
+	return r.done(string(state)).task()
+}
+
+// done is the row as it ends.
+func (r Task) done(state string) Done {
+	return Done{
+		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Job: r.Job, TriggerAt: r.TriggerAt, TriggerSeq: r.TriggerSeq, State: state,
+		Rank: r.Rank, RunAt: r.RunAt, Attempt: r.Attempt, Failures: r.Failures, Losses: r.Losses, MaxAttempts: r.MaxAttempts,
+		OnLost: r.OnLost, Token: r.Token, Session: r.Session, Replica: r.Replica, Key: r.Key, Payload: r.Payload, Tags: r.Tags,
+		RetryOf: r.RetryOf, Reason: r.Reason, Error: r.Error, ExitCode: r.ExitCode, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt,
+	}
+}
+
+func (r Done) task() jobs.Task {
+	t := jobs.Task{
+		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Job: r.Job, ScheduledAt: fromMicros(r.TriggerAt), Seq: r.TriggerSeq,
+		State: jobs.State(r.State), Reason: r.Reason, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Lost: r.Losses, Token: r.Token,
+		Replica: r.Replica, Priority: -r.Rank, RunAt: fromMicros(r.RunAt), CreatedAt: fromMicros(r.CreatedAt),
+		StartedAt: fromMicros(r.StartedAt), FinishedAt: fromMicros(r.FinishedAt), ExitCode: r.ExitCode, Error: r.Error,
+		RetryOf: r.RetryOf, OnLost: jobs.OnLost(r.OnLost),
+	}
+	if len(r.Payload) > 0 {
+		t.Payload = r.Payload
+	}
+	if len(r.Tags) > 0 {
+		_ = json.Unmarshal(r.Tags, &t.Tags) // as it was encoded here
+	}
+	t.IdempotencyKey = t.Key("")
+	return t
+}

@@ -1,0 +1,152 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/process"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var errDead = ledger.ErrSessionDead
+
+// Join implements scheduler.Sessions.
+func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
+	id, err := s.newID()
+	if err != nil {
+		return "", err
+	}
+	labels, err := json.Marshal(m.Labels)
+	if err != nil {
+		return "", err
+	}
+	err = s.tx(ctx, "join", func(t *tx) error {
+		if err := t.admit(m); err != nil {
+			return err
+		}
+		one, now := int64(1), micros(t.now())
+		put(t, &t.sessions, Session{
+			ID: id, Replica: m.Replica, Live: &one, Config: m.Config, LockService: m.LockService, TTL: m.TTL.Microseconds(),
+			Host: m.Host, BootID: m.BootID, PID: m.PID, PIDStart: m.PIDStart, Version: m.Version, Address: m.Address,
+			Workers: m.Workers, Labels: labels, JoinedAt: now, SeenAt: now,
+		})
+		return nil
+	})
+	return id, err
+}
+
+func (t *tx) admit(m ledger.Member) (refused error) {
+	for _, p := range t.sorted() {
+		if p.Dead {
+			continue
+		}
+		if p.Host == m.Host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone() {
+			t.kill(p)
+			continue
+		}
+		switch {
+		case refused != nil:
+		case p.Replica == m.Replica:
+			refused = fmt.Errorf("%w: %q", ledger.ErrReplicaLive, p.Replica)
+		case p.LockService != m.LockService:
+			refused = fmt.Errorf("%w: live replica %q uses %s, this one %s", ledger.ErrLockService, p.Replica, p.LockService, m.LockService)
+		}
+	}
+	return refused
+}
+
+func (t *tx) sorted() []Session {
+	return slices.SortedFunc(maps.Values(t.sessions.rows), func(a, b Session) int {
+		return cmp.Or(cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+func (t *tx) kill(row Session) {
+	row.Dead, row.Live = true, nil
+	put(t, &t.sessions, row)
+}
+
+// Beat implements scheduler.Sessions.
+func (s *Store) Beat(ctx context.Context, session string) (now time.Time, err error) {
+	err = s.tx(ctx, "beat", func(t *tx) error {
+		row, found := t.sessions.rows[session]
+		if !found || row.Dead {
+			return errDead
+		}
+		now = t.now()
+		row.Beat, row.SeenAt = row.Beat+1, micros(now)
+		put(t, &t.sessions, row)
+		return nil
+	})
+	return now, err
+}
+
+// SetDraining implements scheduler.Sessions.
+func (s *Store) SetDraining(ctx context.Context, session string) error {
+	return s.tx(ctx, "drain", func(t *tx) error {
+		row, found := t.sessions.rows[session]
+		if !found || row.Dead {
+			return errDead
+		}
+		row.Draining = true
+		put(t, &t.sessions, row)
+		return nil
+	})
+}
+
+// Peers implements scheduler.Sessions.
+func (s *Store) Peers(ctx context.Context) (peers []ledger.Peer, err error) {
+	err = s.tx(ctx, "peers", func(t *tx) error {
+		busy := map[string]bool{}
+		for _, r := range t.tasks.rows {
+			if r.State == Running {
+				busy[r.Session] = true
+			}
+		}
+		for _, r := range t.sorted() {
+			if r.Dead && !busy[r.ID] {
+				continue
+			}
+			p := ledger.Peer{
+				Member: ledger.Member{
+					Replica: r.Replica, Host: r.Host, PID: r.PID, PIDStart: r.PIDStart, BootID: r.BootID, Version: r.Version, Address: r.Address,
+					Workers: r.Workers, LockService: r.LockService, TTL: time.Duration(r.TTL) * time.Microsecond, Config: r.Config,
+				},
+				Session: r.ID, Beat: r.Beat, Dead: r.Dead, Draining: r.Draining, JoinedAt: fromMicros(r.JoinedAt), SeenAt: fromMicros(r.SeenAt),
+			}
+			if err := json.Unmarshal(r.Labels, &p.Labels); err != nil {
+				return err
+			}
+			peers = append(peers, p)
+		}
+		return nil
+	})
+	return peers, err
+}
+
+// Bury implements scheduler.Sessions.
+func (s *Store) Bury(ctx context.Context, session string, beat int64) (buried bool, err error) {
+	err = s.tx(ctx, "bury", func(t *tx) error {
+		row, found := t.sessions.rows[session]
+		if buried = found && !row.Dead && row.Beat == beat; buried {
+			t.kill(row)
+		}
+		return nil
+	})
+	return buried, err
+}
+
+// Leave implements scheduler.Sessions.
+func (s *Store) Leave(ctx context.Context, session string) error {
+	return s.tx(ctx, "leave", func(t *tx) error {
+		if row, found := t.sessions.rows[session]; found && !row.Dead {
+			t.kill(row)
+		}
+		return nil
+	})
+}

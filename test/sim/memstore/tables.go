@@ -1,0 +1,162 @@
+package memstore
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// tables are all rows.
+type tables struct {
+	config   int64 // number of the last configuration
+	sessions table[string, Session]
+	pools    table[string, Pool]
+	jobs     table[string, Job]
+	triggers table[TriggerKey, Trigger]
+	tasks    table[string, Task]
+	done     table[string, Done]
+	attempts table[AttemptKey, Attempt]
+	outputs  table[AttemptKey, output]
+	keys     table[poolKey, idempotency]
+	events   table[string, event]
+	standing table[subject, standing]
+}
+
+func newTables() tables {
+	return tables{
+		sessions: empty(func(r Session) string { return r.ID }),
+		pools:    empty(func(r Pool) string { return r.Name }),
+		jobs:     empty(func(r Job) string { return r.Name }),
+		triggers: empty(func(r Trigger) TriggerKey { return TriggerKey{r.Job, r.At, r.Seq} }),
+		tasks:    empty(func(r Task) string { return r.ID }),
+		done:     empty(func(r Done) string { return r.ID }),
+		attempts: empty(func(r Attempt) AttemptKey { return AttemptKey{r.TaskID, r.Attempt} }),
+		outputs:  empty(func(r output) AttemptKey { return AttemptKey{r.TaskID, r.Attempt} }),
+		keys:     empty(func(r idempotency) poolKey { return poolKey{r.Pool, r.Key} }),
+		events:   empty(func(r event) string { return r.ID }),
+		standing: empty(func(r standing) subject { return subject{r.Kind, r.Name} }),
+	}
+}
+
+// table is rows by primary key. A row is replaced, never changed.
+type table[K comparable, R any] struct {
+	rows map[K]R
+	key  func(R) K
+}
+
+func empty[K comparable, R any](key func(R) K) table[K, R] { return table[K, R]{map[K]R{}, key} }
+
+// put writes a row, new or not.
+func put[K comparable, R any](t *tx, tab *table[K, R], row R) {
+	k := tab.key(row)
+	old, existed := tab.rows[k]
+	tab.rows[k] = row
+	c := change{after: row, undo: func() { delete(tab.rows, k) }}
+	if existed {
+		c.before, c.undo = old, func() { tab.rows[k] = old }
+	}
+	t.changes = append(t.changes, c)
+}
+
+// add writes a row unless there is one with its key.
+func add[K comparable, R any](t *tx, tab *table[K, R], row R) bool {
+	if _, exists := tab.rows[tab.key(row)]; exists {
+		return false
+	}
+	put(t, tab, row)
+	return true
+}
+
+func remove[K comparable, R any](t *tx, tab *table[K, R], k K) {
+	if old, existed := tab.rows[k]; existed {
+		delete(tab.rows, k)
+		t.changes = append(t.changes, change{before: old, undo: func() { tab.rows[k] = old }})
+	}
+}
+
+// Tables are the names of the tables that Dump and Restore know, and their rows' columns.
+func Tables() map[string][]string {
+	d := New()
+	all := map[string][]string{}
+	for name, tab := range d.byName() {
+		all[name] = tab.columns()
+	}
+	return all
+}
+
+// Config is the number of the last configuration.
+func (d *Database) Config() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.config
+}
+
+// Dump returns all rows of all tables, with their columns in the order of Tables.
+func (d *Database) Dump() map[string][][]any {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := map[string][][]any{}
+	for name, tab := range d.byName() {
+		all[name] = tab.dump()
+	}
+	return all
+}
+
+// Restore makes the rows of a table these; scan reads the next row into pointers to its columns, and
+// is false after the last.
+func (d *Database) Restore(name string, scan func(dest ...any) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.byName()[name].restore(scan)
+}
+
+func (d *tables) byName() map[string]rowset {
+	return map[string]rowset{
+		"sessions": &d.sessions, "pools": &d.pools, "jobs": &d.jobs, "triggers": &d.triggers, "tasks": &d.tasks, "done": &d.done,
+		"attempts": &d.attempts, "outputs": &d.outputs, "idempotency": &d.keys, "events": &d.events, "standings": &d.standing,
+	}
+}
+
+type rowset interface {
+	columns() []string
+	dump() [][]any
+	restore(scan func(dest ...any) bool)
+}
+
+func (tab *table[K, R]) columns() (names []string) {
+	for i := range reflect.TypeFor[R]().NumField() {
+		names = append(names, reflect.TypeFor[R]().Field(i).Tag.Get("col"))
+	}
+	return names
+}
+
+func (tab *table[K, R]) dump() (all [][]any) {
+	for _, row := range slices.Collect(maps.Values(tab.rows)) {
+		v := reflect.ValueOf(row)
+		values := make([]any, v.NumField())
+		for i := range values {
+			values[i] = v.Field(i).Interface()
+			if b, ok := values[i].([]byte); ok && b == nil {
+				values[i] = []byte{} // no column of bytes is NULL
+			}
+		}
+		all = append(all, values)
+	}
+	return all
+}
+
+func (tab *table[K, R]) restore(scan func(dest ...any) bool) {
+	clear(tab.rows)
+	for {
+		var row R
+		v := reflect.ValueOf(&row).Elem()
+		dest := make([]any, v.NumField())
+		for i := range dest {
+			dest[i] = v.Field(i).Addr().Interface()
+		}
+		if !scan(dest...) {
+			return
+		}
+		tab.rows[tab.key(row)] = row
+	}
+}
