@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -21,7 +22,7 @@ import (
 var built struct {
 	sync.Mutex
 	dir   string            // between the start and the end of Main
-	paths map[string]string // by source and environment
+	paths map[string]string // by source, flags and environment
 }
 
 // Main is servers.Main, and removes what Build made. The result is for os.Exit.
@@ -40,12 +41,18 @@ func Main(m *testing.M) int {
 // slowness would blur bounds on time. It returns the file; env is added to the environment.
 func Build(t testing.TB, source string, env ...string) string {
 	t.Helper()
+	return BuildWith(t, source, nil, env...)
+}
+
+// BuildWith is Build with flags of go build, as -race or -overlay: once for each list of flags.
+func BuildWith(t testing.TB, source string, flags []string, env ...string) string {
+	t.Helper()
 	built.Lock()
 	defer built.Unlock()
 	if built.dir == "" {
 		t.Fatal("the package has no TestMain that calls program.Main")
 	}
-	key := fmt.Sprint(source, env)
+	key := fmt.Sprint(source, flags, env)
 	if path := built.paths[key]; path != "" {
 		return path
 	}
@@ -54,7 +61,7 @@ func Build(t testing.TB, source string, env ...string) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, filepath.Base(source))
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-o", path, source)
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-buildvcs=false", "-o", path}, flags, []string{source})...)
 	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", source, err, out)

@@ -19,6 +19,7 @@ import (
 // MySQLServer is a MariaDB that belongs to one test. Its data survives Kill and Start.
 type MySQLServer struct {
 	*instance
+	Addr string // host:port
 
 	mu   sync.Mutex
 	made map[string]bool // databases that exist
@@ -78,7 +79,7 @@ func NewSecureMySQL(t testing.TB, secure Secure, args ...string) *MySQLServer {
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
-	return &MySQLServer{instance: s, made: map[string]bool{}}
+	return &MySQLServer{instance: s, Addr: s.addr(), made: map[string]bool{}}
 }
 
 // DSN names database db of this server, and creates it when it is first asked for. An empty db

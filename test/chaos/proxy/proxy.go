@@ -103,6 +103,17 @@ func (p *Proxy) Set(f Fault) {
 	}
 }
 
+// Take makes a connection that somebody else accepted one of this edge.
+func (p *Proxy) Take(client *net.TCPConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = client.Close()
+		return
+	}
+	p.working.Go(func() { p.serve(client) })
+}
+
 // Counts is what happened until now.
 func (p *Proxy) Counts() Counts {
 	p.mu.Lock()

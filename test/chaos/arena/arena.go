@@ -1,0 +1,232 @@
+// Package arena is one cell for a chaos run, set up and torn down: three replicas as processes, real
+// servers that belong to the run, an edge that can be broken between each replica and each server,
+// work for the replicas with a ledger that is not theirs, and eyes on all of it.
+//
+// Edges are TCP proxies on loopback: no rights are needed. It reads /proc, so it runs on Linux.
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+	"github.com/lockstep-scheduler/lockstep/test/program"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// Times of the replicas' configuration: short, so that windows are.
+const (
+	SessionTTL   = 3 * time.Second
+	LockTTL      = 3 * time.Second
+	DrainTimeout = 5 * time.Second
+)
+
+// Options change what Open makes. The zero Options are fine.
+type Options struct {
+	Replicas int    // default 3
+	WhenDown string // store | wait; default store
+	// Binary builds the scheduler; default Race. It is a file that nothing else runs.
+	Binary func(t testing.TB) string
+	// Environ is more environment for a replica's processes.
+	Environ func(replica string) []string
+	// SQLiteDir is where the SQLite file is put; default Dir.
+	SQLiteDir string
+}
+
+// Arena is a cell that is set up. What it has not is nil or empty.
+type Arena struct {
+	Cell      Cell
+	Dir       string // of the artifacts
+	Replicas  []*Replica
+	Store     *servers.MySQLServer
+	LockStore *servers.MySQLServer // of lease and row
+	Redis     *servers.RedisServer
+	ZooKeeper *servers.Ensemble
+	SQLite    string // file
+
+	binary, command string // the scheduler, and what its jobs run
+	effects         string // file
+	tmp             string // of the replicas
+	environ         func(string) []string
+	whenDown        string
+	ledger          *ledger
+	stores, locks   []*hub
+	processes       *history.Log[history.Process]
+	http            *http.Client
+	closing         chan struct{}
+
+	mu     sync.Mutex
+	faults []error // of the arena itself
+}
+
+// Race builds the scheduler of this source with the race detector.
+func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, []string{"-race"}) }
+
+// What is built, as seen from a folder two below the module's.
+const (
+	SchedulerSource = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
+	commandSource   = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/ledger"
+)
+
+// Accounts of the replicas: not root's, so that read_only and limits for users count for them.
+const (
+	account  = "lockstep"
+	database = "chaos"
+)
+
+// Open sets a cell up, with its artifacts in dir, and returns when every replica is ready. The test
+// fails at once if it cannot; at its end everything is torn down.
+func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
+	t.Helper()
+	a := &Arena{
+		Cell: c, Dir: dir, environ: o.Environ, whenDown: or(o.WhenDown, "store"),
+		effects: filepath.Join(dir, history.EffectsFile), tmp: filepath.Join(dir, "tmp"),
+		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: 5 * time.Second}}, closing: make(chan struct{}),
+	}
+	if o.Binary == nil {
+		o.Binary = Race
+	}
+	a.binary, a.command = o.Binary(t), program.Build(t, commandSource)
+	for _, folder := range []string{filepath.Join(dir, history.LogsDir), a.tmp} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	processes, err := history.OpenLog[history.Process](dir, history.ProcessesFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.processes = processes
+	t.Cleanup(func() { a.close(t) })
+	if a.ledger, err = openLedger(dir); err != nil {
+		t.Fatal(err)
+	}
+	a.openServers(t, or(o.SQLiteDir, dir))
+	for i := range or(o.Replicas, 3) {
+		a.Replicas = append(a.Replicas, &Replica{ID: fmt.Sprintf("r%d", i+1), arena: a, address: servers.FreeAddress(t)})
+	}
+	if err := a.openEdges(); err != nil {
+		t.Fatal(err)
+	}
+	text := a.configuration()
+	for _, r := range a.Replicas {
+		r.Config = filepath.Join(dir, r.ID+".yaml")
+		if err := os.WriteFile(r.Config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	if err := a.start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// start makes the tables, with eyes on them, and starts the replicas.
+func (a *Arena) start(ctx context.Context) error {
+	if err := a.migrate(ctx); err != nil {
+		return err
+	}
+	if err := a.installAudit(ctx); err != nil {
+		return err
+	}
+	for _, r := range a.Replicas {
+		if err := r.Start(); err != nil {
+			return err
+		}
+	}
+	return a.WaitReady(ctx)
+}
+
+// migrate has the program itself make the tables, past the edges.
+func (a *Arena) migrate(ctx context.Context) error {
+	driver, dsn := a.StoreDSN()
+	file := filepath.Join(a.Dir, "migrate.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "version: 1\nstore: {driver: %s, dsn: %q}\n", driver, dsn), 0o600); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, a.binary, "migrate", "up", "-c", file).CombinedOutput(); err != nil {
+		return fmt.Errorf("migrate: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// WaitReady returns when every replica has answered that it is ready.
+func (a *Arena) WaitReady(ctx context.Context) (err error) {
+	for _, r := range a.Replicas {
+		err = errors.Join(err, r.WaitReady(ctx))
+	}
+	return err
+}
+
+// Replica is the one with an id; nil: there is none.
+func (a *Arena) Replica(id string) *Replica {
+	for _, r := range a.Replicas {
+		if r.ID == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// note keeps an error of the arena itself: the run is no good then.
+func (a *Arena) note(err error) {
+	if err == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.faults = append(a.faults, err)
+}
+
+// Err is what went wrong with the arena itself, as a log that could not be written.
+func (a *Arena) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return errors.Join(a.faults...)
+}
+
+// close ends everything that is ours; servers end with the test.
+func (a *Arena) close(t testing.TB) {
+	close(a.closing)
+	for _, r := range a.Replicas {
+		r.Untwin()
+		if r.Alive() {
+			_ = r.KillGroup() // it may just have ended
+		}
+		r.mu.Lock()
+		r.wanted = false
+		r.mu.Unlock()
+	}
+	for _, r := range a.Replicas {
+		r.joining.Wait()
+		if r.Alive() { // it was being started
+			_ = r.KillGroup()
+			r.joining.Wait()
+		}
+	}
+	for _, pid := range running(a.command) {
+		if p, err := os.FindProcess(pid); err == nil && a.ours(pid) {
+			_ = p.Kill()
+		}
+	}
+	for _, h := range append(a.stores, a.locks...) {
+		if err := h.close(); err != nil {
+			t.Log(err)
+		}
+	}
+	if a.ledger != nil {
+		a.ledger.close()
+	}
+	a.http.CloseIdleConnections()
+	_ = a.processes.Close()
+}

@@ -1,0 +1,223 @@
+package arena
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // both are opened by name
+	_ "modernc.org/sqlite"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// columns are the fields of history.Row, with the column or expression of each table. {r} is the row.
+var columns = map[string][][2]string{
+	"jobs": {
+		{"Job", "{r}.name"}, {"Fence", "{r}.fence"}, {"Cursor", "{r}.cursor_at"}, {"Next", "{r}.next_at"},
+	},
+	"triggers": {
+		{"Job", "{r}.job"}, {"At", "{r}.at"}, {"Seq", "{r}.seq"}, {"Until", "{r}.until_at"}, {"Count", "{r}.due_count"},
+		{"Cause", "{r}.cause"}, {"Outcome", "{r}.outcome"}, {"Reason", "{r}.reason"}, {"Result", "{r}.result"},
+		{"TaskID", "{r}.task_id"}, {"Replica", "{r}.replica"}, {"DecidedAt", "{r}.decided_at"},
+		{"StartedAt", "{r}.started_at"}, {"FinishedAt", "{r}.finished_at"},
+	},
+	"tasks": append([][2]string{
+		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' ELSE 'running' END"}, {"Until", "{r}.may_run_until"},
+	}, task...),
+	"done": append([][2]string{
+		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"},
+	}, task...),
+	"attempts": {
+		{"TaskID", "{r}.task_id"}, {"Attempt", "{r}.attempt"}, {"State", "{r}.state"}, {"Reason", "{r}.reason"},
+		{"Token", "{r}.token"}, {"Replica", "{r}.replica"}, {"StartedAt", "{r}.started_at"}, {"FinishedAt", "{r}.finished_at"},
+	},
+	"sessions": {
+		{"ID", "{r}.id"}, {"Replica", "{r}.replica"}, {"Dead", "{r}.dead"}, {"Beat", "{r}.beat"},
+	},
+}
+
+var task = [][2]string{
+	{"ID", "{r}.id"}, {"Job", "{r}.job"}, {"Pool", "{r}.pool"}, {"Kind", "{r}.kind"}, {"At", "{r}.trigger_at"},
+	{"Seq", "{r}.trigger_seq"}, {"Attempt", "{r}.attempt"}, {"Failures", "{r}.failures"}, {"Losses", "{r}.losses"},
+	{"Token", "{r}.token"}, {"Session", "{r}.session_id"}, {"Replica", "{r}.replica"}, {"IdemKey", "{r}.idem_key"},
+	{"RunAt", "{r}.run_at"}, {"CreatedAt", "{r}.created_at"}, {"StartedAt", "{r}.started_at"}, {"Reason", "{r}.reason"},
+}
+
+const prefix = "lockstep_"
+
+// auditTable has no prefix of the product's.
+const auditTable = "chaos_audit"
+
+// audit is how one dialect says what the others say too.
+type audit struct {
+	driver string
+	table  string // statement that makes it
+	now    string // µs since 1970
+	text   string // a column of bytes as text; %s
+}
+
+var audits = map[string]audit{
+	"mysql": {
+		table: "CREATE TABLE " + auditTable + " (seq BIGINT AUTO_INCREMENT PRIMARY KEY, at BIGINT NOT NULL, name VARCHAR(16) NOT NULL, was MEDIUMTEXT, became MEDIUMTEXT) ENGINE=InnoDB CHARACTER SET utf8mb4",
+		now:   "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)", text: "CONVERT(%s USING utf8mb4)",
+	},
+	"sqlite": {
+		table: "CREATE TABLE " + auditTable + " (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, name TEXT NOT NULL, was TEXT, became TEXT)",
+		now:   "CAST(unixepoch('subsec') * 1000000 AS INTEGER)", text: "%s",
+	},
+}
+
+// object is the row r of a table as history.Row in JSON.
+func (d audit) object(table, r string) string {
+	var args []string
+	for _, c := range columns[table] {
+		value := strings.ReplaceAll(c[1], "{r}", r)
+		switch c[0] {
+		case "ID", "Job", "Pool", "Kind", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey":
+			value = fmt.Sprintf(d.text, value)
+		}
+		args = append(args, "'"+c[0]+"', "+value)
+	}
+	return "JSON_OBJECT(" + strings.Join(args, ", ") + ")"
+}
+
+// triggers are statements that copy each change of a table.
+func (d audit) triggers(table string) (statements []string) {
+	for _, on := range []struct{ event, was, became string }{
+		{"INSERT", "NULL", d.object(table, "NEW")},
+		{"UPDATE", d.object(table, "OLD"), d.object(table, "NEW")},
+		{"DELETE", d.object(table, "OLD"), "NULL"},
+	} {
+		statements = append(statements, fmt.Sprintf(
+			"CREATE TRIGGER chaos_%s_%s AFTER %s ON %s%s FOR EACH ROW BEGIN INSERT INTO %s (at, name, was, became) VALUES (%s, '%s', %s, %s); END",
+			table, strings.ToLower(on.event), on.event, prefix, table, auditTable, d.now, table, on.was, on.became))
+	}
+	return statements
+}
+
+// installAudit makes the triggers. They take no lock that the product takes: a new row at the end of
+// a table that nobody reads.
+func (a *Arena) installAudit(ctx context.Context) error {
+	return a.database(func(db *sql.DB, d audit) error {
+		statements := []string{d.table}
+		for table := range columns {
+			statements = append(statements, d.triggers(table)...)
+		}
+		for _, s := range statements {
+			if _, err := db.ExecContext(ctx, s); err != nil {
+				return fmt.Errorf("audit: %s: %w", s, err)
+			}
+		}
+		return nil
+	})
+}
+
+// exportAudit writes audit.jsonl.
+func (a *Arena) exportAudit(ctx context.Context) error {
+	return a.database(func(db *sql.DB, _ audit) error {
+		log, err := history.OpenLog[history.Change](a.Dir, history.AuditFile)
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		rows, err := db.QueryContext(ctx, "SELECT seq, at, name, was, became FROM "+auditTable+" ORDER BY seq")
+		if err != nil {
+			return fmt.Errorf("audit: %w", err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var c history.Change
+			var was, became []byte
+			if err := rows.Scan(&c.Seq, &c.At, &c.Table, &was, &became); err != nil {
+				return fmt.Errorf("audit: %w", err)
+			}
+			if c.Before, err = rowOf(was); err != nil {
+				return err
+			}
+			if c.After, err = rowOf(became); err != nil {
+				return err
+			}
+			if err := log.Add(c); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+}
+
+func rowOf(text []byte) (*history.Row, error) {
+	if text == nil {
+		return nil, nil
+	}
+	r := &history.Row{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("audit: %s: %w", text, err)
+	}
+	return r, nil
+}
+
+// exportFinal writes final.json.
+func (a *Arena) exportFinal(ctx context.Context) error {
+	var f history.Final
+	err := a.database(func(db *sql.DB, d audit) (err error) {
+		for table, into := range map[string]*[]history.Row{
+			"jobs": &f.Jobs, "triggers": &f.Triggers, "tasks": &f.Tasks, "done": &f.Done, "attempts": &f.Attempts, "sessions": &f.Sessions,
+		} {
+			if *into, err = tableRows(ctx, db, d, table); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return history.Write(a.Dir, history.FinalFile, f)
+}
+
+func tableRows(ctx context.Context, db *sql.DB, d audit, table string) (all []history.Row, err error) {
+	rows, err := db.QueryContext(ctx, "SELECT "+d.object(table, "t")+" FROM "+prefix+table+" t")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", table, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text []byte
+		if err := rows.Scan(&text); err != nil {
+			return nil, fmt.Errorf("%s: %w", table, err)
+		}
+		r, err := rowOf(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, *r)
+	}
+	return all, rows.Err()
+}
+
+// database opens the store past the edges.
+func (a *Arena) database(use func(*sql.DB, audit) error) error {
+	driver, dsn := a.StoreDSN()
+	if driver == "sqlite" {
+		dsn = "file:" + dsn + "?_pragma=busy_timeout(10000)"
+	}
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetConnMaxLifetime(time.Minute)
+	return use(db, audits[driver])
+}
+
+// open counts what has not ended: tasks, and rows of the ledger.
+func (a *Arena) open(ctx context.Context) (n int, err error) {
+	err = a.database(func(db *sql.DB, _ audit) error {
+		return db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+prefix+"tasks) + (SELECT COUNT(*) FROM "+prefix+"triggers WHERE outcome = '')").Scan(&n)
+	})
+	return n, err
+}

@@ -1,0 +1,107 @@
+package arena
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// ledger is the application that the replicas' requests go to. /open lets everybody pass; /fenced
+// keeps the largest token of each job and refuses smaller ones, as a careful target does. What a
+// request does is in its query, and in its body for tasks of clients: see Does.
+type ledger struct {
+	url     string
+	server  *http.Server
+	effects *history.Log[history.Effect]
+	joining sync.WaitGroup
+
+	mu      sync.Mutex
+	largest map[string]int64 // token, by job or task
+	err     error
+}
+
+// Does is what a task of a client does: the payload, for commands and for requests.
+type Does struct {
+	Takes string `json:"takes"` // a duration; empty: no time
+	Fails int    `json:"fails"` // so many attempts fail, the first ones
+}
+
+func openLedger(dir string) (*ledger, error) {
+	effects, err := history.OpenLog[history.Effect](dir, history.EffectsFile)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, effects.Close())
+	}
+	l := &ledger{url: "http://" + listener.Addr().String(), effects: effects, largest: map[string]int64{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /open", func(w http.ResponseWriter, r *http.Request) { l.serve(w, r, history.Open) })
+	mux.HandleFunc("POST /fenced", func(w http.ResponseWriter, r *http.Request) { l.serve(w, r, history.Fenced) })
+	l.server = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	l.joining.Go(func() { _ = l.server.Serve(listener) }) // until it is closed
+	return l, nil
+}
+
+func (l *ledger) serve(w http.ResponseWriter, r *http.Request, lane string) {
+	does := Does{Takes: r.URL.Query().Get("takes")}
+	_ = json.NewDecoder(r.Body).Decode(&does) // requests of jobs have no body
+	e := effectOf(r.Header, lane)
+	e.Fails = e.Attempt <= does.Fails
+	l.mu.Lock()
+	if lane == history.Fenced {
+		of := or(e.Job, e.TaskID)
+		e.Refused = e.Token < l.largest[of]
+		l.largest[of] = max(l.largest[of], e.Token)
+	}
+	e.At = time.Now()
+	l.err = errors.Join(l.err, l.effects.Add(e)) // under the lock: lines have the order of the decisions
+	l.mu.Unlock()
+	if e.Refused {
+		http.Error(w, "a larger token was here before", http.StatusConflict)
+		return
+	}
+	takes, _ := time.ParseDuration(does.Takes)
+	select {
+	case <-time.After(takes):
+	case <-r.Context().Done():
+		return
+	}
+	if e.Fails {
+		http.Error(w, "told to fail", http.StatusInternalServerError)
+		return
+	}
+	fmt.Fprintln(w, "done")
+}
+
+// effectOf is what a request says of itself.
+func effectOf(h http.Header, lane string) history.Effect {
+	attempt, _ := strconv.Atoi(h.Get("Lockstep-Attempt"))
+	token, _ := strconv.ParseInt(h.Get("Lockstep-Fencing-Token"), 10, 64)
+	at, _ := time.Parse(time.RFC3339Nano, h.Get("Lockstep-Scheduled-At")) // empty for tasks of clients
+	return history.Effect{
+		What: lane, Key: h.Get("Idempotency-Key"), Job: h.Get("Lockstep-Job"), Pool: h.Get("Lockstep-Pool"),
+		TaskID: h.Get("Lockstep-Task-Id"), ScheduledAt: at, Attempt: attempt, Token: token, Replica: h.Get("Lockstep-Replica"),
+	}
+}
+
+func (l *ledger) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if l.server.Shutdown(ctx) != nil {
+		_ = l.server.Close()
+	}
+	l.joining.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.err, l.effects.Close())
+}

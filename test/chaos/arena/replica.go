@@ -1,0 +1,298 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// Replica is one replica of the cell: a process at a time, always with the same id, address and
+// command line. A process that ends though nobody ended it is started again after a second, as
+// service managers do. Its methods may be called at any time.
+type Replica struct {
+	ID        string
+	Config    string         // file; read at each start
+	StoreEdge []*proxy.Proxy // none on SQLite
+	LockEdges []*proxy.Proxy // one for each server; none where the lock is in the store
+
+	arena   *Arena
+	address string
+
+	mu      sync.Mutex
+	now     *process // the last one, running or not; nil before the first
+	wanted  bool     // it shall run
+	twins   []*process
+	number  int
+	joining sync.WaitGroup
+}
+
+// process is one life of a replica.
+type process struct {
+	cmd  *exec.Cmd
+	gone chan struct{}
+	life history.Process // guarded by the replica's mu
+}
+
+// URL is the address of the replica's API, whether it runs or not.
+func (r *Replica) URL() string { return "http://" + r.address }
+
+// Start starts the replica and returns at once; WaitReady waits for it. An error says that it runs,
+// or that there is no program.
+func (r *Replica) Start() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wanted = true
+	return r.start()
+}
+
+func (r *Replica) start() error {
+	if r.now != nil && !r.now.ended() {
+		return fmt.Errorf("start %s: it is running", r.ID)
+	}
+	p, err := r.launch(r.address)
+	if err == nil {
+		r.now = p
+	}
+	return err
+}
+
+// launch starts a process with the replica's id.
+func (r *Replica) launch(address string) (*process, error) {
+	r.number++
+	name := fmt.Sprintf("%s-%d.log", r.ID, r.number)
+	log, err := os.Create(filepath.Join(r.arena.Dir, history.LogsDir, name))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(r.arena.binary, "serve", "-c", r.Config, "--id", r.ID, "--listen", address)
+	cmd.Dir = filepath.Dir(r.Config)
+	cmd.Env = append(os.Environ(), "TMPDIR="+r.arena.tmp)
+	if r.arena.environ != nil {
+		cmd.Env = append(cmd.Env, r.arena.environ(r.ID)...)
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p := &process{cmd: cmd, gone: make(chan struct{})}
+	p.life = history.Process{Replica: r.ID, Started: time.Now(), Log: name}
+	if err := servers.Start(cmd); err != nil {
+		return nil, fmt.Errorf("start %s: %w", r.ID, err)
+	}
+	p.life.PID = cmd.Process.Pid
+	r.joining.Go(func() { r.attend(p) })
+	return p, nil
+}
+
+// attend notes the end of a process, and starts another if nobody ended it.
+func (r *Replica) attend(p *process) {
+	_ = p.cmd.Wait() // its state says more
+	r.mu.Lock()
+	p.life.Ended, p.life.Exit = time.Now(), p.cmd.ProcessState.ExitCode()
+	if p.life.How == "" {
+		p.life.How = "ended"
+	}
+	close(p.gone)
+	again := r.wanted && p == r.now
+	life := p.life
+	r.mu.Unlock()
+	r.arena.note(r.arena.processes.Add(life))
+	if !again {
+		return
+	}
+	select {
+	case <-time.After(time.Second):
+	case <-r.arena.closing:
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wanted && p == r.now {
+		r.arena.note(r.start())
+	}
+}
+
+// WaitReady returns when the replica has answered that it is ready.
+func (r *Replica) WaitReady(ctx context.Context) error {
+	for {
+		if r.ready(ctx) {
+			r.sawReady()
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready: %w", r.ID, ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (r *Replica) ready(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := r.arena.http.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// sawReady notes when the process of now was first seen to be ready.
+func (r *Replica) sawReady() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now != nil && r.now.life.Ready.IsZero() {
+		r.now.life.Ready = time.Now()
+	}
+}
+
+// Twin starts a second process with the replica's id at another address, over the same edges, and
+// returns its process id. The product shall refuse it. Nobody starts it again; Untwin ends it.
+func (r *Replica) Twin() (pid int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, err := r.launch("127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	r.twins = append(r.twins, p)
+	return p.life.PID, nil
+}
+
+// Untwin kills the twins that still run, and reports how many had ended by themselves.
+func (r *Replica) Untwin() (ended int) {
+	r.mu.Lock()
+	twins := r.twins
+	r.twins = nil
+	for _, p := range twins {
+		if p.ended() {
+			ended++
+			continue
+		}
+		p.life.How = "killed"
+		_ = p.cmd.Process.Kill()
+	}
+	r.mu.Unlock()
+	for _, p := range twins {
+		<-p.gone
+	}
+	return ended
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// Alive reports whether the replica's process runs; frozen is alive.
+func (r *Replica) Alive() bool { return r.PID() != 0 }
+
+// PID is the replica's process; 0: it does not run.
+func (r *Replica) PID() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.now == nil || r.now.ended() {
+		return 0
+	}
+	return r.now.life.PID
+}
+
+// Group is the replica's process and its helpers: what runs the same program below it. Commands of
+// jobs are not of the group. Empty: it does not run.
+func (r *Replica) Group() []int {
+	pid := r.PID()
+	if pid == 0 {
+		return nil
+	}
+	group := []int{pid}
+	for _, child := range descendants(pid) {
+		if program, _ := os.Readlink("/proc/" + strconv.Itoa(child) + "/exe"); program == r.arena.binary {
+			group = append(group, child)
+		}
+	}
+	return group
+}
+
+// Signal sends the replica's process alone a signal.
+func (r *Replica) Signal(s syscall.Signal) error { return r.send(s, r.PID()) }
+
+// SignalGroup sends the replica and its helpers a signal.
+func (r *Replica) SignalGroup(s syscall.Signal) error { return r.send(s, r.Group()...) }
+
+func (r *Replica) send(s syscall.Signal, pids ...int) (err error) {
+	if len(pids) == 0 || pids[0] == 0 {
+		return fmt.Errorf("send %v to %s: it is not running", s, r.ID)
+	}
+	for _, pid := range pids {
+		err = errors.Join(err, syscall.Kill(pid, s))
+	}
+	return err
+}
+
+// Kill ends the replica's process alone with SIGKILL, returns when it is gone, and leaves it so.
+func (r *Replica) Kill() error { return r.end("killed", r.Signal) }
+
+// KillGroup is Kill of the replica and its helpers.
+func (r *Replica) KillGroup() error { return r.end("group killed", r.SignalGroup) }
+
+func (r *Replica) end(how string, send func(syscall.Signal) error) error {
+	r.mu.Lock()
+	r.wanted = false
+	p := r.now
+	if p != nil && !p.ended() {
+		p.life.How = how
+	}
+	r.mu.Unlock()
+	if err := send(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.gone
+	return nil
+}
+
+// Drain asks the replica to stop, returns when it has, and leaves it so. An error says that it had to
+// be killed, or what its exit code was if not 0.
+func (r *Replica) Drain(ctx context.Context) error {
+	r.mu.Lock()
+	r.wanted = false
+	p := r.now
+	if p == nil || p.ended() {
+		r.mu.Unlock()
+		return nil
+	}
+	p.life.Told, p.life.How = time.Now(), "drained"
+	r.mu.Unlock()
+	if err := r.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-p.gone:
+	case <-ctx.Done():
+		_ = r.KillGroup()
+		return fmt.Errorf("drain %s: %w", r.ID, ctx.Err())
+	}
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		return fmt.Errorf("drain %s: exit code %d", r.ID, code)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package arena
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// openServers starts what the cell is made of.
+func (a *Arena) openServers(t testing.TB, sqliteDir string) {
+	if a.Cell.Store == SQLite {
+		a.SQLite = filepath.Join(sqliteDir, "lockstep.db")
+	} else {
+		a.Store = newMariaDB(t)
+	}
+	switch a.Cell.Lock {
+	case Redis:
+		a.Redis = servers.NewRedis(t)
+	case ZooKeeper:
+		a.ZooKeeper = servers.NewEnsemble(t)
+	case Lease, Row:
+		a.LockStore = newMariaDB(t)
+	}
+}
+
+// newMariaDB is a server with a database for the replicas' account, which has no rights beyond it.
+func newMariaDB(t testing.TB) *servers.MySQLServer {
+	s := servers.NewMySQL(t, "--innodb-autoinc-lock-mode=2") // the audit's numbers shall make nobody wait
+	s.DSN(database)
+	s.Exec("CREATE USER "+account, "GRANT ALL ON "+database+".* TO "+account)
+	return s
+}
+
+// openEdges puts a hub before each server.
+func (a *Arena) openEdges() error {
+	var ids []string
+	for _, r := range a.Replicas {
+		ids = append(ids, r.ID)
+	}
+	open := func(targets ...string) (hubs []*hub, err error) {
+		for _, target := range targets {
+			h, err := newHub(target, ids, a.owners)
+			if err != nil {
+				return hubs, err
+			}
+			hubs = append(hubs, h)
+		}
+		return hubs, nil
+	}
+	var store, lock []string
+	if a.Store != nil {
+		store = append(store, a.Store.Addr)
+	}
+	switch {
+	case a.Redis != nil:
+		lock = append(lock, a.Redis.Addr)
+	case a.ZooKeeper != nil:
+		lock = a.ZooKeeper.Addrs()
+	case a.LockStore != nil:
+		lock = append(lock, a.LockStore.Addr)
+	}
+	var err, also error
+	a.stores, err = open(store...)
+	a.locks, also = open(lock...)
+	for _, r := range a.Replicas {
+		for _, h := range a.stores {
+			r.StoreEdge = append(r.StoreEdge, h.edges[r.ID])
+		}
+		for _, h := range a.locks {
+			r.LockEdges = append(r.LockEdges, h.edges[r.ID])
+		}
+	}
+	return errors.Join(err, also)
+}
+
+// owners are the replicas by the ids of their processes.
+func (a *Arena) owners() map[int]string {
+	all := map[int]string{}
+	for _, r := range a.Replicas {
+		r.mu.Lock()
+		for _, p := range append([]*process{r.now}, r.twins...) {
+			if p != nil && !p.ended() {
+				all[p.life.PID] = r.ID
+			}
+		}
+		r.mu.Unlock()
+	}
+	return all
+}
+
+// addresses are the two lines of the configuration that say where the servers are.
+func (a *Arena) addresses() (store, lock string) {
+	dsn := func(h *hub) string { return fmt.Sprintf("%s@tcp(%s)/%s", account, h.addr(), database) }
+	if a.Store != nil {
+		store = fmt.Sprintf("{driver: mysql, dsn: %q}", dsn(a.stores[0]))
+	} else {
+		store = fmt.Sprintf("{driver: sqlite, dsn: %q}", a.SQLite)
+	}
+	rest := fmt.Sprintf("ttl: %v, when_down: %s", LockTTL, a.whenDown)
+	switch a.Cell.Lock {
+	case Redis:
+		lock = fmt.Sprintf("driver: redis, %s, redis: {addrs: [%q]}", rest, a.locks[0].addr())
+	case ZooKeeper:
+		var addrs []string
+		for _, h := range a.locks {
+			addrs = append(addrs, h.addr())
+		}
+		lock = fmt.Sprintf("driver: zookeeper, %s, zookeeper: {servers: [%s], session_timeout: %v}", rest, quoted(addrs), LockTTL)
+	case Lease, Row:
+		lock = fmt.Sprintf("driver: mysql, %s, mysql: {dsn: %q, mode: %s}", rest, dsn(a.locks[0]), a.Cell.Lock)
+	default:
+		lock = rest
+	}
+	return store, "{" + strings.TrimSpace(lock) + "}"
+}
+
+// StoreDSN is how the harness itself reaches the store: past the edges, as root.
+func (a *Arena) StoreDSN() (driver, dsn string) {
+	if a.Store != nil {
+		return "mysql", a.Store.DSN(database)
+	}
+	return "sqlite", a.SQLite
+}

@@ -1,0 +1,131 @@
+package arena
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// job is a job of the run, and what its attempts do.
+type job struct {
+	history.Job
+	does string // arguments of the ledger's command, or the query of its requests
+}
+
+// pool is a pool of the run. What its tasks do is in their payload.
+type pool struct {
+	history.Pool
+	workers int
+}
+
+func every(period, offset time.Duration) []history.Every {
+	return []history.Every{{Period: period, Offset: offset}}
+}
+
+// jobsOfRun are small and many-sided: most start each second, some take longer than their period,
+// some do not listen.
+func jobsOfRun() []job {
+	s := time.Second
+	all := []job{
+		{Job: history.Job{Name: "tick-a", Due: every(s, 0)}},
+		{Job: history.Job{Name: "tick-b", Due: every(s, 0)}},
+		{Job: history.Job{Name: "long", Due: every(5*s, 0), Takes: 5 * s}, does: "-takes 3s -upto 7s"},
+		{Job: history.Job{Name: "again", Due: every(7*s, 0), OnLost: "retry", Takes: 2 * s}, does: "-takes 2s"},
+		{Job: history.Job{Name: "both", Due: every(2*s, s), Concurrency: "allow", Takes: 3 * s}, does: "-takes 3s"},
+		{Job: history.Job{Name: "fenced", Due: every(3*s, 0), OnLost: "retry", Lane: "http", Takes: s}, does: "takes=1s"},
+		{Job: history.Job{Name: "all", Due: every(4*s, s), CatchUp: "all"}},
+		{Job: history.Job{Name: "none", Due: every(4*s, 2*s), CatchUp: "none"}},
+		{Job: history.Job{Name: "twice", Due: append(every(10*s, 0), every(4*s, 0)...)}},
+		{Job: history.Job{Name: "flaky", Due: every(5*s, 2*s), Retries: 2}, does: "-fails 1"},
+		{Job: history.Job{Name: "deaf", Due: every(6*s, 3*s), Takes: 3 * s, Timeout: 2 * s}, does: "-takes 3s -deaf"},
+		{Job: history.Job{Name: "astray", Due: every(6*s, 0), Takes: 2 * s}, does: "-takes 2s -astray"},
+	}
+	for i := range all {
+		j := &all[i].Job
+		j.Concurrency = or(j.Concurrency, "forbid")
+		j.OnLost = or(j.OnLost, "fail")
+		j.Lane = or(j.Lane, "exec")
+		j.CatchUp = or(j.CatchUp, "latest")
+		j.Timeout = or(j.Timeout, time.Minute)
+		j.Grace, j.Window = 3*s, 10*time.Minute
+	}
+	return all
+}
+
+func poolsOfRun() []pool {
+	return []pool{
+		{history.Pool{Name: "web", OnLost: "retry", Retries: 3, Lane: "http"}, 8},
+		{history.Pool{Name: "command", OnLost: "retry", Retries: 2, Lane: "exec"}, 3},
+		{history.Pool{Name: "narrow", OnLost: "retry", Retries: 2, MaxRunning: 2, Lane: "exec"}, 2},
+		{history.Pool{Name: "once", OnLost: "fail", Lane: "http"}, 4},
+	}
+}
+
+func or[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+// schedule is a due time in the words of the configuration.
+func schedule(e history.Every) string {
+	period, offset := int(e.Period/time.Second), int(e.Offset/time.Second)
+	switch {
+	case period == 1:
+		return "* * * * * *"
+	case 60%period == 0:
+		return fmt.Sprintf("%d-59/%d * * * * *", offset, period)
+	case offset == 0:
+		return fmt.Sprintf("@every %ds", period)
+	}
+	panic(fmt.Sprintf("no schedule for every %v + %v", e.Period, e.Offset))
+}
+
+// configuration is the file of all replicas.
+func (a *Arena) configuration() string {
+	var b strings.Builder
+	store, lock := a.addresses()
+	fmt.Fprintf(&b, `version: 1
+replica: {session_ttl: %v, drain_timeout: %v, workers: 32}
+store: %s
+lock: %s
+defaults: {stop_grace_period: 1s}
+pools:
+`, SessionTTL, DrainTimeout, store, lock)
+	for _, p := range poolsOfRun() {
+		fmt.Fprintf(&b, "  %s: {workers: %d, on_lost: %s, max_running: %d, timeout: 20s, retries: {limit: %d, backoff: 300ms, max_backoff: 1s}, ",
+			p.Name, p.workers, p.OnLost, p.MaxRunning, p.Retries)
+		if p.Lane == "http" {
+			fmt.Fprintf(&b, "http: {url: %q}}\n", a.ledger.url+"/open")
+		} else {
+			fmt.Fprintf(&b, "command: [%q, -file, %q], stop_grace_period: 1s}\n", a.command, a.effects)
+		}
+	}
+	b.WriteString("jobs:\n")
+	for _, j := range jobsOfRun() {
+		var schedules []string
+		for _, due := range j.Due {
+			schedules = append(schedules, fmt.Sprintf("%q", schedule(due)))
+		}
+		fmt.Fprintf(&b, "  %s: {schedules: [%s], concurrency: %s, on_lost: %s, timeout: %v, retries: {limit: %d, backoff: 300ms}, catch_up: {policy: %s, grace: %v, window: %v}, ",
+			j.Name, strings.Join(schedules, ", "), j.Concurrency, j.OnLost, j.Timeout, j.Retries, j.CatchUp, j.Grace, j.Window)
+		if j.Lane == "http" {
+			fmt.Fprintf(&b, "http: {url: %q}}\n", a.ledger.url+"/fenced?"+j.does)
+		} else {
+			words := append([]string{a.command, "-file", a.effects}, strings.Fields(j.does)...)
+			fmt.Fprintf(&b, "command: [%s]}\n", quoted(words))
+		}
+	}
+	return b.String()
+}
+
+func quoted(words []string) string {
+	for i, w := range words {
+		words[i] = fmt.Sprintf("%q", w)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,38 @@
+// Package nemesis breaks things in an arena, shows from outside that it did, and mends them again.
+package nemesis
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// Nemesis is one way to break things.
+type Nemesis struct {
+	Name  string // as in "sigstop-parent"
+	Kinds []history.Kind
+	// Spares says that running work must not be lost by it.
+	Spares bool
+	// Hold is how long it lasts; 0: as long as the run's windows.
+	Hold time.Duration
+	// Long nemeses are struck in long runs only.
+	Long bool
+	Fits func(arena.Cell) bool // nil: every cell
+	// Strike breaks something and returns at once. An error says that nothing is broken. Whatever it
+	// started ends in Heal.
+	Strike func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error)
+}
+
+// Struck is what was broken.
+type Struck struct {
+	Replicas []string // whom it strikes; none: everybody
+	// Heal mends it and returns when the servers and processes that it broke run again. applied says
+	// that the fault was seen from outside, evidence what was seen.
+	Heal func(ctx context.Context) (applied bool, evidence string, err error)
+}
+
+// FitsIn reports whether n can strike in a cell.
+func (n Nemesis) FitsIn(c arena.Cell) bool { return n.Fits == nil || n.Fits(c) }
