@@ -17,7 +17,7 @@ import (
 const (
 	webTasks   = 2000
 	shellTasks = 100
-	lostWithin = sessionTTL + 5*time.Second
+	lostWithin = sessionTTL + 3*time.Second
 )
 
 // One replica is killed in the middle of its work, another drained; nothing is lost without a word,
