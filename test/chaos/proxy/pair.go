@@ -3,6 +3,7 @@ package proxy
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +17,10 @@ const (
 // pair is a client's connection and the one to the server that belongs to it.
 type pair struct {
 	p      *Proxy
+	number int // of its edge, from 1
 	client *net.TCPConn
+
+	verdict atomic.Int32 // over its newest command
 
 	mu     sync.Mutex
 	server *net.TCPConn
@@ -64,8 +68,9 @@ func (one *pair) finish(hard bool) {
 
 // parcel is bytes on their way, and when they may arrive. No bytes: the sender has no more.
 type parcel struct {
-	bytes []byte
-	at    time.Time
+	bytes   []byte
+	at      time.Time
+	command bool // a command begins with it
 }
 
 // inFlight bounds how many parcels are on their way.
@@ -79,15 +84,19 @@ func (one *pair) pump(from, to *net.TCPConn, way direction) {
 	delivering.Go(func() { one.deliver(parcels, to, way) })
 	defer delivering.Wait()
 	defer close(parcels)
+	read := func() (parcel, error) { return plain(from) }
+	if way == up {
+		read = one.read(from)
+	}
 	for {
-		buffer := make([]byte, 16<<10)
-		n, err := from.Read(buffer)
+		p, err := read()
 		lane, _ := one.p.lane(way)
-		if n > 0 && !one.send(parcels, parcel{buffer[:n], time.Now().Add(lane.wait())}) {
+		p.at = p.at.Add(lane.wait())
+		if len(p.bytes) > 0 && !one.send(parcels, p) {
 			return
 		}
 		if err != nil {
-			one.send(parcels, parcel{at: time.Now().Add(lane.wait())})
+			one.send(parcels, parcel{at: p.at})
 			return
 		}
 	}
@@ -122,6 +131,13 @@ func (one *pair) deliver(parcels <-chan parcel, to *net.TCPConn, way direction) 
 			if !one.pause(time.Duration(len(p.bytes)) * time.Second / time.Duration(lane.BytesPerSecond)) {
 				return
 			}
+		}
+		if way == down {
+			if p.bytes, ok = one.condemned(p.bytes); !ok {
+				return
+			}
+		} else if p.command && !one.judged(p.bytes) {
+			return
 		}
 		if _, err := to.Write(p.bytes); err != nil {
 			one.end()

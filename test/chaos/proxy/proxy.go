@@ -59,10 +59,12 @@ type Counts struct {
 type Proxy struct {
 	listener net.Listener
 	target   string
+	mysql    bool // commands are told apart
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when the fault changes
 	fault   Fault
+	judge   func(Command) Verdict
 	counts  Counts
 	pairs   map[*pair]bool
 	closed  bool
@@ -71,12 +73,14 @@ type Proxy struct {
 }
 
 // Listen opens an edge to target (host:port) on a free loopback port.
-func Listen(target string) (*Proxy, error) {
+func Listen(target string) (*Proxy, error) { return listen(target, false) }
+
+func listen(target string, mysql bool) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("proxy to %s: %w", target, err)
 	}
-	p := &Proxy{listener: l, target: target, changed: make(chan struct{}), pairs: map[*pair]bool{}}
+	p := &Proxy{listener: l, target: target, mysql: mysql, changed: make(chan struct{}), pairs: map[*pair]bool{}}
 	p.working.Go(p.accept)
 	return p, nil
 }
@@ -189,6 +193,7 @@ func (p *Proxy) enter(one *pair) bool {
 		return false
 	}
 	p.pairs[one] = true
+	one.number = p.counts.Accepted
 	return true
 }
 
