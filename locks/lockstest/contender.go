@@ -1,0 +1,317 @@
+package lockstest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	mathrand "math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// contender is one client that takes, checks, uses and lets go of keys, and sometimes stops renewing
+// its session.
+type contender struct {
+	*suite
+	t         *testing.T
+	h         *history
+	namespace string
+	driver    driver.Driver
+	registers []fenced
+	random    *mathrand.Rand
+
+	stream  int
+	stop    func() // of the renewals
+	held    map[int]driver.Token
+	wrote   int
+	retired []zombie // what it held in earlier sessions
+
+	mu     sync.Mutex // the client alone writes tenure
+	tenure *tenure
+	danger bool // the service may end the session now, and not tell
+	shaken bool // it was in danger
+}
+
+// zombie is a token whose session is over.
+type zombie struct {
+	key, session int
+	token        driver.Token
+}
+
+// run does so many operations, spread over span if they are faster.
+func (c *contender) run(ops int, span time.Duration) {
+	began := time.Now()
+	c.stream = c.h.stream()
+	if !c.begin() {
+		return
+	}
+	for n := range ops {
+		time.Sleep(time.Until(began.Add(span * time.Duration(n) / time.Duration(ops))))
+		if n%(ops/2) == ops/4 {
+			c.fall()
+		}
+		if c.t.Failed() || !c.act() {
+			break
+		}
+	}
+	c.end()
+}
+
+// begin opens a session and keeps it renewed.
+func (c *contender) begin() bool {
+	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+		asked := c.h.now()
+		ctx, cancel := context.WithTimeout(c.t.Context(), callTimeout)
+		s, err := c.driver.Open(ctx, driver.Open{Namespace: c.namespace, TTL: c.ttl, Owner: "contender"})
+		cancel()
+		if err != nil {
+			continue
+		}
+		opened := &tenure{Session: s, number: c.h.stream()}
+		opened.renewed(asked)
+		c.settle(opened)
+		c.stop = c.keep(opened)
+		return true
+	}
+	c.t.Error("no session within 30 s")
+	return false
+}
+
+// keep renews the session and notes what was acknowledged.
+func (c *contender) keep(t *tenure) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(t.TTL() / 5):
+			}
+			asked := c.h.now()
+			calling, done := context.WithTimeout(ctx, t.TTL())
+			if t.Renew(calling) == nil {
+				t.renewed(asked)
+			}
+			done()
+		}
+	})
+	return func() { cancel(); renewing.Wait() }
+}
+
+// end closes the session: what it held is free from somewhen on.
+func (c *contender) end() {
+	c.stop()
+	c.tenure.ending(c.h.now())
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_ = c.tenure.Close(ctx) // else it expires
+	for key, token := range c.held {
+		c.h.holds(name(key), c.tenure)
+		c.retired = append(c.retired, zombie{key, c.tenure.number, token})
+	}
+	clear(c.held)
+}
+
+// fall loses the session in one of the ways in which that happens, and begins another one.
+func (c *contender) fall() {
+	c.stop()
+	if c.random.IntN(2) == 0 && c.ExpireSession != nil {
+		c.tenure.ending(c.h.now())
+		c.ExpireSession(c.t, c.tenure.Session)
+		time.Sleep(c.tenure.TTL() / 8) // somebody takes what it held
+	} else { // it expires, while the client goes on
+		for range 5 {
+			time.Sleep(c.tenure.TTL() / 4)
+			if !c.act() {
+				return
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.held)) {
+		if c.look(key, c.held[key]) != nil {
+			break
+		}
+	}
+	c.again()
+}
+
+func name(key int) string { return fmt.Sprintf("user/k%02d", key) }
+
+// act does one thing; false if the client cannot go on.
+func (c *contender) act() bool {
+	if c.shook() {
+		return c.again()
+	}
+	key := c.random.IntN(linearKeys)
+	if n := len(c.held); n > 0 && c.random.IntN(4) == 0 { // else nearly all keys would be held by somebody
+		key = slices.Sorted(maps.Keys(c.held))[c.random.IntN(n)]
+	}
+	token, holds := c.held[key]
+	switch dice := c.random.IntN(10); {
+	case len(c.retired) > 0 && dice == 0:
+		z := c.retired[c.random.IntN(len(c.retired))]
+		c.write(z.key, z.session, z.token)
+	case len(c.retired) > 0 && dice == 1 && !holds:
+		z := c.retired[c.random.IntN(len(c.retired))]
+		return c.letGo(z.key, z.token) // of a session that is over: it must not free what others hold
+	case !holds:
+		return c.tryAcquire(key)
+	case dice < 3:
+		c.write(key, c.tenure.number, token)
+	case dice < 4:
+		asked := c.h.now()
+		written, value := c.registers[key].read()
+		c.h.add(c.stream, asked, call{key: name(key), do: doRead}, answer{token: written, value: value})
+	case dice < 6:
+		if errors.Is(c.look(key, token), driver.ErrSessionLost) {
+			return c.again()
+		}
+	default:
+		return c.letGo(key, token)
+	}
+	return true
+}
+
+func (c *contender) write(key, session int, token driver.Token) {
+	c.wrote++
+	asked := c.h.now()
+	yes := c.registers[key].write(token, c.wrote)
+	c.h.add(c.stream, asked, call{key: name(key), do: doWrite, session: session, token: token, value: c.wrote}, answer{yes: yes})
+}
+
+// patient bounds one call: a client that is cut off shall not wait for its answer.
+func (c *contender) patient() time.Duration { return max(300*time.Millisecond, c.ttl/3) }
+
+// tries is how often the client asks for an answer that does not come. Mostly it goes on until it has
+// one, or its session is over, as package locks does: so an answer that was lost is not unknown. Now
+// and then it gives up.
+func (c *contender) tries() int {
+	if c.random.IntN(10) == 0 {
+		return 2
+	}
+	return int(3*c.ttl/c.patient()) + 3
+}
+
+// tryAcquire asks again with the same id while the answer does not come.
+func (c *contender) tryAcquire(key int) bool {
+	id, asked := rand.Text(), c.h.now()
+	ask := call{key: name(key), do: doAcquire, session: c.tenure.number}
+	sent := false
+	for range c.tries() {
+		ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
+		results, err := c.tenure.TryAcquire(ctx, id, []driver.Want{{Key: name(key)}})
+		if err == nil {
+			err = results[0].Err
+		}
+		switch {
+		case err == nil && results[0].Token > 0:
+			c.held[key] = results[0].Token
+			c.h.add(c.stream, asked, ask, answer{yes: true, token: results[0].Token})
+		case err == nil:
+			c.h.add(c.stream, asked, ask, answer{})
+		case errors.Is(err, driver.ErrSessionLost):
+			if sent {
+				c.unknown(key, asked, ask)
+			}
+			cancel()
+			return c.again()
+		case errors.Is(err, driver.ErrUnreachable), errors.Is(err, driver.ErrRecovering):
+			wait(ctx, c.patient()/10)
+		default:
+			sent = true
+			wait(ctx, c.patient()/10)
+		}
+		cancel()
+		if err == nil {
+			return true
+		}
+	}
+	if sent {
+		c.unknown(key, asked, ask)
+		return c.again() // a session that may hold what it does not know is of no use
+	}
+	return true
+}
+
+// wait waits for so long, or until ctx is done.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (c *contender) unknown(key int, asked int64, ask call) {
+	c.h.add(c.stream, asked, ask, answer{unknown: true})
+	c.h.holds(name(key), c.tenure)
+}
+
+// again goes on with a new session.
+func (c *contender) again() bool {
+	c.end()
+	return c.begin()
+}
+
+func (c *contender) look(key int, token driver.Token) error {
+	asked := c.h.now()
+	ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
+	defer cancel()
+	still, err := c.tenure.Check(ctx, []driver.Held{{Key: name(key), Token: token}})
+	if err == nil {
+		c.h.add(c.stream, asked, call{key: name(key), do: doCheck, session: c.tenure.number, token: token}, answer{yes: still[0]})
+	}
+	return err
+}
+
+func (c *contender) letGo(key int, token driver.Token) bool {
+	asked := c.h.now()
+	ask := call{key: name(key), do: doRelease, session: c.tenure.number, token: token}
+	sent := false
+	for range c.tries() {
+		ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
+		err := c.tenure.Release(ctx, []driver.Held{{Key: name(key), Token: token}})
+		if err != nil && !errors.Is(err, driver.ErrSessionLost) {
+			sent = sent || !errors.Is(err, driver.ErrUnreachable)
+			wait(ctx, c.patient()/10)
+		}
+		cancel()
+		if errors.Is(err, driver.ErrSessionLost) {
+			if sent {
+				c.unknown(key, asked, ask) // it may have been let go of before the session ended
+			}
+			return c.again()
+		}
+		if err == nil {
+			c.released(key, token, asked, ask)
+			return true
+		}
+	}
+	if !sent {
+		return true
+	}
+	if c.held[key] == token {
+		delete(c.held, key)
+	}
+	c.unknown(key, asked, ask)
+	return c.again()
+}
+
+func (c *contender) released(key int, token driver.Token, asked int64, ask call) {
+	if c.held[key] == token {
+		delete(c.held, key)
+	}
+	if c.tenure.earliestEnd() < c.h.now() {
+		// The session may have ended, which a release does not tell; or the client knows that it is of no
+		// use any more, and the service frees the key when it ends.
+		c.unknown(key, asked, ask)
+		return
+	}
+	c.h.add(c.stream, asked, ask, answer{yes: true})
+}

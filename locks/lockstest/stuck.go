@@ -1,0 +1,61 @@
+package lockstest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// stuckShown is how many operations are shown before and after the place where a search ended.
+const stuckShown = 12
+
+// stuck tells where the search ended: for each key without an order, the end of the longest part that
+// has one, and what should have followed, beginning with what was answered first.
+func (r contest) stuck(info porcupine.LinearizationInfo) string {
+	var b strings.Builder
+	for _, parts := range info.PartialLinearizationsOperations() {
+		if len(parts) == 0 {
+			continue
+		}
+		longest := slices.MaxFunc(parts, func(a, b []porcupine.Operation) int { return cmp.Compare(len(a), len(b)) })
+		if len(longest) == 0 {
+			continue
+		}
+		key, placed := longest[0].Input.(call).key, map[porcupine.Operation]bool{}
+		for _, op := range longest {
+			placed[op] = true
+		}
+		var rest []porcupine.Operation
+		for _, op := range r.ops {
+			if op.Input.(call).key == key && !placed[op] {
+				rest = append(rest, op)
+			}
+		}
+		if len(rest) == 0 {
+			continue
+		}
+		slices.SortFunc(rest, func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
+		fmt.Fprintf(&b, "%s:\n", key)
+		for _, op := range longest[max(0, len(longest)-stuckShown):] {
+			fmt.Fprintf(&b, "  %s\n", describe(op))
+		}
+		b.WriteString("  then one of these should fit:\n")
+		for _, op := range rest[:min(stuckShown, len(rest))] {
+			fmt.Fprintf(&b, "  %s\n", describe(op))
+		}
+	}
+	return b.String()
+}
+
+func describe(op porcupine.Operation) string {
+	until := "never"
+	if op.Return != math.MaxInt64 {
+		until = time.Duration(op.Return).String()
+	}
+	return fmt.Sprintf("%v to %s: %s", time.Duration(op.Call), until, model.DescribeOperation(op.Input, op.Output))
+}
