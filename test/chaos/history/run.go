@@ -15,7 +15,8 @@ type Run struct {
 	LockTTL      time.Duration
 	DrainTimeout time.Duration
 	MaxClockSkew time.Duration
-	WhenDown     string // store | wait
+	WhenDown     string        // store | wait
+	Slack        time.Duration // how much later than promised a busy machine may be; 0 where figures are taken
 
 	Began     time.Time // the first replica was ready
 	Quiesced  time.Time // faults were healed and clients had stopped

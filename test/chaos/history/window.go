@@ -8,6 +8,7 @@ type Kind string
 const (
 	ReplicaDown   Kind = "replica-down"   // its process is killed, or told to stop
 	ReplicaFrozen Kind = "replica-frozen" // its process does not run, and will again
+	HelperFrozen  Kind = "helper-frozen"  // and so is the helper that ends its work in time: nobody can
 	LockDown      Kind = "lock-down"      // the lock service cannot be reached by some replica, or lost what it knew
 	StoreDown     Kind = "store-down"     // the database cannot be reached by some replica, or refuses writes
 	StoreSlow     Kind = "store-slow"     // the database answers late, or some calls fail

@@ -1,0 +1,85 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// notifications is the pool that belongs to the scheduler itself.
+const notifications = "notifications"
+
+// conserved is I6: each task that a client was told of is in the tables; each task in them was asked
+// for by a client; an idempotency key has one task, whoever asks how often; and what was there when
+// clients stopped has ended.
+//
+// No excuses.
+func (t *trial) conserved() {
+	rows := map[string]history.Row{}
+	for _, list := range [][]history.Row{t.h.Final.Tasks, t.h.Final.Done} {
+		for _, r := range list {
+			if other, twice := rows[r.ID]; twice {
+				t.violate(Conserved, "task "+r.ID, dbTime(r.CreatedAt), "two rows: %q and %q", other.State, r.State)
+			}
+			rows[r.ID] = r
+		}
+	}
+	acked := map[string]bool{}
+	byKey := map[[2]string]string{} // pool, key → task
+	asked := map[[2]string]bool{}
+	blind := map[string]bool{} // pools, or tasks to retry, where an ask without a key may have worked
+	for _, a := range t.h.Asks {
+		t.report.Asks[a.What+" "+a.Answer]++
+		if a.What == "retry" && a.Answer != "refused" {
+			blind[""] = true
+		}
+		if a.What == "enqueue" && a.Answer != "refused" {
+			asked[[2]string{a.Target, a.Key}] = true
+			blind[a.Target] = blind[a.Target] || a.Key == "" && a.Answer == "unknown"
+		}
+		if a.Answer != "ok" {
+			continue
+		}
+		for _, id := range a.TaskIDs {
+			acked[id] = true
+			if _, there := rows[id]; !there {
+				t.violate(Conserved, "task "+id, a.Returned, "acknowledged to %s of %q by %s, and gone", a.What, a.Target, a.Replica)
+			}
+		}
+		if k := [2]string{a.Target, a.Key}; a.What == "enqueue" && a.Key != "" && len(a.TaskIDs) == 1 {
+			if other := byKey[k]; other != "" && other != a.TaskIDs[0] {
+				t.violate(Conserved, "key "+a.Key, a.Returned, "clients were told of task %s, and now of %s", other, a.TaskIDs[0])
+			}
+			byKey[k] = a.TaskIDs[0]
+		}
+	}
+	t.report.Tasks = len(acked)
+	keyed := map[[2]string]string{}
+	for _, id := range slices.Sorted(mapKeys(rows)) {
+		r := rows[id]
+		if r.IdemKey != "" && r.Job == "" {
+			k := [2]string{r.Pool, r.IdemKey}
+			if other := keyed[k]; other != "" {
+				t.violate(Conserved, "key "+r.IdemKey, dbTime(r.CreatedAt), "two tasks in pool %s: %s and %s", r.Pool, other, r.ID)
+			}
+			keyed[k] = r.ID
+		}
+		if r.Job == "" && r.Pool != notifications && !acked[r.ID] && !asked[[2]string{r.Pool, r.IdemKey}] && !blind[r.Pool] && !(blind[""] && r.IdemKey == "") {
+			t.violate(Conserved, "task "+r.ID, dbTime(r.CreatedAt), "in pool %s, and no client asked for it", r.Pool)
+		}
+	}
+	t.unfinished()
+}
+
+// unfinished are tasks that wait or run at the end. Those of the ledger are open triggers there.
+func (t *trial) unfinished() {
+	ledger := map[string]bool{}
+	for _, r := range t.h.Final.Triggers {
+		ledger[r.TaskID] = true
+	}
+	for _, r := range t.h.Final.Tasks {
+		if created := dbTime(r.CreatedAt); !ledger[r.ID] && r.Pool != notifications && created.Before(t.quiesced()) {
+			t.violate(Conserved, "task "+r.ID, created, "in pool %s, and still %s at the end", r.Pool, r.State)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// degraded is I10: a replica that cannot reach the store starts nothing once its session is not
+// trusted any more, says that it is not ready, and goes on answering; one that lives and is not
+// struck by any fault is not declared dead; no attempt is lost but with its replica; and a store
+// that is away for everybody, which harms no session (Window.Spares), costs no attempt at all.
+//
+// What may cost sessions and attempts: replica-down, -frozen, restarts, and store-down or -slow that
+// spare nothing, each for those it strikes. A lock service that is away, or anybody's wrong wall
+// clock, excuses nothing.
+func (t *trial) degraded() {
+	for _, w := range t.h.Windows {
+		if w.Applied && has(w, history.StoreDown) && w.Pair == "" {
+			for _, r := range t.run.Replicas {
+				if w.Strikes(r) {
+					t.withoutStore(w, r)
+				}
+			}
+		}
+	}
+	for _, l := range t.losses() {
+		if t.sameClock(l.seq) && !t.mayBeLost(l.replica, l.at) {
+			t.violate(Degrades, "task "+l.task, l.at, "lost under %s (token %d), which no fault had struck: %s", l.replica, l.token, l.reason)
+		}
+	}
+	t.sessions()
+}
+
+// harmful are the kinds that may cost sessions.
+var harmful = []history.Kind{
+	history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen, history.StoreDown, history.StoreSlow, history.Restarts,
+}
+
+// mayBeLost reports whether what replica had at a moment may be lost.
+func (t *trial) mayBeLost(replica string, at time.Time) bool {
+	from := at.Add(-t.run.SessionTTL - reapTime - t.run.Slack)
+	for _, w := range t.applied(from, at) {
+		if w.Strikes(replica) && has(w, harmful...) && !w.Spares {
+			return true
+		}
+	}
+	for _, p := range t.h.Processes {
+		end := p.Ended
+		if !p.Told.IsZero() {
+			end = p.Told
+		}
+		// Work of a dead process may be found as long as nobody could look for it.
+		if p.Replica == replica && !end.IsZero() && end.Before(at.Add(clockError)) && !t.postponed(end, end.Add(t.run.SessionTTL+reapTime+t.run.DrainTimeout+t.run.Slack)).Before(at) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutStore looks at one replica while the store is away from it.
+func (t *trial) withoutStore(w history.Window, replica string) {
+	trust := w.Began.Add(t.run.SessionTTL + t.run.Slack)
+	for _, e := range t.begun {
+		c := t.claims[claimKey{e.TaskID, e.Token}]
+		if e.Replica == replica && e.At.After(trust) && e.At.Before(w.Healed) && c != nil && t.sameClock(c.seq) && c.from.Before(w.Began) {
+			t.violate(Degrades, replica, e.At, "started task %s %v after its claim, without the store", e.TaskID, ms(e.At.Sub(c.from)))
+		}
+	}
+	// A store that took a beat was there for a while.
+	for _, c := range t.h.Audit {
+		if c.Table != "sessions" || c.Before == nil || c.After == nil || c.After.Replica != replica || c.After.Beat == c.Before.Beat {
+			continue
+		}
+		if at := dbTime(c.At); !t.sameClock(c.Seq) || at.After(w.Began.Add(500*time.Millisecond)) && at.Before(w.Healed) {
+			return
+		}
+	}
+	for _, p := range t.h.Probes {
+		if p.Replica != replica || p.At.Before(trust.Add(2*time.Second)) || !p.At.Before(w.Healed) || !t.alive(replica, p.At) {
+			continue
+		}
+		switch {
+		case !p.Live:
+			t.violate(Degrades, replica, p.At, "does not answer while the store is away")
+		case p.Ready:
+			t.violate(Degrades, replica, p.At, "ready, and the store is away since %v", ms(p.At.Sub(w.Began)))
+		default:
+			continue
+		}
+		return
+	}
+}
+
+// alive reports whether a process of the replica was up, and not about to end, at a moment.
+func (t *trial) alive(replica string, at time.Time) bool {
+	known := false
+	for _, p := range t.h.Processes {
+		if p.Replica != replica {
+			continue
+		}
+		known = true
+		if !p.Ready.IsZero() && at.After(p.Ready) && at.Before(p.Ended) && (p.Told.IsZero() || at.Before(p.Told)) {
+			return true
+		}
+	}
+	return !known
+}
+
+// sessions asks why each session died.
+func (t *trial) sessions() {
+	joined := map[string]time.Time{}
+	for _, c := range t.h.Audit {
+		if c.Table != "sessions" || c.After == nil {
+			continue
+		}
+		if c.Before == nil {
+			joined[c.After.ID] = dbTime(c.At)
+			continue
+		}
+		at := dbTime(c.At)
+		if c.Before.Dead != 0 || c.After.Dead == 0 || !t.sameClock(c.Seq) || t.mayBeLost(c.After.Replica, at) {
+			continue
+		}
+		t.violate(Degrades, c.After.Replica, at, "session %s, joined %s, was declared dead, and no fault had struck it", c.After.ID,
+			fmt.Sprint(joined[c.After.ID].Format("15:04:05.000")))
+	}
+}

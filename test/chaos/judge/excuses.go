@@ -1,0 +1,109 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// recovery is how long after it was healed a fault may still show, before Run.Slack:
+//
+//	replica-down, -frozen     session ttl + 3 s: the others must see that it is gone, and clean up
+//	helper-frozen             the same
+//	lock-down, -slow, -clock  5 s; on ZooKeeper lock ttl + 2 s if that is longer
+//	store-down, -slow         5 s, or session ttl + 3 s where only some replicas were cut off: those
+//	                          may have been declared dead
+//	store-clock               session ttl + 5 s: the new time must have been seen three times
+//	restarts                  drain timeout + 3 s
+//	replica-clock             nothing: nobody looks at it
+func (t *trial) recovery(w history.Window) time.Duration {
+	var longest time.Duration
+	for _, k := range w.Kinds {
+		var d time.Duration
+		switch k {
+		case history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen:
+			d = t.run.SessionTTL + 3*time.Second
+		case history.LockDown, history.LockSlow, history.LockClock:
+			d = 5 * time.Second
+			if t.onZooKeeper() {
+				d = max(d, t.run.LockTTL+2*time.Second)
+			}
+		case history.StoreDown, history.StoreSlow:
+			d = 5 * time.Second
+			if !t.everybody(w) {
+				d = max(d, t.run.SessionTTL+3*time.Second)
+			}
+		case history.StoreClock:
+			d = t.run.SessionTTL + 5*time.Second
+		case history.Restarts:
+			d = t.run.DrainTimeout + 3*time.Second
+		}
+		longest = max(longest, d)
+	}
+	return longest + t.run.Slack
+}
+
+func (t *trial) onZooKeeper() bool { return strings.Contains(t.run.Cell, "zookeeper") }
+
+// everybody reports whether a fault strikes all replicas.
+func (t *trial) everybody(w history.Window) bool {
+	for _, r := range t.run.Replicas {
+		if !w.Strikes(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// over is when a fault excuses nothing any more.
+func (t *trial) over(w history.Window) time.Time { return w.Healed.Add(t.recovery(w)) }
+
+// applied are the windows whose fault was seen to strike and whose time, with recovery, meets
+// [from, to].
+func (t *trial) applied(from, to time.Time) []history.Window {
+	var all []history.Window
+	for _, w := range t.h.Windows {
+		if w.Applied && !w.Began.After(to) && !t.over(w).Before(from) {
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// excused reports whether a fault of one of the kinds, striking replica (empty: any), was open in
+// [from, to].
+func (t *trial) excused(from, to time.Time, replica string, kinds ...history.Kind) bool {
+	for _, w := range t.applied(from, to) {
+		if w.Strikes(replica) && has(w, kinds...) {
+			return true
+		}
+	}
+	return false
+}
+
+func has(w history.Window, kinds ...history.Kind) bool {
+	return slices.ContainsFunc(w.Kinds, func(k history.Kind) bool { return slices.Contains(kinds, k) })
+}
+
+// openAt names the faults that were open at a moment.
+func (t *trial) openAt(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	var names []string
+	for _, w := range t.applied(at, at) {
+		names = append(names, windowName(w))
+	}
+	return strings.Join(names, ", ")
+}
+
+func windowName(w history.Window) string {
+	if w.Pair != "" {
+		return w.Nemesis + " + " + w.Pair
+	}
+	return w.Nemesis
+}
+
+func (t *trial) onSQLite() bool { return strings.HasPrefix(t.run.Cell, "sqlite") }

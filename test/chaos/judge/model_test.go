@@ -1,0 +1,337 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// began is when every run of the model begins.
+var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+const (
+	tick    = 100 * time.Millisecond
+	healthy = 20 * time.Second // before the fault
+	window  = 8 * time.Second
+	after   = 32 * time.Second
+)
+
+// model plays a run that keeps every promise: jobs and pools on three replicas, one of which is
+// killed once and comes back.
+type model struct {
+	h    *history.History
+	rand *rand.Rand
+	now  time.Time
+
+	tasks   map[string]*task
+	busy    map[string]string // job → its task
+	fence   map[string]int64
+	cursor  map[string]time.Time
+	down    string // replica
+	session map[string]string
+	ids     int
+}
+
+type task struct {
+	row   history.Row
+	begun bool
+	ends  time.Time
+	beat  time.Time
+	lost  time.Time // when its loss is noticed
+}
+
+// clean plays a run. Different seeds are different runs.
+func clean(seed uint64) *history.History {
+	m := &model{
+		h: &history.History{Run: history.Run{
+			Cell: "mariadb+redis", Seed: seed, SessionTTL: 3 * time.Second, LockTTL: 3 * time.Second, DrainTimeout: 5 * time.Second,
+			WhenDown: "store", Began: began, Quiesced: began.Add(healthy + window + after - 9*time.Second), Ended: began.Add(healthy + window + after),
+			Replicas: []string{"a", "b", "c"}, Minimum: history.Minimum{Triggers: 50, Tasks: 50, Faults: 1},
+			Jobs: []history.Job{
+				{Name: "each", Due: every(time.Second, 0), Concurrency: "forbid", OnLost: "fail", Lane: "exec", Takes: 300 * time.Millisecond, CatchUp: "latest", Grace: 10 * time.Second},
+				{Name: "slow", Due: every(5*time.Second, 0), Concurrency: "forbid", OnLost: "fail", Lane: "exec", Takes: 6 * time.Second, CatchUp: "none", Grace: 10 * time.Second},
+				{Name: "again", Due: append(every(7*time.Second, 0), every(14*time.Second, time.Second)...), Concurrency: "allow", OnLost: "retry", Lane: "http", Takes: 500 * time.Millisecond, CatchUp: "all", Grace: 10 * time.Second},
+			},
+			Pools: []history.Pool{{Name: "mail", OnLost: "retry", Retries: 1, MaxRunning: 4, Lane: "http"}, {Name: "once", OnLost: "fail", Lane: "exec"}},
+		}},
+		rand: rand.New(rand.NewPCG(seed, 1)), tasks: map[string]*task{}, busy: map[string]string{},
+		fence: map[string]int64{}, cursor: map[string]time.Time{}, session: map[string]string{},
+	}
+	m.play()
+	return m.h
+}
+
+func every(period, offset time.Duration) []history.Every {
+	return []history.Every{{Period: period, Offset: offset}}
+}
+
+func (m *model) play() {
+	r := &m.h.Run
+	m.now = r.Began.Add(-time.Second)
+	for _, id := range r.Replicas {
+		m.join(id)
+	}
+	for _, j := range r.Jobs {
+		m.cursor[j.Name] = m.now
+		row := history.Row{Job: j.Name, Cursor: m.now.UnixMicro()}
+		m.change("jobs", nil, &row)
+	}
+	killed := r.Began.Add(healthy + time.Duration(m.rand.IntN(1000))*time.Millisecond)
+	healed := killed.Add(window)
+	victim := r.Replicas[m.rand.IntN(3)]
+	for ; m.now.Before(r.Ended); m.now = m.now.Add(tick) {
+		if m.down == "" && !m.now.Before(killed) && m.now.Before(killed.Add(tick)) {
+			m.kill(victim)
+		}
+		if m.down != "" && m.now.After(healed) {
+			m.down = ""
+			m.join(victim)
+		}
+		m.work()
+		if m.now.Before(r.Quiesced.Add(-3 * time.Second)) {
+			m.enqueue()
+		}
+		m.decide()
+		m.claim()
+		m.probe()
+	}
+	m.h.Windows = append(m.h.Windows, history.Window{
+		Nemesis: "kill", Kinds: []history.Kind{history.ReplicaDown}, Replicas: []string{victim}, Began: killed, Healed: healed, Applied: true, Evidence: "gone",
+	})
+	m.h.Stale = append(m.h.Stale, history.Stale{At: m.now, What: "finish", TaskID: "t1", Token: 1, Refused: true})
+	m.h.Leftovers = []history.Leftover{{What: "redis keys", Before: 10, After: 11, Allowed: 2}}
+	for _, j := range r.Jobs {
+		m.h.Final.Jobs = append(m.h.Final.Jobs, history.Row{Job: j.Name, Cursor: m.cursor[j.Name].UnixMicro(), Fence: m.fence[j.Name]})
+	}
+	for _, t := range m.tasks {
+		m.h.Final.Tasks = append(m.h.Final.Tasks, t.row)
+	}
+	for _, id := range r.Replicas {
+		p := history.Process{Replica: id, Started: r.Began.Add(-2 * time.Second), Ready: r.Began, Ended: r.Ended.Add(time.Second), How: "drained", Told: r.Ended.Add(500 * time.Millisecond)}
+		if id == victim {
+			m.h.Processes = append(m.h.Processes, history.Process{Replica: id, Started: p.Started, Ready: p.Ready, Ended: killed, Exit: -1, How: "killed"})
+			p.Started, p.Ready = healed, healed.Add(tick)
+		}
+		m.h.Processes = append(m.h.Processes, p)
+	}
+}
+
+func (m *model) change(table string, before, after *history.Row) {
+	copied := func(r *history.Row) *history.Row {
+		if r == nil {
+			return nil
+		}
+		c := *r
+		return &c
+	}
+	m.h.Audit = append(m.h.Audit, history.Change{Seq: int64(len(m.h.Audit)) + 1, At: m.now.UnixMicro(), Table: table, Before: copied(before), After: copied(after)})
+}
+
+func (m *model) id() string { m.ids++; return fmt.Sprintf("t%d", m.ids) }
+
+func (m *model) join(replica string) {
+	m.session[replica] = fmt.Sprintf("s%s%d", replica, len(m.h.Audit))
+	m.change("sessions", nil, &history.Row{ID: m.session[replica], Replica: replica})
+}
+
+func (m *model) kill(replica string) {
+	m.down = replica
+	dead := m.now.Add(m.h.Run.SessionTTL)
+	for _, t := range m.tasks {
+		if t.row.State == running && t.row.Replica == replica {
+			t.lost = dead.Add(tick)
+		}
+	}
+}
+
+// replica is one that lives.
+func (m *model) replica() string {
+	for {
+		if r := m.h.Run.Replicas[m.rand.IntN(3)]; r != m.down {
+			return r
+		}
+	}
+}
+
+func (m *model) decide() {
+	for _, j := range m.h.Run.Jobs {
+		at := dueNext(j.Due, m.cursor[j.Name])
+		if at.After(m.now) {
+			continue
+		}
+		m.cursor[j.Name] = at
+		by := m.replica()
+		g := history.Row{Job: j.Name, At: at.UnixMicro(), Count: 1, Cause: "schedule", Replica: by, DecidedAt: m.now.UnixMicro()}
+		if holder := m.busy[j.Name]; holder != "" && j.Concurrency == "forbid" {
+			g.Outcome, g.Reason = "skipped", "task "+holder+" has the slot"
+		} else {
+			m.fence[j.Name]++
+			g.TaskID, g.StartedAt = m.id(), g.DecidedAt
+			t := &task{row: history.Row{ID: g.TaskID, Job: j.Name, Pool: "default", At: g.At, State: running, Attempt: 1, Token: m.fence[j.Name],
+				Session: m.session[by], Replica: by, CreatedAt: g.DecidedAt, StartedAt: g.DecidedAt}}
+			m.tasks[g.TaskID], m.busy[j.Name] = t, g.TaskID
+			m.change("tasks", nil, &t.row)
+			m.starts(t, j.Takes)
+		}
+		m.h.Final.Triggers = append(m.h.Final.Triggers, g)
+		m.change("triggers", nil, &g)
+	}
+}
+
+func (m *model) starts(t *task, takes time.Duration) {
+	t.begun, t.beat = false, m.now
+	t.ends = m.now.Add(takes + time.Duration(m.rand.IntN(100))*time.Millisecond)
+}
+
+// work moves what runs on: first words, beats, ends, losses.
+func (m *model) work() {
+	for _, t := range sortedTasks(m.tasks) {
+		if t.row.State != running {
+			continue
+		}
+		gone := !t.lost.IsZero()
+		if gone && m.now.After(t.lost) {
+			m.lose(t)
+			continue
+		}
+		if gone {
+			continue
+		}
+		lane := m.lane(t.row)
+		if !t.begun {
+			t.begun = true
+			m.effect(t, map[string]string{"exec": history.Start, "http": history.Fenced}[lane])
+		}
+		if !m.now.Before(t.ends) {
+			if lane == "exec" {
+				m.effect(t, history.End)
+			}
+			m.end(t, "succeeded", "")
+			continue
+		}
+		if lane == "exec" {
+			m.effect(t, history.Beat)
+		}
+	}
+}
+
+func (m *model) lane(r history.Row) string {
+	for _, j := range m.h.Run.Jobs {
+		if j.Name == r.Job {
+			return j.Lane
+		}
+	}
+	for _, p := range m.h.Run.Pools {
+		if p.Name == r.Pool {
+			return p.Lane
+		}
+	}
+	return ""
+}
+
+func (m *model) effect(t *task, what string) {
+	e := history.Effect{
+		What: what, At: m.now, Job: t.row.Job, Pool: t.row.Pool, TaskID: t.row.ID, Attempt: int(t.row.Attempt), Token: t.row.Token, Replica: t.row.Replica,
+	}
+	if t.row.Job != "" {
+		e.ScheduledAt = time.UnixMicro(t.row.At).UTC()
+	}
+	m.h.Effects = append(m.h.Effects, e)
+}
+
+func (m *model) end(t *task, state, reason string) {
+	done := t.row
+	done.State, done.Reason, done.FinishedAt = state, reason, m.now.UnixMicro()
+	m.h.Final.Done = append(m.h.Final.Done, done)
+	m.change("done", nil, &done)
+	m.change("tasks", &t.row, nil)
+	delete(m.tasks, t.row.ID)
+	if m.busy[t.row.Job] == t.row.ID {
+		delete(m.busy, t.row.Job)
+	}
+	for i := range m.h.Final.Triggers {
+		if g := &m.h.Final.Triggers[i]; g.TaskID == t.row.ID {
+			before := *g
+			g.Outcome, g.Result, g.FinishedAt = "ran", state, done.FinishedAt
+			if state == "lost" {
+				g.Outcome, g.Result, g.Reason = "lost", "", reason
+			}
+			m.change("triggers", &before, g)
+		}
+	}
+}
+
+func (m *model) lose(t *task) {
+	retries := t.row.Job == "again" || t.row.Pool == "mail"
+	if !retries {
+		m.end(t, "lost", "replica died")
+		return
+	}
+	lost := t.row
+	lost.TaskID, lost.ID, lost.State, lost.Reason = t.row.ID, "", "lost", "replica died"
+	m.change("attempts", nil, &lost)
+	m.h.Final.Attempts = append(m.h.Final.Attempts, lost)
+	before := t.row
+	t.row.State, t.row.Session, t.row.Replica, t.lost = "ready", "", "", time.Time{}
+	m.change("tasks", &before, &t.row)
+}
+
+func (m *model) enqueue() {
+	if m.rand.IntN(3) > 0 {
+		return
+	}
+	pool := m.h.Run.Pools[m.rand.IntN(2)].Name
+	t := &task{row: history.Row{ID: m.id(), Pool: pool, State: "ready", CreatedAt: m.now.UnixMicro()}}
+	t.row.IdemKey = "k" + t.row.ID
+	m.tasks[t.row.ID] = t
+	m.change("tasks", nil, &t.row)
+	ask := history.Ask{What: "enqueue", Target: pool, Key: t.row.IdemKey, Called: m.now, Returned: m.now.Add(time.Millisecond), Answer: "ok", Status: 201, TaskIDs: []string{t.row.ID}, Replica: m.replica()}
+	if m.rand.IntN(20) == 0 {
+		ask.Answer, ask.Status, ask.TaskIDs = "unknown", 0, nil
+	}
+	m.h.Asks = append(m.h.Asks, ask)
+}
+
+func (m *model) claim() {
+	held := 0
+	for _, t := range m.tasks {
+		if t.row.Pool == "mail" && t.row.State == running {
+			held++
+		}
+	}
+	for _, t := range sortedTasks(m.tasks) {
+		if t.row.State != "ready" || t.row.Pool == "mail" && held >= 4 {
+			continue
+		}
+		if t.row.Pool == "mail" {
+			held++
+		}
+		by := m.replica()
+		before := t.row
+		t.row.State, t.row.Replica, t.row.Session, t.row.StartedAt = running, by, m.session[by], m.now.UnixMicro()
+		t.row.Attempt++
+		t.row.Token++
+		if t.row.Job != "" {
+			m.fence[t.row.Job]++
+			t.row.Token = m.fence[t.row.Job]
+		}
+		m.change("tasks", &before, &t.row)
+		m.starts(t, 200*time.Millisecond)
+	}
+}
+
+func (m *model) probe() {
+	for _, r := range m.h.Run.Replicas {
+		up := r != m.down
+		m.h.Probes = append(m.h.Probes, history.Probe{At: m.now, Replica: r, Live: up, Ready: up})
+	}
+}
+
+func sortedTasks(all map[string]*task) []*task {
+	return slices.SortedFunc(maps.Values(all), func(a, b *task) int { return strings.Compare(a.row.ID, b.row.ID) })
+}

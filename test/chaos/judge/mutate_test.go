@@ -1,0 +1,115 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// eventful is the seed of a run in which the replica that is killed has a job's command, and a task
+// of a client that starts again.
+const eventful = 23
+
+// Where things are in a run of the model.
+
+func firstTrigger(h *history.History, job string, outcomes ...string) int {
+	return slices.IndexFunc(h.Final.Triggers, func(r history.Row) bool {
+		return r.Job == job && slices.Contains(outcomes, r.Outcome) && dbTime(r.At).After(began)
+	})
+}
+
+func firstEffect(h *history.History, what, job string) int {
+	return slices.IndexFunc(h.Effects, func(e history.Effect) bool {
+		return e.What == what && (e.Job == job && e.At.After(began) || job == "once pool" && e.Pool == "once")
+	})
+}
+
+// firstChange is the first insert of a row of the table.
+func firstChange(h *history.History, table, job string) int {
+	return slices.IndexFunc(h.Audit, func(c history.Change) bool {
+		return c.Table == table && c.Before == nil && c.After.Job == job && dbTime(c.At).After(began)
+	})
+}
+
+// claims are the rows of a job's tasks as they began to run.
+func claims(h *history.History, job string) (all []history.Row) {
+	for _, c := range h.Audit {
+		if c.Table == "tasks" && c.After != nil && c.After.State == running && (c.Before == nil || c.Before.State != running) && c.After.Job == job {
+			all = append(all, *c.After)
+		}
+	}
+	return all
+}
+
+// setToken gives a task another token everywhere.
+func setToken(h *history.History, id string, from, to int64) {
+	set := func(r *history.Row) {
+		if r != nil && r.ID == id && r.Token == from {
+			r.Token = to
+		}
+	}
+	for i := range h.Audit {
+		set(h.Audit[i].Before)
+		set(h.Audit[i].After)
+	}
+	for i := range h.Final.Done {
+		set(&h.Final.Done[i])
+	}
+	for i := range h.Effects {
+		if h.Effects[i].TaskID == id && h.Effects[i].Token == from {
+			h.Effects[i].Token = to
+		}
+	}
+	// The lane of the targets is another promise.
+	h.Effects = slices.DeleteFunc(h.Effects, func(e history.Effect) bool { return e.What == history.Fenced && e.TaskID == id })
+	for i := range h.Final.Done {
+		if h.Final.Done[i].ID == id {
+			h.Final.Done[i].State = "failed"
+		}
+	}
+}
+
+// firstLost is a task that ended with the replica that was killed.
+func firstLost(h *history.History) string {
+	return h.Final.Done[slices.IndexFunc(h.Final.Done, func(r history.Row) bool { return r.State == "lost" })].ID
+}
+
+// lastOf is the last task that ended in a pool.
+func lastOf(h *history.History, pool string) (id string) {
+	for _, r := range h.Final.Done {
+		if r.Pool == pool {
+			id = r.ID
+		}
+	}
+	return id
+}
+
+// drained is the end of a replica that no fault struck.
+func drained(h *history.History) *history.Process {
+	return &h.Processes[slices.IndexFunc(h.Processes, func(p history.Process) bool {
+		return p.How == "drained" && !slices.Contains(h.Windows[0].Replicas, p.Replica)
+	})]
+}
+
+// none lets a replica have nothing.
+func none(h *history.History, replica string) {
+	other := h.Windows[0].Replicas[0]
+	for i := range h.Audit {
+		for _, r := range []*history.Row{h.Audit[i].Before, h.Audit[i].After} {
+			if r != nil && r.Replica == replica {
+				r.Replica = other
+			}
+		}
+	}
+	for i := range h.Effects {
+		if h.Effects[i].Replica == replica {
+			h.Effects[i].Replica = other
+		}
+	}
+}
+
+// withoutStore makes the fault one of the store, which is away from a replica that does nothing.
+func withoutStore(h *history.History) {
+	h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.StoreDown)
+	h.Processes = nil
+}

@@ -1,0 +1,80 @@
+package judge
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// frozenMargin is how long after the end of a freeze a command may still show: it is killed as soon
+// as its helper runs again.
+const frozenMargin = 500 * time.Millisecond
+
+// overlaps is I3b: the commands of a job with concurrency forbid never run at the same time, by
+// their own words, from start to last beat.
+//
+// The one excuse is helper-frozen: where the helper that ends an attempt in time is frozen itself, with
+// the attempt's replica, nobody can end it. Such overlaps are counted, and may last until the
+// freeze is over and 0.5 s more. A killed, cut off or frozen replica alone excuses nothing.
+func (t *trial) overlaps() {
+	type key struct {
+		task    string
+		attempt int
+		token   int64
+	}
+	lives := map[string]map[key]*life{} // job →
+	for _, e := range t.h.Effects {
+		if e.Job == "" || t.jobs[e.Job].Concurrency != "forbid" {
+			continue
+		}
+		if e.What != history.Start && e.What != history.Beat && e.What != history.End {
+			continue
+		}
+		if lives[e.Job] == nil {
+			lives[e.Job] = map[key]*life{}
+		}
+		k := key{e.TaskID, e.Attempt, e.Token}
+		l := lives[e.Job][k]
+		if l == nil {
+			l = &life{e.TaskID, e.Attempt, e.Token, e.Replica, e.At, e.At}
+			lives[e.Job][k] = l
+		}
+		if e.At.Before(l.first) {
+			l.first = e.At
+		}
+		if e.At.After(l.last) {
+			l.last = e.At
+		}
+	}
+	for job, all := range lives {
+		sorted := slices.SortedFunc(maps.Values(all), func(a, b *life) int {
+			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.token, b.token))
+		})
+		for i, l := range sorted[1:] {
+			before := slices.MaxFunc(sorted[:i+1], func(a, b *life) int { return a.last.Compare(b.last) })
+			if length := before.last.Sub(l.first); length > 0 {
+				t.overlap(job, before, l, length)
+			}
+		}
+	}
+}
+
+func (t *trial) overlap(job string, older, newer *life, length time.Duration) {
+	for _, w := range t.h.Windows {
+		if w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.replica) && w.Began.Before(newer.first) &&
+			!older.last.After(w.Healed.Add(frozenMargin+t.run.Slack)) {
+			t.report.Overlaps++
+			t.report.Longest = max(t.report.Longest, length)
+			return
+		}
+	}
+	t.violate(NoOverlap, job, newer.first, "%v was at work for %v after the start of %v", older, ms(length), newer)
+}
+
+func keys(set map[string]bool) string {
+	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
+}

@@ -1,0 +1,136 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// recoveries is I9: what a killed replica ran is lost or pending again within session ttl + 3 s, and
+// after a fault is healed all replicas are ready and triggers on time again within the recovery time
+// of its kinds. Nobody touches anything.
+//
+// Excused is reaping while there is nobody who could: the store is away, slow or has another time,
+// or every replica is down or frozen; and 5 s more beside a frozen replica, which may hold rows.
+func (t *trial) recoveries() {
+	t.reaped()
+	all := t.punctuals()
+	for i, w := range t.h.Windows {
+		until := t.ended
+		for _, next := range t.h.Windows {
+			if next.Began.After(w.Healed) && next.Began.Before(until) {
+				until = next.Began
+			}
+		}
+		r := t.window(w, all, until)
+		t.report.Windows = append(t.report.Windows, r)
+		if limit := t.recovery(w); w.Applied && r.Recovery > max(limit, promised+t.run.Slack) {
+			t.violate(Recovers, fmt.Sprintf("window %d", i+1), w.Healed.Add(r.Recovery), "%s: recovered %v after it was healed, and %v are allowed",
+				windowName(w), ms(r.Recovery), limit)
+		}
+	}
+}
+
+// window measures one fault.
+func (t *trial) window(w history.Window, all []punctual, until time.Time) WindowReport {
+	r := WindowReport{
+		Name: windowName(w), Replicas: w.Replicas, Began: w.Began, Lasted: w.Healed.Sub(w.Began),
+		Applied: w.Applied, Evidence: w.Evidence,
+	}
+	over := t.over(w)
+	within := func(at time.Time) bool { return !at.Before(w.Began) && !at.After(over) }
+	for _, l := range t.losses() {
+		if within(l.at) {
+			r.Lost++
+		}
+	}
+	last := w.Healed
+	for _, p := range all {
+		if within(p.decided) && p.row.Outcome == "missed" {
+			r.Missed += int(max(p.row.Count, 1))
+		}
+		if p.waited {
+			continue
+		}
+		if within(p.due) {
+			r.Latest = max(r.Latest, p.late)
+		}
+		if p.decided.Sub(p.due) > promised+t.run.Slack && p.decided.After(last) && p.decided.Before(until) && p.due.Before(until) {
+			last = p.decided
+		}
+	}
+	for _, p := range t.h.Probes {
+		if !p.Ready && p.At.After(last) && p.At.Before(until) {
+			last = p.At
+		}
+	}
+	r.Recovery = last.Sub(w.Healed)
+	return r
+}
+
+// reapTime is how long after session ttl the work of a dead replica is decided.
+const reapTime = 3 * time.Second
+
+func (t *trial) reaped() {
+	for _, p := range t.h.Processes {
+		if p.How != "killed" && p.How != "group killed" {
+			continue
+		}
+		bound := p.Ended.Add(t.run.SessionTTL + reapTime + t.run.Slack)
+		if bound = t.postponed(p.Ended, bound); bound.After(t.ended) {
+			continue
+		}
+		for _, c := range t.ordered {
+			switch {
+			case c.row.Replica != p.Replica || !t.sameClock(c.seq) || c.from.Before(p.Started) || c.from.After(p.Ended):
+			case c.to.IsZero():
+				t.violate(Recovers, p.Replica, p.Ended, "killed while it had task %s, which is running to the end", c.row.ID)
+			case t.sameClock(c.toSeq) && c.to.After(bound):
+				t.violate(Recovers, p.Replica, c.to, "killed while it had task %s, which was decided %v later, and %v are allowed",
+					c.row.ID, ms(c.to.Sub(p.Ended)), ms(bound.Sub(p.Ended)))
+			}
+		}
+	}
+}
+
+// postponed moves a bound behind the faults under which nobody could do what it asks for.
+func (t *trial) postponed(from, bound time.Time) time.Time {
+	for _, w := range t.applied(from, bound) {
+		nobody := has(w, history.StoreDown, history.StoreSlow, history.StoreClock) ||
+			has(w, history.ReplicaDown, history.ReplicaFrozen) && t.everybody(w) || has(w, history.ReplicaFrozen) && t.onSQLite()
+		switch later := t.over(w).Add(t.run.SessionTTL + reapTime); {
+		case nobody && later.After(bound):
+			bound = later
+		case !nobody && has(w, history.ReplicaFrozen):
+			bound = bound.Add(stuck)
+		}
+	}
+	return bound
+}
+
+// loss is an attempt that ended as lost.
+type loss struct {
+	at      time.Time
+	seq     int64
+	task    string
+	job     string
+	replica string
+	token   int64
+	reason  string
+}
+
+// losses are read from the audit: they stay losses if a late result replaced them.
+func (t *trial) losses() []loss {
+	if t.lost != nil {
+		return t.lost
+	}
+	t.lost = []loss{}
+	for _, c := range t.h.Audit {
+		if (c.Table == "done" || c.Table == "attempts") && c.Before == nil && c.After != nil && c.After.State == "lost" {
+			r := c.After
+			t.lost = append(t.lost, loss{dbTime(c.At), c.Seq, rowID(*r), t.tasks[rowID(*r)], r.Replica, r.Token, r.Reason})
+		}
+	}
+	return t.lost
+}

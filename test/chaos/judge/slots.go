@@ -1,0 +1,78 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// slots is I3: a job with concurrency forbid has at most one task that has not ended; a pool has at
+// most max_running tasks that run, over all replicas; and a target that compares tokens never took a
+// write with a smaller one after a larger.
+//
+// No excuses. The first two are counted in the order of the audit, in which whatever a decision
+// could see to have ended comes before it.
+func (t *trial) slots() {
+	open := map[string]map[string]bool{} // job → its tasks
+	held := map[string]map[string]bool{} // pool → running tasks
+	add := func(all map[string]map[string]bool, key, id string) int {
+		if all[key] == nil {
+			all[key] = map[string]bool{}
+		}
+		all[key][id] = true
+		return len(all[key])
+	}
+	for _, c := range t.h.Audit {
+		if c.Table != "tasks" {
+			continue
+		}
+		if c.Before != nil && c.Before.State == running && (c.After == nil || c.After.State != running) {
+			delete(held[c.Before.Pool], c.Before.ID)
+		}
+		if c.After == nil {
+			delete(open[c.Before.Job], c.Before.ID)
+			continue
+		}
+		r := *c.After
+		if c.Before == nil && t.jobs[r.Job].Concurrency == "forbid" && add(open, r.Job, r.ID) > 1 {
+			t.violate(Slots, r.Job, dbTime(c.At), "forbid, and %d tasks at once: %s", len(open[r.Job]), keys(open[r.Job]))
+		}
+		if limit := t.pools[r.Pool].MaxRunning; r.State == running && limit > 0 && (c.Before == nil || c.Before.State != running) &&
+			add(held, r.Pool, r.ID) > limit {
+			t.violate(Slots, "pool "+r.Pool, dbTime(c.At), "%d tasks at once, and max_running is %d", len(held[r.Pool]), limit)
+		}
+	}
+	t.fencedLane()
+}
+
+func (t *trial) fencedLane() {
+	largest := map[string]history.Effect{}
+	for _, e := range t.h.Effects {
+		if e.What != history.Fenced || e.Refused {
+			continue
+		}
+		who := e.Job
+		if who == "" {
+			who = "task " + e.TaskID
+		}
+		if l := largest[who]; e.Token < l.Token {
+			t.violate(Slots, who, e.At, "the target took token %d of %s after token %d of %s", e.Token, e.Replica, l.Token, l.Replica)
+			continue
+		}
+		largest[who] = e
+	}
+}
+
+// life is what a command showed of one attempt.
+type life struct {
+	task        string
+	attempt     int
+	token       int64
+	replica     string
+	first, last time.Time
+}
+
+func (l life) String() string {
+	return fmt.Sprintf("attempt %d of %s (token %d, %s)", l.attempt, l.task, l.token, l.replica)
+}

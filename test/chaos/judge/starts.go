@@ -1,0 +1,106 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// lostLimit is how many replicas may die under a task before nobody tries again.
+const lostLimit = 3
+
+// starts is I2: an attempt starts at most once, and only after a claim with its token was committed;
+// a task starts at most once and once more for each retry of its policy, and with on_lost: retry as
+// often more as losses allow; a due time has one task, but for those that clients asked to retry.
+//
+// No excuses, under any fault.
+func (t *trial) starts() {
+	type attempt struct {
+		task   string
+		number int
+	}
+	first := map[attempt]history.Effect{}
+	perTask := map[string]int{}
+	for _, e := range t.begun {
+		who := fmt.Sprintf("task %s", e.TaskID)
+		if e.Job != "" {
+			who = fmt.Sprintf("%s@%s task %s", e.Job, e.ScheduledAt.UTC().Format("15:04:05.999"), e.TaskID)
+		}
+		key := attempt{e.TaskID, e.Attempt}
+		if before, twice := first[key]; twice {
+			t.violate(OneStart, who, e.At, "attempt %d started twice: by %s with token %d at %s, and by %s with token %d", e.Attempt,
+				before.Replica, before.Token, before.At.UTC().Format("15:04:05.000"), e.Replica, e.Token)
+		} else {
+			first[key] = e
+		}
+		perTask[e.TaskID]++
+		t.claimed(who, e)
+		onLost, retries, known := t.policy(e.Job, e.Pool)
+		if !known {
+			continue // reported as unknown elsewhere
+		}
+		limit := 1 + retries
+		if onLost == "retry" {
+			limit = retries + lostLimit
+		}
+		if n := perTask[e.TaskID]; n == limit+1 {
+			t.violate(OneStart, who, e.At, "started %d times, with on_lost %s and %d retries", n, onLost, retries)
+		}
+	}
+	t.onePerDueTime()
+}
+
+// claimed asks for the claim behind a start.
+func (t *trial) claimed(who string, e history.Effect) {
+	if len(t.h.Audit) == 0 {
+		return // reported as vacuous
+	}
+	c := t.claims[claimKey{e.TaskID, e.Token}]
+	switch {
+	case c == nil:
+		t.violate(OneStart, who, e.At, "attempt %d started by %s with token %d, and no such claim was committed", e.Attempt, e.Replica, e.Token)
+	case c.row.Attempt != int64(e.Attempt) || c.row.Replica != e.Replica:
+		t.violate(OneStart, who, e.At, "started as attempt %d by %s; token %d was given to attempt %d of %s",
+			e.Attempt, e.Replica, e.Token, c.row.Attempt, c.row.Replica)
+	case t.sameClock(c.seq) && e.At.Before(c.from.Add(-clockError)):
+		t.violate(OneStart, who, e.At, "started %v before its claim", ms(c.from.Sub(e.At)))
+	}
+}
+
+// clockError is how far the times of two processes of one machine may lie apart.
+const clockError = 5 * time.Millisecond
+
+// onePerDueTime counts the tasks that were made for each row of the ledger.
+func (t *trial) onePerDueTime() {
+	type made struct {
+		ids     []string
+		last    time.Time
+		retries int
+	}
+	by := map[ledgerKey]*made{}
+	owner := map[string]*made{}
+	for _, c := range t.h.Audit {
+		if c.Table != "tasks" || c.Before != nil || c.After == nil || c.After.Job == "" {
+			continue
+		}
+		k := keyOf(*c.After)
+		if by[k] == nil {
+			by[k] = &made{}
+		}
+		by[k].ids = append(by[k].ids, c.After.ID)
+		by[k].last = dbTime(c.At)
+		owner[c.After.ID] = by[k]
+	}
+	for _, a := range t.h.Asks {
+		if a.What == "retry" && a.Answer != "refused" && owner[a.Target] != nil {
+			owner[a.Target].retries++
+		}
+	}
+	for k, m := range by {
+		if len(m.ids) > 1+m.retries {
+			t.violate(OneStart, subject(history.Row{Job: k.job, At: k.at, Seq: k.seq}), m.last,
+				"%d tasks %v, and clients asked for %d retries", len(m.ids), m.ids, m.retries)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// trial is one run before the judge, with what several invariants look up.
+type trial struct {
+	h      *history.History
+	run    history.Run
+	jobs   map[string]history.Job
+	pools  map[string]history.Pool
+	report Report
+
+	claims  map[claimKey]*claim
+	ordered []*claim          // by Seq
+	tasks   map[string]string // task id → job; empty: of a client
+	begun   []history.Effect  // first words of attempts, in order
+	stepped int64             // Seq from which on database times mean nothing to others
+	ended   time.Time         // until when at least one replica was there to decide
+	lost    []loss            // see losses
+}
+
+type claimKey struct {
+	task  string
+	token int64
+}
+
+// claim is one time that a task was running, as the audit has it.
+type claim struct {
+	row   history.Row // as it was claimed
+	seq   int64
+	from  time.Time // database time
+	to    time.Time // zero: to the end
+	toSeq int64
+	state string // it ended in; "pending" if the task went on
+}
+
+func newTrial(h *history.History) *trial {
+	t := &trial{
+		h: h, run: h.Run, jobs: map[string]history.Job{}, pools: map[string]history.Pool{},
+		report:  Report{Run: h.Run, Outcomes: map[string]int{}, Asks: map[string]int{}},
+		claims:  map[claimKey]*claim{},
+		tasks:   map[string]string{},
+		stepped: math.MaxInt64,
+	}
+	for _, j := range h.Run.Jobs {
+		t.jobs[j.Name] = j
+	}
+	for _, p := range h.Run.Pools {
+		t.pools[p.Name] = p
+	}
+	slices.SortStableFunc(h.Audit, func(a, b history.Change) int { return cmp.Compare(a.Seq, b.Seq) })
+	t.findStep()
+	t.readClaims()
+	t.readStarts()
+	t.ended = t.lastAlive()
+	return t
+}
+
+// violate notes that a promise did not hold.
+func (t *trial) violate(i Invariant, subject string, at time.Time, format string, args ...any) {
+	t.report.Violations = append(t.report.Violations, Violation{
+		Invariant: i, Subject: subject, Text: fmt.Sprintf(format, args...), At: at, Window: t.openAt(at),
+	})
+}
+
+// dbTime is a time of the database; 0 is none.
+func dbTime(µs int64) time.Time {
+	if µs == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(µs).UTC()
+}
+
+// findStep finds the first change that may have been written after somebody stepped the database's
+// clock. Before it, database and machine agree.
+func (t *trial) findStep() {
+	var first time.Time
+	for _, w := range t.h.Windows {
+		if has(w, history.StoreClock) && (first.IsZero() || w.Began.Before(first)) {
+			first = w.Began
+		}
+	}
+	if first.IsZero() {
+		return
+	}
+	latest := time.Time{}
+	for _, c := range t.h.Audit {
+		at := dbTime(c.At)
+		if !at.Before(first) || at.Before(latest.Add(-500*time.Millisecond)) {
+			t.stepped = c.Seq
+			return
+		}
+		if at.After(latest) {
+			latest = at
+		}
+	}
+}
+
+// sameClock reports whether the times that a change wrote can be compared with those of the machine.
+func (t *trial) sameClock(seq int64) bool { return seq < t.stepped }
+
+// steps reports whether the database's clock was stepped in this run.
+func (t *trial) steps() bool { return t.stepped != math.MaxInt64 }
+
+const running = "running"
+
+func (t *trial) readClaims() {
+	ends := map[string]string{}
+	for _, c := range t.h.Audit {
+		switch {
+		case c.Table == "done" && c.Before == nil && c.After != nil:
+			ends[c.After.ID] = c.After.State
+		case c.Table != "tasks":
+			continue
+		}
+		if c.Table != "tasks" {
+			continue
+		}
+		if c.After != nil {
+			t.tasks[c.After.ID] = c.After.Job
+		}
+		was := c.Before != nil && c.Before.State == running
+		is := c.After != nil && c.After.State == running
+		if was && (!is || c.Before.Token != c.After.Token) {
+			if k := t.claims[claimKey{c.Before.ID, c.Before.Token}]; k != nil {
+				k.to, k.toSeq, k.state = dbTime(c.At), c.Seq, "pending"
+				if c.After == nil {
+					k.state = ends[c.Before.ID]
+				}
+			}
+		}
+		if is && (!was || c.Before.Token != c.After.Token) {
+			k := &claim{row: *c.After, seq: c.Seq, from: dbTime(c.At)}
+			t.ordered = append(t.ordered, k)
+			if key := (claimKey{c.After.ID, c.After.Token}); t.claims[key] == nil {
+				t.claims[key] = k
+			}
+		}
+	}
+}
+
+// readStarts takes the first word of every execution: a command's start, or a request's arrival.
+func (t *trial) readStarts() {
+	for _, e := range t.h.Effects {
+		if e.What == history.Start || e.What == history.Open || e.What == history.Fenced {
+			t.begun = append(t.begun, e)
+		}
+	}
+	t.report.Starts = len(t.begun)
+}
+
+// lastAlive is when the last replica stopped deciding, or when the tables were read.
+func (t *trial) lastAlive() time.Time {
+	last := map[string]history.Process{}
+	for _, p := range t.h.Processes {
+		if p.Started.After(last[p.Replica].Started) {
+			last[p.Replica] = p
+		}
+	}
+	var latest time.Time
+	for _, r := range t.run.Replicas {
+		p, known := last[r]
+		if !known {
+			return t.run.Ended
+		}
+		end := p.Ended
+		if !p.Told.IsZero() {
+			end = p.Told
+		}
+		if end.IsZero() || end.After(t.run.Ended) {
+			return t.run.Ended
+		}
+		if end.After(latest) {
+			latest = end
+		}
+	}
+	for _, p := range t.h.Probes {
+		if p.Live && p.At.After(latest) {
+			latest = p.At
+		}
+	}
+	if latest.IsZero() || latest.After(t.run.Ended) {
+		return t.run.Ended
+	}
+	return latest
+}
+
+// quiesced is Run.Quiesced in database time.
+func (t *trial) quiesced() time.Time {
+	if !t.steps() || len(t.h.Audit) == 0 {
+		return t.run.Quiesced
+	}
+	last := dbTime(t.h.Audit[len(t.h.Audit)-1].At)
+	return last.Add(-t.run.Ended.Sub(t.run.Quiesced))
+}
+
+// limits of an attempt's policy.
+func (t *trial) policy(job, pool string) (onLost string, retries int, known bool) {
+	if job != "" {
+		j, ok := t.jobs[job]
+		return cmp.Or(j.OnLost, "fail"), j.Retries, ok
+	}
+	p, ok := t.pools[pool]
+	return cmp.Or(p.OnLost, "retry"), p.Retries, ok
+}
+
+// rowID is the task that a row of tasks, done or attempts is of.
+func rowID(r history.Row) string { return cmp.Or(r.ID, r.TaskID) }
