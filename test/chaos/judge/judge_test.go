@@ -1,8 +1,11 @@
 package judge
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
 // Runs that keep every promise pass, whatever they look like.
@@ -16,6 +19,24 @@ func TestCleanRunsPass(t *testing.T) {
 			t.Fatalf("seed %d is no run to speak of: %s", seed, r)
 		}
 	}
+}
+
+// A long run is judged in less time than it takes to read it.
+func TestLongRun(t *testing.T) {
+	h := lasting(1, 10*time.Minute)
+	for len(h.Effects) < 100_000 { // beats, mostly
+		i := firstEffect(h, history.Beat, "slow")
+		h.Effects = append(h.Effects, slices.Repeat(h.Effects[i:i+1], 100_000-len(h.Effects))...)
+	}
+	began := time.Now()
+	r := Judge(h)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("%v", took)
+	}
+	if !r.OK() || r.Triggers < 800 {
+		t.Errorf("%s", r)
+	}
+	t.Logf("%d changes, %d effects in %v", len(h.Audit), len(h.Effects), time.Since(began))
 }
 
 // The oracle knows due times without a parser of schedules.

@@ -18,7 +18,7 @@ const (
 	tick    = 100 * time.Millisecond
 	healthy = 20 * time.Second // before the fault
 	window  = 8 * time.Second
-	after   = 32 * time.Second
+	after   = 32 * time.Second // what follows it, in runs that are not for measuring
 )
 
 // model plays a run that keeps every promise: jobs and pools on three replicas, one of which is
@@ -46,7 +46,10 @@ type task struct {
 }
 
 // clean plays a run. Different seeds are different runs.
-func clean(seed uint64) *history.History {
+func clean(seed uint64) *history.History { return lasting(seed, after) }
+
+// lasting plays a run that goes on for a while after its fault.
+func lasting(seed uint64, after time.Duration) *history.History {
 	m := &model{
 		h: &history.History{Run: history.Run{
 			Cell: "mariadb+redis", Seed: seed, SessionTTL: 3 * time.Second, LockTTL: 3 * time.Second, DrainTimeout: 5 * time.Second,

@@ -44,7 +44,7 @@ type claim struct {
 
 func newTrial(h *history.History) *trial {
 	t := &trial{
-		h: h, run: h.Run, jobs: map[string]history.Job{}, pools: map[string]history.Pool{},
+		run: h.Run, jobs: map[string]history.Job{}, pools: map[string]history.Pool{},
 		report:  Report{Run: h.Run, Outcomes: map[string]int{}, Asks: map[string]int{}},
 		claims:  map[claimKey]*claim{},
 		tasks:   map[string]string{},
@@ -56,7 +56,10 @@ func newTrial(h *history.History) *trial {
 	for _, p := range h.Run.Pools {
 		t.pools[p.Name] = p
 	}
-	slices.SortStableFunc(h.Audit, func(a, b history.Change) int { return cmp.Compare(a.Seq, b.Seq) })
+	own := *h
+	own.Audit = slices.Clone(h.Audit)
+	t.h = &own
+	slices.SortStableFunc(own.Audit, func(a, b history.Change) int { return cmp.Compare(a.Seq, b.Seq) })
 	t.findStep()
 	t.readClaims()
 	t.readStarts()

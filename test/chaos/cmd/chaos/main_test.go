@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// save writes a run with nothing in it but leftover keys.
+func save(t *testing.T, leftover int) string {
+	t.Helper()
+	dir := t.TempDir()
+	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for file, v := range map[string]any{
+		history.RunFile: history.Run{Cell: "mariadb+redis", Seed: 7, Commit: "abc", Machine: "2 cores", Versions: map[string]string{"go": "1.26"},
+			Began: began, Quiesced: began, Ended: began.Add(time.Minute)},
+		history.FinalFile:     history.Final{},
+		history.LeftoversFile: []history.Leftover{{What: "redis keys", After: leftover}},
+	} {
+		if err := history.Write(dir, file, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	windows, err := history.OpenLog[history.Window](dir, history.WindowsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer windows.Close()
+	for _, nemesis := range []string{"kill", "cut"} {
+		w := history.Window{Nemesis: nemesis, Kinds: []history.Kind{history.LockDown}, Began: began.Add(time.Second), Healed: began.Add(3 * time.Second), Applied: true}
+		if err := windows.Add(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestCheck(t *testing.T) {
+	good, bad := save(t, 0), save(t, 3)
+	var out strings.Builder
+	if err := run([]string{"check", good}, &out); err != nil || !strings.Contains(out.String(), "no violations") {
+		t.Errorf("a good run: %v\n%s", err, &out)
+	}
+	out.Reset()
+	err := run([]string{"check", bad, good}, &out)
+	if err == nil || !strings.Contains(err.Error(), "1 violations") || strings.Count(out.String(), "seed 7") != 2 || !strings.Contains(out.String(), "I12 redis keys") {
+		t.Errorf("a bad and a good run: %v\n%s", err, &out)
+	}
+}
+
+// A run that was cut off is not judged, and does not keep the others from it.
+func TestCheckOfHalfARun(t *testing.T) {
+	good, half := save(t, 0), save(t, 0)
+	if err := os.Remove(filepath.Join(half, history.FinalFile)); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err := run([]string{"check", half, good}, &out)
+	if err == nil || !strings.Contains(err.Error(), history.FinalFile) || !strings.Contains(out.String(), good) || strings.Contains(out.String(), half) {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
+func TestReport(t *testing.T) {
+	var out strings.Builder
+	if err := run([]string{"report", save(t, 0), save(t, 3)}, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"Commit `abc`, 2 cores; go 1.26.",
+		"| mariadb+redis | 7 | 0 | 0 | 2 of 2 | 0 | 0 ms / 0 ms | 0 ms / 0 ms | 0 ms |",
+		"| mariadb+redis | 7 | 0 | 0 | 2 of 2 | **1** (I12) | 0 ms / 0 ms | 0 ms / 0 ms | 0 ms |",
+		"| cut | 2 of 2 | 0 | 0 | 0 ms | 0 ms |",
+		"| kill | 2 of 2 | 0 | 0 | 0 ms | 0 ms |",
+	} {
+		if strings.Count(out.String(), line+"\n") != 1 {
+			t.Errorf("%q is not once in\n%s", line, &out)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	var out strings.Builder
+	for _, args := range [][]string{nil, {"check"}, {"judge", "x"}} {
+		if err := run(args, &out); !errors.Is(err, errUsage) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	if err := run([]string{"--help"}, &out); err != nil || out.String() != usage {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}

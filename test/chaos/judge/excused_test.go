@@ -1,0 +1,174 @@
+package judge
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// What a fault excuses passes with the fault, and is found under the name of its promise without it.
+func TestExcuses(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		without Invariant
+		what    func(h *history.History) // happens
+		because func(h *history.History) // excuses it
+	}{
+		{"a command that nobody could end", NoOverlap, orphan, func(h *history.History) {
+			h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.ReplicaFrozen, history.HelperFrozen)
+		}},
+		{"late while the store is away from all", OnTime, lateInWindow(9 * time.Second), func(h *history.History) {
+			strike(h, nil, history.StoreDown)
+			withoutWork(h)
+		}},
+		{"late by what a frozen replica holds", OnTime, lateInWindow(5 * time.Second), func(h *history.History) {
+			strike(h, h.Windows[0].Replicas, history.ReplicaFrozen)
+		}},
+		{"late on SQLite beside a frozen writer", OnTime, lateInWindow(8 * time.Second), func(h *history.History) {
+			h.Run.Cell = "sqlite+redis"
+			strike(h, h.Windows[0].Replicas, history.ReplicaFrozen)
+		}},
+		{"late while the lock is away and work waits", OnTime, lateInWindow(8 * time.Second), func(h *history.History) {
+			h.Run.WhenDown = "wait"
+			strike(h, nil, history.LockDown)
+		}},
+		{"late under two faults at once", OnTime, lateInWindow(4 * time.Second), func(h *history.History) {
+			h.Windows[0].Pair = "flushall"
+		}},
+		{"late on a busy machine", OnTime, lateInWindow(1500 * time.Millisecond), func(h *history.History) { h.Run.Slack = time.Second }},
+		{"late by a clock of the database that was stepped", OnTime, lateInWindow(9 * time.Second), func(h *history.History) {
+			strike(h, nil, history.StoreClock)
+		}},
+		{"a catch-up that waits for its slot", Accounted, func(h *history.History) {
+			last := h.Run.Ended.Add(-6 * time.Second)
+			h.Final.Triggers = slices.DeleteFunc(h.Final.Triggers, func(r history.Row) bool { return r.Job == "each" && dbTime(r.At).After(last) })
+			for i, j := range h.Final.Jobs {
+				if j.Job == "each" {
+					h.Final.Jobs[i].Cursor = last.UnixMicro()
+				}
+			}
+		}, func(h *history.History) { h.Run.Jobs[0].CatchUp = "all" }},
+		{"the own result of a lost attempt", OneEnd, func(h *history.History) {
+			for i, r := range h.Final.Done {
+				if r.ID == firstLost(h) {
+					before, after := r, r
+					after.State = "failed"
+					h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: h.Run.Ended.UnixMicro(), Table: "done", Before: &before, After: &after})
+					h.Final.Done[i] = after
+					return
+				}
+			}
+		}, func(h *history.History) {
+			h.Audit[len(h.Audit)-1].After.Late = 1
+		}},
+		{"a stale finish that was such a result", StaleHands, func(h *history.History) {
+			r := h.Final.Done[0]
+			h.Stale = []history.Stale{{What: "finish", TaskID: r.ID, Token: r.Token, Changed: true}}
+		}, func(h *history.History) { h.Final.Done[0].Late = 1 }},
+		{"a stale write without an answer", StaleHands, func(h *history.History) {
+			h.Stale = []history.Stale{{What: "extend", TaskID: "t1", Token: 1}}
+		}, func(h *history.History) { h.Stale[0].Error = "connection reset" }},
+		{"a second task that a client asked for", OneStart, func(h *history.History) {
+			c := h.Audit[firstChange(h, "tasks", "again")]
+			r := *c.After
+			r.ID, r.State, r.Token, r.Session = "copy", "ready", 0, ""
+			h.Audit = append(h.Audit, history.Change{Seq: c.Seq, At: c.At, Table: "tasks", After: &r})
+		}, func(h *history.History) {
+			c := h.Audit[firstChange(h, "tasks", "again")]
+			h.Asks = append(h.Asks, history.Ask{What: "retry", Target: c.After.ID, Answer: "ok"})
+		}},
+		{"a session lost with a frozen replica", Degrades, func(h *history.History) {
+			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: h.Windows[0].Began.Add(4 * time.Second).UnixMicro(), Table: "sessions",
+				Before: &history.Row{ID: "s", Replica: other(h)}, After: &history.Row{ID: "s", Replica: other(h), Dead: 1}})
+		}, func(h *history.History) {
+			strike(h, []string{other(h), h.Windows[0].Replicas[0]}, history.ReplicaFrozen)
+		}},
+		{"not ready while it restarts", Recovers, func(h *history.History) {
+			for i, p := range h.Probes {
+				if p.Replica == other(h) && p.At.After(h.Windows[0].Healed) && p.At.Before(h.Windows[0].Healed.Add(7*time.Second)) {
+					h.Probes[i].Ready = false
+				}
+			}
+		}, func(h *history.History) { h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.Restarts) }},
+		{"work that outlives the drain timeout", Drains, func(h *history.History) {
+			p := drained(h)
+			p.Told = p.Ended.Add(-8 * time.Second)
+			task := "late"
+			none(h, p.Replica)
+			row := history.Row{ID: task, Pool: "once", State: "ready", CreatedAt: began.UnixMicro(), IdemKey: "late"}
+			claimed := row
+			claimed.State, claimed.Replica, claimed.Session, claimed.Token, claimed.Attempt = running, p.Replica, "s", 1, 1
+			done := claimed
+			done.State, done.Reason = "lost", "replica died"
+			at, end := p.Told.Add(-time.Second).UnixMicro(), p.Told.Add(6*time.Second).UnixMicro()
+			h.Audit = append(h.Audit,
+				history.Change{Seq: 1 << 40, At: at, Table: "tasks", After: &row},
+				history.Change{Seq: 1<<40 + 1, At: at, Table: "tasks", Before: &row, After: &claimed},
+				history.Change{Seq: 1<<40 + 2, At: end, Table: "done", After: &done},
+				history.Change{Seq: 1<<40 + 3, At: end, Table: "tasks", Before: &claimed})
+			h.Final.Done = append(h.Final.Done, done)
+			h.Asks = append(h.Asks, history.Ask{What: "enqueue", Target: "once", Key: "late", Answer: "ok", TaskIDs: []string{task}})
+		}, func(h *history.History) { h.Audit[len(h.Audit)-2].After.Reason = "drained" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := clean(eventful)
+			c.what(h)
+			if r := Judge(h); !slices.Equal(r.Broken(), []Invariant{c.without}) {
+				t.Fatalf("without the excuse, not %s alone:\n%s", c.without, r)
+			}
+			c.because(h)
+			if r := Judge(h); !r.OK() {
+				t.Errorf("with the excuse:\n%s", r)
+			}
+			if c.without == NoOverlap {
+				if r := Judge(h); r.Overlaps != 1 || r.Longest == 0 {
+					t.Errorf("the overlap is not counted:\n%s", r)
+				}
+			}
+		})
+	}
+}
+
+// orphan is a command that goes on working after its replica was killed.
+func orphan(h *history.History) {
+	var last history.Effect
+	for _, e := range h.Effects {
+		if e.What == history.Start && e.Job == "each" && e.Replica == h.Windows[0].Replicas[0] {
+			last = e
+		}
+		if e.At.After(h.Windows[0].Began) {
+			break
+		}
+	}
+	h.Windows[0].Began = last.At.Add(200 * time.Millisecond)
+	last.What, last.At = history.Beat, last.At.Add(1200*time.Millisecond)
+	h.Effects = append(h.Effects, last)
+}
+
+// lateInWindow delays the decision of a due time that comes within the fault.
+func lateInWindow(d time.Duration) func(h *history.History) {
+	return func(h *history.History) {
+		for i, r := range h.Final.Triggers {
+			if dbTime(r.At).After(h.Windows[0].Began) && r.Job == "each" {
+				h.Final.Triggers[i].DecidedAt += d.Microseconds()
+				return
+			}
+		}
+	}
+}
+
+// strike adds a kind to the fault.
+func strike(h *history.History, replicas []string, kinds ...history.Kind) {
+	h.Windows[0].Replicas = replicas
+	h.Windows[0].Kinds = append(h.Windows[0].Kinds, kinds...)
+}
+
+// other is a replica that the fault does not strike.
+func other(h *history.History) string { return drained(h).Replica }
+
+// withoutWork keeps the fault's time free of probes that would need explaining.
+func withoutWork(h *history.History) {
+	h.Probes = slices.DeleteFunc(h.Probes, func(p history.Probe) bool { return p.At.After(h.Windows[0].Began) && p.At.Before(h.Windows[0].Healed) })
+}
