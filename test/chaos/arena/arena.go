@@ -27,6 +27,7 @@ const (
 	SessionTTL   = 3 * time.Second
 	LockTTL      = 3 * time.Second
 	DrainTimeout = 5 * time.Second
+	MaxClockSkew = 2 * time.Second
 )
 
 // Options change what Open makes. The zero Options are fine.
@@ -35,6 +36,8 @@ type Options struct {
 	WhenDown string // store | wait; default store
 	// Binary builds the scheduler; default Race. It is a file that nothing else runs.
 	Binary func(t testing.TB) string
+	// Zombie builds test/chaos/cmd/zombie from the same source; default: today's.
+	Zombie func(t testing.TB) string
 	// Environ is more environment for a replica's processes.
 	Environ func(replica string) []string
 	// SQLiteDir is where the SQLite file is put; default Dir.
@@ -52,16 +55,17 @@ type Arena struct {
 	ZooKeeper *servers.Ensemble
 	SQLite    string // file
 
-	binary, command string // the scheduler, and what its jobs run
-	effects         string // file
-	tmp             string // of the replicas
-	environ         func(string) []string
-	whenDown        string
-	ledger          *ledger
-	stores, locks   []*hub
-	processes       *history.Log[history.Process]
-	http            *http.Client
-	closing         chan struct{}
+	binary, zombie string // programs
+	command        string // of the jobs
+	effects        string // file
+	tmp            string // of the replicas
+	environ        func(string) []string
+	whenDown       string
+	ledger         *ledger
+	stores, locks  []*hub
+	processes      *history.Log[history.Process]
+	http           *http.Client
+	closing        chan struct{}
 
 	mu     sync.Mutex
 	faults []error // of the arena itself
@@ -70,9 +74,10 @@ type Arena struct {
 // Race builds the scheduler of this source with the race detector.
 func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, []string{"-race"}) }
 
-// What is built, as seen from a folder two below the module's.
+// What is built.
 const (
 	SchedulerSource = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
+	ZombieSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/zombie"
 	commandSource   = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/ledger"
 )
 
@@ -94,7 +99,10 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	if o.Binary == nil {
 		o.Binary = Race
 	}
-	a.binary, a.command = o.Binary(t), program.Build(t, commandSource)
+	if o.Zombie == nil {
+		o.Zombie = func(t testing.TB) string { return program.Build(t, ZombieSource) }
+	}
+	a.binary, a.zombie, a.command = o.Binary(t), o.Zombie(t), program.Build(t, commandSource)
 	for _, folder := range []string{filepath.Join(dir, history.LogsDir), a.tmp} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ func TestArena(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, err := range []error{a.exportAudit(ctx), a.exportFinal(ctx), history.Write(a.Dir, history.RunFile, history.Run{}), a.Err()} {
+	for _, err := range []error{a.Export(ctx), history.Write(a.Dir, history.RunFile, history.Run{}), a.Err()} {
 		if err != nil {
 			t.Error(err)
 		}

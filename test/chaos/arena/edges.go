@@ -23,10 +23,11 @@ type hub struct {
 	working  sync.WaitGroup
 }
 
-func newHub(target string, replicas []string, owners func() map[int]string) (*hub, error) {
+// newHub opens edges with listen, which knows what the server speaks.
+func newHub(target string, listen func(string) (*proxy.Proxy, error), replicas []string, owners func() map[int]string) (*hub, error) {
 	h := &hub{edges: map[string]*proxy.Proxy{}, owners: owners}
 	for _, id := range replicas {
-		edge, err := proxy.Listen(target)
+		edge, err := listen(target)
 		if err != nil {
 			return nil, errors.Join(err, h.close())
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -127,7 +126,6 @@ func (r *Replica) attend(p *process) {
 func (r *Replica) WaitReady(ctx context.Context) error {
 	for {
 		if r.ready(ctx) {
-			r.sawReady()
 			return nil
 		}
 		select {
@@ -138,26 +136,13 @@ func (r *Replica) WaitReady(ctx context.Context) error {
 	}
 }
 
-func (r *Replica) ready(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	answer, err := r.arena.http.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = answer.Body.Close()
-	return answer.StatusCode == http.StatusOK
-}
+func (r *Replica) ready(ctx context.Context) bool { return r.probe(ctx).Ready }
 
-// sawReady notes when the process of now was first seen to be ready.
-func (r *Replica) sawReady() {
+// sawReady notes when a process was first seen to be ready.
+func (r *Replica) sawReady(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.now != nil && r.now.life.Ready.IsZero() {
+	if r.now != nil && r.now.life.PID == pid && r.now.life.Ready.IsZero() {
 		r.now.life.Ready = time.Now()
 	}
 }

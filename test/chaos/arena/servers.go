@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -41,9 +42,9 @@ func (a *Arena) openEdges() error {
 	for _, r := range a.Replicas {
 		ids = append(ids, r.ID)
 	}
-	open := func(targets ...string) (hubs []*hub, err error) {
+	open := func(listen func(string) (*proxy.Proxy, error), targets ...string) (hubs []*hub, err error) {
 		for _, target := range targets {
-			h, err := newHub(target, ids, a.owners)
+			h, err := newHub(target, listen, ids, a.owners)
 			if err != nil {
 				return hubs, err
 			}
@@ -51,21 +52,18 @@ func (a *Arena) openEdges() error {
 		}
 		return hubs, nil
 	}
-	var store, lock []string
+	var err, also error
 	if a.Store != nil {
-		store = append(store, a.Store.Addr)
+		a.stores, err = open(proxy.ListenMySQL, a.Store.Addr)
 	}
 	switch {
 	case a.Redis != nil:
-		lock = append(lock, a.Redis.Addr)
+		a.locks, also = open(proxy.Listen, a.Redis.Addr)
 	case a.ZooKeeper != nil:
-		lock = a.ZooKeeper.Addrs()
+		a.locks, also = open(proxy.Listen, a.ZooKeeper.Addrs()...)
 	case a.LockStore != nil:
-		lock = append(lock, a.LockStore.Addr)
+		a.locks, also = open(proxy.ListenMySQL, a.LockStore.Addr)
 	}
-	var err, also error
-	a.stores, err = open(store...)
-	a.locks, also = open(lock...)
 	for _, r := range a.Replicas {
 		for _, h := range a.stores {
 			r.StoreEdge = append(r.StoreEdge, h.edges[r.ID])

@@ -90,12 +90,12 @@ func (a *Arena) configuration() string {
 	var b strings.Builder
 	store, lock := a.addresses()
 	fmt.Fprintf(&b, `version: 1
-replica: {session_ttl: %v, drain_timeout: %v, workers: 32}
+replica: {session_ttl: %v, drain_timeout: %v, max_clock_skew: %v, workers: 32}
 store: %s
 lock: %s
 defaults: {stop_grace_period: 1s}
 pools:
-`, SessionTTL, DrainTimeout, store, lock)
+`, SessionTTL, DrainTimeout, MaxClockSkew, store, lock)
 	for _, p := range poolsOfRun() {
 		fmt.Fprintf(&b, "  %s: {workers: %d, on_lost: %s, max_running: %d, timeout: 20s, retries: {limit: %d, backoff: 300ms, max_backoff: 1s}, ",
 			p.Name, p.workers, p.OnLost, p.MaxRunning, p.Retries)

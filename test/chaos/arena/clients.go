@@ -1,0 +1,176 @@
+package arena
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// Clients are the users of the replicas: some enqueue, one meddles.
+type Clients struct {
+	arena  *Arena
+	caller *caller
+	acked  acked
+}
+
+// Rates of the work: each enqueuer calls so often, with lists now and then.
+const (
+	enqueuers    = 3
+	betweenCalls = 400 * time.Millisecond
+)
+
+// Work lets clients work until ctx ends, then takes back what they paused and suspended; that takes
+// replicas that answer, and 30 s at most. The same seed makes the same choices.
+func (a *Arena) Work(ctx context.Context, seed uint64) error {
+	asks, err := history.OpenLog[history.Ask](a.Dir, history.AsksFile)
+	if err != nil {
+		return err
+	}
+	defer asks.Close()
+	c := &Clients{arena: a, caller: &caller{http: a.http, asks: asks, note: a.note}}
+	var working sync.WaitGroup
+	for i := range enqueuers {
+		working.Go(func() { c.enqueue(ctx, i, rand.New(rand.NewPCG(seed, uint64(i)))) })
+	}
+	m := &meddler{Clients: c, rand: rand.New(rand.NewPCG(seed, enqueuers))}
+	working.Go(func() { m.meddle(ctx) })
+	working.Wait()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	return m.takeBack(ctx)
+}
+
+// any is a replica that may answer: clients stand before a load balancer that looks for live ones.
+func (c *Clients) any(r *rand.Rand) *Replica {
+	n := len(c.arena.Replicas)
+	first := r.IntN(n)
+	for i := range n {
+		if one := c.arena.Replicas[(first+i)%n]; one.Alive() {
+			return one
+		}
+	}
+	return c.arena.Replicas[first]
+}
+
+// parcel is what one call enqueues. It may be sent again, with the same keys.
+type parcel struct {
+	pool  string
+	tasks []newTask
+	tries int
+}
+
+type newTask struct {
+	Payload        Does   `json:"payload"`
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	Priority       int    `json:"priority,omitempty"`
+	RunAt          string `json:"run_at,omitempty"`
+}
+
+const maxTries = 20
+
+// enqueue sends parcels until ctx ends. A call whose answer is unknown is sent again, as a careful
+// client does; some are sent again for no reason.
+func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
+	var again []parcel
+	for n := 0; ; n++ {
+		p := parcel{}
+		if len(again) > 0 && r.IntN(2) == 0 {
+			p, again = again[0], again[1:]
+		} else {
+			p = newParcel(client, n, r)
+		}
+		p.tries++
+		known := c.send(ctx, p, r)
+		if !known && p.tries < maxTries || known && p.tries == 1 && r.IntN(20) == 0 {
+			again = append(again, p)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(betweenCalls/2 + rand.N(betweenCalls)):
+		}
+	}
+}
+
+func newParcel(client, n int, r *rand.Rand) parcel {
+	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow"}
+	p := parcel{pool: pools[r.IntN(len(pools))]}
+	size := 1
+	if r.IntN(4) == 0 {
+		size = 2 + r.IntN(7)
+	}
+	if p.pool == "command" || p.pool == "narrow" {
+		size = min(size, 3) // a process each
+	}
+	for i := range size {
+		t := newTask{IdempotencyKey: fmt.Sprintf("c%d-%d-%d", client, n, i), Priority: r.IntN(5) - 2}
+		t.Payload.Takes = (time.Duration(r.IntN(400)) * time.Millisecond).String()
+		if r.IntN(10) == 0 {
+			t.Payload.Fails = 1 + r.IntN(5) // some never succeed
+		}
+		if r.IntN(15) == 0 {
+			t.RunAt = time.Now().Add(time.Duration(r.IntN(5000)) * time.Millisecond).UTC().Format(time.RFC3339Nano)
+		}
+		p.tasks = append(p.tasks, t)
+	}
+	return p
+}
+
+// send makes one call; false if nobody knows what came of it.
+func (c *Clients) send(ctx context.Context, p parcel, r *rand.Rand) bool {
+	var answer struct{ Items []struct{ ID string } }
+	var body any = p.tasks
+	var header http.Header
+	if len(p.tasks) == 1 {
+		one := p.tasks[0]
+		if p.tries%2 == 1 { // both ways to name a key
+			header = http.Header{"Idempotency-Key": {one.IdempotencyKey}}
+			one.IdempotencyKey = ""
+		}
+		body = one
+	}
+	// What is under way when the clients stop may take its time.
+	a := c.caller.ask(context.WithoutCancel(ctx), c.any(r), history.Ask{What: "enqueue", Target: p.pool}, "/api/v1/pools/"+p.pool+"/tasks", header, body, &answer)
+	if a.Answer == ok && len(answer.Items) != len(p.tasks) {
+		a.Answer, a.Error = unknown, fmt.Sprintf("%d tasks sent, %d acknowledged", len(p.tasks), len(answer.Items))
+		c.arena.note(fmt.Errorf("enqueue at %s: %s", a.Replica, a.Error))
+	}
+	for i, t := range p.tasks {
+		line := a
+		line.Key = t.IdempotencyKey
+		if a.Answer == ok {
+			line.TaskIDs = []string{answer.Items[i].ID}
+			c.acked.add(answer.Items[i].ID)
+		}
+		c.caller.write(line)
+	}
+	return a.Answer != unknown
+}
+
+// acked is what was acknowledged lately.
+type acked struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+func (a *acked) add(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ids = append(a.ids, id)
+	a.ids = a.ids[max(0, len(a.ids)-40):]
+}
+
+// pick is one of them; empty: there are none.
+func (a *acked) pick(r *rand.Rand) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.ids) == 0 {
+		return ""
+	}
+	return a.ids[r.IntN(len(a.ids))]
+}

@@ -1,0 +1,84 @@
+package arena
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// Describe is what the arena knows of a run.
+func (a *Arena) Describe(ctx context.Context) history.Run {
+	r := history.Run{
+		Cell: a.Cell.String(), Commit: commit(ctx), Versions: a.versions(ctx), Machine: machine(),
+		SessionTTL: SessionTTL, LockTTL: LockTTL, DrainTimeout: DrainTimeout, MaxClockSkew: MaxClockSkew, WhenDown: a.whenDown,
+	}
+	for _, j := range jobsOfRun() {
+		r.Jobs = append(r.Jobs, j.Job)
+	}
+	for _, p := range poolsOfRun() {
+		r.Pools = append(r.Pools, p.Pool)
+	}
+	for _, replica := range a.Replicas {
+		r.Replicas = append(r.Replicas, replica.ID)
+	}
+	return r
+}
+
+// commit names the source; empty outside of a repository.
+func commit(ctx context.Context) string {
+	id, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
+	if err != nil {
+		return ""
+	}
+	name := strings.TrimSpace(string(id))
+	if changes, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no").Output(); err == nil && len(changes) > 0 {
+		name += "-dirty"
+	}
+	return name
+}
+
+func (a *Arena) versions(ctx context.Context) map[string]string {
+	v := map[string]string{"go": runtime.Version()}
+	var kernel syscall.Utsname
+	if syscall.Uname(&kernel) == nil {
+		var text []byte
+		for _, c := range kernel.Release {
+			if c == 0 {
+				break
+			}
+			text = append(text, byte(c))
+		}
+		v["kernel"] = string(text)
+	}
+	_ = a.database(func(db *sql.DB, _ audit) error { // whom it cannot ask it does not name
+		query := "SELECT VERSION()"
+		if a.Store == nil {
+			query = "SELECT sqlite_version()"
+		}
+		var version string
+		err := db.QueryRowContext(ctx, query).Scan(&version)
+		v[a.Cell.Store] = version
+		return err
+	})
+	switch {
+	case a.Redis != nil:
+		v["redis"], _ = word(ctx, a.Redis.Addr, "INFO server\r\n", "redis_version:")
+	case a.ZooKeeper != nil:
+		v["zookeeper"], _ = word(ctx, a.ZooKeeper.Servers[0].Addr, "srvr", "Zookeeper version: ")
+	}
+	return v
+}
+
+// machine is what a run ran on.
+func machine() string {
+	text, _ := os.ReadFile("/proc/meminfo")
+	memory, _, _ := strings.Cut(strings.TrimPrefix(string(text), "MemTotal:"), "\n")
+	return fmt.Sprintf("%d cores, %s of memory", runtime.NumCPU(), strings.TrimSpace(memory))
+}

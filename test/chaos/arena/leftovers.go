@@ -1,0 +1,126 @@
+package arena
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// Inventory is what replicas use: of themselves, of the servers, of the machine.
+type Inventory map[string]int
+
+// Allowed is how many more of a thing are no leak: pools of connections breathe.
+func allowed(what string) int {
+	switch kind, _, _ := strings.Cut(what, " of "); kind {
+	case "fds":
+		return 40
+	case "goroutines":
+		return 60
+	case "helpers":
+		return 0
+	case "connections":
+		return 48
+	case "redis keys", "znodes":
+		return 8
+	}
+	return 0
+}
+
+// Inventory counts. A server or replica that does not answer is an error.
+func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
+	n := Inventory{"commands": 0, "temp files": 0}
+	for _, r := range a.Replicas {
+		n["fds of "+r.ID] = descriptors(r.PID())
+		n["helpers of "+r.ID] = max(len(r.Group())-1, 0)
+		_, text := r.look(ctx, "/metrics")
+		count, err := gauge(text, "go_goroutines")
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.ID, err)
+		}
+		n["goroutines of "+r.ID] = count
+	}
+	for _, pid := range running(a.command) {
+		if a.ours(pid) {
+			n["commands"]++
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(a.tmp, "*"))
+	if err != nil {
+		return nil, err
+	}
+	n["temp files"] = len(files)
+	switch {
+	case a.Redis != nil:
+		n["redis keys"], err = number(ctx, a.Redis.Addr, "DBSIZE\r\n", ":")
+	case a.ZooKeeper != nil:
+		n["znodes"], err = number(ctx, a.ZooKeeper.Leader().Addr, "mntr", "zk_znode_count")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a.Store != nil {
+		err = a.database(func(db *sql.DB, _ audit) error {
+			var count int
+			err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", account).Scan(&count)
+			n["connections of replicas"] = count
+			return err
+		})
+	}
+	return n, err
+}
+
+// leftovers compares two inventories.
+func leftovers(before, after Inventory) (all []history.Leftover) {
+	for what, n := range after {
+		all = append(all, history.Leftover{What: what, Before: before[what], After: n, Allowed: allowed(what)})
+	}
+	return all
+}
+
+// gauge reads a value out of a page of metrics.
+func gauge(page []byte, name string) (int, error) {
+	for line := range bytes.Lines(page) {
+		if rest, is := bytes.CutPrefix(line, []byte(name+" ")); is {
+			v, err := strconv.ParseFloat(string(bytes.TrimSpace(rest)), 64)
+			return int(v), err
+		}
+	}
+	return 0, fmt.Errorf("no %s in its metrics", name)
+}
+
+// number asks a server that speaks text for a number.
+func number(ctx context.Context, addr, question, before string) (int, error) {
+	text, err := word(ctx, addr, question, before)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+// word asks a server that speaks text, and is what stands in its answer behind the beginning of a line.
+func word(ctx context.Context, addr, question, before string) (string, error) {
+	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(2 * time.Second))
+	if _, err := conn.Write([]byte(question)); err != nil {
+		return "", err
+	}
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		if rest, is := strings.CutPrefix(lines.Text(), before); is {
+			return strings.TrimSpace(rest), nil
+		}
+	}
+	return "", fmt.Errorf("%s did not answer %q", addr, strings.TrimSpace(question))
+}

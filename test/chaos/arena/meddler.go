@@ -1,0 +1,157 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// meddler does by hand what operators do: runs jobs, cancels and retries tasks, pauses pools and
+// suspends jobs for a moment.
+type meddler struct {
+	*Clients
+	rand *rand.Rand
+	// held is what may be paused or suspended, with the call that ends it and when that is due.
+	held map[string]undo
+}
+
+type undo struct {
+	what, target, path string
+	due                time.Time
+}
+
+// meddle goes on until ctx ends.
+func (m *meddler) meddle(ctx context.Context) {
+	m.held = map[string]undo{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(300*time.Millisecond + rand.N(400*time.Millisecond)):
+		}
+		m.end(ctx)
+		switch m.rand.IntN(10) {
+		case 0, 1:
+			m.run(ctx)
+		case 2, 3, 4:
+			m.cancel(ctx)
+		case 5, 6:
+			m.retry(ctx)
+		case 7:
+			m.hold(ctx, "pause", "/api/v1/pools/", "narrow")
+		case 8:
+			m.hold(ctx, "suspend", "/api/v1/jobs/", "tick-b")
+		}
+	}
+}
+
+func (m *meddler) run(ctx context.Context) {
+	all := []string{"tick-a", "again", "both", "fenced", "flaky"}
+	name := all[m.rand.IntN(len(all))]
+	var answer struct{ Task struct{ ID string } }
+	a := m.caller.ask(ctx, m.any(m.rand), history.Ask{What: "run", Target: name}, "/api/v1/jobs/"+name+"/run", nil, nil, &answer)
+	if a.Answer == ok {
+		a.TaskIDs = []string{answer.Task.ID}
+	}
+	m.caller.write(a)
+}
+
+func (m *meddler) cancel(ctx context.Context) {
+	if id := m.acked.pick(m.rand); id != "" {
+		m.caller.write(m.caller.ask(ctx, m.any(m.rand), history.Ask{What: "cancel", Target: id}, "/api/v1/tasks/"+id+"/cancel", nil, nil, nil))
+	}
+}
+
+// retry makes a new task of one that did not succeed.
+func (m *meddler) retry(ctx context.Context) {
+	r := m.any(m.rand)
+	var page struct {
+		Items []struct{ ID, Pool, Job string }
+	}
+	states := []string{"failed", "cancelled", "lost"}
+	if _, err := m.caller.get(ctx, r.URL()+"/api/v1/tasks?limit=20&state="+states[m.rand.IntN(len(states))], &page); err != nil {
+		return
+	}
+	page.Items = slices.DeleteFunc(page.Items, func(t struct{ ID, Pool, Job string }) bool { return t.Job != "" })
+	if len(page.Items) == 0 {
+		return
+	}
+	id := page.Items[m.rand.IntN(len(page.Items))].ID
+	var answer struct{ ID string }
+	a := m.caller.ask(ctx, r, history.Ask{What: "retry", Target: id}, "/api/v1/tasks/"+id+"/retry", nil, nil, &answer)
+	if a.Answer == ok {
+		a.TaskIDs = []string{answer.ID}
+	}
+	m.caller.write(a)
+}
+
+// hold pauses a pool or suspends a job for a moment.
+func (m *meddler) hold(ctx context.Context, what, path, name string) {
+	a := m.caller.ask(ctx, m.any(m.rand), history.Ask{What: what, Target: name}, path+name+"/"+what, nil, nil, nil)
+	m.caller.write(a)
+	if a.Answer != refused {
+		m.held[name] = undo{"resume", name, path, time.Now().Add(time.Second + rand.N(2*time.Second))}
+	}
+}
+
+// end ends what was held long enough; what nobody acknowledges is tried again later.
+func (m *meddler) end(ctx context.Context) {
+	for name, u := range m.held {
+		if time.Now().Before(u.due) {
+			continue
+		}
+		a := m.caller.ask(ctx, m.any(m.rand), history.Ask{What: u.what, Target: u.target}, u.path+u.target+"/"+u.what, nil, nil, nil)
+		m.caller.write(a)
+		if a.Answer == ok {
+			delete(m.held, name)
+		}
+	}
+}
+
+// takeBack ends whatever is held.
+func (m *meddler) takeBack(ctx context.Context) error {
+	for name, u := range m.held {
+		u.due = time.Time{}
+		m.held[name] = u
+	}
+	for m.end(ctx); len(m.held) > 0; m.end(ctx) {
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("still paused or suspended: %v", slices.Collect(maps.Keys(m.held))), ctx.Err())
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// SuspendJobs suspends every job, so that a run comes to rest: due times are skipped from then on.
+func (a *Arena) SuspendJobs(ctx context.Context) error {
+	asks, err := history.OpenLog[history.Ask](a.Dir, history.AsksFile)
+	if err != nil {
+		return err
+	}
+	defer asks.Close()
+	c := &caller{http: a.http, asks: asks, note: a.note}
+	for _, j := range jobsOfRun() {
+		for i := 0; ; i++ {
+			r := a.Replicas[i%len(a.Replicas)]
+			line := c.ask(ctx, r, history.Ask{What: "suspend", Target: j.Name}, "/api/v1/jobs/"+j.Name+"/suspend", nil, nil, nil)
+			c.write(line)
+			if line.Answer == ok {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("suspend %s: %s: %w", j.Name, line.Error, ctx.Err())
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}

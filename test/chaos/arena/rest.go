@@ -1,0 +1,66 @@
+package arena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// Rest brings the cell to rest once faults are healed and clients have stopped: jobs are suspended,
+// and it returns when nothing is open any more. An error says what still was when ctx ended.
+func (a *Arena) Rest(ctx context.Context) error {
+	if err := a.SuspendJobs(ctx); err != nil {
+		return err
+	}
+	for {
+		n, err := a.open(ctx)
+		if err == nil && n == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("%d tasks and triggers are still open", n), err, ctx.Err())
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+// Settle waits until nothing of what replicas use has grown beyond what it was before, or ctx ends, and
+// returns the comparison: connections and goroutines go away some time after their use.
+func (a *Arena) Settle(ctx context.Context, before Inventory) ([]history.Leftover, error) {
+	for {
+		after, err := a.Inventory(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all := leftovers(before, after)
+		grown := false
+		for _, l := range all {
+			grown = grown || l.After > l.Before+l.Allowed
+		}
+		if !grown {
+			return all, nil
+		}
+		select {
+		case <-ctx.Done():
+			return all, nil
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// Export writes audit.jsonl and final.json.
+func (a *Arena) Export(ctx context.Context) error {
+	return errors.Join(a.exportFinal(ctx), a.exportAudit(ctx))
+}
+
+// Drain stops every replica as an operator does, one after the other.
+func (a *Arena) Drain(ctx context.Context) (err error) {
+	for _, r := range a.Replicas {
+		err = errors.Join(err, r.Drain(ctx))
+	}
+	return err
+}

@@ -1,0 +1,80 @@
+// Command zombie is an owner that is none any more. It remembers who owned what in the store and at
+// the lock service, waits until that is over, and then writes as if it were not: ends of attempts,
+// longer lives, heartbeats, releases. Each must be refused and change nothing; what happened is
+// written as history.Stale.
+//
+// It is a program of its own, so that it can be built from the same source as the replicas.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	driver := flag.String("driver", "", "of the store")
+	dsn := flag.String("dsn", "", "of the store")
+	lock := flag.String("lock", "", "redis, zookeeper or mysql; empty: none")
+	lockAddr := flag.String("lock-addr", "", "of the lock service: address, addresses with commas, or DSN")
+	lockMode := flag.String("lock-mode", "", "of mysql: lease or row")
+	dir := flag.String("dir", "", "of the history")
+	flag.Parse()
+	s, err := store.Open(ctx, *driver, *dsn, store.Options{MaxConns: 2})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	log, err := history.OpenLog[history.Stale](*dir, history.StaleFile)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if *driver == "sqlite" {
+		*dsn = "file:" + *dsn + "?_pragma=busy_timeout(5000)"
+	}
+	db, err := sql.Open(*driver, *dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	z := &zombie{store: s, db: db, log: log}
+	l, err := openLocks(*lock, *lockAddr, *lockMode)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	for {
+		round, cancel := context.WithTimeout(ctx, 10*time.Second)
+		// A server that is away now is asked again later: to fail is no refusal.
+		if err := z.rise(round); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		if err := l.rise(round, log); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		cancel()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql" // both are opened by name
+	_ "modernc.org/sqlite"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// holding is a task as one of its owners had it.
+type holding struct {
+	task, session string
+	token         int64
+}
+
+// zombie writes to the store with what it remembers.
+type zombie struct {
+	store      *store.Store
+	db         *sql.DB
+	log        *history.Log[history.Stale]
+	remembered []holding // the oldest first
+}
+
+const (
+	memory   = 300 // holdings
+	perRound = 10  // writes
+)
+
+// row is a task as it is now.
+type row struct {
+	State   string // "running", "open", or how it ended
+	Session string
+	Token   int64
+	Attempt int
+}
+
+// rise remembers who owns what, and writes in the name of some who own it no more.
+func (z *zombie) rise(ctx context.Context) error {
+	written := 0
+	var still []holding
+	for i, h := range z.remembered {
+		if written == perRound {
+			still = append(still, z.remembered[i:]...)
+			break
+		}
+		r, found, err := z.row(ctx, h.task)
+		if err != nil {
+			return err
+		}
+		result, over := stale(h, r)
+		switch {
+		case !found: // swept
+		case !over:
+			still = append(still, h)
+		default:
+			written++
+			if err := z.write(ctx, h, r, result); err != nil {
+				return err
+			}
+		}
+	}
+	z.remembered = still
+	return errors.Join(z.beat(ctx), z.look(ctx))
+}
+
+// stale reports whether h is over for good, and an end that its owner must not be able to write. The
+// end of an attempt that is lost may still come from its owner, so that is left alone.
+func stale(h holding, r row) (jobs.State, bool) {
+	switch {
+	case r.Token > h.token:
+		return jobs.StateSucceeded, true
+	case r.State == "running", r.State == "open", r.State == string(jobs.StateLost):
+		return "", false
+	case r.State == string(jobs.StateSucceeded):
+		return jobs.StateFailed, true
+	}
+	return jobs.StateSucceeded, true
+}
+
+// write replays an end, a longer life and a handing back.
+func (z *zombie) write(ctx context.Context, h holding, before row, end jobs.State) error {
+	finish := func(verdict ledger.Verdict, state jobs.State) func() (bool, error) {
+		return func() (bool, error) {
+			out, err := z.store.Finish(ctx, h.session, []ledger.Result{{TaskID: h.task, Token: h.token, Verdict: verdict, State: state, Reason: "zombie"}})
+			return err == nil && out[0].Finish == ledger.Fenced, err
+		}
+	}
+	extend := func() (bool, error) {
+		ours, err := z.store.Extend(ctx, h.session, []ledger.Extension{{TaskID: h.task, Token: h.token, Until: time.Now().Add(time.Hour)}})
+		return err == nil && !ours[0], err
+	}
+	for _, replay := range []struct {
+		what string
+		call func() (refused bool, err error)
+	}{
+		{"finish", finish(ledger.Ended, end)},
+		{"handback", finish(ledger.HandBack, jobs.StatePending)},
+		{"extend", extend},
+	} {
+		s := history.Stale{At: time.Now(), What: replay.what, TaskID: h.task, Token: h.token}
+		refused, err := replay.call()
+		if err != nil {
+			return err // nobody answered: nothing was refused
+		}
+		after, found, err := z.row(ctx, h.task)
+		if err != nil {
+			return err
+		}
+		s.Refused = refused
+		// Its rightful owner may have gone on meanwhile; back to h it must not be, nor may an end change.
+		s.Changed = !found || after.Token <= h.token && after != before || ended(before) && after != before
+		if err := z.log.Add(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ended(r row) bool { return r.State != "running" && r.State != "open" }
+
+// beat is a heartbeat of the session that died last.
+func (z *zombie) beat(ctx context.Context) error {
+	var session string
+	err := z.db.QueryRowContext(ctx, "SELECT id FROM lockstep_sessions WHERE dead = 1 ORDER BY seen_at DESC LIMIT 1").Scan(&session)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s := history.Stale{At: time.Now(), What: "beat", TaskID: session}
+	_, err = z.store.Beat(ctx, session)
+	s.Refused = errors.Is(err, ledger.ErrSessionDead)
+	if err != nil && !s.Refused {
+		return err
+	}
+	var dead int
+	switch err := z.db.QueryRowContext(ctx, "SELECT dead FROM lockstep_sessions WHERE id = ?", session).Scan(&dead); {
+	case errors.Is(err, sql.ErrNoRows): // swept
+	case err != nil:
+		return err
+	default:
+		s.Changed = dead == 0
+	}
+	return z.log.Add(s)
+}
+
+// look remembers who runs what now.
+func (z *zombie) look(ctx context.Context) error {
+	rows, err := z.db.QueryContext(ctx, "SELECT id, session_id, token FROM lockstep_tasks WHERE state = 2")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	known := map[holding]bool{}
+	for _, h := range z.remembered {
+		known[h] = true
+	}
+	for rows.Next() {
+		var h holding
+		if err := rows.Scan(&h.task, &h.session, &h.token); err != nil {
+			return err
+		}
+		if !known[h] {
+			z.remembered = append(z.remembered, h)
+		}
+	}
+	z.remembered = z.remembered[max(0, len(z.remembered)-memory):]
+	return rows.Err()
+}
+
+// row reads a task wherever it is. Between its two tables it moves in one transaction: who does not
+// find it looks again.
+func (z *zombie) row(ctx context.Context, task string) (r row, found bool, err error) {
+	for range 2 {
+		for _, query := range []string{
+			"SELECT CASE state WHEN 2 THEN 'running' ELSE 'open' END, session_id, token, attempt FROM lockstep_tasks WHERE id = ?",
+			"SELECT state, session_id, token, attempt FROM lockstep_done WHERE id = ?",
+		} {
+			err := z.db.QueryRowContext(ctx, query, task).Scan(&r.State, &r.Session, &r.Token, &r.Attempt)
+			if err == nil {
+				return r, true, nil
+			}
+			if !errors.Is(err, sql.ErrNoRows) {
+				return row{}, false, fmt.Errorf("task %s: %w", task, err)
+			}
+		}
+	}
+	return row{}, false, nil
+}
