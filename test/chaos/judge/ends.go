@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
@@ -121,21 +122,30 @@ func triggerMove(c history.Change) string {
 	return ""
 }
 
-// trueSuccess asks the handlers about what the record calls succeeded.
+// trueSuccess asks the handlers about what the record calls succeeded, and when it says so.
 func (t *trial) trueSuccess() {
-	done := map[claimKey]bool{}
+	done := map[claimKey]time.Time{}
 	for _, e := range t.h.Effects {
 		if e.What == history.End && !e.Fails || (e.What == history.Open || e.What == history.Fenced) && !e.Refused && !e.Fails {
-			done[claimKey{e.TaskID, e.Token}] = true
+			done[claimKey{e.TaskID, e.Token}] = e.At
 		}
 	}
-	for _, r := range t.h.Final.Done {
+	for _, c := range t.h.Audit {
+		if c.Table != "done" || c.After == nil || c.After.State != "succeeded" {
+			continue
+		}
+		r := *c.After
 		lane := t.pools[r.Pool].Lane
 		if r.Job != "" {
 			lane = t.jobs[r.Job].Lane
 		}
-		if r.State == "succeeded" && lane != "" && !done[claimKey{r.ID, r.Token}] {
-			t.violate(OneEnd, "task "+r.ID, dbTime(r.FinishedAt), "succeeded with token %d, and no handler has done it", r.Token)
+		at, is := done[claimKey{r.ID, r.Token}]
+		switch {
+		case lane == "":
+		case !is:
+			t.violate(OneEnd, "task "+r.ID, dbTime(c.At), "succeeded with token %d, and no handler has done it", r.Token)
+		case t.sameClock(c.Seq) && dbTime(c.At).Before(at.Add(-clockError)):
+			t.violate(OneEnd, "task "+r.ID, dbTime(c.At), "succeeded with token %d, %v before its handler ended", r.Token, ms(at.Sub(dbTime(c.At))))
 		}
 	}
 }

@@ -55,18 +55,17 @@ func setToken(h *history.History, id string, from, to int64) {
 	for i := range h.Final.Done {
 		set(&h.Final.Done[i])
 	}
+	for i, c := range h.Audit {
+		if c.Table == "done" && c.After.ID == id { // the lane of the targets is another promise
+			h.Audit[i].After.State = "failed"
+		}
+	}
 	for i := range h.Effects {
 		if h.Effects[i].TaskID == id && h.Effects[i].Token == from {
 			h.Effects[i].Token = to
 		}
 	}
-	// The lane of the targets is another promise.
 	h.Effects = slices.DeleteFunc(h.Effects, func(e history.Effect) bool { return e.What == history.Fenced && e.TaskID == id })
-	for i := range h.Final.Done {
-		if h.Final.Done[i].ID == id {
-			h.Final.Done[i].State = "failed"
-		}
-	}
 }
 
 // firstLost is a task that ended with the replica that was killed.
