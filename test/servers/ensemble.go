@@ -16,11 +16,17 @@ import (
 // Ensemble is three ZooKeepers that are one service for as long as two of them run.
 type Ensemble struct {
 	Servers []*ZooKeeperServer
+	Clock   *Clock // nil: the machine's
 	tb      testing.TB
 }
 
 // NewEnsemble starts an ensemble for this test. It ends with the test.
 func NewEnsemble(t testing.TB) *Ensemble {
+	t.Helper()
+	return newEnsemble(t, nil)
+}
+
+func newEnsemble(t testing.TB, clock *Clock) *Ensemble {
 	t.Helper()
 	need(t, "ZooKeeper", zooKeeperPrograms...)
 	const size = 3
@@ -37,12 +43,12 @@ func NewEnsemble(t testing.TB) *Ensemble {
 		}
 		fmt.Fprintf(&peers, "server.%d=127.0.0.1:%d:%d\n", id, ports[0], ports[1])
 	}
-	e := &Ensemble{tb: t}
+	e := &Ensemble{Clock: clock, tb: t}
 	for id := 1; id <= size; id++ {
 		s := zooKeeperInstance(func(s *instance) (string, error) {
 			return peers.String(), os.WriteFile(filepath.Join(s.dir, "myid"), []byte(strconv.Itoa(id)), 0o644)
 		})
-		s.tb = t
+		s.tb, s.clock = t, clock
 		t.Cleanup(s.remove)
 		e.Servers = append(e.Servers, &ZooKeeperServer{instance: s})
 	}

@@ -15,11 +15,14 @@ import (
 // all says that nothing may be left out.
 func all() bool { return os.Getenv("LOCKSTEP_TEST_ALL") == "1" }
 
-// find returns the path of a program, or of a file named by an absolute path.
+// find returns the path of a program, or of the files that an absolute pattern names.
 func find(name string) (string, error) {
 	if filepath.IsAbs(name) {
-		_, err := os.Stat(name)
-		return name, err
+		files, err := filepath.Glob(name)
+		if err == nil && files == nil {
+			err = os.ErrNotExist
+		}
+		return strings.Join(files, ":"), err
 	}
 	path, err := exec.LookPath(name)
 	if err == nil {
@@ -55,6 +58,7 @@ var packages = map[string]string{
 	"mariadbd":           "mariadb-server",
 	"mariadb-install-db": "mariadb-server",
 	"java":               "default-jre-headless",
+	fakeTime:             "libfaketime",
 	zooKeeperJar:         "zookeeper",
 	zooKeeperConf:        "zookeeper",
 	nettyCodecJar:        "libnetty-java",

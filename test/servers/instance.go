@@ -31,6 +31,7 @@ type instance struct {
 	argv  func(s *instance) ([]string, error)          // the command line; may write files into dir
 	ready func(ctx context.Context, s *instance) error // nil once this very process answers
 	owner *syscall.Credential                          // who it runs as; nil for our own user
+	clock *Clock                                       // its wall clock; nil for the machine's
 	mute  bool                                         // its log does not say why it ended
 
 	mu   sync.Mutex
@@ -85,7 +86,7 @@ func (s *instance) start() error {
 	before, _ := log.Seek(0, 2)
 
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir = s.dir
+	cmd.Dir, cmd.Env = s.dir, s.clock.environ()
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = attributes(s.owner)
 	if err := onKeeper(cmd.Start); err != nil {

@@ -19,7 +19,8 @@ import (
 // MySQLServer is a MariaDB that belongs to one test. Its data survives Kill and Start.
 type MySQLServer struct {
 	*instance
-	Addr string // host:port
+	Addr  string // host:port
+	Clock *Clock // nil: the machine's
 
 	mu   sync.Mutex
 	made map[string]bool // databases that exist
@@ -72,14 +73,19 @@ func NewMySQL(t testing.TB, args ...string) *MySQLServer {
 // REQUIRE SSL, REQUIRE X509). The user root needs neither TLS nor a password.
 func NewSecureMySQL(t testing.TB, secure Secure, args ...string) *MySQLServer {
 	t.Helper()
+	return newMySQL(t, secure, nil, args)
+}
+
+func newMySQL(t testing.TB, secure Secure, clock *Clock, args []string) *MySQLServer {
+	t.Helper()
 	need(t, "MariaDB", mariadbPrograms...)
 	s := mysqlInstance(secure.complete(), args)
-	s.tb = t
+	s.tb, s.clock = t, clock
 	t.Cleanup(s.remove)
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
-	return &MySQLServer{instance: s, Addr: s.addr(), made: map[string]bool{}}
+	return &MySQLServer{instance: s, Addr: s.addr(), Clock: clock, made: map[string]bool{}}
 }
 
 // DSN names database db of this server, and creates it when it is first asked for. An empty db

@@ -141,10 +141,11 @@ func mysqlEdge(t *testing.T, patience time.Duration) (direct, db *sql.DB, p *pro
 
 func open(t *testing.T, dsn *mysql.Config) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn.FormatDSN())
+	connector, err := mysql.NewConnector(dsn) // a DSN has no place for its logger
 	if err != nil {
 		t.Fatal(err)
 	}
+	db := sql.OpenDB(connector)
 	t.Cleanup(func() { db.Close() })
 	return db
 }

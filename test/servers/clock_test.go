@@ -1,0 +1,82 @@
+package servers_test
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+var steps = []time.Duration{0, 5 * time.Second, -5 * time.Second, time.Hour, -time.Hour, 0}
+
+// The database's idea of time follows, at once, and it goes on answering.
+func TestClockOfMySQL(t *testing.T) {
+	t.Parallel()
+	s := servers.NewClock(t).NewMySQL(t)
+	db, err := sql.Open("mysql", s.DSN("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, d := range steps {
+		if err := s.Clock.Step(d); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		var ns int64
+		if err := db.QueryRow("SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) * 1000").Scan(&ns); err != nil {
+			t.Fatal(err)
+		}
+		wantBetween(t, before, time.Unix(0, ns).Add(-d), time.Now())
+	}
+}
+
+// An ensemble goes on through steps of its clock, with the sessions that it has: they are counted in
+// monotonic time. What it writes down is in wall time.
+func TestClockOfZooKeeper(t *testing.T) {
+	t.Parallel()
+	e := servers.NewClock(t).NewEnsemble(t)
+	conn, events, err := zk.Connect(e.Addrs(), 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() {
+		for range events {
+		}
+	}()
+	if _, err := conn.Create("/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range steps {
+		if err := e.Clock.Step(d); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		if _, err := conn.Create("/now", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+		_, stat, err := conn.Get("/now")
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantBetween(t, before, time.UnixMilli(stat.Ctime).Add(-d), time.Now())
+		if err := conn.Delete("/now", stat.Version); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if there, _, err := conn.Exists("/mine"); err != nil || !there {
+		t.Errorf("the session's node: %t, %v", there, err)
+	}
+}
+
+func wantBetween(t *testing.T, before, at, after time.Time) {
+	t.Helper()
+	const rough = 5 * time.Millisecond
+	if at.Before(before.Add(-rough)) || at.After(after.Add(rough)) {
+		t.Errorf("%v is not between %v and %v", at, before, after)
+	}
+}
