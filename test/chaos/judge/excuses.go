@@ -96,12 +96,12 @@ func (t *trial) openAt(at time.Time) string {
 	for _, w := range t.applied(at, at) {
 		names = append(names, windowName(w))
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(slices.Compact(names), ", ")
 }
 
 func windowName(w history.Window) string {
 	if w.Pair != "" {
-		return w.Nemesis + " + " + w.Pair
+		return min(w.Nemesis, w.Pair) + " + " + max(w.Nemesis, w.Pair)
 	}
 	return w.Nemesis
 }

@@ -39,6 +39,24 @@ func TestLongRun(t *testing.T) {
 	t.Logf("%d changes, %d effects in %v", len(h.Audit), len(h.Effects), time.Since(began))
 }
 
+// Two faults at the same time are one line of the report, and excuse what they did together.
+func TestPair(t *testing.T) {
+	h := clean(eventful)
+	h.Windows[0].Pair = "cut"
+	second := h.Windows[0]
+	second.Nemesis, second.Pair, second.Kinds, second.Replicas = "cut", "kill", []history.Kind{history.LockDown}, nil
+	second.Healed = second.Healed.Add(time.Second)
+	h.Windows = append(h.Windows, second)
+	r := Judge(h)
+	if !r.OK() || len(r.Windows) != 1 || r.Windows[0].Name != "cut + kill" || r.Windows[0].Lasted != window+time.Second {
+		t.Errorf("%s", r)
+	}
+	h.Windows[1].Applied = false
+	if r := Judge(h); r.Windows[0].Applied || !slices.Equal(r.Broken(), []Invariant{NotVacuous}) {
+		t.Errorf("one of two was not applied:\n%s", r)
+	}
+}
+
 // The oracle knows due times without a parser of schedules.
 func TestOracle(t *testing.T) {
 	at := func(s string) time.Time {

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -15,10 +16,10 @@ import (
 // or every replica is down or frozen; and 5 s more beside a frozen replica, which may hold rows.
 func (t *trial) recoveries() {
 	t.reaped()
-	all := t.punctuals()
-	for i, w := range t.h.Windows {
+	all, faults := t.punctuals(), pairs(t.h.Windows)
+	for i, w := range faults {
 		until := t.ended
-		for _, next := range t.h.Windows {
+		for _, next := range faults {
 			if next.Began.After(w.Healed) && next.Began.Before(until) {
 				until = next.Began
 			}
@@ -32,7 +33,37 @@ func (t *trial) recoveries() {
 	}
 }
 
-// window measures one fault.
+// pairs are the windows with two faults at the same time as one.
+func pairs(windows []history.Window) []history.Window {
+	var all []history.Window
+	for _, w := range windows {
+		i := slices.IndexFunc(all, func(o history.Window) bool {
+			return w.Pair != "" && o.Nemesis == w.Pair && o.Pair == w.Nemesis && o.Began.Before(w.Healed) && w.Began.Before(o.Healed)
+		})
+		if i < 0 {
+			all = append(all, w)
+			continue
+		}
+		o := &all[i]
+		if len(o.Replicas) == 0 || len(w.Replicas) == 0 {
+			o.Replicas = nil
+		} else {
+			o.Replicas = slices.Compact(slices.Sorted(slices.Values(slices.Concat(o.Replicas, w.Replicas))))
+		}
+		if w.Began.Before(o.Began) {
+			o.Began = w.Began
+		}
+		if w.Healed.After(o.Healed) {
+			o.Healed = w.Healed
+		}
+		o.Kinds = slices.Concat(o.Kinds, w.Kinds)
+		o.Applied = o.Applied && w.Applied
+		o.Evidence += "; " + w.Evidence
+	}
+	return all
+}
+
+// window measures one fault, or two at the same time.
 func (t *trial) window(w history.Window, all []punctual, until time.Time) WindowReport {
 	r := WindowReport{
 		Name: windowName(w), Replicas: w.Replicas, Began: w.Began, Lasted: w.Healed.Sub(w.Began),

@@ -14,8 +14,9 @@ import (
 const usage = `Judges chaos runs again, from the files that they left behind.
 
 Usage:
-  chaos check DIR…    print the report of each run; exit code 1 if a promise did not hold
-  chaos report DIR…   print all of them as Markdown tables, for docs/reliability.md
+  chaos check DIR…                print the report of each run; exit code 1 if a promise did not hold
+  chaos report [-into FILE] DIR…  print all of them as Markdown tables, or put them into a page,
+                                  between its lines "chaos report: begin" and "… end"
 
 A DIR is the folder of one run: the one with run.json in it.
 `
@@ -44,9 +45,16 @@ func run(args []string, out io.Writer) error {
 	if len(args) < 2 || args[0] != "check" && args[0] != "report" {
 		return errUsage
 	}
+	dirs, page := args[1:], ""
+	if args[0] == "report" && dirs[0] == "-into" {
+		if len(dirs) < 3 {
+			return errUsage
+		}
+		page, dirs = dirs[1], dirs[2:]
+	}
 	var reports []judge.Report
 	var problems []error
-	for _, dir := range args[1:] {
+	for _, dir := range dirs {
 		h, err := history.Read(dir)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", dir, err))
@@ -61,7 +69,11 @@ func run(args []string, out io.Writer) error {
 			}
 		}
 	}
-	if args[0] == "report" && len(reports) > 0 {
+	switch {
+	case args[0] != "report" || len(reports) == 0:
+	case page != "":
+		problems = append(problems, put(page, judge.Tables(reports)))
+	default:
 		fmt.Fprint(out, judge.Tables(reports))
 	}
 	return errors.Join(problems...)

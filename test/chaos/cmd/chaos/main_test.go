@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -84,9 +85,35 @@ func TestReport(t *testing.T) {
 	}
 }
 
+func TestReportIntoAPage(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, []byte("before\n"+begin+"old\n"+end+"after\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := save(t, 0)
+	for range 2 { // again, and it is the same
+		if err := run([]string{"report", "-into", page, dir}, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := string(text); !strings.HasPrefix(s, "before\n"+begin+"Commit") || !strings.HasSuffix(s, end+"after\n") || strings.Contains(s, "old") || strings.Count(s, "Commit") != 1 {
+		t.Errorf("%s", s)
+	}
+	if err := os.WriteFile(page, []byte("nothing\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := run([]string{"report", "-into", page, dir}, io.Discard); err == nil || !strings.Contains(err.Error(), "chaos report: begin") {
+		t.Errorf("a page without a place for it: %v", err)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	var out strings.Builder
-	for _, args := range [][]string{nil, {"check"}, {"judge", "x"}} {
+	for _, args := range [][]string{nil, {"check"}, {"judge", "x"}, {"report", "-into", "x"}} {
 		if err := run(args, &out); !errors.Is(err, errUsage) {
 			t.Errorf("%v: %v", args, err)
 		}
