@@ -108,7 +108,7 @@ func (t *trial) covered(job history.Job, rows []history.Row, cursor time.Time) {
 		case first.Before(want):
 			t.violate(Accounted, who, at, "covered twice: due times before %s were covered already", want.Format("15:04:05.999"))
 		case first.After(want):
-			t.silent(job, want, first.Add(-1))
+			t.uncovered(job, want, first.Add(-1))
 		}
 		if n := dueCount(job.Due, first, last); int64(n) != max(r.Count, 1) {
 			t.violate(Accounted, who, at, "stands for %d due times and says %d", n, r.Count)
@@ -122,12 +122,12 @@ func (t *trial) covered(job history.Job, rows []history.Row, cursor time.Time) {
 		until = cursor
 	}
 	if !want.After(until) {
-		t.silent(job, want, until)
+		t.uncovered(job, want, until)
 	}
 }
 
-// silent reports due times without a row.
-func (t *trial) silent(job history.Job, first, last time.Time) {
+// uncovered reports due times without a row.
+func (t *trial) uncovered(job history.Job, first, last time.Time) {
 	t.violate(Accounted, job.Name+"@"+first.Format("15:04:05.999"), first,
 		"no row for %d due times up to %s", dueCount(job.Due, first, last), last.Format("15:04:05.999"))
 }

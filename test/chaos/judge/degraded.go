@@ -1,20 +1,20 @@
 package judge
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
 // degraded is I10: a replica that cannot reach the store starts nothing once its session is not
-// trusted any more, says that it is not ready, and goes on answering; one that lives and is not
-// struck by any fault is not declared dead; no attempt is lost but with its replica; and a store
-// that is away for everybody, which harms no session (Window.Spares), costs no attempt at all.
+// trusted any more, says that it is not ready, and goes on answering; one that lives is declared dead
+// only after it was silent for a session ttl; and none is, and no attempt is lost, without a fault
+// that strikes its replica. A store that is away for everybody harms no session (Window.Spares).
 //
 // What may cost sessions and attempts: replica-down, -frozen, restarts, and store-down or -slow that
 // spare nothing, each for those it strikes. A lock service that is away, or anybody's wrong wall
-// clock, excuses nothing.
+// clock, excuses nothing. With Run.Slack, the machine is so busy that a replica may be silent by
+// itself: then its silence excuses the rest. Nothing excuses a death without silence.
 func (t *trial) degraded() {
 	for _, w := range t.h.Windows {
 		if w.Applied && has(w, history.StoreDown) && w.Pair == "" {
@@ -26,7 +26,7 @@ func (t *trial) degraded() {
 		}
 	}
 	for _, l := range t.losses() {
-		if t.sameClock(l.seq) && !t.mayBeLost(l.replica, l.at) {
+		if t.sameClock(l.seq) && !t.mayBeLost(l.replica, l.at) && !(t.run.Slack > 0 && t.silent(l.replica, l.at)) {
 			t.violate(Degrades, "task "+l.task, l.at, "lost under %s (token %d), which no fault had struck: %s", l.replica, l.token, l.reason)
 		}
 	}
@@ -110,20 +110,69 @@ func (t *trial) alive(replica string, at time.Time) bool {
 
 // sessions asks why each session died.
 func (t *trial) sessions() {
-	joined := map[string]time.Time{}
+	last := map[string]time.Time{} // word of each
 	for _, c := range t.h.Audit {
 		if c.Table != "sessions" || c.After == nil {
 			continue
 		}
-		if c.Before == nil {
-			joined[c.After.ID] = dbTime(c.At)
-			continue
+		r, at := c.After, dbTime(c.At)
+		died := c.Before != nil && c.Before.Dead == 0 && r.Dead != 0
+		if died && t.sameClock(c.Seq) && !t.gone(r.Replica, at) {
+			quiet := at.Sub(last[r.ID])
+			switch {
+			case quiet < t.run.SessionTTL-clockError:
+				t.violate(Degrades, r.Replica, at, "session %s was declared dead %v after its last beat", r.ID, ms(quiet))
+			case t.run.Slack == 0 && !t.mayBeLost(r.Replica, at):
+				t.violate(Degrades, r.Replica, at, "session %s was silent for %v, and no fault had struck it", r.ID, ms(quiet))
+			}
 		}
-		at := dbTime(c.At)
-		if c.Before.Dead != 0 || c.After.Dead == 0 || !t.sameClock(c.Seq) || t.mayBeLost(c.After.Replica, at) {
-			continue
-		}
-		t.violate(Degrades, c.After.Replica, at, "session %s, joined %s, was declared dead, and no fault had struck it", c.After.ID,
-			fmt.Sprint(joined[c.After.ID].Format("15:04:05.000")))
+		last[r.ID] = at
 	}
+}
+
+// gone reports whether the latest process of a replica had ended, or was told to, by itself or
+// others, at a moment. A newcomer on the same machine buries the dead at once.
+func (t *trial) gone(replica string, at time.Time) bool {
+	var latest history.Process
+	for _, p := range t.h.Processes {
+		if p.Replica == replica && p.Started.Before(at) && p.Started.After(latest.Started) {
+			latest = p
+		}
+	}
+	ended := !latest.Ended.IsZero() && latest.Ended.Before(at)
+	told := !latest.Told.IsZero() && latest.Told.Before(at)
+	// A process that has just begun finds the session of the one before it.
+	fresh := !latest.Started.IsZero() && (latest.Ready.IsZero() || at.Before(latest.Ready))
+	return ended || told || fresh
+}
+
+// silent reports whether a replica's beats stood still for most of a session ttl shortly before at:
+// then it had to stop its work, and the others might declare it dead.
+func (t *trial) silent(replica string, at time.Time) bool {
+	from := at.Add(-t.run.SessionTTL - reapTime - t.run.Slack)
+	var last time.Time
+	longest := time.Duration(0)
+	for _, c := range t.h.Audit {
+		if c.Table != "sessions" || c.After == nil || c.After.Replica != replica || c.Before != nil && c.After.Beat == c.Before.Beat {
+			continue
+		}
+		beat := dbTime(c.At)
+		if !last.IsZero() && beat.After(from) {
+			longest = max(longest, minTime(beat, at).Sub(last))
+		}
+		if last = beat; beat.After(at) {
+			break
+		}
+	}
+	if last.Before(at) {
+		longest = max(longest, at.Sub(last))
+	}
+	return longest >= t.run.SessionTTL/2
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }

@@ -79,12 +79,15 @@ func TestExcuses(t *testing.T) {
 			c := h.Audit[firstChange(h, "tasks", "again")]
 			h.Asks = append(h.Asks, history.Ask{What: "retry", Target: c.After.ID, Answer: "ok"})
 		}},
-		{"a session lost with a frozen replica", Degrades, func(h *history.History) {
-			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: h.Windows[0].Began.Add(4 * time.Second).UnixMicro(), Table: "sessions",
-				Before: &history.Row{ID: "s", Replica: other(h)}, After: &history.Row{ID: "s", Replica: other(h), Dead: 1}})
-		}, func(h *history.History) {
+		{"a session lost with a frozen replica", Degrades, func(h *history.History) { dies(h, 3*time.Second) }, func(h *history.History) {
 			strike(h, []string{other(h), h.Windows[0].Replicas[0]}, history.ReplicaFrozen)
+			h.Windows[0].Began = began
 		}},
+		{"a silent replica on a busy machine", Degrades, func(h *history.History) {
+			dies(h, 3*time.Second)
+			h.Audit = append(h.Audit, history.Change{Seq: 1<<40 + 2, At: began.Add(9 * time.Second).UnixMicro(), Table: "attempts",
+				After: &history.Row{TaskID: "t1", Replica: other(h), State: "lost", Token: 1}})
+		}, func(h *history.History) { h.Run.Slack = time.Second }},
 		{"not ready while it restarts", Recovers, func(h *history.History) {
 			for i, p := range h.Probes {
 				if p.Replica == other(h) && p.At.After(h.Windows[0].Healed) && p.At.Before(h.Windows[0].Healed.Add(7*time.Second)) {

@@ -236,9 +236,15 @@ func TestBrokenPromises(t *testing.T) {
 			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: began.Add(5 * time.Second).UnixMicro(), Table: "attempts",
 				After: &history.Row{TaskID: "t1", Replica: "a", State: "lost", Token: 1}})
 		}},
-		{"a session that dies without a fault", Degrades, nil, func(h *history.History) {
-			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: began.Add(5 * time.Second).UnixMicro(), Table: "sessions",
-				Before: &history.Row{ID: "s", Replica: "a"}, After: &history.Row{ID: "s", Replica: "a", Dead: 1}})
+		{"a session that dies without a fault", Degrades, nil, func(h *history.History) { dies(h, 3*time.Second) }},
+		{"a session that is buried alive", Degrades, nil, func(h *history.History) {
+			h.Run.Slack = time.Second
+			dies(h, 2900*time.Millisecond)
+		}},
+		{"a session that is buried alive in a fault", Degrades, nil, func(h *history.History) {
+			strike(h, []string{other(h), h.Windows[0].Replicas[0]}, history.ReplicaFrozen)
+			h.Windows[0].Began = began
+			dies(h, 2900*time.Millisecond)
 		}},
 		{"a loss in a fault that spares", Degrades, nil, func(h *history.History) { h.Windows[0].Spares, h.Processes = true, nil }},
 		{"ready without a store", Degrades, nil, func(h *history.History) {

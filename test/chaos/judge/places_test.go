@@ -2,6 +2,7 @@ package judge
 
 import (
 	"slices"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
@@ -111,4 +112,15 @@ func none(h *history.History, replica string) {
 func withoutStore(h *history.History) {
 	h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.StoreDown)
 	h.Processes = nil
+}
+
+// dies lets a session die so long after its last beat, before the fault.
+func dies(h *history.History, quiet time.Duration) {
+	last := began.Add(5 * time.Second)
+	was := history.Row{ID: "s", Replica: other(h), Beat: 7}
+	beat, dead := was, was
+	beat.Beat, dead.Beat, dead.Dead = 8, 8, 1
+	h.Audit = append(h.Audit,
+		history.Change{Seq: 1 << 40, At: last.UnixMicro(), Table: "sessions", Before: &was, After: &beat},
+		history.Change{Seq: 1<<40 + 1, At: last.Add(quiet).UnixMicro(), Table: "sessions", Before: &beat, After: &dead})
 }
