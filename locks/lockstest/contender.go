@@ -203,7 +203,7 @@ func (c *contender) tries() int {
 func (c *contender) tryAcquire(key int) bool {
 	id, asked := rand.Text(), c.h.now()
 	ask := call{key: name(key), do: doAcquire, session: c.tenure.number}
-	sent := false
+	sent := false // and not answered: whatever comes of the next try, that one may arrive later
 	for range c.tries() {
 		ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
 		results, err := c.tenure.TryAcquire(ctx, id, []driver.Want{{Key: name(key)}})
@@ -217,11 +217,6 @@ func (c *contender) tryAcquire(key int) bool {
 		case err == nil:
 			c.h.add(c.stream, asked, ask, answer{})
 		case errors.Is(err, driver.ErrSessionLost):
-			if sent {
-				c.unknown(key, asked, ask)
-			}
-			cancel()
-			return c.again()
 		case errors.Is(err, driver.ErrUnreachable), errors.Is(err, driver.ErrRecovering):
 			wait(ctx, c.patient()/10)
 		default:
@@ -229,6 +224,13 @@ func (c *contender) tryAcquire(key int) bool {
 			wait(ctx, c.patient()/10)
 		}
 		cancel()
+		lost := errors.Is(err, driver.ErrSessionLost)
+		if sent && (err == nil || lost) {
+			c.unknown(key, asked, ask)
+		}
+		if lost {
+			return c.again()
+		}
 		if err == nil {
 			return true
 		}
