@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -91,14 +92,31 @@ func (sqliteDialect) checkPool(t *tx, pool *sql.DB) error {
 // otherwise fail half-way.
 func (sqliteDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+	if err == nil || code(err) == lib.SQLITE_BUSY {
+		return err
+	}
+	// It may have begun: an error is also how the driver says that ctx ended meanwhile. Whoever got
+	// this connection next would keep everybody from writing.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if _, undone := conn.ExecContext(ctx, "ROLLBACK"); undone != nil && code(undone) != lib.SQLITE_ERROR { // no transaction is active
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
 	return err
+}
+
+// code is what SQLite says went wrong, without the details; -1 if it was not SQLite.
+func code(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return -1
 }
 
 // commit does not obey ctx: an interrupted COMMIT would be one more outcome.
 func (sqliteDialect) commit(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(context.WithoutCancel(ctx), "COMMIT")
-	var e *sqlite.Error
-	if errors.As(err, &e) && e.Code()&0xff == lib.SQLITE_IOERR {
+	if code(err) == lib.SQLITE_IOERR {
 		return fmt.Errorf("%w: %w", errUnknownCommit, err)
 	}
 	return err
@@ -139,16 +157,11 @@ func (sqliteDialect) now(*tx) (time.Time, error) {
 }
 
 func (sqliteDialect) noTable(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == lib.SQLITE_ERROR && strings.Contains(e.Error(), "no such table")
+	return code(err) == lib.SQLITE_ERROR && strings.Contains(err.Error(), "no such table")
 }
 
 func (sqliteDialect) fault(err error) fault {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return faultNone
-	}
-	switch e.Code() & 0xff {
+	switch code(err) {
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
 		return faultPassing
 	case lib.SQLITE_INTERRUPT, lib.SQLITE_IOERR, lib.SQLITE_FULL, lib.SQLITE_CANTOPEN, lib.SQLITE_READONLY, lib.SQLITE_NOMEM:
