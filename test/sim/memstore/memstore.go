@@ -30,7 +30,8 @@ type Database struct {
 	// no other transaction runs. It must not call the store.
 	Watch func(Change)
 
-	mu sync.Mutex
+	mu      sync.Mutex
+	commits int // that wrote
 	tables
 }
 
@@ -92,6 +93,9 @@ func (s *Store) tx(ctx context.Context, op string, fn func(t *tx) error) error {
 	if err != nil {
 		t.rollback()
 		return fmt.Errorf("memstore: %s: %w", op, err)
+	}
+	if len(t.changes) > 0 {
+		db.commits++
 	}
 	if db.Watch != nil {
 		for _, c := range t.changes {

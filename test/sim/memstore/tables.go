@@ -84,22 +84,19 @@ func Tables() map[string][]string {
 	return all
 }
 
-// Config is the number of the last configuration.
-func (d *Database) Config() int64 {
+// Dump returns the rows of a table, with their columns in the order of Tables, and how many transactions
+// have written before.
+func (d *Database) Dump(name string) (rows [][]any, commits int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.config
+	return d.byName()[name].dump(), d.commits
 }
 
-// Dump returns all rows of all tables, with their columns in the order of Tables.
-func (d *Database) Dump() map[string][][]any {
+// Commits is how many transactions have written.
+func (d *Database) Commits() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := map[string][][]any{}
-	for name, tab := range d.byName() {
-		all[name] = tab.dump()
-	}
-	return all
+	return d.commits
 }
 
 // Restore makes the rows of a table these; scan reads the next row into pointers to its columns, and
@@ -107,6 +104,7 @@ func (d *Database) Dump() map[string][][]any {
 func (d *Database) Restore(name string, scan func(dest ...any) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.commits++
 	d.byName()[name].restore(scan)
 }
 
