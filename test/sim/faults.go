@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// The kinds of steps. Those of faults last for Step.For, or are over at once.
+const (
+	pauses     = "pause"       // the whole replica: what it calls and starts waits until the end
+	kills      = "kill"        // and it is started again after For
+	drains     = "drain"       // and it is started again after For
+	reloads    = "reload"      // drained, and started with the newer configuration
+	outages    = "outage"      // all are stopped, for hours
+	refuses    = "refuse"      // store calls fail before they have done anything
+	loses      = "lose"        // store calls are done, and their answers lost
+	hangs      = "hang"        // store calls are not answered in time; some are done, late
+	slows      = "slow"        // store calls take up to By
+	stalls     = "stall"       // transactions wait for locks in their middle, up to By
+	repeats    = "repeat"      // transactions meet deadlocks
+	lockBusy   = "lock-busy"   // tries find others
+	lockLoses  = "lock-lose"   // tries are done, and their answers lost
+	lockRefuse = "lock-refuse" // the service cannot be reached
+	lockSlow   = "lock-slow"   // and is slow
+	lockStop   = "lock-stop"   // the service is down, for everybody
+	lockForget = "lock-forget" // it restarts empty
+	lockExpire = "lock-expire" // a session ends at the service, and nobody says so
+	wallSteps  = "wall-step"   // of one replica's wall clock
+	dbSteps    = "db-step"     // of the database's clock
+)
+
+// faultKinds are those that every run of many seeds must have applied.
+var faultKinds = []string{
+	pauses, kills, drains, reloads, outages, refuses, loses, hangs, slows, stalls, repeats,
+	lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget, lockExpire, wallSteps, dbSteps,
+}
+
+// Other steps.
+const (
+	enqueues   = "enqueue"
+	runs       = "run"     // a job by hand
+	retries    = "retry"   // an ended task
+	cancels    = "cancel"  // an open task
+	suspends   = "suspend" // a job, for For
+	pausesPool = "pause-pool"
+)
+
+func (p *Plan) drawFaults(d draw) {
+	at := func() time.Duration { return d.between(time.Second, p.Length).Truncate(time.Millisecond) }
+	one := func() int { return d.IntN(p.Replicas) }
+	some := func() int { // mostly one replica, else everybody
+		if d.chance(0.7) {
+			return one()
+		}
+		return -1
+	}
+	long := func() time.Duration {
+		return d.between(100*time.Millisecond, 2*p.TTL+2*p.TTL/3).Truncate(time.Millisecond)
+	}
+	for range d.IntN(6) {
+		s := Step{At: at(), Replica: one(), For: long(), P: pick(d, 0.1, 0.5, 1)}
+		s.Kind = pick(d, pauses, pauses, kills, kills, drains, refuses, loses, loses, hangs, slows, stalls, repeats,
+			lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget, lockExpire, wallSteps, dbSteps, outages)
+		switch s.Kind {
+		case refuses, loses, hangs, slows, stalls, repeats:
+			s.Replica, s.By = some(), d.between(10*time.Millisecond, pick(d, 300*time.Millisecond, 2*time.Second, 9*time.Second))
+		case lockBusy, lockLoses, lockRefuse, lockSlow:
+			s.Replica, s.By = some(), d.between(10*time.Millisecond, 3*time.Second)
+		case lockStop, lockForget:
+			s.Replica = -1
+		case wallSteps:
+			s.By = pick(d, -time.Hour, -5*time.Second, 5*time.Second, time.Hour)
+		case dbSteps:
+			s.Replica, s.By = -1, pick(d, -time.Hour, -5*time.Second, -time.Second, time.Second, 5*time.Second, time.Hour)
+		case outages:
+			s.Replica, s.For = -1, d.between(20*time.Second, pick(d, time.Minute, time.Hour, 12*time.Hour))
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	if p.Edited != nil {
+		for n := range 1 + d.IntN(p.Replicas) {
+			p.Steps = append(p.Steps, Step{At: at(), Kind: reloads, Replica: n, For: d.between(0, 2*time.Second)})
+		}
+	}
+}
+
+func (p *Plan) drawWork(d draw) {
+	at := func() time.Duration { return d.between(0, p.Length).Truncate(time.Millisecond) }
+	var pools []string
+	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
+		if name != "default" || d.chance(0.3) {
+			pools = append(pools, name)
+		}
+	}
+	for range 1 + d.IntN(6) {
+		p.Steps = append(p.Steps, Step{At: at(), Kind: enqueues, Name: pick(d, pools...), N: 1 + d.IntN(6), P: pick(d, 0, 0.3, 1)})
+	}
+	all := slices.Sorted(maps.Keys(p.Jobs))
+	for range d.IntN(3) {
+		p.Steps = append(p.Steps, Step{At: at(), Kind: runs, Name: pick(d, all...), Replica: d.IntN(p.Replicas)})
+	}
+	for range d.IntN(3) {
+		p.Steps = append(p.Steps, Step{At: at(), Kind: pick(d, cancels, retries), Replica: d.IntN(p.Replicas)})
+	}
+	if d.chance(0.2) {
+		p.Steps = append(p.Steps, Step{At: at(), Kind: suspends, Name: pick(d, all...), For: d.between(time.Second, 10*time.Second)})
+	}
+	if d.chance(0.2) {
+		p.Steps = append(p.Steps, Step{At: at(), Kind: pausesPool, Name: pick(d, slices.Sorted(maps.Keys(p.Pools))...), For: d.between(time.Second, 10*time.Second)})
+	}
+}

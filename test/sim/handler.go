@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// handler is what every job and pool of one process runs.
+type handler struct {
+	w *world
+	r *replica
+}
+
+// Describe makes the definitions of all processes the same.
+func (*handler) Describe() string { return "simulated" }
+
+// behaviour is what one attempt does.
+type behaviour struct {
+	takes time.Duration
+	end   string // "", fail, cancel, panic, goexit, retry-after
+	deaf  bool   // to its context
+}
+
+func behave(seed uint64, t jobs.Task) behaviour {
+	d := keyed(seed, t.IdempotencyKey, t.Attempt)
+	var b behaviour
+	switch d.IntN(10) {
+	case 0, 1, 2, 3: // at once
+	case 4, 5, 6:
+		b.takes = d.between(time.Millisecond, 200*time.Millisecond)
+	case 7, 8:
+		b.takes = d.between(200*time.Millisecond, 3*time.Second)
+	default:
+		b.takes = d.between(3*time.Second, 12*time.Second)
+	}
+	b.deaf = d.chance(0.1)
+	if d.chance(0.25) {
+		b.end = pick(d, "fail", "fail", "fail", "cancel", "panic", "goexit", "retry-after")
+	}
+	return b
+}
+
+var errCut = errors.New("simulated: the process is dead")
+
+// Run does what the seed says the attempt does, and keeps the independent ledger.
+func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
+	if !h.r.goOn() {
+		return errCut
+	}
+	b := behave(h.w.plan.Seed, t)
+	run := h.w.started(h.r, t, b)
+	if run == nil {
+		return errCut
+	}
+	stopped := ctx.Done()
+	if b.deaf {
+		stopped = nil
+	}
+	if b.takes > 0 {
+		timer := time.NewTimer(b.takes)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-stopped:
+		case <-h.r.dead:
+		}
+	}
+	if !h.r.goOn() {
+		return errCut
+	}
+	var err error
+	if !b.deaf && ctx.Err() != nil {
+		err = fmt.Errorf("stopped: %w", context.Cause(ctx))
+	}
+	fmt.Fprintf(out, "%s takes %v", b.end, b.takes)
+	switch {
+	case err != nil:
+	case b.end == "fail":
+		err = errors.New("simulated failure")
+	case b.end == "cancel":
+		err = jobs.Cancel(errors.New("simulated"))
+	case b.end == "retry-after":
+		err = jobs.RetryAfter(300*time.Millisecond, errors.New("simulated"))
+	}
+	fails := err != nil || b.end == "panic" || b.end == "goexit"
+	h.w.ended(run, !fails)
+	switch {
+	case err != nil:
+	case b.end == "panic":
+		panic("simulated")
+	case b.end == "goexit":
+		runtime.Goexit()
+	}
+	return err
+}

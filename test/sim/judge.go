@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// judge looks at what is left when all has come to rest.
+func (w *world) judge(end time.Time) {
+	w.db.Look(func(rows memstore.Rows) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		byJob := map[string][]memstore.Trigger{}
+		for k, g := range rows.Triggers {
+			if k.Seq == 0 {
+				byJob[k.Job] = append(byJob[k.Job], g)
+			}
+			if !retired(rows, g.Job) {
+				w.judgeRow(g, end)
+			}
+		}
+		for name := range w.specs {
+			w.judgeCoverage(name, byJob[name], end)
+		}
+		for id := range w.acked {
+			if w.done[id] == "" && !retired(rows, rows.Tasks[id].Job) {
+				w.violate(id, "task %s was acknowledged and has not ended", id)
+			}
+		}
+		keys := map[string]string{}
+		for id, r := range rows.Done {
+			if other := keys[r.Pool+"/"+r.Key]; r.Key != "" && other != "" {
+				w.violate(id, "key %s made two tasks, %s and %s", r.Key, id, other)
+			}
+			keys[r.Pool+"/"+r.Key] = id
+		}
+	})
+}
+
+// judgeRow: a row of the ledger has ended, says why, and fits what was in fact.
+func (w *world) judgeRow(g memstore.Trigger, end time.Time) {
+	if g.DecidedAt > end.UnixMicro() {
+		return // after the plan was over
+	}
+	switch o := jobs.Outcome(g.Outcome); {
+	case o == "":
+		w.violate(g.Job, "the row of %s at %s is open", g.Job, clock(g.At))
+	case o != jobs.Ran && g.Reason == "":
+		w.violate(g.Job, "the row of %s at %s is %s and does not say why", g.Job, clock(g.At), o)
+	case (o == jobs.Skipped || o == jobs.Missed) && w.starts[g.TaskID] > 0:
+		w.violate(g.Job, "the row of %s at %s is %s, and its task started", g.Job, clock(g.At), o)
+	case o == jobs.Ran && w.starts[g.TaskID] == 0:
+		w.violate(g.Job, "the row of %s at %s ran, and its task never started", g.Job, clock(g.At))
+	}
+}
+
+// judgeCoverage: each due time is covered by one row, and nothing else is.
+func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Time) {
+	slices.SortFunc(rows, func(a, b memstore.Trigger) int { return cmp.Compare(a.At, b.At) })
+	for _, e := range w.epochs[name] {
+		cursor, until := time.UnixMicro(e.from).UTC(), end
+		if e.until != 0 { // what was due before an edit and not decided, is not
+			until = time.UnixMicro(e.until)
+		}
+		for len(rows) > 0 {
+			g := rows[0]
+			first, last := time.UnixMicro(g.At).UTC(), time.UnixMicro(max(g.At, g.Until)).UTC()
+			if e.until != 0 && first.After(until) {
+				break
+			}
+			if want := e.times.next(cursor); !first.Equal(want) {
+				w.violate(name, "job %s: after %v comes a row for %v, not %v", name, cursor, first, want)
+			} else if n := e.times.count(cursor, last); n != g.Count || !e.times.due(last) {
+				w.violate(name, "job %s: the row from %v to %v counts %d, there are %d", name, first, last, g.Count, n)
+			}
+			if last.After(w.latest()) {
+				w.violate(name, "job %s: a row for %v, which is not due yet", name, last)
+			}
+			cursor, rows = last, rows[1:]
+		}
+		if want := e.times.next(cursor); !want.After(until) {
+			w.violate(name, "job %s: nothing covers %v (until %v)", name, want, until)
+		}
+	}
+	if len(rows) > 0 {
+		w.violate(name, "job %s: rows outside of every schedule, from %s on", name, clock(rows[0].At))
+	}
+}
+
+// storeFaults are those that delay what is due.
+var storeFaults = []string{refuses, loses, hangs, slows, stalls, repeats, pauses}
+
+// judgeLateness: while the store works, what is due is decided within a second, if one replica is not the
+// only one that works, and in less than two otherwise. With w.mu held.
+func (w *world) judgeLateness(g memstore.Trigger) {
+	now := time.Now()
+	due := time.UnixMicro(g.At)
+	late := now.Add(w.offset).Sub(due)
+	before := now.Add(-late - 3*time.Second)
+	if g.Seq > 0 || late <= time.Second || g.Until != 0 || w.plan.Edited != nil || w.weather.bad(-1, before, append(storeFaults, dbSteps)...) {
+		return
+	}
+	if w.plan.WhenDown == scheduler.DownWait || w.specs[g.Job][0].CatchUp.Policy == jobs.CatchUpAll {
+		return
+	}
+	good, bad := 0, 0
+	for _, r := range w.replicas {
+		switch {
+		case r.isDead() && !r.killed:
+		case !r.isDead() && !r.joined.IsZero() && r.joined.Before(before) && r.drained.IsZero() && !r.frozenSince(before) &&
+			!w.weather.bad(r.node.index, before, storeFaults...):
+			good++
+		default:
+			bad++
+		}
+	}
+	limit := 2 * time.Second
+	if bad <= 1 {
+		limit = 1100 * time.Millisecond
+	}
+	if good > 0 && late > limit {
+		w.violate(g.Job, "job %s, due at %s, was decided %v late, with %d replicas that work and %d that do not", g.Job, clock(g.At), late, good, bad)
+	}
+}
+
+// reaped: what a replica had that stopped as it should is not lost. With w.mu held.
+func (w *world) reaped(row memstore.Task) {
+	r := w.replicas[row.Replica]
+	if r == nil || r.drained.IsZero() || r.killed || r.frozenSince(r.drained.Add(-2*w.plan.TTL)) {
+		return
+	}
+	since := r.drained.Add(-2 * w.plan.TTL)
+	if w.weather.bad(-1, since, storeFaults...) || w.weather.bad(r.node.index, since, storeFaults...) {
+		return
+	}
+	if me := w.runs[claimKey{row.ID, row.Token}]; me != nil && me.deaf {
+		return
+	}
+	w.violate(row.ID, "task %s was lost with replica %s, which drained", row.ID, row.Replica)
+}

@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// run is one execution as it was in fact: the independent ledger.
+type run struct {
+	task     jobs.Task
+	r        *replica
+	from, to time.Time // to zero: it goes on
+	ok       bool
+	deaf     bool
+}
+
+// started notes that an attempt begins, and judges whether it may; nil: its process is dead.
+func (w *world) started(r *replica, t jobs.Task, b behaviour) *run {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if r.isDead() {
+		return nil
+	}
+	w.counted["starts"]++
+	k := claimKey{t.ID, t.Token}
+	c, claimed := w.claims[k]
+	switch {
+	case !claimed:
+		w.violate(t.ID, "task %s started with token %d, which no claim has", t.ID, t.Token)
+	case c.by != r.id:
+		w.violate(t.ID, "task %s started on %s, token %d is %s's", t.ID, r.id, t.Token, c.by)
+	}
+	if w.runs[k] != nil {
+		w.violate(t.ID, "task %s started twice with token %d", t.ID, t.Token)
+	}
+	w.starts[t.ID]++
+	if specs := w.specs[t.Job]; t.Job != "" && !slices.ContainsFunc(specs, func(j Job) bool { return j.OnLost != jobs.LostFails }) {
+		limit := 1
+		for _, j := range specs {
+			limit = max(limit, 1+j.Retries.Limit)
+		}
+		if w.starts[t.ID] > limit {
+			w.violate(t.ID, "task %s of %s started %d times", t.ID, t.Job, w.starts[t.ID])
+		}
+	}
+	if due := t.RunAt; w.latest().Before(due) || t.Seq == 0 && w.latest().Before(t.ScheduledAt) {
+		w.violate(t.ID, "task %s, due at %v and %v, started at %v", t.ID, t.ScheduledAt, due, w.latest())
+	}
+	me := &run{task: t, r: r, from: time.Now(), deaf: b.deaf}
+	if t.Job != "" && w.forbids(t.Job) {
+		for _, other := range w.active[t.Job] {
+			w.judgeOverlap(other, me)
+		}
+	}
+	r.running[t.Pool]++
+	if n, most := r.running[t.Pool], w.plan.Pools[t.Pool].WithDefaults().Workers; n > most {
+		w.violate(t.ID, "%d attempts of pool %s execute in %s, which has %d workers", n, t.Pool, r.id, most)
+	}
+	w.runs[k] = me
+	w.active[t.Job] = append(w.active[t.Job], me)
+	w.history = append(w.history, entry{at: time.Now(), by: r.id, format: "starts %s %s@%s/%d token %d attempt %d (%+v)",
+		args: []any{t.ID, t.Job + t.Pool, clock(t.ScheduledAt.UnixMicro()), t.Seq, t.Token, t.Attempt, b}})
+	return me
+}
+
+// judgeOverlap: two attempts of a job that forbids overlap only where the process of the older one was
+// frozen, or its handler heeds nothing, and its time was over.
+func (w *world) judgeOverlap(older, newer *run) {
+	c := w.claims[claimKey{older.task.ID, older.task.Token}]
+	stepped := w.weather.bad(-1, older.from, dbSteps)
+	excused := older.deaf || older.r.frozenSince(older.from) || stepped
+	over := c.mayRun == 0 || !time.Now().Add(w.offset).Before(time.UnixMicro(c.mayRun)) || stepped
+	w.counted["overlaps"]++
+	if !excused || !over {
+		w.violate(newer.task.Job, "job %s: %s (token %d, may run until %s) still executes when %s (token %d) starts",
+			newer.task.Job, older.task.ID, older.task.Token, clock(c.mayRun), newer.task.ID, newer.task.Token)
+	}
+}
+
+// ended notes that an attempt is over. What it writes in the end is fenced.
+func (w *world) ended(me *run, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	me.ok = ok
+	w.close(me)
+	if job := me.task.Job; job != "" {
+		if me.task.Token < w.fence[job] {
+			w.counted["stale effects refused"]++
+		}
+		w.fence[job] = max(w.fence[job], me.task.Token)
+	}
+	w.history = append(w.history, entry{at: time.Now(), by: me.r.id, format: "ends %s token %d ok %v", args: []any{me.task.ID, me.task.Token, ok}})
+}
+
+func (w *world) close(me *run) {
+	if me.to.IsZero() {
+		me.to = time.Now()
+		me.r.running[me.task.Pool]--
+	}
+	w.active[me.task.Job] = slices.DeleteFunc(w.active[me.task.Job], func(other *run) bool { return other == me })
+}
+
+// cut ends all that executes in a process which dies.
+func (w *world) cut(r *replica) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.killed = true
+	w.history = append(w.history, entry{at: time.Now(), by: r.id, format: isKilled})
+	for _, list := range w.active {
+		for _, me := range slices.Clone(list) {
+			if me.r == r {
+				w.close(me)
+			}
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+)
+
+// lockEdge is what lies between one process and the lock service: a driver.
+type lockEdge struct {
+	*memlock.Service
+	w     *world
+	index int
+	life  *life
+
+	mu      sync.Mutex
+	session string // the last one
+}
+
+// Caps are those of a service that all machines share.
+func (l *lockEdge) Caps() driver.Caps { return driver.Caps{Name: "simulated", Volatile: true} }
+
+func (l *lockEdge) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	return lockCall(ctx, l, func(ctx context.Context) (driver.Session, error) {
+		s, err := l.Service.Open(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		l.session = s.ID()
+		l.mu.Unlock()
+		return &lockSession{s, l}, nil
+	})
+}
+
+func (l *lockEdge) lastSession() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
+}
+
+type lockSession struct {
+	driver.Session
+	l *lockEdge
+}
+
+var errNoAnswer = errors.New("simulated: the answer was lost")
+
+func lockCall[T any](ctx context.Context, l *lockEdge, act func(ctx context.Context) (T, error)) (T, error) {
+	var none T
+	if !l.life.goOn() {
+		return none, fmt.Errorf("%w: dead", driver.ErrUnreachable)
+	}
+	kind, by := l.w.weather.strikes(l.index, lockRefuse, lockLoses, lockSlow)
+	switch kind {
+	case lockRefuse:
+		return none, fmt.Errorf("%w: simulated", driver.ErrUnreachable)
+	case lockLoses:
+		if l.w.weather.coin() {
+			_, _ = act(context.WithoutCancel(ctx))
+		}
+		if l.w.weather.coin() {
+			<-ctx.Done()
+		}
+		l.life.goOn()
+		return none, errNoAnswer
+	case lockSlow:
+		timer := time.NewTimer(by)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return none, errNoAnswer
+		case <-l.life.dead:
+		}
+	}
+	got, err := act(ctx)
+	if !l.life.goOn() {
+		return none, errNoAnswer
+	}
+	return got, err
+}
+
+func (s *lockSession) Renew(ctx context.Context) error {
+	_, err := lockCall(ctx, s.l, func(ctx context.Context) (nothing, error) { return nothing{}, s.Session.Renew(ctx) })
+	return err
+}
+
+func (s *lockSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
+	if kind, _ := s.l.w.weather.strikes(s.l.index, lockBusy); kind != "" {
+		results := make([]driver.Result, len(wants))
+		for i, w := range wants {
+			results[i].Holder = &driver.Info{Key: w.Key, Token: 1, Session: "somebody"}
+		}
+		return results, nil
+	}
+	return lockCall(ctx, s.l, func(ctx context.Context) ([]driver.Result, error) {
+		return s.Session.TryAcquire(ctx, acquisition, wants)
+	})
+}
+
+func (s *lockSession) Release(ctx context.Context, held []driver.Held) error {
+	_, err := lockCall(ctx, s.l, func(ctx context.Context) (nothing, error) { return nothing{}, s.Session.Release(ctx, held) })
+	return err
+}
+
+func (s *lockSession) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
+	return lockCall(ctx, s.l, func(ctx context.Context) ([]bool, error) { return s.Session.Check(ctx, held) })
+}
+
+func (s *lockSession) Close(ctx context.Context) error {
+	_, err := lockCall(ctx, s.l, func(ctx context.Context) (nothing, error) { return nothing{}, s.Session.Close(ctx) })
+	return err
+}

@@ -1,0 +1,190 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+// Plan is what a seed decides before anything runs. Which goroutine comes first it does not decide.
+type Plan struct {
+	Seed     uint64
+	Start    time.Duration // of the first replica, after the bubble's midnight
+	Replicas int
+	TTL      time.Duration // of sessions and of locks
+	NoLocks  bool          // the store's rows are the guards
+	WhenDown scheduler.WhenDown
+	Drain    time.Duration // drain timeout
+	SameIDs  bool          // a replica that is started again has the id that it had
+	Jobs     map[string]Job
+	Pools    map[string]jobs.Pool
+	Edited   map[string]Job // the jobs of the newer configuration; nil: there is none
+	Steps    []Step
+	Length   time.Duration // after which everything is healed
+}
+
+// Job is a job with its due times.
+type Job struct {
+	jobs.Job
+	Times times
+}
+
+// Step is something that happens to the replicas, or is asked of them.
+type Step struct {
+	At      time.Duration // after the first replica's start
+	Kind    string
+	Replica int // -1: all, and the outside world
+	For     time.Duration
+	By      time.Duration
+	P       float64
+	Name    string
+	N       int
+}
+
+func newPlan(seed uint64) *Plan {
+	d := newDraw(seed, "plan")
+	p := &Plan{
+		Seed: seed, Replicas: pick(d, 1, 2, 2, 3, 3, 3, 4), TTL: pick(d, 2*time.Second, 3*time.Second, 5*time.Second),
+		NoLocks: d.chance(0.25), WhenDown: pick(d, scheduler.DownStore, scheduler.DownStore, scheduler.DownWait),
+		Drain: pick(d, time.Second, 5*time.Second, 15*time.Second), SameIDs: d.chance(0.3), Jobs: map[string]Job{}, Pools: map[string]jobs.Pool{},
+	}
+	p.Start = d.between(0, 22*time.Hour).Truncate(time.Millisecond)
+	p.Length = d.between(25*time.Second, 50*time.Second)
+	p.drawPools(d)
+	for i := range 2 + d.IntN(4) {
+		p.Jobs[fmt.Sprintf("j%d", i)] = p.drawJob(d)
+	}
+	if d.chance(0.3) {
+		p.edit(d)
+	}
+	p.drawFaults(d)
+	p.drawWork(d)
+	slices.SortStableFunc(p.Steps, func(a, b Step) int { return int(a.At - b.At) })
+	return p
+}
+
+func (p *Plan) drawPools(d draw) {
+	p.Pools["default"] = jobs.Pool{Workers: 1 + d.IntN(8)}
+	for i := range 1 + d.IntN(2) {
+		pool := jobs.Pool{
+			Workers: 1 + d.IntN(5), OnLost: pick(d, jobs.LostRetries, jobs.LostRetries, jobs.LostFails), Timeout: 20 * time.Second,
+			Retries: &jobs.Retries{Limit: d.IntN(4), Backoff: d.between(200*time.Millisecond, 2*time.Second).Truncate(time.Millisecond), MaxBackoff: 4 * time.Second},
+		}
+		if d.chance(0.4) {
+			pool.MaxRunning = 1 + d.IntN(3)
+		}
+		p.Pools[fmt.Sprintf("p%d", i)] = pool
+	}
+}
+
+func (p *Plan) drawJob(d draw) Job {
+	var ts times
+	// Where in the day the run lies is known, so that what is due once a day falls into it.
+	mid := time.Unix(0, 0).UTC().Add(p.Start + d.between(5*time.Second, p.Length+2*time.Minute))
+	for range pick(d, 1, 1, 1, 2) {
+		switch d.IntN(10) {
+		case 0, 1, 2:
+			ts = append(ts, every(pick(d, 1*time.Second, 2*time.Second, 3*time.Second, 5*time.Second)))
+		case 3, 4, 5:
+			ts = append(ts, every(pick(d, 7*time.Second, 10*time.Second, 15*time.Second, 30*time.Second)))
+		case 6:
+			ts = append(ts, every(pick(d, time.Minute, 90*time.Second, 2*time.Minute, 10*time.Minute, time.Hour)))
+		case 7, 8:
+			ts = append(ts, hourly(mid.Minute(), mid.Second()))
+		default:
+			ts = append(ts, daily(mid.Hour(), mid.Minute()))
+		}
+	}
+	quick := ts.count(time.Unix(0, 0), time.Unix(60, 0)) > 6
+	j := jobs.Job{
+		Schedules:   ts.specs(),
+		Concurrency: pick(d, jobs.Forbid, jobs.Forbid, jobs.Allow),
+		OnLost:      pick(d, jobs.LostFails, jobs.LostFails, jobs.LostRetries),
+		Timeout:     pick(d, 4*time.Second, 10*time.Second, time.Minute),
+		CatchUp: jobs.CatchUp{
+			Policy: pick(d, jobs.CatchUpNone, jobs.CatchUpLatest, jobs.CatchUpLatest, jobs.CatchUpAll),
+			Grace:  pick(d, time.Second, 2*time.Second, 5*time.Second, 10*time.Second),
+			Window: pick(d, 30*time.Second, 10*time.Minute, 24*time.Hour), Limit: 1 + d.IntN(5),
+		},
+		Pool: pick(d, slices.Sorted(maps.Keys(p.Pools))...),
+	}
+	if quick && j.CatchUp.Policy == jobs.CatchUpAll {
+		j.CatchUp.Policy = jobs.CatchUpLatest // it would never be done with its late ones
+	}
+	if d.chance(0.35) {
+		j.Retries = jobs.Retries{Limit: 1 + d.IntN(2), Backoff: d.between(200*time.Millisecond, 2*time.Second).Truncate(time.Millisecond), MaxBackoff: 3 * time.Second}
+	}
+	return Job{j, ts}
+}
+
+// edit makes a newer configuration: some jobs stay, some change, one may go, one may come.
+func (p *Plan) edit(d draw) {
+	p.Edited = map[string]Job{}
+	for _, name := range slices.Sorted(maps.Keys(p.Jobs)) {
+		j := p.Jobs[name]
+		switch d.IntN(4) {
+		case 0:
+			fresh := p.drawJob(d)
+			fresh.Concurrency = j.Concurrency
+			j = fresh
+		case 1:
+			j.Timeout += time.Second
+		case 2:
+			if d.chance(0.3) {
+				continue
+			}
+		}
+		p.Edited[name] = j
+	}
+	if d.chance(0.5) {
+		p.Edited["new"] = p.drawJob(d)
+	}
+}
+
+// configuration is the set of a version, 0 or 1, whose handlers are h.
+func (p *Plan) configuration(version int, h jobs.Handler) jobs.Set {
+	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{}}
+	for name, j := range p.versions()[version] {
+		j.Handler = h
+		set.Jobs[name] = j.Job
+	}
+	for name, pool := range p.Pools {
+		pool.Handler = h
+		set.Pools[name] = pool
+	}
+	return set
+}
+
+func (p *Plan) versions() []map[string]Job {
+	if p.Edited == nil {
+		return []map[string]Job{p.Jobs}
+	}
+	return []map[string]Job{p.Jobs, p.Edited}
+}
+
+// String is the plan for people.
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: %d replicas, ttl %v, no locks %v, when down %s, drain %v, start %v, healed after %v\n",
+		p.Seed, p.Replicas, p.TTL, p.NoLocks, p.WhenDown, p.Drain, p.Start, p.Length)
+	for version, set := range p.versions() {
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			j := set[name]
+			fmt.Fprintf(&b, "  %d %s: %v, pool %s, %s, on lost %s, timeout %v, catch up %+v, retries %+v\n",
+				version, name, j.Times, j.Pool, j.Concurrency, j.OnLost, j.Timeout, j.CatchUp, j.Retries)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
+		pool := p.Pools[name]
+		fmt.Fprintf(&b, "  pool %s: workers %d, max running %d, on lost %s, retries %+v\n", name, pool.Workers, pool.MaxRunning, pool.OnLost, pool.Retries)
+	}
+	for _, s := range p.Steps {
+		fmt.Fprintf(&b, "  %v %s replica %d for %v by %v p %.2f %s %d\n", s.At, s.Kind, s.Replica, s.For, s.By, s.P, s.Name, s.N)
+	}
+	return b.String()
+}

@@ -1,0 +1,85 @@
+// Package sim runs whole clusters of replicas in simulated time: the real scheduler and the real portable
+// lock, on a store and a lock service in memory, under faults that a seed draws.
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// Tally is what was seen over many seeds.
+type Tally struct {
+	mu      sync.Mutex
+	Seeds   int
+	Counted map[string]int // things that happened
+	Applied map[string]int // faults that struck, by kind
+}
+
+// Run simulates one seed. A violation fails t, with the plan and what happened to the job or task that it
+// is about.
+func Run(t *testing.T, seed uint64, tally *Tally) {
+	t.Helper()
+	plan := newPlan(seed)
+	var w *world
+	synctest.Test(t, func(*testing.T) {
+		w = newWorld(plan)
+		w.run()
+	})
+	tally.add(w)
+	if len(w.violations) == 0 {
+		return
+	}
+	var b strings.Builder
+	for _, v := range w.violations {
+		fmt.Fprintf(&b, "%s\n", v.text)
+	}
+	first := w.violations[0]
+	t.Errorf("seed %d:\n%s\nto see it again: make sim SEED=%d   (goroutines may run in another order: COUNT=20 tries it 20 times)\n\n%s\nwhat happened to %s:\n%s",
+		seed, &b, seed, plan, first.about, w.story(first.about, 120))
+}
+
+func (y *Tally) add(w *world) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.Counted == nil {
+		y.Counted, y.Applied = map[string]int{}, map[string]int{}
+	}
+	y.Seeds++
+	for what, n := range w.counted {
+		y.Counted[what] += n
+	}
+	for kind, n := range w.weather.applied {
+		y.Applied[kind] += n
+	}
+}
+
+// Missing names what no seed has shown: a run that lacks some of it proves nothing about it.
+func (y *Tally) Missing() (missing []string) {
+	for _, kind := range faultKinds {
+		if y.Applied[kind] == 0 {
+			missing = append(missing, "fault "+kind)
+		}
+	}
+	for _, what := range []string{
+		"triggers", "tasks", "starts", "outcome ran", "outcome skipped", "outcome missed", "outcome lost", "task succeeded", "task failed",
+		"task lost", "task cancelled", "late", "finish fenced", "manual runs", "manual retries", "cancels", "overlaps", "stale effects refused",
+	} {
+		if y.Counted[what] == 0 {
+			missing = append(missing, what)
+		}
+	}
+	return missing
+}
+
+// String is the tally in one line.
+func (y *Tally) String() string {
+	all := maps.Clone(y.Counted)
+	for kind, n := range y.Applied {
+		all["fault "+kind] = n
+	}
+	return fmt.Sprintf("%d seeds: %v", y.Seeds, all)
+}

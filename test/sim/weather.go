@@ -1,0 +1,103 @@
+package sim
+
+import (
+	"sync"
+	"time"
+)
+
+// weather is which faults there are now.
+type weather struct {
+	mu      sync.Mutex
+	d       draw
+	windows []window
+	applied map[string]int // how often a fault of a kind changed something
+}
+
+// window is a fault with its time.
+type window struct {
+	kind        string
+	replica     int // -1: everybody
+	from, until time.Time
+	p           float64
+	by          time.Duration
+}
+
+func (wt *weather) add(w window) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	wt.windows = append(wt.windows, w)
+}
+
+// strikes draws whether a call of a replica meets a fault of one of the kinds, and which.
+func (wt *weather) strikes(replica int, kinds ...string) (kind string, by time.Duration) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	now := time.Now()
+	for _, w := range wt.windows {
+		if now.Before(w.from) || !now.Before(w.until) || w.replica >= 0 && w.replica != replica {
+			continue
+		}
+		for _, k := range kinds {
+			if k == w.kind && wt.d.chance(w.p) {
+				wt.applied[k]++
+				return k, 1 + time.Duration(wt.d.Int64N(int64(w.by)+1))
+			}
+		}
+	}
+	return "", 0
+}
+
+func (wt *weather) coin() bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return wt.d.chance(0.5)
+}
+
+func (wt *weather) note(kind string) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	wt.applied[kind]++
+}
+
+// heal ends all windows.
+func (wt *weather) heal() {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	now := time.Now()
+	for i := range wt.windows {
+		if wt.windows[i].until.After(now) {
+			wt.windows[i].until = now
+		}
+	}
+}
+
+// bad reports whether a fault of one of the kinds that concerns the replica, -1: all of them alike, touched
+// the time from a moment until now.
+func (wt *weather) bad(replica int, since time.Time, kinds ...string) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	for _, w := range wt.windows {
+		if w.replica != replica || w.until.Before(since) || w.from.After(time.Now()) {
+			continue
+		}
+		for _, k := range kinds {
+			if k == w.kind {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// any reports whether a call of a replica may meet a fault of the kind now.
+func (wt *weather) any(replica int, kind string) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	now := time.Now()
+	for _, w := range wt.windows {
+		if w.kind == kind && !now.Before(w.from) && now.Before(w.until) && (w.replica < 0 || w.replica == replica) {
+			return true
+		}
+	}
+	return false
+}
