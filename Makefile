@@ -6,8 +6,11 @@ GOLANGCI_LINT ?= v2.15.0
 GOVULNCHECK ?= v1.8.0
 GOVULNDB ?= https://vuln.go.dev
 FUZZ_SECONDS ?= 50
+SEEDS ?= 20000
+FROM ?= 1
+COUNT ?= 1
 
-.PHONY: build test check install unit fuzz lint vuln bench bench-smoke cover clean
+.PHONY: build test check install unit fuzz sim lint vuln bench bench-smoke cover clean
 
 build: ## the binary, as bin/scheduler
 	$(GO) build -trimpath -o bin/scheduler ./cmd/scheduler
@@ -33,6 +36,9 @@ unit: ## every test, with the race detector
 
 fuzz: ## all fuzz targets, FUZZ_SECONDS together
 	.ci/fuzz $(FUZZ_SECONDS)
+
+sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT times
+	$(GO) test -timeout 0 -run TestSeeds ./test/sim $(if $(SEED),-seed $(SEED) -count $(COUNT),-seeds $(SEEDS) -from $(FROM) -count 1)
 
 lint: ## the rules of .golangci.yml
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; \
