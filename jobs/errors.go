@@ -15,4 +15,10 @@ var (
 	// ErrUnavailable: the store cannot be reached, or its answer did not come. Nothing is known
 	// about what was asked.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrNotStarted ends an attempt whose handler has certainly not begun its work, because it was too
+	// late for it: the task waits again as if nobody had taken it.
+	ErrNotStarted = errors.New("not started")
+	// ErrLost ends an attempt of which nobody knows how far it came: what did the work is gone, and it
+	// was not the work's own doing. The attempt is lost, and on_lost decides.
+	ErrLost = errors.New("lost")
 )

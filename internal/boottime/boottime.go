@@ -29,6 +29,10 @@ func Now() Instant {
 	return Instant{mono: time.Now(), boot: sinceBoot()}
 }
 
+// Awake returns the present moment of a clock that stands still while the machine sleeps: for what
+// others judge by a clock that sleeps with it.
+func Awake() Instant { return Instant{mono: time.Now()} }
+
 // IsZero reports whether i is the zero Instant.
 func (i Instant) IsZero() bool { return i.mono.IsZero() }
 

@@ -6,9 +6,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func sinceBoot() time.Duration {
+func sinceBoot() time.Duration { return Clock(false) }
+
+// Clock is the time since boot, with the time that the machine slept or without it; 0 where the
+// system has no such clock.
+func Clock(awake bool) time.Duration {
+	clock := int32(unix.CLOCK_BOOTTIME)
+	if awake {
+		clock = unix.CLOCK_MONOTONIC
+	}
 	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+	if err := unix.ClockGettime(clock, &ts); err != nil {
 		return 0
 	}
 	return time.Duration(ts.Nano())

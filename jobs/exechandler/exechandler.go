@@ -108,11 +108,11 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	env := slices.Clone(h.env)
+	var own []string
 	for _, v := range t.Identity() {
-		env = append(env, v.Env+"="+v.Value)
+		own = append(own, v.Env+"="+v.Value)
 	}
-	return h.run(ctx, program, env, t.Payload, out)
+	return h.run(ctx, program, slices.Concat(h.env, own), own, t.Payload, out)
 }
 
 // StopGrace is how long the group has between SIGTERM and SIGKILL.

@@ -3,14 +3,10 @@
 package exechandler
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -22,29 +18,56 @@ const (
 	linger = 2 * time.Second
 	// margin is how much before the time by which everything must be gone the group is killed.
 	margin = 100 * time.Millisecond
-	// look is how often a group that was told to stop is looked at.
-	look = 20 * time.Millisecond
 )
 
-func (h *Handler) run(ctx context.Context, program string, env []string, payload []byte, out io.Writer) error {
+// command is one run of a handler's command.
+type command struct {
+	*Handler
+	program string
+	env     []string // all of it
+	marks   []string // the part of env that no other attempt has
+	in, out *os.File // what it reads, nil for nothing, and writes
+}
+
+// process is a command that was started.
+type process interface {
+	// group is the process group that it leads.
+	group() int
+	// attend waits for the end of the command, or stops it once ctx is done. It returns the cause of a
+	// stop, and an error if nobody knows how the command ended.
+	attend(ctx context.Context) (status syscall.WaitStatus, stopped, err error)
+}
+
+func (h *Handler) run(ctx context.Context, program string, env, marks []string, payload []byte, out io.Writer) error {
+	c := command{Handler: h, program: program, env: env, marks: marks}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("cannot start %s: %w", program, err)
 	}
-	cmd := &exec.Cmd{
-		Path: program, Args: h.argv, Env: env, Dir: h.command.Dir, Stdout: w, Stderr: w,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
-		WaitDelay:   linger, // bounds the writing of a payload that nobody reads
-	}
+	defer r.Close()
+	defer w.Close()
+	c.out = w
+	feed := func() (stop func()) { return func() {} }
 	if len(payload) > 0 {
-		cmd.Stdin = bytes.NewReader(payload)
+		in, writer, err := os.Pipe()
+		if err != nil {
+			return fmt.Errorf("cannot start %s: %w", program, err)
+		}
+		defer in.Close()
+		defer writer.Close()
+		c.in = in
+		feed = func() func() { return write(writer, payload) }
 	}
-	err = cmd.Start()
-	w.Close()
+	p, err := c.start(ctx)
 	if err != nil {
-		r.Close()
-		return explain(program, h.command.Dir, err)
+		return err
 	}
+	w.Close()
+	if c.in != nil {
+		c.in.Close()
+	}
+	stopFeeding := feed()
+	defer stopFeeding()
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
@@ -52,24 +75,17 @@ func (h *Handler) run(ctx context.Context, program string, env []string, payload
 			_, _ = io.Copy(io.Discard, r) // a full pipe would hold up the command
 		}
 	}()
-	exited := make(chan struct{})
-	go func() {
-		defer close(exited)
-		_ = cmd.Wait() // what became of it is in ProcessState
-	}()
 
-	group := cmd.Process.Pid
-	stopped := h.attend(ctx, group, exited)
-	<-exited
+	status, stopped, err := p.attend(ctx)
 	patience := linger
-	if stopped != nil {
+	if stopped != nil || err != nil {
 		patience = margin // nothing of the group is left
 	}
 	select {
 	case <-copied:
 	case <-time.After(patience):
 		// Somebody who inherited the output is still there: in the group, or outside of it.
-		_ = syscall.Kill(-group, syscall.SIGKILL)
+		_ = syscall.Kill(-p.group(), syscall.SIGKILL)
 		select {
 		case <-copied:
 		case <-time.After(margin):
@@ -77,73 +93,53 @@ func (h *Handler) run(ctx context.Context, program string, env []string, payload
 	}
 	r.Close() // ends the copying if a process outside of the group holds the pipe
 	<-copied
-	return verdict(cmd.ProcessState, stopped)
+	if err != nil {
+		return err
+	}
+	return verdict(status, stopped)
 }
 
-// attend waits for the end of the command, or stops its group. It returns the cause of a stop.
-func (h *Handler) attend(ctx context.Context, group int, exited <-chan struct{}) error {
-	select {
-	case <-exited:
-		return nil
-	case <-ctx.Done():
-	}
-	select {
-	case <-exited: // both happened; it ended by itself
-		return nil
-	default:
-	}
-	cause := context.Cause(ctx)
-	grace := h.command.StopGrace
-	var kill <-chan struct{}
-	if stop := (*jobs.Stop)(nil); errors.As(cause, &stop) {
-		kill = stop.Kill
-		if !stop.KillBy.IsZero() {
-			grace = min(grace, time.Until(stop.KillBy)-margin)
-		}
-	}
-	_ = syscall.Kill(-group, syscall.SIGTERM)
-	deadline := time.NewTimer(grace)
-	defer deadline.Stop()
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-deadline.C:
-			_ = syscall.Kill(-group, syscall.SIGKILL)
-			return cause
-		case <-kill:
-			_ = syscall.Kill(-group, syscall.SIGKILL)
-			return cause
-		case <-ticker.C:
-			// The leader may be gone before the others are, who have the grace period too.
-			if gone(group) {
-				return cause
-			}
-		}
+// write writes the payload beside the command, which need not read it.
+func write(w *os.File, payload []byte) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = w.Write(payload)
+		w.Close()
+	}()
+	return func() {
+		w.Close()
+		<-done
 	}
 }
 
-// gone reports whether nobody is left in the group. macOS answers EPERM where only the dead are.
-func gone(group int) bool {
-	err := syscall.Kill(-group, 0)
-	return errors.Is(err, syscall.ESRCH) || runtime.GOOS == "darwin" && errors.Is(err, syscall.EPERM)
+// start starts the command, by the warden if there is one.
+func (c *command) start(ctx context.Context) (process, error) {
+	if b := jobs.BoundOf(ctx); b != nil && (b.StartLeft() <= 0 || b.Left() <= 0) {
+		return nil, fmt.Errorf("%w: this replica lost touch with the store before it could start the command", jobs.ErrNotStarted)
+	}
+	if wardens.Load() {
+		return c.startWarded(ctx)
+	}
+	return c.startHere()
 }
 
 // verdict says how a command ended; stopped is why it was told to.
-func verdict(state *os.ProcessState, stopped error) error {
-	ended := &jobs.ExitError{Code: state.ExitCode(), Text: fmt.Sprintf("exit code %d", state.ExitCode())}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+func verdict(status syscall.WaitStatus, stopped error) error {
+	ended := &jobs.ExitError{Code: status.ExitStatus(), Text: fmt.Sprintf("exit code %d", status.ExitStatus())}
+	if status.Signaled() {
 		ended.Text = fmt.Sprintf("ended by a signal: %v", status.Signal())
 		if status.Signal() == syscall.SIGKILL && stopped == nil {
 			ended.Text += " (not by the scheduler; did the machine run out of memory?)"
 		}
 	}
+	success := status.Exited() && status.ExitStatus() == 0
 	switch {
-	case stopped != nil && state.Success():
+	case stopped != nil && success:
 		return fmt.Errorf("%w; the command then ended with exit code 0", stopped)
 	case stopped != nil:
 		return fmt.Errorf("%w: %w", stopped, ended)
-	case state.Success():
+	case success:
 		return nil
 	}
 	return ended

@@ -1,0 +1,107 @@
+//go:build unix
+
+package exechandler
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// look is how often a group that was told to stop is looked at.
+const look = 20 * time.Millisecond
+
+// child is a command that this process has started itself.
+type child struct {
+	*Handler
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+func (c *command) startHere() (process, error) {
+	cmd := &exec.Cmd{
+		Path: c.program, Args: c.argv, Env: c.env, Dir: c.command.Dir, Stdout: c.out, Stderr: c.out,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}
+	if c.in != nil {
+		cmd.Stdin = c.in
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, explain(c.program, c.command.Dir, err)
+	}
+	p := &child{c.Handler, cmd, make(chan struct{})}
+	go func() {
+		defer close(p.exited)
+		_ = cmd.Wait() // what became of it is in ProcessState
+	}()
+	return p, nil
+}
+
+func (p *child) group() int { return p.cmd.Process.Pid }
+
+func (p *child) attend(ctx context.Context) (syscall.WaitStatus, error, error) {
+	stopped := p.stop(ctx)
+	<-p.exited
+	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus) // it is one on every Unix
+	return status, stopped, nil
+}
+
+// stop waits for the end of the command, or stops its group. It returns the cause of a stop.
+func (p *child) stop(ctx context.Context) error {
+	select {
+	case <-p.exited:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-p.exited: // both happened; it ended by itself
+		return nil
+	default:
+	}
+	cause := context.Cause(ctx)
+	grace, kill := p.grace(cause)
+	group := p.group()
+	_ = syscall.Kill(-group, syscall.SIGTERM)
+	deadline := time.NewTimer(grace)
+	defer deadline.Stop()
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-deadline.C:
+			_ = syscall.Kill(-group, syscall.SIGKILL)
+			return cause
+		case <-kill:
+			_ = syscall.Kill(-group, syscall.SIGKILL)
+			return cause
+		case <-ticker.C:
+			// The leader may be gone before the others are, who have the grace period too.
+			if gone(group) {
+				return cause
+			}
+		}
+	}
+}
+
+// grace is how long the command may take to end, and what ends that time sooner.
+func (h *Handler) grace(cause error) (grace time.Duration, kill <-chan struct{}) {
+	grace = h.command.StopGrace
+	if stop := (*jobs.Stop)(nil); errors.As(cause, &stop) {
+		kill = stop.Kill
+		if !stop.KillBy.IsZero() {
+			grace = min(grace, time.Until(stop.KillBy)-margin)
+		}
+	}
+	return grace, kill
+}
+
+// gone reports whether nobody is left in the group. macOS answers EPERM where only the dead are.
+func gone(group int) bool {
+	err := syscall.Kill(-group, 0)
+	return errors.Is(err, syscall.ESRCH) || runtime.GOOS == "darwin" && errors.Is(err, syscall.EPERM)
+}

@@ -1,0 +1,105 @@
+package warden
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+)
+
+// process is what the kernel says of one.
+type process struct{ pid, parent, group, session int }
+
+// processes are those of this machine that still run, as /proc showed them one after the other: who
+// is started meanwhile may be missing.
+type processes map[int]process
+
+func listProcesses() processes {
+	all := processes{}
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return all
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // what could be read
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if p, ok := readProcess(pid); ok {
+			all[pid] = p
+		}
+	}
+	return all
+}
+
+// readProcess is false for one that is gone, or dead and not yet collected.
+func readProcess(pid int) (process, bool) {
+	line, err := os.ReadFile(file(pid, "stat"))
+	if err != nil {
+		return process{}, false
+	}
+	// The second field, the command's name, may hold blanks and brackets.
+	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
+	if len(fields) < 4 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		return process{}, false
+	}
+	p := process{pid: pid}
+	for i, field := range []*int{&p.parent, &p.group, &p.session} {
+		if *field, err = strconv.Atoi(string(fields[i+1])); err != nil {
+			return process{}, false
+		}
+	}
+	return p, true
+}
+
+// below returns the processes that descend from the given one, each with the child of it that it
+// descends from.
+func (all processes) below(ancestor int) map[int]int {
+	branch := map[int]int{}
+	for pid := range all {
+		var path []int
+		top := 0
+		for at := pid; at > 1 && len(path) <= len(all); {
+			if known, ok := branch[at]; ok {
+				top = known
+				break
+			}
+			path = append(path, at)
+			p, ok := all[at]
+			if !ok {
+				break
+			}
+			if p.parent == ancestor {
+				top = at
+				break
+			}
+			at = p.parent
+		}
+		if top != 0 {
+			for _, at := range path {
+				branch[at] = top
+			}
+		}
+	}
+	return branch
+}
+
+// marked reports whether a process was started with all of these variables.
+func marked(pid int, marks [][]byte) bool {
+	if len(marks) == 0 {
+		return false
+	}
+	text, err := os.ReadFile(file(pid, "environ"))
+	if err != nil {
+		return false
+	}
+	env := bytes.Split(text, []byte{0})
+	return !slices.ContainsFunc(marks, func(mark []byte) bool {
+		return !slices.ContainsFunc(env, func(entry []byte) bool { return bytes.Equal(entry, mark) })
+	})
+}
+
+func file(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }

@@ -1,0 +1,154 @@
+package warden
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Name is the first argument (argv[0]) of a warden's process.
+const Name = "lockstep-warden"
+
+// socket is the number of the file through which a warden is spoken to.
+const socket = 3
+
+// ErrByHand is what Run says to somebody who started it from a shell.
+var ErrByHand = errors.New("a warden is started by the replica whose commands it runs, not by hand")
+
+// Run is a warden's whole life: it ends when its replica is gone and all commands have been stopped.
+// Its goroutine's thread is its own from then on.
+func Run(log *slog.Logger) error {
+	if domain, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || domain != unix.AF_UNIX {
+		return ErrByHand
+	}
+	unix.CloseOnExec(socket) // a command must not keep the replica from seeing that its warden is dead
+	s, err := newStream(os.NewFile(socket, "replica"))
+	if err != nil {
+		return err
+	}
+	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // a name for people
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: "/dev/null", Err: err}
+	}
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	// Whoever ends the replica may mean all its processes; the warden ends after it. The signals are
+	// caught and not ignored, since commands would inherit that.
+	deaf := make(chan os.Signal, 1)
+	signal.Notify(deaf, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+
+	orders := make(chan incoming)
+	go listen(s, orders, log)
+	mail := newMailbox()
+	go mail.deliver(s)
+	k := newKeeper(mail.post, log, null)
+	timer := time.NewTimer(0)
+	for !k.alone || len(k.all) > 0 {
+		select {
+		case o, more := <-orders:
+			if !more {
+				orders = nil
+				k.orphaned()
+				break
+			}
+			k.obey(o.order, o.files)
+		case <-died:
+		case <-timer.C:
+		}
+		timer.Reset(k.look())
+	}
+	return nil
+}
+
+type incoming struct {
+	order
+	files []int
+}
+
+// listen reads orders until the replica is gone, and closes the channel then. A replica that sends
+// what nobody understands is as good as gone.
+func listen(s *stream, orders chan<- incoming, log *slog.Logger) {
+	defer close(orders)
+	for {
+		o, err := receive(s)
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+				log.Error("the replica cannot be understood", "error", err)
+			}
+			return
+		}
+		orders <- o
+	}
+}
+
+func receive(s *stream) (incoming, error) {
+	body, err := s.next()
+	if err != nil {
+		return incoming{}, err
+	}
+	o, err := readOrder(body)
+	if err != nil || o.Start == nil {
+		return incoming{order: o}, err
+	}
+	n := 1
+	if o.Start.Stdin {
+		n++
+	}
+	files, err := s.take(n)
+	return incoming{o, files}, err
+}
+
+// mailbox holds reports that a frozen replica does not read; who posts one never waits.
+type mailbox struct {
+	mu   sync.Mutex
+	some sync.Cond
+	all  [][]byte
+}
+
+func newMailbox() *mailbox {
+	m := &mailbox{}
+	m.some.L = &m.mu
+	return m
+}
+
+func (m *mailbox) post(r report) {
+	message, err := frame(r)
+	if err != nil {
+		return // a report has nothing that JSON cannot hold
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.all = append(m.all, message)
+	m.some.Signal()
+}
+
+// deliver sends what is posted, until the replica is gone.
+func (m *mailbox) deliver(s *stream) {
+	for {
+		m.mu.Lock()
+		for len(m.all) == 0 {
+			m.some.Wait()
+		}
+		all := m.all
+		m.all = nil
+		m.mu.Unlock()
+		for _, message := range all {
+			if s.send(message) != nil {
+				return
+			}
+		}
+	}
+}

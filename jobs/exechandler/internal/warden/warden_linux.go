@@ -1,0 +1,265 @@
+package warden
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+)
+
+var (
+	// ErrLate: the command was not started, as it is too late for it.
+	ErrLate = errors.New("too late to start it")
+	// ErrGone: the warden is dead, and nothing was started.
+	ErrGone = errors.New("the warden is gone")
+	// ErrDied: the warden died before it could say how the command ended, and the command with it.
+	ErrDied = errors.New("the process that ran it, the warden, died, and the command was killed with it")
+)
+
+// patience is how long a warden may take to answer; one that does not is killed.
+const patience = 10 * time.Second
+
+// Warden is a warden's process, as its replica sees it. It lives as long as the replica, and is not
+// closed.
+type Warden struct {
+	stream *stream
+
+	mu       sync.Mutex
+	last     uint64
+	attempts map[uint64]*Attempt
+	gone     bool
+}
+
+// Attempt is a command that the warden was told to start.
+type Attempt struct {
+	w       *Warden
+	id      uint64
+	marks   [][]byte
+	started chan report
+	ended   chan struct{}
+	group   int
+	end     End
+}
+
+// End is how a command ended.
+type End struct {
+	Status syscall.WaitStatus
+	Why    Why
+	Err    error // ErrDied: nothing else is known
+}
+
+// Spawn starts a warden: this program once more, under the name Name. Its main must call Run then.
+func Spawn() (*Warden, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("start the warden: %w", os.NewSyscallError("socketpair", err))
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "warden"), os.NewFile(uintptr(pair[1]), "replica")
+	defer theirs.Close()
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", // this very program, also after an upgrade of the file
+		Args: []string{Name, "of", fmt.Sprint(os.Getpid())}, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // what ends the replica's group or terminal leaves it alone
+	}
+	if err := cmd.Start(); err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("start the warden: %w", err)
+	}
+	s, err := newStream(ours)
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, fmt.Errorf("start the warden: %w", err)
+	}
+	s.patient = patience
+	w := &Warden{stream: s, attempts: map[uint64]*Attempt{}}
+	go w.listen(cmd)
+	return w, nil
+}
+
+// Gone reports whether the warden is dead, as far as is known.
+func (w *Warden) Gone() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gone
+}
+
+// listen reads reports until the warden is dead, and then kills what it has left.
+func (w *Warden) listen(cmd *exec.Cmd) {
+	for {
+		body, err := w.stream.next()
+		if err != nil {
+			break
+		}
+		var r report
+		if json.Unmarshal(body, &r) != nil {
+			break
+		}
+		w.hear(r)
+	}
+	_ = w.stream.conn.Close()
+	_ = cmd.Process.Kill() // the kernel kills the commands
+	_ = cmd.Wait()
+	w.mu.Lock()
+	w.gone = true
+	left := w.attempts
+	w.attempts = nil
+	w.mu.Unlock()
+	bury(left)
+	for _, a := range left {
+		a.end = End{Err: ErrDied}
+		close(a.ended)
+	}
+}
+
+func (w *Warden) hear(r report) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.attempts[r.ID]
+	if a == nil {
+		return
+	}
+	if !r.Ended {
+		a.group = r.PID
+		a.started <- r
+	} else {
+		a.end = End{Status: syscall.WaitStatus(r.Status), Why: r.Why}
+		close(a.ended)
+	}
+	if r.Ended || r.PID == 0 {
+		delete(w.attempts, r.ID)
+	}
+}
+
+// Start starts a command, which writes to out and reads in, nil for nothing; the caller closes them
+// afterwards. An Errno says why it cannot be started, ErrLate that it must not be, and ErrGone to try
+// it with another warden.
+func (w *Warden) Start(c Command, in, out *os.File) (*Attempt, error) {
+	a := &Attempt{w: w, marks: c.Marks, started: make(chan report, 1), ended: make(chan struct{})}
+	w.mu.Lock()
+	if w.gone {
+		w.mu.Unlock()
+		return nil, ErrGone
+	}
+	w.last++
+	a.id = w.last
+	w.attempts[a.id] = a
+	w.mu.Unlock()
+	files := []*os.File{out}
+	if c.Stdin = in != nil; c.Stdin {
+		files = []*os.File{in, out}
+	}
+	message, err := frame(order{ID: a.id, Start: &c})
+	if err != nil {
+		w.forget(a)
+		return nil, syscall.E2BIG
+	}
+	if err := w.stream.send(message, files...); err != nil {
+		w.forget(a)
+		w.give()
+		return nil, ErrGone
+	}
+	answer := time.NewTimer(patience)
+	defer answer.Stop()
+	select {
+	case r := <-a.started:
+		return a.begun(r)
+	case <-a.ended:
+	case <-answer.C:
+		w.give()
+		<-a.ended
+	}
+	select {
+	case r := <-a.started: // and ended already
+		return a.begun(r)
+	default:
+		return nil, a.end.Err
+	}
+}
+
+func (a *Attempt) begun(r report) (*Attempt, error) {
+	switch {
+	case r.Late:
+		return nil, ErrLate
+	case r.Errno != 0:
+		return nil, syscall.Errno(r.Errno)
+	}
+	return a, nil
+}
+
+func (w *Warden) forget(a *Attempt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.attempts, a.id)
+}
+
+// give gives the warden up: what it was sent did not arrive, or it does not answer.
+func (w *Warden) give() { _ = w.stream.conn.Close() }
+
+func (w *Warden) order(o order) {
+	message, err := frame(o)
+	if err == nil {
+		err = w.stream.send(message)
+	}
+	if err != nil {
+		w.give()
+	}
+}
+
+// Group is the number of the group that the command leads, and of its process.
+func (a *Attempt) Group() int { return a.group }
+
+// Ended is closed when the command has ended and, if it was stopped, everything that it had started.
+func (a *Attempt) Ended() <-chan struct{} { return a.ended }
+
+// End is how it ended, once Ended is closed.
+func (a *Attempt) End() End { return a.end }
+
+// Move makes the last of the moments the end of the command's time. Without any nothing changes.
+func (a *Attempt) Move(until []boottime.Stamp) {
+	if len(until) > 0 {
+		a.w.order(order{ID: a.id, Until: until})
+	}
+}
+
+// Stop tells the command and all that it started to stop, and kills what is left of it after a grace
+// period (≥ 0). A second call can only make it sooner. It does not wait.
+func (a *Attempt) Stop(grace time.Duration) {
+	killBy := boottime.Awake().Add(max(grace, 0)).Stamp()
+	a.w.order(order{ID: a.id, KillBy: &killBy})
+}
+
+// GiveUp kills the warden, with all its commands: it does not do what it was told.
+func (a *Attempt) GiveUp() { a.w.give() }
+
+// bury kills what the commands of a dead warden have left: their groups, and by the marks what left
+// these. They have no parent of ours any more.
+func bury(left map[uint64]*Attempt) {
+	for range 50 {
+		found := false
+		for _, a := range left {
+			found = a.group > 0 && unix.Kill(-a.group, unix.SIGKILL) == nil || found
+		}
+		if len(left) > 0 {
+			for pid := range listProcesses() {
+				for _, a := range left {
+					if marked(pid, a.marks) {
+						found = unix.Kill(pid, unix.SIGKILL) == nil || found
+					}
+				}
+			}
+		}
+		if !found {
+			return
+		}
+		<-time.After(looked)
+	}
+}

@@ -1,0 +1,36 @@
+//go:build unix
+
+package exechandler_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// direct in the environment makes this test binary run its commands without a warden.
+const direct = "LOCKSTEP_TEST_DIRECT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(direct) == "" && exechandler.Warden() {
+		return
+	}
+	os.Exit(servers.Main(m))
+}
+
+// What holds with the warden holds without it, but for what is about the warden.
+func TestWithoutTheWarden(t *testing.T) {
+	if os.Getenv(direct) != "" || !exechandler.CanWarden {
+		return // this is it
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.skip=^(Benchmark|TestWarden|TestNewRefuses|TestDescribe|TestEnvFiles|TestVariables)")
+	cmd.Env = append(os.Environ(), direct+"=1")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestStopIsATermToTheGroup") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,25 @@
+package exechandler
+
+import "sync/atomic"
+
+// wardens is whether commands are started by a warden.
+var wardens atomic.Bool
+
+// Warden makes commands die with this program, however it ends. Call it first thing in main:
+//
+//	func main() {
+//		if exechandler.Warden() {
+//			return
+//		}
+//		…
+//	}
+//
+// From then on handlers start their commands by a small helper process, the warden: this program
+// once more, which comes to life with the first command and ends with the program. What it has
+// started, with all descendants, it ends at once when the program is killed, SIGKILL included, and
+// at the end of the attempt's time (jobs.Bound) when the program is frozen. In that helper process
+// Warden does this work and returns true when it is done; everywhere else it returns false at once.
+//
+// A program that does not call it runs commands all the same, without that guarantee; so do all
+// programs where [CanWarden] is false.
+func Warden() bool { return beWarden() }
