@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -52,8 +53,8 @@ func (b *Bound) StartLeft() time.Duration { return b.startBy.Until() }
 // Left is the time left; negative once others may have started.
 func (b *Bound) Left() time.Duration {
 	until, _ := b.Until()
-	left := until[0].Until()
-	for _, u := range until[1:] {
+	left := time.Duration(math.MinInt64)
+	for _, u := range until {
 		left = max(left, u.Until())
 	}
 	return left

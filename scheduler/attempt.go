@@ -26,6 +26,7 @@ type attempt struct {
 	session string
 	work    work
 	cancel  context.CancelCauseFunc
+	bound   *jobs.Bound // what the handler knows of its deadline
 
 	mu       sync.Mutex
 	mayRun   time.Time // database time; zero: as long as the session is trusted
@@ -81,21 +82,37 @@ func (a *attempt) stoppedBy() (stopped, string) {
 	return a.why, a.reason
 }
 
-// deadline is when somebody else may start in the attempt's place: the end of the session's trust
-// window, or of what the row grants if that is later.
-func (a *attempt) deadline(ses *session, c *clock) boottime.Instant {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	end := boottime.Instant{}
-	if ses.id == a.session && !a.orphaned {
-		end = ses.trust
-	}
-	if !a.mayRun.IsZero() {
-		if row := c.instant(a.mayRun); end.IsZero() || row.Until() > end.Until() {
-			end = row
+// deadline is when somebody else may start in the attempt's place: the last of its bounds; zero if
+// it has none.
+func (a *attempt) deadline(ses *session, c *clock) (end boottime.Instant) {
+	for _, b := range a.bounds(ses, c) {
+		if end.IsZero() || b.Until() > end.Until() {
+			end = b
 		}
 	}
 	return end
+}
+
+// bounds are the end of the session's trust window, and of what the row grants. Which of them is
+// later may change: they are on different clocks where the machine's sleep does not end a session.
+func (a *attempt) bounds(ses *session, c *clock) (bounds []boottime.Instant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if ses.id == a.session && !a.orphaned {
+		bounds = append(bounds, ses.trust)
+	}
+	if !a.mayRun.IsZero() {
+		bounds = append(bounds, c.instant(a.mayRun))
+	}
+	return bounds
+}
+
+// tell tells the handlers of these attempts until when they may run now.
+func (s *Scheduler) tell(attempts []*attempt) {
+	ses := s.session.Load()
+	for _, a := range attempts {
+		a.bound.Move(a.bounds(ses, s.clock)...)
+	}
 }
 
 const (
@@ -121,12 +138,16 @@ func (s *Scheduler) expire(ctx context.Context) {
 		ses := s.session.Load()
 		for _, a := range s.running.all() {
 			end := a.deadline(ses, s.clock)
-			grace := min(s.opt.StopGrace, lastGrace, s.opt.SessionTTL/5)
-			if end.IsZero() || end.Until() <= grace {
+			if grace := s.lastGrace(); end.IsZero() || end.Until() <= grace {
 				a.stop(stopExpired, "this replica lost touch with the store, and another one may start in its place", killTime(end))
 			}
 		}
 	}
+}
+
+// lastGrace is how long before its deadline an attempt is told to stop.
+func (s *Scheduler) lastGrace() time.Duration {
+	return min(s.opt.StopGrace, lastGrace, s.opt.SessionTTL/5)
 }
 
 func killTime(end boottime.Instant) time.Time {

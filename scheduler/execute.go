@@ -54,7 +54,8 @@ func (s *Scheduler) handBack(c claimed) {
 // context and deadline, the result.
 func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	w, ok := s.plan.work(c.task)
-	if ses := s.session.Load(); !ok || ses.id != c.session || !ses.trusted() || s.halting() {
+	ses := s.session.Load()
+	if !ok || ses.id != c.session || !ses.trusted() || s.halting() {
 		// A replica that wakes late starts nothing: its row may be another's by now. Nor does one
 		// that is told to stop at once.
 		s.handBack(c)
@@ -66,7 +67,12 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	a := &attempt{task: t, session: c.session, work: w, cancel: cancel, mayRun: c.until}
+	a.bound = jobs.NewBound(ses.trust, s.lastGrace(), a.bounds(ses, s.clock)...)
+	ctx = jobs.WithBound(ctx, a.bound)
 	s.running.add(a)
+	if s.session.Load() != ses {
+		s.tell([]*attempt{a}) // what was renewed meanwhile
+	}
 	timeout := time.AfterFunc(w.timeout, func() {
 		a.stop(stopTimeout, fmt.Sprintf("timeout after %v", w.timeout), time.Time{})
 	})
@@ -113,6 +119,11 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 	why, reason := a.stoppedBy()
 	r.Reason = reason
 	switch {
+	case errors.Is(err, jobs.ErrNotStarted) && why != stopCancelled:
+		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack}
+	case errors.Is(err, jobs.ErrLost) && why == notStopped:
+		r.Verdict, r.State, r.Reason = ledger.Died, jobs.StateLost, err.Error()
+		return r
 	case why == stopDrained || why == stopExpired:
 		r.Verdict, r.State = ledger.Died, jobs.StateLost
 		return r

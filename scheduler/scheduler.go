@@ -29,6 +29,7 @@ type Scheduler struct {
 
 	metrics      Metrics
 	backend      string       // of locks, for metrics
+	local        bool         // all replicas are on this machine, whatever they share
 	sessionsLost atomic.Int64 // of this replica
 	buried       atomic.Int64 // sessions of others
 
@@ -84,6 +85,9 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 		s.locks = lk
 	}
 	s.backend = backend(s.locks)
+	if st, ok := st.(interface{ Local() bool }); ok && s.locks == nil {
+		s.local = st.Local()
+	}
 	fill(&s.opt.LockService, lockService(s.locks))
 	s.stripes = &stripes{held: map[int]*locks.Lease{}}
 	s.slots = newSlots(o.Workers, p, s.wakeFeeder)

@@ -28,6 +28,15 @@ func (s *Scheduler) trustFor() time.Duration {
 	return ttl - max(ttl/100, 50*time.Millisecond)
 }
 
+// moment is now on the clock that sessions are judged by. Where all replicas are on this machine, that
+// one stands still while the machine sleeps: they sleep with it, and a closed lid ends nothing.
+func (s *Scheduler) moment() boottime.Instant {
+	if s.local {
+		return boottime.Awake()
+	}
+	return boottime.Now()
+}
+
 func (s *Scheduler) member() ledger.Member {
 	host, _ := os.Hostname()
 	self := process.Self()
@@ -52,13 +61,13 @@ func (s *Scheduler) join(ctx context.Context) error {
 	}
 	bctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	asked := boottime.Now()
+	asked, since := boottime.Now(), s.moment()
 	database, err := s.store.Beat(bctx, id)
 	if err != nil {
 		return fmt.Errorf("join: first beat: %w", err)
 	}
 	s.clock.observe(asked, database)
-	s.session.Store(&session{id, asked.Add(s.trustFor())})
+	s.session.Store(&session{id, since.Add(s.trustFor())})
 	s.health.storeUp()
 	return nil
 }
@@ -76,7 +85,7 @@ func (s *Scheduler) tryJoin(ctx context.Context) (string, error) {
 // beat for a session ttl: after a power cut nobody else may be there to do it. It is false as soon
 // as one of them beats.
 func (s *Scheduler) outlive(ctx context.Context) bool {
-	began := boottime.Now()
+	began := s.moment()
 	beats := map[string]int64{}
 	for pause(ctx, s.opt.SessionTTL/20, nil) {
 		peers, err := s.store.Peers(ctx)
@@ -137,7 +146,7 @@ func (s *Scheduler) keep(ctx context.Context) {
 // beat renews the session, waiting for the answer no longer than patience.
 func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 	ses := s.session.Load()
-	asked := boottime.Now()
+	asked, since := boottime.Now(), s.moment()
 	bctx, cancel := context.WithTimeout(ctx, patience)
 	database, err := s.store.Beat(bctx, ses.id)
 	cancel()
@@ -156,8 +165,9 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 		return err
 	}
 	s.clock.observe(asked, database)
-	s.session.Store(&session{ses.id, asked.Add(s.trustFor())})
+	s.session.Store(&session{ses.id, since.Add(s.trustFor())})
 	s.health.storeUp()
+	s.tell(s.running.all())
 	ectx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s.extend(ectx)
@@ -185,11 +195,14 @@ func (s *Scheduler) extend(ctx context.Context) {
 	if err != nil {
 		return // the old bound holds, and the next beat asks again
 	}
+	var moved []*attempt
 	for i, m := range moves {
 		if a := s.running.get(m.TaskID); ours[i] && a != nil {
 			a.setUntil(m.Until)
+			moved = append(moved, a)
 		}
 	}
+	s.tell(moved)
 }
 
 // pause waits for d, or for a nudge; false once ctx is done.

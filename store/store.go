@@ -148,6 +148,9 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
+// Local reports whether all that share the store run on this machine, so that they sleep when it does.
+func (s *Store) Local() bool { return s.dialect.name() == SQLite }
+
 func build(writers, readers *gorm.DB, d dialect, o Options) (*Store, error) {
 	prefix, err := tablePrefix(o.Prefix)
 	if err != nil {

@@ -5,8 +5,13 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 )
 
 func main() {
+	if exechandler.Warden() { // the process that runs the commands of a replica
+		return
+	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

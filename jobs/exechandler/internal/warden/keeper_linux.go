@@ -106,8 +106,9 @@ func (k *keeper) stop(a *attempt, why Why, killBy boottime.Stamp) {
 		return
 	}
 	a.why, a.killBy = why, killBy
+	strays := k.strays(a, listProcesses()) // while their parents live
 	_ = unix.Kill(-a.leader, unix.SIGTERM)
-	for _, pid := range k.strays(a, listProcesses()) {
+	for _, pid := range strays {
 		_ = unix.Kill(pid, unix.SIGTERM)
 	}
 	a.searches = searched

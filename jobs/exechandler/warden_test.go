@@ -1,0 +1,253 @@
+//go:build linux
+
+package exechandler_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+)
+
+// family is a command with descendants of every kind: a child, one in a session of its own, one
+// whose parents are gone, and one that forgot its environment. Those who hear SIGTERM say so in the
+// file, since nobody reads the output of whose replica is gone; deaf ones go on.
+func family(deaf bool, file string) string {
+	end := "exit"
+	if deaf {
+		end = ":"
+	}
+	loop := `trap "echo term $$ >>` + file + `; ` + end + `" TERM; echo born $$; exec >/dev/null 2>&1; while :; do sleep 0.05; done`
+	return "sh -c '" + loop + "' & setsid sh -c '" + loop + "' & (setsid sh -c '" + loop + "' & ) ; env -i setsid sh -c '" + loop + "' & " +
+		"sleep 0.3; echo ready; " + loop
+}
+
+// heard are those who said that they heard SIGTERM.
+func heard(t *testing.T, file string) []int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pids(t, string(text), "term")
+}
+
+func TestWardenEndsTheCommandsOfAKilledReplica(t *testing.T) {
+	for what, deaf := range map[string]bool{"who hear": false, "who do not": true} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "heard")
+			r := startReplica(t, part{Command: exechandler.Command{Shell: family(deaf, file), StopGrace: time.Second}, TTL: time.Hour, Grace: 2 * time.Second})
+			all := pids(t, r.out.String(), "born")
+			if len(all) < 5 || len(left(r.task)) < 4 {
+				t.Fatalf("born are %v, of whom %v are marked", all, left(r.task))
+			}
+			killed := time.Now()
+			if err := r.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "all are gone", func() bool { return len(left(r.task)) == 0 })
+			took := time.Since(killed)
+			for _, pid := range all {
+				until(t, fmt.Sprintf("%d is gone", pid), func() bool { return !alive(pid) })
+			}
+			if deaf && took < time.Second || took > 5*time.Second || !deaf && took > time.Second {
+				t.Errorf("they were gone after %v, with a grace period of a second", took)
+			}
+			<-r.done // the warden has ended too: nobody holds the output
+			if who := heard(t, file); len(who) < 5 {
+				t.Errorf("only %v of %v heard SIGTERM", who, all)
+			}
+			if !strings.Contains(r.out.String(), `"msg":"the replica is gone; its commands are being stopped","commands":1`) {
+				t.Error("the warden says nothing")
+			}
+		})
+	}
+}
+
+func TestWardenEndsTheCommandsOfAFrozenReplicaAtTheirTime(t *testing.T) {
+	t.Parallel()
+	const ttl, grace = 2 * time.Second, 400 * time.Millisecond
+	r := startReplica(t, part{Command: exechandler.Command{Shell: family(true, os.DevNull)}, TTL: ttl, Grace: grace, Renew: true})
+	until(t, "it ran for longer than its first time", func() bool {
+		time.Sleep(ttl + 500*time.Millisecond)
+		return len(left(r.task)) > 0
+	})
+	if err := r.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	frozen := time.Now()
+	until(t, "all are gone", func() bool { return len(left(r.task)) == 0 })
+	if took := time.Since(frozen); took < ttl-ttl/4-grace || took > ttl+time.Second {
+		t.Errorf("they were gone after %v, at a time that ended %v–%v after the freezing", took, ttl-ttl/4, ttl)
+	}
+	if err := r.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the replica says that the attempt is lost", func() bool {
+		return strings.Contains(r.out.String(), "result: lost: this replica did not renew the attempt's time in time, so its command was stopped: its time was over: ended by a signal: killed")
+	})
+}
+
+func TestWardenLeavesTheCommandsOfAReplicaThatGoesOnInTime(t *testing.T) {
+	t.Parallel()
+	const ttl = 3 * time.Second
+	r := startReplica(t, part{Command: exechandler.Command{Shell: "echo ready; sleep 5; echo done"}, TTL: ttl, Grace: 200 * time.Millisecond, Renew: true})
+	if err := r.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(ttl / 2)
+	if err := r.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the command succeeds", func() bool { return strings.Contains(r.out.String(), "done\nresult: <nil>\n") })
+}
+
+// Whoever left the group is stopped with the command, as the group is.
+func TestWardenStopsWhoLeftTheGroup(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "heard")
+	out, took, err := stopWhenReady(t, exechandler.Command{Shell: family(true, file), StopGrace: 500 * time.Millisecond}, because)
+	if err == nil || took > 5*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+	for _, pid := range pids(t, out, "born") {
+		if alive(pid) {
+			t.Errorf("%d is still there", pid)
+		}
+	}
+	if who := heard(t, file); len(who) < 5 {
+		t.Errorf("only %v heard SIGTERM", who)
+	}
+}
+
+func TestWardenStartsNothingTooLate(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "started")
+	h := handler(t, exechandler.Command{Argv: []string{"touch", file}})
+	over, far := boottime.Now().Add(-time.Millisecond), boottime.Now().Add(time.Hour)
+	for what, bound := range map[string]*jobs.Bound{
+		"the session is over": jobs.NewBound(over, time.Second, far), "its time is over": jobs.NewBound(far, time.Second, over),
+	} {
+		err := h.Run(jobs.WithBound(t.Context(), bound), jobs.Task{}, &watched{})
+		if _, started := os.Stat(file); !errors.Is(err, jobs.ErrNotStarted) || started == nil {
+			t.Errorf("%s: %v, started: %v", what, err, started == nil)
+		}
+	}
+}
+
+// wardenOf is the process that starts commands here.
+func wardenOf(t *testing.T) int {
+	t.Helper()
+	out, err := run(t, exechandler.Command{Shell: "echo parent $PPID"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := pids(t, out, "parent")[0]
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if want := fmt.Sprintf("lockstep-warden\x00of\x00%d\x00", os.Getpid()); err != nil || string(line) != want {
+		t.Fatalf("the parent is %q, %v", line, err)
+	}
+	return pid
+}
+
+func TestWardenDies(t *testing.T) {
+	warden := wardenOf(t)
+	out, done := &watched{}, make(chan error, 1)
+	h := handler(t, exechandler.Command{Shell: family(true, os.DevNull)})
+	go func() { done <- h.Run(t.Context(), jobs.Task{ID: t.Name()}, out) }()
+	until(t, "the command is ready", func() bool { return strings.Contains(out.String(), "ready\n") })
+	if err := syscall.Kill(warden, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, jobs.ErrLost) || !strings.Contains(err.Error(), "the warden, died") {
+		t.Errorf("got %v", err)
+	}
+	if pids := left(t.Name()); len(pids) > 0 {
+		t.Errorf("%v are still there", pids)
+	}
+	for _, pid := range pids(t, out.String(), "born") {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // nobody can know whose the one without environment is
+	}
+	if again := wardenOf(t); again == warden {
+		t.Error("the dead one started a command")
+	}
+}
+
+func TestWardenKeepsNothing(t *testing.T) {
+	warden := wardenOf(t)
+	open := func(pid string) int {
+		entries, err := os.ReadDir("/proc/" + pid + "/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	here, there := open("self"), open(strconv.Itoa(warden))
+	h := handler(t, exechandler.Command{Shell: `cat; (sleep 0.01 &) >/dev/null 2>&1`})
+	some := make(chan struct{}, 20)
+	var all sync.WaitGroup
+	for i := range 500 {
+		some <- struct{}{}
+		all.Go(func() {
+			defer func() { <-some }()
+			var out bytes.Buffer
+			if err := h.Run(t.Context(), jobs.Task{ID: fmt.Sprint(i), Payload: fmt.Append(nil, i)}, &out); err != nil || out.String() != fmt.Sprint(i) {
+				t.Errorf("%q, %v", out.String(), err)
+			}
+		})
+	}
+	all.Wait()
+	until(t, "as many files are open as before", func() bool { return open("self") <= here && open(strconv.Itoa(warden)) <= there })
+	until(t, "the warden has no children left, dead ones included", func() bool {
+		children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", warden))
+		if err != nil || len(children) == 0 {
+			t.Fatal("the kernel does not list children", err)
+		}
+		for _, file := range children {
+			if text, err := os.ReadFile(file); err == nil && len(bytes.TrimSpace(text)) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	if wardenOf(t) != warden {
+		t.Error("it was replaced")
+	}
+}
+
+func TestWardenRunsManyAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	h := handler(t, exechandler.Command{Shell: `echo ready; exec sleep 300`})
+	out := &watched{}
+	var all sync.WaitGroup
+	for i := range 200 {
+		all.Go(func() {
+			err := h.Run(ctx, jobs.Task{ID: fmt.Sprintf("many-%d", i)}, out)
+			if exit := (*jobs.ExitError)(nil); !errors.As(err, &exit) || exit.Text != "ended by a signal: terminated" {
+				t.Error(err)
+			}
+		})
+	}
+	until(t, "all run", func() bool { return strings.Count(out.String(), "ready\n") == 200 })
+	cancel(because())
+	all.Wait()
+}
+
+// A warden is no command for people.
+func TestWardenByHand(t *testing.T) {
+	out, err := run(t, exechandler.Command{Argv: []string{"/bin/bash", "-c", "exec -a lockstep-warden " + os.Args[0]}}, "")
+	if err != nil || out != "a warden is started by the replica whose commands it runs, not by hand\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
