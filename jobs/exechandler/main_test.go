@@ -33,6 +33,7 @@ func TestWithoutTheWarden(t *testing.T) {
 	if os.Getenv(direct) != "" || !exechandler.CanWarden {
 		return // this is it
 	}
+	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.skip=^(Benchmark|TestWarden|TestNewRefuses|TestDescribe|TestEnvFiles|TestVariables)")
 	cmd.Env = append(os.Environ(), direct+"=1")
 	out, err := cmd.CombinedOutput()

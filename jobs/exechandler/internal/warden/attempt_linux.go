@@ -1,7 +1,6 @@
 package warden
 
 import (
-	"errors"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +14,8 @@ const (
 	// looked is how often a group that was told to stop is looked at, searched how often all processes
 	// are, at first; that takes some ten milliseconds where there are many.
 	looked, searched, searchedLeast = 20 * time.Millisecond, 50 * time.Millisecond, time.Second
+	// searchShare bounds how much of the time goes into searching while nobody has to be killed.
+	searchShare = 5
 	// hopeless is how long somebody may take to die of SIGKILL: he hangs in the kernel.
 	hopeless = 10 * time.Second
 )
@@ -33,6 +34,7 @@ type attempt struct {
 	why      Why // "": nobody has told it to stop
 	killBy   boottime.Stamp
 	killed   time.Duration // since when it is being killed; 0: it is not
+	grouped  bool          // somebody of its group is left
 	groups   map[int]bool  // numbers of groups and sessions that belong to it
 	search   time.Duration // when all processes are to be searched next
 	searches time.Duration // how long after that again
@@ -62,6 +64,3 @@ func (a *attempt) owns(p, branch process, adopted bool) bool {
 	return branch.pid == a.leader || p.group == a.leader || a.groups[p.group] || a.groups[p.session] ||
 		adopted && (branch.group == a.leader || a.groups[branch.group] || a.groups[branch.session] || marked(branch.pid, a.marks))
 }
-
-// grouped reports whether anybody is left in its group.
-func (a *attempt) grouped() bool { return !errors.Is(unix.Kill(-a.leader, 0), unix.ESRCH) }

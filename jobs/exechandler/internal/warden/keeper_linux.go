@@ -1,6 +1,7 @@
 package warden
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"syscall"
@@ -22,6 +23,10 @@ type keeper struct {
 	all    map[uint64]*attempt
 	leader map[int]*attempt
 	alone  bool
+
+	listed processes     // as they were
+	at     time.Duration // at this time,
+	took   time.Duration // and how long it took to see that
 }
 
 func newKeeper(tell func(report), log *slog.Logger, null int) *keeper {
@@ -106,13 +111,23 @@ func (k *keeper) stop(a *attempt, why Why, killBy boottime.Stamp) {
 		return
 	}
 	a.why, a.killBy = why, killBy
-	strays := k.strays(a, listProcesses()) // while their parents live
+	strays := k.strays(a, k.list(looked)) // while their parents live
 	_ = unix.Kill(-a.leader, unix.SIGTERM)
 	for _, pid := range strays {
 		_ = unix.Kill(pid, unix.SIGTERM)
 	}
 	a.searches = searched
 	a.search = k.clock(true)
+}
+
+// list returns the processes of this machine as they were no longer ago than age.
+func (k *keeper) list(age time.Duration) processes {
+	now := k.clock(true)
+	if k.listed == nil || now-k.at > age {
+		k.listed, k.at = listProcesses(), now
+		k.took = k.clock(true) - now
+	}
+	return k.listed
 }
 
 // strays are those of an attempt that left its group.
@@ -146,7 +161,7 @@ func (k *keeper) strays(a *attempt, all processes) (strays []int) {
 func (k *keeper) look() time.Duration {
 	k.collect()
 	wait := time.Hour
-	var all processes // searched at most once
+	var stopping []*attempt
 	for _, a := range k.all {
 		if left, bound := a.left(k.clock); a.why == "" && bound {
 			if left > a.grace {
@@ -154,40 +169,49 @@ func (k *keeper) look() time.Duration {
 				wait = min(wait, left-a.grace, 250*time.Millisecond)
 				continue
 			}
-			k.stop(a, Overdue, a.until[0])
-			a.killBy = k.in(left)
+			k.stop(a, Overdue, k.in(left))
 		}
-		if a.why == "" {
-			continue
+		if a.why != "" {
+			stopping = append(stopping, a)
+			k.press(a)
 		}
+	}
+	since := k.clock(true) // who is listed from now on was not started by somebody of a group that is empty now
+	for _, a := range stopping {
 		wait = min(wait, looked)
-		if !k.gone(a, &all) {
-			continue
+		if k.gone(a, since) {
+			k.end(a)
 		}
-		k.end(a)
 	}
 	return wait
 }
 
-// gone reports whether nothing is left of an attempt that was told to stop, and kills what is when
-// its grace period is over.
-func (k *keeper) gone(a *attempt, all *processes) bool {
-	now := k.clock(true)
+// press kills the group of an attempt whose grace period is over, and sees whether anybody is in it.
+func (k *keeper) press(a *attempt) {
 	if a.killed == 0 && a.mustDie(k.clock) {
-		a.killed, a.search, a.searches = now, now, searched/2
+		a.killed = k.clock(true)
+		a.search, a.searches = a.killed, searched/2
 	}
 	if a.killed != 0 {
 		_ = unix.Kill(-a.leader, unix.SIGKILL)
 	}
-	grouped := a.grouped() || !a.ended
-	if grouped && a.killed == 0 || now < a.search {
+	a.grouped = !a.ended || !errors.Is(unix.Kill(-a.leader, 0), unix.ESRCH)
+}
+
+// gone reports whether nothing is left of an attempt that was told to stop, as far as could be seen
+// since a moment, and kills what left the group when the grace period is over.
+func (k *keeper) gone(a *attempt, since time.Duration) bool {
+	now := k.clock(true)
+	switch {
+	case now < a.search:
 		return false
-	}
-	if *all == nil {
-		*all = listProcesses()
+	case a.killed == 0 && a.grouped:
+		return false
+	case a.killed == 0 && k.at < since && now-k.at < searchShare*k.took:
+		return false // many that end one after the other must not make this take a whole processor
 	}
 	a.search, a.searches = now+a.searches, min(2*a.searches, searchedLeast)
-	strays := k.strays(a, *all)
+	strays := k.strays(a, k.list(now-since))
 	if a.killed != 0 {
 		for _, pid := range strays {
 			_ = unix.Kill(pid, unix.SIGKILL)
@@ -197,7 +221,7 @@ func (k *keeper) gone(a *attempt, all *processes) bool {
 			return true
 		}
 	}
-	return !grouped && len(strays) == 0
+	return !a.grouped && len(strays) == 0
 }
 
 // collect waits for the dead: commands, and what was adopted.
