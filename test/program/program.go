@@ -37,6 +37,17 @@ func Main(m *testing.M) int {
 	return servers.Main(m)
 }
 
+// Dir is a folder for what builds need. It is there until Main ends, and the same for all tests.
+func Dir(t testing.TB) string {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if built.dir == "" {
+		t.Fatal("the package has no TestMain that calls program.Main")
+	}
+	return built.dir
+}
+
 // Build builds the program in a folder once, as users get it: without the race detector, whose
 // slowness would blur bounds on time. It returns the file; env is added to the environment.
 func Build(t testing.TB, source string, env ...string) string {

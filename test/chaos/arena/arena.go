@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/test/chaos/clock"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -40,7 +41,11 @@ type Options struct {
 	Zombie func(t testing.TB) string
 	// Environ is more environment for a replica's processes.
 	Environ func(replica string) []string
-	// SQLiteDir is where the SQLite file is put; default Dir.
+	// Clocks gives each replica, MariaDB and ZooKeeper a wall clock that can be stepped. A Binary of
+	// your own must then be built with test/chaos/clock.
+	Clocks bool
+	// SQLiteDir is where the SQLite file is put; default a small disk where this user may mount one,
+	// else Dir.
 	SQLiteDir string
 }
 
@@ -53,7 +58,8 @@ type Arena struct {
 	LockStore *servers.MySQLServer // of lease and row
 	Redis     *servers.RedisServer
 	ZooKeeper *servers.Ensemble
-	SQLite    string // file
+	SQLite    string        // file
+	Disk      *servers.Disk // of the SQLite file
 
 	binary, zombie string // programs
 	command        string // of the jobs
@@ -73,6 +79,16 @@ type Arena struct {
 
 // Race builds the scheduler of this source with the race detector.
 func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, []string{"-race"}) }
+
+// RaceWithClock is Race with a wall clock that can be stepped.
+func RaceWithClock(t testing.TB) string {
+	t.Helper()
+	overlay, err := clock.Overlay(program.Dir(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program.BuildWith(t, SchedulerSource, append([]string{"-race"}, overlay...))
+}
 
 // What is built.
 const (
@@ -96,7 +112,11 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 		effects: filepath.Join(dir, history.EffectsFile), tmp: filepath.Join(dir, "tmp"),
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: 5 * time.Second}}, closing: make(chan struct{}),
 	}
-	if o.Binary == nil {
+	switch {
+	case o.Binary != nil:
+	case o.Clocks:
+		o.Binary = RaceWithClock
+	default:
 		o.Binary = Race
 	}
 	if o.Zombie == nil {
@@ -117,9 +137,15 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	if a.ledger, err = openLedger(dir); err != nil {
 		t.Fatal(err)
 	}
-	a.openServers(t, or(o.SQLiteDir, dir))
+	a.openServers(t, o)
 	for i := range or(o.Replicas, 3) {
-		a.Replicas = append(a.Replicas, &Replica{ID: fmt.Sprintf("r%d", i+1), arena: a, address: servers.FreeAddress(t)})
+		r := &Replica{ID: fmt.Sprintf("r%d", i+1), arena: a, address: servers.FreeAddress(t)}
+		if o.Clocks {
+			if r.Clock, err = clock.New(filepath.Join(dir, r.ID+".clock")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.Replicas = append(a.Replicas, r)
 	}
 	if err := a.openEdges(); err != nil {
 		t.Fatal(err)

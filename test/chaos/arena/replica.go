@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/test/chaos/clock"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -25,6 +26,7 @@ type Replica struct {
 	Config    string         // file; read at each start
 	StoreEdge []*proxy.Proxy // none on SQLite
 	LockEdges []*proxy.Proxy // one for each server; none where the lock is in the store
+	Clock     *clock.Clock   // nil: the machine's
 
 	arena   *Arena
 	address string
@@ -79,6 +81,9 @@ func (r *Replica) launch(address string) (*process, error) {
 	cmd := exec.Command(r.arena.binary, "serve", "-c", r.Config, "--id", r.ID, "--listen", address)
 	cmd.Dir = filepath.Dir(r.Config)
 	cmd.Env = append(os.Environ(), "TMPDIR="+r.arena.tmp)
+	if r.Clock != nil {
+		cmd.Env = append(cmd.Env, r.Clock.Env())
+	}
 	if r.arena.environ != nil {
 		cmd.Env = append(cmd.Env, r.arena.environ(r.ID)...)
 	}

@@ -11,26 +11,44 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
+// diskSize is room for the tables of a long run, and soon filled.
+const diskSize = 512 << 20
+
 // openServers starts what the cell is made of.
-func (a *Arena) openServers(t testing.TB, sqliteDir string) {
+func (a *Arena) openServers(t testing.TB, o Options) {
 	if a.Cell.Store == SQLite {
-		a.SQLite = filepath.Join(sqliteDir, "lockstep.db")
+		dir := o.SQLiteDir
+		if dir == "" {
+			dir = a.Dir
+			if disk, ok := servers.NewDisk(t, diskSize); ok {
+				a.Disk, dir = disk, disk.Dir
+			}
+		}
+		a.SQLite = filepath.Join(dir, "lockstep.db")
 	} else {
-		a.Store = newMariaDB(t)
+		a.Store = newMariaDB(t, o)
 	}
 	switch a.Cell.Lock {
 	case Redis:
 		a.Redis = servers.NewRedis(t)
 	case ZooKeeper:
-		a.ZooKeeper = servers.NewEnsemble(t)
+		if o.Clocks {
+			a.ZooKeeper = servers.NewClock(t).NewEnsemble(t)
+		} else {
+			a.ZooKeeper = servers.NewEnsemble(t)
+		}
 	case Lease, Row:
-		a.LockStore = newMariaDB(t)
+		a.LockStore = newMariaDB(t, o)
 	}
 }
 
 // newMariaDB is a server with a database for the replicas' account, which has no rights beyond it.
-func newMariaDB(t testing.TB) *servers.MySQLServer {
-	s := servers.NewMySQL(t, "--innodb-autoinc-lock-mode=2") // the audit's numbers shall make nobody wait
+func newMariaDB(t testing.TB, o Options) *servers.MySQLServer {
+	start := servers.NewMySQL
+	if o.Clocks {
+		start = servers.NewClock(t).NewMySQL
+	}
+	s := start(t, "--innodb-autoinc-lock-mode=2") // the audit's numbers shall make nobody wait
 	s.DSN(database)
 	s.Exec("CREATE USER "+account, "GRANT ALL ON "+database+".* TO "+account)
 	return s

@@ -139,6 +139,9 @@ func (one *pair) deliver(parcels <-chan parcel, to *net.TCPConn, way direction) 
 		} else if p.command && !one.judged(p.bytes) {
 			return
 		}
+		if tap := one.p.tapped(); tap != nil {
+			tap(one.number, way == up, p.bytes)
+		}
 		if _, err := to.Write(p.bytes); err != nil {
 			one.end()
 			return

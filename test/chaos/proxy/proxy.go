@@ -65,6 +65,7 @@ type Proxy struct {
 	changed chan struct{} // closed when the fault changes
 	fault   Fault
 	judge   func(Command) Verdict
+	tap     func(conn int, up bool, bytes []byte)
 	counts  Counts
 	pairs   map[*pair]bool
 	closed  bool
@@ -116,6 +117,20 @@ func (p *Proxy) Take(client *net.TCPConn) {
 		return
 	}
 	p.working.Go(func() { p.serve(client) })
+}
+
+// Tap has f see what arrives, before it is passed on; nil ends that. f is called from many goroutines,
+// and while it works what it sees waits.
+func (p *Proxy) Tap(f func(conn int, up bool, bytes []byte)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tap = f
+}
+
+func (p *Proxy) tapped() func(conn int, up bool, bytes []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tap
 }
 
 // Counts is what happened until now.

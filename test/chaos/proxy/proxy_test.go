@@ -196,6 +196,32 @@ func TestSlow(t *testing.T) {
 	}
 }
 
+// Who looks in sees each byte, and what it sees waits for it.
+func TestTap(t *testing.T) {
+	p, conn := edge(t)
+	var mu sync.Mutex
+	seen, wait := map[bool]string{}, make(chan struct{})
+	p.Tap(func(n int, up bool, bytes []byte) {
+		if !up {
+			<-wait
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		seen[up] += string(bytes)
+	})
+	answer, err := echo(t, conn, "hello", little)
+	wantSilence(t, answer, err)
+	close(wait)
+	if answer, err := hear(t, conn, 5, plenty); err != nil || answer != "hello" {
+		t.Errorf("%q, %v", answer, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if seen[true] != "hello" || seen[false] != "hello" {
+		t.Errorf("%v", seen)
+	}
+}
+
 // A server that is not there looks as it does without the edge, and closing ends what is held.
 func TestNobodyBehind(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
