@@ -34,6 +34,7 @@ func (t *trial) accounted() {
 			rows[r.Job] = append(rows[r.Job], r)
 		}
 	}
+	t.reasons()
 	cursors := map[string]time.Time{}
 	for _, j := range t.h.Final.Jobs {
 		cursors[j.Job] = dbTime(j.Cursor)

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -14,7 +15,8 @@ import (
 // What may cost sessions and attempts: replica-down, -frozen, restarts, and store-down or -slow that
 // spare nothing, each for those it strikes. A lock service that is away, or anybody's wrong wall
 // clock, excuses nothing. With Run.Slack, the machine is so busy that a replica may be silent by
-// itself: then its silence excuses the rest. Nothing excuses a death without silence.
+// itself: then its silence excuses the rest, but not where a fault spares. Nothing excuses a death
+// without silence.
 func (t *trial) degraded() {
 	for _, w := range t.h.Windows {
 		if w.Applied && has(w, history.StoreDown) && w.Pair == "" {
@@ -26,7 +28,7 @@ func (t *trial) degraded() {
 		}
 	}
 	for _, l := range t.losses() {
-		if t.sameClock(l.seq) && !t.mayBeLost(l.replica, l.at) && !(t.run.Slack > 0 && t.silent(l.replica, l.at)) {
+		if t.sameClock(l.seq) && !t.mayBeLost(l.replica, l.at) && !(t.run.Slack > 0 && t.silent(l.replica, l.at) && !t.spared(l.at)) {
 			t.violate(Degrades, "task "+l.task, l.at, "lost under %s (token %d), which no fault had struck: %s", l.replica, l.token, l.reason)
 		}
 	}
@@ -57,6 +59,11 @@ func (t *trial) mayBeLost(replica string, at time.Time) bool {
 		}
 	}
 	return false
+}
+
+// spared reports whether a fault that must not cost anything was open at a moment.
+func (t *trial) spared(at time.Time) bool {
+	return slices.ContainsFunc(t.applied(at, at), func(w history.Window) bool { return w.Spares })
 }
 
 // withoutStore looks at one replica while the store is away from it.
@@ -122,7 +129,7 @@ func (t *trial) sessions() {
 			switch {
 			case quiet < t.run.SessionTTL-clockError:
 				t.violate(Degrades, r.Replica, at, "session %s was declared dead %v after its last beat", r.ID, ms(quiet))
-			case t.run.Slack == 0 && !t.mayBeLost(r.Replica, at):
+			case (t.run.Slack == 0 || t.spared(at)) && !t.mayBeLost(r.Replica, at):
 				t.violate(Degrades, r.Replica, at, "session %s was silent for %v, and no fault had struck it", r.ID, ms(quiet))
 			}
 		}

@@ -47,6 +47,19 @@ func TestBrokenPromises(t *testing.T) {
 			r := &h.Final.Triggers[firstTrigger(h, "each", "ran")]
 			r.Outcome, r.Result, r.FinishedAt = "", "", 0
 		}},
+		{"skipped for a task that is not there", Accounted, nil, func(h *history.History) {
+			h.Final.Triggers[firstTrigger(h, "slow", "skipped")].Reason = "task t0 has the slot"
+		}},
+		{"skipped for a task that ended long ago", Accounted, nil, func(h *history.History) {
+			last := lastSkipped(h, "slow")
+			h.Final.Triggers[last].Reason = "task " + h.Final.Triggers[firstTrigger(h, "slow", "ran")].TaskID + " has the slot"
+		}},
+		{"skipped for a suspension that nobody asked for", Accounted, nil, func(h *history.History) {
+			h.Final.Triggers[firstTrigger(h, "slow", "skipped")].Reason = "suspended"
+		}},
+		{"run too late for its policy", Accounted, []Invariant{OnTime, Recovers}, func(h *history.History) {
+			h.Final.Triggers[firstTrigger(h, "slow", "ran")].DecidedAt += 11_000_000
+		}},
 		{"a trigger of an unknown job", Accounted, nil, func(h *history.History) {
 			h.Final.Triggers = append(h.Final.Triggers, history.Row{Job: "other", At: 1, Outcome: "ran"})
 		}},
@@ -112,6 +125,9 @@ func TestBrokenPromises(t *testing.T) {
 					return
 				}
 			}
+		}},
+		{"an orphan that outlives its row", NoOverlap, nil, func(h *history.History) {
+			orphanOf(h, "once", 3*time.Second+time.Millisecond)
 		}},
 
 		{"a token twice", Tokens, nil, func(h *history.History) {
@@ -183,9 +199,8 @@ func TestBrokenPromises(t *testing.T) {
 		}},
 		{"a success before its handler ended", OneEnd, nil, func(h *history.History) {
 			for i, e := range h.Effects {
-				if e.What == history.End && e.Job == "slow" {
+				if e.What == history.End && e.Pool == "once" {
 					h.Effects[i].At = e.At.Add(2 * time.Second)
-					h.Run.Jobs[1].Concurrency = "allow"
 					return
 				}
 			}
@@ -237,6 +252,15 @@ func TestBrokenPromises(t *testing.T) {
 				After: &history.Row{TaskID: "t1", Replica: "a", State: "lost", Token: 1}})
 		}},
 		{"a session that dies without a fault", Degrades, nil, func(h *history.History) { dies(h, 3*time.Second) }},
+		{"a session that dies of a fault that spares", Degrades, nil, func(h *history.History) {
+			h.Run.Slack = time.Second
+			h.Windows[0].Kinds, h.Windows[0].Began = append(h.Windows[0].Kinds, history.StoreDown), began
+			h.Windows[0].Replicas, h.Windows[0].Spares = nil, true
+			for i, p := range h.Probes {
+				h.Probes[i].Live, h.Probes[i].Ready = true, p.At.After(h.Windows[0].Healed)
+			}
+			dies(h, 3*time.Second)
+		}},
 		{"a session that is buried alive", Degrades, nil, func(h *history.History) {
 			h.Run.Slack = time.Second
 			dies(h, 2900*time.Millisecond)

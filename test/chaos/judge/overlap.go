@@ -21,6 +21,7 @@ const frozenMargin = 500 * time.Millisecond
 // the attempt's replica, nobody can end it. Such overlaps are counted, and may last until the
 // freeze is over and 0.5 s more. A killed, cut off or frozen replica alone excuses nothing.
 func (t *trial) overlaps() {
+	t.orphans()
 	type key struct {
 		task    string
 		attempt int

@@ -124,3 +124,37 @@ func dies(h *history.History, quiet time.Duration) {
 		history.Change{Seq: 1 << 40, At: last.UnixMicro(), Table: "sessions", Before: &was, After: &beat},
 		history.Change{Seq: 1<<40 + 1, At: last.Add(quiet).UnixMicro(), Table: "sessions", Before: &beat, After: &dead})
 }
+
+// lastSkipped is the last trigger of a job that was skipped.
+func lastSkipped(h *history.History, job string) (last int) {
+	for i, r := range h.Final.Triggers {
+		if r.Job == job && r.Outcome == "skipped" {
+			last = i
+		}
+	}
+	return last
+}
+
+// orphanOf lets the session die of which a task of the pool was, and its command go on for so long
+// after the session's last beat.
+func orphanOf(h *history.History, pool string, lives time.Duration) {
+	h.Run.Slack = 0
+	i := slices.IndexFunc(h.Effects, func(e history.Effect) bool { return e.What == history.Start && e.Pool == pool && e.At.After(began) })
+	e := h.Effects[i]
+	session := ""
+	for _, c := range h.Audit {
+		if c.Table == "tasks" && c.After != nil && c.After.ID == e.TaskID && c.After.Token == e.Token {
+			session = c.After.Session
+		}
+	}
+	row := history.Row{ID: session, Replica: e.Replica, Beat: 1}
+	beat, dead := row, row
+	beat.Beat, dead.Beat, dead.Dead = 2, 2, 1
+	h.Audit = append(h.Audit,
+		history.Change{Seq: 1 << 40, At: e.At.UnixMicro(), Table: "sessions", Before: &row, After: &beat},
+		history.Change{Seq: 1<<40 + 1, At: e.At.Add(3 * time.Second).UnixMicro(), Table: "sessions", Before: &beat, After: &dead})
+	last := e
+	last.What, last.At = history.Beat, e.At.Add(lives)
+	h.Effects = append(h.Effects, last)
+	h.Windows[0].Began, h.Windows[0].Replicas, h.Windows[0].Kinds = began, nil, append(h.Windows[0].Kinds, history.ReplicaFrozen)
+}

@@ -77,7 +77,7 @@ func (r Report) String() string {
 	if r.Run.Bug != "" {
 		fmt.Fprintf(&b, ", with bug %s", r.Run.Bug)
 	}
-	fmt.Fprintf(&b, "\n  triggers %d: %s\n", r.Triggers, counts(r.Outcomes))
+	fmt.Fprintf(&b, "\n  triggers of schedules %d; of all, %s\n", r.Triggers, counts(r.Outcomes))
 	fmt.Fprintf(&b, "  tasks %d, starts %d, asks: %s\n", r.Tasks, r.Starts, counts(r.Asks))
 	fmt.Fprintf(&b, "  lateness healthy %v; faulty %v\n", r.Healthy, r.Faulty)
 	if r.Overlaps > 0 {

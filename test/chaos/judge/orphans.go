@@ -1,0 +1,69 @@
+package judge
+
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// orphans is the other half of I3b: no command shows after somebody else may start in its place.
+// That is may_run_until of its row, or, if that is later, a session ttl after the last beat of its
+// session. Only sessions that died have such an end: others beat on.
+//
+// Excused is helper-frozen, as for overlaps: until the freeze is over, and 0.5 s more.
+func (t *trial) orphans() {
+	until := t.mayRunUntil()
+	seen := map[claimKey]bool{}
+	for i := len(t.h.Effects) - 1; i >= 0; i-- {
+		e := t.h.Effects[i]
+		key := claimKey{e.TaskID, e.Token}
+		if e.What != history.Start && e.What != history.Beat && e.What != history.End || seen[key] {
+			continue
+		}
+		seen[key] = true // the last word
+		bound, bounded := until[key]
+		if !bounded || !e.At.After(bound.Add(t.run.Slack)) || t.unstoppable(e) {
+			continue
+		}
+		t.violate(NoOverlap, "task "+e.TaskID, e.At, "attempt %d of %s was at work %v after it might run", e.Attempt, e.Replica, ms(e.At.Sub(bound)))
+	}
+}
+
+// mayRunUntil is the end of the attempts whose session died while they ran.
+func (t *trial) mayRunUntil() map[claimKey]time.Time {
+	beat := map[string]time.Time{} // last one of each session
+	died := map[string]bool{}
+	for _, c := range t.h.Audit {
+		if c.Table != "sessions" || c.After == nil || !t.sameClock(c.Seq) {
+			continue
+		}
+		if c.Before == nil || c.After.Beat > c.Before.Beat {
+			beat[c.After.ID] = dbTime(c.At)
+		}
+		died[c.After.ID] = died[c.After.ID] || c.After.Dead != 0
+	}
+	until := map[claimKey]time.Time{}
+	for _, c := range t.h.Audit {
+		if c.Table != "tasks" || c.After == nil || c.After.State != running || !died[c.After.Session] || !t.sameClock(c.Seq) {
+			continue
+		}
+		bound := beat[c.After.Session].Add(t.run.SessionTTL)
+		if row := dbTime(c.After.Until); row.After(bound) {
+			bound = row
+		}
+		if key := (claimKey{c.After.ID, c.After.Token}); bound.After(until[key]) {
+			until[key] = bound
+		}
+	}
+	return until
+}
+
+// unstoppable reports whether the helper that had to end the attempt was frozen at the time.
+func (t *trial) unstoppable(e history.Effect) bool {
+	for _, w := range t.h.Windows {
+		if w.Applied && has(w, history.HelperFrozen) && w.Strikes(e.Replica) && w.Began.Before(e.At) && e.At.Before(w.Healed.Add(frozenMargin+t.run.Slack)) {
+			return true
+		}
+	}
+	return false
+}
