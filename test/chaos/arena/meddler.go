@@ -62,9 +62,16 @@ func (m *meddler) run(ctx context.Context) {
 	m.caller.write(a)
 }
 
+// cancel is of any task, most of which have ended, or of one that a list has just shown to be open.
 func (m *meddler) cancel(ctx context.Context) {
-	if id := m.acked.pick(m.rand); id != "" {
-		m.caller.write(m.caller.ask(ctx, m.any(m.rand), history.Ask{What: "cancel", Target: id}, "/api/v1/tasks/"+id+"/cancel", nil, nil, nil))
+	r, id := m.any(m.rand), m.acked.pick(m.rand)
+	var page struct{ Items []struct{ ID string } }
+	states := []string{"pending", "running"}
+	if _, err := m.caller.get(ctx, r.URL()+"/api/v1/tasks?limit=20&state="+states[m.rand.IntN(len(states))], &page); err == nil && len(page.Items) > 0 && m.rand.IntN(3) > 0 {
+		id = page.Items[m.rand.IntN(len(page.Items))].ID
+	}
+	if id != "" {
+		m.caller.write(m.caller.ask(ctx, r, history.Ask{What: "cancel", Target: id}, "/api/v1/tasks/"+id+"/cancel", nil, nil, nil))
 	}
 }
 
