@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"modernc.org/sqlite"
@@ -28,6 +29,7 @@ type fate struct {
 	all   bool // nothing that is sent after it gets through, and the caller gives up
 	mute  bool // no answer and no error: the caller gives up
 	late  bool // as mute, and it arrives when the caller has given up
+	slow  bool // a COMMIT; it arrives when its sender has given up the line, and asks on another one
 	again bool // it is worth another try, and says so
 }
 
@@ -65,7 +67,7 @@ func (c *cut) disarm() []string {
 func (c *cut) meets(text string) (lost bool, f fate, over <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.at == 0 {
+	if c.at == 0 || c.fate.slow && text != "COMMIT" {
 		return false, fate{}, nil
 	}
 	c.seen++
@@ -92,6 +94,9 @@ func (c *cut) judge(command proxy.Command) proxy.Verdict {
 	case f.late:
 		<-over
 		return proxy.Pass
+	case f.slow:
+		time.Sleep(3 * impatience)
+		return proxy.Pass
 	case f.mute:
 		return proxy.SwallowReply
 	case f.done:
@@ -100,9 +105,12 @@ func (c *cut) judge(command proxy.Command) proxy.Verdict {
 	return proxy.LoseRequest
 }
 
+// impatience is how long a line may say nothing to a sender that gives it up before all else.
+const impatience = 100 * time.Millisecond
+
 // behindEdge is a store on MySQL whose statements go through a cut, a handle that goes through it too,
 // and a store and a handle that do not.
-func behindEdge(t *testing.T) *stage {
+func behindEdge(t *testing.T, f fate) *stage {
 	t.Helper()
 	c, err := mysql.ParseDSN(servers.MySQL(t))
 	if err != nil {
@@ -121,6 +129,9 @@ func behindEdge(t *testing.T) *stage {
 	edge.Judge(s.cut.judge)
 	c.Addr, c.Logger = edge.Addr(), &mysql.NopLogger{}
 	c.InterpolateParams = true // one command for a statement
+	if f.slow {
+		c.ReadTimeout = impatience
+	}
 	s.wired = opened(t, c.FormatDSN())
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
@@ -142,7 +153,7 @@ func opened(t *testing.T, dsn string) *store.Store {
 }
 
 // behindFaultyFile is the same on SQLite: the driver itself says that a statement failed.
-func behindFaultyFile(t *testing.T) *stage {
+func behindFaultyFile(t *testing.T, _ fate) *stage {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.db")
 	s := &stage{t: t, cut: &cut{}, db: rows{openRaw(t, store.SQLite, file)}}

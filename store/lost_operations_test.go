@@ -52,6 +52,9 @@ func claimScene(p *play) (func(context.Context) error, func(error)) {
 func finishScene(p *play) (func(context.Context) error, func(error)) {
 	p.enqueue(4)
 	p.decide(p.plain, false)
+	_, err := p.plain.Claim(p.t.Context(), p.claiming(p.session))
+	p.check(err)
+	p.handBack(p.t.Context())
 	claimed, err := p.plain.Claim(p.t.Context(), p.claiming(p.session))
 	p.check(err)
 	verdicts := []ledger.Verdict{ledger.Ended, ledger.Again, ledger.HandBack, ledger.Died}
@@ -74,7 +77,12 @@ func finishScene(p *play) (func(context.Context) error, func(error)) {
 		}
 		results = append(results, r)
 	}
+	// Of its first life, when there was another token.
+	old := ledger.Result{TaskID: claimed.Tasks[0].ID, Token: claimed.Tasks[0].Token - 1, Verdict: ledger.Ended, State: jobs.StateFailed}
 	write := func(ctx context.Context, s *store.Store) error {
+		if refused, err := s.Finish(ctx, p.session, []ledger.Result{old}); err == nil && refused[0].Finish != ledger.Fenced {
+			p.errorf("a result under an old token is %s", refused[0].Finish)
+		}
 		finished, err := s.Finish(ctx, p.session, results)
 		p.recorded(finished)
 		if err == nil && len(finished) != len(results) {
