@@ -63,6 +63,7 @@ func Run(t testing.TB, p Plan) judge.Report {
 	var clients sync.WaitGroup
 	begin("probes", func() error { return a.Probe(probing) })
 	begin("zombie", func() error { return a.Zombie(working) })
+	begin("holders", func() error { return a.Hold(working) })
 	clients.Go(func() {
 		if err := a.Work(working, p.Seed); err != nil {
 			t.Errorf("clients: %v", err)

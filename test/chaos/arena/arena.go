@@ -37,8 +37,8 @@ type Options struct {
 	WhenDown string // store | wait; default store
 	// Binary builds the scheduler; default Race. It is a file that nothing else runs.
 	Binary func(t testing.TB) string
-	// Zombie builds test/chaos/cmd/zombie from the same source; default: today's.
-	Zombie func(t testing.TB) string
+	// Beside builds ZombieSource and HolderSource from the same source; default: today's.
+	Beside func(t testing.TB, source string) string
 	// Environ is more environment for a replica's processes.
 	Environ func(replica string) []string
 	// Clocks gives each replica, MariaDB and ZooKeeper a wall clock that can be stepped. A Binary of
@@ -61,7 +61,8 @@ type Arena struct {
 	SQLite    string        // file
 	Disk      *servers.Disk // of the SQLite file
 
-	binary, zombie string // programs
+	binary         string // programs
+	zombie, holder string
 	command        string // of the jobs
 	effects        string // file
 	tmp            string // of the replicas
@@ -94,6 +95,7 @@ func RaceWithClock(t testing.TB) string {
 const (
 	SchedulerSource = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
 	ZombieSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/zombie"
+	HolderSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/holder"
 	commandSource   = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/ledger"
 )
 
@@ -119,10 +121,10 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	default:
 		o.Binary = Race
 	}
-	if o.Zombie == nil {
-		o.Zombie = func(t testing.TB) string { return program.Build(t, ZombieSource) }
+	if o.Beside == nil {
+		o.Beside = func(t testing.TB, source string) string { return program.Build(t, source) }
 	}
-	a.binary, a.zombie, a.command = o.Binary(t), o.Zombie(t), program.Build(t, commandSource)
+	a.binary, a.zombie, a.holder, a.command = o.Binary(t), o.Beside(t, ZombieSource), o.Beside(t, HolderSource), program.Build(t, commandSource)
 	for _, folder := range []string{filepath.Join(dir, history.LogsDir), a.tmp} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)

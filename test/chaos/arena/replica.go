@@ -35,6 +35,7 @@ type Replica struct {
 	now     *process // the last one, running or not; nil before the first
 	wanted  bool     // it shall run
 	twins   []*process
+	holder  int // process beside it that uses its edges; 0: none
 	number  int
 	joining sync.WaitGroup
 }
@@ -192,6 +193,12 @@ func (p *process) ended() bool {
 	default:
 		return false
 	}
+}
+
+func (r *Replica) setHolder(pid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.holder = pid
 }
 
 // Alive reports whether the replica's process runs; frozen is alive.

@@ -103,6 +103,9 @@ func (a *Arena) owners() map[int]string {
 				all[p.life.PID] = r.ID
 			}
 		}
+		if r.holder != 0 {
+			all[r.holder] = r.ID
+		}
 		r.mu.Unlock()
 	}
 	return all

@@ -8,6 +8,7 @@
 //	asks.jsonl       what clients asked for, and what they were told
 //	probes.jsonl     readiness as clients saw it
 //	stale.jsonl      writes of an owner that is none any more, and what became of them
+//	holds.jsonl      locks that programs beside the replicas trusted
 //	audit.jsonl      every change of a row, written by triggers of the database
 //	final.json       the tables at the end
 //	leftovers.json   what was there before and after: descriptors, keys, processes

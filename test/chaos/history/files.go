@@ -20,6 +20,7 @@ const (
 	AsksFile      = "asks.jsonl"
 	ProbesFile    = "probes.jsonl"
 	StaleFile     = "stale.jsonl"
+	HoldsFile     = "holds.jsonl"
 	AuditFile     = "audit.jsonl"
 	FinalFile     = "final.json"
 	LeftoversFile = "leftovers.json"
@@ -35,6 +36,7 @@ type History struct {
 	Asks      []Ask
 	Probes    []Probe
 	Stale     []Stale
+	Holds     []Hold
 	Audit     []Change
 	Final     Final
 	Leftovers []Leftover
@@ -55,6 +57,7 @@ func Read(dir string) (*History, error) {
 		lines(dir, AsksFile, &h.Asks),
 		lines(dir, ProbesFile, &h.Probes),
 		lines(dir, StaleFile, &h.Stale),
+		lines(dir, HoldsFile, &h.Holds),
 		lines(dir, AuditFile, &h.Audit),
 	)
 	h.Run.Directory = dir

@@ -31,11 +31,12 @@ const (
 	Drains     Invariant = "I11" // SIGTERM loses nothing
 	Clean      Invariant = "I12" // no panic, no race, nothing left over
 	NotVacuous Invariant = "I13" // the run has seen enough to say anything
+	Excludes   Invariant = "I14" // whoever may trust a lease of package locks has the key alone
 )
 
 // Invariants are all of them, in order.
 var Invariants = []Invariant{
-	Accounted, OneStart, Slots, NoOverlap, Tokens, StaleHands, Conserved, OneEnd, OnTime, Recovers, Degrades, Drains, Clean, NotVacuous,
+	Accounted, OneStart, Slots, NoOverlap, Tokens, StaleHands, Conserved, OneEnd, OnTime, Recovers, Degrades, Drains, Clean, NotVacuous, Excludes,
 }
 
 // Judge checks all invariants. It has no clock and asks nobody; of files it reads only the logs
@@ -56,6 +57,7 @@ func Judge(h *history.History) Report {
 	t.drains()
 	t.clean()
 	t.notVacuous()
+	t.excludes()
 	slices.SortStableFunc(t.report.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(slices.Index(Invariants, a.Invariant), slices.Index(Invariants, b.Invariant)), a.At.Compare(b.At))
 	})

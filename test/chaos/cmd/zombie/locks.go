@@ -3,52 +3,33 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
-	"github.com/lockstep-scheduler/lockstep/locks/redislock"
-	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
-	"github.com/lockstep-scheduler/lockstep/locks/zklock"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/dial"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
 // locks releases what its successor holds, in a namespace of its own.
 type locks struct {
-	driver  driver.Driver // nil: the locks are the store's
-	closers []func() error
-	last    driver.Session // holds key under token, or did
-	token   driver.Token
+	driver driver.Driver // nil: the locks are the store's
+	closer func() error
+	last   driver.Session // holds key under token, or did
+	token  driver.Token
 }
 
-const key = "zombie"
+const (
+	key = "zombie"
+	ttl = 2 * time.Second
+)
 
-func openLocks(kind, addr, mode string) (*locks, error) {
-	l := &locks{}
-	switch kind {
-	case "":
-		return l, nil
-	case "redis":
-		c := redis.NewClient(&redis.Options{Addr: addr})
-		l.driver, l.closers = redislock.New(c), append(l.closers, c.Close)
-	case "zookeeper":
-		l.driver = zklock.New(strings.Split(addr, ","), zklock.Options{Root: "/chaos-zombie", SessionTimeout: 2 * time.Second})
-	case "mysql":
-		db, err := sql.Open("mysql", addr)
-		if err != nil {
-			return nil, err
-		}
-		l.driver = sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(mode), TablePrefix: "chaos_zombie_"})
-		l.closers = append(l.closers, db.Close)
-	default:
-		return nil, fmt.Errorf("unknown lock service %q", kind)
+func openLocks(s dial.Service) (*locks, error) {
+	if s.Kind == "" {
+		return &locks{}, nil
 	}
-	return l, nil
+	d, closer, err := s.Open("zombie", ttl)
+	return &locks{driver: d, closer: closer}, err
 }
 
 // rise takes the key over, and then releases it with the hold of the one before.
@@ -56,7 +37,7 @@ func (l *locks) rise(ctx context.Context, log *history.Log[history.Stale]) error
 	if l.driver == nil {
 		return nil
 	}
-	next, err := l.driver.Open(ctx, driver.Open{Namespace: "chaos-zombie", TTL: 2 * time.Second, Owner: "zombie"})
+	next, err := l.driver.Open(ctx, driver.Open{Namespace: "chaos-zombie", TTL: ttl, Owner: "zombie"})
 	if err != nil {
 		return err
 	}
@@ -105,11 +86,8 @@ func (l *locks) close() error {
 	if l.last != nil {
 		errs = append(errs, l.last.Close(ctx))
 	}
-	if l.driver != nil {
-		errs = append(errs, l.driver.Close())
-	}
-	for _, closer := range l.closers {
-		errs = append(errs, closer())
+	if l.closer != nil {
+		errs = append(errs, l.closer())
 	}
 	return errors.Join(errs...)
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/dial"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
@@ -32,9 +33,7 @@ func main() {
 func run(ctx context.Context) error {
 	driver := flag.String("driver", "", "of the store")
 	dsn := flag.String("dsn", "", "of the store")
-	lock := flag.String("lock", "", "redis, zookeeper or mysql; empty: none")
-	lockAddr := flag.String("lock-addr", "", "of the lock service: address, addresses with commas, or DSN")
-	lockMode := flag.String("lock-mode", "", "of mysql: lease or row")
+	service := dial.Flags()
 	dir := flag.String("dir", "", "of the history")
 	flag.Parse()
 	s, err := store.Open(ctx, *driver, *dsn, store.Options{MaxConns: 2})
@@ -56,7 +55,7 @@ func run(ctx context.Context) error {
 	}
 	defer db.Close()
 	z := &zombie{store: s, db: db, log: log}
-	l, err := openLocks(*lock, *lockAddr, *lockMode)
+	l, err := openLocks(*service)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,158 @@
+// Command holder is a program that takes locks for itself, with package locks and at the lock
+// service of the cell. Nothing but the lock keeps it from the other holders, so that it shows what
+// a lock alone is good for. While it has a key it asks again and again whether the lease may be
+// trusted, and writes down when it was.
+//
+// It is a program of its own, so that it can be built from the same source as the replicas.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/dial"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	service := dial.Flags()
+	ttl := flag.Duration("ttl", 3*time.Second, "of the leases")
+	id := flag.String("id", "", "of the replica beside which it runs")
+	dir := flag.String("dir", "", "of the history")
+	flag.Parse()
+	log, err := history.OpenLog[history.Hold](*dir, history.HoldsFile)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	d, closer, err := service.Open("holder", *ttl)
+	if err != nil {
+		return err
+	}
+	defer closer()
+	l, err := locks.New(d, locks.Options{TTL: *ttl, Namespace: "chaos-holder", Owner: *id})
+	if err != nil {
+		return err
+	}
+	h := &holder{id: *id, locker: l, log: log, free: map[string]time.Time{}}
+	for i, key := range keys() {
+		h.free[key] = time.Now().Add(time.Duration(i) * look)
+	}
+	err = h.run(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	_ = l.Close(ctx) // a service that is away lets go by itself
+	return err
+}
+
+const (
+	look = 100 * time.Millisecond // between two tries for what others have
+	ask  = 40 * time.Millisecond  // between two looks at an own lease
+)
+
+// Some keys change hands all the time, others are held for seconds.
+const (
+	short = "user/short-"
+	long  = "user/long-"
+)
+
+func keys() (all []string) {
+	for i := range 6 {
+		all = append(all, fmt.Sprint(long, i))
+	}
+	return append(all, short+"0", short+"1")
+}
+
+// holder tries for all keys that it has not, in one call, and works under each that it gets.
+type holder struct {
+	id     string
+	locker *locks.Locker
+	log    *history.Log[history.Hold]
+
+	mu   sync.Mutex
+	free map[string]time.Time // keys that it has not, and from when on it wants them
+	err  error
+}
+
+func (h *holder) run(ctx context.Context) error {
+	var working sync.WaitGroup
+	for ctx.Err() == nil {
+		wanted := h.wanted()
+		if len(wanted) > 0 {
+			// A service that is away is asked again: nothing is held meanwhile, which is what counts.
+			attempts, _ := h.locker.TryAcquire(ctx, wanted...)
+			for _, a := range attempts {
+				if a.Lease == nil {
+					continue
+				}
+				h.mu.Lock()
+				delete(h.free, a.Lease.Key())
+				h.mu.Unlock()
+				working.Go(func() { h.hold(ctx, a.Lease) })
+			}
+		}
+		pause(ctx, look/2+rand.N(look))
+	}
+	working.Wait()
+	return h.err
+}
+
+func (h *holder) wanted() (all []locks.Request) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, from := range h.free {
+		if time.Now().After(from) {
+			all = append(all, locks.Request{Key: key})
+		}
+	}
+	return all
+}
+
+// hold has a key for a while, or for as long as it may be trusted.
+func (h *holder) hold(ctx context.Context, lease *locks.Lease) {
+	until := time.Now().Add(100*time.Millisecond + rand.N(300*time.Millisecond))
+	if strings.HasPrefix(lease.Key(), long) {
+		until = time.Now().Add(4*time.Second + rand.N(8*time.Second))
+	}
+	var err error
+	for ctx.Err() == nil && time.Now().Before(until) && err == nil {
+		at := time.Now() // before it is asked: what is trusted later was trusted then
+		if lease.Check() != nil {
+			break
+		}
+		err = h.log.Add(history.Hold{At: at, Holder: h.id, Key: lease.Key(), Token: int64(lease.Token())})
+		pause(ctx, ask)
+	}
+	_ = lease.Release(context.WithoutCancel(ctx)) // what is lost is free, and the rest is swept
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil && h.err == nil {
+		h.err = err
+	}
+	h.free[lease.Key()] = time.Now().Add(rand.N(2 * look))
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

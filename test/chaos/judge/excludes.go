@@ -1,0 +1,82 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// excludes is I14: while a program may trust its lease of a key, nobody else may trust one of the
+// same key; and tokens grow from holder to holder. Holders asked their leases, and note the time from
+// before they asked: so a pause between the two makes nothing look held that was not.
+//
+// Excused are overlaps where the driver says of itself that it cannot know better: with lock mode row
+// a connection that the server closes frees the key at once, and the holder learns of it at its
+// next renewal, a third of the ttl later (lock-down, lock-slow); and expiry is judged by the server's clock,
+// so one that is set ahead ends leases before their time, where it is a wall clock (lock-clock).
+func (t *trial) excludes() {
+	type key struct {
+		name  string
+		token int64
+	}
+	tenures := map[string]map[key]*tenure{} // key → holder and token →
+	for _, h := range t.h.Holds {
+		if tenures[h.Key] == nil {
+			tenures[h.Key] = map[key]*tenure{}
+		}
+		k := key{h.Holder, h.Token}
+		held := tenures[h.Key][k]
+		if held == nil {
+			held = &tenure{h.Holder, h.Token, h.At, h.At}
+			tenures[h.Key][k] = held
+		}
+		if h.At.Before(held.first) {
+			held.first = h.At
+		}
+		if h.At.After(held.last) {
+			held.last = h.At
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(tenures)) {
+		sorted := slices.SortedFunc(maps.Values(tenures[name]), func(a, b *tenure) int {
+			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.token, b.token))
+		})
+		for i, next := range sorted[min(1, len(sorted)):] {
+			before := slices.MaxFunc(sorted[:i+1], func(a, b *tenure) int { return a.last.Compare(b.last) })
+			length := before.last.Sub(next.first)
+			if length > 0 && !t.outOfReach(before.holder, next.first, length) {
+				t.violate(Excludes, "lock "+name, next.first, "%v trusted its lease for %v after %v had the key", before, ms(length), next)
+			}
+			if largest := slices.MaxFunc(sorted[:i+1], func(a, b *tenure) int { return cmp.Compare(a.token, b.token) }); next.token <= largest.token {
+				t.violate(Excludes, "lock "+name, next.first, "%v came after %v", next, largest)
+			}
+		}
+	}
+}
+
+// tenure is one holding of a key, from the first to the last moment that it was trusted.
+type tenure struct {
+	holder      string
+	token       int64
+	first, last time.Time
+}
+
+func (h *tenure) String() string {
+	return fmt.Sprintf("the holder beside %s, with token %d since %s,", h.holder, h.token, h.first.UTC().Format("15:04:05.000"))
+}
+
+// outOfReach reports whether the driver owns up to an overlap of such a length.
+func (t *trial) outOfReach(holder string, at time.Time, length time.Duration) bool {
+	switch {
+	case strings.HasSuffix(t.run.Cell, "+row"):
+		return length <= t.run.LockTTL/3+time.Second+t.run.Slack && t.excused(at, at, holder, history.LockDown, history.LockSlow)
+	case strings.HasSuffix(t.run.Cell, "+lease"):
+		return t.excused(at, at, "", history.LockClock)
+	}
+	return false
+}
