@@ -51,10 +51,8 @@ func (s *Scheduler) member() ledger.Member {
 // that one is seen to live, which is an error, or to have been silent for a session ttl.
 func (s *Scheduler) join(ctx context.Context) error {
 	id, err := s.tryJoin(ctx)
-	if errors.Is(err, ledger.ErrReplicaLive) || errors.Is(err, ledger.ErrLockService) {
-		if s.outlive(ctx) {
-			id, err = s.tryJoin(ctx)
-		}
+	if refused(err) {
+		id, err = s.outlive(ctx, err)
 	}
 	if err != nil {
 		return fmt.Errorf("join: %w", err)
@@ -81,18 +79,26 @@ func (s *Scheduler) tryJoin(ctx context.Context) (string, error) {
 	return s.store.Join(ctx, s.member())
 }
 
+func refused(err error) bool {
+	return errors.Is(err, ledger.ErrReplicaLive) || errors.Is(err, ledger.ErrLockService)
+}
+
 // outlive watches the sessions that this replica cannot join beside, and buries those that do not
-// beat for a session ttl: after a power cut nobody else may be there to do it. It is false as soon
-// as one of them beats.
-func (s *Scheduler) outlive(ctx context.Context) bool {
+// beat for a session ttl: after a power cut nobody else may be there to do it. It gives up with the
+// refusal as soon as one of them beats. A predecessor on this machine may be gone sooner, once what
+// it ran has been stopped, so it tries to join all the time.
+func (s *Scheduler) outlive(ctx context.Context, refusal error) (session string, err error) {
 	began := s.moment()
 	beats := map[string]int64{}
 	for pause(ctx, s.opt.SessionTTL/20, nil) {
+		if session, err := s.tryJoin(ctx); !refused(err) {
+			return session, err
+		}
 		peers, err := s.store.Peers(ctx)
 		if err != nil {
-			return false
+			return "", err
 		}
-		waited, open := began.Elapsed(), false
+		waited := began.Elapsed()
 		for _, p := range peers {
 			if p.Dead || p.Replica != s.opt.ID && p.LockService == s.opt.LockService {
 				continue
@@ -103,20 +109,14 @@ func (s *Scheduler) outlive(ctx context.Context) bool {
 			}
 			switch {
 			case beat != p.Beat:
-				return false
+				return "", refusal
 			case !known || waited < max(s.opt.SessionTTL, p.TTL):
-				open = true
-			default:
-				if !s.declareDead(ctx, p, began.Elapsed()) {
-					return false
-				}
+			case !s.declareDead(ctx, p, waited):
+				return "", refusal
 			}
 		}
-		if !open {
-			return true
-		}
 	}
-	return false
+	return "", refusal
 }
 
 // load makes this replica's configuration the newest.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -25,16 +26,30 @@ func Self() ID {
 	return id
 }
 
-// Gone is true only when the process certainly runs no more on this boot of this machine.
+// Gone is true only when the process certainly runs no more on this boot of this machine, nor does a
+// warden of it: what the process has started is gone, too, then.
 func (id ID) Gone() bool {
 	if id.PID <= 0 || id.Start <= 0 || id.Boot == "" || id.Boot != Self().Boot {
 		return false
 	}
 	state, start, err := stat(id.PID)
+	gone := err == nil && (state == 'Z' || state == 'X' || start != id.Start)
 	if err != nil {
-		return errors.Is(unix.Kill(id.PID, 0), unix.ESRCH) // /proc may hide others' processes
+		gone = errors.Is(unix.Kill(id.PID, 0), unix.ESRCH) // /proc may hide others' processes
 	}
-	return state == 'Z' || state == 'X' || start != id.Start
+	return gone && !id.warded()
+}
+
+// warded reports whether a warden of the process lives.
+func (id ID) warded() bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is fine
+	want := Warden + "\x00of\x00" + id.Tag() + "\x00"
+	for _, file := range files {
+		if line, err := os.ReadFile(file); err == nil && string(line) == want {
+			return true
+		}
+	}
+	return false
 }
 
 // stat reads the state and the start time of a process.

@@ -1,9 +1,11 @@
 package process
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestGone(t *testing.T) {
@@ -41,4 +43,29 @@ func TestGone(t *testing.T) {
 	if !child.Gone() {
 		t.Error("a dead child is not gone")
 	}
+	warden := exec.Command("/proc/self/exe")
+	warden.Args = []string{Warden, "of", child.Tag()}
+	if err := warden.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if child.Gone() {
+		t.Error("a child is said to be gone while a warden ends what it had started")
+	}
+	if self.Start++; !self.Gone() {
+		t.Error("a warden keeps somebody else from being gone")
+	}
+	warden.Process.Kill()
+	warden.Wait()
+	if !child.Gone() {
+		t.Error("a dead child of a dead warden is not gone")
+	}
+}
+
+// TestMain plays a warden where it is called one.
+func TestMain(m *testing.M) {
+	if os.Args[0] == Warden {
+		time.Sleep(time.Minute)
+		return
+	}
+	os.Exit(m.Run())
 }

@@ -23,7 +23,7 @@ type child struct {
 	exited chan struct{}
 }
 
-func (c *command) startHere() (process, error) {
+func (c *command) startHere() (running, error) {
 	cmd := &exec.Cmd{
 		Path: c.program, Args: c.argv, Env: c.env, Dir: c.command.Dir, Stdout: c.out, Stderr: c.out,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},

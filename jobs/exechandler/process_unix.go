@@ -29,8 +29,8 @@ type command struct {
 	in, out *os.File // what it reads, nil for nothing, and writes
 }
 
-// process is a command that was started.
-type process interface {
+// running is a command that was started.
+type running interface {
 	// group is the process group that it leads.
 	group() int
 	// attend waits for the end of the command, or stops it once ctx is done. It returns the cause of a
@@ -114,7 +114,7 @@ func write(w *os.File, payload []byte) (stop func()) {
 }
 
 // start starts the command, by the warden if there is one.
-func (c *command) start(ctx context.Context) (process, error) {
+func (c *command) start(ctx context.Context) (running, error) {
 	if b := jobs.BoundOf(ctx); b != nil && (b.StartLeft() <= 0 || b.Left() <= 0) {
 		return nil, fmt.Errorf("%w: this replica lost touch with the store before it could start the command", jobs.ErrNotStarted)
 	}

@@ -24,13 +24,11 @@ import (
 // part is what a replica in a process of its own is to do: run one command, whose time ends after
 // ttl unless it is renewed, every quarter of that.
 type part struct {
-	Task      string
-	Command   exechandler.Command
-	TTL       time.Duration
-	Grace     time.Duration // of the bound
-	Renew     bool
-	DontKnow  bool // of wardens, as an older program
-	Cancelled bool
+	Task    string
+	Command exechandler.Command
+	TTL     time.Duration
+	Grace   time.Duration // of the bound
+	Renew   bool
 }
 
 func play(text string) int {

@@ -46,7 +46,7 @@ type warded struct {
 	*warden.Attempt
 }
 
-func (c *command) startWarded(ctx context.Context) (process, error) {
+func (c *command) startWarded(ctx context.Context) (running, error) {
 	order := warden.Command{Program: c.program, Argv: raw(c.argv), Env: raw(c.env), Marks: raw(c.marks), Grace: min(c.command.StopGrace, maxGrace)}
 	if b := jobs.BoundOf(ctx); b != nil {
 		until, _ := b.Until()

@@ -4,4 +4,4 @@ package exechandler
 
 import "context"
 
-func (c *command) startWarded(context.Context) (process, error) { return c.startHere() }
+func (c *command) startWarded(context.Context) (running, error) { return c.startHere() }

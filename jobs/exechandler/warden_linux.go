@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler/internal/warden"
 )
 
@@ -13,7 +14,7 @@ import (
 const CanWarden = true
 
 func beWarden() bool {
-	if len(os.Args) == 0 || os.Args[0] != warden.Name {
+	if len(os.Args) == 0 || os.Args[0] != process.Warden {
 		wardens.Store(true)
 		return false
 	}

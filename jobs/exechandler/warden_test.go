@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 )
@@ -155,7 +156,7 @@ func wardenOf(t *testing.T) int {
 	}
 	pid := pids(t, out, "parent")[0]
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	if want := fmt.Sprintf("lockstep-warden\x00of\x00%d\x00", os.Getpid()); err != nil || string(line) != want {
+	if want := process.Warden + "\x00of\x00" + process.Self().Tag() + "\x00"; err != nil || string(line) != want {
 		t.Fatalf("the parent is %q, %v", line, err)
 	}
 	return pid

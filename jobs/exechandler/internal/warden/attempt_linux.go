@@ -60,7 +60,7 @@ func (a *attempt) mustDie(clock func(bool) time.Duration) bool {
 
 // owns reports whether a process that is not the leader belongs to a; branch is the warden's child
 // that it descends from.
-func (a *attempt) owns(p, branch process, adopted bool) bool {
+func (a *attempt) owns(p, branch entry, adopted bool) bool {
 	return branch.pid == a.leader || p.group == a.leader || a.groups[p.group] || a.groups[p.session] ||
 		adopted && (branch.group == a.leader || a.groups[branch.group] || a.groups[branch.session] || marked(branch.pid, a.marks))
 }

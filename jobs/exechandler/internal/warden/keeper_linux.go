@@ -24,7 +24,7 @@ type keeper struct {
 	leader map[int]*attempt
 	alone  bool
 
-	listed processes     // as they were
+	listed table         // as they were
 	at     time.Duration // at this time,
 	took   time.Duration // and how long it took to see that
 }
@@ -121,7 +121,7 @@ func (k *keeper) stop(a *attempt, why Why, killBy boottime.Stamp) {
 }
 
 // list returns the processes of this machine as they were no longer ago than age.
-func (k *keeper) list(age time.Duration) processes {
+func (k *keeper) list(age time.Duration) table {
 	now := k.clock(true)
 	if k.listed == nil || now-k.at > age {
 		k.listed, k.at = listProcesses(), now
@@ -131,7 +131,7 @@ func (k *keeper) list(age time.Duration) processes {
 }
 
 // strays are those of an attempt that left its group.
-func (k *keeper) strays(a *attempt, all processes) (strays []int) {
+func (k *keeper) strays(a *attempt, all table) (strays []int) {
 	branches := all.below(k.self)
 	for again := true; again; { // who shares a session with a stray is one
 		again = false

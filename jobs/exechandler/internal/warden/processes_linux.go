@@ -8,15 +8,15 @@ import (
 	"strconv"
 )
 
-// process is what the kernel says of one.
-type process struct{ pid, parent, group, session int }
+// entry is what the kernel says of a process.
+type entry struct{ pid, parent, group, session int }
 
-// processes are those of this machine that still run, as /proc showed them one after the other: who
+// table is the processes of this machine that still run, as /proc showed them one after the other: who
 // is started meanwhile may be missing.
-type processes map[int]process
+type table map[int]entry
 
-func listProcesses() processes {
-	all := processes{}
+func listProcesses() table {
+	all := table{}
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return all
@@ -36,20 +36,20 @@ func listProcesses() processes {
 }
 
 // readProcess is false for one that is gone, or dead and not yet collected.
-func readProcess(pid int) (process, bool) {
+func readProcess(pid int) (entry, bool) {
 	line, err := os.ReadFile(file(pid, "stat"))
 	if err != nil {
-		return process{}, false
+		return entry{}, false
 	}
 	// The second field, the command's name, may hold blanks and brackets.
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	if len(fields) < 4 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-		return process{}, false
+		return entry{}, false
 	}
-	p := process{pid: pid}
+	p := entry{pid: pid}
 	for i, field := range []*int{&p.parent, &p.group, &p.session} {
 		if *field, err = strconv.Atoi(string(fields[i+1])); err != nil {
-			return process{}, false
+			return entry{}, false
 		}
 	}
 	return p, true
@@ -57,7 +57,7 @@ func readProcess(pid int) (process, bool) {
 
 // below returns the processes that descend from the given one, each with the child of it that it
 // descends from.
-func (all processes) below(ancestor int) map[int]int {
+func (all table) below(ancestor int) map[int]int {
 	branch := map[int]int{}
 	for pid := range all {
 		var path []int

@@ -12,10 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// Name is the first argument (argv[0]) of a warden's process.
-const Name = "lockstep-warden"
+	"github.com/lockstep-scheduler/lockstep/internal/process"
+)
 
 // socket is the number of the file through which a warden is spoken to.
 const socket = 3
@@ -34,7 +33,7 @@ func Run(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	_ = os.WriteFile("/proc/self/comm", []byte(Name), 0) // a name for people
+	_ = os.WriteFile("/proc/self/comm", []byte(process.Warden), 0) // a name for people
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl", err)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/process"
 )
 
 var (
@@ -56,7 +57,7 @@ type End struct {
 	Err    error // ErrDied: nothing else is known
 }
 
-// Spawn starts a warden: this program once more, under the name Name. Its main must call Run then.
+// Spawn starts a warden: this program once more, under the name process.Warden. Its main must call Run then.
 func Spawn() (*Warden, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -66,7 +67,7 @@ func Spawn() (*Warden, error) {
 	defer theirs.Close()
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", // this very program, also after an upgrade of the file
-		Args: []string{Name, "of", fmt.Sprint(os.Getpid())}, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
+		Args: []string{process.Warden, "of", process.Self().Tag()}, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // what ends the replica's group or terminal leaves it alone
 	}
 	if err := cmd.Start(); err != nil {
