@@ -15,21 +15,22 @@ import (
 
 // A replica freezes in the middle of its work, as a machine does that swaps or is moved. The other
 // one takes over its jobs at once and its tasks after the session's time; when the first goes on, it
-// notices, changes nothing that is not its own any more, and works again.
+// notices, changes nothing that is not its own any more, and works again. What it ran has ended
+// before the other one starts it again.
 func TestFrozenReplica(t *testing.T) {
 	redis := servers.NewRedis(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "lockstep.yaml")
-	release := filepath.Join(dir, "release")
+	release, beats := filepath.Join(dir, "release"), filepath.Join(dir, "beats")
 	text := fmt.Sprintf(`version: 1
 replica: {session_ttl: 3s}
 store: {driver: mysql, dsn: %q}
 lock: {driver: redis, ttl: 3s, redis: {addrs: [%q]}}
 pools:
-  long: {workers: 1, shell: "while [ ! -e %s ]; do sleep 0.1; done", on_lost: retry}
+  long: {workers: 1, shell: "while [ ! -e %s ]; do echo $LOCKSTEP_ATTEMPT >>%s; sleep 0.1; done", on_lost: retry}
 jobs:
   second: {schedule: "* * * * * *", command: ["true"]}
-`, servers.MySQL(t), redis.Addr, release)
+`, servers.MySQL(t), redis.Addr, release, beats)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -62,5 +63,6 @@ jobs:
 	if !strings.Contains(r2.Log(), `"msg":"replica declared dead","replica":"r1"`) {
 		t.Error("r2 does not say that it declared r1 dead")
 	}
+	wantOneByOne(t, beats, 2)
 	r2.wantEverySecond(t, time.Since(began))
 }
