@@ -12,6 +12,9 @@ import (
 // only after it was silent for a session ttl; and none is, and no attempt is lost, without a fault
 // that strikes its replica. A store that is away for everybody harms no session (Window.Spares).
 //
+// While a replica cannot reach the store, it stops attempts whose time is over: may_run_until of
+// their row, or with on_lost: retry the session's trust. Those are lost even where sessions are not.
+//
 // What may cost sessions and attempts: replica-down, -frozen, restarts, and store-down or -slow that
 // spare nothing, each for those it strikes. A lock service that is away, or anybody's wrong wall
 // clock, excuses nothing. With Run.Slack, the machine is so busy that a replica may be silent by
@@ -28,7 +31,7 @@ func (t *trial) degraded() {
 		}
 	}
 	for _, l := range t.losses() {
-		if t.sameClock(l.seq) && !t.mayBeLost(l.replica, l.at) && !(t.run.Slack > 0 && t.silent(l.replica, l.at) && !t.spared(l.at)) {
+		if t.sameClock(l.seq) && !t.mayBeLost(l.replica, l.at) && !t.timeWasOver(l) {
 			t.violate(Degrades, "task "+l.task, l.at, "lost under %s (token %d), which no fault had struck: %s", l.replica, l.token, l.reason)
 		}
 	}
@@ -59,6 +62,23 @@ func (t *trial) mayBeLost(replica string, at time.Time) bool {
 		}
 	}
 	return false
+}
+
+// lastGrace is how long before its time is over an attempt may be told to end.
+const lastGrace = 2 * time.Second
+
+// timeWasOver reports whether the attempt had to stop because its replica had no word from the store
+// for too long, or, on a busy machine, the others had none of the replica.
+func (t *trial) timeWasOver(l loss) bool {
+	if !t.silent(l.replica, l.at) {
+		return false
+	}
+	if t.run.Slack > 0 && !t.spared(l.at) {
+		return true
+	}
+	c := t.claims[claimKey{l.task, l.token}]
+	away := t.excused(l.at.Add(-t.run.SessionTTL), l.at, l.replica, history.StoreDown, history.StoreSlow)
+	return away && c != nil && !c.until.After(l.at.Add(lastGrace))
 }
 
 // spared reports whether a fault that must not cost anything was open at a moment.

@@ -91,6 +91,10 @@ func TestExcuses(t *testing.T) {
 			h.Audit = append(h.Audit, history.Change{Seq: 1<<40 + 2, At: began.Add(9 * time.Second).UnixMicro(), Table: "attempts",
 				After: &history.Row{TaskID: "t1", Replica: other(h), State: "lost", Token: 1}})
 		}, func(h *history.History) { h.Run.Slack = time.Second }},
+		{"an attempt whose time was over in a fault that spares", Degrades, func(h *history.History) {
+			outage(h)
+			expires(h, h.Windows[0].Healed.Add(time.Hour))
+		}, func(h *history.History) { expires(h, h.Windows[0].Began.Add(time.Second)) }},
 		{"not ready while it restarts", Recovers, func(h *history.History) {
 			for i, p := range h.Probes {
 				if p.Replica == other(h) && p.At.After(h.Windows[0].Healed) && p.At.Before(h.Windows[0].Healed.Add(7*time.Second)) {
@@ -177,4 +181,35 @@ func other(h *history.History) string { return drained(h).Replica }
 // withoutWork keeps the fault's time free of probes that would need explaining.
 func withoutWork(h *history.History) {
 	h.Probes = slices.DeleteFunc(h.Probes, func(p history.Probe) bool { return p.At.After(h.Windows[0].Began) && p.At.Before(h.Windows[0].Healed) })
+}
+
+// outage makes the fault one of the store, of eight seconds in which nobody beats, and which costs
+// nothing but a task of a job.
+func outage(h *history.History) {
+	h.Processes = nil
+	w := &h.Windows[0]
+	w.Kinds, w.Replicas, w.Spares = []history.Kind{history.StoreDown}, nil, true
+	withoutWork(h)
+	h.Probes = slices.DeleteFunc(h.Probes, func(p history.Probe) bool { return !p.Ready })
+	h.Audit = slices.DeleteFunc(h.Audit, func(c history.Change) bool { return c.Table == "attempts" })
+	was := history.Row{ID: "s", Replica: lostIn(h), Beat: 7}
+	beat := was
+	beat.Beat = 8
+	h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: w.Began.UnixMicro(), Table: "sessions", Before: &was, After: &beat})
+}
+
+// expires gives the lost task another may_run_until.
+func expires(h *history.History, until time.Time) {
+	id := firstLost(h)
+	for _, c := range h.Audit {
+		if c.Table == "tasks" && c.After != nil && c.After.ID == id {
+			c.After.Until = until.UnixMicro()
+		}
+	}
+}
+
+// lostIn is the replica that had the lost task.
+func lostIn(h *history.History) string {
+	id := firstLost(h)
+	return h.Final.Done[slices.IndexFunc(h.Final.Done, func(r history.Row) bool { return r.ID == id })].Replica
 }

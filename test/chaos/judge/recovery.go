@@ -69,7 +69,7 @@ func (t *trial) window(w history.Window, all []punctual, until time.Time) Window
 		Name: windowName(w), Replicas: w.Replicas, Began: w.Began, Lasted: w.Healed.Sub(w.Began),
 		Applied: w.Applied, Evidence: w.Evidence,
 	}
-	over := t.over(w)
+	over := minTime(t.over(w), until)
 	within := func(at time.Time) bool { return !at.Before(w.Began) && !at.After(over) }
 	for _, l := range t.losses() {
 		if within(l.at) {

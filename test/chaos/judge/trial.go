@@ -39,7 +39,8 @@ type claim struct {
 	from  time.Time // database time
 	to    time.Time // zero: to the end
 	toSeq int64
-	state string // it ended in; "pending" if the task went on
+	state string    // it ended in; "pending" if the task went on
+	until time.Time // may_run_until of its row, the last one; zero: as long as its session is trusted
 }
 
 func newTrial(h *history.History) *trial {
@@ -146,6 +147,9 @@ func (t *trial) readClaims() {
 			if key := (claimKey{c.After.ID, c.After.Token}); t.claims[key] == nil {
 				t.claims[key] = k
 			}
+		}
+		if is {
+			t.claims[claimKey{c.After.ID, c.After.Token}].until = dbTime(c.After.Until)
 		}
 	}
 }
