@@ -1,9 +1,6 @@
 package chaos
 
 import (
-	"context"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,20 +13,6 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
-
-var kill = nemesis.Nemesis{
-	Name: "kill-group", Kinds: []history.Kind{history.ReplicaDown},
-	Strike: func(_ context.Context, a *arena.Arena, r *rand.Rand) (nemesis.Struck, error) {
-		victim := a.Replicas[r.IntN(len(a.Replicas))]
-		pid := victim.PID()
-		if err := victim.KillGroup(); err != nil {
-			return nemesis.Struck{}, err
-		}
-		return nemesis.Struck{Replicas: []string{victim.ID}, Heal: func(ctx context.Context) (bool, string, error) {
-			return true, fmt.Sprintf("process %d is gone", pid), victim.Start()
-		}}, nil
-	},
-}
 
 func TestSmoke(t *testing.T) {
 	for _, cell := range []arena.Cell{{Store: arena.SQLite, Lock: arena.SQLite}, {Store: arena.MariaDB, Lock: arena.Redis}} {

@@ -113,6 +113,9 @@ func newParcel(client, n int, r *rand.Rand) parcel {
 		if r.IntN(10) == 0 {
 			t.Payload.Fails = 1 + r.IntN(5) // some never succeed
 		}
+		if r.IntN(12) == 0 { // long enough to be cancelled, or to lose its replica
+			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(2000))*time.Millisecond).String()
+		}
 		if r.IntN(15) == 0 {
 			t.RunAt = time.Now().Add(time.Duration(r.IntN(5000)) * time.Millisecond).UTC().Format(time.RFC3339Nano)
 		}
@@ -145,32 +148,40 @@ func (c *Clients) send(ctx context.Context, p parcel, r *rand.Rand) bool {
 		line.Key = t.IdempotencyKey
 		if a.Answer == ok {
 			line.TaskIDs = []string{answer.Items[i].ID}
-			c.acked.add(answer.Items[i].ID)
+			c.acked.add(answer.Items[i].ID, t)
 		}
 		c.caller.write(line)
 	}
 	return a.Answer != unknown
 }
 
-// acked is what was acknowledged lately.
+// acked is what was acknowledged lately: all, and what takes its time.
 type acked struct {
-	mu  sync.Mutex
-	ids []string
+	mu         sync.Mutex
+	ids, later []string
 }
 
-func (a *acked) add(id string) {
+func (a *acked) add(id string, t newTask) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.ids = append(a.ids, id)
 	a.ids = a.ids[max(0, len(a.ids)-40):]
+	if takes, _ := time.ParseDuration(t.Payload.Takes); takes >= time.Second || t.RunAt != "" {
+		a.later = append(a.later, id)
+		a.later = a.later[max(0, len(a.later)-3):]
+	}
 }
 
-// pick is one of them; empty: there are none.
+// pick is one of them, more often than not one that has hardly ended; empty: there are none.
 func (a *acked) pick(r *rand.Rand) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.ids) == 0 {
+	from := a.ids
+	if r.IntN(4) > 0 {
+		from = a.later
+	}
+	if len(from) == 0 {
 		return ""
 	}
-	return a.ids[r.IntN(len(a.ids))]
+	return from[r.IntN(len(from))]
 }
