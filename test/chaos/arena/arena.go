@@ -84,11 +84,22 @@ func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, []
 // RaceWithClock is Race with a wall clock that can be stepped.
 func RaceWithClock(t testing.TB) string {
 	t.Helper()
-	overlay, err := clock.Overlay(program.Dir(t))
-	if err != nil {
-		t.Fatal(err)
+	stepped.Lock()
+	defer stepped.Unlock()
+	if stepped.flags == nil {
+		overlay, err := clock.Overlay(program.Dir(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stepped.flags = append([]string{"-race"}, overlay...)
 	}
-	return program.BuildWith(t, SchedulerSource, append([]string{"-race"}, overlay...))
+	return program.BuildWith(t, SchedulerSource, stepped.flags)
+}
+
+// stepped are the flags of RaceWithClock: always the same, so that it builds once.
+var stepped struct {
+	sync.Mutex
+	flags []string
 }
 
 // What is built.
