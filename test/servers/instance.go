@@ -156,6 +156,16 @@ func (s *instance) Stop() {
 	}
 }
 
+// PID is the server's process; 0: it does not run.
+func (s *instance) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.alive() {
+		return 0
+	}
+	return s.cmd.Process.Pid
+}
+
 // Pause freezes the server (SIGSTOP): connections stay, nobody answers.
 func (s *instance) Pause() { s.tb.Helper(); s.locked(syscall.SIGSTOP) }
 

@@ -110,10 +110,11 @@ const (
 	commandSource   = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/ledger"
 )
 
-// Accounts of the replicas: not root's, so that read_only and limits for users count for them.
+// Account is who the replicas are to MariaDB: not root, so that read_only and limits of users count for
+// them. Database is where their tables are.
 const (
-	account  = "lockstep"
-	database = "chaos"
+	Account  = "lockstep"
+	Database = "chaos"
 )
 
 // Open sets a cell up, with its artifacts in dir, and returns when every replica is ready. The test

@@ -26,7 +26,7 @@ func (a *Arena) Zombie(ctx context.Context) error {
 	case a.ZooKeeper != nil:
 		s = dial.Service{Kind: "zookeeper", Addr: strings.Join(a.ZooKeeper.Addrs(), ",")}
 	case a.LockStore != nil:
-		s = dial.Service{Kind: "mysql", Addr: a.LockStore.DSN(database), Mode: a.Cell.Lock}
+		s = dial.Service{Kind: "mysql", Addr: a.LockStore.DSN(Database), Mode: a.Cell.Lock}
 	}
 	args := append([]string{"-dir", a.Dir, "-driver", driver, "-dsn", dsn}, s.Args()...)
 	return a.beside(ctx, "zombie", a.zombie, args, func(int) {})
@@ -44,7 +44,7 @@ func (a *Arena) Hold(ctx context.Context) error {
 	}
 	s := dial.Service{Kind: a.Cell.Lock, Addr: strings.Join(addrs, ",")}
 	if a.LockStore != nil {
-		s = dial.Service{Kind: "mysql", Addr: fmt.Sprintf("%s@tcp(%s)/%s", account, addrs[0], database), Mode: a.Cell.Lock}
+		s = dial.Service{Kind: "mysql", Addr: fmt.Sprintf("%s@tcp(%s)/%s", Account, addrs[0], Database), Mode: a.Cell.Lock}
 	}
 	failed := make([]error, len(a.Replicas))
 	var running sync.WaitGroup

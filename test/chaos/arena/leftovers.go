@@ -70,7 +70,7 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 	if a.Store != nil {
 		err = a.database(func(db *sql.DB, _ audit) error {
 			var count int
-			err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", account).Scan(&count)
+			err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", Account).Scan(&count)
 			n["connections of replicas"] = count
 			return err
 		})

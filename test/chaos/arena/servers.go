@@ -42,15 +42,15 @@ func (a *Arena) openServers(t testing.TB, o Options) {
 	}
 }
 
-// newMariaDB is a server with a database for the replicas' account, which has no rights beyond it.
+// newMariaDB is a server with a database for the replicas' Account, which has no rights beyond it.
 func newMariaDB(t testing.TB, o Options) *servers.MySQLServer {
 	start := servers.NewMySQL
 	if o.Clocks {
 		start = servers.NewClock(t).NewMySQL
 	}
 	s := start(t, "--innodb-autoinc-lock-mode=2") // the audit's numbers shall make nobody wait
-	s.DSN(database)
-	s.Exec("CREATE USER "+account, "GRANT ALL ON "+database+".* TO "+account)
+	s.DSN(Database)
+	s.Exec("CREATE USER "+Account, "GRANT ALL ON "+Database+".* TO "+Account)
 	return s
 }
 
@@ -113,7 +113,7 @@ func (a *Arena) owners() map[int]string {
 
 // addresses are the two lines of the configuration that say where the servers are.
 func (a *Arena) addresses() (store, lock string) {
-	dsn := func(h *hub) string { return fmt.Sprintf("%s@tcp(%s)/%s", account, h.addr(), database) }
+	dsn := func(h *hub) string { return fmt.Sprintf("%s@tcp(%s)/%s", Account, h.addr(), Database) }
 	if a.Store != nil {
 		store = fmt.Sprintf("{driver: mysql, dsn: %q}", dsn(a.stores[0]))
 	} else {
@@ -140,7 +140,7 @@ func (a *Arena) addresses() (store, lock string) {
 // StoreDSN is how the harness itself reaches the store: past the edges, as root.
 func (a *Arena) StoreDSN() (driver, dsn string) {
 	if a.Store != nil {
-		return "mysql", a.Store.DSN(database)
+		return "mysql", a.Store.DSN(Database)
 	}
 	return "sqlite", a.SQLite
 }

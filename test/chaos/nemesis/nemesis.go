@@ -21,10 +21,26 @@ type Nemesis struct {
 	// Long nemeses are struck in long runs only.
 	Long bool
 	Fits func(arena.Cell) bool // nil: every cell
+	// Clocks says that the arena must have been opened with clocks.
+	Clocks bool
 	// Strike breaks something and returns at once. An error says that nothing is broken. Whatever it
 	// started ends in Heal.
 	Strike func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error)
+
+	subject subject
 }
+
+// subject is what a nemesis breaks. Two that break the same thing get into each other's way.
+type subject int
+
+const (
+	other subject = iota
+	replica
+	storeEdge
+	lockEdge
+	store
+	lock
+)
 
 // Struck is what was broken.
 type Struck struct {

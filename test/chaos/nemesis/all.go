@@ -1,0 +1,64 @@
+package nemesis
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+)
+
+// All are all nemeses.
+func All() []Nemesis {
+	return slices.Concat(kills(), freezes(), twins(), changes(), famines(), cuts(), losses(), forgets(), ensembles(), databases(), clocks(), disks())
+}
+
+// Fitting are those that can strike in a cell, without the long ones.
+func Fitting(c arena.Cell) []Nemesis {
+	return slices.DeleteFunc(All(), func(n Nemesis) bool { return n.Long || !n.FitsIn(c) })
+}
+
+// Named is the nemesis of a name.
+func Named(name string) (Nemesis, error) {
+	for _, n := range All() {
+		if n.Name == name {
+			return n, nil
+		}
+	}
+	return Nemesis{}, fmt.Errorf("no nemesis %q", name)
+}
+
+// AllPairs are the pairs that can strike a cell at the same time and make sense together: they break
+// different things.
+func AllPairs(c arena.Cell) (pairs [][2]Nemesis) {
+	fitting := Fitting(c)
+	for i, a := range fitting {
+		for _, b := range fitting[i+1:] {
+			if a.subject != b.subject && !inTheWay(a, b) && !inTheWay(b, a) {
+				pairs = append(pairs, [2]Nemesis{a, b})
+			}
+		}
+	}
+	return pairs
+}
+
+// inTheWay says that a cannot be seen to strike while b does.
+func inTheWay(a, b Nemesis) bool {
+	switch a.subject {
+	case replica: // what these wait for needs a database
+		return b.subject == store || b.subject == storeEdge && a.Name != "kill-parent" && a.Name != "kill-group"
+	case storeEdge: // a connection that nobody uses loses nothing
+		return b.subject == store
+	case lockEdge:
+		return b.subject == lock
+	}
+	return false
+}
+
+// Pairs are n of AllPairs, or all if there are fewer: the same ones for the same seed.
+func Pairs(c arena.Cell, seed uint64, n int) [][2]Nemesis {
+	pairs := AllPairs(c)
+	r := rand.New(rand.NewPCG(seed, 1))
+	r.Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
+	return pairs[:min(n, len(pairs))]
+}

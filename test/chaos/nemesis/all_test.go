@@ -1,0 +1,53 @@
+package nemesis
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+)
+
+// Each nemesis has a name of its own and fits somewhere, and each cell has plenty.
+func TestAll(t *testing.T) {
+	seen := map[string]bool{}
+	for _, n := range All() {
+		if seen[n.Name] || n.Strike == nil || !slices.ContainsFunc(arena.Cells, n.FitsIn) {
+			t.Errorf("%s is there twice, or does nothing, or fits nowhere", n.Name)
+		}
+		seen[n.Name] = true
+		if named, err := Named(n.Name); err != nil || named.Name != n.Name {
+			t.Errorf("%s is found as %s, %v", n.Name, named.Name, err)
+		}
+	}
+	if _, err := Named("nobody"); err == nil {
+		t.Error("there is one that is not there")
+	}
+	for _, c := range arena.Cells {
+		if n := len(Fitting(c)); n < 10 {
+			t.Errorf("%s: %d nemeses", c, n)
+		}
+	}
+}
+
+// The same seed gives the same pairs, another one others; both of a pair fit, and do not meet.
+func TestPairs(t *testing.T) {
+	names := func(pairs [][2]Nemesis) string {
+		var all []string
+		for _, p := range pairs {
+			all = append(all, p[0].Name+"+"+p[1].Name)
+		}
+		return fmt.Sprint(all)
+	}
+	for _, c := range arena.Cells {
+		pairs := Pairs(c, 7, 10)
+		if len(pairs) != 10 || names(pairs) != names(Pairs(c, 7, 10)) || names(pairs) == names(Pairs(c, 8, 10)) {
+			t.Errorf("%s: %s", c, names(pairs))
+		}
+		for _, p := range AllPairs(c) {
+			if p[0].subject == p[1].subject || !p[0].FitsIn(c) || !p[1].FitsIn(c) || p[0].Long || p[1].Long {
+				t.Errorf("%s: %s with %s", c, p[0].Name, p[1].Name)
+			}
+		}
+	}
+}

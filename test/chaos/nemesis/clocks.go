@@ -1,0 +1,184 @@
+package nemesis
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+var errNoClocks = errors.New("the arena has no clocks")
+
+// clocks step wall clocks. Monotonic ones do not move.
+func clocks() (all []Nemesis) {
+	for _, s := range []struct {
+		name string
+		by   time.Duration
+	}{
+		{"+5s", 5 * time.Second}, {"-5s", -5 * time.Second}, {"+1h", time.Hour}, {"-1h", -time.Hour},
+	} {
+		replicaClock := []history.Kind{history.ReplicaClock}
+		storeClock := []history.Kind{history.StoreClock}
+		all = append(all,
+			Nemesis{Name: "replica-clock" + s.name, subject: other, Clocks: true, Kinds: replicaClock, Fits: onMariaDB, Strike: stepReplica(s.by)},
+			Nemesis{Name: "mariadb-clock" + s.name, subject: other, Clocks: true, Kinds: storeClock, Fits: onMariaDB, Strike: stepStore(s.by)},
+			// On one machine all have one clock, and it is the database's.
+			Nemesis{Name: "machine-clock" + s.name, subject: other, Clocks: true, Kinds: storeClock, Fits: onSQLite, Strike: stepMachine(s.by)},
+		)
+	}
+	lockClock := []history.Kind{history.LockClock}
+	return append(all,
+		Nemesis{Name: "zk-clock+1h", subject: other, Clocks: true, Kinds: lockClock, Fits: onZooKeeper, Strike: stepZooKeeper(time.Hour)},
+		Nemesis{Name: "zk-clock-5s", subject: other, Clocks: true, Kinds: lockClock, Fits: onZooKeeper, Strike: stepZooKeeper(-5 * time.Second)},
+		Nemesis{Name: "lockdb-clock+1h", subject: other, Clocks: true, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(time.Hour)},
+		Nemesis{Name: "lockdb-clock-5s", subject: other, Clocks: true, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(-5 * time.Second)},
+	)
+}
+
+func stepReplica(by time.Duration) strike {
+	return func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+		victim, err := pick(a, r)
+		if err != nil {
+			return Struck{}, err
+		}
+		return stepReplicas(by, victim)
+	}
+}
+
+func stepMachine(by time.Duration) strike {
+	return func(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+		return stepReplicas(by, a.Replicas...)
+	}
+}
+
+func stepReplicas(by time.Duration, victims ...*arena.Replica) (Struck, error) {
+	step := func(by time.Duration) (err error) {
+		for _, v := range victims {
+			if v.Clock == nil {
+				return errNoClocks
+			}
+			err = errors.Join(err, v.Clock.Step(by))
+		}
+		return err
+	}
+	if err := step(by); err != nil {
+		return Struck{}, errors.Join(err, step(0))
+	}
+	return Struck{Replicas: ids(victims...), Heal: func(ctx context.Context) (bool, string, error) {
+		applied, shown := true, ""
+		for _, v := range victims {
+			ahead, err := shows(ctx, v)
+			near := err == nil && (ahead-by).Abs() < 2*time.Second
+			applied = applied && near
+			shown += fmt.Sprintf("%s shows a time %v ahead (%v); ", v.ID, ahead.Round(time.Second), err)
+		}
+		return applied, strings.TrimSuffix(shown, "; "), step(0)
+	}}, nil
+}
+
+// shows is how far a replica's clock is ahead: it dates its answers.
+func shows(ctx context.Context, r *arena.Replica) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+"/healthz", nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	_ = answer.Body.Close()
+	date, err := http.ParseTime(answer.Header.Get("Date"))
+	return time.Until(date), err
+}
+
+func stepStore(by time.Duration) strike {
+	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+		return stepMariaDB(bases[0], a, by)
+	}
+}
+
+func stepLockStore(by time.Duration) strike {
+	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+		return stepMariaDB(bases[1], a, by)
+	}
+}
+
+func stepMariaDB(b base, a *arena.Arena, by time.Duration) (Struck, error) {
+	clock := b.server(a).Clock
+	if clock == nil {
+		return Struck{}, errNoClocks
+	}
+	if err := clock.Step(by); err != nil {
+		return Struck{}, err
+	}
+	return healed(clock, func(ctx context.Context) (bool, string, error) {
+		db, err := b.root(a)
+		if err != nil {
+			return false, "", err
+		}
+		defer db.Close()
+		ahead, err := databaseAhead(ctx, db)
+		return (ahead - by).Abs() < 2*time.Second, fmt.Sprintf("MariaDB shows a time %v ahead", ahead.Round(time.Second)), err
+	}), nil
+}
+
+func databaseAhead(ctx context.Context, db *sql.DB) (time.Duration, error) {
+	var ms int64
+	err := db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000 AS SIGNED)").Scan(&ms)
+	return time.Until(time.UnixMilli(ms)), err
+}
+
+// healed looks at a server's clock before it sets it right.
+func healed(c *servers.Clock, look func(context.Context) (bool, string, error)) Struck {
+	return Struck{Heal: func(ctx context.Context) (bool, string, error) {
+		applied, evidence, err := look(ctx)
+		return applied && err == nil, evidence, errors.Join(err, c.Step(0))
+	}}
+}
+
+func stepZooKeeper(by time.Duration) strike {
+	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+		clock := a.ZooKeeper.Clock
+		if clock == nil {
+			return Struck{}, errNoClocks
+		}
+		if err := clock.Step(by); err != nil {
+			return Struck{}, err
+		}
+		return healed(clock, func(ctx context.Context) (bool, string, error) {
+			at, err := zooKeeperTime(a.ZooKeeper.Addrs())
+			ahead := time.Until(at)
+			return (ahead - by).Abs() < 2*time.Second, fmt.Sprintf("ZooKeeper shows a time %v ahead", ahead.Round(time.Second)), err
+		}), nil
+	}
+}
+
+// zooKeeperTime is when ZooKeeper says that a node was made just now.
+func zooKeeperTime(addrs []string) (time.Time, error) {
+	conn, _, err := zk.Connect(addrs, 5*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer conn.Close()
+	const path = "/chaos-clock"
+	if _, err := conn.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+		return time.Time{}, err
+	}
+	_, stat, err := conn.Exists(path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.UnixMilli(stat.Ctime), nil
+}

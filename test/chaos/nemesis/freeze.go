@@ -1,0 +1,214 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
+)
+
+var (
+	frozen     = []history.Kind{history.ReplicaFrozen}
+	bothFrozen = []history.Kind{history.ReplicaFrozen, history.HelperFrozen}
+)
+
+// freezes stop replicas where they are, long enough for the others to declare them dead, and let
+// them go on as if nothing had happened.
+func freezes() []Nemesis {
+	return []Nemesis{
+		{Name: "sigstop-parent", subject: replica, Kinds: frozen, Hold: frozenFor, Strike: freezeParent},
+		{Name: "sigstop-group", subject: replica, Kinds: bothFrozen, Hold: frozenFor, Strike: freezeGroup},
+		{Name: "sigstop-in-transaction", subject: replica, Kinds: frozen, Hold: frozenFor, Strike: freezeInTransaction},
+		{Name: "sigstop-after-lock", subject: replica, Kinds: frozen, Hold: frozenFor, Fits: overNetwork, Strike: freezeAfterLock},
+	}
+}
+
+func freezeParent(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+	victim, err := pick(a, r)
+	if err != nil {
+		return Struck{}, err
+	}
+	pid := victim.PID()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return Struck{}, err
+	}
+	return thaw(victim, "", pid), nil
+}
+
+func freezeGroup(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+	victim, err := pick(a, r)
+	if err != nil {
+		return Struck{}, err
+	}
+	pids := victim.Group()
+	for _, pid := range pids { // the replica first: it starts its helper again
+		err = errors.Join(err, syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	if err != nil {
+		return Struck{}, errors.Join(err, goOn(pids...))
+	}
+	return thaw(victim, "", pids...), nil
+}
+
+// thaw is what was struck when processes of a replica were stopped.
+func thaw(victim *arena.Replica, where string, pids ...int) Struck {
+	return Struck{Replicas: ids(victim), Heal: func(context.Context) (bool, string, error) {
+		applied := stopped(pids...)
+		return applied, fmt.Sprintf("processes %v of %s stood still (state T): %t%s", pids, victim.ID, applied, where), goOn(pids...)
+	}}
+}
+
+func goOn(pids ...int) (err error) {
+	for _, pid := range pids {
+		err = errors.Join(err, syscall.Kill(pid, syscall.SIGCONT))
+	}
+	return err
+}
+
+const chance = 10 * time.Second // within which what a nemesis waits for must come by
+
+// freezeInTransaction stops a replica that has rows locked, or SQLite's file.
+func freezeInTransaction(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+	victim, err := pick(a, r)
+	if err != nil {
+		return Struck{}, err
+	}
+	pid := victim.PID()
+	if a.Store == nil {
+		return freezeWriter(a, victim, pid)
+	}
+	edge := victim.StoreEdge[0]
+	defer edge.Judge(nil)
+	var once sync.Once
+	seen := make(chan proxy.Command, 1)
+	var began sync.Map // connections within a transaction
+	edge.Judge(func(c proxy.Command) proxy.Verdict {
+		switch {
+		case c.Is("START TRANSACTION"), c.Is("BEGIN"):
+			began.Store(c.Conn, true)
+		case c.Is("COMMIT"), c.Is("ROLLBACK"):
+			began.Delete(c.Conn)
+		default:
+			if _, within := began.Load(c.Conn); within && takesLocks(c.Query) {
+				once.Do(func() { seen <- c; err = syscall.Kill(pid, syscall.SIGSTOP) }) // it has sent this, and hears nothing
+			}
+		}
+		return proxy.Pass
+	})
+	select {
+	case c := <-seen:
+		edge.Judge(nil)
+		once.Do(func() {}) // waits for the signal to be sent
+		if err != nil {
+			return Struck{}, err
+		}
+		text := strings.Join(strings.Fields(c.Query), " ")
+		return thaw(victim, fmt.Sprintf(", within a transaction, at %.60q", text), pid), nil
+	case <-time.After(chance):
+		return Struck{}, fmt.Errorf("%s changed nothing within a transaction", victim.ID)
+	case <-ctx.Done():
+		return Struck{}, ctx.Err()
+	}
+}
+
+func takesLocks(query string) bool {
+	word, _, _ := strings.Cut(strings.TrimSpace(query), " ")
+	return strings.EqualFold(word, "UPDATE") || strings.EqualFold(word, "INSERT") || strings.EqualFold(word, "DELETE") ||
+		strings.HasSuffix(strings.TrimSpace(query), "FOR UPDATE")
+}
+
+// freezeWriter stops the replica, and lets it go on at once as long as it was not just writing.
+func freezeWriter(a *arena.Arena, victim *arena.Replica, pid int) (Struck, error) {
+	caught := poll(chance, func() bool {
+		if !writing(pid, a.SQLite) || syscall.Kill(pid, syscall.SIGSTOP) != nil {
+			return false
+		}
+		stands := poll(time.Second, func() bool { return stopped(pid) })
+		if stands && writing(pid, a.SQLite) {
+			return true
+		}
+		_ = goOn(pid) // it is gone if this fails, which the next try sees
+		return false
+	})
+	if !caught {
+		return Struck{}, fmt.Errorf("%s was never seen to write", victim.ID)
+	}
+	return thaw(victim, ", with SQLite's write lock", pid), nil
+}
+
+// freezeAfterLock stops a replica when the lock service has answered its request for a pool's lock,
+// before it reads the answer.
+func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+	victim, err := pick(a, r)
+	if err != nil {
+		return Struck{}, err
+	}
+	pid := victim.PID()
+	seen := make(chan string, 1)
+	var once sync.Once
+	var sent atomic.Value
+	defer tapAll(victim.LockEdges, nil)
+	for _, edge := range victim.LockEdges {
+		var asking sync.Map // connections on which it has asked
+		edge.Tap(func(conn int, up bool, bytes []byte) {
+			if up {
+				if key := poolKey(bytes); key != "" {
+					asking.Store(conn, key)
+				}
+				return
+			}
+			if key, asked := asking.LoadAndDelete(conn); asked {
+				once.Do(func() {
+					if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+						sent.Store(err)
+					}
+					seen <- key.(string)
+				})
+			}
+		})
+	}
+	select {
+	case key := <-seen:
+		if err, failed := sent.Load().(error); failed {
+			return Struck{}, err
+		}
+		return thaw(victim, fmt.Sprintf(", with the answer to its request for %s on the way", key), pid), nil
+	case <-time.After(chance):
+		return Struck{}, fmt.Errorf("%s asked for no lock of a pool", victim.ID)
+	case <-ctx.Done():
+		return Struck{}, ctx.Err()
+	}
+}
+
+func tapAll(edges []*proxy.Proxy, f func(int, bool, []byte)) {
+	for _, edge := range edges {
+		edge.Tap(f)
+	}
+}
+
+// poolKey is the lock of a pool that a request names; ZooKeeper's paths have no slash within a name.
+func poolKey(request []byte) string {
+	for _, before := range []string{"sys/pool/", "sys%2Fpool%2F"} {
+		_, rest, found := strings.Cut(string(request), before)
+		if !found {
+			continue
+		}
+		end := strings.IndexFunc(rest, func(c rune) bool {
+			return (c < 'a' || c > 'z') && c != '-'
+		})
+		if end < 0 {
+			end = len(rest)
+		}
+		return "sys/pool/" + rest[:end]
+	}
+	return ""
+}

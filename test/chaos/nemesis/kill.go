@@ -1,0 +1,60 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+var down = []history.Kind{history.ReplicaDown}
+
+// kills end replicas without a word. They are started again when the window is over.
+func kills() []Nemesis {
+	return []Nemesis{
+		// What the replica had started goes on, and has to be ended by its helper.
+		{Name: "kill-parent", subject: replica, Kinds: down, Strike: kill(one, (*arena.Replica).Kill)},
+		{Name: "kill-group", subject: replica, Kinds: down, Strike: kill(one, (*arena.Replica).KillGroup)},
+		// A power cut: nobody is left to declare anybody dead.
+		{Name: "kill-everybody", subject: replica, Kinds: down, Strike: kill(everybody, (*arena.Replica).KillGroup)},
+	}
+}
+
+// chooser says whom a nemesis strikes.
+type chooser func(*arena.Arena, *rand.Rand) ([]*arena.Replica, error)
+
+func one(a *arena.Arena, r *rand.Rand) ([]*arena.Replica, error) {
+	victim, err := pick(a, r)
+	return []*arena.Replica{victim}, err
+}
+
+func everybody(a *arena.Arena, _ *rand.Rand) ([]*arena.Replica, error) { return a.Replicas, nil }
+
+func kill(whom chooser, how func(*arena.Replica) error) func(context.Context, *arena.Arena, *rand.Rand) (Struck, error) {
+	return func(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+		victims, err := whom(a, r)
+		if err != nil {
+			return Struck{}, err
+		}
+		var gone []string
+		for _, v := range victims {
+			pid := v.PID()
+			err = errors.Join(err, how(v))
+			if state(pid) == "" {
+				gone = append(gone, fmt.Sprintf("process %d of %s is gone", pid, v.ID))
+			}
+		}
+		heal := func(context.Context) (bool, string, error) {
+			for _, v := range victims {
+				if !v.Alive() {
+					err = errors.Join(err, v.Start())
+				}
+			}
+			return len(gone) == len(victims), fmt.Sprint(gone), err
+		}
+		return Struck{Replicas: ids(victims...), Heal: heal}, nil
+	}
+}

@@ -1,0 +1,83 @@
+package nemesis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+var restarts = []history.Kind{history.Restarts}
+
+// changes are what operators do while all goes on. That two versions run beside each other is shown
+// by test/compat, which has the programs of both; here it comes with the second release.
+func changes() []Nemesis {
+	return []Nemesis{
+		{Name: "rolling-restart", subject: replica, Kinds: restarts, Strike: roll(nil)},
+		// A replica takes a new configuration when it starts; until the last one has, they differ.
+		{Name: "rolling-reload", subject: replica, Kinds: restarts, Strike: roll(edit)},
+	}
+}
+
+const (
+	drainLimit = arena.DrainTimeout + 10*time.Second
+	readyLimit = 5 * time.Second // the judge sees who is not ready
+)
+
+// roll restarts the replicas one by one.
+func roll(between func(*arena.Replica) error) strike {
+	return func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+		order := r.Perm(len(a.Replicas))
+		ctx = context.WithoutCancel(ctx)
+		rolled := make(chan error, 1)
+		drained := 0
+		go func() {
+			var errs error
+			for _, i := range order {
+				one := a.Replicas[i]
+				if one.Alive() {
+					drained++
+				}
+				drain, cancel := context.WithTimeout(ctx, drainLimit)
+				_ = one.Drain(drain) // the judge sees how it ended
+				cancel()
+				if between != nil {
+					errs = errors.Join(errs, between(one))
+				}
+				errs = errors.Join(errs, one.Start())
+				ready, cancel := context.WithTimeout(ctx, readyLimit)
+				_ = one.WaitReady(ready)
+				cancel()
+			}
+			rolled <- errs
+		}()
+		return Struck{Heal: func(context.Context) (bool, string, error) {
+			err := <-rolled
+			return drained == len(order), fmt.Sprintf("%d replicas were told to stop, and started again", drained), err
+		}}, nil
+	}
+}
+
+// edit changes what replicas do in ways that no promise depends on, and back again the next time.
+func edit(r *arena.Replica) error {
+	text, err := os.ReadFile(r.Config)
+	if err != nil {
+		return err
+	}
+	const was, is = "timeout: 1m0s", "timeout: 59s"
+	switch {
+	case bytes.Contains(text, []byte(was)):
+		text = bytes.ReplaceAll(text, []byte(was), []byte(is))
+	case bytes.Contains(text, []byte(is)):
+		text = bytes.ReplaceAll(text, []byte(is), []byte(was))
+	default:
+		return errors.New("the configuration has no timeout of a minute")
+	}
+	return os.WriteFile(r.Config, text, 0o600)
+}

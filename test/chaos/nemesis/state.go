@@ -1,0 +1,62 @@
+package nemesis
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// state is the state of a process as the kernel shows it: "R", "S", "T" …; empty: it is gone.
+func state(pid int) string {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // the name may hold blanks
+	if len(fields) == 0 {
+		return ""
+	}
+	return fields[0]
+}
+
+func stopped(pids ...int) bool {
+	for _, pid := range pids {
+		if state(pid) != "T" {
+			return false
+		}
+	}
+	return len(pids) > 0
+}
+
+// descriptors is how many files a process has open.
+func descriptors(pid int) int {
+	entries, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd") // it may be gone
+	return len(entries)
+}
+
+// writing reports whether a process holds the one write lock of an SQLite file in WAL mode.
+func writing(pid int, file string) bool {
+	var stat syscall.Stat_t
+	if syscall.Stat(file+"-shm", &stat) != nil {
+		return false
+	}
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return false
+	}
+	const writeLock = 120 // the byte that stands for it
+	for line := range strings.Lines(string(locks)) {
+		f := strings.Fields(line) // 1: POSIX ADVISORY WRITE pid device:inode from to
+		if len(f) < 8 || f[3] != "WRITE" || f[4] != strconv.Itoa(pid) || !strings.HasSuffix(f[5], ":"+strconv.FormatUint(stat.Ino, 10)) {
+			continue
+		}
+		from, _ := strconv.Atoi(f[6])
+		to, err := strconv.Atoi(f[7])
+		if from <= writeLock && (err != nil || writeLock <= to) { // "EOF" is no number
+			return true
+		}
+	}
+	return false
+}

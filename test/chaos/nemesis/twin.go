@@ -1,0 +1,31 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+)
+
+// twins start a second process with a replica's id. Nothing is excused: the twin must be refused, and
+// the replica must not notice.
+func twins() []Nemesis {
+	return []Nemesis{{Name: "twin", subject: replica, Hold: 4 * arena.SessionTTL, Strike: func(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+		victim, err := pick(a, r)
+		if err != nil {
+			return Struck{}, err
+		}
+		pid, err := victim.Twin()
+		if err != nil {
+			return Struck{}, err
+		}
+		return Struck{Replicas: ids(victim), Heal: func(context.Context) (bool, string, error) {
+			if victim.Untwin() == 0 {
+				return true, fmt.Sprintf("process %d went on beside the other %s", pid, victim.ID), errors.New("a second replica with the same id was not refused")
+			}
+			return true, fmt.Sprintf("process %d was refused beside the other %s", pid, victim.ID), nil
+		}}, nil
+	}}}
+}
