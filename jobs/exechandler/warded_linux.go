@@ -97,6 +97,8 @@ func (p *warded) attend(ctx context.Context) (syscall.WaitStatus, error, error) 
 		return 0, nil, fmt.Errorf("%w: %w", jobs.ErrLost, end.Err)
 	case end.Why == "":
 		return end.Status, nil, nil // it ended by itself, whatever happened meanwhile
+	case stopped == nil && end.Why == warden.Alone:
+		return 0, nil, fmt.Errorf("%w: the warden could not hear this replica any more, so it stopped the command", jobs.ErrLost)
 	case stopped == nil:
 		return 0, nil, fmt.Errorf("%w: this replica did not renew the attempt's time in time, so its command was stopped: %w",
 			jobs.ErrLost, verdict(end.Status, errOverdue))

@@ -32,6 +32,7 @@ const patience = 10 * time.Second
 // closed.
 type Warden struct {
 	stream *stream
+	pid    int
 
 	mu       sync.Mutex
 	last     uint64
@@ -81,7 +82,7 @@ func Spawn() (*Warden, error) {
 		return nil, fmt.Errorf("start the warden: %w", err)
 	}
 	s.patient = patience
-	w := &Warden{stream: s, attempts: map[uint64]*Attempt{}}
+	w := &Warden{stream: s, pid: cmd.Process.Pid, attempts: map[uint64]*Attempt{}}
 	go w.listen(cmd)
 	return w, nil
 }
@@ -168,7 +169,7 @@ func (w *Warden) Start(c Command, in, out *os.File) (*Attempt, error) {
 		w.give()
 		return nil, ErrGone
 	}
-	answer := time.NewTimer(patience)
+	answer := time.NewTimer(w.stream.patient)
 	defer answer.Stop()
 	select {
 	case r := <-a.started:
