@@ -9,8 +9,10 @@ FUZZ_SECONDS ?= 50
 SEEDS ?= 20000
 FROM ?= 1
 COUNT ?= 1
+PAIRS ?= 10
+CELLS_AT_ONCE ?= 2
 
-.PHONY: build test check install unit fuzz sim lint vuln bench bench-smoke cover clean
+.PHONY: build test check install unit fuzz sim chaos chaos-full lint vuln bench bench-smoke cover clean
 
 build: ## the binary, as bin/scheduler
 	$(GO) build -trimpath -o bin/scheduler ./cmd/scheduler
@@ -38,7 +40,14 @@ fuzz: ## all fuzz targets, FUZZ_SECONDS together
 	.ci/fuzz $(FUZZ_SECONDS)
 
 sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT times
-	$(GO) test -timeout 0 -run TestSeeds ./test/sim $(if $(SEED),-seed $(SEED) -count $(COUNT),-seeds $(SEEDS) -from $(FROM) -count 1)
+	$(GO) test -timeout 0 -run TestSeeds ./test/sim $(if $(SEED),-seed $(or $(SEED),0) -count $(COUNT),-seeds $(SEEDS) -from $(FROM) -count 1)
+
+chaos: ## break everything in every cell, 70 minutes; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
+	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 -timeout 12h -parallel $(CELLS_AT_ONCE) -v ./test/chaos \
+		-cell '$(CELL)' -nemesis '$(NEMESIS)' -seed $(or $(SEED),0) -pairs $(PAIRS) $(CHAOS_FLAGS)
+
+chaos-full: ## make chaos with all pairs: a night
+	@$(MAKE) --no-print-directory chaos PAIRS=-1
 
 lint: ## the rules of .golangci.yml
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; \

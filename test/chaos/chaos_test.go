@@ -14,23 +14,59 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
 
+// Two cells stand up to what most likely happens to them. The smoke allows for a machine that builds
+// and tests other things at the same time.
 func TestSmoke(t *testing.T) {
-	for _, cell := range []arena.Cell{{Store: arena.SQLite, Lock: arena.SQLite}, {Store: arena.MariaDB, Lock: arena.Redis}} {
-		t.Run(cell.String(), func(t *testing.T) {
+	dir := folder(t)
+	for _, smoke := range []struct {
+		cell   arena.Cell
+		faults []string
+	}{
+		{arena.Cell{Store: arena.SQLite, Lock: arena.SQLite}, []string{"kill-parent", "sigstop-parent", "kill-group"}},
+		{arena.Cell{Store: arena.MariaDB, Lock: arena.Redis}, []string{"kill-parent", "sigstop-group", "redis-restarted-empty", "cut-store"}},
+	} {
+		t.Run(smoke.cell.String(), func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(os.Getenv("CHAOS_DIR"), cell.String())
-			if os.Getenv("CHAOS_DIR") == "" {
-				dir = t.TempDir()
+			p := Plan{
+				Cell: smoke.cell, Seed: 1, Dir: filepath.Join(dir, smoke.cell.String()), Healthy: 2 * time.Second, Window: 6 * time.Second,
+				Slack: 5 * time.Second, Minimum: history.Minimum{Triggers: 50, Tasks: 100},
 			}
-			if err := os.MkdirAll(dir, 0o755); err != nil {
+			for _, name := range smoke.faults {
+				n, err := nemesis.Named(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Faults = append(p.Faults, []nemesis.Nemesis{n})
+			}
+			if err := os.MkdirAll(p.Dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			report := Run(t, Plan{Cell: cell, Seed: 1, Dir: dir, Faults: [][]nemesis.Nemesis{{kill}, {kill}}, Window: 6 * time.Second,
-				Slack: 3 * time.Second, Minimum: history.Minimum{Triggers: 50, Tasks: 200}})
+			report := Run(t, p)
 			t.Log(report)
 			if !report.OK() {
-				t.Error("violations")
+				t.Errorf("%d violations of %v", len(report.Violations), report.Broken())
 			}
 		})
 	}
+}
+
+// folder is where artifacts go: what CHAOS_DIR names, else a new folder that stays only if the test
+// fails.
+func folder(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("CHAOS_DIR"); dir != "" {
+		return dir
+	}
+	dir, err := os.MkdirTemp("", "lockstep-chaos-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("artifacts: %s; go run ./test/chaos/cmd/chaos check %s judges them again", dir, filepath.Join(dir, "*"))
+		} else if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }

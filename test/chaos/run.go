@@ -145,9 +145,6 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 		if len(faults) == 2 {
 			w.Pair = faults[1-i].Name
 		}
-		if n.Hold > 0 {
-			length = n.Hold
-		}
 		ctx, cancel := context.WithTimeout(t.Context(), strikeLimit)
 		w.Struck, err = n.Strike(ctx, a, r)
 		cancel()
@@ -158,7 +155,7 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 		names += " " + n.Name
 	}
 	t.Logf("%s: %s%s", time.Now().UTC().Format("15:04:05.000"), a.Cell, names)
-	pause(t.Context(), length)
+	pause(t.Context(), holds(faults, length))
 	for i := range open {
 		w := &open[i]
 		if w.Heal != nil {
@@ -180,6 +177,14 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 		t.Logf("after%s: %v", names, err)
 	}
 	return nil
+}
+
+// holds is how long a window lasts: as long as its nemeses want, otherwise length.
+func holds(faults []nemesis.Nemesis, length time.Duration) (longest time.Duration) {
+	for _, n := range faults {
+		longest = max(longest, cmp.Or(n.Hold, length))
+	}
+	return longest
 }
 
 func pause(ctx context.Context, d time.Duration) {

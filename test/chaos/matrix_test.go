@@ -1,0 +1,152 @@
+//go:build chaos
+
+package chaos
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/judge"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/nemesis"
+)
+
+// What of the matrix is run; without any flag, all of it.
+var (
+	onlyCells = flag.String("cell", "", "these cells, with commas between")
+	onlyThese = flag.String("nemesis", "", "these nemeses, with commas between; a/b strike at the same time")
+	seed      = flag.Uint64("seed", 0, "choices of the run; 0: others each time")
+	pairs     = flag.Int("pairs", 10, "pairs of nemeses in each cell; -1: all there are")
+	length    = flag.Duration("window", 20*time.Second, "of a nemesis that does not know better")
+	healthy   = flag.Duration("healthy", 5*time.Second, "before each window")
+	slack     = flag.Duration("slack", 0, "how much later than promised things may be; 0 where figures are taken")
+	whenDown  = flag.String("when-down", "store", "lock.when_down of the replicas: store or wait")
+)
+
+// Every cell stands up to every nemesis that fits it, alone and in pairs, in one long run.
+func TestMatrix(t *testing.T) {
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	dir := folder(t)
+	t.Logf("seed %d, artifacts in %s", *seed, dir)
+	var mu sync.Mutex
+	var reports []judge.Report
+	t.Run("cells", func(t *testing.T) {
+		for _, c := range chosenCells(t) {
+			faults := chosenFaults(t, c)
+			if len(faults) == 0 {
+				continue
+			}
+			t.Run(c.String(), func(t *testing.T) {
+				t.Parallel()
+				report := runCell(t, c, faults, filepath.Join(dir, c.String()))
+				mu.Lock()
+				defer mu.Unlock()
+				reports = append(reports, report)
+			})
+		}
+	})
+	if len(reports) == 0 {
+		t.Fatal("no nemesis struck")
+	}
+	slices.SortFunc(reports, func(a, b judge.Report) int { return strings.Compare(a.Run.Cell, b.Run.Cell) })
+	tables := judge.Tables(reports)
+	fmt.Println(tables)
+	if err := os.WriteFile(filepath.Join(dir, "report.md"), []byte(tables), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+func runCell(t *testing.T, c arena.Cell, faults [][]nemesis.Nemesis, dir string) judge.Report {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	clocks := slices.ContainsFunc(slices.Concat(faults...), func(n nemesis.Nemesis) bool { return n.Clocks })
+	report := Run(t, Plan{
+		Cell: c, Seed: *seed, Dir: dir, Faults: faults, Healthy: *healthy, Window: *length, Slack: *slack,
+		Minimum: history.Minimum{Triggers: 40 + 20*len(faults), Tasks: 150 + 50*len(faults)},
+		Arena:   arena.Options{Clocks: clocks, WhenDown: *whenDown},
+	})
+	if err := os.WriteFile(filepath.Join(dir, "report.txt"), []byte(report.String()), 0o600); err != nil {
+		t.Error(err)
+	}
+	t.Log(report)
+	if !report.OK() {
+		t.Errorf("%d violations of %v: make chaos CELL=%s SEED=%d", len(report.Violations), report.Broken(), c, *seed)
+	}
+	return report
+}
+
+func chosenCells(t *testing.T) (cells []arena.Cell) {
+	if *onlyCells == "" {
+		return arena.Cells
+	}
+	for name := range strings.SplitSeq(*onlyCells, ",") {
+		c, err := arena.ParseCell(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// chosenFaults are the windows of a cell. Those that step the database's clock come last: what its
+// columns say of time cannot be compared with ours from then on.
+func chosenFaults(t *testing.T, c arena.Cell) (all [][]nemesis.Nemesis) {
+	if *onlyThese != "" {
+		for names := range strings.SplitSeq(*onlyThese, ",") {
+			if faults := named(t, c, names); faults != nil {
+				all = append(all, faults)
+			}
+		}
+		return all
+	}
+	for _, n := range nemesis.All() {
+		if n.FitsIn(c) {
+			all = append(all, []nemesis.Nemesis{n})
+		}
+	}
+	two := nemesis.AllPairs(c)
+	if *pairs >= 0 {
+		two = nemesis.Pairs(c, *seed, *pairs)
+	}
+	for _, p := range two {
+		all = append(all, p[:])
+	}
+	slices.SortStableFunc(all, func(a, b []nemesis.Nemesis) int { return stepsStore(a) - stepsStore(b) })
+	return all
+}
+
+// named are the nemeses of one window; nil if not all of them fit.
+func named(t *testing.T, c arena.Cell, names string) (faults []nemesis.Nemesis) {
+	for name := range strings.SplitSeq(names, "/") {
+		n, err := nemesis.Named(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !n.FitsIn(c) {
+			return nil
+		}
+		faults = append(faults, n)
+	}
+	return faults
+}
+
+func stepsStore(faults []nemesis.Nemesis) int {
+	for _, n := range faults {
+		if slices.Contains(n.Kinds, history.StoreClock) {
+			return 1
+		}
+	}
+	return 0
+}
