@@ -40,7 +40,7 @@ fuzz: ## all fuzz targets, FUZZ_SECONDS together
 	.ci/fuzz $(FUZZ_SECONDS)
 
 sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT times
-	$(GO) test -timeout 0 -run TestSeeds ./test/sim $(if $(SEED),-seed $(or $(SEED),0) -count $(COUNT),-seeds $(SEEDS) -from $(FROM) -count 1)
+	$(GO) test -timeout 0 -run TestSeeds ./test/sim $(if $(SEED),-seed $(SEED) -count $(COUNT),-seeds $(SEEDS) -from $(FROM) -count 1)
 
 chaos: ## break everything in every cell, 70 minutes; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
 	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 -timeout 12h -parallel $(CELLS_AT_ONCE) -v ./test/chaos \
