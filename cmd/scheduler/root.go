@@ -30,6 +30,7 @@ var commands = []func(*app) *cobra.Command{
 	newLocksCommand,
 	newImportCommand,
 	newAuditCommand,
+	newDoctorCommand,
 	newTokenCommand,
 	newMigrateCommand,
 	newHealthcheckCommand,

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/metrics"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store"
+)
+
+// Levels of what the doctor finds.
+const (
+	levelOK      = "ok"
+	levelWarning = "warning"
+	levelProblem = "problem" // a replica would not start, or not do its work
+)
+
+// finding is one thing that the doctor has looked at.
+type finding struct {
+	Check  string `json:"check"` // configuration, server, store, schema, clock, lock, replicas or commands
+	Level  string `json:"level"`
+	Text   string `json:"text"`
+	Advice string `json:"advice,omitempty"` // what to do about it
+}
+
+// examination is a doctor's visit.
+type examination struct {
+	findings []finding
+	now      func() time.Time
+}
+
+func newDoctorCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say whether a replica would run here, and what it could promise",
+		Long: "Look at the configuration, the store and its tables, the clocks, the lock service and this system, and say of each\n" +
+			"whether a replica would run with it, what it promises, and what to do where it does not. Nothing is changed and no replica is asked.\n" +
+			"The exit code is 1 if there is a problem, and 2 if the configuration cannot be used.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := a.configPath()
+			if err != nil {
+				return err
+			}
+			c, err := config.Load(path, config.Options{Environ: a.environ})
+			if err != nil {
+				return err
+			}
+			e := examination{now: time.Now}
+			e.examine(cmd.Context(), c)
+			if err := a.print(e.findings, e.write); err != nil {
+				return err
+			}
+			if n := e.problems(); n > 0 {
+				return fmt.Errorf("the doctor has found %s", count(n, "problem"))
+			}
+			return nil
+		},
+	}
+}
+
+func (e *examination) add(check, level, advice, format string, args ...any) {
+	e.findings = append(e.findings, finding{check, level, fmt.Sprintf(format, args...), advice})
+}
+
+func (e *examination) problems() (n int) {
+	for _, f := range e.findings {
+		if f.Level == levelProblem {
+			n++
+		}
+	}
+	return n
+}
+
+func (e *examination) write(w io.Writer) error {
+	rows := make([][]string, 0, len(e.findings))
+	for _, f := range e.findings {
+		text := f.Text
+		if f.Advice != "" {
+			text += ": " + f.Advice
+		}
+		rows = append(rows, []string{f.Level, f.Check, text})
+	}
+	return table(w, "LEVEL CHECK FINDING", rows)
+}
+
+func (e *examination) examine(ctx context.Context, c *config.Config) {
+	e.add("configuration", levelOK, "", "%s has %s and %s", c.Path, count(len(c.Set.Jobs), "job"), count(len(c.Set.Pools), "pool"))
+	for _, w := range c.Warnings {
+		e.add("configuration", levelWarning, "", "%v", w)
+	}
+	missing, err := checkDoor(c.Server)
+	if err != nil {
+		e.add("server", levelProblem, "mend it", "%v", err)
+	}
+	for _, path := range missing {
+		e.add("server", levelProblem, "put it there, or correct the path", "%s is not on this machine", path)
+	}
+	if p := e.store(ctx, c); p != nil {
+		e.lock(ctx, c, p)
+		e.replicas(ctx, p)
+		if err := p.close(ctx); err != nil {
+			e.add("store", levelWarning, "", "it was not closed cleanly: %v", err)
+		}
+	}
+	e.commands()
+}
+
+// store looks at the database, and returns it if a lock service can be looked at with it.
+func (e *examination) store(ctx context.Context, c *config.Config) *parts {
+	if c.Store.Driver == config.SQLite && c.Store.DSN != ":memory:" {
+		if _, err := os.Stat(c.Store.DSN); errors.Is(err, fs.ErrNotExist) {
+			// Opening it would make it.
+			e.add("store", levelWarning, "the first replica makes it", "there is no %s yet, so its tables and the lock service were not looked at", c.Store.DSN)
+			return nil
+		}
+	}
+	began := e.now()
+	st, err := openStore(ctx, c.Store)
+	if err != nil {
+		e.add("store", levelProblem, "see that it runs and that the address and the account are right", "%v", err)
+		return nil
+	}
+	e.add("store", levelOK, "", "%s answers after %v", c.Store.Driver, e.now().Sub(began).Round(time.Millisecond))
+	p := &parts{store: st, metrics: metrics.New(st, metrics.Options{Version: version()})}
+	p.closers = append(p.closers, func(context.Context) error { return st.Close() })
+	e.clock(ctx, c, st)
+	if !e.schema(ctx, c, st) && c.Set.Name == "" && !c.LockInStore() {
+		e.add("lock", levelWarning, "look again once there are tables", "not looked at: its keys stand under an id that the tables hold")
+		_ = p.close(ctx)
+		return nil
+	}
+	return p
+}
+
+func (e *examination) clock(ctx context.Context, c *config.Config, st *store.Store) {
+	asked := e.now()
+	database, err := st.Now(ctx)
+	if err != nil {
+		e.add("clock", levelProblem, "see that the account may read", "%v", err)
+		return
+	}
+	trip := e.now().Sub(asked)
+	apart := database.Sub(asked.Add(trip / 2)).Round(time.Millisecond)
+	if limit := c.Replica.MaxClockSkew; apart.Abs() > limit+trip {
+		e.add("clock", levelWarning, "mend NTP on whichever is wrong; replicas go by the database", "the database's clock is %v from this machine's", apart)
+		return
+	}
+	e.add("clock", levelOK, "", "the database's clock is %v from this machine's", apart)
+}
+
+// schema reports whether the tables are there.
+func (e *examination) schema(ctx context.Context, c *config.Config, st *store.Store) bool {
+	err := st.CheckSchema(ctx)
+	steps, _ := st.MigrationStatus(ctx) // what is wrong with it is in err
+	applied := 0
+	for _, s := range steps {
+		if !s.AppliedAt.IsZero() {
+			applied++
+		}
+	}
+	newer := applied > 0 && len(steps) > 0 && steps[len(steps)-1].Unknown
+	switch {
+	case err == nil:
+		e.add("schema", levelOK, "", "%d of %d steps were applied", applied, len(steps))
+	case errors.Is(err, store.ErrSchema) && !newer && c.Store.Migrate == "auto":
+		e.add("schema", levelWarning, "the first replica does the rest, see store.migrate", "%d of %d steps were applied", applied, len(steps))
+	default:
+		e.add("schema", levelProblem, "", "%v", err)
+	}
+	return applied > 0
+}
+
+// lock opens the lock service, and says what it can do.
+func (e *examination) lock(ctx context.Context, c *config.Config, p *parts) {
+	began := e.now()
+	if err := p.openLock(ctx, c); err != nil {
+		level, advice := levelProblem, "see that it runs and that the address and the account are right"
+		if c.Lock.WhenDown == string(scheduler.DownStore) {
+			advice += "; a replica that runs would work on without it, one that starts would not"
+		}
+		e.add("lock", level, advice, "%v", err)
+		return
+	}
+	if p.locker == nil {
+		e.add("lock", levelOK, "", "%s: guards are rows, locked inside the deciding transaction", p.service)
+		return
+	}
+	e.add("lock", levelOK, "", "%s answers after %v", p.service, e.now().Sub(began).Round(time.Millisecond))
+	e.add("lock", levelOK, "", "%s", promises(p.locker.Caps()))
+}
+
+// promises says in words what a backend owns up to.
+func promises(caps locks.Caps) string {
+	var all []string
+	say := func(holds bool, yes, no string) {
+		if text := map[bool]string{true: yes, false: no}[holds]; text != "" {
+			all = append(all, text)
+		}
+	}
+	say(caps.FIFO, "who waits is served in order (FIFO)", "who waits is not served in order (no FIFO)")
+	say(caps.EarlyLoss, "a holder knows of its loss before another holds (EarlyLoss)", "another may hold before the holder knows of its loss (no EarlyLoss): the rows decide then")
+	say(caps.Volatile, "it may forget what it granted when it restarts", "")
+	all = append(all, fmt.Sprintf("%v of each lease are not relied on beyond 1 %% (TrustMargin)", caps.TrustMargin))
+	if caps.Note != "" {
+		all = append(all, caps.Note)
+	}
+	return caps.Name + ": " + strings.Join(all, "; ")
+}
+
+// replicas compares where those that live lock.
+func (e *examination) replicas(ctx context.Context, p *parts) {
+	peers, err := p.store.Peers(ctx)
+	if err != nil {
+		return // there are no tables, which was said
+	}
+	live := 0
+	for _, peer := range peers {
+		if peer.Dead {
+			continue
+		}
+		live++
+		if peer.LockService != p.service && p.service != "" {
+			e.add("replicas", levelProblem, "write the same lock section for all", "%s locks at another place: %s", peer.Replica, peer.LockService)
+		}
+	}
+	e.add("replicas", levelOK, "", "%s on this store", count(live, "live replica"))
+}
+
+// commands says what becomes of commands when their replica dies.
+func (e *examination) commands() {
+	const without = "use Linux where that matters, or let what they do check LOCKSTEP_FENCING_TOKEN"
+	if !exechandler.CanWarden {
+		e.add("commands", levelWarning, without, "on this system the commands of a replica that is killed or frozen go on: nothing ends them")
+		return
+	}
+	if _, err := os.Stat("/proc/self/exe"); err != nil {
+		e.add("commands", levelProblem, "mount /proc", "no command could be started: %v", err)
+		return
+	}
+	e.add("commands", levelOK, "", "they end with the replica that started them, when it is killed or frozen, too")
+}

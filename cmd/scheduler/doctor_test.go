@@ -1,0 +1,146 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// consult lets the doctor look at a file and returns what he found, as "level check: text", and the
+// exit code.
+func consult(t *testing.T, dir, text string) ([]string, int) {
+	t.Helper()
+	path := filepath.Join(dir, "lockstep.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\njobs: {a: {command: [echo]}}\n"+text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := call(t, nil, "doctor", "-c", path, "-o", "json")
+	var findings []finding
+	if err := json.Unmarshal([]byte(got.stdout), &findings); err != nil {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	problems := 0
+	all := make([]string, len(findings))
+	for i, f := range findings {
+		all[i] = f.Level + " " + f.Check + ": " + f.Text
+		if f.Level == levelProblem {
+			problems++
+		}
+	}
+	if (problems > 0) != (got.code == exitFailed) || problems > 0 && !strings.Contains(got.stderr, count(problems, "problem")) {
+		t.Errorf("%d problems, exit code %d: %s", problems, got.code, got.stderr)
+	}
+	people := call(t, nil, "doctor", "-c", path)
+	if lines := strings.Count(people.stdout, "\n"); people.code != got.code || lines != len(findings)+1 {
+		t.Errorf("for people: exit code %d, %d lines for %d findings:\n%s", people.code, lines, len(findings), people.stdout)
+	}
+	return all, got.code
+}
+
+func wantFinding(t *testing.T, all []string, want ...string) {
+	t.Helper()
+	for _, w := range want {
+		if !slices.ContainsFunc(all, func(f string) bool { return strings.Contains(f, w) }) {
+			t.Errorf("%q is not among\n%s", w, strings.Join(all, "\n"))
+		}
+	}
+}
+
+func migrated(t *testing.T, driver, dsn string) *store.Store {
+	t.Helper()
+	st, err := store.Open(t.Context(), driver, dsn, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	if err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	t.Run("nothing is there yet", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		all, code := consult(t, dir, "")
+		wantFinding(t, all, "ok configuration: ", "lockstep.yaml has 1 job and 0 pools", "warning store: there is no "+dir+"/lockstep.db yet")
+		if _, err := os.Stat(filepath.Join(dir, "lockstep.db")); err == nil || code != 0 {
+			t.Errorf("exit code %d; the doctor has made the file: %v", code, err == nil)
+		}
+		if exechandler.CanWarden {
+			wantFinding(t, all, "ok commands: they end with the replica")
+		} else {
+			wantFinding(t, all, "warning commands: on this system the commands of a replica that is killed or frozen go on")
+		}
+	})
+	t.Run("all is well", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
+		all, code := consult(t, dir, "")
+		wantFinding(t, all, "ok store: sqlite answers after ", "ok clock: ", "ok schema: ", "ok lock: the store's own database", "ok replicas: 0 live replicas")
+		if code != 0 || strings.Contains(strings.Join(all, "\n"), "warning") {
+			t.Errorf("exit code %d: %v", code, all)
+		}
+	})
+	t.Run("redis beside mysql", func(t *testing.T) {
+		t.Parallel()
+		dsn, redis := servers.MySQL(t), servers.Redis(t)
+		text := func(migrate, redis string) string {
+			return fmt.Sprintf("store: {driver: mysql, dsn: %q, migrate: %s}\nlock: {driver: redis, redis: {addrs: [%q]}}", dsn, migrate, redis)
+		}
+		all, _ := consult(t, t.TempDir(), text("auto", redis))
+		wantFinding(t, all, "ok store: mysql answers", "warning schema: 0 of ", "warning lock: not looked at")
+		all, _ = consult(t, t.TempDir(), text("manual", redis))
+		wantFinding(t, all, "problem schema: ", "there are no tables with prefix lockstep_")
+		st := migrated(t, "mysql", dsn)
+		all, code := consult(t, t.TempDir(), text("manual", redis))
+		wantFinding(t, all, "ok schema: ", "ok lock: redis "+redis, "FIFO)", "EarlyLoss)", "(TrustMargin)")
+		if code != 0 {
+			t.Errorf("exit code %d: %v", code, all)
+		}
+
+		began := time.Now()
+		all, _ = consult(t, t.TempDir(), text("manual", "127.0.0.1:1"))
+		if took := time.Since(began); took > 25*time.Second { // twice
+			t.Errorf("it took %v", took)
+		}
+		wantFinding(t, all, "problem lock: lock service redis 127.0.0.1:1")
+		if _, err := st.Join(t.Context(), ledger.Member{Replica: "other", LockService: "elsewhere", TTL: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+		all, _ = consult(t, t.TempDir(), text("manual", redis))
+		wantFinding(t, all, "problem replicas: other locks at another place: elsewhere", "ok replicas: 1 live replica on")
+	})
+	t.Run("nobody is there", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		all, code := consult(t, dir, "store: {driver: mysql, dsn: \"u:s3cret@tcp(127.0.0.1:1)/db\"}\nserver: {auth: {tokens_file: none.yaml}}")
+		wantFinding(t, all, "problem store: ", "127.0.0.1:1", "problem server: "+dir+"/none.yaml is not on this machine")
+		if text := strings.Join(all, "\n"); code != 1 || strings.Contains(text, "s3cret") {
+			t.Errorf("exit code %d: %s", code, text)
+		}
+	})
+	t.Run("a configuration that cannot be used", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "lockstep.yaml")
+		if err := os.WriteFile(path, []byte("version: 1\njbos: {}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := call(t, nil, "doctor", "-c", path); got.code != exitUsage || !strings.Contains(got.stderr, "lockstep.yaml:2:1") {
+			t.Errorf("%+v", got)
+		}
+	})
+}
