@@ -44,12 +44,12 @@ func AllPairs(c arena.Cell) (pairs [][2]Nemesis) {
 
 // inTheWay says that a cannot be seen to strike while b does.
 func inTheWay(a, b Nemesis) bool {
-	switch a.subject {
-	case replica: // what these wait for needs a database
-		return b.subject == store || b.subject == storeEdge && a.Name != "kill-parent" && a.Name != "kill-group"
-	case storeEdge: // a connection that nobody uses loses nothing
+	switch {
+	case a.waits: // for a replica that uses both as it always does
+		return b.subject == store || b.subject == storeEdge || b.subject == lock || b.subject == lockEdge
+	case a.subject == storeEdge: // a connection that nobody uses loses nothing
 		return b.subject == store
-	case lockEdge:
+	case a.subject == lockEdge:
 		return b.subject == lock
 	}
 	return false

@@ -78,6 +78,9 @@ func stepReplicas(by time.Duration, victims ...*arena.Replica) (Struck, error) {
 		applied, shown := true, ""
 		for _, v := range victims {
 			ahead, err := shows(ctx, v)
+			for end := time.Now().Add(chance); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				ahead, err = shows(ctx, v) // it may just be starting
+			}
 			near := err == nil && (ahead-by).Abs() < 2*time.Second
 			applied = applied && near
 			shown += fmt.Sprintf("%s shows a time %v ahead (%v); ", v.ID, ahead.Round(time.Second), err)

@@ -27,8 +27,8 @@ func freezes() []Nemesis {
 	return []Nemesis{
 		{Name: "sigstop-parent", subject: replica, Kinds: frozen, Hold: frozenFor, Strike: freezeParent},
 		{Name: "sigstop-group", subject: replica, Kinds: bothFrozen, Hold: frozenFor, Strike: freezeGroup},
-		{Name: "sigstop-in-transaction", subject: replica, Kinds: frozen, Hold: frozenFor, Strike: freezeInTransaction},
-		{Name: "sigstop-after-lock", subject: replica, Kinds: frozen, Hold: frozenFor, Fits: overNetwork, Strike: freezeAfterLock},
+		{Name: "sigstop-in-transaction", subject: replica, waits: true, Kinds: frozen, Hold: frozenFor, Strike: freezeInTransaction},
+		{Name: "sigstop-after-lock", subject: replica, waits: true, Kinds: frozen, Hold: frozenFor, Fits: overNetwork, Strike: freezeAfterLock},
 	}
 }
 

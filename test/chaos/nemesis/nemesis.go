@@ -28,6 +28,7 @@ type Nemesis struct {
 	Strike func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error)
 
 	subject subject
+	waits   bool // for a replica to do something
 }
 
 // subject is what a nemesis breaks. Two that break the same thing get into each other's way.

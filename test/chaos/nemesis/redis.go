@@ -72,8 +72,11 @@ func restartOld(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, erro
 	var dir string
 	var saved, then int64
 	if err := ask(ctx, a, func(ctx context.Context, c *redis.Client) (err error) {
-		if saved, err = c.DBSize(ctx).Result(); err != nil {
-			return err
+		for saved == 0 { // it may just have lost everything
+			if saved, err = c.DBSize(ctx).Result(); err != nil {
+				return err
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
 		answer, err := c.ConfigGet(ctx, "dir").Result()
 		dir = answer["dir"]

@@ -12,7 +12,7 @@ import (
 // twins start a second process with a replica's id. Nothing is excused: the twin must be refused, and
 // the replica must not notice.
 func twins() []Nemesis {
-	return []Nemesis{{Name: "twin", subject: replica, Hold: 4 * arena.SessionTTL, Strike: func(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+	return []Nemesis{{Name: "twin", subject: replica, waits: true, Hold: 4 * arena.SessionTTL, Strike: func(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 		victim, err := pick(a, r)
 		if err != nil {
 			return Struck{}, err
