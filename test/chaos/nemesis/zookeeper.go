@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
@@ -51,64 +54,90 @@ func killServers(n int) func(context.Context, *arena.Arena, *rand.Rand) (Struck,
 
 // expireSession cuts a replica off for longer than its session lasts, and shows that it has ended.
 func expireSession(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
-	victim, err := pick(a, r)
-	if err != nil {
-		return Struck{}, err
-	}
-	before, err := sessions(ctx, a)
+	victim, id, err := holder(ctx, a, r)
 	if err != nil {
 		return Struck{}, err
 	}
 	setAll(victim.LockEdges, proxy.BlackHole)
 	return Struck{Replicas: ids(victim), Heal: func(ctx context.Context) (bool, string, error) {
-		after, err := sessions(ctx, a)
+		left, err := sessions(ctx, a)
 		setAll(victim.LockEdges, proxy.Fault{})
-		gone := slices.DeleteFunc(before, func(id string) bool { return slices.Contains(after, id) })
-		return len(gone) > 0, fmt.Sprintf("sessions %v have expired", gone), err
+		gone := err == nil && left[id] == nil
+		return gone, fmt.Sprintf("session %s of %s has expired: %t", id, victim.ID, gone), err
 	}}, nil
 }
 
 // closeSession closes a replica's session in its name, as somebody does who mistook it for a dead one.
 func closeSession(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
-	all, err := sessions(ctx, a)
+	victim, id, err := holder(ctx, a, r)
 	if err != nil {
 		return Struck{}, err
 	}
-	if len(all) == 0 {
-		return Struck{}, errors.New("nobody has a session")
-	}
-	id := all[r.IntN(len(all))]
 	if err := closeZooKeeperSession(ctx, a.ZooKeeper.Leader().Addr, id); err != nil {
 		return Struck{}, err
 	}
-	gone := false
-	for end := time.Now().Add(2 * time.Second); !gone && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	gone := poll(5*time.Second, func() bool {
 		left, err := sessions(ctx, a)
-		gone = err == nil && !slices.Contains(left, id)
-	}
-	return done(gone, fmt.Sprintf("session %s is closed", id)), nil
+		return err == nil && left[id] == nil
+	})
+	struck := done(gone, fmt.Sprintf("session %s of %s is closed: %t", id, victim.ID, gone))
+	struck.Replicas = ids(victim)
+	return struck, nil
 }
 
-// sessions are those of replicas: they hold many locks. The leader knows who has made which nodes.
-func sessions(ctx context.Context, a *arena.Arena) (ids []string, err error) {
+// holder waits for a replica that has a session with locks, and names both.
+func holder(ctx context.Context, a *arena.Arena, r *rand.Rand) (*arena.Replica, string, error) {
+	for {
+		all, err := sessions(ctx, a)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, i := range r.Perm(len(a.Replicas)) {
+			for id, replica := range all {
+				if replica == a.Replicas[i] {
+					return replica, id, nil
+				}
+			}
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, "", fmt.Errorf("no replica holds a lock: %w", ctx.Err())
+		}
+	}
+}
+
+// sessions are those that hold stripes, and whose they are: the leader knows which session made a
+// node, and in the node stands which replica.
+func sessions(ctx context.Context, a *arena.Arena) (map[string]*arena.Replica, error) {
 	text, err := fourLetters(ctx, a.ZooKeeper.Leader().Addr, "dump")
 	if err != nil {
 		return nil, err
 	}
-	const several = 3
-	session, locks := "", 0
-	for line := range strings.Lines(text + "end") {
-		if strings.HasPrefix(line, "\t") {
-			if strings.Contains(line, "sys%2Fstripe%2F") {
-				locks++
-			}
-			continue
-		}
-		if locks >= several {
-			ids = append(ids, session)
-		}
-		session, locks = strings.TrimSuffix(strings.TrimSpace(line), ":"), 0
+	conn, _, err := zk.Connect(a.ZooKeeper.Addrs(), 5*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		return nil, err
 	}
-	slices.Sort(ids)
-	return ids, nil
+	defer conn.Close()
+	all := map[string]*arena.Replica{}
+	session := ""
+	for line := range strings.Lines(text) {
+		path, below := strings.CutPrefix(strings.TrimRight(line, "\n"), "\t")
+		switch {
+		case !below:
+			session = strings.TrimSuffix(path, ":")
+		case all[session] == nil && strings.Contains(path, "/sys%2Fstripe%2F"):
+			data, _, err := conn.Get(path)
+			if errors.Is(err, zk.ErrNoNode) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			if i := bytes.LastIndexByte(data, '\n'); a.Replica(string(data[i+1:])) != nil {
+				all[session] = a.Replica(string(data[i+1:]))
+			}
+		}
+	}
+	return all, nil
 }
