@@ -65,6 +65,12 @@ func (l *life) isDead() bool {
 	}
 }
 
+func (l *life) isFrozen() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.thaw != nil
+}
+
 // frozenSince reports whether it was frozen at some time since a moment.
 func (l *life) frozenSince(t time.Time) bool {
 	l.mu.Lock()

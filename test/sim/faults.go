@@ -58,11 +58,15 @@ func (p *Plan) drawFaults(d draw) {
 	long := func() time.Duration {
 		return d.between(100*time.Millisecond, 2*p.TTL+2*p.TTL/3).Truncate(time.Millisecond)
 	}
-	for range d.IntN(6) {
+	for range 1 + d.IntN(5) {
 		s := Step{At: at(), Replica: one(), For: long(), P: pick(d, 0.1, 0.5, 1)}
-		s.Kind = pick(d, pauses, pauses, kills, kills, drains, refuses, loses, loses, hangs, slows, stalls, repeats,
+		s.Kind = pick(d, pauses, pauses, pauses, kills, kills, drains, refuses, loses, loses, hangs, slows, stalls, repeats,
 			lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget, lockExpire, wallSteps, dbSteps, outages)
 		switch s.Kind {
+		case pauses:
+			if d.chance(0.6) { // long enough to be taken for dead
+				s.For = d.between(p.TTL+p.TTL/4, 3*p.TTL).Truncate(time.Millisecond)
+			}
 		case refuses, loses, hangs, slows, stalls, repeats:
 			s.Replica, s.By = some(), d.between(10*time.Millisecond, pick(d, 300*time.Millisecond, 2*time.Second, 9*time.Second))
 		case lockBusy, lockLoses, lockRefuse, lockSlow:

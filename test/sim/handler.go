@@ -50,11 +50,12 @@ var errCut = errors.New("simulated: the process is dead")
 
 // Run does what the seed says the attempt does, and keeps the independent ledger.
 func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
+	frozen := h.r.isFrozen()
 	if !h.r.goOn() {
 		return errCut
 	}
 	b := behave(h.w.plan.Seed, t)
-	run := h.w.started(h.r, t, b)
+	run := h.w.started(h.r, t, b, frozen)
 	if run == nil {
 		return errCut
 	}

@@ -124,6 +124,7 @@ func (w *world) watch(c memstore.Change) {
 			if r.State == memstore.Running {
 				w.inPool[r.Pool]--
 			}
+			delete(w.owned, r.ID)
 			w.leaving[r.ID] = r
 		}
 		return
@@ -142,8 +143,13 @@ func (w *world) watch(c memstore.Change) {
 		before, existed := c.Before.(memstore.Job)
 		w.watchJob(before, existed, r)
 	case memstore.Session:
-		if known := w.replicas[r.Replica]; c.Before == nil && known != nil {
+		before, existed := c.Before.(memstore.Session)
+		if known := w.replicas[r.Replica]; known != nil && !existed {
 			known.joined = time.Now()
+			w.sessions[r.ID] = known
+		}
+		if owner := w.sessions[r.ID]; owner != nil && r.Dead && !before.Dead && c.Op == "bury" {
+			w.judgeBurial(owner)
 		}
 	}
 }
@@ -177,6 +183,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 			w.violate(r.Job, "job %s: token %d after %d", r.Job, r.Token, w.token[r.Job])
 		}
 		w.token[r.Job] = r.Token
+		w.owned[r.ID] = r.Token
 		w.claims[claimKey{r.ID, r.Token}] = claim{by: r.Replica, session: r.Session, mayRun: r.MayRunUntil}
 	case existed && r.State == memstore.Running:
 		k := claimKey{r.ID, r.Token}
@@ -188,12 +195,11 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		}
 	case stopped:
 		w.inPool[r.Pool]--
+		delete(w.owned, r.ID)
 		if before.Token != r.Token {
 			w.violate(r.ID, "task %s has token %d after attempt with %d", r.ID, r.Token, before.Token)
 		}
-		if c.Op == "reap" {
-			w.reaped(before)
-		}
+		w.judgeLoss(c.Op, before, r.Reason)
 	case existed && before.State == memstore.Ready && r.State == memstore.Waits:
 		w.violate(r.ID, "task %s waits after it was ready", r.ID)
 	}
@@ -212,9 +218,7 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 	if !existed && (!was || row.Token != r.Token) {
 		w.violate(r.ID, "task %s ended as %s with token %d, its row had %d", r.ID, r.State, r.Token, row.Token)
 	}
-	if c.Op == "reap" {
-		w.reaped(row)
-	}
+	w.judgeLoss(c.Op, row, r.Reason)
 	runs := w.runs[claimKey{r.ID, r.Token}]
 	switch jobs.State(r.State) {
 	case jobs.StateSucceeded:
@@ -234,6 +238,9 @@ func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.T
 	case !existed:
 		w.counted["triggers"]++
 		w.judgeLateness(r)
+		if r.Outcome == "" && r.Seq == 0 && w.suspended[r.Job] {
+			w.violate(r.Job, "job %s is suspended, and its due time %s is to run", r.Job, clock(r.At))
+		}
 	case before.Outcome != "" && before != r && !(before.Outcome == string(jobs.Lost) && r.Outcome == string(jobs.Ran)):
 		w.violate(r.Job, "the row of %s at %s ended as %s, and then as %s", r.Job, clock(r.At), before.Outcome, r.Outcome)
 	}
@@ -246,6 +253,7 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 	if existed && (r.Cursor < before.Cursor || r.Fence < before.Fence) {
 		w.violate(r.Name, "job %s: cursor from %s to %s, fence from %d to %d", r.Name, clock(before.Cursor), clock(r.Cursor), before.Fence, r.Fence)
 	}
+	w.suspended[r.Name] = r.Suspended != nil && *r.Suspended
 	if before.Schedule == r.Schedule {
 		return
 	}

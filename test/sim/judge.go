@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -20,15 +21,15 @@ func (w *world) judge(end time.Time) {
 			if k.Seq == 0 {
 				byJob[k.Job] = append(byJob[k.Job], g)
 			}
-			if !retired(rows, g.Job) {
-				w.judgeRow(g, end)
+			if !w.retired[g.Job] {
+				w.judgeRow(g)
 			}
 		}
 		for name := range w.specs {
 			w.judgeCoverage(name, byJob[name], end)
 		}
 		for id := range w.acked {
-			if w.done[id] == "" && !retired(rows, rows.Tasks[id].Job) {
+			if w.done[id] == "" && !w.retired[rows.Tasks[id].Job] {
 				w.violate(id, "task %s was acknowledged and has not ended", id)
 			}
 		}
@@ -43,8 +44,8 @@ func (w *world) judge(end time.Time) {
 }
 
 // judgeRow: a row of the ledger has ended, says why, and fits what was in fact.
-func (w *world) judgeRow(g memstore.Trigger, end time.Time) {
-	if g.DecidedAt > end.UnixMicro() {
+func (w *world) judgeRow(g memstore.Trigger) {
+	if g.DecidedAt > w.healed.UnixMicro() {
 		return // after the plan was over
 	}
 	switch o := jobs.Outcome(g.Outcome); {
@@ -95,13 +96,16 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 // storeFaults are those that delay what is due.
 var storeFaults = []string{refuses, loses, hangs, slows, stalls, repeats, pauses}
 
+// answered is how long after a fault of the store its last call may still wait for an answer.
+const answered = 11 * time.Second
+
 // judgeLateness: while the store works, what is due is decided within a second, if one replica is not the
 // only one that works, and in less than two otherwise. With w.mu held.
 func (w *world) judgeLateness(g memstore.Trigger) {
 	now := time.Now()
 	due := time.UnixMicro(g.At)
 	late := now.Add(w.offset).Sub(due)
-	before := now.Add(-late - 3*time.Second)
+	before := now.Add(-late - answered)
 	if g.Seq > 0 || late <= time.Second || g.Until != 0 || w.plan.Edited != nil || w.weather.bad(-1, before, append(storeFaults, dbSteps)...) {
 		return
 	}
@@ -112,7 +116,7 @@ func (w *world) judgeLateness(g memstore.Trigger) {
 	for _, r := range w.replicas {
 		switch {
 		case r.isDead() && !r.killed:
-		case !r.isDead() && !r.joined.IsZero() && r.joined.Before(before) && r.drained.IsZero() && !r.frozenSince(before) &&
+		case !r.isDead() && !r.joined.IsZero() && r.joined.Before(now.Add(-late-3*time.Second)) && r.drained.IsZero() && !r.frozenSince(before) &&
 			!w.weather.bad(r.node.index, before, storeFaults...):
 			good++
 		default:
@@ -128,18 +132,35 @@ func (w *world) judgeLateness(g memstore.Trigger) {
 	}
 }
 
-// reaped: what a replica had that stopped as it should is not lost. With w.mu held.
-func (w *world) reaped(row memstore.Task) {
-	r := w.replicas[row.Replica]
-	if r == nil || r.drained.IsZero() || r.killed || r.frozenSince(r.drained.Add(-2*w.plan.TTL)) {
+// untouched reports whether no fault can have reached a replica since a moment, but for those of the lock
+// service. With w.mu held.
+func (w *world) untouched(r *replica, since time.Time) bool {
+	return !r.killed && !r.frozenSince(since) && !w.weather.bad(-1, since, append(storeFaults, dbSteps)...) &&
+		!w.weather.bad(r.node.index, since, storeFaults...)
+}
+
+// judgeLoss: nothing is lost with a replica that drained as it should, nor with one that nothing was wrong
+// with. With w.mu held.
+func (w *world) judgeLoss(op string, row memstore.Task, reason string) {
+	r := w.sessions[row.Session]
+	if r == nil {
 		return
 	}
-	since := r.drained.Add(-2 * w.plan.TTL)
-	if w.weather.bad(-1, since, storeFaults...) || w.weather.bad(r.node.index, since, storeFaults...) {
+	me := w.runs[claimKey{row.ID, row.Token}]
+	switch {
+	case op == "reap" && !r.drained.IsZero() && w.untouched(r, r.drained.Add(-answered)) && (me == nil || !me.deaf):
+		w.violate(row.ID, "task %s was lost with replica %s, which drained", row.ID, row.Replica)
+	case op == "finish" && strings.HasPrefix(reason, "this replica lost touch") && w.untouched(r, time.Now().Add(-answered)):
+		w.violate(row.ID, "replica %s gave task %s up, and nothing was wrong with it", row.Replica, row.ID)
+	}
+}
+
+// judgeBurial: nobody is declared dead for what happened to all of them. With w.mu held.
+func (w *world) judgeBurial(r *replica) {
+	since := time.Now().Add(-answered)
+	if r.killed || r.isDead() || r.frozenSince(since) || w.weather.bad(r.node.index, since, storeFaults...) ||
+		w.weather.bad(-1, since, loses, hangs, slows, stalls, repeats) || w.weather.partly(since, refuses) {
 		return
 	}
-	if me := w.runs[claimKey{row.ID, row.Token}]; me != nil && me.deaf {
-		return
-	}
-	w.violate(row.ID, "task %s was lost with replica %s, which drained", row.ID, row.Replica)
+	w.violate(r.id, "replica %s was declared dead, and nothing was wrong with it alone", r.id)
 }

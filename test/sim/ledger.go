@@ -17,7 +17,9 @@ type run struct {
 }
 
 // started notes that an attempt begins, and judges whether it may; nil: its process is dead.
-func (w *world) started(r *replica, t jobs.Task, b behaviour) *run {
+//
+// Frozen says that the process froze between its last look at its session and this: nobody can help that.
+func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if r.isDead() {
@@ -31,6 +33,9 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour) *run {
 		w.violate(t.ID, "task %s started with token %d, which no claim has", t.ID, t.Token)
 	case c.by != r.id:
 		w.violate(t.ID, "task %s started on %s, token %d is %s's", t.ID, r.id, t.Token, c.by)
+	}
+	if claimed && w.owned[t.ID] != t.Token && !frozen {
+		w.violate(t.ID, "task %s started with token %d on %s, when its row was no longer its own", t.ID, t.Token, r.id)
 	}
 	if w.runs[k] != nil {
 		w.violate(t.ID, "task %s started twice with token %d", t.ID, t.Token)

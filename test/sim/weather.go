@@ -101,3 +101,15 @@ func (wt *weather) any(replica int, kind string) bool {
 	}
 	return false
 }
+
+// partly reports whether a fault of the kind since a moment struck some calls, and not all.
+func (wt *weather) partly(since time.Time, kind string) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	for _, w := range wt.windows {
+		if w.kind == kind && w.p < 1 && !w.until.Before(since) && !w.from.After(time.Now()) {
+			return true
+		}
+	}
+	return false
+}

@@ -31,6 +31,7 @@ type world struct {
 	keys      map[string]string        // ids by idempotency key, as they were acknowledged
 	acked     map[string]bool          // tasks
 	replicas  map[string]*replica      // by id, the latest
+	sessions  map[string]*replica      // by session
 	active    map[string][]*run        // that execute, by job
 	fence     map[string]int64         // the highest token that the fenced lane has seen, by job
 	runs      map[claimKey]*run        // all
@@ -38,14 +39,18 @@ type world struct {
 	token     map[string]int64         // the last one, by job
 	open      map[string][]string      // tasks, by job
 	inPool    map[string]int           // running rows
+	owned     map[string]int64         // tokens of running rows, by task
+	suspended map[string]bool          // jobs, by override
 	leaving   map[string]memstore.Task // rows between tasks and done
 	done      map[string]string        // states
 	epochs    map[string][]epoch       // by job
 	counted   map[string]int           // what was seen
 
 	mu         sync.Mutex
-	offset     time.Duration // of the database's clock
-	high       time.Time     // the highest time that it showed before its last step
+	offset     time.Duration   // of the database's clock
+	high       time.Time       // the highest time that it showed before its last step
+	healed     time.Time       // the highest time that it showed before all was healed
+	retired    map[string]bool // jobs, when all had come to rest
 	over       bool
 	history    []entry
 	violations []violation
@@ -71,9 +76,9 @@ func newWorld(p *Plan) *world {
 	w := &world{
 		plan: p, locks: memlock.New(), schedules: map[string]times{}, specs: map[string][]Job{}, walls: map[int]*time.Duration{},
 		weather: &weather{d: newDraw(p.Seed, "weather"), applied: map[string]int{}},
-		starts:  map[string]int{}, keys: map[string]string{}, acked: map[string]bool{}, replicas: map[string]*replica{},
+		starts:  map[string]int{}, keys: map[string]string{}, acked: map[string]bool{}, replicas: map[string]*replica{}, sessions: map[string]*replica{},
 		active: map[string][]*run{}, fence: map[string]int64{}, runs: map[claimKey]*run{}, claims: map[claimKey]claim{},
-		token: map[string]int64{}, open: map[string][]string{}, inPool: map[string]int{}, leaving: map[string]memstore.Task{},
+		token: map[string]int64{}, open: map[string][]string{}, inPool: map[string]int{}, leaving: map[string]memstore.Task{}, owned: map[string]int64{}, suspended: map[string]bool{},
 		done: map[string]string{}, epochs: map[string][]epoch{}, counted: map[string]int{},
 	}
 	w.db = memstore.New()
@@ -175,7 +180,11 @@ func (w *world) run() {
 	time.Sleep(time.Until(began.Add(w.plan.Length)))
 	w.heal()
 	end := w.clock()
+	w.mu.Lock()
+	w.healed = w.latest()
+	w.mu.Unlock()
 	w.quiesce(end)
+	w.db.Look(w.noteRetired)
 	w.finish()
 	w.judge(end)
 }
@@ -250,13 +259,14 @@ func (w *world) outageByDrain(d time.Duration) {
 // unfinished names something that was due before end and has not ended; "" if there is nothing.
 func (w *world) unfinished(end time.Time) (what string) {
 	w.db.Look(func(rows memstore.Rows) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		healed := w.healed
 		for id, r := range rows.Tasks {
-			if r.CreatedAt <= end.UnixMicro() && !retired(rows, r.Job) {
+			if r.CreatedAt <= healed.UnixMicro() && !retired(rows, r.Job) {
 				what = id
 			}
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
 		for name, list := range w.epochs {
 			last := list[len(list)-1]
 			if next := last.times.next(time.UnixMicro(rows.Jobs[name].Cursor)); last.until == 0 && !next.After(end) {
@@ -269,6 +279,15 @@ func (w *world) unfinished(end time.Time) (what string) {
 
 // retired reports whether no configuration has the job any more. Its pending tasks wait for its return.
 func retired(rows memstore.Rows, job string) bool { return job != "" && rows.Jobs[job].Hash == "" }
+
+func (w *world) noteRetired(rows memstore.Rows) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.retired = map[string]bool{}
+	for name := range rows.Jobs {
+		w.retired[name] = retired(rows, name)
+	}
+}
 
 // waitsFor is when the last job is no longer busy, and the last task is due.
 func (w *world) waitsFor() (until time.Time) {
