@@ -102,9 +102,10 @@ func call[T any](ctx context.Context, e *edge, act func(ctx context.Context) (T,
 	if !e.life.goOn() {
 		return none, unavailable("dead")
 	}
-	kind, by := e.w.weather.strikes(e.index, refuses, loses, hangs, slows)
+	kind, by := e.w.weather.strikes(e.index, storeDown, refuses, loses, hangs, slows)
+	after := false
 	switch kind {
-	case refuses:
+	case refuses, storeDown:
 		return none, unavailable("refused")
 	case loses:
 		_, _ = act(context.WithoutCancel(ctx))
@@ -124,21 +125,32 @@ func call[T any](ctx context.Context, e *edge, act func(ctx context.Context) (T,
 		<-ctx.Done()
 		e.life.goOn()
 		return none, unavailable("no answer")
-	case slows:
-		timer := time.NewTimer(by)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
+	case slows: // on the way there, or on the way back
+		if after = e.w.weather.coin(); !after && !e.lasts(ctx, by) {
 			return none, unavailable("too slow")
-		case <-e.life.dead:
 		}
 	}
 	got, err := act(ctx)
+	if after && !e.lasts(ctx, by) {
+		return none, unavailable("the answer was too slow")
+	}
 	if !e.life.goOn() {
 		return none, unavailable("dead")
 	}
 	return got, err
+}
+
+// lasts lets time pass; false if the caller does not wait so long.
+func (e *edge) lasts(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return false
+	case <-e.life.dead:
+	}
+	return true
 }
 
 // stalled makes a call whose transaction may wait for locks longer than its caller waits for it.

@@ -16,6 +16,7 @@ const (
 	refuses    = "refuse"      // store calls fail before they have done anything
 	loses      = "lose"        // store calls are done, and their answers lost
 	hangs      = "hang"        // store calls are not answered in time; some are done, late
+	storeDown  = "store-down"  // all of them, for everybody
 	slows      = "slow"        // store calls take up to By
 	stalls     = "stall"       // transactions wait for locks in their middle, up to By
 	repeats    = "repeat"      // transactions meet deadlocks
@@ -32,7 +33,7 @@ const (
 
 // faultKinds are those that every run of many seeds must have applied.
 var faultKinds = []string{
-	pauses, kills, drains, reloads, outages, refuses, loses, hangs, slows, stalls, repeats,
+	pauses, kills, drains, reloads, outages, refuses, loses, hangs, storeDown, slows, stalls, repeats,
 	lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget, lockExpire, wallSteps, dbSteps,
 }
 
@@ -60,13 +61,18 @@ func (p *Plan) drawFaults(d draw) {
 	}
 	for range 1 + d.IntN(5) {
 		s := Step{At: at(), Replica: one(), For: long(), P: pick(d, 0.1, 0.5, 1)}
-		s.Kind = pick(d, pauses, pauses, pauses, kills, kills, drains, refuses, loses, loses, hangs, slows, stalls, repeats,
+		s.Kind = pick(d, pauses, pauses, pauses, kills, kills, drains, refuses, storeDown, loses, loses, hangs, slows, stalls, repeats,
 			lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget, lockExpire, wallSteps, dbSteps, outages)
 		switch s.Kind {
 		case pauses:
 			if d.chance(0.6) { // long enough to be taken for dead
 				s.For = d.between(p.TTL+p.TTL/4, 3*p.TTL).Truncate(time.Millisecond)
 			}
+			if d.chance(0.3) { // somebody wants what it has to run now
+				p.Steps = append(p.Steps, Step{At: s.At + d.between(p.TTL, s.For+3*p.TTL), Kind: runs, Name: pick(d, slices.Sorted(maps.Keys(p.Jobs))...), Replica: one()})
+			}
+		case storeDown:
+			s.Replica, s.P, s.For = -1, 1, d.between(p.TTL/2, 3*p.TTL).Truncate(time.Millisecond)
 		case refuses, loses, hangs, slows, stalls, repeats:
 			s.Replica, s.By = some(), d.between(10*time.Millisecond, pick(d, 300*time.Millisecond, 2*time.Second, 9*time.Second))
 		case lockBusy, lockLoses, lockRefuse, lockSlow:

@@ -163,6 +163,9 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		if r.Job != "" && w.forbids(r.Job) && len(w.open[r.Job]) > 1 {
 			w.violate(r.Job, "job %s forbids, and has the open tasks %v", r.Job, w.open[r.Job])
 		}
+		if until := w.busy[r.Job]; r.Job != "" && w.forbids(r.Job) && until > r.CreatedAt {
+			w.violate(r.Job, "job %s is busy until %s, and a task of it was made at %s", r.Job, clock(until), clock(r.CreatedAt))
+		}
 		before = memstore.Task{ID: r.ID}
 	}
 	began := r.State == memstore.Running && (!existed || before.State != memstore.Running)
@@ -253,6 +256,7 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 	if existed && (r.Cursor < before.Cursor || r.Fence < before.Fence) {
 		w.violate(r.Name, "job %s: cursor from %s to %s, fence from %d to %d", r.Name, clock(before.Cursor), clock(r.Cursor), before.Fence, r.Fence)
 	}
+	w.busy[r.Name] = r.BusyUntil
 	w.suspended[r.Name] = r.Suspended != nil && *r.Suspended
 	if before.Schedule == r.Schedule {
 		return

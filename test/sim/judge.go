@@ -26,6 +26,7 @@ func (w *world) judge(end time.Time) {
 			}
 		}
 		for name := range w.specs {
+			w.judgeCatchUp(name, byJob[name])
 			w.judgeCoverage(name, byJob[name], end)
 		}
 		for id := range w.acked {
@@ -93,8 +94,34 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 	}
 }
 
+// judgeCatchUp: what was late ran as the policy says.
+func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
+	if len(w.specs[name]) > 1 && w.plan.Edited != nil {
+		return // which policy held is not known here
+	}
+	policy := w.specs[name][0].CatchUp
+	stood := map[int64]int64{} // by the time of a decision, the latest due time of it that was not missed
+	for _, g := range rows {
+		if g.Outcome != string(jobs.Missed) {
+			stood[g.DecidedAt] = max(stood[g.DecidedAt], g.At)
+		}
+	}
+	for _, g := range rows {
+		missed := g.Outcome == string(jobs.Missed)
+		old := g.DecidedAt-max(g.At, g.Until) > policy.Window.Microseconds()
+		switch {
+		case missed && g.DecidedAt-max(g.At, g.Until) < policy.Grace.Microseconds():
+			w.violate(name, "job %s missed %s, within its grace", name, clock(g.At))
+		case missed && !old && policy.Policy != jobs.CatchUpNone && stood[g.DecidedAt] < g.At:
+			w.violate(name, "job %s missed %s, and nothing stands for it", name, clock(g.At))
+		case policy.Policy == jobs.CatchUpNone && g.Cause == string(jobs.CauseCatchUp) && g.TaskID != "":
+			w.violate(name, "job %s made up for %s, which its policy forbids", name, clock(g.At))
+		}
+	}
+}
+
 // storeFaults are those that delay what is due.
-var storeFaults = []string{refuses, loses, hangs, slows, stalls, repeats, pauses}
+var storeFaults = []string{refuses, storeDown, loses, hangs, slows, stalls, repeats, pauses}
 
 // answered is how long after a fault of the store its last call may still wait for an answer.
 const answered = 11 * time.Second

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
@@ -17,6 +18,7 @@ var (
 
 func TestMain(m *testing.M) {
 	boottime.Simulated()
+	debug.SetGCPercent(400) // many small worlds, none of which lives long
 	os.Exit(m.Run())
 }
 

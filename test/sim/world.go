@@ -32,6 +32,7 @@ type world struct {
 	acked     map[string]bool          // tasks
 	replicas  map[string]*replica      // by id, the latest
 	sessions  map[string]*replica      // by session
+	latestOn  map[int]string           // ids of replicas, by node
 	active    map[string][]*run        // that execute, by job
 	fence     map[string]int64         // the highest token that the fenced lane has seen, by job
 	runs      map[claimKey]*run        // all
@@ -41,6 +42,7 @@ type world struct {
 	inPool    map[string]int           // running rows
 	owned     map[string]int64         // tokens of running rows, by task
 	suspended map[string]bool          // jobs, by override
+	busy      map[string]int64         // until when jobs are
 	leaving   map[string]memstore.Task // rows between tasks and done
 	done      map[string]string        // states
 	epochs    map[string][]epoch       // by job
@@ -76,9 +78,9 @@ func newWorld(p *Plan) *world {
 	w := &world{
 		plan: p, locks: memlock.New(), schedules: map[string]times{}, specs: map[string][]Job{}, walls: map[int]*time.Duration{},
 		weather: &weather{d: newDraw(p.Seed, "weather"), applied: map[string]int{}},
-		starts:  map[string]int{}, keys: map[string]string{}, acked: map[string]bool{}, replicas: map[string]*replica{}, sessions: map[string]*replica{},
+		starts:  map[string]int{}, keys: map[string]string{}, acked: map[string]bool{}, replicas: map[string]*replica{}, sessions: map[string]*replica{}, latestOn: map[int]string{},
 		active: map[string][]*run{}, fence: map[string]int64{}, runs: map[claimKey]*run{}, claims: map[claimKey]claim{},
-		token: map[string]int64{}, open: map[string][]string{}, inPool: map[string]int{}, leaving: map[string]memstore.Task{}, owned: map[string]int64{}, suspended: map[string]bool{},
+		token: map[string]int64{}, open: map[string][]string{}, inPool: map[string]int{}, leaving: map[string]memstore.Task{}, owned: map[string]int64{}, suspended: map[string]bool{}, busy: map[string]int64{},
 		done: map[string]string{}, epochs: map[string][]epoch{}, counted: map[string]int{},
 	}
 	w.db = memstore.New()
@@ -147,6 +149,7 @@ func (w *world) register(r *replica) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.replicas[r.id] = r
+	w.latestOn[r.node.index] = r.id
 }
 
 func (w *world) drains(r *replica) {
@@ -267,6 +270,11 @@ func (w *world) unfinished(end time.Time) (what string) {
 				what = id
 			}
 		}
+		for _, n := range w.nodes {
+			if id := w.latestOn[n.index]; !alive(rows, id) {
+				what = id
+			}
+		}
 		for name, list := range w.epochs {
 			last := list[len(list)-1]
 			if next := last.times.next(time.UnixMicro(rows.Jobs[name].Cursor)); last.until == 0 && !next.After(end) {
@@ -275,6 +283,16 @@ func (w *world) unfinished(end time.Time) (what string) {
 		}
 	})
 	return what
+}
+
+// alive reports whether a replica has a session that lives.
+func alive(rows memstore.Rows, id string) bool {
+	for _, r := range rows.Sessions {
+		if r.Replica == id && !r.Dead {
+			return true
+		}
+	}
+	return false
 }
 
 // retired reports whether no configuration has the job any more. Its pending tasks wait for its return.
@@ -328,7 +346,7 @@ func (w *world) do(s Step) {
 		w.weather.add(window{kind: s.Kind, replica: index, from: time.Now(), until: time.Now().Add(until), p: s.P, by: s.By})
 	}
 	switch s.Kind {
-	case refuses, loses, hangs, slows, stalls, repeats, lockBusy, lockLoses, lockRefuse, lockSlow:
+	case refuses, storeDown, loses, hangs, slows, stalls, repeats, lockBusy, lockLoses, lockRefuse, lockSlow:
 		spell(s.Replica, s.For)
 	case pauses:
 		if r == nil {
