@@ -185,6 +185,20 @@ func TestWardenDies(t *testing.T) {
 	}
 }
 
+// With the replica dead or frozen, nobody but the kernel is left to do it.
+func TestWardenDiesWithItsReplica(t *testing.T) {
+	t.Parallel()
+	r := startReplica(t, part{Command: exechandler.Command{Shell: "echo warden $PPID; echo ready; exec sleep 300"}, TTL: time.Hour, Grace: time.Second})
+	warden, command := pids(t, r.out.String(), "warden")[0], left(r.task)
+	if err := r.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(warden, syscall.SIGKILL); err != nil || len(command) != 1 {
+		t.Fatal(err, command)
+	}
+	until(t, "the command is gone", func() bool { return !alive(command[0]) })
+}
+
 func TestWardenKeepsNothing(t *testing.T) {
 	warden := wardenOf(t)
 	open := func(pid string) int {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) { entrance(func() { os.Exit(servers.Main(m)) }) }
 
 // database is the reader's own, with a migrated store on it.
 func database(t *testing.T) (*sql.DB, *store.Store) {
