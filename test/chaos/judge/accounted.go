@@ -18,7 +18,8 @@ const settle = 3 * time.Second
 // the grace is not missed. What was decided before clients stopped has ended.
 //
 // No excuses. Due times are those of the database's clock: where that was stepped, they are asked
-// for up to the job's cursor. Catch-up "all" may wait for its slot while attempts of the job run.
+// for up to the job's cursor, and what was put off while it was ahead may be open. Catch-up "all"
+// may wait for its slot while attempts of the job run.
 func (t *trial) accounted() {
 	rows := map[string][]history.Row{}
 	for _, r := range t.h.Final.Triggers {
@@ -59,7 +60,8 @@ func (t *trial) outcome(job history.Job, r history.Row) {
 	ranged := r.Until != 0 || r.Count > 1
 	switch r.Outcome {
 	case "":
-		if at.Before(t.quiesced()) {
+		waits := slices.ContainsFunc(t.h.Final.Tasks, func(k history.Row) bool { return k.ID == r.TaskID && t.putOff(k) })
+		if at.Before(t.quiesced()) && !waits {
 			t.violate(Accounted, who, at, "decided before clients stopped, and still open (task %q)", r.TaskID)
 		}
 	case "ran":

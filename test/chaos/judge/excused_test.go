@@ -44,6 +44,13 @@ func TestExcuses(t *testing.T) {
 		{"late by a clock of the database that was stepped", OnTime, lateInWindow(9 * time.Second), func(h *history.History) {
 			strike(h, nil, history.StoreClock)
 		}},
+		{"a retry put off by a clock that was ahead", Conserved, func(h *history.History) {
+			i := slices.IndexFunc(h.Final.Done, func(r history.Row) bool { return r.Pool == "mail" })
+			r := h.Final.Done[i]
+			r.State, r.RunAt = "waits", h.Run.Ended.Add(time.Hour).UnixMicro()
+			h.Final.Tasks = append(h.Final.Tasks, r)
+			h.Final.Done = slices.Delete(h.Final.Done, i, i+1)
+		}, func(h *history.History) { strike(h, nil, history.StoreClock) }},
 		{"a catch-up that waits for its slot", Accounted, func(h *history.History) {
 			last := h.Run.Ended.Add(-6 * time.Second)
 			h.Final.Triggers = slices.DeleteFunc(h.Final.Triggers, func(r history.Row) bool { return r.Job == "each" && dbTime(r.At).After(last) })
