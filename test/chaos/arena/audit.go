@@ -214,10 +214,15 @@ func (a *Arena) database(use func(*sql.DB, audit) error) error {
 	return use(db, audits[driver])
 }
 
-// open counts what has not ended: tasks, and rows of the ledger.
+// open counts what has not ended: tasks, and rows of the ledger. A retry that was put off while the
+// database's clock was ahead waits until that time has come, and does not count.
 func (a *Arena) open(ctx context.Context) (n int, err error) {
+	const far = "t.state = 1 AND t.run_at > ?"
+	soon := time.Now().Add(time.Minute).UnixMicro()
 	err = a.database(func(db *sql.DB, _ audit) error {
-		return db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+prefix+"tasks) + (SELECT COUNT(*) FROM "+prefix+"triggers WHERE outcome = '')").Scan(&n)
+		return db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+prefix+"tasks t WHERE NOT ("+far+")) + "+
+			"(SELECT COUNT(*) FROM "+prefix+"triggers g LEFT JOIN "+prefix+"tasks t ON t.id = g.task_id WHERE g.outcome = '' AND (t.id IS NULL OR NOT ("+far+")))",
+			soon, soon).Scan(&n)
 	})
 	return n, err
 }
