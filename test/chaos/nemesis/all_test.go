@@ -2,7 +2,10 @@ package nemesis
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
@@ -27,6 +30,29 @@ func TestAll(t *testing.T) {
 		if n := len(Fitting(c)); n < 10 {
 			t.Errorf("%s: %d nemeses", c, n)
 		}
+	}
+}
+
+// The page names them all, and none that is not there.
+func TestPage(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/reliability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "## What is broken")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	named := map[string]bool{}
+	for _, found := range regexp.MustCompile("`([a-z0-9+-]+)`").FindAllStringSubmatch(section, -1) {
+		named[found[1]] = true
+	}
+	for _, n := range All() {
+		if !named[n.Name] {
+			t.Errorf("the page does not name %s", n.Name)
+		}
+		delete(named, n.Name)
+	}
+	if len(named) > 0 {
+		t.Errorf("the page names %v, which is not there", named)
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
+// stepFor is how long a clock is wrong: the store takes a new time when it has seen it three times.
+const stepFor = 12 * time.Second
+
 var errNoClocks = errors.New("the arena has no clocks")
 
 // clocks step wall clocks. Monotonic ones do not move.
@@ -30,18 +33,18 @@ func clocks() (all []Nemesis) {
 		replicaClock := []history.Kind{history.ReplicaClock}
 		storeClock := []history.Kind{history.StoreClock}
 		all = append(all,
-			Nemesis{Name: "replica-clock" + s.name, subject: other, Clocks: true, Kinds: replicaClock, Fits: onMariaDB, Strike: stepReplica(s.by)},
-			Nemesis{Name: "mariadb-clock" + s.name, subject: other, Clocks: true, Kinds: storeClock, Fits: onMariaDB, Strike: stepStore(s.by)},
+			Nemesis{Name: "replica-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: replicaClock, Fits: onMariaDB, Strike: stepReplica(s.by)},
+			Nemesis{Name: "mariadb-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: storeClock, Fits: onMariaDB, Strike: stepStore(s.by)},
 			// On one machine all have one clock, and it is the database's.
-			Nemesis{Name: "machine-clock" + s.name, subject: other, Clocks: true, Kinds: storeClock, Fits: onSQLite, Strike: stepMachine(s.by)},
+			Nemesis{Name: "machine-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: storeClock, Fits: onSQLite, Strike: stepMachine(s.by)},
 		)
 	}
 	lockClock := []history.Kind{history.LockClock}
 	return append(all,
-		Nemesis{Name: "zk-clock+1h", subject: other, Clocks: true, Kinds: lockClock, Fits: onZooKeeper, Strike: stepZooKeeper(time.Hour)},
-		Nemesis{Name: "zk-clock-5s", subject: other, Clocks: true, Kinds: lockClock, Fits: onZooKeeper, Strike: stepZooKeeper(-5 * time.Second)},
-		Nemesis{Name: "lockdb-clock+1h", subject: other, Clocks: true, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(time.Hour)},
-		Nemesis{Name: "lockdb-clock-5s", subject: other, Clocks: true, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(-5 * time.Second)},
+		Nemesis{Name: "zk-clock+1h", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onZooKeeper, Strike: stepZooKeeper(time.Hour)},
+		Nemesis{Name: "zk-clock-5s", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onZooKeeper, Strike: stepZooKeeper(-5 * time.Second)},
+		Nemesis{Name: "lockdb-clock+1h", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(time.Hour)},
+		Nemesis{Name: "lockdb-clock-5s", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(-5 * time.Second)},
 	)
 }
 
