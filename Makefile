@@ -12,7 +12,7 @@ COUNT ?= 1
 PAIRS ?= 10
 CELLS_AT_ONCE ?= 2
 
-.PHONY: build test check install unit fuzz sim chaos chaos-full lint vuln bench bench-smoke cover clean
+.PHONY: build test check install unit fuzz sim chaos chaos-full soak lint vuln bench bench-smoke cover clean
 
 build: ## the binary, as bin/scheduler
 	$(GO) build -trimpath -o bin/scheduler ./cmd/scheduler
@@ -48,6 +48,10 @@ chaos: ## break everything in every cell, 70 minutes; or CELL=mariadb+redis NEME
 
 chaos-full: ## make chaos with all pairs: a night
 	@$(MAKE) --no-print-directory chaos PAIRS=-1
+
+soak: ## half an hour with a fault every 30 s, in CELL: does anything grow?
+	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestSoak$$' -count=1 -timeout 12h -v ./test/chaos \
+		-cell '$(or $(CELL),mariadb+redis)' -soak $(or $(SOAK),30m) -seed $(or $(SEED),0) $(CHAOS_FLAGS)
 
 lint: ## the rules of .golangci.yml
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; \

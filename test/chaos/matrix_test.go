@@ -33,11 +33,9 @@ var (
 
 // Every cell stands up to every nemesis that fits it, alone and in pairs, in one long run.
 func TestMatrix(t *testing.T) {
-	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano())
-	}
+	choose(t)
 	dir := folder(t)
-	t.Logf("seed %d, artifacts in %s", *seed, dir)
+	t.Logf("artifacts in %s", dir)
 	var mu sync.Mutex
 	var reports []judge.Report
 	t.Run("cells", func(t *testing.T) {
@@ -67,23 +65,36 @@ func TestMatrix(t *testing.T) {
 }
 
 func runCell(t *testing.T, c arena.Cell, faults [][]nemesis.Nemesis, dir string) judge.Report {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	clocks := slices.ContainsFunc(slices.Concat(faults...), func(n nemesis.Nemesis) bool { return n.Clocks })
-	report := Run(t, Plan{
+	return carryOut(t, Plan{
 		Cell: c, Seed: *seed, Dir: dir, Faults: faults, Healthy: *healthy, Window: *length, Slack: *slack,
 		Minimum: history.Minimum{Triggers: 40 + 20*len(faults), Tasks: 150 + 50*len(faults)},
 		Arena:   arena.Options{Clocks: clocks, WhenDown: *whenDown},
 	})
-	if err := os.WriteFile(filepath.Join(dir, "report.txt"), []byte(report.String()), 0o600); err != nil {
+}
+
+// carryOut runs a plan, and fails the test if something did not hold.
+func carryOut(t *testing.T, p Plan) judge.Report {
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	report := Run(t, p)
+	if err := os.WriteFile(filepath.Join(p.Dir, "report.txt"), []byte(report.String()), 0o600); err != nil {
 		t.Error(err)
 	}
 	t.Log(report)
 	if !report.OK() {
-		t.Errorf("%d violations of %v: make chaos CELL=%s SEED=%d", len(report.Violations), report.Broken(), c, *seed)
+		t.Errorf("%d violations of %v in %s with seed %d", len(report.Violations), report.Broken(), p.Cell, p.Seed)
 	}
 	return report
+}
+
+// choose settles the seed.
+func choose(t *testing.T) {
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d", *seed)
 }
 
 func chosenCells(t *testing.T) (cells []arena.Cell) {

@@ -39,6 +39,8 @@ type Options struct {
 	Binary func(t testing.TB) string
 	// Beside builds ZombieSource and HolderSource from the same source; default: today's.
 	Beside func(t testing.TB, source string) string
+	// Retention is how long ended things are kept; default: longer than any run.
+	Retention time.Duration
 	// Environ is more environment for a replica's processes.
 	Environ func(replica string) []string
 	// Clocks gives each replica, MariaDB and ZooKeeper a wall clock that can be stepped. A Binary of
@@ -68,6 +70,7 @@ type Arena struct {
 	tmp            string // of the replicas
 	environ        func(string) []string
 	whenDown       string
+	retention      time.Duration
 	ledger         *ledger
 	stores, locks  []*hub
 	processes      *history.Log[history.Process]
@@ -122,7 +125,7 @@ const (
 func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	t.Helper()
 	a := &Arena{
-		Cell: c, Dir: dir, environ: o.Environ, whenDown: or(o.WhenDown, "store"),
+		Cell: c, Dir: dir, environ: o.Environ, whenDown: or(o.WhenDown, "store"), retention: o.Retention,
 		effects: filepath.Join(dir, history.EffectsFile), tmp: filepath.Join(dir, "tmp"),
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: 5 * time.Second}}, closing: make(chan struct{}),
 	}
@@ -192,7 +195,12 @@ func (a *Arena) start(ctx context.Context) error {
 			return err
 		}
 	}
-	return a.WaitReady(ctx)
+	for _, r := range a.Replicas {
+		if err := r.firstReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // migrate has the program itself make the tables, past the edges.

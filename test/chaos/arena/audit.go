@@ -116,9 +116,11 @@ func (a *Arena) installAudit(ctx context.Context) error {
 	})
 }
 
-// exportAudit writes audit.jsonl.
-func (a *Arena) exportAudit(ctx context.Context) error {
-	return a.database(func(db *sql.DB, _ audit) error {
+// exportAudit writes audit.jsonl, but for the removal of rows that were older than their retention.
+// It returns those rows.
+func (a *Arena) exportAudit(ctx context.Context) (swept map[string][]history.Row, err error) {
+	swept = map[string][]history.Row{}
+	return swept, a.database(func(db *sql.DB, _ audit) error {
 		log, err := history.OpenLog[history.Change](a.Dir, history.AuditFile)
 		if err != nil {
 			return err
@@ -141,12 +143,33 @@ func (a *Arena) exportAudit(ctx context.Context) error {
 			if c.After, err = rowOf(became); err != nil {
 				return err
 			}
+			if a.outlived(c) {
+				swept[c.Table] = append(swept[c.Table], *c.Before)
+				continue
+			}
 			if err := log.Add(c); err != nil {
 				return err
 			}
 		}
 		return rows.Err()
 	})
+}
+
+// outlived reports whether c removes a row that was older than its retention. Earlier attempts go with
+// their task.
+func (a *Arena) outlived(c history.Change) bool {
+	if a.retention == 0 || c.After != nil {
+		return false
+	}
+	switch c.Table {
+	case "attempts":
+		return true
+	case "done":
+		return c.At-c.Before.FinishedAt >= a.retention.Microseconds()
+	case "triggers":
+		return c.Before.Outcome != "" && c.At-max(c.Before.DecidedAt, c.Before.At) >= a.retention.Microseconds()
+	}
+	return false
 }
 
 func rowOf(text []byte) (*history.Row, error) {
@@ -160,16 +183,18 @@ func rowOf(text []byte) (*history.Row, error) {
 	return r, nil
 }
 
-// exportFinal writes final.json.
-func (a *Arena) exportFinal(ctx context.Context) error {
+// exportFinal writes final.json: what is there, and what was swept.
+func (a *Arena) exportFinal(ctx context.Context, swept map[string][]history.Row) error {
 	var f history.Final
-	err := a.database(func(db *sql.DB, d audit) (err error) {
+	err := a.database(func(db *sql.DB, d audit) error {
 		for table, into := range map[string]*[]history.Row{
 			"jobs": &f.Jobs, "triggers": &f.Triggers, "tasks": &f.Tasks, "done": &f.Done, "attempts": &f.Attempts, "sessions": &f.Sessions,
 		} {
-			if *into, err = tableRows(ctx, db, d, table); err != nil {
+			rows, err := tableRows(ctx, db, d, table)
+			if err != nil {
 				return err
 			}
+			*into = append(swept[table], rows...)
 		}
 		return nil
 	})
@@ -223,6 +248,19 @@ func (a *Arena) open(ctx context.Context) (n int, err error) {
 		return db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+prefix+"tasks t WHERE NOT ("+far+")) + "+
 			"(SELECT COUNT(*) FROM "+prefix+"triggers g LEFT JOIN "+prefix+"tasks t ON t.id = g.task_id WHERE g.outcome = '' AND (t.id IS NULL OR NOT ("+far+")))",
 			soon, soon).Scan(&n)
+	})
+	return n, err
+}
+
+// overdue counts the rows that should have been swept: the sweep looks once a minute.
+func (a *Arena) overdue(ctx context.Context) (n int, err error) {
+	if a.retention == 0 {
+		return 0, nil
+	}
+	err = a.database(func(db *sql.DB, d audit) error {
+		before := fmt.Sprintf("%s - %d", d.now, (a.retention + 150*time.Second).Microseconds())
+		return db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+prefix+"done WHERE finished_at < "+before+
+			") + (SELECT COUNT(*) FROM "+prefix+"triggers WHERE outcome <> '' AND at < "+before+" AND decided_at < "+before+")").Scan(&n)
 	})
 	return n, err
 }

@@ -142,6 +142,32 @@ func (r *Replica) WaitReady(ctx context.Context) error {
 	}
 }
 
+// firstReady is WaitReady of the first process; if that ends, the error has the end of its log.
+func (r *Replica) firstReady(ctx context.Context) error {
+	r.mu.Lock()
+	first := r.now
+	r.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		select {
+		case <-first.gone:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := r.WaitReady(ctx)
+	cancel()
+	<-watching
+	if err != nil && first.ended() {
+		text, _ := os.ReadFile(filepath.Join(r.arena.Dir, history.LogsDir, first.life.Log))
+		return fmt.Errorf("%w\n%s", err, text[max(0, len(text)-2000):])
+	}
+	return err
+}
+
 func (r *Replica) ready(ctx context.Context) bool { return r.probe(ctx).Ready }
 
 // sawReady notes when a process was first seen to be ready.

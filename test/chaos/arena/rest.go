@@ -54,7 +54,11 @@ func (a *Arena) Settle(ctx context.Context, before Inventory) ([]history.Leftove
 
 // Export writes audit.jsonl and final.json.
 func (a *Arena) Export(ctx context.Context) error {
-	return errors.Join(a.exportFinal(ctx), a.exportAudit(ctx))
+	swept, err := a.exportAudit(ctx)
+	if err != nil {
+		return err
+	}
+	return a.exportFinal(ctx, swept)
 }
 
 // Drain stops every replica as an operator does, one after the other.

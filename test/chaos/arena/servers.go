@@ -115,9 +115,12 @@ func (a *Arena) owners() map[int]string {
 func (a *Arena) addresses() (store, lock string) {
 	dsn := func(h *hub) string { return fmt.Sprintf("%s@tcp(%s)/%s", Account, h.addr(), Database) }
 	if a.Store != nil {
-		store = fmt.Sprintf("{driver: mysql, dsn: %q}", dsn(a.stores[0]))
+		store = fmt.Sprintf("driver: mysql, dsn: %q", dsn(a.stores[0]))
 	} else {
-		store = fmt.Sprintf("{driver: sqlite, dsn: %q}", a.SQLite)
+		store = fmt.Sprintf("driver: sqlite, dsn: %q", a.SQLite)
+	}
+	if a.retention > 0 {
+		store += fmt.Sprintf(", retention: {triggers: %[1]v, succeeded: %[1]v, failed: %[1]v, output: %[1]v}", a.retention)
 	}
 	rest := fmt.Sprintf("ttl: %v, when_down: %s", LockTTL, a.whenDown)
 	switch a.Cell.Lock {
@@ -134,7 +137,7 @@ func (a *Arena) addresses() (store, lock string) {
 	default:
 		lock = rest
 	}
-	return store, "{" + strings.TrimSpace(lock) + "}"
+	return "{" + store + "}", "{" + strings.TrimSpace(lock) + "}"
 }
 
 // StoreDSN is how the harness itself reaches the store: past the edges, as root.
