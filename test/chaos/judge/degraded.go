@@ -73,7 +73,7 @@ func (t *trial) timeWasOver(l loss) bool {
 	if !t.silent(l.replica, l.at) {
 		return false
 	}
-	if t.run.Slack > 0 && !t.spared(l.at) {
+	if t.starved(l.replica, l.at) && !t.spared(l.at) {
 		return true
 	}
 	c := t.claims[claimKey{l.task, l.token}]
@@ -171,35 +171,4 @@ func (t *trial) gone(replica string, at time.Time) bool {
 	// A process that has just begun finds the session of the one before it.
 	fresh := !latest.Started.IsZero() && (latest.Ready.IsZero() || at.Before(latest.Ready))
 	return ended || told || fresh
-}
-
-// silent reports whether a replica's beats stood still for most of a session ttl shortly before at:
-// then it had to stop its work, and the others might declare it dead.
-func (t *trial) silent(replica string, at time.Time) bool {
-	from := at.Add(-t.run.SessionTTL - reapTime - t.run.Slack)
-	var last time.Time
-	longest := time.Duration(0)
-	for _, c := range t.h.Audit {
-		if c.Table != "sessions" || c.After == nil || c.After.Replica != replica || c.Before != nil && c.After.Beat == c.Before.Beat {
-			continue
-		}
-		beat := dbTime(c.At)
-		if !last.IsZero() && beat.After(from) {
-			longest = max(longest, minTime(beat, at).Sub(last))
-		}
-		if last = beat; beat.After(at) {
-			break
-		}
-	}
-	if last.Before(at) {
-		longest = max(longest, at.Sub(last))
-	}
-	return longest >= t.run.SessionTTL/2
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

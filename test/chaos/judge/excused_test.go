@@ -41,6 +41,10 @@ func TestExcuses(t *testing.T) {
 			h.Windows[0].Pair = "flushall"
 		}},
 		{"late on a busy machine", OnTime, lateInWindow(1500 * time.Millisecond), func(h *history.History) { h.Run.Slack = time.Second }},
+		{"late on a machine that starves a replica", OnTime, func(h *history.History) {
+			h.Run.Slack = time.Second
+			lateInWindow(3 * time.Second)(h)
+		}, func(h *history.History) { mute(h, "", h.Windows[0].Began.Add(-time.Second), h.Windows[0].Healed) }},
 		{"late by a clock of the database that was stepped", OnTime, lateInWindow(9 * time.Second), func(h *history.History) {
 			strike(h, nil, history.StoreClock)
 		}},
@@ -202,6 +206,7 @@ func outage(h *history.History) {
 	was := history.Row{ID: "s", Replica: lostIn(h), Beat: 7}
 	beat := was
 	beat.Beat = 8
+	mute(h, "", w.Began, w.Healed)
 	h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: w.Began.UnixMicro(), Table: "sessions", Before: &was, After: &beat})
 }
 

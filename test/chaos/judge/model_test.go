@@ -34,6 +34,7 @@ type model struct {
 	cursor  map[string]time.Time
 	down    string // replica
 	session map[string]string
+	beats   map[string]int64
 	ids     int
 }
 
@@ -63,7 +64,7 @@ func lasting(seed uint64, after time.Duration) *history.History {
 			Pools: []history.Pool{{Name: "mail", OnLost: "retry", Retries: 1, MaxRunning: 4, Lane: "http"}, {Name: "once", OnLost: "fail", Lane: "exec"}},
 		}},
 		rand: rand.New(rand.NewPCG(seed, 1)), tasks: map[string]*task{}, busy: map[string]string{},
-		fence: map[string]int64{}, cursor: map[string]time.Time{}, session: map[string]string{},
+		fence: map[string]int64{}, cursor: map[string]time.Time{}, session: map[string]string{}, beats: map[string]int64{},
 	}
 	m.play()
 	return m.h
@@ -95,6 +96,7 @@ func (m *model) play() {
 			m.down = ""
 			m.join(victim)
 		}
+		m.beat(killed)
 		m.work()
 		if m.now.Before(r.Quiesced.Add(-3 * time.Second)) {
 			m.enqueue()
@@ -140,6 +142,24 @@ func (m *model) id() string { m.ids++; return fmt.Sprintf("t%d", m.ids) }
 func (m *model) join(replica string) {
 	m.session[replica] = fmt.Sprintf("s%s%d", replica, len(m.h.Audit))
 	m.change("sessions", nil, &history.Row{ID: m.session[replica], Replica: replica})
+}
+
+// beat lets those who live say so each second, and the others bury who was killed.
+func (m *model) beat(killed time.Time) {
+	for _, r := range m.h.Run.Replicas {
+		was := history.Row{ID: m.session[r], Replica: r, Beat: m.beats[r]}
+		is := was
+		switch silent := m.now.Sub(killed); {
+		case r != m.down && m.now.Sub(m.h.Run.Began)%time.Second == 0:
+			m.beats[r]++
+			is.Beat++
+		case r == m.down && silent > m.h.Run.SessionTTL && silent <= m.h.Run.SessionTTL+tick:
+			is.Dead = 1
+		default:
+			continue
+		}
+		m.change("sessions", &was, &is)
+	}
 }
 
 func (m *model) kill(replica string) {

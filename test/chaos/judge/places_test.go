@@ -117,12 +117,20 @@ func withoutStore(h *history.History) {
 // dies lets a session die so long after its last beat, before the fault.
 func dies(h *history.History, quiet time.Duration) {
 	last := began.Add(5 * time.Second)
+	mute(h, other(h), last, last.Add(quiet+time.Second))
 	was := history.Row{ID: "s", Replica: other(h), Beat: 7}
 	beat, dead := was, was
 	beat.Beat, dead.Beat, dead.Dead = 8, 8, 1
 	h.Audit = append(h.Audit,
 		history.Change{Seq: 1 << 40, At: last.UnixMicro(), Table: "sessions", Before: &was, After: &beat},
 		history.Change{Seq: 1<<40 + 1, At: last.Add(quiet).UnixMicro(), Table: "sessions", Before: &beat, After: &dead})
+}
+
+// mute takes away the beats of a replica (empty: of all) between two moments.
+func mute(h *history.History, replica string, from, to time.Time) {
+	h.Audit = slices.DeleteFunc(h.Audit, func(c history.Change) bool {
+		return c.Table == "sessions" && c.Before != nil && (replica == "" || c.After.Replica == replica) && dbTime(c.At).After(from) && dbTime(c.At).Before(to)
+	})
 }
 
 // lastSkipped is the last trigger of a job that was skipped.

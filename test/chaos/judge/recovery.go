@@ -87,12 +87,13 @@ func (t *trial) window(w history.Window, all []punctual, until time.Time) Window
 		if within(p.due) {
 			r.Latest = max(r.Latest, p.late)
 		}
-		if p.decided.Sub(p.due) > promised+t.run.Slack && p.decided.After(last) && p.decided.Before(until) && p.due.Before(until) {
+		if p.decided.Sub(p.due) > promised+t.run.Slack && p.decided.After(last) && p.decided.Before(until) && p.due.Before(until) &&
+			!t.starved(p.row.Replica, p.decided) {
 			last = p.decided
 		}
 	}
 	for _, p := range t.h.Probes {
-		if !p.Ready && p.At.After(last) && p.At.Before(until) {
+		if !p.Ready && p.At.After(last) && p.At.Before(until) && !t.starved(p.Replica, p.At) {
 			last = p.At
 		}
 	}

@@ -19,12 +19,13 @@ type trial struct {
 	report Report
 
 	claims  map[claimKey]*claim
-	ordered []*claim          // by Seq
-	tasks   map[string]string // task id → job; empty: of a client
-	begun   []history.Effect  // first words of attempts, in order
-	stepped int64             // Seq from which on database times mean nothing to others
-	ended   time.Time         // until when at least one replica was there to decide
-	lost    []loss            // see losses
+	ordered []*claim               // by Seq
+	tasks   map[string]string      // task id → job; empty: of a client
+	begun   []history.Effect       // first words of attempts, in order
+	stepped int64                  // Seq from which on database times mean nothing to others
+	ended   time.Time              // until when at least one replica was there to decide
+	beats   map[string][]time.Time // of each replica
+	lost    []loss                 // see losses
 }
 
 type claimKey struct {
@@ -49,6 +50,7 @@ func newTrial(h *history.History) *trial {
 		report:  Report{Run: h.Run, Outcomes: map[string]int{}, Asks: map[string]int{}},
 		claims:  map[claimKey]*claim{},
 		tasks:   map[string]string{},
+		beats:   map[string][]time.Time{},
 		stepped: math.MaxInt64,
 	}
 	for _, j := range h.Run.Jobs {
@@ -62,6 +64,7 @@ func newTrial(h *history.History) *trial {
 	t.h = &own
 	slices.SortStableFunc(own.Audit, func(a, b history.Change) int { return cmp.Compare(a.Seq, b.Seq) })
 	t.findStep()
+	t.readBeats()
 	t.readClaims()
 	t.readStarts()
 	t.ended = t.lastAlive()

@@ -1,0 +1,49 @@
+package judge
+
+import (
+	"slices"
+	"time"
+)
+
+// readBeats notes when each replica was heard of in the store.
+func (t *trial) readBeats() {
+	for _, c := range t.h.Audit {
+		if c.Table == "sessions" && c.After != nil && t.sameClock(c.Seq) && (c.Before == nil || c.After.Beat != c.Before.Beat) {
+			t.beats[c.After.Replica] = append(t.beats[c.After.Replica], dbTime(c.At))
+		}
+	}
+	for _, all := range t.beats {
+		slices.SortFunc(all, time.Time.Compare)
+	}
+}
+
+// silent reports whether a replica's beats stood still for half a session ttl shortly before at: then
+// it had to stop its work, or the others might declare it dead.
+func (t *trial) silent(replica string, at time.Time) bool {
+	all := t.beats[replica]
+	from := at.Add(-t.run.SessionTTL - reapTime - t.run.Slack)
+	first, _ := slices.BinarySearchFunc(all, from, time.Time.Compare)
+	longest, last := time.Duration(0), from
+	if first > 0 {
+		last = all[first-1]
+	}
+	for _, beat := range all[first:] {
+		if beat = minTime(beat, at); beat.After(last) {
+			longest, last = max(longest, beat.Sub(last)), beat
+		}
+	}
+	return max(longest, at.Sub(last)) >= t.run.SessionTTL/2
+}
+
+// starved reports whether a replica was silent by itself, on a machine that is known to be busy
+// (Run.Slack): what it then does late says something of the machine, and nothing of the program.
+func (t *trial) starved(replica string, at time.Time) bool {
+	return t.run.Slack > 0 && t.silent(replica, at)
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
