@@ -27,6 +27,7 @@ type life struct {
 	thaw   chan struct{} // not nil while it is frozen
 	dead   chan struct{} // closed when it dies
 	frozen time.Time     // the end of the last freeze; zero: there was none
+	armed  func()        // freezes it as soon as it has made something its own; nil: nothing does
 }
 
 func newLife() *life { return &life{dead: make(chan struct{})} }
@@ -36,6 +37,23 @@ func (l *life) freeze() {
 	defer l.mu.Unlock()
 	if l.thaw == nil {
 		l.thaw = make(chan struct{})
+	}
+}
+
+// arm has f called when the process has claimed or decided something, and before it hears of that.
+func (l *life) arm(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed = f
+}
+
+func (l *life) trip() {
+	l.mu.Lock()
+	f := l.armed
+	l.armed = nil
+	l.mu.Unlock()
+	if f != nil {
+		f()
 	}
 }
 
@@ -272,7 +290,13 @@ func (e *edge) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 		}
 		return decisions
 	}
-	return stalled(ctx, e, func(ctx context.Context) (ledger.Decided, error) { return e.st.Decide(ctx, d) })
+	return stalled(ctx, e, func(ctx context.Context) (ledger.Decided, error) {
+		decided, err := e.st.Decide(ctx, d)
+		if len(decided.Started) > 0 {
+			e.life.trip()
+		}
+		return decided, err
+	})
 }
 
 func (e *edge) Ready(ctx context.Context) ([]string, time.Time, error) {
@@ -288,7 +312,13 @@ func (e *edge) Ready(ctx context.Context) ([]string, time.Time, error) {
 }
 
 func (e *edge) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
-	return stalled(ctx, e, func(ctx context.Context) (ledger.Claimed, error) { return e.st.Claim(ctx, c) })
+	return stalled(ctx, e, func(ctx context.Context) (ledger.Claimed, error) {
+		claimed, err := e.st.Claim(ctx, c)
+		if len(claimed.Tasks) > 0 {
+			e.life.trip()
+		}
+		return claimed, err
+	})
 }
 
 func (e *edge) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {

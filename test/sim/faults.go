@@ -68,6 +68,7 @@ func (p *Plan) drawFaults(d draw) {
 			if d.chance(0.6) { // long enough to be taken for dead
 				s.For = d.between(p.TTL+p.TTL/4, 3*p.TTL).Truncate(time.Millisecond)
 			}
+			s.N = d.IntN(2)    // 1: right after it has claimed or decided something
 			if d.chance(0.3) { // somebody wants what it has to run now
 				p.Steps = append(p.Steps, Step{At: s.At + d.between(p.TTL, s.For+3*p.TTL), Kind: runs, Name: pick(d, slices.Sorted(maps.Keys(p.Jobs))...), Replica: one()})
 			}

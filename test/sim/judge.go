@@ -112,7 +112,7 @@ func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
 		switch {
 		case missed && g.DecidedAt-max(g.At, g.Until) < policy.Grace.Microseconds():
 			w.violate(name, "job %s missed %s, within its grace", name, clock(g.At))
-		case missed && !old && policy.Policy != jobs.CatchUpNone && stood[g.DecidedAt] < g.At:
+		case missed && !old && policy.Policy == jobs.CatchUpLatest && stood[g.DecidedAt] < g.At:
 			w.violate(name, "job %s missed %s, and nothing stands for it", name, clock(g.At))
 		case policy.Policy == jobs.CatchUpNone && g.Cause == string(jobs.CauseCatchUp) && g.TaskID != "":
 			w.violate(name, "job %s made up for %s, which its policy forbids", name, clock(g.At))

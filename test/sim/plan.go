@@ -54,7 +54,7 @@ func newPlan(seed uint64) *Plan {
 		Drain: pick(d, time.Second, 5*time.Second, 15*time.Second), SameIDs: d.chance(0.3), Jobs: map[string]Job{}, Pools: map[string]jobs.Pool{},
 	}
 	p.Start = d.between(0, 22*time.Hour).Truncate(time.Millisecond)
-	p.Length = d.between(10*time.Second, 25*time.Second)
+	p.Length = d.between(8*time.Second, 20*time.Second)
 	p.drawPools(d)
 	for i := range 2 + d.IntN(4) {
 		p.Jobs[fmt.Sprintf("j%d", i)] = p.drawJob(d)

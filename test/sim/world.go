@@ -352,12 +352,26 @@ func (w *world) do(s Step) {
 		if r == nil {
 			return
 		}
-		w.weather.note(s.Kind)
-		spell(s.Replica, s.For)
-		r.freeze()
-		go1(func() {
+		freeze := func() {
+			w.weather.note(s.Kind)
+			spell(s.Replica, s.For)
+			r.freeze()
+			w.work.Go(func() {
+				time.Sleep(s.For)
+				r.melt()
+			})
+		}
+		if s.N == 0 {
+			freeze()
+			return
+		}
+		r.arm(freeze)
+		go1(func() { // else it is put off for ever
 			time.Sleep(s.For)
-			r.melt()
+			r.arm(nil)
+			for r.isFrozen() {
+				time.Sleep(100 * time.Millisecond)
+			}
 		})
 	case kills:
 		if r != nil {
