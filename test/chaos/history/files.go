@@ -2,6 +2,7 @@ package history
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ type History struct {
 
 // Read reads the run in dir. run.json and final.json must be there; other files may be missing,
 // and are then empty. A last line that was cut short is an error like any other: a run that was
-// cut off is not to be judged.
+// cut off is not to be judged. Of effects, a line that was cut short by the end of its writer is none.
 func Read(dir string) (*History, error) {
 	h := &History{}
 	err := errors.Join(
@@ -137,10 +138,25 @@ func lines[T any](dir, file string, into *[]T) error {
 	scanner.Buffer(nil, 1<<20)
 	for n := 1; scanner.Scan(); n++ {
 		var v T
-		if err := json.Unmarshal(scanner.Bytes(), &v); err != nil {
+		err := json.Unmarshal(scanner.Bytes(), &v)
+		if whole := afterCut(scanner.Bytes()); err != nil && whole != nil {
+			v = *new(T) // parts of the first line are in it
+			err = json.Unmarshal(whole, &v)
+		}
+		if err != nil {
 			return fmt.Errorf("%s:%d: %w", file, n, err)
 		}
 		*into = append(*into, v)
 	}
 	return scanner.Err()
+}
+
+// afterCut is the whole line behind the part of one; nil: there is none. A process that is killed
+// within a write leaves a part at the end of a page: it has not said then what it was about to say.
+func afterCut(line []byte) []byte {
+	begin := []byte(`{"What":`)
+	if i := bytes.LastIndex(line, begin); i > 0 && bytes.HasPrefix(line, begin) {
+		return line[i:]
+	}
+	return nil
 }

@@ -71,3 +71,24 @@ func TestRead(t *testing.T) {
 		t.Errorf("a line that was cut short: %v", err)
 	}
 }
+
+// Who is killed while it writes has not said what it was about to say; the next line counts.
+func TestReadAfterKilledWriter(t *testing.T) {
+	dir := t.TempDir()
+	for file, v := range map[string]any{RunFile: Run{}, FinalFile: Final{}} {
+		if err := Write(dir, file, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := `{"What":"beat","Key":"a","Repli{"What":"start","Key":"b"}` + "\n" + `{"What":"end","Key":"c"}` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, EffectsFile), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Effect{{What: Start, Key: "b"}, {What: End, Key: "c"}}, h.Effects); diff != "" {
+		t.Error(diff)
+	}
+}
