@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,6 +78,7 @@ func startReplica(t *testing.T, p part) *replica {
 	r := &replica{Cmd: exec.Command(os.Args[0], "-test.run=^$"), out: &watched{}, task: p.Task, done: make(chan struct{})}
 	r.Env = append(os.Environ(), played+"="+string(text))
 	r.Stdout, r.Stderr = r.out, r.out
+	r.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as of a shell
 	if err := servers.Start(r.Cmd); err != nil {
 		t.Fatal(err)
 	}
