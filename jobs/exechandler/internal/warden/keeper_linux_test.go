@@ -122,6 +122,29 @@ func TestTimeMovesByOrderAlone(t *testing.T) {
 	}
 }
 
+// Who was told to stop, and has an hour for that, is killed when his time is over all the same.
+func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
+	k, c, reports := testKeeper(t)
+	file := filepath.Join(t.TempDir(), "deaf")
+	begin(t, k, 1, Command{Until: []boottime.Stamp{{At: c.clock(false) + time.Minute}}, Grace: time.Second},
+		"/bin/sh", "-c", `trap "" TERM; touch "$0"; while :; do /bin/sleep 0.05; done`, file)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("it does not begin")
+		}
+	}
+	k.obey(order{ID: 1, KillBy: &boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}}, nil)
+	lookUntil(t, k, 1)
+	c.waited = time.Minute
+	lookUntil(t, k)
+	if r := reports[1]; r.Why != Ordered || unix.WaitStatus(r.Status).Signal() != unix.SIGKILL {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestNothingStartsTooLate(t *testing.T) {
 	k, c, reports := testKeeper(t)
 	file := filepath.Join(t.TempDir(), "started")
