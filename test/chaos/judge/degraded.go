@@ -70,11 +70,11 @@ const lastGrace = 2 * time.Second
 // timeWasOver reports whether the attempt had to stop because its replica had no word from the store
 // for too long, or, on a busy machine, the others had none of the replica.
 func (t *trial) timeWasOver(l loss) bool {
-	if !t.silent(l.replica, l.at) {
-		return false
-	}
 	if t.starved(l.replica, l.at) && !t.spared(l.at) {
 		return true
+	}
+	if !t.silent(l.replica, l.at) {
+		return false
 	}
 	c := t.claims[claimKey{l.task, l.token}]
 	away := t.excused(l.at.Add(-t.run.SessionTTL), l.at, l.replica, history.StoreDown, history.StoreSlow)

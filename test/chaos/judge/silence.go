@@ -3,6 +3,8 @@ package judge
 import (
 	"slices"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
 // readBeats notes when each replica was heard of in the store.
@@ -35,10 +37,17 @@ func (t *trial) silent(replica string, at time.Time) bool {
 	return max(longest, at.Sub(last)) >= t.run.SessionTTL/2
 }
 
-// starved reports whether a replica was silent by itself, on a machine that is known to be busy
-// (Run.Slack): what it then does late says something of the machine, and nothing of the program.
+// starved reports whether a replica, on a machine that is known to be busy (Run.Slack), was silent by
+// itself shortly before at, or not ready: it may have beaten, and had no time to hear the answer.
+// What it then does late says something of the machine, and nothing of the program.
 func (t *trial) starved(replica string, at time.Time) bool {
-	return t.run.Slack > 0 && t.silent(replica, at)
+	if t.run.Slack == 0 {
+		return false
+	}
+	from := at.Add(-t.run.SessionTTL - reapTime - t.run.Slack)
+	return t.silent(replica, at) || slices.ContainsFunc(t.h.Probes, func(p history.Probe) bool {
+		return p.Replica == replica && !p.Ready && p.At.After(from) && p.At.Before(at)
+	})
 }
 
 func minTime(a, b time.Time) time.Time {
