@@ -86,7 +86,11 @@ func stepReplicas(by time.Duration, victims ...*arena.Replica) (Struck, error) {
 			}
 			near := err == nil && (ahead-by).Abs() < 2*time.Second
 			applied = applied && near
-			shown += fmt.Sprintf("%s shows a time %v ahead (%v); ", v.ID, ahead.Round(time.Second), err)
+			if err != nil {
+				shown += err.Error() + "; "
+				continue
+			}
+			shown += fmt.Sprintf("%s shows a time %v ahead; ", v.ID, ahead.Round(time.Second))
 		}
 		return applied, strings.TrimSuffix(shown, "; "), step(0)
 	}}, nil
