@@ -23,6 +23,7 @@ type Plan struct {
 	Dir     string              // of the artifacts; made before
 	Faults  [][]nemesis.Nemesis // one window each; of one nemesis, or of two at the same time
 	Healthy time.Duration       // before each window; default 5 s
+	After   time.Duration       // of the last window, before clients stop; default Healthy
 	Window  time.Duration       // how long a fault lasts; default 20 s
 	Slack   time.Duration       // see history.Run
 	Minimum history.Minimum
@@ -84,7 +85,7 @@ func Run(t testing.TB, p Plan) judge.Report {
 			t.Error(err)
 		}
 	}
-	pause(t.Context(), p.Healthy)
+	pause(t.Context(), cmp.Or(p.After, p.Healthy))
 
 	stopWorking()
 	clients.Wait() // they take back what they paused

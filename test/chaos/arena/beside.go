@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -50,7 +51,7 @@ func (a *Arena) Hold(ctx context.Context) error {
 	var running sync.WaitGroup
 	for i, r := range a.Replicas {
 		running.Go(func() {
-			args := append([]string{"-dir", a.Dir, "-id", r.ID, "-ttl", LockTTL.String()}, s.Args()...)
+			args := append([]string{"-dir", a.Dir, "-id", r.ID, "-number", strconv.Itoa(i), "-ttl", LockTTL.String()}, s.Args()...)
 			failed[i] = a.beside(ctx, "holder-"+r.ID, a.holder, args, r.setHolder)
 		})
 	}

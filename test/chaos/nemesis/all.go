@@ -10,7 +10,7 @@ import (
 
 // All are all nemeses.
 func All() []Nemesis {
-	return slices.Concat(kills(), freezes(), twins(), changes(), famines(), cuts(), losses(), forgets(), ensembles(), databases(), clocks(), disks())
+	return slices.Concat(kills(), freezes(), twins(), changes(), famines(), cuts(), losses(), late(), forgets(), ensembles(), databases(), clocks(), disks())
 }
 
 // Fitting are those that can strike in a cell, without the long ones.

@@ -16,7 +16,7 @@ type Bug struct {
 	Breaks  string // why no other guard covers it, and what it looks like from outside
 
 	Cell     string   // where it shows: store and lock service
-	Nemeses  []string // what makes it show, window after window; "a+b": both at once
+	Nemeses  []string // what makes it show, window after window; "a/b": both at once
 	Caught   []string // invariants of the judge that it breaks, any of them
 	Directly string   // a test of the product that fails with it, as arguments of go test; "": none
 }
@@ -29,14 +29,14 @@ func All() []Bug {
 			Mistake: "The key of the ledger has the task's id in it, and the job's row is read without a lock: whoever has the stripe's lock is alone anyway.",
 			Breaks: "A lock does not stop those who help with what is overdue. While the owner of a stripe waits for a slow database, another replica reads the same cursor and " +
 				"opens the same due time: two ledger rows, two tasks, two starts under one idempotency key.",
-			Cell: "mariadb+redis", Nemeses: []string{"store-slow-one"}, Caught: []string{"I1", "I2", "I4"},
+			Cell: "mariadb+redis", Nemeses: []string{"slow-store"}, Caught: []string{"I1", "I2", "I4"},
 		},
 		{
 			Name:    "token-from-redis",
 			Mistake: "The fencing token of a pool's task is that of the pool's lock, and Redis counts it: what else would a lock's token be for?",
 			Breaks: "Redis that lost its data counts from what live sessions bring back, which is long ago. A task that is tried again then gets a smaller token than its first attempt " +
 				"had, and whoever compares tokens refuses the new owner and believes the old one.",
-			Cell: "mariadb+redis", Nemeses: []string{"redis-flushall", "redis-restart-empty"}, Caught: []string{"I3", "I4"},
+			Cell: "mariadb+redis", Nemeses: []string{"redis-flushall", "redis-restarted-empty"}, Caught: []string{"I4", "I7"},
 		},
 		{
 			Name:    "token-missing-in-completion",
@@ -49,59 +49,59 @@ func All() []Bug {
 			Name:    "exec-before-commit",
 			Mistake: "Work begins while COMMIT is on its way, so that no due time waits for the disk.",
 			Breaks:  "A transaction whose COMMIT never arrives is rolled back, with the work under way: the due time is decided again, and started again by somebody else.",
-			Cell:    "mariadb+redis", Nemeses: []string{"commit-request-lost"}, Caught: []string{"I2"},
+			Cell:    "mariadb+redis", Nemeses: []string{"lose-commits"}, Caught: []string{"I2"},
 		},
 		{
 			Name:    "blind-retry",
 			Mistake: "A COMMIT without an answer is an error like any other, and after an error the transaction is repeated. Rows of the own session are known here, so nobody looks for others.",
 			Breaks:  "What the first transaction took stays running for as long as its replica lives: nobody executes it, nobody reaps it, and with forbid the job never runs again.",
-			Cell:    "mariadb+redis", Nemeses: []string{"commit-reply-lost"}, Caught: []string{"I1", "I6", "I9"},
+			Cell:    "mariadb+redis", Nemeses: []string{"lose-commits"}, Caught: []string{"I1", "I6", "I9"},
 		},
 		{
 			Name:    "deaf-heartbeat",
 			Mistake: "The beat does not look at the rows affected, and whoever beats lives: the other transactions need not ask again.",
 			Breaks: "A replica that was frozen and declared dead goes on as if nothing had been. All that it claims from then on is found under a dead session, given up as lost or started " +
 				"again elsewhere while it runs.",
-			Cell: "mariadb+redis", Nemeses: []string{"sigstop-parent"}, Caught: []string{"I1", "I2", "I3", "I9"},
+			Cell: "mariadb+redis", Nemeses: []string{"sigstop-parent"}, Caught: []string{"I5", "I10"},
 		},
 		{
 			Name:    "release-without-owner",
 			Mistake: "Releasing deletes the key.",
 			Breaks: "A release whose reply was lost is sent again, when somebody else has been granted the key: it is freed under the new holder, and a third one gets it. Two hold one key " +
 				"until the next renewal.",
-			Cell: "mariadb+redis", Nemeses: []string{"lock-replies-lost"}, Caught: []string{"L1"},
+			Cell: "mariadb+redis", Nemeses: []string{"mute-lock"}, Caught: []string{"I5", "I14"},
 		},
 		{
 			Name:    "lease-anchored-at-reply",
 			Mistake: "A lease is good for a ttl from the moment its renewal succeeded.",
 			Breaks: "It succeeded at the server before its reply arrived. If the reply was slow and nothing comes through afterwards, the holder believes in its lease for longer than the " +
 				"server does, and the next one has it already.",
-			Cell: "mariadb+redis", Nemeses: []string{"lock-slow-then-cut"}, Caught: []string{"L1"},
+			Cell: "mariadb+redis", Nemeses: []string{"slow-then-cut-lock"}, Caught: []string{"I14"},
 		},
 		{
 			Name:    "reaper-on-local-clock",
 			Mistake: "A replica is dead when its last beat, which has a time, is older than the ttl: now minus then.",
 			Breaks:  "One replica's clock is set an hour ahead, and at once it buries all the others, which live and work: their attempts are lost, or started again beside them.",
-			Cell:    "mariadb+redis", Nemeses: []string{"clock-ahead"}, Caught: []string{"I1", "I2", "I3", "I9"},
+			Cell:    "mariadb+redis", Nemeses: []string{"replica-clock+1h"}, Caught: []string{"I10"},
 		},
 		{
 			Name:    "cursor-in-another-transaction",
 			Mistake: "First the cursor is moved and committed, so that nobody else takes these due times; then their rows are written.",
 			Breaks:  "Whatever happens in between, the cursor says that these due times are decided, and there is no row. They are gone without a word.",
-			Cell:    "mariadb+redis", Nemeses: []string{"commit-reply-lost", "store-slow-one+sigkill-group"}, Caught: []string{"I1"},
+			Cell:    "mariadb+redis", Nemeses: []string{"lose-commits"}, Caught: []string{"I1"},
 		},
 		{
 			Name:    "no-kill-on-lost-session",
 			Mistake: "Work that runs is left in peace while the store cannot be reached: it may well be back in time.",
 			Breaks:  "The others have declared the session dead and started its work again, as on_lost: retry says. Both run, for as long as the first one takes.",
-			Cell:    "mariadb+redis", Nemeses: []string{"store-cut-one"}, Caught: []string{"I3"},
+			Cell:    "mariadb+redis", Nemeses: []string{"cut-store"}, Caught: []string{"I3b"},
 		},
 		{
 			Name:    "disconnected-is-held",
 			Mistake: "Disconnected is nothing: the library connects again by itself, and that a session is over is said by Expired.",
 			Breaks: "Expired is said by a server, and there is none in reach. Cut off from the ensemble, the replica holds its locks for ever, while the ensemble has ended the session " +
 				"and granted them to others.",
-			Cell: "mariadb+zookeeper", Nemeses: []string{"lock-cut-one"}, Caught: []string{"L1"},
+			Cell: "mariadb+zookeeper", Nemeses: []string{"reset-lock"}, Caught: []string{"I14"},
 		},
 	}
 }

@@ -36,6 +36,7 @@ func run(ctx context.Context) error {
 	service := dial.Flags()
 	ttl := flag.Duration("ttl", 3*time.Second, "of the leases")
 	id := flag.String("id", "", "of the replica beside which it runs")
+	number := flag.Int("number", 0, "of the holder, from 0")
 	dir := flag.String("dir", "", "of the history")
 	flag.Parse()
 	log, err := history.OpenLog[history.Hold](*dir, history.HoldsFile)
@@ -54,7 +55,10 @@ func run(ctx context.Context) error {
 	}
 	h := &holder{id: *id, locker: l, log: log, free: map[string]time.Time{}}
 	for i, key := range keys() {
-		h.free[key] = time.Now().Add(time.Duration(i) * look)
+		h.free[key] = time.Now()
+		if i%holders != *number {
+			h.free[key] = time.Now().Add(courtesy)
+		}
 	}
 	err = h.run(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
@@ -66,6 +70,9 @@ func run(ctx context.Context) error {
 const (
 	look = 100 * time.Millisecond // between two tries for what others have
 	ask  = 40 * time.Millisecond  // between two looks at an own lease
+
+	holders  = 3
+	courtesy = 2 * time.Second // the start of others, so that each has some keys to begin with
 )
 
 // Some keys change hands all the time, others are held for seconds.
@@ -130,7 +137,7 @@ func (h *holder) wanted() (all []locks.Request) {
 func (h *holder) hold(ctx context.Context, lease *locks.Lease) {
 	until := time.Now().Add(100*time.Millisecond + rand.N(300*time.Millisecond))
 	if strings.HasPrefix(lease.Key(), long) {
-		until = time.Now().Add(4*time.Second + rand.N(8*time.Second))
+		until = time.Now().Add(6*time.Second + rand.N(12*time.Second))
 	}
 	var err error
 	for ctx.Err() == nil && time.Now().Before(until) && err == nil {
