@@ -12,7 +12,7 @@ COUNT ?= 1
 PAIRS ?= 10
 CELLS_AT_ONCE ?= 2
 
-.PHONY: build test check install unit fuzz sim chaos chaos-full soak lint vuln bench bench-smoke cover clean
+.PHONY: build test check install unit fuzz sim chaos chaos-full chaos-selftest soak lint vuln bench bench-smoke cover clean
 
 build: ## the binary, as bin/scheduler
 	$(GO) build -trimpath -o bin/scheduler ./cmd/scheduler
@@ -52,6 +52,9 @@ chaos-full: ## make chaos with all pairs: a night
 soak: ## half an hour with a fault every 30 s, in CELL: does anything grow?
 	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestSoak$$' -count=1 -timeout 12h -v ./test/chaos \
 		-cell '$(or $(CELL),mariadb+redis)' -soak $(or $(SOAK),30m) -seed $(or $(SEED),0) $(CHAOS_FLAGS)
+
+chaos-selftest: ## that chaos runs catch each of the seeded bugs, a quarter of an hour; or BUG=blind-retry
+	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestSelf$$$(if $(BUG),/^$(BUG)$$)' -count=1 -timeout 2h -v ./test/chaos $(CHAOS_FLAGS)
 
 lint: ## the rules of .golangci.yml
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; \

@@ -30,6 +30,7 @@ func All() []Bug {
 			Breaks: "A lock does not stop those who help with what is overdue. While the owner of a stripe waits for a slow database, another replica reads the same cursor and " +
 				"opens the same due time: two ledger rows, two tasks, two starts under one idempotency key.",
 			Cell: "mariadb+redis", Nemeses: []string{"slow-store"}, Caught: []string{"I1", "I2", "I4"},
+			Directly: "-run TestMySQL/Triggers ./store",
 		},
 		{
 			Name:    "token-from-redis",
@@ -44,6 +45,7 @@ func All() []Bug {
 			Breaks: "A replica that was frozen wakes, gives up what it had, and ends the attempt that another replica has started since: a third one starts while the second runs, " +
 				"or the record says succeeded before the attempt of that token has ended.",
 			Cell: "mariadb+redis", Nemeses: []string{"sigstop-parent"}, Caught: []string{"I2", "I3", "I5", "I7"},
+			Directly: "-run TestMySQL/Ends ./store",
 		},
 		{
 			Name:    "exec-before-commit",
@@ -63,6 +65,7 @@ func All() []Bug {
 			Breaks: "A replica that was frozen and declared dead goes on as if nothing had been. All that it claims from then on is found under a dead session, given up as lost or started " +
 				"again elsewhere while it runs.",
 			Cell: "mariadb+redis", Nemeses: []string{"sigstop-parent"}, Caught: []string{"I5", "I10"},
+			Directly: "-run TestSQLite/Sessions ./store",
 		},
 		{
 			Name:    "release-without-owner",
@@ -70,6 +73,7 @@ func All() []Bug {
 			Breaks: "A release whose reply was lost is sent again, when somebody else has been granted the key: it is freed under the new holder, and a third one gets it. Two hold one key " +
 				"until the next renewal.",
 			Cell: "mariadb+redis", Nemeses: []string{"mute-lock"}, Caught: []string{"I5", "I14"},
+			Directly: "-run TestConformance/together/release ./locks/redislock",
 		},
 		{
 			Name:    "lease-anchored-at-reply",
@@ -77,6 +81,7 @@ func All() []Bug {
 			Breaks: "It succeeded at the server before its reply arrived. If the reply was slow and nothing comes through afterwards, the holder believes in its lease for longer than the " +
 				"server does, and the next one has it already.",
 			Cell: "mariadb+redis", Nemeses: []string{"slow-then-cut-lock"}, Caught: []string{"I14"},
+			Directly: "-run TestSlow ./locks",
 		},
 		{
 			Name:    "reaper-on-local-clock",
@@ -89,12 +94,14 @@ func All() []Bug {
 			Mistake: "First the cursor is moved and committed, so that nobody else takes these due times; then their rows are written.",
 			Breaks:  "Whatever happens in between, the cursor says that these due times are decided, and there is no row. They are gone without a word.",
 			Cell:    "mariadb+redis", Nemeses: []string{"lose-commits"}, Caught: []string{"I1"},
+			Directly: "-run TestMySQL/Triggers ./store",
 		},
 		{
 			Name:    "no-kill-on-lost-session",
 			Mistake: "Work that runs is left in peace while the store cannot be reached: it may well be back in time.",
 			Breaks:  "The others have declared the session dead and started its work again, as on_lost: retry says. Both run, for as long as the first one takes.",
 			Cell:    "mariadb+redis", Nemeses: []string{"cut-store"}, Caught: []string{"I3b"},
+			Directly: "-run TestAnOutageOfTheStoreStopsWhatOthersMayStart ./scheduler",
 		},
 		{
 			Name:    "disconnected-is-held",
@@ -102,6 +109,7 @@ func All() []Bug {
 			Breaks: "Expired is said by a server, and there is none in reach. Cut off from the ensemble, the replica holds its locks for ever, while the ensemble has ended the session " +
 				"and granted them to others.",
 			Cell: "mariadb+zookeeper", Nemeses: []string{"reset-lock"}, Caught: []string{"I14"},
+			Directly: "-run TestExpiryWhileCutOff ./locks/zklock",
 		},
 	}
 }
