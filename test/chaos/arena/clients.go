@@ -116,6 +116,10 @@ func newParcel(client, n int, r *rand.Rand) parcel {
 		if r.IntN(12) == 0 { // long enough to be cancelled, or to lose its replica
 			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(2000))*time.Millisecond).String()
 		}
+		if p.pool == "web" && r.IntN(12) == 0 { // its next attempt comes when much has changed
+			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(3000))*time.Millisecond).String()
+			t.Payload.Fails = 1 + r.IntN(2)
+		}
 		if r.IntN(15) == 0 {
 			t.RunAt = time.Now().Add(time.Duration(r.IntN(5000)) * time.Millisecond).UTC().Format(time.RFC3339Nano)
 		}

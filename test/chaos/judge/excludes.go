@@ -3,7 +3,6 @@ package judge
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,43 +19,39 @@ import (
 // next renewal, a third of the ttl later (lock-down, lock-slow); and expiry is judged by the server's clock,
 // so one that is set ahead ends leases before their time, where it is a wall clock (lock-clock).
 func (t *trial) excludes() {
-	type key struct {
-		name  string
-		token int64
-	}
-	tenures := map[string]map[key]*tenure{} // key → holder and token →
-	for _, h := range t.h.Holds {
-		if tenures[h.Key] == nil {
-			tenures[h.Key] = map[key]*tenure{}
-		}
-		k := key{h.Holder, h.Token}
-		held := tenures[h.Key][k]
-		if held == nil {
-			held = &tenure{h.Holder, h.Token, h.At, h.At}
-			tenures[h.Key][k] = held
-		}
-		if h.At.Before(held.first) {
-			held.first = h.At
-		}
-		if h.At.After(held.last) {
-			held.last = h.At
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(tenures)) {
-		sorted := slices.SortedFunc(maps.Values(tenures[name]), func(a, b *tenure) int {
+	for name, all := range t.tenures() {
+		slices.SortFunc(all, func(a, b *tenure) int {
 			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.token, b.token))
 		})
-		for i, next := range sorted[min(1, len(sorted)):] {
-			before := slices.MaxFunc(sorted[:i+1], func(a, b *tenure) int { return a.last.Compare(b.last) })
+		for i, next := range all[1:] {
+			before := slices.MaxFunc(all[:i+1], func(a, b *tenure) int { return a.last.Compare(b.last) })
 			length := before.last.Sub(next.first)
 			if length > 0 && !t.outOfReach(before.holder, next.first, length) {
 				t.violate(Excludes, "lock "+name, next.first, "%v trusted its lease for %v after %v had the key", before, ms(length), next)
 			}
-			if largest := slices.MaxFunc(sorted[:i+1], func(a, b *tenure) int { return cmp.Compare(a.token, b.token) }); next.token <= largest.token {
+			largest := slices.MaxFunc(all[:i+1], func(a, b *tenure) int { return cmp.Compare(a.token, b.token) })
+			if next.token <= largest.token {
 				t.violate(Excludes, "lock "+name, next.first, "%v came after %v", next, largest)
 			}
 		}
 	}
+}
+
+// tenures are the holdings of each key. A holder has one at a time, so that another token is another
+// one, even if it was there before.
+func (t *trial) tenures() map[string][]*tenure {
+	all := map[string][]*tenure{}
+	now := map[string]*tenure{} // by key and holder
+	for _, h := range slices.SortedFunc(slices.Values(t.h.Holds), func(a, b history.Hold) int { return a.At.Compare(b.At) }) {
+		held := now[h.Key+" "+h.Holder]
+		if held == nil || held.token != h.Token {
+			held = &tenure{h.Holder, h.Token, h.At, h.At}
+			now[h.Key+" "+h.Holder] = held
+			all[h.Key] = append(all[h.Key], held)
+		}
+		held.last = h.At
+	}
+	return all
 }
 
 // tenure is one holding of a key, from the first to the last moment that it was trusted.

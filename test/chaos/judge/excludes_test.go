@@ -31,6 +31,7 @@ func TestExcludes(t *testing.T) {
 		{"one within another", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 9000), held("k", "b", 9, 950, 2000), held("k", "c", 11, 3000, 4000)}, 2},
 		{"a token again", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 5, 2000, 3000)}, 1},
 		{"a token back", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "a", 4, 2000, 3000), held("k", "b", 5, 4000, 5000)}, 2},
+		{"all tokens again", "mariadb+redis", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 6, 2000, 3000), held("k", "a", 4, 4000, 5000), held("k", "a", 5, 6000, 7000)}, 2},
 		{"the server hung up", "mariadb+row", cut, [][]history.Hold{held("k", "a", 5, 0, 1000), held("k", "b", 9, 100, 2000)}, 0},
 		{"the server hung up long ago", "mariadb+row", cut, [][]history.Hold{held("k", "a", 5, 0, 4000), held("k", "b", 9, 100, 5000)}, 1},
 		{"the server hung up on another", "mariadb+row", cut, [][]history.Hold{held("k", "b", 5, 0, 1000), held("k", "a", 9, 100, 2000)}, 1},

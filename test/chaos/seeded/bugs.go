@@ -37,7 +37,7 @@ func All() []Bug {
 			Mistake: "The fencing token of a pool's task is that of the pool's lock, and Redis counts it: what else would a lock's token be for?",
 			Breaks: "Redis that lost its data counts from what live sessions bring back, which is long ago. A task that is tried again then gets a smaller token than its first attempt " +
 				"had, and whoever compares tokens refuses the new owner and believes the old one.",
-			Cell: "mariadb+redis", Nemeses: []string{"redis-flushall", "redis-restarted-empty"}, Caught: []string{"I4", "I7"},
+			Cell: "mariadb+redis", Nemeses: []string{"redis-flushall", "redis-restarted-empty"}, Caught: []string{"I4", "I7", "I14"},
 		},
 		{
 			Name:    "token-missing-in-completion",
