@@ -49,12 +49,12 @@ type Step struct {
 func newPlan(seed uint64) *Plan {
 	d := newDraw(seed, "plan")
 	p := &Plan{
-		Seed: seed, Replicas: pick(d, 1, 2, 2, 3, 3, 3, 4), TTL: pick(d, 2*time.Second, 3*time.Second, 5*time.Second),
+		Seed: seed, Replicas: pick(d, 1, 2, 2, 2, 3, 3, 3, 4), TTL: pick(d, 1500*time.Millisecond, 2*time.Second, 3*time.Second),
 		NoLocks: d.chance(0.25), WhenDown: pick(d, scheduler.DownStore, scheduler.DownStore, scheduler.DownWait),
 		Drain: pick(d, time.Second, 5*time.Second, 15*time.Second), SameIDs: d.chance(0.3), Jobs: map[string]Job{}, Pools: map[string]jobs.Pool{},
 	}
 	p.Start = d.between(0, 22*time.Hour).Truncate(time.Millisecond)
-	p.Length = d.between(8*time.Second, 20*time.Second)
+	p.Length = d.between(8*time.Second, 16*time.Second)
 	p.drawPools(d)
 	for i := range 2 + d.IntN(4) {
 		p.Jobs[fmt.Sprintf("j%d", i)] = p.drawJob(d)
