@@ -18,7 +18,8 @@ const (
 // drain timeout and the grace of commands, and what it had is done, pending again, or, if it took
 // longer than that, lost with the reason "drained".
 //
-// Excused is a replica that another fault strikes while it stops.
+// Excused is a replica that another fault strikes while it stops, and work whose time was over, see
+// degraded.
 func (t *trial) drains() {
 	for _, p := range t.h.Processes {
 		if p.How != "drained" || p.Told.IsZero() {
@@ -41,6 +42,9 @@ func (t *trial) drains() {
 		for _, l := range t.losses() {
 			c := t.claims[claimKey{l.task, l.token}]
 			if l.replica != p.Replica || c == nil || !t.sameClock(l.seq) || c.from.Before(p.Started) || c.from.After(p.Ended) || l.at.Before(p.Told) {
+				continue
+			}
+			if t.timeWasOver(l) {
 				continue
 			}
 			if !strings.HasPrefix(l.reason, "drained") || l.at.Sub(p.Told) < t.run.DrainTimeout {

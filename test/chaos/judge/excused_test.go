@@ -113,6 +113,13 @@ func TestExcuses(t *testing.T) {
 				}
 			}
 		}, func(h *history.History) { h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.Restarts) }},
+		{"not ready again on a busy machine", Recovers, func(h *history.History) {
+			for i, p := range h.Probes {
+				if p.Replica == other(h) && p.At.After(h.Windows[0].Healed.Add(time.Second)) && p.At.Before(h.Windows[0].Healed.Add(10*time.Second)) {
+					h.Probes[i].Ready = false
+				}
+			}
+		}, func(h *history.History) { h.Run.Slack = time.Second }},
 		{"work that outlives the drain timeout", Drains, func(h *history.History) {
 			p := drained(h)
 			p.Told = p.Ended.Add(-8 * time.Second)

@@ -13,7 +13,8 @@ import (
 // of its kinds. Nobody touches anything.
 //
 // Excused is reaping while there is nobody who could: the store is away, slow or has another time,
-// or every replica is down or frozen; and 5 s more beside a frozen replica, which may hold rows.
+// or every replica is down or frozen; and 5 s more beside a frozen replica, which may hold rows. With
+// Run.Slack, a replica that was ready once has recovered: what starves it later is the machine.
 func (t *trial) recoveries() {
 	t.reaped()
 	all, faults := t.punctuals(), pairs(t.h.Windows)
@@ -92,13 +93,27 @@ func (t *trial) window(w history.Window, all []punctual, until time.Time) Window
 			last = p.decided
 		}
 	}
-	for _, p := range t.h.Probes {
-		if !p.Ready && p.At.After(last) && p.At.Before(until) && !(t.run.Slack > 0 && t.silent(p.Replica, p.At)) {
-			last = p.At
-		}
+	if red := t.lastRed(w.Healed, until); red.After(last) {
+		last = red
 	}
 	r.Recovery = last.Sub(w.Healed)
 	return r
+}
+
+// lastRed is when a replica was last seen not to be ready between two moments. On a busy machine,
+// those that had been ready once since the first moment do not count any more.
+func (t *trial) lastRed(from, to time.Time) (last time.Time) {
+	green := map[string]bool{}
+	for _, p := range t.h.Probes {
+		switch {
+		case !p.At.After(from) || !p.At.Before(to):
+		case p.Ready:
+			green[p.Replica] = true
+		case p.At.After(last) && !(t.run.Slack > 0 && (green[p.Replica] || t.silent(p.Replica, p.At))):
+			last = p.At
+		}
+	}
+	return last
 }
 
 // reapTime is how long after session ttl the work of a dead replica is decided.
