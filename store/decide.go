@@ -81,7 +81,7 @@ func (w *decision) write(t *tx) error {
 	if err := w.insertTasks(t); err != nil {
 		return err
 	}
-	if err := t.happened(w.now, w.missed()); err != nil {
+	if err := t.happened(w.now, missed(w.triggers)); err != nil {
 		return err
 	}
 	return t.saveJobs(w.rows)
@@ -245,19 +245,25 @@ func (w *decision) openTrigger(o *ledger.Opening) {
 
 // insertTriggers finds out from the rows affected whether all of them are new.
 func (w *decision) insertTriggers(t *tx) error {
-	rows := make([][]any, len(w.triggers))
-	for i, g := range w.triggers {
+	n, err := t.insertTriggers(w.triggers)
+	if err == nil && n < int64(len(w.triggers)) {
+		return errDecided
+	}
+	return err
+}
+
+// insertTriggers adds rows to the ledger but for those whose due time has one, and returns how many
+// it added.
+func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
+	rows := make([][]any, len(triggers))
+	for i, g := range triggers {
 		rows[i] = []any{
 			g.Job, micros(g.At), g.Seq, micros(g.Until), g.Count, string(g.Cause), clip(g.By, 255), string(g.Outcome),
 			clip(g.Reason, 512), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
 		}
 	}
-	n, err := t.insert(`{insert_ignore} {triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,
+	return t.insert(`{insert_ignore} {triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, result, task_id, replica, decided_at, started_at, finished_at)`, "", rows)
-	if err == nil && n < int64(len(rows)) {
-		return errDecided
-	}
-	return err
 }
 
 func (w *decision) insertTasks(t *tx) error {
@@ -278,9 +284,9 @@ func (w *decision) insertTasks(t *tx) error {
 }
 
 // missed are the due times that nobody decided in time.
-func (w *decision) missed() []happening {
+func missed(triggers []jobs.Trigger) []happening {
 	var all []happening
-	for _, g := range w.triggers {
+	for _, g := range triggers {
 		if g.Outcome == jobs.Missed {
 			all = append(all, happening{
 				job: g.Job, at: g.At, seq: g.Seq, until: g.Until, count: g.Count, replica: g.Replica,

@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -40,7 +41,8 @@ func (t *tx) jobRows(names []string, lock bool) (map[string]definedJob, error) {
 }
 
 // writeJobs makes the rows of the named jobs say what defs say. The cursor never moves back, and
-// moves to now where the schedule is new: an edit fires nothing of the past.
+// moves to now where the schedule is new: an edit fires nothing of the past. What was due by the old
+// schedule and was not decided yet is missed.
 func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef) error {
 	rows, err := t.jobRows(names, true)
 	if err != nil {
@@ -51,10 +53,14 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 		return err
 	}
 	var changed [][]any
+	var undecided []jobs.Trigger
 	for _, name := range names {
 		row, d := rows[name], defs[name]
 		if row.name != "" && !row.differs(d) {
 			continue // somebody wrote it in the meantime
+		}
+		if schedule := scheduleOf(d); row.next > 0 && row.next <= micros(now) && row.schedule != schedule {
+			undecided = append(undecided, overtaken(name, row.next, schedule, now))
 		}
 		switch {
 		case d == nil: // retired; when it comes back, its schedule is new
@@ -73,7 +79,33 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 	}
 	_, err = t.insert(`REPLACE INTO {jobs}
 		(name, stripe, hash, schedule, config, cursor_at, next_at, fence, suspended, suspended_by, busy_until)`, "", changed)
-	return err
+	if err != nil || len(undecided) == 0 {
+		return err
+	}
+	if _, err := t.insertTriggers(undecided); err != nil {
+		return err
+	}
+	return t.happened(now, missed(undecided))
+}
+
+func scheduleOf(d *ledger.JobDef) string {
+	if d == nil {
+		return ""
+	}
+	return d.Schedule
+}
+
+// overtaken is the row for the first due time that an edit found undecided. How many more there were
+// only the old schedule knows, and nobody has that any more.
+func overtaken(job string, at int64, schedule string, now time.Time) jobs.Trigger {
+	reason := ledger.ReasonEdited
+	if schedule == "" {
+		reason = ledger.ReasonRemoved
+	}
+	return jobs.Trigger{
+		Job: job, At: fromMicros(at), Count: 1, Cause: jobs.CauseSchedule, Outcome: jobs.Missed,
+		Reason: reason, DecidedAt: now,
+	}
 }
 
 // definedPool is a row of {pools}, whole.

@@ -13,7 +13,8 @@ const deadSessionsFor = time.Hour
 
 // Sweep deletes what is older than its retention by the database's clock, at most limit rows of each
 // kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output
-// and idempotency key go with their task. Open triggers stay. It implements the scheduler's Tasks.
+// and idempotency key go with their task. Open triggers stay. Pending tasks of jobs that no
+// configuration has any more are cancelled, at most limit of them. It implements the scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable; what was deleted before it stays deleted.
 func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error) {
@@ -27,6 +28,7 @@ func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more 
 		return sweep{"sweep tasks", age, func(t *tx) (int, error) { return sweepTasks(t, state, before(age), limit) }}
 	}
 	for _, w := range []sweep{
+		{"cancel tasks of retired jobs", 1, func(t *tx) (int, error) { return cancelRetired(t, limit) }},
 		{"sweep triggers", r.Triggers, func(t *tx) (int, error) { return sweepTriggers(t, before(r.Triggers), limit) }},
 		{"sweep audit", r.Triggers, func(t *tx) (int, error) { return sweepAudit(t, before(r.Triggers), limit) }},
 		tasks(jobs.StateSucceeded, r.Succeeded),

@@ -171,10 +171,18 @@ func scheduleEdits(t *testing.T, b *Bench) {
 		t.Fatalf("an edit of something else moved the cursor from %s to %s, due at %s", past, cursor, next)
 	}
 
+	missed := func(at time.Time, reason string) {
+		t.Helper()
+		if n := b.DB.Int(t, `SELECT COUNT(*) FROM {triggers} WHERE job = 'j' AND at = ? AND seq = 0 AND due_count = 1 AND outcome = 'missed' AND reason = ?
+			AND decided_at >= ?`, at.UnixMicro(), reason, before.UnixMicro()); n != 1 {
+			t.Fatalf("%d rows say of what was due at %s: %s", n, at, reason)
+		}
+	}
 	load(t, b, a, one("3", "s2"))
 	if cursor, _ := row(); cursor.Before(before) {
 		t.Fatalf("an edit of the schedule left the cursor at %s, an hour back", cursor)
 	}
+	missed(past.Add(time.Minute), ledger.ReasonEdited)
 
 	future := before.Add(time.Hour).Truncate(time.Minute)
 	set(future)
@@ -183,11 +191,19 @@ func scheduleEdits(t *testing.T, b *Bench) {
 		t.Fatalf("an edit of the schedule moved the cursor back from %s to %s, due at %s", future, cursor, next)
 	}
 
+	past = past.Add(10 * time.Minute)
 	set(past)
 	load(t, b, a, ledger.Definitions{})
+	missed(past.Add(time.Minute), ledger.ReasonRemoved)
 	load(t, b, a, one("4", "s3"))
 	if cursor, _ := row(); cursor.Before(before) {
 		t.Fatalf("a job that came back fires what was due from %s on", cursor)
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {triggers}`); n != 2 {
+		t.Fatalf("%d rows in the ledger after two edits that left something undecided", n)
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {events} WHERE event = 'missed'`); n != 2 {
+		t.Fatalf("%d events", n)
 	}
 }
 

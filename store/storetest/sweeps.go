@@ -13,6 +13,7 @@ var sweepCases = []Case{
 	{"Sweep/Triggers", sweepTriggers},
 	{"Sweep/Sessions", sweepSessions},
 	{"Sweep/Limit", sweepLimit},
+	{"Sweep/RetiredJobs", sweepRetiredJobs},
 }
 
 func (s *scene) sweep(r ledger.Retention, limit int) bool {
@@ -87,6 +88,39 @@ func sweepTriggers(t *testing.T, b *Bench) {
 	s.sweep(ledger.Retention{Triggers: 4 * h}, 100)
 	s.wantInt(5, "SELECT COUNT(*) FROM {triggers}")
 	s.wantInt(0, "SELECT COUNT(*) FROM {triggers} WHERE job LIKE 'gone%'")
+}
+
+// What waits for a job that no configuration has any more is cancelled; what runs, ends by itself.
+func sweepRetiredJobs(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	waits, again, runs, kept := run("a", due(1), false), run("a", due(2), true), run("b", due(1), true), run("c", due(1), false)
+	got, err := s.decide(waits, again, runs, kept)
+	must(t, err)
+	for _, task := range got.Started {
+		if task.ID == again.Triggers[0].Task.ID {
+			r := result(task, ledger.Again, jobs.StateFailed)
+			r.Error, r.RetryIn = "no paper", time.Hour
+			s.finish(r)
+		}
+	}
+	own := s.enqueue("work", 1)[0]
+	s.sweep(ledger.Retention{}, 100)
+	s.wantInt(5, "SELECT COUNT(*) FROM {tasks}")
+
+	d := definitions()
+	d.Jobs = d.Jobs[2:]
+	load(t, b, s.session, d)
+	if !s.sweep(ledger.Retention{}, 1) {
+		t.Error("more than one was left, and it said that all is done")
+	}
+	s.sweep(ledger.Retention{}, 100)
+	s.want("what never ran", s.trigger("a", due(1), 0), "skipped cancelled: cancelled")
+	s.want("what waited for another attempt", s.trigger("a", due(2), 0), "ran cancelled: "+ledger.ReasonRetired)
+	s.want("what runs", s.trigger("b", due(1), 0), "open: -")
+	s.want("what is still defined", s.trigger("c", due(1), 0), "open: -")
+	s.wantInt(2, "SELECT COUNT(*) FROM {done} WHERE state='cancelled' AND job='a' AND reason=?", ledger.ReasonRetired)
+	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE id=?", own)
+	s.wantInt(3, "SELECT COUNT(*) FROM {tasks}")
 }
 
 func sweepSessions(t *testing.T, b *Bench) {

@@ -89,7 +89,9 @@ jobs:
 		t.Fatal(err)
 	}
 	program.Within(t, 10*time.Second, "the backup has succeeded", func() bool {
-		var p struct{ Items []struct{ Outcome, Result string } }
+		var p struct {
+			Items []struct{ Outcome, Result string }
+		}
 		if err := a.call("GET", "/api/v1/triggers?job=backup", nil, &p); err != nil {
 			t.Fatal(err)
 		}

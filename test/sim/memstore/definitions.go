@@ -61,10 +61,11 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		for _, name := range pools {
 			t.definePool(own.Config, name, poolDefs)
 		}
+		var missed []happening
 		for _, name := range names {
-			t.defineJob(own.Config, name, jobDefs)
+			missed = append(missed, t.defineJob(own.Config, name, jobDefs)...)
 		}
-		return nil
+		return t.happened(t.now(), missed)
 	})
 	return got, err
 }
@@ -117,9 +118,19 @@ func (r Job) differs(d ledger.JobDef, defined bool) bool {
 	return r.Hash != d.Hash || r.Schedule != d.Schedule || r.Stripe != d.Stripe
 }
 
-func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef) {
+// defineJob returns what was due by the old schedule, and is missed.
+func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef) (missed []happening) {
 	row, existed := t.jobs.rows[name]
 	d, defined := defs[name]
+	if now := micros(t.now()); row.Next > 0 && row.Next <= now && (!defined || row.Schedule != d.Schedule) {
+		reason := ledger.ReasonEdited
+		if !defined {
+			reason = ledger.ReasonRemoved
+		}
+		if add(t, &t.triggers, Trigger{Job: name, At: row.Next, Count: 1, Cause: string(jobs.CauseSchedule), Outcome: string(jobs.Missed), Reason: reason, DecidedAt: now}) {
+			missed = append(missed, happening{job: name, at: row.Next, count: 1, event: jobs.EventMissed, reason: reason})
+		}
+	}
 	row.Config = config
 	switch {
 	case !defined:
@@ -132,6 +143,7 @@ func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef)
 		row.Name, row.Hash, row.Stripe = name, d.Hash, d.Stripe
 	}
 	put(t, &t.jobs, row)
+	return missed
 }
 
 // Upcoming implements scheduler.Definitions.

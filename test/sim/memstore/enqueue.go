@@ -243,6 +243,18 @@ func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more 
 			more = more || swept[kind] == limit
 			return true
 		}
+		var ended []happening
+		for _, row := range t.tasks.rows {
+			if row.Job != "" && t.jobs.rows[row.Job].Hash == "" && row.State != Running && room("retired") {
+				_, h := t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, failure: row.Error, exit: row.ExitCode})
+				if h != nil {
+					ended = append(ended, *h)
+				}
+			}
+		}
+		if err := t.happened(now, ended); err != nil {
+			return err
+		}
 		for k, g := range t.triggers.rows {
 			if g.Outcome != "" && old(g.At, r.Triggers) && old(g.Until, r.Triggers) && old(g.DecidedAt, r.Triggers) && old(g.FinishedAt, r.Triggers) && room("trigger") {
 				remove(t, &t.triggers, k)

@@ -1,0 +1,36 @@
+package store
+
+import (
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// cancelRetired cancels pending tasks of jobs that no configuration has any more, at most limit: nobody
+// would claim them. Their jobs' rows are locked, so that a job does not come back meanwhile.
+//
+// Index: tasks_job for the tasks; all rows of jobs are looked at.
+func cancelRetired(t *tx, limit int) (int, error) {
+	names, err := t.strings(`SELECT name FROM {jobs} WHERE hash='' AND EXISTS
+		(SELECT 1 FROM {tasks}{index}{tasks}_job{end} WHERE job={jobs}.name AND state+0<2) ORDER BY name LIMIT ?`, limit)
+	if err != nil || len(names) == 0 {
+		return 0, err
+	}
+	names, err = t.strings(`SELECT name FROM {jobs} WHERE name IN (`+marks(len(names))+`) AND hash='' ORDER BY name{for_update}`, texts(names)...)
+	if err != nil || len(names) == 0 {
+		return 0, err
+	}
+	rows, err := t.openTasks(taskColumns, `{index}{tasks}_job{end} WHERE job IN (`+marks(len(names))+`) AND state+0<2 ORDER BY id LIMIT ?`,
+		append(texts(names), limit)...)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	now, err := t.now()
+	if err != nil {
+		return 0, err
+	}
+	moves := make([]move, len(rows))
+	for i, r := range rows {
+		moves[i] = move{openTask: r, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, failure: r.Error, exit: r.ExitCode}
+	}
+	return len(rows), t.move(now, "0,1", moves)
+}
