@@ -1,0 +1,76 @@
+package store
+
+import (
+	"database/sql"
+	"path/filepath"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// The settings hold on every connection, also on those that were made later.
+func TestConnectionSettings(t *testing.T) {
+	t.Run("mysql", func(t *testing.T) {
+		s := migrated(t, "mysql", servers.MySQL(t), Options{MaxConns: 4})
+		pool, _ := s.writers.DB()
+		ask := `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@tx_isolation, @@character_set_connection)`
+		if version := text(t, s, `SELECT VERSION()`); version[0] == '8' || version[0] == '9' {
+			ask = `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@transaction_isolation, @@character_set_connection)`
+		}
+		for range 2 {
+			crowd(t, pool, 4, func(conn *sql.Conn) {
+				var got string
+				if err := conn.QueryRowContext(t.Context(), ask).Scan(&got); err != nil {
+					t.Fatal(err)
+				}
+				if want := "5 2 1 READ-COMMITTED utf8mb4"; got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			})
+			pool.SetMaxIdleConns(0) // the next ones are new
+		}
+		// Found rows, not changed ones.
+		n := int64(-1)
+		err := s.tx(t.Context(), "test", func(t *tx) (err error) {
+			n, err = t.exec(`UPDATE {meta} SET value = value WHERE name = ?`, "namespace")
+			return err
+		})
+		if err != nil || n != 1 {
+			t.Errorf("a row that was found and not changed counts %d, %v", n, err)
+		}
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
+		writer, _ := s.writers.DB()
+		readers, _ := s.readers.DB()
+		if n := writer.Stats().MaxOpenConnections; n != 1 {
+			t.Errorf("%d writers", n)
+		}
+		check := func(query string) func(conn *sql.Conn) {
+			return func(conn *sql.Conn) {
+				got := ""
+				for _, pragma := range []string{"journal_mode", "synchronous", "busy_timeout", "foreign_keys", "query_only", "temp_store"} {
+					var v string
+					if err := conn.QueryRowContext(t.Context(), "PRAGMA "+pragma).Scan(&v); err != nil {
+						t.Fatal(err)
+					}
+					got += v + " "
+				}
+				if want := "wal 2 250 0 " + query + " 2 "; got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+			}
+		}
+		crowd(t, writer, 1, check("0"))
+		crowd(t, readers, 4, check("1"))
+	})
+}
+
+func text(t *testing.T, s *Store, query string) (v string) {
+	t.Helper()
+	err := s.read(t.Context(), "test", func(t *tx) error { _, err := t.one(query, nil, &v); return err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// patience is how long the replicas may take to come to rest, before time is made to pass without them.
+const patience = 40 * time.Second
+
+// quiesce waits until all that was due before end has ended.
+func (w *world) quiesce(end time.Time) {
+	for range 4 {
+		for began := time.Now(); time.Since(began) < patience; time.Sleep(500 * time.Millisecond) {
+			if w.unfinished(end) == "" {
+				return
+			}
+		}
+		until := w.waitsFor()
+		if d := until.Sub(w.clock()); d > 0 { // nobody need run until then
+			w.note("PLAN", "nothing for %v", d)
+			w.outageByDrain(d)
+		}
+	}
+	what := w.unfinished(end)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if what != "" {
+		w.violate(what, "not at rest: %s", what)
+	}
+}
+
+func (w *world) outageByDrain(d time.Duration) {
+	var gone sync.WaitGroup
+	for _, n := range w.nodes {
+		gone.Go(func() { n.drain(d) })
+	}
+	gone.Wait()
+}
+
+// unfinished names something that was due before end and has not ended; "" if there is nothing.
+func (w *world) unfinished(end time.Time) (what string) {
+	w.db.Look(func(rows memstore.Rows) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		healed := w.healed
+		for id, r := range rows.Tasks {
+			if r.CreatedAt <= healed.UnixMicro() && !retired(rows, r.Job) {
+				what = id
+			}
+		}
+		for _, n := range w.nodes {
+			if id := w.latestOn[n.index]; !alive(rows, id) {
+				what = id
+			}
+		}
+		for name, list := range w.epochs {
+			last := list[len(list)-1]
+			if next := last.times.next(time.UnixMicro(rows.Jobs[name].Cursor)); last.until == 0 && !next.After(end) {
+				what = name
+			}
+		}
+	})
+	return what
+}
+
+// alive reports whether a replica has a session that lives.
+func alive(rows memstore.Rows, id string) bool {
+	for _, r := range rows.Sessions {
+		if r.Replica == id && !r.Dead {
+			return true
+		}
+	}
+	return false
+}
+
+// retired reports whether no configuration has the job any more. Its pending tasks wait for its return.
+func retired(rows memstore.Rows, job string) bool { return job != "" && rows.Jobs[job].Hash == "" }
+
+func (w *world) noteRetired(rows memstore.Rows) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.retired = map[string]bool{}
+	for name := range rows.Jobs {
+		w.retired[name] = retired(rows, name)
+	}
+}
+
+// waitsFor is when the last job is no longer busy, and the last task is due.
+func (w *world) waitsFor() (until time.Time) {
+	w.db.Look(func(rows memstore.Rows) {
+		last := int64(0)
+		for _, j := range rows.Jobs {
+			last = max(last, j.BusyUntil)
+		}
+		for _, r := range rows.Tasks {
+			last = max(last, r.RunAt)
+		}
+		until = time.UnixMicro(last)
+	})
+	return until
+}

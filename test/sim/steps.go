@@ -1,0 +1,199 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// do starts one step.
+func (w *world) do(s Step) {
+	go1 := func(f func()) { w.steps.Go(f) }
+	var n *node
+	var r *replica
+	if s.Replica >= 0 {
+		n = w.nodes[s.Replica]
+		r = n.current()
+	}
+	spell := func(index int, until time.Duration) {
+		w.weather.add(window{kind: s.Kind, replica: index, from: time.Now(), until: time.Now().Add(until), p: s.P, by: s.By})
+	}
+	switch s.Kind {
+	case refuses, storeDown, loses, hangs, slows, stalls, repeats, lockBusy, lockLoses, lockRefuse, lockSlow:
+		spell(s.Replica, s.For)
+	case pauses:
+		if r == nil {
+			return
+		}
+		freeze := func() {
+			w.weather.note(s.Kind)
+			spell(s.Replica, s.For)
+			r.freeze()
+			w.work.Go(func() {
+				time.Sleep(s.For)
+				r.melt()
+			})
+		}
+		if s.N == 0 {
+			freeze()
+			return
+		}
+		r.arm(freeze)
+		go1(func() { // else it is put off for ever
+			time.Sleep(s.For)
+			r.arm(nil)
+			for r.isFrozen() {
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+	case kills:
+		if r != nil {
+			w.weather.note(s.Kind)
+		}
+		go1(func() { n.kill(s.For) })
+	case drains:
+		if r != nil {
+			w.weather.note(s.Kind)
+		}
+		go1(func() { n.drain(s.For) })
+	case reloads:
+		w.weather.note(s.Kind)
+		n.mu.Lock()
+		n.version = 1
+		n.mu.Unlock()
+		go1(func() { n.drain(s.For) })
+	case lockStop:
+		w.weather.note(s.Kind)
+		spell(-1, s.For)
+		w.locks.Stop()
+		go1(func() {
+			time.Sleep(s.For)
+			w.locks.Start()
+		})
+	case lockForget:
+		w.weather.note(s.Kind)
+		spell(-1, 2*w.plan.TTL)
+		w.locks.Restart()
+	case lockExpire:
+		if r != nil && r.lock != nil {
+			w.weather.note(s.Kind)
+			w.locks.Expire(r.lock.lastSession())
+		}
+	case wallSteps:
+		w.weather.note(s.Kind)
+		w.mu.Lock()
+		off := s.By
+		w.walls[s.Replica] = &off
+		w.mu.Unlock()
+	case dbSteps:
+		w.weather.note(s.Kind)
+		spell(-1, 3*w.plan.TTL)
+		w.stepClock(s.By)
+	default:
+		go1(func() { w.ask(s, r) })
+	}
+}
+
+// ask is what users do.
+func (w *world) ask(s Step, r *replica) {
+	ctx := context.Background()
+	switch s.Kind {
+	case enqueues:
+		w.enqueue(s)
+	case runs:
+		if r == nil || !slices.Contains(slices.Collect(maps.Keys(r.s.Set().Jobs)), s.Name) {
+			return
+		}
+		_, task, err := r.s.RunJob(ctx, s.Name, "somebody")
+		if err == nil {
+			w.ack(task.ID)
+			w.count("manual runs")
+		}
+	case retries:
+		if id := w.some(true); r != nil && id != "" {
+			if task, err := r.s.RetryTask(ctx, id, "somebody"); err == nil {
+				w.ack(task.ID)
+				w.count("manual retries")
+			}
+		}
+	case cancels:
+		if id := w.some(false); id != "" {
+			if _, err := w.admin.CancelTask(ctx, id, "somebody"); err == nil {
+				w.count("cancels")
+			}
+		}
+	case suspends:
+		yes := true
+		if w.admin.SuspendJob(ctx, s.Name, &yes, "somebody") == nil {
+			time.Sleep(s.For)
+			_ = w.admin.SuspendJob(ctx, s.Name, nil, "")
+		}
+	case pausesPool:
+		yes := true
+		if w.admin.PausePool(ctx, s.Name, &yes, "somebody") == nil {
+			time.Sleep(s.For)
+			_ = w.admin.PausePool(ctx, s.Name, nil, "")
+		}
+	}
+}
+
+func (w *world) ack(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.acked[id] = true
+}
+
+// some is the id of a task that has ended, or has not.
+func (w *world) some(ended bool) (id string) {
+	w.db.Look(func(rows memstore.Rows) {
+		ids := slices.Sorted(maps.Keys(rows.Tasks))
+		if ended {
+			ids = slices.Sorted(maps.Keys(rows.Done))
+		}
+		if len(ids) > 0 {
+			id = ids[len(ids)/2]
+		}
+	})
+	return id
+}
+
+// enqueue adds tasks, and asks again for those with a key until it knows that they are there.
+func (w *world) enqueue(s Step) {
+	for i := range s.N {
+		d := keyed(w.plan.Seed, fmt.Sprint(s.At), i)
+		task := jobs.NewTask{Pool: s.Name, Payload: i, Priority: d.IntN(3)}
+		if d.chance(0.2) {
+			task.RunAt = w.clock().Add(d.between(0, 5*time.Second))
+		}
+		if d.chance(s.P) {
+			task.IdempotencyKey = fmt.Sprintf("%v/%d", s.At, i)
+		}
+		for try := 0; ; try++ {
+			got, err := w.app.Enqueue(context.Background(), task)
+			if err == nil {
+				w.ack(got[0].Task.ID)
+				w.known(task.IdempotencyKey, got[0].Task.ID)
+				w.count("tasks")
+				break
+			}
+			if task.IdempotencyKey == "" || try > 30 {
+				break
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+	}
+}
+
+func (w *world) known(key, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if was, known := w.keys[key]; key != "" && known && was != id {
+		w.violate(id, "idempotency key %s made the tasks %s and %s", key, was, id)
+	}
+	w.keys[key] = id
+}
