@@ -63,8 +63,9 @@ func TestEmptyRestart(t *testing.T) {
 func TestRestartFromOldSnapshot(t *testing.T) {
 	t.Parallel()
 	srv := servers.NewRedis(t)
-	rdb := client(t, srv.Addr)
-	a, b := open(t, rdb, "snapshot"), open(t, rdb, "snapshot")
+	const ttl = 3 * ttl // a busy disk takes its time for a snapshot, and nobody renews meanwhile
+	rdb := clientAfter(t, srv.Addr, 8)
+	a, b := openFor(t, rdb, "snapshot", ttl), openFor(t, rdb, "snapshot", ttl)
 	old, kept := lockstest.Grant(t, a, "k"), lockstest.Grant(t, a, "kept")
 	if err := rdb.Save(t.Context()).Err(); err != nil {
 		t.Fatal(err)

@@ -67,6 +67,11 @@ func until(t *testing.T, f func() bool) {
 
 func open(t *testing.T, rdb redis.UniversalClient, namespace string) driver.Session {
 	t.Helper()
+	return openFor(t, rdb, namespace, ttl)
+}
+
+func openFor(t *testing.T, rdb redis.UniversalClient, namespace string, ttl time.Duration) driver.Session {
+	t.Helper()
 	s, err := New(rdb).Open(t.Context(), driver.Open{Namespace: namespace, TTL: ttl, Owner: "tester"})
 	if err != nil {
 		t.Fatal(err)
