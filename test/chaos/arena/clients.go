@@ -116,6 +116,9 @@ func newParcel(client, n int, r *rand.Rand) parcel {
 		if r.IntN(12) == 0 { // long enough to be cancelled, or to lose its replica
 			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(2000))*time.Millisecond).String()
 		}
+		if p.pool == "command" && r.IntN(3) == 0 { // long enough to outlive its replica's session
+			t.Payload.Takes = (5*time.Second + time.Duration(r.IntN(5000))*time.Millisecond).String()
+		}
 		if p.pool == "web" && r.IntN(12) == 0 { // its next attempt comes when much has changed
 			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(3000))*time.Millisecond).String()
 			t.Payload.Fails = 1 + r.IntN(2)

@@ -115,6 +115,11 @@ func TestBrokenPromises(t *testing.T) {
 			e.What, e.At = history.Beat, e.At.Add(1200*time.Millisecond)
 			h.Effects = append(h.Effects, e)
 		}},
+		{"two attempts of one task that overlap", NoOverlap, nil, func(h *history.History) {
+			e := h.Effects[firstEffect(h, history.Start, "once pool")]
+			e.What, e.Attempt, e.Token = history.Beat, e.Attempt+1, e.Token+1
+			h.Effects = append(h.Effects, e)
+		}},
 		{"an orphan beside a killed replica", NoOverlap, nil, func(h *history.History) {
 			w := h.Windows[0]
 			for _, e := range h.Effects {

@@ -14,8 +14,8 @@ import (
 // as its helper runs again.
 const frozenMargin = 500 * time.Millisecond
 
-// overlaps is I3b: the commands of a job with concurrency forbid never run at the same time, by
-// their own words, from start to last beat.
+// overlaps is I3b: the commands of a job with concurrency forbid never run at the same time, nor do
+// those of any one task, by their own words, from start to last beat.
 //
 // The one excuse is helper-frozen: where the helper that ends an attempt in time is frozen itself, with
 // the attempt's replica, nobody can end it. Such overlaps are counted, and may last until the
@@ -27,22 +27,23 @@ func (t *trial) overlaps() {
 		attempt int
 		token   int64
 	}
-	lives := map[string]map[key]*life{} // job →
+	lives := map[string]map[key]*life{} // job, or task →
 	for _, e := range t.h.Effects {
+		who := e.Job
 		if e.Job == "" || t.jobs[e.Job].Concurrency != "forbid" {
-			continue
+			who = "task " + e.TaskID
 		}
 		if e.What != history.Start && e.What != history.Beat && e.What != history.End {
 			continue
 		}
-		if lives[e.Job] == nil {
-			lives[e.Job] = map[key]*life{}
+		if lives[who] == nil {
+			lives[who] = map[key]*life{}
 		}
 		k := key{e.TaskID, e.Attempt, e.Token}
-		l := lives[e.Job][k]
+		l := lives[who][k]
 		if l == nil {
 			l = &life{e.TaskID, e.Attempt, e.Token, e.Replica, e.At, e.At}
-			lives[e.Job][k] = l
+			lives[who][k] = l
 		}
 		if e.At.Before(l.first) {
 			l.first = e.At
@@ -51,20 +52,20 @@ func (t *trial) overlaps() {
 			l.last = e.At
 		}
 	}
-	for job, all := range lives {
+	for who, all := range lives {
 		sorted := slices.SortedFunc(maps.Values(all), func(a, b *life) int {
 			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.token, b.token))
 		})
 		for i, l := range sorted[1:] {
 			before := slices.MaxFunc(sorted[:i+1], func(a, b *life) int { return a.last.Compare(b.last) })
 			if length := before.last.Sub(l.first); length > 0 {
-				t.overlap(job, before, l, length)
+				t.overlap(who, before, l, length)
 			}
 		}
 	}
 }
 
-func (t *trial) overlap(job string, older, newer *life, length time.Duration) {
+func (t *trial) overlap(who string, older, newer *life, length time.Duration) {
 	for _, w := range t.h.Windows {
 		if w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.replica) && w.Began.Before(newer.first) &&
 			!older.last.After(w.Healed.Add(frozenMargin+t.run.Slack)) {
@@ -73,7 +74,7 @@ func (t *trial) overlap(job string, older, newer *life, length time.Duration) {
 			return
 		}
 	}
-	t.violate(NoOverlap, job, newer.first, "%v was at work for %v after the start of %v", older, ms(length), newer)
+	t.violate(NoOverlap, who, newer.first, "%v was at work for %v after the start of %v", older, ms(length), newer)
 }
 
 func keys(set map[string]bool) string {

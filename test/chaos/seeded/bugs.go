@@ -100,7 +100,7 @@ func All() []Bug {
 			Name:    "no-kill-on-lost-session",
 			Mistake: "Work that runs is left in peace while the store cannot be reached: it may well be back in time.",
 			Breaks:  "The others have declared the session dead and started its work again, as on_lost: retry says. Both run, for as long as the first one takes.",
-			Cell:    "mariadb+redis", Nemeses: []string{"cut-store"}, Caught: []string{"I3b"},
+			Cell:    "mariadb+redis", Nemeses: []string{"cut-store", "reset-store", "cut-store"}, Caught: []string{"I3b"},
 			Directly: "-run TestAnOutageOfTheStoreStopsWhatOthersMayStart ./scheduler",
 		},
 		{
