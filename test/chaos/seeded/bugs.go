@@ -80,7 +80,7 @@ func All() []Bug {
 			Mistake: "A lease is good for a ttl from the moment its renewal succeeded.",
 			Breaks: "It succeeded at the server before its reply arrived. If the reply was slow and nothing comes through afterwards, the holder believes in its lease for longer than the " +
 				"server does, and the next one has it already.",
-			Cell: "mariadb+redis", Nemeses: []string{"slow-then-cut-lock"}, Caught: []string{"I14"},
+			Cell: "mariadb+redis", Nemeses: []string{"slow-then-cut-lock", "slow-then-cut-lock"}, Caught: []string{"I14"},
 			Directly: "-run TestSlow ./locks",
 		},
 		{
@@ -108,7 +108,7 @@ func All() []Bug {
 			Mistake: "Disconnected is nothing: the library connects again by itself, and that a session is over is said by Expired.",
 			Breaks: "Expired is said by a server, and there is none in reach. Cut off from the ensemble, the replica holds its locks for ever, while the ensemble has ended the session " +
 				"and granted them to others.",
-			Cell: "mariadb+zookeeper", Nemeses: []string{"reset-lock"}, Caught: []string{"I14"},
+			Cell: "mariadb+zookeeper", Nemeses: []string{"reset-lock", "reset-lock"}, Caught: []string{"I14"},
 			Directly: "-run TestExpiryWhileCutOff ./locks/zklock",
 		},
 	}

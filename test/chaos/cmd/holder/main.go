@@ -55,9 +55,10 @@ func run(ctx context.Context) error {
 	}
 	h := &holder{id: *id, locker: l, log: log, free: map[string]time.Time{}}
 	for i, key := range keys() {
-		h.free[key] = time.Now()
-		if i%holders != *number {
-			h.free[key] = time.Now().Add(courtesy)
+		if i%holders == *number {
+			h.free[key] = time.Now()
+		} else {
+			h.foreign = append(h.foreign, key)
 		}
 	}
 	err = h.run(ctx)
@@ -72,7 +73,7 @@ const (
 	ask  = 40 * time.Millisecond  // between two looks at an own lease
 
 	holders  = 3
-	courtesy = 2 * time.Second // the start of others, so that each has some keys to begin with
+	courtesy = time.Second // after the first grant it wants the others' keys as well: so each has some to begin with
 )
 
 // Some keys change hands all the time, others are held for seconds.
@@ -94,9 +95,10 @@ type holder struct {
 	locker *locks.Locker
 	log    *history.Log[history.Hold]
 
-	mu   sync.Mutex
-	free map[string]time.Time // keys that it has not, and from when on it wants them
-	err  error
+	mu      sync.Mutex
+	free    map[string]time.Time // keys that it has not, and from when on it wants them
+	foreign []string             // to be wanted once it has got something
+	err     error
 }
 
 func (h *holder) run(ctx context.Context) error {
@@ -110,9 +112,7 @@ func (h *holder) run(ctx context.Context) error {
 				if a.Lease == nil {
 					continue
 				}
-				h.mu.Lock()
-				delete(h.free, a.Lease.Key())
-				h.mu.Unlock()
+				h.got(a.Lease.Key())
 				working.Go(func() { h.hold(ctx, a.Lease) })
 			}
 		}
@@ -120,6 +120,16 @@ func (h *holder) run(ctx context.Context) error {
 	}
 	working.Wait()
 	return h.err
+}
+
+func (h *holder) got(key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.free, key)
+	for _, other := range h.foreign {
+		h.free[other] = time.Now().Add(courtesy)
+	}
+	h.foreign = nil
 }
 
 func (h *holder) wanted() (all []locks.Request) {
