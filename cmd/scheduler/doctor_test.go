@@ -79,7 +79,7 @@ func TestDoctor(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "lockstep.db")); err == nil || code != 0 {
 			t.Errorf("exit code %d; the doctor has made the file: %v", code, err == nil)
 		}
-		if exechandler.CanWarden {
+		if exechandler.CanWarden() {
 			wantFinding(t, all, "ok commands: they end with the replica")
 		} else {
 			wantFinding(t, all, "warning commands: on this system the commands of a replica that is killed or frozen go on")

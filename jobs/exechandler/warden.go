@@ -21,5 +21,5 @@ var wardens atomic.Bool
 // Warden does this work and returns true when it is done; everywhere else it returns false at once.
 //
 // A program that does not call it runs commands all the same, without that guarantee; so do all
-// programs where [CanWarden] is false.
+// programs where [CanWarden] says no.
 func Warden() bool { return beWarden() }

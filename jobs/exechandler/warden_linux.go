@@ -10,12 +10,17 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler/internal/warden"
 )
 
-// CanWarden is whether Warden can do on this system what it promises: on Linux.
-const CanWarden = true
+// CanWarden reports whether Warden can do on this system what it promises: on Linux, where /proc and
+// /dev/null are there. A bare chroot may lack them; container engines bring both.
+func CanWarden() bool {
+	_, self := os.Stat("/proc/self/exe")
+	_, null := os.Stat(os.DevNull)
+	return self == nil && null == nil
+}
 
 func beWarden() bool {
 	if len(os.Args) == 0 || os.Args[0] != process.Warden {
-		wardens.Store(true)
+		wardens.Store(CanWarden())
 		return false
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil)) // the replica's standard error

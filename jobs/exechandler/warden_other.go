@@ -2,7 +2,7 @@
 
 package exechandler
 
-// CanWarden is whether Warden can do on this system what it promises: on Linux.
-const CanWarden = false
+// CanWarden reports whether Warden can do on this system what it promises: on Linux alone.
+func CanWarden() bool { return false }
 
 func beWarden() bool { return false }

@@ -262,7 +262,11 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 		return
 	}
 	if list := w.epochs[r.Name]; len(list) > 0 && list[len(list)-1].until == 0 {
-		list[len(list)-1].until = before.Cursor
+		last := &list[len(list)-1]
+		last.until = before.Cursor
+		if next := last.times.next(time.UnixMicro(before.Cursor)); !next.After(time.Now().Add(w.offset)) {
+			last.undecided = next.UnixMicro()
+		}
 	}
 	if ts, known := w.schedules[r.Name+r.Schedule]; known {
 		w.epochs[r.Name] = append(w.epochs[r.Name], epoch{times: ts, from: r.Cursor})

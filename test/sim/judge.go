@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -66,8 +67,8 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 	slices.SortFunc(rows, func(a, b memstore.Trigger) int { return cmp.Compare(a.At, b.At) })
 	for _, e := range w.epochs[name] {
 		cursor, until := time.UnixMicro(e.from).UTC(), end
-		if e.until != 0 { // what was due before an edit and not decided, is not
-			until = time.UnixMicro(e.until)
+		if e.until != 0 { // what was due before an edit and not decided, has one row
+			until = time.UnixMicro(max(e.until, e.undecided))
 		}
 		for len(rows) > 0 {
 			g := rows[0]
@@ -82,6 +83,9 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 			}
 			if last.After(w.latest()) {
 				w.violate(name, "job %s: a row for %v, which is not due yet", name, last)
+			}
+			if e.undecided != 0 && g.At == e.undecided && (g.Outcome != string(jobs.Missed) || g.Reason != ledger.ReasonEdited && g.Reason != ledger.ReasonRemoved) {
+				w.violate(name, "job %s: due at %v, before an edit, and not decided: %s, %s", name, first, g.Outcome, g.Reason)
 			}
 			cursor, rows = last, rows[1:]
 		}
@@ -107,6 +111,9 @@ func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
 		}
 	}
 	for _, g := range rows {
+		if g.Reason == ledger.ReasonEdited || g.Reason == ledger.ReasonRemoved {
+			continue // no policy catches up with what is no more
+		}
 		missed := g.Outcome == string(jobs.Missed)
 		old := g.DecidedAt-max(g.At, g.Until) > policy.Window.Microseconds()
 		switch {

@@ -70,6 +70,7 @@ type claim struct {
 type epoch struct {
 	times       times
 	from, until int64 // cursors; until 0: it lasts
+	undecided   int64 // what was due first when it ended, and nobody had decided
 }
 
 func newWorld(p *Plan) *world {

@@ -35,7 +35,7 @@ func TestCommands(t *testing.T) {
 	if got := b.Drain(); len(got) != 1 || got[0].State != jobs.StateSucceeded {
 		t.Errorf("%+v", got)
 	}
-	if exechandler.CanWarden && !strings.HasPrefix(starter(t), "lockstep-warden") {
+	if exechandler.CanWarden() && !strings.HasPrefix(starter(t), "lockstep-warden") {
 		t.Errorf("commands are started by %s", starter(t))
 	}
 }
