@@ -30,11 +30,12 @@ func call[T any](ctx context.Context, e *edge, act func(ctx context.Context) (T,
 	if !e.life.goOn() {
 		return none, unavailable("dead")
 	}
-	kind, by := e.w.weather.strikes(e.index, storeDown, refuses, loses, hangs, slows)
+	if kind, _ := e.w.weather.strikes(e.index, storeDown, refuses); kind != "" {
+		return none, unavailable("refused") // also where the way there is slow
+	}
+	kind, by := e.w.weather.strikes(e.index, loses, hangs, slows)
 	after := false
 	switch kind {
-	case refuses, storeDown:
-		return none, unavailable("refused")
 	case loses:
 		_, _ = act(context.WithoutCancel(ctx))
 		if e.w.weather.coin() {
