@@ -38,6 +38,7 @@ func All() []Bug {
 			Breaks: "Redis that lost its data counts from what live sessions bring back, which is long ago. A task that is tried again then gets a smaller token than its first attempt " +
 				"had, and whoever compares tokens refuses the new owner and believes the old one.",
 			Cell: "mariadb+redis", Nemeses: []string{"redis-flushall", "redis-restarted-empty"}, Caught: []string{"I4", "I7", "I14"},
+			Directly: "-run TestConformance/alone/restart ./locks/redislock",
 		},
 		{
 			Name:    "token-missing-in-completion",
@@ -58,6 +59,7 @@ func All() []Bug {
 			Mistake: "A COMMIT without an answer is an error like any other, and after an error the transaction is repeated. Rows of the own session are known here, so nobody looks for others.",
 			Breaks:  "What the first transaction took stays running for as long as its replica lives: nobody executes it, nobody reaps it, and with forbid the job never runs again.",
 			Cell:    "mariadb+redis", Nemeses: []string{"lose-commits"}, Caught: []string{"I1", "I6", "I9"},
+			Directly: "-run TestLost ./store",
 		},
 		{
 			Name:    "deaf-heartbeat",
