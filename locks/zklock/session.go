@@ -164,8 +164,7 @@ func (s *session) Release(ctx context.Context, held []driver.Held) error {
 
 func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
 	still, err := calls.Await(ctx, &s.calls, func() ([]bool, error) {
-		// The server we are connected to may lag behind the one that removed a key.
-		if _, err := s.conn.Sync(s.names.locks); err != nil {
+		if err := s.sync(); err != nil {
 			return nil, err
 		}
 		still, errs := make([]bool, len(held)), make([]error, len(held))
@@ -182,8 +181,18 @@ func (s *session) Check(ctx context.Context, held []driver.Held) ([]bool, error)
 	return still, nil
 }
 
+// sync has the server that this session talks to catch up with the leader: what others were granted
+// and lost before is seen by the reads that follow.
+func (s *session) sync() error {
+	_, err := s.conn.Sync(s.names.locks)
+	return err
+}
+
 func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	infos, err := calls.Await(ctx, &s.calls, func() ([]driver.Info, error) {
+		if err := s.sync(); err != nil {
+			return nil, err
+		}
 		children, _, err := s.conn.Children(s.names.locks)
 		if err != nil {
 			return nil, err
@@ -233,7 +242,12 @@ func (s *session) holders(keys []string, limit int) ([]driver.Info, error) {
 }
 
 func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
-	freed, err := calls.Await(ctx, &s.calls, func() (bool, error) { return s.remove(driver.Held{Key: key, Token: token}, 0) })
+	freed, err := calls.Await(ctx, &s.calls, func() (bool, error) {
+		if err := s.sync(); err != nil {
+			return false, err
+		}
+		return s.remove(driver.Held{Key: key, Token: token}, 0)
+	})
 	if err != nil {
 		return false, s.failed("evict", err)
 	}
