@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -152,7 +153,7 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 		history.Window
 		nemesis.Struck
 	}, len(faults))
-	var names string
+	var names strings.Builder
 	for i, n := range faults {
 		w := &open[i]
 		w.Nemesis, w.Kinds, w.Spares, w.Began = n.Name, n.Kinds, n.Spares, time.Now()
@@ -166,9 +167,9 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 		if err != nil {
 			w.Err = fmt.Sprintf("strike: %v", err)
 		}
-		names += " " + n.Name
+		names.WriteString(" " + n.Name)
 	}
-	t.Logf("%s: %s%s", time.Now().UTC().Format("15:04:05.000"), a.Cell, names)
+	t.Logf("%s: %s%s", time.Now().UTC().Format("15:04:05.000"), a.Cell, names.String())
 	pause(t.Context(), holds(faults, length))
 	for i := range open {
 		w := &open[i]
@@ -188,7 +189,7 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 	ctx, cancel := context.WithTimeout(t.Context(), recoverLimit)
 	defer cancel()
 	if err := a.WaitReady(ctx); err != nil {
-		t.Logf("after%s: %v", names, err)
+		t.Logf("after%s: %v", names.String(), err)
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func work(t *testing.T, file string) (runs []run) {
 		t.Fatal(err)
 	}
 	at := map[string]int{}
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n") {
 		key, nanos, ok := strings.Cut(line, " ")
 		if !ok {
 			continue // the line is being written

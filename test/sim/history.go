@@ -244,7 +244,7 @@ func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.T
 		if r.Outcome == "" && r.Seq == 0 && w.suspended[r.Job] {
 			w.violate(r.Job, "job %s is suspended, and its due time %s is to run", r.Job, clock(r.At))
 		}
-	case before.Outcome != "" && before != r && !(before.Outcome == string(jobs.Lost) && r.Outcome == string(jobs.Ran)):
+	case before.Outcome != "" && before != r && (before.Outcome != string(jobs.Lost) || r.Outcome != string(jobs.Ran)):
 		w.violate(r.Job, "the row of %s at %s ended as %s, and then as %s", r.Job, clock(r.At), before.Outcome, r.Outcome)
 	}
 	if r.Outcome != before.Outcome {

@@ -65,8 +65,10 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run 
 	}
 	w.runs[k] = me
 	w.active[t.Job] = append(w.active[t.Job], me)
-	w.history = append(w.history, entry{at: time.Now(), by: r.id, format: "starts %s %s@%s/%d token %d attempt %d (%+v)",
-		args: []any{t.ID, t.Job + t.Pool, clock(t.ScheduledAt.UnixMicro()), t.Seq, t.Token, t.Attempt, b}})
+	w.history = append(w.history, entry{
+		at: time.Now(), by: r.id, format: "starts %s %s@%s/%d token %d attempt %d (%+v)",
+		args: []any{t.ID, t.Job + t.Pool, clock(t.ScheduledAt.UnixMicro()), t.Seq, t.Token, t.Attempt, b},
+	})
 	return me
 }
 

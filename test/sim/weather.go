@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -80,10 +81,8 @@ func (wt *weather) bad(replica int, since time.Time, kinds ...string) bool {
 		if w.replica != replica || w.until.Before(since) || w.from.After(time.Now()) {
 			continue
 		}
-		for _, k := range kinds {
-			if k == w.kind {
-				return true
-			}
+		if slices.Contains(kinds, w.kind) {
+			return true
 		}
 	}
 	return false

@@ -20,10 +20,20 @@ var columns = map[string][][2]string{
 		{"Job", "{r}.name"}, {"Fence", "{r}.fence"}, {"Cursor", "{r}.cursor_at"}, {"Next", "{r}.next_at"},
 	},
 	"triggers": {
-		{"Job", "{r}.job"}, {"At", "{r}.at"}, {"Seq", "{r}.seq"}, {"Until", "{r}.until_at"}, {"Count", "{r}.due_count"},
-		{"Cause", "{r}.cause"}, {"Outcome", "{r}.outcome"}, {"Reason", "{r}.reason"}, {"Result", "{r}.result"},
-		{"TaskID", "{r}.task_id"}, {"Replica", "{r}.replica"}, {"DecidedAt", "{r}.decided_at"},
-		{"StartedAt", "{r}.started_at"}, {"FinishedAt", "{r}.finished_at"},
+		{"Job", "{r}.job"},
+		{"At", "{r}.at"},
+		{"Seq", "{r}.seq"},
+		{"Until", "{r}.until_at"},
+		{"Count", "{r}.due_count"},
+		{"Cause", "{r}.cause"},
+		{"Outcome", "{r}.outcome"},
+		{"Reason", "{r}.reason"},
+		{"Result", "{r}.result"},
+		{"TaskID", "{r}.task_id"},
+		{"Replica", "{r}.replica"},
+		{"DecidedAt", "{r}.decided_at"},
+		{"StartedAt", "{r}.started_at"},
+		{"FinishedAt", "{r}.finished_at"},
 	},
 	"tasks": append([][2]string{
 		{"State", "CASE {r}.state WHEN 0 THEN 'ready' WHEN 1 THEN 'waits' ELSE 'running' END"}, {"Until", "{r}.may_run_until"},
@@ -32,8 +42,14 @@ var columns = map[string][][2]string{
 		{"State", "{r}.state"}, {"FinishedAt", "{r}.finished_at"}, {"Late", "{r}.late"},
 	}, task...),
 	"attempts": {
-		{"TaskID", "{r}.task_id"}, {"Attempt", "{r}.attempt"}, {"State", "{r}.state"}, {"Reason", "{r}.reason"},
-		{"Token", "{r}.token"}, {"Replica", "{r}.replica"}, {"StartedAt", "{r}.started_at"}, {"FinishedAt", "{r}.finished_at"},
+		{"TaskID", "{r}.task_id"},
+		{"Attempt", "{r}.attempt"},
+		{"State", "{r}.state"},
+		{"Reason", "{r}.reason"},
+		{"Token", "{r}.token"},
+		{"Replica", "{r}.replica"},
+		{"StartedAt", "{r}.started_at"},
+		{"FinishedAt", "{r}.finished_at"},
 	},
 	"sessions": {
 		{"ID", "{r}.id"}, {"Replica", "{r}.replica"}, {"Dead", "{r}.dead"}, {"Beat", "{r}.beat"},
@@ -41,10 +57,23 @@ var columns = map[string][][2]string{
 }
 
 var task = [][2]string{
-	{"ID", "{r}.id"}, {"Job", "{r}.job"}, {"Pool", "{r}.pool"}, {"Kind", "{r}.kind"}, {"At", "{r}.trigger_at"},
-	{"Seq", "{r}.trigger_seq"}, {"Attempt", "{r}.attempt"}, {"Failures", "{r}.failures"}, {"Losses", "{r}.losses"},
-	{"Token", "{r}.token"}, {"Session", "{r}.session_id"}, {"Replica", "{r}.replica"}, {"IdemKey", "{r}.idem_key"},
-	{"RunAt", "{r}.run_at"}, {"CreatedAt", "{r}.created_at"}, {"StartedAt", "{r}.started_at"}, {"Reason", "{r}.reason"},
+	{"ID", "{r}.id"},
+	{"Job", "{r}.job"},
+	{"Pool", "{r}.pool"},
+	{"Kind", "{r}.kind"},
+	{"At", "{r}.trigger_at"},
+	{"Seq", "{r}.trigger_seq"},
+	{"Attempt", "{r}.attempt"},
+	{"Failures", "{r}.failures"},
+	{"Losses", "{r}.losses"},
+	{"Token", "{r}.token"},
+	{"Session", "{r}.session_id"},
+	{"Replica", "{r}.replica"},
+	{"IdemKey", "{r}.idem_key"},
+	{"RunAt", "{r}.run_at"},
+	{"CreatedAt", "{r}.created_at"},
+	{"StartedAt", "{r}.started_at"},
+	{"Reason", "{r}.reason"},
 }
 
 const prefix = "lockstep_"
@@ -54,10 +83,9 @@ const auditTable = "chaos_audit"
 
 // audit is how one dialect says what the others say too.
 type audit struct {
-	driver string
-	table  string // statement that makes it
-	now    string // µs since 1970
-	text   string // a column of bytes as text; %s
+	table string // statement that makes it
+	now   string // µs since 1970
+	text  string // a column of bytes as text; %s
 }
 
 var audits = map[string]audit{

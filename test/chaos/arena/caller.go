@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"syscall"
 	"time"
@@ -66,9 +67,7 @@ func (c *caller) post(ctx context.Context, url string, header http.Header, body,
 	if err != nil {
 		return 0, err
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}

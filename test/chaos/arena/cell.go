@@ -20,8 +20,13 @@ type Cell struct{ Store, Lock string }
 
 // Cells are those that runs go through.
 var Cells = []Cell{
-	{MariaDB, Redis}, {MariaDB, ZooKeeper}, {MariaDB, Lease}, {MariaDB, Row}, {MariaDB, MariaDB},
-	{SQLite, SQLite}, {SQLite, Redis},
+	{MariaDB, Redis},
+	{MariaDB, ZooKeeper},
+	{MariaDB, Lease},
+	{MariaDB, Row},
+	{MariaDB, MariaDB},
+	{SQLite, SQLite},
+	{SQLite, Redis},
 }
 
 // ParseCell is the cell of a name as String gives it.

@@ -1,6 +1,9 @@
 package history
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Kind is what a fault may excuse. The judge knows which promise holds under which kind.
 type Kind string
@@ -39,10 +42,5 @@ func (w Window) Strikes(replica string) bool {
 	if replica == "" || len(w.Replicas) == 0 {
 		return true
 	}
-	for _, r := range w.Replicas {
-		if r == replica {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(w.Replicas, replica)
 }

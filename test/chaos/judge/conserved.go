@@ -64,7 +64,7 @@ func (t *trial) conserved() {
 			}
 			keyed[k] = r.ID
 		}
-		if r.Job == "" && r.Pool != notifications && !acked[r.ID] && !asked[[2]string{r.Pool, r.IdemKey}] && !blind[r.Pool] && !(blind[""] && r.IdemKey == "") {
+		if r.Job == "" && r.Pool != notifications && !acked[r.ID] && !asked[[2]string{r.Pool, r.IdemKey}] && !blind[r.Pool] && (!blind[""] || r.IdemKey != "") {
 			t.violate(Conserved, "task "+r.ID, dbTime(r.CreatedAt), "in pool %s, and no client asked for it", r.Pool)
 		}
 	}

@@ -99,8 +99,10 @@ func TestExcuses(t *testing.T) {
 		}},
 		{"a silent replica on a busy machine", Degrades, func(h *history.History) {
 			dies(h, 3*time.Second)
-			h.Audit = append(h.Audit, history.Change{Seq: 1<<40 + 2, At: began.Add(9 * time.Second).UnixMicro(), Table: "attempts",
-				After: &history.Row{TaskID: "t1", Replica: other(h), State: "lost", Token: 1}})
+			h.Audit = append(h.Audit, history.Change{
+				Seq: 1<<40 + 2, At: began.Add(9 * time.Second).UnixMicro(), Table: "attempts",
+				After: &history.Row{TaskID: "t1", Replica: other(h), State: "lost", Token: 1},
+			})
 		}, func(h *history.History) { h.Run.Slack = time.Second }},
 		{"an attempt whose time was over in a fault that spares", Degrades, func(h *history.History) {
 			outage(h)

@@ -184,8 +184,10 @@ func (m *model) decide() {
 		} else {
 			m.fence[j.Name]++
 			g.TaskID, g.StartedAt = m.id(), g.DecidedAt
-			t := &task{row: history.Row{ID: g.TaskID, Job: j.Name, Pool: "default", At: g.At, State: running, Attempt: 1, Token: m.fence[j.Name],
-				Session: m.session[by], Replica: by, CreatedAt: g.DecidedAt, StartedAt: g.DecidedAt}}
+			t := &task{row: history.Row{
+				ID: g.TaskID, Job: j.Name, Pool: "default", At: g.At, State: running, Attempt: 1, Token: m.fence[j.Name],
+				Session: m.session[by], Replica: by, CreatedAt: g.DecidedAt, StartedAt: g.DecidedAt,
+			}}
 			m.tasks[g.TaskID], m.busy[j.Name] = t, g.TaskID
 			m.change("tasks", nil, &t.row)
 			m.starts(t, j.Takes)

@@ -253,8 +253,10 @@ func TestBrokenPromises(t *testing.T) {
 
 		{"a loss without a fault", Degrades, nil, func(h *history.History) {
 			h.Final.Attempts = append(h.Final.Attempts, history.Row{TaskID: "t1", State: "lost"})
-			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: began.Add(5 * time.Second).UnixMicro(), Table: "attempts",
-				After: &history.Row{TaskID: "t1", Replica: "a", State: "lost", Token: 1}})
+			h.Audit = append(h.Audit, history.Change{
+				Seq: 1 << 40, At: began.Add(5 * time.Second).UnixMicro(), Table: "attempts",
+				After: &history.Row{TaskID: "t1", Replica: "a", State: "lost", Token: 1},
+			})
 		}},
 		{"a session that dies without a fault", Degrades, nil, func(h *history.History) { dies(h, 3*time.Second) }},
 		{"a session that dies of a fault that spares", Degrades, nil, func(h *history.History) {

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -14,8 +15,8 @@ import (
 func (t *trial) orphans() {
 	until := t.mayRunUntil()
 	seen := map[claimKey]bool{}
-	for i := len(t.h.Effects) - 1; i >= 0; i-- {
-		e := t.h.Effects[i]
+	for _, e := range slices.Backward(t.h.Effects) {
+
 		key := claimKey{e.TaskID, e.Token}
 		if e.What != history.Start && e.What != history.Beat && e.What != history.End || seen[key] {
 			continue

@@ -90,7 +90,7 @@ func (t *tx) happened(now time.Time, all []happening) error {
 		put(t, &t.standing, row)
 	}
 	for _, h := range all {
-		if !h.bad() && !(h.good() && recovered[h.subject()]) {
+		if !h.bad() && (!h.good() || !recovered[h.subject()]) {
 			continue
 		}
 		if h.good() {

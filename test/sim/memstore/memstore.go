@@ -14,6 +14,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -133,8 +134,8 @@ func (s *Store) deciding(ctx context.Context, op, session string, judge func(tim
 }
 
 func (t *tx) rollback() {
-	for i := len(t.changes) - 1; i >= 0; i-- {
-		t.changes[i].undo()
+	for _, v := range slices.Backward(t.changes) {
+		v.undo()
 	}
 	t.changes = nil
 }

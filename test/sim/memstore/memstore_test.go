@@ -2,6 +2,7 @@ package memstore_test
 
 import (
 	"database/sql"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -96,7 +97,7 @@ func (g *glass) Int(t *testing.T, text string, args ...any) (n int64) {
 
 func (g *glass) Text(t *testing.T, text string, args ...any) (v string) {
 	t.Helper()
-	if err := g.first(t, text, args, &v); err != nil && err != sql.ErrNoRows {
+	if err := g.first(t, text, args, &v); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		t.Fatal(text, err)
 	}
 	return v

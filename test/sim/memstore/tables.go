@@ -122,8 +122,8 @@ type rowset interface {
 }
 
 func (tab *table[K, R]) columns() (names []string) {
-	for i := range reflect.TypeFor[R]().NumField() {
-		names = append(names, reflect.TypeFor[R]().Field(i).Tag.Get("col"))
+	for field := range reflect.TypeFor[R]().Fields() {
+		names = append(names, field.Tag.Get("col"))
 	}
 	return names
 }

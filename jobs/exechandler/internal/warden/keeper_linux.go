@@ -229,7 +229,7 @@ func (k *keeper) collect() {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
-		if err == unix.EINTR { //nolint:errorlint // it is what the kernel said
+		if err == unix.EINTR {
 			continue
 		}
 		if err != nil || pid <= 0 {

@@ -168,8 +168,17 @@ func TestNothingStartsTooLate(t *testing.T) {
 func TestBelow(t *testing.T) {
 	all := table{}
 	for _, p := range []entry{
-		{pid: 1}, {pid: 10, parent: 1}, {pid: 20, parent: 10}, {pid: 21, parent: 20}, {pid: 22, parent: 21}, {pid: 30, parent: 10},
-		{pid: 40, parent: 1}, {pid: 41, parent: 40}, {pid: 50, parent: 99}, {pid: 60, parent: 61}, {pid: 61, parent: 60}, // read while it changed
+		{pid: 1},
+		{pid: 10, parent: 1},
+		{pid: 20, parent: 10},
+		{pid: 21, parent: 20},
+		{pid: 22, parent: 21},
+		{pid: 30, parent: 10},
+		{pid: 40, parent: 1},
+		{pid: 41, parent: 40},
+		{pid: 50, parent: 99},
+		{pid: 60, parent: 61},
+		{pid: 61, parent: 60}, // read while it changed
 	} {
 		all[p.pid] = p
 	}

@@ -18,8 +18,10 @@ func save(t *testing.T, leftover int) string {
 	dir := t.TempDir()
 	began := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for file, v := range map[string]any{
-		history.RunFile: history.Run{Cell: "mariadb+redis", Seed: 7, Commit: "abc", Machine: "2 cores", Versions: map[string]string{"go": "1.26"},
-			Began: began, Quiesced: began, Ended: began.Add(time.Minute)},
+		history.RunFile: history.Run{
+			Cell: "mariadb+redis", Seed: 7, Commit: "abc", Machine: "2 cores", Versions: map[string]string{"go": "1.26"},
+			Began: began, Quiesced: began, Ended: began.Add(time.Minute),
+		},
 		history.FinalFile:     history.Final{},
 		history.LeftoversFile: []history.Leftover{{What: "redis keys", After: leftover}},
 	} {
