@@ -9,39 +9,17 @@ import (
 	"database/sql"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 // Store is what the contract is about: what a replica needs, and what users ask of it.
 type Store interface {
-	Join(ctx context.Context, m ledger.Member) (session string, err error)
-	Beat(ctx context.Context, session string) (database time.Time, err error)
-	SetDraining(ctx context.Context, session string) error
-	Peers(ctx context.Context) ([]ledger.Peer, error)
-	Bury(ctx context.Context, session string, beat int64) (bool, error)
-	Leave(ctx context.Context, session string) error
+	scheduler.Store
 
-	Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error)
-	Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error)
-	Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error)
-	Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error)
-
-	Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error)
-	Ready(ctx context.Context) (pools []string, next time.Time, err error)
-	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
-	Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error)
-	Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error)
-	Own(ctx context.Context, session string) ([]ledger.Own, error)
-	Reap(ctx context.Context, limit int) ([]ledger.Reaped, error)
-	Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error)
-	Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error)
-
-	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
-	RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
 	CancelTask(ctx context.Context, id, by string) (jobs.Task, error)
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error)
 	AddPools(ctx context.Context, pools map[string]jobs.Pool) error

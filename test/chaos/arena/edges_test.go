@@ -50,28 +50,27 @@ func TestHub(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if answers(t, h) {
+	if answers(h) {
 		t.Error("a connection of nobody passed")
 	}
 	owner.Store("a")
-	if !answers(t, h) {
+	if !answers(h) {
 		t.Error("no answer over the edge of a")
 	}
 	h.edges["b"].Set(proxy.Resets)
-	if !answers(t, h) {
+	if !answers(h) {
 		t.Error("what broke b's edge broke a's")
 	}
 	h.edges["a"].Set(proxy.Resets)
-	if answers(t, h) {
+	if answers(h) {
 		t.Error("an answer over a broken edge")
 	}
 }
 
-func answers(t *testing.T, h *hub) bool {
-	t.Helper()
+func answers(h *hub) bool {
 	conn, err := net.Dial("tcp4", h.addr())
 	if err != nil {
-		t.Fatal(err)
+		return false // the reset may come before connect has returned
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
