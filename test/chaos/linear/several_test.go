@@ -1,0 +1,93 @@
+package linear
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/redislock"
+	"github.com/lockstep-scheduler/lockstep/locks/zklock"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// Three servers; the one that leads is killed, and comes back.
+func TestZooKeeperEnsemble(t *testing.T) {
+	t.Parallel()
+	e := servers.NewEnsemble(t)
+	linearizable(t, service{
+		ttl: 2 * time.Second,
+		client: func(_ *testing.T, w *ways) driver.Driver {
+			var addrs []string
+			for _, server := range e.Addrs() {
+				addrs = append(addrs, w.to(server))
+			}
+			return zklock.New(addrs, zklock.Options{})
+		},
+		strike: func(*testing.T) (heal func()) {
+			leader := e.Leader()
+			leader.Kill()
+			return func() { e.Start(leader) }
+		},
+	})
+}
+
+// The master dies, and Sentinel makes its replica the master.
+func TestSentinel(t *testing.T) {
+	t.Parallel()
+	set := servers.NewSentinel(t, servers.Secure{})
+	linearizable(t, service{
+		ttl: 2 * time.Second,
+		client: func(t *testing.T, w *ways) driver.Driver {
+			rdb := redis.NewFailoverClient(&redis.FailoverOptions{
+				MasterName: servers.MasterName, SentinelAddrs: set.Addrs(), Dialer: w.dial, MaxRetries: -1, DialerRetries: 1,
+			})
+			t.Cleanup(func() { _ = rdb.Close() })
+			return redislock.New(rdb)
+		},
+		strike: func(t *testing.T) (heal func()) {
+			sentinel := redis.NewSentinelClient(&redis.Options{Addr: set.Addrs()[0]})
+			defer sentinel.Close()
+			set.Master.Kill()
+			// It would find out by itself, in two seconds.
+			if err := sentinel.Failover(t.Context(), servers.MasterName).Err(); err != nil {
+				t.Errorf("fail over: %v", err)
+			}
+			return nil
+		},
+	})
+}
+
+// The master that holds the locks dies, and its replica takes its slots over.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	c := servers.NewCluster(t)
+	linearizable(t, service{
+		ttl: 2 * time.Second,
+		client: func(t *testing.T, w *ways) driver.Driver {
+			rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Dialer: w.dial, MaxRetries: -1, DialerRetries: 1})
+			t.Cleanup(func() { _ = rdb.Close() })
+			return redislock.New(rdb)
+		},
+		strike: func(t *testing.T) (heal func()) {
+			master, replica := c.Masters[0], c.Replicas[0]
+			if node(t, c.Masters[1]).DBSize(t.Context()).Val() > 0 { // a namespace is in one shard
+				master, replica = c.Masters[1], c.Replicas[1]
+			}
+			heir := node(t, replica)
+			master.Kill()
+			// It would do so by itself only if most masters lived.
+			if err := heir.Do(t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
+				t.Errorf("take over: %v", err)
+			}
+			return nil
+		},
+	})
+}
+
+func node(t *testing.T, s *servers.RedisServer) *redis.Client {
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
