@@ -52,11 +52,13 @@ func newEnsemble(t testing.TB, clock *Clock) *Ensemble {
 		t.Cleanup(s.remove)
 		e.Servers = append(e.Servers, &ZooKeeperServer{instance: s})
 	}
-	e.together(func(s *ZooKeeperServer) error {
+	if err := e.together(func(s *ZooKeeperServer) error {
 		err := s.open()
 		s.Addr = s.addr()
 		return err
-	})
+	}); err != nil {
+		t.Fatal(err)
+	}
 	return e
 }
 
@@ -71,29 +73,51 @@ func (e *Ensemble) Addrs() (addrs []string) {
 // Leader waits until one of the servers leads, and returns it.
 func (e *Ensemble) Leader() *ZooKeeperServer {
 	e.tb.Helper()
-	for end := time.Now().Add(startLimit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	s, err := e.AwaitLeader(context.Background())
+	if err != nil {
+		e.tb.Fatal(err)
+	}
+	return s
+}
+
+// AwaitLeader is Leader for who has more to do when there is none. It waits no longer than ctx, and
+// never longer than Leader.
+func (e *Ensemble) AwaitLeader(ctx context.Context) (*ZooKeeperServer, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
 		for _, s := range e.Servers {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			answer, _ := ask(ctx, s.Addr, "srvr")
-			cancel()
+			try, stop := context.WithTimeout(ctx, time.Second)
+			answer, _ := ask(try, s.Addr, "srvr")
+			stop()
 			if strings.Contains(answer, "Mode: leader") {
-				return s
+				return s, nil
 			}
 		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for a leader of ZooKeeper: %w", ctx.Err())
+		}
 	}
-	e.tb.Fatalf("no leader within %v", startLimit)
-	return nil
 }
 
 // Start starts servers again and returns when they answer: two of three have to run for that.
 func (e *Ensemble) Start(stopped ...*ZooKeeperServer) {
 	e.tb.Helper()
-	e.together((*ZooKeeperServer).start, stopped...)
+	if err := e.Restart(context.Background(), stopped...); err != nil {
+		e.tb.Fatal(err)
+	}
+}
+
+// Restart is Start for who has more to do when it fails. It waits no longer than ctx, and never longer
+// than Start.
+func (e *Ensemble) Restart(ctx context.Context, stopped ...*ZooKeeperServer) error {
+	return e.together(func(s *ZooKeeperServer) error { return s.start(ctx) }, stopped...)
 }
 
 // together calls f for some servers, or for all, at once: one alone does not answer.
-func (e *Ensemble) together(f func(*ZooKeeperServer) error, some ...*ZooKeeperServer) {
-	e.tb.Helper()
+func (e *Ensemble) together(f func(*ZooKeeperServer) error, some ...*ZooKeeperServer) error {
 	if len(some) == 0 {
 		some = e.Servers
 	}
@@ -103,7 +127,5 @@ func (e *Ensemble) together(f func(*ZooKeeperServer) error, some ...*ZooKeeperSe
 		starting.Go(func() { errs[i] = f(s) })
 	}
 	starting.Wait()
-	if err := errors.Join(errs...); err != nil {
-		e.tb.Fatal(err)
-	}
+	return errors.Join(errs...)
 }

@@ -58,7 +58,7 @@ func (s *instance) open() error {
 		if s.port, err = freePort(); err != nil {
 			return fmt.Errorf("start %s: %w", s.name, err)
 		}
-		if err = s.start(); !errors.Is(err, errPortTaken) {
+		if err = s.start(context.Background()); !errors.Is(err, errPortTaken) {
 			return err
 		}
 	}
@@ -67,8 +67,9 @@ func (s *instance) open() error {
 
 var errPortTaken = errors.New("another process took the port first")
 
-// start runs the server on its port and waits until it answers.
-func (s *instance) start() error {
+// start runs the server on its port and waits until it answers. One that has not done so when ctx ends
+// is killed.
+func (s *instance) start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.alive() {
@@ -99,7 +100,7 @@ func (s *instance) start() error {
 	}()
 	s.cmd, s.gone = cmd, gone
 
-	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	for {
 		try, stop := context.WithTimeout(ctx, 2*time.Second)
@@ -129,10 +130,14 @@ func (s *instance) start() error {
 // Start runs the server again, on the same port and folder, and returns when it answers.
 func (s *instance) Start() {
 	s.tb.Helper()
-	if err := s.start(); err != nil {
+	if err := s.Restart(context.Background()); err != nil {
 		s.tb.Fatal(err)
 	}
 }
+
+// Restart is Start for who has more to do when it fails. It waits no longer than ctx, and never longer
+// than Start.
+func (s *instance) Restart(ctx context.Context) error { return s.start(ctx) }
 
 // Kill ends the server with SIGKILL and returns when it is gone.
 func (s *instance) Kill() {

@@ -109,6 +109,11 @@ func (s *MySQLServer) DSN(db string) string {
 func (s *MySQLServer) DSNAs(user, password, db string) string {
 	s.tb.Helper()
 	s.DSN(db)
+	return s.DSNOf(user, password, db)
+}
+
+// DSNOf is DSNAs for a database that is there: the server is not asked.
+func (s *MySQLServer) DSNOf(user, password, db string) string {
 	c := mysqlConfig(s.instance)
 	c.User, c.Passwd, c.DBName = user, password, db
 	return c.FormatDSN()

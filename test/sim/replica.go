@@ -42,8 +42,9 @@ type replica struct {
 	running map[string]int // attempts that execute, by pool
 }
 
-// start starts a replica, unless one runs or somebody wants the node to be down.
-func (n *node) start() {
+// start starts a replica that runs until it is stopped or ctx ends, unless one runs or somebody wants
+// the node to be down.
+func (n *node) start(ctx context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.now != nil || n.down > 0 || n.w.isOver() {
@@ -75,7 +76,7 @@ func (n *node) start() {
 		panic(err)
 	}
 	r.s = s
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(ctx)
 	r.stop = stop
 	n.now = r
 	w.register(r)
@@ -88,7 +89,7 @@ func (n *node) start() {
 func (n *node) run(ctx context.Context, r *replica) {
 	err := r.s.Run(ctx)
 	if r.locks != nil {
-		cctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		_ = r.locks.Close(cctx) // what the service was not told expires
 		cancel()
 	}
@@ -102,7 +103,7 @@ func (n *node) run(ctx context.Context, r *replica) {
 	n.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
 		time.Sleep(time.Second)
-		n.start()
+		n.start(context.WithoutCancel(ctx)) // that one is stopped by itself
 	}
 }
 
@@ -147,5 +148,5 @@ func (n *node) away(d time.Duration, stop func(*replica)) {
 	n.mu.Lock()
 	n.down--
 	n.mu.Unlock()
-	n.start()
+	n.start(context.Background())
 }

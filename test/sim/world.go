@@ -166,7 +166,7 @@ func (w *world) forbids(job string) bool {
 func (w *world) run() {
 	time.Sleep(w.plan.Start)
 	for _, n := range w.nodes {
-		n.start()
+		n.start(context.Background())
 	}
 	began := time.Now()
 	for _, s := range w.plan.Steps {
@@ -221,7 +221,7 @@ func (w *world) heal() {
 		_ = w.admin.PausePool(ctx, name, nil, "")
 	}
 	for _, n := range w.nodes {
-		n.start()
+		n.start(ctx)
 	}
 }
 

@@ -27,7 +27,7 @@ func (a *Arena) Zombie(ctx context.Context) error {
 	case a.ZooKeeper != nil:
 		s = dial.Service{Kind: "zookeeper", Addr: strings.Join(a.ZooKeeper.Addrs(), ",")}
 	case a.LockStore != nil:
-		s = dial.Service{Kind: "mysql", Addr: a.LockStore.DSN(Database), Mode: a.Cell.Lock}
+		s = dial.Service{Kind: "mysql", Addr: a.LockStore.DSNOf("root", "", Database), Mode: a.Cell.Lock}
 	}
 	args := append([]string{"-dir", a.Dir, "-driver", driver, "-dsn", dsn}, s.Args()...)
 	return a.beside(ctx, "zombie", a.zombie, args, func(int) {})

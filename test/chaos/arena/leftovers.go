@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
 // Inventory is what replicas use: of themselves, of the servers, of the machine.
@@ -72,7 +73,10 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 	case a.Redis != nil:
 		n["redis keys"], err = number(ctx, a.Redis.Addr, "DBSIZE\r\n", ":")
 	case a.ZooKeeper != nil:
-		n["znodes"], err = number(ctx, a.ZooKeeper.Leader().Addr, "mntr", "zk_znode_count")
+		var leader *servers.ZooKeeperServer
+		if leader, err = a.ZooKeeper.AwaitLeader(ctx); err == nil {
+			n["znodes"], err = number(ctx, leader.Addr, "mntr", "zk_znode_count")
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -143,7 +143,7 @@ func (a *Arena) addresses() (store, lock string) {
 // StoreDSN is how the harness itself reaches the store: past the edges, as root.
 func (a *Arena) StoreDSN() (driver, dsn string) {
 	if a.Store != nil {
-		return "mysql", a.Store.DSN(Database)
+		return "mysql", a.Store.DSNOf("root", "", Database)
 	}
 	return "sqlite", a.SQLite
 }

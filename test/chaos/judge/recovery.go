@@ -109,7 +109,7 @@ func (t *trial) lastRed(from, to time.Time) (last time.Time) {
 		case !p.At.After(from) || !p.At.Before(to):
 		case p.Ready:
 			green[p.Replica] = true
-		case p.At.After(last) && !(t.run.Slack > 0 && (green[p.Replica] || t.silent(p.Replica, p.At))):
+		case p.At.After(last) && (t.run.Slack <= 0 || !green[p.Replica] && !t.silent(p.Replica, p.At)):
 			last = p.At
 		}
 	}

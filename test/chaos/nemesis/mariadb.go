@@ -68,18 +68,20 @@ func (b base) end(how func(*servers.MySQLServer)) strike {
 		pid := s.PID()
 		how(s)
 		gone := state(pid) == ""
-		return Struck{Heal: func(context.Context) (bool, string, error) {
-			s.Start()
-			return gone, fmt.Sprintf("process %d was gone, %d runs", pid, s.PID()), nil
+		return Struck{Heal: func(ctx context.Context) (bool, string, error) {
+			err := s.Restart(context.WithoutCancel(ctx)) // it comes back in any case
+			return gone, fmt.Sprintf("process %d was gone, %d runs", pid, s.PID()), err
 		}}, nil
 	}
 }
 
 // root opens the server past the edges, and replica as the replicas do.
-func (b base) root(a *arena.Arena) (*sql.DB, error) { return open(b.server(a).DSN(arena.Database)) }
+func (b base) root(a *arena.Arena) (*sql.DB, error) {
+	return open(b.server(a).DSNOf("root", "", arena.Database))
+}
 
 func (b base) replica(a *arena.Arena) (*sql.DB, error) {
-	return open(b.server(a).DSNAs(arena.Account, "", arena.Database))
+	return open(b.server(a).DSNOf(arena.Account, "", arena.Database))
 }
 
 func open(dsn string) (*sql.DB, error) {
@@ -123,9 +125,9 @@ func (b base) try(ctx context.Context, a *arena.Arena, statement string) error {
 }
 
 // killConnections kills all connections of replicas, several times a second.
-func (b base) killConnections(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+func (b base) killConnections(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
 	var killed atomic.Int64
-	stop, err := b.repeat(a, 300*time.Millisecond, func(ctx context.Context, db *sql.DB) error {
+	stop, err := b.repeat(ctx, a, 300*time.Millisecond, func(ctx context.Context, db *sql.DB) error {
 		n, err := killAll(ctx, db)
 		killed.Add(n)
 		return err
@@ -187,9 +189,9 @@ func (b base) fewConnections(ctx context.Context, a *arena.Arena, _ *rand.Rand) 
 }
 
 // lockRows holds rows that everybody needs, for longer than anybody waits, and lets go in between.
-func (b base) lockRows(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+func (b base) lockRows(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
 	var held, waited atomic.Int64
-	stop, err := b.repeat(a, 700*time.Millisecond, func(ctx context.Context, db *sql.DB) error {
+	stop, err := b.repeat(ctx, a, 700*time.Millisecond, func(ctx context.Context, db *sql.DB) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -217,13 +219,14 @@ func (b base) lockRows(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck,
 	}}, nil
 }
 
-// repeat calls f until the returned function is called, which returns its last error.
-func (b base) repeat(a *arena.Arena, pause time.Duration, f func(context.Context, *sql.DB) error) (stop func() error, err error) {
+// repeat calls f until the returned function is called, which returns its last error: ctx is for the
+// strike, and its end does not end what it began.
+func (b base) repeat(ctx context.Context, a *arena.Arena, pause time.Duration, f func(context.Context, *sql.DB) error) (stop func() error, err error) {
 	db, err := b.root(a)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var working sync.WaitGroup
 	var last error
 	working.Go(func() {

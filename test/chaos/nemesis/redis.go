@@ -61,8 +61,8 @@ func restartEmpty(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, er
 	a.Redis.Kill()
 	return Struck{Heal: func(ctx context.Context) (bool, string, error) {
 		err := ask(ctx, a, func(ctx context.Context, c *redis.Client) error { return c.Ping(ctx).Err() })
-		a.Redis.Start()
-		return before > 0 && err != nil, fmt.Sprintf("%d keys were there; then: %v", before, err), nil
+		started := a.Redis.Restart(context.WithoutCancel(ctx)) // it comes back in any case
+		return before > 0 && err != nil, fmt.Sprintf("%d keys were there; then: %v", before, err), started
 	}}, nil
 }
 
@@ -92,7 +92,9 @@ func restartOld(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, erro
 		return Struck{}, ctx.Err()
 	}
 	a.Redis.Kill()
-	a.Redis.Start()
+	if err := a.Redis.Restart(context.WithoutCancel(ctx)); err != nil { // it comes back in any case
+		return Struck{}, err
+	}
 	then, err := keysOf(ctx, a)
 	if err != nil {
 		return Struck{}, err

@@ -22,8 +22,12 @@ func ensembles() []Nemesis {
 	return []Nemesis{
 		{Name: "zk-leader-killed", subject: lock, Kinds: lockDown, Hold: 10 * time.Second, Fits: onZooKeeper, Strike: killServers(1)},
 		{Name: "zk-quorum-killed", subject: lock, Kinds: lockDown, Hold: 10 * time.Second, Fits: onZooKeeper, Strike: killServers(2)},
-		{Name: "zk-leader-frozen", subject: lock, Kinds: lockDown, Hold: frozenFor, Fits: onZooKeeper, Strike: func(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
-			return freezeServer("the leader", a.ZooKeeper.Leader())
+		{Name: "zk-leader-frozen", subject: lock, Kinds: lockDown, Hold: frozenFor, Fits: onZooKeeper, Strike: func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+			leader, err := a.ZooKeeper.AwaitLeader(ctx)
+			if err != nil {
+				return Struck{}, err
+			}
+			return freezeServer("the leader", leader)
 		}},
 		{Name: "zk-session-expired", subject: lockEdge, Kinds: lockDown, Hold: 3 * arena.LockTTL, Fits: onZooKeeper, Strike: expireSession},
 		{Name: "zk-session-closed", subject: lock, Kinds: lockDown, Hold: 8 * time.Second, Fits: onZooKeeper, Strike: closeSession},
@@ -32,10 +36,14 @@ func ensembles() []Nemesis {
 
 // killServers kills the leader, and more until there are n.
 func killServers(n int) func(context.Context, *arena.Arena, *rand.Rand) (Struck, error) {
-	return func(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
-		victims := []*servers.ZooKeeperServer{a.ZooKeeper.Leader()}
+	return func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+		leader, err := a.ZooKeeper.AwaitLeader(ctx)
+		if err != nil {
+			return Struck{}, err
+		}
+		victims := []*servers.ZooKeeperServer{leader}
 		for _, i := range r.Perm(len(a.ZooKeeper.Servers)) {
-			if s := a.ZooKeeper.Servers[i]; len(victims) < n && s != victims[0] {
+			if s := a.ZooKeeper.Servers[i]; len(victims) < n && s != leader {
 				victims = append(victims, s)
 			}
 		}
@@ -44,10 +52,17 @@ func killServers(n int) func(context.Context, *arena.Arena, *rand.Rand) (Struck,
 			pids = append(pids, s.PID())
 			s.Kill()
 		}
-		return Struck{Heal: func(context.Context) (bool, string, error) {
+		return Struck{Heal: func(ctx context.Context) (bool, string, error) {
 			gone := !slices.ContainsFunc(pids, func(pid int) bool { return state(pid) != "" })
-			a.ZooKeeper.Start(victims...)
-			return gone, fmt.Sprintf("processes %v are gone; %s leads", pids, a.ZooKeeper.Leader().Addr), nil
+			ctx = context.WithoutCancel(ctx) // they come back in any case
+			if err := a.ZooKeeper.Restart(ctx, victims...); err != nil {
+				return gone, fmt.Sprintf("processes %v are gone", pids), err
+			}
+			leader, err := a.ZooKeeper.AwaitLeader(ctx)
+			if err != nil {
+				return gone, fmt.Sprintf("processes %v are gone", pids), err
+			}
+			return gone, fmt.Sprintf("processes %v are gone; %s leads", pids, leader.Addr), nil
 		}}, nil
 	}
 }
@@ -73,7 +88,11 @@ func closeSession(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, er
 	if err != nil {
 		return Struck{}, err
 	}
-	if err := closeZooKeeperSession(ctx, a.ZooKeeper.Leader().Addr, id); err != nil {
+	leader, err := a.ZooKeeper.AwaitLeader(ctx)
+	if err != nil {
+		return Struck{}, err
+	}
+	if err := closeZooKeeperSession(ctx, leader.Addr, id); err != nil {
 		return Struck{}, err
 	}
 	gone := poll(5*time.Second, func() bool {
@@ -110,7 +129,11 @@ func holder(ctx context.Context, a *arena.Arena, r *rand.Rand) (*arena.Replica, 
 // sessions are those that hold stripes, and whose they are: the leader knows which session made a
 // node, and in the node stands which replica.
 func sessions(ctx context.Context, a *arena.Arena) (map[string]*arena.Replica, error) {
-	text, err := fourLetters(ctx, a.ZooKeeper.Leader().Addr, "dump")
+	leader, err := a.ZooKeeper.AwaitLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	text, err := fourLetters(ctx, leader.Addr, "dump")
 	if err != nil {
 		return nil, err
 	}

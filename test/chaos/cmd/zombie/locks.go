@@ -79,9 +79,9 @@ func (l *locks) rise(ctx context.Context, log *history.Log[history.Stale]) error
 	return log.Add(s)
 }
 
-func (l *locks) close() error {
+func (l *locks) close(ctx context.Context) error {
 	var errs []error
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if l.last != nil {
 		errs = append(errs, l.last.Close(ctx))

@@ -59,7 +59,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer l.close()
+	defer l.close(context.WithoutCancel(ctx)) // ctx has ended by then
 	for {
 		round, cancel := context.WithTimeout(ctx, 10*time.Second)
 		// A server that is away now is asked again later: to fail is no refusal.
