@@ -11,6 +11,10 @@ FROM ?= 1
 COUNT ?= 1
 PAIRS ?= 10
 CELLS_AT_ONCE ?= 2
+# Tests wait as much as they work, so there is one package more at once than there are processors, and
+# those that take longest begin first.
+AT_ONCE ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+LONGEST = ./test/cluster ./store ./scheduler ./locks/sqllock ./test/sim ./test/chaos ./locks/zklock
 
 .PHONY: build test check install unit fuzz sim chaos chaos-full chaos-selftest soak lint vuln bench bench-smoke cover clean
 
@@ -32,7 +36,7 @@ install: ## the C compiler and the servers that the tests need
 	.ci/install
 
 unit: ## every test, with the race detector
-	CGO_ENABLED=1 LOCKSTEP_TEST_ALL=1 $(GO) test -race -shuffle=on -timeout 9m ./...
+	CGO_ENABLED=1 LOCKSTEP_TEST_ALL=1 $(GO) test -race -shuffle=on -timeout 9m -p $(AT_ONCE) $(LONGEST) ./...
 	cd test/manifests && $(GO) vet . && $(GO) test -shuffle=on .
 	cd test/bench && $(GO) vet . # that it still builds beside its rivals
 

@@ -25,6 +25,7 @@ const (
 func TestCluster(t *testing.T) {
 	for _, c := range cells {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			web := newCounter(t)
 			f := setUp(t, c, web.URL)
 			replicas := []*replica{startReplica(t, f.config, "r1"), startReplica(t, f.config, "r2"), startReplica(t, f.config, "r3")}

@@ -18,6 +18,7 @@ import (
 // The disk takes nothing more for a while, as far as the replica can tell: what it writes is refused.
 // Readiness says so, nothing starts, and nothing is lost when there is room again.
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "lockstep.yaml")
 	if err := os.WriteFile(config, []byte("version: 1\nreplica: {session_ttl: 3s}\n"+

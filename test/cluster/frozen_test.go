@@ -18,6 +18,7 @@ import (
 // notices, changes nothing that is not its own any more, and works again. What it ran has ended
 // before the other one starts it again.
 func TestFrozenReplica(t *testing.T) {
+	t.Parallel()
 	redis := servers.NewRedis(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "lockstep.yaml")

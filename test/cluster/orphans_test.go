@@ -16,6 +16,7 @@ import (
 // the command of the first attempt is gone, though that one is deaf and its work is done in a session
 // of its own.
 func TestKilledReplicaLeavesNoOrphans(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "lockstep.yaml")
 	release, beats := filepath.Join(dir, "release"), filepath.Join(dir, "beats")
