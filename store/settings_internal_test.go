@@ -13,9 +13,9 @@ func TestConnectionSettings(t *testing.T) {
 	t.Run("mysql", func(t *testing.T) {
 		s := migrated(t, "mysql", servers.MySQL(t), Options{MaxConns: 4})
 		pool, _ := s.writers.DB()
-		ask := `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@tx_isolation, @@character_set_connection)`
+		ask := `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@tx_isolation, @@character_set_connection, @@idle_transaction_timeout)`
 		if version := text(t, s, `SELECT VERSION()`); version[0] == '8' || version[0] == '9' {
-			ask = `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@transaction_isolation, @@character_set_connection)`
+			ask = `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@transaction_isolation, @@character_set_connection, 1)`
 		}
 		for range 2 {
 			crowd(t, pool, 4, func(conn *sql.Conn) {
@@ -23,7 +23,7 @@ func TestConnectionSettings(t *testing.T) {
 				if err := conn.QueryRowContext(t.Context(), ask).Scan(&got); err != nil {
 					t.Fatal(err)
 				}
-				if want := "5 2 1 READ-COMMITTED utf8mb4"; got != want {
+				if want := "5 2 1 READ-COMMITTED utf8mb4 1"; got != want {
 					t.Errorf("got %q, want %q", got, want)
 				}
 			})

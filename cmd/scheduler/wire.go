@@ -87,9 +87,9 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 			Root: l.ZooKeeper.Root, SessionTimeout: l.ZooKeeper.SessionTimeout, Auth: l.ZooKeeper.Auth, TLS: l.ZooKeeper.TLS,
 		})
 	case config.MySQL:
-		db, err := openLockDB(l.MySQL)
+		db, err := sqllock.Open(l.MySQL.DSN, l.MySQL.TLS)
 		if err != nil {
-			return err
+			return fmt.Errorf("lock.mysql.dsn: %w", err)
 		}
 		p.closers = append(p.closers, func(context.Context) error { return db.Close() })
 		drv = sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Mode(l.MySQL.Mode), TablePrefix: c.Store.TablePrefix})

@@ -20,7 +20,8 @@ func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 	p := pinned{conn}
 	for _, setting := range []string{
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-		fmt.Sprintf("SET SESSION wait_timeout = %d, SESSION innodb_lock_wait_timeout = 1, SESSION autocommit = 0", ttl/time.Second),
+		fmt.Sprintf("SET SESSION wait_timeout = %d, SESSION innodb_lock_wait_timeout = 1, SESSION autocommit = 0"+
+			" /*M! , SESSION idle_transaction_timeout = 0 */", ttl/time.Second), // MariaDB's; a comment for MySQL
 	} {
 		if _, err := conn.ExecContext(ctx, setting); err != nil {
 			p.drop()

@@ -72,7 +72,10 @@ var _ driver.Driver = (*Driver)(nil)
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{0,32}$`)
 
 // New returns a driver that uses db and leaves closing it to the caller. A mode that the dialect
-// does not have is an error of Open.
+// does not have is an error of [Driver.Open].
+//
+// What it cannot do for a handle of yours is bound how long a process that freezes within a transaction
+// keeps others from their keys: set what [Open] sets, or use it.
 func New(db *sql.DB, d Dialect, o Options) *Driver {
 	if o.Mode == "" {
 		o.Mode = Lease

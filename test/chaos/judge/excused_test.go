@@ -26,7 +26,7 @@ func TestExcuses(t *testing.T) {
 			strike(h, nil, history.StoreDown)
 			withoutWork(h)
 		}},
-		{"late by what a frozen replica holds", OnTime, lateInWindow(5 * time.Second), func(h *history.History) {
+		{"late by what a frozen replica holds", OnTime, lateInWindow(1400 * time.Millisecond), func(h *history.History) {
 			strike(h, h.Windows[0].Replicas, history.ReplicaFrozen)
 		}},
 		{"late on SQLite beside a frozen writer", OnTime, lateInWindow(8 * time.Second), func(h *history.History) {

@@ -31,9 +31,10 @@ func latenessOf(all []time.Duration) Lateness {
 const (
 	promised = time.Second // no single fault of a replica or a lock server delays a trigger by more
 	early    = time.Second // nor does anybody's wall clock start it before
-	// stuck is when MariaDB ends the idle connection of a client that froze or was cut off within a
-	// transaction: until then its locks hold. (wait_timeout, set by store.Open.)
-	stuck = 5 * time.Second
+	// stuck is when MariaDB ends the transaction of a client that froze or was cut off within it: until
+	// then its locks hold. (idle_transaction_timeout, set by store.Open and sqllock.Open.)
+	stuck    = time.Second
+	reaction = time.Second / 2 // of those that waited for it
 	// enough is how many triggers a 99th percentile needs.
 	enough = 50
 )
@@ -51,9 +52,9 @@ type punctual struct {
 // have started within 0.5 s, or 1 s on ZooKeeper. All of it plus Run.Slack.
 //
 // Excused are: everything while the store is down or slow for all replicas, all replicas are down,
-// or two faults strike at once; lateness while the lock service is away with when_down: wait; 5 s
+// or two faults strike at once; lateness while the lock service is away with when_down: wait; half a second
 // more while a replica is frozen or cut off from MariaDB, since it may hold rows until the server
-// ends its connection, and any time on SQLite, as the README says; due times that catch-up "all"
+// ends its transaction, and any time on SQLite, as the README says; due times that catch-up "all"
 // makes wait for their slot; replicas that a busy machine starves; and all comparisons after the database's clock was stepped.
 func (t *trial) onTime() {
 	t.notEarly()
@@ -149,7 +150,7 @@ func (t *trial) mayBeLate(due, decided time.Time) (bound time.Duration, bounded 
 		case has(w, history.ReplicaFrozen, history.StoreDown, history.StoreSlow) && t.onSQLite():
 			return 0, false
 		case has(w, history.ReplicaFrozen, history.StoreDown, history.StoreSlow):
-			bound = promised + stuck + t.run.Slack
+			bound = stuck + reaction + t.run.Slack
 		}
 	}
 	return bound, true

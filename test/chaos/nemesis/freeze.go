@@ -28,6 +28,7 @@ func freezes() []Nemesis {
 		{Name: "sigstop-parent", subject: replica, Kinds: frozen, Hold: frozenFor, Strike: freezeParent},
 		{Name: "sigstop-group", subject: replica, Kinds: bothFrozen, Hold: frozenFor, Strike: freezeGroup},
 		{Name: "sigstop-in-transaction", subject: replica, waits: true, Kinds: frozen, Hold: frozenFor, Strike: freezeInTransaction},
+		{Name: "sigstop-in-lock-transaction", subject: replica, waits: true, Kinds: frozen, Hold: frozenFor, Fits: onLease, Strike: freezeTaking},
 		{Name: "sigstop-after-lock", subject: replica, waits: true, Kinds: frozen, Hold: frozenFor, Fits: overNetwork, Strike: freezeAfterLock},
 	}
 }
@@ -86,7 +87,22 @@ func freezeInTransaction(ctx context.Context, a *arena.Arena, r *rand.Rand) (Str
 	if a.Store == nil {
 		return freezeWriter(a, victim, pid)
 	}
-	edge := victim.StoreEdge[0]
+	return freezeWithin(ctx, victim, pid, victim.StoreEdge[0])
+}
+
+func onLease(c arena.Cell) bool { return c.Lock == arena.Lease }
+
+// freezeTaking stops a replica that is taking a key, and has the row that all tokens come from.
+func freezeTaking(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+	victim, err := pick(a, r)
+	if err != nil {
+		return Struck{}, err
+	}
+	return freezeWithin(ctx, victim, victim.PID(), victim.LockEdges[0])
+}
+
+// freezeWithin stops a replica as soon as a transaction of its own has locked a row behind an edge.
+func freezeWithin(ctx context.Context, victim *arena.Replica, pid int, edge *proxy.Proxy) (_ Struck, err error) {
 	defer edge.Judge(nil)
 	var once sync.Once
 	seen := make(chan proxy.Command, 1)

@@ -1,0 +1,84 @@
+package sqllock_test
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// A process that froze while it took a key has the row that all tokens of the namespace come from.
+// The server ends its transaction long before it goes on.
+func TestAFrozenHolderStopsNobody(t *testing.T) {
+	t.Parallel()
+	dsn := servers.MySQL(t)
+	db, frozen := opened(t, dsn), opened(t, dsn)
+	s := session(t, sqllock.New(db, sqllock.MySQL, sqllock.Options{}), time.Minute)
+	tx, err := frozen.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(t.Context(), `UPDATE lockstep_lock_marks SET token = token + 1 WHERE namespace = 'n'`); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if got, err := s.TryAcquire(ctx, "1", []driver.Want{{Key: "k"}}); err != nil || got[0].Token == 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := tx.Commit(); err == nil {
+		t.Error("the frozen transaction was committed after all")
+	}
+}
+
+// What the handle says of idle transactions is not meant for those that hold a key of mode row.
+func TestRowModeOutlivesIdleTransactions(t *testing.T) {
+	t.Parallel()
+	db := opened(t, servers.MySQL(t))
+	s := session(t, sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	held := take(t, s, "k")
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	var other int64
+	if err := tx.QueryRowContext(t.Context(), `SELECT CONNECTION_ID()`).Scan(&other); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server has ended an idle transaction that is younger", func() bool {
+		n := 0
+		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?`, other).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n == 0
+	})
+	if still, err := s.Check(t.Context(), held); err != nil || !still[0] {
+		t.Errorf("held: %v, %v", still, err)
+	}
+}
+
+func TestOpenRefusesABrokenDSN(t *testing.T) {
+	t.Parallel()
+	_, err := sqllock.Open("root:secret@tcp(127.0.0.1:3306", nil)
+	if err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("%v", err)
+	}
+}
+
+func opened(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sqllock.Open(dsn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
