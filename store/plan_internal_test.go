@@ -62,6 +62,7 @@ func (p *planner) tables() (lines []string) {
 
 // Lists walk an index, in its order: no page reads the whole table, or sorts it.
 func TestListsAreServedByIndexes(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, s *Store) {
 		fill(t, s)
 		lite := s.dialect.name() == SQLite

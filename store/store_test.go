@@ -20,18 +20,20 @@ import (
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
 func TestSQLite(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) *storetest.Bench {
-		return bench(t, store.SQLite, filepath.Join(t.TempDir(), "test.db"))
-	})
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "test.db")
+	storetest.Run(t, func(t *testing.T) *storetest.Bench { return bench(t, store.SQLite, file) })
 }
 
 func TestMySQL(t *testing.T) {
+	t.Parallel()
 	dsn := servers.MySQL(t)
 	storetest.Run(t, func(t *testing.T) *storetest.Bench { return bench(t, store.MySQL, dsn) })
 }
 
 // A program's own handle, without any of the flags that Open sets.
 func TestMySQLHandle(t *testing.T) {
+	t.Parallel()
 	dsn := servers.MySQL(t)
 	storetest.Run(t, func(t *testing.T) *storetest.Bench {
 		b := bench(t, store.MySQL, dsn)
