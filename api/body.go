@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lockstep-scheduler/lockstep/internal/nesting"
 )
 
 const (
@@ -45,7 +47,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		return nil, &problem{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "the body must have the content type application/json"}
 	case !utf8.Valid(body):
 		return nil, malformed("", "the body is not valid UTF-8")
-	case tooDeep(body):
+	case nesting.Depth(body) > maxDepth:
 		return nil, malformed("", "the body nests deeper than %d", maxDepth)
 	}
 	return body, nil
@@ -69,28 +71,6 @@ func isJSON(contentType string) bool {
 	kind, params, err := mime.ParseMediaType(contentType)
 	charset, has := params["charset"]
 	return err == nil && kind == "application/json" && (!has || strings.EqualFold(charset, "utf-8"))
-}
-
-// tooDeep counts brackets outside of strings, before any decoder goes down into them.
-func tooDeep(text []byte) bool {
-	depth, quoted, escaped := 0, false, false
-	for _, c := range text {
-		switch {
-		case escaped:
-			escaped = false
-		case quoted:
-			escaped, quoted = c == '\\', c != '"'
-		case c == '"':
-			quoted = true
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }
 
 // readObject decodes text, one JSON object and nothing after it, into the targets by key. within

@@ -115,9 +115,6 @@ func nextDue(job jobs.Job, after time.Time, n int) ([]ledger.DueView, error) {
 // runJob opens a manual trigger. A run that the job's policies forbid is recorded as skipped and
 // answered as a conflict.
 func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
-	if q := readQuery(r); q.err != nil {
-		return q.err
-	}
 	if err := readNothing(w, r); err != nil {
 		return err
 	}

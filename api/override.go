@@ -2,8 +2,11 @@ package api
 
 import "net/http"
 
-// readNothing reads a body that has nothing to say: none, or {}.
+// readNothing reads a request that has nothing to say: no parameters, and no body or {}.
 func readNothing(w http.ResponseWriter, r *http.Request) error {
+	if q := readQuery(r); q.err != nil {
+		return q.err
+	}
 	body, err := readBody(w, r, maxBody)
 	if err != nil || body == nil {
 		return err

@@ -108,9 +108,6 @@ func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
-	if q := readQuery(r); q.err != nil {
-		return q.err
-	}
 	if err := readNothing(w, r); err != nil {
 		return err
 	}
@@ -124,9 +121,6 @@ func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
 
 // retryTask makes a new task of an ended one.
 func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
-	if q := readQuery(r); q.err != nil {
-		return q.err
-	}
 	if err := readNothing(w, r); err != nil {
 		return err
 	}

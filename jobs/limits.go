@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lockstep-scheduler/lockstep/internal/nesting"
 )
 
 // Limits of what a definition or a new task may be. All are inclusive.
@@ -31,7 +33,7 @@ func checkPayload(payload []byte) (problem string) {
 		return ""
 	case len(payload) > MaxPayload:
 		return fmt.Sprintf("%d bytes, at most %d are allowed; store it elsewhere and pass its name", len(payload), MaxPayload)
-	case depth(payload) > MaxPayloadDepth:
+	case nesting.Depth(payload) > MaxPayloadDepth:
 		return fmt.Sprintf("nested deeper than %d; make it flatter", MaxPayloadDepth)
 	case !json.Valid(payload):
 		return "not valid JSON"
@@ -39,26 +41,6 @@ func checkPayload(payload []byte) (problem string) {
 		return "not valid UTF-8"
 	}
 	return ""
-}
-
-// depth is how far lists and objects of a JSON text are nested; it reads any bytes.
-func depth(text []byte) int {
-	deepest, now, quoted := 0, 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
-			now++
-			deepest = max(deepest, now)
-		case c == ']' || c == '}':
-			now--
-		}
-	}
-	return deepest
 }
 
 // printable reports whether s is text without control characters, in one line.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,9 +13,7 @@ func newAuditCommand(a *app) *cobra.Command {
 	return group("audit", "Show who changed what", newListCommand(a, listing[ledger.AuditEntry]{
 		short:   "List who changed what through the API, or tried to, the latest first",
 		heading: "AT(UTC) WHO ROLE FROM ACTION OBJECT STATUS",
-		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[ledger.AuditEntry], error) {
-			return c.Audit(ctx, p)
-		},
+		fetch:   (*client.Client).Audit,
 		row: func(e ledger.AuditEntry) []string {
 			return []string{utc(e.At), e.Who, e.Role, e.Remote, e.Action, e.Object, fmt.Sprint(e.Status)}
 		},

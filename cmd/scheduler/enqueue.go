@@ -61,7 +61,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			if why := tasks[0].Reason; why != "" && !tasks[0].State.Ended() {
 				fmt.Fprintln(a.stderr, "Note:", why)
 			}
-			return a.print(tasks[0], func(w io.Writer) error { return printIDs(w, tasks[0]) })
+			return a.print(tasks[0], func(w io.Writer) error { return printID(w, tasks[0]) })
 		}),
 	}
 	cmd.Flags().StringVar(&task.Kind, "kind", "", "`KIND` of the task, by which the pool chooses its handler")

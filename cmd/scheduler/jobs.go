@@ -16,7 +16,7 @@ import (
 func newJobsCommand(a *app) *cobra.Command {
 	return group("jobs", "Show jobs, run them, suspend and resume them",
 		newJobsListCommand(a),
-		newGetCommand(a, "JOB", "Show one job", (*client.Client).Job, a.showJob),
+		newOneCommand(a, "get JOB", "Show one job", (*client.Client).Job, a.showJob),
 		newJobsRunCommand(a),
 		newJobsOverrideCommand(a, "suspend", "Let no due time of a job run until it is resumed", (*client.Client).SuspendJob),
 		newJobsOverrideCommand(a, "resume", "Let due times of a job run again, from now on", (*client.Client).ResumeJob),
@@ -27,9 +27,7 @@ func newJobsListCommand(a *app) *cobra.Command {
 	return newListCommand(a, listing[ledger.JobView]{
 		short:   "List the jobs",
 		heading: "JOB SCHEDULE NEXT LAST RESULT OPEN",
-		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[ledger.JobView], error) {
-			return c.Jobs(ctx, p)
-		},
+		fetch:   (*client.Client).Jobs,
 		row: func(j ledger.JobView) []string {
 			last, result := a.lastOf(j)
 			return []string{j.Name, strings.Join(j.Schedules, "; "), a.nextOf(j), last, result, number(j.Open)}

@@ -14,7 +14,7 @@ import (
 type listing[T any] struct {
 	short   string
 	heading string // one word for each cell of a row
-	fetch   func(context.Context, *client.Client, client.Page) (client.List[T], error)
+	fetch   func(*client.Client, context.Context, client.Page) (client.List[T], error)
 	row     func(T) []string
 	latest  bool // the list may be long: it is cut at --limit
 }
@@ -29,7 +29,7 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 			if limit < 0 {
 				return usagef("--limit %d: must be 0 or more", limit)
 			}
-			rows, more, err := collect(limit, func(p client.Page) (client.List[T], error) { return l.fetch(ctx, c, p) })
+			rows, more, err := collect(limit, func(p client.Page) (client.List[T], error) { return l.fetch(c, ctx, p) })
 			if err != nil {
 				return err
 			}
@@ -75,18 +75,18 @@ func collect[T any](limit int, fetch func(client.Page) (client.List[T], error)) 
 	}
 }
 
-// newGetCommand shows one thing by its name or id.
-func newGetCommand[T any](a *app, what, short string, fetch func(*client.Client, context.Context, string) (T, error), show func(io.Writer, T) error) *cobra.Command {
+// newOneCommand asks something of one thing by its name or id, and shows the answer.
+func newOneCommand[T any](a *app, use, short string, ask func(*client.Client, context.Context, string) (T, error), show func(io.Writer, T) error) *cobra.Command {
 	return &cobra.Command{
-		Use:   "get " + what,
+		Use:   use,
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			thing, err := fetch(c, ctx, args[0])
+			answer, err := ask(c, ctx, args[0])
 			if err != nil {
 				return err
 			}
-			return a.print(thing, func(w io.Writer) error { return show(w, thing) })
+			return a.print(answer, func(w io.Writer) error { return show(w, answer) })
 		}),
 	}
 }

@@ -19,7 +19,7 @@ func newLocksListCommand(a *app) *cobra.Command {
 	cmd := newListCommand(a, listing[ledger.LockView]{
 		short:   "List the locks that are held",
 		heading: "LOCK OWNER TOKEN HELD NOTE",
-		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[ledger.LockView], error) {
+		fetch: func(c *client.Client, ctx context.Context, p client.Page) (client.List[ledger.LockView], error) {
 			return c.Locks(ctx, prefix, p)
 		},
 		row: func(l ledger.LockView) []string {

@@ -21,9 +21,7 @@ func newPoolsListCommand(a *app) *cobra.Command {
 	return newListCommand(a, listing[ledger.PoolView]{
 		short:   "List the pools and what is in them",
 		heading: "POOL STATE WORKERS MAX RUNNING PENDING SCHEDULED OLDEST",
-		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[ledger.PoolView], error) {
-			return c.Pools(ctx, p)
-		},
+		fetch:   (*client.Client).Pools,
 		row: func(p ledger.PoolView) []string {
 			return []string{p.Name, poolState(p), number(p.Workers), number(p.MaxRunning), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
 		},

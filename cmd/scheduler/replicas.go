@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -18,9 +17,7 @@ func newReplicasListCommand(a *app) *cobra.Command {
 	return newListCommand(a, listing[ledger.ReplicaView]{
 		short:   "List the replicas, and dead ones whose tasks are about to be taken over",
 		heading: "REPLICA STATE PROCESS ADDRESS WORKERS VERSION CONFIG JOINED SEEN LABELS",
-		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[ledger.ReplicaView], error) {
-			return c.Replicas(ctx, p)
-		},
+		fetch:   (*client.Client).Replicas,
 		row: func(r ledger.ReplicaView) []string {
 			return []string{
 				r.ID, r.State, fmt.Sprintf("%s/%d", r.Host, r.PID), r.Address, number(r.Workers), r.Version,

@@ -16,10 +16,10 @@ func newTasksCommand(a *app) *cobra.Command {
 	return group("tasks", "Enqueue tasks, show, cancel and retry them",
 		newTasksEnqueueCommand(a),
 		newTasksListCommand(a),
-		newGetCommand(a, "TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
+		newOneCommand(a, "get TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
 		newTasksLogsCommand(a),
-		newTasksCancelCommand(a),
-		newTasksRetryCommand(a),
+		newOneCommand(a, "cancel TASK", "End a task that waits, ask one that runs to stop", (*client.Client).CancelTask, printCancelled),
+		newOneCommand(a, "retry TASK", "Make a new task of one that has ended", (*client.Client).RetryTask, printID),
 	)
 }
 
@@ -31,7 +31,7 @@ func newTasksListCommand(a *app) *cobra.Command {
 	cmd := newListCommand(a, listing[jobs.Task]{
 		short:   "List tasks, the latest first",
 		heading: "TASK POOL KIND JOB STATE ATTEMPT REPLICA CREATED REASON",
-		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[jobs.Task], error) {
+		fetch: func(c *client.Client, ctx context.Context, p client.Page) (client.List[jobs.Task], error) {
 			filter.Page, filter.State = p, jobs.State(state)
 			return c.Tasks(ctx, filter)
 		},
@@ -81,47 +81,25 @@ func newTasksLogsCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-func newTasksCancelCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "cancel TASK",
-		Short: "End a task that waits, ask one that runs to stop",
-		Args:  cobra.ExactArgs(1),
-		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			task, err := c.CancelTask(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(task, func(w io.Writer) error {
-				text := "is cancelled"
-				if !task.State.Ended() {
-					text = "was asked to stop"
-				}
-				_, err := fmt.Fprintf(w, "%s %s\n", task.ID, text)
-				return err
-			})
-		}),
+func printCancelled(w io.Writer, t jobs.Task) error {
+	text := "is cancelled"
+	if !t.State.Ended() {
+		text = "was asked to stop"
 	}
+	_, err := fmt.Fprintf(w, "%s %s\n", t.ID, text)
+	return err
 }
 
-func newTasksRetryCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "retry TASK",
-		Short: "Make a new task of one that has ended",
-		Args:  cobra.ExactArgs(1),
-		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			task, err := c.RetryTask(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(task, func(w io.Writer) error { return printIDs(w, task) })
-		}),
-	}
+// printID writes an id, for people and for pipes.
+func printID(w io.Writer, t jobs.Task) error {
+	_, err := fmt.Fprintln(w, t.ID)
+	return err
 }
 
-// printIDs writes one id per line, for people and for pipes.
+// printIDs writes one id per line.
 func printIDs(w io.Writer, tasks ...jobs.Task) error {
 	for _, t := range tasks {
-		if _, err := fmt.Fprintln(w, t.ID); err != nil {
+		if err := printID(w, t); err != nil {
 			return err
 		}
 	}

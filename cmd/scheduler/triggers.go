@@ -24,7 +24,7 @@ func newTriggersListCommand(a *app) *cobra.Command {
 	cmd := newListCommand(a, listing[jobs.Trigger]{
 		short:   "List due times, the latest first",
 		heading: "JOB AT(UTC) AGO DUE CAUSE RESULT REPLICA TASK REASON",
-		fetch: func(ctx context.Context, c *client.Client, p client.Page) (client.List[jobs.Trigger], error) {
+		fetch: func(c *client.Client, ctx context.Context, p client.Page) (client.List[jobs.Trigger], error) {
 			filter.Page, filter.Outcome, filter.Result = p, jobs.Outcome(outcome), jobs.State(result)
 			return c.Triggers(ctx, filter)
 		},
