@@ -133,6 +133,7 @@ func peers(t *testing.T, st scheduler.Store) []ledger.Peer {
 }
 
 func TestAnOlderReplicaLeavesWhatANewerFileChanged(t *testing.T) {
+	t.Parallel()
 	db := sqlite(t)
 	st := db.open(t)
 	older, newer := &starts{}, &starts{}
@@ -163,6 +164,7 @@ func TestAnOlderReplicaLeavesWhatANewerFileChanged(t *testing.T) {
 }
 
 func TestReplicasThatCannotExcludeEachOtherAreRefused(t *testing.T) {
+	t.Parallel()
 	db := sqlite(t)
 	start(t, db.open(t), nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis 127.0.0.1:6379"})
 	st := db.open(t)
@@ -216,6 +218,7 @@ func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
 
 // After a power cut nobody is left to declare a replica dead: its successor with the same id does.
 func TestASilentPredecessorIsOutlived(t *testing.T) {
+	t.Parallel()
 	st := sqlite(t).open(t)
 	if _, err := st.Join(t.Context(), ledger.Member{Replica: "a", Host: "elsewhere", LockService: "redis"}); err != nil {
 		t.Fatal(err)

@@ -33,6 +33,7 @@ func newLocker(t *testing.T, drv driver.Driver) *locks.Locker {
 // Programs that embed the scheduler and do not name their lock service are refused beside each other
 // all the same when their locks do not exclude each other.
 func TestLockServiceOfThoseThatNameNone(t *testing.T) {
+	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: servers.Redis(t)})
 	t.Cleanup(func() { _ = rdb.Close() })
 	memory := memlock.New()

@@ -80,6 +80,7 @@ func TestASlowBeatIsNoStepOfTheClock(t *testing.T) {
 
 // A peer is judged by its own session ttl if that is longer.
 func TestAPeerWithALongerTTLLives(t *testing.T) {
+	t.Parallel()
 	db := sqlite(t)
 	st := db.open(t)
 	began := make(chan struct{}, 2)
@@ -105,6 +106,7 @@ func TestAPeerWithALongerTTLLives(t *testing.T) {
 
 // An assertion that fails is repeated: nobody else would govern.
 func TestGoverningIsRepeatedUntilItSucceeds(t *testing.T) {
+	t.Parallel()
 	db := sqlite(t)
 	older, newer := &starts{}, &starts{}
 	older1 := everySecond(older)

@@ -219,6 +219,7 @@ func TestCancelStopsARunningTask(t *testing.T) {
 }
 
 func TestAPausedPoolStartsNothing(t *testing.T) {
+	t.Parallel()
 	st := sqlite(t).open(t)
 	ran := &starts{}
 	set := pool(ran, nil)

@@ -13,6 +13,7 @@ import (
 
 // A replica has at most Options.Workers attempts at once, whatever its pools would allow.
 func TestWorkersAreALimitOverAllPools(t *testing.T) {
+	t.Parallel()
 	const workers = 3
 	st := sqlite(t).open(t)
 	var now, most atomic.Int64
