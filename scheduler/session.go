@@ -14,8 +14,9 @@ import (
 
 // session is this replica's standing in the store. It is replaced, never changed.
 type session struct {
-	id    string
-	trust boottime.Instant // nobody can have declared it dead before
+	id     string
+	trust  boottime.Instant // nobody can have declared it dead before
+	steady boottime.Instant // every beat was acknowledged since; zero: the last one was not
 }
 
 // trusted reports whether new work may start under the session.
@@ -65,7 +66,7 @@ func (s *Scheduler) join(ctx context.Context) error {
 		return fmt.Errorf("join: first beat: %w", err)
 	}
 	s.clock.observe(asked, database)
-	s.session.Store(&session{id, since.Add(s.trustFor())})
+	s.session.Store(&session{id, since.Add(s.trustFor()), asked})
 	s.health.storeUp()
 	return nil
 }
@@ -162,10 +163,15 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 		return nil
 	}
 	if err != nil {
+		s.session.Store(&session{ses.id, ses.trust, boottime.Instant{}})
 		return err
 	}
 	s.clock.observe(asked, database)
-	s.session.Store(&session{ses.id, since.Add(s.trustFor())})
+	steady := ses.steady
+	if steady.IsZero() {
+		steady = boottime.Now()
+	}
+	s.session.Store(&session{ses.id, since.Add(s.trustFor()), steady})
 	s.health.storeUp()
 	s.tell(s.running.all())
 	ectx, cancel := context.WithTimeout(ctx, patience)

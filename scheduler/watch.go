@@ -72,10 +72,16 @@ func (s *Scheduler) readPeers(ctx context.Context) []ledger.Peer {
 }
 
 // bury declares those peers dead whose beat this replica saw unchanged for a session ttl, on its
-// own clock, while it could read the store. No wall clock decides who lives, and an outage of the
-// store kills nobody.
+// own clock, while it could read the store and all its own beats were taken: a store on a full disk
+// answers, and nobody can beat. No wall clock decides who lives, and an outage of the store kills
+// nobody.
 func (s *Scheduler) bury(ctx context.Context, pulses map[string]pulse, peers []ledger.Peer) {
-	own := s.session.Load().id
+	ses := s.session.Load()
+	own := ses.id
+	if ses.steady.IsZero() {
+		clear(pulses)
+		return
+	}
 	now := boottime.Now()
 	present := map[string]bool{}
 	for _, p := range peers {
@@ -91,10 +97,11 @@ func (s *Scheduler) bury(ctx context.Context, pulses map[string]pulse, peers []l
 		}
 		last.seen = now
 		pulses[p.Session] = last
-		if last.since.Elapsed() < max(s.opt.SessionTTL, p.TTL) {
+		silent := min(last.since.Elapsed(), ses.steady.Elapsed())
+		if silent < max(s.opt.SessionTTL, p.TTL) {
 			continue
 		}
-		s.declareDead(ctx, p, last.since.Elapsed())
+		s.declareDead(ctx, p, silent)
 	}
 	for id := range pulses {
 		if !present[id] {

@@ -48,7 +48,7 @@ func (c *Clock) Step(d time.Duration) error {
 // NewMySQL is NewMySQL with this clock.
 func (c *Clock) NewMySQL(t testing.TB, args ...string) *MySQLServer {
 	t.Helper()
-	return newMySQL(t, Secure{}, c, args)
+	return newMySQL(t, Secure{}, c, nil, args)
 }
 
 // NewEnsemble is NewEnsemble with this clock.

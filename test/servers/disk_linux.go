@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 )
 
-// Disk is a small disk that belongs to one test.
-type Disk struct{ Dir string }
+const diskFlags = syscall.MS_NOSUID | syscall.MS_NODEV
 
-// NewDisk mounts a disk of so many bytes, all in memory. false: this user may not mount. It is gone
-// at the end of the test, with all that is on it; a test binary that does not get there leaves it.
+// NewDisk mounts a disk of so many bytes, all in memory: what is not used costs nothing. false: this
+// user may not mount. It is gone at the end of the test, with all that is on it; a test binary that
+// does not get there leaves it.
 func NewDisk(t testing.TB, size int64) (*Disk, bool) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lockstep-disk-")
@@ -21,7 +20,7 @@ func NewDisk(t testing.TB, size int64) (*Disk, bool) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	err = syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, fmt.Sprintf("size=%d,mode=0755", size))
+	err = syscall.Mount("tmpfs", dir, "tmpfs", diskFlags, fmt.Sprintf("size=%d,mode=0755", size))
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
 		return nil, false
 	}
@@ -33,38 +32,45 @@ func NewDisk(t testing.TB, size int64) (*Disk, bool) {
 			t.Errorf("unmount %s: %v", dir, err)
 		}
 	})
-	return &Disk{Dir: dir}, true
+	return &Disk{Dir: dir, size: size}, true
 }
 
-// Fill takes all room that is left.
+// Fill takes all room that is left; of an empty disk, all but one page.
 func (d *Disk) Fill() error {
-	f, err := os.OpenFile(d.filler(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("fill the disk: %w", err)
-	}
-	defer f.Close()
-	for chunk := make([]byte, 64<<10); len(chunk) > 0; {
-		_, err := f.Write(chunk)
-		switch {
-		case errors.Is(err, syscall.ENOSPC):
-			chunk = chunk[:len(chunk)/2]
-		case err != nil:
-			return fmt.Errorf("fill the disk: %w", err)
+	var err error
+	for range 100 { // somebody may be writing
+		var s syscall.Statfs_t
+		if s, err = d.stat(); err != nil {
+			return err
 		}
+		used := max(s.Blocks-s.Bfree, 1)
+		if err = d.resize(int64(used) * s.Bsize); !errors.Is(err, syscall.EINVAL) {
+			return err
+		}
+	}
+	return err
+}
+
+// Free gives back what Fill took.
+func (d *Disk) Free() error { return d.resize(d.size) }
+
+// Room is how many bytes are left.
+func (d *Disk) Room() (int64, error) {
+	s, err := d.stat()
+	return int64(s.Bavail) * s.Bsize, err
+}
+
+// resize refuses with EINVAL to make the disk smaller than what is on it.
+func (d *Disk) resize(size int64) error {
+	if err := syscall.Mount("tmpfs", d.Dir, "tmpfs", diskFlags|syscall.MS_REMOUNT, fmt.Sprintf("size=%d", size)); err != nil {
+		return fmt.Errorf("make the disk %d bytes: %w", size, err)
 	}
 	return nil
 }
 
-// Free gives back what Fill took.
-func (d *Disk) Free() error { return os.Remove(d.filler()) }
-
-// Room is how many bytes are left.
-func (d *Disk) Room() (int64, error) {
-	var s syscall.Statfs_t
+func (d *Disk) stat() (s syscall.Statfs_t, err error) {
 	if err := syscall.Statfs(d.Dir, &s); err != nil {
-		return 0, fmt.Errorf("room of the disk: %w", err)
+		return s, fmt.Errorf("room of the disk: %w", err)
 	}
-	return int64(s.Bavail) * s.Bsize, nil
+	return s, nil
 }
-
-func (d *Disk) filler() string { return filepath.Join(d.Dir, "filler") }

@@ -1,11 +1,13 @@
 package servers_test
 
 import (
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -38,5 +40,49 @@ func TestDisk(t *testing.T) {
 		if err := d.Free(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A MariaDB whose disk is full takes nothing more, whether it says so, waits or dies. When there is
+// room again it has what it had acknowledged, and takes more.
+func TestMySQLOnDisk(t *testing.T) {
+	d, ok := servers.NewDisk(t, 256<<20)
+	if !ok {
+		t.Log("this user may not mount: nothing to hold")
+		return
+	}
+	s := d.NewMySQL(t, nil)
+	db, err := sql.Open("mysql", s.DSN("full")+"?readTimeout=5s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	insert := func() error {
+		_, err := db.ExecContext(t.Context(), "INSERT INTO big SELECT REPEAT('x', 4000) FROM seq_1_to_500")
+		return err
+	}
+	s.Exec("CREATE TABLE full.big (x VARCHAR(4000))")
+	if err := errors.Join(insert(), d.Fill()); err != nil {
+		t.Fatal(err)
+	}
+	if first, second := insert(), insert(); first == nil && second == nil {
+		t.Error("a full disk took four megabytes")
+	} else if room, err := d.Room(); err != nil || room != 0 {
+		t.Errorf("%d bytes of room, %v", room, err)
+	}
+	if err := d.Free(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if s.PID() == 0 {
+			s.Start()
+		}
+		if err = insert(); err == nil || time.Now().After(end) {
+			break
+		}
+	}
+	var rows int
+	if err := errors.Join(err, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM big").Scan(&rows)); err != nil || rows < 1000 || rows%500 != 0 {
+		t.Errorf("%d rows, %v", rows, err)
 	}
 }

@@ -32,6 +32,7 @@ type instance struct {
 	ready func(ctx context.Context, s *instance) error // nil once this very process answers
 	owner *syscall.Credential                          // who it runs as; nil for our own user
 	clock *Clock                                       // its wall clock; nil for the machine's
+	disk  *Disk                                        // where its data is; nil: in dir
 	mute  bool                                         // its log does not say why it ended
 
 	mu   sync.Mutex

@@ -21,6 +21,7 @@ type MySQLServer struct {
 	*instance
 	Addr  string // host:port
 	Clock *Clock // nil: the machine's
+	Disk  *Disk  // nil: the machine's
 
 	mu   sync.Mutex
 	made map[string]bool // databases that exist
@@ -73,19 +74,19 @@ func NewMySQL(t testing.TB, args ...string) *MySQLServer {
 // REQUIRE SSL, REQUIRE X509). The user root needs neither TLS nor a password.
 func NewSecureMySQL(t testing.TB, secure Secure, args ...string) *MySQLServer {
 	t.Helper()
-	return newMySQL(t, secure, nil, args)
+	return newMySQL(t, secure, nil, nil, args)
 }
 
-func newMySQL(t testing.TB, secure Secure, clock *Clock, args []string) *MySQLServer {
+func newMySQL(t testing.TB, secure Secure, clock *Clock, disk *Disk, args []string) *MySQLServer {
 	t.Helper()
 	need(t, "MariaDB", mariadbPrograms...)
 	s := mysqlInstance(secure.complete(), args)
-	s.tb, s.clock = t, clock
+	s.tb, s.clock, s.disk = t, clock, disk
 	t.Cleanup(s.remove)
 	if err := s.open(); err != nil {
 		t.Fatal(err)
 	}
-	return &MySQLServer{instance: s, Addr: s.addr(), Clock: clock, made: map[string]bool{}}
+	return &MySQLServer{instance: s, Addr: s.addr(), Clock: clock, Disk: disk, made: map[string]bool{}}
 }
 
 // DSN names database db of this server, and creates it when it is first asked for. An empty db
@@ -134,7 +135,7 @@ var mariadbPrograms = []string{"mariadbd", "mariadb-install-db"}
 func mysqlInstance(secure Secure, args []string) *instance {
 	s := &instance{name: "MariaDB", ready: mysqlReady, owner: mysqlUser()}
 	s.argv = func(s *instance) ([]string, error) {
-		data := filepath.Join(s.dir, "data")
+		data := mysqlData(s)
 		if _, err := os.Stat(data); err != nil {
 			if err := copyTemplate(data, s.owner); err != nil {
 				return nil, err
@@ -160,6 +161,13 @@ func mysqlInstance(secure Secure, args []string) *instance {
 	return s
 }
 
+func mysqlData(s *instance) string {
+	if s.disk != nil {
+		return filepath.Join(s.disk.Dir, "data")
+	}
+	return filepath.Join(s.dir, "data")
+}
+
 // mysqlReady asks for the data folder too: if another process has our port, ours is about to end.
 func mysqlReady(ctx context.Context, s *instance) error {
 	db, err := sql.Open("mysql", mysqlConfig(s).FormatDSN())
@@ -171,7 +179,7 @@ func mysqlReady(ctx context.Context, s *instance) error {
 	if err := db.QueryRowContext(ctx, "SELECT @@datadir").Scan(&data); err != nil {
 		return err
 	}
-	if filepath.Clean(data) != filepath.Join(s.dir, "data") {
+	if filepath.Clean(data) != mysqlData(s) {
 		return errPortTaken
 	}
 	return nil

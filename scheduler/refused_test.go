@@ -1,0 +1,74 @@
+package scheduler_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+// refusing is a store that answers its replica, and takes nothing while full is set.
+type refusing struct {
+	scheduler.Store
+	full    atomic.Bool
+	refused atomic.Int64 // beats
+}
+
+func (r *refusing) Beat(ctx context.Context, session string) (time.Time, error) {
+	if r.full.Load() {
+		r.refused.Add(1)
+		return time.Time{}, errCut
+	}
+	return r.Store.Beat(ctx, session)
+}
+
+func (r *refusing) Bury(ctx context.Context, session string, beat int64) (bool, error) {
+	if r.full.Load() {
+		return false, errCut
+	}
+	return r.Store.Bury(ctx, session, beat)
+}
+
+var _ scheduler.Store = &refusing{}
+
+// Who gets through first, when the disk of the store has room again, does not take the others for
+// dead: all it saw of them meanwhile is that the store took nothing.
+func TestAStoreThatTakesNothingKillsNobody(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	db := sqlite(t)
+	first, second := &refusing{Store: db.open(t)}, &refusing{Store: db.open(t)}
+	a := start(t, first, nil, pool(&starts{}, nil), scheduler.Options{ID: "a", SessionTTL: ttl})
+	b := start(t, second, nil, pool(&starts{}, nil), scheduler.Options{ID: "b", SessionTTL: ttl})
+	st := db.open(t)
+	until(t, "both live", func() bool { return len(peers(t, st)) == 2 && a.Vitals().Ready && b.Vitals().Ready })
+	before := sessions(peers(t, st))
+	first.full.Store(true)
+	second.full.Store(true)
+	time.Sleep(3 * ttl / 2)
+	if first.refused.Load() == 0 || second.refused.Load() == 0 || a.Health()[0].Ready || b.Health()[0].Ready {
+		t.Fatal("the store was not full")
+	}
+	first.full.Store(false)
+	until(t, "the first is back", func() bool { return a.Health()[0].Ready })
+	time.Sleep(ttl / 4) // it looks at the others once at least
+	second.full.Store(false)
+	until(t, "the second is back", func() bool { return b.Health()[0].Ready })
+	if after := sessions(peers(t, st)); after["a"] != before["a"] || after["b"] != before["b"] || a.Vitals().Buried+b.Vitals().Buried > 0 {
+		t.Errorf("sessions %v before and %v after; %d and %d buried", before, after, a.Vitals().Buried, b.Vitals().Buried)
+	}
+}
+
+// sessions are those that live, by replica.
+func sessions(all []ledger.Peer) map[string]string {
+	by := map[string]string{}
+	for _, p := range all {
+		if !p.Dead {
+			by[p.Replica] = p.Session
+		}
+	}
+	return by
+}
