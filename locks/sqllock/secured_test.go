@@ -15,6 +15,7 @@ import (
 
 // An account with the least rights, a password, TLS and a certificate has all that it needs.
 func TestMySQLSecured(t *testing.T) {
+	t.Parallel()
 	a := servers.NewAuthority(t)
 	srv := servers.NewSecureMySQL(t, servers.Secure{Authority: a}, "--max-connections=3000")
 	srv.Exec("CREATE USER locks@'%' IDENTIFIED BY 'secret' REQUIRE X509")

@@ -57,6 +57,7 @@ func expire(db *sql.DB) func(*testing.T, driver.Session) {
 
 // Each case has a file of its own: all writers of a file wait for each other, and for the disk.
 func TestSQLite(t *testing.T) {
+	t.Parallel()
 	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 		var mu sync.Mutex
 		files := map[*testing.T]string{}
