@@ -203,9 +203,7 @@ func (e *edge) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 	}
 	return stalled(ctx, e, func(ctx context.Context) (ledger.Decided, error) {
 		decided, err := e.st.Decide(ctx, d)
-		if len(decided.Started) > 0 {
-			e.life.trip()
-		}
+		e.life.trip(decided.Started)
 		return decided, err
 	})
 }
@@ -225,9 +223,7 @@ func (e *edge) Ready(ctx context.Context) ([]string, time.Time, error) {
 func (e *edge) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	return stalled(ctx, e, func(ctx context.Context) (ledger.Claimed, error) {
 		claimed, err := e.st.Claim(ctx, c)
-		if len(claimed.Tasks) > 0 {
-			e.life.trip()
-		}
+		e.life.trip(claimed.Tasks)
 		return claimed, err
 	})
 }

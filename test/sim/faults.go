@@ -68,9 +68,18 @@ func (p *Plan) drawFaults(d draw) {
 			if d.chance(0.6) { // long enough to be taken for dead
 				s.For = d.between(p.TTL+p.TTL/4, 3*p.TTL).Truncate(time.Millisecond)
 			}
-			s.N = d.IntN(2)    // 1: right after it has claimed or decided something
+			s.N = d.IntN(3)    // 1: right after it has claimed or decided something; 2: and somebody insists on that
 			if d.chance(0.3) { // somebody wants what it has to run now
 				p.Steps = append(p.Steps, Step{At: s.At + d.between(p.TTL, s.For+3*p.TTL), Kind: runs, Name: pick(d, slices.Sorted(maps.Keys(p.Jobs))...), Replica: one()})
+			}
+		case kills:
+			s.N = d.IntN(3) // as of pauses
+		case drains:
+			if s.N = d.IntN(2); s.N == 1 { // right after it has claimed more than it can start
+				for range 2 {
+					burst := Step{At: s.At + d.between(0, time.Second), Kind: enqueues, Name: pick(d, slices.Sorted(maps.Keys(p.Pools))...), N: 6 + d.IntN(6)}
+					p.Steps = append(p.Steps, burst)
+				}
 			}
 		case storeDown:
 			s.Replica, s.P, s.For = -1, 1, d.between(p.TTL/2, 3*p.TTL).Truncate(time.Millisecond)
@@ -88,6 +97,9 @@ func (p *Plan) drawFaults(d draw) {
 			s.Replica, s.For = -1, d.between(20*time.Second, pick(d, time.Minute, time.Hour, 12*time.Hour))
 		}
 		p.Steps = append(p.Steps, s)
+		if s.Kind == loses && d.chance(0.5) { // what it does not know to be its own goes back before it leaves
+			p.Steps = append(p.Steps, Step{At: s.At + s.For + d.between(0, p.TTL/3), Kind: drains, Replica: max(s.Replica, 0), For: time.Second})
+		}
 	}
 	if p.Edited != nil {
 		for n := range 1 + d.IntN(p.Replicas) {

@@ -27,8 +27,8 @@ type behaviour struct {
 	deaf  bool   // to its context
 }
 
-func behave(seed uint64, t jobs.Task) behaviour {
-	d := keyed(seed, t.IdempotencyKey, t.Attempt)
+func behave(p *Plan, t jobs.Task) behaviour {
+	d := keyed(p.Seed, t.IdempotencyKey, t.Attempt)
 	var b behaviour
 	switch d.IntN(10) {
 	case 0, 1, 2, 3: // at once
@@ -38,6 +38,9 @@ func behave(seed uint64, t jobs.Task) behaviour {
 		b.takes = d.between(200*time.Millisecond, 3*time.Second)
 	default:
 		b.takes = d.between(3*time.Second, 12*time.Second)
+	}
+	if p.slow(t) {
+		b.takes = d.between(4*time.Second, 9*time.Second)
 	}
 	b.deaf = d.chance(0.1)
 	if d.chance(0.25) {
@@ -54,7 +57,7 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if !h.r.goOn() {
 		return errCut
 	}
-	b := behave(h.w.plan.Seed, t)
+	b := behave(h.w.plan, t)
 	run := h.w.started(h.r, t, b, frozen)
 	if run == nil {
 		return errCut

@@ -126,6 +126,7 @@ func (w *world) watch(c memstore.Change) {
 			}
 			delete(w.owned, r.ID)
 			w.leaving[r.ID] = r
+			w.noteBusy(c.Op, r)
 		}
 		return
 	}
@@ -142,11 +143,19 @@ func (w *world) watch(c memstore.Change) {
 	case memstore.Job:
 		before, existed := c.Before.(memstore.Job)
 		w.watchJob(before, existed, r)
+	case memstore.Pool:
+		w.paused[r.Name] = r.Paused != nil && *r.Paused
 	case memstore.Session:
 		before, existed := c.Before.(memstore.Session)
 		if known := w.replicas[r.Replica]; known != nil && !existed {
 			known.joined = time.Now()
 			w.sessions[r.ID] = known
+		}
+		if r.Beat > before.Beat {
+			w.beats[r.ID] = time.Now()
+		}
+		if c.Op == "bury" {
+			w.buried[r.ID] = true
 		}
 		if owner := w.sessions[r.ID]; owner != nil && r.Dead && !before.Dead && c.Op == "bury" {
 			w.judgeBurial(owner)
@@ -173,6 +182,12 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	switch {
 	case began:
 		w.inPool[r.Pool]++
+		if w.paused[r.Pool] {
+			w.violate(r.ID, "task %s was claimed in pool %s, which is paused", r.ID, r.Pool)
+		}
+		if owner := w.replicas[r.Replica]; owner != nil && owner.node.index%2 != 0 && r.Job != "" && w.onlyInZone(r.Job) {
+			w.violate(r.ID, "task %s was claimed by %s, where %s does not run", r.ID, r.Replica, r.Job)
+		}
 		if limit := w.plan.Pools[r.Pool].MaxRunning; limit > 0 && w.inPool[r.Pool] > limit {
 			w.violate(r.ID, "%d tasks run in pool %s, %d are allowed", w.inPool[r.Pool], r.Pool, limit)
 		}
@@ -202,9 +217,17 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		if before.Token != r.Token {
 			w.violate(r.ID, "task %s has token %d after attempt with %d", r.ID, r.Token, before.Token)
 		}
+		w.noteBusy(c.Op, before)
 		w.judgeLoss(c.Op, before, r.Reason)
 	case existed && before.State == memstore.Ready && r.State == memstore.Waits:
 		w.violate(r.ID, "task %s waits after it was ready", r.ID)
+	}
+}
+
+// noteBusy notes until when an attempt may still run whose replica is gone. With w.mu held.
+func (w *world) noteBusy(op string, r memstore.Task) {
+	if op == "reap" && r.State == memstore.Running {
+		w.busy[r.Job] = max(w.busy[r.Job], r.MayRunUntil)
 	}
 }
 
@@ -256,7 +279,6 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 	if existed && (r.Cursor < before.Cursor || r.Fence < before.Fence) {
 		w.violate(r.Name, "job %s: cursor from %s to %s, fence from %d to %d", r.Name, clock(before.Cursor), clock(r.Cursor), before.Fence, r.Fence)
 	}
-	w.busy[r.Name] = r.BusyUntil
 	w.suspended[r.Name] = r.Suspended != nil && *r.Suspended
 	if before.Schedule == r.Schedule {
 		return
@@ -264,7 +286,9 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 	if list := w.epochs[r.Name]; len(list) > 0 && list[len(list)-1].until == 0 {
 		last := &list[len(list)-1]
 		last.until = before.Cursor
-		if next := last.times.next(time.UnixMicro(before.Cursor)); !next.After(time.Now().Add(w.offset)) {
+		if before.Next > 0 && !last.times.due(time.UnixMicro(before.Next).UTC()) {
+			last.look = before.Next // what the row does not say, an edit cannot record
+		} else if next := last.times.next(time.UnixMicro(before.Cursor)); !next.After(time.Now().Add(w.offset)) {
 			last.undecided = next.UnixMicro()
 		}
 	}

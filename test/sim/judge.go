@@ -57,7 +57,7 @@ func (w *world) judgeRow(g memstore.Trigger) {
 		w.violate(g.Job, "the row of %s at %s is %s and does not say why", g.Job, clock(g.At), o)
 	case (o == jobs.Skipped || o == jobs.Missed) && w.starts[g.TaskID] > 0:
 		w.violate(g.Job, "the row of %s at %s is %s, and its task started", g.Job, clock(g.At), o)
-	case o == jobs.Ran && w.starts[g.TaskID] == 0:
+	case o == jobs.Ran && w.starts[g.TaskID] == 0 && g.Result != string(jobs.StateCancelled): // then a claim that froze before its start, at least
 		w.violate(g.Job, "the row of %s at %s ran, and its task never started", g.Job, clock(g.At))
 	}
 }
@@ -73,6 +73,10 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 		for len(rows) > 0 {
 			g := rows[0]
 			first, last := time.UnixMicro(g.At).UTC(), time.UnixMicro(max(g.At, g.Until)).UTC()
+			if e.look != 0 && g.At == e.look && g.Reason == ledger.ReasonEdited {
+				rows = rows[1:]
+				continue
+			}
 			if e.until != 0 && first.After(until) {
 				break
 			}
@@ -182,10 +186,45 @@ func (w *world) judgeLoss(op string, row memstore.Task, reason string) {
 	}
 	me := w.runs[claimKey{row.ID, row.Token}]
 	switch {
-	case op == "reap" && !r.drained.IsZero() && w.untouched(r, r.drained.Add(-answered)) && (me == nil || !me.deaf):
+	case op == "reap" && !r.drained.IsZero() && !w.buried[row.Session] && w.leavesClean(r) && (me == nil || !me.deaf):
 		w.violate(row.ID, "task %s was lost with replica %s, which drained", row.ID, row.Replica)
 	case op == "finish" && strings.HasPrefix(reason, "this replica lost touch") && w.untouched(r, time.Now().Add(-answered)):
 		w.violate(row.ID, "replica %s gave task %s up, and nothing was wrong with it", row.Replica, row.ID)
+	case op == "finish" && strings.HasPrefix(reason, "this replica lost touch") && me != nil && !me.to.IsZero():
+		w.judgeGivenUp(r, row, me)
+	}
+}
+
+// leavesClean reports whether a replica that drains can know by the end what is its own, whatever was wrong
+// before: only what reaches the store late is beyond it. With w.mu held.
+func (w *world) leavesClean(r *replica) bool {
+	before := r.drained.Add(-answered)
+	late := []string{hangs, slows, stalls, dbSteps}
+	return w.untouched(r, r.drained) && !r.frozenSince(before) && !w.weather.bad(-1, before, late...) && !w.weather.bad(r.node.index, before, late...)
+}
+
+// lockFaults reports whether the lock service may have held a replica up since a moment.
+func (w *world) lockFaults(r *replica, since time.Time) bool {
+	kinds := []string{lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget}
+	return w.weather.bad(-1, since, kinds...) || w.weather.bad(r.node.index, since, kinds...)
+}
+
+// judgeGivenUp: an attempt that lost touch with the store goes on until nearly the first due time after
+// the last beat, where nobody may start in its place sooner. With w.mu held.
+func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
+	specs, beat := w.specs[row.Job], me.beat
+	if len(specs) == 0 || w.plan.Edited != nil || specs[0].Concurrency == jobs.Allow || specs[0].OnLost == jobs.LostRetries ||
+		!beat.After(me.from) || me.to.Before(beat.Add(w.plan.TTL/2)) || r.frozenSince(me.from) || w.weather.bad(-1, time.Time{}, dbSteps) {
+		return
+	}
+	for _, index := range []int{-1, r.node.index} {
+		if w.weather.bad(index, beat.Add(-time.Second), refuses, loses, hangs, slows, stalls) {
+			return
+		}
+	}
+	until := specs[0].Times.next(beat.Add(-w.plan.TTL / 2))
+	if me.to.Before(until.Add(-w.plan.TTL/5 - time.Second/2)) {
+		w.violate(row.ID, "replica %s gave task %s up at %v, which might have run until %v", r.id, row.ID, me.to, until)
 	}
 }
 

@@ -12,6 +12,7 @@ type run struct {
 	task     jobs.Task
 	r        *replica
 	from, to time.Time // to zero: it goes on
+	beat     time.Time // the last one of its replica before it ended
 	ok       bool
 	deaf     bool
 }
@@ -39,6 +40,9 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run 
 	}
 	if w.runs[k] != nil {
 		w.violate(t.ID, "task %s started twice with token %d", t.ID, t.Token)
+	}
+	if !r.drained.IsZero() && time.Since(r.drained) > time.Second/4 && w.untouched(r, r.drained.Add(-answered)) && !w.lockFaults(r, r.drained.Add(-answered)) {
+		w.violate(t.ID, "task %s started on %s %v after that was told to drain", t.ID, r.id, time.Since(r.drained))
 	}
 	w.starts[t.ID]++
 	if specs := w.specs[t.Job]; t.Job != "" && !slices.ContainsFunc(specs, func(j Job) bool { return j.OnLost != jobs.LostFails }) {
@@ -90,7 +94,7 @@ func (w *world) judgeOverlap(older, newer *run) {
 func (w *world) ended(me *run, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	me.ok = ok
+	me.ok, me.beat = ok, w.beats[w.claims[claimKey{me.task.ID, me.task.Token}].session]
 	w.close(me)
 	if job := me.task.Job; job != "" {
 		if me.task.Token < w.fence[job] {

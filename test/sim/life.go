@@ -3,6 +3,8 @@ package sim
 import (
 	"sync"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // life is whether a process runs. It freezes and dies as a whole.
@@ -11,7 +13,13 @@ type life struct {
 	thaw   chan struct{} // not nil while it is frozen
 	dead   chan struct{} // closed when it dies
 	frozen time.Time     // the end of the last freeze; zero: there was none
-	armed  func()        // freezes it as soon as it has made something its own; nil: nothing does
+	armed  *trap         // nil: there is none
+}
+
+// trap is what strikes a process when it has claimed or decided something, and before it hears of that.
+type trap struct {
+	on     func([]jobs.Task) bool // whether these tasks, just made its own, are what it waits for
+	strike func([]jobs.Task)
 }
 
 func newLife() *life { return &life{dead: make(chan struct{})} }
@@ -24,21 +32,25 @@ func (l *life) freeze() {
 	}
 }
 
-// arm has f called when the process has claimed or decided something, and before it hears of that.
-func (l *life) arm(f func()) {
+// arm sets a trap, which strikes once; nil takes it away. It reports whether one was still set.
+func (l *life) arm(t *trap) (unsprung bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.armed = f
+	unsprung = l.armed != nil
+	l.armed = t
+	return unsprung
 }
 
-func (l *life) trip() {
+func (l *life) trip(tasks []jobs.Task) {
 	l.mu.Lock()
-	f := l.armed
+	t := l.armed
+	if len(tasks) == 0 || t == nil || !t.on(tasks) {
+		l.mu.Unlock()
+		return
+	}
 	l.armed = nil
 	l.mu.Unlock()
-	if f != nil {
-		f()
-	}
+	t.strike(tasks)
 }
 
 func (l *life) melt() {

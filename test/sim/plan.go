@@ -20,6 +20,7 @@ type Plan struct {
 	NoLocks  bool          // the store's rows are the guards
 	WhenDown scheduler.WhenDown
 	Drain    time.Duration // drain timeout
+	Slow     bool          // what must not be lost takes seconds, where there is room beside it
 	SameIDs  bool          // a replica that is started again has the id that it had
 	Jobs     map[string]Job
 	Pools    map[string]jobs.Pool
@@ -51,7 +52,7 @@ func newPlan(seed uint64) *Plan {
 	p := &Plan{
 		Seed: seed, Replicas: pick(d, 1, 2, 2, 2, 3, 3, 3, 4), TTL: pick(d, 1500*time.Millisecond, 2*time.Second, 3*time.Second),
 		NoLocks: d.chance(0.25), WhenDown: pick(d, scheduler.DownStore, scheduler.DownStore, scheduler.DownWait),
-		Drain: pick(d, time.Second, 5*time.Second, 15*time.Second), SameIDs: d.chance(0.3), Jobs: map[string]Job{}, Pools: map[string]jobs.Pool{},
+		Drain: pick(d, time.Second, 5*time.Second, 15*time.Second), Slow: d.chance(0.15), SameIDs: d.chance(0.3), Jobs: map[string]Job{}, Pools: map[string]jobs.Pool{},
 	}
 	p.Start = d.between(0, 22*time.Hour).Truncate(time.Millisecond)
 	p.Length = d.between(8*time.Second, 16*time.Second)
@@ -119,6 +120,9 @@ func (p *Plan) drawJob(d draw) Job {
 	if d.chance(0.35) {
 		j.Retries = jobs.Retries{Limit: 1 + d.IntN(2), Backoff: d.between(200*time.Millisecond, 2*time.Second).Truncate(time.Millisecond), MaxBackoff: 3 * time.Second}
 	}
+	if d.chance(0.2) {
+		j.RunsOn = zoneA
+	}
 	return Job{j, ts}
 }
 
@@ -144,6 +148,18 @@ func (p *Plan) edit(d draw) {
 	if d.chance(0.5) {
 		p.Edited["new"] = p.drawJob(d)
 	}
+	for _, set := range p.versions() { // else no replica of a zone might have the version that governs
+		for name, j := range set {
+			j.RunsOn = nil
+			set[name] = j
+		}
+	}
+}
+
+// slow reports whether a task takes seconds: one of a job that must not be lost, where there is room beside it.
+func (p *Plan) slow(t jobs.Task) bool {
+	j, pool := p.Jobs[t.Job], p.Pools[t.Pool]
+	return p.Slow && j.Concurrency == jobs.Forbid && j.OnLost == jobs.LostFails && pool.MaxRunning == 0 && pool.Workers > 2
 }
 
 // configuration is the set of a version, 0 or 1, whose handlers are h.
@@ -170,13 +186,13 @@ func (p *Plan) versions() []map[string]Job {
 // String is the plan for people.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %d replicas, ttl %v, no locks %v, when down %s, drain %v, start %v, healed after %v\n",
-		p.Seed, p.Replicas, p.TTL, p.NoLocks, p.WhenDown, p.Drain, p.Start, p.Length)
+	fmt.Fprintf(&b, "seed %d: %d replicas, ttl %v, no locks %v, when down %s, drain %v, slow %v, start %v, healed after %v\n",
+		p.Seed, p.Replicas, p.TTL, p.NoLocks, p.WhenDown, p.Drain, p.Slow, p.Start, p.Length)
 	for version, set := range p.versions() {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
 			j := set[name]
-			fmt.Fprintf(&b, "  %d %s: %v, pool %s, %s, on lost %s, timeout %v, catch up %+v, retries %+v\n",
-				version, name, j.Times, j.Pool, j.Concurrency, j.OnLost, j.Timeout, j.CatchUp, j.Retries)
+			fmt.Fprintf(&b, "  %d %s: %v, pool %s, %s, on lost %s, timeout %v, catch up %+v, retries %+v, runs on %v\n",
+				version, name, j.Times, j.Pool, j.Concurrency, j.OnLost, j.Timeout, j.CatchUp, j.Retries, j.RunsOn)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {

@@ -70,7 +70,7 @@ func (n *node) start(ctx context.Context) {
 	}
 	s, err := scheduler.New(e, lk, p.configuration(n.version, &handler{w, r}), scheduler.Options{
 		ID: r.id, SessionTTL: p.TTL, DrainTimeout: p.Drain, StopGrace: 2 * time.Second, WhenDown: p.WhenDown, LockService: "simulated",
-		Workers: 16, Logger: w.logger(r.id),
+		Workers: 16, Labels: zone(n.index), Logger: w.logger(r.id),
 	})
 	if err != nil {
 		panic(err)
@@ -83,6 +83,16 @@ func (n *node) start(ctx context.Context) {
 	w.note(r.id, startedWith, n.version)
 	w.work.Go(func() { n.run(ctx, r) })
 }
+
+// zone is the labels of every second machine, the first of them included.
+func zone(index int) map[string]string {
+	if index%2 == 0 {
+		return zoneA
+	}
+	return nil
+}
+
+var zoneA = map[string]string{"zone": "a"}
 
 // run is the process from its start to its end, and its supervisor: one that cannot start is started
 // again.
@@ -141,7 +151,7 @@ func (n *node) away(d time.Duration, stop func(*replica)) {
 	n.down++
 	r := n.now
 	n.mu.Unlock()
-	if r != nil {
+	if r != nil && stop != nil {
 		stop(r)
 	}
 	time.Sleep(d)

@@ -30,7 +30,7 @@ func (w *world) do(s Step) {
 		if r == nil {
 			return
 		}
-		freeze := func() {
+		freeze := func([]jobs.Task) {
 			w.weather.note(s.Kind)
 			spell(s.Replica, s.For)
 			r.freeze()
@@ -40,10 +40,10 @@ func (w *world) do(s Step) {
 			})
 		}
 		if s.N == 0 {
-			freeze()
+			freeze(nil)
 			return
 		}
-		r.arm(freeze)
+		w.trap(s, r, anything, freeze)
 		go1(func() { // else it is put off for ever
 			time.Sleep(s.For)
 			r.arm(nil)
@@ -51,16 +51,27 @@ func (w *world) do(s Step) {
 				time.Sleep(100 * time.Millisecond)
 			}
 		})
-	case kills:
-		if r != nil {
-			w.weather.note(s.Kind)
+	case kills, drains:
+		if r == nil {
+			go1(func() { n.away(s.For, nil) })
+			return
 		}
-		go1(func() { n.kill(s.For) })
-	case drains:
-		if r != nil {
-			w.weather.note(s.Kind)
+		w.weather.note(s.Kind)
+		end, on := n.kill, anything
+		if s.Kind == drains {
+			end, on = n.drain, w.tooMany
 		}
-		go1(func() { n.drain(s.For) })
+		if s.N == 0 {
+			go1(func() { end(s.For) })
+			return
+		}
+		w.trap(s, r, on, func([]jobs.Task) { go1(func() { end(s.For) }) })
+		go1(func() {
+			time.Sleep(s.For)
+			if r.arm(nil) {
+				end(s.For)
+			}
+		})
 	case reloads:
 		w.weather.note(s.Kind)
 		n.mu.Lock()
@@ -96,6 +107,46 @@ func (w *world) do(s Step) {
 		w.stepClock(s.By)
 	default:
 		go1(func() { w.ask(s, r) })
+	}
+}
+
+func anything([]jobs.Task) bool { return true }
+
+// tooMany reports whether a replica that has claimed these tasks cannot start all of them.
+func (w *world) tooMany(tasks []jobs.Task) bool {
+	return len(tasks) > w.plan.Pools[tasks[0].Pool].Workers
+}
+
+// trap has a step strike a replica when what it makes its own is what the trap waits for.
+func (w *world) trap(s Step, r *replica, on func([]jobs.Task) bool, strike func([]jobs.Task)) {
+	r.arm(&trap{on, func(tasks []jobs.Task) {
+		if s.N == 2 {
+			w.steps.Go(func() { w.insist(tasks[0]) })
+		}
+		strike(tasks)
+	}})
+}
+
+// insist asks for another run of a job whose task is about to be lost with its replica, from before
+// the others notice until after.
+func (w *world) insist(lost jobs.Task) {
+	time.Sleep(w.plan.TTL)
+	for try := range 10 {
+		time.Sleep(300 * time.Millisecond)
+		i := slices.IndexFunc(w.nodes, func(n *node) bool { r := n.current(); return r != nil && !r.isFrozen() })
+		if i < 0 || lost.Job == "" {
+			continue
+		}
+		r := w.nodes[i].current()
+		switch {
+		case r == nil:
+		case try%2 == 0:
+			w.ask(Step{Kind: runs, Name: lost.Job}, r)
+		default:
+			if task, err := r.s.RetryTask(context.Background(), lost.ID, "somebody"); err == nil {
+				w.ack(task.ID)
+			}
+		}
 	}
 }
 
@@ -171,7 +222,7 @@ func (w *world) enqueue(s Step) {
 			task.RunAt = w.clock().Add(d.between(0, 5*time.Second))
 		}
 		if d.chance(s.P) {
-			task.IdempotencyKey = fmt.Sprintf("%v/%d", s.At, i)
+			task.IdempotencyKey = fmt.Sprintf("%v/%s/%d", s.At, s.Name, i)
 		}
 		for try := 0; ; try++ {
 			got, err := w.app.Enqueue(context.Background(), task)

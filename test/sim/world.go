@@ -40,7 +40,10 @@ type world struct {
 	inPool    map[string]int           // running rows
 	owned     map[string]int64         // tokens of running rows, by task
 	suspended map[string]bool          // jobs, by override
-	busy      map[string]int64         // until when jobs are
+	busy      map[string]int64         // until when attempts of jobs may run whose replicas are gone
+	paused    map[string]bool          // pools, by override
+	beats     map[string]time.Time     // the last ones that the store took, by session
+	buried    map[string]bool          // sessions that others declared dead
 	leaving   map[string]memstore.Task // rows between tasks and done
 	done      map[string]string        // states
 	epochs    map[string][]epoch       // by job
@@ -71,6 +74,7 @@ type epoch struct {
 	times       times
 	from, until int64 // cursors; until 0: it lasts
 	undecided   int64 // what was due first when it ended, and nobody had decided
+	look        int64 // not 0: a late due time waited for the job's slot then, and its row said only when to look again
 }
 
 func newWorld(p *Plan) *world {
@@ -79,7 +83,7 @@ func newWorld(p *Plan) *world {
 		weather: &weather{d: newDraw(p.Seed, "weather"), applied: map[string]int{}},
 		starts:  map[string]int{}, keys: map[string]string{}, acked: map[string]bool{}, replicas: map[string]*replica{}, sessions: map[string]*replica{}, latestOn: map[int]string{},
 		active: map[string][]*run{}, fence: map[string]int64{}, runs: map[claimKey]*run{}, claims: map[claimKey]claim{},
-		token: map[string]int64{}, open: map[string][]string{}, inPool: map[string]int{}, leaving: map[string]memstore.Task{}, owned: map[string]int64{}, suspended: map[string]bool{}, busy: map[string]int64{},
+		token: map[string]int64{}, open: map[string][]string{}, inPool: map[string]int{}, leaving: map[string]memstore.Task{}, owned: map[string]int64{}, suspended: map[string]bool{}, busy: map[string]int64{}, paused: map[string]bool{}, beats: map[string]time.Time{}, buried: map[string]bool{},
 		done: map[string]string{}, epochs: map[string][]epoch{}, counted: map[string]int{},
 	}
 	w.db = memstore.New()
@@ -160,6 +164,11 @@ func (w *world) drains(r *replica) {
 // forbids reports whether a job never had another policy. With w.mu held.
 func (w *world) forbids(job string) bool {
 	return !slices.ContainsFunc(w.specs[job], func(j Job) bool { return j.Concurrency == jobs.Allow })
+}
+
+// onlyInZone reports whether a job runs in one zone alone, by all versions. With w.mu held.
+func (w *world) onlyInZone(job string) bool {
+	return !slices.ContainsFunc(w.specs[job], func(j Job) bool { return j.RunsOn == nil })
 }
 
 // run lives through the plan, from the first start to the last end.
