@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,5 +38,38 @@ func TestCluster(t *testing.T) {
 	_, err := New(rdb).Open(t.Context(), driver.Open{Namespace: "cluster", TTL: ttl})
 	if !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), srv.Addr) {
 		t.Errorf("open: %v; want ErrUnreachable with the address", err)
+	}
+}
+
+// A replica that takes over from a dead master is found at once, by sessions that are open.
+func TestClusterFailover(t *testing.T) {
+	t.Parallel()
+	c := servers.NewCluster(t)
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+	defer rdb.Close()
+	s, err := New(rdb).Open(t.Context(), driver.Open{Namespace: "cluster", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shard := 0
+	if client(t, c.Masters[1].Addr).DBSize(t.Context()).Val() > 0 {
+		shard = 1
+	}
+	heir := client(t, c.Replicas[shard].Addr)
+	c.Masters[shard].Kill()
+	if err := heir.Do(t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		err := s.Renew(t.Context())
+		if err == nil {
+			break
+		}
+		if errors.Is(err, driver.ErrSessionLost) || time.Since(began) > 8*time.Second {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
 	}
 }

@@ -151,10 +151,14 @@ func (s *session) eval(ctx context.Context, script *redis.Script, args ...any) (
 }
 
 // reach dials first, after trouble on the way. While that fails, nothing that could change a lock
-// has left this process; the client's own retries would hide that, and the cause.
+// has left this process; the client's own retries would hide that, and the cause. A Cluster's client
+// also asks, in the background, who has the slots by now.
 func (s *session) reach(ctx context.Context) error {
 	if !s.suspect.Load() {
 		return nil
+	}
+	if c, ok := s.rdb.(*redis.ClusterClient); ok {
+		c.ReloadState(ctx) // else it goes on asking a master that is dead
 	}
 	_, err := calls.Await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, dial(ctx, s.rdb) })
 	if err != nil {
