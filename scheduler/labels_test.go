@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // Both replicas decide due times, only the one with the labels runs them.
@@ -30,7 +31,7 @@ func TestOnlyReplicasWithTheLabelsRunAJob(t *testing.T) {
 	start(t, db.open(t), nil, set, scheduler.Options{ID: "a", Labels: map[string]string{"zone": "a"}})
 	start(t, db.open(t), nil, set, scheduler.Options{ID: "b", Labels: map[string]string{"zone": "b", "rack": "1"}})
 	st := db.open(t)
-	until(t, "runs that either of them decided have ended", func() bool {
+	wait.Until(t, "runs that either of them decided have ended", func() bool {
 		by := map[string]int{}
 		for _, row := range ledgerOf(t, st, "") {
 			if row.Outcome == jobs.Ran {

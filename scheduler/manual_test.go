@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestManualRuns(t *testing.T) {
@@ -23,7 +24,7 @@ func TestManualRuns(t *testing.T) {
 	r := start(t, st, nil, set, scheduler.Options{ID: "a"})
 	var trigger jobs.Trigger
 	var opened jobs.Task
-	until(t, "the replica takes it", func() (ok bool) {
+	wait.Until(t, "the replica takes it", func() (ok bool) {
 		var err error
 		trigger, opened, err = r.RunJob(t.Context(), "j", "me")
 		return err == nil

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -80,18 +81,6 @@ func (r *replica) drain() error {
 	err := <-r.done
 	r.done <- err
 	return err
-}
-
-// until waits for a condition, for a time that no healthy run comes near.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 // does is a handler made of a function.
@@ -245,7 +234,7 @@ func TestEightReplicasWithSkewedClocksRunNoDueTimeTwice(t *testing.T) {
 				}
 				start(t, each, nil, set, scheduler.Options{ID: fmt.Sprint("r", i), SessionTTL: 5 * time.Second})
 			}
-			until(t, "60 due times have run", func() bool { return ran.count() >= 60 })
+			wait.Until(t, "60 due times have run", func() bool { return ran.count() >= 60 })
 			ran.onlyOnce(t)
 			for job := range set.Jobs {
 				covered(t, ledgerOf(t, st, job))

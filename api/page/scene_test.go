@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/api/page"
@@ -19,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // does is a handler made of a function.
@@ -65,7 +65,7 @@ func newSceneOf(t *testing.T, set jobs.Set, o api.Options, replica scheduler.Opt
 			t.Error(err)
 		}
 	})
-	until(t, "the replica is ready", func() bool {
+	wait.Until(t, "the replica is ready", func() bool {
 		return !slices.ContainsFunc(r.Health(), func(c ledger.Condition) bool { return !c.Ready })
 	})
 	o.Page = page.Handler()
@@ -104,7 +104,7 @@ func (s *scene) run(name string) jobs.Task {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	until(s.t, "the run has ended", func() bool {
+	wait.Until(s.t, "the run has ended", func() bool {
 		got, _, err := s.store.Task(s.t.Context(), task.ID)
 		if err != nil {
 			s.t.Fatal(err)
@@ -113,18 +113,6 @@ func (s *scene) run(name string) jobs.Task {
 		return got.State.Ended()
 	})
 	return task
-}
-
-// until waits for a condition, for a time that no healthy run comes near.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 // switchable is a handler that fails while it is told to.

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 type handlerFunc func(ctx context.Context, t jobs.Task, out io.Writer) error
@@ -97,22 +98,12 @@ func startReplica(t *testing.T) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the replica is ready and its configuration holds", func() bool {
+	wait.Until(t, "the replica is ready and its configuration holds", func() bool {
 		ready, err := c.Ready(t.Context())
 		jobs, err2 := c.Jobs(t.Context(), client.Page{})
 		return err == nil && err2 == nil && ready.Ready && len(jobs.Items) == len(set.Jobs)
 	})
 	return r
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 // scheduler runs the program with args, speaking to r.

@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // part is what a replica in a process of its own is to do: run one command, whose time ends after
@@ -88,7 +89,7 @@ func startReplica(t *testing.T, p part) *replica {
 	}()
 	t.Cleanup(func() {
 		_ = r.Process.Kill()
-		until(t, "the replica's output is closed", func() bool {
+		wait.Until(t, "the replica's output is closed", func() bool {
 			select {
 			case <-r.done:
 				return true
@@ -100,7 +101,7 @@ func startReplica(t *testing.T, p part) *replica {
 			t.Logf("output:\n%s", r.out)
 		}
 	})
-	until(t, "the command is ready", func() bool { return strings.Contains(r.out.String(), "ready\n") })
+	wait.Until(t, "the command is ready", func() bool { return strings.Contains(r.out.String(), "ready\n") })
 	return r
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // watched is an output that can be waited for.
@@ -36,15 +37,6 @@ func (w *watched) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.buf.String()
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }
 
 // pids reads the numbers behind a word in the output.
@@ -86,7 +78,7 @@ func stopWhenReady(t *testing.T, c exechandler.Command, cause func() error) (str
 	out, done := &watched{}, make(chan error, 1)
 	h := handler(t, c)
 	go func() { done <- h.Run(ctx, jobs.Task{}, out) }()
-	until(t, "the command is ready", func() bool { return strings.Contains(out.String(), "ready\n") })
+	wait.Until(t, "the command is ready", func() bool { return strings.Contains(out.String(), "ready\n") })
 	stopped := time.Now()
 	cancel(cause())
 	select {
@@ -194,7 +186,7 @@ func TestLeftoversThatHoldTheOutputAreKilled(t *testing.T) {
 		t.Errorf("%v after %v", err, took)
 	}
 	child := pids(t, out, "child")[0]
-	until(t, "the leftover is killed", func() bool { return !alive(child) })
+	wait.Until(t, "the leftover is killed", func() bool { return !alive(child) })
 	if _, err := run(t, exechandler.Command{Shell: "sleep 300 & exit 4"}, ""); err == nil || err.Error() != "exit code 4" {
 		t.Errorf("the exit code is lost: %v", err)
 	}

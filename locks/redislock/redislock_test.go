@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -45,7 +46,7 @@ func clientAfter(t *testing.T, addr string, uptimeSeconds int) *redis.Client {
 func aged(t *testing.T, rdb redis.UniversalClient, uptimeSeconds int) {
 	t.Helper()
 	uptime := regexp.MustCompile(`uptime_in_seconds:(\d+)`)
-	until(t, func() bool {
+	wait.Until(t, "the server is older than the ttl", func() bool {
 		m := uptime.FindStringSubmatch(rdb.Info(t.Context(), "server").Val())
 		if m == nil {
 			return false
@@ -53,16 +54,6 @@ func aged(t *testing.T, rdb redis.UniversalClient, uptimeSeconds int) {
 		seconds, _ := strconv.Atoi(m[1])
 		return seconds >= uptimeSeconds
 	})
-}
-
-// until waits for a condition.
-func until(t *testing.T, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the condition did not come true")
-		}
-	}
 }
 
 func open(t *testing.T, rdb redis.UniversalClient, namespace string) driver.Session {
@@ -171,7 +162,7 @@ func TestNothingStaysBehind(t *testing.T) {
 	dead := open(t, rdb, "residue")
 	lockstest.Grant(t, dead, "k1")
 	b := open(t, rdb, "residue")
-	until(t, func() bool { renew(t, b); return len(left()) == 3 })
+	wait.Until(t, "the other's renewals sweep up", func() bool { renew(t, b); return len(left()) == 3 })
 }
 
 func TestExpiredSession(t *testing.T) {
@@ -180,7 +171,7 @@ func TestExpiredSession(t *testing.T) {
 	a, b := open(t, rdb, "expiry"), open(t, rdb, "expiry")
 	mine := lockstest.Grant(t, a, "k")
 	var theirs driver.Held
-	until(t, func() bool {
+	wait.Until(t, "the key of the expired session is free", func() bool {
 		renew(t, b)
 		got := lockstest.Acquire(t, b, "b", "k")
 		theirs = driver.Held{Key: "k", Token: got[0].Token}
@@ -223,7 +214,7 @@ func TestUnreachable(t *testing.T) {
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("open took %v", took)
 	}
-	until(t, func() bool {
+	wait.Until(t, "a server that is gone is unreachable", func() bool {
 		_, err := s.TryAcquire(t.Context(), "x", lockstest.Wants("k"))
 		return errors.Is(err, driver.ErrUnreachable)
 	})
@@ -235,7 +226,7 @@ func TestContextIsObeyed(t *testing.T) {
 	rdb := client(t, srv.Addr)
 	s := open(t, rdb, "frozen")
 	srv.Pause()
-	until(t, func() bool { // the signal takes a moment
+	wait.Until(t, "the server stands still", func() bool { // the signal takes a moment
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		return s.Renew(ctx) != nil
@@ -264,7 +255,7 @@ func TestClockStepsBack(t *testing.T) {
 	lockstest.Grant(t, dead, "k")
 	// What a server sees after its clock went back by an hour.
 	rdb.ZAdd(t.Context(), "{lockstep:step}:sessions", redis.Z{Member: dead.ID(), Score: float64(time.Now().Add(time.Hour).UnixMicro())})
-	until(t, func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
+	wait.Until(t, "the key is free", func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
 }
 
 func TestListAndEvict(t *testing.T) {
@@ -272,11 +263,8 @@ func TestListAndEvict(t *testing.T) {
 	rdb := client(t, servers.Redis(t))
 	dead, a := open(t, rdb, "list"), open(t, rdb, "list")
 	lockstest.Acquire(t, dead, "d", "a/0", "a/2", "a/4", "a/6")
-	until(t, func() bool { // expired, not swept up
-		renew(t, a)
-		rdb.ZAdd(t.Context(), "{lockstep:list}:sessions", redis.Z{Member: dead.ID(), Score: 1})
-		return true
-	})
+	renew(t, a)
+	rdb.ZAdd(t.Context(), "{lockstep:list}:sessions", redis.Z{Member: dead.ID(), Score: 1}) // expired, not swept up
 	got := lockstest.Acquire(t, a, "a", "a/1", "a/3", "a/5", "b/1")
 	var listed []string
 	for after := ""; ; {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // The rights that are asked for are those of the scripts' commands, no more and no less.
@@ -75,7 +76,7 @@ func TestRightsForACluster(t *testing.T) {
 	if err := admin.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, func() bool { return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
+	wait.Until(t, "the cluster is whole", func() bool { return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
 	limited(t, admin)
 	for rule := range strings.FieldsSeq(moreForCluster) {
 		admin.Do(t.Context(), "ACL", "SETUSER", "lockstep", rule)

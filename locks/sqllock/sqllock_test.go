@@ -189,13 +189,3 @@ func take(t *testing.T, s driver.Session, keys ...string) []driver.Held {
 	}
 	return held
 }
-
-// eventually waits for cond.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for began := time.Now(); !cond(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(began) > 10*time.Second {
-			t.Fatal("not within 10 s: " + what)
-		}
-	}
-}

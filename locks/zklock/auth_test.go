@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 const alice = "alice:correct horse"
@@ -146,7 +147,7 @@ func TestLoginIsRepeated(t *testing.T) {
 	for i := range 3 {
 		way.break_(true)
 		way.set(false, false)
-		until(t, func() bool { return a.Renew(t.Context()) == nil })
+		wait.Until(t, "a renewal gets through", func() bool { return a.Renew(t.Context()) == nil })
 		lockstest.Grant(t, a, fmt.Sprintf("fresh-%d", i)) // needs a container, which needs the identity
 	}
 	lockstest.Holds(t, a, mine, true)

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -23,16 +24,6 @@ func TestMain(m *testing.M) {
 }
 
 const ttl = 3 * time.Second
-
-// until waits for a condition.
-func until(t *testing.T, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the condition did not come true")
-		}
-	}
-}
 
 func open(t *testing.T, addr, namespace string) *session {
 	t.Helper()
@@ -57,7 +48,7 @@ func openFor(t *testing.T, addr, namespace string, ttl time.Duration) *session {
 func takes(t *testing.T, s driver.Session, key string) driver.Held {
 	t.Helper()
 	var h driver.Held
-	until(t, func() bool {
+	wait.Until(t, "the key is free", func() bool {
 		if err := s.Renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 const dueReplicas = 3
@@ -64,7 +65,7 @@ func (d *rush) turn(r *round) {
 		replicas = append(replicas, replica)
 		run(r, replica)
 	}
-	until(r, "the replicas are ready", func() bool {
+	wait.Until(r, "the replicas are ready", func() bool {
 		for _, replica := range replicas {
 			for _, condition := range replica.Health() {
 				if !condition.Ready {

@@ -74,15 +74,3 @@ func takeTurns(b *testing.B, n int, turn func(r *round, contestant int)) {
 		}
 	}
 }
-
-// until waits for a condition, for a time that no healthy run comes near.
-func until(tb testing.TB, what string, holds func() bool) {
-	tb.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !holds() {
-		if time.Now().After(deadline) {
-			tb.Fatalf("still not: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestSecureRedis(t *testing.T) {
@@ -116,7 +117,7 @@ func TestSentinel(t *testing.T) {
 		t.Errorf("master %s, want %s", got, set.Master.Addr)
 	}
 	set.Master.Kill()
-	eventually(t, "the replica is the master", func() bool { return master() == set.Replica.Addr })
+	wait.Until(t, "the replica is the master", func() bool { return master() == set.Replica.Addr })
 }
 
 func handshake(t *testing.T, addr string, settings *tls.Config) net.Conn {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // MasterName is what the sentinels of a SentinelSet call their master.
@@ -35,7 +37,7 @@ func NewSentinel(t testing.TB, secure Secure) *SentinelSet {
 	set := &SentinelSet{Master: NewSecureRedis(t, secure, args...)}
 	host, port, _ := strings.Cut(set.Master.Addr, ":")
 	set.Replica = NewSecureRedis(t, secure, append(args, "--replicaof", host+" "+port)...)
-	until(t, "the replica follows", func() bool {
+	wait.Until(t, "the replica follows", func() bool {
 		return strings.Contains(set.Replica.say(t, secure, "INFO replication"), "master_link_status:up")
 	})
 	for range 3 {
@@ -47,7 +49,7 @@ func NewSentinel(t testing.TB, secure Secure) *SentinelSet {
 		}
 		set.Sentinels = append(set.Sentinels, &RedisServer{instance: s, Addr: s.addr()})
 	}
-	until(t, "the sentinels know each other and the replica", func() bool {
+	wait.Until(t, "the sentinels know each other and the replica", func() bool {
 		for _, s := range set.Sentinels {
 			about := s.say(t, secure, "SENTINEL MASTERS")
 			if !strings.Contains(about, "num-slaves\r\n$1\r\n1\r\n") || !strings.Contains(about, "num-other-sentinels\r\n$1\r\n2\r\n") {
@@ -102,14 +104,4 @@ func (s *RedisServer) say(t testing.TB, secure Secure, command string) string {
 	defer cancel()
 	answer, _ := secure.ask(ctx, s.Addr, command+"\r\n")
 	return answer
-}
-
-// until waits for what a set of servers needs to find each other.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(startLimit); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", startLimit, what)
-		}
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
@@ -113,7 +114,7 @@ func TestServersDieWithTheBinary(t *testing.T) {
 	}
 	defer func() { _ = child.Process.Kill() }()
 	var addr string
-	eventually(t, "the child's server is up", func() bool {
+	wait.Until(t, "the child's server is up", func() bool {
 		text, _ := os.ReadFile(file)
 		addr = string(text)
 		return addr != ""
@@ -121,22 +122,13 @@ func TestServersDieWithTheBinary(t *testing.T) {
 	tell(t, addr, "PING\r\n")
 	_ = child.Process.Kill()
 	_ = child.Wait()
-	eventually(t, "the child's server is gone", func() bool {
+	wait.Until(t, "the child's server is gone", func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			c.Close()
 		}
 		return err != nil
 	})
-}
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 30s: %s", what)
-		}
-	}
 }
 
 // tell sends text and returns the first line of the answer.

@@ -1,6 +1,7 @@
 package warden
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // clocks are those of a machine that a test puts to sleep.
@@ -61,16 +64,10 @@ func begin(t *testing.T, k *keeper, id uint64, c Command, argv ...string) {
 // lookUntil lets the keeper look until only those run whose numbers are given.
 func lookUntil(t *testing.T, k *keeper, want ...uint64) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	wait.Until(t, fmt.Sprintf("%v run, and no others", want), func() bool {
 		k.look()
-		got := slices.Sorted(maps.Keys(k.all))
-		if slices.Equal(got, want) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%v run, want %v", got, want)
-		}
-	}
+		return slices.Equal(slices.Sorted(maps.Keys(k.all)), want)
+	})
 }
 
 // The lid of a laptop is closed for an hour. That ends the time of whoever others may have started
@@ -128,14 +125,7 @@ func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "deaf")
 	begin(t, k, 1, Command{Until: []boottime.Stamp{{At: c.clock(false) + time.Minute}}, Grace: time.Second},
 		"/bin/sh", "-c", `trap "" TERM; touch "$0"; while :; do /bin/sleep 0.05; done`, file)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(file); err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("it does not begin")
-		}
-	}
+	wait.Until(t, "the command has begun", func() bool { _, err := os.Stat(file); return err == nil })
 	k.obey(order{ID: 1, KillBy: &boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}}, nil)
 	lookUntil(t, k, 1)
 	c.waited = time.Minute

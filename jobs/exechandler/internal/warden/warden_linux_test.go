@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/process"
+
+	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // TestMain is a warden where it is called one.
@@ -49,11 +51,7 @@ func wantDied(t *testing.T, w *Warden, a *Attempt) {
 	if end := a.End(); !errors.Is(end.Err, ErrDied) && end.Why != Alone {
 		t.Errorf("it ended with %+v", end)
 	}
-	for until := time.Now().Add(15 * time.Second); !w.Gone(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatal("the warden goes on")
-		}
-	}
+	wait.Until(t, "the warden is gone", w.Gone)
 	for _, pid := range []int{a.Group(), w.pid} {
 		if p, alive := listProcesses()[pid]; alive {
 			t.Errorf("%+v is still there", p)
