@@ -74,3 +74,21 @@ func TestClusterFailover(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What happens to a shard that has nothing to do with the namespace keeps nobody from its locks.
+func TestClusterWithoutAnotherShard(t *testing.T) {
+	t.Parallel()
+	c := servers.NewCluster(t)
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+	defer rdb.Close()
+	open(t, rdb, "cluster")
+	other := 1
+	if client(t, c.Masters[1].Addr).DBSize(t.Context()).Val() > 0 {
+		other = 0
+	}
+	c.Masters[other].Kill()
+	open(t, rdb, "cluster")
+	fresh := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+	defer fresh.Close()
+	open(t, fresh, "cluster")
+}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/internal/handshake"
 )
 
@@ -79,6 +81,28 @@ func dial(ctx context.Context, rdb redis.UniversalClient) error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// shard is where the namespace is: in a Cluster, commands without keys go to every master, and one that
+// has nothing to do with the namespace may be away.
+func (s *session) shard(ctx context.Context) redis.Scripter {
+	if c, ok := s.rdb.(*redis.ClusterClient); ok {
+		if master, err := c.MasterForKey(ctx, s.keys[0]); err == nil {
+			return master
+		}
+	}
+	return s.rdb
+}
+
+// markOthers leaves the namespace's mark also with the other masters of a Cluster, which may be given
+// its slot one day; those that do not answer soon go without.
+func (s *session) markOthers(ctx context.Context) {
+	if _, ok := s.rdb.(*redis.ClusterClient); !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, _ = calls.Await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.rdb).Result() })
 }
 
 // answered reports whether err is what the server said, not a trouble on the way.

@@ -58,7 +58,7 @@ func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
 	s.suspect.Store(false)
 	asked := boottime.Now()
 	known, err := calls.Await(ctx, &s.calls, func() (bool, error) {
-		found, err := s.mark.Exists(ctx, s.rdb).Result()
+		found, err := s.mark.Exists(ctx, s.shard(ctx)).Result()
 		if err != nil && answered(err) {
 			return true, nil // SCRIPT is forbidden: nothing to go by, so take it as used
 		}
@@ -79,9 +79,10 @@ func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
 		return fmt.Errorf("the server may evict locks: maxmemory-policy is %v; set it to noeviction (or maxmemory to 0)", answer[1])
 	}
 	if !known { // before anything is granted: from now on lost data cannot pass for a new namespace
-		if _, err := calls.Await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.rdb).Result() }); err != nil {
+		if _, err := calls.Await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.shard(ctx)).Result() }); err != nil {
 			return err
 		}
+		s.markOthers(ctx)
 	}
 	blind.Store(answer[2] == "")
 	s.gen, s.renewed = answer[1].(string), asked
