@@ -123,7 +123,16 @@ func (p *Plan) drawJob(d draw) Job {
 	if d.chance(0.2) {
 		j.RunsOn = zoneA
 	}
-	return Job{j, ts}
+	return p.bearable(Job{j, ts})
+}
+
+// bearable is a job that does not bring more than its pool can ever do: then nothing would come to rest.
+func (p *Plan) bearable(j Job) Job {
+	pool := p.Pools[j.Pool]
+	if j.Times.count(time.Unix(0, 0), time.Unix(60, 0)) > 6 && (pool.MaxRunning > 0 || pool.Workers < 4) {
+		j.Concurrency = jobs.Forbid
+	}
+	return j
 }
 
 // edit makes a newer configuration: some jobs stay, some change, one may go, one may come.
@@ -135,7 +144,7 @@ func (p *Plan) edit(d draw) {
 		case 0:
 			fresh := p.drawJob(d)
 			fresh.Concurrency = j.Concurrency
-			j = fresh
+			j = p.bearable(fresh)
 		case 1:
 			j.Timeout += time.Second
 		case 2:
