@@ -12,7 +12,10 @@ import (
 )
 
 // diskSize is room for the tables of a long run, and soon filled.
-const diskSize = 512 << 20
+const (
+	diskSize    = 512 << 20
+	mariaDBSize = 2 << 30 // its files do not shrink
+)
 
 // openServers starts what the cell is made of.
 func (a *Arena) openServers(t testing.TB, o Options) {
@@ -42,13 +45,15 @@ func (a *Arena) openServers(t testing.TB, o Options) {
 	}
 }
 
-// newMariaDB is a server with a database for the replicas' Account, which has no rights beyond it.
+// newMariaDB is a server on a small disk, where this user may mount one, with a database for the
+// replicas' Account, which has no rights beyond it.
 func newMariaDB(t testing.TB, o Options) *servers.MySQLServer {
-	start := servers.NewMySQL
+	var clock *servers.Clock
 	if o.Clocks {
-		start = servers.NewClock(t).NewMySQL
+		clock = servers.NewClock(t)
 	}
-	s := start(t, "--innodb-autoinc-lock-mode=2") // the audit's numbers shall make nobody wait
+	disk, _ := servers.NewDisk(t, mariaDBSize)
+	s := disk.NewMySQL(t, clock, "--innodb-autoinc-lock-mode=2") // the audit's numbers shall make nobody wait
 	s.DSN(Database)
 	s.Exec("CREATE USER "+Account, "GRANT ALL ON "+Database+".* TO "+Account)
 	return s

@@ -42,6 +42,7 @@ func databases() (all []Nemesis) {
 			b.nemesis("frozen", b.down, frozenFor, true, func(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
 				return freezeServer("MariaDB", b.server(a))
 			}),
+			b.nemesis("disk-full", b.down, 15*time.Second, true, b.fillDisk),
 			b.nemesis("read-only", b.down, 10*time.Second, true, b.readOnly),
 			b.nemesis("kill-connections", b.slow, 10*time.Second, false, b.killConnections),
 			b.nemesis("few-connections", b.slow, 10*time.Second, false, b.fewConnections),
