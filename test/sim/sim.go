@@ -26,7 +26,9 @@
 // configuration than the one that governs. Within 1,000 seeds it noticed: a run by hand in the place of a lost
 // attempt that may still run; peers buried as soon as the store is back; what is queued neither handed back nor
 // refused in a drain; claims whose answer was lost and that are left behind in a drain; overdue due
-// times that nobody looks for.
+// times that nobody looks for; jobs claimed where their labels forbid it; pause and suspend ignored; rows
+// of the dead reaped once and not all the time; own work handed back while it runs. It does not notice work that
+// is not stopped when its time is over, nor a replica that forgets its configuration's number as it joins again.
 package sim
 
 import (
