@@ -12,9 +12,6 @@ import (
 // beyond is decided by the next one: the cursor says how far this one came.
 const freshLimit = 1000
 
-// lookAgain is when a job is looked at again whose catch-up waits for its slot.
-const lookAgain = time.Second
-
 // decider decides due times. It holds no state: the store may ask it again with newer rows.
 type decider struct {
 	plan    *plan
@@ -62,10 +59,7 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 				taken = "task " + opening.Task.ID + " has the slot"
 			}
 		case late && j.CatchUp.Policy == jobs.CatchUpAll:
-			if dec.Cursor.IsZero() {
-				dec.Cursor = state.Cursor
-			}
-			dec.NextAt = d.now.Add(lookAgain)
+			dec.Wait(at, d.now)
 			return dec, true
 		default:
 			dec.Triggers = append(dec.Triggers, d.pass(j, stretch{at, at, 1}, jobs.Skipped, taken))

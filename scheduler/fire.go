@@ -23,6 +23,8 @@ const (
 	helpBatch = 100
 	// lookLeast lies between two looks at a job.
 	lookLeast = 5 * time.Millisecond
+	// afterFailure is when jobs are looked at again that the store could not decide.
+	afterFailure = time.Second
 )
 
 // fire decides due times until ctx is done: those of the own stripes when they come, and those of
@@ -141,7 +143,7 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 	}
 	decided, err := s.write(ctx, request, reserved)
 	if err != nil {
-		again := s.clock.now().Add(lookAgain)
+		again := s.clock.now().Add(afterFailure)
 		for _, name := range names {
 			s.upcoming.set(name, again)
 		}

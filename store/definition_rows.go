@@ -59,8 +59,9 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 		if row.name != "" && !row.differs(d) {
 			continue // somebody wrote it in the meantime
 		}
-		if schedule := scheduleOf(d); row.next > 0 && row.next <= micros(now) && row.schedule != schedule {
-			undecided = append(undecided, overtaken(name, row.next, schedule, now))
+		at := ledger.Undecided(fromMicros(row.cursor), fromMicros(row.next))
+		if schedule := scheduleOf(d); !at.IsZero() && !at.After(now) && row.schedule != schedule {
+			undecided = append(undecided, overtaken(name, at, schedule, now))
 		}
 		switch {
 		case d == nil: // retired; when it comes back, its schedule is new
@@ -97,13 +98,13 @@ func scheduleOf(d *ledger.JobDef) string {
 
 // overtaken is the row for the first due time that an edit found undecided. How many more there were
 // only the old schedule knows, and nobody has that any more.
-func overtaken(job string, at int64, schedule string, now time.Time) jobs.Trigger {
+func overtaken(job string, at time.Time, schedule string, now time.Time) jobs.Trigger {
 	reason := ledger.ReasonEdited
 	if schedule == "" {
 		reason = ledger.ReasonRemoved
 	}
 	return jobs.Trigger{
-		Job: job, At: fromMicros(at), Count: 1, Cause: jobs.CauseSchedule, Outcome: jobs.Missed,
+		Job: job, At: at, Count: 1, Cause: jobs.CauseSchedule, Outcome: jobs.Missed,
 		Reason: reason, DecidedAt: now,
 	}
 }

@@ -66,7 +66,7 @@ func (t *tx) jobStatuses(names []string) ([]ledger.JobStatus, error) {
 		var j ledger.JobStatus
 		var cursor, next int64
 		err := scan(&j.Name, &j.Hash, &j.Config, &cursor, &next, &j.Fence, &j.Suspended, &j.SuspendedBy)
-		j.Cursor, j.NextAt = fromMicros(cursor), fromMicros(next)
+		j.Cursor, j.NextAt = fromMicros(cursor), ledger.Undecided(fromMicros(cursor), fromMicros(next))
 		all = append(all, j)
 		return err
 	})

@@ -31,14 +31,14 @@ func (s *Store) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) 
 // Index: primary keys; MAX(at) of one job is the end of its range in that of triggers.
 func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStanding, err error) {
 	var last []int64 // due time that was decided
-	err = t.query(`SELECT j.name, j.next_at, j.suspended, COALESCE(s.failing, 0), COALESCE(s.last_success_at, 0),
+	err = t.query(`SELECT j.name, j.cursor_at, j.next_at, j.suspended, COALESCE(s.failing, 0), COALESCE(s.last_success_at, 0),
 			COALESCE((SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name), 0)
 		FROM {jobs} j LEFT JOIN {standings} s ON s.kind = 'job' AND s.name = j.name WHERE j.hash <> '' ORDER BY j.name`, nil,
 		func(scan func(...any) error) error {
 			var j ledger.JobStanding
-			var next, success, at int64
-			err := scan(&j.Name, &next, &j.Suspended, &j.Failing, &success, &at)
-			j.NextAt, j.LastSuccess = fromMicros(next), fromMicros(success)
+			var cursor, next, success, at int64
+			err := scan(&j.Name, &cursor, &next, &j.Suspended, &j.Failing, &success, &at)
+			j.NextAt, j.LastSuccess = ledger.Undecided(fromMicros(cursor), fromMicros(next)), fromMicros(success)
 			all, last = append(all, j), append(last, at)
 			return err
 		})

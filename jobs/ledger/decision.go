@@ -10,7 +10,7 @@ import (
 type JobState struct {
 	Name      string
 	Hash      string
-	Cursor    time.Time // last due time that was decided
+	Cursor    time.Time // all due times up to here are decided
 	Fence     int64     // last token handed out
 	Suspended *bool     // override of the API; nil: the definition holds
 	BusyUntil time.Time // a lost attempt of the job may still be running until then
@@ -29,7 +29,7 @@ type Decision struct {
 	Job      string
 	Triggers []Opening
 	Cursor   time.Time // zero: leave cursor and NextAt as they are
-	NextAt   time.Time // zero: no further due time
+	NextAt   time.Time // zero: no further due time; see [Decision.Wait]
 }
 
 // Opening is one ledger row and, if it is to run, its task.

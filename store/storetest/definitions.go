@@ -198,10 +198,17 @@ func scheduleEdits(t *testing.T, b *Bench) {
 	if cursor, _ := row(); cursor.Before(before) {
 		t.Fatalf("a job that came back fires what was due from %s on", cursor)
 	}
-	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {triggers}`); n != 2 {
-		t.Fatalf("%d rows in the ledger after two edits that left something undecided", n)
+
+	var waits ledger.Decision // for its slot, and will be looked at in a second
+	waits.Wait(past.Add(2*time.Minute), before.Add(time.Hour))
+	b.DB.Exec(t, `UPDATE {jobs} SET cursor_at = ?, next_at = ? WHERE name = 'j'`, waits.Cursor.UnixMicro(), waits.NextAt.UnixMicro())
+	load(t, b, a, one("5", "s4"))
+	missed(past.Add(2*time.Minute), ledger.ReasonEdited)
+
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {triggers}`); n != 3 {
+		t.Fatalf("%d rows in the ledger after three edits that left something undecided", n)
 	}
-	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {events} WHERE event = 'missed'`); n != 2 {
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {events} WHERE event = 'missed'`); n != 3 {
 		t.Fatalf("%d events", n)
 	}
 }

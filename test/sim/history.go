@@ -286,9 +286,7 @@ func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
 	if list := w.epochs[r.Name]; len(list) > 0 && list[len(list)-1].until == 0 {
 		last := &list[len(list)-1]
 		last.until = before.Cursor
-		if before.Next > 0 && !last.times.due(time.UnixMicro(before.Next).UTC()) {
-			last.look = before.Next // what the row does not say, an edit cannot record
-		} else if next := last.times.next(time.UnixMicro(before.Cursor)); !next.After(time.Now().Add(w.offset)) {
+		if next := last.times.next(time.UnixMicro(before.Cursor)); !next.After(time.Now().Add(w.offset)) {
 			last.undecided = next.UnixMicro()
 		}
 	}

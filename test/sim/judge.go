@@ -73,10 +73,6 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 		for len(rows) > 0 {
 			g := rows[0]
 			first, last := time.UnixMicro(g.At).UTC(), time.UnixMicro(max(g.At, g.Until)).UTC()
-			if e.look != 0 && g.At == e.look && g.Reason == ledger.ReasonEdited {
-				rows = rows[1:]
-				continue
-			}
 			if e.until != 0 && first.After(until) {
 				break
 			}

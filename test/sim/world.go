@@ -74,7 +74,6 @@ type epoch struct {
 	times       times
 	from, until int64 // cursors; until 0: it lasts
 	undecided   int64 // what was due first when it ended, and nobody had decided
-	look        int64 // not 0: a late due time waited for the job's slot then, and its row said only when to look again
 }
 
 func newWorld(p *Plan) *world {

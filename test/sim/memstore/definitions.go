@@ -122,13 +122,14 @@ func (r Job) differs(d ledger.JobDef, defined bool) bool {
 func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef) (missed []happening) {
 	row, existed := t.jobs.rows[name]
 	d, defined := defs[name]
-	if now := micros(t.now()); row.Next > 0 && row.Next <= now && (!defined || row.Schedule != d.Schedule) {
+	at := micros(ledger.Undecided(fromMicros(row.Cursor), fromMicros(row.Next)))
+	if now := micros(t.now()); at > 0 && at <= now && (!defined || row.Schedule != d.Schedule) {
 		reason := ledger.ReasonEdited
 		if !defined {
 			reason = ledger.ReasonRemoved
 		}
-		if add(t, &t.triggers, Trigger{Job: name, At: row.Next, Count: 1, Cause: string(jobs.CauseSchedule), Outcome: string(jobs.Missed), Reason: reason, DecidedAt: now}) {
-			missed = append(missed, happening{job: name, at: row.Next, count: 1, event: jobs.EventMissed, reason: reason})
+		if add(t, &t.triggers, Trigger{Job: name, At: at, Count: 1, Cause: string(jobs.CauseSchedule), Outcome: string(jobs.Missed), Reason: reason, DecidedAt: now}) {
+			missed = append(missed, happening{job: name, at: at, count: 1, event: jobs.EventMissed, reason: reason})
 		}
 	}
 	row.Config = config
@@ -233,7 +234,7 @@ func (s *Store) Jobs(ctx context.Context, names ...string) (all []ledger.JobStat
 				continue
 			}
 			all = append(all, ledger.JobStatus{
-				Name: r.Name, Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), NextAt: fromMicros(r.Next), Fence: r.Fence,
+				Name: r.Name, Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), NextAt: ledger.Undecided(fromMicros(r.Cursor), fromMicros(r.Next)), Fence: r.Fence,
 				Suspended: r.Suspended, SuspendedBy: r.SuspendedBy,
 			})
 		}
