@@ -95,6 +95,7 @@ func (w *world) ended(me *run, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	me.ok, me.beat = ok, w.beats[w.claims[claimKey{me.task.ID, me.task.Token}].session]
+	w.judgeTime(me)
 	w.close(me)
 	if job := me.task.Job; job != "" {
 		if me.task.Token < w.fence[job] {
@@ -103,6 +104,24 @@ func (w *world) ended(me *run, ok bool) {
 		w.fence[job] = max(w.fence[job], me.task.Token)
 	}
 	w.history = append(w.history, entry{at: time.Now(), by: me.r.id, format: "ends %s token %d ok %v", args: []any{me.task.ID, me.task.Token, ok}})
+}
+
+// judgeTime: a handler that heeds its context, in a process that runs, has ended when another attempt may
+// start in its place: when its session is not trusted any more, and its row grants no more time.
+func (w *world) judgeTime(me *run) {
+	if me.deaf || me.r.frozenSince(me.from) || w.weather.bad(-1, me.from, dbSteps) {
+		return
+	}
+	trusted := me.beat.Add(w.plan.TTL)
+	granted := time.UnixMicro(w.claims[claimKey{me.task.ID, me.task.Token}].mayRun).Add(-w.offset)
+	end := trusted
+	if granted.After(end) {
+		end = granted
+	}
+	if over := time.Since(end); over > 0 {
+		w.violate(me.task.ID, "task %s (token %d) executes %v after its time was over: trusted until %v, granted until %v",
+			me.task.ID, me.task.Token, over, trusted, granted)
+	}
 }
 
 func (w *world) close(me *run) {
