@@ -151,6 +151,9 @@ func (w *world) watch(c memstore.Change) {
 			known.joined = time.Now()
 			w.sessions[r.ID] = known
 		}
+		if owner := w.sessions[r.ID]; owner != nil {
+			w.judgeConfig(owner, r.Config)
+		}
 		if r.Beat > before.Beat {
 			w.beats[r.ID] = time.Now()
 		}

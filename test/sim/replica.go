@@ -37,6 +37,7 @@ type replica struct {
 
 	// Guarded by the world's mu.
 	joined  time.Time
+	config  int64     // number of its configuration, once it has one
 	drained time.Time // when it was told to; zero: it was not
 	killed  bool
 	running map[string]int // attempts that execute, by pool

@@ -27,8 +27,8 @@
 // attempt that may still run; peers buried as soon as the store is back; what is queued neither handed back nor
 // refused in a drain; claims whose answer was lost and that are left behind in a drain; overdue due
 // times that nobody looks for; jobs claimed where their labels forbid it; pause and suspend ignored; rows
-// of the dead reaped once and not all the time; own work handed back while it runs. It does not notice work that
-// is not stopped when its time is over, nor a replica that forgets its configuration's number as it joins again.
+// of the dead reaped once and not all the time; own work handed back while it runs; work that is not stopped when
+// its time is over; a replica that forgets its configuration's number as it joins again.
 package sim
 
 import (
