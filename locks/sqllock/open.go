@@ -44,6 +44,7 @@ func Open(dsn string, settings *tls.Config) (*sql.DB, error) {
 		return nil, fmt.Errorf("sqllock: mysql at %s: %w", c.Addr, err)
 	}
 	db := sql.OpenDB(settled{connector, c.TLS})
+	db.SetMaxIdleConns(16)
 	db.SetConnMaxIdleTime(3 * time.Second) // before wait_timeout ends them
 	return db, nil
 }
