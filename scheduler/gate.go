@@ -2,7 +2,7 @@ package scheduler
 
 import "sync"
 
-// gate counts attempts, and lets no further one in once it is closed.
+// gate counts attempts, and what is about to make some; it lets nobody in once it is closed.
 type gate struct {
 	mu     sync.Mutex
 	inside int

@@ -91,9 +91,11 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	if !s.session.Load().trusted() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
 	}
-	if s.health.isDraining() {
+	// A drain waits until what is born running here has started, or gone back.
+	if s.health.isDraining() || !s.attempts.enter() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica is stopping", jobs.ErrUnavailable)
 	}
+	defer s.attempts.leave()
 	if s.waits() {
 		return ledger.Decided{}, fmt.Errorf("%w: the lock service is away, and lock.when_down is wait", jobs.ErrUnavailable)
 	}

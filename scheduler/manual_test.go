@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
@@ -59,4 +62,55 @@ func TestManualRuns(t *testing.T) {
 		t.Errorf("the ledger has %+v", rows)
 	}
 	_ = trigger
+}
+
+// deciding is a store that takes its time for one decision, at most until its replica leaves.
+type deciding struct {
+	scheduler.Store
+	asked, cont, decided chan struct{}
+	once                 sync.Once
+}
+
+func (d *deciding) Decide(ctx context.Context, r ledger.Decide) (ledger.Decided, error) {
+	close(d.asked)
+	<-d.cont
+	defer close(d.decided)
+	return d.Store.Decide(ctx, r)
+}
+
+func (d *deciding) goOn() { d.once.Do(func() { close(d.cont) }) }
+
+func (d *deciding) Leave(ctx context.Context, session string) error {
+	d.goOn()
+	<-d.decided
+	return d.Store.Leave(ctx, session)
+}
+
+// A run by hand that is decided while the replica drains goes back: it was promised, and did not start.
+func TestDrainWaitsForARunByHand(t *testing.T) {
+	db := sqlite(t)
+	slow := &deciding{Store: db.open(t), asked: make(chan struct{}), cont: make(chan struct{}), decided: make(chan struct{})}
+	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: &starts{}}}}
+	r := start(t, slow, nil, set, scheduler.Options{ID: "a"})
+	wait.Until(t, "it is there", func() bool { return r.Vitals().Ready })
+	opened := make(chan jobs.Task, 1)
+	go func() {
+		_, task, err := r.RunJob(context.Background(), "j", "me")
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- task
+	}()
+	<-slow.asked
+	r.stop()
+	wait.Until(t, "readiness says so", func() bool { return !r.Vitals().Ready })
+	later := time.AfterFunc(time.Second, slow.goOn)
+	defer later.Stop()
+	if err := r.drain(); err != nil {
+		t.Fatal(err)
+	}
+	st := db.open(t)
+	if got := task(t, st, (<-opened).ID); got.State != jobs.StatePending || got.Replica != "" {
+		t.Errorf("it is %s on %q (%s)", got.State, got.Replica, got.Reason)
+	}
 }

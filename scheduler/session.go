@@ -89,8 +89,7 @@ func refused(err error) bool {
 // refusal as soon as one of them beats. A predecessor on this machine may be gone sooner, once what
 // it ran has been stopped, so it tries to join all the time.
 func (s *Scheduler) outlive(ctx context.Context, refusal error) (session string, err error) {
-	began := s.moment()
-	beats := map[string]int64{}
+	pulses := pulses{}
 	for pause(ctx, s.opt.SessionTTL/20, nil) {
 		if session, err := s.tryJoin(ctx); !refused(err) {
 			return session, err
@@ -99,21 +98,16 @@ func (s *Scheduler) outlive(ctx context.Context, refusal error) (session string,
 		if err != nil {
 			return "", err
 		}
-		waited := began.Elapsed()
 		for _, p := range peers {
 			if p.Dead || p.Replica != s.opt.ID && p.LockService == s.opt.LockService {
 				continue
 			}
-			beat, known := beats[p.Session]
-			if !known {
-				beat, beats[p.Session] = p.Beat, p.Beat
+			silent, beaten := pulses.feel(p, s.opt.SessionTTL/2)
+			if beaten {
+				return "", refusal
 			}
-			switch {
-			case beat != p.Beat:
-				return "", refusal
-			case !known || waited < max(s.opt.SessionTTL, p.TTL):
-			case !s.declareDead(ctx, p, waited):
-				return "", refusal
+			if silent >= max(s.opt.SessionTTL, p.TTL) {
+				s.declareDead(ctx, p, silent) // if it was not, the next look tells why
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -19,18 +18,11 @@ const (
 	governAgain = 3 * time.Second
 )
 
-// pulse is what this replica saw of a peer: a beat, and since when it has not changed.
-type pulse struct {
-	beat  int64
-	since boottime.Instant
-	seen  boottime.Instant // last time that the store could be read
-}
-
 // watch looks after the others, each second or more often, until ctx is done: it declares those dead
 // whose beat stands still, reaps what the dead left running, and stops own work that somebody
 // cancelled. It asks nobody but the store, so that a lock service that hangs delays none of this.
 func (s *Scheduler) watch(ctx context.Context) {
-	pulses := map[string]pulse{}
+	pulses := pulses{}
 	orphans := orphans{}
 	members := ""
 	for pause(ctx, s.watchEvery(), s.nudgeWatch) {
@@ -75,39 +67,24 @@ func (s *Scheduler) readPeers(ctx context.Context) []ledger.Peer {
 // own clock, while it could read the store and all its own beats were taken: a store on a full disk
 // answers, and nobody can beat. No wall clock decides who lives, and an outage of the store kills
 // nobody.
-func (s *Scheduler) bury(ctx context.Context, pulses map[string]pulse, peers []ledger.Peer) {
+func (s *Scheduler) bury(ctx context.Context, pulses pulses, peers []ledger.Peer) {
 	ses := s.session.Load()
-	own := ses.id
 	if ses.steady.IsZero() {
 		clear(pulses)
 		return
 	}
-	now := boottime.Now()
-	present := map[string]bool{}
 	for _, p := range peers {
-		present[p.Session] = true
-		if p.Dead || p.Session == own {
+		if p.Dead || p.Session == ses.id {
 			continue
 		}
-		last, known := pulses[p.Session]
-		// After a gap in our own sight the peer gets a full ttl again: it could not beat either.
-		if !known || last.beat != p.Beat || last.seen.Elapsed() > s.opt.SessionTTL/2 {
-			pulses[p.Session] = pulse{p.Beat, now, now}
-			continue
-		}
-		last.seen = now
-		pulses[p.Session] = last
-		silent := min(last.since.Elapsed(), ses.steady.Elapsed())
+		silent, _ := pulses.feel(p, s.opt.SessionTTL/2)
+		silent = min(silent, ses.steady.Elapsed())
 		if silent < max(s.opt.SessionTTL, p.TTL) {
 			continue
 		}
 		s.declareDead(ctx, p, silent)
 	}
-	for id := range pulses {
-		if !present[id] {
-			delete(pulses, id)
-		}
-	}
+	pulses.forget(peers)
 }
 
 // declareDead ends the session of a peer that was silent for so long, and reports whether it did: not

@@ -23,12 +23,17 @@ func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more 
 	if err != nil {
 		return false, err
 	}
+	retired := 0
+	cancel := func(t *tx) (err error) { retired, err = cancelRetired(t, limit); return err }
+	if err := s.settle(ctx, "cancel tasks of retired jobs", cancel, func(*tx) (bool, error) { return false, nil }); err != nil {
+		return false, err
+	}
+	more = retired >= limit
 	before := func(age time.Duration) int64 { return micros(now.Add(-age)) }
 	tasks := func(state jobs.State, age time.Duration) sweep {
 		return sweep{"sweep tasks", age, func(t *tx) (int, error) { return sweepTasks(t, state, before(age), limit) }}
 	}
 	for _, w := range []sweep{
-		{"cancel tasks of retired jobs", 1, func(t *tx) (int, error) { return cancelRetired(t, limit) }},
 		{"sweep triggers", r.Triggers, func(t *tx) (int, error) { return sweepTriggers(t, before(r.Triggers), limit) }},
 		{"sweep audit", r.Triggers, func(t *tx) (int, error) { return sweepAudit(t, before(r.Triggers), limit) }},
 		tasks(jobs.StateSucceeded, r.Succeeded),

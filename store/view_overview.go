@@ -47,12 +47,12 @@ func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error)
 // nextDue: index jobs_next, in its order. A retired job has no next time.
 func (t *tx) nextDue(n int) ([]ledger.Next, error) {
 	var all []ledger.Next
-	err := t.query(`SELECT name, next_at, suspended FROM {jobs}{index}{jobs}_next{end} WHERE next_at > 0 ORDER BY next_at, stripe LIMIT ?`, []any{n},
+	err := t.query(`SELECT name, cursor_at, next_at, suspended FROM {jobs}{index}{jobs}_next{end} WHERE next_at > 0 ORDER BY next_at, stripe LIMIT ?`, []any{n},
 		func(scan func(...any) error) error {
 			var next ledger.Next
-			var at int64
-			err := scan(&next.Job, &at, &next.Suspended)
-			next.At = fromMicros(at)
+			var cursor, at int64
+			err := scan(&next.Job, &cursor, &at, &next.Suspended)
+			next.At = ledger.Undecided(fromMicros(cursor), fromMicros(at))
 			all = append(all, next)
 			return err
 		})

@@ -202,6 +202,11 @@ func scheduleEdits(t *testing.T, b *Bench) {
 	var waits ledger.Decision // for its slot, and will be looked at in a second
 	waits.Wait(past.Add(2*time.Minute), before.Add(time.Hour))
 	b.DB.Exec(t, `UPDATE {jobs} SET cursor_at = ?, next_at = ? WHERE name = 'j'`, waits.Cursor.UnixMicro(), waits.NextAt.UnixMicro())
+	all, err := b.Store.Jobs(t.Context(), "j")
+	must(t, err)
+	if !all[0].NextAt.Equal(past.Add(2 * time.Minute)) {
+		t.Fatalf("what waits for its slot is shown as due at %s", all[0].NextAt)
+	}
 	load(t, b, a, one("5", "s4"))
 	missed(past.Add(2*time.Minute), ledger.ReasonEdited)
 

@@ -37,6 +37,20 @@ func TestExcuses(t *testing.T) {
 			h.Run.WhenDown = "wait"
 			strike(h, nil, history.LockDown)
 		}},
+		{"late behind a catch-up that waits", OnTime, lateInWindow(3 * time.Second), func(h *history.History) {
+			h.Run.Jobs[0].CatchUp = "all"
+			before := 0
+			for i, r := range h.Final.Triggers {
+				if r.Job != "each" {
+					continue
+				}
+				if dbTime(r.At).After(h.Windows[0].Began) {
+					h.Final.Triggers[before].Cause, h.Final.Triggers[before].DecidedAt = "catch_up", r.DecidedAt
+					return
+				}
+				before = i
+			}
+		}},
 		{"late under two faults at once", OnTime, lateInWindow(4 * time.Second), func(h *history.History) {
 			h.Windows[0].Pair = "flushall"
 		}},

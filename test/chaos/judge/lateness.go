@@ -110,13 +110,18 @@ func (t *trial) punctuals() []punctual {
 		}
 	}
 	var all []punctual
-	for _, r := range t.h.Final.Triggers {
+	late := map[string]time.Time{} // when the last of a job's earlier due times was made up for
+	byTime := func(a, b history.Row) int { return cmp.Compare(a.At, b.At) }
+	for _, r := range slices.SortedFunc(slices.Values(t.h.Final.Triggers), byTime) {
 		job, known := t.jobs[r.Job]
 		if r.Seq > 0 || !known || !t.sameClock(written[keyOf(r)]) {
 			continue
 		}
 		p := punctual{row: r, due: dbTime(cmp.Or(r.Until, r.At)), decided: dbTime(r.DecidedAt)}
-		p.waited = job.CatchUp == "all" && r.Cause == "catch_up"
+		if r.Cause == "catch_up" && p.decided.After(late[r.Job]) {
+			late[r.Job] = p.decided
+		}
+		p.waited = job.CatchUp == "all" && !late[r.Job].Before(p.due) // itself, or behind one that did
 		p.late = p.decided.Sub(p.due)
 		if at, ran := started[r.TaskID]; ran && r.TaskID != "" {
 			p.late = at.Sub(p.due)

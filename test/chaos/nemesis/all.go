@@ -45,6 +45,8 @@ func AllPairs(c arena.Cell) (pairs [][2]Nemesis) {
 // inTheWay says that a cannot be seen to strike while b does.
 func inTheWay(a, b Nemesis) bool {
 	switch {
+	case b.leaves:
+		return a.subject != store && a.subject != lock
 	case a.waits: // for a replica that uses both as it always does
 		return b.subject == store || b.subject == storeEdge || b.subject == lock || b.subject == lockEdge
 	case a.subject == storeEdge: // a connection that nobody uses loses nothing

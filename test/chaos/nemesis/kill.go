@@ -19,7 +19,7 @@ func kills() []Nemesis {
 		{Name: "kill-parent", subject: replica, Kinds: down, Strike: kill(one, (*arena.Replica).Kill)},
 		{Name: "kill-group", subject: replica, Kinds: down, Strike: kill(one, (*arena.Replica).KillGroup)},
 		// A power cut: nobody is left to declare anybody dead.
-		{Name: "kill-everybody", subject: replica, Kinds: down, Strike: kill(everybody, (*arena.Replica).KillGroup)},
+		{Name: "kill-everybody", subject: replica, leaves: true, Kinds: down, Strike: kill(everybody, (*arena.Replica).KillGroup)},
 	}
 }
 

@@ -29,6 +29,7 @@ type Nemesis struct {
 
 	subject subject
 	waits   bool // for a replica to do something
+	leaves  bool // no replica that another nemesis could strike
 }
 
 // subject is what a nemesis breaks. Two that break the same thing get into each other's way.

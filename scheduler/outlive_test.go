@@ -1,0 +1,90 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store/storetest"
+	"github.com/lockstep-scheduler/lockstep/test/wait"
+)
+
+// outsider is a store in which somebody else has the id of whoever uses it, and always is faster.
+type outsider struct {
+	scheduler.Store
+	mu     sync.Mutex
+	buried []string
+}
+
+func (o *outsider) Join(context.Context, ledger.Member) (string, error) { return "", ledger.ErrReplicaLive }
+
+func (o *outsider) Bury(ctx context.Context, session string, beat int64) (bool, error) {
+	dead, err := o.Store.Bury(ctx, session, beat)
+	if dead {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.buried = append(o.buried, session)
+	}
+	return dead, err
+}
+
+func (o *outsider) dead() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buried
+}
+
+// Two newcomers wait for the same dead one. The slower of them has no right to take the faster for
+// dead because it has waited long for the first.
+func TestEachSessionInTheWayIsGivenItsTime(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	db := sqlite(t)
+	st := db.open(t)
+	member := storetest.Member("a")
+	member.TTL = ttl
+	join := func() string {
+		id, err := st.Join(t.Context(), member)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Beat(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	first := join() // and never beats again
+	in := &outsider{Store: db.open(t)}
+	s, err := scheduler.New(in, nil, jobs.Set{}, scheduler.Options{ID: "a", SessionTTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Run(t.Context()) }()
+	wait.Until(t, "the first is declared dead", func() bool { return len(in.dead()) == 1 })
+	second := join()
+	beats := time.NewTicker(ttl / 3)
+	defer beats.Stop()
+	for {
+		select {
+		case <-beats.C:
+			if _, err := st.Beat(t.Context(), second); err != nil {
+				t.Fatalf("the second, which beats: %v", err)
+			}
+			continue
+		case err := <-done:
+			if !errors.Is(err, ledger.ErrReplicaLive) {
+				t.Errorf("it gave up with %v", err)
+			}
+		}
+		break
+	}
+	if dead := in.dead(); len(dead) != 1 || dead[0] != first {
+		t.Errorf("it buried %v; the first is %s, the second %s", dead, first, second)
+	}
+}
