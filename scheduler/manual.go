@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -117,7 +118,11 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 		}
 		return []ledger.Decision{{Job: j.name, Triggers: []ledger.Opening{o}}}
 	}
-	return s.write(ctx, request, reserved)
+	decided, err := s.write(ctx, request, reserved)
+	if errors.Is(err, ledger.ErrClock) || errors.Is(err, ledger.ErrSessionDead) { // both pass
+		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
+	}
+	return decided, err
 }
 
 func opened(d ledger.Decided) jobs.Task {

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -67,6 +68,9 @@ func TestTheDatabaseClockStaysSteppedByAnHour(t *testing.T) {
 			each.step(step)
 			stopped := time.Now().Add(time.Second) // what was being decided is through by then
 			wait.Until(t, "readiness says so", func() bool { return !r.Health()[2].Ready })
+			if _, _, err := r.RunJob(t.Context(), "every-second", "me"); !errors.Is(err, jobs.ErrUnavailable) {
+				t.Errorf("a run by hand meanwhile: %v", err)
+			}
 			if n := each.beats.Load(); n > 2 {
 				t.Errorf("readiness turned red after %d beats", n)
 			}
