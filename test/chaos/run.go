@@ -28,7 +28,8 @@ type Plan struct {
 	Window  time.Duration       // how long a fault lasts; default 20 s
 	Slack   time.Duration       // see history.Run
 	Minimum history.Minimum
-	Bug     string // of the build
+	Look    func(arena.Inventory) // before each window; may be nil
+	Bug     string                // of the build
 	Arena   arena.Options
 }
 
@@ -82,6 +83,13 @@ func Run(t testing.TB, p Plan) judge.Report {
 	}
 	for _, faults := range p.Faults {
 		pause(t.Context(), p.Healthy)
+		if p.Look != nil {
+			n, err := a.Inventory(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Look(n)
+		}
 		if err := window(t, a, r, faults, p.Window); err != nil {
 			t.Error(err)
 		}

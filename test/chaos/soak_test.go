@@ -4,9 +4,11 @@ package chaos
 
 import (
 	"flag"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,23 +20,71 @@ import (
 var soak = flag.Duration("soak", 30*time.Minute, "how long the soak lasts")
 
 // A long time under faults leaves nothing behind: descriptors, goroutines, memory, keys and files are
-// as many as at the beginning, and what is older than its retention is gone.
+// as many as at the beginning, and what is older than its retention is gone. Nor does anything grow
+// on the way: faults that end replicas come in the first third only, so that the others have time.
 func TestSoak(t *testing.T) {
 	const period = 30 * time.Second // of faults
 	choose(t)
 	for _, c := range chosenCells(t) {
 		t.Run(c.String(), func(t *testing.T) {
 			all := slices.DeleteFunc(nemesis.Fitting(c), func(n nemesis.Nemesis) bool { return n.Clocks })
+			lasting := slices.DeleteFunc(slices.Clone(all), func(n nemesis.Nemesis) bool {
+				return slices.Contains(n.Kinds, history.ReplicaDown) || slices.Contains(n.Kinds, history.Restarts)
+			})
 			r := rand.New(rand.NewPCG(*seed, 2))
+			var looks []arena.Inventory
 			p := Plan{
 				Cell: c, Seed: *seed, Dir: filepath.Join(folder(t), c.String()), Healthy: 18 * time.Second, Window: 10 * time.Second, Slack: *slack,
 				Minimum: history.Minimum{Triggers: int(*soak / time.Second), Tasks: int(*soak / time.Second)},
 				Arena:   arena.Options{Retention: max(*soak/6, time.Minute), WhenDown: *whenDown},
+				Look:    func(n arena.Inventory) { looks = append(looks, n) },
 			}
-			for range *soak / period {
-				p.Faults = append(p.Faults, []nemesis.Nemesis{all[r.IntN(len(all))]})
+			for n := range *soak / period {
+				from := all
+				if n >= *soak/period/3 {
+					from = lasting
+				}
+				p.Faults = append(p.Faults, []nemesis.Nemesis{from[r.IntN(len(from))]})
 			}
 			carryOut(t, p)
+			third := len(looks) / 3
+			middle, end := medians(looks[third:2*third]), medians(looks[2*third:])
+			for _, what := range slices.Sorted(maps.Keys(end)) {
+				t.Logf("%s: %d in the middle third, %d in the last", what, middle[what], end[what])
+				if end[what] > middle[what]+breath(what) {
+					t.Errorf("%s grew from %d to %d", what, middle[what], end[what])
+				}
+			}
 		})
 	}
+}
+
+// breath is by how much the medians of two stretches of ten minutes may differ.
+func breath(what string) int {
+	switch kind, _, _ := strings.Cut(what, " of "); kind {
+	case "fds", "goroutines", "connections":
+		return 10
+	case "MB": // the race detector's shadow grows with what was ever touched
+		return 40
+	case "helpers", "commands", "temp files":
+		return 4
+	case "rows past their retention":
+		return 0
+	}
+	return 8
+}
+
+func medians(looks []arena.Inventory) arena.Inventory {
+	all := map[string][]int{}
+	for _, n := range looks {
+		for what, count := range n {
+			all[what] = append(all[what], count)
+		}
+	}
+	median := arena.Inventory{}
+	for what, counts := range all {
+		slices.Sort(counts)
+		median[what] = counts[len(counts)/2]
+	}
+	return median
 }
