@@ -16,7 +16,8 @@ import (
 //
 // A nil error means the attempt succeeded. [Cancel] ends the task without further attempts,
 // [RetryAfter] chooses when the next one starts, an [*ExitError] carries an exit code; every other
-// error fails the attempt. A panic fails the attempt only.
+// error fails the attempt. A panic fails the attempt only. Of an error's text the first [MaxError]
+// bytes are kept; what is longer belongs into out.
 type Handler interface {
 	Run(ctx context.Context, t Task, out io.Writer) error
 }

@@ -43,7 +43,7 @@ type Task struct {
 	StartedAt   time.Time       `json:"started_at,omitzero"`
 	FinishedAt  time.Time       `json:"finished_at,omitzero"`
 	ExitCode    *int            `json:"exit_code,omitempty"`
-	Error       string          `json:"error,omitempty"`
+	Error       string          `json:"error,omitempty"` // the first MaxError bytes of it
 	Payload     json.RawMessage `json:"payload,omitempty"`
 	RetryOf     string          `json:"retry_of,omitempty"` // id of the first task of the chain of retries
 	Tags        []string        `json:"tags,omitempty"`
@@ -64,7 +64,7 @@ type Attempt struct {
 	StartedAt  time.Time `json:"started_at,omitzero"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 	ExitCode   *int      `json:"exit_code,omitempty"`
-	Error      string    `json:"error,omitempty"`
+	Error      string    `json:"error,omitempty"` // the first MaxError bytes of it
 }
 
 // NewTask is a task to enqueue. Only Pool is required.

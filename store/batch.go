@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -74,6 +75,26 @@ func (c *choice[T]) of(value func(T) any) string {
 		return "?"
 	}
 	return "CASE " + c.column + b.String() + " ELSE ? END"
+}
+
+// portions cuts a list, in its order, into parts for one statement each: at most rowsPerStatement
+// elements, and at most maxBytes of text if size tells that of one.
+func portions[T any](list []T, size func(T) int) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(list) > 0 {
+			n, bytes := 0, 0
+			for n < min(len(list), rowsPerStatement) {
+				if bytes += size(list[n]); n > 0 && bytes > maxBytes {
+					break
+				}
+				n++
+			}
+			if !yield(list[:n:n]) {
+				return
+			}
+			list = list[n:]
+		}
+	}
 }
 
 // insert writes rows with as few statements as fit, and returns how many were written. into is all

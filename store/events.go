@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// eventError is how much of an error an event keeps, in bytes: the task has all of it.
+// eventError is how much of an error an event keeps, in bytes: its task has more, jobs.MaxError.
 const eventError = 4096
 
 // keepEvents writes events down in the transaction that made them. Their ids sort by time.

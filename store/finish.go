@@ -19,14 +19,17 @@ import (
 // only the first counts.
 //
 // A task whose cancellation was asked for is not attempted again, whatever the verdict. The tasks in
-// the answer have no payload.
+// the answer have no payload. Of texts as much is kept as ledger.Result says.
 //
-// Errors: jobs.ErrUnavailable.
+// Errors: jobs.ErrUnavailable. Any other error is the database's refusal: nothing was written.
 func (s *Store) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
 	if len(results) == 0 {
 		return nil, nil
 	}
-	w := &finish{session: session, results: results}
+	w := &finish{session: session, results: make([]ledger.Result, len(results))}
+	for i, r := range results {
+		w.results[i] = r.Kept()
+	}
 	never := func(*tx) (bool, error) { w.lock = "{for_update}"; return false, nil }
 	if err := s.settle(ctx, "finish", w.write, never); err != nil {
 		return nil, err
@@ -194,6 +197,15 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 		return nil
 	}
 	slices.SortFunc(late, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
+	for part := range portions(late, move.texts) {
+		if err := t.replacePart(now, part); err != nil {
+			return err
+		}
+	}
+	return t.happened(now, ends(late))
+}
+
+func (t *tx) replacePart(now time.Time, late []move) error {
 	if born := bornOfTriggers(late); len(born) > 0 {
 		c := choice[move]{column: "task_id", id: move.id, list: born}
 		set := "result=" + c.of(func(m move) any { return string(m.end) }) +
@@ -214,8 +226,5 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 	if err := all(n, err, late); err != nil {
 		return err
 	}
-	if err := t.keepOutputs(now, late); err != nil {
-		return err
-	}
-	return t.happened(now, ends(late))
+	return t.keepOutputs(now, late)
 }

@@ -91,6 +91,9 @@ func (m move) losses() int64   { return bit(m.end == jobs.StateLost) }
 func (m move) failures() int64 { return bit(m.end == jobs.StateFailed) }
 func (m move) undone() int64   { return bit(m.never && m.to != toDone) }
 
+// texts is how many bytes of text a statement has for the move, but for its output.
+func (m move) texts() int { return len(m.reason) + len(m.failure) }
+
 func bit(is bool) int64 {
 	if is {
 		return 1
@@ -111,13 +114,12 @@ func tokens(list []move) []any {
 	return each(list, func(m move) []any { return []any{m.ID, m.Token} })
 }
 
-// move writes all of them, up to rowsPerStatement with at most eight statements, and what follows
-// for standings and events. All were in one of
-// the states when they were read; if one is no longer, or has another token, the answer is errMoved
-// and nothing may be committed.
+// move writes all of them, each portion with at most eight statements, and what follows for standings
+// and events. All were in one of the states when they were read; if one is no longer, or has another
+// token, the answer is errMoved and nothing may be committed.
 func (t *tx) move(now time.Time, states string, moves []move) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
-	for part := range slices.Chunk(moves, rowsPerStatement) {
+	for part := range portions(moves, move.texts) {
 		if err := t.movePart(now, states, part); err != nil {
 			return err
 		}

@@ -22,6 +22,8 @@ var endCases = []Case{
 	{"Ends/Late", lateResult},
 	{"Ends/LateOfJob", lateResultOfJob},
 	{"Ends/Many", manyEnds},
+	{"Ends/LongTexts", longTexts},
+	{"Ends/ManyLongTexts", manyLongTexts},
 	{"Ends/Together", finishTogether},
 }
 

@@ -24,6 +24,7 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 			}
 		}
 		for i, r := range results {
+			r = r.Kept()
 			out[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Fenced, Task: jobs.Task{ID: r.TaskID}}
 			row, open := t.tasks.rows[r.TaskID]
 			if open {
