@@ -28,6 +28,7 @@ func (s *Scheduler) drain(ctx context.Context) error {
 			s.handBack(c)
 		}
 	}
+	s.recorder.makeRoom() // nothing more is taken
 	done := s.attempts.close()
 	s.log.Info("draining", "running", len(s.running.all()), "timeout", s.opt.DrainTimeout.String())
 	if s.finish(done, s.opt.DrainTimeout) {

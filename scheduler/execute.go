@@ -82,11 +82,12 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	err := errGoexit
 	defer func() {
 		timeout.Stop()
-		took, result := time.Since(began), a.result(err, out.Bytes())
+		took, result := time.Since(began), a.result(err, out.Bytes()).Kept()
 		s.feeders[t.Pool].ended(took)
 		s.metrics.Ended(t, result, took)
 		s.recorder.add(c.session, t, result)
 		s.running.remove(a)
+		s.recorder.waitForRoom()
 	}()
 	err = run(ctx, w.handler, t, out)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-scheduler/lockstep/internal/process"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
@@ -39,7 +40,7 @@ type Options struct {
 	LockService string
 
 	Retention   Retention
-	OutputLimit int    // bytes kept of one attempt's output, half head, half tail; default 64 KiB
+	OutputLimit int    // bytes kept of one attempt's output, half head, half tail; default 64 KiB, at most jobs.MaxOutput
 	Version     string // for people
 	Address     string // of the replica's API, for people
 	Logger      *slog.Logger
@@ -110,6 +111,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("scheduler: session ttl %v is shorter than 1s", o.SessionTTL)
 	case o.Workers < 0:
 		return o, fmt.Errorf("scheduler: %d workers", o.Workers)
+	case o.OutputLimit < 0 || o.OutputLimit > jobs.MaxOutput:
+		return o, fmt.Errorf("scheduler: output limit %d is not within 1 … %d bytes", o.OutputLimit, jobs.MaxOutput)
 	case o.WhenDown != DownStore && o.WhenDown != DownWait:
 		return o, fmt.Errorf("scheduler: when down %q is neither %q nor %q", o.WhenDown, DownStore, DownWait)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -131,5 +132,13 @@ func TestLocksInMemoryOfTwoProcesses(t *testing.T) {
 	}
 	if named := lockServiceOf(t, lk, scheduler.Options{LockService: "mine"}); named != "mine" {
 		t.Errorf("what was given as mine is %q", named)
+	}
+}
+
+func TestOutputLimit(t *testing.T) {
+	for limit, fine := range map[int]bool{-1: false, 0: true, 1: true, jobs.MaxOutput: true, jobs.MaxOutput + 1: false} {
+		if _, err := scheduler.New(&silent{}, nil, pool(&starts{}, nil), scheduler.Options{OutputLimit: limit}); (err == nil) != fine {
+			t.Errorf("%d bytes: %v", limit, err)
+		}
 	}
 }

@@ -11,17 +11,19 @@ import (
 
 const (
 	recordBatch   = 256
-	recordBacklog = 10_000 // more than that and attempts wait before they end: the store is the bottleneck
+	recordBacklog = 10_000 // more than that and workers wait before they take more: the store is the bottleneck
 	recordRetry   = 250 * time.Millisecond
 )
 
 // recorder writes results in batches: what comes in while one batch is written makes the next. A
 // result stays here until the store has acknowledged it, however long the store is away.
 type recorder struct {
-	s *Scheduler
+	s       *Scheduler
+	refused int // times in a row that the store refused something; of run alone
 
 	mu      sync.Mutex
 	room    sync.Cond
+	endless bool // nobody waits for room any more
 	pending []outcome
 	held    map[string]int // results of a task that are not acknowledged
 	ready   chan struct{}
@@ -40,16 +42,30 @@ func newRecorder(s *Scheduler) *recorder {
 	return r
 }
 
-// add hands a result over; it waits while the backlog is full.
+// add hands a result over. It never waits: who hands a task back has others to look after.
 func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
 	r.mu.Lock()
-	for len(r.pending) >= recordBacklog {
-		r.room.Wait()
-	}
 	r.pending = append(r.pending, outcome{session, t, result})
 	r.held[t.ID]++
 	r.mu.Unlock()
 	nudge(r.ready)
+}
+
+// waitForRoom waits while the backlog is full: for workers, before they take more.
+func (r *recorder) waitForRoom() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.pending) >= recordBacklog && !r.endless {
+		r.room.Wait()
+	}
+}
+
+// makeRoom lets everybody go on who waits for room, now and later.
+func (r *recorder) makeRoom() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endless = true
+	r.room.Broadcast()
 }
 
 // holds reports whether a result of the task waits to be acknowledged.
@@ -79,6 +95,7 @@ func (r *recorder) closeWhenIdle() {
 
 // run writes until ctx is done.
 func (r *recorder) run(ctx context.Context) {
+	defer r.makeRoom()
 	for {
 		select {
 		case <-ctx.Done():
@@ -86,10 +103,8 @@ func (r *recorder) run(ctx context.Context) {
 		case <-r.ready:
 		}
 		for batch := r.take(); len(batch) > 0; batch = r.take() {
-			for !r.write(ctx, batch) {
-				if !pause(ctx, recordRetry, nil) {
-					return
-				}
+			if !r.record(ctx, batch) {
+				return
 			}
 		}
 	}
@@ -109,31 +124,47 @@ func (r *recorder) take() []outcome {
 	return batch
 }
 
-// write reports whether the store acknowledged the batch.
-func (r *recorder) write(ctx context.Context, batch []outcome) bool {
+// write returns nil once the store has acknowledged the batch: for as long as the store is away, it
+// asks again. Other errors: the store's refusal, which changes nothing, or ctx is done.
+func (r *recorder) write(ctx context.Context, batch []outcome) error {
+	for {
+		finished, err := r.finish(ctx, batch)
+		if err == nil {
+			r.acknowledged(batch)
+			for i, f := range finished {
+				r.s.recorded(batch[i], f)
+			}
+			return nil
+		}
+		if refusal(err) {
+			return err
+		}
+		r.s.storeFailed(err)
+		if !pause(ctx, recordRetry, nil) {
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finished, error) {
 	results := make([]ledger.Result, len(batch))
 	for i, o := range batch {
 		results[i] = o.result
 	}
-	cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	finished, err := r.s.store.Finish(cctx, batch[0].session, results)
-	if err != nil {
-		r.s.storeFailed(err)
-		return false
-	}
+	return r.s.store.Finish(ctx, batch[0].session, results)
+}
+
+func (r *recorder) acknowledged(batch []outcome) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, o := range batch {
 		if r.held[o.task.ID]--; r.held[o.task.ID] == 0 {
 			delete(r.held, o.task.ID)
 		}
 	}
 	r.closeWhenIdle()
-	r.mu.Unlock()
-	for i, f := range finished {
-		r.s.recorded(batch[i], f)
-	}
-	return true
 }
 
 // recorded tells people, and those who wait for what just became free.

@@ -72,7 +72,8 @@ type Tasks interface {
 	// Claim takes pending tasks that are due, in order of priority, due time and id.
 	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
 	// Finish writes the ends of attempts of the session's tasks, each under its token. The answer
-	// has the order of results.
+	// has the order of results. An error that is not jobs.ErrUnavailable is a refusal: nothing was written,
+	// and a single one of the results may be why.
 	Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error)
 	// Extend moves may_run_until; the answer says for each whether the row was still ours.
 	Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error)

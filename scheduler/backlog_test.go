@@ -1,0 +1,114 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+func away(ledger.Result) error { return fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable) }
+
+// fill makes the backlog full, with results of tasks that no store knows.
+func (r *recorder) fill() {
+	for n := range recordBacklog + recordBatch { // a batch is being written
+		id := fmt.Sprintf("filler %d", n)
+		r.add("session", jobs.Task{ID: id}, ledger.Result{TaskID: id, Verdict: ledger.HandBack})
+	}
+}
+
+// While the store is away and the backlog is full, attempts end when others may start in their place.
+func TestExpireDoesNotWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := recording(t, newPicky(away), 0)
+		s.session.Store(&session{"session", boottime.Now().Add(5 * time.Second), boottime.Now()})
+		s.recorder.fill()
+		s.feeders["p"].queue = []claimed{{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()}}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.expire(ctx) }()
+		defer func() { stop(); s.recorder.makeRoom(); <-ended }()
+
+		time.Sleep(queuedFor + 2*expireEvery)
+		if !s.recorder.holds("queued") {
+			t.Error("the task that waits for a worker too long is not handed back")
+		}
+		told := make(chan struct{})
+		a := &attempt{task: jobs.Task{ID: "running", Pool: "p"}, session: "session", cancel: func(error) { close(told) }}
+		s.running.add(a)
+		select {
+		case <-told:
+		case <-time.After(5 * time.Second):
+			t.Error("the attempt goes on when its session is over")
+		}
+	})
+}
+
+// A replica stops although the store is away and its backlog is full.
+func TestDrainDoesNotWaitForRoom(t *testing.T) {
+	for name, stop := range map[string]func(s *Scheduler, cancel func()){
+		"Drain": func(_ *Scheduler, cancel func()) { cancel() },
+		"Halt":  func(s *Scheduler, _ func()) { s.Halt() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newPicky(away)
+				began, end := make(chan struct{}, 10), make(chan struct{})
+				s := replicaOn(t, st, blocked{began, end})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- s.Run(ctx) }()
+				time.Sleep(time.Second) // the pool is known
+				if _, err := st.Enqueue(ctx, slices.Repeat([]jobs.NewTask{{Pool: "p"}}, 4)...); err != nil {
+					t.Fatal(err)
+				}
+				s.Wake("p")
+				for range 4 {
+					<-began
+				}
+				s.recorder.fill()
+				close(end)
+				synctest.Wait()
+				if free := s.slots.room("p"); free > 0 {
+					t.Errorf("%d workers are free to take more", free)
+				}
+				s.feeders["p"].mu.Lock()
+				s.feeders["p"].queue = []claimed{{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()}}
+				s.feeders["p"].mu.Unlock()
+
+				stop(s, cancel)
+				select {
+				case err := <-done:
+					if err == nil || !strings.Contains(err.Error(), "did not take the last results") {
+						t.Errorf("Run returned %v", err)
+					}
+				case <-time.After(time.Minute):
+					t.Error("Run does not return")
+					s.recorder.makeRoom()
+					st.became(nil)
+					<-done
+				}
+				cancel()
+			})
+		})
+	}
+}
+
+// blocked is a handler that runs until end is closed.
+type blocked struct{ began, end chan struct{} }
+
+func (b blocked) Run(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+	b.began <- struct{}{}
+	<-b.end
+	return nil
+}
+
+func (blocked) Describe() string { return "blocked" }

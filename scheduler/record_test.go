@@ -1,0 +1,180 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// picky is a store that does not take every result.
+type picky struct {
+	*memstore.Store
+	mu    sync.Mutex
+	judge func(ledger.Result) error // asked about each; nil: it takes them all
+	calls int
+	taken map[string]ledger.Result // by task
+}
+
+func newPicky(judge func(ledger.Result) error) *picky {
+	return &picky{Store: &memstore.Store{Database: memstore.New()}, judge: judge, taken: map[string]ledger.Result{}}
+}
+
+func (p *picky) Finish(_ context.Context, _ string, results []ledger.Result) ([]ledger.Finished, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls++
+	for _, r := range results {
+		if p.judge == nil {
+			break
+		}
+		if err := p.judge(r); err != nil {
+			return nil, err
+		}
+	}
+	done := make([]ledger.Finished, len(results))
+	for i, r := range results {
+		p.taken[r.TaskID] = r
+		done[i] = ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded}
+	}
+	return done, nil
+}
+
+func (p *picky) became(judge func(ledger.Result) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.judge = judge
+}
+
+func (p *picky) look() (calls int, taken map[string]ledger.Result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls, p.taken
+}
+
+var errRefused = errors.New("Error 1406 (22001): Data too long for column 'output' at row 1")
+
+// recording is a replica whose recorder has got n results of tasks called 0 to n-1, and runs.
+func recording(t *testing.T, st *picky, n int) *Scheduler {
+	t.Helper()
+	s := replicaOn(t, st, blocked{})
+	for i := range n {
+		task := jobs.Task{ID: fmt.Sprint(i), Pool: "p"}
+		s.recorder.add("session", task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded, Output: []byte("out")})
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.recorder.run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return s
+}
+
+func replicaOn(t *testing.T, st Store, h jobs.Handler) *Scheduler {
+	t.Helper()
+	s, err := New(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h, Workers: 4}}}, Options{ID: "a", DrainTimeout: time.Second, StopGrace: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func settledNow(s *Scheduler) bool {
+	select {
+	case <-s.recorder.settled():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestAResultThatIsRefusedHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 2*recordBatch + 10
+		st := newPicky(func(r ledger.Result) error {
+			if r.TaskID == "200" && len(r.Output) > 0 {
+				return errRefused
+			}
+			return nil
+		})
+		s := recording(t, st, n)
+		synctest.Wait() // no time passes
+		_, taken := st.look()
+		if len(taken) != n || !settledNow(s) {
+			t.Fatalf("%d of %d are recorded", len(taken), n)
+		}
+		for id, r := range taken {
+			if r.State != jobs.StateSucceeded || (id == "200") != (len(r.Output) == 0) {
+				t.Fatalf("task %s is recorded as %s with the output %q", id, r.State, r.Output)
+			}
+		}
+		if got := taken["200"].Reason; !strings.Contains(got, "Data too long") {
+			t.Errorf("the refused one has the reason %q", got)
+		}
+	})
+}
+
+// It is neither dropped nor changed, since its task would be started a second time.
+func TestAResultThatIsRefusedWithoutItsTextsStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = recordBatch
+		st := newPicky(func(r ledger.Result) error {
+			if r.TaskID == "7" || r.TaskID == "8" {
+				return errRefused
+			}
+			return nil
+		})
+		s := recording(t, st, n)
+		synctest.Wait()
+		if _, taken := st.look(); len(taken) != n-2 || !s.recorder.holds("7") || settledNow(s) {
+			t.Fatalf("%d of %d are recorded, the refused one is still held: %v", len(taken), n-2, s.recorder.holds("7"))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		before, _ := st.look()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if calls, _ := st.look(); calls-before < 6 || calls-before > 60 {
+			t.Errorf("asked %d times within a minute", calls-before)
+		}
+		st.became(nil)
+		time.Sleep(recordAgain + time.Second)
+		synctest.Wait()
+		if _, taken := st.look(); len(taken) != n || string(taken["7"].Output) != "out" || !settledNow(s) {
+			t.Errorf("once the store takes them, %d of %d are recorded", len(taken), n)
+		}
+	})
+}
+
+// As when its rights to the tables are taken away for a while.
+func TestAStoreThatRefusesEverythingLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 2 * recordBatch
+		refuse := func(ledger.Result) error { return errors.New("UPDATE command denied") }
+		st := newPicky(refuse)
+		s := recording(t, st, n)
+		time.Sleep(time.Minute)
+		calls, taken := st.look()
+		if len(taken) > 0 || calls > 300 {
+			t.Errorf("asked %d times within a minute, %d taken", calls, len(taken))
+		}
+		st.became(nil)
+		time.Sleep(recordAgain + time.Second)
+		synctest.Wait()
+		if _, taken = st.look(); len(taken) != n || !settledNow(s) {
+			t.Fatalf("%d of %d are recorded", len(taken), n)
+		}
+		for id, r := range taken {
+			if r.State != jobs.StateSucceeded || string(r.Output) != "out" {
+				t.Errorf("task %s is recorded as %s with the output %q", id, r.State, r.Output)
+			}
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	// refusedForAll is how many refusals in a row are the store's and not a result's: more than it takes
+	// to find one result in a batch.
+	refusedForAll = 12
+	// recordAgain is when a result is tried again that the store does not take.
+	recordAgain = 10 * time.Second
+)
+
+// refusal reports whether the store has said no: it answered, and not that it cannot now.
+func refusal(err error) bool {
+	cannot := []error{
+		jobs.ErrUnavailable, ledger.ErrSessionDead, ledger.ErrOutdated, ledger.ErrClock,
+		context.Canceled, context.DeadlineExceeded,
+	}
+	return !slices.ContainsFunc(cannot, func(e error) bool { return errors.Is(err, e) })
+}
+
+// record writes the batch; false once ctx is done. Of a batch that is refused each half is tried
+// alone, and so on: one result that the store does not take holds up no other.
+func (r *recorder) record(ctx context.Context, batch []outcome) bool {
+	err := r.write(ctx, batch)
+	switch {
+	case err == nil:
+		r.refused = 0
+		return true
+	case ctx.Err() != nil || !r.bear(ctx, err):
+		return false
+	case len(batch) == 1:
+		return r.recordBare(ctx, batch[0], err)
+	}
+	half := len(batch) / 2
+	return r.record(ctx, batch[:half]) && r.record(ctx, batch[half:])
+}
+
+// bear counts a refusal. While the store refuses whatever it is asked, as without the rights to its
+// tables, it is not asked as often as it answers. False once ctx is done.
+func (r *recorder) bear(ctx context.Context, refusal error) bool {
+	if r.refused++; r.refused < refusedForAll {
+		return true
+	}
+	r.s.storeFailed(refusal)
+	return pause(ctx, recordRetry, nil)
+}
+
+// recordBare writes a result that was refused without its texts, which may be why. What it says of the
+// task is never changed or dropped: that would start the task a second time. If nothing helps, the
+// result stays here and is tried again; false once ctx is done.
+func (r *recorder) recordBare(ctx context.Context, o outcome, refusal error) bool {
+	bare := o
+	bare.result.Error, bare.result.Output = "", nil
+	bare.result.Reason = "recorded without error and output, which the store refused: " + refusal.Error()
+	texts := o.result.Reason != "" || o.result.Error != "" || len(o.result.Output) > 0
+	err := refusal
+	if texts && r.refused < refusedForAll {
+		err = r.write(ctx, []outcome{bare})
+	}
+	attrs := []any{"task", o.task.ID, "job", o.task.Job, "pool", o.task.Pool, "state", o.result.State}
+	switch {
+	case err == nil:
+		r.refused = 0
+		r.s.log.Error("result recorded without its error and output, which the store refused", append(attrs, "refusal", refusal, "error", o.result.Error)...)
+		return true
+	case ctx.Err() != nil || !r.bear(ctx, err):
+		return false
+	}
+	if r.refused < refusedForAll {
+		r.s.log.Error("the store refuses a result; it is tried again", append(attrs, "refusal", err, "in", recordAgain.String())...)
+	}
+	time.AfterFunc(recordAgain, func() { r.again(o) })
+	return true
+}
+
+// again puts a result back that was refused.
+func (r *recorder) again(o outcome) {
+	r.mu.Lock()
+	r.pending = append(r.pending, o)
+	r.mu.Unlock()
+	nudge(r.ready)
+}
