@@ -177,7 +177,11 @@ func (w *Warden) Start(c Command, in, out *os.File) (*Attempt, error) {
 	case <-a.ended:
 	case <-answer.C:
 		w.give()
-		<-a.ended
+		select { // it may have answered meanwhile, that it did not start: then nothing ends
+		case r := <-a.started:
+			return a.begun(r)
+		case <-a.ended:
+		}
 	}
 	select {
 	case r := <-a.started: // and ended already

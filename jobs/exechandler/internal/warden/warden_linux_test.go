@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/process"
+	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
@@ -91,6 +92,45 @@ func TestAFrozenWardenIsGivenUp(t *testing.T) {
 		t.Errorf("the next command: %v, want ErrDied: nobody knows whether it was started", err)
 	}
 	wantDied(t, w, a)
+}
+
+// A replica that stood still for longer than its patience finds that over and the answer there.
+func TestAnAnswerWhenPatienceIsOver(t *testing.T) {
+	for want, answer := range map[error]report{ErrLate: {ID: 1, Late: true}, syscall.ENOENT: {ID: 1, Errno: int(syscall.ENOENT)}} {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams := make([]*stream, 2)
+		for i, fd := range pair {
+			if streams[i], err = newStream(os.NewFile(uintptr(fd), "end")); err != nil {
+				t.Fatal(err)
+			}
+			defer streams[i].conn.Close()
+		}
+		streams[0].patient = 50 * time.Millisecond
+		w := &Warden{stream: streams[0], attempts: map[uint64]*Attempt{}}
+		started := make(chan error, 1)
+		go func() {
+			_, err := w.Start(Command{Program: "/none", Argv: [][]byte{nil}}, nil, os.Stderr)
+			started <- err
+		}()
+		if _, err := streams[1].next(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := streams[1].next(); !errors.Is(err, io.EOF) {
+			t.Fatalf("%v, want the end: the warden is given up", err)
+		}
+		w.hear(answer)
+		select {
+		case err := <-started:
+			if !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("%v: it waits for the end of what was not started", want)
+		}
+	}
 }
 
 // What is as large as a command line may be, and larger, gets through or is refused.
