@@ -125,7 +125,7 @@ func (one *pair) deliver(parcels <-chan parcel, to *net.TCPConn, way direction) 
 			_ = to.CloseWrite()
 			continue
 		case lane.Lose:
-			one.lost(len(p.bytes))
+			one.drop(len(p.bytes))
 			continue
 		case lane.BytesPerSecond > 0:
 			if !one.pause(time.Duration(len(p.bytes)) * time.Second / time.Duration(lane.BytesPerSecond)) {
@@ -191,6 +191,22 @@ func (one *pair) lost(n int) {
 	defer one.p.mu.Unlock()
 	one.p.counts.Lost += int64(n)
 	one.gap = true
+}
+
+// drop throws away what a lane loses. If that fault has ended since the lane was read, Set has seen no
+// gap, and the pair is reset here, before anything follows.
+func (one *pair) drop(n int) {
+	one.p.mu.Lock()
+	one.p.counts.Lost += int64(n)
+	one.gap = true
+	over := !one.p.fault.loses()
+	if over {
+		one.p.counts.Reset++
+	}
+	one.p.mu.Unlock()
+	if over {
+		one.reset()
+	}
 }
 
 func (one *pair) arrived(way direction, n int) {

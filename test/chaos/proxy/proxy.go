@@ -47,6 +47,9 @@ func Slow(delay, jitter time.Duration) Fault {
 	return Fault{Up: l, Down: l}
 }
 
+// loses reports whether bytes are lost, of one direction at least.
+func (f Fault) loses() bool { return f.Up.Lose || f.Down.Lose }
+
 // Counts is what an edge did, so that a test can tell whether its fault met anything.
 type Counts struct {
 	Accepted   int   // connections
@@ -97,7 +100,7 @@ func (p *Proxy) Set(f Fault) {
 	p.changed = make(chan struct{})
 	var broken []*pair
 	for one := range p.pairs {
-		if f.Reset || one.gap && !f.Up.Lose && !f.Down.Lose {
+		if f.Reset || one.gap && !f.loses() {
 			broken = append(broken, one)
 		}
 	}
