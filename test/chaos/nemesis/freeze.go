@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -102,10 +101,9 @@ func freezeTaking(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, er
 }
 
 // freezeWithin stops a replica as soon as a transaction of its own has locked a row behind an edge.
-func freezeWithin(ctx context.Context, victim *arena.Replica, pid int, edge *proxy.Proxy) (_ Struck, err error) {
+func freezeWithin(ctx context.Context, victim *arena.Replica, pid int, edge *proxy.Proxy) (Struck, error) {
 	defer edge.Judge(nil)
-	var once sync.Once
-	seen := make(chan proxy.Command, 1)
+	frozen := newTrap(pid)
 	var began sync.Map // connections within a transaction
 	edge.Judge(func(c proxy.Command) proxy.Verdict {
 		switch {
@@ -115,25 +113,17 @@ func freezeWithin(ctx context.Context, victim *arena.Replica, pid int, edge *pro
 			began.Delete(c.Conn)
 		default:
 			if _, within := began.Load(c.Conn); within && takesLocks(c.Query) {
-				once.Do(func() { seen <- c; err = syscall.Kill(pid, syscall.SIGSTOP) }) // it has sent this, and hears nothing
+				frozen.spring(c.Query) // it has sent this, and hears nothing
 			}
 		}
 		return proxy.Pass
 	})
-	select {
-	case c := <-seen:
-		edge.Judge(nil)
-		once.Do(func() {}) // waits for the signal to be sent
-		if err != nil {
-			return Struck{}, err
-		}
-		text := strings.Join(strings.Fields(c.Query), " ")
-		return thaw(victim, fmt.Sprintf(", within a transaction, at %.60q", text), pid), nil
-	case <-time.After(chance):
-		return Struck{}, fmt.Errorf("%s changed nothing within a transaction", victim.ID)
-	case <-ctx.Done():
-		return Struck{}, ctx.Err()
+	query, err := frozen.wait(ctx, chance, fmt.Errorf("%s changed nothing within a transaction", victim.ID))
+	if err != nil {
+		return Struck{}, err
 	}
+	text := strings.Join(strings.Fields(query), " ")
+	return thaw(victim, fmt.Sprintf(", within a transaction, at %.60q", text), pid), nil
 }
 
 func takesLocks(query string) bool {
@@ -169,9 +159,7 @@ func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 		return Struck{}, err
 	}
 	pid := victim.PID()
-	seen := make(chan string, 1)
-	var once sync.Once
-	var sent atomic.Value
+	frozen := newTrap(pid)
 	defer tapAll(victim.LockEdges, nil)
 	for _, edge := range victim.LockEdges {
 		var asking sync.Map // connections on which it has asked
@@ -183,26 +171,15 @@ func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 				return
 			}
 			if key, asked := asking.LoadAndDelete(conn); asked {
-				once.Do(func() {
-					if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-						sent.Store(err)
-					}
-					seen <- key.(string)
-				})
+				frozen.spring(key.(string))
 			}
 		})
 	}
-	select {
-	case key := <-seen:
-		if err, failed := sent.Load().(error); failed {
-			return Struck{}, err
-		}
-		return thaw(victim, fmt.Sprintf(", with the answer to its request for %s on the way", key), pid), nil
-	case <-time.After(chance):
-		return Struck{}, fmt.Errorf("%s asked for no lock of a pool", victim.ID)
-	case <-ctx.Done():
-		return Struck{}, ctx.Err()
+	key, err := frozen.wait(ctx, chance, fmt.Errorf("%s asked for no lock of a pool", victim.ID))
+	if err != nil {
+		return Struck{}, err
 	}
+	return thaw(victim, fmt.Sprintf(", with the answer to its request for %s on the way", key), pid), nil
 }
 
 func tapAll(edges []*proxy.Proxy, f func(int, bool, []byte)) {

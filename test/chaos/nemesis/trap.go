@@ -1,0 +1,51 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// trap stops a process, once, at the first moment that fits.
+type trap struct {
+	pid  int
+	once sync.Once
+	at   chan string
+	err  error // of the signal
+}
+
+func newTrap(pid int) *trap { return &trap{pid: pid, at: make(chan string, 1)} }
+
+// spring stops the process at a moment that fits, if it is the first; at says what it was doing. Once
+// wait has returned it does nothing.
+func (s *trap) spring(at string) {
+	s.once.Do(func() {
+		s.err = syscall.Kill(s.pid, syscall.SIGSTOP)
+		s.at <- at
+	})
+}
+
+// wait returns what the process was doing when it was stopped. After an error, never if no moment has
+// fitted within the limit, it is not stopped, and will not be: whoever is about to spring is waited for.
+func (s *trap) wait(ctx context.Context, limit time.Duration, never error) (string, error) {
+	var err error
+	select {
+	case at := <-s.at:
+		return at, s.err
+	case <-time.After(limit):
+		err = never
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	s.once.Do(func() {})
+	select {
+	case <-s.at:
+		if s.err == nil {
+			err = errors.Join(err, goOn(s.pid))
+		}
+	default:
+	}
+	return "", err
+}

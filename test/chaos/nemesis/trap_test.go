@@ -1,0 +1,85 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sleeper is a process that does nothing.
+func sleeper(t *testing.T) (pid int) {
+	t.Helper()
+	cmd := exec.Command("sleep", "300")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	return cmd.Process.Pid
+}
+
+func TestTrap(t *testing.T) {
+	pid := sleeper(t)
+	s := newTrap(pid)
+	s.spring("first")
+	s.spring("second")
+	if at, err := s.wait(t.Context(), time.Minute, nil); at != "first" || err != nil {
+		t.Errorf("%q, %v", at, err)
+	}
+	if !poll(5*time.Second, func() bool { return stopped(pid) }) {
+		t.Errorf("the process is in state %q", state(pid))
+	}
+	gone := newTrap(pid)
+	gone.pid = -1 << 30 // a group that is not there
+	gone.spring("")
+	if _, err := gone.wait(t.Context(), time.Minute, nil); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("nobody to stop: %v", err)
+	}
+}
+
+// Who comes when nobody waits any more stops nothing, since nobody would let it go on again.
+func TestTrapGivenUp(t *testing.T) {
+	never := errors.New("it never came by")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		ctx  context.Context
+		want error
+	}{{t.Context(), never}, {over, context.Canceled}} {
+		pid := sleeper(t)
+		s := newTrap(pid)
+		if _, err := s.wait(c.ctx, 10*time.Millisecond, never); !errors.Is(err, c.want) {
+			t.Errorf("%v, want %v", err, c.want)
+		}
+		s.spring("late")
+		if len(s.at) > 0 {
+			t.Error("it was stopped")
+		}
+	}
+}
+
+// Who springs just then is waited for, and the process goes on.
+func TestTrapGivenUpAtThatMoment(t *testing.T) {
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 10 {
+		pid := sleeper(t)
+		s := newTrap(pid)
+		s.spring("just then")
+		if !poll(5*time.Second, func() bool { return stopped(pid) }) {
+			t.Fatalf("the process is in state %q", state(pid))
+		}
+		at, err := s.wait(over, time.Minute, nil)
+		if (at == "") != errors.Is(err, context.Canceled) {
+			t.Fatalf("%q, %v", at, err)
+		}
+		if at == "" && !poll(5*time.Second, func() bool { return !stopped(pid) }) { // the choice is random when both are there
+			t.Error("it stands still")
+		}
+	}
+}
