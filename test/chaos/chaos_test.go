@@ -41,7 +41,8 @@ func TestSmoke(t *testing.T) {
 			if err := os.MkdirAll(p.Dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			report := Run(t, p)
+			Run(t, p)
+			report := Judged(t, p.Dir)
 			t.Log(report)
 			if !report.OK() {
 				t.Errorf("%d violations of %v", len(report.Violations), report.Broken())

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -36,25 +35,28 @@ func TestMatrix(t *testing.T) {
 	choose(t)
 	dir := folder(t)
 	t.Logf("artifacts in %s", dir)
-	var mu sync.Mutex
-	var reports []judge.Report
-	t.Run("cells", func(t *testing.T) {
+	var cells []arena.Cell
+	t.Run("run", func(t *testing.T) {
 		for _, c := range chosenCells(t) {
 			faults := chosenFaults(t, c)
 			if len(faults) == 0 {
 				continue
 			}
+			cells = append(cells, c)
 			t.Run(c.String(), func(t *testing.T) {
 				t.Parallel()
-				report := runCell(t, c, faults, filepath.Join(dir, c.String()))
-				mu.Lock()
-				defer mu.Unlock()
-				reports = append(reports, report)
+				runCell(t, c, faults, filepath.Join(dir, c.String()))
 			})
 		}
 	})
-	if len(reports) == 0 {
+	if len(cells) == 0 {
 		t.Fatal("no nemesis struck")
+	}
+	var reports []judge.Report
+	for _, c := range cells {
+		t.Run("judge/"+c.String(), func(t *testing.T) {
+			reports = append(reports, held(t, filepath.Join(dir, c.String())))
+		})
 	}
 	slices.SortFunc(reports, func(a, b judge.Report) int { return strings.Compare(a.Run.Cell, b.Run.Cell) })
 	tables := judge.Tables(reports)
@@ -64,27 +66,32 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-func runCell(t *testing.T, c arena.Cell, faults [][]nemesis.Nemesis, dir string) judge.Report {
+func runCell(t *testing.T, c arena.Cell, faults [][]nemesis.Nemesis, dir string) {
 	clocks := slices.ContainsFunc(slices.Concat(faults...), func(n nemesis.Nemesis) bool { return n.Clocks })
-	return carryOut(t, Plan{
+	carryOut(t, Plan{
 		Cell: c, Seed: *seed, Dir: dir, Faults: faults, Healthy: *healthy, Window: *length, Slack: *slack,
 		Minimum: history.Minimum{Triggers: 40 + 20*len(faults), Tasks: 150 + 50*len(faults)},
 		Arena:   arena.Options{Clocks: clocks, WhenDown: *whenDown},
 	})
 }
 
-// carryOut runs a plan, and fails the test if something did not hold.
-func carryOut(t *testing.T, p Plan) judge.Report {
+// carryOut runs a plan.
+func carryOut(t *testing.T, p Plan) {
 	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	report := Run(t, p)
-	if err := os.WriteFile(filepath.Join(p.Dir, "report.txt"), []byte(report.String()), 0o600); err != nil {
+	Run(t, p)
+}
+
+// held judges a run, and fails the test if something did not hold.
+func held(t *testing.T, dir string) judge.Report {
+	report := Judged(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, "report.txt"), []byte(report.String()), 0o600); err != nil {
 		t.Error(err)
 	}
 	t.Log(report)
 	if !report.OK() {
-		t.Errorf("%d violations of %v in %s with seed %d", len(report.Violations), report.Broken(), p.Cell, p.Seed)
+		t.Errorf("%d violations of %v in %s with seed %d", len(report.Violations), report.Broken(), report.Run.Cell, report.Run.Seed)
 	}
 	return report
 }

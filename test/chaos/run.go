@@ -41,9 +41,9 @@ const (
 	settleLimit  = 15 * time.Second
 )
 
-// Run carries a plan out and returns the judgement. The test fails at once if the cell cannot be set
-// up, and later if the run cannot be carried out to its end; violations are the caller's matter.
-func Run(t testing.TB, p Plan) judge.Report {
+// Run carries a plan out, and leaves what Judged judges in its folder. The test fails at once if the
+// cell cannot be set up, and later if the run cannot be carried out to its end.
+func Run(t testing.TB, p Plan) {
 	t.Helper()
 	p.Healthy, p.Window = cmp.Or(p.Healthy, 5*time.Second), cmp.Or(p.Window, 20*time.Second)
 	a := arena.Open(t, p.Cell, p.Dir, p.Arena)
@@ -127,7 +127,13 @@ func Run(t testing.TB, p Plan) judge.Report {
 	if err := history.Write(p.Dir, history.RunFile, run); err != nil {
 		t.Fatal(err)
 	}
-	h, err := history.Read(p.Dir)
+}
+
+// Judged is the judgement of the run that left its artifacts in dir; violations are the caller's matter.
+// It takes all cores for a while: a run beside it would be late for that.
+func Judged(t testing.TB, dir string) judge.Report {
+	t.Helper()
+	h, err := history.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

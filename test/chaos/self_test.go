@@ -89,7 +89,8 @@ func try(t *testing.T, tb testing.TB, b seeded.Bug, seed uint64, o arena.Options
 		}
 		p.Faults = append(p.Faults, faults)
 	}
-	return Run(tb, p)
+	Run(tb, p)
+	return Judged(tb, p.Dir)
 }
 
 // withBug builds what a run with the bug needs.

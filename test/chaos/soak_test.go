@@ -47,6 +47,7 @@ func TestSoak(t *testing.T) {
 				p.Faults = append(p.Faults, []nemesis.Nemesis{from[r.IntN(len(from))]})
 			}
 			carryOut(t, p)
+			held(t, p.Dir)
 			third := len(looks) / 3
 			middle, end := medians(looks[third:2*third]), medians(looks[2*third:])
 			for _, what := range slices.Sorted(maps.Keys(end)) {
