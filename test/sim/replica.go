@@ -69,7 +69,11 @@ func (n *node) start(ctx context.Context) {
 		}
 		r.locks, lk = locker, locker
 	}
-	s, err := scheduler.New(e, lk, p.configuration(n.version, &handler{w, r}), scheduler.Options{
+	var st scheduler.Store = e
+	if w.between != nil {
+		st = w.between(e)
+	}
+	s, err := scheduler.New(st, lk, p.configuration(n.version, &handler{w, r}), scheduler.Options{
 		ID: r.id, SessionTTL: p.TTL, DrainTimeout: p.Drain, StopGrace: 2 * time.Second, WhenDown: p.WhenDown, LockService: "simulated",
 		Workers: 16, Labels: zone(n.index), Logger: w.logger(r.id),
 	})

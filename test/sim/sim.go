@@ -38,6 +38,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
 // Tally is what was seen over many seeds.
@@ -53,11 +55,7 @@ type Tally struct {
 func Run(t *testing.T, seed uint64, tally *Tally) {
 	t.Helper()
 	plan := newPlan(seed)
-	var w *world
-	synctest.Test(t, func(*testing.T) {
-		w = newWorld(plan)
-		w.run()
-	})
+	w := simulate(t, plan, nil)
 	tally.add(w)
 	if len(w.violations) == 0 {
 		return
@@ -69,6 +67,16 @@ func Run(t *testing.T, seed uint64, tally *Tally) {
 	first := w.violations[0]
 	t.Errorf("seed %d:\n%s\nto see it again: make sim SEED=%d   (goroutines may run in another order: COUNT=20 tries it 20 times)\n\n%s\nwhat happened to %s:\n%s",
 		seed, &b, seed, plan, first.about, w.story(first.about, 120))
+}
+
+// simulate runs a plan. The replicas have the store by way of between, where that is not nil.
+func simulate(t *testing.T, plan *Plan, between func(scheduler.Store) scheduler.Store) (w *world) {
+	synctest.Test(t, func(*testing.T) {
+		w = newWorld(plan)
+		w.between = between
+		w.run()
+	})
+	return w
 }
 
 func (y *Tally) add(w *world) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -17,6 +18,7 @@ type world struct {
 	db        *memstore.Database
 	locks     *memlock.Service
 	weather   *weather
+	between   func(scheduler.Store) scheduler.Store // replicas and their edges; may be nil
 	nodes     []*node
 	app       *edge                    // who enqueues
 	admin     *memstore.Store          // without faults

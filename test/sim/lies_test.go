@@ -1,0 +1,117 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+// A store that lies is found out: the judge can fail.
+func TestAStoreThatLiesIsFoundOut(t *testing.T) {
+	const seeds = 60
+	for what, lie := range map[string]func(scheduler.Store) scheduler.Store{
+		"drops the rows of a decision":    func(s scheduler.Store) scheduler.Store { return dropsRows{s} },
+		"takes results and keeps nothing": func(s scheduler.Store) scheduler.Store { return forgetful{s} },
+		"gives the same tasks twice":      func(s scheduler.Store) scheduler.Store { return &generous{Store: s} },
+		"invents tokens":                  func(s scheduler.Store) scheduler.Store { return inventive{s} },
+		"ends what goes back":             func(s scheduler.Store) scheduler.Store { return final{s} },
+		"takes the first beat alone":      func(s scheduler.Store) scheduler.Store { return deaf{s} },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(seeds) {
+				if w := simulate(t, newPlan(seed+1), lie); len(w.violations) > 0 {
+					t.Logf("seed %d: %s", seed+1, w.violations[0].text)
+					return
+				}
+			}
+			t.Errorf("%d seeds have not shown it", seeds)
+		})
+	}
+}
+
+type dropsRows struct{ scheduler.Store }
+
+func (s dropsRows) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	decide := d.Decide
+	d.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		decisions := decide(now, states)
+		for i := range decisions {
+			if decisions[i].Cursor.IsZero() {
+				continue // by hand
+			}
+			decisions[i].Triggers = nil
+		}
+		return decisions
+	}
+	return s.Store.Decide(ctx, d)
+}
+
+type forgetful struct{ scheduler.Store }
+
+func (s forgetful) Finish(_ context.Context, _ string, results []ledger.Result) (all []ledger.Finished, _ error) {
+	for _, r := range results {
+		all = append(all, ledger.Finished{TaskID: r.TaskID, Finish: ledger.Recorded})
+	}
+	return all, nil
+}
+
+type generous struct {
+	scheduler.Store
+	mu   sync.Mutex
+	last ledger.Claimed
+}
+
+func (s *generous) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if again := s.last; len(again.Tasks) > 0 {
+		s.last = ledger.Claimed{}
+		return again, nil
+	}
+	got, err := s.Store.Claim(ctx, c)
+	if err == nil && s.last.Tasks == nil {
+		s.last = got
+	}
+	return got, err
+}
+
+type inventive struct{ scheduler.Store }
+
+func (s inventive) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	got, err := s.Store.Claim(ctx, c)
+	for i := range got.Tasks {
+		got.Tasks[i].Token++
+	}
+	return got, err
+}
+
+type final struct{ scheduler.Store }
+
+func (s final) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
+	for i := range results {
+		if results[i].Verdict == ledger.HandBack {
+			results[i].Verdict = ledger.Ended
+		}
+	}
+	return s.Store.Finish(ctx, session, results)
+}
+
+type deaf struct{ scheduler.Store }
+
+func (s deaf) Beat(ctx context.Context, session string) (time.Time, error) {
+	peers, err := s.Store.Peers(ctx)
+	for _, p := range peers {
+		if p.Session == session && p.Beat > 0 {
+			return time.Now(), nil
+		}
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return s.Store.Beat(ctx, session)
+}
