@@ -6,6 +6,7 @@
 package arena
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ const (
 func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	t.Helper()
 	a := &Arena{
-		Cell: c, Dir: dir, environ: o.Environ, whenDown: or(o.WhenDown, "store"), retention: o.Retention,
+		Cell: c, Dir: dir, environ: o.Environ, whenDown: cmp.Or(o.WhenDown, "store"), retention: o.Retention,
 		effects: filepath.Join(dir, history.EffectsFile), tmp: filepath.Join(dir, "tmp"),
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: 5 * time.Second}}, closing: make(chan struct{}),
 	}
@@ -151,11 +152,11 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	}
 	a.processes = processes
 	t.Cleanup(func() { a.close(t) })
-	if a.ledger, err = openLedger(dir); err != nil {
+	if a.ledger, err = openLedger(dir, a.note); err != nil {
 		t.Fatal(err)
 	}
 	a.openServers(t, o)
-	for i := range or(o.Replicas, 3) {
+	for i := range cmp.Or(o.Replicas, 3) {
 		r := &Replica{ID: fmt.Sprintf("r%d", i+1), arena: a, address: servers.FreeAddress(t)}
 		if o.Clocks {
 			if r.Clock, err = clock.New(filepath.Join(dir, r.ID+".clock")); err != nil {
@@ -280,9 +281,12 @@ func (a *Arena) close(t testing.TB) {
 			t.Log(err)
 		}
 	}
+	var err error
 	if a.ledger != nil {
-		a.ledger.close()
+		err = a.ledger.close()
 	}
 	a.http.CloseIdleConnections()
-	_ = a.processes.Close()
+	if err := errors.Join(err, a.processes.Close()); err != nil {
+		t.Error(err)
+	}
 }

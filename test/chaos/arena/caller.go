@@ -2,6 +2,7 @@ package arena
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,7 +97,7 @@ func (c *caller) do(request *http.Request, out any) (int, error) {
 	if answer.StatusCode/100 != 2 {
 		var problem struct{ Error struct{ Code string } }
 		_ = json.Unmarshal(text, &problem) // an answer without a code has an empty one
-		return answer.StatusCode, errors.New(or(problem.Error.Code, "no code"))
+		return answer.StatusCode, errors.New(cmp.Or(problem.Error.Code, "no code"))
 	}
 	if out == nil {
 		return answer.StatusCode, nil

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,11 +22,11 @@ type ledger struct {
 	url     string
 	server  *http.Server
 	effects *history.Log[history.Effect]
+	note    func(error) // hears of what could not be written
 	joining sync.WaitGroup
 
 	mu      sync.Mutex
 	largest map[string]int64 // token, by job or task
-	err     error
 }
 
 // Does is what a task of a client does: the payload, for commands and for requests.
@@ -34,7 +35,7 @@ type Does struct {
 	Fails int    `json:"fails"` // so many attempts fail, the first ones
 }
 
-func openLedger(dir string) (*ledger, error) {
+func openLedger(dir string, note func(error)) (*ledger, error) {
 	effects, err := history.OpenLog[history.Effect](dir, history.EffectsFile)
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func openLedger(dir string) (*ledger, error) {
 	if err != nil {
 		return nil, errors.Join(err, effects.Close())
 	}
-	l := &ledger{url: "http://" + listener.Addr().String(), effects: effects, largest: map[string]int64{}}
+	l := &ledger{url: "http://" + listener.Addr().String(), effects: effects, note: note, largest: map[string]int64{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /open", func(w http.ResponseWriter, r *http.Request) { l.serve(w, r, history.Open) })
 	mux.HandleFunc("POST /fenced", func(w http.ResponseWriter, r *http.Request) { l.serve(w, r, history.Fenced) })
@@ -59,12 +60,12 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request, lane string) {
 	e.Fails = e.Attempt <= does.Fails
 	l.mu.Lock()
 	if lane == history.Fenced {
-		of := or(e.Job, e.TaskID)
+		of := cmp.Or(e.Job, e.TaskID)
 		e.Refused = e.Token < l.largest[of]
 		l.largest[of] = max(l.largest[of], e.Token)
 	}
 	e.At = time.Now()
-	l.err = errors.Join(l.err, l.effects.Add(e)) // under the lock: lines have the order of the decisions
+	l.note(l.effects.Add(e)) // under the lock: lines have the order of the decisions
 	l.mu.Unlock()
 	if e.Refused {
 		http.Error(w, "a larger token was here before", http.StatusConflict)
@@ -101,7 +102,5 @@ func (l *ledger) close() error {
 		_ = l.server.Close()
 	}
 	l.joining.Wait()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(l.err, l.effects.Close())
+	return l.effects.Close()
 }

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -44,12 +45,12 @@ func jobsOfRun() []job {
 	}
 	for i := range all {
 		j := &all[i].Job
-		j.Concurrency = or(j.Concurrency, "forbid")
-		j.OnLost = or(j.OnLost, "fail")
-		j.Lane = or(j.Lane, "exec")
-		j.CatchUp = or(j.CatchUp, "latest")
-		j.Timeout = or(j.Timeout, time.Minute)
-		j.Grace, j.Window = 3*s, 10*time.Minute
+		j.Concurrency = cmp.Or(j.Concurrency, "forbid")
+		j.OnLost = cmp.Or(j.OnLost, "fail")
+		j.Lane = cmp.Or(j.Lane, "exec")
+		j.CatchUp = cmp.Or(j.CatchUp, "latest")
+		j.Timeout = cmp.Or(j.Timeout, time.Minute)
+		j.Grace = 3 * s
 	}
 	return all
 }
@@ -61,14 +62,6 @@ func poolsOfRun() []pool {
 		{history.Pool{Name: "narrow", OnLost: "retry", Retries: 2, MaxRunning: 2, Lane: "exec"}, 2},
 		{history.Pool{Name: "once", OnLost: "fail", Lane: "http"}, 4},
 	}
-}
-
-func or[T comparable](v, otherwise T) T {
-	var zero T
-	if v == zero {
-		return otherwise
-	}
-	return v
 }
 
 // schedule is a due time in the words of the configuration.
@@ -111,8 +104,8 @@ pools:
 		for _, due := range j.Due {
 			schedules = append(schedules, fmt.Sprintf("%q", schedule(due)))
 		}
-		fmt.Fprintf(&b, "  %s: {schedules: [%s], concurrency: %s, on_lost: %s, timeout: %v, retries: {limit: %d, backoff: 300ms}, catch_up: {policy: %s, grace: %v, window: %v}, ",
-			j.Name, strings.Join(schedules, ", "), j.Concurrency, j.OnLost, j.Timeout, j.Retries, j.CatchUp, j.Grace, j.Window)
+		fmt.Fprintf(&b, "  %s: {schedules: [%s], concurrency: %s, on_lost: %s, timeout: %v, retries: {limit: %d, backoff: 300ms}, catch_up: {policy: %s, grace: %v, window: 10m}, ",
+			j.Name, strings.Join(schedules, ", "), j.Concurrency, j.OnLost, j.Timeout, j.Retries, j.CatchUp, j.Grace)
 		if j.Lane == "http" {
 			fmt.Fprintf(&b, "http: {url: %q}}\n", a.ledger.url+"/fenced?"+j.does)
 		} else {
