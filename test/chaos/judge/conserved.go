@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -55,7 +56,7 @@ func (t *trial) conserved() {
 	}
 	t.report.Tasks = len(acked)
 	keyed := map[[2]string]string{}
-	for _, id := range slices.Sorted(mapKeys(rows)) {
+	for _, id := range slices.Sorted(maps.Keys(rows)) {
 		r := rows[id]
 		if r.IdemKey != "" && r.Job == "" {
 			k := [2]string{r.Pool, r.IdemKey}

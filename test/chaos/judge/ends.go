@@ -2,14 +2,10 @@ package judge
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
-
-func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
 // ends is I7: a task ends once, in the transaction that takes it from those that have not; the ends
 // of tasks and triggers never change, but that the own result of a lost attempt replaces "lost"
@@ -23,18 +19,18 @@ func (t *trial) ends() {
 		switch c.Table {
 		case "tasks":
 			if why := t.taskMove(c, ended); why != "" {
-				t.violate(OneEnd, "task "+t.changed(c).ID, dbTime(c.At), "%s", why)
+				t.violate(OneEnd, "task "+changed(c).ID, dbTime(c.At), "%s", why)
 			}
 		case "done":
 			if c.Before == nil && c.After != nil {
 				ended[c.After.ID]++
 			}
 			if why := doneMove(c, ended); why != "" {
-				t.violate(OneEnd, "task "+t.changed(c).ID, dbTime(c.At), "%s", why)
+				t.violate(OneEnd, "task "+changed(c).ID, dbTime(c.At), "%s", why)
 			}
 		case "triggers":
 			if why := triggerMove(c); why != "" {
-				t.violate(OneEnd, subject(*t.changed(c)), dbTime(c.At), "%s", why)
+				t.violate(OneEnd, subject(*changed(c)), dbTime(c.At), "%s", why)
 			}
 		case "attempts":
 			if c.Before != nil {
@@ -45,7 +41,7 @@ func (t *trial) ends() {
 	t.trueSuccess()
 }
 
-func (t *trial) changed(c history.Change) *history.Row {
+func changed(c history.Change) *history.Row {
 	if c.After != nil {
 		return c.After
 	}

@@ -60,8 +60,11 @@ func newTrial(h *history.History) *trial {
 		t.pools[p.Name] = p
 	}
 	own := *h
-	own.Audit = slices.Clone(h.Audit)
+	own.Audit = slices.DeleteFunc(slices.Clone(h.Audit), func(c history.Change) bool { return c.Before == nil && c.After == nil })
 	t.h = &own
+	if n := len(h.Audit) - len(own.Audit); n > 0 {
+		t.violate(NotVacuous, "audit", time.Time{}, "damaged: %d changes of no row", n)
+	}
 	slices.SortStableFunc(own.Audit, func(a, b history.Change) int { return cmp.Compare(a.Seq, b.Seq) })
 	t.findStep()
 	t.readBeats()
@@ -122,11 +125,8 @@ const running = "running"
 func (t *trial) readClaims() {
 	ends := map[string]string{}
 	for _, c := range t.h.Audit {
-		switch {
-		case c.Table == "done" && c.Before == nil && c.After != nil:
+		if c.Table == "done" && c.Before == nil {
 			ends[c.After.ID] = c.After.State
-		case c.Table != "tasks":
-			continue
 		}
 		if c.Table != "tasks" {
 			continue
@@ -136,24 +136,29 @@ func (t *trial) readClaims() {
 		}
 		was := c.Before != nil && c.Before.State == running
 		is := c.After != nil && c.After.State == running
+		if was && t.claims[claimKey{c.Before.ID, c.Before.Token}] == nil {
+			t.violate(NotVacuous, "task "+c.Before.ID, dbTime(c.At), "damaged: the audit does not say when it was claimed with token %d", c.Before.Token)
+			was = false // from here on it is known
+		}
 		if was && (!is || c.Before.Token != c.After.Token) {
-			if k := t.claims[claimKey{c.Before.ID, c.Before.Token}]; k != nil {
-				k.to, k.toSeq, k.state = dbTime(c.At), c.Seq, "pending"
-				if c.After == nil {
-					k.state = ends[c.Before.ID]
-				}
+			k := t.claims[claimKey{c.Before.ID, c.Before.Token}]
+			k.to, k.toSeq, k.state = dbTime(c.At), c.Seq, "pending"
+			if c.After == nil {
+				k.state = ends[c.Before.ID]
 			}
 		}
-		if is && (!was || c.Before.Token != c.After.Token) {
+		if !is {
+			continue
+		}
+		key := claimKey{c.After.ID, c.After.Token}
+		if !was || c.Before.Token != c.After.Token {
 			k := &claim{row: *c.After, seq: c.Seq, from: dbTime(c.At)}
 			t.ordered = append(t.ordered, k)
-			if key := (claimKey{c.After.ID, c.After.Token}); t.claims[key] == nil {
+			if t.claims[key] == nil {
 				t.claims[key] = k
 			}
 		}
-		if is {
-			t.claims[claimKey{c.After.ID, c.After.Token}].until = dbTime(c.After.Until)
-		}
+		t.claims[key].until = dbTime(c.After.Until)
 	}
 }
 

@@ -1,13 +1,15 @@
 package judge
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
 
 // notVacuous is I13: the run has seen as many triggers, acknowledged tasks and faults as it had to;
 // each fault of it was seen to strike and was healed; each kind of operation worked at least once;
-// and the ledger of handlers, the audit and the probes have something to say.
+// and the ledger of handlers, the audit and the probes have something to say. An audit that is damaged,
+// see newTrial and readClaims, is judged as far as it goes.
 //
 // No excuses.
 func (t *trial) notVacuous() {
@@ -45,7 +47,7 @@ func (t *trial) notVacuous() {
 	for _, a := range t.h.Asks {
 		worked[a.What] = worked[a.What] || a.Answer == "ok"
 	}
-	for _, what := range slices.Sorted(mapKeys(worked)) {
+	for _, what := range slices.Sorted(maps.Keys(worked)) {
 		if !worked[what] {
 			vacuous(what, "it never worked")
 		}
