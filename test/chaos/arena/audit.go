@@ -60,12 +60,9 @@ var task = [][2]string{
 	{"ID", "{r}.id"},
 	{"Job", "{r}.job"},
 	{"Pool", "{r}.pool"},
-	{"Kind", "{r}.kind"},
 	{"At", "{r}.trigger_at"},
 	{"Seq", "{r}.trigger_seq"},
 	{"Attempt", "{r}.attempt"},
-	{"Failures", "{r}.failures"},
-	{"Losses", "{r}.losses"},
 	{"Token", "{r}.token"},
 	{"Session", "{r}.session_id"},
 	{"Replica", "{r}.replica"},
@@ -105,7 +102,7 @@ func (d audit) object(table, r string) string {
 	for _, c := range columns[table] {
 		value := strings.ReplaceAll(c[1], "{r}", r)
 		switch c[0] {
-		case "ID", "Job", "Pool", "Kind", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey":
+		case "ID", "Job", "Pool", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey":
 			value = fmt.Sprintf(d.text, value)
 		}
 		args = append(args, "'"+c[0]+"', "+value)

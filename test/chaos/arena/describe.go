@@ -17,7 +17,7 @@ import (
 func (a *Arena) Describe(ctx context.Context) history.Run {
 	r := history.Run{
 		Cell: a.Cell.String(), Commit: commit(ctx), Versions: a.versions(ctx), Machine: machine(),
-		SessionTTL: SessionTTL, LockTTL: LockTTL, DrainTimeout: DrainTimeout, MaxClockSkew: MaxClockSkew, WhenDown: a.whenDown,
+		SessionTTL: SessionTTL, LockTTL: LockTTL, DrainTimeout: DrainTimeout, WhenDown: a.whenDown,
 	}
 	for _, j := range jobsOfRun() {
 		r.Jobs = append(r.Jobs, j.Job)

@@ -44,8 +44,7 @@ func (a *Arena) Probe(ctx context.Context) error {
 }
 
 func (r *Replica) probe(ctx context.Context) history.Probe {
-	began, pid := time.Now(), r.PID()
-	p := history.Probe{At: began, Replica: r.ID}
+	p, pid := history.Probe{At: time.Now(), Replica: r.ID}, r.PID()
 	status, _ := r.look(ctx, "/healthz")
 	p.Live = status == http.StatusOK
 	if p.Live {
@@ -68,7 +67,6 @@ func (r *Replica) probe(ctx context.Context) history.Probe {
 	if p.Ready {
 		r.sawReady(pid)
 	}
-	p.Took = time.Since(began)
 	return p
 }
 

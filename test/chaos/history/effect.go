@@ -50,7 +50,6 @@ type Probe struct {
 	Live    bool     // /healthz answered 200
 	Ready   bool     // /readyz answered 200
 	Red     []string // conditions of /readyz that do not hold, with reasons
-	Took    time.Duration
 }
 
 // Stale is a line of stale.jsonl: the harness replayed a write with the token of an earlier owner.

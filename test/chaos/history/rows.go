@@ -3,12 +3,9 @@ package history
 // Row is a row of the product's tables as far as the judge reads it. Columns that a table does not
 // have are zero. Names are those of the columns; times are database times in µs.
 type Row struct {
-	Table string `json:"-"`
-
 	ID         string // tasks, done, sessions
 	Job        string // jobs: its name
 	Pool       string
-	Kind       string
 	At         int64 // triggers: at; tasks, done: trigger_at
 	Seq        int64 // triggers: seq; tasks, done: trigger_seq
 	Until      int64 // triggers: until_at; tasks: may_run_until
@@ -20,8 +17,6 @@ type Row struct {
 	TaskID     string // triggers
 	State      string // tasks: ready | waits | running; done, attempts: the terminal state
 	Attempt    int64
-	Failures   int64
-	Losses     int64
 	Token      int64
 	Session    string // tasks, done: session_id
 	Replica    string

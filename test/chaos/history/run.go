@@ -14,7 +14,6 @@ type Run struct {
 	SessionTTL   time.Duration
 	LockTTL      time.Duration
 	DrainTimeout time.Duration
-	MaxClockSkew time.Duration
 	WhenDown     string        // store | wait
 	Slack        time.Duration // how much later than promised a busy machine may be; 0 where figures are taken
 
@@ -47,8 +46,6 @@ type Job struct {
 	Timeout     time.Duration
 	CatchUp     string        // none | latest | all
 	Grace       time.Duration // a due time decided within it always runs
-	Window      time.Duration // older due times are missed
-	Limit       int           // of catch-up with "all"; 0 = none
 }
 
 // Every is due at Offset, Offset + Period, … counted from the Unix epoch.
