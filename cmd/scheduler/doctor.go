@@ -36,10 +36,7 @@ type finding struct {
 }
 
 // examination is a doctor's visit.
-type examination struct {
-	findings []finding
-	now      func() time.Time
-}
+type examination struct{ findings []finding }
 
 func newDoctorCommand(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -58,7 +55,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			e := examination{now: time.Now}
+			var e examination
 			e.examine(cmd.Context(), c)
 			if err := a.print(e.findings, e.write); err != nil {
 				return err
@@ -127,13 +124,13 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 			return nil
 		}
 	}
-	began := e.now()
+	began := time.Now()
 	st, err := openStore(ctx, c.Store)
 	if err != nil {
 		e.add("store", levelProblem, "see that it runs and that the address and the account are right", "%v", err)
 		return nil
 	}
-	e.add("store", levelOK, "", "%s answers after %v", c.Store.Driver, e.now().Sub(began).Round(time.Millisecond))
+	e.add("store", levelOK, "", "%s answers after %v", c.Store.Driver, time.Since(began).Round(time.Millisecond))
 	p := &parts{store: st, metrics: metrics.New(st, metrics.Options{Version: version()})}
 	p.closers = append(p.closers, func(context.Context) error { return st.Close() })
 	e.clock(ctx, c, st)
@@ -146,13 +143,13 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 }
 
 func (e *examination) clock(ctx context.Context, c *config.Config, st *store.Store) {
-	asked := e.now()
+	asked := time.Now()
 	database, err := st.Now(ctx)
 	if err != nil {
 		e.add("clock", levelProblem, "see that the account may read", "%v", err)
 		return
 	}
-	trip := e.now().Sub(asked)
+	trip := time.Since(asked)
 	apart := database.Sub(asked.Add(trip / 2)).Round(time.Millisecond)
 	if limit := c.Replica.MaxClockSkew; apart.Abs() > limit+trip {
 		e.add("clock", levelWarning, "mend NTP on whichever is wrong; replicas go by the database", "the database's clock is %v from this machine's", apart)
@@ -160,6 +157,9 @@ func (e *examination) clock(ctx context.Context, c *config.Config, st *store.Sto
 	}
 	e.add("clock", levelOK, "", "the database's clock is %v from this machine's", apart)
 }
+
+// unreadable is what to do about tables that should be there.
+const unreadable = "see that the database answers, that none of its tables was removed, and that the account may read them"
 
 // schema reports whether the tables are there.
 func (e *examination) schema(ctx context.Context, c *config.Config, st *store.Store) bool {
@@ -177,28 +177,30 @@ func (e *examination) schema(ctx context.Context, c *config.Config, st *store.St
 		e.add("schema", levelOK, "", "%d of %d steps were applied", applied, len(steps))
 	case errors.Is(err, store.ErrSchema) && !newer && c.Store.Migrate == "auto":
 		e.add("schema", levelWarning, "the first replica does the rest, see store.migrate", "%d of %d steps were applied", applied, len(steps))
-	default:
+	case errors.Is(err, store.ErrSchema): // which says what to do
 		e.add("schema", levelProblem, "", "%v", err)
+	default:
+		e.add("schema", levelProblem, unreadable, "%v", err)
 	}
 	return applied > 0
 }
 
 // lock opens the lock service, and says what it can do.
 func (e *examination) lock(ctx context.Context, c *config.Config, p *parts) {
-	began := e.now()
+	began := time.Now()
 	if err := p.openLock(ctx, c); err != nil {
-		level, advice := levelProblem, "see that it runs and that the address and the account are right"
+		advice := "see that it runs and that the address and the account are right"
 		if c.Lock.WhenDown == string(scheduler.DownStore) {
 			advice += "; a replica that runs would work on without it, one that starts would not"
 		}
-		e.add("lock", level, advice, "%v", err)
+		e.add("lock", levelProblem, advice, "%v", err)
 		return
 	}
 	if p.locker == nil {
 		e.add("lock", levelOK, "", "%s: guards are rows, locked inside the deciding transaction", p.service)
 		return
 	}
-	e.add("lock", levelOK, "", "%s answers after %v", p.service, e.now().Sub(began).Round(time.Millisecond))
+	e.add("lock", levelOK, "", "%s answers after %v", p.service, time.Since(began).Round(time.Millisecond))
 	e.add("lock", levelOK, "", "%s", promises(p.locker.Caps()))
 }
 
@@ -206,8 +208,11 @@ func (e *examination) lock(ctx context.Context, c *config.Config, p *parts) {
 func promises(caps locks.Caps) string {
 	var all []string
 	say := func(holds bool, yes, no string) {
-		if text := map[bool]string{true: yes, false: no}[holds]; text != "" {
-			all = append(all, text)
+		switch {
+		case holds:
+			all = append(all, yes)
+		case no != "":
+			all = append(all, no)
 		}
 	}
 	say(caps.FIFO, "who waits is served in order (FIFO)", "who waits is not served in order (no FIFO)")
@@ -224,7 +229,10 @@ func promises(caps locks.Caps) string {
 func (e *examination) replicas(ctx context.Context, p *parts) {
 	peers, err := p.store.Peers(ctx)
 	if err != nil {
-		return // there are no tables, which was said
+		if !errors.Is(p.store.CheckSchema(ctx), store.ErrSchema) { // else it was said
+			e.add("replicas", levelProblem, unreadable, "%v", err)
+		}
+		return
 	}
 	live := 0
 	for _, peer := range peers {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -69,6 +72,19 @@ func migrated(t *testing.T, driver, dsn string) *store.Store {
 	return st
 }
 
+// change has the database do something behind the store's back.
+func change(t *testing.T, driver, dsn, statement string) {
+	t.Helper()
+	db, err := sql.Open(driver, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	t.Run("nothing is there yet", func(t *testing.T) {
@@ -123,6 +139,35 @@ func TestDoctor(t *testing.T) {
 		}
 		all, _ = consult(t, t.TempDir(), text("manual", redis))
 		wantFinding(t, all, "problem replicas: other locks at another place: elsewhere", "ok replicas: 1 live replica on")
+	})
+	t.Run("a table is not there, or not ours to read", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
+		change(t, "sqlite", filepath.Join(dir, "lockstep.db"), "DROP TABLE lockstep_sessions")
+		all, code := consult(t, dir, "")
+		wantFinding(t, all, "ok schema: ", "problem replicas: store: peers: ")
+		if code != 1 {
+			t.Errorf("exit code %d", code)
+		}
+
+		root := servers.MySQL(t)
+		migrated(t, "mysql", root)
+		account, err := mysql.ParseDSN(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		account.User, account.Passwd = account.DBName, "secret"
+		change(t, "mysql", root, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY 'secret'", account.User))
+		t.Cleanup(func() { change(t, "mysql", root, fmt.Sprintf("DROP USER %s@'%%'", account.User)) })
+		for _, table := range []string{"migrations", "meta"} {
+			change(t, "mysql", root, fmt.Sprintf("GRANT SELECT ON %s.lockstep_%s TO %s@'%%'", account.DBName, table, account.User))
+		}
+		all, code = consult(t, t.TempDir(), fmt.Sprintf("store: {driver: mysql, dsn: %q, migrate: manual}", account.FormatDSN()))
+		wantFinding(t, all, "ok schema: ", "problem replicas: store: peers: ", "denied")
+		if code != 1 {
+			t.Errorf("exit code %d", code)
+		}
 	})
 	t.Run("nobody is there", func(t *testing.T) {
 		t.Parallel()
