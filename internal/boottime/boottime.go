@@ -58,8 +58,5 @@ func (i Instant) Add(d time.Duration) Instant {
 // Until is the time left until i; negative once i has passed.
 func (i Instant) Until() time.Duration { return -i.Elapsed() }
 
-// Sub is the time from earlier to i, on the monotonic clock.
-func (i Instant) Sub(earlier Instant) time.Duration { return i.mono.Sub(earlier.mono) }
-
 // Time is i on the wall clock, with Go's monotonic reading: good for timers and for people.
 func (i Instant) Time() time.Time { return i.mono }

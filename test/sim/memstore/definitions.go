@@ -17,7 +17,7 @@ func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) 
 	err = s.tx(ctx, "load", func(t *tx) error {
 		row, found := t.sessions.rows[session]
 		if !found || row.Dead {
-			return errDead
+			return ledger.ErrSessionDead
 		}
 		last := t.config
 		t.config++
@@ -39,7 +39,7 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 	err = s.tx(ctx, "assert", func(t *tx) error {
 		own, found := t.sessions.rows[session]
 		if !found || own.Dead {
-			return errDead
+			return ledger.ErrSessionDead
 		}
 		got = ledger.Assertion{Governs: true}
 		for _, r := range t.sessions.rows {

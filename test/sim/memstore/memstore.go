@@ -21,6 +21,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Database is what all replicas share. Make it with New.
@@ -112,7 +113,7 @@ func (s *Store) deciding(ctx context.Context, op, session string, judge func(tim
 	var now time.Time
 	begin := func(t *tx) (err error) {
 		if row, found := t.sessions.rows[session]; !found || row.Dead {
-			return errDead
+			return ledger.ErrSessionDead
 		}
 		now, err = judge(t.now())
 		now = now.UTC().Truncate(time.Microsecond)
@@ -155,7 +156,7 @@ func (s *Store) newID() (string, error) {
 func (d *Database) Look(f func(Rows)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f(Rows{d.sessions.rows, d.pools.rows, d.jobs.rows, d.triggers.rows, d.tasks.rows, d.done.rows, d.attempts.rows})
+	f(Rows{d.sessions.rows, d.pools.rows, d.jobs.rows, d.triggers.rows, d.tasks.rows, d.done.rows})
 }
 
 // Rows are what a simulation judges.
@@ -166,5 +167,4 @@ type Rows struct {
 	Triggers map[TriggerKey]Trigger
 	Tasks    map[string]Task
 	Done     map[string]Done
-	Attempts map[AttemptKey]Attempt
 }

@@ -13,8 +13,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-var errDead = ledger.ErrSessionDead
-
 // Join implements scheduler.Sessions.
 func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 	id, err := s.newID()
@@ -76,7 +74,7 @@ func (s *Store) Beat(ctx context.Context, session string) (now time.Time, err er
 	err = s.tx(ctx, "beat", func(t *tx) error {
 		row, found := t.sessions.rows[session]
 		if !found || row.Dead {
-			return errDead
+			return ledger.ErrSessionDead
 		}
 		now = t.now()
 		row.Beat, row.SeenAt = row.Beat+1, micros(now)
@@ -91,7 +89,7 @@ func (s *Store) SetDraining(ctx context.Context, session string) error {
 	return s.tx(ctx, "drain", func(t *tx) error {
 		row, found := t.sessions.rows[session]
 		if !found || row.Dead {
-			return errDead
+			return ledger.ErrSessionDead
 		}
 		row.Draining = true
 		put(t, &t.sessions, row)
