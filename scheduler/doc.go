@@ -6,13 +6,20 @@
 // blocks until its context is done. docs/embedding.md shows the rest; package schedulertest runs a
 // Set in tests.
 //
-//	              ┌─ keep     beats, trust window, clock          (session.go, clock.go)
-//	              ├─ watch    buries the dead, reaps, stripes     (watch.go, stripes.go)
-//	Run(ctx) ─────┼─ fire     due times → decisions               (fire.go, decide.go)
-//	              ├─ poll     which pools have work               (poll.go)
-//	              ├─ feed     one per pool: lock, claim, start    (feed.go)
-//	              ├─ expire   attempts whose time is over         (attempt.go)
-//	              └─ record   results → store, in batches         (record.go)
+//	              ┌─ keep     beats, trust window, clock           (session.go, clock.go)
+//	              ├─ watch    buries the dead, reaps, cancels      (watch.go)
+//	              ├─ expire   attempts whose time is over          (attempt.go)
+//	              ├─ govern   whose configuration holds            (watch.go)
+//	              ├─ record   results → store, in batches          (record.go)
+//	Run(ctx) ─────┤
+//	              ├─ fire     due times → decisions                (fire.go, decide.go)
+//	              ├─ poll     which pools have work                (poll.go)
+//	              ├─ feed     one per pool: lock, claim, start     (feed.go)
+//	              ├─ balance  stripes, as replicas come and go     (stripes.go)
+//	              ├─ notify   what somebody wants to hear → tasks  (notify.go)
+//	              └─ sweep    what is older than its retention     (poll.go)
+//
+// The first five go on until a drain is over; the others take work, and end as it begins.
 //
 // Three guards, in this order. The lock decides who tries; busy is advice with a time limit, and
 // what has been due for more than 250 ms behind a busy lock is done on the row alone. The row

@@ -18,17 +18,7 @@
 // A seed decides all but the order of goroutines that are ready at the same moment. So a failure may
 // take some runs of its seed to come again: make sim SEED=7 COUNT=20.
 //
-// The judge was tried on a scheduler that was broken by hand, in one place at a time. It noticed within 400
-// seeds, mostly within 50: a start without a look at the session's trust; a replica that does not notice that
-// it was declared dead; rows of lost claims that are not handed back; a cursor that is not moved; a missed due
-// time without a row; a late one that is not made up for; the replica's own clock believed over the
-// database's; one retry too many; results dropped when the store is away; due times decided by another
-// configuration than the one that governs. Within 1,000 seeds it noticed: a run by hand in the place of a lost
-// attempt that may still run; peers buried as soon as the store is back; what is queued neither handed back nor
-// refused in a drain; claims whose answer was lost and that are left behind in a drain; overdue due
-// times that nobody looks for; jobs claimed where their labels forbid it; pause and suspend ignored; rows
-// of the dead reaped once and not all the time; own work handed back while it runs; work that is not stopped when
-// its time is over; a replica that forgets its configuration's number as it joins again.
+// docs/reliability.md says which mistakes of a scheduler the judge has noticed.
 package sim
 
 import (
