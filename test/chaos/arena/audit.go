@@ -67,6 +67,7 @@ var task = [][2]string{
 	{"Session", "{r}.session_id"},
 	{"Replica", "{r}.replica"},
 	{"IdemKey", "{r}.idem_key"},
+	{"RetryOf", "{r}.retry_of"},
 	{"RunAt", "{r}.run_at"},
 	{"CreatedAt", "{r}.created_at"},
 	{"StartedAt", "{r}.started_at"},
@@ -102,7 +103,7 @@ func (d audit) object(table, r string) string {
 	for _, c := range columns[table] {
 		value := strings.ReplaceAll(c[1], "{r}", r)
 		switch c[0] {
-		case "ID", "Job", "Pool", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey":
+		case "ID", "Job", "Pool", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey", "RetryOf":
 			value = fmt.Sprintf(d.text, value)
 		}
 		args = append(args, "'"+c[0]+"', "+value)

@@ -188,6 +188,7 @@ func (r *Replica) Twin() (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	p.life.Twin = true
 	r.twins = append(r.twins, p)
 	return p.life.PID, nil
 }

@@ -50,7 +50,7 @@ func jobsOfRun() []job {
 		j.Lane = cmp.Or(j.Lane, "exec")
 		j.CatchUp = cmp.Or(j.CatchUp, "latest")
 		j.Timeout = cmp.Or(j.Timeout, time.Minute)
-		j.Grace = 3 * s
+		j.Grace, j.Window, j.Limit = 3*s, 10*time.Minute, 10
 	}
 	return all
 }
@@ -104,8 +104,8 @@ pools:
 		for _, due := range j.Due {
 			schedules = append(schedules, fmt.Sprintf("%q", schedule(due)))
 		}
-		fmt.Fprintf(&b, "  %s: {schedules: [%s], concurrency: %s, on_lost: %s, timeout: %v, retries: {limit: %d, backoff: 300ms}, catch_up: {policy: %s, grace: %v, window: 10m}, ",
-			j.Name, strings.Join(schedules, ", "), j.Concurrency, j.OnLost, j.Timeout, j.Retries, j.CatchUp, j.Grace)
+		fmt.Fprintf(&b, "  %s: {schedules: [%s], concurrency: %s, on_lost: %s, timeout: %v, retries: {limit: %d, backoff: 300ms}, catch_up: {policy: %s, grace: %v, window: %v, limit: %d}, ",
+			j.Name, strings.Join(schedules, ", "), j.Concurrency, j.OnLost, j.Timeout, j.Retries, j.CatchUp, j.Grace, j.Window, j.Limit)
 		if j.Lane == "http" {
 			fmt.Fprintf(&b, "http: {url: %q}}\n", a.ledger.url+"/fenced?"+j.does)
 		} else {

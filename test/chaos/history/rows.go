@@ -21,6 +21,7 @@ type Row struct {
 	Session    string // tasks, done: session_id
 	Replica    string
 	IdemKey    string
+	RetryOf    string // tasks, done: the first of the chain of tasks that were retried
 	RunAt      int64
 	CreatedAt  int64
 	DecidedAt  int64

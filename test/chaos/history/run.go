@@ -46,6 +46,8 @@ type Job struct {
 	Timeout     time.Duration
 	CatchUp     string        // none | latest | all
 	Grace       time.Duration // a due time decided within it always runs
+	Window      time.Duration // older due times are missed
+	Limit       int           // of catch-up with "all"; 0: what jobs have that name none
 }
 
 // Every is due at Offset, Offset + Period, … counted from the Unix epoch.
@@ -74,4 +76,5 @@ type Process struct {
 	Exit    int    // exit code; -1 after a signal
 	How     string // "killed", "group killed", "drained", "ended"
 	Log     string // file below logs/
+	Twin    bool   // a second process with the id of one that runs: no life of the replica
 }

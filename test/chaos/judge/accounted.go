@@ -14,8 +14,9 @@ const settle = 3 * time.Second
 
 // accounted is I1: each due time of the run is covered by exactly one row of the ledger that a
 // schedule made; nothing else is; what ended has an outcome and, unless it ran well, a reason; only
-// missed and skipped rows may stand for several due times, and count them; what is decided within
-// the grace is not missed. What was decided before clients stopped has ended.
+// missed and skipped rows may stand for several due times, and count them; what is late runs or is
+// missed as the catch-up policy says, see caughtUp. Reasons are true, see reasons, and what was run by
+// hand was asked for, see byHand. What was decided before clients stopped has ended.
 //
 // No excuses. Due times are those of the database's clock: where that was stepped, they are asked
 // for up to the job's cursor, and what was put off while it was ahead may be open. Catch-up "all"
@@ -24,23 +25,24 @@ func (t *trial) accounted() {
 	rows := map[string][]history.Row{}
 	for _, r := range t.h.Final.Triggers {
 		t.report.Outcomes[cmp.Or(r.Outcome, "open")]++
-		job, known := t.jobs[r.Job]
-		if !known {
+		if _, known := t.jobs[r.Job]; !known {
 			t.violate(Accounted, r.Job, dbTime(r.DecidedAt), "a trigger of a job that the run does not have")
 			continue
 		}
-		t.outcome(job, r)
+		t.outcome(r)
 		if r.Seq == 0 {
 			t.report.Triggers++
 			rows[r.Job] = append(rows[r.Job], r)
 		}
 	}
 	t.reasons()
+	t.byHand()
 	cursors := map[string]time.Time{}
 	for _, j := range t.h.Final.Jobs {
 		cursors[j.Job] = dbTime(j.Cursor)
 	}
 	for _, job := range t.run.Jobs {
+		t.caughtUp(job, rows[job.Name])
 		if len(job.Due) > 0 {
 			t.covered(job, rows[job.Name], cursors[job.Name])
 		}
@@ -55,7 +57,7 @@ func subject(r history.Row) string {
 	return name
 }
 
-func (t *trial) outcome(job history.Job, r history.Row) {
+func (t *trial) outcome(r history.Row) {
 	at, who := dbTime(r.DecidedAt), subject(r)
 	ranged := r.Until != 0 || r.Count > 1
 	switch r.Outcome {
@@ -78,10 +80,6 @@ func (t *trial) outcome(job history.Job, r history.Row) {
 	case "skipped", "missed":
 		if r.Reason == "" {
 			t.violate(Accounted, who, at, "%s without a reason", r.Outcome)
-		}
-		last := dbTime(cmp.Or(r.Until, r.At))
-		if r.Outcome == "missed" && job.Grace > 0 && at.Sub(last) < job.Grace {
-			t.violate(Accounted, who, at, "missed, though decided %v after it was due, within the grace of %v", ms(at.Sub(last)), job.Grace)
 		}
 	default:
 		t.violate(Accounted, who, at, "outcome %q", r.Outcome)

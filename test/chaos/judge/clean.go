@@ -2,9 +2,11 @@ package judge
 
 import (
 	"bufio"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -14,7 +16,7 @@ import (
 var dirty = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|goroutine \d+ \[|SIG[A-Z]+: )`)
 
 // clean is I12: no log of a replica has a panic, a data race or a dump of goroutines; no replica ends
-// by itself; and descriptors, keys, nodes, processes and files are as many as before.
+// by itself; no call is answered with status 500, which says that the program itself is wrong; and descriptors, keys, nodes, processes and files are as many as before.
 //
 // No excuses.
 func (t *trial) clean() {
@@ -24,13 +26,20 @@ func (t *trial) clean() {
 		}
 	}
 	seen := map[string]bool{}
-	for _, p := range t.h.Processes {
+	for _, p := range slices.Concat(t.h.Processes, t.twins) {
 		if p.How == "ended" && !p.Ready.IsZero() {
 			t.violate(Clean, p.Replica, p.Ended, "ended by itself with exit code %d, log %s", p.Exit, p.Log)
 		}
 		if p.Log != "" && t.run.Directory != "" && !seen[p.Log] {
 			seen[p.Log] = true
 			t.log(p.Log)
+		}
+	}
+	wrong := map[string]bool{}
+	for _, a := range t.h.Asks {
+		if a.Status == http.StatusInternalServerError && !wrong[a.What] {
+			wrong[a.What] = true
+			t.violate(Clean, a.Replica, a.Called, "answered 500 to %s of %q: %s", a.What, a.Target, a.Error)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -11,7 +12,8 @@ import (
 const notifications = "notifications"
 
 // conserved is I6: each task that a client was told of is in the tables; each task in them was asked
-// for by a client; an idempotency key has one task, whoever asks how often; and what was there when
+// for by a client, and each one without a key by one call: it was acknowledged, or nobody knows what
+// came of that call; an idempotency key has one task, whoever asks how often; and what was there when
 // clients stopped has ended.
 //
 // No excuses. Where the database's clock was stepped, what was put off while it was ahead may wait.
@@ -28,15 +30,10 @@ func (t *trial) conserved() {
 	acked := map[string]bool{}
 	byKey := map[[2]string]string{} // pool, key → task
 	asked := map[[2]string]bool{}
-	blind := map[string]bool{} // pools, or tasks to retry, where an ask without a key may have worked
 	for _, a := range t.h.Asks {
 		t.report.Asks[a.What+" "+a.Answer]++
-		if a.What == "retry" && a.Answer != "refused" {
-			blind[""] = true
-		}
 		if a.What == "enqueue" && a.Answer != "refused" {
 			asked[[2]string{a.Target, a.Key}] = true
-			blind[a.Target] = blind[a.Target] || a.Key == "" && a.Answer == "unknown"
 		}
 		if a.Answer != "ok" {
 			continue
@@ -65,11 +62,40 @@ func (t *trial) conserved() {
 			}
 			keyed[k] = r.ID
 		}
-		if r.Job == "" && r.Pool != notifications && !acked[r.ID] && !asked[[2]string{r.Pool, r.IdemKey}] && !blind[r.Pool] && (!blind[""] || r.IdemKey != "") {
+		if r.Job == "" && r.IdemKey != "" && r.Pool != notifications && !acked[r.ID] && !asked[[2]string{r.Pool, r.IdemKey}] {
 			t.violate(Conserved, "task "+r.ID, dbTime(r.CreatedAt), "in pool %s, and no client asked for it", r.Pool)
 		}
 	}
+	t.keyless(rows, acked)
 	t.unfinished()
+}
+
+// keyless are tasks that clients sent without a key, or made of others by retry. Of the latter the row
+// says which task was the first of its chain.
+func (t *trial) keyless(rows map[string]history.Row, acked map[string]bool) {
+	born := map[string]int64{}
+	for _, c := range t.h.Audit {
+		if c.Table == "tasks" && c.Before == nil && c.After != nil {
+			born[c.After.ID] = c.Seq
+		}
+	}
+	retries, sent := t.unsettled("retry"), t.unsettled("enqueue")
+	sent.asks = slices.DeleteFunc(sent.asks, func(a history.Ask) bool { return a.Key != "" })
+	for i, a := range retries.asks {
+		retries.asks[i].Target = cmp.Or(rows[a.Target].RetryOf, a.Target)
+	}
+	byTime := func(a, b history.Row) int {
+		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	}
+	for _, r := range slices.SortedFunc(maps.Values(rows), byTime) {
+		if r.Job != "" || r.IdemKey != "" || r.Pool == notifications || acked[r.ID] {
+			continue
+		}
+		at, timed := dbTime(r.CreatedAt), len(t.h.Audit) > 0 && t.sameClock(born[r.ID])
+		if !retries.settle(r.RetryOf, at, timed) && (r.RetryOf != "" || !sent.settle(r.Pool, at, timed)) {
+			t.violate(Conserved, "task "+r.ID, at, "in pool %s (retry of %q), and no client asked for it", r.Pool, r.RetryOf)
+		}
+	}
 }
 
 // unfinished are tasks that wait or run at the end. Those of the ledger are open triggers there.

@@ -77,7 +77,9 @@ func (t *trial) timeWasOver(l loss) bool {
 		return false
 	}
 	c := t.claims[claimKey{l.task, l.token}]
-	away := t.excused(l.at.Add(-t.run.SessionTTL), l.at, l.replica, history.StoreDown, history.StoreSlow)
+	from := l.at.Add(-t.run.SessionTTL)
+	away := t.excused(from, l.at, l.replica, history.StoreDown, history.StoreSlow) ||
+		t.onSQLite() && t.excused(from, l.at, "", history.ReplicaFrozen) // with the one write lock, as its silence shows
 	return away && c != nil && !c.until.After(l.at.Add(lastGrace))
 }
 

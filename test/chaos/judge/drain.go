@@ -18,20 +18,21 @@ const (
 // drain timeout and the grace of commands, and what it had is done, pending again, or, if it took
 // longer than that, lost with the reason "drained".
 //
-// Excused is a replica that another fault strikes while it stops, and work whose time was over, see
+// Excused is a replica that another fault strikes in the time that it may take to stop, and work whose time was over, see
 // degraded.
 func (t *trial) drains() {
 	for _, p := range t.h.Processes {
 		if p.How != "drained" || p.Told.IsZero() {
 			continue
 		}
-		if t.excused(p.Told, p.Ended, p.Replica, history.StoreDown, history.StoreSlow, history.StoreClock, history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen) {
+		limit := t.run.DrainTimeout + stopGrace + t.run.Slack
+		if t.excused(p.Told, minTime(p.Ended, p.Told.Add(limit)), p.Replica, history.StoreDown, history.StoreSlow, history.StoreClock, history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen) {
 			continue
 		}
 		if p.Exit != 0 {
 			t.violate(Drains, p.Replica, p.Ended, "exit code %d after SIGTERM", p.Exit)
 		}
-		if took, limit := p.Ended.Sub(p.Told), t.run.DrainTimeout+stopGrace+t.run.Slack; took > limit {
+		if took := p.Ended.Sub(p.Told); took > limit {
 			t.violate(Drains, p.Replica, p.Ended, "took %v to stop, and %v are allowed", ms(took), limit)
 		}
 		for _, c := range t.ordered {

@@ -93,11 +93,11 @@ func TestExcuses(t *testing.T) {
 		}},
 		{"a stale finish that was such a result", StaleHands, func(h *history.History) {
 			r := h.Final.Done[0]
-			h.Stale = []history.Stale{{What: "finish", TaskID: r.ID, Token: r.Token, Changed: true}}
+			h.Stale = append(h.Stale, history.Stale{What: "finish", TaskID: r.ID, Token: r.Token, Changed: true})
 		}, func(h *history.History) { h.Final.Done[0].Late = 1 }},
 		{"a stale write without an answer", StaleHands, func(h *history.History) {
-			h.Stale = []history.Stale{{What: "extend", TaskID: "t1", Token: 1}}
-		}, func(h *history.History) { h.Stale[0].Error = "connection reset" }},
+			h.Stale = append(h.Stale, history.Stale{What: "extend", TaskID: "t1", Token: 1})
+		}, func(h *history.History) { h.Stale[len(h.Stale)-1].Error = "connection reset" }},
 		{"a second task that a client asked for", OneStart, func(h *history.History) {
 			c := h.Audit[firstChange(h, "tasks", "again")]
 			r := *c.After
@@ -225,7 +225,11 @@ func outage(h *history.History) {
 	w.Kinds, w.Replicas, w.Spares = []history.Kind{history.StoreDown}, nil, true
 	withoutWork(h)
 	h.Probes = slices.DeleteFunc(h.Probes, func(p history.Probe) bool { return !p.Ready })
-	h.Audit = slices.DeleteFunc(h.Audit, func(c history.Change) bool { return c.Table == "attempts" })
+	for _, c := range h.Audit {
+		if c.Table == "attempts" {
+			c.After.State = "failed"
+		}
+	}
 	was := history.Row{ID: "s", Replica: lostIn(h), Beat: 7}
 	beat := was
 	beat.Beat = 8

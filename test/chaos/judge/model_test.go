@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -25,7 +26,7 @@ type model struct {
 	rand *rand.Rand
 	now  time.Time
 
-	tasks   map[string]*task
+	tasks   map[string]*task  // that have not ended
 	busy    map[string]string // job → its task
 	fence   map[string]int64
 	cursor  map[string]time.Time
@@ -77,9 +78,14 @@ func (m *model) play() {
 	killed := r.Began.Add(healthy + time.Duration(m.rand.IntN(1000))*time.Millisecond)
 	healed := killed.Add(window)
 	victim := r.Replicas[m.rand.IntN(3)]
-	for ; m.now.Before(r.Ended); m.now = m.now.Add(tick) {
-		if m.down == "" && !m.now.Before(killed) && m.now.Before(killed.Add(tick)) {
-			m.kill(victim)
+	for struck := false; m.now.Before(r.Ended); m.now = m.now.Add(tick) {
+		if !struck && !m.now.Before(killed) {
+			if struck = m.works(victim); struck {
+				m.kill(victim)
+			} else { // who has nothing to lose is no victim
+				victim = r.Replicas[(slices.Index(r.Replicas, victim)+1)%3]
+				killed, healed = killed.Add(tick), healed.Add(tick)
+			}
 		}
 		if m.down != "" && m.now.After(healed) {
 			m.down = ""
@@ -93,11 +99,14 @@ func (m *model) play() {
 		m.decide()
 		m.claim()
 		m.probe()
+		if m.now.After(r.Began.Add(34*time.Second)) && m.now.Before(r.Quiesced.Add(-5*time.Second)) && m.now.Sub(r.Began)%(10*time.Second) == 0 {
+			m.byHand()
+		}
+		m.aside()
 	}
 	m.h.Windows = append(m.h.Windows, history.Window{
 		Nemesis: "kill", Kinds: []history.Kind{history.ReplicaDown}, Replicas: []string{victim}, Began: killed, Healed: healed, Applied: true, Evidence: "gone",
 	})
-	m.h.Stale = append(m.h.Stale, history.Stale{At: m.now, What: "finish", TaskID: "t1", Token: 1, Refused: true})
 	m.h.Leftovers = []history.Leftover{{What: "redis keys", Before: 10, After: 11, Allowed: 2}}
 	for _, j := range r.Jobs {
 		m.h.Final.Jobs = append(m.h.Final.Jobs, history.Row{Job: j.Name, Cursor: m.cursor[j.Name].UnixMicro(), Fence: m.fence[j.Name]})

@@ -328,7 +328,7 @@ func TestBrokenPromises(t *testing.T) {
 			h.Windows = append(h.Windows, history.Window{Nemesis: "blow", Began: began, Healed: began})
 		}},
 		{"an operation that never worked", NotVacuous, nil, func(h *history.History) {
-			h.Asks = append(h.Asks, history.Ask{What: "cancel", Answer: "refused"})
+			h.Asks = append(h.Asks, history.Ask{What: "backfill", Answer: "refused"})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

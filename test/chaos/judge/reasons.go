@@ -2,81 +2,174 @@ package judge
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// seen is how long a decision may take from what it read to what it wrote.
-const seen = 5 * time.Second
+const (
+	// seen is how long a decision may take from what it read to what it wrote.
+	seen = 5 * time.Second
+	// answered is how long after its client gave up a call may still do what it was asked for.
+	answered = 11 * time.Second
+)
 
 // reasons is the part of I1 that doubts what the ledger gives as a reason: a due time is skipped for
-// a task of the same job that had not ended, for a lost attempt after one was lost, for a
-// suspension that a client asked for, or because its own task was cancelled; and one that came too
-// late for the policy "none" does not run.
+// a task of the same job that was there and had not ended; for an attempt of the job that was lost
+// before and whose time was not over; while a client had the job suspended; or because a client
+// cancelled its own task. What ran and was cancelled was cancelled by a client, too.
 func (t *trial) reasons() {
-	ended := map[string]time.Time{}
-	lost := map[string]bool{}
+	if len(t.h.Audit) == 0 {
+		return // reported as vacuous
+	}
+	w := witness{
+		trial: t, began: map[string]time.Time{}, ended: map[string]time.Time{}, written: t.ledgerRows(),
+		suspended: t.suspensions(), cancels: map[string][]time.Time{},
+	}
 	for _, c := range t.h.Audit {
-		if c.Table == "done" && c.Before == nil && c.After != nil {
-			ended[c.After.ID] = dbTime(c.At)
+		switch {
+		case c.Before != nil || c.After == nil:
+		case c.Table == "done":
+			w.ended[c.After.ID] = dbTime(c.At)
+		case c.Table == "tasks":
+			w.began[c.After.ID] = dbTime(c.At)
 		}
 	}
-	for _, l := range t.losses() {
-		lost[l.job] = true
-	}
-	suspended := map[string]bool{}
 	for _, a := range t.h.Asks {
-		if a.What == "suspend" && a.Answer != "refused" {
-			suspended[a.Target] = true
+		if a.What == "cancel" && a.Answer != "refused" {
+			w.cancels[a.Target] = append(w.cancels[a.Target], a.Called)
 		}
 	}
 	for _, r := range t.h.Final.Triggers {
 		job, known := t.jobs[r.Job]
-		if !known || len(t.h.Audit) == 0 {
+		if !known {
 			continue
 		}
-		decided := dbTime(r.DecidedAt)
-		late := decided.Sub(dbTime(r.At))
+		decided, why := dbTime(r.DecidedAt), ""
 		switch {
-		case r.Outcome == "ran" && r.Seq == 0 && job.CatchUp == "none" && job.Grace > 0 && late > job.Grace+clockError:
-			t.violate(Accounted, subject(r), decided, "ran, decided %v after it was due, with catch-up none and a grace of %v", ms(late), job.Grace)
 		case r.Outcome == "skipped":
-			if why := t.skipped(r, job, ended, lost[r.Job], suspended[r.Job]); why != "" {
-				t.violate(Accounted, subject(r), decided, "skipped with reason %q: %s", r.Reason, why)
-			}
+			why = w.skipped(r, job)
+		case r.Outcome == "ran" && r.Result == "cancelled":
+			why = w.cancelled(r)
+		}
+		if why != "" {
+			t.violate(Accounted, subject(r), decided, "%s with reason %q: %s", r.Outcome, r.Reason, why)
 		}
 	}
 }
 
+// ledgerRows are the insertions of the ledger's rows.
+func (t *trial) ledgerRows() map[ledgerKey]history.Change {
+	all := map[ledgerKey]history.Change{}
+	for _, c := range t.h.Audit {
+		if c.Table == "triggers" && c.Before == nil && c.After != nil {
+			all[keyOf(*c.After)] = c
+		}
+	}
+	return all
+}
+
+// stay is a time in which something may have held.
+type stay struct{ from, to time.Time }
+
+// suspensions are the times in which a job may have been suspended, as clients asked for it: from the
+// call until the answer to the first call that surely ended it.
+func (t *trial) suspensions() map[string][]stay {
+	all := map[string][]stay{}
+	for _, a := range t.h.Asks {
+		if a.What != "suspend" || a.Answer == "refused" {
+			continue
+		}
+		done := a.Returned
+		if a.Answer != "ok" {
+			done = done.Add(answered)
+		}
+		s := stay{a.Called, t.run.Ended.Add(time.Hour)}
+		for _, r := range t.h.Asks {
+			if r.What == "resume" && r.Target == a.Target && r.Answer == "ok" && !r.Called.Before(done) {
+				s.to = minTime(s.to, r.Returned)
+			}
+		}
+		all[a.Target] = append(all[a.Target], s)
+	}
+	return all
+}
+
+// witness knows what was true when a row was decided.
+type witness struct {
+	*trial
+	began, ended map[string]time.Time // tasks, in database time
+	written      map[ledgerKey]history.Change
+	suspended    map[string][]stay
+	cancels      map[string][]time.Time // task → when clients asked for it
+}
+
 // skipped says what is wrong with the reason of a skipped row.
-func (t *trial) skipped(r history.Row, job history.Job, ended map[string]time.Time, lost, suspended bool) string {
+func (w witness) skipped(r history.Row, job history.Job) string {
 	task, slot := strings.CutSuffix(strings.TrimPrefix(r.Reason, "task "), " has the slot")
-	end, over := ended[task]
-	owner, there := t.tasks[task]
+	began, end := w.began[task], w.ended[task]
 	decided := dbTime(r.DecidedAt)
 	switch {
 	case r.Reason == "cancelled":
-		if r.TaskID == "" {
-			return "it had no task"
-		}
+		return w.cancelled(r)
 	case r.Reason == "suspended":
-		if !suspended {
-			return "nobody asked for it"
-		}
+		return w.asked(r)
 	case job.Concurrency == "allow":
 		return "nothing excludes it"
 	case strings.HasPrefix(r.Reason, "a lost attempt may run"):
-		if !lost {
-			return "none was lost"
+		if !w.mayStillRun(r) {
+			return "no attempt was lost whose time was not over"
 		}
 	case !slot:
 		return "that is none"
-	case !there || owner != r.Job:
+	case began.IsZero() || w.tasks[task] != r.Job:
 		return "it has no such task"
-	case over && !t.steps() && end.Before(decided.Add(-seen-t.run.Slack)):
+	case !w.steps() && began.After(decided.Add(seen+w.run.Slack)):
+		return "it came " + ms(began.Sub(decided)).String() + " later"
+	case !end.IsZero() && !w.steps() && end.Before(decided.Add(-seen-w.run.Slack)):
 		return "it ended " + cmp.Or(ms(decided.Sub(end)), seen).String() + " before"
+	}
+	return ""
+}
+
+// asked says what is wrong with a suspension.
+func (w witness) asked(r history.Row) string {
+	all, decided := w.suspended[r.Job], dbTime(r.DecidedAt)
+	switch {
+	case len(all) == 0:
+		return "nobody asked for it"
+	case !w.sameClock(w.written[keyOf(r)].Seq):
+		return ""
+	case !slices.ContainsFunc(all, func(s stay) bool {
+		return !decided.Before(s.from.Add(-seen-w.run.Slack)) && !decided.After(s.to.Add(clockError))
+	}):
+		return "it was not, then"
+	}
+	return ""
+}
+
+// mayStillRun reports whether an attempt of the row's job had been lost whose time was not over.
+// Losing one and deciding lock the job's row, so the audit has them in order.
+func (w witness) mayStillRun(r history.Row) bool {
+	row := w.written[keyOf(r)]
+	return slices.ContainsFunc(w.losses(), func(l loss) bool {
+		c := w.claims[claimKey{l.task, l.token}]
+		return l.job == r.Job && l.seq < row.Seq && c != nil && c.until.After(dbTime(r.DecidedAt))
+	})
+}
+
+// cancelled says what is wrong with a task that was cancelled.
+func (w witness) cancelled(r history.Row) string {
+	asks, end := w.cancels[r.TaskID], w.ended[r.TaskID]
+	switch {
+	case r.TaskID == "":
+		return "it had no task"
+	case len(asks) == 0:
+		return "nobody asked for it"
+	case !end.IsZero() && !w.steps() && slices.MinFunc(asks, time.Time.Compare).After(end.Add(clockError)):
+		return "nobody had asked for it"
 	}
 	return ""
 }

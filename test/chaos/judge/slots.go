@@ -3,13 +3,11 @@ package judge
 import (
 	"fmt"
 	"time"
-
-	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
 // slots is I3: a job with concurrency forbid has at most one task that has not ended; a pool has at
-// most max_running tasks that run, over all replicas; and a target that compares tokens never took a
-// write with a smaller one after a larger.
+// most max_running tasks that run, over all replicas; and a target that compares tokens takes the
+// writes of those who own something, and none of those who did before: see lanes.
 //
 // No excuses. The first two are counted in the order of the audit, in which whatever a decision
 // could see to have ended comes before it.
@@ -43,25 +41,7 @@ func (t *trial) slots() {
 			t.violate(Slots, "pool "+r.Pool, dbTime(c.At), "%d tasks at once, and max_running is %d", len(held[r.Pool]), limit)
 		}
 	}
-	t.fencedLane()
-}
-
-func (t *trial) fencedLane() {
-	largest := map[string]history.Effect{}
-	for _, e := range t.h.Effects {
-		if e.What != history.Fenced || e.Refused {
-			continue
-		}
-		who := e.Job
-		if who == "" {
-			who = "task " + e.TaskID
-		}
-		if l := largest[who]; e.Token < l.Token {
-			t.violate(Slots, who, e.At, "the target took token %d of %s after token %d of %s", e.Token, e.Replica, l.Token, l.Replica)
-			continue
-		}
-		largest[who] = e
-	}
+	t.lanes()
 }
 
 // life is what a command showed of one attempt.

@@ -11,8 +11,9 @@ import (
 const lostLimit = 3
 
 // starts is I2: an attempt starts at most once, and only after a claim with its token was committed;
-// a task starts at most once and once more for each retry of its policy, and with on_lost: retry as
-// often more as losses allow; a due time has one task, but for those that clients asked to retry.
+// a task starts once, and once more for each failure before that its retries allow, and, with on_lost:
+// retry alone, for each loss before that; a due time has one task, but for those that clients asked to
+// retry.
 //
 // No excuses, under any fault.
 func (t *trial) starts() {
@@ -22,6 +23,7 @@ func (t *trial) starts() {
 	}
 	first := map[attempt]history.Effect{}
 	perTask := map[string]int{}
+	ends := t.earlierEnds()
 	for _, e := range t.begun {
 		who := fmt.Sprintf("task %s", e.TaskID)
 		if e.Job != "" {
@@ -40,15 +42,42 @@ func (t *trial) starts() {
 		if !known {
 			continue // reported as unknown elsewhere
 		}
-		limit := 1 + retries
+		failures, losses := t.endedBefore(ends[e.TaskID], e.At)
+		limit := 1 + min(failures, retries)
 		if onLost == "retry" {
-			limit = retries + lostLimit
+			limit += min(losses, lostLimit-1)
 		}
-		if n := perTask[e.TaskID]; n == limit+1 {
-			t.violate(OneStart, who, e.At, "started %d times, with on_lost %s and %d retries", n, onLost, retries)
+		if n := perTask[e.TaskID]; n > limit && len(t.h.Audit) > 0 {
+			t.violate(OneStart, who, e.At, "started %d times, after %d failures and %d losses, with on_lost %s and %d retries", n, failures, losses, onLost, retries)
 		}
 	}
 	t.onePerDueTime()
+}
+
+// earlierEnds are the ends of attempts after which their task went on.
+func (t *trial) earlierEnds() map[string][]history.Change {
+	all := map[string][]history.Change{}
+	for _, c := range t.h.Audit {
+		if c.Table == "attempts" && c.Before == nil && c.After != nil {
+			id := rowID(*c.After)
+			all[id] = append(all[id], c)
+		}
+	}
+	return all
+}
+
+// endedBefore counts the ends that were recorded before at.
+func (t *trial) endedBefore(ends []history.Change, at time.Time) (failures, losses int) {
+	for _, c := range ends {
+		switch {
+		case t.sameClock(c.Seq) && dbTime(c.At).After(at.Add(clockError)):
+		case c.After.State == "lost":
+			losses++
+		default:
+			failures++
+		}
+	}
+	return failures, losses
 }
 
 // claimed asks for the claim behind a start.

@@ -26,6 +26,7 @@ type trial struct {
 	ended   time.Time              // until when at least one replica was there to decide
 	beats   map[string][]time.Time // of each replica
 	lost    []loss                 // see losses
+	twins   []history.Process      // that were started beside one that lived; h.Processes are the others
 }
 
 type claimKey struct {
@@ -61,6 +62,14 @@ func newTrial(h *history.History) *trial {
 	}
 	own := *h
 	own.Audit = slices.DeleteFunc(slices.Clone(h.Audit), func(c history.Change) bool { return c.Before == nil && c.After == nil })
+	own.Processes = nil
+	for _, p := range h.Processes {
+		if p.Twin {
+			t.twins = append(t.twins, p)
+		} else {
+			own.Processes = append(own.Processes, p)
+		}
+	}
 	t.h = &own
 	if n := len(h.Audit) - len(own.Audit); n > 0 {
 		t.violate(NotVacuous, "audit", time.Time{}, "damaged: %d changes of no row", n)

@@ -12,14 +12,14 @@ import (
 
 var down = []history.Kind{history.ReplicaDown}
 
-// kills end replicas without a word. They are started again when the window is over.
+// kills end replicas that have work, without a word. They are started again when the window is over.
 func kills() []Nemesis {
 	return []Nemesis{
 		// What the replica had started goes on, and has to be ended by its helper.
-		{Name: "kill-parent", subject: replica, Kinds: down, Strike: kill(one, (*arena.Replica).Kill)},
-		{Name: "kill-group", subject: replica, Kinds: down, Strike: kill(one, (*arena.Replica).KillGroup)},
+		{Name: "kill-parent", subject: replica, Kinds: down, Strike: kill(false, (*arena.Replica).Kill)},
+		{Name: "kill-group", subject: replica, Kinds: down, Strike: kill(false, (*arena.Replica).KillGroup)},
 		// A power cut: nobody is left to declare anybody dead.
-		{Name: "kill-everybody", subject: replica, leaves: true, Kinds: down, Strike: kill(everybody, (*arena.Replica).KillGroup)},
+		{Name: "kill-everybody", subject: replica, leaves: true, Kinds: down, Strike: kill(true, (*arena.Replica).KillGroup)},
 	}
 }
 
@@ -33,11 +33,16 @@ func one(a *arena.Arena, r *rand.Rand) ([]*arena.Replica, error) {
 
 func everybody(a *arena.Arena, _ *rand.Rand) ([]*arena.Replica, error) { return a.Replicas, nil }
 
-func kill(whom chooser, how func(*arena.Replica) error) func(context.Context, *arena.Arena, *rand.Rand) (Struck, error) {
-	return func(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
-		victims, err := whom(a, r)
+// kill ends one replica that runs commands, or all of them as soon as one does.
+func kill(all bool, how func(*arena.Replica) error) func(context.Context, *arena.Arena, *rand.Rand) (Struck, error) {
+	return func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+		victim, busy, err := pickBusy(ctx, a, r)
 		if err != nil {
 			return Struck{}, err
+		}
+		victims := []*arena.Replica{victim}
+		if all {
+			victims = a.Replicas
 		}
 		var gone []string
 		for _, v := range victims {
@@ -53,7 +58,7 @@ func kill(whom chooser, how func(*arena.Replica) error) func(context.Context, *a
 					err = errors.Join(err, v.Start())
 				}
 			}
-			return len(gone) == len(victims), fmt.Sprint(gone), err
+			return len(gone) == len(victims), fmt.Sprintf("%v; %s ran %d commands", gone, victim.ID, busy), err
 		}
 		return Struck{Replicas: ids(victims...), Heal: heal}, nil
 	}

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -76,35 +80,71 @@ func limitFiles(a *arena.Arena) (Struck, error) {
 	}}, nil
 }
 
-// takeDescriptors lets a replica open nothing more than it has open.
+// takeDescriptors lets a replica open nothing more than it has open. It is seen to strike by the
+// replica's own complaints, and by new connections that it does not take.
 func takeDescriptors(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, err := pick(a, r)
 	if err != nil {
 		return Struck{}, err
 	}
+	before := complaints(a.Dir, victim.ID)
 	pid := victim.PID()
 	has := descriptors(pid)
-	b, err := limit(pid, unix.RLIMIT_NOFILE, uint64(has))
+	const none = 3 // lower numbers are in use for sure
+	b, err := limit(pid, unix.RLIMIT_NOFILE, none)
 	if err != nil {
 		return Struck{}, err
 	}
-	full := make(chan int, 1)
+	mute := make(chan int, 1)
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		n := 0
-		for watching.Err() == nil {
-			if descriptors(pid) >= has {
+		for pause := time.NewTicker(time.Second); watching.Err() == nil; {
+			if !answers(watching, victim.URL()+"/healthz") && watching.Err() == nil {
 				n++
 			}
-			time.Sleep(20 * time.Millisecond)
+			select {
+			case <-pause.C:
+			case <-watching.Done():
+				pause.Stop()
+			}
 		}
-		full <- n
+		mute <- n
 	}()
 	return Struck{Replicas: ids(victim), Heal: func(context.Context) (bool, string, error) {
 		stop()
-		n := <-full
-		return n > 0, fmt.Sprintf("%s may have %d files open, and was seen to have them %d times", victim.ID, has, n), b.lift()
+		refused, complained := <-mute, complaints(a.Dir, victim.ID)-before
+		evidence := fmt.Sprintf("%s could open no file beside its %d: it complained %d times, and did not answer %d new connections", victim.ID, has, complained, refused)
+		return complained+refused > 0, evidence, b.lift()
 	}}, nil
+}
+
+// complaints counts what the logs of a replica say of too few descriptors.
+func complaints(dir, replica string) (n int) {
+	logs, _ := filepath.Glob(filepath.Join(dir, history.LogsDir, replica+"-*.log"))
+	for _, log := range logs {
+		text, _ := os.ReadFile(log) // one that cannot be read says nothing
+		n += strings.Count(string(text), unix.EMFILE.Error())
+	}
+	return n
+}
+
+// answers reports whether a request over a new connection gets an answer soon.
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	request.Close = true
+	fresh := &http.Transport{DisableKeepAlives: true}
+	answer, err := fresh.RoundTrip(request)
+	if err != nil {
+		return false
+	}
+	_ = answer.Body.Close() // only that there is an answer counts
+	return true
 }
 
 // spin keeps every core busy with something else.

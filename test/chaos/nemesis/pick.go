@@ -1,17 +1,24 @@
 package nemesis
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
 // frozenFor is how long whoever freezes is frozen: long enough to lose its session and its locks.
 const frozenFor = 5 * max(arena.SessionTTL, arena.LockTTL) / 2
 
-var errNobody = errors.New("no replica runs")
+var (
+	errNobody = errors.New("no replica runs")
+	errIdle   = errors.New("no replica runs a command")
+)
 
 // pick is a replica that runs.
 func pick(a *arena.Arena, r *rand.Rand) (*arena.Replica, error) {
@@ -21,6 +28,32 @@ func pick(a *arena.Arena, r *rand.Rand) (*arena.Replica, error) {
 		}
 	}
 	return nil, errNobody
+}
+
+// idleFor is how long a nemesis waits for a replica that has work.
+const idleFor = 8 * time.Second
+
+// pickBusy is a replica that runs commands which are not about to end, and how many.
+func pickBusy(ctx context.Context, a *arena.Arena, r *rand.Rand) (victim *arena.Replica, busy int, err error) {
+	var before map[string][]int
+	found := poll(idleFor, func() bool {
+		now := commands(filepath.Join(a.Dir, history.EffectsFile))
+		for _, i := range r.Perm(len(a.Replicas)) {
+			one := a.Replicas[i]
+			busy = len(slices.DeleteFunc(now[one.ID], func(pid int) bool { return !slices.Contains(before[one.ID], pid) }))
+			if busy > 0 && one.Alive() {
+				victim = one
+				return true
+			}
+		}
+		before = now
+		time.Sleep(30 * time.Millisecond) // whoever is still there then takes its time
+		return ctx.Err() != nil
+	})
+	if !found || victim == nil {
+		return nil, 0, errors.Join(errIdle, ctx.Err())
+	}
+	return victim, busy, nil
 }
 
 func ids(replicas ...*arena.Replica) (all []string) {

@@ -3,6 +3,7 @@ package nemesis
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,6 +35,27 @@ func stopped(pids ...int) bool {
 func descriptors(pid int) int {
 	entries, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd") // it may be gone
 	return len(entries)
+}
+
+// commands are the processes that run a job's command, or a client's, by the replica that they say is
+// theirs: those that name a file on their command line.
+func commands(file string) map[string][]int {
+	all := map[string][]int{}
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, line := range lines {
+		text, err := os.ReadFile(line)
+		if err != nil || !bytes.Contains(text, []byte("-file\x00"+file+"\x00")) {
+			continue // it has ended, or is another
+		}
+		environ, _ := os.ReadFile(filepath.Join(filepath.Dir(line), "environ")) // empty if it has ended
+		for v := range bytes.SplitSeq(environ, []byte{0}) {
+			if id, is := bytes.CutPrefix(v, []byte("LOCKSTEP_REPLICA=")); is {
+				pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(line)))
+				all[string(id)] = append(all[string(id)], pid)
+			}
+		}
+	}
+	return all
 }
 
 // writing reports whether a process holds the one write lock of an SQLite file in WAL mode.

@@ -1,0 +1,87 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// byHand is the part of I1 for what clients run themselves: each run that was acknowledged is one row
+// of the ledger, and every other row stands for one call of which nobody knows what came of it. A
+// row that was skipped may also be what a refused call left.
+func (t *trial) byHand() {
+	acked := map[string]bool{} // tasks
+	refused := map[string]int{}
+	for _, a := range t.h.Asks {
+		switch {
+		case a.What != "run":
+		case a.Answer == "refused":
+			refused[a.Target]++
+		case a.Answer == "ok":
+			for _, id := range a.TaskIDs {
+				acked[id] = true
+			}
+		}
+	}
+	open, written := t.unsettled("run"), t.ledgerRows()
+	there := map[string]bool{}
+	byTime := func(a, b history.Row) int { return cmp.Compare(a.DecidedAt, b.DecidedAt) }
+	for _, r := range slices.SortedFunc(slices.Values(t.h.Final.Triggers), byTime) {
+		switch {
+		case r.Seq == 0 || t.jobs[r.Job].Name == "":
+			continue
+		case acked[r.TaskID]:
+			if there[r.TaskID] {
+				t.violate(Accounted, subject(r), dbTime(r.DecidedAt), "a second row for task %s, which was run by hand once", r.TaskID)
+			}
+			there[r.TaskID] = true
+			continue
+		case r.TaskID == "" && refused[r.Job] > 0:
+			refused[r.Job]--
+			continue
+		}
+		timed := len(t.h.Audit) > 0 && t.sameClock(written[keyOf(r)].Seq)
+		if !open.settle(r.Job, dbTime(r.DecidedAt), timed) {
+			t.violate(Accounted, subject(r), dbTime(r.DecidedAt), "run by hand (task %q), and no client asked for it", r.TaskID)
+		}
+	}
+	for _, a := range t.h.Asks {
+		for _, id := range a.TaskIDs {
+			if a.What == "run" && a.Answer == "ok" && !there[id] {
+				t.violate(Accounted, a.Target, a.Returned, "acknowledged to be run by hand as task %s, and not in the ledger", id)
+			}
+		}
+	}
+}
+
+// unsettled are calls of which nobody knows what came of them. Each may have worked once.
+type unsettled struct {
+	slack time.Duration
+	asks  []history.Ask // by when they were given up
+}
+
+func (t *trial) unsettled(what string) *unsettled {
+	u := &unsettled{slack: t.run.Slack}
+	for _, a := range t.h.Asks {
+		if a.What == what && a.Answer == "unknown" {
+			u.asks = append(u.asks, a)
+		}
+	}
+	slices.SortStableFunc(u.asks, func(a, b history.Ask) int { return a.Returned.Compare(b.Returned) })
+	return u
+}
+
+// settle takes away the call about target (empty: any) that may have done something at a moment;
+// false: there is none. The moment is asked for only if it is timed.
+func (u *unsettled) settle(target string, at time.Time, timed bool) bool {
+	i := slices.IndexFunc(u.asks, func(a history.Ask) bool {
+		return (target == "" || a.Target == target) &&
+			(!timed || !at.Before(a.Called.Add(-clockError)) && !at.After(a.Returned.Add(answered+u.slack)))
+	})
+	if i >= 0 {
+		u.asks = slices.Delete(u.asks, i, i+1)
+	}
+	return i >= 0
+}

@@ -1,0 +1,74 @@
+package judge
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// works reports whether a replica has a command that runs.
+func (m *model) works(replica string) bool {
+	for _, t := range m.tasks {
+		if t.row.State == running && t.row.Replica == replica && t.begun && m.lane(t.row) == "exec" && m.now.Before(t.ends) {
+			return true
+		}
+	}
+	return false
+}
+
+// aside is what goes on beside the work all the time: stale writes, and locks of others.
+func (m *model) aside() {
+	if m.now.Sub(m.h.Run.Began)%time.Second != 0 {
+		return
+	}
+	for _, what := range []string{"finish", "handback", "extend", "beat", "release"} {
+		m.h.Stale = append(m.h.Stale, history.Stale{At: m.now, What: what, TaskID: "t1", Token: 1, Refused: true})
+	}
+	m.h.Holds = append(m.h.Holds, history.Hold{At: m.now, Holder: "a", Key: "uplink", Token: 7})
+}
+
+// byHand is one of each thing that people do; some of it has no effect.
+func (m *model) byHand() {
+	ask := func(what, target string, ids ...string) {
+		m.h.Asks = append(m.h.Asks, history.Ask{
+			What: what, Target: target, Called: m.now, Returned: m.now.Add(time.Millisecond), Answer: "ok", Status: 200, TaskIDs: ids, Replica: "a",
+		})
+	}
+	first := m.h.Final.Done[slices.IndexFunc(m.h.Final.Done, func(r history.Row) bool { return r.Pool == "once" })]
+	ask("run", "again", m.run("again"))
+	ask("retry", first.ID, m.retry(first))
+	ask("cancel", first.ID)
+	ask("pause", "mail")
+	ask("resume", "mail")
+	ask("suspend", "slow")
+	m.now = m.now.Add(time.Millisecond)
+	ask("resume", "slow")
+	m.now = m.now.Add(-time.Millisecond)
+}
+
+// run runs a job that excludes nothing.
+func (m *model) run(job string) string {
+	m.fence[job]++
+	g := history.Row{
+		Job: job, At: m.now.UnixMicro(), Seq: 1, Count: 1, Cause: "manual", Replica: "a", DecidedAt: m.now.UnixMicro(), StartedAt: m.now.UnixMicro(), TaskID: m.id(),
+	}
+	t := &task{row: history.Row{
+		ID: g.TaskID, Job: job, Pool: "default", At: g.At, Seq: 1, State: running, Attempt: 1, Token: m.fence[job],
+		Session: m.session["a"], Replica: "a", CreatedAt: g.DecidedAt, StartedAt: g.DecidedAt,
+	}}
+	m.tasks[g.TaskID] = t
+	m.change("tasks", nil, &t.row)
+	m.starts(t, 500*time.Millisecond)
+	m.h.Final.Triggers = append(m.h.Final.Triggers, g)
+	m.change("triggers", nil, &g)
+	return g.TaskID
+}
+
+// retry makes a new task of one that has ended.
+func (m *model) retry(of history.Row) string {
+	t := &task{row: history.Row{ID: m.id(), Pool: of.Pool, State: "ready", RetryOf: of.ID, CreatedAt: m.now.UnixMicro()}}
+	m.tasks[t.row.ID] = t
+	m.change("tasks", nil, &t.row)
+	return t.row.ID
+}
