@@ -118,8 +118,8 @@ func chosenCells(t *testing.T) (cells []arena.Cell) {
 	return cells
 }
 
-// chosenFaults are the windows of a cell. Those that step the database's clock come last: what its
-// columns say of time cannot be compared with ours from then on.
+// chosenFaults are the windows of a cell. Those that step the database's clock come last, see
+// nemesis.Order.
 func chosenFaults(t *testing.T, c arena.Cell) (all [][]nemesis.Nemesis) {
 	if *onlyThese != "" {
 		for names := range strings.SplitSeq(*onlyThese, ",") {
@@ -141,7 +141,7 @@ func chosenFaults(t *testing.T, c arena.Cell) (all [][]nemesis.Nemesis) {
 	for _, p := range two {
 		all = append(all, p[:])
 	}
-	slices.SortStableFunc(all, func(a, b []nemesis.Nemesis) int { return stepsStore(a) - stepsStore(b) })
+	slices.SortStableFunc(all, func(a, b []nemesis.Nemesis) int { return nemesis.Order(a) - nemesis.Order(b) })
 	return all
 }
 
@@ -158,13 +158,4 @@ func named(t *testing.T, c arena.Cell, names string) (faults []nemesis.Nemesis) 
 		faults = append(faults, n)
 	}
 	return faults
-}
-
-func stepsStore(faults []nemesis.Nemesis) int {
-	for _, n := range faults {
-		if slices.Contains(n.Kinds, history.StoreClock) {
-			return 1
-		}
-	}
-	return 0
 }

@@ -24,7 +24,7 @@ type Plan struct {
 	Dir     string              // of the artifacts; made before
 	Faults  [][]nemesis.Nemesis // one window each; of one nemesis, or of two at the same time
 	Healthy time.Duration       // before each window; default 5 s
-	After   time.Duration       // of the last window, before clients stop; default Healthy
+	After   time.Duration       // the last window, before clients stop; default as before a window
 	Window  time.Duration       // how long a fault lasts; default 20 s
 	Slack   time.Duration       // see history.Run
 	Minimum history.Minimum
@@ -34,6 +34,7 @@ type Plan struct {
 }
 
 const (
+	afterStep    = 15 * time.Second // 5 s that were decided ahead, and the recovery time
 	strikeLimit  = 30 * time.Second
 	healLimit    = 60 * time.Second
 	recoverLimit = 30 * time.Second // until replicas are waited for no longer: the judge sees how long it took
@@ -81,8 +82,8 @@ func Run(t testing.TB, p Plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, faults := range p.Faults {
-		pause(t.Context(), p.Healthy)
+	for i, faults := range p.Faults {
+		pause(t.Context(), p.calm(i))
 		if p.Look != nil {
 			n, err := a.Inventory(t.Context())
 			if err != nil {
@@ -94,7 +95,7 @@ func Run(t testing.TB, p Plan) {
 			t.Error(err)
 		}
 	}
-	pause(t.Context(), cmp.Or(p.After, p.Healthy))
+	pause(t.Context(), cmp.Or(p.After, p.calm(len(p.Faults))))
 
 	stopWorking()
 	clients.Wait() // they take back what they paused
@@ -140,6 +141,15 @@ func Judged(t testing.TB, dir string) judge.Report {
 	return judge.Judge(h)
 }
 
+// calm is how long nothing is broken before the i-th window: after a step of the database's clock long
+// enough to see that work goes on.
+func (p Plan) calm(i int) time.Duration {
+	if i > 0 && stepped(p.Faults[i-1:i]) {
+		return max(p.Healthy, afterStep)
+	}
+	return p.Healthy
+}
+
 // stepped reports whether one of the faults steps the database's clock.
 func stepped(faults [][]nemesis.Nemesis) bool {
 	return slices.ContainsFunc(slices.Concat(faults...), func(n nemesis.Nemesis) bool { return slices.Contains(n.Kinds, history.StoreClock) })
@@ -170,14 +180,15 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 	var names strings.Builder
 	for i, n := range faults {
 		w := &open[i]
-		w.Nemesis, w.Kinds, w.Spares, w.Began = n.Name, n.Kinds, n.Spares, time.Now()
+		w.Nemesis, w.Spares, w.Began = n.Name, n.Spares, time.Now()
 		if len(faults) == 2 {
 			w.Pair = faults[1-i].Name
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), strikeLimit)
 		w.Struck, err = n.Strike(ctx, a, r)
 		cancel()
-		w.Window.Replicas = w.Struck.Replicas
+		w.Window.Replicas, w.Window.Kinds = w.Struck.Replicas, slices.Concat(n.Kinds, w.Struck.Kinds)
+		w.Window.Ahead = w.Struck.Ahead
 		if err != nil {
 			w.Err = fmt.Sprintf("strike: %v", err)
 		}

@@ -16,7 +16,7 @@ import (
 // Describe is what the arena knows of a run.
 func (a *Arena) Describe(ctx context.Context) history.Run {
 	r := history.Run{
-		Cell: a.Cell.String(), Commit: commit(ctx), Versions: a.versions(ctx), Machine: machine(),
+		Format: history.Format, Cell: a.Cell.String(), Commit: commit(ctx), Versions: a.versions(ctx), Machine: machine(),
 		SessionTTL: SessionTTL, LockTTL: LockTTL, DrainTimeout: DrainTimeout, WhenDown: a.whenDown,
 	}
 	for _, j := range jobsOfRun() {

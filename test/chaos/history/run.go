@@ -2,8 +2,12 @@ package history
 
 import "time"
 
+// Format is of the runs that are written now. Windows of format 0 say neither StoreHeld nor Ahead.
+const Format = 1
+
 // Run is run.json.
 type Run struct {
+	Format   int
 	Cell     string            // "mariadb+redis"
 	Seed     uint64            //
 	Commit   string            // of the source, "-dirty" if it was changed

@@ -15,6 +15,8 @@ const (
 	LockDown      Kind = "lock-down"      // the lock service cannot be reached by some replica, or lost what it knew
 	StoreDown     Kind = "store-down"     // the database cannot be reached by some replica, or refuses writes
 	StoreSlow     Kind = "store-slow"     // the database answers late, or some calls fail
+	StoreFar      Kind = "store-far"      // each answer of the database comes some hundred ms late, to everybody
+	StoreHeld     Kind = "store-held"     // nobody can write: who struck froze with the write lock of the SQLite file
 	LockSlow      Kind = "lock-slow"
 	ReplicaClock  Kind = "replica-clock" // the wall clock of a replica is wrong
 	StoreClock    Kind = "store-clock"   // the wall clock of the database is wrong
@@ -30,9 +32,10 @@ type Window struct {
 	Replicas []string // whom it strikes; empty: everybody
 	Began    time.Time
 	Healed   time.Time
-	Applied  bool   // seen from outside: bytes held, process state, error of the server
-	Evidence string // what was seen
-	Err      string // why it could not be applied or healed
+	Ahead    time.Duration // of StoreClock: how far it set that clock ahead
+	Applied  bool          // seen from outside: bytes held, process state, error of the server
+	Evidence string        // what was seen
+	Err      string        // why it could not be applied or healed
 	// Spares says that running work must not be lost by it: a store that is away harms nobody's session.
 	Spares bool
 }

@@ -78,8 +78,8 @@ func (t *trial) timeWasOver(l loss) bool {
 	}
 	c := t.claims[claimKey{l.task, l.token}]
 	from := l.at.Add(-t.run.SessionTTL)
-	away := t.excused(from, l.at, l.replica, history.StoreDown, history.StoreSlow) ||
-		t.onSQLite() && t.excused(from, l.at, "", history.ReplicaFrozen) // with the one write lock, as its silence shows
+	away := t.excused(from, l.at, l.replica, history.StoreDown, history.StoreSlow, history.StoreFar) ||
+		slices.ContainsFunc(t.applied(from, l.at), t.holdsStore)
 	return away && c != nil && !c.until.After(l.at.Add(lastGrace))
 }
 

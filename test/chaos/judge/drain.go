@@ -26,7 +26,7 @@ func (t *trial) drains() {
 			continue
 		}
 		limit := t.run.DrainTimeout + stopGrace + t.run.Slack
-		if t.excused(p.Told, minTime(p.Ended, p.Told.Add(limit)), p.Replica, history.StoreDown, history.StoreSlow, history.StoreClock, history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen) {
+		if t.excused(p.Told, minTime(p.Ended, p.Told.Add(limit)), p.Replica, history.StoreDown, history.StoreSlow, history.StoreFar, history.StoreClock, history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen) {
 			continue
 		}
 		if p.Exit != 0 {

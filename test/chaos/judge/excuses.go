@@ -13,7 +13,7 @@ import (
 //	replica-down, -frozen     session ttl + 3 s: the others must see that it is gone, and clean up
 //	helper-frozen             the same
 //	lock-down, -slow, -clock  5 s; on ZooKeeper lock ttl + 2 s if that is longer
-//	store-down, -slow         5 s, or session ttl + 3 s where only some replicas were cut off: those
+//	store-down, -slow, -far   5 s, or session ttl + 3 s where only some replicas were cut off: those
 //	                          may have been declared dead
 //	store-clock               session ttl + 5 s: the new time must have been seen three times
 //	restarts                  drain timeout + 3 s
@@ -30,7 +30,7 @@ func (t *trial) recovery(w history.Window) time.Duration {
 			if t.onZooKeeper() {
 				d = max(d, t.run.LockTTL+2*time.Second)
 			}
-		case history.StoreDown, history.StoreSlow:
+		case history.StoreDown, history.StoreSlow, history.StoreFar:
 			d = 5 * time.Second
 			if !t.everybody(w) {
 				d = max(d, t.run.SessionTTL+3*time.Second)

@@ -29,12 +29,7 @@ func latenessOf(all []time.Duration) Lateness {
 }
 
 const (
-	promised = time.Second // no single fault of a replica or a lock server delays a trigger by more
-	early    = time.Second // nor does anybody's wall clock start it before
-	// stuck is when MariaDB ends the transaction of a client that froze or was cut off within it: until
-	// then its locks hold. (idle_transaction_timeout, set by store.Open and sqllock.Open.)
-	stuck    = time.Second
-	reaction = time.Second / 2 // of those that waited for it
+	early = time.Second // before which nobody's wall clock starts anything
 	// enough is how many triggers a 99th percentile needs.
 	enough = 50
 )
@@ -42,20 +37,25 @@ const (
 // punctual is one row of the ledger on its way.
 type punctual struct {
 	row          history.Row
-	due, decided time.Time
+	due, decided time.Time     // due: the first of those it stands for
+	started      time.Time     // its first attempt, by the handler's word; zero: it did not, or had to wait for room in its pool
+	claimant     string        // who started it
 	late         time.Duration // of the start, or the decision
 	waited       bool          // for its slot, by catch-up "all"
 }
 
 // onTime is I8: nothing starts more than a second before it is due, whatever the wall clock of a
-// replica says; every due time is decided within a second; and while nothing is broken, 99 of 100
-// have started within 0.5 s, or 1 s on ZooKeeper. All of it plus Run.Slack.
+// replica says; every due time is decided within a second, and started if there is room for it; and
+// while nothing is broken, 99 of 100 have started within 0.5 s, or 1 s on ZooKeeper. All of it plus
+// Run.Slack.
 //
-// Excused are: everything while the store is down or slow for all replicas, all replicas are down,
-// or two faults strike at once; lateness while the lock service is away with when_down: wait; half a second
-// more while a replica is frozen or cut off from MariaDB, since it may hold rows until the server
-// ends its transaction, and any time on SQLite, as the README says; due times that catch-up "all"
-// makes wait for their slot; replicas that a busy machine starves; and all comparisons after the database's clock was stepped.
+// A fault that began in that time may put it off. Until the fault is over, and no longer: if the store
+// is down or slow for all replicas, or its file locked by who froze; if all replicas are down; if two
+// faults strike at once; if the lock service is away with when_down: wait; and the start, if a fault that
+// may cost attempts strikes who has claimed it. By half a second more: if a replica is frozen or cut
+// off from MariaDB, since it may hold rows until the server ends its transaction. By farOff: if the store
+// is far away. Not looked at are due times that catch-up "all" makes wait for their slot; replicas that
+// a busy machine starves; and all comparisons after the database's clock was stepped.
 func (t *trial) onTime() {
 	t.notEarly()
 	var healthy, faulty []time.Duration
@@ -68,8 +68,11 @@ func (t *trial) onTime() {
 		} else {
 			healthy = append(healthy, p.late)
 		}
-		if bound, bounded := t.mayBeLate(p.due, p.decided); bounded && p.decided.Sub(p.due) > bound && !t.starved(p.row.Replica, p.decided) {
-			t.violate(OnTime, subject(p.row), p.decided, "decided %v after it was due, and %v are allowed", ms(p.decided.Sub(p.due)), bound)
+		if by := t.deadline(p.due, ""); p.decided.After(by) && !t.starved(p.row.Replica, p.decided) {
+			t.violate(OnTime, subject(p.row), p.decided, "decided %v after it was due, and %v are allowed", ms(p.decided.Sub(p.due)), ms(by.Sub(p.due)))
+		} else if by = t.deadline(p.due, p.claimant); p.started.After(by) && !t.starved(p.claimant, p.started) {
+			t.violate(OnTime, subject(p.row), p.started, "started %v after it was due, %v after it was decided, and %v are allowed",
+				ms(p.started.Sub(p.due)), ms(p.started.Sub(p.decided)), ms(by.Sub(p.due)))
 		}
 	}
 	t.report.Healthy, t.report.Faulty = latenessOf(healthy), latenessOf(faulty)
@@ -103,10 +106,10 @@ func (t *trial) punctuals() []punctual {
 			written[keyOf(*c.After)] = c.Seq
 		}
 	}
-	started := map[string]time.Time{}
+	started := map[string]history.Effect{}
 	for _, e := range t.begun {
-		if before, seen := started[e.TaskID]; !seen || e.At.Before(before) {
-			started[e.TaskID] = e.At
+		if before, seen := started[e.TaskID]; !seen || e.At.Before(before.At) {
+			started[e.TaskID] = e
 		}
 	}
 	var all []punctual
@@ -117,14 +120,17 @@ func (t *trial) punctuals() []punctual {
 		if r.Seq > 0 || !known || !t.sameClock(written[keyOf(r)]) {
 			continue
 		}
-		p := punctual{row: r, due: dbTime(cmp.Or(r.Until, r.At)), decided: dbTime(r.DecidedAt)}
+		p := punctual{row: r, due: dbTime(r.At), decided: dbTime(r.DecidedAt)}
 		if r.Cause == "catch_up" && p.decided.After(late[r.Job]) {
 			late[r.Job] = p.decided
 		}
 		p.waited = job.CatchUp == "all" && !late[r.Job].Before(p.due) // itself, or behind one that did
-		p.late = p.decided.Sub(p.due)
-		if at, ran := started[r.TaskID]; ran && r.TaskID != "" {
-			p.late = at.Sub(p.due)
+		p.late = p.decided.Sub(dbTime(cmp.Or(r.Until, r.At)))
+		if e, ran := started[r.TaskID]; ran && r.TaskID != "" {
+			p.late = e.At.Sub(p.due)
+			if e.Attempt == 1 && t.pools[e.Pool].MaxRunning == 0 {
+				p.started, p.claimant = e.At, e.Replica
+			}
 		}
 		all = append(all, p)
 	}
@@ -137,26 +143,3 @@ type ledgerKey struct {
 }
 
 func keyOf(r history.Row) ledgerKey { return ledgerKey{r.Job, r.At, r.Seq} }
-
-// mayBeLate is how long after due a decision may come that came at decided.
-func (t *trial) mayBeLate(due, decided time.Time) (bound time.Duration, bounded bool) {
-	bound = promised + t.run.Slack
-	for _, w := range t.applied(due, decided) {
-		all := t.everybody(w)
-		switch {
-		case w.Pair != "":
-			return 0, false
-		case has(w, history.StoreClock), has(w, history.StoreDown, history.StoreSlow) && all:
-			return 0, false
-		case has(w, history.LockDown) && t.run.WhenDown == "wait":
-			return 0, false
-		case has(w, history.ReplicaDown, history.ReplicaFrozen) && all:
-			return 0, false
-		case has(w, history.ReplicaFrozen, history.StoreDown, history.StoreSlow) && t.onSQLite():
-			return 0, false
-		case has(w, history.ReplicaFrozen, history.StoreDown, history.StoreSlow):
-			bound = stuck + reaction + t.run.Slack
-		}
-	}
-	return bound, true
-}

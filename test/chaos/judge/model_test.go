@@ -43,7 +43,7 @@ func clean(seed uint64) *history.History { return lasting(seed, after) }
 func lasting(seed uint64, after time.Duration) *history.History {
 	m := &model{
 		h: &history.History{Run: history.Run{
-			Cell: "mariadb+redis", Seed: seed, SessionTTL: 3 * time.Second, LockTTL: 3 * time.Second, DrainTimeout: 5 * time.Second,
+			Format: history.Format, Cell: "mariadb+redis", Seed: seed, SessionTTL: 3 * time.Second, LockTTL: 3 * time.Second, DrainTimeout: 5 * time.Second,
 			WhenDown: "store", Began: began, Quiesced: began.Add(healthy + window + after - 9*time.Second), Ended: began.Add(healthy + window + after),
 			Replicas: []string{"a", "b", "c"}, Minimum: history.Minimum{Triggers: 50, Tasks: 50, Faults: 1},
 			Jobs: []history.Job{

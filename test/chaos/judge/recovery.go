@@ -17,6 +17,7 @@ import (
 // Run.Slack, a replica that was ready once has recovered: what starves it later is the machine.
 func (t *trial) recoveries() {
 	t.reaped()
+	t.resumed()
 	all, faults := t.punctuals(), pairs(t.h.Windows)
 	for i, w := range faults {
 		until := t.ended
@@ -59,6 +60,7 @@ func pairs(windows []history.Window) []history.Window {
 		}
 		o.Kinds = slices.Concat(o.Kinds, w.Kinds)
 		o.Applied = o.Applied && w.Applied
+		o.Ahead = max(o.Ahead, w.Ahead)
 		o.Evidence += "; " + w.Evidence
 	}
 	return all
@@ -88,8 +90,9 @@ func (t *trial) window(w history.Window, all []punctual, until time.Time) Window
 		if within(p.due) {
 			r.Latest = max(r.Latest, p.late)
 		}
-		if p.decided.Sub(p.due) > promised+t.run.Slack && p.decided.After(last) && p.decided.Before(until) && p.due.Before(until) &&
-			!t.starved(p.row.Replica, p.decided) {
+		late := p.due.Add(promised + t.run.Slack)
+		if p.decided.After(late) && p.decided.After(last) && late.After(w.Began) && p.due.Before(until) &&
+			!t.starved(p.row.Replica, p.decided) && !t.lateByNext(w, p, until) {
 			last = p.decided
 		}
 	}
@@ -98,6 +101,15 @@ func (t *trial) window(w history.Window, all []punctual, until time.Time) Window
 	}
 	r.Recovery = last.Sub(w.Healed)
 	return r
+}
+
+// lateByNext reports whether a trigger may be late by a fault that began after w was healed, at next or
+// later, and before w had to have recovered.
+func (t *trial) lateByNext(w history.Window, p punctual, next time.Time) bool {
+	by := maxTime(p.due.Add(promised+t.run.Slack), t.over(w))
+	return slices.ContainsFunc(t.h.Windows, func(o history.Window) bool {
+		return o.Applied && !o.Began.Before(next) && !o.Began.After(by) && t.putsOff(o, p.due, "").After(by)
+	})
 }
 
 // lastRed is when a replica was last seen not to be ready between two moments. On a busy machine,
@@ -144,8 +156,8 @@ func (t *trial) reaped() {
 // postponed moves a bound behind the faults under which nobody could do what it asks for.
 func (t *trial) postponed(from, bound time.Time) time.Time {
 	for _, w := range t.applied(from, bound) {
-		nobody := has(w, history.StoreDown, history.StoreSlow, history.StoreClock) ||
-			has(w, history.ReplicaDown, history.ReplicaFrozen) && t.everybody(w) || has(w, history.ReplicaFrozen) && t.onSQLite()
+		nobody := has(w, history.StoreDown, history.StoreSlow, history.StoreFar, history.StoreClock) ||
+			has(w, history.ReplicaDown, history.ReplicaFrozen) && t.everybody(w) || t.holdsStore(w)
 		switch later := t.over(w).Add(t.run.SessionTTL + reapTime); {
 		case nobody && later.After(bound):
 			bound = later

@@ -158,17 +158,23 @@ func TestTwinExcusesNothing(t *testing.T) {
 }
 
 // An attempt that had to end while a frozen replica had SQLite's write lock is excused where its own
-// replica was not heard of, and nowhere else.
+// replica was not heard of, and nowhere else; nor beside one that froze without the lock.
 func TestLossBesideAFrozenWriter(t *testing.T) {
 	for _, c := range []struct {
 		cell   string
+		held   []history.Kind
 		silent bool
 		want   bool
-	}{{"sqlite+redis", true, false}, {"sqlite+redis", false, true}, {"mariadb+redis", true, true}} {
+	}{
+		{"sqlite+redis", []history.Kind{history.StoreHeld}, true, false},
+		{"sqlite+redis", []history.Kind{history.StoreHeld}, false, true},
+		{"sqlite+redis", nil, true, true},
+		{"mariadb+redis", nil, true, true},
+	} {
 		h := clean(eventful)
 		h.Run.Cell = c.cell
 		w := &h.Windows[0]
-		h.Processes, w.Kinds = nil, []history.Kind{history.ReplicaFrozen}
+		h.Processes, w.Kinds = nil, append(c.held, history.ReplicaFrozen)
 		lost := lostIn(h)
 		w.Replicas = slices.DeleteFunc(slices.Clone(h.Run.Replicas), func(r string) bool { return r == lost })[:1]
 		for at := w.Began; !c.silent && at.Before(w.Healed); at = at.Add(500 * time.Millisecond) {

@@ -74,6 +74,7 @@ func newTrial(h *history.History) *trial {
 	if n := len(h.Audit) - len(own.Audit); n > 0 {
 		t.violate(NotVacuous, "audit", time.Time{}, "damaged: %d changes of no row", n)
 	}
+	own.Windows = slices.SortedStableFunc(slices.Values(h.Windows), func(a, b history.Window) int { return a.Began.Compare(b.Began) })
 	slices.SortStableFunc(own.Audit, func(a, b history.Change) int { return cmp.Compare(a.Seq, b.Seq) })
 	t.findStep()
 	t.readBeats()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,15 +29,15 @@ func clocks() (all []Nemesis) {
 		name string
 		by   time.Duration
 	}{
-		{"+5s", 5 * time.Second}, {"-5s", -5 * time.Second}, {"+1h", time.Hour}, {"-1h", -time.Hour},
+		{"+5s", 5 * time.Second}, {"-5s", -5 * time.Second}, {"-1h", -time.Hour}, {"+1h", time.Hour},
 	} {
 		replicaClock := []history.Kind{history.ReplicaClock}
 		storeClock := []history.Kind{history.StoreClock}
 		all = append(all,
 			Nemesis{Name: "replica-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: replicaClock, Fits: onMariaDB, Strike: stepReplica(s.by)},
-			Nemesis{Name: "mariadb-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: storeClock, Fits: onMariaDB, Strike: stepStore(s.by)},
+			Nemesis{Name: "mariadb-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: storeClock, ahead: s.by, Fits: onMariaDB, Strike: stepStore(s.by)},
 			// On one machine all have one clock, and it is the database's.
-			Nemesis{Name: "machine-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: storeClock, Fits: onSQLite, Strike: stepMachine(s.by)},
+			Nemesis{Name: "machine-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: storeClock, ahead: s.by, Fits: onSQLite, Strike: stepMachine(s.by)},
 		)
 	}
 	lockClock := []history.Kind{history.LockClock}
@@ -46,6 +47,21 @@ func clocks() (all []Nemesis) {
 		Nemesis{Name: "lockdb-clock+1h", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(time.Hour)},
 		Nemesis{Name: "lockdb-clock-5s", subject: other, Clocks: true, Hold: stepFor, Kinds: lockClock, Fits: onLockServer, Strike: stepLockStore(-5 * time.Second)},
 	)
+}
+
+// Order is where in a run a window of these nemeses belongs: 0, or 1 if it steps the database's clock,
+// with which nobody's times can be compared from then on, or 2 if it sets it far ahead: what is due until
+// then is decided at once, and nothing is due afterwards until the time has come again.
+func Order(all []Nemesis) (order int) {
+	for _, n := range all {
+		switch {
+		case n.ahead >= time.Minute:
+			order = 2
+		case slices.Contains(n.Kinds, history.StoreClock):
+			order = max(order, 1)
+		}
+	}
+	return order
 }
 
 func stepReplica(by time.Duration) strike {
@@ -60,7 +76,9 @@ func stepReplica(by time.Duration) strike {
 
 func stepMachine(by time.Duration) strike {
 	return func(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
-		return stepReplicas(by, a.Replicas...)
+		s, err := stepReplicas(by, a.Replicas...)
+		s.Ahead = by
+		return s, err
 	}
 }
 
@@ -115,7 +133,9 @@ func shows(ctx context.Context, r *arena.Replica) (time.Duration, error) {
 
 func stepStore(by time.Duration) strike {
 	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
-		return stepMariaDB(bases[0], a, by)
+		s, err := stepMariaDB(bases[0], a, by)
+		s.Ahead = by
+		return s, err
 	}
 }
 

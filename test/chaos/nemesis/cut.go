@@ -16,6 +16,7 @@ var (
 	lockSlow  = []history.Kind{history.LockSlow}
 	storeDown = []history.Kind{history.StoreDown}
 	storeSlow = []history.Kind{history.StoreSlow}
+	storeFar  = []history.Kind{history.StoreFar}
 )
 
 // Bad lines: between 50 ms and 2 s a way, and so slow that an answer takes longer than anybody waits.
@@ -43,7 +44,7 @@ func cuts() []Nemesis {
 		cut("mute-store", one, storeSide, storeDown, proxy.LoseReplies),
 		cut("slow-store", one, storeSide, storeSlow, jitter),
 		cut("trickle-store", one, storeSide, []history.Kind{history.StoreSlow, history.StoreDown}, trickle),
-		cut("far-store", everybody, storeSide, storeSlow, far),
+		cut("far-store", everybody, storeSide, storeFar, far),
 		spared(cut("cut-store-everybody", everybody, storeSide, storeDown, proxy.BlackHole)),
 	}
 }

@@ -41,7 +41,7 @@ func freezeParent(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, erro
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return Struck{}, err
 	}
-	return thaw(victim, "", pid), nil
+	return holding(a, thaw(victim, "", pid), pid), nil
 }
 
 func freezeGroup(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
@@ -56,7 +56,7 @@ func freezeGroup(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error
 	if err != nil {
 		return Struck{}, errors.Join(err, goOn(pids...))
 	}
-	return thaw(victim, "", pids...), nil
+	return holding(a, thaw(victim, "", pids...), victim.PID()), nil
 }
 
 // thaw is what was struck when processes of a replica were stopped.
@@ -65,6 +65,15 @@ func thaw(victim *arena.Replica, where string, pids ...int) Struck {
 		applied := stopped(pids...)
 		return applied, fmt.Sprintf("processes %v of %s stood still (state T): %t%s", pids, victim.ID, applied, where), goOn(pids...)
 	}}
+}
+
+// holding says so if the process stands still with the write lock of the SQLite file: by chance, it may
+// in any freeze.
+func holding(a *arena.Arena, s Struck, pid int) Struck {
+	if a.Store == nil && poll(time.Second, func() bool { return stopped(pid) }) && writing(pid, a.SQLite) {
+		s.Kinds = []history.Kind{history.StoreHeld}
+	}
+	return s
 }
 
 func goOn(pids ...int) (err error) {
@@ -148,7 +157,7 @@ func freezeWriter(a *arena.Arena, victim *arena.Replica, pid int) (Struck, error
 	if !caught {
 		return Struck{}, fmt.Errorf("%s was never seen to write", victim.ID)
 	}
-	return thaw(victim, ", with SQLite's write lock", pid), nil
+	return holding(a, thaw(victim, ", with SQLite's write lock", pid), pid), nil
 }
 
 // freezeAfterLock stops a replica when the lock service has answered its request for a pool's lock,
@@ -179,7 +188,7 @@ func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 	if err != nil {
 		return Struck{}, err
 	}
-	return thaw(victim, fmt.Sprintf(", with the answer to its request for %s on the way", key), pid), nil
+	return holding(a, thaw(victim, fmt.Sprintf(", with the answer to its request for %s on the way", key), pid), pid), nil
 }
 
 func tapAll(edges []*proxy.Proxy, f func(int, bool, []byte)) {

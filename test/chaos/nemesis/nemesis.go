@@ -28,8 +28,9 @@ type Nemesis struct {
 	Strike func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error)
 
 	subject subject
-	waits   bool // for a replica to do something
-	leaves  bool // no replica that another nemesis could strike
+	waits   bool          // for a replica to do something
+	leaves  bool          // no replica that another nemesis could strike
+	ahead   time.Duration // how far it sets the database's clock ahead
 }
 
 // subject is what a nemesis breaks. Two that break the same thing get into each other's way.
@@ -47,6 +48,9 @@ const (
 // Struck is what was broken.
 type Struck struct {
 	Replicas []string // whom it strikes; none: everybody
+	// Kinds is what it may excuse beside what all of its nemesis may.
+	Kinds []history.Kind
+	Ahead time.Duration // how far the database's clock was set ahead
 	// Heal mends it and returns when the servers and processes that it broke run again. applied says
 	// that the fault was seen from outside, evidence what was seen.
 	Heal func(ctx context.Context) (applied bool, evidence string, err error)

@@ -1,0 +1,64 @@
+package judge
+
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+const (
+	promised = time.Second // no single fault of a replica or a lock server delays a trigger by more
+	// stuck is when MariaDB ends the transaction of a client that froze or was cut off within it: until
+	// then its locks hold. (idle_transaction_timeout, set by store.Open and sqllock.Open.)
+	stuck    = time.Second
+	reaction = time.Second / 2 // of those that waited for it
+	// farOff is how late a trigger may be decided and started where each answer of the store takes
+	// some hundred ms: both take a dozen of them one after the other, and replicas that were late
+	// are behind with the rest.
+	farOff = 8 * time.Second
+)
+
+// deadline is until when what is due at a moment must have been decided; or, if claimant names the
+// replica that then claimed it, until when it must have started there. Faults that began before the
+// deadline may move it, and those that began after it may not, whatever came of them.
+func (t *trial) deadline(due time.Time, claimant string) time.Time {
+	by := due.Add(promised + t.run.Slack)
+	for _, w := range t.h.Windows { // by Began
+		if w.Applied && !w.Began.After(by) && !t.over(w).Before(due) {
+			by = maxTime(by, t.putsOff(w, due, claimant))
+		}
+	}
+	return by
+}
+
+// putsOff is until when a fault excuses that something is late which is due while it lasts; zero if
+// it excuses nothing.
+func (t *trial) putsOff(w history.Window, due time.Time, claimant string) time.Time {
+	all := t.everybody(w)
+	switch {
+	case w.Pair != "",
+		has(w, history.StoreClock),
+		has(w, history.StoreDown, history.StoreSlow, history.ReplicaDown, history.ReplicaFrozen) && all,
+		has(w, history.LockDown) && t.run.WhenDown == "wait",
+		t.holdsStore(w),
+		claimant != "" && w.Strikes(claimant) && has(w, harmful...):
+		return t.over(w)
+	case has(w, history.StoreFar):
+		return due.Add(farOff + t.run.Slack)
+	case has(w, history.StoreDown, history.StoreSlow), has(w, history.ReplicaFrozen) && !t.onSQLite():
+		return due.Add(stuck + reaction + t.run.Slack)
+	}
+	return time.Time{}
+}
+
+// holdsStore reports whether nobody can write while a fault lasts, as it froze who was writing.
+func (t *trial) holdsStore(w history.Window) bool {
+	return has(w, history.StoreHeld) || t.run.Format == 0 && t.onSQLite() && has(w, history.ReplicaFrozen)
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
