@@ -1,0 +1,80 @@
+// Package mysqlconn opens databases of MySQL and MariaDB whose connections are all alike.
+package mysqlconn
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/lockstep-scheduler/lockstep/internal/handshake"
+)
+
+// IdleTransaction is how long, in seconds, MariaDB leaves a transaction open whose client says nothing.
+// MySQL reads it as a comment: it knows no such limit, and ends the connection after wait_timeout.
+const IdleTransaction = "/*M! , SESSION idle_transaction_timeout = 1 */"
+
+// idleFor is how long a connection waits in the pool, which is less than any wait_timeout of ours.
+const idleFor = 3 * time.Second
+
+// Open returns a handle with at most conns idle connections, and does not connect. Each connection has
+// had the statements run. Parameters become part of the statement's text, which saves a round trip.
+// limit bounds each dial, read and write where c has none: at COMMIT a context does not help. settings
+// are those of TLS; nil leaves it to c.
+//
+// An error of a connection says in plain words why it was refused.
+func Open(c *mysql.Config, settings *tls.Config, conns int, limit time.Duration, statements ...string) (*sql.DB, error) {
+	c.InterpolateParams = true
+	c.Timeout = cmp.Or(c.Timeout, limit)
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, limit)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, limit)
+	c.Logger = &mysql.NopLogger{} // every error is returned
+	if settings != nil {
+		c.TLS = settings
+	}
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
+		return nil, fmt.Errorf("mysql at %s: %w", c.Addr, err)
+	}
+	db := sql.OpenDB(settled{connector, c.TLS, statements})
+	db.SetMaxIdleConns(conns)
+	db.SetConnMaxIdleTime(idleFor)
+	return db, nil
+}
+
+// settled is a connector whose connections have had statements run.
+type settled struct {
+	driver.Connector
+	tls        *tls.Config
+	statements []string
+}
+
+func (c settled) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	for _, statement := range c.statements {
+		if _, err := conn.(driver.ExecerContext).ExecContext(ctx, statement, nil); err != nil {
+			_ = conn.Close()
+			return nil, fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return conn, nil
+}
+
+const accessDenied = 1045
+
+// explain says what the server does not.
+func (c settled) explain(err error) error {
+	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok && answer.Number == accessDenied {
+		return handshake.Denied(err, c.tls)
+	}
+	return handshake.Explain(err, c.tls != nil)
+}
