@@ -21,7 +21,9 @@ type outsider struct {
 	buried []string
 }
 
-func (o *outsider) Join(context.Context, ledger.Member) (string, error) { return "", ledger.ErrReplicaLive }
+func (o *outsider) Join(context.Context, ledger.Member) (string, error) {
+	return "", ledger.ErrReplicaLive
+}
 
 func (o *outsider) Bury(ctx context.Context, session string, beat int64) (bool, error) {
 	dead, err := o.Store.Bury(ctx, session, beat)

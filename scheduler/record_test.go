@@ -60,7 +60,7 @@ func (p *picky) look() (calls int, taken map[string]ledger.Result) {
 	return p.calls, p.taken
 }
 
-var errRefused = errors.New("Error 1406 (22001): Data too long for column 'output' at row 1")
+var errRefused = errors.New("error 1406 (22001): Data too long for column 'output' at row 1")
 
 // recording is a replica whose recorder has got n results of tasks called 0 to n-1, and runs.
 func recording(t *testing.T, st *picky, n int) *Scheduler {
