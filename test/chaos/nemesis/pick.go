@@ -20,14 +20,21 @@ var (
 	errIdle   = errors.New("no replica runs a command")
 )
 
-// pick is a replica that runs.
-func pick(a *arena.Arena, r *rand.Rand) (*arena.Replica, error) {
+// pick is a replica that runs, rather one that has a command just now.
+func pick(a *arena.Arena, r *rand.Rand) (victim *arena.Replica, err error) {
+	busy := commandsOf(a)
+	err = errNobody
 	for _, i := range r.Perm(len(a.Replicas)) {
-		if a.Replicas[i].Alive() {
-			return a.Replicas[i], nil
+		if one := a.Replicas[i]; one.Alive() && (victim == nil || len(busy[one.ID]) > 0 && len(busy[victim.ID]) == 0) {
+			victim, err = one, nil
 		}
 	}
-	return nil, errNobody
+	return victim, err
+}
+
+// commandsOf are the commands that run now, by their replicas' ids.
+func commandsOf(a *arena.Arena) map[string][]int {
+	return commands(filepath.Join(a.Dir, history.EffectsFile))
 }
 
 // idleFor is how long a nemesis waits for a replica that has work.
@@ -37,10 +44,15 @@ const idleFor = 8 * time.Second
 func pickBusy(ctx context.Context, a *arena.Arena, r *rand.Rand) (victim *arena.Replica, busy int, err error) {
 	var before map[string][]int
 	found := poll(idleFor, func() bool {
-		now := commands(filepath.Join(a.Dir, history.EffectsFile))
+		now := commandsOf(a)
 		for _, i := range r.Perm(len(a.Replicas)) {
 			one := a.Replicas[i]
-			busy = len(slices.DeleteFunc(now[one.ID], func(pid int) bool { return !slices.Contains(before[one.ID], pid) }))
+			busy = 0
+			for _, pid := range now[one.ID] {
+				if slices.Contains(before[one.ID], pid) {
+					busy++
+				}
+			}
 			if busy > 0 && one.Alive() {
 				victim = one
 				return true
