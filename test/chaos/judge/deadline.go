@@ -45,6 +45,8 @@ func (t *trial) putsOff(w history.Window, due time.Time, claimant string) time.T
 		return t.over(w)
 	case has(w, history.StoreFar):
 		return due.Add(farOff + t.run.Slack)
+	case has(w, history.StoreSlow) && !t.onSQLite(): // it comes through, and may take a row once more
+		return due.Add(2*stuck + reaction + t.run.Slack)
 	case has(w, history.StoreDown, history.StoreSlow), has(w, history.ReplicaFrozen) && !t.onSQLite():
 		return due.Add(stuck + reaction + t.run.Slack)
 	}

@@ -42,6 +42,10 @@ func TestExcusesEnd(t *testing.T) {
 			strike(h, h.Windows[0].Replicas, history.ReplicaFrozen)
 			lateInWindow(1400 * time.Millisecond)(h)
 		}},
+		{"late beside a slow replica for longer than it can hold rows", OnTime, nil, func(h *history.History) {
+			strike(h, h.Windows[0].Replicas, history.StoreSlow)
+			lateInWindow(2600 * time.Millisecond)(h)
+		}},
 		{"later than a far store excuses", OnTime, []Invariant{Recovers}, func(h *history.History) {
 			also(h, h.Windows[0].Began, window, nil, history.StoreFar)
 			lateInWindow(9 * time.Second)(h)
@@ -93,6 +97,9 @@ func TestLateExcuses(t *testing.T) {
 			h.Run.Cell = "sqlite+redis"
 			lateInWindow(9 * time.Second)(h)
 		}, func(h *history.History) { strike(h, h.Windows[0].Replicas, history.ReplicaFrozen, history.StoreHeld) }},
+		{"beside a slow replica that holds rows twice", lateInWindow(2400 * time.Millisecond), func(h *history.History) {
+			strike(h, h.Windows[0].Replicas, history.StoreSlow)
+		}},
 		{"where the store is far away", lateInWindow(7 * time.Second), func(h *history.History) { also(h, h.Windows[0].Began, window, nil, history.StoreFar) }},
 		{"while the store is away again before it had to be on time", lateAfterOutage, func(h *history.History) {
 			also(h, h.Windows[0].Healed.Add(2*time.Second), 3*time.Second, nil, history.StoreDown)
