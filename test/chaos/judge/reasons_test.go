@@ -171,8 +171,10 @@ func TestCatchUp(t *testing.T) {
 			r := delay(h, "each", "ran")
 			r.Outcome, r.Reason = "missed", "older than the window"
 		}, func(h *history.History) { h.Run.Jobs[0].Window = late }, func(h *history.History) { h.Run.Jobs[0].Window = late - time.Millisecond }},
-		{"run with none", Accounted, "with catch-up none", func(h *history.History) { delay(h, "slow", "ran") }, nil,
-			func(h *history.History) { h.Run.Jobs[1].Grace = 12 * time.Second }},
+		{
+			"run with none", Accounted, "with catch-up none", func(h *history.History) { delay(h, "slow", "ran") }, nil,
+			func(h *history.History) { h.Run.Jobs[1].Grace = 12 * time.Second },
+		},
 	} {
 		t.Run(d.name, d.test)
 	}
@@ -223,10 +225,12 @@ func TestByHand(t *testing.T) {
 			ask(h, "retry", retried(h).RetryOf, "unknown", began.Add(10*time.Second))
 			ask(h, "retry", "other", "unknown", began.Add(40*time.Second))
 		}, func(h *history.History) { ask(h, "retry", retried(h).ID, "unknown", began.Add(40*time.Second)) }},
-		{"a task without a key that nobody sent", Conserved, "no client asked for it", func(h *history.History) {
-			h.Final.Done = append(h.Final.Done, history.Row{ID: "ghost", Pool: "mail", State: "succeeded", CreatedAt: began.Add(time.Second).UnixMicro()})
-		}, func(h *history.History) { ask(h, "enqueue", "mail", "unknown", began.Add(20*time.Second)) },
-			func(h *history.History) { ask(h, "enqueue", "mail", "unknown", began.Add(time.Second)) }},
+		{
+			"a task without a key that nobody sent", Conserved, "no client asked for it", func(h *history.History) {
+				h.Final.Done = append(h.Final.Done, history.Row{ID: "ghost", Pool: "mail", State: "succeeded", CreatedAt: began.Add(time.Second).UnixMicro()})
+			}, func(h *history.History) { ask(h, "enqueue", "mail", "unknown", began.Add(20*time.Second)) },
+			func(h *history.History) { ask(h, "enqueue", "mail", "unknown", began.Add(time.Second)) },
+		},
 	} {
 		t.Run(d.name, d.test)
 	}

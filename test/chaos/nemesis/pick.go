@@ -20,16 +20,29 @@ var (
 	errIdle   = errors.New("no replica runs a command")
 )
 
-// pick is a replica that runs, rather one that has a command just now.
+// pick is a replica that runs: rather one that has a command just now, and one that another nemesis
+// has stopped only if there is no other.
 func pick(a *arena.Arena, r *rand.Rand) (victim *arena.Replica, err error) {
-	busy := commandsOf(a)
-	err = errNobody
+	busy, best := commandsOf(a), 0
 	for _, i := range r.Perm(len(a.Replicas)) {
-		if one := a.Replicas[i]; one.Alive() && (victim == nil || len(busy[one.ID]) > 0 && len(busy[victim.ID]) == 0) {
-			victim, err = one, nil
+		one, good := a.Replicas[i], 0
+		switch {
+		case !one.Alive():
+		case stopped(one.PID()):
+			good = 1
+		case len(busy[one.ID]) == 0:
+			good = 2
+		default:
+			good = 3
+		}
+		if good > best {
+			victim, best = one, good
 		}
 	}
-	return victim, err
+	if victim == nil {
+		return nil, errNobody
+	}
+	return victim, nil
 }
 
 // commandsOf are the commands that run now, by their replicas' ids.
