@@ -34,6 +34,8 @@ type dialect interface {
 	hasTable(t *tx, name string) (bool, error)
 	now(t *tx) (time.Time, error)
 	fault(err error) fault
+	// nap is the longest pause before a transaction that met a passing fault begins again.
+	nap() time.Duration
 	noTable(err error) bool
 	// unreachable adds the address that could not be reached.
 	unreachable(err error) error

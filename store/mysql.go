@@ -102,6 +102,8 @@ func checkSession(settings map[string]string) error {
 // leastPacket is what one statement of ours may take: maxBytes, of which each may take two, and the rest.
 const leastPacket = 3 * maxBytes
 
+func (mysqlDialect) nap() time.Duration { return 250 * time.Millisecond }
+
 func (mysqlDialect) checkPool(*tx, *sql.DB) error { return nil }
 
 // checkVersion knows "8.0.36-0ubuntu", "10.11.6-MariaDB-1" and "5.5.5-10.6.1-MariaDB".

@@ -46,7 +46,7 @@ func TestConnectionSettings(t *testing.T) {
 		if n := writer.Stats().MaxOpenConnections; n != 1 {
 			t.Errorf("%d writers", n)
 		}
-		check := func(query string) func(conn *sql.Conn) {
+		check := func(wait, query string) func(conn *sql.Conn) {
 			return func(conn *sql.Conn) {
 				got := ""
 				for _, pragma := range []string{"journal_mode", "synchronous", "busy_timeout", "foreign_keys", "query_only", "temp_store"} {
@@ -56,13 +56,13 @@ func TestConnectionSettings(t *testing.T) {
 					}
 					got += v + " "
 				}
-				if want := "wal 2 250 0 " + query + " 2 "; got != want {
+				if want := "wal 2 " + wait + " 0 " + query + " 2 "; got != want {
 					t.Errorf("got %q, want %q", got, want)
 				}
 			}
 		}
-		crowd(t, writer, 1, check("0"))
-		crowd(t, readers, 4, check("1"))
+		crowd(t, writer, 1, check("1", "0"))
+		crowd(t, readers, 4, check("250", "1"))
 	})
 }
 

@@ -135,11 +135,15 @@ func (sqliteDialect) joined(t *tx) error {
 		if e.Code() == lib.SQLITE_BUSY_SNAPSHOT {
 			return fmt.Errorf("the transaction had read before, and others have written since; begin it with BEGIN IMMEDIATE (modernc: ?_txlock=immediate): %w", err)
 		}
-		if pause(t.ctx, n) != nil {
+		if pause(t.ctx, n, sqliteDialect{}.nap()) != nil {
 			return err
 		}
 	}
 }
+
+// nap is short: the write lock of the file knows no queue. Who looks for it seldom does not get it from
+// processes that write one transaction after the other.
+func (sqliteDialect) nap() time.Duration { return 5 * time.Millisecond }
 
 // alone is a transaction: with WAL, BEGIN IMMEDIATE and BEGIN EXCLUSIVE are the same.
 func (sqliteDialect) alone(ctx context.Context, s *Store, fn func(t *tx) error) error {

@@ -25,9 +25,8 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		}
 		location = fileURI(abs)
 	}
-	// Short, since SQLite's own wait naps longer and longer and does not see ctx; repeat goes on.
 	settings := url.Values{"_pragma": {
-		"busy_timeout(250)", "synchronous(FULL)", "foreign_keys(0)", "temp_store(MEMORY)",
+		"synchronous(FULL)", "foreign_keys(0)", "temp_store(MEMORY)",
 		"cache_size(-16000)", "journal_size_limit(67108864)",
 	}}
 	pool := func(conns int, more ...string) (*sql.DB, error) {
@@ -40,14 +39,15 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		db.SetMaxIdleConns(conns)
 		return db, nil
 	}
-	writer, err := pool(1)
+	// Next to none for the writer, since SQLite's own wait naps longer and longer and does not see ctx.
+	writer, err := pool(1, "busy_timeout(1)")
 	if err != nil {
 		return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
 	}
 	opened := []*sql.DB{writer}
 	reader := writer
 	if !memory {
-		if reader, err = pool(4, "query_only(1)"); err != nil {
+		if reader, err = pool(4, "busy_timeout(250)", "query_only(1)"); err != nil {
 			return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
 		}
 		opened = append(opened, reader)

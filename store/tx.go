@@ -75,7 +75,7 @@ func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(co
 	for n := 0; ; n++ {
 		err := s.borrow(ctx, db, once)
 		fault := s.fault(ctx, err)
-		if fault == faultPassing && pause(ctx, n) == nil {
+		if fault == faultPassing && pause(ctx, n, s.dialect.nap()) == nil {
 			passing = err
 			continue
 		}
@@ -124,9 +124,9 @@ const (
 	faultFinal                // nothing is known, and no further try
 )
 
-// pause waits a random time, longer with each try, so that those who collided do not meet again.
-func pause(ctx context.Context, n int) error {
-	longest := min(4*time.Millisecond<<min(n, 10), 250*time.Millisecond)
+// pause waits a random time, longer with each try up to most, so that those who collided do not meet again.
+func pause(ctx context.Context, n int, most time.Duration) error {
+	longest := min(4*time.Millisecond<<min(n, 10), most)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

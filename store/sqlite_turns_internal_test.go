@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A beat gets through although others write one transaction after the other: SQLite's write lock has no
+// queue, and who naps before it looks again never finds it free.
+func TestWritersOfOneFileTakeTurns(t *testing.T) {
+	t.Parallel() // it waits
+	file := filepath.Join(t.TempDir(), "a.db")
+	beats := migrated(t, "sqlite", file, Options{})
+	ctx, stop := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	defer stop()
+	for range 3 { // processes
+		s := migrated(t, "sqlite", file, Options{})
+		for range 2 {
+			busy.Go(func() {
+				for ctx.Err() == nil {
+					err := s.sure(ctx, "write", func(t *tx) error {
+						time.Sleep(12 * time.Millisecond) // of work
+						_, err := t.exec(`UPDATE {meta} SET value = value + 1 WHERE name = ?`, "config_counter")
+						return err
+					})
+					if err != nil && ctx.Err() == nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	for n := range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		err := beats.sure(ctx, "beat", func(t *tx) error {
+			_, err := t.exec(`UPDATE {meta} SET value = value WHERE name = ?`, "config_counter")
+			return err
+		})
+		cancel()
+		if err != nil {
+			t.Fatalf("beat %d: %v", n, err)
+		}
+	}
+}
