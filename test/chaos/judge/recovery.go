@@ -10,10 +10,11 @@ import (
 
 // recoveries is I9: what a killed replica ran is lost or pending again within session ttl + 3 s, and
 // after a fault is healed all replicas are ready and triggers on time again within the recovery time
-// of its kinds. Nobody touches anything.
+// of its kinds. Nobody touches anything. What is late then counts also after the next fault has begun,
+// unless that one began early enough to be the reason, see deadline.
 //
 // Excused is reaping while there is nobody who could: the store is away, slow or has another time,
-// or every replica is down or frozen; and 5 s more beside a frozen replica, which may hold rows. With
+// or every replica is down or frozen; and a second more beside a frozen replica, which may hold rows. With
 // Run.Slack, a replica that was ready once has recovered: what starves it later is the machine.
 func (t *trial) recoveries() {
 	t.reaped()
