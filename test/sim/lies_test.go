@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -84,6 +85,7 @@ type inventive struct{ scheduler.Store }
 
 func (s inventive) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	got, err := s.Store.Claim(ctx, c)
+	got.Tasks = slices.Clone(got.Tasks) // what waits to strike reads the others
 	for i := range got.Tasks {
 		got.Tasks[i].Token++
 	}
