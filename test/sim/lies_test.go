@@ -106,7 +106,7 @@ func (s final) Finish(ctx context.Context, session string, results []ledger.Resu
 type deaf struct{ scheduler.Store }
 
 func (s deaf) Beat(ctx context.Context, session string) (time.Time, error) {
-	peers, err := s.Store.Peers(ctx)
+	peers, err := s.Peers(ctx)
 	for _, p := range peers {
 		if p.Session == session && p.Beat > 0 {
 			return time.Now(), nil

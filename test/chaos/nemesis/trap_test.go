@@ -47,14 +47,11 @@ func TestTrapGivenUp(t *testing.T) {
 	never := errors.New("it never came by")
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, c := range []struct {
-		ctx  context.Context
-		want error
-	}{{t.Context(), never}, {over, context.Canceled}} {
+	for ctx, want := range map[context.Context]error{t.Context(): never, over: context.Canceled} {
 		pid := sleeper(t)
 		s := newTrap(pid)
-		if _, err := s.wait(c.ctx, 10*time.Millisecond, never); !errors.Is(err, c.want) {
-			t.Errorf("%v, want %v", err, c.want)
+		if _, err := s.wait(ctx, 10*time.Millisecond, never); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
 		}
 		s.spring("late")
 		if len(s.at) > 0 {
