@@ -46,7 +46,7 @@ fuzz: ## all fuzz targets, FUZZ_SECONDS together
 sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT times
 	$(GO) test -timeout 0 -run TestSeeds ./test/sim $(if $(SEED),-seed $(SEED) -count $(COUNT),-seeds $(SEEDS) -from $(FROM) -count 1)
 
-chaos: ## the database down for 90 s, then break everything in every cell, 70 minutes; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
+chaos: ## the database down for 90 s, then break everything in every cell, 80 minutes; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
 	$(if $(CELL)$(NEMESIS),,LOCKSTEP_TEST_ALL=1 $(GO) test -run '^TestStoreless$$' -count=1 ./test/cluster -store-outage 90s)
 	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 -timeout 12h -parallel $(CELLS_AT_ONCE) -v ./test/chaos \
 		-cell '$(CELL)' -nemesis '$(NEMESIS)' -seed $(or $(SEED),0) -pairs $(PAIRS) $(CHAOS_FLAGS)
