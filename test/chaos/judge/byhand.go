@@ -13,19 +13,12 @@ import (
 // row that was skipped may also be what a refused call left.
 func (t *trial) byHand() {
 	acked := map[string]bool{} // tasks
-	refused := map[string]int{}
 	for _, a := range t.h.Asks {
-		switch {
-		case a.What != "run":
-		case a.Answer == "refused":
-			refused[a.Target]++
-		case a.Answer == "ok":
-			for _, id := range a.TaskIDs {
-				acked[id] = true
-			}
+		for _, id := range a.TaskIDs {
+			acked[id] = acked[id] || a.What == "run" && a.Answer == "ok"
 		}
 	}
-	open, written := t.unsettled("run"), t.ledgerRows()
+	open, refused, written := t.calls("run", "unknown"), t.calls("run", "refused"), t.ledgerRows()
 	there := map[string]bool{}
 	byTime := func(a, b history.Row) int { return cmp.Compare(a.DecidedAt, b.DecidedAt) }
 	for _, r := range slices.SortedFunc(slices.Values(t.h.Final.Triggers), byTime) {
@@ -38,11 +31,11 @@ func (t *trial) byHand() {
 			}
 			there[r.TaskID] = true
 			continue
-		case r.TaskID == "" && refused[r.Job] > 0:
-			refused[r.Job]--
-			continue
 		}
 		timed := len(t.h.Audit) > 0 && t.sameClock(written[keyOf(r)].Seq)
+		if r.TaskID == "" && refused.settle(r.Job, dbTime(r.DecidedAt), timed) {
+			continue
+		}
 		if !open.settle(r.Job, dbTime(r.DecidedAt), timed) {
 			t.violate(Accounted, subject(r), dbTime(r.DecidedAt), "run by hand (task %q), and no client asked for it", r.TaskID)
 		}
@@ -56,16 +49,16 @@ func (t *trial) byHand() {
 	}
 }
 
-// unsettled are calls of which nobody knows what came of them. Each may have worked once.
-type unsettled struct {
+// calls are some of which the answer does not say what came of them. Each may have worked once.
+type calls struct {
 	slack time.Duration
 	asks  []history.Ask // by when they were given up
 }
 
-func (t *trial) unsettled(what string) *unsettled {
-	u := &unsettled{slack: t.run.Slack}
+func (t *trial) calls(what, answer string) *calls {
+	u := &calls{slack: t.run.Slack}
 	for _, a := range t.h.Asks {
-		if a.What == what && a.Answer == "unknown" {
+		if a.What == what && a.Answer == answer {
 			u.asks = append(u.asks, a)
 		}
 	}
@@ -75,7 +68,7 @@ func (t *trial) unsettled(what string) *unsettled {
 
 // settle takes away the call about target (empty: any) that may have done something at a moment;
 // false: there is none. The moment is asked for only if it is timed.
-func (u *unsettled) settle(target string, at time.Time, timed bool) bool {
+func (u *calls) settle(target string, at time.Time, timed bool) bool {
 	i := slices.IndexFunc(u.asks, func(a history.Ask) bool {
 		return (target == "" || a.Target == target) &&
 			(!timed || !at.Before(a.Called.Add(-clockError)) && !at.After(a.Returned.Add(answered+u.slack)))

@@ -79,7 +79,7 @@ func (t *trial) keyless(rows map[string]history.Row, acked map[string]bool) {
 			born[c.After.ID] = c.Seq
 		}
 	}
-	retries, sent := t.unsettled("retry"), t.unsettled("enqueue")
+	retries, sent := t.calls("retry", "unknown"), t.calls("enqueue", "unknown")
 	sent.asks = slices.DeleteFunc(sent.asks, func(a history.Ask) bool { return a.Key != "" })
 	for i, a := range retries.asks {
 		retries.asks[i].Target = cmp.Or(rows[a.Target].RetryOf, a.Target)
