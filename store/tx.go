@@ -75,11 +75,13 @@ func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(co
 	for n := 0; ; n++ {
 		err := s.borrow(ctx, db, once)
 		fault := s.fault(ctx, err)
-		if fault == faultPassing && pause(ctx, n, s.dialect.nap()) == nil {
+		if fault == faultPassing {
 			passing = err
-			continue
+			if err = pause(ctx, n, s.dialect.nap()); err == nil {
+				continue
+			}
 		}
-		if passing != nil && fault == faultFinal && ctx.Err() != nil && !errors.Is(err, errUnknownCommit) {
+		if passing != nil && ctx.Err() != nil && fault != faultNone && !errors.Is(err, errUnknownCommit) {
 			err = fmt.Errorf("%w, after %w", err, passing) // the time ran out, which is not why
 		}
 		switch {

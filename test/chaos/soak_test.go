@@ -36,7 +36,7 @@ func TestSoak(t *testing.T) {
 			p := Plan{
 				Cell: c, Seed: *seed, Dir: filepath.Join(folder(t), c.String()), Healthy: 18 * time.Second, Window: 10 * time.Second, Slack: *slack,
 				Minimum: history.Minimum{Triggers: int(*soak / time.Second), Tasks: int(*soak / time.Second)},
-				Arena:   arena.Options{Retention: max(*soak/6, time.Minute), WhenDown: *whenDown},
+				Arena:   arena.Options{Binary: arena.Plain, Retention: max(*soak/6, time.Minute), WhenDown: *whenDown},
 				Look:    func(n arena.Inventory) { looks = append(looks, n) },
 			}
 			for n := range *soak / period {
@@ -65,8 +65,10 @@ func breath(what string) int {
 	switch kind, _, _ := strings.Cut(what, " of "); kind {
 	case "fds", "goroutines", "connections":
 		return 10
-	case "MB": // the race detector's shadow grows with what was ever touched
-		return 40
+	case "live MB":
+		return 4
+	case "MB":
+		return 20
 	case "helpers", "commands", "temp files":
 		return 4
 	case "rows past their retention":

@@ -85,6 +85,9 @@ type Arena struct {
 // Race builds the scheduler of this source with the race detector.
 func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, []string{"-race"}) }
 
+// Plain builds the scheduler as people run it: its memory is its own, and not the race detector's.
+func Plain(t testing.TB) string { return program.Build(t, SchedulerSource) }
+
 // RaceWithClock is Race with a wall clock that can be stepped.
 func RaceWithClock(t testing.TB) string {
 	t.Helper()
