@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // Who ends an attempt from outside of this process knows when: the bound moves with the beats, and
@@ -38,7 +38,7 @@ func TestTheBoundMovesWithTheBeats(t *testing.T) {
 	})
 	r := start(t, cut, nil, far(h, jobs.LostRetries), scheduler.Options{ID: "a", SessionTTL: ttl})
 	defer close(over)
-	wait.Until(t, "the replica runs the job", func() bool {
+	await.Until(t, "the replica runs the job", func() bool {
 		_, _, err := r.RunJob(t.Context(), "j", "a test")
 		return err == nil
 	})
@@ -66,7 +66,7 @@ func TestTheBoundMovesWithTheBeats(t *testing.T) {
 	cut.cut.Store(true)
 	time.Sleep(ttl / 10) // a beat that was under way
 	_, moved := bound.Until()
-	wait.Until(t, "its time is over", func() bool { return bound.Left() <= 0 })
+	await.Until(t, "its time is over", func() bool { return bound.Left() <= 0 })
 	select {
 	case <-moved:
 		t.Error("it moved without a beat")
@@ -141,7 +141,7 @@ func TestSleepEndsNothingWhereAllSleep(t *testing.T) {
 
 func enter(t *testing.T, st *store.Store, pool string) (id string) {
 	t.Helper()
-	wait.Until(t, "the pool is known", func() bool {
+	await.Until(t, "the pool is known", func() bool {
 		tasks, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: pool})
 		if err == nil {
 			id = tasks[0].Task.ID

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 func TestDrainLetsWorkFinishAndHandsTheRestBack(t *testing.T) {
@@ -36,7 +36,7 @@ func TestDrainLetsWorkFinishAndHandsTheRestBack(t *testing.T) {
 	ids := enqueue(t, st, r, 3)
 	<-began
 	r.stop()
-	wait.Until(t, "readiness says so", func() bool {
+	await.Until(t, "readiness says so", func() bool {
 		h := r.Health()
 		return !h[len(h)-1].Ready
 	})
@@ -132,7 +132,7 @@ func TestDrainGivesACommandItsOwnGracePeriod(t *testing.T) {
 	set := pool(h.Handler, func(p *jobs.Pool) { p.OnLost = jobs.LostFails })
 	r := start(t, st, nil, set, scheduler.Options{ID: "a", DrainTimeout: 50 * time.Millisecond, StopGrace: 100 * time.Millisecond})
 	id := enqueue(t, st, r, 1)[0]
-	wait.Until(t, "the command runs", func() bool { return h.wrote("pid") })
+	await.Until(t, "the command runs", func() bool { return h.wrote("pid") })
 	began := time.Now()
 	if err := r.drain(); err != nil {
 		t.Error(err)
@@ -192,12 +192,12 @@ func TestHaltDoesNotWaitForTheStore(t *testing.T) {
 	}}
 	r := start(t, slow, nil, pool(h.Handler, func(p *jobs.Pool) { p.Workers = 2 }), scheduler.Options{ID: "a", DrainTimeout: time.Hour})
 	enqueue(t, st, r, 1)
-	wait.Until(t, "the command runs", func() bool { return h.wrote("pid") })
+	await.Until(t, "the command runs", func() bool { return h.wrote("pid") })
 	hangs.Store(true)
-	wait.Until(t, "a claim hangs", func() bool { r.Wake("p"); return waiting.Load() })
+	await.Until(t, "a claim hangs", func() bool { r.Wake("p"); return waiting.Load() })
 	r.Halt()
 	halted := time.Now()
-	wait.Until(t, "the process is gone", func() bool { return !h.alive(t) })
+	await.Until(t, "the process is gone", func() bool { return !h.alive(t) })
 	if took := time.Since(halted); took > 3*time.Second {
 		t.Errorf("the process lived for %v after the halt", took)
 	}
@@ -216,15 +216,15 @@ func TestHaltEndsWorkAtOnce(t *testing.T) {
 	}{
 		"at work": {long, long, func(*testing.T, *replica, deaf) {}, "drained"},
 		"after a timeout": {long, time.Second, func(t *testing.T, _ *replica, h deaf) {
-			wait.Until(t, "it is asked to end", func() bool { return h.wrote("asked") })
+			await.Until(t, "it is asked to end", func() bool { return h.wrote("asked") })
 		}, "timeout"},
 		"within the drain timeout": {long, long, func(t *testing.T, r *replica, _ deaf) {
 			r.stop()
-			wait.Until(t, "it drains", func() bool { h := r.Health(); return !h[len(h)-1].Ready })
+			await.Until(t, "it drains", func() bool { h := r.Health(); return !h[len(h)-1].Ready })
 		}, "drained"},
 		"within the grace period": {50 * time.Millisecond, long, func(t *testing.T, r *replica, h deaf) {
 			r.stop()
-			wait.Until(t, "it is asked to end", func() bool { return h.wrote("asked") })
+			await.Until(t, "it is asked to end", func() bool { return h.wrote("asked") })
 		}, "drained"},
 	} {
 		t.Run(moment, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestHaltEndsWorkAtOnce(t *testing.T) {
 			set := pool(h.Handler, func(p *jobs.Pool) { p.Timeout = c.timeout })
 			r := start(t, st, nil, set, scheduler.Options{ID: "a", DrainTimeout: c.drainTimeout})
 			id := enqueue(t, st, r, 1)[0]
-			wait.Until(t, "the command runs", func() bool { return h.wrote("pid") })
+			await.Until(t, "the command runs", func() bool { return h.wrote("pid") })
 			c.before(t, r, h)
 			halted := time.Now()
 			r.Halt()
@@ -281,7 +281,7 @@ func TestHaltGivesUpOnTheDeaf(t *testing.T) {
 			if drainTimeout < time.Hour {
 				<-asked
 			}
-			wait.Until(t, "it drains", func() bool { h := r.Health(); return !h[len(h)-1].Ready })
+			await.Until(t, "it drains", func() bool { h := r.Health(); return !h[len(h)-1].Ready })
 			r.Halt()
 			// One second, what is waited beyond it, and the settling of what can no longer be settled.
 			select {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // Two configurations on one store: the older replica says in how many jobs they differ, though none
@@ -21,22 +21,22 @@ func TestTheOlderConfigurationSaysWhereItDiffers(t *testing.T) {
 		return jobs.Set{Jobs: map[string]jobs.Job{"same": job("same"), "edited": job(command), only: job("own")}}
 	}
 	older := start(t, db.open(t), nil, set("one", "old"), scheduler.Options{ID: "older"})
-	wait.Until(t, "the first governs", func() bool { return older.Health()[0].Ready })
+	await.Until(t, "the first governs", func() bool { return older.Health()[0].Ready })
 	newer := start(t, db.open(t), nil, set("two", "new"), scheduler.Options{ID: "newer"})
 	drift := func(r *replica) string { return r.Health()[3].Detail }
-	wait.Until(t, "the older one says so", func() bool { return strings.Contains(drift(older), "3 jobs") && older.Vitals().Foreign == 3 })
+	await.Until(t, "the older one says so", func() bool { return strings.Contains(drift(older), "3 jobs") && older.Vitals().Foreign == 3 })
 	if drift(newer) != "" {
 		t.Errorf("the newer one says %s", drift(newer))
 	}
 	newest := start(t, db.open(t), nil, set("one", "old"), scheduler.Options{ID: "newest"})
-	wait.Until(t, "the older one agrees with the newest", func() bool { return drift(older) == "" && older.Vitals().Foreign == 0 })
-	wait.Until(t, "the one in between does not", func() bool { return newer.Vitals().Foreign == 3 })
+	await.Until(t, "the older one agrees with the newest", func() bool { return drift(older) == "" && older.Vitals().Foreign == 0 })
+	await.Until(t, "the one in between does not", func() bool { return newer.Vitals().Foreign == 3 })
 	for _, r := range []*replica{newest, newer} {
 		if err := r.drain(); err != nil {
 			t.Error(err)
 		}
 	}
-	wait.Until(t, "the older one governs again", func() bool { return drift(older) == "" })
+	await.Until(t, "the older one governs again", func() bool { return drift(older) == "" })
 }
 
 // described is a handler that says of itself what it does.

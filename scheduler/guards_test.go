@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 func locker(t *testing.T, drv driver.Driver) *locks.Locker {
@@ -60,15 +60,15 @@ func TestWhenTheLockServiceIsDown(t *testing.T) {
 			lk := &down{Locks: locker(t, memlock.New())}
 			r := start(t, st, lk, pool(ran, nil), scheduler.Options{ID: "a", WhenDown: policy})
 			enqueue(t, st, r, 1)
-			wait.Until(t, "it works", func() bool { return ran.count() == 1 })
+			await.Until(t, "it works", func() bool { return ran.count() == 1 })
 			lk.set(true)
 			enqueue(t, st, r, 1)
-			wait.Until(t, "readiness says so", func() bool { return r.Health()[1].Detail != "" })
+			await.Until(t, "readiness says so", func() bool { return r.Health()[1].Detail != "" })
 			if ready := r.Health()[1].Ready; ready != (policy == scheduler.DownStore) {
 				t.Errorf("ready: %v", ready)
 			}
 			if policy == scheduler.DownStore {
-				wait.Until(t, "the rows decide alone", func() bool { return ran.count() == 2 })
+				await.Until(t, "the rows decide alone", func() bool { return ran.count() == 2 })
 				return
 			}
 			if _, _, err := r.RunJob(t.Context(), "none", "me"); err == nil {
@@ -80,7 +80,7 @@ func TestWhenTheLockServiceIsDown(t *testing.T) {
 				t.Error("a task started although when_down is wait")
 			}
 			lk.set(false)
-			wait.Until(t, "it goes on by itself", func() bool { return ran.count() == 2 && r.Health()[1].Ready })
+			await.Until(t, "it goes on by itself", func() bool { return ran.count() == 2 && r.Health()[1].Ready })
 		})
 	}
 }
@@ -104,13 +104,13 @@ func TestTheDatabaseClockStepsByAnHour(t *testing.T) {
 			set := jobs.Set{Jobs: map[string]jobs.Job{"every-second": {Schedule: "* * * * * *", Handler: h}}}
 			each := skew(db.open(t), 0)
 			r := start(t, each, nil, set, scheduler.Options{ID: "a", SessionTTL: 6 * time.Second})
-			wait.Until(t, "it works", func() bool { return ran.count() >= 2 })
+			await.Until(t, "it works", func() bool { return ran.count() >= 2 })
 			session := peers(t, each)[0].Session
 			each.by.Store(int64(step))
-			wait.Until(t, "readiness says so", func() bool { return !r.Health()[2].Ready })
+			await.Until(t, "readiness says so", func() bool { return !r.Health()[2].Ready })
 			each.by.Store(0) // the administrator sets it right again
 			before := ran.count()
-			wait.Until(t, "it goes on", func() bool { return ran.count() >= before+2 && r.Health()[2].Ready })
+			await.Until(t, "it goes on", func() bool { return ran.count() >= before+2 && r.Health()[2].Ready })
 			early.Range(func(at, ahead any) bool {
 				t.Errorf("the trigger of %v started %v early", at, ahead)
 				return true
@@ -144,12 +144,12 @@ func TestAnOlderReplicaLeavesWhatANewerFileChanged(t *testing.T) {
 	o := scheduler.Options{SessionTTL: 2 * time.Second}
 	o.ID = "older"
 	a := start(t, db.open(t), nil, set(older, time.Minute), o)
-	wait.Until(t, "the older one runs it", func() bool { return older.count() >= 2 })
+	await.Until(t, "the older one runs it", func() bool { return older.count() >= 2 })
 	o.ID = "newer"
 	b := start(t, db.open(t), nil, set(newer, time.Hour), o)
-	wait.Until(t, "the newer one runs it", func() bool { return newer.count() >= 1 })
+	await.Until(t, "the newer one runs it", func() bool { return newer.count() >= 1 })
 	had := older.count()
-	wait.Until(t, "the newer one runs it again", func() bool { return newer.count() >= 4 })
+	await.Until(t, "the newer one runs it again", func() bool { return newer.count() >= 4 })
 	if n := older.count(); n > had+1 { // one may have been on its way
 		t.Errorf("the older replica went on: %d more", n-had)
 	}
@@ -157,7 +157,7 @@ func TestAnOlderReplicaLeavesWhatANewerFileChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	had = older.count()
-	wait.Until(t, "the older one takes over", func() bool { return older.count() >= had+2 })
+	await.Until(t, "the older one takes over", func() bool { return older.count() >= had+2 })
 	covered(t, ledgerOf(t, st, "j"))
 	if err := a.drain(); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestReplicasThatCannotExcludeEachOtherAreRefused(t *testing.T) {
 	db := sqlite(t)
 	start(t, db.open(t), nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis 127.0.0.1:6379"})
 	st := db.open(t)
-	wait.Until(t, "a is there", func() bool { return len(peers(t, st)) == 1 })
+	await.Until(t, "a is there", func() bool { return len(peers(t, st)) == 1 })
 	for _, c := range []struct {
 		o    scheduler.Options
 		want error
@@ -196,22 +196,22 @@ func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
 	}
 	cut := &silent{Store: db.open(t)}
 	a := start(t, cut, nil, set(older, time.Minute), scheduler.Options{ID: "older", SessionTTL: time.Second})
-	wait.Until(t, "the older one runs it", func() bool { return older.count() >= 1 })
+	await.Until(t, "the older one runs it", func() bool { return older.count() >= 1 })
 	start(t, db.open(t), nil, set(newer, time.Hour), scheduler.Options{ID: "newer", SessionTTL: time.Second})
-	wait.Until(t, "the newer one runs it", func() bool { return newer.count() >= 1 })
+	await.Until(t, "the newer one runs it", func() bool { return newer.count() >= 1 })
 	st := db.open(t)
 	first := peers(t, st)
 	cut.cut.Store(true)
-	wait.Until(t, "the older one is declared dead", func() bool { return len(peers(t, st)) == 1 })
+	await.Until(t, "the older one is declared dead", func() bool { return len(peers(t, st)) == 1 })
 	cut.cut.Store(false)
-	wait.Until(t, "it is back", func() bool { return len(peers(t, st)) == 2 && a.Health()[0].Ready })
+	await.Until(t, "it is back", func() bool { return len(peers(t, st)) == 2 && a.Health()[0].Ready })
 	for _, p := range peers(t, st) {
 		if i := slices.IndexFunc(first, func(was ledger.Peer) bool { return was.Replica == p.Replica }); first[i].Config != p.Config {
 			t.Errorf("%s had configuration %d and has %d", p.Replica, first[i].Config, p.Config)
 		}
 	}
 	ran, had := newer.count(), older.count()
-	wait.Until(t, "the newer one goes on", func() bool { return newer.count() >= ran+3 })
+	await.Until(t, "the newer one goes on", func() bool { return newer.count() >= ran+3 })
 	if older.count() > had+1 {
 		t.Errorf("the older one ran it %d times more", older.count()-had)
 	}
@@ -225,7 +225,7 @@ func TestASilentPredecessorIsOutlived(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := start(t, st, nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})
-	wait.Until(t, "it is ready", func() bool { return r.Health()[0].Ready })
+	await.Until(t, "it is ready", func() bool { return r.Health()[0].Ready })
 	if live := peers(t, st); len(live) != 1 || live[0].Host == "elsewhere" {
 		t.Errorf("live are %+v", live)
 	}
@@ -234,5 +234,5 @@ func TestASilentPredecessorIsOutlived(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = start(t, st, nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})
-	wait.Until(t, "it is ready beside what used another lock service", func() bool { return r.Health()[0].Ready })
+	await.Until(t, "it is ready beside what used another lock service", func() bool { return r.Health()[0].Ready })
 }

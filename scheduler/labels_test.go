@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // Both replicas decide due times, only the one with the labels runs them.
@@ -31,7 +31,7 @@ func TestOnlyReplicasWithTheLabelsRunAJob(t *testing.T) {
 	start(t, db.open(t), nil, set, scheduler.Options{ID: "a", Labels: map[string]string{"zone": "a"}})
 	start(t, db.open(t), nil, set, scheduler.Options{ID: "b", Labels: map[string]string{"zone": "b", "rack": "1"}})
 	st := db.open(t)
-	wait.Until(t, "runs that either of them decided have ended", func() bool {
+	await.Until(t, "runs that either of them decided have ended", func() bool {
 		by := map[string]int{}
 		for _, row := range ledgerOf(t, st, "") {
 			if row.Outcome == jobs.Ran {

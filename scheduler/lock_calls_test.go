@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // asking is a lock service that counts what it is asked about stripes.
@@ -44,9 +44,9 @@ func TestATriggerCostsNoLockCall(t *testing.T) {
 	lk := &asking{Locks: locker(t, memlock.New())}
 	// Beats and looks at the peers go on all the time.
 	start(t, sqlite(t).open(t), lk, set, scheduler.Options{ID: "a", SessionTTL: 2 * time.Second})
-	wait.Until(t, "every stripe is held", func() bool { return lk.granted.Load() == jobs.Stripes })
+	await.Until(t, "every stripe is held", func() bool { return lk.granted.Load() == jobs.Stripes })
 	calls, had := lk.calls.Load(), ran.count()
-	wait.Until(t, "30 triggers ran", func() bool { return ran.count() >= had+30 })
+	await.Until(t, "30 triggers ran", func() bool { return ran.count() >= had+30 })
 	if more := lk.calls.Load() - calls; more != 0 {
 		t.Errorf("30 triggers cost %d calls for stripes", more)
 	}
@@ -65,17 +65,17 @@ func TestTriggersWaitForTheLockService(t *testing.T) {
 	ran := &starts{}
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: ran, Concurrency: jobs.Allow}}}
 	r := start(t, st, lk, set, scheduler.Options{ID: "a", WhenDown: scheduler.DownWait})
-	wait.Until(t, "it works", func() bool { return ran.count() >= 1 })
+	await.Until(t, "it works", func() bool { return ran.count() >= 1 })
 	service.Stop()
-	wait.Until(t, "readiness says so", func() bool { return !r.Health()[1].Ready })
+	await.Until(t, "readiness says so", func() bool { return !r.Health()[1].Ready })
 	had := len(ledgerOf(t, st, "j"))
 	since := time.Now()
-	wait.Until(t, "four due times have passed", func() bool { return time.Since(since) > 4*time.Second })
+	await.Until(t, "four due times have passed", func() bool { return time.Since(since) > 4*time.Second })
 	if more := len(ledgerOf(t, st, "j")) - had; more > 1 { // one may have been on its way
 		t.Errorf("%d due times were decided although when_down is wait", more)
 	}
 	service.Start()
-	wait.Until(t, "it goes on and made up for all", func() bool { return r.Health()[1].Ready && ran.count() >= had+5 })
+	await.Until(t, "it goes on and made up for all", func() bool { return r.Health()[1].Ready && ran.count() >= had+5 })
 	covered(t, ledgerOf(t, st, "j"))
 	ran.onlyOnce(t)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // A task that was lost once has all its retries before it.
@@ -65,7 +65,7 @@ func TestATaskEndsAsLostWhenThreeReplicasDiedUnderIt(t *testing.T) {
 			first = r
 		}
 	}
-	wait.Until(t, "all of them are there", func() bool { return len(peers(t, st)) == 4 })
+	await.Until(t, "all of them are there", func() bool { return len(peers(t, st)) == 4 })
 	a := runNow(t, first, h)
 	for n := range jobs.LostLimit {
 		if a.task.Attempt != n+1 || a.task.Lost != n {
@@ -99,7 +99,7 @@ func TestALateResultReplacesLost(t *testing.T) {
 	var log bytes.Buffer // read after the replica has ended
 	r := start(t, cut, nil, set, scheduler.Options{ID: "a", SessionTTL: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	start(t, db.open(t), nil, set, scheduler.Options{ID: "b", SessionTTL: time.Second})
-	wait.Until(t, "both are there", func() bool { return len(peers(t, st)) == 2 })
+	await.Until(t, "both are there", func() bool { return len(peers(t, st)) == 2 })
 	a := runNow(t, r, h)
 	cut.cut.Store(true)
 	if got := ended(t, st, a.task.ID); got.State != jobs.StateLost || got.Lost != 1 {
@@ -110,7 +110,7 @@ func TestALateResultReplacesLost(t *testing.T) {
 	}
 	close(h.finish)
 	cut.cut.Store(false)
-	wait.Until(t, "its result is recorded", func() bool { return task(t, st, a.task.ID).State != jobs.StateLost })
+	await.Until(t, "its result is recorded", func() bool { return task(t, st, a.task.ID).State != jobs.StateLost })
 	if got := task(t, st, a.task.ID); got.State != jobs.StateSucceeded || got.Reason != "late" || got.Attempt != 1 {
 		t.Errorf("%s %q at attempt %d, want a late success", got.State, got.Reason, got.Attempt)
 	}

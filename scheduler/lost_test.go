@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // silent is a store that its replica cannot reach while cut is set.
@@ -79,18 +79,18 @@ func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
 	<-began
 	o.ID = "b"
 	start(t, db.open(t), nil, set, o)
-	wait.Until(t, "b is there", func() bool {
+	await.Until(t, "b is there", func() bool {
 		peers, err := st.Peers(t.Context())
 		return err == nil && len(peers) == 2
 	})
 	cut.cut.Store(true)
-	wait.Until(t, "readiness of the one cut off is red", func() bool { return !a.Health()[0].Ready })
+	await.Until(t, "readiness of the one cut off is red", func() bool { return !a.Health()[0].Ready })
 	if got := ended(t, st, id); got.State != jobs.StateSucceeded || got.Replica != "b" || got.Lost != 1 {
 		t.Errorf("%+v, want it done by b after one loss", got)
 	}
 	close(deaf)
 	cut.cut.Store(false)
-	wait.Until(t, "it joins again", func() bool {
+	await.Until(t, "it joins again", func() bool {
 		peers, err := st.Peers(t.Context())
 		return err == nil && len(peers) == 2 && a.Health()[0].Ready
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 func TestManualRuns(t *testing.T) {
@@ -27,7 +27,7 @@ func TestManualRuns(t *testing.T) {
 	r := start(t, st, nil, set, scheduler.Options{ID: "a"})
 	var trigger jobs.Trigger
 	var opened jobs.Task
-	wait.Until(t, "the replica takes it", func() (ok bool) {
+	await.Until(t, "the replica takes it", func() (ok bool) {
 		var err error
 		trigger, opened, err = r.RunJob(t.Context(), "j", "me")
 		return err == nil
@@ -92,7 +92,7 @@ func TestDrainWaitsForARunByHand(t *testing.T) {
 	slow := &deciding{Store: db.open(t), asked: make(chan struct{}), cont: make(chan struct{}), decided: make(chan struct{})}
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: &starts{}}}}
 	r := start(t, slow, nil, set, scheduler.Options{ID: "a"})
-	wait.Until(t, "it is there", func() bool { return r.Vitals().Ready })
+	await.Until(t, "it is there", func() bool { return r.Vitals().Ready })
 	opened := make(chan jobs.Task, 1)
 	go func() {
 		_, task, err := r.RunJob(context.Background(), "j", "me")
@@ -103,7 +103,7 @@ func TestDrainWaitsForARunByHand(t *testing.T) {
 	}()
 	<-slow.asked
 	r.stop()
-	wait.Until(t, "readiness says so", func() bool { return !r.Vitals().Ready })
+	await.Until(t, "readiness says so", func() bool { return !r.Vitals().Ready })
 	later := time.AfterFunc(time.Second, slow.goOn)
 	defer later.Stop()
 	if err := r.drain(); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // told counts what Metrics is told.
@@ -96,7 +96,7 @@ func TestMetricsAreTold(t *testing.T) {
 	}
 	lk := locker(t, memlock.New())
 	r := start(t, st, lk, set, scheduler.Options{ID: "a", Metrics: m})
-	wait.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready })
+	await.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready })
 	if _, _, err := r.RunJob(t.Context(), "j", "ann"); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestMetricsAreTold(t *testing.T) {
 		`off schedule "skipped"`, `on schedule ""`, "on started", "on recorded ended: succeeded",
 		"claim by memory: took", "claimed in p", "once ended: failed", "once recorded again: pending", "once recorded ended: succeeded",
 	} {
-		wait.Until(t, what, func() bool { return m.count(what) > 0 })
+		await.Until(t, what, func() bool { return m.count(what) > 0 })
 	}
 	for _, task := range []string{"on", "once"} {
 		if n := m.count(task + " started"); n < 1 {
@@ -143,19 +143,19 @@ func TestMetricsAreToldOfLosses(t *testing.T) {
 	first := start(t, frozen, nil, pool(h, retried), scheduler.Options{ID: "a", SessionTTL: time.Second, Metrics: a})
 	st := db.open(t)
 	enqueue(t, st, first, 1)
-	wait.Until(t, "it runs", func() bool { return first.Vitals().Running["p"] == 1 })
+	await.Until(t, "it runs", func() bool { return first.Vitals().Running["p"] == 1 })
 	second := start(t, st, nil, pool(h, retried), scheduler.Options{ID: "b", SessionTTL: time.Second, Metrics: b})
-	wait.Until(t, "both live", func() bool { return len(peers(t, st)) == 2 })
+	await.Until(t, "both live", func() bool { return len(peers(t, st)) == 2 })
 	frozen.cut.Store(true)
-	wait.Until(t, "it is reaped", func() bool { return b.count("reaped from a: pending") == 1 })
-	wait.Until(t, "it runs there", func() bool { return second.Vitals().Running["p"] == 1 })
+	await.Until(t, "it is reaped", func() bool { return b.count("reaped from a: pending") == 1 })
+	await.Until(t, "it runs there", func() bool { return second.Vitals().Running["p"] == 1 })
 	if n := second.Vitals().Buried; n != 1 {
 		t.Errorf("%d buried", n)
 	}
 	frozen.cut.Store(false)
-	wait.Until(t, "the first one learns that it was declared dead", func() bool { return first.Vitals().SessionsLost == 1 })
+	await.Until(t, "the first one learns that it was declared dead", func() bool { return first.Vitals().SessionsLost == 1 })
 	close(release)
-	wait.Until(t, "its result is refused", func() bool { return a.count("fenced") == 1 })
+	await.Until(t, "its result is refused", func() bool { return a.count("fenced") == 1 })
 	if n := b.count("fenced"); n != 0 {
 		t.Errorf("%d results of the second were refused", n)
 	}
@@ -172,7 +172,7 @@ func TestVitals(t *testing.T) {
 		t.Errorf("before its start: %+v", v)
 	}
 	r := start(t, st, nil, set, scheduler.Options{ID: "b", SessionTTL: time.Second})
-	wait.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready && r.Vitals().Stripes == jobs.Stripes })
+	await.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready && r.Vitals().Stripes == jobs.Stripes })
 	v := r.Vitals()
 	if v.RenewalAge > time.Second || v.ClockSkew.Abs() > time.Second || time.Since(v.Now).Abs() > 2*time.Second || !v.StoreUp || !v.LockUp ||
 		v.Config != 1 || v.Workers != 64 || v.SessionsLost+v.Buried+v.ClockRefused+v.Foreign != 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // inbox is a handler that keeps what it is told.
@@ -56,7 +56,7 @@ func (b *inbox) byID() map[string]int {
 // wants waits until exactly these events were told, in any order, as "failed job a", and returns them.
 func (b *inbox) wants(t *testing.T, events ...string) []jobs.Notification {
 	t.Helper()
-	wait.Until(t, "all is told", func() bool { return len(b.byID()) >= len(events) })
+	await.Until(t, "all is told", func() bool { return len(b.byID()) >= len(events) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var got []string
@@ -108,7 +108,7 @@ func TestWhoAskedIsTold(t *testing.T) {
 			r := start(t, st, nil, set, scheduler.Options{ID: "a"})
 			run := func(job string) (done jobs.Task) {
 				t.Helper()
-				wait.Until(t, "job "+job+" runs", func() bool {
+				await.Until(t, "job "+job+" runs", func() bool {
 					_, opened, err := r.RunJob(t.Context(), job, "")
 					if err == nil {
 						done = ended(t, st, opened.ID)
@@ -144,7 +144,7 @@ func TestWhoAskedIsTold(t *testing.T) {
 			run("none")
 			ended(t, st, enqueue(t, st, r, 1)[0])
 			all.wants(t, "failed job a", "failed pool p", "recovered job a", "recovered pool p")
-			wait.Until(t, "nothing is left to tell", func() bool { return events(t, st) == 0 })
+			await.Until(t, "nothing is left to tell", func() bool { return events(t, st) == 0 })
 		})
 	}
 }
@@ -204,12 +204,12 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 		Jobs: map[string]jobs.Job{"tick": {Schedule: "* * * * * *", Handler: ticks}},
 	}, scheduler.Options{ID: "a", Workers: 2})
 	first := enqueue(t, st, r, 8)
-	wait.Until(t, "all workers of notifications wait", func() bool { return hanging.Load() >= 8 })
+	await.Until(t, "all workers of notifications wait", func() bool { return hanging.Load() >= 8 })
 	for _, id := range append(first, enqueue(t, st, r, tasks-8)...) {
 		ended(t, st, id)
 	}
 	before := ticks.count()
-	wait.Until(t, "the job goes on", func() bool { return ticks.count() >= before+2 })
+	await.Until(t, "the job goes on", func() bool { return ticks.count() >= before+2 })
 	for _, row := range ledgerOf(t, st, "tick") {
 		if late := row.StartedAt.Sub(row.At); row.Outcome == jobs.Ran && late > 5*time.Second {
 			t.Errorf("%v started %v late", row.At, late)
@@ -220,7 +220,7 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 	}
 	comeBack()
 	for n := 100; n <= tasks; n += 100 { // a busy machine gets its time for each
-		wait.Until(t, "everything is told", func() bool { return len(got.byID()) >= n })
+		await.Until(t, "everything is told", func() bool { return len(got.byID()) >= n })
 	}
 	for id, n := range got.byID() {
 		if n != 1 {
@@ -246,7 +246,7 @@ func TestReplicasShareNotifications(t *testing.T) {
 				start(t, db.open(t), nil, set(jobs.Notify{Handler: told}), scheduler.Options{ID: id})
 			}
 			st := db.open(t)
-			wait.Until(t, "the new definition holds", func() bool {
+			await.Until(t, "the new definition holds", func() bool {
 				pools, err := st.PoolStatuses(t.Context())
 				return err == nil && len(pools) == 3
 			})
@@ -254,8 +254,8 @@ func TestReplicasShareNotifications(t *testing.T) {
 			for _, id := range enqueue(t, st, nil, n) {
 				ended(t, st, id)
 			}
-			wait.Until(t, "all is told", func() bool { return len(told.byID()) >= n })
-			wait.Until(t, "nothing is left", func() bool { return events(t, st) == 0 })
+			await.Until(t, "all is told", func() bool { return len(told.byID()) >= n })
+			await.Until(t, "nothing is left", func() bool { return events(t, st) == 0 })
 			for id, count := range told.byID() {
 				if count != 1 {
 					t.Errorf("%s was told %d times", id, count)

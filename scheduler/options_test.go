@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func newLocker(t *testing.T, drv driver.Driver) *locks.Locker {
@@ -64,11 +64,11 @@ func TestLockServiceOfThoseThatNameNone(t *testing.T) {
 			st := db.open(t)
 			o.ID = "one"
 			start(t, st, kinds[c.one](), pool(&starts{by: map[string]int{}}, nil), o)
-			wait.Until(t, "the first has joined", func() bool { return livePeers(t, st) == 1 })
+			await.Until(t, "the first has joined", func() bool { return livePeers(t, st) == 1 })
 			o.ID = "other"
 			other := start(t, db.open(t), kinds[c.other](), pool(&starts{by: map[string]int{}}, nil), o)
 			if c.together {
-				wait.Until(t, "both have joined", func() bool { return livePeers(t, st) == 2 })
+				await.Until(t, "both have joined", func() bool { return livePeers(t, st) == 2 })
 				return
 			}
 			err := <-other.done

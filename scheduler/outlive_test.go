@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store/storetest"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // outsider is a store in which somebody else has the id of whoever uses it, and always is faster.
@@ -68,7 +68,7 @@ func TestEachSessionInTheWayIsGivenItsTime(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.Run(t.Context()) }()
-	wait.Until(t, "the first is declared dead", func() bool { return len(in.dead()) == 1 })
+	await.Until(t, "the first is declared dead", func() bool { return len(in.dead()) == 1 })
 	second := join()
 	beats := time.NewTicker(ttl / 3)
 	defer beats.Stop()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // refusing is a store that answers its replica, and takes nothing while full is set.
@@ -45,7 +45,7 @@ func TestAStoreThatTakesNothingKillsNobody(t *testing.T) {
 	a := start(t, first, nil, pool(&starts{}, nil), scheduler.Options{ID: "a", SessionTTL: ttl})
 	b := start(t, second, nil, pool(&starts{}, nil), scheduler.Options{ID: "b", SessionTTL: ttl})
 	st := db.open(t)
-	wait.Until(t, "both live", func() bool { return len(peers(t, st)) == 2 && a.Vitals().Ready && b.Vitals().Ready })
+	await.Until(t, "both live", func() bool { return len(peers(t, st)) == 2 && a.Vitals().Ready && b.Vitals().Ready })
 	before := sessions(peers(t, st))
 	first.full.Store(true)
 	second.full.Store(true)
@@ -54,10 +54,10 @@ func TestAStoreThatTakesNothingKillsNobody(t *testing.T) {
 		t.Fatal("the store was not full")
 	}
 	first.full.Store(false)
-	wait.Until(t, "the first is back", func() bool { return a.Health()[0].Ready })
+	await.Until(t, "the first is back", func() bool { return a.Health()[0].Ready })
 	time.Sleep(ttl / 4) // it looks at the others once at least
 	second.full.Store(false)
-	wait.Until(t, "the second is back", func() bool { return b.Health()[0].Ready })
+	await.Until(t, "the second is back", func() bool { return b.Health()[0].Ready })
 	if after := sessions(peers(t, st)); after["a"] != before["a"] || after["b"] != before["b"] || a.Vitals().Buried+b.Vitals().Buried > 0 {
 		t.Errorf("sessions %v before and %v after; %d and %d buried", before, after, a.Vitals().Buried, b.Vitals().Buried)
 	}

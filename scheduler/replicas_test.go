@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -234,7 +234,7 @@ func TestEightReplicasWithSkewedClocksRunNoDueTimeTwice(t *testing.T) {
 				}
 				start(t, each, nil, set, scheduler.Options{ID: fmt.Sprint("r", i), SessionTTL: 5 * time.Second})
 			}
-			wait.Until(t, "60 due times have run", func() bool { return ran.count() >= 60 })
+			await.Until(t, "60 due times have run", func() bool { return ran.count() >= 60 })
 			ran.onlyOnce(t)
 			for job := range set.Jobs {
 				covered(t, ledgerOf(t, st, job))

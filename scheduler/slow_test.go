@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // slow is a store whose beats take a while, and that counts deciding transactions.
@@ -62,10 +62,10 @@ func TestASlowBeatIsNoStepOfTheClock(t *testing.T) {
 			ran := &starts{}
 			each := &slow{Store: st}
 			r := start(t, each, nil, everySecond(ran), scheduler.Options{ID: "a", SessionTTL: 12 * time.Second})
-			wait.Until(t, "it works", func() bool { return ran.count() >= 1 })
+			await.Until(t, "it works", func() bool { return ran.count() >= 1 })
 			each.beat.Store(int64(took))
 			had, decides := ran.count(), each.decides.Load()
-			wait.Until(t, "eight due times later", func() bool {
+			await.Until(t, "eight due times later", func() bool {
 				if c := r.Health()[2]; !c.Ready {
 					t.Errorf("after a slow beat: %s", c.Detail)
 				}
@@ -94,7 +94,7 @@ func TestAPeerWithALongerTTLLives(t *testing.T) {
 	id := enqueue(t, st, patient, 1)[0]
 	<-began
 	hasty := start(t, db.open(t), nil, pool(h, nil), scheduler.Options{ID: "hasty", SessionTTL: time.Second})
-	wait.Until(t, "the hasty one is there", func() bool { return hasty.Health()[0].Ready })
+	await.Until(t, "the hasty one is there", func() bool { return hasty.Health()[0].Ready })
 	// It beats each 10 s; the hasty one looks four times a second for three times its own ttl.
 	linger(t.Context(), 3*time.Second)
 	if live := peers(t, st); len(live) != 2 {
@@ -113,23 +113,23 @@ func TestGoverningIsRepeatedUntilItSucceeds(t *testing.T) {
 	older1 := everySecond(older)
 	each := &slow{Store: db.open(t)}
 	start(t, each, nil, older1, scheduler.Options{ID: "older", SessionTTL: 2 * time.Second})
-	wait.Until(t, "the older one runs it", func() bool { return older.count() >= 1 })
+	await.Until(t, "the older one runs it", func() bool { return older.count() >= 1 })
 	changed := everySecond(newer)
 	j := changed.Jobs["j"]
 	j.Timeout = time.Minute
 	changed.Jobs["j"] = j
 	b := start(t, db.open(t), nil, changed, scheduler.Options{ID: "newer", SessionTTL: 2 * time.Second})
-	wait.Until(t, "the newer one runs it", func() bool { return newer.count() >= 1 })
+	await.Until(t, "the newer one runs it", func() bool { return newer.count() >= 1 })
 	each.refuse.Store(true)
 	if err := b.drain(); err != nil {
 		t.Fatal(err)
 	}
 	st := db.open(t)
-	wait.Until(t, "it is gone", func() bool { return len(peers(t, st)) == 1 })
+	await.Until(t, "it is gone", func() bool { return len(peers(t, st)) == 1 })
 	linger(t.Context(), 1500*time.Millisecond) // it tries, in vain
 	each.refuse.Store(false)
 	had := older.count()
-	wait.Until(t, "the older one takes over", func() bool { return older.count() >= had+2 })
+	await.Until(t, "the older one takes over", func() bool { return older.count() >= had+2 })
 }
 
 // hanging is a lock service that does not answer until the caller gives up.
@@ -154,15 +154,15 @@ func TestALockServiceThatHangsDelaysNothingElse(t *testing.T) {
 	set := pool(ran, nil)
 	set.Jobs = map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: ran}}
 	r := start(t, db.open(t), lk, set, scheduler.Options{ID: "a", SessionTTL: 2 * time.Second, LockService: "x"})
-	wait.Until(t, "it works", func() bool { return ran.count() >= 1 })
+	await.Until(t, "it works", func() bool { return ran.count() >= 1 })
 	lk.hangs.Store(true)
 	if _, err := st.Join(t.Context(), ledger.Member{Replica: "dead", Host: "elsewhere", LockService: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	enqueue(t, st, r, 5)
-	wait.Until(t, "the dead one is buried", func() bool { return len(peers(t, st)) == 1 })
+	await.Until(t, "the dead one is buried", func() bool { return len(peers(t, st)) == 1 })
 	had := len(ledgerOf(t, st, "j"))
-	wait.Until(t, "three more due times are decided", func() bool { return len(ledgerOf(t, st, "j")) >= had+3 })
+	await.Until(t, "three more due times are decided", func() bool { return len(ledgerOf(t, st, "j")) >= had+3 })
 	for _, row := range ledgerOf(t, st, "j")[had:] {
 		if late := row.DecidedAt.Sub(row.At); late > time.Second {
 			t.Errorf("%v was decided %v late", row.At, late)

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // stepping is a skewed store that counts the beats since its clock was stepped, and the looks for
@@ -62,27 +62,27 @@ func TestTheDatabaseClockStaysSteppedByAnHour(t *testing.T) {
 			}}
 			r := start(t, each, nil, set, scheduler.Options{ID: "a", SessionTTL: 6 * time.Second})
 			a := runNow(t, r, long)
-			wait.Until(t, "it works", func() bool { return ran.count() >= 2 })
+			await.Until(t, "it works", func() bool { return ran.count() >= 2 })
 			session := peers(t, st)[0].Session
 
 			each.step(step)
 			stopped := time.Now().Add(time.Second) // what was being decided is through by then
-			wait.Until(t, "readiness says so", func() bool { return !r.Health()[2].Ready })
+			await.Until(t, "readiness says so", func() bool { return !r.Health()[2].Ready })
 			if _, _, err := r.RunJob(t.Context(), "every-second", "me"); !errors.Is(err, jobs.ErrUnavailable) {
 				t.Errorf("a run by hand meanwhile: %v", err)
 			}
 			if n := each.beats.Load(); n > 2 {
 				t.Errorf("readiness turned red after %d beats", n)
 			}
-			wait.Until(t, "readiness is green again", func() bool { return r.Health()[2].Ready })
+			await.Until(t, "readiness is green again", func() bool { return r.Health()[2].Ready })
 			if n := each.beats.Load(); n < 3 {
 				t.Errorf("believed after %d beats", n)
 			}
 			had, looks := ran.count(), each.looks.Load()
 			if step > 0 {
-				wait.Until(t, "it goes on", func() bool { return ran.count() >= had+2 })
+				await.Until(t, "it goes on", func() bool { return ran.count() >= had+2 })
 			} else {
-				wait.Until(t, "it has looked for due times", func() bool { return each.looks.Load() >= looks+4 })
+				await.Until(t, "it has looked for due times", func() bool { return each.looks.Load() >= looks+4 })
 				if ran.count() > had {
 					t.Errorf("%d due times ran in an hour that had been", ran.count()-had)
 				}

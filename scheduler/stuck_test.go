@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // holdAll takes every stripe's lock and those of some pools, and does nothing with them, as a holder
@@ -123,7 +123,7 @@ func TestAStuckLockHolderDelaysNothingByASecond(t *testing.T) {
 	each := &timed{Store: st}
 	r := start(t, each, locker(t, service), set, scheduler.Options{ID: "a"})
 	ids := enqueue(t, st, r, 20)
-	wait.Until(t, "4 due times are decided", func() bool { return each.decided(4) != nil })
+	await.Until(t, "4 due times are decided", func() bool { return each.decided(4) != nil })
 	for _, id := range ids {
 		got := ended(t, st, id)
 		if late := got.StartedAt.Sub(got.RunAt); late > time.Second+each.worst() {
@@ -160,12 +160,12 @@ func TestAStuckLockHolderOfManyJobs(t *testing.T) {
 	off := time.Until(at.Add(-3 * time.Second))
 	each := &timed{Store: skew(st, off)}
 	r := start(t, each, locker(t, service), set, scheduler.Options{ID: "a"})
-	wait.Until(t, "it is ready", func() bool { return r.Health()[0].Ready })
+	await.Until(t, "it is ready", func() bool { return r.Health()[0].Ready })
 	due := at
 	if ready := time.Now().Add(off); ready.After(at) {
 		due = ready
 	}
-	wait.Until(t, "all are decided", func() bool { return each.decided(many) != nil })
+	await.Until(t, "all are decided", func() bool { return each.decided(many) != nil })
 	rounds := each.decided(many)
 	if len(rounds) > many/100 {
 		t.Errorf("it took %d rounds, want at most one for each 100 jobs", len(rounds))

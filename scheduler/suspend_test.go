@@ -5,7 +5,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // A suspended job is suspended by its definition or by the API, and what was skipped stays so.
@@ -30,13 +30,13 @@ func TestSuspendedJobsSkipTheirDueTimesForGood(t *testing.T) {
 	}
 	yes, no := true, false
 
-	wait.Until(t, "three due times are decided", func() bool { return len(decided()) >= 3 })
+	await.Until(t, "three due times are decided", func() bool { return len(decided()) >= 3 })
 	override(&no, true)
-	wait.Until(t, "it runs", func() bool { return ran.count() >= 2 })
+	await.Until(t, "it runs", func() bool { return ran.count() >= 2 })
 	suspended := override(&yes, false)
-	wait.Until(t, "two due times are decided", func() bool { return len(decided()) >= suspended+2 })
+	await.Until(t, "two due times are decided", func() bool { return len(decided()) >= suspended+2 })
 	reset := override(nil, false)
-	wait.Until(t, "two due times are decided by the definition", func() bool { return len(decided()) >= reset+2 })
+	await.Until(t, "two due times are decided by the definition", func() bool { return len(decided()) >= reset+2 })
 
 	rows := decided()
 	covered(t, rows)
@@ -50,7 +50,7 @@ func TestSuspendedJobsSkipTheirDueTimesForGood(t *testing.T) {
 			t.Errorf("row %d, changes %v: %+v", i, changed, row)
 		}
 	}
-	wait.Until(t, "what was to run has run", func() bool { return ran.count() >= runs })
+	await.Until(t, "what was to run has run", func() bool { return ran.count() >= runs })
 	if ran.count() != runs {
 		t.Errorf("%d ran, the ledger has %d", ran.count(), runs)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // attempt is what a blocking handler tells about one attempt.
@@ -57,7 +57,7 @@ func far(h jobs.Handler, policy jobs.OnLost) jobs.Set {
 // runNow runs job j on the replica as soon as that takes it, and returns its attempt.
 func runNow(t *testing.T, r *replica, b *blocking) *attempt {
 	t.Helper()
-	wait.Until(t, "the replica runs the job", func() bool {
+	await.Until(t, "the replica runs the job", func() bool {
 		_, _, err := r.RunJob(t.Context(), "j", "a test")
 		return err == nil
 	})
@@ -74,7 +74,7 @@ func TestAnOutageOfTheStoreDoesNotStopWhatNobodyMayStartElsewhere(t *testing.T) 
 	a := runNow(t, r, h)
 	cut.cut.Store(true)
 	since := time.Now()
-	wait.Until(t, "three session ttls are over", func() bool { return time.Since(since) > 3*time.Second })
+	await.Until(t, "three session ttls are over", func() bool { return time.Since(since) > 3*time.Second })
 	if r.Health()[0].Ready {
 		t.Fatal("the store was not away")
 	}
@@ -156,7 +156,7 @@ func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
 		return time.UnixMicro(micros).UTC()
 	}
 	first := a.task.ScheduledAt.Add(2 * time.Second)
-	wait.Until(t, "the row grants it two due times more", func() bool { return !mayRunUntil().Before(first.Add(4 * time.Second)) })
+	await.Until(t, "the row grants it two due times more", func() bool { return !mayRunUntil().Before(first.Add(4 * time.Second)) })
 	if got := task(t, st.Store, a.task.ID); got.State != jobs.StateRunning || got.Attempt != 1 || a.ctx.Err() != nil {
 		t.Errorf("%s, attempt %d, %v", got.State, got.Attempt, a.ctx.Err())
 	}

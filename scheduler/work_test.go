@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // pool is a set with one pool, "p", of one handler.
@@ -32,7 +32,7 @@ func enqueue(t *testing.T, st *store.Store, r *replica, n int) []string {
 	for range n {
 		tasks = append(tasks, jobs.NewTask{Pool: "p"})
 	}
-	wait.Until(t, "the pool is known", func() bool {
+	await.Until(t, "the pool is known", func() bool {
 		pools, err := st.PoolStatuses(t.Context())
 		return err == nil && len(pools) >= 2
 	})
@@ -63,7 +63,7 @@ func task(t *testing.T, st *store.Store, id string) jobs.Task {
 func ended(t *testing.T, st *store.Store, id string) jobs.Task {
 	t.Helper()
 	var got jobs.Task
-	wait.Until(t, "task "+id+" has ended", func() bool {
+	await.Until(t, "task "+id+" has ended", func() bool {
 		got = task(t, st, id)
 		return got.State.Ended()
 	})
@@ -127,7 +127,7 @@ func TestOutcomesOfAttempts(t *testing.T) {
 	}
 	var log bytes.Buffer // read after the replica has ended
 	r := start(t, st, nil, set, scheduler.Options{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	wait.Until(t, "the pool is known", func() bool {
+	await.Until(t, "the pool is known", func() bool {
 		pools, err := st.PoolStatuses(t.Context())
 		return err == nil && len(pools) >= 2
 	})
@@ -226,14 +226,14 @@ func TestAPausedPoolStartsNothing(t *testing.T) {
 	set := pool(ran, nil)
 	set.Jobs = map[string]jobs.Job{"every-second": {Schedule: "* * * * * *", Handler: ran, Pool: "p", Concurrency: jobs.Allow}}
 	r := start(t, st, nil, set, scheduler.Options{ID: "a"})
-	wait.Until(t, "it works", func() bool { return ran.count() > 0 })
+	await.Until(t, "it works", func() bool { return ran.count() > 0 })
 	yes := true
 	if err := st.PausePool(t.Context(), "p", &yes, "a test"); err != nil {
 		t.Fatal(err)
 	}
 	// One that was decided before the pause may be on its way: what counts is what is decided after.
 	paused := len(ledgerOf(t, st, "every-second"))
-	wait.Until(t, "two more due times are decided", func() bool { return len(ledgerOf(t, st, "every-second")) >= paused+2 })
+	await.Until(t, "two more due times are decided", func() bool { return len(ledgerOf(t, st, "every-second")) >= paused+2 })
 	enqueue(t, st, r, 1)
 	for _, row := range ledgerOf(t, st, "every-second")[paused:] {
 		if got := task(t, st, row.TaskID); got.State != jobs.StatePending {
@@ -245,6 +245,6 @@ func TestAPausedPoolStartsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Nudge()
-	wait.Until(t, "all of it runs", func() bool { return ran.count() >= had+3 })
+	await.Until(t, "all of it runs", func() bool { return ran.count() >= had+3 })
 	ran.onlyOnce(t)
 }

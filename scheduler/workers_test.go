@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // A replica has at most Options.Workers attempts at once, whatever its pools would allow.
@@ -34,7 +34,7 @@ func TestWorkersAreALimitOverAllPools(t *testing.T) {
 		Jobs:  map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h}},
 	}
 	r := start(t, st, nil, set, scheduler.Options{ID: "a", Workers: workers})
-	wait.Until(t, "the pools are known", func() bool {
+	await.Until(t, "the pools are known", func() bool {
 		pools, err := st.PoolStatuses(t.Context())
 		return err == nil && len(pools) == 3
 	})

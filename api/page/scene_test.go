@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // does is a handler made of a function.
@@ -65,7 +65,7 @@ func newSceneOf(t *testing.T, set jobs.Set, o api.Options, replica scheduler.Opt
 			t.Error(err)
 		}
 	})
-	wait.Until(t, "the replica is ready", func() bool {
+	await.Until(t, "the replica is ready", func() bool {
 		return !slices.ContainsFunc(r.Health(), func(c ledger.Condition) bool { return !c.Ready })
 	})
 	o.Page = page.Handler()
@@ -104,7 +104,7 @@ func (s *scene) run(name string) jobs.Task {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	wait.Until(s.t, "the run has ended", func() bool {
+	await.Until(s.t, "the run has ended", func() bool {
 		got, _, err := s.store.Task(s.t.Context(), task.ID)
 		if err != nil {
 			s.t.Fatal(err)

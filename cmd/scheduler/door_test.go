@@ -25,7 +25,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // selfSigned writes a certificate for this machine and its key.
@@ -156,16 +156,16 @@ func TestTokensAreReadAgain(t *testing.T) {
 		t.Fatal("at the start")
 	}
 	put(t, file, config.TokenLine(a)+"\n"+config.TokenLine(b)+"\n") // both, for rotation
-	wait.Until(t, "the second token is good", is(second, 200))
+	await.Until(t, "the second token is good", is(second, 200))
 	if !is(first, 200)() {
 		t.Error("the first one is not good any more")
 	}
 	put(t, file, config.TokenLine(b)+"\n")
-	wait.Until(t, "the first one is taken back", is(first, 401))
+	await.Until(t, "the first one is taken back", is(first, 401))
 
 	for text, want := range map[string]string{"- {name: b}\n": "lacks its role", "": "empty"} {
 		put(t, file, text)
-		wait.Until(t, "readiness tells of the file", func() bool {
+		await.Until(t, "readiness tells of the file", func() bool {
 			code, body := status(t, c, url+"/readyz", second)
 			return code == 200 && strings.Contains(body, `"name":"tokens"`) && strings.Contains(body, want)
 		})
@@ -176,12 +176,12 @@ func TestTokensAreReadAgain(t *testing.T) {
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "readiness tells that the file is gone", func() bool {
+	await.Until(t, "readiness tells that the file is gone", func() bool {
 		_, body := status(t, c, url+"/readyz", second)
 		return strings.Contains(body, "no such file")
 	})
 	put(t, file, config.TokenLine(a)+"\n")
-	wait.Until(t, "a good file is taken", is(first, 200))
+	await.Until(t, "a good file is taken", is(first, 200))
 	if _, body := status(t, c, url+"/readyz", first); strings.Contains(body, `"name":"tokens"`) || !strings.Contains(body, "this machine only, tokens: 1") {
 		t.Error(body)
 	}
@@ -209,12 +209,12 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		t.Fatal(got)
 	}
 	put(t, key, "half of a key")
-	wait.Until(t, "the log tells of the key", func() bool { return log.has("cannot be used") })
+	await.Until(t, "the log tells of the key", func() bool { return log.has("cannot be used") })
 	if got := name(); got != "one" {
 		t.Error(got)
 	}
 	selfSigned(t, cert, key, "two", time.Now().Add(time.Hour))
-	wait.Until(t, "the new certificate is shown", func() bool { return name() == "two" })
+	await.Until(t, "the new certificate is shown", func() bool { return name() == "two" })
 
 	pool := x509.NewCertPool()
 	pem, _ := os.ReadFile(cert)

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 type handlerFunc func(ctx context.Context, t jobs.Task, out io.Writer) error
@@ -98,7 +98,7 @@ func startReplica(t *testing.T) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "the replica is ready and its configuration holds", func() bool {
+	await.Until(t, "the replica is ready and its configuration holds", func() bool {
 		ready, err := c.Ready(t.Context())
 		jobs, err2 := c.Jobs(t.Context(), client.Page{})
 		return err == nil && err2 == nil && ready.Ready && len(jobs.Items) == len(set.Jobs)

@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // part is what a replica in a process of its own is to do: run one command, whose time ends after
@@ -89,7 +89,7 @@ func startReplica(t *testing.T, p part) *replica {
 	}()
 	t.Cleanup(func() {
 		_ = r.Process.Kill()
-		wait.Until(t, "the replica's output is closed", func() bool {
+		await.Until(t, "the replica's output is closed", func() bool {
 			select {
 			case <-r.done:
 				return true
@@ -101,7 +101,7 @@ func startReplica(t *testing.T, p part) *replica {
 			t.Logf("output:\n%s", r.out)
 		}
 	})
-	wait.Until(t, "the command is ready", func() bool { return strings.Contains(r.out.String(), "ready\n") })
+	await.Until(t, "the command is ready", func() bool { return strings.Contains(r.out.String(), "ready\n") })
 	return r
 }
 

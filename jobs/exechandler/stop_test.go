@@ -17,8 +17,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // watched is an output that can be waited for.
@@ -78,7 +78,7 @@ func stopWhenReady(t *testing.T, c exechandler.Command, cause func() error) (str
 	out, done := &watched{}, make(chan error, 1)
 	h := handler(t, c)
 	go func() { done <- h.Run(ctx, jobs.Task{}, out) }()
-	wait.Until(t, "the command is ready", func() bool { return strings.Contains(out.String(), "ready\n") })
+	await.Until(t, "the command is ready", func() bool { return strings.Contains(out.String(), "ready\n") })
 	stopped := time.Now()
 	cancel(cause())
 	select {
@@ -186,7 +186,7 @@ func TestLeftoversThatHoldTheOutputAreKilled(t *testing.T) {
 		t.Errorf("%v after %v", err, took)
 	}
 	child := pids(t, out, "child")[0]
-	wait.Until(t, "the leftover is killed", func() bool { return !alive(child) })
+	await.Until(t, "the leftover is killed", func() bool { return !alive(child) })
 	if _, err := run(t, exechandler.Command{Shell: "sleep 300 & exit 4"}, ""); err == nil || err.Error() != "exit code 4" {
 		t.Errorf("the exit code is lost: %v", err)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // family is a command with descendants of every kind: a child, one in a session of its own, one
@@ -63,10 +63,10 @@ func TestWardenEndsTheCommandsOfAKilledReplica(t *testing.T) {
 			if err := syscall.Kill(-r.Process.Pid, syscall.SIGKILL); err != nil { // its group: the warden is not in it
 				t.Fatal(err)
 			}
-			wait.Until(t, "all are gone", func() bool { return len(left(r.task)) == 0 })
+			await.Until(t, "all are gone", func() bool { return len(left(r.task)) == 0 })
 			took := time.Since(killed)
 			for _, pid := range all {
-				wait.Until(t, fmt.Sprintf("%d is gone", pid), func() bool { return !alive(pid) })
+				await.Until(t, fmt.Sprintf("%d is gone", pid), func() bool { return !alive(pid) })
 			}
 			if deaf && took < time.Second || took > 6*time.Second {
 				t.Errorf("they were gone after %v, with a grace period of a second", took)
@@ -86,7 +86,7 @@ func TestWardenEndsTheCommandsOfAFrozenReplicaAtTheirTime(t *testing.T) {
 	t.Parallel()
 	const ttl, grace = 2 * time.Second, 400 * time.Millisecond
 	r := startReplica(t, part{Command: exechandler.Command{Shell: family(true, t.TempDir())}, TTL: ttl, Grace: grace, Renew: true})
-	wait.Until(t, "it ran for longer than its first time", func() bool {
+	await.Until(t, "it ran for longer than its first time", func() bool {
 		time.Sleep(ttl + 500*time.Millisecond)
 		return len(left(r.task)) > 0
 	})
@@ -94,14 +94,14 @@ func TestWardenEndsTheCommandsOfAFrozenReplicaAtTheirTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	frozen := time.Now()
-	wait.Until(t, "all are gone", func() bool { return len(left(r.task)) == 0 })
+	await.Until(t, "all are gone", func() bool { return len(left(r.task)) == 0 })
 	if took := time.Since(frozen); took < ttl-ttl/4-grace || took > ttl+2*time.Second {
 		t.Errorf("they were gone after %v, at a time that ended %v–%v after the freezing", took, ttl-ttl/4, ttl)
 	}
 	if err := r.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "the replica says that the attempt is lost", func() bool {
+	await.Until(t, "the replica says that the attempt is lost", func() bool {
 		return strings.Contains(r.out.String(), "result: lost: this replica did not renew the attempt's time in time, so its command was stopped: its time was over: ended by a signal: killed")
 	})
 }
@@ -117,7 +117,7 @@ func TestWardenLeavesTheCommandsOfAReplicaThatGoesOnInTime(t *testing.T) {
 	if err := r.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "the command succeeds", func() bool { return strings.Contains(r.out.String(), "done\nresult: <nil>\n") })
+	await.Until(t, "the command succeeds", func() bool { return strings.Contains(r.out.String(), "done\nresult: <nil>\n") })
 }
 
 // Whoever left the group is stopped with the command, as the group is.
@@ -171,7 +171,7 @@ func TestWardenDies(t *testing.T) {
 	out, done := &watched{}, make(chan error, 1)
 	h := handler(t, exechandler.Command{Shell: family(true, t.TempDir())})
 	go func() { done <- h.Run(t.Context(), jobs.Task{ID: t.Name()}, out) }()
-	wait.Until(t, "the command is ready", func() bool { return strings.Contains(out.String(), "ready\n") })
+	await.Until(t, "the command is ready", func() bool { return strings.Contains(out.String(), "ready\n") })
 	if err := syscall.Kill(warden, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestWardenDiesWithItsReplica(t *testing.T) {
 	if err := syscall.Kill(warden, syscall.SIGKILL); err != nil || len(command) != 1 {
 		t.Fatal(err, command)
 	}
-	wait.Until(t, "the command is gone", func() bool { return !alive(command[0]) })
+	await.Until(t, "the command is gone", func() bool { return !alive(command[0]) })
 }
 
 func TestWardenKeepsNothing(t *testing.T) {
@@ -227,8 +227,8 @@ func TestWardenKeepsNothing(t *testing.T) {
 		})
 	}
 	all.Wait()
-	wait.Until(t, "as many files are open as before", func() bool { return open("self") <= here && open(strconv.Itoa(warden)) <= there })
-	wait.Until(t, "the warden has no children left, dead ones included", func() bool {
+	await.Until(t, "as many files are open as before", func() bool { return open("self") <= here && open(strconv.Itoa(warden)) <= there })
+	await.Until(t, "the warden has no children left, dead ones included", func() bool {
 		children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", warden))
 		if err != nil || len(children) == 0 {
 			t.Fatal("the kernel does not list children", err)
@@ -258,7 +258,7 @@ func TestWardenRunsManyAtOnce(t *testing.T) {
 			}
 		})
 	}
-	wait.Until(t, "all run", func() bool { return strings.Count(out.String(), "ready\n") == 200 })
+	await.Until(t, "all run", func() bool { return strings.Count(out.String(), "ready\n") == 200 })
 	cancel(because())
 	all.Wait()
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestCluster(t *testing.T) {
@@ -21,7 +21,7 @@ func TestCluster(t *testing.T) {
 	if err := node.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "the cluster is whole", func() bool { return strings.Contains(node.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
+	await.Until(t, "the cluster is whole", func() bool { return strings.Contains(node.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{srv.Addr}})
 	defer rdb.Close()
 	a, b := open(t, rdb, "cluster"), open(t, rdb, "cluster")

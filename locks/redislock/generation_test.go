@@ -10,15 +10,15 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // recovered renews the sessions until the server grants again, and takes key with the last one.
 func recovered(t *testing.T, key string, sessions ...driver.Session) driver.Result {
 	t.Helper()
 	var got []driver.Result
-	wait.Until(t, "the key is granted again", func() bool {
+	await.Until(t, "the key is granted again", func() bool {
 		renew(t, sessions...)
 		var err error
 		got, err = sessions[len(sessions)-1].TryAcquire(t.Context(), "after", lockstest.Wants(key))
@@ -168,7 +168,7 @@ func TestLateSessionsAreNotBroughtBack(t *testing.T) {
 	rdb := client(t, servers.NewRedis(t).Addr)
 	a, b := open(t, rdb, "late"), open(t, rdb, "late")
 	lockstest.Grant(t, a, "k")
-	wait.Until(t, "the key is free", func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
+	await.Until(t, "the key is free", func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
 	rdb.FlushAll(t.Context()) // after a has expired and b has its key
 	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
 		t.Errorf("renew: %v, want ErrSessionLost", err)
@@ -184,7 +184,7 @@ func TestPromotedReplica(t *testing.T) {
 	replica := client(t, second.Addr)
 	a := open(t, rdb, "failover")
 	seen := lockstest.Grant(t, a, "seen")
-	wait.Until(t, "the replica has seen the grant", func() bool {
+	await.Until(t, "the replica has seen the grant", func() bool {
 		renew(t, a)
 		return replica.HExists(t.Context(), "{lockstep:failover}:holders", "seen").Val()
 	})

@@ -17,8 +17,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,7 @@ func clientAfter(t *testing.T, addr string, uptimeSeconds int) *redis.Client {
 func aged(t *testing.T, rdb redis.UniversalClient, uptimeSeconds int) {
 	t.Helper()
 	uptime := regexp.MustCompile(`uptime_in_seconds:(\d+)`)
-	wait.Until(t, "the server is older than the ttl", func() bool {
+	await.Until(t, "the server is older than the ttl", func() bool {
 		m := uptime.FindStringSubmatch(rdb.Info(t.Context(), "server").Val())
 		if m == nil {
 			return false
@@ -162,7 +162,7 @@ func TestNothingStaysBehind(t *testing.T) {
 	dead := open(t, rdb, "residue")
 	lockstest.Grant(t, dead, "k1")
 	b := open(t, rdb, "residue")
-	wait.Until(t, "the other's renewals sweep up", func() bool { renew(t, b); return len(left()) == 3 })
+	await.Until(t, "the other's renewals sweep up", func() bool { renew(t, b); return len(left()) == 3 })
 }
 
 func TestExpiredSession(t *testing.T) {
@@ -171,7 +171,7 @@ func TestExpiredSession(t *testing.T) {
 	a, b := open(t, rdb, "expiry"), open(t, rdb, "expiry")
 	mine := lockstest.Grant(t, a, "k")
 	var theirs driver.Held
-	wait.Until(t, "the key of the expired session is free", func() bool {
+	await.Until(t, "the key of the expired session is free", func() bool {
 		renew(t, b)
 		got := lockstest.Acquire(t, b, "b", "k")
 		theirs = driver.Held{Key: "k", Token: got[0].Token}
@@ -214,7 +214,7 @@ func TestUnreachable(t *testing.T) {
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("open took %v", took)
 	}
-	wait.Until(t, "a server that is gone is unreachable", func() bool {
+	await.Until(t, "a server that is gone is unreachable", func() bool {
 		_, err := s.TryAcquire(t.Context(), "x", lockstest.Wants("k"))
 		return errors.Is(err, driver.ErrUnreachable)
 	})
@@ -226,7 +226,7 @@ func TestContextIsObeyed(t *testing.T) {
 	rdb := client(t, srv.Addr)
 	s := open(t, rdb, "frozen")
 	srv.Pause()
-	wait.Until(t, "the server stands still", func() bool { // the signal takes a moment
+	await.Until(t, "the server stands still", func() bool { // the signal takes a moment
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		return s.Renew(ctx) != nil
@@ -255,7 +255,7 @@ func TestClockStepsBack(t *testing.T) {
 	lockstest.Grant(t, dead, "k")
 	// What a server sees after its clock went back by an hour.
 	rdb.ZAdd(t.Context(), "{lockstep:step}:sessions", redis.Z{Member: dead.ID(), Score: float64(time.Now().Add(time.Hour).UnixMicro())})
-	wait.Until(t, "the key is free", func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
+	await.Until(t, "the key is free", func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
 }
 
 func TestListAndEvict(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // The rights that are asked for are those of the scripts' commands, no more and no less.
@@ -76,7 +76,7 @@ func TestRightsForACluster(t *testing.T) {
 	if err := admin.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "the cluster is whole", func() bool { return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
+	await.Until(t, "the cluster is whole", func() bool { return strings.Contains(admin.ClusterInfo(t.Context()).Val(), "cluster_state:ok") })
 	limited(t, admin)
 	for rule := range strings.FieldsSeq(moreForCluster) {
 		admin.Do(t.Context(), "ACL", "SETUSER", "lockstep", rule)

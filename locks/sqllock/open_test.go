@@ -9,8 +9,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // A process that froze while it took a key has the row that all tokens of the namespace come from.
@@ -53,7 +53,7 @@ func TestRowModeOutlivesIdleTransactions(t *testing.T) {
 	if err := tx.QueryRowContext(t.Context(), `SELECT CONNECTION_ID()`).Scan(&other); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, "the server has ended an idle transaction that is younger", func() bool {
+	await.Until(t, "the server has ended an idle transaction that is younger", func() bool {
 		n := 0
 		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM information_schema.processlist WHERE id = ?`, other).Scan(&n)
 		if err != nil {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // A connection that is killed frees its keys at once, and its holder learns of it.
@@ -22,7 +22,7 @@ func TestRowModeKilledConnection(t *testing.T) {
 	held := take(t, a, "k", "l")
 	kill(t, db, a.ID())
 	var next driver.Token
-	wait.Until(t, "the key of a killed connection is free", func() bool {
+	await.Until(t, "the key of a killed connection is free", func() bool {
 		got, err := b.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}})
 		if err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestRowModeWithoutConnections(t *testing.T) {
 	if err := a.Renew(t.Context()); err != nil {
 		t.Errorf("renew: %v", err)
 	}
-	wait.Until(t, "the key is free", func() bool {
+	await.Until(t, "the key is free", func() bool {
 		got, err := b.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}})
 		return err == nil && got[0].Token > 0
 	})

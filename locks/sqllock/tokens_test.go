@@ -10,8 +10,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
@@ -112,7 +112,7 @@ func TestLeaseTokensAreMintedWhereTheyAreUsed(t *testing.T) {
 // running waits until a statement like this runs, in the database of db.
 func running(t *testing.T, db *sql.DB, like string) {
 	t.Helper()
-	wait.Until(t, like+" runs", func() bool {
+	await.Until(t, like+" runs", func() bool {
 		var n int
 		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM information_schema.processlist
 			WHERE db = DATABASE() AND info LIKE ?`, like).Scan(&n)
@@ -146,7 +146,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		if d.Caps().Name == "mysql-row" {
 			tables = append(tables, "rows", "anchors")
 			kill(t, db, a.ID())
-			wait.Until(t, "the killed connections are gone", func() bool {
+			await.Until(t, "the killed connections are gone", func() bool {
 				infos, err := b.List(t.Context(), "", "", 10)
 				return err == nil && len(infos) == 0
 			})

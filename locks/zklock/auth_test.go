@@ -12,8 +12,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 const alice = "alice:correct horse"
@@ -147,7 +147,7 @@ func TestLoginIsRepeated(t *testing.T) {
 	for i := range 3 {
 		way.break_(true)
 		way.set(false, false)
-		wait.Until(t, "a renewal gets through", func() bool { return a.Renew(t.Context()) == nil })
+		await.Until(t, "a renewal gets through", func() bool { return a.Renew(t.Context()) == nil })
 		lockstest.Grant(t, a, fmt.Sprintf("fresh-%d", i)) // needs a container, which needs the identity
 	}
 	lockstest.Holds(t, a, mine, true)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // Three servers are one service: it outlives its leader, grants nothing while it has no majority,
@@ -36,7 +36,7 @@ func TestEnsembleLosesServers(t *testing.T) {
 	}
 	a, b := locker("a"), locker("b")
 	var held *locks.Lease
-	wait.Until(t, "the key is granted", func() bool { held = try(a, "k"); return held != nil })
+	await.Until(t, "the key is granted", func() bool { held = try(a, "k"); return held != nil })
 	// whole watches while the service comes back: whoever has k had it taken from nobody.
 	whole := func(fresh string) {
 		t.Helper()

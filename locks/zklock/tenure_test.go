@@ -13,8 +13,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestExpiryWhileCutOff(t *testing.T) {
@@ -132,10 +132,10 @@ func TestLostAnswerLeavesNoGhost(t *testing.T) {
 	if err == nil || errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrSessionLost) {
 		t.Fatalf("acquire with a lost answer: %+v, %v; want unknown", got, err)
 	}
-	wait.Until(t, "the request was carried out", func() bool { r := lockstest.Acquire(t, b, "b", "k")[0]; return r.Holder != nil }) // it was executed
+	await.Until(t, "the request was carried out", func() bool { r := lockstest.Acquire(t, b, "b", "k")[0]; return r.Holder != nil }) // it was executed
 	way.set(false, false)
 	var r []driver.Result
-	wait.Until(t, "it is answered", func() bool { r, err = a.TryAcquire(t.Context(), "one", lockstest.Wants("k")); return err == nil })
+	await.Until(t, "it is answered", func() bool { r, err = a.TryAcquire(t.Context(), "one", lockstest.Wants("k")); return err == nil })
 	if r[0].Token == 0 {
 		t.Fatalf("again: %+v", r[0])
 	}
@@ -155,14 +155,14 @@ func TestServerRestart(t *testing.T) {
 		!strings.Contains(err.Error(), srv.Addr) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("open: %v; want ErrUnreachable with address and cause", err)
 	}
-	wait.Until(t, "a server that is gone is unreachable", func() bool {
+	await.Until(t, "a server that is gone is unreachable", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		_, err := a.TryAcquire(ctx, "x", lockstest.Wants("x"))
 		return errors.Is(err, driver.ErrUnreachable)
 	})
 	srv.Start()
-	wait.Until(t, "a renewal gets through", func() bool { return a.Renew(t.Context()) == nil })
+	await.Until(t, "a renewal gets through", func() bool { return a.Renew(t.Context()) == nil })
 	lockstest.Holds(t, a, mine, true)
 	b := openFor(t, srv.Addr, "restart", 10*time.Second)
 	if r := lockstest.Acquire(t, b, "b", "k"); r[0].Holder == nil || r[0].Holder.Token != mine.Token {
@@ -183,7 +183,7 @@ func TestServerPause(t *testing.T) {
 	mine := lockstest.Grant(t, a, "k")
 	srv.Pause()
 	var start time.Time
-	wait.Until(t, "the server stands still", func() bool { // the signal takes a moment to reach all threads
+	await.Until(t, "the server stands still", func() bool { // the signal takes a moment to reach all threads
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		start = time.Now()

@@ -14,8 +14,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func openFor(t *testing.T, addr, namespace string, ttl time.Duration) *session {
 func takes(t *testing.T, s driver.Session, key string) driver.Held {
 	t.Helper()
 	var h driver.Held
-	wait.Until(t, "the key is free", func() bool {
+	await.Until(t, "the key is free", func() bool {
 		if err := s.Renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}

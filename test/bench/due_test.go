@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 const dueReplicas = 3
@@ -65,7 +65,7 @@ func (d *rush) turn(r *round) {
 		replicas = append(replicas, replica)
 		run(r, replica)
 	}
-	wait.Until(r, "the replicas are ready", func() bool {
+	await.Until(r, "the replicas are ready", func() bool {
 		for _, replica := range replicas {
 			for _, condition := range replica.Health() {
 				if !condition.Ready {

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // ours is the portable layer on a driver; several keys are one call.
@@ -47,7 +47,7 @@ func newLocker(tb testing.TB, drv driver.Driver, namespace string) *locks.Locker
 			tb.Error(err)
 		}
 	})
-	wait.Until(tb, "the lock service grants", func() bool {
+	await.Until(tb, "the lock service grants", func() bool {
 		attempts, err := l.TryAcquire(tb.Context(), locks.Request{Key: "user/first"})
 		if err == nil {
 			err = attempts[0].Err

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 // site is where the replicas of one round meet: an empty database and a lock service.
@@ -49,7 +49,7 @@ func onFile(r *round) *site {
 
 func onServers(r *round) *site {
 	rdb := newRedis(r)
-	wait.Until(r, "Redis is up for so long that it grants at once in a new namespace", func() bool {
+	await.Until(r, "Redis is up for so long that it grants at once in a new namespace", func() bool {
 		info, err := rdb.Info(r.Context(), "server").Result()
 		if err != nil {
 			r.Fatal(err)
@@ -116,7 +116,7 @@ func run(tb testing.TB, replica *scheduler.Scheduler) (stop func()) {
 func (s *site) define(tb testing.TB, st *store.Store, set jobs.Set) {
 	tb.Helper()
 	stop := run(tb, s.replica(tb, "first", &meter{}, set, 1))
-	wait.Until(tb, "the pools are known", func() bool {
+	await.Until(tb, "the pools are known", func() bool {
 		pools, err := st.PoolStatuses(tb.Context())
 		return err == nil && len(pools) > len(set.Pools) // the built-in one, too
 	})

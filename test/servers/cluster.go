@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // Cluster is a Redis Cluster of two shards, each with half of the slots and with a replica. A
@@ -41,7 +41,7 @@ func NewCluster(t testing.TB) *Cluster {
 	}
 	agree := func(what, command, part string, times int) {
 		t.Helper()
-		wait.Until(t, what, func() bool {
+		await.Until(t, what, func() bool {
 			for _, s := range all {
 				if strings.Count(s.say(t, Secure{}, command), part) != times {
 					return false
@@ -58,7 +58,7 @@ func NewCluster(t testing.TB) *Cluster {
 	}
 	agree("the nodes know the replicas", "CLUSTER NODES", "slave ", len(c.Replicas))
 	agree("the cluster is whole", "CLUSTER INFO", "cluster_state:ok", 1)
-	wait.Until(t, "the replicas follow", func() bool {
+	await.Until(t, "the replicas follow", func() bool {
 		for _, s := range c.Replicas {
 			if !strings.Contains(s.say(t, Secure{}, "INFO replication"), "master_link_status:up") {
 				return false

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestSecureRedis(t *testing.T) {
@@ -117,7 +117,7 @@ func TestSentinel(t *testing.T) {
 		t.Errorf("master %s, want %s", got, set.Master.Addr)
 	}
 	set.Master.Kill()
-	wait.Until(t, "the replica is the master", func() bool { return master() == set.Replica.Addr })
+	await.Until(t, "the replica is the master", func() bool { return master() == set.Replica.Addr })
 }
 
 func handshake(t *testing.T, addr string, settings *tls.Config) net.Conn {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // MasterName is what the sentinels of a SentinelSet call their master.
@@ -37,7 +37,7 @@ func NewSentinel(t testing.TB, secure Secure) *SentinelSet {
 	set := &SentinelSet{Master: NewSecureRedis(t, secure, args...)}
 	host, port, _ := strings.Cut(set.Master.Addr, ":")
 	set.Replica = NewSecureRedis(t, secure, append(args, "--replicaof", host+" "+port)...)
-	wait.Until(t, "the replica follows", func() bool {
+	await.Until(t, "the replica follows", func() bool {
 		return strings.Contains(set.Replica.say(t, secure, "INFO replication"), "master_link_status:up")
 	})
 	for range 3 {
@@ -49,7 +49,7 @@ func NewSentinel(t testing.TB, secure Secure) *SentinelSet {
 		}
 		set.Sentinels = append(set.Sentinels, &RedisServer{instance: s, Addr: s.addr()})
 	}
-	wait.Until(t, "the sentinels know each other and the replica", func() bool {
+	await.Until(t, "the sentinels know each other and the replica", func() bool {
 		for _, s := range set.Sentinels {
 			about := s.say(t, secure, "SENTINEL MASTERS")
 			if !strings.Contains(about, "num-slaves\r\n$1\r\n1\r\n") || !strings.Contains(about, "num-other-sentinels\r\n$1\r\n2\r\n") {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
 )
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
@@ -114,7 +114,7 @@ func TestServersDieWithTheBinary(t *testing.T) {
 	}
 	defer func() { _ = child.Process.Kill() }()
 	var addr string
-	wait.Until(t, "the child's server is up", func() bool {
+	await.Until(t, "the child's server is up", func() bool {
 		text, _ := os.ReadFile(file)
 		addr = string(text)
 		return addr != ""
@@ -122,7 +122,7 @@ func TestServersDieWithTheBinary(t *testing.T) {
 	tell(t, addr, "PING\r\n")
 	_ = child.Process.Kill()
 	_ = child.Wait()
-	wait.Until(t, "the child's server is gone", func() bool {
+	await.Until(t, "the child's server is gone", func() bool {
 		c, err := net.Dial("tcp", addr)
 		if err == nil {
 			c.Close()

@@ -17,7 +17,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // clocks are those of a machine that a test puts to sleep.
@@ -64,7 +64,7 @@ func begin(t *testing.T, k *keeper, id uint64, c Command, argv ...string) {
 // lookUntil lets the keeper look until only those run whose numbers are given.
 func lookUntil(t *testing.T, k *keeper, want ...uint64) {
 	t.Helper()
-	wait.Until(t, fmt.Sprintf("%v run, and no others", want), func() bool {
+	await.Until(t, fmt.Sprintf("%v run, and no others", want), func() bool {
 		k.look()
 		return slices.Equal(slices.Sorted(maps.Keys(k.all)), want)
 	})
@@ -125,7 +125,7 @@ func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "deaf")
 	begin(t, k, 1, Command{Until: []boottime.Stamp{{At: c.clock(false) + time.Minute}}, Grace: time.Second},
 		"/bin/sh", "-c", `trap "" TERM; touch "$0"; while :; do /bin/sleep 0.05; done`, file)
-	wait.Until(t, "the command has begun", func() bool { _, err := os.Stat(file); return err == nil })
+	await.Until(t, "the command has begun", func() bool { _, err := os.Stat(file); return err == nil })
 	k.obey(order{ID: 1, KillBy: &boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}}, nil)
 	lookUntil(t, k, 1)
 	c.waited = time.Minute

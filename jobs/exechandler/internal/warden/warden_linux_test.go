@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-scheduler/lockstep/internal/process"
-	"github.com/lockstep-scheduler/lockstep/test/wait"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // TestMain is a warden where it is called one.
@@ -52,7 +52,7 @@ func wantDied(t *testing.T, w *Warden, a *Attempt) {
 	if end := a.End(); !errors.Is(end.Err, ErrDied) && end.Why != Alone {
 		t.Errorf("it ended with %+v", end)
 	}
-	wait.Until(t, "the warden is gone", w.Gone)
+	await.Until(t, "the warden is gone", w.Gone)
 	for _, pid := range []int{a.Group(), w.pid} {
 		if p, alive := listProcesses()[pid]; alive {
 			t.Errorf("%+v is still there", p)

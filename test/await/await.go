@@ -1,5 +1,5 @@
-// Package wait lets tests wait for what will be true, instead of for a time in which it should be.
-package wait
+// Package await lets tests wait for what will be true, instead of for a time in which it should be.
+package await
 
 import (
 	"testing"
