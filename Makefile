@@ -37,6 +37,7 @@ install: ## the C compiler and the servers that the tests need
 
 unit: ## every test, with the race detector
 	CGO_ENABLED=1 LOCKSTEP_TEST_ALL=1 $(GO) test -race -shuffle=on -timeout 9m -p $(AT_ONCE) $(LONGEST) ./...
+	LOCKSTEP_TEST_ALL=1 $(GO) test ./test/sim # 1,000 seeds; with the race detector 200
 	cd test/manifests && $(GO) vet . && $(GO) test -shuffle=on .
 	cd test/bench && $(GO) vet . # that it still builds beside its rivals
 

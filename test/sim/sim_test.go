@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 1000, "how many seeds to simulate")
+	seeds = flag.Int("seeds", many, "how many seeds to simulate")
 	from  = flag.Uint64("from", 1, "the first seed")
 	one   = flag.Uint64("seed", 0, "simulate this seed alone; 0: -seeds of them")
 )

@@ -1,0 +1,5 @@
+//go:build !race
+
+package sim
+
+const many = 1000 // seeds of a test run
