@@ -18,8 +18,7 @@ const deadSessionsFor = time.Hour
 //
 // Errors: jobs.ErrUnavailable; what was deleted before it stays deleted.
 func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error) {
-	var now time.Time
-	err = s.read(ctx, "sweep", func(t *tx) (err error) { now, err = t.now(); return err })
+	now, err := s.Now(ctx)
 	if err != nil {
 		return false, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -142,18 +143,16 @@ func (c start) works(t *testing.T, path string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for ; ; time.Sleep(50 * time.Millisecond) { // a young Redis waits for a ttl
-		got, err := p.locker.TryAcquire(ctx, locks.Request{Key: "a"})
-		if errors.Is(err, locks.ErrRecovering) && ctx.Err() == nil {
-			continue
-		}
-		if err != nil || got[0].Lease == nil {
-			t.Fatalf("%+v, %v", got, err)
-		}
-		if err := got[0].Lease.Release(ctx); err != nil {
-			t.Error(err)
-		}
-		return
+	var got []locks.Attempt
+	await.Until(t, "a lock service that is young grants, which a new Redis does after a ttl", func() bool {
+		got, err = p.locker.TryAcquire(ctx, locks.Request{Key: "a"})
+		return !errors.Is(err, locks.ErrRecovering) || ctx.Err() != nil
+	})
+	if err != nil || got[0].Lease == nil {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := got[0].Lease.Release(ctx); err != nil {
+		t.Error(err)
 	}
 }
 
