@@ -3,7 +3,6 @@ package memstore
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -109,70 +108,4 @@ func (t *tx) take(c ledger.Claim, pool Pool, now time.Time, r Task, out *ledger.
 	r.Reason, r.Error, r.ExitCode, r.Cancel = "", "", nil, ""
 	put(t, &t.tasks, r)
 	out.Tasks, out.Until = append(out.Tasks, r.task()), append(out.Until, until)
-}
-
-// promoteLimit is how many waiting tasks become ready in one call.
-const promoteLimit = 1000
-
-// Ready implements scheduler.Tasks.
-func (s *Store) Ready(ctx context.Context) (pools []string, next time.Time, err error) {
-	err = s.tx(ctx, "ready", func(t *tx) error {
-		now := micros(t.now())
-		var waiting []Task
-		for _, r := range t.tasks.rows {
-			if r.State == Waits {
-				waiting = append(waiting, r)
-			}
-		}
-		slices.SortFunc(waiting, func(a, b Task) int { return cmp.Compare(a.RunAt, b.RunAt) })
-		n := 0
-		for ; n < min(len(waiting), promoteLimit) && waiting[n].RunAt <= now; n++ {
-			row := waiting[n]
-			row.State = Ready
-			put(t, &t.tasks, row)
-		}
-		next = time.Time{}
-		if n < len(waiting) {
-			next = fromMicros(waiting[n].RunAt)
-		}
-		found := map[string]bool{}
-		for _, r := range t.tasks.rows {
-			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
-				found[r.Pool] = true
-			}
-		}
-		pools = slices.Sorted(maps.Keys(found))
-		return nil
-	})
-	return pools, next, err
-}
-
-// Extend implements scheduler.Tasks.
-func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Extension) (ours []bool, err error) {
-	err = s.tx(ctx, "extend", func(t *tx) error {
-		ours = make([]bool, len(moves))
-		for i, m := range moves {
-			r := t.tasks.rows[m.TaskID]
-			if ours[i] = r.State == Running && r.Session == session && r.Token == m.Token; ours[i] {
-				r.MayRunUntil = micros(m.Until)
-				put(t, &t.tasks, r)
-			}
-		}
-		return nil
-	})
-	return ours, err
-}
-
-// Own implements scheduler.Tasks.
-func (s *Store) Own(ctx context.Context, session string) (own []ledger.Own, err error) {
-	err = s.tx(ctx, "own tasks", func(t *tx) error {
-		for _, r := range t.tasks.rows {
-			if r.State == Running && r.Session == session {
-				own = append(own, ledger.Own{TaskID: r.ID, Token: r.Token, ClaimID: r.ClaimID, Cancel: r.Cancel})
-			}
-		}
-		return nil
-	})
-	slices.SortFunc(own, func(a, b ledger.Own) int { return cmp.Compare(a.TaskID, b.TaskID) })
-	return own, err
 }

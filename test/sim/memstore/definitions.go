@@ -1,10 +1,7 @@
 package memstore
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -168,102 +165,5 @@ func (s *Store) upcoming(ctx context.Context, op string, wanted func(Job) bool) 
 		}
 		return nil
 	})
-	return all, err
-}
-
-// AddPools makes pools known before a replica has loaded them.
-func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error {
-	if err := (jobs.Set{Pools: pools}).Validate(); err != nil {
-		return err
-	}
-	all := map[string]jobs.Pool{jobs.DefaultPool: {}}
-	maps.Copy(all, pools)
-	return s.tx(ctx, "add pools", func(t *tx) error {
-		for name, p := range all {
-			row := t.pools.rows[name]
-			if row.Hash != "" {
-				continue
-			}
-			p = p.WithDefaults()
-			row.Name, row.Hash, row.Config, row.MaxRunning = name, p.Hash(), 0, p.MaxRunning
-			row.MaxAttempts, row.OnLost = p.Retries.Limit+1, string(p.OnLost)
-			put(t, &t.pools, row)
-		}
-		return nil
-	})
-}
-
-// SuspendJob sets the override of a job's suspend, or clears it with nil; jobs.ErrNotFound.
-func (s *Store) SuspendJob(ctx context.Context, name string, override *bool, by string) error {
-	return s.tx(ctx, "suspend job", func(t *tx) error {
-		row := t.jobs.rows[name]
-		if row.Hash == "" {
-			return fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
-		}
-		row.Suspended, row.SuspendedBy = override, byWhom(override, by)
-		put(t, &t.jobs, row)
-		return nil
-	})
-}
-
-// PausePool sets the override of a pool's pause, or clears it with nil; jobs.ErrNotFound.
-func (s *Store) PausePool(ctx context.Context, name string, override *bool, by string) error {
-	return s.tx(ctx, "pause pool", func(t *tx) error {
-		row := t.pools.rows[name]
-		if row.Hash == "" {
-			return fmt.Errorf("pool %q: %w", name, jobs.ErrNotFound)
-		}
-		row.Paused, row.PausedBy = override, byWhom(override, by)
-		put(t, &t.pools, row)
-		return nil
-	})
-}
-
-func byWhom(override *bool, by string) string {
-	if override == nil {
-		return ""
-	}
-	return by
-}
-
-// Jobs returns the rows of the named jobs, or of all, sorted by name.
-func (s *Store) Jobs(ctx context.Context, names ...string) (all []ledger.JobStatus, err error) {
-	err = s.tx(ctx, "jobs", func(t *tx) error {
-		for _, r := range t.jobs.rows {
-			if len(names) > 0 && !slices.Contains(names, r.Name) {
-				continue
-			}
-			all = append(all, ledger.JobStatus{
-				Name: r.Name, Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), NextAt: ledger.Undecided(fromMicros(r.Cursor), fromMicros(r.Next)), Fence: r.Fence,
-				Suspended: r.Suspended, SuspendedBy: r.SuspendedBy,
-			})
-		}
-		return nil
-	})
-	slices.SortFunc(all, func(a, b ledger.JobStatus) int { return cmp.Compare(a.Name, b.Name) })
-	return all, err
-}
-
-// PoolStatuses returns the rows of all pools, sorted by name, and what is in them.
-func (s *Store) PoolStatuses(ctx context.Context) (all []ledger.PoolStatus, err error) {
-	err = s.tx(ctx, "pools", func(t *tx) error {
-		for _, r := range t.pools.rows {
-			p := ledger.PoolStatus{Name: r.Name, Hash: r.Hash, MaxRunning: r.MaxRunning, Paused: r.Paused, PausedBy: r.PausedBy}
-			for _, task := range t.tasks.rows {
-				switch {
-				case task.Pool != r.Name:
-				case task.State == Ready:
-					p.Pending++
-				case task.State == Waits:
-					p.Scheduled++
-				default:
-					p.Running++
-				}
-			}
-			all = append(all, p)
-		}
-		return nil
-	})
-	slices.SortFunc(all, func(a, b ledger.PoolStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return all, err
 }

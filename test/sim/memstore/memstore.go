@@ -4,7 +4,8 @@
 // A simulation is worth as much as its store is true. This one is held to the contract by the suite
 // that judges SQLite and MySQL, storetest.RunContract: the same cases, with the same statements that
 // look behind the store's back, on tables that are copied into a database for each look. Its rows have the
-// columns of the real tables, so a rule that the contract forgot can be read side by side.
+// columns of the real tables, and its methods lie in files named as those of package store, so a rule that
+// the contract forgot can be read side by side.
 //
 // One mutex is the transaction: each is alone, sees what was committed, and commits all or nothing.
 // What lies between two processes and a database is asked of the [Store]: how its ids are minted,

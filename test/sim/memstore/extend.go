@@ -1,0 +1,23 @@
+package memstore
+
+import (
+	"context"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Extend implements scheduler.Tasks.
+func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Extension) (ours []bool, err error) {
+	err = s.tx(ctx, "extend", func(t *tx) error {
+		ours = make([]bool, len(moves))
+		for i, m := range moves {
+			r := t.tasks.rows[m.TaskID]
+			if ours[i] = r.State == Running && r.Session == session && r.Token == m.Token; ours[i] {
+				r.MayRunUntil = micros(m.Until)
+				put(t, &t.tasks, r)
+			}
+		}
+		return nil
+	})
+	return ours, err
+}

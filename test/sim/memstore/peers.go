@@ -1,0 +1,51 @@
+package memstore
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Peers implements scheduler.Sessions.
+func (s *Store) Peers(ctx context.Context) (peers []ledger.Peer, err error) {
+	err = s.tx(ctx, "peers", func(t *tx) error {
+		busy := map[string]bool{}
+		for _, r := range t.tasks.rows {
+			if r.State == Running {
+				busy[r.Session] = true
+			}
+		}
+		for _, r := range t.sorted() {
+			if r.Dead && !busy[r.ID] {
+				continue
+			}
+			p := ledger.Peer{
+				Member: ledger.Member{
+					Replica: r.Replica, Host: r.Host, PID: r.PID, PIDStart: r.PIDStart, BootID: r.BootID, Version: r.Version, Address: r.Address,
+					Workers: r.Workers, LockService: r.LockService, TTL: time.Duration(r.TTL) * time.Microsecond, Config: r.Config,
+				},
+				Session: r.ID, Beat: r.Beat, Dead: r.Dead, Draining: r.Draining, JoinedAt: fromMicros(r.JoinedAt), SeenAt: fromMicros(r.SeenAt),
+			}
+			if err := json.Unmarshal(r.Labels, &p.Labels); err != nil {
+				return err
+			}
+			peers = append(peers, p)
+		}
+		return nil
+	})
+	return peers, err
+}
+
+// Bury implements scheduler.Sessions.
+func (s *Store) Bury(ctx context.Context, session string, beat int64) (buried bool, err error) {
+	err = s.tx(ctx, "bury", func(t *tx) error {
+		row, found := t.sessions.rows[session]
+		if buried = found && !row.Dead && row.Beat == beat; buried {
+			t.kill(row)
+		}
+		return nil
+	})
+	return buried, err
+}

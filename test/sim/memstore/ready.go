@@ -1,0 +1,45 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+// promoteLimit is how many waiting tasks become ready in one call.
+const promoteLimit = 1000
+
+// Ready implements scheduler.Tasks.
+func (s *Store) Ready(ctx context.Context) (pools []string, next time.Time, err error) {
+	err = s.tx(ctx, "ready", func(t *tx) error {
+		now := micros(t.now())
+		var waiting []Task
+		for _, r := range t.tasks.rows {
+			if r.State == Waits {
+				waiting = append(waiting, r)
+			}
+		}
+		slices.SortFunc(waiting, func(a, b Task) int { return cmp.Compare(a.RunAt, b.RunAt) })
+		n := 0
+		for ; n < min(len(waiting), promoteLimit) && waiting[n].RunAt <= now; n++ {
+			row := waiting[n]
+			row.State = Ready
+			put(t, &t.tasks, row)
+		}
+		next = time.Time{}
+		if n < len(waiting) {
+			next = fromMicros(waiting[n].RunAt)
+		}
+		found := map[string]bool{}
+		for _, r := range t.tasks.rows {
+			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
+				found[r.Pool] = true
+			}
+		}
+		pools = slices.Sorted(maps.Keys(found))
+		return nil
+	})
+	return pools, next, err
+}

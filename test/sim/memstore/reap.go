@@ -1,0 +1,46 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Reap implements scheduler.Tasks.
+func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, err error) {
+	err = s.tx(ctx, "reap", func(t *tx) error {
+		reaped = nil
+		now := t.now()
+		var orphaned []Task
+		for _, r := range t.tasks.rows {
+			if owner, found := t.sessions.rows[r.Session]; r.State == Running && (!found || owner.Dead) {
+				orphaned = append(orphaned, r)
+			}
+		}
+		slices.SortFunc(orphaned, func(a, b Task) int { return cmp.Or(cmp.Compare(a.RunAt, b.RunAt), cmp.Compare(a.ID, b.ID)) })
+		var ends []happening
+		for _, r := range orphaned[:min(limit, len(orphaned))] {
+			if job, ofJob := t.jobs.rows[r.Job]; ofJob && r.MayRunUntil > job.BusyUntil {
+				job.BusyUntil = r.MayRunUntil
+				put(t, &t.jobs, job)
+			}
+			m := died(r, fmt.Sprintf("replica %s died while it had the task", r.Replica))
+			if m.to == toReady && r.MayRunUntil > micros(now) {
+				m.to, m.due = toWait, r.MayRunUntil
+			}
+			task, end := t.move(now, m)
+			reaped = append(reaped, ledger.Reaped{Task: task, Replica: r.Replica})
+			if end != nil {
+				ends = append(ends, *end)
+			}
+		}
+		return t.happened(now, ends)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reaped, nil
+}

@@ -1,0 +1,44 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// RetryTask implements scheduler.Tasks.
+func (s *Store) RetryTask(ctx context.Context, id, by string) (task jobs.Task, err error) {
+	fresh, err := s.newID()
+	if err != nil {
+		return task, err
+	}
+	err = s.tx(ctx, "retry task", func(t *tx) error {
+		row, ended := t.done.rows[id]
+		switch _, open := t.tasks.rows[id]; {
+		case open:
+			return fmt.Errorf("task %s has not ended: %w", id, jobs.ErrConflict)
+		case !ended:
+			return fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
+		case row.Job != "":
+			return fmt.Errorf("task %s belongs to job %s: %w", id, row.Job, jobs.ErrConflict)
+		}
+		reason := "retry of " + id
+		if by != "" {
+			reason += " by " + by
+		}
+		first := row.RetryOf
+		if first == "" {
+			first = id
+		}
+		now := micros(t.now())
+		again := Task{
+			ID: fresh, Pool: row.Pool, Kind: row.Kind, Rank: row.Rank, RunAt: now, MaxAttempts: row.MaxAttempts, OnLost: row.OnLost,
+			Payload: row.Payload, Tags: row.Tags, RetryOf: first, Reason: reason, CreatedAt: now,
+		}
+		put(t, &t.tasks, again)
+		task = again.task()
+		return nil
+	})
+	return task, err
+}

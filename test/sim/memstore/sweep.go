@@ -1,0 +1,91 @@
+package memstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// deadSessionsFor is how long the row of a dead session stays.
+const deadSessionsFor = time.Hour
+
+// Sweep implements scheduler.Tasks.
+func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error) {
+	err = s.tx(ctx, "sweep", func(t *tx) error {
+		now := t.now()
+		old := func(at int64, age time.Duration) bool { return age > 0 && at < micros(now.Add(-age)) }
+		swept := map[string]int{}
+		room := func(kind string) bool {
+			if swept[kind] == limit {
+				return false
+			}
+			swept[kind]++
+			more = more || swept[kind] == limit
+			return true
+		}
+		var ended []happening
+		for _, row := range t.tasks.rows {
+			if row.Job != "" && t.jobs.rows[row.Job].Hash == "" && row.State != Running && room("retired") {
+				_, h := t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, failure: row.Error, exit: row.ExitCode})
+				if h != nil {
+					ended = append(ended, *h)
+				}
+			}
+		}
+		if err := t.happened(now, ended); err != nil {
+			return err
+		}
+		for k, g := range t.triggers.rows {
+			if g.Outcome != "" && old(g.At, r.Triggers) && old(g.Until, r.Triggers) && old(g.DecidedAt, r.Triggers) && old(g.FinishedAt, r.Triggers) && room("trigger") {
+				remove(t, &t.triggers, k)
+			}
+		}
+		for id, d := range t.done.rows {
+			age := r.Failed
+			if d.State == string(jobs.StateSucceeded) {
+				age = r.Succeeded
+			}
+			if old(d.FinishedAt, age) && room(d.State) {
+				t.forget(id)
+			}
+		}
+		for k, o := range t.outputs.rows {
+			if old(o.CreatedAt, r.Output) && room("output") {
+				remove(t, &t.outputs, k)
+			}
+		}
+		busy := map[string]bool{}
+		for _, task := range t.tasks.rows {
+			busy[task.Session] = busy[task.Session] || task.State == Running
+		}
+		for id, row := range t.sessions.rows {
+			if row.Dead && !busy[id] && old(row.SeenAt, deadSessionsFor) && room("session") {
+				remove(t, &t.sessions, id)
+			}
+		}
+		return nil
+	})
+	return more, err
+}
+
+// forget deletes an ended task with all that belongs to it.
+func (t *tx) forget(id string) {
+	remove(t, &t.done, id)
+	for k := range t.attempts.rows {
+		if k.TaskID == id {
+			remove(t, &t.attempts, k)
+		}
+	}
+	for k := range t.outputs.rows {
+		if k.TaskID == id {
+			remove(t, &t.outputs, k)
+		}
+	}
+	for k, row := range t.keys.rows {
+		if row.TaskID == id {
+			remove(t, &t.keys, k)
+		}
+	}
+}

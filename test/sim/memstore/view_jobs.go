@@ -1,0 +1,49 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Jobs returns the rows of the named jobs, or of all, sorted by name.
+func (s *Store) Jobs(ctx context.Context, names ...string) (all []ledger.JobStatus, err error) {
+	err = s.tx(ctx, "jobs", func(t *tx) error {
+		for _, r := range t.jobs.rows {
+			if len(names) > 0 && !slices.Contains(names, r.Name) {
+				continue
+			}
+			all = append(all, ledger.JobStatus{
+				Name: r.Name, Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), NextAt: ledger.Undecided(fromMicros(r.Cursor), fromMicros(r.Next)), Fence: r.Fence,
+				Suspended: r.Suspended, SuspendedBy: r.SuspendedBy,
+			})
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b ledger.JobStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// SuspendJob sets the override of a job's suspend, or clears it with nil; jobs.ErrNotFound.
+func (s *Store) SuspendJob(ctx context.Context, name string, override *bool, by string) error {
+	return s.tx(ctx, "suspend job", func(t *tx) error {
+		row := t.jobs.rows[name]
+		if row.Hash == "" {
+			return fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
+		}
+		row.Suspended, row.SuspendedBy = override, byWhom(override, by)
+		put(t, &t.jobs, row)
+		return nil
+	})
+}
+
+func byWhom(override *bool, by string) string {
+	if override == nil {
+		return ""
+	}
+	return by
+}

@@ -1,0 +1,48 @@
+package memstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// PoolStatuses returns the rows of all pools, sorted by name, and what is in them.
+func (s *Store) PoolStatuses(ctx context.Context) (all []ledger.PoolStatus, err error) {
+	err = s.tx(ctx, "pools", func(t *tx) error {
+		for _, r := range t.pools.rows {
+			p := ledger.PoolStatus{Name: r.Name, Hash: r.Hash, MaxRunning: r.MaxRunning, Paused: r.Paused, PausedBy: r.PausedBy}
+			for _, task := range t.tasks.rows {
+				switch {
+				case task.Pool != r.Name:
+				case task.State == Ready:
+					p.Pending++
+				case task.State == Waits:
+					p.Scheduled++
+				default:
+					p.Running++
+				}
+			}
+			all = append(all, p)
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b ledger.PoolStatus) int { return cmp.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// PausePool sets the override of a pool's pause, or clears it with nil; jobs.ErrNotFound.
+func (s *Store) PausePool(ctx context.Context, name string, override *bool, by string) error {
+	return s.tx(ctx, "pause pool", func(t *tx) error {
+		row := t.pools.rows[name]
+		if row.Hash == "" {
+			return fmt.Errorf("pool %q: %w", name, jobs.ErrNotFound)
+		}
+		row.Paused, row.PausedBy = override, byWhom(override, by)
+		put(t, &t.pools, row)
+		return nil
+	})
+}

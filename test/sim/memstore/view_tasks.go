@@ -1,0 +1,36 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Task implements scheduler.Tasks.
+func (s *Store) Task(ctx context.Context, id string) (task jobs.Task, attempts []jobs.Attempt, err error) {
+	err = s.tx(ctx, "task", func(t *tx) error {
+		row, open := t.tasks.rows[id]
+		ended, done := t.done.rows[id]
+		switch {
+		case open:
+			task = row.task()
+		case done:
+			task = ended.task()
+		default:
+			return fmt.Errorf("task %.64q: %w", id, jobs.ErrNotFound)
+		}
+		for _, a := range t.attempts.rows {
+			if a.TaskID == id {
+				attempts = append(attempts, jobs.Attempt{
+					Attempt: a.Attempt, State: jobs.State(a.State), Reason: a.Reason, Token: a.Token, Replica: a.Replica,
+					StartedAt: fromMicros(a.StartedAt), FinishedAt: fromMicros(a.FinishedAt), ExitCode: a.ExitCode, Error: a.Error,
+				})
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(attempts, func(a, b jobs.Attempt) int { return a.Attempt - b.Attempt })
+	return task, attempts, err
+}
