@@ -157,13 +157,12 @@ func (s *Store) newID() (string, error) {
 func (d *Database) Look(f func(Rows)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f(Rows{d.sessions.rows, d.pools.rows, d.jobs.rows, d.triggers.rows, d.tasks.rows, d.done.rows})
+	f(Rows{d.sessions.rows, d.jobs.rows, d.triggers.rows, d.tasks.rows, d.done.rows})
 }
 
 // Rows are what a simulation judges.
 type Rows struct {
 	Sessions map[string]Session
-	Pools    map[string]Pool
 	Jobs     map[string]Job
 	Triggers map[TriggerKey]Trigger
 	Tasks    map[string]Task

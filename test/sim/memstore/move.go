@@ -70,7 +70,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 		t.unstartTrigger(r)
 		r.Attempt--
 	} else {
-		put(t, &t.attempts, Attempt{
+		put(t, &t.attempts, attempt{
 			TaskID: r.ID, Attempt: r.Attempt, State: string(m.end), Reason: m.reason, Token: r.Token, Replica: r.Replica,
 			StartedAt: r.StartedAt, FinishedAt: micros(now), ExitCode: m.exit, Error: m.failure,
 		})

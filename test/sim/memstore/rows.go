@@ -158,14 +158,13 @@ type Done struct {
 	Late        bool   `col:"late"`
 }
 
-// AttemptKey is the primary key of attempts and outputs.
-type AttemptKey struct {
+// attemptKey is the primary key of attempts and outputs.
+type attemptKey struct {
 	TaskID  string
 	Attempt int
 }
 
-// Attempt is a row of attempts.
-type Attempt struct {
+type attempt struct {
 	TaskID     string `col:"task_id"`
 	Attempt    int    `col:"attempt"`
 	State      string `col:"state"`

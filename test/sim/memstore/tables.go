@@ -1,9 +1,7 @@
 package memstore
 
 import (
-	"maps"
 	"reflect"
-	"slices"
 )
 
 // tables are all rows.
@@ -15,8 +13,8 @@ type tables struct {
 	triggers table[TriggerKey, Trigger]
 	tasks    table[string, Task]
 	done     table[string, Done]
-	attempts table[AttemptKey, Attempt]
-	outputs  table[AttemptKey, output]
+	attempts table[attemptKey, attempt]
+	outputs  table[attemptKey, output]
 	keys     table[poolKey, idempotency]
 	events   table[string, event]
 	standing table[subject, standing]
@@ -30,8 +28,8 @@ func newTables() tables {
 		triggers: empty(func(r Trigger) TriggerKey { return TriggerKey{r.Job, r.At, r.Seq} }),
 		tasks:    empty(func(r Task) string { return r.ID }),
 		done:     empty(func(r Done) string { return r.ID }),
-		attempts: empty(func(r Attempt) AttemptKey { return AttemptKey{r.TaskID, r.Attempt} }),
-		outputs:  empty(func(r output) AttemptKey { return AttemptKey{r.TaskID, r.Attempt} }),
+		attempts: empty(func(r attempt) attemptKey { return attemptKey{r.TaskID, r.Attempt} }),
+		outputs:  empty(func(r output) attemptKey { return attemptKey{r.TaskID, r.Attempt} }),
 		keys:     empty(func(r idempotency) poolKey { return poolKey{r.Pool, r.Key} }),
 		events:   empty(func(r event) string { return r.ID }),
 		standing: empty(func(r standing) subject { return subject{r.Kind, r.Name} }),
@@ -129,7 +127,7 @@ func (tab *table[K, R]) columns() (names []string) {
 }
 
 func (tab *table[K, R]) dump() (all [][]any) {
-	for _, row := range slices.Collect(maps.Values(tab.rows)) {
+	for _, row := range tab.rows {
 		v := reflect.ValueOf(row)
 		values := make([]any, v.NumField())
 		for i := range values {
