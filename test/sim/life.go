@@ -12,7 +12,7 @@ type life struct {
 	mu     sync.Mutex
 	thaw   chan struct{} // not nil while it is frozen
 	dead   chan struct{} // closed when it dies
-	frozen time.Time     // the end of the last freeze; zero: there was none
+	thawed time.Time     // the end of the last freeze; zero: there was none
 	armed  *trap         // nil: there is none
 }
 
@@ -58,7 +58,7 @@ func (l *life) melt() {
 	defer l.mu.Unlock()
 	if l.thaw != nil {
 		close(l.thaw)
-		l.thaw, l.frozen = nil, time.Now()
+		l.thaw, l.thawed = nil, time.Now()
 	}
 }
 
@@ -89,7 +89,7 @@ func (l *life) isFrozen() bool {
 func (l *life) frozenSince(t time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.thaw != nil || !l.frozen.Before(t) && !l.frozen.IsZero()
+	return l.thaw != nil || !l.thawed.Before(t) && !l.thawed.IsZero()
 }
 
 // goOn waits while the process is frozen; false if it is dead.
