@@ -133,8 +133,8 @@ var storeFaults = []string{refuses, storeDown, loses, hangs, slows, stalls, repe
 // answered is how long after a fault of the store its last call may still wait for an answer.
 const answered = 11 * time.Second
 
-// judgeLateness: while the store works, what is due is decided within a second, if one replica is not the
-// only one that works, and in less than two otherwise. With w.mu held.
+// judgeLateness: while the store works, what is due is decided within 1.1 seconds if at most one replica
+// does not work, and within two otherwise. With w.mu held.
 func (w *world) judgeLateness(g memstore.Trigger) {
 	now := time.Now()
 	due := time.UnixMicro(g.At)

@@ -1,0 +1,210 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// watch sees each row that a transaction changed, in the order of the commits, and judges what can be
+// judged at once.
+func (w *world) watch(c memstore.Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	note := func() { w.history = append(w.history, entry{at: time.Now(), by: c.By, change: c}) }
+	switch r := c.After.(type) {
+	case nil:
+		w.watchGone(c)
+	case memstore.Task:
+		note()
+		before, existed := c.Before.(memstore.Task)
+		w.watchTask(c, before, existed, r)
+	case memstore.Done:
+		note()
+		before, existed := c.Before.(memstore.Done)
+		w.watchDone(c, before, existed, r)
+	case memstore.Trigger:
+		note()
+		before, existed := c.Before.(memstore.Trigger)
+		w.watchTrigger(before, existed, r)
+	case memstore.Job:
+		note()
+		before, existed := c.Before.(memstore.Job)
+		w.watchJob(before, existed, r)
+	case memstore.Pool:
+		note()
+		w.paused[r.Name] = r.Paused != nil && *r.Paused
+	case memstore.Session:
+		note()
+		before, existed := c.Before.(memstore.Session)
+		w.watchSession(c, before, existed, r)
+	}
+}
+
+// watchGone sees a row that is no more. What leaves tasks matters here; its row of done comes next.
+func (w *world) watchGone(c memstore.Change) {
+	r, is := c.Before.(memstore.Task)
+	if !is {
+		return
+	}
+	w.open[r.Job] = slices.DeleteFunc(w.open[r.Job], func(id string) bool { return id == r.ID })
+	if r.State == memstore.Running {
+		w.inPool[r.Pool]--
+	}
+	delete(w.owned, r.ID)
+	w.leaving[r.ID] = r
+	w.noteBusy(c.Op, r)
+}
+
+func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool, r memstore.Task) {
+	if _, ended := w.done[r.ID]; ended {
+		w.violate(r.ID, "task %s came back after its end", r.ID)
+	}
+	if !existed {
+		w.open[r.Job] = append(w.open[r.Job], r.ID)
+		if r.Job != "" && w.forbids(r.Job) && len(w.open[r.Job]) > 1 {
+			w.violate(r.Job, "job %s forbids, and has the open tasks %v", r.Job, w.open[r.Job])
+		}
+		if until := w.busy[r.Job]; r.Job != "" && w.forbids(r.Job) && until > r.CreatedAt {
+			w.violate(r.Job, "job %s is busy until %s, and a task of it was made at %s", r.Job, clock(until), clock(r.CreatedAt))
+		}
+		before = memstore.Task{ID: r.ID}
+	}
+	began := r.State == memstore.Running && (!existed || before.State != memstore.Running)
+	stopped := existed && before.State == memstore.Running && r.State != memstore.Running
+	switch {
+	case began:
+		w.inPool[r.Pool]++
+		if w.paused[r.Pool] {
+			w.violate(r.ID, "task %s was claimed in pool %s, which is paused", r.ID, r.Pool)
+		}
+		if owner := w.replicas[r.Replica]; owner != nil && owner.node.index%2 != 0 && r.Job != "" && w.onlyInZone(r.Job) {
+			w.violate(r.ID, "task %s was claimed by %s, where %s does not run", r.ID, r.Replica, r.Job)
+		}
+		if limit := w.plan.Pools[r.Pool].MaxRunning; limit > 0 && w.inPool[r.Pool] > limit {
+			w.violate(r.ID, "%d tasks run in pool %s, %d are allowed", w.inPool[r.Pool], r.Pool, limit)
+		}
+		if existed && before.State != memstore.Ready {
+			w.violate(r.ID, "task %s was claimed while it waited", r.ID)
+		}
+		if r.Attempt != before.Attempt+1 || r.Token <= before.Token {
+			w.violate(r.ID, "the claim of %s made attempt %d token %d of attempt %d token %d", r.ID, r.Attempt, r.Token, before.Attempt, before.Token)
+		}
+		if r.Job != "" && r.Token <= w.token[r.Job] {
+			w.violate(r.Job, "job %s: token %d after %d", r.Job, r.Token, w.token[r.Job])
+		}
+		w.token[r.Job] = r.Token
+		w.owned[r.ID] = r.Token
+		w.claims[claimKey{r.ID, r.Token}] = claim{by: r.Replica, session: r.Session, mayRun: r.MayRunUntil}
+	case existed && r.State == memstore.Running:
+		k := claimKey{r.ID, r.Token}
+		was := w.claims[k]
+		was.mayRun = r.MayRunUntil
+		w.claims[k] = was
+		if before.Token != r.Token {
+			w.violate(r.ID, "the token of running task %s moved from %d to %d", r.ID, before.Token, r.Token)
+		}
+	case stopped:
+		w.inPool[r.Pool]--
+		delete(w.owned, r.ID)
+		if before.Token != r.Token {
+			w.violate(r.ID, "task %s has token %d after attempt with %d", r.ID, r.Token, before.Token)
+		}
+		w.noteBusy(c.Op, before)
+		w.judgeLoss(c.Op, before, r.Reason)
+	case existed && before.State == memstore.Ready && r.State == memstore.Waits:
+		w.violate(r.ID, "task %s waits after it was ready", r.ID)
+	}
+}
+
+// noteBusy notes until when an attempt may still run whose replica is gone. With w.mu held.
+func (w *world) noteBusy(op string, r memstore.Task) {
+	if op == "reap" && r.State == memstore.Running {
+		w.busy[r.Job] = max(w.busy[r.Job], r.MayRunUntil)
+	}
+}
+
+func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool, r memstore.Done) {
+	if existed {
+		if before.State != string(jobs.StateLost) || before.Late || !r.Late || before.Token != r.Token {
+			w.violate(r.ID, "task %s ended as %s, and then as %s", r.ID, before.State, r.State)
+		}
+		w.counted["late"]++
+	}
+	w.done[r.ID] = r.State
+	row, was := w.leaving[r.ID]
+	delete(w.leaving, r.ID)
+	if !existed && (!was || row.Token != r.Token) {
+		w.violate(r.ID, "task %s ended as %s with token %d, its row had %d", r.ID, r.State, r.Token, row.Token)
+	}
+	w.judgeLoss(c.Op, row, r.Reason)
+	runs := w.runs[claimKey{r.ID, r.Token}]
+	switch jobs.State(r.State) {
+	case jobs.StateSucceeded:
+		if runs == nil || !runs.ok {
+			w.violate(r.ID, "task %s succeeded in the record, and did not in fact", r.ID)
+		}
+	case jobs.StateFailed:
+		if runs == nil {
+			w.violate(r.ID, "task %s failed in the record, and never started", r.ID)
+		}
+	}
+	w.counted["task "+r.State]++
+}
+
+func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.Trigger) {
+	switch {
+	case !existed:
+		w.counted["triggers"]++
+		w.judgeLateness(r)
+		if r.Outcome == "" && r.Seq == 0 && w.suspended[r.Job] {
+			w.violate(r.Job, "job %s is suspended, and its due time %s is to run", r.Job, clock(r.At))
+		}
+	case before.Outcome != "" && before != r && (before.Outcome != string(jobs.Lost) || r.Outcome != string(jobs.Ran)):
+		w.violate(r.Job, "the row of %s at %s ended as %s, and then as %s", r.Job, clock(r.At), before.Outcome, r.Outcome)
+	}
+	if r.Outcome != before.Outcome {
+		w.counted["outcome "+r.Outcome]++
+	}
+}
+
+func (w *world) watchJob(before memstore.Job, existed bool, r memstore.Job) {
+	if existed && (r.Cursor < before.Cursor || r.Fence < before.Fence) {
+		w.violate(r.Name, "job %s: cursor from %s to %s, fence from %d to %d", r.Name, clock(before.Cursor), clock(r.Cursor), before.Fence, r.Fence)
+	}
+	w.suspended[r.Name] = r.Suspended != nil && *r.Suspended
+	if before.Schedule == r.Schedule {
+		return
+	}
+	if list := w.epochs[r.Name]; len(list) > 0 && list[len(list)-1].until == 0 {
+		last := &list[len(list)-1]
+		last.until = before.Cursor
+		if next := last.times.next(time.UnixMicro(before.Cursor)); !next.After(time.Now().Add(w.offset)) {
+			last.undecided = next.UnixMicro()
+		}
+	}
+	if ts, known := w.schedules[r.Name+r.Schedule]; known {
+		w.epochs[r.Name] = append(w.epochs[r.Name], epoch{times: ts, from: r.Cursor})
+	}
+}
+
+func (w *world) watchSession(c memstore.Change, before memstore.Session, existed bool, r memstore.Session) {
+	if known := w.replicas[r.Replica]; known != nil && !existed {
+		known.joined = time.Now()
+		w.sessions[r.ID] = known
+	}
+	if owner := w.sessions[r.ID]; owner != nil {
+		w.judgeConfig(owner, r.Config)
+	}
+	if r.Beat > before.Beat {
+		w.beats[r.ID] = time.Now()
+	}
+	if c.Op == "bury" {
+		w.buried[r.ID] = true
+	}
+	if owner := w.sessions[r.ID]; owner != nil && r.Dead && !before.Dead && c.Op == "bury" {
+		w.judgeBurial(owner)
+	}
+}
