@@ -13,82 +13,36 @@ import (
 
 // do starts one step.
 func (w *world) do(s Step) {
-	go1 := func(f func()) { w.steps.Go(f) }
 	var n *node
 	var r *replica
 	if s.Replica >= 0 {
 		n = w.nodes[s.Replica]
 		r = n.current()
 	}
-	spell := func(index int, until time.Duration) {
-		w.weather.add(window{kind: s.Kind, replica: index, from: time.Now(), until: time.Now().Add(until), p: s.P, by: s.By})
-	}
 	switch s.Kind {
 	case refuses, storeDown, loses, hangs, slows, stalls, repeats, lockBusy, lockLoses, lockRefuse, lockSlow:
-		spell(s.Replica, s.For)
+		w.spell(s, s.Replica, s.For)
 	case pauses:
-		if r == nil {
-			return
-		}
-		freeze := func([]jobs.Task) {
-			w.weather.note(s.Kind)
-			spell(s.Replica, s.For)
-			r.freeze()
-			w.work.Go(func() {
-				time.Sleep(s.For)
-				r.melt()
-			})
-		}
-		if s.N == 0 {
-			freeze(nil)
-			return
-		}
-		w.trap(s, r, anything, freeze)
-		go1(func() { // else it is put off for ever
-			time.Sleep(s.For)
-			r.arm(nil)
-			for r.isFrozen() {
-				time.Sleep(100 * time.Millisecond)
-			}
-		})
+		w.pauseReplica(s, r)
 	case kills, drains:
-		if r == nil {
-			go1(func() { n.away(s.For, nil) })
-			return
-		}
-		w.weather.note(s.Kind)
-		end, on := n.kill, anything
-		if s.Kind == drains {
-			end, on = n.drain, w.tooMany
-		}
-		if s.N == 0 {
-			go1(func() { end(s.For) })
-			return
-		}
-		w.trap(s, r, on, func([]jobs.Task) { go1(func() { end(s.For) }) })
-		go1(func() {
-			time.Sleep(s.For)
-			if r.arm(nil) {
-				end(s.For)
-			}
-		})
+		w.stopReplica(s, n, r)
 	case reloads:
 		w.weather.note(s.Kind)
 		n.mu.Lock()
 		n.version = 1
 		n.mu.Unlock()
-		go1(func() { n.drain(s.For) })
+		w.steps.Go(func() { n.drain(s.For) })
 	case lockStop:
 		w.weather.note(s.Kind)
-		spell(-1, s.For)
+		w.spell(s, -1, s.For)
 		w.locks.Stop()
-		go1(func() {
+		w.steps.Go(func() {
 			time.Sleep(s.For)
 			w.locks.Start()
 		})
 	case lockForget:
 		w.weather.note(s.Kind)
-		spell(-1, 2*w.plan.TTL)
+		w.spell(s, -1, 2*w.plan.TTL)
 		w.locks.Restart()
 	case lockExpire:
 		if r != nil && r.lock != nil {
@@ -97,17 +51,73 @@ func (w *world) do(s Step) {
 		}
 	case wallSteps:
 		w.weather.note(s.Kind)
-		w.mu.Lock()
-		off := s.By
-		w.walls[s.Replica] = &off
-		w.mu.Unlock()
+		w.setWall(s.Replica, s.By)
 	case dbSteps:
 		w.weather.note(s.Kind)
-		spell(-1, 3*w.plan.TTL)
+		w.spell(s, -1, 3*w.plan.TTL)
 		w.stepClock(s.By)
 	default:
-		go1(func() { w.ask(s, r) })
+		w.steps.Go(func() { w.ask(s, r) })
 	}
+}
+
+// spell has the weather be that of a step for a while, for one replica or, with -1, for all.
+func (w *world) spell(s Step, index int, d time.Duration) {
+	now := time.Now()
+	w.weather.add(window{kind: s.Kind, replica: index, from: now, until: now.Add(d), p: s.P, by: s.By})
+}
+
+// pauseReplica freezes a replica, at once or when its trap strikes, which it may never do.
+func (w *world) pauseReplica(s Step, r *replica) {
+	if r == nil {
+		return
+	}
+	freeze := func([]jobs.Task) {
+		w.weather.note(s.Kind)
+		w.spell(s, s.Replica, s.For)
+		r.freeze()
+		w.work.Go(func() {
+			time.Sleep(s.For)
+			r.melt()
+		})
+	}
+	if s.N == 0 {
+		freeze(nil)
+		return
+	}
+	w.trap(s, r, anything, freeze)
+	w.steps.Go(func() { // else it is put off for ever
+		time.Sleep(s.For)
+		r.arm(nil)
+		for r.isFrozen() {
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+}
+
+// stopReplica kills or drains a replica, at once or when its trap strikes, and after a while in any case.
+// Where none runs, its node stays down for as long.
+func (w *world) stopReplica(s Step, n *node, r *replica) {
+	if r == nil {
+		w.steps.Go(func() { n.away(s.For, nil) })
+		return
+	}
+	w.weather.note(s.Kind)
+	end, on := n.kill, anything
+	if s.Kind == drains {
+		end, on = n.drain, w.tooMany
+	}
+	if s.N == 0 {
+		w.steps.Go(func() { end(s.For) })
+		return
+	}
+	w.trap(s, r, on, func([]jobs.Task) { w.steps.Go(func() { end(s.For) }) })
+	w.steps.Go(func() {
+		time.Sleep(s.For)
+		if r.arm(nil) {
+			end(s.For)
+		}
+	})
 }
 
 func anything([]jobs.Task) bool { return true }

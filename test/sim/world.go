@@ -26,7 +26,7 @@ type world struct {
 	specs     map[string][]Job         // by job: all versions
 	work      sync.WaitGroup           // every goroutine
 	steps     sync.WaitGroup           // those that steps started
-	walls     map[int]*time.Duration   // how far wall clocks are off; guarded by mu
+	walls     map[int]time.Duration    // how far wall clocks are off; guarded by mu
 	starts    map[string]int           // by task
 	keys      map[string]string        // ids by idempotency key, as they were acknowledged
 	acked     map[string]bool          // tasks
@@ -80,7 +80,7 @@ type epoch struct {
 
 func newWorld(p *Plan) *world {
 	w := &world{
-		plan: p, locks: memlock.New(), schedules: map[string]times{}, specs: map[string][]Job{}, walls: map[int]*time.Duration{},
+		plan: p, locks: memlock.New(), schedules: map[string]times{}, specs: map[string][]Job{}, walls: map[int]time.Duration{},
 		weather: &weather{d: newDraw(p.Seed, "weather"), applied: map[string]int{}},
 		starts:  map[string]int{}, keys: map[string]string{}, acked: map[string]bool{}, replicas: map[string]*replica{}, sessions: map[string]*replica{}, latestOn: map[int]string{},
 		active: map[string][]*run{}, fence: map[string]int64{}, runs: map[claimKey]*run{}, claims: map[claimKey]claim{},
@@ -131,10 +131,14 @@ func (w *world) stepClock(by time.Duration) {
 func (w *world) wall(index int) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if off := w.walls[index]; off != nil {
-		return *off
-	}
-	return 0
+	return w.walls[index]
+}
+
+// setWall sets how far it is off.
+func (w *world) setWall(index int, by time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.walls[index] = by
 }
 
 func (w *world) isOver() bool {
