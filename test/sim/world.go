@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// world is one simulation: what all replicas share, what happened, and what is wrong with it.
+// world is one simulation: what all replicas share, and what was seen of it.
 type world struct {
 	plan      *Plan
 	db        *memstore.Database
@@ -20,72 +20,20 @@ type world struct {
 	weather   *weather
 	between   func(scheduler.Store) scheduler.Store // replicas and their edges; may be nil
 	nodes     []*node
-	app       *edge                    // who enqueues
-	admin     *memstore.Store          // without faults
-	schedules map[string]times         // by job and hash of its schedule
-	specs     map[string][]Job         // by job: all versions
-	work      sync.WaitGroup           // every goroutine
-	steps     sync.WaitGroup           // those that steps started
-	walls     map[int]time.Duration    // how far wall clocks are off; guarded by mu
-	starts    map[string]int           // by task
-	keys      map[string]string        // ids by idempotency key, as they were acknowledged
-	acked     map[string]bool          // tasks
-	replicas  map[string]*replica      // by id, the latest
-	sessions  map[string]*replica      // by session
-	latestOn  map[int]string           // ids of replicas, by node
-	active    map[string][]*run        // that execute, by job
-	fence     map[string]int64         // the highest token that the fenced lane has seen, by job
-	runs      map[claimKey]*run        // all
-	claims    map[claimKey]claim       // all
-	token     map[string]int64         // the last one, by job
-	open      map[string][]string      // tasks, by job
-	inPool    map[string]int           // running rows
-	owned     map[string]int64         // tokens of running rows, by task
-	suspended map[string]bool          // jobs, by override
-	busy      map[string]int64         // until when attempts of jobs may run whose replicas are gone
-	paused    map[string]bool          // pools, by override
-	beats     map[string]time.Time     // the last ones that the store took, by session
-	buried    map[string]bool          // sessions that others declared dead
-	leaving   map[string]memstore.Task // rows between tasks and done
-	done      map[string]string        // states
-	epochs    map[string][]epoch       // by job
-	counted   map[string]int           // what was seen
+	app       *edge            // who enqueues
+	admin     *memstore.Store  // without faults
+	schedules map[string]times // by job and hash of its schedule
+	specs     map[string][]Job // by job: all versions
+	work      sync.WaitGroup   // every goroutine
+	steps     sync.WaitGroup   // those that steps started
 
-	mu         sync.Mutex
-	offset     time.Duration   // of the database's clock
-	high       time.Time       // the highest time that it showed before its last step
-	healed     time.Time       // the highest time that it showed before all was healed
-	retired    map[string]bool // jobs, when all had come to rest
-	over       bool
-	history    []entry
-	violations []violation
-}
-
-type claimKey struct {
-	task  string
-	token int64
-}
-
-type claim struct {
-	by, session string
-	mayRun      int64
-}
-
-// epoch is a stretch of time in which a job had one schedule.
-type epoch struct {
-	times       times
-	from, until int64 // cursors; until 0: it lasts
-	undecided   int64 // what was due first when it ended, and nobody had decided
+	*seen
 }
 
 func newWorld(p *Plan) *world {
 	w := &world{
-		plan: p, locks: memlock.New(), schedules: map[string]times{}, specs: map[string][]Job{}, walls: map[int]time.Duration{},
+		plan: p, locks: memlock.New(), schedules: map[string]times{}, specs: map[string][]Job{}, seen: newSeen(),
 		weather: &weather{d: newDraw(p.Seed, "weather"), applied: map[string]int{}},
-		starts:  map[string]int{}, keys: map[string]string{}, acked: map[string]bool{}, replicas: map[string]*replica{}, sessions: map[string]*replica{}, latestOn: map[int]string{},
-		active: map[string][]*run{}, fence: map[string]int64{}, runs: map[claimKey]*run{}, claims: map[claimKey]claim{},
-		token: map[string]int64{}, open: map[string][]string{}, inPool: map[string]int{}, leaving: map[string]memstore.Task{}, owned: map[string]int64{}, suspended: map[string]bool{}, busy: map[string]int64{}, paused: map[string]bool{}, beats: map[string]time.Time{}, buried: map[string]bool{},
-		done: map[string]string{}, epochs: map[string][]epoch{}, counted: map[string]int{},
 	}
 	w.db = memstore.New()
 	w.db.Clock, w.db.Watch = w.clock, w.watch

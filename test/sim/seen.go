@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// seen is what a simulation has seen, and is judged by. mu guards all of it, and the fields of replicas that
+// say so.
+type seen struct {
+	mu sync.Mutex
+
+	// The rows, as they were committed, and the clock by which they were.
+	token     map[string]int64         // the last one, by job
+	claims    map[claimKey]claim       // all
+	open      map[string][]string      // tasks, by job
+	inPool    map[string]int           // running rows
+	owned     map[string]int64         // tokens of running rows, by task
+	leaving   map[string]memstore.Task // rows between tasks and done
+	done      map[string]string        // states
+	epochs    map[string][]epoch       // by job
+	busy      map[string]int64         // until when attempts of jobs may run whose replicas are gone
+	suspended map[string]bool          // jobs, by override
+	paused    map[string]bool          // pools, by override
+	sessions  map[string]*replica      // by session
+	beats     map[string]time.Time     // the last ones that the store took, by session
+	buried    map[string]bool          // sessions that others declared dead
+	offset    time.Duration            // of the database's clock
+	high      time.Time                // the highest time that it showed before its last step
+
+	// The attempts, as they were in fact.
+	runs   map[claimKey]*run // all
+	active map[string][]*run // that execute, by job
+	starts map[string]int    // by task
+	fence  map[string]int64  // the highest token that the fenced lane has seen, by job
+
+	// Who asks the store, and what it acknowledged to them.
+	replicas map[string]*replica   // by id, the latest
+	latestOn map[int]string        // ids of replicas, by node
+	walls    map[int]time.Duration // how far wall clocks are off, by node
+	acked    map[string]bool       // tasks
+	keys     map[string]string     // ids by idempotency key, as they were acknowledged
+
+	// The verdict.
+	healed     time.Time       // the highest time that the database's clock showed before all was healed
+	retired    map[string]bool // jobs, when all had come to rest
+	over       bool
+	counted    map[string]int // what was seen
+	history    []entry
+	violations []violation
+}
+
+func newSeen() *seen {
+	return &seen{
+		token: map[string]int64{}, claims: map[claimKey]claim{}, open: map[string][]string{}, inPool: map[string]int{},
+		owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
+		busy: map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{},
+		sessions: map[string]*replica{}, beats: map[string]time.Time{}, buried: map[string]bool{},
+
+		runs: map[claimKey]*run{}, active: map[string][]*run{}, starts: map[string]int{}, fence: map[string]int64{},
+
+		replicas: map[string]*replica{}, latestOn: map[int]string{}, walls: map[int]time.Duration{},
+		acked: map[string]bool{}, keys: map[string]string{},
+
+		counted: map[string]int{},
+	}
+}
+
+type claimKey struct {
+	task  string
+	token int64
+}
+
+type claim struct {
+	by, session string
+	mayRun      int64
+}
+
+// epoch is a stretch of time in which a job had one schedule.
+type epoch struct {
+	times       times
+	from, until int64 // cursors; until 0: it lasts
+	undecided   int64 // what was due first when it ended, and nobody had decided
+}
