@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The kinds of steps. Those of faults last for Step.For, or are over at once.
+// The kinds of steps. Those of faults last for step.For, or are over at once.
 const (
 	pauses     = "pause"       // the whole replica: what it calls and starts waits until the end
 	kills      = "kill"        // and it is started again after For
@@ -47,7 +47,7 @@ const (
 	pausesPool = "pause-pool"
 )
 
-func (p *Plan) drawFaults(d draw) {
+func (p *plan) drawFaults(d draw) {
 	at := func() time.Duration { return d.between(time.Second, p.Length).Truncate(time.Millisecond) }
 	one := func() int { return d.IntN(p.Replicas) }
 	some := func() int { // mostly one replica, else everybody
@@ -60,7 +60,7 @@ func (p *Plan) drawFaults(d draw) {
 		return d.between(100*time.Millisecond, 2*p.TTL+2*p.TTL/3).Truncate(time.Millisecond)
 	}
 	for range 1 + d.IntN(5) {
-		s := Step{At: at(), Replica: one(), For: long(), P: pick(d, 0.1, 0.5, 1)}
+		s := step{At: at(), Replica: one(), For: long(), P: pick(d, 0.1, 0.5, 1)}
 		s.Kind = pick(d, pauses, pauses, pauses, kills, kills, drains, refuses, storeDown, loses, loses, hangs, slows, stalls, repeats,
 			lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget, lockExpire, wallSteps, dbSteps, outages)
 		switch s.Kind {
@@ -70,14 +70,14 @@ func (p *Plan) drawFaults(d draw) {
 			}
 			s.N = d.IntN(3)    // 1: right after it has claimed or decided something; 2: and somebody insists on that
 			if d.chance(0.3) { // somebody wants what it has to run now
-				p.Steps = append(p.Steps, Step{At: s.At + d.between(p.TTL, s.For+3*p.TTL), Kind: runs, Name: pick(d, slices.Sorted(maps.Keys(p.Jobs))...), Replica: one()})
+				p.Steps = append(p.Steps, step{At: s.At + d.between(p.TTL, s.For+3*p.TTL), Kind: runs, Name: pick(d, slices.Sorted(maps.Keys(p.Jobs))...), Replica: one()})
 			}
 		case kills:
 			s.N = d.IntN(3) // as of pauses
 		case drains:
 			if s.N = d.IntN(2); s.N == 1 { // right after it has claimed more than it can start
 				for range 2 {
-					burst := Step{At: s.At + d.between(0, time.Second), Kind: enqueues, Name: pick(d, slices.Sorted(maps.Keys(p.Pools))...), N: 6 + d.IntN(6)}
+					burst := step{At: s.At + d.between(0, time.Second), Kind: enqueues, Name: pick(d, slices.Sorted(maps.Keys(p.Pools))...), N: 6 + d.IntN(6)}
 					p.Steps = append(p.Steps, burst)
 				}
 			}
@@ -98,17 +98,17 @@ func (p *Plan) drawFaults(d draw) {
 		}
 		p.Steps = append(p.Steps, s)
 		if s.Kind == loses && d.chance(0.5) { // what it does not know to be its own goes back before it leaves
-			p.Steps = append(p.Steps, Step{At: s.At + s.For + d.between(0, p.TTL/3), Kind: drains, Replica: max(s.Replica, 0), For: time.Second})
+			p.Steps = append(p.Steps, step{At: s.At + s.For + d.between(0, p.TTL/3), Kind: drains, Replica: max(s.Replica, 0), For: time.Second})
 		}
 	}
 	if p.Edited != nil {
 		for n := range 1 + d.IntN(p.Replicas) {
-			p.Steps = append(p.Steps, Step{At: at(), Kind: reloads, Replica: n, For: d.between(0, 2*time.Second)})
+			p.Steps = append(p.Steps, step{At: at(), Kind: reloads, Replica: n, For: d.between(0, 2*time.Second)})
 		}
 	}
 }
 
-func (p *Plan) drawWork(d draw) {
+func (p *plan) drawWork(d draw) {
 	at := func() time.Duration { return d.between(0, p.Length).Truncate(time.Millisecond) }
 	var pools []string
 	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
@@ -117,19 +117,19 @@ func (p *Plan) drawWork(d draw) {
 		}
 	}
 	for range 1 + d.IntN(6) {
-		p.Steps = append(p.Steps, Step{At: at(), Kind: enqueues, Name: pick(d, pools...), N: 1 + d.IntN(6), P: pick(d, 0, 0.3, 1)})
+		p.Steps = append(p.Steps, step{At: at(), Kind: enqueues, Name: pick(d, pools...), N: 1 + d.IntN(6), P: pick(d, 0, 0.3, 1)})
 	}
 	all := slices.Sorted(maps.Keys(p.Jobs))
 	for range d.IntN(3) {
-		p.Steps = append(p.Steps, Step{At: at(), Kind: runs, Name: pick(d, all...), Replica: d.IntN(p.Replicas)})
+		p.Steps = append(p.Steps, step{At: at(), Kind: runs, Name: pick(d, all...), Replica: d.IntN(p.Replicas)})
 	}
 	for range d.IntN(3) {
-		p.Steps = append(p.Steps, Step{At: at(), Kind: pick(d, cancels, retries), Replica: d.IntN(p.Replicas)})
+		p.Steps = append(p.Steps, step{At: at(), Kind: pick(d, cancels, retries), Replica: d.IntN(p.Replicas)})
 	}
 	if d.chance(0.2) {
-		p.Steps = append(p.Steps, Step{At: at(), Kind: suspends, Name: pick(d, all...), For: d.between(time.Second, 10*time.Second)})
+		p.Steps = append(p.Steps, step{At: at(), Kind: suspends, Name: pick(d, all...), For: d.between(time.Second, 10*time.Second)})
 	}
 	if d.chance(0.2) {
-		p.Steps = append(p.Steps, Step{At: at(), Kind: pausesPool, Name: pick(d, slices.Sorted(maps.Keys(p.Pools))...), For: d.between(time.Second, 10*time.Second)})
+		p.Steps = append(p.Steps, step{At: at(), Kind: pausesPool, Name: pick(d, slices.Sorted(maps.Keys(p.Pools))...), For: d.between(time.Second, 10*time.Second)})
 	}
 }

@@ -27,7 +27,7 @@ type behaviour struct {
 	deaf  bool   // to its context
 }
 
-func behave(p *Plan, t jobs.Task) behaviour {
+func behave(p *plan, t jobs.Task) behaviour {
 	d := keyed(p.Seed, t.IdempotencyKey, t.Attempt)
 	var b behaviour
 	switch d.IntN(10) {

@@ -45,7 +45,7 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run 
 		w.violate(t.ID, "task %s started on %s %v after that was told to drain", t.ID, r.id, time.Since(r.drained))
 	}
 	w.starts[t.ID]++
-	if specs := w.specs[t.Job]; t.Job != "" && !slices.ContainsFunc(specs, func(j Job) bool { return j.OnLost != jobs.LostFails }) {
+	if specs := w.specs[t.Job]; t.Job != "" && !slices.ContainsFunc(specs, func(j job) bool { return j.OnLost != jobs.LostFails }) {
 		limit := 1
 		for _, j := range specs {
 			limit = max(limit, 1+j.Retries.Limit)

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
-// Plan is what a seed decides before anything runs. Which goroutine comes first it does not decide.
-type Plan struct {
+// plan is what a seed decides before anything runs. Which goroutine comes first it does not decide.
+type plan struct {
 	Seed     uint64
 	Start    time.Duration // of the first replica, after the bubble's midnight
 	Replicas int
@@ -22,21 +22,21 @@ type Plan struct {
 	Drain    time.Duration // drain timeout
 	Slow     bool          // what must not be lost takes seconds, where there is room beside it
 	SameIDs  bool          // a replica that is started again has the id that it had
-	Jobs     map[string]Job
+	Jobs     map[string]job
 	Pools    map[string]jobs.Pool
-	Edited   map[string]Job // the jobs of the newer configuration; nil: there is none
-	Steps    []Step
+	Edited   map[string]job // the jobs of the newer configuration; nil: there is none
+	Steps    []step
 	Length   time.Duration // after which everything is healed
 }
 
-// Job is a job with its due times.
-type Job struct {
+// job is a job with its due times.
+type job struct {
 	jobs.Job
 	Times times
 }
 
-// Step is something that happens to the replicas, or is asked of them.
-type Step struct {
+// step is something that happens to the replicas, or is asked of them.
+type step struct {
 	At      time.Duration // after the first replica's start
 	Kind    string
 	Replica int // -1: all, and the outside world
@@ -47,12 +47,12 @@ type Step struct {
 	N       int
 }
 
-func newPlan(seed uint64) *Plan {
+func newPlan(seed uint64) *plan {
 	d := newDraw(seed, "plan")
-	p := &Plan{
+	p := &plan{
 		Seed: seed, Replicas: pick(d, 1, 2, 2, 2, 3, 3, 3, 4), TTL: pick(d, 1500*time.Millisecond, 2*time.Second, 3*time.Second),
 		NoLocks: d.chance(0.25), WhenDown: pick(d, scheduler.DownStore, scheduler.DownStore, scheduler.DownWait),
-		Drain: pick(d, time.Second, 5*time.Second, 15*time.Second), Slow: d.chance(0.15), SameIDs: d.chance(0.3), Jobs: map[string]Job{}, Pools: map[string]jobs.Pool{},
+		Drain: pick(d, time.Second, 5*time.Second, 15*time.Second), Slow: d.chance(0.15), SameIDs: d.chance(0.3), Jobs: map[string]job{}, Pools: map[string]jobs.Pool{},
 	}
 	p.Start = d.between(0, 22*time.Hour).Truncate(time.Millisecond)
 	p.Length = d.between(8*time.Second, 16*time.Second)
@@ -65,11 +65,11 @@ func newPlan(seed uint64) *Plan {
 	}
 	p.drawFaults(d)
 	p.drawWork(d)
-	slices.SortStableFunc(p.Steps, func(a, b Step) int { return int(a.At - b.At) })
+	slices.SortStableFunc(p.Steps, func(a, b step) int { return int(a.At - b.At) })
 	return p
 }
 
-func (p *Plan) drawPools(d draw) {
+func (p *plan) drawPools(d draw) {
 	p.Pools["default"] = jobs.Pool{Workers: 1 + d.IntN(8)}
 	for i := range 1 + d.IntN(2) {
 		pool := jobs.Pool{
@@ -83,7 +83,7 @@ func (p *Plan) drawPools(d draw) {
 	}
 }
 
-func (p *Plan) drawJob(d draw) Job {
+func (p *plan) drawJob(d draw) job {
 	var ts times
 	// Where in the day the run lies is known, so that what is due once a day falls into it.
 	mid := time.Unix(0, 0).UTC().Add(p.Start + d.between(5*time.Second, p.Length+2*time.Minute))
@@ -123,11 +123,11 @@ func (p *Plan) drawJob(d draw) Job {
 	if d.chance(0.2) {
 		j.RunsOn = zoneA
 	}
-	return p.bearable(Job{j, ts})
+	return p.bearable(job{j, ts})
 }
 
 // bearable is a job that does not bring more than its pool can ever do: then nothing would come to rest.
-func (p *Plan) bearable(j Job) Job {
+func (p *plan) bearable(j job) job {
 	pool := p.Pools[j.Pool]
 	if j.Times.count(time.Unix(0, 0), time.Unix(60, 0)) > 6 && (pool.MaxRunning > 0 || pool.Workers < 4) {
 		j.Concurrency = jobs.Forbid
@@ -136,8 +136,8 @@ func (p *Plan) bearable(j Job) Job {
 }
 
 // edit makes a newer configuration: some jobs stay, some change, one may go, one may come.
-func (p *Plan) edit(d draw) {
-	p.Edited = map[string]Job{}
+func (p *plan) edit(d draw) {
+	p.Edited = map[string]job{}
 	for _, name := range slices.Sorted(maps.Keys(p.Jobs)) {
 		j := p.Jobs[name]
 		switch d.IntN(4) {
@@ -166,13 +166,13 @@ func (p *Plan) edit(d draw) {
 }
 
 // slow reports whether a task takes seconds: one of a job that must not be lost, where there is room beside it.
-func (p *Plan) slow(t jobs.Task) bool {
+func (p *plan) slow(t jobs.Task) bool {
 	j, pool := p.Jobs[t.Job], p.Pools[t.Pool]
 	return p.Slow && j.Concurrency == jobs.Forbid && j.OnLost == jobs.LostFails && pool.MaxRunning == 0 && pool.Workers > 2
 }
 
 // configuration is the set of a version, 0 or 1, whose handlers are h.
-func (p *Plan) configuration(version int, h jobs.Handler) jobs.Set {
+func (p *plan) configuration(version int, h jobs.Handler) jobs.Set {
 	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{}}
 	for name, j := range p.versions()[version] {
 		j.Handler = h
@@ -185,15 +185,15 @@ func (p *Plan) configuration(version int, h jobs.Handler) jobs.Set {
 	return set
 }
 
-func (p *Plan) versions() []map[string]Job {
+func (p *plan) versions() []map[string]job {
 	if p.Edited == nil {
-		return []map[string]Job{p.Jobs}
+		return []map[string]job{p.Jobs}
 	}
-	return []map[string]Job{p.Jobs, p.Edited}
+	return []map[string]job{p.Jobs, p.Edited}
 }
 
 // String is the plan for people.
-func (p *Plan) String() string {
+func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d replicas, ttl %v, no locks %v, when down %s, drain %v, slow %v, start %v, healed after %v\n",
 		p.Seed, p.Replicas, p.TTL, p.NoLocks, p.WhenDown, p.Drain, p.Slow, p.Start, p.Length)

@@ -6,11 +6,15 @@
 // work, and outages of up to half a day, in which nobody runs and which therefore cost nothing: the replicas'
 // loops look at the store several times a second, so a whole day of them would cost seconds.
 //
-//	plan.go, faults.go          what the seed draws
-//	edge.go, lockedge.go        what lies between a process and its servers
-//	replica.go, handler.go      processes that freeze, die and drain, and what they run
-//	history.go, ledger.go       what was written, row by row, and what ran in fact
-//	oracle.go, judge.go         when things were due, by arithmetic on periods, and whether all that is right
+//	plan.go, faults.go, draw.go        what the seed draws
+//	world.go, steps.go, quiesce.go     a plan as it is lived through, until all has come to rest
+//	weather.go, edge.go, edgecalls.go  what lies between a process and the store
+//	lockedge.go, ids.go                and the lock service, and the clock by which it mints ids
+//	node.go, replica.go, life.go       processes that freeze, die and drain
+//	handler.go                         and what they run
+//	seen.go, history.go, tape.go       what happened, and what the replicas said of it
+//	watch.go, ledger.go                what was written, row by row, and what ran in fact
+//	oracle.go, judge.go                when things were due, by arithmetic on periods, and whether all that is right
 //
 // What a process does while it is frozen waits at its edges: calls, answers, and the starts and ends of handlers.
 // The wall clock of a process counts where the product reads it: in the ids that it mints.
@@ -32,21 +36,21 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
-// Tally is what was seen over many seeds.
-type Tally struct {
+// tally is what was seen over many seeds.
+type tally struct {
 	mu      sync.Mutex
-	Seeds   int
-	Counted map[string]int // things that happened
-	Applied map[string]int // faults that struck, by kind
+	seeds   int
+	counted map[string]int // things that happened
+	applied map[string]int // faults that struck, by kind
 }
 
-// Run simulates one seed. A violation fails t, with the plan and what happened to the job or task that it
+// runSeed simulates one seed. A violation fails t, with the plan and what happened to the job or task that it
 // is about.
-func Run(t *testing.T, seed uint64, tally *Tally) {
+func runSeed(t *testing.T, seed uint64, all *tally) {
 	t.Helper()
-	plan := newPlan(seed)
-	w := simulate(t, plan, nil)
-	tally.add(w)
+	p := newPlan(seed)
+	w := simulate(t, p, nil)
+	all.add(w)
 	if len(w.violations) == 0 {
 		return
 	}
@@ -56,38 +60,38 @@ func Run(t *testing.T, seed uint64, tally *Tally) {
 	}
 	first := w.violations[0]
 	t.Errorf("seed %d:\n%s\nto see it again: make sim SEED=%d   (goroutines may run in another order: COUNT=20 tries it 20 times)\n\n%s\nwhat happened to %s:\n%s",
-		seed, &b, seed, plan, first.about, w.story(first.about, 120))
+		seed, &b, seed, p, first.about, w.story(first.about, 120))
 }
 
 // simulate runs a plan. The replicas have the store by way of between, where that is not nil.
-func simulate(t *testing.T, plan *Plan, between func(scheduler.Store) scheduler.Store) (w *world) {
+func simulate(t *testing.T, p *plan, between func(scheduler.Store) scheduler.Store) (w *world) {
 	synctest.Test(t, func(*testing.T) {
-		w = newWorld(plan)
+		w = newWorld(p)
 		w.between = between
 		w.run()
 	})
 	return w
 }
 
-func (y *Tally) add(w *world) {
+func (y *tally) add(w *world) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	if y.Counted == nil {
-		y.Counted, y.Applied = map[string]int{}, map[string]int{}
+	if y.counted == nil {
+		y.counted, y.applied = map[string]int{}, map[string]int{}
 	}
-	y.Seeds++
+	y.seeds++
 	for what, n := range w.counted {
-		y.Counted[what] += n
+		y.counted[what] += n
 	}
 	for kind, n := range w.weather.applied {
-		y.Applied[kind] += n
+		y.applied[kind] += n
 	}
 }
 
-// Missing names what no seed has shown: a run that lacks some of it proves nothing about it.
-func (y *Tally) Missing() (missing []string) {
+// missing names what no seed has shown: a run that lacks some of it proves nothing about it.
+func (y *tally) missing() (missing []string) {
 	for _, kind := range faultKinds {
-		if y.Applied[kind] == 0 {
+		if y.applied[kind] == 0 {
 			missing = append(missing, "fault "+kind)
 		}
 	}
@@ -95,7 +99,7 @@ func (y *Tally) Missing() (missing []string) {
 		"triggers", "tasks", "starts", "outcome ran", "outcome skipped", "outcome missed", "outcome lost", "task succeeded", "task failed",
 		"task lost", "task cancelled", "late", "finish fenced", "manual runs", "manual retries", "cancels", "overlaps", "stale effects refused",
 	} {
-		if y.Counted[what] == 0 {
+		if y.counted[what] == 0 {
 			missing = append(missing, what)
 		}
 	}
@@ -103,10 +107,10 @@ func (y *Tally) Missing() (missing []string) {
 }
 
 // String is the tally in one line.
-func (y *Tally) String() string {
-	all := maps.Clone(y.Counted)
-	for kind, n := range y.Applied {
+func (y *tally) String() string {
+	all := maps.Clone(y.counted)
+	for kind, n := range y.applied {
 		all["fault "+kind] = n
 	}
-	return fmt.Sprintf("%d seeds: %v", y.Seeds, all)
+	return fmt.Sprintf("%d seeds: %v", y.seeds, all)
 }

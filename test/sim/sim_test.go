@@ -25,21 +25,21 @@ func TestMain(m *testing.M) {
 // Whatever strikes, every due time is accounted for, nothing starts that must not, and no task is lost.
 func TestSeeds(t *testing.T) {
 	if *one != 0 {
-		Run(t, *one, &Tally{})
+		runSeed(t, *one, &tally{})
 		return
 	}
-	var tally Tally
+	var all tally
 	t.Run("seed", func(t *testing.T) {
 		for i := range *seeds {
 			seed := *from + uint64(i)
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				Run(t, seed, &tally)
+				runSeed(t, seed, &all)
 			})
 		}
 	})
-	t.Log(&tally)
-	if missing := tally.Missing(); *seeds >= 1000 && len(missing) > 0 {
+	t.Log(&all)
+	if missing := all.missing(); *seeds >= 1000 && len(missing) > 0 {
 		t.Errorf("no seed has shown: %v", missing)
 	}
 }

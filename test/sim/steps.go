@@ -12,7 +12,7 @@ import (
 )
 
 // do starts one step.
-func (w *world) do(s Step) {
+func (w *world) do(s step) {
 	var n *node
 	var r *replica
 	if s.Replica >= 0 {
@@ -62,13 +62,13 @@ func (w *world) do(s Step) {
 }
 
 // spell has the weather be that of a step for a while, for one replica or, with -1, for all.
-func (w *world) spell(s Step, index int, d time.Duration) {
+func (w *world) spell(s step, index int, d time.Duration) {
 	now := time.Now()
 	w.weather.add(window{kind: s.Kind, replica: index, from: now, until: now.Add(d), p: s.P, by: s.By})
 }
 
 // pauseReplica freezes a replica, at once or when its trap strikes, which it may never do.
-func (w *world) pauseReplica(s Step, r *replica) {
+func (w *world) pauseReplica(s step, r *replica) {
 	if r == nil {
 		return
 	}
@@ -97,7 +97,7 @@ func (w *world) pauseReplica(s Step, r *replica) {
 
 // stopReplica kills or drains a replica, at once or when its trap strikes, and after a while in any case.
 // Where none runs, its node stays down for as long.
-func (w *world) stopReplica(s Step, n *node, r *replica) {
+func (w *world) stopReplica(s step, n *node, r *replica) {
 	if r == nil {
 		w.steps.Go(func() { n.away(s.For, nil) })
 		return
@@ -128,7 +128,7 @@ func (w *world) tooMany(tasks []jobs.Task) bool {
 }
 
 // trap has a step strike a replica when what it makes its own is what the trap waits for.
-func (w *world) trap(s Step, r *replica, on func([]jobs.Task) bool, strike func([]jobs.Task)) {
+func (w *world) trap(s step, r *replica, on func([]jobs.Task) bool, strike func([]jobs.Task)) {
 	r.arm(&trap{on, func(tasks []jobs.Task) {
 		if s.N == 2 {
 			w.steps.Go(func() { w.insist(tasks[0]) })
@@ -151,7 +151,7 @@ func (w *world) insist(lost jobs.Task) {
 		switch {
 		case r == nil:
 		case try%2 == 0:
-			w.ask(Step{Kind: runs, Name: lost.Job}, r)
+			w.ask(step{Kind: runs, Name: lost.Job}, r)
 		default:
 			if task, err := r.s.RetryTask(context.Background(), lost.ID, "somebody"); err == nil {
 				w.ack(task.ID)
@@ -161,7 +161,7 @@ func (w *world) insist(lost jobs.Task) {
 }
 
 // ask is what users do.
-func (w *world) ask(s Step, r *replica) {
+func (w *world) ask(s step, r *replica) {
 	ctx := context.Background()
 	switch s.Kind {
 	case enqueues:
@@ -224,7 +224,7 @@ func (w *world) some(ended bool) (id string) {
 }
 
 // enqueue adds tasks, and asks again for those with a key until it knows that they are there.
-func (w *world) enqueue(s Step) {
+func (w *world) enqueue(s step) {
 	for i := range s.N {
 		d := keyed(w.plan.Seed, fmt.Sprint(s.At), i)
 		task := jobs.NewTask{Pool: s.Name, Payload: i, Priority: d.IntN(3)}

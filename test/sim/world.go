@@ -14,7 +14,7 @@ import (
 
 // world is one simulation: what all replicas share, and what was seen of it.
 type world struct {
-	plan      *Plan
+	plan      *plan
 	db        *memstore.Database
 	locks     *memlock.Service
 	weather   *weather
@@ -23,16 +23,16 @@ type world struct {
 	app       *edge            // who enqueues
 	admin     *memstore.Store  // without faults
 	schedules map[string]times // by job and hash of its schedule
-	specs     map[string][]Job // by job: all versions
+	specs     map[string][]job // by job: all versions
 	work      sync.WaitGroup   // every goroutine
 	steps     sync.WaitGroup   // those that steps started
 
 	*seen
 }
 
-func newWorld(p *Plan) *world {
+func newWorld(p *plan) *world {
 	w := &world{
-		plan: p, locks: memlock.New(), schedules: map[string]times{}, specs: map[string][]Job{}, seen: newSeen(),
+		plan: p, locks: memlock.New(), schedules: map[string]times{}, specs: map[string][]job{}, seen: newSeen(),
 		weather: &weather{d: newDraw(p.Seed, "weather"), applied: map[string]int{}},
 	}
 	w.db = memstore.New()
@@ -115,13 +115,13 @@ func (w *world) drains(r *replica) {
 }
 
 // forbids reports whether a job never had another policy. With w.mu held.
-func (w *world) forbids(job string) bool {
-	return !slices.ContainsFunc(w.specs[job], func(j Job) bool { return j.Concurrency == jobs.Allow })
+func (w *world) forbids(name string) bool {
+	return !slices.ContainsFunc(w.specs[name], func(j job) bool { return j.Concurrency == jobs.Allow })
 }
 
 // onlyInZone reports whether a job runs in one zone alone, by all versions. With w.mu held.
-func (w *world) onlyInZone(job string) bool {
-	return !slices.ContainsFunc(w.specs[job], func(j Job) bool { return j.RunsOn == nil })
+func (w *world) onlyInZone(name string) bool {
+	return !slices.ContainsFunc(w.specs[name], func(j job) bool { return j.RunsOn == nil })
 }
 
 // run lives through the plan, from the first start to the last end.
