@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -72,6 +74,19 @@ func (h *health) isDraining() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.draining
+}
+
+// storeFailed notes an error of the store, if it is one that readiness depends on.
+func (s *Scheduler) storeFailed(err error) {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, ledger.ErrOutdated):
+	case errors.Is(err, ledger.ErrSessionDead):
+		nudge(s.nudgeWatch)
+	case errors.Is(err, ledger.ErrClock):
+		s.log.Warn("nothing is decided", "reason", err)
+	default:
+		s.health.storeDown(err)
+	}
 }
 
 // Health says, thing by thing, whether this replica starts new work, and why not.

@@ -18,8 +18,12 @@ const (
 // recorder writes results in batches: what comes in while one batch is written makes the next. A
 // result stays here until the store has acknowledged it, however long the store is away.
 type recorder struct {
-	s       *Scheduler
-	refused int // times in a row that the store refused something; of run alone
+	s *Scheduler
+
+	// Of run alone:
+	refused int              // times in a row that the store refused something
+	aside   []outcome        // refused, to be tried again
+	again   <-chan time.Time // when; nil: never
 
 	mu      sync.Mutex
 	room    sync.Cond
@@ -101,6 +105,8 @@ func (r *recorder) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.ready:
+		case <-r.again:
+			r.putBack()
 		}
 		for batch := r.take(); len(batch) > 0; batch = r.take() {
 			if !r.record(ctx, batch) {

@@ -14,7 +14,7 @@ const (
 	// refusedForAll is how many refusals in a row are the store's and not a result's: more than it takes
 	// to find one result in a batch.
 	refusedForAll = 12
-	// recordAgain is when a result is tried again that the store does not take.
+	// recordAgain is within what time a result is tried again that the store does not take.
 	recordAgain = 10 * time.Second
 )
 
@@ -78,14 +78,17 @@ func (r *recorder) recordBare(ctx context.Context, o outcome, refusal error) boo
 	if r.refused < refusedForAll {
 		r.s.log.Error("the store refuses a result; it is tried again", append(attrs, "refusal", err, "in", recordAgain.String())...)
 	}
-	time.AfterFunc(recordAgain, func() { r.again(o) })
+	r.aside = append(r.aside, o)
+	if r.again == nil {
+		r.again = time.After(recordAgain)
+	}
 	return true
 }
 
-// again puts a result back that was refused.
-func (r *recorder) again(o outcome) {
+// putBack puts those back that were refused.
+func (r *recorder) putBack() {
 	r.mu.Lock()
-	r.pending = append(r.pending, o)
-	r.mu.Unlock()
-	nudge(r.ready)
+	defer r.mu.Unlock()
+	r.pending = append(r.pending, r.aside...)
+	r.aside, r.again = nil, nil
 }

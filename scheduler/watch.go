@@ -13,9 +13,6 @@ import (
 const (
 	watchEvery = time.Second
 	reapBatch  = 500
-	// governAgain is when a replica that does not govern asks again where it differs: the newer one may
-	// still have been writing its definitions. While there is a difference it asks ten times as seldom.
-	governAgain = 3 * time.Second
 )
 
 // watch looks after the others, each second or more often, until ctx is done: it declares those dead
@@ -108,46 +105,6 @@ func membership(peers []ledger.Peer) string {
 	return strings.Join(live, " ")
 }
 
-// govern asserts this replica's configuration if it is the newest among the living, whenever that
-// may have changed, until ctx is done; otherwise it learns where it differs.
-func (s *Scheduler) govern(ctx context.Context) {
-	again := time.NewTimer(time.Hour)
-	defer again.Stop()
-	for {
-		wait := 10 * governAgain
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.nudgeGovern:
-			wait = governAgain
-		case <-again.C:
-		}
-		got, err := s.store.Assert(ctx, s.session.Load().id, s.plan.definitions())
-		if err != nil {
-			s.storeFailed(err)
-			if pause(ctx, time.Second, nil) {
-				nudge(s.nudgeGovern)
-			}
-			continue
-		}
-		news := s.foreign.set(got.Jobs)
-		if news && len(got.Jobs) > 0 {
-			s.log.Warn("another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
-				"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", "))
-		}
-		if news {
-			wait = governAgain
-		}
-		if !got.Governs && (wait == governAgain || len(got.Jobs) > 0) {
-			again.Reset(wait)
-		}
-		for _, f := range s.feeders {
-			f.unskip()
-		}
-		s.look(ctx, s.owned())
-	}
-}
-
 // reap ends what the dead left running, or lets it wait for another attempt.
 func (s *Scheduler) reap(ctx context.Context) {
 	reaped, err := s.store.Reap(ctx, reapBatch)
@@ -163,87 +120,4 @@ func (s *Scheduler) reap(ctx context.Context) {
 			s.wakeFeeder(r.Task.Pool)
 		}
 	}
-}
-
-// orphans are running rows of the own session that this replica does not know, by task id: a claim
-// whose answer was lost, and since when they were seen.
-type orphans map[string]orphan
-
-type orphan struct {
-	token int64
-	since time.Time
-}
-
-// ownRows reads what the store says is running here: cancelled work is stopped, and what nobody
-// here knows is handed back.
-func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
-	ses := s.session.Load()
-	rows, err := s.store.Own(ctx, ses.id)
-	if err != nil {
-		s.storeFailed(err)
-		return
-	}
-	read := time.Now()
-	listed := map[string]bool{}
-	var back []ledger.Result
-	for _, row := range rows {
-		listed[row.TaskID] = true
-		if a := s.running.get(row.TaskID); a != nil {
-			if row.Cancel != "" && a.task.Token == row.Token {
-				a.stop(stopCancelled, row.Cancel, time.Time{})
-			}
-			delete(unknown, row.TaskID)
-			continue
-		}
-		if s.running.knows(row.TaskID) || s.recorder.holds(row.TaskID) || s.queued(row.TaskID) {
-			delete(unknown, row.TaskID)
-			continue
-		}
-		first, seen := unknown[row.TaskID]
-		if !seen || first.token != row.Token {
-			unknown[row.TaskID] = orphan{row.Token, read}
-			continue
-		}
-		// Every transaction that was under way when it was first seen has ended since.
-		if s.running.oldestTransaction().After(first.since) && read.Sub(first.since) >= s.opt.SessionTTL/3 {
-			back = append(back, ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost"})
-		}
-	}
-	for id := range unknown {
-		if !listed[id] {
-			delete(unknown, id)
-		}
-	}
-	if len(back) > 0 {
-		if _, err := s.store.Finish(ctx, ses.id, back); err != nil {
-			s.storeFailed(err)
-		}
-	}
-}
-
-// clearRows hands back whatever the store says is running here when nothing is any more: a claim
-// whose answer was lost.
-func (s *Scheduler) clearRows(ctx context.Context, ses *session) {
-	rows, err := s.store.Own(ctx, ses.id)
-	if err != nil {
-		return
-	}
-	var back []ledger.Result
-	for _, row := range rows {
-		if !s.running.knows(row.TaskID) && !s.recorder.holds(row.TaskID) {
-			back = append(back, ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost"})
-		}
-	}
-	if len(back) > 0 {
-		_, _ = s.store.Finish(ctx, ses.id, back) // else the others find them lost
-	}
-}
-
-func (s *Scheduler) queued(id string) bool {
-	for _, f := range s.feeders {
-		if f.holds(id) {
-			return true
-		}
-	}
-	return false
 }

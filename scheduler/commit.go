@@ -1,0 +1,158 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	// lookLeast lies between two looks at a job.
+	lookLeast = 5 * time.Millisecond
+	// afterFailure is when jobs are looked at again that the store could not decide.
+	afterFailure = time.Second
+)
+
+// decide decides the due times of these jobs, starts what it may, and returns how many rows were
+// written.
+func (s *Scheduler) decide(ctx context.Context, names []string) int {
+	// Not cut short by a drain: what was decided is to be done.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	reserved := s.reserve(names)
+	ids := taskIDs{}
+	var nexts map[string]time.Time
+	request := s.request(names)
+	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		d := decider{
+			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
+			claims: func(job string) bool { return reserved[job] != "" },
+		}
+		nexts = make(map[string]time.Time, len(states))
+		var decisions []ledger.Decision
+		for _, state := range states {
+			dec, ok := d.decide(state)
+			if !ok {
+				if s.foreign.add(state.Name) {
+					s.log.Warn("another replica's newer configuration governs this job, and has it otherwise; it is left to that replica", "job", state.Name)
+				}
+				continue
+			}
+			nexts[state.Name] = dec.NextAt
+			if dec.Cursor.IsZero() {
+				nexts[state.Name] = s.plan.jobs[state.Name].next(state.Cursor)
+				continue
+			}
+			decisions = append(decisions, dec)
+		}
+		return decisions
+	}
+	decided, err := s.write(ctx, request, reserved)
+	if err != nil {
+		again := s.clock.now().Add(afterFailure)
+		for _, name := range names {
+			s.upcoming.set(name, again)
+		}
+		return 0
+	}
+	soonest := s.clock.now().Add(lookLeast)
+	for name, at := range nexts {
+		if !at.IsZero() && at.Before(soonest) {
+			at = soonest
+		}
+		s.upcoming.set(name, at)
+	}
+	rows := 0
+	for _, dec := range decided.Decisions {
+		rows += len(dec.Triggers)
+	}
+	return rows
+}
+
+// write has the store decide, and starts what was born running on the slots reserved for it.
+func (s *Scheduler) write(ctx context.Context, request ledger.Decide, reserved map[string]string) (ledger.Decided, error) {
+	settled := s.running.transaction()
+	defer settled()
+	decided, err := s.store.Decide(ctx, request)
+	if err != nil {
+		s.storeFailed(err)
+		s.giveBack(reserved)
+		return ledger.Decided{}, err
+	}
+	s.startDecided(ctx, request.Session, decided, reserved)
+	s.logDecisions(decided)
+	return decided, nil
+}
+
+// request is what every deciding transaction of this replica has in common.
+func (s *Scheduler) request(names []string) ledger.Decide {
+	r := ledger.Decide{
+		Session: s.session.Load().id, Replica: s.opt.ID, Jobs: names,
+		Guard: s.locks == nil, Now: s.clock.check,
+	}
+	if r.Guard {
+		for _, name := range names {
+			r.Stripes = append(r.Stripes, s.plan.jobs[name].stripe)
+		}
+		slices.Sort(r.Stripes)
+		r.Stripes = slices.Compact(r.Stripes)
+	}
+	return r
+}
+
+// reserve takes a slot for one run of each job that this replica may start at once; the answer
+// maps the job to the pool whose slot it is. In pools that are limited over all replicas, the
+// claim counts, so nothing is born running there.
+func (s *Scheduler) reserve(names []string) map[string]string {
+	reserved := map[string]string{}
+	for _, name := range names {
+		j := s.plan.jobs[name]
+		if j.here && j.handler != nil && s.plan.pools[j.Pool].MaxRunning == 0 && s.slots.take(j.Pool, 1) == 1 {
+			reserved[name] = j.Pool
+		}
+	}
+	return reserved
+}
+
+func (s *Scheduler) giveBack(reserved map[string]string) {
+	for _, pool := range reserved {
+		s.slots.give(pool, 1)
+	}
+}
+
+// startDecided starts the tasks that were born running, on the slots that were reserved for them,
+// and gives the other slots back.
+func (s *Scheduler) startDecided(ctx context.Context, session string, decided ledger.Decided, reserved map[string]string) {
+	until := map[string]time.Time{}
+	for _, dec := range decided.Decisions {
+		for _, o := range dec.Triggers {
+			if o.Task != nil {
+				until[o.Task.ID] = o.MayRunUntil
+			}
+		}
+	}
+	for _, t := range decided.Started {
+		delete(reserved, t.Job)
+		s.start(ctx, claimed{t, session, until[t.ID], time.Now()})
+	}
+	s.giveBack(reserved)
+	for _, t := range decided.Opened {
+		s.wakeFeeder(t.Pool)
+	}
+}
+
+func (s *Scheduler) logDecisions(decided ledger.Decided) {
+	for _, dec := range decided.Decisions {
+		for _, o := range dec.Triggers {
+			t := o.Trigger
+			if t.Job != "" {
+				s.metrics.Decided(t)
+			}
+			if t.Outcome != "" {
+				s.log.Info("trigger", "job", t.Job, "at", t.At, "outcome", t.Outcome, "count", t.Count, "reason", t.Reason)
+			}
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package scheduler
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// governAgain is when a replica that does not govern asks again where it differs: the newer one may
+// still have been writing its definitions. While there is a difference it asks ten times as seldom.
+const governAgain = 3 * time.Second
+
+// govern asserts this replica's configuration if it is the newest among the living, whenever that
+// may have changed, until ctx is done; otherwise it learns where it differs.
+func (s *Scheduler) govern(ctx context.Context) {
+	again := time.NewTimer(time.Hour)
+	defer again.Stop()
+	for {
+		wait := 10 * governAgain
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.nudgeGovern:
+			wait = governAgain
+		case <-again.C:
+		}
+		got, err := s.store.Assert(ctx, s.session.Load().id, s.plan.definitions())
+		if err != nil {
+			s.storeFailed(err)
+			if pause(ctx, time.Second, nil) {
+				nudge(s.nudgeGovern)
+			}
+			continue
+		}
+		news := s.foreign.set(got.Jobs)
+		if news && len(got.Jobs) > 0 {
+			s.log.Warn("another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
+				"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", "))
+		}
+		if news {
+			wait = governAgain
+		}
+		if !got.Governs && (wait == governAgain || len(got.Jobs) > 0) {
+			again.Reset(wait)
+		}
+		for _, f := range s.feeders {
+			f.unskip()
+		}
+		s.look(ctx, s.owned())
+	}
+}

@@ -1,0 +1,24 @@
+package scheduler
+
+import "github.com/google/uuid"
+
+// taskIDs makes ids for the tasks that a decision opens, the same ones each time the store asks
+// again: so an unknown COMMIT can be settled by them.
+type taskIDs map[taskID]string
+
+type taskID struct {
+	job string
+	n   int
+}
+
+func (ids taskIDs) get(job string, n int) string {
+	key := taskID{job, n}
+	if ids[key] == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			id = uuid.New()
+		}
+		ids[key] = id.String()
+	}
+	return ids[key]
+}
