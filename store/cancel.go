@@ -18,7 +18,6 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error
 		reason = clip("cancelled by "+by, 255)
 	}
 	var task jobs.Task
-	lost := false
 	write := func(t *tx) error {
 		rows, err := t.openTasks(taskColumns, " WHERE id=?", id)
 		if err != nil {
@@ -31,7 +30,7 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error
 				return err
 			case !found:
 				return fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
-			case lost && ended.State == jobs.StateCancelled && ended.Reason == reason: // by the COMMIT whose answer was lost
+			case t.again && ended.State == jobs.StateCancelled && ended.Reason == reason: // by the COMMIT whose answer was lost
 				task = ended
 				return nil
 			}
@@ -50,8 +49,7 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error
 		task = m.task(now)
 		return t.move(now, "0,1", []move{m})
 	}
-	again := func(*tx) (bool, error) { lost = true; return false, nil }
-	err := s.settle(ctx, "cancel task", write, again)
+	err := s.settle(ctx, "cancel task", write, nil)
 	return task, err
 }
 

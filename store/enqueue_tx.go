@@ -57,9 +57,6 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 	return ids, nil
 }
 
-// within is for statements in somebody else's transaction, which is neither repeated nor ended.
-func (s *Store) within(ctx context.Context, conn querier) *tx { return &tx{ctx, s, conn} }
-
 // inTransaction finds what runs statements in a caller's transaction, and refuses what would run
 // each of them in one of its own.
 func inTransaction(handle any) (querier, error) {

@@ -30,8 +30,7 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 	for i, r := range results {
 		w.results[i] = r.Kept()
 	}
-	never := func(*tx) (bool, error) { w.lock = "{for_update}"; return false, nil }
-	if err := s.settle(ctx, "finish", w.write, never); err != nil {
+	if err := s.settle(ctx, "finish", w.write, nil); err != nil {
 		return nil, err
 	}
 	return w.out, nil
@@ -52,6 +51,9 @@ type finish struct {
 func (w *finish) write(t *tx) (err error) {
 	w.moves, w.late = nil, nil
 	w.out = make([]ledger.Finished, len(w.results))
+	if t.again {
+		w.lock = "{for_update}"
+	}
 	if w.now, err = t.now(); err != nil {
 		return err
 	}

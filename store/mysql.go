@@ -171,7 +171,7 @@ func (mysqlDialect) alone(ctx context.Context, s *Store, fn func(t *tx) error) e
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			defer cancel()
-			release := &tx{ctx, s, t.conn}
+			release := s.within(ctx, t.conn)
 			var answer sql.NullInt64
 			_, _ = release.one("SELECT RELEASE_LOCK("+name+")", []any{s.prefix}, &answer) // it also ends with the connection
 		}()

@@ -24,7 +24,7 @@ func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more 
 	}
 	retired := 0
 	cancel := func(t *tx) (err error) { retired, err = cancelRetired(t, limit); return err }
-	if err := s.settle(ctx, "cancel tasks of retired jobs", cancel, func(*tx) (bool, error) { return false, nil }); err != nil {
+	if err := s.settle(ctx, "cancel tasks of retired jobs", cancel, nil); err != nil {
 		return false, err
 	}
 	more = retired >= limit

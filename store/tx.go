@@ -23,7 +23,12 @@ type tx struct {
 	ctx  context.Context //nolint:containedctx // a tx lives as long as the call that it is made for
 	s    *Store
 	conn querier
+
+	again bool // a COMMIT of the same work has had no answer; see settle
 }
+
+// within is for statements on conn, whose transaction is ended elsewhere.
+func (s *Store) within(ctx context.Context, conn querier) *tx { return &tx{ctx: ctx, s: s, conn: conn} }
 
 // querier is the part of gorm.ConnPool that statements need; *sql.Conn and *sql.Tx have it too.
 type querier interface {
@@ -53,7 +58,7 @@ func (s *Store) sure(ctx context.Context, op string, fn func(t *tx) error) error
 // read runs fn on a connection without a transaction: each statement sees its own moment.
 func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error {
 	return s.repeat(ctx, op, s.readers, func(ctx context.Context, conn *sql.Conn) error {
-		return fn(&tx{ctx, s, conn})
+		return fn(s.within(ctx, conn))
 	})
 }
 
@@ -61,7 +66,7 @@ func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error
 // Statements may run twice when an answer is lost: only for those that may.
 func (s *Store) autocommit(ctx context.Context, op string, fn func(t *tx) error) error {
 	return s.repeat(ctx, op, s.writers, func(ctx context.Context, conn *sql.Conn) error {
-		return fn(&tx{ctx, s, conn})
+		return fn(s.within(ctx, conn))
 	})
 }
 
@@ -160,7 +165,7 @@ func (s *Store) transact(ctx context.Context, conn *sql.Conn, fn func(t *tx) err
 			rollback(ctx, conn)
 		}
 	}()
-	if err := fn(&tx{ctx, s, conn}); err != nil {
+	if err := fn(s.within(ctx, conn)); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

@@ -17,11 +17,11 @@ var errMoved = errors.New("a row was changed by somebody else in between")
 // settle runs fn as tx does, again when rows moved under it, and settles a COMMIT whose answer was
 // lost: committed asks, with locking reads in a transaction on another connection, whether fn's
 // rows are there. If they are, it is as if the answer had come; if not, nothing has happened, and
-// fn runs once more.
+// fn runs once more. Without committed it runs again at once, and finds out itself: t.again says so.
 func (s *Store) settle(ctx context.Context, op string, fn func(t *tx) error, committed func(t *tx) (bool, error)) error {
 	lost := 0
 	for moved := 0; ; {
-		err := s.tx(ctx, op, fn)
+		err := s.tx(ctx, op, func(t *tx) error { t.again = lost > 0; return fn(t) })
 		switch {
 		case errors.Is(err, errMoved) && moved < 10:
 			moved++
@@ -29,6 +29,9 @@ func (s *Store) settle(ctx context.Context, op string, fn func(t *tx) error, com
 			return fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 		case errors.Is(err, errUnknownCommit) && lost < 3:
 			lost++
+			if committed == nil {
+				continue
+			}
 			var is bool
 			asked := s.tx(ctx, op+", settling", func(t *tx) (err error) { is, err = committed(t); return err })
 			if asked != nil {
