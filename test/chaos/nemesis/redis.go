@@ -21,7 +21,8 @@ func forgets() []Nemesis {
 	const while = 8 * time.Second
 	return []Nemesis{
 		{Name: "redis-restarted-empty", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartEmpty},
-		{Name: "redis-old-rdb", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartOld},
+		{Name: "redis-restarted", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartSaved(0)},
+		{Name: "redis-old-rdb", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartSaved(2 * arena.LockTTL)},
 		{Name: "redis-flushall", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: flush},
 		{Name: "redis-script-flush", subject: lock, Hold: while, Fits: onRedis, Strike: scriptFlush}, // nothing is excused
 		{Name: "redis-key-deleted", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: deleteKey},
@@ -66,9 +67,13 @@ func restartEmpty(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, er
 	}}, nil
 }
 
-// restartOld takes a snapshot, lets time go by in which locks change hands, and starts the server
-// again from the snapshot.
-func restartOld(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+// restartSaved starts the server again from a snapshot that is so old: at once, it knows what it
+// knew, and later locks have changed hands meanwhile.
+func restartSaved(old time.Duration) strike {
+	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) { return restartFrom(ctx, a, old) }
+}
+
+func restartFrom(ctx context.Context, a *arena.Arena, old time.Duration) (Struck, error) {
 	var dir string
 	var saved, then int64
 	if err := ask(ctx, a, func(ctx context.Context, c *redis.Client) (err error) {
@@ -87,7 +92,7 @@ func restartOld(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, erro
 	snapshot := filepath.Join(dir, "dump.rdb")
 	defer os.Remove(snapshot) // so that it is not found by later starts
 	select {
-	case <-time.After(2 * arena.LockTTL):
+	case <-time.After(old):
 	case <-ctx.Done():
 		return Struck{}, ctx.Err()
 	}
