@@ -7,17 +7,17 @@
 // Set in tests.
 //
 //	              ┌─ keep     beats, trust window, clock           (session.go, clock.go)
-//	              ├─ watch    buries the dead, reaps, cancels      (watch.go)
+//	              ├─ watch    buries the dead, reaps, cancels      (watch.go, own.go)
 //	              ├─ expire   attempts whose time is over          (attempt.go)
-//	              ├─ govern   whose configuration holds            (watch.go)
-//	              ├─ record   results → store, in batches          (record.go)
+//	              ├─ govern   whose configuration holds            (govern.go)
+//	              ├─ record   results → store, in batches          (record.go, refusal.go)
 //	Run(ctx) ─────┤
-//	              ├─ fire     due times → decisions                (fire.go, decide.go)
+//	              ├─ fire     due times → decisions                (fire.go, decide.go, commit.go)
 //	              ├─ poll     which pools have work                (poll.go)
 //	              ├─ feed     one per pool: lock, claim, start     (feed.go)
 //	              ├─ balance  stripes, as replicas come and go     (stripes.go)
 //	              ├─ notify   what somebody wants to hear → tasks  (notify.go)
-//	              └─ sweep    what is older than its retention     (poll.go)
+//	              └─ sweep    what is older than its retention     (sweep.go)
 //
 // The first five go on until a drain is over; the others take work, and end as it begins.
 //

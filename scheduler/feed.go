@@ -41,12 +41,12 @@ type feeder struct {
 	pool *poolPlan
 	wake chan struct{}
 
-	mu       sync.Mutex
-	queue    []claimed
-	took     time.Duration // an attempt, as a moving average; 0 = none has ended yet
-	more     bool          // the last claim left work behind
-	skipJobs []string      // what this replica cannot run, as candidates showed
-	skipKind []string
+	mu        sync.Mutex
+	queue     []claimed
+	took      time.Duration // an attempt, as a moving average; 0 = none has ended yet
+	more      bool          // the last claim left work behind
+	skipJobs  []string      // what this replica cannot run, as candidates showed
+	skipKinds []string
 }
 
 func newFeeder(s *Scheduler, pool *poolPlan) *feeder {
@@ -178,7 +178,7 @@ func (f *feeder) skip(foreign []jobs.Task) (learned bool) {
 	for _, t := range foreign {
 		list, name := &f.skipJobs, t.Job
 		if name == "" {
-			list, name = &f.skipKind, t.Kind
+			list, name = &f.skipKinds, t.Kind
 		}
 		if !slices.Contains(*list, name) {
 			*list, learned = append(*list, name), true
@@ -191,13 +191,13 @@ func (f *feeder) skip(foreign []jobs.Task) (learned bool) {
 func (f *feeder) unskip() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.skipJobs, f.skipKind = nil, nil
+	f.skipJobs, f.skipKinds = nil, nil
 }
 
 func (f *feeder) skipped() (names, kinds []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.skipJobs), slices.Clone(f.skipKind)
+	return slices.Clone(f.skipJobs), slices.Clone(f.skipKinds)
 }
 
 // push queues what was claimed and starts as much of it as there are workers.

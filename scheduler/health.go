@@ -129,3 +129,24 @@ func (s *Scheduler) Health() []ledger.Condition {
 	}
 	return []ledger.Condition{store, lock, clock, conf, drain}
 }
+
+// Vitals says how this replica stands, without asking anybody.
+func (s *Scheduler) Vitals() ledger.Vitals {
+	v := ledger.Vitals{
+		Replica: s.opt.ID, Ready: true, Backend: s.backend,
+		SessionsLost: int(s.sessionsLost.Load()), Buried: int(s.buried.Load()),
+		Config: s.config.Load(), Foreign: s.foreign.count(), Workers: s.opt.Workers,
+		Running: s.running.byPool(),
+	}
+	for _, c := range s.Health() {
+		v.Ready = v.Ready && c.Ready
+	}
+	v.StoreUp, v.LockUp, v.Draining = s.health.state()
+	if ses := s.session.Load(); ses != nil {
+		v.Now = s.clock.now()
+		v.RenewalAge = max(0, s.trustFor()-ses.trust.Until())
+		v.ClockSkew, v.ClockRefused = s.clock.apart()
+		v.Stripes = len(s.owned())
+	}
+	return v
+}

@@ -47,8 +47,8 @@ func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
 			continue
 		}
 		// Every transaction that was under way when it was first seen has ended since.
-		if s.running.oldestTransaction().After(first.since) && read.Sub(first.since) >= s.opt.SessionTTL/3 {
-			back = append(back, ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost"})
+		if !s.running.underWaySince(first.since) && read.Sub(first.since) >= s.opt.SessionTTL/3 {
+			back = append(back, unheard(row))
 		}
 	}
 	for id := range unknown {
@@ -73,12 +73,17 @@ func (s *Scheduler) clearRows(ctx context.Context, ses *session) {
 	var back []ledger.Result
 	for _, row := range rows {
 		if !s.running.knows(row.TaskID) && !s.recorder.holds(row.TaskID) {
-			back = append(back, ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost"})
+			back = append(back, unheard(row))
 		}
 	}
 	if len(back) > 0 {
 		_, _ = s.store.Finish(ctx, ses.id, back) // else the others find them lost
 	}
+}
+
+// unheard hands back what was claimed, and nobody heard of it.
+func unheard(row ledger.Own) ledger.Result {
+	return ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost"}
 }
 
 func (s *Scheduler) queued(id string) bool {

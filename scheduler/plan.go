@@ -40,7 +40,6 @@ type work struct {
 	handler jobs.Handler
 	timeout time.Duration
 	retries jobs.Retries
-	onLost  jobs.OnLost
 }
 
 func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
@@ -128,7 +127,7 @@ func (p *plan) work(t jobs.Task) (work, bool) {
 		if !ok || !j.here || j.handler == nil {
 			return work{}, false
 		}
-		return work{j.handler, j.Timeout, j.Retries, j.OnLost}, true
+		return work{j.handler, j.Timeout, j.Retries}, true
 	}
 	pool, ok := p.pools[t.Pool]
 	if !ok {
@@ -138,7 +137,7 @@ func (p *plan) work(t jobs.Task) (work, bool) {
 	if h == nil && t.Pool == jobs.NotificationsPool {
 		h = forward{p}
 	}
-	return work{h, pool.Timeout, *pool.Retries, pool.OnLost}, h != nil
+	return work{h, pool.Timeout, *pool.Retries}, h != nil
 }
 
 // definitions is what the store keeps of the plan.

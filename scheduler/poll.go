@@ -3,8 +3,6 @@ package scheduler
 import (
 	"context"
 	"time"
-
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 const (
@@ -39,29 +37,6 @@ func (s *Scheduler) poll(ctx context.Context) {
 		}
 		if !next.IsZero() {
 			wait = max(pollLeast, min(wait, next.Sub(s.clock.now())))
-		}
-	}
-}
-
-const (
-	sweepEvery = time.Minute
-	sweepBatch = 1000
-)
-
-// sweep deletes what is older than its retention, a batch a minute, and at once again while more
-// is left.
-func (s *Scheduler) sweep(ctx context.Context) {
-	r := s.opt.Retention
-	keep := ledger.Retention{Triggers: r.Triggers, Succeeded: r.Succeeded, Failed: r.Failed, Output: r.Output}
-	for wait := sweepEvery; pause(ctx, wait, nil); {
-		cctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		more, err := s.store.Sweep(cctx, keep, sweepBatch)
-		cancel()
-		wait = sweepEvery
-		if err != nil {
-			s.storeFailed(err)
-		} else if more {
-			wait = time.Second
 		}
 	}
 }

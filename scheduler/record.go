@@ -192,10 +192,11 @@ func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
 		attrs = append(attrs, "job", o.task.Job, "at", o.task.ScheduledAt)
 	}
 	attrs = append(attrs, "task", o.task.ID, "attempt", o.task.Attempt)
-	for name, value := range map[string]string{"reason": o.result.Reason, "error": o.result.Error} {
-		if value != "" {
-			attrs = append(attrs, name, value)
-		}
+	if o.result.Reason != "" {
+		attrs = append(attrs, "reason", o.result.Reason)
+	}
+	if o.result.Error != "" {
+		attrs = append(attrs, "error", o.result.Error)
 	}
 	if o.result.Verdict == ledger.Again {
 		attrs = append(attrs, "retry_in", o.result.RetryIn.Round(time.Millisecond).String())

@@ -46,23 +46,23 @@ func (r *recorder) record(ctx context.Context, batch []outcome) bool {
 
 // bear counts a refusal. While the store refuses whatever it is asked, as without the rights to its
 // tables, it is not asked as often as it answers. False once ctx is done.
-func (r *recorder) bear(ctx context.Context, refusal error) bool {
+func (r *recorder) bear(ctx context.Context, why error) bool {
 	if r.refused++; r.refused < refusedForAll {
 		return true
 	}
-	r.s.storeFailed(refusal)
+	r.s.storeFailed(why)
 	return pause(ctx, recordRetry, nil)
 }
 
 // recordBare writes a result that was refused without its texts, which may be why. What it says of the
 // task is never changed or dropped: that would start the task a second time. If nothing helps, the
 // result stays here and is tried again; false once ctx is done.
-func (r *recorder) recordBare(ctx context.Context, o outcome, refusal error) bool {
+func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 	bare := o
 	bare.result.Error, bare.result.Output = "", nil
-	bare.result.Reason = "recorded without error and output, which the store refused: " + refusal.Error()
+	bare.result.Reason = "recorded without error and output, which the store refused: " + why.Error()
 	texts := o.result.Reason != "" || o.result.Error != "" || len(o.result.Output) > 0
-	err := refusal
+	err := why
 	if texts && r.refused < refusedForAll {
 		err = r.write(ctx, []outcome{bare})
 	}
@@ -70,7 +70,7 @@ func (r *recorder) recordBare(ctx context.Context, o outcome, refusal error) boo
 	switch {
 	case err == nil:
 		r.refused = 0
-		r.s.log.Error("result recorded without its error and output, which the store refused", append(attrs, "refusal", refusal, "error", o.result.Error)...)
+		r.s.log.Error("result recorded without its error and output, which the store refused", append(attrs, "refusal", why, "error", o.result.Error)...)
 		return true
 	case ctx.Err() != nil || !r.bear(ctx, err):
 		return false

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"math"
 	"sync"
 	"time"
 )
@@ -108,15 +107,14 @@ func (r *running) transaction() (ended func()) {
 	}
 }
 
-// oldestTransaction is when the oldest one that is under way began; far in the future if none is.
-func (r *running) oldestTransaction() time.Time {
+// underWaySince reports whether a transaction is under way that began at t or before.
+func (r *running) underWaySince(t time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	oldest := time.Unix(math.MaxInt32, 0)
 	for _, began := range r.open {
-		if began.Before(oldest) {
-			oldest = began
+		if !began.After(t) {
+			return true
 		}
 	}
-	return oldest
+	return false
 }

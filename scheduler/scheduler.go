@@ -81,6 +81,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 		nudgeNotify:  make(chan struct{}, 1),
 		halted:       make(chan struct{}),
 	}
+	// A nil *locks.Locker is a non-nil interface, and means none as well.
 	if l, ok := lk.(*locks.Locker); lk != nil && (!ok || l != nil) {
 		s.locks = lk
 	}
@@ -176,13 +177,6 @@ func (s *Scheduler) Nudge() {
 	nudge(s.nudgeFire)
 	nudge(s.nudgePoll)
 	nudge(s.nudgeNotify)
-}
-
-func nudge(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 func (s *Scheduler) wakeFeeder(pool string) {

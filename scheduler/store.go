@@ -22,10 +22,10 @@ type Store interface {
 
 // Sessions is who lives.
 type Sessions interface {
-	// Join adds a session, which has m.Config as its configuration, and returns its id. A live session with the same replica id is
-	// ledger.ErrReplicaLive, naming it, unless its process is gone: same boot id, and no process
-	// with its pid and start time. Such a one is declared dead at once. A live session with another
-	// LockService is ledger.ErrLockService, naming both.
+	// Join adds a session, which has m.Config as its configuration, and returns its id. A live session
+	// with the same replica id is ledger.ErrReplicaLive, naming it, unless its process is gone: same
+	// boot id, and no process with its pid and start time. Such a one is declared dead at once. A live
+	// session with another LockService is ledger.ErrLockService, naming both.
 	Join(ctx context.Context, m ledger.Member) (session string, err error)
 	// Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.
 	// ledger.ErrSessionDead is final.

@@ -194,20 +194,3 @@ func (s *Scheduler) leaveStripes(ctx context.Context) {
 		_ = s.locks.Release(ctx, held...) // what is lost already frees itself
 	}
 }
-
-// look reads the next due times of stripes into the heap.
-func (s *Scheduler) look(ctx context.Context, stripes []int) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	rows, err := s.store.Upcoming(ctx, stripes)
-	if err != nil {
-		s.health.storeDown(err)
-		return
-	}
-	for _, u := range rows {
-		if _, known := s.plan.jobs[u.Job]; known {
-			s.upcoming.set(u.Job, u.NextAt)
-		}
-	}
-	nudge(s.nudgeFire)
-}

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"container/heap"
+	"context"
 	"sync"
 	"time"
 )
@@ -88,4 +89,21 @@ func (q *dueQueue) Pop() any {
 	old[len(old)-1] = nil
 	*q = old[:len(old)-1]
 	return d
+}
+
+// look reads the next due times of stripes into the heap.
+func (s *Scheduler) look(ctx context.Context, stripes []int) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	rows, err := s.store.Upcoming(ctx, stripes)
+	if err != nil {
+		s.health.storeDown(err)
+		return
+	}
+	for _, u := range rows {
+		if _, known := s.plan.jobs[u.Job]; known {
+			s.upcoming.set(u.Job, u.NextAt)
+		}
+	}
+	nudge(s.nudgeFire)
 }

@@ -84,15 +84,14 @@ func (s *Scheduler) bury(ctx context.Context, pulses pulses, peers []ledger.Peer
 	pulses.forget(peers)
 }
 
-// declareDead ends the session of a peer that was silent for so long, and reports whether it did: not
-// if the peer has beaten since, or somebody else was first.
-func (s *Scheduler) declareDead(ctx context.Context, p ledger.Peer, silent time.Duration) bool {
+// declareDead ends the session of a peer that was silent for so long, unless it has beaten since, or
+// somebody else was first.
+func (s *Scheduler) declareDead(ctx context.Context, p ledger.Peer, silent time.Duration) {
 	if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err != nil || !dead {
-		return false
+		return
 	}
 	s.buried.Add(1)
 	s.log.Warn("replica declared dead", "replica", p.Replica, "silent", silent.Round(time.Millisecond).String())
-	return true
 }
 
 func membership(peers []ledger.Peer) string {

@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Extend moves may_run_until of running tasks, each under its token; the answer has the order of moves and says whether the row was still the session's. It implements the
-// scheduler's Tasks.
+// Extend moves may_run_until of running tasks, each under its token; the answer has the order of moves
+// and says whether the row was still the session's. It implements the scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
 func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {

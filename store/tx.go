@@ -14,10 +14,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// errUnknownCommit: COMMIT was sent and its answer was lost. The caller settles it by a locking
-// read of what it wrote, in a new transaction: the lock waits for a COMMIT still on its way.
-var errUnknownCommit = fmt.Errorf("the answer to COMMIT was lost: %w", jobs.ErrUnavailable)
-
 // tx is one transaction, or one connection without a transaction, for the time of one call.
 type tx struct {
 	ctx  context.Context //nolint:containedctx // a tx lives as long as the call that it is made for
@@ -99,37 +95,6 @@ func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(co
 		}
 	}
 }
-
-// explain says what to do about tables that are not there.
-func (s *Store) explain(err error) error {
-	if errors.Is(err, ErrSchema) || !s.dialect.noTable(err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w: call Migrate first, or run \"scheduler migrate up\"", ErrSchema, err)
-}
-
-// fault says what an error means for the transaction that met it.
-func (s *Store) fault(ctx context.Context, err error) fault {
-	switch {
-	case err == nil:
-		return faultNone
-	case errors.Is(err, errUnknownCommit):
-		return faultFinal
-	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return faultFinal
-	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone):
-		return faultPassing
-	}
-	return s.dialect.fault(err)
-}
-
-type fault int
-
-const (
-	faultNone    fault = iota // an answer, if not the one that was hoped for
-	faultPassing              // nothing was committed, and another try may do better
-	faultFinal                // nothing is known, and no further try
-)
 
 // pause waits a random time, longer with each try up to most, so that those who collided do not meet again.
 func pause(ctx context.Context, n int, most time.Duration) error {

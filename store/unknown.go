@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // errMoved: a row was no longer what this transaction had read before. The transaction starts again
 // with what the row is now.
 var errMoved = errors.New("a row was changed by somebody else in between")
+
+// errUnknownCommit: COMMIT was sent and its answer was lost. The caller settles it by a locking
+// read of what it wrote, in a new transaction: the lock waits for a COMMIT still on its way.
+var errUnknownCommit = fmt.Errorf("the answer to COMMIT was lost: %w", jobs.ErrUnavailable)
 
 // settle runs fn as tx does, again when rows moved under it, and settles a COMMIT whose answer was
 // lost: committed asks, with locking reads in a transaction on another connection, whether fn's
@@ -44,29 +46,4 @@ func (s *Store) settle(ctx context.Context, op string, fn func(t *tx) error, com
 			return err
 		}
 	}
-}
-
-// alive fails for a session that was declared dead, or never was. It takes no lock: a session may
-// be declared dead before this transaction commits, and Reap finds what it then leaves.
-func (t *tx) alive(session string) error {
-	var dead bool
-	found, err := t.one("SELECT dead FROM {sessions} WHERE id=?", []any{session}, &dead)
-	if err == nil && (!found || dead) {
-		return ledger.ErrSessionDead
-	}
-	return err
-}
-
-// begin is how a deciding transaction starts: its session lives, and the moment is what judge makes
-// of the database's time.
-func (t *tx) begin(session string, judge func(database time.Time) (time.Time, error)) (now time.Time, err error) {
-	if err := t.alive(session); err != nil {
-		return now, err
-	}
-	database, err := t.now()
-	if err != nil {
-		return now, err
-	}
-	now, err = judge(database)
-	return now.UTC().Truncate(time.Microsecond), err
 }

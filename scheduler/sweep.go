@@ -1,0 +1,30 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	sweepEvery = time.Minute
+	sweepBatch = 1000
+)
+
+// sweep deletes what is older than its retention, a batch a minute, and at once again while more
+// is left.
+func (s *Scheduler) sweep(ctx context.Context) {
+	keep := ledger.Retention(s.opt.Retention)
+	for wait := sweepEvery; pause(ctx, wait, nil); {
+		cctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+		more, err := s.store.Sweep(cctx, keep, sweepBatch)
+		cancel()
+		wait = sweepEvery
+		if err != nil {
+			s.storeFailed(err)
+		} else if more {
+			wait = time.Second
+		}
+	}
+}
