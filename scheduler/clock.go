@@ -47,19 +47,22 @@ func (c *clock) observe(asked boottime.Instant, database time.Time) {
 	defer c.mu.Unlock()
 	r := reading{database, asked, asked.Elapsed()}
 	c.wall = database.Sub(asked.Time().Add(r.trip / 2))
-	switch {
-	case c.base.at.IsZero():
+	if c.base.at.IsZero() {
 		c.base = r
 		return
-	case r.trip > c.maxSkew/4:
-		return // too vague to say anything
-	case within(database.Sub(c.base.now()), c.maxSkew+c.base.trip):
+	}
+	// The answer is as old as its round trip at most: that is how far off is too low.
+	vague, off, limit := r.trip > c.maxSkew/4, database.Sub(c.base.now()), c.maxSkew+c.base.trip
+	switch {
+	case vague && off <= limit && off+r.trip >= -limit:
+		return // it may be right, and is too vague to go by
+	case within(off, limit):
 		c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)
 		return
 	}
 	c.refused++
-	c.off = database.Sub(c.base.now())
-	if c.seen > 0 && within(database.Sub(c.next.now()), c.maxSkew) {
+	c.off = off
+	if c.seen > 0 && within(database.Sub(c.next.now()), c.maxSkew+c.next.trip+r.trip) {
 		c.seen++
 	} else {
 		c.seen = 1

@@ -70,3 +70,36 @@ func TestClockDoesNotBelieveAJumpingClock(t *testing.T) {
 		}
 	})
 }
+
+// Also where each beat takes so long that it says little, a step is noticed, and believed after three.
+func TestClockBelievesAStepAfterThreeSlowBeats(t *testing.T) {
+	for _, step := range []time.Duration{5 * time.Second, -5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &clock{maxSkew: 2 * time.Second}
+			database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			began := time.Now()
+			beat := func(step time.Duration) {
+				asked := boottime.Now()
+				time.Sleep(500 * time.Millisecond)
+				now := database.Add(time.Since(began) + step)
+				time.Sleep(500 * time.Millisecond)
+				c.observe(asked, now)
+			}
+			beat(0)
+			beat(0)
+			if off := c.skew(); off != 0 {
+				t.Fatalf("without a step: skew %v", off)
+			}
+			for n := range consistentRenewals {
+				beat(step)
+				if red := c.skew() != 0; red != (n < consistentRenewals-1) {
+					t.Fatalf("beat %d: skew %v", n, c.skew())
+				}
+			}
+			real := database.Add(time.Since(began) + step)
+			if got, err := c.check(real); err != nil || got.After(real) {
+				t.Errorf("after three beats: %v off, %v", got.Sub(real), err)
+			}
+		})
+	}
+}
