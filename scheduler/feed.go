@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -125,14 +124,11 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	for began, wait := time.Now(), time.Millisecond; ; wait *= 2 {
 		lctx, cancel := context.WithTimeout(ctx, busyLimit)
-		attempts, err := s.locks.TryAcquire(lctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
+		attempts, err := s.tryLocks(lctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
 		slow := lctx.Err() != nil && ctx.Err() == nil
 		cancel()
 		if slow && s.opt.WhenDown == DownStore {
 			return nothing, nil // whether the service is down is for balance to find out
-		}
-		if err == nil && attempts[0].Err != nil && !errors.Is(attempts[0].Err, locks.ErrBusy) {
-			err = attempts[0].Err
 		}
 		if s.lockFailed(err) {
 			if s.opt.WhenDown == DownWait || ctx.Err() != nil {

@@ -123,10 +123,8 @@ func (s *Scheduler) lockStripes(ctx context.Context) {
 	for i, n := range want {
 		requests[i] = locks.Request{Key: stripeKey(n), Meta: s.opt.ID}
 	}
-	attempts, err := s.locks.TryAcquire(ctx, requests...)
-	if s.lockFailed(err) {
-		return
-	}
+	attempts, err := s.tryLocks(ctx, requests...)
+	s.lockFailed(err)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for i, a := range attempts {
@@ -134,6 +132,18 @@ func (s *Scheduler) lockStripes(ctx context.Context) {
 			st.held[want[i]] = a.Lease
 		}
 	}
+}
+
+// tryLocks tries each key. Besides the attempts, of which some may have a lease, there is an error if
+// the service did not say of each key whether it is busy.
+func (s *Scheduler) tryLocks(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
+	attempts, err := s.locks.TryAcquire(ctx, requests...)
+	for _, a := range attempts {
+		if a.Err != nil && !errors.Is(a.Err, locks.ErrBusy) {
+			err = a.Err
+		}
+	}
+	return attempts, err
 }
 
 // lockFailed notes whether the lock service answers, and reports whether it does not.
@@ -153,7 +163,7 @@ func (s *Scheduler) probe(ctx context.Context) {
 	if !s.health.lockIsDown() {
 		return
 	}
-	attempts, err := s.locks.TryAcquire(ctx, locks.Request{Key: "sys/replica/" + s.opt.ID, Meta: s.opt.ID})
+	attempts, err := s.tryLocks(ctx, locks.Request{Key: "sys/replica/" + s.opt.ID, Meta: s.opt.ID})
 	if !s.lockFailed(err) && attempts[0].Lease != nil {
 		_ = s.locks.Release(ctx, attempts[0].Lease)
 	}
