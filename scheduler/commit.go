@@ -22,6 +22,7 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	reserved := s.reserve(names)
+	asked := s.foreign.asked()
 	ids := taskIDs{}
 	var nexts map[string]time.Time
 	request := s.request(names)
@@ -35,7 +36,7 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 		for _, state := range states {
 			dec, ok := d.decide(state)
 			if !ok {
-				if s.foreign.add(state.Name) {
+				if s.foreign.add(asked, state.Name) {
 					s.log.Warn("another replica's newer configuration governs this job, and has it otherwise; it is left to that replica", "job", state.Name)
 				}
 				continue

@@ -46,6 +46,7 @@ type feeder struct {
 	more      bool          // the last claim left work behind
 	skipJobs  []string      // what this replica cannot run, as candidates showed
 	skipKinds []string
+	unskips   int // how often that was forgotten
 }
 
 func newFeeder(s *Scheduler, pool *poolPlan) *feeder {
@@ -84,7 +85,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		tried(ledger.ClaimFailed, 0)
 		return false
 	}
-	skipJobs, skipKinds := f.skipped()
+	skipJobs, skipKinds, asked := f.skipped()
 	// Not cut short by a drain: a claim that is forgotten is lost work.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	got, err := s.store.Claim(cctx, ledger.Claim{
@@ -100,7 +101,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		s.storeFailed(err)
 		return false
 	}
-	learned := f.skip(got.Foreign)
+	learned := f.skip(asked, got.Foreign)
 	f.push(ctx, ses, got) // before the lock is given back: its service may hang
 	unlock()
 	return got.More && (learned || len(got.Tasks) > 0)
@@ -167,10 +168,13 @@ func (f *feeder) admit(now time.Time, c ledger.Candidate) (time.Time, bool) {
 }
 
 // skip remembers what this replica cannot run, so that it does not stand in front of the rest, and
-// reports whether there was anything new.
-func (f *feeder) skip(foreign []jobs.Task) (learned bool) {
+// reports whether to ask again: there was something new, or the answer is to a question of before unskip.
+func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if asked != f.unskips {
+		return true
+	}
 	for _, t := range foreign {
 		list, name := &f.skipJobs, t.Job
 		if name == "" {
@@ -188,12 +192,13 @@ func (f *feeder) unskip() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.skipJobs, f.skipKinds = nil, nil
+	f.unskips++
 }
 
-func (f *feeder) skipped() (names, kinds []string) {
+func (f *feeder) skipped() (names, kinds []string, asked int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.skipJobs), slices.Clone(f.skipKinds)
+	return slices.Clone(f.skipJobs), slices.Clone(f.skipKinds), f.unskips
 }
 
 // push queues what was claimed and starts as much of it as there are workers.

@@ -62,7 +62,8 @@ func (s *Scheduler) dueHere() []string {
 // long as it finds something. So an owner that has much to do is helped, not blocked.
 func (s *Scheduler) overdue(ctx context.Context) (again bool) {
 	now := s.clock.now()
-	rows, err := s.store.Overdue(ctx, now.Add(-overdueAfter), decideBatch)
+	limit := decideBatch + s.foreign.count() // which may all stand before the others
+	rows, err := s.store.Overdue(ctx, now.Add(-overdueAfter), limit)
 	if err != nil {
 		s.storeFailed(err)
 		return false
@@ -87,7 +88,7 @@ func (s *Scheduler) overdue(ctx context.Context) (again bool) {
 			size = decideBatch // nobody else is
 		}
 	}
-	return len(rows) == decideBatch
+	return len(rows) == limit
 }
 
 // patience is how long this replica leaves due times of a stripe to those before it.

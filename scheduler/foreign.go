@@ -8,14 +8,25 @@ import (
 // foreign is the jobs that a newer configuration governs and has otherwise, or that only one of the
 // two has: this replica leaves them alone until it governs again.
 type foreign struct {
-	mu   sync.Mutex
-	jobs map[string]bool
+	mu    sync.Mutex
+	round int // how often they were set
+	jobs  map[string]bool
 }
 
-// add reports whether that is news.
-func (f *foreign) add(job string) bool {
+// asked is to be called before the store is asked for what add may then be told.
+func (f *foreign) asked() (round int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.round
+}
+
+// add reports whether that is news. What was asked for before they were set last is none.
+func (f *foreign) add(asked int, job string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if asked != f.round {
+		return false
+	}
 	if f.jobs == nil {
 		f.jobs = map[string]bool{}
 	}
@@ -46,5 +57,6 @@ func (f *foreign) set(jobs []string) bool {
 	}
 	news := !maps.Equal(now, f.jobs)
 	f.jobs = now
+	f.round++
 	return news
 }

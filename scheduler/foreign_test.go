@@ -1,0 +1,85 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// crowded is a store where many jobs are overdue, the foreign ones longest.
+type crowded struct {
+	*picky
+	rows    []ledger.Upcoming
+	decided []string
+}
+
+func (c *crowded) Overdue(_ context.Context, _ time.Time, limit int) ([]ledger.Upcoming, error) {
+	return c.rows[:min(limit, len(c.rows))], nil
+}
+
+func (c *crowded) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, error) {
+	c.decided = append(c.decided, d.Jobs...)
+	return ledger.Decided{}, nil
+}
+
+// However many jobs another replica keeps for itself and does not decide: those behind them are helped.
+func TestForeignJobsDoNotHideOthers(t *testing.T) {
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	st := &crowded{picky: newPicky(nil)}
+	set := jobs.Set{Jobs: map[string]jobs.Job{}}
+	foreign := []string{}
+	for i := range 2 * decideBatch {
+		name := fmt.Sprintf("foreign-%d", i)
+		foreign = append(foreign, name)
+		set.Jobs[name] = jobs.Job{Handler: blocked{}}
+		st.rows = append(st.rows, ledger.Upcoming{Job: name, NextAt: at})
+	}
+	set.Jobs["mine"] = jobs.Job{Handler: blocked{}}
+	st.rows = append(st.rows, ledger.Upcoming{Job: "mine", NextAt: at.Add(time.Second)})
+	s, err := New(st, nil, set, Options{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.session.Store(&session{"session", boottime.Now().Add(time.Minute), boottime.Now()})
+	s.clock.observe(boottime.Now(), at.Add(time.Minute))
+	s.foreign.set(foreign)
+	s.overdue(t.Context())
+	if !slices.Equal(st.decided, []string{"mine"}) {
+		t.Errorf("decided: %v", st.decided)
+	}
+}
+
+// What was asked before the configuration that governs was read says nothing after it.
+func TestForeignIsForgottenInOrder(t *testing.T) {
+	var f foreign
+	asked := f.asked()
+	f.set(nil)
+	if f.add(asked, "job"); f.has("job") {
+		t.Error("an answer from before counts")
+	}
+	if f.add(f.asked(), "job"); !f.has("job") {
+		t.Error("an answer from after does not count")
+	}
+
+	feeder := newFeeder(nil, nil)
+	theirs := []jobs.Task{{Job: "job"}, {Kind: "kind"}}
+	_, _, before := feeder.skipped()
+	feeder.unskip()
+	if again := feeder.skip(before, theirs); !again {
+		t.Error("nobody asks again after an answer from before")
+	}
+	names, kinds, now := feeder.skipped()
+	if len(names)+len(kinds) > 0 {
+		t.Errorf("an answer from before keeps %v and %v from being claimed", names, kinds)
+	}
+	feeder.skip(now, theirs)
+	if names, kinds, _ := feeder.skipped(); !slices.Equal(names, []string{"job"}) || !slices.Equal(kinds, []string{"kind"}) {
+		t.Errorf("skipped: %v and %v", names, kinds)
+	}
+}
