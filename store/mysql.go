@@ -226,6 +226,7 @@ func closing(number uint16) bool {
 	switch number {
 	case 1040, // too many connections
 		1021, 1026, 1030, 1114, // its disk is full
+		1047,                         // a node of Galera without its cluster
 		1053,                         // server shutdown in progress
 		1079,                         // shutdown complete
 		1129,                         // host is blocked

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -47,5 +48,45 @@ func TestServerComesBack(t *testing.T) {
 	storetest.Pools(t, &storetest.Bench{Store: s}, session, "p")
 	if _, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Who is not let in has asked for nothing: while its password is being changed, a store is away, and
+// has refused no statement.
+func TestARefusedConnectionRefusesNoStatement(t *testing.T) {
+	t.Parallel() // it has a server of its own
+	server := servers.NewMySQL(t)
+	root := openRaw(t, store.MySQL, server.DSN("db"))
+	server.Exec("CREATE USER alice@'%' IDENTIFIED BY 'old'", "GRANT ALL ON db.* TO alice@'%'")
+	s := open(t, store.MySQL, server.DSNOf("alice", "old", "db"), store.Options{})
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	session, err := s.Join(t.Context(), storetest.Member("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cutOff := func() {
+		hers, err := root.QueryContext(t.Context(), "SELECT id FROM information_schema.processlist WHERE user='alice'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hers.Close()
+		for hers.Next() {
+			var id int64
+			if err := hers.Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			server.Exec(fmt.Sprintf("KILL %d", id))
+		}
+	}
+	server.Exec("ALTER USER alice@'%' IDENTIFIED BY 'new'")
+	cutOff()
+	if _, err := s.Beat(t.Context(), session); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "Access denied") {
+		t.Errorf("with the old password: %v", err)
+	}
+	server.Exec("ALTER USER alice@'%' IDENTIFIED BY 'old'")
+	if _, err := s.Beat(t.Context(), session); err != nil {
+		t.Errorf("with the right one: %v", err)
 	}
 }

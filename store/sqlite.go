@@ -166,7 +166,7 @@ func (sqliteDialect) noTable(err error) bool {
 
 func (sqliteDialect) fault(err error) fault {
 	switch code(err) {
-	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED:
+	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL: // the last: too many meet at the WAL
 		return faultPassing
 	case lib.SQLITE_INTERRUPT, lib.SQLITE_IOERR, lib.SQLITE_FULL, lib.SQLITE_CANTOPEN, lib.SQLITE_READONLY, lib.SQLITE_NOMEM:
 		return faultFinal

@@ -114,7 +114,11 @@ func (s *Store) borrow(ctx context.Context, db *gorm.DB, once func(context.Conte
 	}
 	conn, err := pool.Conn(ctx)
 	if err != nil {
-		return s.dialect.unreachable(err)
+		err = s.dialect.unreachable(err)
+		if s.fault(ctx, err) == faultNone { // a refusal of us, such as a password that was changed, and of no statement
+			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
+		}
+		return err
 	}
 	defer conn.Close()
 	return once(ctx, conn)
