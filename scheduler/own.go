@@ -19,6 +19,8 @@ type orphan struct {
 // ownRows reads what the store says is running here: cancelled work is stopped, and what nobody
 // here knows is handed back.
 func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
+	ctx, cancel := context.WithTimeout(ctx, watchCall)
+	defer cancel()
 	ses := s.session.Load()
 	rows, err := s.store.Own(ctx, ses.id)
 	if err != nil {

@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,6 +13,8 @@ import (
 
 const (
 	recordBatch   = 256
+	recordBytes   = 4 << 20 // of errors and outputs in a batch
+	recordCall    = 5 * time.Second
 	recordBacklog = 10_000 // more than that and workers wait before they take more: the store is the bottleneck
 	recordRetry   = 250 * time.Millisecond
 )
@@ -97,6 +101,9 @@ func (r *recorder) closeWhenIdle() {
 	}
 }
 
+// errTooSlow: a batch was not taken in time. A smaller one may be.
+var errTooSlow = errors.New("not recorded in time")
+
 // run writes until ctx is done.
 func (r *recorder) run(ctx context.Context) {
 	defer r.makeRoom()
@@ -116,12 +123,16 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// take removes the next batch: results of one session.
+// take removes the next batch: results of one session, and not too much text.
 func (r *recorder) take() []outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := 0
+	n, bytes := 0, 0
 	for n < min(len(r.pending), recordBatch) && r.pending[n].session == r.pending[0].session {
+		bytes += len(r.pending[n].result.Error) + len(r.pending[n].result.Output)
+		if n > 0 && bytes > recordBytes {
+			break
+		}
 		n++
 	}
 	batch := r.pending[:n:n]
@@ -131,7 +142,8 @@ func (r *recorder) take() []outcome {
 }
 
 // write returns nil once the store has acknowledged the batch: for as long as the store is away, it
-// asks again. Other errors: the store's refusal, which changes nothing, or ctx is done.
+// asks again. Other errors: the store's refusal, which changes nothing; errTooSlow for several results
+// that were not taken in time; or ctx is done.
 func (r *recorder) write(ctx context.Context, batch []outcome) error {
 	for {
 		finished, err := r.finish(ctx, batch)
@@ -146,6 +158,9 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 			return err
 		}
 		r.s.storeFailed(err)
+		if errors.Is(err, context.DeadlineExceeded) && len(batch) > 1 {
+			return errTooSlow
+		}
 		if !pause(ctx, recordRetry, nil) {
 			return ctx.Err()
 		}
@@ -157,9 +172,13 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 	for i, o := range batch {
 		results[i] = o.result
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, recordCall)
 	defer cancel()
-	return r.s.store.Finish(ctx, batch[0].session, results)
+	finished, err := r.s.store.Finish(ctx, batch[0].session, results)
+	if err != nil && ctx.Err() != nil { // whatever it was that the time ran out in
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return finished, err
 }
 
 func (r *recorder) acknowledged(batch []outcome) {

@@ -27,15 +27,18 @@ func refusal(err error) bool {
 	return !slices.ContainsFunc(cannot, func(e error) bool { return errors.Is(err, e) })
 }
 
-// record writes the batch; false once ctx is done. Of a batch that is refused each half is tried
-// alone, and so on: one result that the store does not take holds up no other.
+// record writes the batch; false once ctx is done. Of a batch that is refused, or takes too long, each
+// half is tried alone, and so on: one result that the store does not take holds up no other.
 func (r *recorder) record(ctx context.Context, batch []outcome) bool {
 	err := r.write(ctx, batch)
 	switch {
 	case err == nil:
 		r.refused = 0
 		return true
-	case ctx.Err() != nil || !r.bear(ctx, err):
+	case ctx.Err() != nil:
+		return false
+	case errors.Is(err, errTooSlow):
+	case !r.bear(ctx, err):
 		return false
 	case len(batch) == 1:
 		return r.recordBare(ctx, batch[0], err)

@@ -12,7 +12,9 @@ import (
 
 const (
 	watchEvery = time.Second
+	watchCall  = 5 * time.Second // for one call; what takes longer must not take the time of the others
 	reapBatch  = 500
+	reapCall   = 3 * watchCall // some twenty statements, each of which may take some hundred milliseconds
 )
 
 // watch looks after the others, each second or more often, until ctx is done: it declares those dead
@@ -23,18 +25,16 @@ func (s *Scheduler) watch(ctx context.Context) {
 	orphans := orphans{}
 	members := ""
 	for pause(ctx, s.watchEvery(), s.nudgeWatch) {
-		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		if peers := s.readPeers(cctx); peers != nil {
-			s.bury(cctx, pulses, peers)
+		if peers := s.readPeers(ctx); peers != nil {
+			s.bury(ctx, pulses, peers)
 			if now := membership(peers); now != members {
 				nudge(s.nudgeGovern)
 				nudge(s.nudgeBalance)
 				members = now
 			}
-			s.reap(cctx)
+			s.reap(ctx)
 		}
-		s.ownRows(cctx, orphans)
-		cancel()
+		s.ownRows(ctx, orphans)
 	}
 }
 
@@ -42,6 +42,8 @@ func (s *Scheduler) watchEvery() time.Duration { return min(watchEvery, s.opt.Se
 
 // readPeers reads who lives and takes part.
 func (s *Scheduler) readPeers(ctx context.Context) []ledger.Peer {
+	ctx, cancel := context.WithTimeout(ctx, watchCall)
+	defer cancel()
 	peers, err := s.store.Peers(ctx)
 	if err != nil {
 		s.storeFailed(err)
@@ -65,6 +67,8 @@ func (s *Scheduler) readPeers(ctx context.Context) []ledger.Peer {
 // answers, and nobody can beat. No wall clock decides who lives, and an outage of the store kills
 // nobody.
 func (s *Scheduler) bury(ctx context.Context, pulses pulses, peers []ledger.Peer) {
+	ctx, cancel := context.WithTimeout(ctx, watchCall)
+	defer cancel()
 	ses := s.session.Load()
 	if ses.steady.IsZero() {
 		clear(pulses)
@@ -106,6 +110,8 @@ func membership(peers []ledger.Peer) string {
 
 // reap ends what the dead left running, or lets it wait for another attempt.
 func (s *Scheduler) reap(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reapCall)
+	defer cancel()
 	reaped, err := s.store.Reap(ctx, reapBatch)
 	if err != nil {
 		s.storeFailed(err)
