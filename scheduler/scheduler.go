@@ -34,6 +34,8 @@ type Scheduler struct {
 	buried       atomic.Int64 // sessions of others
 
 	session  atomic.Pointer[session]
+	joined   string       // a session whose first beat has had no answer; of join alone
+	died     string       // the session that was declared dead last; of keep alone
 	config   atomic.Int64 // number of the configuration that was loaded
 	health   health
 	slots    *slots

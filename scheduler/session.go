@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
@@ -48,72 +47,6 @@ func (s *Scheduler) member() ledger.Member {
 	}
 }
 
-// join takes a new session and makes its first beat. Where somebody is in the way, it waits until
-// that one is seen to live, which is an error, or to have been silent for a session ttl.
-func (s *Scheduler) join(ctx context.Context) error {
-	id, err := s.tryJoin(ctx)
-	if refused(err) {
-		id, err = s.outlive(ctx, err)
-	}
-	if err != nil {
-		return fmt.Errorf("join: %w", err)
-	}
-	bctx, cancel := context.WithTimeout(ctx, joinTimeout)
-	defer cancel()
-	asked, since := boottime.Now(), s.moment()
-	database, err := s.store.Beat(bctx, id)
-	if err != nil {
-		return fmt.Errorf("join: first beat: %w", err)
-	}
-	s.clock.observe(asked, database)
-	s.session.Store(&session{id, since.Add(s.trustFor()), asked})
-	s.health.storeUp()
-	return nil
-}
-
-// joinTimeout bounds one call: with two of them, a store that does not answer is an error within 10 s.
-const joinTimeout = 4 * time.Second
-
-func (s *Scheduler) tryJoin(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
-	defer cancel()
-	return s.store.Join(ctx, s.member())
-}
-
-func refused(err error) bool {
-	return errors.Is(err, ledger.ErrReplicaLive) || errors.Is(err, ledger.ErrLockService)
-}
-
-// outlive watches the sessions that this replica cannot join beside, and buries those that do not
-// beat for a session ttl: after a power cut nobody else may be there to do it. It gives up with the
-// refusal as soon as one of them beats. A predecessor on this machine may be gone sooner, once what
-// it ran has been stopped, so it tries to join all the time.
-func (s *Scheduler) outlive(ctx context.Context, refusal error) (session string, err error) {
-	pulses := pulses{}
-	for pause(ctx, s.opt.SessionTTL/20, nil) {
-		if session, err := s.tryJoin(ctx); !refused(err) {
-			return session, err
-		}
-		peers, err := s.store.Peers(ctx)
-		if err != nil {
-			return "", err
-		}
-		for _, p := range peers {
-			if p.Dead || p.Replica != s.opt.ID && p.LockService == s.opt.LockService {
-				continue
-			}
-			silent, beaten := pulses.feel(p, s.opt.SessionTTL/2)
-			if beaten {
-				return "", refusal
-			}
-			if silent >= max(s.opt.SessionTTL, p.TTL) {
-				s.declareDead(ctx, p, silent) // if it was not, the next look tells why
-			}
-		}
-	}
-	return "", refusal
-}
-
 // load makes this replica's configuration the newest.
 func (s *Scheduler) load(ctx context.Context) error {
 	number, err := s.store.Load(ctx, s.session.Load().id, s.plan.definitions())
@@ -146,8 +79,11 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 	database, err := s.store.Beat(bctx, ses.id)
 	cancel()
 	if errors.Is(err, ledger.ErrSessionDead) {
-		s.log.Warn("the others declared this replica dead; joining again", "replica", s.opt.ID)
-		s.sessionsLost.Add(1)
+		if s.died != ses.id { // else it could not join yet
+			s.died = ses.id
+			s.log.Warn("the others declared this replica dead; joining again", "replica", s.opt.ID)
+			s.sessionsLost.Add(1)
+		}
 		s.running.sessionDied(ses.id)
 		if err := s.join(ctx); err != nil {
 			return err
