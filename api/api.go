@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -33,20 +34,26 @@ type Options struct {
 
 // New returns the API over b. It must be reached as it is: a program that mounts it below a path
 // strips that path first.
-func New(b Backend, o Options) http.Handler {
+func New(b Backend, o Options) http.Handler { return newAPI(b, o).handler(o.Hosts) }
+
+func newAPI(b Backend, o Options) *server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &server{
 		Backend: b, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
-		metrics: o.Metrics, page: o.Page,
+		metrics: o.Metrics, page: o.Page, patience: streamPatience,
 	}
 	s.watch = newWatch(s.overview, explain)
+	return s
+}
+
+func (s *server) handler(hosts []string) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"})
 	}))
-	return secure(s.knownHosts(o.Hosts, origin.Handler(http.HandlerFunc(s.route))))
+	return secure(s.knownHosts(hosts, origin.Handler(http.HandlerFunc(s.route))))
 }
 
 type server struct {
@@ -58,6 +65,7 @@ type server struct {
 	conditions    func() []ledger.Condition // may be nil
 	metrics, page http.Handler              // nil: their paths are not served
 	watch         *watch
+	patience      time.Duration // for a client to take an event
 }
 
 // secure adds the headers that keep a browser from making more of an answer than it is.

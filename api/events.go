@@ -39,9 +39,12 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	}
 	stream := http.NewResponseController(w)
 	send := func(text []byte) (more bool) {
-		bounded := stream.SetWriteDeadline(time.Now().Add(streamPatience))
+		bounded := stream.SetWriteDeadline(time.Now().Add(s.patience))
 		_, err := w.Write(text)
-		return errors.Join(bounded, err, stream.Flush()) == nil
+		if errors.Join(bounded, err, stream.Flush()) != nil {
+			return false
+		}
+		return stream.SetWriteDeadline(time.Time{}) == nil // with HTTP/2 it would end the stream by itself
 	}
 
 	ctx, stop := r.Context(), stopping(r.Context())

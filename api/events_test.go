@@ -3,11 +3,13 @@ package api
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -243,5 +245,48 @@ func TestEventsOfSlowClients(t *testing.T) {
 	time.Sleep(streamPatience + time.Second - time.Since(began)) // it must take nothing for that long
 	if n, err := io.Copy(io.Discard, slow); errors.Is(err, os.ErrDeadlineExceeded) || n > 20<<20 {
 		t.Errorf("still open: %d bytes, %v", n, err)
+	}
+}
+
+// TestEventsOverHTTP2: where the protocol ends a stream by itself when a deadline has passed, none is
+// left behind by an event that was taken.
+func TestEventsOverHTTP2(t *testing.T) {
+	lent := httptest.NewTLSServer(nil)
+	defer lent.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBackend()
+	s := newAPI(b.backend(), Options{})
+	s.patience = watchPause / 10
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() {
+		served <- ServeTLS(ctx, l, s.handler(nil), &tls.Config{Certificates: lent.TLS.Certificates})
+	}()
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
+	res, err := c.Get("https://" + l.Addr().String() + "/api/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.ProtoMajor != 2 {
+		t.Fatalf("%s", res.Proto)
+	}
+	events := &stream{t, bufio.NewScanner(res.Body)}
+	events.lines.Buffer(nil, 1<<20)
+	for i := range 3 {
+		if view, ok := events.next(); !ok || view.Jobs != 3+i {
+			t.Errorf("event %d: %v %+v, %v", i, ok, view, events.lines.Err())
+		}
+		b.mu.Lock()
+		b.jobs = append(b.jobs, ledger.JobStatus{Name: "more"})
+		b.mu.Unlock()
+	}
+	res.Body.Close()
+	c.CloseIdleConnections()
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }

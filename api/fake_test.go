@@ -284,7 +284,11 @@ func (b *backend) AuditEntries(context.Context, ledger.Page) ([]ledger.AuditEntr
 }
 
 func (b *backend) api(o Options) http.Handler {
-	return New(Backend{Reader: b, Writer: b, Replica: b, Locks: b, Audit: b}, o)
+	return New(b.backend(), o)
+}
+
+func (b *backend) backend() Backend {
+	return Backend{Reader: b, Writer: b, Replica: b, Locks: b, Audit: b}
 }
 
 // ask sends a request as a program on this machine would, changed by those given.

@@ -51,8 +51,8 @@ func (e *Error) Is(target error) bool {
 		return e.Status == http.StatusConflict
 	case jobs.ErrInvalid:
 		return e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity
-	case jobs.ErrUnavailable:
-		return e.Status == http.StatusServiceUnavailable
+	case jobs.ErrUnavailable: // or what stands between cannot reach it
+		return e.Status == http.StatusServiceUnavailable || e.Status == http.StatusBadGateway || e.Status == http.StatusGatewayTimeout
 	}
 	return false
 }

@@ -115,6 +115,8 @@ func TestRefusals(t *testing.T) {
 		{400, "application/json", `{"error":{"code":"malformed","message":"m","field":"limit"}}`, Error{400, "malformed", "m", "limit"}, jobs.ErrInvalid},
 		{422, "application/json", `{"error":{"code":"invalid","message":"m"}}`, Error{422, "invalid", "m", ""}, jobs.ErrInvalid},
 		{503, "application/json", `{"error":{"code":"unavailable","message":"m"}}`, Error{503, "unavailable", "m", ""}, jobs.ErrUnavailable},
+		{502, "text/html", `<h1>proxy</h1>`, Error{502, "unknown", "the answer was 502 Bad Gateway", ""}, jobs.ErrUnavailable},
+		{504, "", "", Error{504, "unknown", "the answer was 504 Gateway Timeout", ""}, jobs.ErrUnavailable},
 		{503, "text/html", `<h1>proxy</h1>`, Error{503, "unknown", "the answer was 503 Service Unavailable", ""}, jobs.ErrUnavailable},
 		{500, "application/json", `{`, Error{500, "unknown", "the answer was 500 Internal Server Error", ""}, nil},
 		{302, "text/html", ``, Error{302, "unknown", "the answer was 302 Found", ""}, nil},

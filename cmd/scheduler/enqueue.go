@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"regexp"
 	"strconv"
@@ -117,13 +118,20 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 		}
 		return fmt.Errorf("%w\nLines up to %d were enqueued, later ones were not", err, done)
 	}
+	unknown := func(err error) error {
+		return fmt.Errorf("%w\nOf lines %d to %d it is not known whether they were enqueued: those with an idempotency_key can be "+
+			"sent again. The lines before them were enqueued, later ones were not", err, from[0], from[len(from)-1])
+	}
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
 		tasks, _, err := c.Enqueue(ctx, pool, batch...)
-		if err != nil {
+		switch {
+		case err != nil && refused(err):
 			return brokeOff(nameLine(err, from))
+		case err != nil:
+			return unknown(err)
 		}
 		if a.output == "table" {
 			err = printIDs(a.stdout, tasks...)
@@ -160,6 +168,12 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 		return nil
 	}
 	return a.print(enqueued, nil)
+}
+
+// refused reports whether it is certain that a request changed nothing.
+func refused(err error) bool {
+	answer, ok := errors.AsType[*client.Error](err)
+	return errors.Is(err, client.ErrUnreachable) || ok && answer.Status < http.StatusInternalServerError
 }
 
 // inList is how an answer names the task of a list that it refuses: by its index.
