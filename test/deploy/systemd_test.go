@@ -68,10 +68,12 @@ func TestUnitWaitsForTheDrain(t *testing.T) {
 }
 
 // drainLimit is how long a replica may take from SIGTERM to its end with the default grace period of
-// commands: they end, or are stopped, or are killed, and their results are recorded.
+// commands and a store that does not answer: what is being decided is waited for, commands end, or are
+// stopped, or are killed, and their results are recorded.
 func drainLimit(timeout time.Duration) time.Duration {
-	const grace, margins, record = 10 * time.Second, 4 * time.Second, 10 * time.Second
-	return timeout + grace + margins + record
+	const decide, tell, grace, margins = 10 * time.Second, 2 * time.Second, 10 * time.Second, 4 * time.Second
+	const record, leave, closing = 10 * time.Second, 2 * time.Second, 3 * time.Second
+	return decide + tell + timeout + grace + margins + record + leave + closing
 }
 
 func absolute(t *testing.T, path string) string {
