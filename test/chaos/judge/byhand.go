@@ -20,8 +20,13 @@ func (t *trial) byHand() {
 	}
 	open, refused, written := t.calls("run", "unknown"), t.calls("run", "refused"), t.ledgerRows()
 	there := map[string]bool{}
-	byTime := func(a, b history.Row) int { return cmp.Compare(a.DecidedAt, b.DecidedAt) }
-	for _, r := range slices.SortedFunc(slices.Values(t.h.Final.Triggers), byTime) {
+	timed := func(r history.Row) bool { return len(t.h.Audit) > 0 && t.sameClock(written[keyOf(r)].Seq) }
+	// As they were written, not as the clock was then: a row of another time settles any call, and must
+	// leave those that rows before it need.
+	inOrder := func(a, b history.Row) int {
+		return cmp.Or(cmp.Compare(written[keyOf(a)].Seq, written[keyOf(b)].Seq), cmp.Compare(a.DecidedAt, b.DecidedAt))
+	}
+	for _, r := range slices.SortedFunc(slices.Values(t.h.Final.Triggers), inOrder) {
 		switch {
 		case r.Seq == 0 || t.jobs[r.Job].Name == "":
 			continue
@@ -32,11 +37,10 @@ func (t *trial) byHand() {
 			there[r.TaskID] = true
 			continue
 		}
-		timed := len(t.h.Audit) > 0 && t.sameClock(written[keyOf(r)].Seq)
-		if r.TaskID == "" && refused.settle(r.Job, dbTime(r.DecidedAt), timed) {
+		if r.TaskID == "" && refused.settle(r.Job, dbTime(r.DecidedAt), timed(r)) {
 			continue
 		}
-		if !open.settle(r.Job, dbTime(r.DecidedAt), timed) {
+		if !open.settle(r.Job, dbTime(r.DecidedAt), timed(r)) {
 			t.violate(Accounted, subject(r), dbTime(r.DecidedAt), "run by hand (task %q), and no client asked for it", r.TaskID)
 		}
 	}

@@ -235,3 +235,21 @@ func TestByHand(t *testing.T) {
 		t.Run(d.name, d.test)
 	}
 }
+
+// A row that was written while the database's clock was set back settles none of the calls of before.
+func TestByHandAfterAStep(t *testing.T) {
+	judge := newTrial(clean(eventful))
+	h := judge.h
+	before := history.Row{Job: "slow", At: 1, Seq: 1, Count: 1, Outcome: "skipped", DecidedAt: began.Add(10 * time.Second).UnixMicro()}
+	after := history.Row{Job: "slow", At: 2, Seq: 1, Count: 1, Outcome: "skipped", DecidedAt: began.Add(-time.Hour).UnixMicro()}
+	h.Final.Triggers = []history.Row{after, before}
+	h.Audit = []history.Change{{Seq: 1, Table: "triggers", After: &before}, {Seq: 9, Table: "triggers", After: &after}}
+	judge.stepped = 5
+	h.Asks = nil
+	ask(h, "run", "slow", "refused", began.Add(10*time.Second))
+	ask(h, "run", "slow", "refused", began.Add(40*time.Second))
+	judge.byHand()
+	if v := judge.report.Violations; len(v) > 0 {
+		t.Errorf("%v", v)
+	}
+}
