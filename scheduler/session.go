@@ -60,13 +60,19 @@ func (s *Scheduler) load(ctx context.Context) error {
 // keep beats until ctx is done. While the store is away it tries again at least twice a second; when
 // peers declared the session dead it stops what they may start elsewhere, and joins again.
 func (s *Scheduler) keep(ctx context.Context) {
-	every := s.opt.SessionTTL / 3
+	every, patience := s.opt.SessionTTL/3, s.opt.SessionTTL/5
 	for wait := every; pause(ctx, wait, nil); {
-		wait = every
-		// Two attempts fit between a beat that is due and the moment when work would be stopped.
-		if err := s.beat(ctx, s.opt.SessionTTL/5); err != nil {
+		asked := time.Now()
+		err := s.beat(ctx, patience)
+		took := time.Since(asked)
+		again := min(s.opt.SessionTTL/20, 500*time.Millisecond)
+		wait = max(every-took, again)
+		// Twice the last time, since to give up costs a connection, too; but so that two attempts fit
+		// between a beat that is due and the moment when work would be stopped.
+		patience = min(max(s.opt.SessionTTL/5, 2*took), s.opt.SessionTTL*2/5)
+		if err != nil {
 			s.health.storeDown(err)
-			wait = min(s.opt.SessionTTL/20, 500*time.Millisecond)
+			wait = again
 		}
 	}
 }

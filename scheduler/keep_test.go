@@ -1,0 +1,73 @@
+package scheduler
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// distant is a store that takes a while to answer a beat, and after some does not any more.
+type distant struct {
+	*picky
+	takes   time.Duration
+	answers int32
+	asked   atomic.Int32
+}
+
+func (d *distant) Beat(ctx context.Context, session string) (time.Time, error) {
+	takes := d.takes
+	if d.asked.Add(1) > d.answers {
+		takes = time.Hour
+	}
+	if !pause(ctx, takes, nil) {
+		return time.Time{}, jobs.ErrUnavailable
+	}
+	return d.picky.Beat(ctx, session)
+}
+
+// keeping runs keep on a store that answers so many beats, each in a third of the session's ttl.
+func keeping(t *testing.T, answers int32) (*Scheduler, *distant) {
+	st := &distant{picky: newPicky(nil), answers: answers}
+	s := replicaOn(t, st, blocked{})
+	if err := s.join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	st.takes = s.opt.SessionTTL * 3 / 10
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.keep(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return s, st
+}
+
+// A store whose answers take long is waited for: the session is trusted all the time.
+func TestBeatsAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := keeping(t, math.MaxInt32)
+		for range 100 {
+			time.Sleep(s.opt.SessionTTL / 10)
+			if !s.session.Load().trusted() {
+				t.Fatal("not trusted, though each beat is answered in a third of the session's ttl")
+			}
+		}
+	})
+}
+
+// A store that answers no more is asked twice before work would be stopped.
+func TestBeatsAreTriedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const answers = 10
+		s, st := keeping(t, answers)
+		for s.session.Load().trusted() {
+			time.Sleep(s.opt.SessionTTL / 100)
+		}
+		if n := st.asked.Load() - answers; n < 2 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
