@@ -70,7 +70,9 @@ func restartEmpty(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, er
 // restartSaved starts the server again from a snapshot that is so old: at once, it knows what it
 // knew, and later locks have changed hands meanwhile.
 func restartSaved(old time.Duration) strike {
-	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) { return restartFrom(ctx, a, old) }
+	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+		return restartFrom(ctx, a, old)
+	}
 }
 
 func restartFrom(ctx context.Context, a *arena.Arena, old time.Duration) (Struck, error) {
