@@ -42,14 +42,9 @@ type Options struct {
 	Beside func(t testing.TB, source string) string
 	// Retention is how long ended things are kept; default: longer than any run.
 	Retention time.Duration
-	// Environ is more environment for a replica's processes.
-	Environ func(replica string) []string
 	// Clocks gives each replica, MariaDB and ZooKeeper a wall clock that can be stepped. A Binary of
 	// your own must then be built with test/chaos/clock.
 	Clocks bool
-	// SQLiteDir is where the SQLite file is put; default a small disk where this user may mount one,
-	// else Dir.
-	SQLiteDir string
 }
 
 // Arena is a cell that is set up. What it has not is nil or empty.
@@ -69,7 +64,6 @@ type Arena struct {
 	command        string // of the jobs
 	effects        string // file
 	tmp            string // of the replicas
-	environ        func(string) []string
 	whenDown       string
 	retention      time.Duration
 	ledger         *ledger
@@ -129,7 +123,7 @@ const (
 func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	t.Helper()
 	a := &Arena{
-		Cell: c, Dir: dir, environ: o.Environ, whenDown: cmp.Or(o.WhenDown, "store"), retention: o.Retention,
+		Cell: c, Dir: dir, whenDown: cmp.Or(o.WhenDown, "store"), retention: o.Retention,
 		effects: filepath.Join(dir, history.EffectsFile), tmp: filepath.Join(dir, "tmp"),
 		http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: 5 * time.Second}}, closing: make(chan struct{}),
 	}

@@ -17,7 +17,7 @@ import (
 // columns are the fields of history.Row, with the column or expression of each table. {r} is the row.
 var columns = map[string][][2]string{
 	"jobs": {
-		{"Job", "{r}.name"}, {"Fence", "{r}.fence"}, {"Cursor", "{r}.cursor_at"}, {"Next", "{r}.next_at"},
+		{"Job", "{r}.name"}, {"Fence", "{r}.fence"}, {"Cursor", "{r}.cursor_at"},
 	},
 	"triggers": {
 		{"Job", "{r}.job"},

@@ -42,6 +42,3 @@ func ParseCell(name string) (Cell, error) {
 }
 
 func (c Cell) String() string { return c.Store + "+" + c.Lock }
-
-// LockInStore reports whether the store's own rows are the locks.
-func (c Cell) LockInStore() bool { return c.Store == c.Lock }

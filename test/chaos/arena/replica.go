@@ -85,9 +85,6 @@ func (r *Replica) launch(address string) (*process, error) {
 	if r.Clock != nil {
 		cmd.Env = append(cmd.Env, r.Clock.Env())
 	}
-	if r.arena.environ != nil {
-		cmd.Env = append(cmd.Env, r.arena.environ(r.ID)...)
-	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p := &process{cmd: cmd, gone: make(chan struct{})}

@@ -20,12 +20,9 @@ const (
 // openServers starts what the cell is made of.
 func (a *Arena) openServers(t testing.TB, o Options) {
 	if a.Cell.Store == SQLite {
-		dir := o.SQLiteDir
-		if dir == "" {
-			dir = a.Dir
-			if disk, ok := servers.NewDisk(t, diskSize); ok {
-				a.Disk, dir = disk, disk.Dir
-			}
+		dir := a.Dir
+		if disk, ok := servers.NewDisk(t, diskSize); ok {
+			a.Disk, dir = disk, disk.Dir
 		}
 		a.SQLite = filepath.Join(dir, "lockstep.db")
 	} else {

@@ -30,7 +30,6 @@ type Row struct {
 	Late       int64 // done: a lost attempt's own result replaced "lost"
 	Fence      int64 // jobs
 	Cursor     int64 // jobs: cursor_at
-	Next       int64 // jobs: next_at
 	Dead       int64 // sessions
 	Beat       int64 // sessions
 }

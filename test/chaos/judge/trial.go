@@ -41,7 +41,6 @@ type claim struct {
 	from  time.Time // database time
 	to    time.Time // zero: to the end
 	toSeq int64
-	state string    // it ended in; "pending" if the task went on
 	until time.Time // may_run_until of its row, the last one; zero: as long as its session is trusted
 }
 
@@ -133,11 +132,7 @@ func (t *trial) steps() bool { return t.stepped != math.MaxInt64 }
 const running = "running"
 
 func (t *trial) readClaims() {
-	ends := map[string]string{}
 	for _, c := range t.h.Audit {
-		if c.Table == "done" && c.Before == nil {
-			ends[c.After.ID] = c.After.State
-		}
 		if c.Table != "tasks" {
 			continue
 		}
@@ -152,10 +147,7 @@ func (t *trial) readClaims() {
 		}
 		if was && (!is || c.Before.Token != c.After.Token) {
 			k := t.claims[claimKey{c.Before.ID, c.Before.Token}]
-			k.to, k.toSeq, k.state = dbTime(c.At), c.Seq, "pending"
-			if c.After == nil {
-				k.state = ends[c.Before.ID]
-			}
+			k.to, k.toSeq = dbTime(c.At), c.Seq
 		}
 		if !is {
 			continue
