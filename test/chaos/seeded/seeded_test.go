@@ -50,7 +50,8 @@ func TestCompiles(t *testing.T) {
 	}
 }
 
-// Each diff belongs to a bug of the table, and each bug says all that there is to say.
+// Each diff belongs to a bug of the table, and each bug says all that there is to say. The test of the
+// product that it names is there.
 func TestTable(t *testing.T) {
 	var named, diffs []string
 	for _, b := range All() {
@@ -60,6 +61,9 @@ func TestTable(t *testing.T) {
 		}
 		if _, err := Find(b.Name); err != nil {
 			t.Error(err)
+		}
+		if b.Directly != "" && !hasTest(t, b.Directly) {
+			t.Errorf("%s: there is no test as in %q", b.Name, b.Directly)
 		}
 	}
 	files, err := bugs.ReadDir("bugs")
@@ -76,6 +80,28 @@ func TestTable(t *testing.T) {
 	if _, err := Find("none"); err == nil || !strings.Contains(err.Error(), "blind-retry") {
 		t.Errorf("a bug that there is not: %v", err)
 	}
+}
+
+// hasTest reports whether a folder has a test whose name begins as the arguments of go test say:
+// "-run TestName/… ./folder".
+func hasTest(t *testing.T, args string) bool {
+	t.Helper()
+	words := strings.Fields(args)
+	if len(words) != 3 || words[0] != "-run" {
+		return false
+	}
+	name, _, _ := strings.Cut(words[1], "/")
+	files, err := filepath.Glob(filepath.Join(root, words[2], "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), "\nfunc "+name)
+	})
 }
 
 func TestParse(t *testing.T) {

@@ -1,5 +1,5 @@
-// Seeded lists the seeded bugs, or prints the flags for go build and go test that put one in its
-// place:
+// Seeded lists the seeded bugs, with the test of the product that fails with each, or prints the flags
+// for go build and go test that put one in its place:
 //
 //	go run ./test/chaos/cmd/seeded
 //	go test $(go run ./test/chaos/cmd/seeded deaf-heartbeat) ./store
@@ -28,6 +28,9 @@ func run(args []string) error {
 	case 0:
 		for _, b := range seeded.All() {
 			fmt.Printf("%s\n  %s\n  %s\n", b.Name, b.Mistake, b.Breaks)
+			if b.Directly != "" {
+				fmt.Printf("  go test $(go run ./test/chaos/cmd/seeded %s) %s\n", b.Name, b.Directly)
+			}
 		}
 		return nil
 	case 1:
