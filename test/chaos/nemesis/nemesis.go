@@ -23,8 +23,8 @@ type Nemesis struct {
 	Fits func(arena.Cell) bool // nil: every cell
 	// Clocks says that the arena must have been opened with clocks.
 	Clocks bool
-	// Strike breaks something and returns at once. An error says that nothing is broken. Whatever it
-	// started ends in Heal.
+	// Strike breaks something; it may wait, within ctx, for a moment that fits. An error says that
+	// nothing is broken. Whatever it started ends in Heal.
 	Strike func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error)
 
 	subject subject
@@ -48,7 +48,7 @@ const (
 // Struck is what was broken.
 type Struck struct {
 	Replicas []string // whom it strikes; none: everybody
-	// Kinds is what it may excuse beside what all of its nemesis may.
+	// Kinds are excuses of this strike alone, beside the nemesis's own.
 	Kinds []history.Kind
 	Ahead time.Duration // how far the database's clock was set ahead
 	// Heal mends it and returns when the servers and processes that it broke run again. applied says

@@ -100,7 +100,9 @@ func restartFrom(ctx context.Context, a *arena.Arena, old time.Duration) (Struck
 	}
 	a.Redis.Kill()
 	if err := a.Redis.Restart(context.WithoutCancel(ctx)); err != nil { // it comes back in any case
-		return Struck{}, err
+		return Struck{Heal: func(ctx context.Context) (bool, string, error) {
+			return false, fmt.Sprintf("it did not start again at once: %v", err), a.Redis.Restart(context.WithoutCancel(ctx))
+		}}, nil
 	}
 	then, err := keysOf(ctx, a)
 	if err != nil {
