@@ -133,7 +133,7 @@ func shows(ctx context.Context, r *arena.Replica) (time.Duration, error) {
 
 func stepStore(by time.Duration) strike {
 	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
-		s, err := stepMariaDB(bases[0], a, by)
+		s, err := stepMariaDB(storeBase, a, by)
 		s.Ahead = by
 		return s, err
 	}
@@ -141,7 +141,7 @@ func stepStore(by time.Duration) strike {
 
 func stepLockStore(by time.Duration) strike {
 	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
-		return stepMariaDB(bases[1], a, by)
+		return stepMariaDB(lockBase, a, by)
 	}
 }
 
@@ -171,7 +171,7 @@ func databaseAhead(ctx context.Context, db *sql.DB) (time.Duration, error) {
 }
 
 // healed looks at a server's clock before it sets it right.
-func healed(c *servers.Clock, look func(context.Context) (bool, string, error)) Struck {
+func healed(c *servers.Clock, look heal) Struck {
 	return Struck{Heal: func(ctx context.Context) (bool, string, error) {
 		applied, evidence, err := look(ctx)
 		return applied && err == nil, evidence, errors.Join(err, c.Step(0))

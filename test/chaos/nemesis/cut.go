@@ -11,14 +11,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 )
 
-var (
-	lockDown  = []history.Kind{history.LockDown}
-	lockSlow  = []history.Kind{history.LockSlow}
-	storeDown = []history.Kind{history.StoreDown}
-	storeSlow = []history.Kind{history.StoreSlow}
-	storeFar  = []history.Kind{history.StoreFar}
-)
-
 // Bad lines: between 50 ms and 2 s a way, and so slow that an answer takes longer than anybody waits.
 var (
 	jitter  = proxy.Slow(50*time.Millisecond, 1950*time.Millisecond)

@@ -18,7 +18,7 @@ import (
 // disks take the room for SQLite's file. Reading goes on; nothing starts until there is room again.
 // Those of MariaDB are among databases.
 func disks() []Nemesis {
-	return []Nemesis{spared(Nemesis{Name: "disk-full", subject: store, Kinds: storeDown, Fits: onSQLite, Strike: fillDisk})}
+	return []Nemesis{{Name: "disk-full", subject: store, Kinds: storeDown, Spares: true, Fits: onSQLite, Strike: fillDisk}}
 }
 
 func fillDisk(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {

@@ -83,8 +83,6 @@ func goOn(pids ...int) (err error) {
 	return err
 }
 
-const chance = 10 * time.Second // within which what a nemesis waits for must come by
-
 // freezeInTransaction stops a replica that has rows locked, or SQLite's file.
 func freezeInTransaction(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, err := pick(a, r)
@@ -98,8 +96,6 @@ func freezeInTransaction(ctx context.Context, a *arena.Arena, r *rand.Rand) (Str
 	return freezeWithin(ctx, victim, pid, victim.StoreEdge[0])
 }
 
-func onLease(c arena.Cell) bool { return c.Lock == arena.Lease }
-
 // freezeTaking stops a replica that is taking a key, and has the row that all tokens come from.
 func freezeTaking(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, err := pick(a, r)
@@ -112,7 +108,7 @@ func freezeTaking(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, er
 // freezeWithin stops a replica as soon as a transaction of its own has locked a row behind an edge.
 func freezeWithin(ctx context.Context, victim *arena.Replica, pid int, edge *proxy.Proxy) (Struck, error) {
 	defer edge.Judge(nil)
-	frozen := newTrap(pid)
+	snare := newTrap(pid)
 	var began sync.Map // connections within a transaction
 	edge.Judge(func(c proxy.Command) proxy.Verdict {
 		switch {
@@ -122,12 +118,12 @@ func freezeWithin(ctx context.Context, victim *arena.Replica, pid int, edge *pro
 			began.Delete(c.Conn)
 		default:
 			if _, within := began.Load(c.Conn); within && takesLocks(c.Query) {
-				frozen.spring(c.Query) // it has sent this, and hears nothing
+				snare.spring(c.Query) // it has sent this, and hears nothing
 			}
 		}
 		return proxy.Pass
 	})
-	query, err := frozen.wait(ctx, chance, fmt.Errorf("%s changed nothing within a transaction", victim.ID))
+	query, err := snare.wait(ctx, chance, fmt.Errorf("%s changed nothing within a transaction", victim.ID))
 	if err != nil {
 		return Struck{}, err
 	}
@@ -168,7 +164,7 @@ func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 		return Struck{}, err
 	}
 	pid := victim.PID()
-	frozen := newTrap(pid)
+	snare := newTrap(pid)
 	defer tapAll(victim.LockEdges, nil)
 	for _, edge := range victim.LockEdges {
 		var asking sync.Map // connections on which it has asked
@@ -180,11 +176,11 @@ func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 				return
 			}
 			if key, asked := asking.LoadAndDelete(conn); asked {
-				frozen.spring(key.(string))
+				snare.spring(key.(string))
 			}
 		})
 	}
-	key, err := frozen.wait(ctx, chance, fmt.Errorf("%s asked for no lock of a pool", victim.ID))
+	key, err := snare.wait(ctx, chance, fmt.Errorf("%s asked for no lock of a pool", victim.ID))
 	if err != nil {
 		return Struck{}, err
 	}

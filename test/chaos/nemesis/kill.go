@@ -23,18 +23,8 @@ func kills() []Nemesis {
 	}
 }
 
-// chooser says whom a nemesis strikes.
-type chooser func(*arena.Arena, *rand.Rand) ([]*arena.Replica, error)
-
-func one(a *arena.Arena, r *rand.Rand) ([]*arena.Replica, error) {
-	victim, err := pick(a, r)
-	return []*arena.Replica{victim}, err
-}
-
-func everybody(a *arena.Arena, _ *rand.Rand) ([]*arena.Replica, error) { return a.Replicas, nil }
-
 // kill ends one replica that runs commands, or all of them as soon as one does.
-func kill(all bool, how func(*arena.Replica) error) func(context.Context, *arena.Arena, *rand.Rand) (Struck, error) {
+func kill(all bool, how func(*arena.Replica) error) strike {
 	return func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 		victim, busy, err := pickBusy(ctx, a, r)
 		if err != nil {
@@ -52,14 +42,13 @@ func kill(all bool, how func(*arena.Replica) error) func(context.Context, *arena
 				gone = append(gone, fmt.Sprintf("process %d of %s is gone", pid, v.ID))
 			}
 		}
-		heal := func(context.Context) (bool, string, error) {
+		return Struck{Replicas: ids(victims...), Heal: func(context.Context) (bool, string, error) {
 			for _, v := range victims {
 				if !v.Alive() {
 					err = errors.Join(err, v.Start())
 				}
 			}
 			return len(gone) == len(victims), fmt.Sprintf("%v; %s ran %d commands", gone, victim.ID, busy), err
-		}
-		return Struck{Replicas: ids(victims...), Heal: heal}, nil
+		}}, nil
 	}
 }

@@ -28,14 +28,14 @@ type base struct {
 	rows       string // of one table that all replicas need; empty: none
 }
 
-var bases = []base{
-	{"mariadb", store, onMariaDB, storeDown, storeSlow, func(a *arena.Arena) *servers.MySQLServer { return a.Store }, "lockstep_jobs"},
-	{"lockdb", lock, onLockServer, lockDown, lockSlow, func(a *arena.Arena) *servers.MySQLServer { return a.LockStore }, ""},
-}
+var (
+	storeBase = base{"mariadb", store, onMariaDB, storeDown, storeSlow, func(a *arena.Arena) *servers.MySQLServer { return a.Store }, "lockstep_jobs"}
+	lockBase  = base{"lockdb", lock, onLockServer, lockDown, lockSlow, func(a *arena.Arena) *servers.MySQLServer { return a.LockStore }, ""}
+)
 
 // databases break MariaDB. As a store it is away for everybody alike then, which may harm no session.
 func databases() (all []Nemesis) {
-	for _, b := range bases {
+	for _, b := range []base{storeBase, lockBase} {
 		all = append(all,
 			b.nemesis("killed", b.down, 10*time.Second, true, b.end((*servers.MySQLServer).Kill)),
 			b.nemesis("restarted", b.down, 3*time.Second, true, b.end((*servers.MySQLServer).Stop)),
@@ -51,12 +51,10 @@ func databases() (all []Nemesis) {
 			all = append(all, b.nemesis("rows-locked", b.slow, 10*time.Second, false, b.lockRows))
 		}
 	}
-	long := bases[0].nemesis("down-90s", storeDown, 90*time.Second, true, bases[0].end((*servers.MySQLServer).Kill))
+	long := storeBase.nemesis("down-90s", storeDown, 90*time.Second, true, storeBase.end((*servers.MySQLServer).Kill))
 	long.Long = true
 	return append(all, long)
 }
-
-type strike = func(context.Context, *arena.Arena, *rand.Rand) (Struck, error)
 
 func (b base) nemesis(name string, kinds []history.Kind, hold time.Duration, spares bool, s strike) Nemesis {
 	return Nemesis{Name: b.name + "-" + name, subject: b.subject, Kinds: kinds, Hold: hold, Spares: spares && b.subject == store, Fits: b.fits, Strike: s}

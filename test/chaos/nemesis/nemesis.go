@@ -25,13 +25,22 @@ type Nemesis struct {
 	Clocks bool
 	// Strike breaks something; it may wait, within ctx, for a moment that fits. An error says that
 	// nothing is broken. Whatever it started ends in Heal.
-	Strike func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error)
+	Strike strike
 
 	subject subject
 	waits   bool          // for a replica to do something
 	leaves  bool          // no replica that another nemesis could strike
 	ahead   time.Duration // how far it sets the database's clock ahead
 }
+
+// What is excused while one of the two services is away, slow or far.
+var (
+	lockDown  = []history.Kind{history.LockDown}
+	lockSlow  = []history.Kind{history.LockSlow}
+	storeDown = []history.Kind{history.StoreDown}
+	storeSlow = []history.Kind{history.StoreSlow}
+	storeFar  = []history.Kind{history.StoreFar}
+)
 
 // subject is what a nemesis breaks. Two that break the same thing get into each other's way.
 type subject int
@@ -53,8 +62,18 @@ type Struck struct {
 	Ahead time.Duration // how far the database's clock was set ahead
 	// Heal mends it and returns when the servers and processes that it broke run again. applied says
 	// that the fault was seen from outside, evidence what was seen.
-	Heal func(ctx context.Context) (applied bool, evidence string, err error)
+	Heal heal
 }
+
+type (
+	strike = func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error)
+	heal   = func(ctx context.Context) (applied bool, evidence string, err error)
+)
 
 // FitsIn reports whether n can strike in a cell.
 func (n Nemesis) FitsIn(c arena.Cell) bool { return n.Fits == nil || n.Fits(c) }
+
+// done is what was struck by a blow that needs no healing.
+func done(applied bool, evidence string) Struck {
+	return Struck{Heal: func(context.Context) (bool, string, error) { return applied, evidence, nil }}
+}

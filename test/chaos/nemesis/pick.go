@@ -45,13 +45,25 @@ func pick(a *arena.Arena, r *rand.Rand) (victim *arena.Replica, err error) {
 	return victim, nil
 }
 
+// chooser says whom a nemesis strikes.
+type chooser func(*arena.Arena, *rand.Rand) ([]*arena.Replica, error)
+
+func one(a *arena.Arena, r *rand.Rand) ([]*arena.Replica, error) {
+	victim, err := pick(a, r)
+	return []*arena.Replica{victim}, err
+}
+
+func everybody(a *arena.Arena, _ *rand.Rand) ([]*arena.Replica, error) { return a.Replicas, nil }
+
 // commandsOf are the commands that run now, by their replicas' ids.
 func commandsOf(a *arena.Arena) map[string][]int {
 	return commands(filepath.Join(a.Dir, history.EffectsFile))
 }
 
-// idleFor is how long a nemesis waits for a replica that has work.
-const idleFor = 8 * time.Second
+const (
+	idleFor = 8 * time.Second  // that a nemesis waits for a replica which has work
+	chance  = 10 * time.Second // within which what a nemesis waits for must come by
+)
 
 // pickBusy is a replica that runs commands which are not about to end, and how many.
 func pickBusy(ctx context.Context, a *arena.Arena, r *rand.Rand) (victim *arena.Replica, busy int, err error) {
@@ -91,9 +103,10 @@ func ids(replicas ...*arena.Replica) (all []string) {
 // Where a nemesis fits.
 func onMariaDB(c arena.Cell) bool    { return c.Store == arena.MariaDB }
 func onSQLite(c arena.Cell) bool     { return c.Store == arena.SQLite }
+func onLease(c arena.Cell) bool      { return c.Lock == arena.Lease }
 func onRedis(c arena.Cell) bool      { return c.Lock == arena.Redis }
 func onZooKeeper(c arena.Cell) bool  { return c.Lock == arena.ZooKeeper }
-func onLockServer(c arena.Cell) bool { return c.Lock == arena.Lease || c.Lock == arena.Row }
+func onLockServer(c arena.Cell) bool { return onLease(c) || c.Lock == arena.Row }
 
 // overNetwork says that the locks are reached over edges of their own.
 func overNetwork(c arena.Cell) bool { return onRedis(c) || onZooKeeper(c) || onLockServer(c) }

@@ -41,11 +41,6 @@ func ask(ctx context.Context, a *arena.Arena, question func(context.Context, *re
 	return errors.Join(err, c.Close())
 }
 
-// done is what was struck by a blow that needs no healing.
-func done(applied bool, evidence string) Struck {
-	return Struck{Heal: func(context.Context) (bool, string, error) { return applied, evidence, nil }}
-}
-
 func keysOf(ctx context.Context, a *arena.Arena) (n int64, err error) {
 	err = ask(ctx, a, func(ctx context.Context, c *redis.Client) (err error) {
 		n, err = c.DBSize(ctx).Result()

@@ -20,7 +20,7 @@ func losses() []Nemesis {
 }
 
 // lose loses a share of the commands that are meant, of all replicas.
-func lose(share float64, meant func(proxy.Command) bool) func(context.Context, *arena.Arena, *rand.Rand) (Struck, error) {
+func lose(share float64, meant func(proxy.Command) bool) strike {
 	return func(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 		r = rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) // others use theirs meanwhile
 		var mu sync.Mutex

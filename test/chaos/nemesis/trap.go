@@ -20,30 +20,30 @@ func newTrap(pid int) *trap { return &trap{pid: pid, at: make(chan string, 1)} }
 
 // spring stops the process at a moment that fits, if it is the first; at says what it was doing. Once
 // wait has returned it does nothing.
-func (s *trap) spring(at string) {
-	s.once.Do(func() {
-		s.err = syscall.Kill(s.pid, syscall.SIGSTOP)
-		s.at <- at
+func (t *trap) spring(at string) {
+	t.once.Do(func() {
+		t.err = syscall.Kill(t.pid, syscall.SIGSTOP)
+		t.at <- at
 	})
 }
 
 // wait returns what the process was doing when it was stopped. After an error, never if no moment has
 // fitted within the limit, it is not stopped, and will not be: whoever is about to spring is waited for.
-func (s *trap) wait(ctx context.Context, limit time.Duration, never error) (string, error) {
+func (t *trap) wait(ctx context.Context, limit time.Duration, never error) (string, error) {
 	var err error
 	select {
-	case at := <-s.at:
-		return at, s.err
+	case at := <-t.at:
+		return at, t.err
 	case <-time.After(limit):
 		err = never
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	s.once.Do(func() {})
+	t.once.Do(func() {})
 	select {
-	case <-s.at:
-		if s.err == nil {
-			err = errors.Join(err, goOn(s.pid))
+	case <-t.at:
+		if t.err == nil {
+			err = errors.Join(err, goOn(t.pid))
 		}
 	default:
 	}

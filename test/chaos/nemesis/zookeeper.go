@@ -35,7 +35,7 @@ func ensembles() []Nemesis {
 }
 
 // killServers kills the leader, and more until there are n.
-func killServers(n int) func(context.Context, *arena.Arena, *rand.Rand) (Struck, error) {
+func killServers(n int) strike {
 	return func(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 		leader, err := a.ZooKeeper.AwaitLeader(ctx)
 		if err != nil {
