@@ -44,7 +44,7 @@ func allowed(what string) int {
 func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 	n := Inventory{"commands": 0, "temp files": 0}
 	for _, r := range a.Replicas {
-		n["fds of "+r.ID] = descriptors(r.PID())
+		n["fds of "+r.ID] = Descriptors(r.PID())
 		n["helpers of "+r.ID] = max(len(r.Group())-1, 0)
 		_, text := r.look(ctx, "/metrics")
 		count, err := gauge(text, "go_goroutines")

@@ -49,9 +49,9 @@ func running(program string) (pids []int) {
 	return pids
 }
 
-// descriptors is how many files a process has open.
-func descriptors(pid int) int {
-	entries, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd")
+// Descriptors is how many files a process has open.
+func Descriptors(pid int) int {
+	entries, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd") // it may be gone
 	return len(entries)
 }
 

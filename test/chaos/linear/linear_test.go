@@ -85,9 +85,7 @@ func linearizable(t *testing.T, s service) {
 	}, l)
 	var met proxy.Counts
 	for _, w := range clients {
-		c := w.met()
-		met.Accepted, met.Reset = met.Accepted+c.Accepted, met.Reset+c.Reset
-		met.Lost, met.Held = met.Lost+c.Lost, met.Held+c.Held
+		met = met.Add(w.met())
 	}
 	t.Logf("%d connections, of which %d were reset; %d bytes lost, %d held back", met.Accepted, met.Reset, met.Lost, met.Held)
 	if met.Reset == 0 || met.Lost == 0 || met.Held == 0 || s.strike != nil && !struck.Load() {

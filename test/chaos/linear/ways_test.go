@@ -103,9 +103,7 @@ func (w *ways) met() (sum proxy.Counts) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, edge := range w.edges {
-		c := edge.Counts()
-		sum.Accepted, sum.Reset = sum.Accepted+c.Accepted, sum.Reset+c.Reset
-		sum.Lost, sum.Held = sum.Lost+c.Lost, sum.Held+c.Held
+		sum = sum.Add(edge.Counts())
 	}
 	return sum
 }

@@ -92,13 +92,7 @@ func setAll(edges []*proxy.Proxy, f proxy.Fault) {
 
 func total(edges []*proxy.Proxy) (sum proxy.Counts) {
 	for _, e := range edges {
-		c := e.Counts()
-		sum.Accepted += c.Accepted
-		sum.Up += c.Up
-		sum.Down += c.Down
-		sum.Lost += c.Lost
-		sum.Held += c.Held
-		sum.Reset += c.Reset
+		sum = sum.Add(e.Counts())
 	}
 	return sum
 }

@@ -89,7 +89,7 @@ func takeDescriptors(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 	}
 	before := complaints(a.Dir, victim.ID)
 	pid := victim.PID()
-	has := descriptors(pid)
+	has := arena.Descriptors(pid)
 	const none = 3 // lower numbers are in use for sure
 	b, err := limit(pid, unix.RLIMIT_NOFILE, none)
 	if err != nil {

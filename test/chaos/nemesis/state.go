@@ -31,12 +31,6 @@ func stopped(pids ...int) bool {
 	return len(pids) > 0
 }
 
-// descriptors is how many files a process has open.
-func descriptors(pid int) int {
-	entries, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/fd") // it may be gone
-	return len(entries)
-}
-
 // commands are the processes that run a job's command, or a client's, by the replica that they say is
 // theirs: those that name a file on their command line.
 func commands(file string) map[string][]int {

@@ -2,10 +2,10 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 	"time"
 )
 
@@ -17,7 +17,7 @@ type Command struct {
 
 // Is reports whether the command is the statement, written in any case.
 func (c Command) Is(statement string) bool {
-	return bytes.EqualFold([]byte(c.Query), []byte(statement))
+	return strings.EqualFold(c.Query, statement)
 }
 
 // Verdict is what becomes of a command.
@@ -125,10 +125,4 @@ func (one *pair) read(from *net.TCPConn) func() (parcel, error) {
 		packet, command, err := reader.next()
 		return parcel{bytes: packet, command: command, at: time.Now()}, err
 	}
-}
-
-func plain(from *net.TCPConn) (parcel, error) {
-	buffer := make([]byte, 16<<10)
-	n, err := from.Read(buffer)
-	return parcel{bytes: buffer[:n], at: time.Now()}, err
 }

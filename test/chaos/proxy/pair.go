@@ -102,6 +102,13 @@ func (one *pair) pump(from, to *net.TCPConn, way direction) {
 	}
 }
 
+// plain reads what is there.
+func plain(from *net.TCPConn) (parcel, error) {
+	buffer := make([]byte, 16<<10)
+	n, err := from.Read(buffer)
+	return parcel{bytes: buffer[:n], at: time.Now()}, err
+}
+
 func (one *pair) send(parcels chan<- parcel, p parcel) bool {
 	select {
 	case parcels <- p:

@@ -58,6 +58,17 @@ type Counts struct {
 	Reset      int   // connections
 }
 
+// Add is what two edges did together.
+func (c Counts) Add(o Counts) Counts {
+	c.Accepted += o.Accepted
+	c.Up += o.Up
+	c.Down += o.Down
+	c.Lost += o.Lost
+	c.Held += o.Held
+	c.Reset += o.Reset
+	return c
+}
+
 // Proxy is one edge. Its methods may be called at any time.
 type Proxy struct {
 	listener net.Listener
