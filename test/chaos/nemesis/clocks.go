@@ -96,21 +96,23 @@ func stepReplicas(by time.Duration, victims ...*arena.Replica) (Struck, error) {
 		return Struck{}, errors.Join(err, step(0))
 	}
 	return Struck{Replicas: ids(victims...), Heal: func(ctx context.Context) (bool, string, error) {
-		applied, shown := true, ""
+		applied, evidence := true, ""
 		for _, v := range victims {
-			ahead, err := shows(ctx, v)
-			for end := time.Now().Add(chance); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-				ahead, err = shows(ctx, v) // it may just be starting
-			}
-			near := err == nil && (ahead-by).Abs() < 2*time.Second
+			var ahead time.Duration
+			var err error
+			shown := poll(ctx, chance, seldom, func() bool { // it may just be starting
+				ahead, err = shows(ctx, v)
+				return err == nil
+			})
+			near := shown && (ahead-by).Abs() < 2*time.Second
 			applied = applied && near
-			if err != nil {
-				shown += err.Error() + "; "
+			if !shown {
+				evidence += err.Error() + "; "
 				continue
 			}
-			shown += fmt.Sprintf("%s shows a time %v ahead; ", v.ID, ahead.Round(time.Second))
+			evidence += fmt.Sprintf("%s shows a time %v ahead; ", v.ID, ahead.Round(time.Second))
 		}
-		return applied, strings.TrimSuffix(shown, "; "), step(0)
+		return applied, strings.TrimSuffix(evidence, "; "), step(0)
 	}}, nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strconv"
 	"syscall"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -95,18 +94,16 @@ func limitFileSize(ctx context.Context, pid int, size string) error {
 // revive returns when the server takes writes again, which has room, and how often it was started. It
 // may still be about to end of what it met before.
 func (b base) revive(ctx context.Context, a *arena.Arena) (starts int, err error) {
-	for {
+	takes := poll(ctx, 0, seldom, func() bool {
 		if b.server(a).PID() == 0 {
 			b.server(a).Start() //nolint:contextcheck // it has a time limit of its own
 			starts++
 		}
-		if err = b.try(ctx, a, ballast); err == nil {
-			return starts, nil
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return starts, fmt.Errorf("MariaDB has room, and takes nothing: %w", err)
-		}
+		err = b.try(ctx, a, ballast)
+		return err == nil
+	})
+	if !takes {
+		err = fmt.Errorf("MariaDB has room, and takes nothing: %w", err)
 	}
+	return starts, err
 }

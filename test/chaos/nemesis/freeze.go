@@ -32,7 +32,7 @@ func freezes() []Nemesis {
 	}
 }
 
-func freezeParent(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+func freezeParent(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, err := pick(a, r)
 	if err != nil {
 		return Struck{}, err
@@ -41,10 +41,10 @@ func freezeParent(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, erro
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return Struck{}, err
 	}
-	return holding(a, thaw(victim, "", pid), pid), nil
+	return holding(ctx, a, thaw(victim, "", pid), pid), nil
 }
 
-func freezeGroup(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
+func freezeGroup(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, err := pick(a, r)
 	if err != nil {
 		return Struck{}, err
@@ -56,7 +56,7 @@ func freezeGroup(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error
 	if err != nil {
 		return Struck{}, errors.Join(err, goOn(pids...))
 	}
-	return holding(a, thaw(victim, "", pids...), victim.PID()), nil
+	return holding(ctx, a, thaw(victim, "", pids...), victim.PID()), nil
 }
 
 // thaw is what was struck when processes of a replica were stopped.
@@ -69,8 +69,8 @@ func thaw(victim *arena.Replica, where string, pids ...int) Struck {
 
 // holding says so if the process stands still with the write lock of the SQLite file: by chance, it may
 // in any freeze.
-func holding(a *arena.Arena, s Struck, pid int) Struck {
-	if a.Store == nil && poll(time.Second, func() bool { return stopped(pid) }) && writing(pid, a.SQLite) {
+func holding(ctx context.Context, a *arena.Arena, s Struck, pid int) Struck {
+	if a.Store == nil && poll(ctx, time.Second, often, func() bool { return stopped(pid) }) && writing(pid, a.SQLite) {
 		s.Kinds = []history.Kind{history.StoreHeld}
 	}
 	return s
@@ -91,7 +91,7 @@ func freezeInTransaction(ctx context.Context, a *arena.Arena, r *rand.Rand) (Str
 	}
 	pid := victim.PID()
 	if a.Store == nil {
-		return freezeWriter(a, victim, pid)
+		return freezeWriter(ctx, a, victim, pid)
 	}
 	return freezeWithin(ctx, victim, pid, victim.StoreEdge[0])
 }
@@ -138,12 +138,12 @@ func takesLocks(query string) bool {
 }
 
 // freezeWriter stops the replica, and lets it go on at once as long as it was not just writing.
-func freezeWriter(a *arena.Arena, victim *arena.Replica, pid int) (Struck, error) {
-	caught := poll(chance, func() bool {
+func freezeWriter(ctx context.Context, a *arena.Arena, victim *arena.Replica, pid int) (Struck, error) {
+	caught := poll(ctx, chance, often, func() bool {
 		if !writing(pid, a.SQLite) || syscall.Kill(pid, syscall.SIGSTOP) != nil {
 			return false
 		}
-		stands := poll(time.Second, func() bool { return stopped(pid) })
+		stands := poll(ctx, time.Second, often, func() bool { return stopped(pid) })
 		if stands && writing(pid, a.SQLite) {
 			return true
 		}
@@ -153,7 +153,7 @@ func freezeWriter(a *arena.Arena, victim *arena.Replica, pid int) (Struck, error
 	if !caught {
 		return Struck{}, fmt.Errorf("%s was never seen to write", victim.ID)
 	}
-	return holding(a, thaw(victim, ", with SQLite's write lock", pid), pid), nil
+	return holding(ctx, a, thaw(victim, ", with SQLite's write lock", pid), pid), nil
 }
 
 // freezeAfterLock stops a replica when the lock service has answered its request for a pool's lock,
@@ -184,7 +184,7 @@ func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 	if err != nil {
 		return Struck{}, err
 	}
-	return holding(a, thaw(victim, fmt.Sprintf(", with the answer to its request for %s on the way", key), pid), pid), nil
+	return holding(ctx, a, thaw(victim, fmt.Sprintf(", with the answer to its request for %s on the way", key), pid), pid), nil
 }
 
 func tapAll(edges []*proxy.Proxy, f func(int, bool, []byte)) {

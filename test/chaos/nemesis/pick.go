@@ -68,7 +68,7 @@ const (
 // pickBusy is a replica that runs commands which are not about to end, and how many.
 func pickBusy(ctx context.Context, a *arena.Arena, r *rand.Rand) (victim *arena.Replica, busy int, err error) {
 	var before map[string][]int
-	found := poll(idleFor, func() bool {
+	found := poll(ctx, idleFor, seldom, func() bool {
 		now := commandsOf(a)
 		for _, i := range r.Perm(len(a.Replicas)) {
 			one := a.Replicas[i]
@@ -83,11 +83,10 @@ func pickBusy(ctx context.Context, a *arena.Arena, r *rand.Rand) (victim *arena.
 				return true
 			}
 		}
-		before = now
-		time.Sleep(30 * time.Millisecond) // whoever is still there then takes its time
-		return ctx.Err() != nil
+		before = now // whoever is still there when asked again takes its time
+		return false
 	})
-	if !found || victim == nil {
+	if !found {
 		return nil, 0, errors.Join(errIdle, ctx.Err())
 	}
 	return victim, busy, nil
@@ -111,14 +110,27 @@ func onLockServer(c arena.Cell) bool { return onLease(c) || c.Lock == arena.Row 
 // overNetwork says that the locks are reached over edges of their own.
 func overNetwork(c arena.Cell) bool { return onRedis(c) || onZooKeeper(c) || onLockServer(c) }
 
-// poll asks every few milliseconds whether something is so, and gives up after limit.
-func poll(limit time.Duration, so func() bool) bool {
-	for end := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+const (
+	often  = 2 * time.Millisecond
+	seldom = 50 * time.Millisecond // what costs more than a look
+)
+
+// poll asks again and again, with pauses between, whether something is so. It gives up after limit (0:
+// none), and when ctx ends.
+func poll(ctx context.Context, limit, between time.Duration, so func() bool) bool {
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	for {
 		if so() {
 			return true
 		}
-		if time.Now().After(end) {
+		select {
+		case <-ctx.Done():
 			return false
+		case <-time.After(between):
 		}
 	}
 }

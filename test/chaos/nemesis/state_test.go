@@ -28,7 +28,7 @@ func TestCommands(t *testing.T) {
 			_ = cmd.Wait()
 		})
 		if name == file {
-			poll(5*time.Second, func() bool { return len(commands(file)["r2"]) > 0 })
+			poll(t.Context(), 5*time.Second, often, func() bool { return len(commands(file)["r2"]) > 0 })
 		}
 	}
 	if all := commands(file); len(all) != 1 || len(all["r2"]) != 1 {

@@ -31,7 +31,7 @@ func TestTrap(t *testing.T) {
 	if at, err := s.wait(t.Context(), time.Minute, nil); at != "first" || err != nil {
 		t.Errorf("%q, %v", at, err)
 	}
-	if !poll(5*time.Second, func() bool { return stopped(pid) }) {
+	if !poll(t.Context(), 5*time.Second, often, func() bool { return stopped(pid) }) {
 		t.Errorf("the process is in state %q", state(pid))
 	}
 	gone := newTrap(pid)
@@ -68,14 +68,14 @@ func TestTrapGivenUpAtThatMoment(t *testing.T) {
 		pid := sleeper(t)
 		s := newTrap(pid)
 		s.spring("just then")
-		if !poll(5*time.Second, func() bool { return stopped(pid) }) {
+		if !poll(t.Context(), 5*time.Second, often, func() bool { return stopped(pid) }) {
 			t.Fatalf("the process is in state %q", state(pid))
 		}
 		at, err := s.wait(over, time.Minute, nil)
 		if (at == "") != errors.Is(err, context.Canceled) {
 			t.Fatalf("%q, %v", at, err)
 		}
-		if at == "" && !poll(5*time.Second, func() bool { return !stopped(pid) }) { // the choice is random when both are there
+		if at == "" && !poll(t.Context(), 5*time.Second, often, func() bool { return !stopped(pid) }) { // the choice is random when both are there
 			t.Error("it stands still")
 		}
 	}

@@ -95,7 +95,7 @@ func closeSession(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, er
 	if err := closeZooKeeperSession(ctx, leader.Addr, id); err != nil {
 		return Struck{}, err
 	}
-	gone := poll(5*time.Second, func() bool {
+	gone := poll(ctx, 5*time.Second, often, func() bool {
 		left, err := sessions(ctx, a)
 		return err == nil && left[id] == nil
 	})
@@ -105,25 +105,26 @@ func closeSession(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, er
 }
 
 // holder waits for a replica that has a session with locks, and names both.
-func holder(ctx context.Context, a *arena.Arena, r *rand.Rand) (*arena.Replica, string, error) {
-	for {
-		all, err := sessions(ctx, a)
-		if err != nil {
-			return nil, "", err
+func holder(ctx context.Context, a *arena.Arena, r *rand.Rand) (victim *arena.Replica, session string, err error) {
+	found := poll(ctx, 0, seldom, func() bool {
+		var all map[string]*arena.Replica
+		if all, err = sessions(ctx, a); err != nil {
+			return true
 		}
 		for _, i := range r.Perm(len(a.Replicas)) {
 			for id, replica := range all {
 				if replica == a.Replicas[i] {
-					return replica, id, nil
+					victim, session = replica, id
+					return true
 				}
 			}
 		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, "", fmt.Errorf("no replica holds a lock: %w", ctx.Err())
-		}
+		return false
+	})
+	if !found {
+		err = fmt.Errorf("no replica holds a lock: %w", ctx.Err())
 	}
+	return victim, session, err
 }
 
 // sessions are those that hold stripes, and whose they are: the leader knows which session made a
