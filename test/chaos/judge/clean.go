@@ -16,7 +16,8 @@ import (
 var dirty = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|goroutine \d+ \[|SIG[A-Z]+: )`)
 
 // clean is I12: no log of a replica has a panic, a data race or a dump of goroutines; no replica ends
-// by itself; no call is answered with status 500, which says that the program itself is wrong; and descriptors, keys, nodes, processes and files are as many as before.
+// by itself; no call is answered with status 500, which says that the program itself is wrong; and
+// descriptors, keys, nodes, processes and files are as many as before.
 //
 // No excuses.
 func (t *trial) clean() {

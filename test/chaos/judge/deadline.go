@@ -57,10 +57,3 @@ func (t *trial) putsOff(w history.Window, due time.Time, claimant string) time.T
 func (t *trial) holdsStore(w history.Window) bool {
 	return has(w, history.StoreHeld) || t.run.Format == 0 && t.onSQLite() && has(w, history.ReplicaFrozen)
 }
-
-func maxTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}

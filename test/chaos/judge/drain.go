@@ -18,8 +18,8 @@ const (
 // drain timeout and the grace of commands, and what it had is done, pending again, or, if it took
 // longer than that, lost with the reason "drained".
 //
-// Excused is a replica that another fault strikes in the time that it may take to stop, and work whose time was over, see
-// degraded.
+// Excused is a replica that another fault strikes in the time that it may take to stop, and work whose
+// time was over, see degraded.
 func (t *trial) drains() {
 	for _, p := range t.h.Processes {
 		if p.How != "drained" || p.Told.IsZero() {

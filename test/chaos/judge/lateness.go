@@ -54,8 +54,9 @@ type punctual struct {
 // faults strike at once; if the lock service is away with when_down: wait; and the start, if a fault that
 // may cost attempts strikes who has claimed it. By half a second more: if a replica is frozen or cut
 // off from MariaDB, since it may hold rows until the server ends its transaction; by one and a half,
-// if its connection is so slow that this may happen twice in a row. By farOff: if the store is far away. Not looked at are due times that catch-up "all" makes wait for their slot; replicas that
-// a busy machine starves; and all comparisons after the database's clock was stepped.
+// if its connection is so slow that this may happen twice in a row. By farOff: if the store is far
+// away. Not looked at are due times that catch-up "all" makes wait for their slot; replicas that a busy
+// machine starves; and all comparisons after the database's clock was stepped.
 func (t *trial) onTime() {
 	t.notEarly()
 	var healthy, faulty []time.Duration
@@ -100,12 +101,7 @@ func (t *trial) notEarly() {
 
 // punctuals are the rows that schedules made and whose times mean something here.
 func (t *trial) punctuals() []punctual {
-	written := map[ledgerKey]int64{}
-	for _, c := range t.h.Audit {
-		if c.Table == "triggers" && c.Before == nil && c.After != nil {
-			written[keyOf(*c.After)] = c.Seq
-		}
-	}
+	written := t.ledgerRows()
 	started := map[string]history.Effect{}
 	for _, e := range t.begun {
 		if before, seen := started[e.TaskID]; !seen || e.At.Before(before.At) {
@@ -117,7 +113,7 @@ func (t *trial) punctuals() []punctual {
 	byTime := func(a, b history.Row) int { return cmp.Compare(a.At, b.At) }
 	for _, r := range slices.SortedFunc(slices.Values(t.h.Final.Triggers), byTime) {
 		job, known := t.jobs[r.Job]
-		if r.Seq > 0 || !known || !t.sameClock(written[keyOf(r)]) {
+		if r.Seq > 0 || !known || !t.sameClock(written[keyOf(r)].Seq) {
 			continue
 		}
 		p := punctual{row: r, due: dbTime(r.At), decided: dbTime(r.DecidedAt)}
@@ -136,10 +132,3 @@ func (t *trial) punctuals() []punctual {
 	}
 	return all
 }
-
-type ledgerKey struct {
-	job     string
-	at, seq int64
-}
-
-func keyOf(r history.Row) ledgerKey { return ledgerKey{r.Job, r.At, r.Seq} }

@@ -16,7 +16,6 @@ func (t *trial) orphans() {
 	until := t.mayRunUntil()
 	seen := map[claimKey]bool{}
 	for _, e := range slices.Backward(t.h.Effects) {
-
 		key := claimKey{e.TaskID, e.Token}
 		if e.What != history.Start && e.What != history.Beat && e.What != history.End || seen[key] {
 			continue

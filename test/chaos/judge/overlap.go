@@ -2,9 +2,9 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -77,6 +77,15 @@ func (t *trial) overlap(who string, older, newer *life, length time.Duration) {
 	t.violate(NoOverlap, who, newer.first, "%v was at work for %v after the start of %v", older, ms(length), newer)
 }
 
-func keys(set map[string]bool) string {
-	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
+// life is what a command showed of one attempt.
+type life struct {
+	task        string
+	attempt     int
+	token       int64
+	replica     string
+	first, last time.Time
+}
+
+func (l life) String() string {
+	return fmt.Sprintf("attempt %d of %s (token %d, %s)", l.attempt, l.task, l.token, l.replica)
 }

@@ -60,17 +60,6 @@ func (t *trial) reasons() {
 	}
 }
 
-// ledgerRows are the insertions of the ledger's rows.
-func (t *trial) ledgerRows() map[ledgerKey]history.Change {
-	all := map[ledgerKey]history.Change{}
-	for _, c := range t.h.Audit {
-		if c.Table == "triggers" && c.Before == nil && c.After != nil {
-			all[keyOf(*c.After)] = c
-		}
-	}
-	return all
-}
-
 // stay is a time in which something may have held.
 type stay struct{ from, to time.Time }
 

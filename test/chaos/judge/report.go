@@ -128,5 +128,3 @@ func counts(n map[string]int) string {
 	slices.Sort(parts)
 	return strings.Join(parts, ", ")
 }
-
-func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

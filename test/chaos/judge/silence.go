@@ -49,10 +49,3 @@ func (t *trial) starved(replica string, at time.Time) bool {
 		return p.Replica == replica && !p.Ready && p.At.After(from) && p.At.Before(at)
 	})
 }
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}

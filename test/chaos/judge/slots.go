@@ -1,8 +1,9 @@
 package judge
 
 import (
-	"fmt"
-	"time"
+	"maps"
+	"slices"
+	"strings"
 )
 
 // slots is I3: a job with concurrency forbid has at most one task that has not ended; a pool has at
@@ -44,15 +45,6 @@ func (t *trial) slots() {
 	t.lanes()
 }
 
-// life is what a command showed of one attempt.
-type life struct {
-	task        string
-	attempt     int
-	token       int64
-	replica     string
-	first, last time.Time
-}
-
-func (l life) String() string {
-	return fmt.Sprintf("attempt %d of %s (token %d, %s)", l.attempt, l.task, l.token, l.replica)
+func keys(set map[string]bool) string {
+	return strings.Join(slices.Sorted(maps.Keys(set)), ", ")
 }

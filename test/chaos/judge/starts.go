@@ -97,9 +97,6 @@ func (t *trial) claimed(who string, e history.Effect) {
 	}
 }
 
-// clockError is how far the times of two processes of one machine may lie apart.
-const clockError = 5 * time.Millisecond
-
 // onePerDueTime counts the tasks that were made for each row of the ledger.
 func (t *trial) onePerDueTime() {
 	type made struct {

@@ -1,8 +1,6 @@
 package judge
 
 import (
-	"fmt"
-
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
@@ -34,31 +32,6 @@ func (t *trial) tokens() {
 		}
 		if c.After.Cursor < c.Before.Cursor {
 			t.violate(Tokens, c.After.Job, dbTime(c.At), "cursor from %v back to %v", dbTime(c.Before.Cursor), dbTime(c.After.Cursor))
-		}
-	}
-}
-
-// staleHands is I5: whoever replays a write with the token of an earlier owner is refused, and
-// changes nothing. A replay that got no answer says nothing, as long as it changed nothing.
-//
-// The one exception is of the promise itself: the own result of a lost attempt replaces that once.
-func (t *trial) staleHands() {
-	late := map[claimKey]bool{}
-	for _, r := range t.h.Final.Done {
-		if r.Late != 0 {
-			late[claimKey{r.ID, r.Token}] = true
-		}
-	}
-	for _, s := range t.h.Stale {
-		who := fmt.Sprintf("task %s", s.TaskID)
-		if s.What == "finish" && late[claimKey{s.TaskID, s.Token}] {
-			continue
-		}
-		switch {
-		case s.Changed:
-			t.violate(StaleHands, who, s.At, "a stale %s with token %d changed the row", s.What, s.Token)
-		case !s.Refused && s.Error == "":
-			t.violate(StaleHands, who, s.At, "a stale %s with token %d was not refused", s.What, s.Token)
 		}
 	}
 }

@@ -90,13 +90,8 @@ func (t *trial) violate(i Invariant, subject string, at time.Time, format string
 	})
 }
 
-// dbTime is a time of the database; 0 is none.
-func dbTime(µs int64) time.Time {
-	if µs == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(µs).UTC()
-}
+// clockError is how far the times of two processes of one machine may lie apart.
+const clockError = 5 * time.Millisecond
 
 // findStep finds the first change that may have been written after somebody stepped the database's
 // clock. Before it, database and machine agree.
@@ -219,7 +214,8 @@ func (t *trial) quiesced() time.Time {
 	return last.Add(-t.run.Ended.Sub(t.run.Quiesced))
 }
 
-// limits of an attempt's policy.
+// policy is what becomes of a lost attempt of a job or pool, and how many failed ones are retried;
+// known: the run has that job or pool.
 func (t *trial) policy(job, pool string) (onLost string, retries int, known bool) {
 	if job != "" {
 		j, ok := t.jobs[job]
@@ -231,3 +227,21 @@ func (t *trial) policy(job, pool string) (onLost string, retries int, known bool
 
 // rowID is the task that a row of tasks, done or attempts is of.
 func rowID(r history.Row) string { return cmp.Or(r.ID, r.TaskID) }
+
+type ledgerKey struct {
+	job     string
+	at, seq int64
+}
+
+func keyOf(r history.Row) ledgerKey { return ledgerKey{r.Job, r.At, r.Seq} }
+
+// ledgerRows are the insertions of the ledger's rows.
+func (t *trial) ledgerRows() map[ledgerKey]history.Change {
+	all := map[ledgerKey]history.Change{}
+	for _, c := range t.h.Audit {
+		if c.Table == "triggers" && c.Before == nil && c.After != nil {
+			all[keyOf(*c.After)] = c
+		}
+	}
+	return all
+}
