@@ -19,7 +19,7 @@ import (
 // Inventory is what replicas use: of themselves, of the servers, of the machine.
 type Inventory map[string]int
 
-// Allowed is how many more of a thing are no leak: pools of connections breathe.
+// allowed is how many more of a thing are no leak: pools of connections breathe.
 func allowed(what string) int {
 	switch kind, _, _ := strings.Cut(what, " of "); kind {
 	case "fds":

@@ -11,7 +11,7 @@
 //	holds.jsonl      locks that programs beside the replicas trusted
 //	audit.jsonl      every change of a row, written by triggers of the database
 //	final.json       the tables at the end
-//	leftovers.json   what was there before and after: descriptors, keys, processes
+//	leftovers.json   what was there before and after: descriptors, keys, commands
 //	logs/            what the replicas and servers wrote
 //
 // Times are of the one clock that nobody steps: the machine's own. The database has its own idea

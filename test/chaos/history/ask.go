@@ -1,0 +1,17 @@
+package history
+
+import "time"
+
+// Ask is a line of asks.jsonl: one call of a client, written when its answer is there or given up.
+type Ask struct {
+	What     string // "enqueue", "run", "cancel", "retry", "pause", "resume", "suspend"
+	Target   string // pool, job or task id
+	Key      string // idempotency key of an enqueue
+	Called   time.Time
+	Returned time.Time
+	Answer   string   // "ok", "refused" (it surely did not happen), "unknown"
+	Status   int      // HTTP; 0: none
+	TaskIDs  []string // acknowledged
+	Replica  string   // asked
+	Error    string   // code of the answer, or of the connection
+}

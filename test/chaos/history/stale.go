@@ -1,0 +1,14 @@
+package history
+
+import "time"
+
+// Stale is a line of stale.jsonl: the harness replayed a write with the token of an earlier owner.
+type Stale struct {
+	At      time.Time
+	What    string // "finish", "extend", "handback", "beat", "release"
+	TaskID  string
+	Token   int64
+	Refused bool // the caller was told that it owns nothing
+	Changed bool // the row was another one afterwards
+	Error   string
+}
