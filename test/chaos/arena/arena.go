@@ -76,41 +76,6 @@ type Arena struct {
 	faults []error // of the arena itself
 }
 
-// Race builds the scheduler of this source with the race detector.
-func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, []string{"-race"}) }
-
-// Plain builds the scheduler as people run it: its memory is its own, and not the race detector's.
-func Plain(t testing.TB) string { return program.Build(t, SchedulerSource) }
-
-// RaceWithClock is Race with a wall clock that can be stepped.
-func RaceWithClock(t testing.TB) string {
-	t.Helper()
-	stepped.Lock()
-	defer stepped.Unlock()
-	if stepped.flags == nil {
-		overlay, err := clock.Overlay(program.Dir(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stepped.flags = append([]string{"-race"}, overlay...)
-	}
-	return program.BuildWith(t, SchedulerSource, stepped.flags)
-}
-
-// stepped are the flags of RaceWithClock: always the same, so that it builds once.
-var stepped struct {
-	sync.Mutex
-	flags []string
-}
-
-// What is built.
-const (
-	SchedulerSource = "github.com/lockstep-scheduler/lockstep/cmd/scheduler"
-	ZombieSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/zombie"
-	HolderSource    = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/holder"
-	commandSource   = "github.com/lockstep-scheduler/lockstep/test/chaos/cmd/ledger"
-)
-
 // Account is who the replicas are to MariaDB: not root, so that read_only and limits of users count for
 // them. Database is where their tables are.
 const (

@@ -6,10 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
-
-	_ "github.com/go-sql-driver/mysql" // both are opened by name
-	_ "modernc.org/sqlite"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
@@ -74,19 +70,17 @@ var task = [][2]string{
 	{"Reason", "{r}.reason"},
 }
 
-const prefix = "lockstep_"
-
 // auditTable has no prefix of the product's.
 const auditTable = "chaos_audit"
 
-// audit is how one dialect says what the others say too.
-type audit struct {
-	table string // statement that makes it
+// dialect is how one kind of store says what the others say too.
+type dialect struct {
+	table string // statement that makes the audit's
 	now   string // µs since 1970
 	text  string // a column of bytes as text; %s
 }
 
-var audits = map[string]audit{
+var dialects = map[string]dialect{
 	"mysql": {
 		table: "CREATE TABLE " + auditTable + " (seq BIGINT AUTO_INCREMENT PRIMARY KEY, at BIGINT NOT NULL, name VARCHAR(16) NOT NULL, was MEDIUMTEXT, became MEDIUMTEXT) ENGINE=InnoDB CHARACTER SET utf8mb4",
 		now:   "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)", text: "CONVERT(%s USING utf8mb4)",
@@ -98,7 +92,7 @@ var audits = map[string]audit{
 }
 
 // object is the row r of a table as history.Row in JSON.
-func (d audit) object(table, r string) string {
+func (d dialect) object(table, r string) string {
 	var args []string
 	for _, c := range columns[table] {
 		value := strings.ReplaceAll(c[1], "{r}", r)
@@ -112,7 +106,7 @@ func (d audit) object(table, r string) string {
 }
 
 // triggers are statements that copy each change of a table.
-func (d audit) triggers(table string) (statements []string) {
+func (d dialect) triggers(table string) (statements []string) {
 	for _, on := range []struct{ event, was, became string }{
 		{"INSERT", "NULL", d.object(table, "NEW")},
 		{"UPDATE", d.object(table, "OLD"), d.object(table, "NEW")},
@@ -128,7 +122,7 @@ func (d audit) triggers(table string) (statements []string) {
 // installAudit makes the triggers. They take no lock that the product takes: a new row at the end of
 // a table that nobody reads.
 func (a *Arena) installAudit(ctx context.Context) error {
-	return a.database(func(db *sql.DB, d audit) error {
+	return a.database(func(db *sql.DB, d dialect) error {
 		statements := []string{d.table}
 		for table := range columns {
 			statements = append(statements, d.triggers(table)...)
@@ -146,7 +140,7 @@ func (a *Arena) installAudit(ctx context.Context) error {
 // It returns those rows.
 func (a *Arena) exportAudit(ctx context.Context) (swept map[string][]history.Row, err error) {
 	swept = map[string][]history.Row{}
-	return swept, a.database(func(db *sql.DB, _ audit) error {
+	return swept, a.database(func(db *sql.DB, _ dialect) error {
 		log, err := history.OpenLog[history.Change](a.Dir, history.AuditFile)
 		if err != nil {
 			return err
@@ -207,86 +201,4 @@ func rowOf(text []byte) (*history.Row, error) {
 		return nil, fmt.Errorf("audit: %s: %w", text, err)
 	}
 	return r, nil
-}
-
-// exportFinal writes final.json: what is there, and what was swept.
-func (a *Arena) exportFinal(ctx context.Context, swept map[string][]history.Row) error {
-	var f history.Final
-	err := a.database(func(db *sql.DB, d audit) error {
-		for table, into := range map[string]*[]history.Row{
-			"jobs": &f.Jobs, "triggers": &f.Triggers, "tasks": &f.Tasks, "done": &f.Done, "attempts": &f.Attempts, "sessions": &f.Sessions,
-		} {
-			rows, err := tableRows(ctx, db, d, table)
-			if err != nil {
-				return err
-			}
-			*into = append(swept[table], rows...)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return history.Write(a.Dir, history.FinalFile, f)
-}
-
-func tableRows(ctx context.Context, db *sql.DB, d audit, table string) (all []history.Row, err error) {
-	rows, err := db.QueryContext(ctx, "SELECT "+d.object(table, "t")+" FROM "+prefix+table+" t")
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", table, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var text []byte
-		if err := rows.Scan(&text); err != nil {
-			return nil, fmt.Errorf("%s: %w", table, err)
-		}
-		r, err := rowOf(text)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, *r)
-	}
-	return all, rows.Err()
-}
-
-// database opens the store past the edges.
-func (a *Arena) database(use func(*sql.DB, audit) error) error {
-	driver, dsn := a.StoreDSN()
-	if driver == "sqlite" {
-		dsn = "file:" + dsn + "?_pragma=busy_timeout(10000)"
-	}
-	db, err := sql.Open(driver, dsn)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	db.SetConnMaxLifetime(time.Minute)
-	return use(db, audits[driver])
-}
-
-// open counts what has not ended: tasks, and rows of the ledger. A retry that was put off while the
-// database's clock was ahead waits until that time has come, and does not count.
-func (a *Arena) open(ctx context.Context) (n int, err error) {
-	const far = "t.state = 1 AND t.run_at > ?"
-	soon := time.Now().Add(time.Minute).UnixMicro()
-	err = a.database(func(db *sql.DB, _ audit) error {
-		return db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+prefix+"tasks t WHERE NOT ("+far+")) + "+
-			"(SELECT COUNT(*) FROM "+prefix+"triggers g LEFT JOIN "+prefix+"tasks t ON t.id = g.task_id WHERE g.outcome = '' AND (t.id IS NULL OR NOT ("+far+")))",
-			soon, soon).Scan(&n)
-	})
-	return n, err
-}
-
-// overdue counts the rows that should have been swept: the sweep looks once a minute.
-func (a *Arena) overdue(ctx context.Context) (n int, err error) {
-	if a.retention == 0 {
-		return 0, nil
-	}
-	err = a.database(func(db *sql.DB, d audit) error {
-		before := fmt.Sprintf("%s - %d", d.now, (a.retention + 150*time.Second).Microseconds())
-		return db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+prefix+"done WHERE finished_at < "+before+
-			") + (SELECT COUNT(*) FROM "+prefix+"triggers WHERE outcome <> '' AND at < "+before+" AND decided_at < "+before+")").Scan(&n)
-	})
-	return n, err
 }

@@ -57,7 +57,7 @@ func (a *Arena) versions(ctx context.Context) map[string]string {
 		}
 		v["kernel"] = string(text)
 	}
-	_ = a.database(func(db *sql.DB, _ audit) error { // whom it cannot ask it does not name
+	_ = a.database(func(db *sql.DB, _ dialect) error { // whom it cannot ask it does not name
 		query := "SELECT VERSION()"
 		if a.Store == nil {
 			query = "SELECT sqlite_version()"

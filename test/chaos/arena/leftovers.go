@@ -89,7 +89,7 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 		return nil, err
 	}
 	if a.Store != nil {
-		err = a.database(func(db *sql.DB, _ audit) error {
+		err = a.database(func(db *sql.DB, _ dialect) error {
 			var count int
 			err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = ?", Account).Scan(&count)
 			n["connections of replicas"] = count

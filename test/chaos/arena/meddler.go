@@ -136,29 +136,3 @@ func (m *meddler) takeBack(ctx context.Context) error {
 	}
 	return nil
 }
-
-// SuspendJobs suspends every job, so that a run comes to rest: due times are skipped from then on.
-func (a *Arena) SuspendJobs(ctx context.Context) error {
-	asks, err := history.OpenLog[history.Ask](a.Dir, history.AsksFile)
-	if err != nil {
-		return err
-	}
-	defer asks.Close()
-	c := &caller{http: a.http, asks: asks, note: a.note}
-	for _, j := range jobsOfRun() {
-		for i := 0; ; i++ {
-			r := a.Replicas[i%len(a.Replicas)]
-			line := c.ask(ctx, r, history.Ask{What: "suspend", Target: j.Name}, "/api/v1/jobs/"+j.Name+"/suspend", nil, nil, nil)
-			c.write(line)
-			if line.Answer == ok {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("suspend %s: %s: %w", j.Name, line.Error, ctx.Err())
-			case <-time.After(200 * time.Millisecond):
-			}
-		}
-	}
-	return nil
-}

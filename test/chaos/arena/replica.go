@@ -22,11 +22,11 @@ import (
 // command line. A process that ends though nobody ended it is started again after a second, as
 // service managers do. Its methods may be called at any time.
 type Replica struct {
-	ID        string
-	Config    string         // file; read at each start
-	StoreEdge []*proxy.Proxy // none on SQLite
-	LockEdges []*proxy.Proxy // one for each server; none where the lock is in the store
-	Clock     *clock.Clock   // nil: the machine's
+	ID         string
+	Config     string         // file; read at each start
+	StoreEdges []*proxy.Proxy // none on SQLite
+	LockEdges  []*proxy.Proxy // one for each server; none where the lock is in the store
+	Clock      *clock.Clock   // nil: the machine's
 
 	arena   *Arena
 	address string

@@ -12,11 +12,11 @@ import (
 // Rest brings the cell to rest once faults are healed and clients have stopped: jobs are suspended,
 // and it returns when nothing is open any more. An error says what still was when ctx ended.
 func (a *Arena) Rest(ctx context.Context) error {
-	if err := a.SuspendJobs(ctx); err != nil {
+	if err := a.suspendJobs(ctx); err != nil {
 		return err
 	}
 	for {
-		n, err := a.open(ctx)
+		n, err := a.unfinished(ctx)
 		if err == nil && n == 0 {
 			return nil
 		}
@@ -26,6 +26,32 @@ func (a *Arena) Rest(ctx context.Context) error {
 		case <-time.After(250 * time.Millisecond):
 		}
 	}
+}
+
+// suspendJobs suspends every job, so that a run comes to rest: due times are skipped from then on.
+func (a *Arena) suspendJobs(ctx context.Context) error {
+	asks, err := history.OpenLog[history.Ask](a.Dir, history.AsksFile)
+	if err != nil {
+		return err
+	}
+	defer asks.Close()
+	c := &caller{http: a.http, asks: asks, note: a.note}
+	for _, j := range jobsOfRun() {
+		for i := 0; ; i++ {
+			r := a.Replicas[i%len(a.Replicas)]
+			line := c.ask(ctx, r, history.Ask{What: "suspend", Target: j.Name}, "/api/v1/jobs/"+j.Name+"/suspend", nil, nil, nil)
+			c.write(line)
+			if line.Answer == ok {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("suspend %s: %s: %w", j.Name, line.Error, ctx.Err())
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+	}
+	return nil
 }
 
 // Settle waits until nothing of what replicas use has grown beyond what it was before, or ctx ends, and

@@ -86,7 +86,7 @@ func (a *Arena) openEdges() error {
 	}
 	for _, r := range a.Replicas {
 		for _, h := range a.stores {
-			r.StoreEdge = append(r.StoreEdge, h.edges[r.ID])
+			r.StoreEdges = append(r.StoreEdges, h.edges[r.ID])
 		}
 		for _, h := range a.locks {
 			r.LockEdges = append(r.LockEdges, h.edges[r.ID])

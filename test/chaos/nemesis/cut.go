@@ -55,7 +55,7 @@ type side struct {
 
 var (
 	lockSide  = side{lockEdge, overNetwork, func(r *arena.Replica) []*proxy.Proxy { return r.LockEdges }}
-	storeSide = side{storeEdge, onMariaDB, func(r *arena.Replica) []*proxy.Proxy { return r.StoreEdge }}
+	storeSide = side{storeEdge, onMariaDB, func(r *arena.Replica) []*proxy.Proxy { return r.StoreEdges }}
 )
 
 func cut(name string, whom chooser, side side, kinds []history.Kind, fault proxy.Fault) Nemesis {

@@ -93,7 +93,7 @@ func freezeInTransaction(ctx context.Context, a *arena.Arena, r *rand.Rand) (Str
 	if a.Store == nil {
 		return freezeWriter(ctx, a, victim, pid)
 	}
-	return freezeWithin(ctx, victim, pid, victim.StoreEdge[0])
+	return freezeWithin(ctx, victim, pid, victim.StoreEdges[0])
 }
 
 // freezeTaking stops a replica that is taking a key, and has the row that all tokens come from.

@@ -45,7 +45,7 @@ func lose(share float64, meant func(proxy.Command) bool) strike {
 		return Struck{Heal: func(context.Context) (bool, string, error) {
 			judgeAll(a, nil)
 			for _, replica := range a.Replicas { // who hears nothing any more is let go
-				for _, e := range replica.StoreEdge {
+				for _, e := range replica.StoreEdges {
 					e.Set(proxy.Fault{})
 				}
 			}
@@ -59,7 +59,7 @@ func lose(share float64, meant func(proxy.Command) bool) strike {
 
 func judgeAll(a *arena.Arena, judge func(proxy.Command) proxy.Verdict) {
 	for _, replica := range a.Replicas {
-		for _, e := range replica.StoreEdge {
+		for _, e := range replica.StoreEdges {
 			e.Judge(judge)
 		}
 	}
