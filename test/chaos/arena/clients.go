@@ -65,10 +65,10 @@ type parcel struct {
 }
 
 type newTask struct {
-	Payload        Does   `json:"payload"`
-	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	Priority       int    `json:"priority,omitempty"`
-	RunAt          string `json:"run_at,omitempty"`
+	Payload        history.Does `json:"payload"`
+	IdempotencyKey string       `json:"idempotency_key,omitempty"`
+	Priority       int          `json:"priority,omitempty"`
+	RunAt          string       `json:"run_at,omitempty"`
 }
 
 const maxTries = 20

@@ -17,7 +17,7 @@ import (
 
 // ledger is the application that the replicas' requests go to. /open lets everybody pass; /fenced
 // keeps the largest token of each job and refuses smaller ones, as a careful target does. What a
-// request does is in its query, and in its body for tasks of clients: see Does.
+// request does is in its query, and in its body for tasks of clients: see history.Does.
 type ledger struct {
 	url     string
 	server  *http.Server
@@ -27,12 +27,6 @@ type ledger struct {
 
 	mu      sync.Mutex
 	largest map[string]int64 // token, by job or task
-}
-
-// Does is what a task of a client does: the payload, for commands and for requests.
-type Does struct {
-	Takes string `json:"takes"` // a duration; empty: no time
-	Fails int    `json:"fails"` // so many attempts fail, the first ones
 }
 
 func openLedger(dir string, note func(error)) (*ledger, error) {
@@ -54,7 +48,7 @@ func openLedger(dir string, note func(error)) (*ledger, error) {
 }
 
 func (l *ledger) serve(w http.ResponseWriter, r *http.Request, lane string) {
-	does := Does{Takes: r.URL.Query().Get("takes")}
+	does := history.Does{Takes: r.URL.Query().Get("takes")}
 	_ = json.NewDecoder(r.Body).Decode(&does) // requests of jobs have no body
 	e := effectOf(r.Header, lane)
 	e.Fails = e.Attempt <= does.Fails

@@ -40,6 +40,16 @@ func allowed(what string) int {
 	return 0
 }
 
+// gauges are what a replica says of itself in its metrics.
+var gauges = []struct {
+	what, metric string
+	shift        int // to the right
+}{
+	{"goroutines", "go_goroutines", 0},
+	{"MB", "process_resident_memory_bytes", 20},
+	{"live MB", "go_memstats_next_gc_bytes", 21}, // twice what was live at the last collection
+}
+
 // Inventory counts. A server or replica that does not answer is an error.
 func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 	n := Inventory{"commands": 0, "temp files": 0}
@@ -47,21 +57,13 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 		n["fds of "+r.ID] = Descriptors(r.PID())
 		n["helpers of "+r.ID] = max(len(r.Group())-1, 0)
 		_, text := r.look(ctx, "/metrics")
-		count, err := gauge(text, "go_goroutines")
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.ID, err)
+		for _, g := range gauges {
+			value, err := gauge(text, g.metric)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.ID, err)
+			}
+			n[g.what+" of "+r.ID] = value >> g.shift
 		}
-		n["goroutines of "+r.ID] = count
-		bytes, err := gauge(text, "process_resident_memory_bytes")
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.ID, err)
-		}
-		n["MB of "+r.ID] = bytes >> 20
-		heap, err := gauge(text, "go_memstats_next_gc_bytes") // twice what was live at the last collection
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r.ID, err)
-		}
-		n["live MB of "+r.ID] = heap >> 21
 	}
 	for _, pid := range running(a.command) {
 		if a.ours(pid) {
@@ -102,10 +104,11 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 // leftovers compares two inventories. Of commands nothing may be left.
 func leftovers(before, after Inventory) (all []history.Leftover) {
 	for what, n := range after {
+		was := before[what]
 		if what == "commands" {
-			before[what] = 0
+			was = 0
 		}
-		all = append(all, history.Leftover{What: what, Before: before[what], After: n, Allowed: allowed(what)})
+		all = append(all, history.Leftover{What: what, Before: was, After: n, Allowed: allowed(what)})
 	}
 	return all
 }

@@ -28,3 +28,9 @@ type Effect struct {
 	Refused     bool // fenced: a larger token of this job (or task, if it has no job) was seen before
 	Fails       bool // the handler ended with a failure on purpose
 }
+
+// Does is what a task of a client does: the payload, for commands and for requests.
+type Does struct {
+	Takes string `json:"takes"` // a duration; empty: no time
+	Fails int    `json:"fails"` // so many attempts fail, the first ones
+}

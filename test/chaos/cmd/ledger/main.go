@@ -102,10 +102,7 @@ func told(takes *time.Duration, fails *int) error {
 	if err != nil || len(text) == 0 {
 		return err
 	}
-	var does struct {
-		Takes string `json:"takes"`
-		Fails int    `json:"fails"`
-	}
+	var does history.Does
 	if err := json.Unmarshal(text, &does); err != nil {
 		return fmt.Errorf("payload %q: %w", text, err)
 	}
