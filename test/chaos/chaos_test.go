@@ -27,22 +27,19 @@ func TestSmoke(t *testing.T) {
 	} {
 		t.Run(smoke.cell.String(), func(t *testing.T) {
 			t.Parallel()
-			p := Plan{
-				Cell: smoke.cell, Seed: 1, Dir: filepath.Join(dir, smoke.cell.String()), Healthy: 2 * time.Second, Window: 6 * time.Second,
-				Slack: 15 * time.Second, Minimum: history.Minimum{Triggers: 50, Tasks: 100},
+			p := plan{
+				cell: smoke.cell, seed: 1, dir: filepath.Join(dir, smoke.cell.String()), healthy: 2 * time.Second, window: 6 * time.Second,
+				slack: 15 * time.Second, minimum: history.Minimum{Triggers: 50, Tasks: 100},
 			}
 			for _, name := range smoke.faults {
 				n, err := nemesis.Named(name)
 				if err != nil {
 					t.Fatal(err)
 				}
-				p.Faults = append(p.Faults, []nemesis.Nemesis{n})
+				p.faults = append(p.faults, []nemesis.Nemesis{n})
 			}
-			if err := os.MkdirAll(p.Dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			Run(t, p)
-			report := Judged(t, p.Dir)
+			run(t, p)
+			report := judged(t, p.dir)
 			t.Log(report)
 			if !report.OK() {
 				t.Errorf("%d violations of %v", len(report.Violations), report.Broken())

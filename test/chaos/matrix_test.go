@@ -68,24 +68,16 @@ func TestMatrix(t *testing.T) {
 
 func runCell(t *testing.T, c arena.Cell, faults [][]nemesis.Nemesis, dir string) {
 	clocks := slices.ContainsFunc(slices.Concat(faults...), func(n nemesis.Nemesis) bool { return n.Clocks })
-	carryOut(t, Plan{
-		Cell: c, Seed: *seed, Dir: dir, Faults: faults, Healthy: *healthy, Window: *length, Slack: *slack,
-		Minimum: history.Minimum{Triggers: 40 + 20*len(faults), Tasks: 150 + 50*len(faults)},
-		Arena:   arena.Options{Clocks: clocks, WhenDown: *whenDown},
+	run(t, plan{
+		cell: c, seed: *seed, dir: dir, faults: faults, healthy: *healthy, window: *length, slack: *slack,
+		minimum: history.Minimum{Triggers: 40 + 20*len(faults), Tasks: 150 + 50*len(faults)},
+		arena:   arena.Options{Clocks: clocks, WhenDown: *whenDown},
 	})
-}
-
-// carryOut runs a plan.
-func carryOut(t *testing.T, p Plan) {
-	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	Run(t, p)
 }
 
 // held judges a run, and fails the test if something did not hold.
 func held(t *testing.T, dir string) judge.Report {
-	report := Judged(t, dir)
+	report := judged(t, dir)
 	if err := os.WriteFile(filepath.Join(dir, "report.txt"), []byte(report.String()), 0o600); err != nil {
 		t.Error(err)
 	}

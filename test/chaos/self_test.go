@@ -4,7 +4,6 @@ package chaos
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,23 +73,20 @@ func try(t *testing.T, tb testing.TB, b seeded.Bug, seed uint64, o arena.Options
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Plan{
-		Cell: cell, Seed: seed, Dir: filepath.Join(folder(t), strings.ReplaceAll(t.Name(), " ", "-")), Bug: b.Name, Arena: o,
-		Healthy: 3 * time.Second, Window: 9 * time.Second, After: 10 * time.Second, Slack: 2 * time.Second,
-		Minimum: history.Minimum{Triggers: 20, Tasks: 20},
-	}
-	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
-		t.Fatal(err)
+	p := plan{
+		cell: cell, seed: seed, dir: filepath.Join(folder(t), strings.ReplaceAll(t.Name(), " ", "-")), bug: b.Name, arena: o,
+		healthy: 3 * time.Second, window: 9 * time.Second, after: 10 * time.Second, slack: 2 * time.Second,
+		minimum: history.Minimum{Triggers: 20, Tasks: 20},
 	}
 	for _, names := range b.Nemeses {
 		faults := named(t, cell, names)
 		if faults == nil {
 			t.Fatalf("%s does not fit %v", names, cell)
 		}
-		p.Faults = append(p.Faults, faults)
+		p.faults = append(p.faults, faults)
 	}
-	Run(tb, p)
-	return Judged(tb, p.Dir)
+	run(tb, p)
+	return judged(tb, p.dir)
 }
 
 // withBug builds what a run with the bug needs.

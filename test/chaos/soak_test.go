@@ -33,21 +33,21 @@ func TestSoak(t *testing.T) {
 			})
 			r := rand.New(rand.NewPCG(*seed, 2))
 			var looks []arena.Inventory
-			p := Plan{
-				Cell: c, Seed: *seed, Dir: filepath.Join(folder(t), c.String()), Healthy: 18 * time.Second, Window: 10 * time.Second, Slack: *slack,
-				Minimum: history.Minimum{Triggers: int(*soak / time.Second), Tasks: int(*soak / time.Second)},
-				Arena:   arena.Options{Binary: arena.Plain, Retention: max(*soak/6, time.Minute), WhenDown: *whenDown},
-				Look:    func(n arena.Inventory) { looks = append(looks, n) },
+			p := plan{
+				cell: c, seed: *seed, dir: filepath.Join(folder(t), c.String()), healthy: 18 * time.Second, window: 10 * time.Second, slack: *slack,
+				minimum: history.Minimum{Triggers: int(*soak / time.Second), Tasks: int(*soak / time.Second)},
+				arena:   arena.Options{Binary: arena.Plain, Retention: max(*soak/6, time.Minute), WhenDown: *whenDown},
+				look:    func(n arena.Inventory) { looks = append(looks, n) },
 			}
 			for n := range *soak / period {
 				from := all
 				if n >= *soak/period/3 {
 					from = lasting
 				}
-				p.Faults = append(p.Faults, []nemesis.Nemesis{from[r.IntN(len(from))]})
+				p.faults = append(p.faults, []nemesis.Nemesis{from[r.IntN(len(from))]})
 			}
-			carryOut(t, p)
-			held(t, p.Dir)
+			run(t, p)
+			held(t, p.dir)
 			third := len(looks) / 3
 			middle, end := medians(looks[third:2*third]), medians(looks[2*third:])
 			for _, what := range slices.Sorted(maps.Keys(end)) {
