@@ -3,7 +3,6 @@ package lockstest
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,14 +10,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
-
-func numbered(n int) []string {
-	keys := make([]string, n)
-	for i := range keys {
-		keys[i] = fmt.Sprintf("user/%03d", i)
-	}
-	return keys
-}
 
 var batch = []testCase{
 	{"batch/100 keys, half of them busy", func(t *testing.T, s *suite) {
@@ -80,15 +71,6 @@ var batch = []testCase{
 		}
 	}},
 	{"batch/overlapping", overlapping},
-}
-
-func check(t *testing.T, c driver.Session, held []driver.Held) []bool {
-	t.Helper()
-	ok, err := c.Check(calling(t), held)
-	if err != nil || len(ok) != len(held) {
-		t.Fatalf("check of %d keys: %v, %v", len(held), ok, err)
-	}
-	return ok
 }
 
 // overlapping: batches that share keys neither wait for each other for ever nor share a key.

@@ -26,6 +26,15 @@ func calling(t *testing.T) context.Context {
 
 func namespace() string { return "lockstest-" + rand.Text()[:12] }
 
+// numbered is n keys, in order.
+func numbered(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprintf("user/%03d", i)
+	}
+	return keys
+}
+
 // eventually waits for cond.
 func eventually(t *testing.T, within time.Duration, what string, cond func() bool) {
 	t.Helper()
@@ -215,6 +224,16 @@ func still(t *testing.T, c driver.Session, held driver.Held) bool {
 		t.Fatalf("check: %v, %v", ok, err)
 	}
 	return ok[0]
+}
+
+// check asks Check about keys.
+func check(t *testing.T, c driver.Session, held []driver.Held) []bool {
+	t.Helper()
+	ok, err := c.Check(calling(t), held)
+	if err != nil || len(ok) != len(held) {
+		t.Fatalf("check of %d keys: %v, %v", len(held), ok, err)
+	}
+	return ok
 }
 
 // trusted is how long package locks trusts a session after a renewal was sent.

@@ -63,62 +63,6 @@ func (c *contender) run(ops int, span time.Duration) {
 	c.end()
 }
 
-// begin opens a session and keeps it renewed.
-func (c *contender) begin() bool {
-	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
-		asked := c.h.now()
-		ctx, cancel := context.WithTimeout(c.t.Context(), callTimeout)
-		s, err := c.driver.Open(ctx, driver.Open{Namespace: c.namespace, TTL: c.ttl, Owner: "contender"})
-		cancel()
-		if err != nil {
-			continue
-		}
-		opened := &tenure{Session: s, number: c.h.stream()}
-		opened.renewed(asked)
-		c.settle(opened)
-		c.stop = c.keep(opened)
-		return true
-	}
-	c.t.Error("no session within 30 s")
-	return false
-}
-
-// keep renews the session and notes what was acknowledged.
-func (c *contender) keep(t *tenure) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var renewing sync.WaitGroup
-	renewing.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(t.TTL() / 5):
-			}
-			asked := c.h.now()
-			calling, done := context.WithTimeout(ctx, t.TTL())
-			if t.Renew(calling) == nil {
-				t.renewed(asked)
-			}
-			done()
-		}
-	})
-	return func() { cancel(); renewing.Wait() }
-}
-
-// end closes the session: what it held is free from somewhen on.
-func (c *contender) end() {
-	c.stop()
-	c.tenure.ending(c.h.now())
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	_ = c.tenure.Close(ctx) // else it expires
-	for key, token := range c.held {
-		c.h.holds(name(key), c.tenure)
-		c.retired = append(c.retired, zombie{key, c.tenure.number, token})
-	}
-	clear(c.held)
-}
-
 // fall loses the session in one of the ways in which that happens, and begins another one.
 func (c *contender) fall() {
 	c.stop()

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-
-	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
 // history is what several clients asked and were answered, on one clock.
@@ -77,40 +75,4 @@ func (h *history) expiries() {
 			Return:   never,
 		})
 	}
-}
-
-// tenure is one session of a client, and when it may end at the earliest.
-type tenure struct {
-	driver.Session
-	number int
-
-	mu    sync.Mutex
-	until int64 // of the history; what was acknowledged last reaches to here
-	ended int64 // when somebody began to end it; 0: nobody did
-}
-
-// renewed notes that a renewal that was asked for at a moment was acknowledged.
-func (t *tenure) renewed(asked int64) {
-	// A server may count in whole milliseconds, and its clock may run a little faster.
-	reach := asked + (t.TTL() - t.TTL()/100 - 2*time.Millisecond).Nanoseconds()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.until = max(t.until, reach)
-}
-
-func (t *tenure) ending(now int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended == 0 {
-		t.ended = now
-	}
-}
-
-func (t *tenure) earliestEnd() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ended != 0 {
-		return min(t.ended, t.until)
-	}
-	return t.until
 }

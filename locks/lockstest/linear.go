@@ -129,28 +129,3 @@ func (r contest) picture(t *testing.T, info porcupine.LinearizationInfo) string 
 	}
 	return path
 }
-
-// fenced is a register beside the lock, as a store would have it: it refuses older tokens.
-type fenced struct {
-	careless bool
-
-	mu    sync.Mutex
-	token driver.Token
-	value int
-}
-
-func (f *fenced) write(token driver.Token, value int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if token < f.token && !f.careless {
-		return false
-	}
-	f.token, f.value = token, value
-	return true
-}
-
-func (f *fenced) read() (driver.Token, int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.token, f.value
-}

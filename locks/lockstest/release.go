@@ -46,4 +46,33 @@ var release = []testCase{
 			t.Error("the old token freed the new grant")
 		}
 	}},
+	{"evict/by token", func(t *testing.T, s *suite) {
+		ns := namespace()
+		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
+		held := s.takeAll(t, a, "user/a", "user/b")
+		evict := func(key string, token driver.Token, want bool) {
+			t.Helper()
+			if got, err := b.Evict(calling(t), key, token); err != nil || got != want {
+				t.Errorf("evict %s under token %d: %v, %v, want %v", key, token, got, err, want)
+			}
+		}
+		evict("user/a", held[0].Token+1, false)
+		evict("user/never", held[0].Token, false)
+		if !still(t, a, held[0]) {
+			t.Fatal("evicted by a wrong token")
+		}
+		evict("user/a", held[0].Token, true)
+		evict("user/a", held[0].Token, false)
+		if still(t, a, held[0]) || !still(t, a, held[1]) {
+			t.Error("want user/a gone and user/b held")
+		}
+		if err := a.Renew(calling(t)); err != nil {
+			t.Errorf("renew: %v, want nil: only one key was taken", err)
+		}
+		next := s.grown(t, b, held[0], "an eviction")
+		free(t, a, held[0])
+		if !still(t, b, next) {
+			t.Error("the victim freed the next holder's key")
+		}
+	}},
 }

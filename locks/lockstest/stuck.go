@@ -3,7 +3,6 @@ package lockstest
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +53,7 @@ func (r contest) stuck(info porcupine.LinearizationInfo) string {
 
 func describe(op porcupine.Operation) string {
 	until := "never"
-	if op.Return != math.MaxInt64 {
+	if op.Return != never {
 		until = time.Duration(op.Return).String()
 	}
 	return fmt.Sprintf("%v to %s: %s", time.Duration(op.Call), until, model.DescribeOperation(op.Input, op.Output))

@@ -1,0 +1,101 @@
+package lockstest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// tenure is one session of a client, and when it may end at the earliest.
+type tenure struct {
+	driver.Session
+	number int
+
+	mu    sync.Mutex
+	until int64 // of the history; what was acknowledged last reaches to here
+	ended int64 // when somebody began to end it; 0: nobody did
+}
+
+// renewed notes that a renewal that was asked for at a moment was acknowledged.
+func (t *tenure) renewed(asked int64) {
+	// A server may count in whole milliseconds, and its clock may run a little faster.
+	reach := asked + (t.TTL() - t.TTL()/100 - 2*time.Millisecond).Nanoseconds()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.until = max(t.until, reach)
+}
+
+func (t *tenure) ending(now int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended == 0 {
+		t.ended = now
+	}
+}
+
+func (t *tenure) earliestEnd() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended != 0 {
+		return min(t.ended, t.until)
+	}
+	return t.until
+}
+
+// begin opens a session and keeps it renewed.
+func (c *contender) begin() bool {
+	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+		asked := c.h.now()
+		ctx, cancel := context.WithTimeout(c.t.Context(), callTimeout)
+		s, err := c.driver.Open(ctx, driver.Open{Namespace: c.namespace, TTL: c.ttl, Owner: "contender"})
+		cancel()
+		if err != nil {
+			continue
+		}
+		opened := &tenure{Session: s, number: c.h.stream()}
+		opened.renewed(asked)
+		c.settle(opened)
+		c.stop = c.keep(opened)
+		return true
+	}
+	c.t.Error("no session within 30 s")
+	return false
+}
+
+// keep renews the session and notes what was acknowledged.
+func (c *contender) keep(t *tenure) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(t.TTL() / 5):
+			}
+			asked := c.h.now()
+			calling, done := context.WithTimeout(ctx, t.TTL())
+			if t.Renew(calling) == nil {
+				t.renewed(asked)
+			}
+			done()
+		}
+	})
+	return func() { cancel(); renewing.Wait() }
+}
+
+// end closes the session: what it held is free from somewhen on.
+func (c *contender) end() {
+	c.stop()
+	c.tenure.ending(c.h.now())
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_ = c.tenure.Close(ctx) // else it expires
+	for key, token := range c.held {
+		c.h.holds(name(key), c.tenure)
+		c.retired = append(c.retired, zombie{key, c.tenure.number, token})
+	}
+	clear(c.held)
+}
