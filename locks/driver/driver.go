@@ -53,7 +53,7 @@ type Driver interface {
 type Open struct {
 	Namespace string        // all keys live below it; other namespaces must not be touched
 	TTL       time.Duration // the server must let go of the session at most this long after its last renewal
-	Owner     string        // who, for people: shown in Info
+	Owner     string        // who, for people: shown in Info, at least its first 512 bytes
 }
 
 // Session is one tenure at the lock service. It must be safe for concurrent use.

@@ -66,9 +66,14 @@ func (s *suite) open(t *testing.T, d driver.Driver, namespace string) driver.Ses
 
 func (s *suite) openFor(t *testing.T, d driver.Driver, namespace string, ttl time.Duration) driver.Session {
 	t.Helper()
+	return s.openAs(t, d, driver.Open{Namespace: namespace, TTL: ttl, Owner: "owner of " + t.Name()})
+}
+
+func (s *suite) openAs(t *testing.T, d driver.Driver, o driver.Open) driver.Session {
+	t.Helper()
 	var c driver.Session
 	s.recovered(t, func() (err error) {
-		c, err = d.Open(calling(t), driver.Open{Namespace: namespace, TTL: ttl, Owner: "owner of " + t.Name()})
+		c, err = d.Open(calling(t), o)
 		return err
 	})
 	if c.ID() == "" || c.TTL() <= 0 {

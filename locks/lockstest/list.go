@@ -1,7 +1,7 @@
 package lockstest
 
 import (
-	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,21 +71,20 @@ var list = []testCase{
 		}
 	}},
 	{"list/long owners and metas", func(t *testing.T, s *suite) {
-		c := s.kept(t, s.client(t), namespace())
-		meta := fmt.Sprintf("%512s", `quote ' " \ % and ünicode`)[:512]
-		results, err := c.TryAcquire(calling(t), "id", []driver.Want{{Key: "user/a", Meta: meta}})
+		odd := `quote ' " \ % and ünicode`
+		owner, meta := strings.Repeat("o", 512-len(odd))+odd, strings.Repeat("m", 512-len(odd))+odd
+		c := s.openAs(t, s.client(t), driver.Open{Namespace: namespace(), TTL: s.patience(), Owner: owner})
+		keep(t, c)
 		s.recovered(t, func() error {
-			if err == nil {
-				err = results[0].Err
-			}
+			results, err := c.TryAcquire(calling(t), "id", []driver.Want{{Key: "user/a", Meta: meta}})
 			if err != nil {
-				results, err = c.TryAcquire(calling(t), "id", []driver.Want{{Key: "user/a", Meta: meta}})
+				return err
 			}
-			return err
+			return sound("user/a", results[0])
 		})
 		infos, err := c.List(calling(t), "", "", 5)
-		if err != nil || len(infos) != 1 || infos[0].Meta != meta {
-			t.Errorf("list: %+v, %v, want the meta as it was given", infos, err)
+		if err != nil || len(infos) != 1 || infos[0].Owner != owner || infos[0].Meta != meta {
+			t.Errorf("list: %+v, %v, want owner and meta as they were given", infos, err)
 		}
 	}},
 }
