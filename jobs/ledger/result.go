@@ -1,0 +1,68 @@
+package ledger
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Verdict is what the owner says about one attempt.
+type Verdict string
+
+const (
+	Ended    Verdict = "ended"     // the task reaches Result.State
+	Again    Verdict = "again"     // the attempt failed, the next one is due in RetryIn
+	HandBack Verdict = "hand_back" // claimed and never started: pending again, as if never claimed
+	Died     Verdict = "died"      // the owner stopped it without an end; on_lost decides
+)
+
+// Result is the end of one attempt, written under its token. A store cuts texts that are too long, and
+// refuses none for that.
+type Result struct {
+	TaskID   string
+	Token    int64
+	Verdict  Verdict
+	State    jobs.State    // of the attempt: succeeded, failed, cancelled or lost
+	RetryIn  time.Duration // with Again: the next attempt is due this long after the database's now
+	Reason   string        // the first 512 bytes are kept
+	Error    string        // the first jobs.MaxError bytes are kept
+	ExitCode *int
+	Output   []byte // the first jobs.MaxOutput bytes are kept
+}
+
+// Kept is r with no more of its texts than a store keeps. What is left of a text is valid UTF-8, and does
+// not hold on to the rest in memory.
+func (r Result) Kept() Result {
+	r.Reason, r.Error = head(r.Reason, maxReason), head(r.Error, jobs.MaxError)
+	if len(r.Output) > jobs.MaxOutput {
+		r.Output = bytes.Clone(r.Output[:jobs.MaxOutput])
+	}
+	return r
+}
+
+const maxReason = 512
+
+func head(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.Clone(strings.ToValidUTF8(text[:n], ""))
+}
+
+// Finish is what became of a Result.
+type Finish string
+
+const (
+	Recorded Finish = "recorded"
+	Late     Finish = "late"   // the task had been declared lost; the result replaced that, once
+	Fenced   Finish = "fenced" // somebody else owns the task now; nothing was written
+)
+
+// Finished is the row after a Result.
+type Finished struct {
+	TaskID string
+	Finish Finish
+	Task   jobs.Task
+}
