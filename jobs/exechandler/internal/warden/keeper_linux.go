@@ -20,8 +20,8 @@ type keeper struct {
 	tell   func(report)
 	log    *slog.Logger
 	null   int // open on /dev/null
-	all    map[uint64]*attempt
-	leader map[int]*attempt
+	all    map[uint64]*charge
+	leader map[int]*charge
 	alone  bool
 
 	listed table         // as they were
@@ -32,7 +32,7 @@ type keeper struct {
 func newKeeper(tell func(report), log *slog.Logger, null int) *keeper {
 	return &keeper{
 		self: os.Getpid(), clock: boottime.Clock, tell: tell, log: log, null: null,
-		all: map[uint64]*attempt{}, leader: map[int]*attempt{},
+		all: map[uint64]*charge{}, leader: map[int]*charge{},
 	}
 }
 
@@ -44,33 +44,33 @@ func (k *keeper) obey(o order, files []int) {
 		return
 	}
 	k.collect() // who has ended by himself was not stopped
-	a := k.all[o.ID]
-	if a == nil {
+	c := k.all[o.ID]
+	if c == nil {
 		return // it has ended, and its report is under way
 	}
 	if len(o.Until) > 0 {
-		a.until = o.Until
+		c.until = o.Until
 	}
 	if o.KillBy != nil {
-		k.stop(a, Ordered, *o.KillBy)
+		k.stop(c, Ordered, *o.KillBy)
 	}
 }
 
 // start starts a command, unless it is too late for that.
-func (k *keeper) start(id uint64, c Command, files []int) {
-	a := &attempt{id: id, marks: c.Marks, until: c.Until, grace: c.Grace, groups: map[int]bool{}}
+func (k *keeper) start(id uint64, command Command, files []int) {
+	c := &charge{id: id, marks: command.Marks, until: command.Until, grace: command.Grace, groups: map[int]bool{}}
 	in := k.null
-	if c.Stdin {
+	if command.Stdin {
 		in, files = files[0], files[1:]
 	}
 	out := files[0]
-	left, bound := a.left(k.clock)
-	if bound && left <= 0 || !c.StartBy.IsZero() && c.StartBy.Until(k.clock) <= 0 {
+	left, bound := c.left(k.clock)
+	if bound && left <= 0 || !command.StartBy.IsZero() && command.StartBy.Until(k.clock) <= 0 {
 		k.tell(report{ID: id, Late: true})
 		return
 	}
-	pid, err := syscall.ForkExec(c.Program, texts(c.Argv), &syscall.ProcAttr{
-		Dir: c.Dir, Env: texts(c.Env), Files: []uintptr{uintptr(in), uintptr(out), uintptr(out)},
+	pid, err := syscall.ForkExec(command.Program, texts(command.Argv), &syscall.ProcAttr{
+		Dir: command.Dir, Env: texts(command.Env), Files: []uintptr{uintptr(in), uintptr(out), uintptr(out)},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
@@ -81,8 +81,8 @@ func (k *keeper) start(id uint64, c Command, files []int) {
 		k.tell(report{ID: id, Errno: int(errno)})
 		return
 	}
-	a.leader = pid
-	k.all[id], k.leader[pid] = a, a
+	c.leader = pid
+	k.all[id], k.leader[pid] = c, c
 	k.tell(report{ID: id, PID: pid})
 }
 
@@ -92,8 +92,8 @@ func (k *keeper) orphaned() {
 	if len(k.all) > 0 {
 		k.log.Warn("the replica is gone; its commands are being stopped", "commands", len(k.all))
 	}
-	for _, a := range k.all {
-		k.stop(a, Alone, k.in(a.grace))
+	for _, c := range k.all {
+		k.stop(c, Alone, k.in(c.grace))
 	}
 }
 
@@ -102,22 +102,22 @@ func (k *keeper) in(d time.Duration) boottime.Stamp {
 	return boottime.Stamp{Awake: true, At: k.clock(true) + d}
 }
 
-// stop tells an attempt to stop. Who has been told already can only be killed sooner.
-func (k *keeper) stop(a *attempt, why Why, killBy boottime.Stamp) {
-	if a.why != "" {
-		if killBy.Until(k.clock) < a.killBy.Until(k.clock) {
-			a.killBy = killBy
+// stop tells a charge to stop. Who has been told already can only be killed sooner.
+func (k *keeper) stop(c *charge, why Why, killBy boottime.Stamp) {
+	if c.why != "" {
+		if killBy.Until(k.clock) < c.killBy.Until(k.clock) {
+			c.killBy = killBy
 		}
 		return
 	}
-	a.why, a.killBy = why, killBy
-	strays := k.strays(a, k.list(looked)) // while their parents live
-	_ = unix.Kill(-a.leader, unix.SIGTERM)
+	c.why, c.killBy = why, killBy
+	strays := k.strays(c, k.list(looked)) // while their parents live
+	_ = unix.Kill(-c.leader, unix.SIGTERM)
 	for _, pid := range strays {
 		_ = unix.Kill(pid, unix.SIGTERM)
 	}
-	a.searches = searched
-	a.search = k.clock(true)
+	c.searches = searched
+	c.search = k.clock(true)
 }
 
 // list returns the processes of this machine as they were no longer ago than age.
@@ -130,24 +130,24 @@ func (k *keeper) list(age time.Duration) table {
 	return k.listed
 }
 
-// strays are those of an attempt that left its group.
-func (k *keeper) strays(a *attempt, all table) (strays []int) {
+// strays are those of a charge that left its group.
+func (k *keeper) strays(c *charge, all table) (strays []int) {
 	branches := all.below(k.self)
 	for again := true; again; { // who shares a session with a stray is one
 		again = false
 		for pid, branch := range branches {
 			p := all[pid]
 			adopted := k.leader[branch] == nil
-			if pid == a.leader || k.leader[branch] != nil && branch != a.leader || !a.owns(p, all[branch], adopted) {
+			if pid == c.leader || k.leader[branch] != nil && branch != c.leader || !c.owns(p, all[branch], adopted) {
 				continue
 			}
-			if p.group != a.leader {
+			if p.group != c.leader {
 				strays = append(strays, pid)
 			}
 			delete(branches, pid)
 			for _, number := range []int{p.group, p.session} {
-				if number != k.self && !a.groups[number] {
-					a.groups[number], again = true, true
+				if number != k.self && !c.groups[number] {
+					c.groups[number], again = true, true
 				}
 			}
 		}
@@ -161,67 +161,67 @@ func (k *keeper) strays(a *attempt, all table) (strays []int) {
 func (k *keeper) look() time.Duration {
 	k.collect()
 	wait := time.Hour
-	var stopping []*attempt
-	for _, a := range k.all {
-		if left, bound := a.left(k.clock); a.why == "" && bound {
-			if left > a.grace {
+	var stopping []*charge
+	for _, c := range k.all {
+		if left, bound := c.left(k.clock); c.why == "" && bound {
+			if left > c.grace {
 				// The clock that counts may jump ahead of our timers when the machine wakes up.
-				wait = min(wait, left-a.grace, 250*time.Millisecond)
+				wait = min(wait, left-c.grace, 250*time.Millisecond)
 				continue
 			}
-			k.stop(a, Overdue, k.in(left))
+			k.stop(c, Overdue, k.in(left))
 		}
-		if a.why != "" {
-			stopping = append(stopping, a)
-			k.press(a)
+		if c.why != "" {
+			stopping = append(stopping, c)
+			k.press(c)
 		}
 	}
 	since := k.clock(true) // who is listed from now on was not started by somebody of a group that is empty now
-	for _, a := range stopping {
+	for _, c := range stopping {
 		wait = min(wait, looked)
-		if k.gone(a, since) {
-			k.end(a)
+		if k.gone(c, since) {
+			k.end(c)
 		}
 	}
 	return wait
 }
 
-// press kills the group of an attempt whose grace period is over, and sees whether anybody is in it.
-func (k *keeper) press(a *attempt) {
-	if a.killed == 0 && a.mustDie(k.clock) {
-		a.killed = k.clock(true)
-		a.search, a.searches = a.killed, searched/2
+// press kills the group of a charge whose grace period is over, and sees whether anybody is in it.
+func (k *keeper) press(c *charge) {
+	if c.killed == 0 && c.mustDie(k.clock) {
+		c.killed = k.clock(true)
+		c.search, c.searches = c.killed, searched/2
 	}
-	if a.killed != 0 {
-		_ = unix.Kill(-a.leader, unix.SIGKILL)
+	if c.killed != 0 {
+		_ = unix.Kill(-c.leader, unix.SIGKILL)
 	}
-	a.grouped = !a.ended || !errors.Is(unix.Kill(-a.leader, 0), unix.ESRCH)
+	c.grouped = !c.ended || !errors.Is(unix.Kill(-c.leader, 0), unix.ESRCH)
 }
 
-// gone reports whether nothing is left of an attempt that was told to stop, as far as could be seen
+// gone reports whether nothing is left of a charge that was told to stop, as far as could be seen
 // since a moment, and kills what left the group when the grace period is over.
-func (k *keeper) gone(a *attempt, since time.Duration) bool {
+func (k *keeper) gone(c *charge, since time.Duration) bool {
 	now := k.clock(true)
 	switch {
-	case now < a.search:
+	case now < c.search:
 		return false
-	case a.killed == 0 && a.grouped:
+	case c.killed == 0 && c.grouped:
 		return false
-	case a.killed == 0 && k.at < since && now-k.at < searchShare*k.took:
+	case c.killed == 0 && k.at < since && now-k.at < searchShare*k.took:
 		return false // many that end one after the other must not make this take a whole processor
 	}
-	a.search, a.searches = now+a.searches, min(2*a.searches, searchedLeast)
-	strays := k.strays(a, k.list(now-since))
-	if a.killed != 0 {
+	c.search, c.searches = now+c.searches, min(2*c.searches, searchedMost)
+	strays := k.strays(c, k.list(now-since))
+	if c.killed != 0 {
 		for _, pid := range strays {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		if now-a.killed > hopeless {
-			k.log.Error("processes do not die of SIGKILL; they hang in the kernel and are left to it", "group", a.leader, "others", strays)
+		if now-c.killed > hopeless {
+			k.log.Error("processes do not die of SIGKILL; they hang in the kernel and are left to it", "group", c.leader, "others", strays)
 			return true
 		}
 	}
-	return !a.grouped && len(strays) == 0
+	return !c.grouped && len(strays) == 0
 }
 
 // collect waits for the dead: commands, and what was adopted.
@@ -235,23 +235,23 @@ func (k *keeper) collect() {
 		if err != nil || pid <= 0 {
 			return
 		}
-		if a := k.leader[pid]; a != nil {
-			a.ended, a.status = true, status
-			if a.why == "" {
-				k.end(a)
+		if c := k.leader[pid]; c != nil {
+			c.ended, c.status = true, status
+			if c.why == "" {
+				k.end(c)
 			}
 		}
 	}
 }
 
-// end reports that an attempt has ended, and forgets it.
-func (k *keeper) end(a *attempt) {
-	delete(k.all, a.id)
-	delete(k.leader, a.leader)
-	if !a.ended {
-		a.status = unix.WaitStatus(unix.SIGKILL)
+// end reports that a charge has ended, and forgets it.
+func (k *keeper) end(c *charge) {
+	delete(k.all, c.id)
+	delete(k.leader, c.leader)
+	if !c.ended {
+		c.status = unix.WaitStatus(unix.SIGKILL)
 	}
-	k.tell(report{ID: a.id, Ended: true, Status: uint32(a.status), Why: a.why})
+	k.tell(report{ID: c.id, Ended: true, Status: uint32(c.status), Why: c.why})
 }
 
 func closeAll(files []int) {

@@ -11,17 +11,21 @@ import (
 const (
 	// margin is how much before the time by which everything must be gone it is killed.
 	margin = 100 * time.Millisecond
-	// looked is how often a group that was told to stop is looked at, searched how often all processes
-	// are, at first; that takes some ten milliseconds where there are many.
-	looked, searched, searchedLeast = 20 * time.Millisecond, 50 * time.Millisecond, time.Second
+	// looked is how often a group that was told to stop is looked at.
+	looked = 20 * time.Millisecond
+	// searched is how often all processes are searched, at first; that takes some ten milliseconds where
+	// there are many.
+	searched = 50 * time.Millisecond
+	// searchedMost is the longest pause between two searches; each is twice the one before.
+	searchedMost = time.Second
 	// searchShare bounds how much of the time goes into searching while nobody has to be killed.
 	searchShare = 5
 	// hopeless is how long somebody may take to die of SIGKILL: he hangs in the kernel.
 	hopeless = 10 * time.Second
 )
 
-// attempt is a command that was started, with what it has started.
-type attempt struct {
+// charge is a command that the warden has started, with what that has started.
+type charge struct {
 	id     uint64
 	leader int // process and group
 	marks  [][]byte
@@ -41,26 +45,26 @@ type attempt struct {
 }
 
 // left is the time until it must be gone; false if that is never.
-func (a *attempt) left(clock func(bool) time.Duration) (time.Duration, bool) {
-	if len(a.until) == 0 {
+func (c *charge) left(clock func(bool) time.Duration) (time.Duration, bool) {
+	if len(c.until) == 0 {
 		return 0, false
 	}
-	left := a.until[0].Until(clock)
-	for _, u := range a.until[1:] {
+	left := c.until[0].Until(clock)
+	for _, u := range c.until[1:] {
 		left = max(left, u.Until(clock))
 	}
 	return left - margin, true
 }
 
 // mustDie reports whether its grace period is over.
-func (a *attempt) mustDie(clock func(bool) time.Duration) bool {
-	left, bound := a.left(clock)
-	return bound && left <= 0 || a.killBy.Until(clock) <= 0
+func (c *charge) mustDie(clock func(bool) time.Duration) bool {
+	left, bound := c.left(clock)
+	return bound && left <= 0 || c.killBy.Until(clock) <= 0
 }
 
-// owns reports whether a process that is not the leader belongs to a; branch is the warden's child
+// owns reports whether a process that is not the leader belongs to c; branch is the warden's child
 // that it descends from.
-func (a *attempt) owns(p, branch entry, adopted bool) bool {
-	return branch.pid == a.leader || p.group == a.leader || a.groups[p.group] || a.groups[p.session] ||
-		adopted && (branch.group == a.leader || a.groups[branch.group] || a.groups[branch.session] || marked(branch.pid, a.marks))
+func (c *charge) owns(p, branch entry, adopted bool) bool {
+	return branch.pid == c.leader || p.group == c.leader || c.groups[p.group] || c.groups[p.session] ||
+		adopted && (branch.group == c.leader || c.groups[branch.group] || c.groups[branch.session] || marked(branch.pid, c.marks))
 }
