@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 )
 
@@ -38,24 +37,6 @@ type Warden struct {
 	last     uint64
 	attempts map[uint64]*Attempt
 	gone     bool
-}
-
-// Attempt is a command that the warden was told to start.
-type Attempt struct {
-	w       *Warden
-	id      uint64
-	marks   [][]byte
-	started chan report
-	ended   chan struct{}
-	group   int
-	end     End
-}
-
-// End is how a command ended.
-type End struct {
-	Status syscall.WaitStatus
-	Why    Why
-	Err    error // ErrDied: nothing else is known
 }
 
 // Spawn starts a warden: this program once more, under the name process.Warden. Its main must call Run then.
@@ -191,16 +172,6 @@ func (w *Warden) Start(c Command, in, out *os.File) (*Attempt, error) {
 	}
 }
 
-func (a *Attempt) begun(r report) (*Attempt, error) {
-	switch {
-	case r.Late:
-		return nil, ErrLate
-	case r.Errno != 0:
-		return nil, syscall.Errno(r.Errno)
-	}
-	return a, nil
-}
-
 func (w *Warden) forget(a *Attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -219,32 +190,6 @@ func (w *Warden) order(o order) {
 		w.give()
 	}
 }
-
-// Group is the number of the group that the command leads, and of its process.
-func (a *Attempt) Group() int { return a.group }
-
-// Ended is closed when the command has ended and, if it was stopped, everything that it had started.
-func (a *Attempt) Ended() <-chan struct{} { return a.ended }
-
-// End is how it ended, once Ended is closed.
-func (a *Attempt) End() End { return a.end }
-
-// Move makes the last of the moments the end of the command's time. Without any nothing changes.
-func (a *Attempt) Move(until []boottime.Stamp) {
-	if len(until) > 0 {
-		a.w.order(order{ID: a.id, Until: until})
-	}
-}
-
-// Stop tells the command and all that it started to stop, and kills what is left of it after a grace
-// period (≥ 0). A second call can only make it sooner. It does not wait.
-func (a *Attempt) Stop(grace time.Duration) {
-	killBy := boottime.Awake().Add(max(grace, 0)).Stamp()
-	a.w.order(order{ID: a.id, KillBy: &killBy})
-}
-
-// GiveUp kills the warden, with all its commands: it does not do what it was told.
-func (a *Attempt) GiveUp() { a.w.give() }
 
 // bury kills what the commands of a dead warden have left: their groups, and by the marks what left
 // these. They have no parent of ours any more.
