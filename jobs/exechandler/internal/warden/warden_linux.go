@@ -27,6 +27,10 @@ var (
 // patience is how long a warden may take to answer; one that does not is killed.
 const patience = 10 * time.Second
 
+// buryFor is how long what a dead warden has left is looked for while more of it is found: who is being
+// killed may have started somebody a moment before.
+const buryFor = time.Second
+
 // Warden is a warden's process, as its replica sees it. It lives as long as the replica, and is not
 // closed.
 type Warden struct {
@@ -193,8 +197,13 @@ func (w *Warden) order(o order) {
 
 // bury kills what the commands of a dead warden have left: their groups, and by the marks what left
 // these. They have no parent of ours any more.
+//
+// Nobody can interrupt it, and nobody needs to: it is over after buryFor, and until then the attempts
+// have not ended.
 func bury(left map[uint64]*Attempt) {
-	for range 50 {
+	looks := time.NewTicker(looked)
+	defer looks.Stop()
+	for began := time.Now(); time.Since(began) < buryFor; <-looks.C {
 		found := false
 		for _, a := range left {
 			found = a.group > 0 && unix.Kill(-a.group, unix.SIGKILL) == nil || found
@@ -211,6 +220,5 @@ func bury(left map[uint64]*Attempt) {
 		if !found {
 			return
 		}
-		<-time.After(looked)
 	}
 }
