@@ -87,13 +87,9 @@ func TestMySQLLease(t *testing.T) {
 		t.Run("flags "+flags, func(t *testing.T) {
 			lockstest.Run(t, func(t *testing.T) lockstest.Harness {
 				dsn := plain(servers.MySQL(t)) + flags
-				return lockstest.Harness{
-					Driver: func(t *testing.T) driver.Driver {
-						return sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{})
-					},
-					ExpireSession: expire(open(t, "mysql", dsn)),
-					Brief:         flags == "",
-				}
+				h := onMySQL(t, dsn, sqllock.Options{})
+				h.ExpireSession, h.Brief = expire(open(t, "mysql", dsn)), flags == ""
+				return h
 			})
 		})
 	}
@@ -106,13 +102,10 @@ func TestMySQLRow(t *testing.T) {
 		if _, err := admin.ExecContext(t.Context(), "SET GLOBAL max_connections = 3000"); err != nil {
 			t.Fatal(err)
 		}
-		return lockstest.Harness{
-			Driver: func(t *testing.T) driver.Driver {
-				return sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
-			},
-			MinTTL:        2 * time.Second, // a batch of 150 keys opens as many connections in that time
-			ExpireSession: func(t *testing.T, s driver.Session) { kill(t, admin, s.ID()) },
-		}
+		h := onMySQL(t, dsn, sqllock.Options{Mode: sqllock.Row})
+		h.MinTTL = 2 * time.Second // a batch of 150 keys opens as many connections in that time
+		h.ExpireSession = func(t *testing.T, s driver.Session) { kill(t, admin, s.ID()) }
+		return h
 	})
 }
 
