@@ -161,7 +161,11 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 	}
 	alive := l.left(s) > 0
 	granted, recovering := false, error(nil)
+	d.wants = nil // what was granted is in doubt no more: to settle it would give it away
 	for n, i := range rest {
+		if unknown(results[n]) {
+			d.wants = append(d.wants, wants[n])
+		}
 		attempts[i] = l.record(s, reqs[i], results[n], alive)
 		granted = granted || !errors.Is(attempts[i].Err, ErrRecovering)
 		recovering = attempts[i].Err
@@ -169,7 +173,7 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 	if !granted {
 		return recovering
 	}
-	if alive && unknown(results) {
+	if alive && len(d.wants) > 0 {
 		s.doubts = append(s.doubts, d)
 		l.wake()
 	}
@@ -180,7 +184,7 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 // the service answers as before.
 func (l *Locker) attempt(ctx context.Context, s *session, d *doubt) ([]driver.Result, error) {
 	results, err := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
-	if ctx.Err() != nil || certain(err) || err == nil && !unknown(results) {
+	if ctx.Err() != nil || certain(err) || err == nil && !slices.ContainsFunc(results, unknown) {
 		return results, err
 	}
 	again, err2 := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
@@ -195,9 +199,8 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrUnreachable) || errors.Is(err, ErrRecovering) || errors.Is(err, driver.ErrSessionLost)
 }
 
-func unknown(results []driver.Result) bool {
-	return slices.ContainsFunc(results, func(r driver.Result) bool { return r.Err != nil && !certain(r.Err) })
-}
+// unknown reports whether the key may have been granted though nobody said so.
+func unknown(r driver.Result) bool { return r.Err != nil && !certain(r.Err) }
 
 // trouble is what an answer says about the health of the service: nil if it answered for at least
 // one key.

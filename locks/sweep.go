@@ -11,7 +11,7 @@ import (
 )
 
 // doubt is an acquisition whose answer never came: its keys may be held in our name, for as long as
-// the session lives.
+// the session lives. It has no keys for which the answer came: those that were granted have leases.
 type doubt struct {
 	acquisition string
 	wants       []driver.Want
@@ -84,7 +84,7 @@ func (l *Locker) settle(ctx context.Context, s *session, d *doubt) (granted []dr
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil && !unknown(results) {
+	if err == nil && !slices.ContainsFunc(results, unknown) {
 		d.settled = true
 	}
 	if late { // that was the last time

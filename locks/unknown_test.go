@@ -2,6 +2,8 @@ package locks_test
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,48 +116,78 @@ func TestGhost(t *testing.T) {
 	})
 }
 
-// One key's trouble is not that of the others.
+// One key's trouble is not that of the others, neither at once nor when it is settled.
 func TestUnknownForOneKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()
-		l := start(t, oneSick{service}, locks.Options{})
+		var cured atomic.Bool
+		l, other := start(t, amended{service, func(_ int, key string, r driver.Result) driver.Result {
+			switch {
+			case key == "user/sick" && !cured.Load():
+				return driver.Result{Err: errNet}
+			case key == "user/off":
+				return driver.Result{Err: driver.ErrUnreachable}
+			}
+			return r
+		}}, locks.Options{}), start(t, service, locks.Options{})
 		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/z"}, locks.Request{Key: "user/sick"}, locks.Request{Key: "user/off"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if attempts[0].Lease == nil {
-			t.Errorf("the healthy one: %v", attempts[0].Err)
+		healthy := attempts[0].Lease
+		if healthy == nil {
+			t.Fatalf("the healthy one: %v", attempts[0].Err)
 		}
 		wantErr(t, "the sick one", attempts[1].Err, locks.ErrUnknown)
 		wantErr(t, "the one that was not sent", attempts[2].Err, locks.ErrUnavailable)
 		if st := l.State(); !st.Up {
 			t.Errorf("state %+v, want up: the service answered", st)
 		}
+		time.Sleep(3 * time.Second) // the sick one is asked for again
+		wantBusy(t, other, "user/z")
+		cured.Store(true)
+		time.Sleep(3 * time.Second)
+		take(t, other, "user/sick")
+		time.Sleep(time.Minute)
+		wantBusy(t, other, "user/z")
+		if err := healthy.Check(); err != nil {
+			t.Errorf("the healthy one, later: %v", err)
+		}
 	})
 }
 
-// oneSick is a service that never knows about user/sick and sends nothing for user/off.
-type oneSick struct{ driver.Driver }
-
-func (d oneSick) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
-	s, err := d.Driver.Open(ctx, o)
-	return sickSession{s}, err
+// amended is a service whose answers to one acquisition's calls, from 1 on, the test rewrites.
+type amended struct {
+	driver.Driver
+	amend func(call int, key string, r driver.Result) driver.Result
 }
 
-type sickSession struct{ driver.Session }
+func (d amended) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	s, err := d.Driver.Open(ctx, o)
+	return &amendedSession{Session: s, amend: d.amend}, err
+}
 
-func (s sickSession) TryAcquire(ctx context.Context, id string, wants []driver.Want) ([]driver.Result, error) {
+type amendedSession struct {
+	driver.Session
+	amend func(call int, key string, r driver.Result) driver.Result
+
+	mu   sync.Mutex
+	last string // acquisition
+	call int
+}
+
+func (s *amendedSession) TryAcquire(ctx context.Context, id string, wants []driver.Want) ([]driver.Result, error) {
 	results, err := s.Session.TryAcquire(ctx, id, wants)
 	if err != nil { // the session has ended with its test
 		return nil, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.call++; id != s.last {
+		s.last, s.call = id, 1
+	}
 	for i, w := range wants {
-		switch w.Key {
-		case "user/sick":
-			results[i] = driver.Result{Err: errNet}
-		case "user/off":
-			results[i] = driver.Result{Err: driver.ErrUnreachable}
-		}
+		results[i] = s.amend(s.call, w.Key, results[i])
 	}
 	return results, nil
 }
