@@ -22,7 +22,8 @@ type doubt struct {
 // sweep frees what may be held though nobody uses it, and ends when there is nothing left to do or
 // the session is over. A doubt is settled by asking again under the same id: what was granted then,
 // or is granted now, has a token and can be released. It is asked once more a ttl after the first
-// try, for a request that was on its way for long.
+// try, for a request that was on its way for long. That one has to be answered, too, within another
+// ttl: a service that is away for so long has ended the session.
 func (l *Locker) sweep(ctx context.Context, s *session) {
 	for fails := 0; ; {
 		l.mu.Lock()
@@ -62,7 +63,7 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 		}
 		l.mu.Lock()
 		s.unfreed = append(s.unfreed, unfreed...)
-		s.doubts = slices.DeleteFunc(s.doubts, func(d *doubt) bool { return d.settled && d.asked.Elapsed() > 2*s.ttl })
+		s.doubts = slices.DeleteFunc(s.doubts, func(d *doubt) bool { return d.asked.Elapsed() > 2*s.ttl })
 		idle := len(s.doubts)+len(s.unfreed) == 0
 		l.mu.Unlock()
 		if !idle {
@@ -84,11 +85,11 @@ func (l *Locker) settle(ctx context.Context, s *session, d *doubt) (granted []dr
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil && !slices.ContainsFunc(results, unknown) {
+	if err == nil && !slices.ContainsFunc(results, func(r driver.Result) bool { return r.Err != nil }) {
 		d.settled = true
-	}
-	if late { // that was the last time
-		s.doubts = slices.DeleteFunc(s.doubts, func(other *doubt) bool { return other == d })
+		if late { // that was the last time
+			s.doubts = slices.DeleteFunc(s.doubts, func(other *doubt) bool { return other == d })
+		}
 	}
 	return granted, err
 }

@@ -91,6 +91,55 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
+// A doubt outlives a last try that fails: the request may arrive meanwhile.
+func TestUnknownUntilTheLastTryIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		began := time.Now()
+		f.on(only("acquire", func(ctx context.Context, _ string, do func() error) error {
+			go func() { time.Sleep(11 * time.Second); _ = do() }()
+			<-ctx.Done()
+			return ctx.Err()
+		}))
+		wantErr(t, "attempt", try(t, l, locks.Request{Key: "user/a"}).Err, locks.ErrUnknown)
+		// It is settled at once, and the last try comes a ttl after the first one.
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			if since := time.Since(began); since > 9*time.Second && since < 13*time.Second {
+				return errNet
+			}
+			return do()
+		}))
+		time.Sleep(time.Until(began.Add(12 * time.Second)))
+		wantBusy(t, other, "user/a")
+		time.Sleep(3 * time.Second)
+		take(t, other, "user/a")
+	})
+}
+
+// What the service refuses for as long as it renews the session is not asked for ever.
+func TestUnknownForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		kept := take(t, l, "user/kept")
+		f.on(only("acquire", func(context.Context, string, func() error) error { return errNet }))
+		wantErr(t, "attempt", try(t, l, locks.Request{Key: "user/a"}).Err, locks.ErrUnknown)
+		time.Sleep(19 * time.Second)
+		asked := f.count("acquire")
+		time.Sleep(3 * time.Second)
+		if n := f.count("acquire"); n == asked {
+			t.Error("not asked any more after less than two ttls")
+		}
+		asked = f.count("acquire")
+		time.Sleep(time.Minute)
+		if n := f.count("acquire"); n != asked {
+			t.Errorf("asked %d times more", n-asked)
+		}
+		if err := kept.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A request that arrives after everybody has forgotten it is found by the next one for its key.
 func TestGhost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
