@@ -188,10 +188,22 @@ func (l *Locker) attempt(ctx context.Context, s *session, d *doubt) ([]driver.Re
 		return results, err
 	}
 	again, err2 := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
-	if err2 == nil || errors.Is(err2, driver.ErrSessionLost) {
-		return again, err2
+	if errors.Is(err2, driver.ErrSessionLost) {
+		return nil, err2
 	}
-	return results, err
+	if err2 != nil {
+		return results, err
+	}
+	for n, r := range again {
+		before := driver.Result{Err: err}
+		if err == nil {
+			before = results[n]
+		}
+		if r.Err != nil && (before.Token > 0 || certain(r.Err)) { // then the second try says nothing about the first
+			again[n] = before
+		}
+	}
+	return again, nil
 }
 
 // certain reports whether err says that nothing was granted.

@@ -205,6 +205,35 @@ func TestUnknownForOneKey(t *testing.T) {
 	})
 }
 
+// What a second try did not send is as it was after the first.
+func TestSecondTryThatIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		l, other := start(t, amended{service, func(call int, key string, r driver.Result) driver.Result {
+			switch {
+			case call == 1 && key == "user/lost":
+				return driver.Result{Err: errNet}
+			case call == 2 && key != "user/answered":
+				return driver.Result{Err: driver.ErrUnreachable}
+			}
+			return r
+		}}, locks.Options{}), start(t, service, locks.Options{})
+		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/answered"}, locks.Request{Key: "user/granted"}, locks.Request{Key: "user/lost"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range attempts[:2] {
+			if a.Lease == nil {
+				t.Errorf("%+v, want a lease", a)
+			}
+		}
+		wantErr(t, "the one whose answer was lost", attempts[2].Err, locks.ErrUnknown)
+		time.Sleep(3 * time.Second)
+		take(t, other, "user/lost")
+		wantBusy(t, other, "user/granted")
+	})
+}
+
 // amended is a service whose answers to one acquisition's calls, from 1 on, the test rewrites.
 type amended struct {
 	driver.Driver
