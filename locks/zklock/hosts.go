@@ -1,16 +1,25 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
 
-// lookupLimit bounds how long names are resolved.
-const lookupLimit = 3 * time.Second
+const (
+	// lookupLimit bounds how long names are resolved.
+	lookupLimit = 3 * time.Second
+	// lookupRest is how long the others may still take when one is resolved: to open a session one
+	// server is enough.
+	lookupRest = time.Second
+)
 
 // hosts are the addresses of an ensemble, in turn: the library's HostProvider. Unlike its own ones
 // it knows the name behind each address, which is what a certificate is issued for.
@@ -22,34 +31,44 @@ type hosts struct {
 	last    int // where the turn began: the address that last let us in, or the first
 }
 
-// Init resolves the names, once for the session.
+// Init resolves the names, once for the session. It fails only if no server has an address: a name
+// may be unknown for as long as its server is away.
 func (h *hosts) Init(servers []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
 	defer cancel()
+	found, errs := make([]map[string]string, len(servers)), make([]error, len(servers))
+	each(len(servers), func(i int) {
+		if found[i], errs[i] = lookup(ctx, servers[i]); errs[i] == nil {
+			time.AfterFunc(lookupRest, cancel)
+		}
+	})
 	names := map[string]string{}
-	var addrs []string
-	for _, server := range servers {
-		host, port, err := net.SplitHostPort(server)
-		if err != nil {
-			return err
-		}
-		found, err := net.DefaultResolver.LookupHost(ctx, host)
-		if err != nil {
-			return err
-		}
-		for _, ip := range found {
-			addr := net.JoinHostPort(ip, port)
-			addrs, names[addr] = append(addrs, addr), host
-		}
+	for _, f := range found {
+		maps.Copy(names, f)
 	}
-	if len(addrs) == 0 {
-		return fmt.Errorf("no address for %q", servers)
+	if len(names) == 0 {
+		return cmp.Or(errors.Join(errs...), fmt.Errorf("no address for %q", servers))
 	}
+	addrs := slices.Collect(maps.Keys(names))
 	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] }) // clients spread
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.addrs, h.names, h.current, h.last = addrs, names, -1, -1
 	return nil
+}
+
+// lookup returns the addresses of one server, each with its name.
+func lookup(ctx context.Context, server string) (map[string]string, error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return nil, err
+	}
+	ips, err := net.DefaultResolver.LookupHost(ctx, host)
+	names := map[string]string{}
+	for _, ip := range ips {
+		names[net.JoinHostPort(ip, port)] = host
+	}
+	return names, err
 }
 
 // Len is how many addresses there are.

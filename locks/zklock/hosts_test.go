@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -37,9 +38,23 @@ func TestHosts(t *testing.T) {
 	if _, retry := h.Next(); !retry {
 		t.Error("nobody says that all were tried since the last connection")
 	}
-	for _, wrong := range []string{"nowhere.invalid:1", "no-port"} {
-		if err := h.Init([]string{wrong}); err == nil {
-			t.Errorf("%s was resolved", wrong)
-		}
+}
+
+// A server whose name is not known, as that of a pod that is not ready, leaves the others.
+func TestHostsThatDoNotResolve(t *testing.T) {
+	t.Parallel()
+	h := &hosts{}
+	if err := h.Init([]string{"nowhere.invalid:1", "127.0.0.1:2", "nobody.invalid:3"}); err != nil {
+		t.Fatal(err)
+	}
+	if addr, _ := h.Next(); h.Len() != 1 || addr != "127.0.0.1:2" {
+		t.Errorf("%d addresses, %s first", h.Len(), addr)
+	}
+	err := h.Init([]string{"nowhere.invalid:1", "nobody.invalid:3"})
+	if err == nil || !strings.Contains(err.Error(), "nowhere.invalid") || !strings.Contains(err.Error(), "nobody.invalid") {
+		t.Errorf("%v, want it to name both", err)
+	}
+	if err := h.Init([]string{"no-port"}); err == nil {
+		t.Error("a server without a port was taken")
 	}
 }
