@@ -18,8 +18,9 @@ type cut struct {
 	addr string
 
 	mu    sync.Mutex
-	deaf  bool // what the server answers is thrown away, and then the connection
-	dead  bool // no connection is accepted
+	deaf  bool                // what the server answers is thrown away, and then the connection
+	held  func(opcode uint32) // called before a request goes on; nil: nothing
+	dead  bool                // no connection is accepted
 	conns []net.Conn
 }
 
@@ -81,10 +82,32 @@ func (c *cut) pump(to, from net.Conn, answers bool) {
 		if deaf || err != nil {
 			return
 		}
+		if !answers {
+			c.requests(buf[:n])
+		}
 		if _, err := to.Write(buf[:n]); err != nil {
 			return
 		}
 	}
+}
+
+// requests tells held of those in b. Each begins with its length, its number and the opcode, of four
+// bytes each; what reaches the way in pieces is not looked at.
+func (c *cut) requests(b []byte) {
+	c.mu.Lock()
+	held := c.held
+	c.mu.Unlock()
+	for held != nil && len(b) >= 12 {
+		held(binary.BigEndian.Uint32(b[8:]))
+		b = b[min(len(b), 4+int(binary.BigEndian.Uint32(b))):]
+	}
+}
+
+// hold has each request wait for what held does.
+func (c *cut) hold(held func(opcode uint32)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = held
 }
 
 func (c *cut) set(deaf, dead bool) {

@@ -86,6 +86,22 @@ func (s *session) container(key string) error {
 	return err
 }
 
+// evict frees a key that is held under the token, by anybody. A node of ours keeps the server from
+// removing the container when it is idle: the versions of a new one would begin anew, and remove
+// could take somebody else's grant for the one it has read.
+func (s *session) evict(h driver.Held) (bool, error) {
+	pin, err := s.conn.Create(s.names.lock(h.Key)+"/pin-", nil, zk.FlagEphemeral|zk.FlagSequence, s.acl)
+	if errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	freed, err := s.remove(h, 0)
+	_ = s.conn.Delete(pin, -1) // else it ends with the session
+	return freed, err
+}
+
 // remove frees a key that is held under the token, by session or, if that is 0, by anybody.
 func (s *session) remove(h driver.Held, session int64) (bool, error) {
 	for range 10 {

@@ -246,7 +246,7 @@ func (s *session) Evict(ctx context.Context, key string, token driver.Token) (bo
 		if err := s.sync(); err != nil {
 			return false, err
 		}
-		return s.remove(driver.Held{Key: key, Token: token}, 0)
+		return s.evict(driver.Held{Key: key, Token: token})
 	})
 	if err != nil {
 		return false, s.failed("evict", err)

@@ -7,13 +7,15 @@
 //
 //	locks/<key>        a container: its version counts the grants; the server removes it once idle
 //	locks/<key>/held   ephemeral, there while somebody holds the key: acquisition, owner, meta
+//	locks/<key>/pin-…  ephemeral, there while somebody evicts the holder: keeps the container
 //	sessions/<id>      ephemeral, one for each session: owner
 //
 // A grant is one multi{set data of the container, create held}; its transaction number is the
 // token, so tokens grow for as long as the ensemble keeps its data. A release, and an eviction,
 // reads whose node it is and then deletes it with multi{check the container's version, delete
-// held}: what was granted to somebody else in between stays. The keys of a batch are sent one after
-// the other without waiting in between, so they cost about one round trip.
+// held}: what was granted to somebody else in between stays. An eviction has a node of its own in the
+// container meanwhile, since the versions of one that is made anew begin anew. The keys of a batch
+// are sent one after the other without waiting in between, so they cost about one round trip.
 //
 // # Sessions
 //
@@ -33,8 +35,10 @@
 // # Limits
 //
 // The server picks the session's TTL within its own bounds (2 … 20 ticks unless configured). A
-// wiped ensemble begins its tokens anew. Pauses of the holder are noticed afterwards: guard what
-// matters with the token.
+// wiped ensemble begins its tokens anew. A release frees a grant of somebody else if, between its
+// two requests, its own was evicted, the server removed the idle container (it looks once a minute),
+// and the key was granted again. Pauses of the holder are noticed afterwards: guard what matters
+// with the token.
 package zklock
 
 import (

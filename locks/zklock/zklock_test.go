@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -140,6 +142,57 @@ func TestDeletedByHand(t *testing.T) {
 	}
 	if h := lockstest.Grant(t, a, "k"); h.Token <= theirs.Token {
 		t.Errorf("token %d after %d", h.Token, theirs.Token)
+	}
+}
+
+// The server removes an idle container, and a new one counts its grants from the start: an eviction
+// that is on its way meanwhile frees nobody else.
+func TestEvictionWhileTheContainerIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	const multi = 14
+	addr := servers.ZooKeeper(t)
+	op := operator(t, addr)
+	way := newCut(t, addr)
+	a, b := openFor(t, addr, "anew", 10*time.Second), openFor(t, addr, "anew", 10*time.Second)
+	evictor := openFor(t, way.addr, "anew", 10*time.Second)
+	first := lockstest.Grant(t, a, "k")
+
+	sent, on := make(chan struct{}), make(chan struct{})
+	once := sync.OnceFunc(func() {
+		close(sent)
+		select {
+		case <-on:
+		case <-t.Context().Done():
+		}
+	})
+	way.hold(func(opcode uint32) {
+		if opcode == multi {
+			once()
+		}
+	})
+	evicted := make(chan error, 1)
+	go func() {
+		ok, err := evictor.Evict(context.WithoutCancel(t.Context()), "k", first.Token)
+		if ok {
+			err = errors.New("it says that it freed the key")
+		}
+		evicted <- err
+	}()
+	<-sent
+	if err := a.Release(t.Context(), []driver.Held{first}); err != nil {
+		t.Fatal(err)
+	}
+	if err := op.Delete("/lockstep/anew/locks/k", -1); err != nil && !errors.Is(err, zk.ErrNotEmpty) { // as the server does
+		t.Fatal(err)
+	}
+	theirs := lockstest.Grant(t, b, "k")
+	close(on)
+	if err := <-evicted; err != nil {
+		t.Error(err)
+	}
+	lockstest.Holds(t, b, theirs, true)
+	if children, _, err := op.Children("/lockstep/anew/locks/k"); err != nil || len(children) != 1 {
+		t.Errorf("%v, %v: want the holder's node only", children, err)
 	}
 }
 
