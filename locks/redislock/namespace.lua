@@ -1,6 +1,6 @@
 -- What all scripts of a namespace share; it is put in front of each. A script sees one moment of
 -- the server: now, in µs. KEYS, all with the namespace's hash tag:
---   1 state     hash  run, gen, began, until: see epoch(); token: the high-water mark
+--   1 state     hash  run, gen, began, until (0: granting): see epoch(); token: the high-water mark
 --   2 sessions  zset  session -> when it expires, in µs of the server's clock
 --   3 terms     hash  session -> "gen ttl" it was last installed with
 --   4 holders   hash  key -> "token\nsession\nacquisition\nsince\nowner\nmeta"
@@ -60,14 +60,23 @@ local function promoted()
   return type(info) ~= 'string' or not string.match(info, 'master_replid2:0+\r')
 end
 
+-- rest returns until when nothing may be granted, where the clock may have gone back since began:
+-- what is over stays over, and a wait that is not begins anew.
+local function rest(began, till)
+  if till == 0 or began <= now and now < till then return till end
+  if till <= now then till = 0 else began, till = now, now + till - began end
+  redis.call('HSET', state, 'began', text(began), 'until', text(till))
+  return till
+end
+
 -- epoch returns the generation of the state and until when (µs) nothing may be granted. If the
 -- state was lost or belongs to another run of the server, a new generation begins, and nothing is
 -- granted for the longest ttl that a forgotten session may have; unless the namespace is new, as
 -- far as the caller knows, on a server that has been up for longer than that.
 local function epoch(ttl, new)
   local run, uptime = server()
-  local s = redis.call('HMGET', state, 'run', 'gen', 'until')
-  if s[1] == run then return s[2], tonumber(s[3]) end
+  local s = redis.call('HMGET', state, 'run', 'gen', 'began', 'until')
+  if s[1] == run then return s[2], rest(tonumber(s[3]), tonumber(s[4])) end
   for _, term in ipairs(redis.call('HVALS', terms)) do
     ttl = math.max(ttl, tonumber(string.match(term, ' (%d+)$')))
   end

@@ -258,6 +258,33 @@ func TestClockStepsBack(t *testing.T) {
 	await.Until(t, "the key is free", func() bool { renew(t, b); return lockstest.Acquire(t, b, "b", "k")[0].Token > 0 })
 }
 
+// When the server's clock goes back, a recovery that is over does not begin again, and one that is
+// under way does not last for as long as the step.
+func TestClockStepsBackAfterLostData(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a := open(t, rdb, "step")
+	back := func() { // as a server sees it whose clock went back by an hour
+		for _, field := range []string{"began", "until"} {
+			if at, err := rdb.HGet(t.Context(), "{lockstep:step}:state", field).Int64(); err != nil {
+				t.Fatal(err)
+			} else if at > 0 {
+				rdb.HIncrBy(t.Context(), "{lockstep:step}:state", field, time.Hour.Microseconds())
+			}
+		}
+	}
+	rdb.FlushAll(t.Context())
+	refuses(t, a, "k")
+	back()
+	refuses(t, a, "k")
+	held := driver.Held{Key: "k", Token: recovered(t, "k", a).Token}
+	back()
+	lockstest.Grant(t, a, "k2")
+	if ok, err := a.Evict(t.Context(), held.Key, held.Token); !ok || err != nil {
+		t.Errorf("evict: %t, %v", ok, err)
+	}
+}
+
 func TestListAndEvict(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, servers.Redis(t))
