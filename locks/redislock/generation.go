@@ -139,10 +139,11 @@ func (s *session) eval(ctx context.Context, script *redis.Script, args ...any) (
 	answer, err := calls.Await(ctx, &s.calls, func() ([]any, error) {
 		answer, err := script.EvalSha(ctx, s.rdb, s.keys, args...).Slice()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			answer, err = script.Eval(ctx, s.rdb, s.keys, args...).Slice()
-			if err == nil && script != openScript {
-				_ = s.mark.Load(ctx, s.rdb).Err() // the cache was flushed, and the mark with it
+			if script != openScript { // the cache was flushed, and the mark with it
+				_ = s.mark.Load(ctx, s.shard(ctx)).Err() // first: who finds the script there does not come here
+				defer s.markOthers(ctx)
 			}
+			answer, err = script.Eval(ctx, s.rdb, s.keys, args...).Slice()
 		}
 		return answer, err
 	})

@@ -218,6 +218,23 @@ func TestScriptFlush(t *testing.T) {
 	refuses(t, open(t, rdb, "scripts"), "k") // the mark was put back
 }
 
+// Other namespaces of the server do not keep one from noticing that its mark is gone.
+func TestScriptFlushWithTwoNamespaces(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	a, other := open(t, rdb, "scripts-1"), open(t, rdb, "scripts-2")
+	mine := lockstest.Grant(t, a, "k")
+	if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	renew(t, other)
+	lockstest.Holds(t, other, lockstest.Grant(t, other, "k"), true)
+	renew(t, a)
+	rdb.FlushAll(t.Context())
+	refuses(t, open(t, rdb, "scripts-1"), "k")
+	lockstest.Holds(t, a, mine, true)
+}
+
 func TestServerThatJustStartedWaits(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: servers.NewRedis(t).Addr})

@@ -26,12 +26,14 @@
 //
 // A namespace without state may also be new. It starts without delay if the server has been up for
 // longer than the TTL, never was a replica, and does not have the namespace's mark: a comment kept
-// in the script cache, which survives FLUSHALL and not a restart.
+// in the script cache, which survives FLUSHALL and not a restart. After SCRIPT FLUSH the next renewal
+// of the namespace puts it back.
 //
 // # Limits
 //
 // Sessions of one namespace should have TTLs within a factor of three: the recovery of a server
-// that lost everything is as long as the TTL of whoever sees it first, until others report. Redis
+// that lost everything is as long as the TTL of whoever sees it first, until others report. A server
+// whose scripts and data are flushed before a session of the namespace calls again looks new. Redis
 // uses the wall clock: a step forward ends sessions early. A primary that was cut off from its
 // replicas goes on granting until it notices. Where INFO is forbidden the run_id is unknown, and a
 // restart from a snapshot or a failover goes unseen; [Driver.Caps] then says so. Guard what matters

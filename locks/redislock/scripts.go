@@ -32,7 +32,6 @@ var (
 
 var (
 	openScript     = redis.NewScript(namespaceLua + openLua)
-	renewScript    = redis.NewScript(namespaceLua + renewLua)
 	reassertScript = redis.NewScript(namespaceLua + reassertLua)
 	acquireScript  = redis.NewScript(namespaceLua + acquireLua)
 	releaseScript  = redis.NewScript(namespaceLua + releaseLua)
@@ -49,6 +48,12 @@ func keysOf(namespace string) []string {
 		keys = append(keys, "{lockstep:"+namespace+"}:"+part)
 	}
 	return keys
+}
+
+// renewOf is the script that renews sessions of the namespace. Each has its own, so that after SCRIPT
+// FLUSH each finds it gone, whoever else has called theirs, and puts its mark back.
+func renewOf(namespace string) *redis.Script {
+	return redis.NewScript("-- for {lockstep:" + namespace + "}\n" + namespaceLua + renewLua)
 }
 
 // markOf is a script that does nothing. Where it is cached the namespace has been used since the

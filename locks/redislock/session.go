@@ -23,6 +23,7 @@ type session struct {
 	rdb   redis.UniversalClient
 	keys  []string
 	mark  *redis.Script
+	renew *redis.Script
 	id    string
 	owner string
 	ttl   time.Duration
@@ -40,7 +41,7 @@ type session struct {
 
 func newSession(rdb redis.UniversalClient, o driver.Open, id string) *session {
 	return &session{
-		rdb: rdb, keys: keysOf(o.Namespace), mark: markOf(o.Namespace),
+		rdb: rdb, keys: keysOf(o.Namespace), mark: markOf(o.Namespace), renew: renewOf(o.Namespace),
 		id: id, owner: line(o.Owner), ttl: o.TTL.Truncate(time.Microsecond),
 		turn: make(chan struct{}, 1), book: map[string]record{},
 	}
@@ -91,7 +92,7 @@ func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
 
 func (s *session) Renew(ctx context.Context) error {
 	asked := boottime.Now()
-	if _, _, err := s.run(ctx, renewScript); err != nil {
+	if _, _, err := s.run(ctx, s.renew); err != nil {
 		return s.failed("renew", err)
 	}
 	s.mu.Lock()
