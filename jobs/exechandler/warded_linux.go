@@ -63,9 +63,7 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 		case err == nil:
 			return &warded{c.Handler, a}, nil
 		case errors.Is(err, warden.ErrGone) && try == 0: // it died while nobody looked
-		case errors.Is(err, warden.ErrGone):
-			return nil, fmt.Errorf("cannot start %s: %w", c.program, err)
-		case errors.Is(err, warden.ErrLate):
+		case errors.Is(err, warden.ErrGone), errors.Is(err, warden.ErrLate):
 			return nil, fmt.Errorf("%w: %w", jobs.ErrNotStarted, err)
 		case errors.Is(err, warden.ErrDied):
 			return nil, fmt.Errorf("%w: %w", jobs.ErrLost, err)

@@ -183,7 +183,13 @@ func (w *Warden) forget(a *Attempt) {
 }
 
 // give gives the warden up: what it was sent did not arrive, or it does not answer.
-func (w *Warden) give() { _ = w.stream.conn.Close() }
+// The next command gets another one, also before this one's end was noticed.
+func (w *Warden) give() {
+	w.mu.Lock()
+	w.gone = true
+	w.mu.Unlock()
+	_ = w.stream.conn.Close()
+}
 
 func (w *Warden) order(o order) {
 	message, err := frame(o)

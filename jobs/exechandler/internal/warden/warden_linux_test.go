@@ -158,3 +158,19 @@ func TestLargeCommands(t *testing.T) {
 		<-large.Ended()
 	}
 }
+
+// A warden that could not be told something is given up at once, so that the next command has another
+// one, also where nobody has seen it end yet.
+func TestAWardenThatDoesNotHear(t *testing.T) {
+	w, a := sleeper(t)
+	if err := w.stream.conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, os.Stderr); !errors.Is(err, ErrGone) {
+		t.Errorf("the next command: %v, want ErrGone", err)
+	}
+	if !w.Gone() {
+		t.Error("it is taken for one that hears")
+	}
+	wantDied(t, w, a)
+}
