@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -50,13 +51,29 @@ var gauges = []struct {
 	{"live MB", "go_memstats_next_gc_bytes", 21}, // twice what was live at the last collection
 }
 
+// metrics asks r until it answers, for ten seconds: a busy machine is no replica that is gone.
+func (r *Replica) metrics(ctx context.Context) (page []byte) {
+	for range 10 {
+		status, page := r.look(ctx, "/metrics") // which has a second
+		if status == http.StatusOK {
+			return page
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
 // Inventory counts. A server or replica that does not answer is an error.
 func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 	n := Inventory{"commands": 0, "temp files": 0}
 	for _, r := range a.Replicas {
 		n["fds of "+r.ID] = Descriptors(r.PID())
 		n["helpers of "+r.ID] = max(len(r.Group())-1, 0)
-		_, text := r.look(ctx, "/metrics")
+		text := r.metrics(ctx)
 		for _, g := range gauges {
 			value, err := gauge(text, g.metric)
 			if err != nil {
