@@ -107,26 +107,6 @@ func (c *calls) mint(ctx context.Context, on execer, n int) (_ driver.Token, err
 	return driver.Token(last) - driver.Token(n) + 1, err
 }
 
-// tx runs do in a transaction, again as a whole if the server undid it. SQLite knows one isolation
-// level and ignores the name.
-func (c *calls) tx(ctx context.Context, level sql.IsolationLevel, do func(tx *sql.Tx) error) error {
-	if c.dialect == SQLite {
-		level = sql.LevelDefault
-	}
-	_, err := again(ctx, func() (struct{}, error) {
-		tx, err := c.db.BeginTx(ctx, &sql.TxOptions{Isolation: level})
-		if err != nil {
-			return struct{}{}, err
-		}
-		defer tx.Rollback()
-		if err := do(tx); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, tx.Commit()
-	})
-	return err
-}
-
 // ask is again for what runs by itself; a part of a transaction is tried again with the whole.
 func ask[T any](ctx context.Context, c *calls, on execer, do func() (T, error)) (T, error) {
 	if on != execer(c.db) {

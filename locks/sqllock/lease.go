@@ -116,7 +116,7 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 	free := without(wants, rows)
 	statement := s.words.replace.Replace(`{insert_ignore} {leases} (namespace, name, token, session_id, acquisition, owner, meta, since) VALUES ` +
 		strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, {now}),`, len(free)), ","))
-	err = s.tx(ctx, sql.LevelReadCommitted, func(tx *sql.Tx) error {
+	err = s.tx(ctx, sql.LevelReadCommitted, func(tx execer) error {
 		token, err := s.mint(ctx, tx, len(free))
 		if err != nil {
 			return err

@@ -4,31 +4,39 @@ import (
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"time"
 )
 
-// pinned is a connection that is nobody else's, in a transaction that is never committed but to
-// give a key back. The server ends it when it has been silent for a TTL.
+// pinned is a connection that is nobody else's.
 type pinned struct{ *sql.Conn }
 
+// pin returns one in a transaction that is never committed but to give a key back. The server ends it
+// when it has been silent for a TTL.
 func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
-	conn, err := c.db.Conn(ctx)
-	if err != nil {
-		return pinned{}, err
-	}
-	p := pinned{conn}
-	for _, setting := range []string{
+	return c.connect(ctx,
 		"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 		fmt.Sprintf("SET SESSION wait_timeout = %d, SESSION innodb_lock_wait_timeout = 1, SESSION autocommit = 0"+
-			" /*M! , SESSION idle_transaction_timeout = 0 */", ttl/time.Second), // MariaDB's; a comment for MySQL
-	} {
-		if _, err := conn.ExecContext(ctx, setting); err != nil {
-			p.drop()
+			" /*M! , SESSION idle_transaction_timeout = 0 */", ttl/time.Second)) // MariaDB's; a comment for MySQL
+}
+
+// connect returns a connection that has run statements. One of the pool that turns out to be dead is
+// replaced, as database/sql does for single statements.
+func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, err error) {
+	for range 3 {
+		if p.Conn, err = c.db.Conn(ctx); err != nil {
 			return pinned{}, err
 		}
+		if err = run(ctx, p, statements...); err == nil {
+			return p, nil
+		}
+		p.drop()
+		if !errors.Is(err, sqldriver.ErrBadConn) {
+			break
+		}
 	}
-	return p, nil
+	return pinned{}, err
 }
 
 // drop ends the connection for good, and with it what it holds; it must not go back to the pool

@@ -15,7 +15,7 @@ import (
 // them says who holds what. It locks nothing and waits for nobody.
 func (s *rowSession) peek(ctx context.Context, where string, args ...any) (map[string]holding, error) {
 	var rows map[string]holding
-	err := s.tx(ctx, sql.LevelReadUncommitted, func(tx *sql.Tx) (err error) {
+	err := s.tx(ctx, sql.LevelReadUncommitted, func(tx execer) (err error) {
 		rows, err = s.read(ctx, tx, "{rows}", where, args...)
 		return err
 	})
@@ -26,7 +26,7 @@ func (s *rowSession) peek(ctx context.Context, where string, args ...any) (map[s
 func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
 	among, args := s.among(keysOf(wants))
 	var rows map[string]holding
-	err := s.tx(ctx, sql.LevelReadUncommitted, func(tx *sql.Tx) (err error) {
+	err := s.tx(ctx, sql.LevelReadUncommitted, func(tx execer) (err error) {
 		if rows, err = s.read(ctx, tx, "{rows}", among, args...); err != nil || len(rows) == len(wants) {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 
 // sweep deletes rows that nobody has locked: connections that died leave them.
 func (s *rowSession) sweep(ctx context.Context) error {
-	return s.tx(ctx, sql.LevelReadCommitted, func(tx *sql.Tx) error {
+	return s.tx(ctx, sql.LevelReadCommitted, func(tx execer) error {
 		free, err := s.names(ctx, tx, `SELECT name FROM {rows} WHERE namespace = ? ORDER BY name LIMIT 500 FOR UPDATE SKIP LOCKED`, s.namespace) // primary key
 		if err != nil || len(free) == 0 {
 			return err
@@ -133,7 +133,7 @@ func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) 
 
 // connections is the one that holds key under token, or none.
 func (s *rowSession) connections(ctx context.Context, key string, token driver.Token) (ids map[string]bool, err error) {
-	err = s.tx(ctx, sql.LevelReadUncommitted, func(tx *sql.Tx) (err error) {
+	err = s.tx(ctx, sql.LevelReadUncommitted, func(tx execer) (err error) {
 		ids, err = s.names(ctx, tx, `SELECT CAST(connection AS CHAR) FROM {rows} WHERE namespace = ? AND name = ? AND token = ?`,
 			s.namespace, key, int64(token))
 		return err

@@ -22,6 +22,20 @@ func (c *calls) bumpSQLite(ctx context.Context, on execer, update string, n int)
 	return last, rows.Err()
 }
 
+// txSQLite runs do in a transaction. Its COMMIT does not obey ctx: a file answers, and an interrupted
+// COMMIT would be one more outcome.
+func (c *calls) txSQLite(ctx context.Context, do func(on execer) error) error {
+	tx, err := c.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
 // execSQLite runs a single write. SQLite takes one writer at a time, and lets those that wait ask
 // again more and more seldom, so a renewal could lose for seconds against newcomers. Here it asks
 // every few milliseconds until ctx ends.
