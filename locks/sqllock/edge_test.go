@@ -1,6 +1,9 @@
 package sqllock_test
 
 import (
+	"database/sql"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,4 +72,46 @@ func TestTheAnswerToCommitIsLost(t *testing.T) {
 	if got, err := s.TryAcquire(ctx, "2", []driver.Want{{Key: "l"}}); err != nil || got[0].Token == 0 {
 		t.Errorf("%+v, %v: want the next key", got, err)
 	}
+}
+
+// Whoever freezes as it gives a key back holds up others for a second or so, however long its ttl is and
+// however its handle was opened.
+func TestAReleaseThatStallsStopsNobody(t *testing.T) {
+	t.Parallel()
+	dsn := servers.MySQL(t)
+	p, through := edge(t, dsn)
+	d := func(db *sql.DB) driver.Driver {
+		return sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
+	}
+	a := session(t, d(open(t, "mysql", through)), time.Minute)
+	b, c := session(t, d(opened(t, dsn)), time.Minute), session(t, d(opened(t, dsn)), time.Minute)
+	held := take(t, a, "k")
+	var mu sync.Mutex
+	deleting, frozen, thaw := map[int]bool{}, make(chan struct{}), make(chan struct{})
+	p.Judge(func(c proxy.Command) proxy.Verdict {
+		mu.Lock()
+		stalls := c.Is("COMMIT") && deleting[c.Conn]
+		deleting[c.Conn] = strings.HasPrefix(c.Query, "DELETE FROM lockstep_lock_rows")
+		mu.Unlock()
+		if stalls {
+			close(frozen)
+			<-thaw
+		}
+		return proxy.Pass
+	})
+	var release, others sync.WaitGroup
+	defer release.Wait()
+	defer close(thaw)
+	release.Go(func() { _ = a.Release(t.Context(), held) })
+	<-frozen
+	ctx, cancel := contextFor(t, 20*time.Second)
+	defer cancel()
+	for s, key := range map[driver.Session]string{b: "k", c: "l"} {
+		others.Go(func() {
+			if got, err := s.TryAcquire(ctx, "1", []driver.Want{{Key: key}}); err != nil || got[0].Token == 0 {
+				t.Errorf("%s: %+v, %v", key, got, err)
+			}
+		})
+	}
+	others.Wait()
 }

@@ -12,7 +12,7 @@ import (
 // pinned is a connection that is nobody else's.
 type pinned struct{ *sql.Conn }
 
-// pin returns one in a transaction that is never committed but to give a key back. The server ends it
+// pin returns one in a transaction that is never committed while it holds something. The server ends it
 // when it has been silent for a TTL.
 func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 	return c.connect(ctx,

@@ -257,16 +257,17 @@ func (s *rowSession) hold(key string, l rowLock) error {
 	return nil
 }
 
-// Release deletes the rows of keys that are held under these tokens, each in its transaction, and
-// commits. If that fails the connection is dropped, which frees the key as well.
+// Release rolls back the transactions of keys that are held under these tokens, which frees the keys,
+// and deletes their rows: in a transaction that the server ends soon, however long the ttl is, since
+// everybody who wants a new key waits for who has deleted a row and not committed. If anything fails
+// the connection is dropped, which frees the key as well; a row that is left behind does no harm.
 func (s *rowSession) Release(ctx context.Context, held []driver.Held) error {
 	var all sync.WaitGroup
 	for key, l := range s.snapshot() {
 		if slices.Contains(held, driver.Held{Key: key, Token: l.token}) {
 			all.Go(func() {
-				const free = `DELETE FROM {rows} WHERE namespace = ? AND name = ?`
-				if _, err := l.ExecContext(ctx, s.words.replace.Replace(free), s.namespace, key); err == nil {
-					_, _ = l.ExecContext(ctx, "COMMIT")
+				if run(ctx, l, "ROLLBACK", sessionSettings) == nil && s.clear(ctx, l, `namespace = ? AND name = ?`, s.namespace, key) == nil {
+					_ = run(ctx, l, "COMMIT")
 				}
 				s.forget(key, l)
 			})

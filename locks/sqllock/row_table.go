@@ -31,7 +31,8 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 			return err
 		}
 		// Only who has locked the mark inserts rows. So a row that is missing now cannot be locked by
-		// a holder when it is inserted here, which would have to wait for him.
+		// a holder when it is inserted here, which would have to wait for him. It waits for who has
+		// deleted a row and not committed: see Release, and New about sweep.
 		if _, err = s.names(ctx, tx, `SELECT namespace FROM {marks} WHERE namespace = ? FOR UPDATE`, s.namespace); err != nil {
 			return err
 		}
@@ -57,18 +58,24 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 // sweep deletes rows that nobody has locked: connections that died leave them.
 func (s *rowSession) sweep(ctx context.Context) error {
 	return s.tx(ctx, sql.LevelReadCommitted, func(tx execer) error {
-		free, err := s.names(ctx, tx, `SELECT name FROM {rows} WHERE namespace = ? ORDER BY name LIMIT 500 FOR UPDATE SKIP LOCKED`, s.namespace) // primary key
-		if err != nil || len(free) == 0 {
+		return s.clear(ctx, tx, `namespace = ? ORDER BY name LIMIT 500`, s.namespace)
+	})
+}
+
+// clear deletes those rows that a condition selects, by primary key, and nobody has locked. It waits for
+// nobody.
+func (s *rowSession) clear(ctx context.Context, tx execer, where string, args ...any) error {
+	free, err := s.names(ctx, tx, `SELECT name FROM {rows} WHERE `+where+` FOR UPDATE SKIP LOCKED`, args...)
+	if err != nil {
+		return err
+	}
+	// One by one: with a list the server may scan the table instead, and would wait for holders.
+	for name := range free {
+		if _, err := tx.ExecContext(ctx, s.words.replace.Replace(`DELETE FROM {rows} WHERE namespace = ? AND name = ?`), s.namespace, name); err != nil {
 			return err
 		}
-		// One by one: with a list the server may scan the table instead, and would wait for holders.
-		for name := range free {
-			if _, err := tx.ExecContext(ctx, s.words.replace.Replace(`DELETE FROM {rows} WHERE namespace = ? AND name = ?`), s.namespace, name); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // Check reads which keys are still this session's. If one is not, that may be because all is over.
