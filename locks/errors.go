@@ -16,7 +16,8 @@ var (
 	ErrUnknown = errors.New("lock outcome unknown")
 	// ErrLost: it was held and is not any more: its session ended, or could not be renewed in time.
 	ErrLost = errors.New("lock lost")
-	// ErrForced: somebody took it away by [Locker.ForceRelease], or deleted it at the service.
+	// ErrForced: it alone is not held any more: somebody took it away by [Locker.ForceRelease], or
+	// deleted it at the service; or, in mode row of sqllock, the connection that held it has gone.
 	ErrForced = errors.New("lock released by force")
 	// ErrReleased: its holder released it.
 	ErrReleased = errors.New("lock released")

@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/locks/sqllock"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -114,4 +115,54 @@ func TestAReleaseThatStallsStopsNobody(t *testing.T) {
 		})
 	}
 	others.Wait()
+}
+
+// A key whose connection did not answer a renewal was given up, and the server may grant it to others at
+// any time: it is not held any more, also while its row still says so, or cannot be read.
+func TestRowModeKeyThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	p, dsn := edge(t, servers.MySQL(t))
+	a := session(t, sqllock.New(opened(t, dsn), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	over := make(chan struct{})
+	defer close(over)
+	var mu sync.Mutex
+	mute, blind := 0, false
+	p.Judge(func(c proxy.Command) proxy.Verdict {
+		mu.Lock()
+		muted, unread := c.Conn == mute, blind && strings.HasPrefix(c.Query, "SELECT name, token")
+		if strings.HasPrefix(c.Query, "UPDATE lockstep_lock_rows") && strings.HasSuffix(c.Query, "name = 'k'") {
+			mute = c.Conn // from its next command on
+		}
+		mu.Unlock()
+		switch {
+		case muted:
+			<-over
+		case unread:
+			return proxy.LoseRequest
+		}
+		return proxy.Pass
+	})
+	var held []driver.Held
+	for i, r := range lockstest.Acquire(t, a, "1", "k", "l") {
+		held = append(held, driver.Held{Key: []string{"k", "l"}[i], Token: r.Token})
+	}
+	ctx, cancel := contextFor(t, 500*time.Millisecond)
+	defer cancel()
+	if err := a.Renew(ctx); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string) {
+		t.Helper()
+		if still, err := a.Check(t.Context(), held); err != nil || still[0] || !still[1] {
+			t.Errorf("%s: %v, %v; want l alone", when, still, err)
+		}
+	}
+	check("its row is there")
+	if got, err := a.TryAcquire(t.Context(), "1", []driver.Want{{Key: "k"}}); err != nil || got[0].Holder == nil {
+		t.Errorf("asked for again: %+v, %v; want it busy", got, err)
+	}
+	mu.Lock()
+	blind = true
+	mu.Unlock()
+	check("its row cannot be read")
 }

@@ -93,6 +93,15 @@ func (s *rowSession) snapshot() map[string]rowLock {
 	return maps.Clone(s.held)
 }
 
+// has reports whether the connection that holds a key under its token is here still: only then can the
+// key be this session's, whatever stands in its row until the server has noticed.
+func (s *rowSession) has(h driver.Held) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, there := s.held[h.Key]
+	return there && l.token == h.Token
+}
+
 // forget drops a key's connection, which frees it if it was held still.
 func (s *rowSession) forget(key string, l rowLock) {
 	s.mu.Lock()
@@ -140,7 +149,14 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 	if s.isOver() {
 		return nil, s.unknown("acquire", driver.ErrSessionLost)
 	}
-	return s.results(acquisition, wants, rows), nil
+	results := s.results(acquisition, wants, rows)
+	for i, w := range wants { // what a connection held that was dropped here is nobody's to use
+		if r := results[i]; r.Token > 0 && !s.has(driver.Held{Key: w.Key, Token: r.Token}) {
+			row := rows[w.Key]
+			results[i] = driver.Result{Holder: &row.info}
+		}
+	}
+	return results, nil
 }
 
 // parallel bounds how many connections one batch opens at once.

@@ -3,6 +3,7 @@ package sqllock
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -78,13 +79,38 @@ func (s *rowSession) clear(ctx context.Context, tx execer, where string, args ..
 	return nil
 }
 
-// Check reads which keys are still this session's. If one is not, that may be because all is over.
+// Check says of a key whose connection was dropped here that it is not this session's, and reads the
+// rows of the others. If they cannot be read, what is known is said all the same, and the others count as
+// held until they are asked about again.
 func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
 	if len(held) == 0 {
 		return nil, nil
 	}
 	if s.isOver() {
 		return nil, s.failed("check", driver.ErrSessionLost)
+	}
+	still := make([]bool, len(held))
+	var places []int
+	var kept []driver.Held
+	for i, h := range held {
+		if still[i] = s.has(h); still[i] {
+			places, kept = append(places, i), append(kept, h)
+		}
+	}
+	read, err := s.checkRows(ctx, kept)
+	if err != nil && (len(kept) == len(held) || errors.Is(err, driver.ErrSessionLost)) {
+		return nil, err
+	}
+	for n, ok := range read {
+		still[places[n]] = ok
+	}
+	return still, nil
+}
+
+// checkRows reads which keys are still this session's. If one is not, that may be because all is over.
+func (s *rowSession) checkRows(ctx context.Context, held []driver.Held) ([]bool, error) {
+	if len(held) == 0 {
+		return nil, nil
 	}
 	among, args := s.among(keysHeld(held))
 	rows, err := s.peek(ctx, among, args...)
