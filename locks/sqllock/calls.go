@@ -135,18 +135,22 @@ func (c *calls) queue(ctx context.Context) (waited bool, err error) {
 type holding struct {
 	info        driver.Info
 	acquisition string
-	live        bool // a row that is not live is held by nobody
+	left        time.Duration // see left
 }
 
-// live says of a row of a table whether it is live.
-var live = map[string]string{
-	"{leases}": `EXISTS (SELECT 1 FROM {sessions} s WHERE s.id = session_id AND s.dead = 0 AND s.expires_at > {now})`,
-	"{rows}":   `token > 0`,
+// live: a row that is not live is held by nobody.
+func (h holding) live() bool { return h.left > 0 }
+
+// left says of a row of a table for how many µs its holder has it, if he does nothing; in {rows} that is
+// for as long as his transaction lasts.
+var left = map[string]string{
+	"{leases}": `COALESCE((SELECT s.expires_at - {now} FROM {sessions} s WHERE s.id = session_id AND s.dead = 0), 0)`,
+	"{rows}":   `token`,
 }
 
 // read returns the rows of {leases} or {rows} that a condition selects.
 func (c *calls) read(ctx context.Context, on execer, table, where string, args ...any) (map[string]holding, error) {
-	statement := c.words.replace.Replace(`SELECT name, token, session_id, acquisition, owner, meta, since, ` + live[table] + ` FROM ` + table + ` WHERE ` + where)
+	statement := c.words.replace.Replace(`SELECT name, token, session_id, acquisition, owner, meta, since, ` + left[table] + ` FROM ` + table + ` WHERE ` + where)
 	return ask(ctx, c, on, func() (map[string]holding, error) {
 		rows, err := on.QueryContext(ctx, statement, args...)
 		if err != nil {
@@ -156,11 +160,11 @@ func (c *calls) read(ctx context.Context, on execer, table, where string, args .
 		found := map[string]holding{}
 		for rows.Next() {
 			var h holding
-			var since int64
-			if err := rows.Scan(&h.info.Key, &h.info.Token, &h.info.Session, &h.acquisition, &h.info.Owner, &h.info.Meta, &since, &h.live); err != nil {
+			var since, left int64
+			if err := rows.Scan(&h.info.Key, &h.info.Token, &h.info.Session, &h.acquisition, &h.info.Owner, &h.info.Meta, &since, &left); err != nil {
 				return nil, err
 			}
-			h.info.Since = time.UnixMicro(since).UTC()
+			h.info.Since, h.left = time.UnixMicro(since).UTC(), time.Duration(left)*time.Microsecond
 			found[h.info.Key] = h
 		}
 		return found, rows.Err()
@@ -193,7 +197,7 @@ func (c *calls) still(held []driver.Held, rows map[string]holding) []bool {
 	still := make([]bool, len(held))
 	for i, h := range held {
 		row, there := rows[h.Key]
-		still[i] = there && row.live && row.info.Token == h.Token && row.info.Session == c.session
+		still[i] = there && row.live() && row.info.Token == h.Token && row.info.Session == c.session
 	}
 	return still
 }

@@ -20,6 +20,7 @@ type leaseSession struct {
 }
 
 func openLease(ctx context.Context, c *calls, ttl time.Duration) (driver.Session, error) {
+	c.session = withTTL(c.session, ttl)
 	_, err := c.exec(ctx, `INSERT INTO {sessions} (id, namespace, expires_at, dead) VALUES (?, ?, {now} + ?, 0)`,
 		c.session, c.namespace, ttl.Microseconds())
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 // List reads holders whose session is alive, by primary key.
 func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	where, args := s.page(prefix, after)
-	rows, err := s.read(ctx, s.db, "{leases}", where+` AND `+live["{leases}"]+` ORDER BY name LIMIT ?`, append(args, limit)...)
+	rows, err := s.read(ctx, s.db, "{leases}", where+` AND `+left["{leases}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit)...)
 	if err != nil {
 		return nil, s.failed("list", err)
 	}

@@ -3,44 +3,95 @@ package sqllock
 import (
 	"context"
 	"maps"
+	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
+
+// withTTL is a session's id with its ttl in it, for ttlOf: there is no column for it, and others have
+// ttls of their own.
+func withTTL(id string, ttl time.Duration) string { return id + "/" + ttl.String() }
+
+// ttlOf is the ttl of a session; the longest there is if it was opened by a program that does not say.
+func ttlOf(id string) time.Duration {
+	_, text, _ := strings.Cut(id, "/")
+	if ttl, err := time.ParseDuration(text); err == nil {
+		return ttl
+	}
+	return math.MaxInt64
+}
 
 // reap frees the keys of those holders whose session is over, and reports whether there were any.
 // Whoever finds a session over from now on frees its keys too; so if this one is alive after its
 // rows were inserted, they stand for as long as it may be trusted.
 func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool, error) {
-	over := map[string]bool{}
+	left := map[string]time.Duration{}
 	for _, row := range rows {
-		if !row.live {
-			over[row.info.Session] = true
-		}
+		left[row.info.Session] = row.left
 	}
-	for _, id := range slices.Sorted(maps.Keys(over)) {
-		if err := s.bury(ctx, id); err != nil {
-			return false, err
-		}
-	}
-	if over[s.session] {
+	buried, err := s.judge(ctx, left)
+	switch {
+	case err != nil:
+		return false, err
+	case slices.Contains(buried, s.session):
 		return false, driver.ErrSessionLost
 	}
-	return len(over) > 0, nil
+	return len(buried) > 0, nil
 }
 
 // sweep frees what expired sessions of the namespace left and nobody has asked for.
 func (s *leaseSession) sweep(ctx context.Context) error {
-	expired, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE namespace = ? AND expires_at <= {now}`, s.namespace)
-	if err != nil {
-		return err
+	left, err := s.sessions(ctx)
+	if err == nil {
+		_, err = s.judge(ctx, left)
 	}
-	for _, id := range slices.Sorted(maps.Keys(expired)) {
-		if err := s.bury(ctx, id); err != nil {
-			return err
+	return err
+}
+
+// sessions is how long each session of the namespace has left.
+func (s *leaseSession) sessions(ctx context.Context) (map[string]time.Duration, error) {
+	statement := s.words.replace.Replace(`SELECT id, expires_at - {now} FROM {sessions} WHERE namespace = ?`)
+	return again(ctx, func() (map[string]time.Duration, error) {
+		rows, err := s.db.QueryContext(ctx, statement, s.namespace)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		found := map[string]time.Duration{}
+		for rows.Next() {
+			var id string
+			var left int64
+			if err := rows.Scan(&id, &left); err != nil {
+				return nil, err
+			}
+			found[id] = time.Duration(left) * time.Microsecond
+		}
+		return found, rows.Err()
+	})
+}
+
+// judge buries the sessions that have no time left, and returns which. One that has more than its ttl
+// was renewed before the database's clock was set back: it gets its ttl from now on, so that it does not
+// outlive its process by as much.
+func (s *leaseSession) judge(ctx context.Context, left map[string]time.Duration) (buried []string, err error) {
+	for _, id := range slices.Sorted(maps.Keys(left)) {
+		ttl := ttlOf(id)
+		switch {
+		case left[id] <= 0:
+			buried = append(buried, id)
+			err = s.bury(ctx, id)
+		case left[id] > ttl:
+			_, err = s.exec(ctx, `UPDATE {sessions} SET expires_at = {now} + ? WHERE id = ? AND expires_at > {now} + ?`,
+				ttl.Microseconds(), id, ttl.Microseconds())
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return buried, nil
 }
 
 // bury marks an expired session dead, which is final, and deletes its leases and its row.

@@ -52,7 +52,7 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 			strings.TrimSuffix(strings.Repeat("(?, ?, 0, '', '', '', '', 0, 0),", len(values)/2), ",")), values...)
 		return err
 	})
-	maps.DeleteFunc(rows, func(_ string, row holding) bool { return !row.live })
+	maps.DeleteFunc(rows, func(_ string, row holding) bool { return !row.live() })
 	return rows, err
 }
 
@@ -129,7 +129,7 @@ func (s *rowSession) checkRows(ctx context.Context, held []driver.Held) ([]bool,
 // List reads who holds what.
 func (s *rowSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	where, args := s.page(prefix, after)
-	rows, err := s.peek(ctx, where+` AND `+live["{rows}"]+` ORDER BY name LIMIT ?`, append(args, limit)...)
+	rows, err := s.peek(ctx, where+` AND `+left["{rows}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit)...)
 	if err != nil {
 		return nil, s.failed("list", err)
 	}

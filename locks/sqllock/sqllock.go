@@ -6,7 +6,8 @@
 // Lease: a row in lock_leases is a held lock. It belongs to a session, whose row in lock_sessions is
 // renewed: one statement, however many locks. The database's clock judges expiry. Who finds a key
 // busy looks at its holder's session; an expired one is marked dead first, which is final, then its
-// rows are deleted and the key is tried once more.
+// rows are deleted and the key is tried once more. If the clock is set back, a session whose process
+// has died keeps its keys for one TTL more.
 //
 // Row (MySQL and MariaDB): an open transaction holds SELECT … FOR UPDATE on the key's row, so a lock
 // is free as soon as its connection dies, or has been silent for the TTL (wait_timeout). The holder

@@ -1,0 +1,58 @@
+package sqllock_test
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/await"
+)
+
+// After the database's clock was set back by an hour, the keys of who died meanwhile are free after a
+// ttl, not after an hour. Who lives on loses nothing, and nobody is taken for dead whose ttl is longer
+// than that of others.
+func TestClockStepsBack(t *testing.T) {
+	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
+		if d.Caps().Name == "mysql-row" {
+			return // no clock decides who lives
+		}
+		dead, long, b := session(t, d, 2*time.Second), session(t, d, time.Minute), session(t, d, 10*time.Second)
+		stay := take(t, long, "long")
+		take(t, dead, "k")
+		expiry := func(s driver.Session) (at int64) {
+			if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions WHERE id = ?`, s.ID()).Scan(&at); err != nil {
+				t.Fatal(err)
+			}
+			return at
+		}
+		before := expiry(long)
+		ask := func(key string) bool {
+			if err := b.Renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return lockstest.Acquire(t, b, "1", key)[0].Token > 0
+		}
+		if ask("long") || expiry(long) != before {
+			t.Error("a session was shortened that has a longer ttl than the one that asked")
+		}
+		const hour = int64(time.Hour / time.Microsecond)
+		if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions SET expires_at = expires_at + ?`, hour); err != nil {
+			t.Fatal(err)
+		}
+		await.Until(t, "the key of the dead is free", func() bool { return ask("k") })
+		if ask("long") {
+			t.Error("the key of the living was granted to another one")
+		}
+		if after := expiry(long); after > before+hour/2 {
+			t.Errorf("the session of the living ends %v after now", time.Duration(after-before)*time.Microsecond)
+		}
+		if err := long.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if still, err := long.Check(t.Context(), stay); err != nil || !still[0] {
+			t.Errorf("the living: %v, %v", still, err)
+		}
+	})
+}
