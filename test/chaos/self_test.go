@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"flag"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
+var onlyBug = flag.String("bug", "", "this seeded bug alone; without, all of them and the runs without any")
+
 // tries is within how many runs a bug must be caught.
 const tries = 3
 
@@ -33,8 +36,12 @@ type caught struct {
 // The harness catches each of the seeded bugs within three runs, and finds nothing in the same runs
 // without them.
 func TestSelf(t *testing.T) {
+	bugs, err := bugsNamed(*onlyBug)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var lines []caught
-	for _, b := range seeded.All() {
+	for _, b := range bugs {
 		t.Run(b.Name, func(t *testing.T) {
 			began := time.Now()
 			line := caught{bug: b.Name}
@@ -55,6 +62,9 @@ func TestSelf(t *testing.T) {
 		})
 	}
 	t.Log("\n" + table(lines))
+	if *onlyBug != "" {
+		return
+	}
 	for _, b := range controls() {
 		t.Run("none, in "+b.Cell, func(t *testing.T) {
 			report := try(t, t, b, 1, arena.Options{Clocks: slices.ContainsFunc(b.Nemeses, needsClock)})
