@@ -105,18 +105,17 @@ func (j *jobPlan) next(t time.Time) time.Time {
 }
 
 // until is how long an attempt that starts now may run even if this replica loses touch with the
-// store: until somebody else may start in its place. Zero: no longer than the session is trusted.
+// store: until somebody else may start in its place, or its timeout. Zero: no longer than the session is
+// trusted.
 func (j *jobPlan) until(now time.Time) time.Time {
-	switch {
-	case j.OnLost == jobs.LostRetries:
+	if j.OnLost == jobs.LostRetries {
 		return time.Time{}
-	case j.Concurrency == jobs.Allow:
-		return now.Add(j.Timeout)
 	}
-	if next := j.next(now); !next.IsZero() {
-		return next
+	until := now.Add(j.Timeout)
+	if next := j.next(now); j.Concurrency != jobs.Allow && !next.IsZero() && next.Before(until) {
+		until = next
 	}
-	return now.Add(j.Timeout)
+	return until
 }
 
 // work says how to execute t here; false if this replica cannot: it does not know the job, the

@@ -1,0 +1,39 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// A lost attempt keeps nobody from starting in its place for longer than it may run.
+func TestUntilTheNextDueTimeOrTheTimeout(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		job  jobs.Job
+		want time.Duration
+	}{
+		"due soon":        {jobs.Job{Schedule: "@hourly", Timeout: 4 * time.Hour}, time.Hour},
+		"a short timeout": {jobs.Job{Schedule: "@hourly", Timeout: time.Minute}, time.Minute},
+		"on demand":       {jobs.Job{Timeout: time.Minute}, time.Minute},
+		"beside others":   {jobs.Job{Schedule: "@hourly", Timeout: 4 * time.Hour, Concurrency: jobs.Allow}, 4 * time.Hour},
+	} {
+		c.job.Handler = blocked{}
+		p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": c.job}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.jobs["j"].until(now); !got.Equal(now.Add(c.want)) {
+			t.Errorf("%s: until %v", name, got)
+		}
+	}
+	retried := jobs.Job{Schedule: "@hourly", Handler: blocked{}, OnLost: jobs.LostRetries}
+	p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": retried}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.jobs["j"].until(now); !got.IsZero() {
+		t.Errorf("with on_lost retry: until %v", got)
+	}
+}
