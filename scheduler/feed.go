@@ -24,6 +24,9 @@ const (
 	aheadFor = 50 * time.Millisecond
 	// queuedFor is how long a claimed task may wait for a worker before it is handed back.
 	queuedFor = time.Second
+	// skipMost is how many names a claim leaves out: each is an argument of its statement. What cannot be
+	// run and is beyond them stands in front of the rest, until who can run it has taken some.
+	skipMost = 1000
 )
 
 // claimed is a task that is ours and has not been started.
@@ -167,8 +170,9 @@ func (f *feeder) admit(now time.Time, c ledger.Candidate) (time.Time, bool) {
 	return j.until(now), j.hash == c.JobHash
 }
 
-// skip remembers what this replica cannot run, so that it does not stand in front of the rest, and
-// reports whether to ask again: there was something new, or the answer is to a question of before unskip.
+// skip remembers what this replica cannot run, up to skipMost, so that it does not stand in front of the
+// rest, and reports whether to ask again: there was something new, or the answer is to a question of
+// before unskip.
 func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +184,7 @@ func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 		if name == "" {
 			list, name = &f.skipKinds, t.Kind
 		}
-		if !slices.Contains(*list, name) {
+		if len(*list) < skipMost && !slices.Contains(*list, name) {
 			*list, learned = append(*list, name), true
 		}
 	}

@@ -1,0 +1,31 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// Each name that a claim leaves out is an argument of its statement, of which a database takes so many: a
+// replica that can run none of a hundred thousand jobs does not name them all. It stops claiming, too, when
+// it learns nothing more.
+func TestAClaimLeavesOutSoManyNames(t *testing.T) {
+	f := replicaOn(t, &memstore.Store{Database: memstore.New()}, blocked{}).feeders["p"]
+	learned := true
+	for n := 0; n < 3*skipMost; n += 500 {
+		var foreign []jobs.Task
+		for i := range 500 {
+			foreign = append(foreign, jobs.Task{Job: fmt.Sprint("job ", n+i)}, jobs.Task{Kind: fmt.Sprint("kind ", n+i)})
+		}
+		learned = f.skip(f.unskips, foreign)
+	}
+	if names, kinds, _ := f.skipped(); len(names) != skipMost || len(kinds) != skipMost || learned {
+		t.Errorf("%d jobs and %d kinds are left out; it learned more: %t", len(names), len(kinds), learned)
+	}
+	f.unskip()
+	if !f.skip(f.unskips, []jobs.Task{{Job: "a"}}) {
+		t.Error("it learns nothing for ever")
+	}
+}
