@@ -91,7 +91,11 @@ func (s *Scheduler) write(ctx context.Context, request ledger.Decide, reserved m
 func (s *Scheduler) request(names []string) ledger.Decide {
 	r := ledger.Decide{
 		Session: s.session.Load().id, Replica: s.opt.ID, Jobs: names,
-		Guard: s.locks == nil, Now: s.clock.check,
+		Guard: s.locks == nil, Now: s.clock.check, Pools: map[string]string{},
+	}
+	for _, name := range names {
+		pool := s.plan.jobs[name].Pool
+		r.Pools[pool] = s.plan.pools[pool].hash
 	}
 	if r.Guard {
 		for _, name := range names {

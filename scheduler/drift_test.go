@@ -1,6 +1,7 @@
 package scheduler_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,6 +38,33 @@ func TestTheOlderConfigurationSaysWhereItDiffers(t *testing.T) {
 		}
 	}
 	await.Until(t, "the older one governs again", func() bool { return drift(older) == "" })
+}
+
+// Jobs that have the handler of their pool run what the newest configuration says of the pool, also those
+// whose due times an older replica looks after.
+func TestTheOlderConfigurationRunsNoHandlerOfTheirPool(t *testing.T) {
+	t.Parallel()
+	db := sqlite(t)
+	set := func(h jobs.Handler) jobs.Set {
+		set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h}}, Jobs: map[string]jobs.Job{}}
+		for i := range 12 {
+			set.Jobs[fmt.Sprint("second-", i)] = jobs.Job{Schedule: "* * * * * *", Pool: "p", Concurrency: jobs.Allow}
+		}
+		return set
+	}
+	before, after := &starts{}, &starts{}
+	older := start(t, db.open(t), nil, set(saying{before, "before"}), scheduler.Options{ID: "older"})
+	await.Until(t, "the first one works", func() bool { return before.count() >= 12 })
+	newer := start(t, db.open(t), nil, set(saying{after, "after"}), scheduler.Options{ID: "newer"})
+	await.Until(t, "the second one governs", func() bool { return newer.Health()[0].Ready && after.count() >= 12 })
+	had, has := before.count(), after.count()
+	await.Until(t, "two more rounds", func() bool { return after.count() >= has+24 })
+	if n := before.count(); n > had {
+		t.Errorf("%d runs of what the pool had before", n-had)
+	}
+	if older.Vitals().Stripes == 0 {
+		t.Error("the older one looks after nothing")
+	}
 }
 
 // described is a handler that says of itself what it does.

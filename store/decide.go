@@ -133,8 +133,8 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	return states, nil
 }
 
-// holdBack lets tasks wait whose pool is paused, or has a limit that only a claim keeps: they are
-// born pending.
+// holdBack lets tasks wait whose pool is paused, has a limit that only a claim keeps, or is governed by a
+// configuration that the decider does not have: they are born pending.
 //
 // Index: primary key of pools.
 func (w *decision) holdBack(t *tx) error {
@@ -152,16 +152,16 @@ func (w *decision) holdBack(t *tx) error {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(pools))
-	held := map[string]bool{}
-	err := t.query("SELECT name FROM {pools} WHERE name IN ("+marks(len(names))+") AND (paused=1 OR max_running>0)",
+	open := map[string]bool{}
+	err := t.query("SELECT name, hash FROM {pools} WHERE name IN ("+marks(len(names))+") AND COALESCE(paused, 0)=0 AND max_running=0",
 		texts(names), func(scan func(...any) error) error {
-			var name string
-			err := scan(&name)
-			held[name] = true
+			var name, hash string
+			err := scan(&name, &hash)
+			open[name] = hash == w.Pools[name]
 			return err
 		})
 	for _, o := range claims {
-		o.Claim = o.Claim && !held[cmp.Or(o.Task.Pool, jobs.DefaultPool)]
+		o.Claim = o.Claim && open[cmp.Or(o.Task.Pool, jobs.DefaultPool)]
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	decide := func(claim bool, pool string) ledger.Decided {
 		at = at.Add(time.Second)
 		d, err := s.Decide(ctx, ledger.Decide{
-			Session: session, Replica: "r", Jobs: names, Now: same, Guard: true, Stripes: []int{1, 2},
+			Session: session, Replica: "r", Jobs: names, Pools: map[string]string{"p": "h", "q": "h"}, Now: same, Guard: true, Stripes: []int{1, 2},
 			Decide: func(now time.Time, states []ledger.JobState) (all []ledger.Decision) {
 				for _, j := range states {
 					all = append(all, ledger.Decision{Job: j.Name, Cursor: at, NextAt: at.Add(time.Hour), Triggers: []ledger.Opening{{

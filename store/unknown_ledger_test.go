@@ -62,7 +62,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	due := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
 	decide := func(dec ledger.Decision) (ledger.Decided, error) {
 		return s.Decide(ctx, ledger.Decide{
-			Session: session, Replica: "r", Jobs: []string{"j"}, Now: same,
+			Session: session, Replica: "r", Jobs: []string{"j"}, Pools: map[string]string{"p": "1"}, Now: same,
 			Decide: func(time.Time, []ledger.JobState) []ledger.Decision { return []ledger.Decision{dec} },
 		})
 	}

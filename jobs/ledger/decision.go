@@ -41,8 +41,8 @@ type Opening struct {
 	Trigger jobs.Trigger
 	Task    *jobs.Task // nil: ended (skipped, missed)
 	// Claim: the task is born running, owned by the deciding session, with token Fence+1 (+2 for
-	// the second, …). Otherwise, and while its pool is paused or has a MaxRunning, it is
-	// born pending.
+	// the second, …). Otherwise, and while its pool is paused, has a MaxRunning, or is not in
+	// Decide.Pools as its row has it, it is born pending.
 	Claim       bool
 	MayRunUntil time.Time // of a claimed task; see Claimed
 }
@@ -52,6 +52,9 @@ type Decide struct {
 	Session string
 	Replica string
 	Jobs    []string // distinct; the store sorts them
+	// Pools are hashes of pools, as the decider knows them. Tasks may have their handlers from there: in
+	// a pool that a newer configuration has otherwise, nothing may be born running here.
+	Pools map[string]string
 	// Guard also locks the stripes' rows: the lock service is the store's own database.
 	Guard   bool
 	Stripes []int

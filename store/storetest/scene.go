@@ -100,6 +100,7 @@ func (s *scene) decide(decisions ...ledger.Decision) (ledger.Decided, error) {
 func (s *scene) deciding(decide func([]ledger.JobState) []ledger.Decision) ledger.Decide {
 	return ledger.Decide{
 		Session: s.session, Replica: s.replica, Jobs: []string{"c", "a", "b"}, Now: asIs,
+		Pools:  map[string]string{"default": hash},
 		Decide: func(_ time.Time, states []ledger.JobState) []ledger.Decision { return decide(states) },
 	}
 }
