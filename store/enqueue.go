@@ -212,7 +212,7 @@ func (t *tx) enqueued(batch []*parcel) ([]ledger.Enqueued, error) {
 	return all, nil
 }
 
-// kept reports whether a task was committed, waiting for those who are about to.
+// kept reports whether a task was committed, waiting for those who are about to. It may have ended since.
 func (t *tx) kept(id string) (bool, error) {
 	var n int
 	found, err := t.one(`SELECT 1 FROM {tasks} WHERE id = ?{for_update}`, []any{id}, &n)

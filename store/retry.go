@@ -57,9 +57,8 @@ func (s *Store) RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
 		}
 		return err
 	}
-	err = s.settle(ctx, "retry task", write, func(t *tx) (bool, error) {
-		return t.one("SELECT id FROM {tasks} WHERE id=?{for_update}", []any{fresh.String()}, new(string))
-	})
+	// It may have been claimed, and have ended, before its COMMIT is asked about.
+	err = s.settle(ctx, "retry task", write, func(t *tx) (bool, error) { return t.kept(fresh.String()) })
 	return task, err
 }
 

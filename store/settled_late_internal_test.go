@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// slowpoke is a dialect whose next COMMIT happens, and whose caller hears of it when everything else has.
+type slowpoke struct {
+	dialect
+	meanwhile func()
+}
+
+func (p *slowpoke) commit(ctx context.Context, conn *sql.Conn) error {
+	err := p.dialect.commit(ctx, conn)
+	if meanwhile := p.meanwhile; meanwhile != nil && err == nil {
+		p.meanwhile = nil
+		meanwhile()
+		return errUnknownCommit
+	}
+	return err
+}
+
+// A task may have been claimed, and have ended, before whoever made it asks what became of the COMMIT: it
+// is not made a second time.
+func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
+	for driver, dsn := range map[string]func(t *testing.T) string{
+		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") },
+		"mysql":  func(t *testing.T) string { return servers.MySQL(t) },
+	} {
+		t.Run(driver, func(t *testing.T) {
+			at := dsn(t)
+			other, s := migrated(t, driver, at, Options{}), migrated(t, driver, at, Options{})
+			slow := &slowpoke{dialect: s.dialect}
+			s.dialect = slow
+			check := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			session, err := other.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+			check(err)
+			_, err = other.Load(t.Context(), session, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 1}}})
+			check(err)
+			runs := 0
+			work := func() {
+				t.Helper()
+				got, err := other.Claim(t.Context(), ledger.Claim{
+					Session: session, Replica: "r", Pool: "p", Hash: "1", Limit: 9, ID: uuid.NewString(),
+					Now:   func(now time.Time) (time.Time, error) { return now, nil },
+					Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+				})
+				check(err)
+				for _, task := range got.Tasks {
+					runs++
+					_, err := other.Finish(t.Context(), session, []ledger.Result{{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed}})
+					check(err)
+				}
+			}
+			slow.meanwhile = work
+			all, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
+			check(err)
+			slow.meanwhile = work
+			retry, err := s.RetryTask(t.Context(), all[0].Task.ID, "me")
+			check(err)
+			work()
+			if runs != 2 || text(t, s, `SELECT COUNT(*) FROM {done}`) != "2" || retry.RetryOf != all[0].Task.ID {
+				t.Errorf("a task and its retry ran %d times; the retry is %+v", runs, retry)
+			}
+		})
+	}
+}
