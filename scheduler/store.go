@@ -80,7 +80,8 @@ type Tasks interface {
 	// Own returns the running rows of the session.
 	Own(ctx context.Context, session string) ([]ledger.Own, error)
 	// Reap is the standing query: running tasks of dead sessions end as lost or wait again, as
-	// their policy says, at most limit of them.
+	// their policy says, at most limit of them. With an error, too, the answer is what was reaped: one
+	// that is not jobs.ErrUnavailable is a refusal of some of the others.
 	Reap(ctx context.Context, limit int) ([]ledger.Reaped, error)
 	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
 	// whether more is left.

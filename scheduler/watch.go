@@ -113,9 +113,12 @@ func (s *Scheduler) reap(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reapCall)
 	defer cancel()
 	reaped, err := s.store.Reap(ctx, reapBatch)
-	if err != nil {
+	switch {
+	case err == nil:
+	case refusal(err): // of some of them; the others are through
+		s.log.Error("the store refuses what is to become of a dead replica's tasks; it is tried again", "refusal", err)
+	default:
 		s.storeFailed(err)
-		return
 	}
 	for _, r := range reaped {
 		s.metrics.Reaped(r)

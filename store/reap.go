@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -15,32 +17,67 @@ import (
 // afterwards. A job whose attempt was lost is busy until that attempt must have ended, and a task
 // that runs again waits until then.
 //
-// Errors: jobs.ErrUnavailable.
+// Errors: jobs.ErrUnavailable. Any other error is the database's refusal of some of the tasks, which
+// stay as they are. With an error, too, the answer is what was reaped: one row that the database does
+// not take holds up no other.
 func (s *Store) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
-	w := &reap{limit: limit}
-	var some bool
+	var found []string
 	// Nearly always there is nothing to reap, and nothing to lock.
 	err := s.read(ctx, "reap", func(t *tx) (err error) {
-		some, err = t.one("SELECT id FROM {tasks}"+orphaned+" LIMIT 1", nil, new(string))
+		found, err = t.strings("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND "+orphaned+" LIMIT ?", limit)
 		return err
 	})
-	if err != nil || !some {
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	if err := s.settle(ctx, "reap", w.write, w.committed); err != nil {
-		return nil, err
-	}
-	return w.out, nil
+	r := &reaping{s: s}
+	err = r.reap(ctx, found)
+	return r.out, err
 }
 
-// orphaned are the running tasks whose session is dead, or gone.
+// orphaned is the condition that a running task's session is dead, or gone.
 //
-// Index: tasks_due for the state; primary key of sessions for each.
-const orphaned = "{index}{tasks}_due{end} WHERE state=2 AND NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=session_id AND s.dead=0)"
+// Index: primary key of sessions.
+const orphaned = "NOT EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=session_id AND s.dead=0)"
 
-// reap is one Reap call; write starts it anew each time.
+// reaping is one Reap call.
+type reaping struct {
+	s       *Store
+	refused int // times in a row
+	out     []ledger.Reaped
+}
+
+// refusedForAll is how many refusals in a row are not about single tasks: it takes ten to find one
+// among 500.
+const refusedForAll = 30
+
+// reap reaps these tasks; if the database refuses that, each half of them.
+func (r *reaping) reap(ctx context.Context, tasks []string) error {
+	w := &reap{tasks: tasks}
+	err := r.s.settle(ctx, "reap", w.write, w.committed)
+	if err == nil {
+		r.refused = 0
+		r.out = append(r.out, w.out...)
+		return nil
+	}
+	if r.refused++; len(tasks) == 1 || r.over(err) {
+		return err
+	}
+	half := len(tasks) / 2
+	if err = r.reap(ctx, tasks[:half]); r.over(err) {
+		return err
+	}
+	return errors.Join(err, r.reap(ctx, tasks[half:]))
+}
+
+// over reports whether there is no use in going on.
+func (r *reaping) over(err error) bool {
+	return errors.Is(err, jobs.ErrUnavailable) || r.refused >= refusedForAll
+}
+
+// reap is one transaction; write starts it anew each time.
 type reap struct {
-	limit int
+	tasks []string
 	moves []move
 	out   []ledger.Reaped
 }
@@ -51,7 +88,8 @@ func (w *reap) write(t *tx) error {
 	if err != nil {
 		return err
 	}
-	rows, err := t.openTasks(taskFacts, orphaned+" LIMIT ?", w.limit)
+	// Index: primary key.
+	rows, err := t.openTasks(taskFacts, " WHERE id IN ("+marks(len(w.tasks))+") AND state+0=2 AND "+orphaned+" ORDER BY id", texts(w.tasks)...)
 	if err != nil || len(rows) == 0 {
 		return err
 	}

@@ -135,6 +135,28 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	}
 }
 
+// One row that the database does not take holds up no other.
+func reapRefused(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	ids := s.enqueue("work", 40)
+	s.claim("work", 40)
+	s.die()
+	for _, id := range []string{ids[0], ids[20]} { // an end of theirs is there already
+		s.DB.Exec(t, `INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses, max_attempts, on_lost,
+			token, session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, finished_at)
+			SELECT id, pool, kind, job, trigger_at, trigger_seq, 'failed', rank_order, run_at, attempt, failures, losses, max_attempts, on_lost,
+			token, session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, 1 FROM {tasks} WHERE id=?`, id)
+	}
+	for _, want := range []int{38, 0} {
+		reaped, err := b.Store.Reap(s.ctx(), 100)
+		if err == nil || errors.Is(err, jobs.ErrUnavailable) || len(reaped) != want {
+			t.Errorf("%d were reaped, of %d: %v", len(reaped), want, err)
+		}
+	}
+	s.wantInt(38, "SELECT COUNT(*) FROM {done} WHERE state='lost'")
+	s.wantInt(2, "SELECT COUNT(*) FROM {tasks} WHERE state=2")
+}
+
 func reapLimit(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.enqueue("work", 7)

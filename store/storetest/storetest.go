@@ -87,6 +87,7 @@ var Cases = slices.Concat(
 	[]Case{
 		{"Definitions/HundredThousand", hundredThousand},
 		{"Standings/NoEvent", noEvent},
+		{"Reap/Refused", reapRefused},
 		{"Notify/Fails", notifyFails},
 		{"Notify/Enqueue", enqueueNotification},
 	},
