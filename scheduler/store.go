@@ -75,7 +75,8 @@ type Tasks interface {
 	// has the order of results. An error that is not jobs.ErrUnavailable is a refusal: nothing was written,
 	// and a single one of the results may be why.
 	Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error)
-	// Extend moves may_run_until; the answer says for each whether the row was still ours.
+	// Extend moves may_run_until; the answer says for each whether the row was still ours, and the
+	// session lives.
 	Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error)
 	// Own returns the running rows of the session.
 	Own(ctx context.Context, session string) ([]ledger.Own, error)

@@ -9,7 +9,8 @@ import (
 )
 
 // Extend moves may_run_until of running tasks, each under its token; the answer has the order of moves
-// and says whether the row was still the session's. It implements the scheduler's Tasks.
+// and says whether the row was still the session's, and the session not dead: what a dead one had may be
+// about to start elsewhere. It implements the scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
 func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {
@@ -35,13 +36,14 @@ func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error 
 		pairs := each(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} })
 		c := choice[ledger.Extension]{column: "id", id: func(e ledger.Extension) string { return e.TaskID }, list: part}
 		until := c.of(func(e ledger.Extension) any { return micros(e.Until) })
-		mine := "session_id=? AND " + owned("2", len(part))
-		_, err := t.exec("UPDATE {tasks}{by_key} SET may_run_until="+until+" WHERE "+mine, slices.Concat(c.args, []any{session}, pairs)...)
+		mine := "session_id=? AND EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=? AND s.dead=0) AND " + owned("2", len(part))
+		owner := append([]any{session, session}, pairs...)
+		_, err := t.exec("UPDATE {tasks}{by_key} SET may_run_until="+until+" WHERE "+mine, append(c.args, owner...)...)
 		if err != nil {
 			return err
 		}
 		// Rows affected would not do: a value may have been there before, and is not counted then.
-		err = t.query("SELECT id, token FROM {tasks} WHERE "+mine, append([]any{session}, pairs...), func(scan func(...any) error) error {
+		err = t.query("SELECT id, token FROM {tasks} WHERE "+mine, owner, func(scan func(...any) error) error {
 			var p pair
 			err := scan(&p.id, &p.token)
 			found[p] = true

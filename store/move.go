@@ -101,13 +101,25 @@ func bit(is bool) int64 {
 	return 0
 }
 
-// owned is the condition under which moves write: each row still has the token that was read, in
-// one of the states. Its arguments are those of tokens. state+0 keeps SQLite from the indexes on
-// state, as {by_key} does with MySQL.
+// owned is the condition under which owners write: each row still has the token that was read, in
+// one of the states. state+0 keeps SQLite from the indexes on state, as {by_key} does with MySQL.
 //
 // Index: primary key.
 func owned(states string, n int) string {
 	return "state+0 IN (" + states + ") AND " + tuples("id, token", n)
+}
+
+// unmoved is the condition under which moves write: each row is owned as it was when it was read, and
+// for as long. Else what was said of the time until which its attempt may run would be wrong. Its
+// arguments are those of readings.
+//
+// Index: primary key.
+func unmoved(states string, n int) string {
+	return "state+0 IN (" + states + ") AND " + tuples("id, token, may_run_until", n)
+}
+
+func readings(list []move) []any {
+	return each(list, func(m move) []any { return []any{m.ID, m.Token, micros(m.mayRunUntil)} })
 }
 
 func tokens(list []move) []any {
@@ -115,8 +127,8 @@ func tokens(list []move) []any {
 }
 
 // move writes all of them, each portion with at most eight statements, and what follows for standings
-// and events. All were in one of the states when they were read; if one is no longer, or has another
-// token, the answer is errMoved and nothing may be committed.
+// and events. All were in one of the states when they were read; if one is no longer, has another token,
+// or may run for longer, the answer is errMoved and nothing may be committed.
 func (t *tx) move(now time.Time, states string, moves []move) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
 	for part := range portions(moves, move.texts) {
@@ -200,12 +212,12 @@ func (t *tx) endTasks(now time.Time, states string, ended []move) error {
 			state, failures, losses, reason, error, exit_code, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at,
-			`+values+" FROM {tasks}{by_key} WHERE "+owned(states, len(ended))+"{for_update}",
-		slices.Concat(c.args, []any{micros(now)}, tokens(ended))...)
+			`+values+" FROM {tasks}{by_key} WHERE "+unmoved(states, len(ended))+"{for_update}",
+		slices.Concat(c.args, []any{micros(now)}, readings(ended))...)
 	if err := all(n, err, ended); err != nil {
 		return err
 	}
-	n, err = t.exec("{delete} {tasks} AS t{by_key} WHERE "+owned(states, len(ended)), tokens(ended)...)
+	n, err = t.exec("{delete} {tasks} AS t{by_key} WHERE "+unmoved(states, len(ended)), readings(ended)...)
 	return all(n, err, ended)
 }
 
@@ -225,7 +237,7 @@ func (t *tx) requeue(states string, pending []move) error {
 		", error=" + c.of(func(m move) any { return m.failure }) +
 		", exit_code=" + c.of(move.exitCode) +
 		", session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0"
-	n, err := t.exec("UPDATE {tasks}{by_key} SET "+set+" WHERE cancel='' AND "+owned(states, len(pending)), append(c.args, tokens(pending)...)...)
+	n, err := t.exec("UPDATE {tasks}{by_key} SET "+set+" WHERE cancel='' AND "+unmoved(states, len(pending)), append(c.args, readings(pending)...)...)
 	return all(n, err, pending)
 }
 

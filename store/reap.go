@@ -107,7 +107,8 @@ func (w *reap) write(t *tx) error {
 	return t.move(now, "2", w.moves)
 }
 
-// keepBusy marks the jobs of lost attempts as busy until the attempts must have ended.
+// keepBusy marks the jobs of lost attempts as busy until the attempts must have ended. How long that is
+// was read before the jobs were locked, and without a lock: the moves make sure that it holds.
 func keepBusy(t *tx, rows []openTask) error {
 	until := map[string]time.Time{}
 	var names []string

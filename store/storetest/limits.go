@@ -88,4 +88,8 @@ func extend(t *testing.T, b *Bench) {
 	if slices.Contains(got, true) {
 		t.Error("another session moved may_run_until")
 	}
+	s.die()
+	if got, err = b.Store.Extend(s.ctx(), s.session, []ledger.Extension{{TaskID: tasks[0].ID, Token: tasks[0].Token, Until: due(4)}}); err != nil || got[0] || until(0) != due(1).UnixMicro() {
+		t.Errorf("a dead session may go on until %d: %v, %v", until(0), got, err)
+	}
 }

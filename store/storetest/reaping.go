@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 var reapCases = []Case{
@@ -20,6 +21,7 @@ var reapCases = []Case{
 	{"Reap/ClaimAfterDeath", claimAfterDeath},
 	{"Reap/Limit", reapLimit},
 	{"Reap/Together", reapTogether},
+	{"Reap/Extended", reapExtended},
 }
 
 // What fails when lost ends as lost, and its job is busy for as long as the attempt may run.
@@ -133,6 +135,33 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	if reaped := other.reap(); len(reaped) != 1 || reaped[0].Task.ID != pending || reaped[0].Replica != "two" {
 		t.Errorf("reaped %+v", reaped)
 	}
+}
+
+// A beat of the dead that is on its way moves may_run_until while the task is being reaped: the job is busy
+// until then.
+func reapExtended(t *testing.T, b *Bench) {
+	if b.Dialect == store.SQLite {
+		return // there, nobody writes between the statements of a reaper
+	}
+	s := newScene(t, b)
+	other := s.second("two")
+	got, err := s.decide(run("a", due(1), true))
+	must(t, err)
+	s.die()
+	lock, err := b.DB.Handle().BeginTx(s.ctx(), nil)
+	must(t, err)
+	defer func() { _ = lock.Rollback() }()
+	must(t, lock.QueryRowContext(s.ctx(), "SELECT name FROM lockstep_jobs WHERE name='a' FOR UPDATE").Scan(new(string)))
+	reaped := make(chan error, 1)
+	go func() { _, err := other.Store.Reap(s.ctx(), 9); reaped <- err }()
+	await.Until(t, "the reaper has read the task, and waits for the job", func() bool {
+		return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE '%{jobs}%FOR UPDATE' AND id<>CONNECTION_ID()") == 1
+	})
+	b.DB.Exec(t, "UPDATE {tasks} SET may_run_until=? WHERE id=?", due(90).UnixMicro(), got.Started[0].ID)
+	must(t, lock.Rollback())
+	must(t, <-reaped)
+	s.want("task", s.task(got.Started[0].ID), "lost attempt 1 token 1 replica one: replica one died while it had the task")
+	s.wantInt(due(90).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='a'")
 }
 
 // One row that the database does not take holds up no other.
