@@ -4,11 +4,20 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // governAgain is when a replica that does not govern asks again where it differs: the newer one may
 // still have been writing its definitions. While there is a difference it asks ten times as seldom.
 const governAgain = 3 * time.Second
+
+// definitions is what the store keeps of the plan, and the time that edits are made by.
+func (s *Scheduler) definitions() ledger.Definitions {
+	d := s.plan.definitions()
+	d.Now = s.clock.check
+	return d
+}
 
 // govern asserts this replica's configuration if it is the newest among the living, whenever that
 // may have changed, until ctx is done; otherwise it learns where it differs.
@@ -24,7 +33,7 @@ func (s *Scheduler) govern(ctx context.Context) {
 			wait = governAgain
 		case <-again.C:
 		}
-		got, err := s.store.Assert(ctx, s.session.Load().id, s.plan.definitions())
+		got, err := s.store.Assert(ctx, s.session.Load().id, s.definitions())
 		if err != nil {
 			s.storeFailed(err)
 			if pause(ctx, time.Second, nil) {

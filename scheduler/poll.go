@@ -21,7 +21,7 @@ func (s *Scheduler) poll(ctx context.Context) {
 			continue
 		}
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		pools, next, err := s.store.Ready(cctx)
+		pools, next, err := s.store.Ready(cctx, s.clock.check)
 		cancel()
 		if err != nil {
 			s.storeFailed(err)

@@ -171,6 +171,9 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 	results := make([]ledger.Result, len(batch))
 	for i, o := range batch {
 		results[i] = o.result
+		if o.result.Verdict == ledger.Again {
+			results[i].Now = r.s.clock.now()
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordCall)
 	defer cancel()

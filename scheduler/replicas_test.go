@@ -146,15 +146,35 @@ func (s *skewed) Beat(ctx context.Context, session string) (time.Time, error) {
 }
 
 func (s *skewed) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
-	now := d.Now
-	d.Now = func(database time.Time) (time.Time, error) { return now(database.Add(s.off())) }
+	d.Now = s.judge(d.Now)
 	return s.Store.Decide(ctx, d)
 }
 
 func (s *skewed) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
-	now := c.Now
-	c.Now = func(database time.Time) (time.Time, error) { return now(database.Add(s.off())) }
+	c.Now = s.judge(c.Now)
 	return s.Store.Claim(ctx, c)
+}
+
+func (s *skewed) judge(now ledger.Judge) ledger.Judge {
+	return func(database time.Time) (time.Time, error) { return now(database.Add(s.off())) }
+}
+
+func (s *skewed) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {
+	return s.Store.Ready(ctx, s.judge(now))
+}
+
+func (s *skewed) Sweep(ctx context.Context, now ledger.Judge, r ledger.Retention, limit int) (bool, error) {
+	return s.Store.Sweep(ctx, s.judge(now), r, limit)
+}
+
+func (s *skewed) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
+	d.Now = s.judge(d.Now)
+	return s.Store.Load(ctx, session, d)
+}
+
+func (s *skewed) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
+	d.Now = s.judge(d.Now)
+	return s.Store.Assert(ctx, session, d)
 }
 
 // behind is a store that shows each job's cursor as it was a few due times ago: a replica that

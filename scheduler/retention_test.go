@@ -29,7 +29,7 @@ type answer struct {
 	err  error
 }
 
-func (s *idle) Sweep(_ context.Context, keep ledger.Retention, limit int) (bool, error) {
+func (s *idle) Sweep(_ context.Context, _ ledger.Judge, keep ledger.Retention, limit int) (bool, error) {
 	s.swept = append(s.swept, time.Since(s.began))
 	s.limits = append(s.limits, limit)
 	s.keep = keep
@@ -46,10 +46,13 @@ func (*idle) Beat(context.Context, string) (time.Time, error)                 { 
 func (*idle) SetDraining(context.Context, string) error                       { return nil }
 func (*idle) Leave(context.Context, string) error                             { return nil }
 func (*idle) Upcoming(context.Context, []int) ([]ledger.Upcoming, error)      { return nil, nil }
-func (*idle) Ready(context.Context) ([]string, time.Time, error)              { return nil, time.Time{}, nil }
 func (*idle) Own(context.Context, string) ([]ledger.Own, error)               { return nil, nil }
 func (*idle) Reap(context.Context, int) ([]ledger.Reaped, error)              { return nil, nil }
 func (*idle) Load(context.Context, string, ledger.Definitions) (int64, error) { return 1, nil }
+
+func (*idle) Ready(context.Context, ledger.Judge) ([]string, time.Time, error) {
+	return nil, time.Time{}, nil
+}
 
 func (*idle) Assert(context.Context, string, ledger.Definitions) (ledger.Assertion, error) {
 	return ledger.Assertion{Governs: true}, nil

@@ -49,7 +49,7 @@ func (s *Scheduler) member() ledger.Member {
 
 // load makes this replica's configuration the newest.
 func (s *Scheduler) load(ctx context.Context) error {
-	number, err := s.store.Load(ctx, s.session.Load().id, s.plan.definitions())
+	number, err := s.store.Load(ctx, s.session.Load().id, s.definitions())
 	if err != nil {
 		return err
 	}

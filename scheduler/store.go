@@ -48,7 +48,8 @@ type Definitions interface {
 	// Assert makes d hold if no live session has a higher configuration number than this one:
 	// rows get d's hashes, new jobs and jobs whose schedule changed get cursor = now (or the later
 	// one that they have), jobs and pools that d lacks are retired (no hash, no next time). Otherwise it does
-	// nothing, and the answer says where d differs. A row that needs no change is not written.
+	// nothing, and the answer says where d differs. A row that needs no change is not written. What d.Now
+	// returns is an error of both: then jobs are as they were.
 	Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error)
 	// Upcoming returns the next due times of the live jobs of the given stripes, in no order.
 	Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error)
@@ -67,8 +68,8 @@ type Triggers interface {
 // Tasks is the pools.
 type Tasks interface {
 	// Ready promotes the tasks whose time has come and returns the pools that have pending tasks
-	// which are due, and when the next task will be (zero: none waits).
-	Ready(ctx context.Context) (pools []string, next time.Time, err error)
+	// which are due, and when the next task will be (zero: none waits). now is as in Decide.
+	Ready(ctx context.Context, now ledger.Judge) (pools []string, next time.Time, err error)
 	// Claim takes pending tasks that are due, in order of priority, due time and id.
 	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
 	// Finish writes the ends of attempts of the session's tasks, each under its token. The answer
@@ -85,8 +86,8 @@ type Tasks interface {
 	// that is not jobs.ErrUnavailable is a refusal of some of the others.
 	Reap(ctx context.Context, limit int) ([]ledger.Reaped, error)
 	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
-	// whether more is left.
-	Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error)
+	// whether more is left. now is as in Decide.
+	Sweep(ctx context.Context, now ledger.Judge, r ledger.Retention, limit int) (more bool, err error)
 	// Task returns a task with its earlier attempts; jobs.ErrNotFound.
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
 	// RetryTask makes a new task of an ended one without a job; retry_of names the first of the chain.

@@ -18,7 +18,7 @@ func (s *Scheduler) sweep(ctx context.Context) {
 	keep := ledger.Retention(s.opt.Retention)
 	for wait := sweepEvery; pause(ctx, wait, nil); {
 		cctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		more, err := s.store.Sweep(cctx, keep, sweepBatch)
+		more, err := s.store.Sweep(cctx, s.clock.check, keep, sweepBatch)
 		cancel()
 		wait = sweepEvery
 		if err != nil {

@@ -19,14 +19,18 @@ func (t *tx) alive(session string) error {
 
 // begin is how a deciding transaction starts: its session lives, and the moment is what judge makes
 // of the database's time.
-func (t *tx) begin(session string, judge func(database time.Time) (time.Time, error)) (now time.Time, err error) {
+func (t *tx) begin(session string, judge ledger.Judge) (now time.Time, err error) {
 	if err := t.alive(session); err != nil {
 		return now, err
 	}
-	database, err := t.now()
-	if err != nil {
+	return t.judged(judge)
+}
+
+// judged is what judge makes of the database's time.
+func (t *tx) judged(judge ledger.Judge) (now time.Time, err error) {
+	if now, err = t.now(); err != nil {
 		return now, err
 	}
-	now, err = judge(database)
+	now, err = judge(now)
 	return now.UTC().Truncate(time.Microsecond), err
 }

@@ -12,6 +12,9 @@ import (
 // Claim takes pending tasks that are due, in order of priority, due time and id. It implements the
 // scheduler's Tasks.
 //
+// A clock that was wrong may have made a task ready too early: here it must be due by the time that c.Now
+// makes of the database's. What was made to run at once, whatever the clock said, does not wait for that.
+//
 // No task is claimed twice, whether or not the claimers hold a lock: a row is taken only if it is
 // still pending under the token that was read. With MaxRunning, the pool's row is locked and its
 // running tasks are counted by index, so the limit is exact over all replicas.
@@ -113,8 +116,8 @@ func (w *claim) room(t *tx) (int, error) {
 //
 // Index: tasks_claim, equality on state and pool, then its order.
 func (w *claim) choose(t *tx, room int) error {
-	where := "{index}{tasks}_claim{end} WHERE state=0 AND pool=?"
-	args := []any{w.Pool}
+	where := "{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND (run_at<=? OR run_at=created_at)"
+	args := []any{w.Pool, micros(w.now)}
 	if n := len(w.SkipJobs); n > 0 {
 		where += " AND job NOT IN (" + marks(n) + ")"
 		args = append(args, texts(w.SkipJobs)...)

@@ -41,14 +41,14 @@ func (t *tx) jobRows(names []string, lock bool) (map[string]definedJob, error) {
 }
 
 // writeJobs makes the rows of the named jobs say what defs say. The cursor never moves back, and
-// moves to now where the schedule is new: an edit fires nothing of the past. What was due by the old
+// moves to now, as judge takes it, where the schedule is new: an edit fires nothing of the past. What was due by the old
 // schedule and was not decided yet is missed.
-func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef) error {
+func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef, judge ledger.Judge) error {
 	rows, err := t.jobRows(names, true)
 	if err != nil {
 		return err
 	}
-	now, err := t.now()
+	now, err := t.judged(judge)
 	if err != nil {
 		return err
 	}

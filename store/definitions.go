@@ -44,7 +44,7 @@ func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) 
 }
 
 // Assert makes d hold if no live session has a higher configuration number than this one; see
-// scheduler.Definitions. Rows are written in batches, each a transaction that makes sure that
+// scheduler.Definitions. While d.Now does not believe the clock, no job's row is written. Rows are written in batches, each a transaction that makes sure that
 // the session still governs: other replicas are held up for milliseconds.
 func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
@@ -78,6 +78,10 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 	if !governs {
 		return otherwise, nil
 	}
+	judge := d.Now
+	if judge == nil {
+		judge = func(database time.Time) (time.Time, error) { return database, nil }
+	}
 	batch := func(names []string, write func(t *tx, config int64, names []string) error) error {
 		for part := range slices.Chunk(names, rowsPerStatement) {
 			err := s.sure(ctx, "assert", func(t *tx) error {
@@ -99,7 +103,7 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 	if err := batch(stalePools, func(t *tx, config int64, names []string) error { return t.writePools(config, names, poolDefs) }); err != nil || !governs {
 		return otherwise, err
 	}
-	if err := batch(staleJobs, func(t *tx, config int64, names []string) error { return t.writeJobs(config, names, jobDefs) }); err != nil || !governs {
+	if err := batch(staleJobs, func(t *tx, config int64, names []string) error { return t.writeJobs(config, names, jobDefs, judge) }); err != nil || !governs {
 		return otherwise, err
 	}
 	return ledger.Assertion{Governs: true}, nil

@@ -114,7 +114,7 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 	}
 	m := move{
 		openTask: row, to: toDone, end: r.State, reason: r.Reason, failure: r.Error, exit: r.ExitCode,
-		output: r.Output, never: r.Verdict == ledger.HandBack, after: w.now.Add(max(r.RetryIn, 0)),
+		output: r.Output, never: r.Verdict == ledger.HandBack, after: r.Due(w.now),
 	}
 	switch {
 	case r.Verdict == ledger.Ended:

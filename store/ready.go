@@ -3,22 +3,24 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // promoteLimit is how many waiting tasks become ready in one transaction.
 const promoteLimit = 1000
 
-// Ready makes the tasks ready whose time has come, at most promoteLimit of them, and returns the
-// pools that have ready tasks and are not paused, by name, and when the next task will be ready: in
-// the past if there were more than could be promoted, zero if none waits. It implements the
-// scheduler's Tasks.
+// Ready makes the tasks ready whose time has come, as judge takes the time, at most promoteLimit of
+// them, and returns the pools that have ready tasks and are not paused, by name, and when the next task
+// will be ready: in the past if there were more than could be promoted, zero if none waits. It
+// implements the scheduler's Tasks.
 //
-// Errors: jobs.ErrUnavailable.
-func (s *Store) Ready(ctx context.Context) (pools []string, next time.Time, err error) {
+// Errors: what judge returned, jobs.ErrUnavailable.
+func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
 	var now time.Time
 	look := func(t *tx) (err error) {
 		pools = nil
-		if now, err = t.now(); err != nil {
+		if now, err = t.judged(judge); err != nil {
 			return err
 		}
 		if next, err = t.nextWaiting(); err != nil {

@@ -143,7 +143,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("finish, again with output")
 	finish(tasks, ledger.Again, jobs.StateFailed, "out")
 	step("ready")
-	_, _, err = s.Ready(ctx)
+	_, _, err = s.Ready(ctx, same)
 	check(err)
 	step("decide")
 	tasks = decide(true, "q").Started
@@ -176,7 +176,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	}
 	step("sweep")
 	time.Sleep(time.Millisecond) // what is swept is older than a microsecond
-	_, err = s.Sweep(ctx, ledger.Retention{Triggers: time.Microsecond, Succeeded: time.Microsecond, Failed: time.Microsecond, Output: time.Microsecond}, n)
+	_, err = s.Sweep(ctx, same, ledger.Retention{Triggers: time.Microsecond, Succeeded: time.Microsecond, Failed: time.Microsecond, Output: time.Microsecond}, n)
 	check(err)
 	step("")
 }

@@ -11,14 +11,16 @@ import (
 // deadSessionsFor is how long the row of a dead session stays, for people.
 const deadSessionsFor = time.Hour
 
-// Sweep deletes what is older than its retention by the database's clock, at most limit rows of each
+// Sweep deletes what is older than its retention, as judge takes the time, at most limit rows of each
 // kind, each kind in a transaction of its own, and reports whether more is left. Attempts, output
 // and idempotency key go with their task. Open triggers stay. Pending tasks of jobs that no
 // configuration has any more are cancelled, at most limit of them. It implements the scheduler's Tasks.
 //
-// Errors: jobs.ErrUnavailable; what was deleted before it stays deleted.
-func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error) {
-	now, err := s.Now(ctx)
+// Errors: what judge returned, and nothing is deleted; jobs.ErrUnavailable: what was deleted before it
+// stays deleted.
+func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r ledger.Retention, limit int) (more bool, err error) {
+	var now time.Time
+	err = s.read(ctx, "sweep", func(t *tx) (err error) { now, err = t.judged(judge); return err })
 	if err != nil {
 		return false, err
 	}

@@ -21,8 +21,7 @@ type Claim struct {
 	// SkipJobs and SkipKinds name what this replica cannot run.
 	SkipJobs  []string
 	SkipKinds []string
-	// Now is as in Decide.
-	Now func(database time.Time) (time.Time, error)
+	Now       Judge
 	// Admit is asked about each candidate: whether this replica may run it, and until when an
 	// attempt that starts now may run. It must be a pure function of its arguments.
 	Admit func(now time.Time, c Candidate) (until time.Time, ok bool)

@@ -58,9 +58,7 @@ type Decide struct {
 	// Guard also locks the stripes' rows: the lock service is the store's own database.
 	Guard   bool
 	Stripes []int
-	// Now is checked against the database's clock inside the transaction: it may return ErrClock,
-	// then nothing is decided; else the time to decide by.
-	Now func(database time.Time) (time.Time, error)
+	Now     Judge
 	// Decide is called once per attempt of the transaction, with the locked rows of those Jobs that
 	// exist, sorted by name. It must be a pure function of its arguments.
 	Decide func(now time.Time, states []JobState) []Decision

@@ -6,6 +6,7 @@ import "time"
 type Definitions struct {
 	Jobs  []JobDef // sorted by name
 	Pools []PoolDef
+	Now   Judge // nil: the database's time is believed
 }
 
 // Assertion is what became of an attempt to make definitions hold.

@@ -25,11 +25,20 @@ type Result struct {
 	Token    int64
 	Verdict  Verdict
 	State    jobs.State    // of the attempt: succeeded, failed, cancelled or lost
-	RetryIn  time.Duration // with Again: the next attempt is due this long after the database's now
+	RetryIn  time.Duration // with Again: the next attempt is due this long after Now
+	Now      time.Time     // the database's time as the owner of the task reckons it; zero: as the database says
 	Reason   string        // the first 512 bytes are kept
 	Error    string        // the first jobs.MaxError bytes are kept
 	ExitCode *int
 	Output   []byte // the first jobs.MaxOutput bytes are kept
+}
+
+// Due is when the next attempt is, for a database that says it is now.
+func (r Result) Due(now time.Time) time.Time {
+	if !r.Now.IsZero() {
+		now = r.Now
+	}
+	return now.Add(max(r.RetryIn, 0))
 }
 
 // Kept is r with no more of its texts than a store keeps. What is left of a text is valid UTF-8, and does

@@ -238,7 +238,7 @@ func readyPools(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	check := func(want []string, wantNext int64) {
 		t.Helper()
-		pools, next, err := b.Store.Ready(s.ctx())
+		pools, next, err := b.Store.Ready(s.ctx(), asIs)
 		must(t, err)
 		if d := cmp.Diff(want, pools); d != "" {
 			t.Error(d)

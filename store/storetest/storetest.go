@@ -74,6 +74,7 @@ var Contract = slices.Concat(
 	reapCases,
 	cancelCases,
 	sweepCases,
+	clockCases,
 )
 
 // Cases are all of them.

@@ -18,7 +18,7 @@ var sweepCases = []Case{
 
 func (s *scene) sweep(r ledger.Retention, limit int) bool {
 	s.t.Helper()
-	more, err := s.Store.Sweep(s.ctx(), r, limit)
+	more, err := s.Store.Sweep(s.ctx(), asIs, r, limit)
 	must(s.t, err)
 	return more
 }

@@ -72,13 +72,13 @@ func (e *edge) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 	})
 }
 
-func (e *edge) Ready(ctx context.Context) ([]string, time.Time, error) {
+func (e *edge) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {
 	type ready struct {
 		pools []string
 		next  time.Time
 	}
 	got, err := call(ctx, e, func(ctx context.Context) (r ready, err error) {
-		r.pools, r.next, err = e.st.Ready(ctx)
+		r.pools, r.next, err = e.st.Ready(ctx, now)
 		return r, err
 	})
 	return got.pools, got.next, err
@@ -114,8 +114,8 @@ func (e *edge) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	return call(ctx, e, func(ctx context.Context) ([]ledger.Reaped, error) { return e.st.Reap(ctx, limit) })
 }
 
-func (e *edge) Sweep(ctx context.Context, r ledger.Retention, limit int) (bool, error) {
-	return call(ctx, e, func(ctx context.Context) (bool, error) { return e.st.Sweep(ctx, r, limit) })
+func (e *edge) Sweep(ctx context.Context, now ledger.Judge, r ledger.Retention, limit int) (bool, error) {
+	return call(ctx, e, func(ctx context.Context) (bool, error) { return e.st.Sweep(ctx, now, r, limit) })
 }
 
 func (e *edge) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error) {

@@ -48,7 +48,7 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		if room < 1 {
 			return nil
 		}
-		candidates := t.candidates(c)
+		candidates := t.candidates(c, now)
 		candidates = candidates[min(skip, len(candidates)):]
 		candidates = candidates[:min(room, len(candidates))]
 		out.More = len(candidates) == room
@@ -64,8 +64,11 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 }
 
 // candidates are the ready tasks that the claimer does not skip, in order.
-func (t *tx) candidates(c ledger.Claim) (all []Task) {
+func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
 	for _, r := range t.tasks.rows {
+		if r.RunAt > micros(now) && r.RunAt != r.CreatedAt {
+			continue // a clock that was wrong made it ready
+		}
 		if r.State != Ready || r.Pool != c.Pool || slices.Contains(c.SkipJobs, r.Job) || r.Job == "" && slices.Contains(c.SkipKinds, r.Kind) {
 			continue
 		}

@@ -58,11 +58,20 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		for _, name := range pools {
 			t.definePool(own.Config, name, poolDefs)
 		}
+		if len(names) == 0 {
+			return nil
+		}
+		now := t.now()
+		if d.Now != nil {
+			if now, err = d.Now(now); err != nil {
+				return err
+			}
+		}
 		var missed []happening
 		for _, name := range names {
-			missed = append(missed, t.defineJob(own.Config, name, jobDefs)...)
+			missed = append(missed, t.defineJob(own.Config, name, jobDefs, micros(now))...)
 		}
-		return t.happened(t.now(), missed)
+		return t.happened(now, missed)
 	})
 	return got, err
 }
@@ -116,11 +125,11 @@ func (r Job) differs(d ledger.JobDef, defined bool) bool {
 }
 
 // defineJob returns what was due by the old schedule, and is missed.
-func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef) (missed []happening) {
+func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef, now int64) (missed []happening) {
 	row, existed := t.jobs.rows[name]
 	d, defined := defs[name]
 	at := micros(ledger.Undecided(fromMicros(row.Cursor), fromMicros(row.Next)))
-	if now := micros(t.now()); at > 0 && at <= now && (!defined || row.Schedule != d.Schedule) {
+	if at > 0 && at <= now && (!defined || row.Schedule != d.Schedule) {
 		reason := ledger.ReasonEdited
 		if !defined {
 			reason = ledger.ReasonRemoved
@@ -134,7 +143,7 @@ func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef)
 	case !defined:
 		row.Hash, row.Schedule, row.Next = "", "", 0
 	case !existed || row.Schedule != d.Schedule:
-		row.Cursor = max(row.Cursor, micros(t.now()))
+		row.Cursor = max(row.Cursor, now)
 		row.Schedule, row.Next = d.Schedule, micros(d.Next(fromMicros(row.Cursor)))
 	}
 	if defined {

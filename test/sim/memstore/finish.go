@@ -81,7 +81,7 @@ func finishing(row Task, r ledger.Result, now time.Time) move {
 	case row.Cancel != "":
 		m.end, m.reason = jobs.StateCancelled, row.Cancel
 	case r.Verdict == ledger.Again:
-		m.to, m.due = toWait, micros(now.Add(max(r.RetryIn, 0)))
+		m.to, m.due = toWait, micros(r.Due(now))
 	default:
 		m.to, m.end = toReady, jobs.StatePending
 	}

@@ -6,15 +6,21 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // promoteLimit is how many waiting tasks become ready in one call.
 const promoteLimit = 1000
 
 // Ready implements scheduler.Tasks.
-func (s *Store) Ready(ctx context.Context) (pools []string, next time.Time, err error) {
+func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
 	err = s.tx(ctx, "ready", func(t *tx) error {
-		now := micros(t.now())
+		judged, err := judge(t.now())
+		if err != nil {
+			return err
+		}
+		now := micros(judged)
 		var waiting []Task
 		for _, r := range t.tasks.rows {
 			if r.State == Waits {

@@ -12,9 +12,12 @@ import (
 const deadSessionsFor = time.Hour
 
 // Sweep implements scheduler.Tasks.
-func (s *Store) Sweep(ctx context.Context, r ledger.Retention, limit int) (more bool, err error) {
+func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r ledger.Retention, limit int) (more bool, err error) {
 	err = s.tx(ctx, "sweep", func(t *tx) error {
-		now := t.now()
+		now, err := judge(t.now())
+		if err != nil {
+			return err
+		}
 		old := func(at int64, age time.Duration) bool { return age > 0 && at < micros(now.Add(-age)) }
 		swept := map[string]int{}
 		room := func(kind string) bool {
