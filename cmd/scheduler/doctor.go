@@ -176,7 +176,11 @@ func (e *examination) schema(ctx context.Context, c *config.Config, st *store.St
 	case err == nil:
 		e.add("schema", levelOK, "", "%d of %d steps were applied", applied, len(steps))
 	case errors.Is(err, store.ErrSchema) && !newer && c.Store.Migrate == "auto":
-		e.add("schema", levelWarning, "the first replica does the rest, see store.migrate", "%d of %d steps were applied", applied, len(steps))
+		advice := "the first replica does the rest, see store.migrate"
+		if applied == 0 {
+			advice = "the first replica makes the tables, see store.migrate"
+		}
+		e.add("schema", levelWarning, advice, "%d of %d steps were applied", applied, len(steps))
 	case errors.Is(err, store.ErrSchema): // which says what to do
 		e.add("schema", levelProblem, "", "%v", err)
 	default:

@@ -101,6 +101,20 @@ func TestDoctor(t *testing.T) {
 			wantFinding(t, all, "warning commands: on this system the commands of a replica that is killed or frozen go on")
 		}
 	})
+	t.Run("there are no tables yet", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "lockstep.db"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"", fmt.Sprintf("store: {driver: mysql, dsn: %q}", servers.MySQL(t))} {
+			all, code := consult(t, dir, text)
+			wantFinding(t, all, "warning schema: 0 of ", "ok lock: the store's own database")
+			if code != 0 {
+				t.Errorf("exit code %d: %v", code, all)
+			}
+		}
+	})
 	t.Run("all is well", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()

@@ -64,7 +64,7 @@ func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
 // openLock opens the lock service that c names, unless that is the store.
 func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 	namespace := c.Set.Name
-	if namespace == "" {
+	if namespace == "" && !c.LockInStore() { // whose rows need none, and which may have no tables yet
 		minted, err := p.store.Namespace(ctx)
 		if err != nil {
 			return err
