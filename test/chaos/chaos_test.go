@@ -49,21 +49,30 @@ func TestSmoke(t *testing.T) {
 }
 
 // folder is where artifacts go: what CHAOS_DIR names, else a new folder that stays only if the test
-// fails.
-func folder(t *testing.T) string {
+// fails, and has something in it. The last lines of a test that failed say where they are.
+func folder(t testing.TB) string {
 	t.Helper()
-	if dir := os.Getenv("CHAOS_DIR"); dir != "" {
-		return dir
+	dir, stays := os.Getenv("CHAOS_DIR"), true
+	var err error
+	if dir == "" {
+		stays = false
+		dir, err = os.MkdirTemp("", "lockstep-chaos-")
+	} else {
+		dir, err = filepath.Abs(dir)
 	}
-	dir, err := os.MkdirTemp("", "lockstep-chaos-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("artifacts: %s; go run ./test/chaos/cmd/chaos check %s judges them again", dir, filepath.Join(dir, "*"))
-		} else if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
+		found, _ := os.ReadDir(dir)
+		switch {
+		case t.Failed() && len(found) > 0:
+			t.Logf("artifacts: %s; go run ./test/chaos/cmd/chaos check %s judges them again", dir, filepath.Join(dir, "*")+"/")
+		case stays:
+		default:
+			if err := os.RemoveAll(dir); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 	return dir

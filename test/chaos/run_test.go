@@ -3,6 +3,7 @@ package chaos
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -48,7 +49,7 @@ const (
 func run(t testing.TB, p plan) {
 	t.Helper()
 	p.healthy, p.window = cmp.Or(p.healthy, 5*time.Second), cmp.Or(p.window, 20*time.Second)
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+	if err := errors.Join(history.Unused(p.dir), os.MkdirAll(p.dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	a := arena.Open(t, p.cell, p.dir, p.arena)

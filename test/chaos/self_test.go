@@ -84,7 +84,7 @@ func try(t *testing.T, tb testing.TB, b seeded.Bug, seed uint64, o arena.Options
 		t.Fatal(err)
 	}
 	p := plan{
-		cell: cell, seed: seed, dir: filepath.Join(folder(t), strings.ReplaceAll(t.Name(), " ", "-")), bug: b.Name, arena: o,
+		cell: cell, seed: seed, dir: filepath.Join(folder(t), strings.NewReplacer(" ", "-", "/", "-").Replace(t.Name())), bug: b.Name, arena: o,
 		healthy: 3 * time.Second, window: 9 * time.Second, after: 10 * time.Second, slack: 2 * time.Second,
 		minimum: history.Minimum{Triggers: 20, Tasks: 20},
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -27,6 +28,9 @@ const (
 	LeftoversFile = "leftovers.json"
 	LogsDir       = "logs"
 )
+
+// logs are those that are written line by line.
+var logs = []string{WindowsFile, ProcessesFile, EffectsFile, AsksFile, ProbesFile, StaleFile, HoldsFile, AuditFile}
 
 // History is a whole run, read back.
 type History struct {
@@ -66,6 +70,19 @@ func Read(dir string) (*History, error) {
 		return nil, fmt.Errorf("history: %w", err)
 	}
 	return h, nil
+}
+
+// Unused is an error if dir has files of a run in it: those of another run must not be added to them.
+func Unused(dir string) error {
+	for _, file := range append(slices.Clone(logs), RunFile, FinalFile, LeftoversFile) {
+		switch _, err := os.Lstat(filepath.Join(dir, file)); {
+		case err == nil:
+			return fmt.Errorf("history: %s has a run in it already: %s; remove it, or take another folder", dir, file)
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("history: %w", err)
+		}
+	}
+	return nil
 }
 
 // Write writes v as one of the .json files of dir.

@@ -92,3 +92,22 @@ func TestReadAfterKilledWriter(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A folder takes one run, whatever is left of it.
+func TestUnused(t *testing.T) {
+	dir := t.TempDir()
+	for _, free := range []string{dir, filepath.Join(dir, "not there")} {
+		if err := Unused(free); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, file := range []string{RunFile, ProbesFile} {
+		used := t.TempDir()
+		if err := os.WriteFile(filepath.Join(used, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := Unused(used); err == nil || !strings.Contains(err.Error(), used+" has a run in it already: "+file) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
