@@ -70,7 +70,7 @@ const shown = 10
 // String is the report for people, with a line break at its end.
 func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, seed %d, %s", r.Run.Cell, r.Run.Seed, r.Run.Ended.Sub(r.Run.Began).Round(time.Second))
+	fmt.Fprintf(&b, "%s, seed %d, %s", cell(r), r.Run.Seed, r.Run.Ended.Sub(r.Run.Began).Round(time.Second))
 	if r.Run.Commit != "" {
 		fmt.Fprintf(&b, ", commit %s", r.Run.Commit)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -24,7 +25,7 @@ func Tables(reports []Report) string {
 				recovery = max(recovery, w.Recovery)
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d of %d | %s | %s / %s | %s / %s | %s |\n", r.Run.Cell, r.Run.Seed, r.Triggers, r.Tasks, applied, len(r.Windows),
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d of %d | %s | %s / %s | %s / %s | %s |\n", cell(r), r.Run.Seed, r.Triggers, r.Tasks, applied, len(r.Windows),
 			violations(r), short(r.Healthy.P50), short(r.Healthy.P99), short(r.Faulty.P50), short(r.Faulty.P99), short(recovery))
 	}
 	b.WriteString("\n| fault | applied | attempts lost | due times missed | latest trigger | recovery at most |\n|---|---|---|---|---|---|\n")
@@ -54,6 +55,14 @@ func conditions(reports []Report) string {
 		}
 	}
 	return strings.Join(lines, "")
+}
+
+// cell is what ran, and what was allowed it beyond what was promised: such figures are not those of others.
+func cell(r Report) string {
+	if r.Run.Slack == 0 {
+		return r.Run.Cell
+	}
+	return r.Run.Cell + ", slack " + strconv.FormatFloat(r.Run.Slack.Seconds(), 'f', -1, 64) + " s"
 }
 
 func violations(r Report) string {
