@@ -33,30 +33,36 @@ var (
 // Every cell stands up to every nemesis that fits it, alone and in pairs, in one long run.
 func TestMatrix(t *testing.T) {
 	choose(t)
+	cells, err := cellsNamed(*onlyCells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	windows := map[arena.Cell][][]nemesis.Nemesis{}
+	if *onlyThese != "" {
+		if windows, err = windowsNamed(*onlyThese, cells); err != nil {
+			t.Fatal(err)
+		}
+		cells = slices.DeleteFunc(cells, func(c arena.Cell) bool { return len(windows[c]) == 0 })
+	} else {
+		for _, c := range cells {
+			windows[c] = chosenFaults(c)
+		}
+	}
 	dir := folder(t)
 	t.Logf("artifacts in %s", dir)
-	for _, c := range chosenCells(t) { // now, and not when its turn comes in an hour
+	for _, c := range cells { // now, and not when its turn comes in an hour
 		if err := history.Unused(filepath.Join(dir, c.String())); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var cells []arena.Cell
 	t.Run("run", func(t *testing.T) {
-		for _, c := range chosenCells(t) {
-			faults := chosenFaults(t, c)
-			if len(faults) == 0 {
-				continue
-			}
-			cells = append(cells, c)
+		for _, c := range cells {
 			t.Run(c.String(), func(t *testing.T) {
 				t.Parallel()
-				runCell(t, c, faults, filepath.Join(dir, c.String()))
+				runCell(t, c, windows[c], filepath.Join(dir, c.String()))
 			})
 		}
 	})
-	if len(cells) == 0 {
-		t.Fatal("no nemesis struck")
-	}
 	var reports []judge.Report
 	for _, c := range cells {
 		t.Run("judge/"+c.String(), func(t *testing.T) {
@@ -101,31 +107,9 @@ func choose(t *testing.T) {
 	t.Logf("seed %d", *seed)
 }
 
-func chosenCells(t *testing.T) (cells []arena.Cell) {
-	if *onlyCells == "" {
-		return arena.Cells
-	}
-	for name := range strings.SplitSeq(*onlyCells, ",") {
-		c, err := arena.ParseCell(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cells = append(cells, c)
-	}
-	return cells
-}
-
-// chosenFaults are the windows of a cell. Those that step the database's clock come last, see
+// chosenFaults are the windows of a cell when none are named. Those that step the database's clock come last, see
 // nemesis.Order.
-func chosenFaults(t *testing.T, c arena.Cell) (all [][]nemesis.Nemesis) {
-	if *onlyThese != "" {
-		for names := range strings.SplitSeq(*onlyThese, ",") {
-			if faults := named(t, c, names); faults != nil {
-				all = append(all, faults)
-			}
-		}
-		return all
-	}
+func chosenFaults(c arena.Cell) (all [][]nemesis.Nemesis) {
 	for _, n := range nemesis.All() {
 		if n.FitsIn(c) {
 			all = append(all, []nemesis.Nemesis{n})
@@ -140,19 +124,4 @@ func chosenFaults(t *testing.T, c arena.Cell) (all [][]nemesis.Nemesis) {
 	}
 	slices.SortStableFunc(all, func(a, b []nemesis.Nemesis) int { return nemesis.Order(a) - nemesis.Order(b) })
 	return all
-}
-
-// named are the nemeses of one window; nil if not all of them fit.
-func named(t *testing.T, c arena.Cell, names string) (faults []nemesis.Nemesis) {
-	for name := range strings.SplitSeq(names, "/") {
-		n, err := nemesis.Named(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !n.FitsIn(c) {
-			return nil
-		}
-		faults = append(faults, n)
-	}
-	return faults
 }

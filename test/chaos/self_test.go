@@ -89,11 +89,11 @@ func try(t *testing.T, tb testing.TB, b seeded.Bug, seed uint64, o arena.Options
 		minimum: history.Minimum{Triggers: 20, Tasks: 20},
 	}
 	for _, names := range b.Nemeses {
-		faults := named(t, cell, names)
-		if faults == nil {
-			t.Fatalf("%s does not fit %v", names, cell)
+		windows, err := windowsNamed(names, []arena.Cell{cell})
+		if err != nil {
+			t.Fatal(err)
 		}
-		p.faults = append(p.faults, faults)
+		p.faults = append(p.faults, windows[cell]...)
 	}
 	run(tb, p)
 	return judged(tb, p.dir)

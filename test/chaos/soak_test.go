@@ -25,7 +25,11 @@ var soak = flag.Duration("soak", 30*time.Minute, "how long the soak lasts")
 func TestSoak(t *testing.T) {
 	const period = 30 * time.Second // of faults
 	choose(t)
-	for _, c := range chosenCells(t) {
+	cells, err := cellsNamed(*onlyCells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cells {
 		t.Run(c.String(), func(t *testing.T) {
 			all := slices.DeleteFunc(nemesis.Fitting(c), func(n nemesis.Nemesis) bool { return n.Clocks })
 			lasting := slices.DeleteFunc(slices.Clone(all), func(n nemesis.Nemesis) bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
 )
@@ -18,14 +19,16 @@ func Fitting(c arena.Cell) []Nemesis {
 	return slices.DeleteFunc(All(), func(n Nemesis) bool { return n.Long || !n.FitsIn(c) })
 }
 
-// Named is the nemesis of a name.
+// Named is the nemesis of a name; the error lists those there are.
 func Named(name string) (Nemesis, error) {
+	var names []string
 	for _, n := range All() {
 		if n.Name == name {
 			return n, nil
 		}
+		names = append(names, n.Name)
 	}
-	return Nemesis{}, fmt.Errorf("no nemesis %q", name)
+	return Nemesis{}, fmt.Errorf("no nemesis %q; there are %s", name, strings.Join(names, ", "))
 }
 
 // AllPairs are the pairs that can strike a cell at the same time and make sense together: they break
