@@ -45,7 +45,7 @@ fuzz: ## all fuzz targets, FUZZ_SECONDS together
 	.ci/fuzz $(FUZZ_SECONDS)
 
 sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT times
-	$(GO) test -timeout 0 -run TestSeeds ./test/sim $(if $(SEED),-seed $(SEED) -count $(COUNT),-seeds $(SEEDS) -from $(FROM) -count 1)
+	@$(GO) -C test/sim test -timeout 0 -run '^TestSeeds$$' $(if $(SEED),-count $(COUNT) -args -seed '$(SEED)',-count 1 -args -seeds '$(SEEDS)' -from '$(FROM)')
 
 chaos: ## the database down for 90 s, then break everything in every cell, 80 minutes; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
 	$(if $(CELL)$(NEMESIS),,LOCKSTEP_TEST_ALL=1 $(GO) test -run '^TestStoreless$$' -count=1 ./test/cluster -store-outage 90s)

@@ -28,6 +28,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,6 +41,7 @@ import (
 type tally struct {
 	mu      sync.Mutex
 	seeds   int
+	failed  int
 	counted map[string]int // things that happened
 	applied map[string]int // faults that struck, by kind
 }
@@ -80,6 +82,9 @@ func (y *tally) add(w *world) {
 		y.counted, y.applied = map[string]int{}, map[string]int{}
 	}
 	y.seeds++
+	if len(w.violations) > 0 {
+		y.failed++
+	}
 	for what, n := range w.counted {
 		y.counted[what] += n
 	}
@@ -106,11 +111,15 @@ func (y *tally) missing() (missing []string) {
 	return missing
 }
 
-// String is the tally in one line.
+// String is the tally for people. What was simulated is to follow it, as the last line.
 func (y *tally) String() string {
-	all := maps.Clone(y.counted)
-	for kind, n := range y.applied {
-		all["fault "+kind] = n
+	return fmt.Sprintf("faults: %s\nseen: %s\n%d simulated, %d failed: ", list(y.applied), list(y.counted), y.seeds, y.failed)
+}
+
+func list(all map[string]int) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(all)) {
+		parts = append(parts, fmt.Sprintf("%s %d", what, all[what]))
 	}
-	return fmt.Sprintf("%d seeds: %v", y.seeds, all)
+	return strings.Join(parts, ", ")
 }
