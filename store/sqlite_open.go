@@ -109,8 +109,29 @@ func sameFile(path string) func() error {
 	}
 }
 
+// CheckSQLite refuses a path that [Open] would refuse for where it is, and makes no file.
+func CheckSQLite(path string) error {
+	if _, err := checkPlace(path); err != nil {
+		return fmt.Errorf("store: sqlite %s: %w", path, err)
+	}
+	return nil
+}
+
 // checkFile refuses what SQLite would fail on later, or corrupt, and returns the absolute path.
 func checkFile(path string) (string, error) {
+	abs, err := checkPlace(path)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("cannot be written: %w", err)
+	}
+	return abs, f.Close()
+}
+
+// checkPlace is checkFile as far as it can be told without the file.
+func checkPlace(path string) (string, error) {
 	if path == "" {
 		return "", fmt.Errorf("no path")
 	}
@@ -130,14 +151,7 @@ func checkFile(path string) (string, error) {
 	} else if !info.IsDir() {
 		return "", fmt.Errorf("%s is not a folder", folder)
 	}
-	if err := localFolder(folder); err != nil {
-		return "", err
-	}
-	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return "", fmt.Errorf("cannot be written: %w", err)
-	}
-	return abs, f.Close()
+	return abs, localFolder(folder)
 }
 
 func fileURI(abs string) string {

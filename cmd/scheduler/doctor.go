@@ -120,6 +120,10 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 	if c.Store.Driver == config.SQLite && c.Store.DSN != ":memory:" {
 		if _, err := os.Stat(c.Store.DSN); errors.Is(err, fs.ErrNotExist) {
 			// Opening it would make it.
+			if err := store.CheckSQLite(c.Store.DSN); err != nil {
+				e.add("store", levelProblem, "", "%v", err)
+				return nil
+			}
 			e.add("store", levelWarning, "the first replica makes it", "there is no %s yet, so its tables and the lock service were not looked at", c.Store.DSN)
 			return nil
 		}

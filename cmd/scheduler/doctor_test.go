@@ -101,6 +101,15 @@ func TestDoctor(t *testing.T) {
 			wantFinding(t, all, "warning commands: on this system the commands of a replica that is killed or frozen go on")
 		}
 	})
+	t.Run("no file can be made there", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		all, code := consult(t, dir, "store: {dsn: none/a.db}")
+		wantFinding(t, all, "problem store: ", "its folder: ", dir+"/none")
+		if code != 1 {
+			t.Errorf("exit code %d: %v", code, all)
+		}
+	})
 	t.Run("there are no tables yet", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
