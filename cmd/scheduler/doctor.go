@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,6 +107,7 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 	for _, path := range missing {
 		e.add("server", levelProblem, "put it there, or correct the path", "%s is not on this machine", path)
 	}
+	e.listen(c.Server.Listen)
 	if p := e.store(ctx, c); p != nil {
 		e.lock(ctx, c, p)
 		e.replicas(ctx, p)
@@ -113,6 +116,20 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 		}
 	}
 	e.commands()
+}
+
+// listen takes the address of the API, and leaves it at once.
+func (e *examination) listen(address string) {
+	listener, err := net.Listen("tcp", address)
+	switch {
+	case err == nil:
+		_ = listener.Close()
+	case errors.Is(err, syscall.EADDRINUSE):
+		e.add("server", levelWarning, "one that starts here needs an address of its own, see --listen",
+			"something listens at %s already, a replica that runs or another program", address)
+	default:
+		e.add("server", levelProblem, "correct server.listen", "%v", err)
+	}
 }
 
 // store looks at the database, and returns it if a lock service can be looked at with it.

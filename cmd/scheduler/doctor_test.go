@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,9 @@ import (
 // exit code.
 func consult(t *testing.T, dir, text string) ([]string, int) {
 	t.Helper()
+	if !strings.Contains(text, "server:") { // others may listen at the default
+		text += "\nserver: {listen: \"127.0.0.1:0\"}"
+	}
 	path := filepath.Join(dir, "lockstep.yaml")
 	if err := os.WriteFile(path, []byte("version: 1\njobs: {a: {command: [echo]}}\n"+text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -108,6 +112,24 @@ func TestDoctor(t *testing.T) {
 		wantFinding(t, all, "problem store: ", "its folder: ", dir+"/none")
 		if code != 1 {
 			t.Errorf("exit code %d: %v", code, all)
+		}
+	})
+	t.Run("the address is not free", func(t *testing.T) {
+		t.Parallel()
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer taken.Close()
+		for address, want := range map[string]string{
+			taken.Addr().String(): "warning server: something listens at " + taken.Addr().String() + " already",
+			"192.0.2.1:0":         "problem server: listen tcp 192.0.2.1:0",
+		} {
+			all, code := consult(t, t.TempDir(), fmt.Sprintf("server: {listen: %q, insecure: true}", address))
+			wantFinding(t, all, want)
+			if (code != 0) != strings.HasPrefix(want, "problem") {
+				t.Errorf("exit code %d: %v", code, all)
+			}
 		}
 	})
 	t.Run("there are no tables yet", func(t *testing.T) {
