@@ -15,8 +15,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/metrics"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -148,7 +150,11 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 	began := time.Now()
 	st, err := openStore(ctx, c.Store)
 	if err != nil {
-		e.add("store", levelProblem, "see that it runs and that the address and the account are right", "%v", err)
+		advice := ""
+		if c.Store.Driver != config.SQLite && unanswered(err) {
+			advice = connect
+		}
+		e.add("store", levelProblem, advice, "%v", err)
 		return nil
 	}
 	e.add("store", levelOK, "", "%s answers after %v", c.Store.Driver, time.Since(began).Round(time.Millisecond))
@@ -177,6 +183,15 @@ func (e *examination) clock(ctx context.Context, c *config.Config, st *store.Sto
 		return
 	}
 	e.add("clock", levelOK, "", "the database's clock is %v from this machine's", apart)
+}
+
+// connect is what to do about a server that cannot be reached.
+const connect = "see that it runs and that the address and the account are right"
+
+// unanswered tells a server that cannot be reached from one whose answer says what is wrong.
+func unanswered(err error) bool {
+	_, network := errors.AsType[net.Error](err) // a deadline that has passed is one, too
+	return network || errors.Is(err, jobs.ErrUnavailable) || errors.Is(err, driver.ErrUnreachable)
 }
 
 // unreadable is what to do about tables that should be there.
@@ -214,8 +229,11 @@ func (e *examination) schema(ctx context.Context, c *config.Config, st *store.St
 func (e *examination) lock(ctx context.Context, c *config.Config, p *parts) {
 	began := time.Now()
 	if err := p.openLock(ctx, c); err != nil {
-		advice := "see that it runs and that the address and the account are right"
-		if c.Lock.WhenDown == string(scheduler.DownStore) {
+		advice := ""
+		if unanswered(err) {
+			advice = connect
+		}
+		if advice != "" && c.Lock.WhenDown == string(scheduler.DownStore) {
 			advice += "; a replica that runs would work on without it, one that starts would not"
 		}
 		e.add("lock", levelProblem, advice, "%v", err)

@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// consult lets the doctor look at a file and returns what he found, as "level check: text", and the
+// consult lets the doctor look at a file and returns what he found, as "level check: text: advice", and the
 // exit code.
 func consult(t *testing.T, dir, text string) ([]string, int) {
 	t.Helper()
@@ -40,6 +40,9 @@ func consult(t *testing.T, dir, text string) ([]string, int) {
 	all := make([]string, len(findings))
 	for i, f := range findings {
 		all[i] = f.Level + " " + f.Check + ": " + f.Text
+		if f.Advice != "" {
+			all[i] += ": " + f.Advice
+		}
 		if f.Level == levelProblem {
 			problems++
 		}
@@ -74,6 +77,17 @@ func migrated(t *testing.T, driver, dsn string) *store.Store {
 		t.Fatal(err)
 	}
 	return st
+}
+
+// stranger is an account that the server does not know.
+func stranger(t *testing.T) *mysql.Config {
+	t.Helper()
+	account, err := mysql.ParseDSN(servers.MySQL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	account.User, account.Passwd = "stranger", "wrong"
+	return account
 }
 
 // change has the database do something behind the store's back.
@@ -112,6 +126,30 @@ func TestDoctor(t *testing.T) {
 		wantFinding(t, all, "problem store: ", "its folder: ", dir+"/none")
 		if code != 1 {
 			t.Errorf("exit code %d: %v", code, all)
+		}
+	})
+	t.Run("the address and the account have no part in it", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "text"), []byte("this is certainly not a database, and long enough to look like one"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		full := servers.NewRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru").Addr
+		const name = "name: x\nlock: {ttl: 2s, driver: "
+		migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
+		for text, blamed := range map[string]bool{
+			"store: {dsn: .}":    false,
+			"store: {dsn: text}": false,
+			name + fmt.Sprintf("redis, redis: {addrs: [%q]}}", full):                false,
+			name + "redis, redis: {addrs: [\"127.0.0.1:1\"]}}":                      true,
+			name + "zookeeper, zookeeper: {servers: [\"127.0.0.1:1\"]}}":            true,
+			"store: {driver: mysql, dsn: \"u:p@tcp(127.0.0.1:1)/db\"}":              true,
+			fmt.Sprintf("store: {driver: mysql, dsn: %q}", stranger(t).FormatDSN()): true,
+		} {
+			all, code := consult(t, dir, text)
+			if strings.Contains(strings.Join(all, "\n"), connect) != blamed || code != 1 {
+				t.Errorf("%s: exit code %d\n%s", text, code, strings.Join(all, "\n"))
+			}
 		}
 	})
 	t.Run("the address is not free", func(t *testing.T) {
