@@ -52,6 +52,9 @@ type History struct {
 // cut off is not to be judged. Of effects, a line that was cut short by the end of its writer is none.
 func Read(dir string) (*History, error) {
 	h := &History{}
+	if err := whole(dir); err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
 	err := errors.Join(
 		object(dir, RunFile, &h.Run),
 		object(dir, FinalFile, &h.Final),
@@ -70,6 +73,30 @@ func Read(dir string) (*History, error) {
 		return nil, fmt.Errorf("history: %w", err)
 	}
 	return h, nil
+}
+
+// whole is an error if dir has no run.json; it says what dir is instead, as far as that can be seen.
+func whole(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, RunFile))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if entries, err := os.ReadDir(dir); err != nil {
+		return err
+	} else if i := slices.IndexFunc(entries, func(e fs.DirEntry) bool { return isRun(filepath.Join(dir, e.Name())) }); i >= 0 {
+		return fmt.Errorf("%s has runs in it: DIR is the folder of one run, such as %s", dir, filepath.Join(dir, entries[i].Name()))
+	}
+	for _, file := range logs {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			return fmt.Errorf("the run in %s was cut off: it has %s, and no %s, which is written at the end", dir, file, RunFile)
+		}
+	}
+	return err
+}
+
+func isRun(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, RunFile))
+	return err == nil
 }
 
 // Unused is an error if dir has files of a run in it: those of another run must not be added to them.

@@ -69,6 +69,28 @@ func TestCheckOfHalfARun(t *testing.T) {
 	}
 }
 
+// Who names a folder that is none of a run hears what it is.
+func TestCheckOfNoRun(t *testing.T) {
+	above, cut := t.TempDir(), save(t, 0)
+	if err := os.Rename(save(t, 0), filepath.Join(above, "mariadb+redis")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(cut, history.RunFile)); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{
+		above:                       "DIR is the folder of one run, such as " + filepath.Join(above, "mariadb+redis"),
+		cut:                         "was cut off: it has windows.jsonl, and no run.json",
+		t.TempDir():                 "run.json: no such file",
+		filepath.Join(above, "not"): "no such file",
+	} {
+		err := run([]string{"check", dir}, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("not %q: %v", want, err)
+		}
+	}
+}
+
 func TestReport(t *testing.T) {
 	var out strings.Builder
 	if err := run([]string{"report", save(t, 0), save(t, 3)}, &out); err != nil {
