@@ -211,18 +211,36 @@ func (e *examination) schema(ctx context.Context, c *config.Config, st *store.St
 	switch {
 	case err == nil:
 		e.add("schema", levelOK, "", "%d of %d steps were applied", applied, len(steps))
+		e.rights(ctx, st, false)
 	case errors.Is(err, store.ErrSchema) && !newer && c.Store.Migrate == "auto":
 		advice := "the first replica does the rest, see store.migrate"
 		if applied == 0 {
 			advice = "the first replica makes the tables, see store.migrate"
 		}
 		e.add("schema", levelWarning, advice, "%d of %d steps were applied", applied, len(steps))
+		e.rights(ctx, st, true)
 	case errors.Is(err, store.ErrSchema): // which says what to do
 		e.add("schema", levelProblem, "", "%v", err)
 	default:
 		e.add("schema", levelProblem, unreadable, "%v", err)
 	}
 	return applied > 0
+}
+
+// rights tries whether the account may do what a replica does.
+func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool) {
+	err := st.CheckRights(ctx, migrate)
+	if err == nil {
+		return
+	}
+	advice := "give the account SELECT, INSERT, UPDATE and DELETE on the tables"
+	if migrate {
+		advice += ", and CREATE, or run \"scheduler migrate up\" with one that has it"
+	}
+	if unanswered(err) {
+		advice = connect
+	}
+	e.add("store", levelProblem, advice, "%v", err)
 }
 
 // lock opens the lock service, and says what it can do.

@@ -90,6 +90,19 @@ func stranger(t *testing.T) *mysql.Config {
 	return account
 }
 
+// newAccount makes an account without rights in the same database.
+func newAccount(t *testing.T, root string) *mysql.Config {
+	t.Helper()
+	account, err := mysql.ParseDSN(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account.User, account.Passwd = account.DBName, "secret"
+	change(t, "mysql", root, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY 'secret'", account.User))
+	t.Cleanup(func() { change(t, "mysql", root, fmt.Sprintf("DROP USER %s@'%%'", account.User)) })
+	return account
+}
+
 // change has the database do something behind the store's back.
 func change(t *testing.T, driver, dsn, statement string) {
 	t.Helper()
@@ -236,13 +249,7 @@ func TestDoctor(t *testing.T) {
 
 		root := servers.MySQL(t)
 		migrated(t, "mysql", root)
-		account, err := mysql.ParseDSN(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		account.User, account.Passwd = account.DBName, "secret"
-		change(t, "mysql", root, fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY 'secret'", account.User))
-		t.Cleanup(func() { change(t, "mysql", root, fmt.Sprintf("DROP USER %s@'%%'", account.User)) })
+		account := newAccount(t, root)
 		for _, table := range []string{"migrations", "meta"} {
 			change(t, "mysql", root, fmt.Sprintf("GRANT SELECT ON %s.lockstep_%s TO %s@'%%'", account.DBName, table, account.User))
 		}
@@ -250,6 +257,24 @@ func TestDoctor(t *testing.T) {
 		wantFinding(t, all, "ok schema: ", "problem replicas: store: peers: ", "denied")
 		if code != 1 {
 			t.Errorf("exit code %d", code)
+		}
+	})
+	t.Run("an account that may only read", func(t *testing.T) {
+		t.Parallel()
+		root := servers.MySQL(t)
+		account := newAccount(t, root)
+		change(t, "mysql", root, fmt.Sprintf("GRANT SELECT ON %s.* TO %s@'%%'", account.DBName, account.User))
+		text := fmt.Sprintf("store: {driver: mysql, dsn: %q}", account.FormatDSN())
+		all, code := consult(t, t.TempDir(), text)
+		wantFinding(t, all, "warning schema: 0 of ", "CREATE command denied")
+		if code != 1 {
+			t.Errorf("exit code %d: %v", code, all)
+		}
+		migrated(t, "mysql", root)
+		all, code = consult(t, t.TempDir(), text)
+		wantFinding(t, all, "ok schema: ", "INSERT command denied", "give the account SELECT, INSERT, UPDATE and DELETE")
+		if code != 1 || strings.Contains(strings.Join(all, "\n"), connect) {
+			t.Errorf("exit code %d: %v", code, all)
 		}
 	})
 	t.Run("nobody is there", func(t *testing.T) {

@@ -1,0 +1,36 @@
+package store
+
+import "context"
+
+// written are the tables that replicas write, each with a column of its own.
+var written = [][2]string{
+	{"meta", "name"}, {"sessions", "id"}, {"pools", "name"}, {"jobs", "name"}, {"triggers", "job"}, {"tasks", "id"}, {"done", "id"},
+	{"attempts", "task_id"}, {"outputs", "task_id"}, {"idempotency", "pool"}, {"events", "id"}, {"standings", "kind"}, {"audit", "id"},
+}
+
+// CheckRights fails when the account may not do what a replica does, and with migrate what Migrate
+// does. It changes nothing. A SQLite file has no accounts: Open has tried to write it.
+func (s *Store) CheckRights(ctx context.Context, migrate bool) error {
+	if s.dialect.name() == SQLite {
+		return nil
+	}
+	var statements []string
+	if migrate { // of a table that nobody has: without the right the answer is another
+		statements = append(statements, `CREATE TABLE `+s.prefix+`rights_new LIKE `+s.prefix+`rights_none`)
+	}
+	for _, w := range written {
+		table, column := "{"+w[0]+"}", w[1]
+		statements = append(statements,
+			`INSERT INTO `+table+` SELECT * FROM `+table+` WHERE 1 = 0`,
+			`UPDATE `+table+` SET `+column+` = `+column+` WHERE 1 = 0`,
+			`DELETE FROM `+table+` WHERE 1 = 0`)
+	}
+	return s.autocommit(ctx, "check rights", func(t *tx) error {
+		for _, statement := range statements {
+			if _, err := t.exec(statement); err != nil && !s.dialect.noTable(err) {
+				return err
+			}
+		}
+		return nil
+	})
+}
