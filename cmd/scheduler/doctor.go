@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/metrics"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -143,7 +144,8 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 				e.add("store", levelProblem, "", "%v", err)
 				return nil
 			}
-			e.add("store", levelWarning, "the first replica makes it", "there is no %s yet, so its tables and the lock service were not looked at", c.Store.DSN)
+			e.add("store", levelWarning, "the first replica makes it", "there is no %s yet, so its tables were not looked at", c.Store.DSN)
+			e.reach(ctx, c)
 			return nil
 		}
 	}
@@ -162,7 +164,7 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 	p.closers = append(p.closers, func(context.Context) error { return st.Close() })
 	e.clock(ctx, c, st)
 	if !e.schema(ctx, c, st) && c.Set.Name == "" && !c.LockInStore() {
-		e.add("lock", levelWarning, "look again once there are tables", "not looked at: its keys stand under an id that the tables hold")
+		e.reach(ctx, c)
 		_ = p.close(ctx)
 		return nil
 	}
@@ -243,18 +245,40 @@ func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool)
 	e.add("store", levelProblem, advice, "%v", err)
 }
 
+// reach looks at a lock service whose namespace is not known yet.
+func (e *examination) reach(ctx context.Context, c *config.Config) {
+	switch {
+	case c.LockInStore():
+	case c.Lock.Driver == config.Redis:
+		rdb := openRedis(c.Lock.Redis)
+		defer rdb.Close()
+		began, place := time.Now(), "redis "+sorted(c.Lock.Redis.Addrs)
+		if err := redislock.New(rdb).Check(ctx); err != nil {
+			e.lockProblem(c, fmt.Errorf("lock service %s: %w", place, err))
+			return
+		}
+		e.add("lock", levelOK, "look again once there are tables", "%s answers after %v, more is not known yet", place, time.Since(began).Round(time.Millisecond))
+	default:
+		e.add("lock", levelWarning, "look again once there are tables", "not looked at: its keys stand under an id that the tables hold")
+	}
+}
+
+func (e *examination) lockProblem(c *config.Config, err error) {
+	advice := ""
+	if unanswered(err) {
+		advice = connect
+		if c.Lock.WhenDown == string(scheduler.DownStore) {
+			advice += "; a replica that runs would work on without it, one that starts would not"
+		}
+	}
+	e.add("lock", levelProblem, advice, "%v", err)
+}
+
 // lock opens the lock service, and says what it can do.
 func (e *examination) lock(ctx context.Context, c *config.Config, p *parts) {
 	began := time.Now()
 	if err := p.openLock(ctx, c); err != nil {
-		advice := ""
-		if unanswered(err) {
-			advice = connect
-		}
-		if advice != "" && c.Lock.WhenDown == string(scheduler.DownStore) {
-			advice += "; a replica that runs would work on without it, one that starts would not"
-		}
-		e.add("lock", levelProblem, advice, "%v", err)
+		e.lockProblem(c, err)
 		return
 	}
 	if p.locker == nil {

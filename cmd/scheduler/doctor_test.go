@@ -132,6 +132,20 @@ func TestDoctor(t *testing.T) {
 			wantFinding(t, all, "warning commands: on this system the commands of a replica that is killed or frozen go on")
 		}
 	})
+	t.Run("a lock service before there is a file", func(t *testing.T) {
+		t.Parallel()
+		for text, want := range map[string]string{
+			"redis, redis: {addrs: [\"127.0.0.1:1\"]}":                   "problem lock: lock service redis 127.0.0.1:1",
+			"zookeeper, zookeeper: {servers: [\"127.0.0.1:1\"]}":         "warning lock: not looked at",
+			fmt.Sprintf("redis, redis: {addrs: [%q]}", servers.Redis(t)): "ok lock: redis ",
+		} {
+			all, code := consult(t, t.TempDir(), "lock: {driver: "+text+"}")
+			wantFinding(t, all, want)
+			if (code != 0) != strings.HasPrefix(want, "problem") {
+				t.Errorf("exit code %d: %v", code, all)
+			}
+		}
+	})
 	t.Run("no file can be made there", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
@@ -214,7 +228,7 @@ func TestDoctor(t *testing.T) {
 			return fmt.Sprintf("store: {driver: mysql, dsn: %q, migrate: %s}\nlock: {driver: redis, redis: {addrs: [%q]}}", dsn, migrate, redis)
 		}
 		all, _ := consult(t, t.TempDir(), text("auto", redis))
-		wantFinding(t, all, "ok store: mysql answers", "warning schema: 0 of ", "warning lock: not looked at")
+		wantFinding(t, all, "ok store: mysql answers", "warning schema: 0 of ", "ok lock: redis "+redis+" answers after ")
 		all, _ = consult(t, t.TempDir(), text("manual", redis))
 		wantFinding(t, all, "problem schema: ", "there are no tables with prefix lockstep_")
 		st := migrated(t, "mysql", dsn)

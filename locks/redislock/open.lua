@@ -1,11 +1,6 @@
 -- ARGV: session, ttl µs, '1' if the namespace is new as far as the caller knows
 -- Returns {'ok', gen, run_id or ''} | {'evicts', policy}
 local session, ttl = ARGV[1], tonumber(ARGV[2])
-local memory = redis.pcall('INFO', 'memory')
-if type(memory) == 'string' then
-  local policy = string.match(memory, 'maxmemory_policy:([%w-]+)') or 'noeviction'
-  if policy ~= 'noeviction' and string.match(memory, 'maxmemory:(%d+)') ~= '0' then return {'evicts', policy} end
-end
 local gen = epoch(ttl, ARGV[3] == '1')
 install(session, ttl)
 redis.call('HSET', terms, session, gen .. ' ' .. text(ttl))

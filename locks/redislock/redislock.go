@@ -49,6 +49,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockstep-scheduler/lockstep/internal/calls"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -91,4 +92,25 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 		return nil, s.failed("open", refused(d.rdb, err))
 	}
 	return s, nil
+}
+
+// Check says whether the server can be reached and would do for locks, as far as can be told without
+// a namespace. It writes nothing.
+func (d *Driver) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
+	defer cancel()
+	var group calls.Group
+	answer, err := calls.Await(ctx, &group, func() ([]any, error) {
+		if err := dial(ctx, d.rdb); err != nil {
+			return nil, fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
+		}
+		return memoryScript.Run(ctx, d.rdb, nil).Slice()
+	})
+	if err == nil {
+		err = keeps(answer)
+	}
+	if err != nil {
+		return fmt.Errorf("redislock: check %s: %w", address(d.rdb), refused(d.rdb, err))
+	}
+	return nil
 }

@@ -196,7 +196,13 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "noeviction") {
 		t.Fatalf("open: %v, want an error that names noeviction", err)
 	}
+	if err := New(rdb).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "noeviction") {
+		t.Errorf("check: %v, want an error that names noeviction", err)
+	}
 	rdb.ConfigSet(t.Context(), "maxmemory-policy", "noeviction")
+	if err := New(rdb).Check(t.Context()); err != nil || rdb.DBSize(t.Context()).Val() != 0 {
+		t.Errorf("check: %v, and it has left keys: %v", err, rdb.Keys(t.Context(), "*"))
+	}
 	lockstest.Grant(t, open(t, rdb, "evict"), "k")
 }
 

@@ -10,6 +10,8 @@ import (
 var namespaceLua string
 
 var (
+	//go:embed memory.lua
+	memoryLua string
 	//go:embed open.lua
 	openLua string
 	//go:embed renew.lua
@@ -31,7 +33,8 @@ var (
 )
 
 var (
-	openScript     = redis.NewScript(namespaceLua + openLua)
+	memoryScript   = redis.NewScript(memoryLua + "return {'ok'}")
+	openScript     = redis.NewScript(namespaceLua + memoryLua + openLua)
 	reassertScript = redis.NewScript(namespaceLua + reassertLua)
 	acquireScript  = redis.NewScript(namespaceLua + acquireLua)
 	releaseScript  = redis.NewScript(namespaceLua + releaseLua)

@@ -76,8 +76,8 @@ func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
 	if err != nil {
 		return err
 	}
-	if answer[0] == "evicts" {
-		return fmt.Errorf("the server may evict locks: maxmemory-policy is %v; set it to noeviction (or maxmemory to 0)", answer[1])
+	if err := keeps(answer); err != nil {
+		return err
 	}
 	if !known { // before anything is granted: from now on lost data cannot pass for a new namespace
 		if _, err := calls.Await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.shard(ctx)).Result() }); err != nil {
@@ -87,6 +87,14 @@ func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
 	}
 	blind.Store(answer[2] == "")
 	s.gen, s.renewed = answer[1].(string), asked
+	return nil
+}
+
+// keeps reads the answer of memory.lua.
+func keeps(answer []any) error {
+	if answer[0] == "evicts" {
+		return fmt.Errorf("the server may evict locks: maxmemory-policy is %v; set it to noeviction (or maxmemory to 0)", answer[1])
+	}
 	return nil
 }
 
