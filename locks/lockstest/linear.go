@@ -62,7 +62,7 @@ func Linearizable(t *testing.T, h Harness, l Linear) {
 	r := contend(t, h, l)
 	t.Logf("%d operations, %d granted, %d without an answer, %d leases that were not released, %d faults, in %v; seed %d",
 		len(r.ops), r.granted, r.unknown, len(r.leases), r.blows, r.took.Round(time.Millisecond), r.seed)
-	if len(r.ops) < linearKeys*linearOps/2 || r.granted < linearKeys*linearOps/20 || len(r.leases) < linearClients {
+	if len(r.ops) < linearKeys*linearOps*9/10 || r.granted < linearKeys*linearOps/20 || len(r.leases) < linearClients {
 		t.Error("too little happened to judge by")
 	}
 	if 100*r.unknown > linearUnknown*len(r.ops) {

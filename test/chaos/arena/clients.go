@@ -118,6 +118,7 @@ func newParcel(client, n int, r *rand.Rand) parcel {
 		}
 		if p.pool == "command" && r.IntN(3) == 0 { // long enough to outlive its replica's session
 			t.Payload.Takes = (5*time.Second + time.Duration(r.IntN(5000))*time.Millisecond).String()
+			t.Payload.Deaf = r.IntN(2) == 0
 		}
 		if p.pool == "web" && r.IntN(12) == 0 { // its next attempt comes when much has changed
 			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(3000))*time.Millisecond).String()

@@ -13,6 +13,7 @@ const (
 	ReplicaFrozen Kind = "replica-frozen" // its process does not run, and will again
 	HelperFrozen  Kind = "helper-frozen"  // and so is the helper that ends its work in time: nobody can
 	LockDown      Kind = "lock-down"      // the lock service cannot be reached by some replica, or lost what it knew
+	LockGone      Kind = "lock-gone"      // and those who are struck cannot reach it before it is healed
 	StoreDown     Kind = "store-down"     // the database cannot be reached by some replica, or refuses writes
 	StoreSlow     Kind = "store-slow"     // the database answers late, or some calls fail
 	StoreFar      Kind = "store-far"      // each answer of the database comes some hundred ms late, to everybody

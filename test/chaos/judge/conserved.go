@@ -84,10 +84,10 @@ func (t *trial) keyless(rows map[string]history.Row, acked map[string]bool) {
 	for i, a := range retries.asks {
 		retries.asks[i].Target = cmp.Or(rows[a.Target].RetryOf, a.Target)
 	}
-	byTime := func(a, b history.Row) int {
-		return cmp.Or(cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	inOrder := func(a, b history.Row) int { // as byHand has them
+		return cmp.Or(cmp.Compare(born[a.ID], born[b.ID]), cmp.Compare(a.CreatedAt, b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	}
-	for _, r := range slices.SortedFunc(maps.Values(rows), byTime) {
+	for _, r := range slices.SortedFunc(maps.Values(rows), inOrder) {
 		if r.Job != "" || r.IdemKey != "" || r.Pool == notifications || acked[r.ID] {
 			continue
 		}

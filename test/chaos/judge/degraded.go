@@ -10,7 +10,8 @@ import (
 // degraded is I10: a replica that cannot reach the store starts nothing once its session is not
 // trusted any more, says that it is not ready, and goes on answering; one that lives is declared dead
 // only after it was silent for a session ttl; and none is, and no attempt is lost, without a fault
-// that strikes its replica. A store that is away for everybody harms no session (Window.Spares).
+// that strikes its replica. A store that is away for everybody harms no session (Window.Spares). With
+// when_down: wait, a replica that cannot reach the lock service claims nothing once its leases are over.
 //
 // While a replica cannot reach the store, it stops attempts whose time is over: may_run_until of
 // their row, or with on_lost: retry the session's trust. Those are lost even where sessions are not.
@@ -36,6 +37,7 @@ func (t *trial) degraded() {
 		}
 	}
 	t.sessions()
+	t.waiting()
 }
 
 // harmful are the kinds that may cost sessions.
@@ -173,4 +175,23 @@ func (t *trial) gone(replica string, at time.Time) bool {
 	// A process that has just begun finds the session of the one before it.
 	fresh := !latest.Started.IsZero() && (latest.Ready.IsZero() || at.Before(latest.Ready))
 	return ended || told || fresh
+}
+
+// waiting is what lock.when_down: wait promises: a replica that cannot reach the lock service for longer
+// than its leases last claims nothing until it can.
+func (t *trial) waiting() {
+	if t.run.WhenDown != "wait" {
+		return
+	}
+	for _, w := range t.h.Windows {
+		if !w.Applied || w.Pair != "" || !has(w, history.LockGone) {
+			continue
+		}
+		from := w.Began.Add(t.run.LockTTL + time.Second + t.run.Slack)
+		for _, c := range t.ordered {
+			if t.sameClock(c.seq) && w.Strikes(c.row.Replica) && c.from.After(from) && c.from.Before(w.Healed) {
+				t.violate(Degrades, c.row.Replica, c.from, "claimed task %s %v after the lock service was away, with when_down wait", c.row.ID, ms(c.from.Sub(w.Began)))
+			}
+		}
+	}
 }

@@ -25,7 +25,7 @@ func (t *trial) recovery(w history.Window) time.Duration {
 		switch k {
 		case history.ReplicaDown, history.ReplicaFrozen, history.HelperFrozen:
 			d = t.run.SessionTTL + 3*time.Second
-		case history.LockDown, history.LockSlow, history.LockClock:
+		case history.LockDown, history.LockGone, history.LockSlow, history.LockClock:
 			d = 5 * time.Second
 			if t.onZooKeeper() {
 				d = max(d, t.run.LockTTL+2*time.Second)

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -174,4 +175,17 @@ func startLate(h *history.History, after time.Time, d time.Duration) *history.Ef
 		}
 	}
 	panic("no start")
+}
+
+// With when_down: wait nothing is claimed while the lock service is away for longer than a lease lasts.
+func TestWaiting(t *testing.T) {
+	for when, broken := range map[string]bool{"wait": true, "store": false} {
+		h := clean(eventful)
+		h.Run.WhenDown, h.Run.LockTTL = when, time.Second
+		strike(h, nil, history.LockDown, history.LockGone)
+		found := slices.ContainsFunc(Judge(h).Violations, func(v Violation) bool { return strings.Contains(v.Text, "with when_down wait") })
+		if found != broken {
+			t.Errorf("%s: found %v", when, found)
+		}
+	}
 }

@@ -33,7 +33,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// The page names them all, and none that is not there.
+// The page names them all, and the cells, and none that is not there.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reliability.md")
 	if err != nil {
@@ -50,6 +50,12 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page does not name %s", n.Name)
 		}
 		delete(named, n.Name)
+	}
+	for _, c := range arena.Cells {
+		if !named[c.String()] {
+			t.Errorf("the page does not name the cell %s", c)
+		}
+		delete(named, c.String())
 	}
 	if len(named) > 0 {
 		t.Errorf("the page names %v, which is not there", named)

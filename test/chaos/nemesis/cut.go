@@ -21,14 +21,14 @@ var (
 // cuts break the network between replicas and a server.
 func cuts() []Nemesis {
 	return []Nemesis{
-		cut("cut-lock", one, lockSide, lockDown, proxy.BlackHole),
-		cut("reset-lock", one, lockSide, lockDown, proxy.Resets),
-		cut("oneway-lock", one, lockSide, lockDown, proxy.OneWay),
-		cut("mute-lock", one, lockSide, lockDown, proxy.LoseReplies),
+		cut("cut-lock", one, lockSide, lockGone, proxy.BlackHole),
+		cut("reset-lock", one, lockSide, lockGone, proxy.Resets),
+		cut("oneway-lock", one, lockSide, lockGone, proxy.OneWay),
+		cut("mute-lock", one, lockSide, lockGone, proxy.LoseReplies),
 		cut("slow-lock", one, lockSide, lockSlow, jitter),
 		cut("trickle-lock", one, lockSide, []history.Kind{history.LockSlow, history.LockDown}, trickle),
 		cut("far-lock", everybody, lockSide, lockSlow, far),
-		cut("cut-lock-everybody", everybody, lockSide, lockDown, proxy.BlackHole),
+		cut("cut-lock-everybody", everybody, lockSide, lockGone, proxy.BlackHole),
 
 		cut("cut-store", one, storeSide, storeDown, proxy.BlackHole),
 		cut("reset-store", one, storeSide, storeDown, proxy.Resets),

@@ -36,6 +36,7 @@ type Nemesis struct {
 // What is excused while one of the two services is away, slow or far.
 var (
 	lockDown  = []history.Kind{history.LockDown}
+	lockGone  = []history.Kind{history.LockDown, history.LockGone}
 	lockSlow  = []history.Kind{history.LockSlow}
 	storeDown = []history.Kind{history.StoreDown}
 	storeSlow = []history.Kind{history.StoreSlow}

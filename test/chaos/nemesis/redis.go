@@ -20,13 +20,13 @@ import (
 func forgets() []Nemesis {
 	const while = 8 * time.Second
 	return []Nemesis{
-		{Name: "redis-restarted-empty", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartEmpty},
+		{Name: "redis-restarted-empty", subject: lock, Kinds: lockGone, Hold: while, Fits: onRedis, Strike: restartEmpty},
 		{Name: "redis-restarted", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartSaved(0)},
 		{Name: "redis-old-rdb", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartSaved(2 * arena.LockTTL)},
 		{Name: "redis-flushall", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: flush},
 		{Name: "redis-script-flush", subject: lock, Hold: while, Fits: onRedis, Strike: scriptFlush}, // nothing is excused
 		{Name: "redis-key-deleted", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: deleteKey},
-		{Name: "redis-frozen", subject: lock, Kinds: lockDown, Hold: frozenFor, Fits: onRedis, Strike: func(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+		{Name: "redis-frozen", subject: lock, Kinds: lockGone, Hold: frozenFor, Fits: onRedis, Strike: func(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
 			return freezeServer("Redis", a.Redis)
 		}},
 	}
