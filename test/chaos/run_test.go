@@ -93,6 +93,9 @@ func run(t testing.TB, p plan) {
 	if err := a.Err(); err != nil {
 		t.Error(err)
 	}
+	if record.Files, err = history.Count(p.dir); err != nil {
+		t.Error(err)
+	}
 	if err := history.Write(p.dir, history.RunFile, record); err != nil {
 		t.Fatal(err)
 	}

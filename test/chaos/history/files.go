@@ -45,6 +45,7 @@ type History struct {
 	Audit     []Change
 	Final     Final
 	Leftovers []Leftover
+	Damaged   []string // what the files lack of what Run.Files says
 }
 
 // Read reads the run in dir. run.json and final.json must be there; other files may be missing,
@@ -69,6 +70,9 @@ func Read(dir string) (*History, error) {
 		lines(dir, AuditFile, &h.Audit),
 	)
 	h.Run.Directory = dir
+	if err == nil {
+		h.Damaged, err = damaged(dir, h.Run.Files)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
@@ -172,6 +176,8 @@ func optional(err error) error {
 	return err
 }
 
+const longest = 1 << 20 // line, in bytes
+
 func lines[T any](dir, file string, into *[]T) error {
 	f, err := os.Open(filepath.Join(dir, file))
 	if err != nil {
@@ -179,8 +185,9 @@ func lines[T any](dir, file string, into *[]T) error {
 	}
 	defer f.Close()
 	scanner := bufio.NewScanner(f)
-	scanner.Buffer(nil, 1<<20)
-	for n := 1; scanner.Scan(); n++ {
+	scanner.Buffer(nil, longest)
+	n := 1
+	for ; scanner.Scan(); n++ {
 		var v T
 		err := json.Unmarshal(scanner.Bytes(), &v)
 		if whole := afterCut(scanner.Bytes()); err != nil && whole != nil {
@@ -191,6 +198,9 @@ func lines[T any](dir, file string, into *[]T) error {
 			return fmt.Errorf("%s:%d: %w", file, n, err)
 		}
 		*into = append(*into, v)
+	}
+	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("%s:%d: a line of more than %d bytes", file, n, longest)
 	}
 	return scanner.Err()
 }

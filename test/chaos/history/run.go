@@ -28,7 +28,8 @@ type Run struct {
 	Pools     []Pool
 	Replicas  []string // ids
 	Minimum   Minimum
-	Directory string `json:"-"` // where the files are
+	Files     map[string]int64 // lines of each .jsonl file at the end, bytes of leftovers.json and final.json; nil in old runs
+	Directory string           `json:"-"` // where the files are
 }
 
 // Minimum is what a run must have seen to say anything.

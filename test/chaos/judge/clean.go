@@ -55,13 +55,14 @@ func (t *trial) log(name string) {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
+	n := 1
+	for ; lines.Scan(); n++ {
 		if dirty.Match(lines.Bytes()) {
 			t.violate(Clean, name, time.Time{}, "line %d: %s", n, lines.Text())
 			return
 		}
 	}
 	if err := lines.Err(); err != nil {
-		t.violate(Clean, name, time.Time{}, "%v", err)
+		t.violate(Clean, name, time.Time{}, "line %d: %v", n, err)
 	}
 }

@@ -70,6 +70,9 @@ func newTrial(h *history.History) *trial {
 		}
 	}
 	t.h = &own
+	for _, what := range h.Damaged {
+		t.violate(NotVacuous, "files", time.Time{}, "damaged: %s", what)
+	}
 	if n := len(h.Audit) - len(own.Audit); n > 0 {
 		t.violate(NotVacuous, "audit", time.Time{}, "damaged: %d changes of no row", n)
 	}

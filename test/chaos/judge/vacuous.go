@@ -13,8 +13,8 @@ import (
 // each fault of it was seen to strike and was healed, and who was killed had work; each kind of
 // operation worked at least once, and again and again in a long run; stale writes were replayed and
 // got answers, and locks were held by others, all the time; and the ledger of handlers, the audit and
-// the probes have something to say. An audit that is damaged, see newTrial and readClaims, is judged as
-// far as it goes.
+// the probes have something to say. Files that have lost something, and an audit that is damaged, see
+// newTrial and readClaims, are judged as far as they go.
 //
 // No excuses.
 func (t *trial) notVacuous() {

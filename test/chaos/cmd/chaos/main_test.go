@@ -69,6 +69,45 @@ func TestCheckOfHalfARun(t *testing.T) {
 	}
 }
 
+// A run whose files have lost something has a violation, and does not pass for a good one.
+func TestCheckOfADamagedRun(t *testing.T) {
+	dir := save(t, 0)
+	files, err := history.Count(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := history.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Run.Files = files
+	if err := history.Write(dir, history.RunFile, h.Run); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := run([]string{"check", dir}, &out); err != nil {
+		t.Errorf("it is whole: %v\n%s", err, &out)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, history.WindowsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	err = errors.Join(
+		os.WriteFile(filepath.Join(dir, history.WindowsFile), []byte(first+"\n"), 0o600),
+		os.Remove(filepath.Join(dir, history.LeftoversFile)),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Reset()
+	err = run([]string{"check", dir}, &out)
+	if err == nil || !strings.Contains(out.String(), "I13 files: damaged: windows.jsonl has 1 line, and had 2\n") ||
+		!strings.Contains(out.String(), "I13 files: damaged: leftovers.json is missing, and had ") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
 // Who names a folder that is none of a run hears what it is.
 func TestCheckOfNoRun(t *testing.T) {
 	above, cut := t.TempDir(), save(t, 0)
