@@ -41,6 +41,9 @@ func TestSmoke(t *testing.T) {
 			run(t, p)
 			report := judged(t, p.dir)
 			t.Log(report)
+			if r := report.Run; r.Files[history.AuditFile] == 0 || r.Files[history.FinalFile] == 0 || r.Cores == 0 || r.Load == 0 {
+				t.Errorf("%s does not say what the run left, or how busy the machine was: %v, load %v of %d processors", history.RunFile, r.Files, r.Load, r.Cores)
+			}
 			if !report.OK() {
 				t.Errorf("%d violations of %v", len(report.Violations), report.Broken())
 			}

@@ -77,6 +77,11 @@ func run(t testing.TB, p plan) {
 			}
 			p.look(n)
 		}
+		load, err := arena.Load()
+		if err != nil {
+			t.Error(err)
+		}
+		record.Load = max(record.Load, load)
 		if err := window(t, a, r, faults, p.window); err != nil {
 			t.Error(err)
 		}

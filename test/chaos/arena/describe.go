@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -16,7 +17,7 @@ import (
 // Describe is what the arena knows of a run.
 func (a *Arena) Describe(ctx context.Context) history.Run {
 	r := history.Run{
-		Format: history.Format, Cell: a.Cell.String(), Commit: commit(ctx), Versions: a.versions(ctx), Machine: machine(),
+		Format: history.Format, Cell: a.Cell.String(), Commit: commit(ctx), Versions: a.versions(ctx), Machine: machine(), Cores: runtime.NumCPU(),
 		SessionTTL: SessionTTL, LockTTL: LockTTL, DrainTimeout: DrainTimeout, WhenDown: a.whenDown,
 	}
 	for _, j := range jobsOfRun() {
@@ -81,4 +82,14 @@ func machine() string {
 	text, _ := os.ReadFile("/proc/meminfo")
 	memory, _, _ := strings.Cut(strings.TrimPrefix(string(text), "MemTotal:"), "\n")
 	return fmt.Sprintf("%d cores, %s of memory", runtime.NumCPU(), strings.TrimSpace(memory))
+}
+
+// Load is how many processes of this machine ran or waited for a processor, over the last minute.
+func Load() (float64, error) {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, err
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return strconv.ParseFloat(first, 64)
 }

@@ -21,6 +21,9 @@ type Run struct {
 	WhenDown     string        // store | wait
 	Slack        time.Duration // how much later than promised a busy machine may be; 0 where figures are taken
 
+	Cores int     // processors; 0 in old runs
+	Load  float64 // the largest load of the machine when a window began; 0: not known
+
 	Began     time.Time // the first replica was ready
 	Quiesced  time.Time // faults were healed and clients had stopped
 	Ended     time.Time // the tables were read

@@ -64,6 +64,9 @@ type WindowReport struct {
 // OK reports whether every promise held.
 func (r Report) OK() bool { return len(r.Violations) == 0 }
 
+// busy is how many times its processors the load of a machine may be before it is to blame, too.
+const busy = 2
+
 // shown is how many violations of one invariant are printed.
 const shown = 10
 
@@ -97,6 +100,9 @@ func (r Report) String() string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "  %d violations\n", len(r.Violations))
+	if r.Run.Cores > 0 && r.Run.Load > float64(busy*r.Run.Cores) {
+		fmt.Fprintf(&b, "  the machine was busy: its load was up to %.1f, with %d processors; -slack (now %v) allows everything to be later\n", r.Run.Load, r.Run.Cores, r.Run.Slack)
+	}
 	printed := map[Invariant]int{}
 	for _, v := range r.Violations {
 		if printed[v.Invariant]++; printed[v.Invariant] <= shown {

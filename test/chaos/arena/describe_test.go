@@ -1,0 +1,9 @@
+package arena
+
+import "testing"
+
+func TestLoad(t *testing.T) {
+	if load, err := Load(); err != nil || load < 0 {
+		t.Errorf("%v, %v", load, err)
+	}
+}
