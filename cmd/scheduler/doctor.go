@@ -310,6 +310,9 @@ func promises(caps locks.Caps) string {
 	return caps.Name + ": " + strings.Join(all, "; ")
 }
 
+// sameLocks is what to do about replicas that lock at different places.
+const sameLocks = "write the same lock section for all"
+
 // replicas compares where those that live lock.
 func (e *examination) replicas(ctx context.Context, p *parts) {
 	peers, err := p.store.Peers(ctx)
@@ -326,7 +329,7 @@ func (e *examination) replicas(ctx context.Context, p *parts) {
 		}
 		live++
 		if peer.LockService != p.service && p.service != "" {
-			e.add("replicas", levelProblem, "write the same lock section for all", "%s locks at another place: %s", peer.Replica, peer.LockService)
+			e.add("replicas", levelProblem, sameLocks, "%s locks at another place: %s", peer.Replica, peer.LockService)
 		}
 	}
 	e.add("replicas", levelOK, "", "%s on this store", count(live, "live replica"))

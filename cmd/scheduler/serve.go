@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/page"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -101,6 +102,9 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		obey(signals, drain, func() { halted = true; s.Halt() })
 	}()
 	err = s.Run(running)
+	if errors.Is(err, ledger.ErrLockService) {
+		err = fmt.Errorf("%w: %s", err, sameLocks)
+	}
 	drain()
 	signal.Stop(signals)
 	close(signals)

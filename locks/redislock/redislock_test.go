@@ -199,6 +199,11 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 	if err := New(rdb).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "noeviction") {
 		t.Errorf("check: %v, want an error that names noeviction", err)
 	}
+	rdb.ConfigSet(t.Context(), "maxmemory", "0")
+	if err := New(rdb).Check(t.Context()); err != nil {
+		t.Errorf("check without a limit: %v", err)
+	}
+	rdb.ConfigSet(t.Context(), "maxmemory", "100mb")
 	rdb.ConfigSet(t.Context(), "maxmemory-policy", "noeviction")
 	if err := New(rdb).Check(t.Context()); err != nil || rdb.DBSize(t.Context()).Val() != 0 {
 		t.Errorf("check: %v, and it has left keys: %v", err, rdb.Keys(t.Context(), "*"))

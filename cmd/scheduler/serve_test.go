@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// A replica that locks at another place than those that live says what to do, as the doctor does.
+func TestRefusedOverLockServices(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lockstep.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\njobs: {a: {command: [echo]}}\nserver: {listen: \"127.0.0.1:0\"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st := migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
+	session, err := st.Join(t.Context(), ledger.Member{Replica: "other", LockService: "elsewhere", TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	beating, stop := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for beating.Err() == nil {
+			if _, err := st.Beat(beating, session); err != nil && beating.Err() == nil {
+				t.Error(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	defer func() { stop(); <-stopped }()
+	got := call(t, nil, "serve", "-c", path)
+	if got.code != exitFailed || !strings.Contains(got.stderr, `"other" uses elsewhere`) || !strings.Contains(got.stderr, ": write the same lock section for all") {
+		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	}
+}
