@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -127,7 +128,11 @@ func row(t *testing.T, b *bytes.Buffer, path []string, key string, s *shape, ent
 		}
 		label = fmt.Sprintf("[`%s`](#%s)", key, anchor(to))
 	}
-	fmt.Fprintf(b, "| %s | %s | %s | %s |\n", label, cell(takes(s)), cell(standard(at, s, e)), cell(e.why))
+	what := takes(s)
+	if _, err := strconv.Atoi(e.value); s.kind == reserved && err == nil {
+		what = "`" + e.value + "` only" // which may be written
+	}
+	fmt.Fprintf(b, "| %s | %s | %s | %s |\n", label, cell(what), cell(standard(at, s, e)), cell(e.why))
 }
 
 func takes(s *shape) string {
