@@ -144,7 +144,11 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 				e.add("store", levelProblem, "", "%v", err)
 				return nil
 			}
-			e.add("store", levelWarning, "the first replica makes it", "there is no %s yet, so its tables were not looked at", c.Store.DSN)
+			level, advice := levelWarning, "the first replica makes it"
+			if c.Store.Migrate != "auto" {
+				level, advice = levelProblem, `run "scheduler migrate up", or set store.migrate: auto`
+			}
+			e.add("store", level, advice, "there is no %s yet, so its tables were not looked at", c.Store.DSN)
 			e.reach(ctx, c)
 			return nil
 		}

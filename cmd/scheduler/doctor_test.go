@@ -126,6 +126,11 @@ func TestDoctor(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "lockstep.db")); err == nil || code != 0 {
 			t.Errorf("exit code %d; the doctor has made the file: %v", code, err == nil)
 		}
+		manual, code := consult(t, dir, "store: {migrate: manual}")
+		wantFinding(t, manual, "problem store: there is no "+dir+"/lockstep.db yet")
+		if code != 1 {
+			t.Errorf("exit code %d: %v", code, manual)
+		}
 		if exechandler.CanWarden() {
 			wantFinding(t, all, "ok commands: they end with the replica")
 		} else {
