@@ -4,8 +4,19 @@ import "context"
 
 // written are the tables that replicas write, each with a column of its own.
 var written = [][2]string{
-	{"meta", "name"}, {"sessions", "id"}, {"pools", "name"}, {"jobs", "name"}, {"triggers", "job"}, {"tasks", "id"}, {"done", "id"},
-	{"attempts", "task_id"}, {"outputs", "task_id"}, {"idempotency", "pool"}, {"events", "id"}, {"standings", "kind"}, {"audit", "id"},
+	{"meta", "name"},
+	{"sessions", "id"},
+	{"pools", "name"},
+	{"jobs", "name"},
+	{"triggers", "job"},
+	{"tasks", "id"},
+	{"done", "id"},
+	{"attempts", "task_id"},
+	{"outputs", "task_id"},
+	{"idempotency", "pool"},
+	{"events", "id"},
+	{"standings", "kind"},
+	{"audit", "id"},
 }
 
 // CheckRights fails when the account may not do what a replica does, and with migrate what Migrate
