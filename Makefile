@@ -29,7 +29,7 @@ test: ## everything; on Debian as root it installs what is missing
 	@echo "make test: all passed, nothing left out"
 
 check: ## go vet and gofmt
-	$(GO) vet ./...
+	$(GO) vet -tags chaos ./...
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "the files above need gofmt -w" >&2; exit 1; }
 
 install: ## the C compiler and the servers that the tests need
@@ -49,10 +49,12 @@ sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT t
 
 chaos: ## the database down for 90 s, then break everything in every cell, 80 minutes; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
 	$(if $(CELL)$(NEMESIS),,LOCKSTEP_TEST_ALL=1 $(GO) test -run '^TestStoreless$$' -count=1 ./test/cluster -store-outage 90s)
-	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 -timeout 12h -parallel $(CELLS_AT_ONCE) -v ./test/chaos \
+	$(if $(CELL)$(NEMESIS),,CHAOS_DIR=$${CHAOS_DIR:+$$CHAOS_DIR/wait} LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 ./test/chaos \
+		-cell mariadb+redis -nemesis cut-lock,mute-lock,redis-frozen -when-down wait $(CHAOS_FLAGS))
+	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 -timeout 48h -parallel $(CELLS_AT_ONCE) -v ./test/chaos \
 		-cell '$(CELL)' -nemesis '$(NEMESIS)' -seed $(or $(SEED),0) -pairs $(PAIRS) $(CHAOS_FLAGS)
 
-chaos-full: ## make chaos with all pairs: a night
+chaos-full: ## make chaos with all pairs: a day
 	@$(MAKE) --no-print-directory chaos PAIRS=-1
 
 soak: ## half an hour with a fault every 30 s, in CELL: does anything grow?

@@ -26,6 +26,7 @@ type plan struct {
 	dir     string              // of the artifacts; made if it is not there
 	faults  [][]nemesis.Nemesis // one window each; of one nemesis, or of two at the same time
 	healthy time.Duration       // before each window; default 5 s
+	first   time.Duration       // before the first window; default as before each
 	after   time.Duration       // the last window, before clients stop; default as before a window
 	window  time.Duration       // how long a fault lasts; default 20 s
 	slack   time.Duration       // see history.Run
@@ -63,7 +64,7 @@ func run(t testing.TB, p plan) {
 	defer func() { stopWorking(); stopProbing() }()
 
 	r := rand.New(rand.NewPCG(p.seed, 0))
-	pause(t.Context(), p.healthy)
+	pause(t.Context(), cmp.Or(p.first, p.healthy))
 	before, err := a.Inventory(t.Context())
 	if err != nil {
 		t.Fatal(err)

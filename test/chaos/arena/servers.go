@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -31,6 +32,12 @@ func (a *Arena) openServers(t testing.TB, o Options) {
 	switch a.Cell.Lock {
 	case Redis:
 		a.Redis = servers.NewRedis(t)
+		if a.whenDown == "wait" { // one that is younger than a lease may have forgotten some, and grants none
+			select {
+			case <-time.After(LockTTL + time.Second):
+			case <-t.Context().Done():
+			}
+		}
 	case ZooKeeper:
 		if o.Clocks {
 			a.ZooKeeper = servers.NewClock(t).NewEnsemble(t)
