@@ -28,11 +28,16 @@ func TestRefusedOverLockServices(t *testing.T) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
+		again := time.NewTicker(50 * time.Millisecond)
+		defer again.Stop()
 		for beating.Err() == nil {
 			if _, err := st.Beat(beating, session); err != nil && beating.Err() == nil {
 				t.Error(err)
 			}
-			time.Sleep(50 * time.Millisecond)
+			select {
+			case <-beating.Done():
+			case <-again.C:
+			}
 		}
 	}()
 	defer func() { stop(); <-stopped }()

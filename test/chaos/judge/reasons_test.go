@@ -253,3 +253,20 @@ func TestByHandAfterAStep(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 }
+
+// Nor does a task that was born while the clock was set back.
+func TestKeylessAfterAStep(t *testing.T) {
+	judge := newTrial(clean(eventful))
+	h := judge.h
+	before := history.Row{ID: "before", Pool: "mail", CreatedAt: began.Add(10 * time.Second).UnixMicro()}
+	after := history.Row{ID: "after", Pool: "mail", CreatedAt: began.Add(-time.Hour).UnixMicro()}
+	h.Audit = []history.Change{{Seq: 1, Table: "tasks", After: &before}, {Seq: 9, Table: "tasks", After: &after}}
+	judge.stepped = 5
+	h.Asks = nil
+	ask(h, "enqueue", "mail", "unknown", began.Add(10*time.Second))
+	ask(h, "enqueue", "mail", "unknown", began.Add(40*time.Second))
+	judge.keyless(map[string]history.Row{"before": before, "after": after}, nil)
+	if v := judge.report.Violations; len(v) > 0 {
+		t.Errorf("%v", v)
+	}
+}
