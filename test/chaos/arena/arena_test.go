@@ -35,8 +35,8 @@ func TestReplica(t *testing.T) {
 		defer r.mu.Unlock()
 		return r.twins[0].ended()
 	})
-	if n := r.Untwin(); n != 1 {
-		t.Errorf("%d twins ended by themselves", n)
+	if ended, refused := r.Untwin(); ended != 1 || refused != 1 {
+		t.Errorf("%d twins ended by themselves, %d because they were refused", ended, refused)
 	}
 	if err := r.KillGroup(); err != nil {
 		t.Fatal(err)

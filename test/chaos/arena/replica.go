@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -190,14 +191,19 @@ func (r *Replica) Twin() (pid int, err error) {
 	return p.life.PID, nil
 }
 
-// Untwin kills the twins that still run, and reports how many had ended by themselves.
-func (r *Replica) Untwin() (ended int) {
+// Untwin kills the twins that still run, and reports how many had ended by themselves, and how many of
+// those because they were refused beside the other one.
+func (r *Replica) Untwin() (ended, refused int) {
 	r.mu.Lock()
 	twins := r.twins
 	r.twins = nil
 	for _, p := range twins {
 		if p.ended() {
 			ended++
+			said, _ := os.ReadFile(filepath.Join(r.arena.Dir, history.LogsDir, p.life.Log)) // without it, nothing is shown
+			if p.life.Exit != 0 && bytes.Contains(said, []byte("is live on host")) {
+				refused++
+			}
 			continue
 		}
 		p.life.How = "killed"
@@ -207,7 +213,7 @@ func (r *Replica) Untwin() (ended int) {
 	for _, p := range twins {
 		<-p.gone
 	}
-	return ended
+	return ended, refused
 }
 
 func (p *process) ended() bool {

@@ -22,10 +22,11 @@ func twins() []Nemesis {
 			return Struck{}, err
 		}
 		return Struck{Replicas: ids(victim), Heal: func(context.Context) (bool, string, error) {
-			if victim.Untwin() == 0 {
+			ended, refused := victim.Untwin()
+			if ended == 0 {
 				return true, fmt.Sprintf("process %d went on beside the other %s", pid, victim.ID), errors.New("a second replica with the same id was not refused")
 			}
-			return true, fmt.Sprintf("process %d was refused beside the other %s", pid, victim.ID), nil
+			return refused > 0, fmt.Sprintf("process %d ended beside the other %s; refused: %t", pid, victim.ID, refused > 0), nil
 		}}, nil
 	}}}
 }
