@@ -28,14 +28,14 @@ type contender struct {
 
 	stream  int
 	stop    func() // of the renewals
-	held    map[int]driver.Token
 	wrote   int
 	retired []zombie // what it held in earlier sessions
 
-	mu     sync.Mutex // the client alone writes tenure
+	mu     sync.Mutex // the client alone writes tenure and held
 	tenure *tenure
-	danger bool // the service may end the session now, and not tell
-	shaken bool // it was in danger
+	held   map[int]driver.Token // but for what is being let go of
+	danger bool                 // the service may end the session now, and not tell
+	shaken bool                 // it was in danger
 }
 
 // zombie is a token whose session is over.
@@ -156,7 +156,7 @@ func (c *contender) tryAcquire(key int) bool {
 		}
 		switch {
 		case err == nil && results[0].Token > 0:
-			c.held[key] = results[0].Token
+			c.holds(key, results[0].Token)
 			c.h.add(c.stream, asked, ask, answer{yes: true, token: results[0].Token})
 		case err == nil:
 			c.h.add(c.stream, asked, ask, answer{})
@@ -219,6 +219,10 @@ func (c *contender) look(key int, token driver.Token) error {
 func (c *contender) letGo(key int, token driver.Token) bool {
 	asked := c.h.now()
 	ask := call{key: name(key), do: doRelease, session: c.tenure.number, token: token}
+	held := c.held[key] == token
+	if held {
+		c.holds(key, 0)
+	}
 	sent := false
 	for range c.tries() {
 		ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
@@ -232,27 +236,38 @@ func (c *contender) letGo(key int, token driver.Token) bool {
 			if sent {
 				c.unknown(key, asked, ask) // it may have been let go of before the session ended
 			}
+			if held {
+				c.holds(key, token)
+			}
 			return c.again()
 		}
 		if err == nil {
-			c.released(key, token, asked, ask)
+			c.released(key, asked, ask)
 			return true
 		}
 	}
 	if !sent {
+		if held {
+			c.holds(key, token)
+		}
 		return true
-	}
-	if c.held[key] == token {
-		delete(c.held, key)
 	}
 	c.unknown(key, asked, ask)
 	return c.again()
 }
 
-func (c *contender) released(key int, token driver.Token, asked int64, ask call) {
-	if c.held[key] == token {
+// holds notes what the client holds a key under; 0: it does not.
+func (c *contender) holds(key int, token driver.Token) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if token == 0 {
 		delete(c.held, key)
+		return
 	}
+	c.held[key] = token
+}
+
+func (c *contender) released(key int, asked int64, ask call) {
 	if c.tenure.earliestEnd() < c.h.now() {
 		// The session may have ended, which a release does not tell; or the client knows that it is of no
 		// use any more, and the service frees the key when it ends.

@@ -3,6 +3,7 @@ package lockstest
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -18,21 +19,24 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Each kind of broken lock service is caught in one run.
+// Each kind of broken lock service is caught in one run, also where a key may be lost by itself.
 func TestLinearizableCatches(t *testing.T) {
 	for _, bug := range []string{doubleGrant, tokensGoBack, releasesOthers, earlyExpiry, deafToRelease, heldForEver, "accepts stale writes"} {
-		t.Run(bug, func(t *testing.T) {
-			t.Parallel()
-			service := memlock.New()
-			h := Harness{
-				Driver:        func(*testing.T) driver.Driver { return liar{service, bug} },
-				ExpireSession: func(_ *testing.T, s driver.Session) { service.Expire(s.ID()) },
-			}
-			r := contend(t, h, Linear{careless: bug == "accepts stale writes"})
-			if result, _ := r.judge(linearLimit); result != porcupine.Illegal {
-				t.Errorf("%s, want %s; seed %d", result, porcupine.Illegal, r.seed)
-			}
-		})
+		for _, alone := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, keys die alone %t", bug, alone), func(t *testing.T) {
+				t.Parallel()
+				service := memlock.New()
+				h := Harness{
+					Driver:        func(*testing.T) driver.Driver { return liar{service, bug} },
+					ExpireSession: func(_ *testing.T, s driver.Session) { service.Expire(s.ID()) },
+					KeysDieAlone:  alone,
+				}
+				r := contend(t, h, Linear{careless: bug == "accepts stale writes"})
+				if result, _ := r.judge(linearLimit); result != porcupine.Illegal {
+					t.Errorf("%s, want %s; seed %d", result, porcupine.Illegal, r.seed)
+				}
+			})
+		}
 	}
 }
 

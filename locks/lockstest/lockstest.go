@@ -26,6 +26,9 @@ type Harness struct {
 	// RestartEmpty stops the server and starts it without what it knew. It is called while no other
 	// case runs.
 	RestartEmpty func(t *testing.T)
+	// KeysDieAlone says that a key is held by something of its own, as a connection, which may end while
+	// the session goes on: then Check tells it after the next renewal.
+	KeysDieAlone bool
 	// Brief says that this is another way to a service that is tested whole elsewhere: what takes
 	// long is left out.
 	Brief bool

@@ -2,6 +2,8 @@ package lockstest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,6 +69,10 @@ func (c *contender) begin() bool {
 // keep renews the session and notes what was acknowledged.
 func (c *contender) keep(t *tenure) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
+	base := ctx
+	if c.KeysDieAlone {
+		base = context.Background() // a renewal that is given up would free keys at once
+	}
 	var renewing sync.WaitGroup
 	renewing.Go(func() {
 		for {
@@ -76,14 +82,42 @@ func (c *contender) keep(t *tenure) (stop func()) {
 			case <-time.After(t.TTL() / 5):
 			}
 			asked := c.h.now()
-			calling, done := context.WithTimeout(ctx, t.TTL())
-			if t.Renew(calling) == nil {
+			calling, done := context.WithTimeout(base, t.TTL())
+			if t.Renew(calling) == nil && c.confirmed(calling, t, asked) {
 				t.renewed(asked)
 			}
 			done()
 		}
 	})
 	return func() { cancel(); renewing.Wait() }
+}
+
+// confirmed reports whether the session holds after a renewal what the client believes that it holds, where
+// keys die alone. If it does not, a key may have been free since the renewal was asked for, and the client
+// goes on with another session.
+func (c *contender) confirmed(ctx context.Context, t *tenure, asked int64) bool {
+	if !c.KeysDieAlone {
+		return true
+	}
+	c.mu.Lock()
+	keys := slices.Sorted(maps.Keys(c.held))
+	held := make([]driver.Held, len(keys))
+	for i, key := range keys {
+		held[i] = driver.Held{Key: name(key), Token: c.held[key]}
+	}
+	c.mu.Unlock()
+	still, err := t.Check(ctx, held)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, key := range keys {
+		if err == nil && (still[i] || c.held[key] != held[i].Token) { // or let go of meanwhile
+			continue
+		}
+		t.ending(asked)
+		c.shaken = true
+		return false
+	}
+	return true
 }
 
 // end closes the session: what it held is free from somewhen on.
@@ -97,5 +131,7 @@ func (c *contender) end() {
 		c.h.holds(name(key), c.tenure)
 		c.retired = append(c.retired, zombie{key, c.tenure.number, token})
 	}
+	c.mu.Lock()
 	clear(c.held)
+	c.mu.Unlock()
 }

@@ -104,6 +104,7 @@ func TestMySQLRow(t *testing.T) {
 		}
 		h := onMySQL(t, dsn, sqllock.Options{Mode: sqllock.Row})
 		h.MinTTL = 2 * time.Second // a batch of 150 keys opens as many connections in that time
+		h.KeysDieAlone = true
 		h.ExpireSession = func(t *testing.T, s driver.Session) { kill(t, admin, s.ID()) }
 		return h
 	})
@@ -131,10 +132,7 @@ func kill(t *testing.T, db *sql.DB, session string) {
 		}
 		ids = append(ids, id)
 	}
-	if len(ids) == 0 {
-		t.Fatal("the session has no connection")
-	}
-	for _, id := range ids {
+	for _, id := range ids { // none: the session ended by itself
 		if _, err := db.ExecContext(t.Context(), fmt.Sprintf("KILL CONNECTION %d", id)); err != nil {
 			t.Fatal(err)
 		}

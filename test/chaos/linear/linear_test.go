@@ -33,6 +33,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 // service is what six clients are let loose on.
 type service struct {
 	ttl    time.Duration
+	alone  bool // as lockstest.Harness's KeysDieAlone
 	client func(t *testing.T, w *ways) driver.Driver
 	// strike, if any, takes from the service the server that matters most, once in a run, while its
 	// clients work. heal, if any, brings it back.
@@ -76,7 +77,8 @@ func linearizable(t *testing.T, s service) {
 	}
 	var clients []*ways
 	lockstest.Linearizable(t, lockstest.Harness{
-		MinTTL: s.ttl,
+		MinTTL:       s.ttl,
+		KeysDieAlone: s.alone,
 		Driver: func(t *testing.T) driver.Driver {
 			w := newWays(t)
 			clients = append(clients, w)

@@ -42,7 +42,7 @@ func onMySQL(t *testing.T, ttl time.Duration, mode sqllock.Mode) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	linearizable(t, service{ttl: ttl, client: func(t *testing.T, w *ways) driver.Driver {
+	linearizable(t, service{ttl: ttl, alone: mode == sqllock.Row, client: func(t *testing.T, w *ways) driver.Driver {
 		c := server.Clone()
 		c.Addr, c.InterpolateParams = w.to(server.Addr), true
 		connector, err := mysql.NewConnector(c)
