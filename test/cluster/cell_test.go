@@ -56,6 +56,7 @@ type fixture struct {
 	ticks   string // the file to which the job of every second appends its key
 	shells  string // the file to which tasks run by exec append theirs
 	release string // long tasks wait until this file exists
+	pulse   *pulse // of the machine, while the test runs
 }
 
 // setUp writes a configuration of one job a second and of pools for requests (web), commands
@@ -67,6 +68,7 @@ func setUp(t *testing.T, c cell, web string) *fixture {
 	f.config = filepath.Join(f.dir, "lockstep.yaml")
 	f.ticks, f.shells, f.release = filepath.Join(f.dir, "ticks"), filepath.Join(f.dir, "shells"), filepath.Join(f.dir, "release")
 	dialect, dsn, lock := c.open(t, f.dir)
+	f.pulse = feel(t, f.dir)
 
 	db, err := sql.Open(dialect, dsn)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// lateAfter is how much later than its due time a trigger may be decided and started.
+// lateAfter is how much later than its due time a trigger may be decided and started, on a machine that
+// does not stand still itself.
 const lateAfter = time.Second
 
 // openTasks counts the tasks that users enqueued and that have not ended.
@@ -91,13 +92,13 @@ func (f *fixture) judgeTicks(t *testing.T, ended map[string]end, victim string, 
 		if k.count != 1 {
 			t.Errorf("%s: the row covers %d due times", name, k.count)
 		}
-		if late := k.decided.Sub(k.at); late < 0 || late > lateAfter {
+		if late := k.decided.Sub(k.at); late < 0 || late > lateAfter+f.pulse.stalled(k.at, k.decided) {
 			t.Errorf("%s: decided %v after it was due", name, late)
 		}
 		e := ended[k.taskID]
 		switch {
 		case k.outcome == "ran" && k.result == "succeeded":
-			if late := k.started.Sub(k.at); late < 0 || late > lateAfter {
+			if late := k.started.Sub(k.at); late < 0 || late > lateAfter+f.pulse.stalled(k.at, k.started) {
 				t.Errorf("%s: started %v after it was due", name, late)
 			}
 			if n := written["tick@"+name]; n != 1 {
@@ -110,7 +111,7 @@ func (f *fixture) judgeTicks(t *testing.T, ended map[string]end, victim string, 
 			if !k.started.Before(killed) {
 				t.Errorf("%s: started on %s after that was killed", name, victim)
 			}
-			if took := e.finished.Sub(killed); took > lostWithin {
+			if took := e.finished.Sub(killed); took > lostWithin+f.pulse.stalled(killed, e.finished) {
 				t.Errorf("%s: lost %v after the kill", name, took)
 			}
 		case k.outcome == "" && k.at.After(stopped.Add(-lateAfter)):
@@ -164,7 +165,7 @@ func (f *fixture) ended(t *testing.T) map[string]end {
 func (f *fixture) judgeTask(t *testing.T, pool string, e end, victim string, killed time.Time) {
 	t.Helper()
 	if pool == "keep" && e.state == "lost" {
-		if e.replica != victim || e.finished.Sub(killed) > lostWithin {
+		if e.replica != victim || e.finished.Sub(killed) > lostWithin+f.pulse.stalled(killed, e.finished) {
 			t.Errorf("keep task %s: lost on %s, %v after the kill of %s (%s)", e.id, e.replica, e.finished.Sub(killed), victim, e.reason)
 		}
 		return
@@ -179,7 +180,7 @@ func (f *fixture) judgeTask(t *testing.T, pool string, e end, victim string, kil
 		t.Errorf("%s task %s: %d losses, but %d earlier attempts", pool, e.id, e.losses, len(e.earlier))
 	}
 	for _, a := range e.earlier {
-		if took := a.finished.Sub(killed); a.state != "lost" || a.replica != victim || took > lostWithin {
+		if took := a.finished.Sub(killed); a.state != "lost" || a.replica != victim || took > lostWithin+f.pulse.stalled(killed, a.finished) {
 			t.Errorf("%s task %s: an earlier attempt ended %s on %s, %v after the kill of %s (%s)", pool, e.id, a.state, a.replica, took, victim, a.reason)
 		}
 	}
