@@ -1,14 +1,8 @@
 package arena
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"net"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
@@ -72,45 +66,4 @@ func (h *hub) close() (err error) {
 		err = errors.Join(err, edge.Close())
 	}
 	return err
-}
-
-// ownerOf is the value of the process that opened a connection from this machine; empty: none of them.
-func ownerOf(client *net.TCPConn, owners map[int]string) string {
-	socket, err := socketOf(client)
-	if err != nil {
-		return ""
-	}
-	for pid, owner := range owners {
-		folder := fmt.Sprintf("/proc/%d/fd", pid)
-		entries, _ := os.ReadDir(folder) // it may have ended
-		for _, entry := range entries {
-			if to, _ := os.Readlink(filepath.Join(folder, entry.Name())); to == socket {
-				return owner
-			}
-		}
-	}
-	return ""
-}
-
-// socketOf is how the kernel calls the client's end: "socket:[inode]".
-func socketOf(client *net.TCPConn) (string, error) {
-	table, err := os.Open("/proc/net/tcp")
-	if err != nil {
-		return "", err
-	}
-	defer table.Close()
-	local, remote := kernelAddr(client.RemoteAddr()), kernelAddr(client.LocalAddr())
-	for lines := bufio.NewScanner(table); lines.Scan(); {
-		if f := strings.Fields(lines.Text()); len(f) > 9 && f[1] == local && f[2] == remote {
-			return "socket:[" + f[9] + "]", nil
-		}
-	}
-	return "", errors.New("the connection is gone")
-}
-
-// kernelAddr is a loopback address as /proc/net/tcp writes it.
-func kernelAddr(a net.Addr) string {
-	_, port, _ := net.SplitHostPort(a.String())
-	n, _ := strconv.Atoi(port)
-	return fmt.Sprintf("0100007F:%04X", n)
 }
