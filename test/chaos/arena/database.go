@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"time"
 
 	_ "github.com/go-sql-driver/mysql" // both are opened by name
@@ -29,9 +30,10 @@ func (a *Arena) database(use func(*sql.DB, dialect) error) error {
 }
 
 // unfinished counts what has not ended: tasks, and rows of the ledger. A retry that was put off while the
-// database's clock was ahead waits until that time has come, and does not count.
+// database's clock was ahead waits until that time has come, also if it was ready meanwhile, and does not
+// count.
 func (a *Arena) unfinished(ctx context.Context) (n int, err error) {
-	const far = "t.state = 1 AND t.run_at > ?"
+	const far = "(t.state = 1 OR t.state = 0 AND t.run_at <> t.created_at) AND t.run_at > ?"
 	soon := time.Now().Add(time.Minute).UnixMicro()
 	err = a.database(func(db *sql.DB, _ dialect) error {
 		return db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+prefix+"tasks t WHERE NOT ("+far+")) + "+
@@ -47,9 +49,30 @@ func (a *Arena) overdue(ctx context.Context) (n int, err error) {
 		return 0, nil
 	}
 	err = a.database(func(db *sql.DB, d dialect) error {
-		before := fmt.Sprintf("%s - %d", d.now, (a.retention + 150*time.Second).Microseconds())
-		return db.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM "+prefix+"done WHERE finished_at < "+before+
-			") + (SELECT COUNT(*) FROM "+prefix+"triggers WHERE outcome <> '' AND at < "+before+" AND decided_at < "+before+")").Scan(&n)
+		words := strings.NewReplacer("{p}", prefix, "{before}", fmt.Sprintf("%s - %d", d.now, (a.retention+150*time.Second).Microseconds()))
+		for _, rows := range past {
+			var more int
+			if err := db.QueryRowContext(ctx, words.Replace("SELECT COUNT(*) FROM {p}"+rows)).Scan(&more); err != nil {
+				return fmt.Errorf("%s: %w", rows, err)
+			}
+			n += more
+		}
+		return nil
 	})
 	return n, err
+}
+
+// past is what should be gone: of each table what is too old, or belongs to a task that is gone.
+var past = []string{
+	"done WHERE finished_at < {before}",
+	"triggers WHERE outcome <> '' AND at < {before} AND until_at < {before} AND decided_at < {before} AND finished_at < {before}",
+	"outputs WHERE created_at < {before}",
+	"audit WHERE at < {before}",
+	"events WHERE happened_at < {before}",
+	"attempts a WHERE finished_at < {before} AND " + taskless("a.task_id"),
+	"idempotency i WHERE created_at < {before} AND " + taskless("i.task_id"),
+}
+
+func taskless(id string) string {
+	return "NOT EXISTS (SELECT 1 FROM {p}tasks t WHERE t.id = " + id + ") AND NOT EXISTS (SELECT 1 FROM {p}done d WHERE d.id = " + id + ")"
 }
