@@ -53,7 +53,9 @@ func run(t testing.TB, p plan) {
 	if err := errors.Join(history.Unused(p.dir), os.MkdirAll(p.dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
+	opened := machine.begin(p.dir, "opening")
 	a := arena.Open(t, p.cell, p.dir, p.arena)
+	opened()
 	record := a.Describe(t.Context())
 	record.Seed, record.Bug, record.Slack, record.Minimum, record.Began = p.seed, p.bug, p.slack, p.minimum, time.Now()
 	record.Minimum.Faults = 0
@@ -97,6 +99,9 @@ func run(t testing.TB, p plan) {
 	within(t, "drain", time.Minute, a.Drain)
 	stopProbing()
 	if err := a.Err(); err != nil {
+		t.Error(err)
+	}
+	if err := addWindows(a.Dir, machine.beside(p.dir, record.Began, record.Ended)...); err != nil {
 		t.Error(err)
 	}
 	if record.Files, err = history.Count(p.dir); err != nil {
@@ -188,11 +193,6 @@ func within(t testing.TB, what string, limit time.Duration, f func(context.Conte
 
 // window strikes, holds, heals, and waits until the replicas are ready again.
 func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis, length time.Duration) error {
-	log, err := history.OpenLog[history.Window](a.Dir, history.WindowsFile)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	windows, struck := make([]history.Window, len(faults)), make([]nemesis.Struck, len(faults))
 	var names strings.Builder
 	for i, n := range faults {
@@ -201,6 +201,10 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 		if len(faults) == 2 {
 			w.Pair = faults[1-i].Name
 		}
+		if n.Machine {
+			defer machine.begin(a.Dir, n.Name)()
+		}
+		var err error
 		ctx, cancel := context.WithTimeout(t.Context(), strikeLimit)
 		struck[i], err = n.Strike(ctx, a, r)
 		cancel()
@@ -215,6 +219,7 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 	for i := range windows {
 		w := &windows[i]
 		if heal := struck[i].Heal; heal != nil {
+			var err error
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), healLimit)
 			w.Applied, w.Evidence, err = heal(ctx)
 			cancel()
@@ -223,14 +228,28 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 			}
 		}
 		w.Healed = time.Now()
-		if err := log.Add(*w); err != nil {
-			return err
-		}
+	}
+	if err := addWindows(a.Dir, windows...); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), recoverLimit)
 	defer cancel()
 	if err := a.WaitReady(ctx); err != nil {
 		t.Logf("after%s: %v", names.String(), err)
+	}
+	return nil
+}
+
+func addWindows(dir string, windows ...history.Window) error {
+	log, err := history.OpenLog[history.Window](dir, history.WindowsFile)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	for _, w := range windows {
+		if err := log.Add(w); err != nil {
+			return err
+		}
 	}
 	return nil
 }

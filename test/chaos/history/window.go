@@ -37,6 +37,9 @@ type Window struct {
 	Applied  bool          // seen from outside: bytes held, process state, error of the server
 	Evidence string        // what was seen
 	Err      string        // why it could not be applied or healed
+	// Elsewhere says that it is another cell's, on the same machine, which it strikes as a whole. It counts
+	// as no fault of this cell.
+	Elsewhere bool
 	// Spares says that running work must not be lost by it: a store that is away harms nobody's session.
 	Spares bool
 }

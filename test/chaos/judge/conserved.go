@@ -113,5 +113,6 @@ func (t *trial) unfinished() {
 
 // putOff reports whether a task is not due yet by a clock of the database that was stepped.
 func (t *trial) putOff(r history.Row) bool {
-	return t.steps() && len(t.h.Audit) > 0 && r.State == "waits" && r.RunAt > t.h.Audit[len(t.h.Audit)-1].At
+	waits := r.State == "waits" || r.State == "ready" && r.RunAt != r.CreatedAt // it became ready while that clock was ahead
+	return t.steps() && len(t.h.Audit) > 0 && waits && r.RunAt > t.h.Audit[len(t.h.Audit)-1].At
 }

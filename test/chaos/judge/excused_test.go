@@ -54,6 +54,14 @@ func TestExcuses(t *testing.T) {
 		{"late under two faults at once", OnTime, lateInWindow(4 * time.Second), func(h *history.History) {
 			h.Windows[0].Pair = "flushall"
 		}},
+		{"late by what another cell does to the machine", OnTime, lateInWindow(3 * time.Second), strain},
+		{"not ready by what another cell does to the machine", Recovers, func(h *history.History) {
+			for i, p := range h.Probes {
+				if p.Replica == "a" && p.At.After(h.Windows[0].Healed) && p.At.Before(h.Windows[0].Healed.Add(7*time.Second)) {
+					h.Probes[i].Ready = false
+				}
+			}
+		}, strain},
 		{"late on a busy machine", OnTime, lateInWindow(1500 * time.Millisecond), func(h *history.History) { h.Run.Slack = time.Second }},
 		{"late on a machine that starves a replica", OnTime, func(h *history.History) {
 			h.Run.Slack = time.Second
@@ -66,6 +74,13 @@ func TestExcuses(t *testing.T) {
 			i := slices.IndexFunc(h.Final.Done, func(r history.Row) bool { return r.Pool == "mail" })
 			r := h.Final.Done[i]
 			r.State, r.RunAt = "waits", h.Run.Ended.Add(time.Hour).UnixMicro()
+			h.Final.Tasks = append(h.Final.Tasks, r)
+			h.Final.Done = slices.Delete(h.Final.Done, i, i+1)
+		}, func(h *history.History) { strike(h, nil, history.StoreClock) }},
+		{"a retry put off by a clock that was ahead, and ready meanwhile", Conserved, func(h *history.History) {
+			i := slices.IndexFunc(h.Final.Done, func(r history.Row) bool { return r.Pool == "mail" })
+			r := h.Final.Done[i]
+			r.State, r.RunAt = "ready", h.Run.Ended.Add(time.Hour).UnixMicro()
 			h.Final.Tasks = append(h.Final.Tasks, r)
 			h.Final.Done = slices.Delete(h.Final.Done, i, i+1)
 		}, func(h *history.History) { strike(h, nil, history.StoreClock) }},
@@ -251,4 +266,12 @@ func expires(h *history.History, until time.Time) {
 func lostIn(h *history.History) string {
 	id := firstLost(h)
 	return h.Final.Done[slices.IndexFunc(h.Final.Done, func(r history.Row) bool { return r.ID == id })].Replica
+}
+
+// strain lets another cell take the machine's processors while this one has its fault.
+func strain(h *history.History) {
+	h.Windows = append(h.Windows, history.Window{
+		Nemesis: "busy-cores elsewhere", Kinds: []history.Kind{history.StoreSlow, history.LockSlow}, Elsewhere: true,
+		Began: h.Windows[0].Began, Healed: h.Windows[0].Healed.Add(7 * time.Second), Applied: true,
+	})
 }

@@ -11,7 +11,8 @@ import (
 // recoveries is I9: what a killed replica ran is lost or pending again within session ttl + 3 s, and
 // after a fault is healed all replicas are ready and triggers on time again within the recovery time
 // of its kinds. Nobody touches anything. What is late then counts also after the next fault has begun,
-// unless that one began early enough to be the reason, see deadline.
+// unless that one began early enough to be the reason, see deadline. What strains the machine from another
+// cell excuses what is late or red meanwhile.
 //
 // Excused is reaping while there is nobody who could: the store is away, slow or has another time,
 // or every replica is down or frozen; and a second more beside a frozen replica, which may hold rows. With
@@ -19,7 +20,7 @@ import (
 func (t *trial) recoveries() {
 	t.reaped()
 	t.resumed()
-	all, faults := t.punctuals(), pairs(t.h.Windows)
+	all, faults := t.punctuals(), t.faults()
 	for i, w := range faults {
 		until := t.ended
 		for _, next := range faults {
@@ -34,6 +35,23 @@ func (t *trial) recoveries() {
 				windowName(w), ms(r.Recovery), limit)
 		}
 	}
+}
+
+// faults are the windows of this cell, see pairs.
+func (t *trial) faults() []history.Window {
+	return pairs(slices.DeleteFunc(slices.Clone(t.h.Windows), func(w history.Window) bool { return w.Elsewhere }))
+}
+
+// strained is until when another cell strained the machine, if it did so at a moment; zero if it did not.
+func (t *trial) strained(at time.Time) (until time.Time) {
+	for _, w := range t.h.Windows {
+		if w.Elsewhere && !w.Began.After(at) {
+			if over := t.over(w); !over.Before(at) {
+				until = maxTime(until, over)
+			}
+		}
+	}
+	return until
 }
 
 // pairs are the windows with two faults at the same time as one.
@@ -89,9 +107,11 @@ func (t *trial) window(w history.Window, all []punctual, until time.Time) Window
 			continue
 		}
 		if within(p.due) {
+			r.Timed++
 			r.Latest = max(r.Latest, p.late)
 		}
 		late := p.due.Add(promised + t.run.Slack)
+		late = maxTime(late, t.strained(late))
 		if p.decided.After(late) && p.decided.After(last) && late.After(w.Began) && p.due.Before(until) &&
 			!t.starved(p.row.Replica, p.decided) && !t.lateByNext(w, p, until) {
 			last = p.decided
@@ -119,7 +139,7 @@ func (t *trial) lastRed(from, to time.Time) (last time.Time) {
 	green := map[string]bool{}
 	for _, p := range t.h.Probes {
 		switch {
-		case !p.At.After(from) || !p.At.Before(to):
+		case !p.At.After(from) || !p.At.Before(to) || !t.strained(p.At).IsZero():
 		case p.Ready:
 			green[p.Replica] = true
 		case p.At.After(last) && (t.run.Slack <= 0 || !green[p.Replica] && !t.silent(p.Replica, p.At)):

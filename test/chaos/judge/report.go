@@ -57,7 +57,8 @@ type WindowReport struct {
 	Evidence string
 	Lost     int           // attempts that ended as lost, until it had recovered
 	Missed   int           // due times
-	Latest   time.Duration // lateness of the latest trigger
+	Timed    int           // triggers whose lateness could be told: none while the database's clock is off
+	Latest   time.Duration // lateness of the latest of them
 	Recovery time.Duration // from healed until ready and on time again
 }
 

@@ -20,7 +20,7 @@ func (t *trial) resumed() {
 		return
 	}
 	shown := time.Time{} // the latest time up to which the database may have taken things for due
-	faults := pairs(t.h.Windows)
+	faults := t.faults()
 	for i, w := range faults {
 		if !w.Applied || !has(w, history.StoreClock) {
 			continue

@@ -28,33 +28,74 @@ func Tables(reports []Report) string {
 		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d of %d | %s | %s / %s | %s / %s | %s |\n", cell(r), r.Run.Seed, r.Triggers, r.Tasks, applied, len(r.Windows),
 			violations(r), short(r.Healthy.P50), short(r.Healthy.P99), short(r.Faulty.P50), short(r.Faulty.P99), short(recovery))
 	}
-	b.WriteString("\n| fault | applied | attempts lost | due times missed | latest trigger | recovery at most |\n|---|---|---|---|---|---|\n")
+	columns := stores(reports)
+	fmt.Fprintf(&b, "\n| fault | applied | attempts lost | due times missed | latest trigger: %s | recovery at most |\n|---|---|---|---|%s---|\n",
+		strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
 	for _, n := range nemeses(reports) {
-		fmt.Fprintf(&b, "| %s | %d of %d | %d | %d | %s | %s |\n", n.name, n.applied, n.tried, n.lost, n.missed, short(n.latest), short(n.recovery))
+		fmt.Fprintf(&b, "| %s | %d of %d | %d | %d |", n.name, n.applied, n.tried, n.lost, n.missed)
+		for _, column := range columns {
+			latest := "–"
+			if late, timed := n.latest[column]; timed {
+				latest = short(late)
+			}
+			fmt.Fprintf(&b, " %s |", latest)
+		}
+		fmt.Fprintf(&b, " %s |\n", short(n.recovery))
 	}
 	return b.String()
 }
 
-// conditions say where and with what the runs were made, once if it is the same for all.
+// conditions say where and with what the runs were made, once for all of one source and machine.
 func conditions(reports []Report) string {
-	var lines []string
+	var made []string
+	versions := map[string][]string{}
 	for _, r := range reports {
-		var parts []string
-		for _, k := range slices.Sorted(maps.Keys(r.Run.Versions)) {
-			parts = append(parts, k+" "+r.Run.Versions[k])
-		}
 		line := fmt.Sprintf("Commit `%s`, %s", cmp.Or(r.Run.Commit, "unknown"), cmp.Or(r.Run.Machine, "unknown machine"))
-		if len(parts) > 0 {
-			line += "; " + strings.Join(parts, ", ")
-		}
 		if r.Run.Bug != "" {
-			line += "; with the seeded bug " + r.Run.Bug
+			line += ", with the seeded bug " + r.Run.Bug
 		}
-		if line += ".\n"; !slices.Contains(lines, line) {
-			lines = append(lines, line)
+		if !slices.Contains(made, line) {
+			made = append(made, line)
+		}
+		for what, version := range r.Run.Versions {
+			if text := what + " " + number(version); !slices.Contains(versions[line], text) {
+				versions[line] = append(versions[line], text)
+			}
 		}
 	}
-	return strings.Join(lines, "")
+	var b strings.Builder
+	for _, line := range made {
+		b.WriteString(line)
+		if all := versions[line]; len(all) > 0 {
+			b.WriteString("; " + strings.Join(slices.Sorted(slices.Values(all)), ", "))
+		}
+		b.WriteString(".\n")
+	}
+	return b.String()
+}
+
+// number is a version without what its builders wrote behind it.
+func number(version string) string {
+	version, _, _ = strings.Cut(version, ",")
+	version, _, _ = strings.Cut(version, "-${") // ZooKeeper's package: a name that nobody filled in
+	return version
+}
+
+// stores are what the cells of the reports keep their tables in.
+func stores(reports []Report) []string {
+	var all []string
+	for _, r := range reports {
+		if s := store(r); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func store(r Report) string {
+	s, _, _ := strings.Cut(r.Run.Cell, "+")
+	return s
 }
 
 // cell is what ran, and what was allowed it beyond what was promised: such figures are not those of others.
@@ -80,7 +121,8 @@ func violations(r Report) string {
 type nemesis struct {
 	name                         string
 	tried, applied, lost, missed int
-	latest, recovery             time.Duration
+	latest                       map[string]time.Duration // by store, where it could be told
+	recovery                     time.Duration
 }
 
 func nemeses(reports []Report) []*nemesis {
@@ -89,7 +131,7 @@ func nemeses(reports []Report) []*nemesis {
 		for _, w := range r.Windows {
 			n := by[w.Name]
 			if n == nil {
-				n = &nemesis{name: w.Name}
+				n = &nemesis{name: w.Name, latest: map[string]time.Duration{}}
 				by[w.Name] = n
 			}
 			n.tried++
@@ -99,7 +141,10 @@ func nemeses(reports []Report) []*nemesis {
 			n.applied++
 			n.lost += w.Lost
 			n.missed += w.Missed
-			n.latest, n.recovery = max(n.latest, w.Latest), max(n.recovery, w.Recovery)
+			n.recovery = max(n.recovery, w.Recovery)
+			if w.Timed > 0 {
+				n.latest[store(r)] = max(n.latest[store(r)], w.Latest)
+			}
 		}
 	}
 	return slices.SortedFunc(maps.Values(by), func(a, b *nemesis) int {

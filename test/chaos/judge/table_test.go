@@ -28,6 +28,30 @@ func TestSlackIsShown(t *testing.T) {
 	}
 }
 
+// Latest triggers stand by store, and not at all where no lateness can be told; versions stand once.
+func TestTables(t *testing.T) {
+	report := func(cell string, versions map[string]string, windows ...WindowReport) Report {
+		return Report{Run: history.Run{Cell: cell, Commit: "c0ffee", Machine: "2 cores", Versions: versions}, Windows: windows}
+	}
+	table := Tables([]Report{
+		report("mariadb+zookeeper", map[string]string{"go": "go1", "zookeeper": "3.8.0-${commit.id}, built today"},
+			WindowReport{Name: "kill-group", Applied: true, Timed: 3, Latest: 700 * time.Millisecond, Lost: 1},
+			WindowReport{Name: "mariadb-clock+1h", Applied: true, Recovery: 2 * time.Second}),
+		report("sqlite+sqlite", map[string]string{"go": "go1", "sqlite": "3"},
+			WindowReport{Name: "kill-group", Applied: true, Timed: 1, Latest: 2 * time.Second, Lost: 2}),
+	})
+	for _, line := range []string{
+		"Commit `c0ffee`, 2 cores; go go1, sqlite 3, zookeeper 3.8.0.\n\n",
+		"| fault | applied | attempts lost | due times missed | latest trigger: mariadb | sqlite | recovery at most |\n|---|---|---|---|---|---|---|\n",
+		"| kill-group | 2 of 2 | 3 | 0 | 700 ms | 2.0 s | 0 ms |\n",
+		"| mariadb-clock+1h | 1 of 1 | 0 | 0 | – | – | 2.0 s |\n",
+	} {
+		if !strings.Contains(table, line) {
+			t.Errorf("no line %q in\n%s", line, table)
+		}
+	}
+}
+
 // A run that failed says so if the machine had more to do than it can; one that held does not care.
 func TestABusyMachine(t *testing.T) {
 	for _, c := range []struct {

@@ -27,7 +27,7 @@ var poor = []history.Kind{history.StoreSlow, history.LockSlow}
 func famines() []Nemesis {
 	return []Nemesis{
 		{Name: "no-descriptors", subject: replica, Kinds: poor, Hold: 10 * time.Second, Strike: takeDescriptors},
-		{Name: "busy-cores", subject: other, Kinds: poor, Hold: 10 * time.Second, Strike: spin},
+		{Name: "busy-cores", subject: other, Kinds: poor, Machine: true, Hold: 10 * time.Second, Strike: spin},
 	}
 }
 

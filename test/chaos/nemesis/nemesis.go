@@ -23,6 +23,8 @@ type Nemesis struct {
 	Fits func(arena.Cell) bool // nil: every cell
 	// Clocks says that the arena must have been opened with clocks.
 	Clocks bool
+	// Machine says that it strikes all that runs on the machine, other cells too.
+	Machine bool
 	// Strike breaks something; it may wait, within ctx, for a moment that fits. An error says that
 	// nothing is broken. Whatever it started ends in Heal.
 	Strike strike

@@ -139,8 +139,8 @@ func TestReport(t *testing.T) {
 		"Commit `abc`, 2 cores; go 1.26.",
 		"| mariadb+redis | 7 | 0 | 0 | 2 of 2 | 0 | 0 ms / 0 ms | 0 ms / 0 ms | 0 ms |",
 		"| mariadb+redis | 7 | 0 | 0 | 2 of 2 | **1** (I12) | 0 ms / 0 ms | 0 ms / 0 ms | 0 ms |",
-		"| cut | 2 of 2 | 0 | 0 | 0 ms | 0 ms |",
-		"| kill | 2 of 2 | 0 | 0 | 0 ms | 0 ms |",
+		"| cut | 2 of 2 | 0 | 0 | – | 0 ms |",
+		"| kill | 2 of 2 | 0 | 0 | – | 0 ms |",
 	} {
 		if strings.Count(out.String(), line+"\n") != 1 {
 			t.Errorf("%q is not once in\n%s", line, &out)
