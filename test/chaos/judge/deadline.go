@@ -13,10 +13,9 @@ const (
 	stuck    = time.Second
 	reaction = time.Second / 2 // of those that waited for it
 	// farOff is how late a trigger may be decided and started where each answer of the store takes
-	// some hundred ms: both take a dozen of them one after the other, and replicas that were late are
-	// behind with the rest. Sessions of 3 s are renewed too late there now and then, and what was claimed
-	// goes back, twice at most: 3 s each.
-	farOff = 14 * time.Second
+	// some hundred ms: both take a dozen of them one after the other, and replicas that were late
+	// are behind with the rest.
+	farOff = 8 * time.Second
 )
 
 // deadline is until when what is due at a moment must have been decided; or, if claimant names the
