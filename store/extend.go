@@ -18,8 +18,8 @@ func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Exten
 		return nil, nil
 	}
 	ours := make([]bool, len(moves))
-	// The same values a second time do no harm.
-	if err := s.sure(ctx, "extend", func(t *tx) error { return extend(t, session, moves, ours) }); err != nil {
+	// The same values a second time do no harm; and what is another's, or a dead one's, stays so.
+	if err := s.keep(ctx, "extend", func(t *tx) error { return extend(t, session, moves, ours) }); err != nil {
 		return nil, err
 	}
 	return ours, nil

@@ -88,7 +88,7 @@ func (s *Store) Beat(ctx context.Context, session string) (database time.Time, e
 			return time.Time{}, &opError{"beat", err}
 		}
 	}
-	err = s.autocommit(ctx, "beat", func(t *tx) error {
+	err = s.keep(ctx, "beat", func(t *tx) error {
 		now, err := t.now()
 		if err != nil {
 			return err

@@ -41,7 +41,7 @@ const (
 type Options struct {
 	Prefix   string        // of every table, [a-z0-9_], at most 32 bytes; default "lockstep_"
 	Timeout  time.Duration // of a call whose context has no deadline; default 5s
-	MaxConns int           // of the pool that Open makes; default 16
+	MaxConns int           // of the pool that Open makes; default 16. On MySQL two more are for heartbeats
 	TLS      *tls.Config   // for Open of MySQL, in place of tls= in the DSN; its ServerName, if empty, is the host
 }
 
@@ -49,6 +49,7 @@ type Options struct {
 type Store struct {
 	writers *gorm.DB
 	readers *gorm.DB // the same handle but for SQLite files, which have one writer and several readers
+	vital   *gorm.DB // the writers' handle but on MySQL that Open opened: connections that no other work takes
 	dialect dialect
 	prefix  string
 	timeout time.Duration
@@ -163,6 +164,7 @@ func build(writers, readers *gorm.DB, d dialect, o Options) (*Store, error) {
 	return &Store{
 		writers: writers,
 		readers: readers,
+		vital:   writers,
 		dialect: d,
 		prefix:  prefix,
 		timeout: cmp.Or(o.Timeout, 5*time.Second),

@@ -66,6 +66,14 @@ func (s *Store) autocommit(ctx context.Context, op string, fn func(t *tx) error)
 	})
 }
 
+// keep is autocommit for what keeps a session and its attempts: where others hold all connections, or a
+// new one takes long, that would be too late.
+func (s *Store) keep(ctx context.Context, op string, fn func(t *tx) error) error {
+	return s.repeat(ctx, op, s.vital, func(ctx context.Context, conn *sql.Conn) error {
+		return fn(s.within(ctx, conn))
+	})
+}
+
 func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(context.Context, *sql.Conn) error) error {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc

@@ -136,13 +136,6 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	})
 	want("1", `SELECT COUNT(*) FROM {done} WHERE state = 'cancelled'`)
 	losing("cancel, running", func() error { _, err := s.CancelTask(ctx, tasks[3].ID, "me"); return err })
-	losing("extend", func() error {
-		ours, err := s.Extend(ctx, session, []ledger.Extension{{TaskID: tasks[3].ID, Token: tasks[3].Token, Until: due}})
-		if err == nil && !ours[0] {
-			err = errors.New("it is said to be another's")
-		}
-		return err
-	})
 	losing("retry", func() error { _, err := s.RetryTask(ctx, tasks[0].ID, "me"); return err })
 	want("1", `SELECT COUNT(*) FROM {tasks} WHERE retry_of <> '' AND job = ''`)
 	check(s.Leave(ctx, session))

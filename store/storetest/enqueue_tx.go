@@ -25,9 +25,11 @@ var enqueueTxCases = []Case{
 	{"EnqueueTx/Conn", connTx},
 }
 
+// begin gives a transaction that is over when the test is. The test's context would end it before, and
+// database/sql does not wait for that: the next test would meet its locks.
 func begin(t *testing.T, b *Bench) *sql.Tx {
 	t.Helper()
-	tx, err := b.DB.Handle().BeginTx(t.Context(), nil)
+	tx, err := b.DB.Handle().BeginTx(context.WithoutCancel(t.Context()), nil)
 	must(t, err)
 	t.Cleanup(func() { _ = tx.Rollback() })
 	return tx

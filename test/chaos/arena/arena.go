@@ -62,6 +62,7 @@ type Arena struct {
 	binary         string // programs
 	zombie, holder string
 	command        string // of the jobs
+	raced          bool   // the replicas have the race detector
 	effects        string // file
 	tmp            string // of the replicas
 	whenDown       string
@@ -103,6 +104,7 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 		o.Beside = func(t testing.TB, source string) string { return program.Build(t, source) }
 	}
 	a.binary, a.zombie, a.holder, a.command = o.Binary(t), o.Beside(t, ZombieSource), o.Beside(t, HolderSource), program.Build(t, commandSource)
+	a.raced = raced(t, a.binary)
 	for _, folder := range []string{filepath.Join(dir, history.LogsDir), a.tmp} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)

@@ -58,3 +58,20 @@ func TestReplica(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Memory is weighed where it is the replica's own.
+func TestRaced(t *testing.T) {
+	for name, file := range map[string]string{"race": Race(t), "plain": Plain(t)} {
+		if raced(t, file) != (name == "race") {
+			t.Errorf("the %s build counts as the other one", name)
+		}
+	}
+	a := Open(t, Cell{SQLite, SQLite}, t.TempDir(), Options{Replicas: 1})
+	n, err := a.Inventory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, weighed := n["MB of r1"]; weighed || n["live MB of r1"] == 0 {
+		t.Errorf("with the race detector: %v", n)
+	}
+}

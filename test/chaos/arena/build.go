@@ -1,6 +1,9 @@
 package arena
 
 import (
+	"debug/buildinfo"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 
@@ -21,6 +24,16 @@ func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, []
 
 // Plain builds the scheduler as people run it: its memory is its own, and not the race detector's.
 func Plain(t testing.TB) string { return program.Build(t, SchedulerSource) }
+
+// raced reports whether a program was built with the race detector.
+func raced(t testing.TB, file string) bool {
+	t.Helper()
+	info, err := buildinfo.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
 
 // RaceWithClock is Race with a wall clock that can be stepped.
 func RaceWithClock(t testing.TB) string {

@@ -47,8 +47,8 @@ func TestExcusesEnd(t *testing.T) {
 			strike(h, h.Windows[0].Replicas, history.StoreSlow)
 			lateInWindow(2600 * time.Millisecond)(h)
 		}},
-		{"later than a far store excuses", OnTime, []Invariant{Recovers}, func(h *history.History) {
-			also(h, h.Windows[0].Began, window, nil, history.StoreFar)
+		{"late after a far store was near again", OnTime, []Invariant{Recovers}, func(h *history.History) {
+			also(h, h.Windows[0].Began, time.Second, nil, history.StoreFar)
 			lateInWindow(9 * time.Second)(h)
 		}},
 		{"a loss because of a far store", Degrades, nil, func(h *history.History) {
