@@ -10,7 +10,8 @@ import (
 
 // Extend moves may_run_until of running tasks, each under its token; the answer has the order of moves
 // and says whether the row was still the session's, and the session not dead: what a dead one had may be
-// about to start elsewhere. It implements the scheduler's Tasks.
+// about to start elsewhere. A time before that of the row moves nothing: it is an older one that was held
+// up on its way. It implements the scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
 func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {
@@ -18,7 +19,8 @@ func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Exten
 		return nil, nil
 	}
 	ours := make([]bool, len(moves))
-	// The same values a second time do no harm; and what is another's, or a dead one's, stays so.
+	// Without a transaction: no statement can undo what another one did, and what is another's, or a dead
+	// one's, stays so.
 	if err := s.keep(ctx, "extend", func(t *tx) error { return extend(t, session, moves, ours) }); err != nil {
 		return nil, err
 	}
@@ -35,10 +37,11 @@ func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error 
 	for part := range slices.Chunk(sorted, rowsPerStatement) {
 		pairs := each(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} })
 		c := choice[ledger.Extension]{column: "id", id: func(e ledger.Extension) string { return e.TaskID }, list: part}
-		until := c.of(func(e ledger.Extension) any { return micros(e.Until) })
+		until := func(e ledger.Extension) any { return micros(e.Until) }
 		mine := "session_id=? AND EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=? AND s.dead=0) AND " + owned("2", len(part))
 		owner := append([]any{session, session}, pairs...)
-		_, err := t.exec("UPDATE {tasks}{by_key} SET may_run_until="+until+" WHERE "+mine, append(c.args, owner...)...)
+		set := "UPDATE {tasks}{by_key} SET may_run_until=" + c.of(until) + " WHERE may_run_until<" + c.of(until) + " AND " + mine
+		_, err := t.exec(set, append(c.args, owner...)...)
 		if err != nil {
 			return err
 		}

@@ -83,7 +83,11 @@ func extend(t *testing.T, b *Bench) {
 	if until(0) != due(1).UnixMicro() || until(2) != due(3).UnixMicro() || until(1) != before {
 		t.Errorf("may_run_until is %d, %d, %d", until(0), until(1), until(2))
 	}
-	got, err := b.Store.Extend(s.ctx(), other.session, moves())
+	got, err := b.Store.Extend(s.ctx(), s.session, []ledger.Extension{{TaskID: tasks[2].ID, Token: tasks[2].Token, Until: due(2)}})
+	if must(t, err); !got[0] || until(2) != due(3).UnixMicro() {
+		t.Errorf("an older time, which comes late, moved may_run_until to %d", until(2))
+	}
+	got, err = b.Store.Extend(s.ctx(), other.session, moves())
 	must(t, err)
 	if slices.Contains(got, true) {
 		t.Error("another session moved may_run_until")

@@ -101,6 +101,9 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 	case existed && r.State == memstore.Running:
 		k := claimKey{r.ID, r.Token}
 		was := w.claims[k]
+		if r.MayRunUntil < was.mayRun {
+			w.violate(r.ID, "task %s may run until %d, and was told %d", r.ID, r.MayRunUntil, was.mayRun)
+		}
 		was.mayRun = r.MayRunUntil
 		w.claims[k] = was
 		if before.Token != r.Token {

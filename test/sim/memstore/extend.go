@@ -13,7 +13,7 @@ func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Exten
 		for i, m := range moves {
 			r := t.tasks.rows[m.TaskID]
 			if ours[i] = r.State == Running && r.Session == session && r.Token == m.Token && !t.sessions.rows[session].Dead; ours[i] {
-				r.MayRunUntil = micros(m.Until)
+				r.MayRunUntil = max(r.MayRunUntil, micros(m.Until))
 				put(t, &t.tasks, r)
 			}
 		}
