@@ -58,7 +58,7 @@ func TestBeatsAreWaitedFor(t *testing.T) {
 	})
 }
 
-// A store that answers no more is asked twice before work would be stopped.
+// A store that answers no more is asked twice before the session's trust is over.
 func TestBeatsAreTriedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const answers = 10

@@ -57,7 +57,7 @@ func (s *Scheduler) load(ctx context.Context) error {
 	return nil
 }
 
-// keep beats until ctx is done. While the store is away it tries again at least twice a second; when
+// keep beats until ctx is done. While the store is away it tries again half a second after each try; when
 // peers declared the session dead it stops what they may start elsewhere, and joins again.
 func (s *Scheduler) keep(ctx context.Context) {
 	every, patience := s.opt.SessionTTL/3, s.opt.SessionTTL/5
@@ -67,8 +67,8 @@ func (s *Scheduler) keep(ctx context.Context) {
 		took := time.Since(asked)
 		again := min(s.opt.SessionTTL/20, 500*time.Millisecond)
 		wait = max(every-took, again)
-		// Twice the last time, since to give up costs a connection, too; but so that two attempts fit
-		// between a beat that is due and the moment when work would be stopped.
+		// Twice the last time, since to give up costs a connection, too; but so that a second attempt begins
+		// before the session's trust is over.
 		patience = min(max(s.opt.SessionTTL/5, 2*took), s.opt.SessionTTL*2/5)
 		if err != nil {
 			s.health.storeDown(err)

@@ -71,7 +71,8 @@ var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 // synchronous below FULL, and several connections to a database in memory.
 //
 // What New cannot do for such a handle is bound how long a frozen process of yours keeps its rows
-// locked: set wait_timeout and innodb_lock_wait_timeout in its DSN, as Open does.
+// locked: set wait_timeout and innodb_lock_wait_timeout in its DSN, as Open does. Nor has it connections
+// for the heartbeats of replicas alone: leave some of the pool's to them.
 func New(db any, d Dialect, o Options) (*Store, error) {
 	var dial dialect
 	switch d {
