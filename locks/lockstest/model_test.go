@@ -35,6 +35,9 @@ func TestModel(t *testing.T) {
 	wrote := func(from, to int64, session int, token int64, value int, accepted bool) op {
 		return op{from, to, call{key: "a", do: doWrite, session: session, token: driver.Token(token), value: value}, answer{yes: accepted}}
 	}
+	read := func(from, to, token int64, value int) op {
+		return op{from, to, call{key: "a", do: doRead}, answer{token: driver.Token(token), value: value}}
+	}
 	unknown := func(o op) op {
 		o.to, o.answer = never, answer{unknown: true}
 		return o
@@ -51,6 +54,11 @@ func TestModel(t *testing.T) {
 		"an answer that did not come, lost":    {[]op{unknown(acquired(0, 1, 1, 5)), acquired(2, 3, 2, 6)}, true},
 		"a stale write is refused":             {[]op{acquired(0, 1, 1, 5), expired(2, 1), acquired(3, 4, 2, 6), wrote(5, 6, 2, 6, 1, true), wrote(7, 8, 1, 5, 2, false)}, true},
 
+		"what was written is read": {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, true), read(4, 5, 5, 7)}, true},
+
+		"a fresh write is refused":        {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, false)}, false},
+		"what was never written is read":  {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, true), read(4, 5, 5, 8)}, false},
+		"a write is gone again":           {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, true), read(4, 5, 0, 0)}, false},
 		"two holders":                     {[]op{acquired(0, 1, 1, 5), acquired(2, 3, 2, 6)}, false},
 		"two at once":                     {[]op{acquired(0, 9, 1, 5), acquired(1, 8, 2, 6)}, false},
 		"taken before the lease ended":    {[]op{acquired(0, 1, 1, 5), expired(10, 1), acquired(5, 6, 2, 6)}, false},
