@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -52,43 +51,13 @@ func TestSoak(t *testing.T) {
 			}
 			run(t, p)
 			held(t, p.dir)
-			third := len(looks) / 3
-			middle, end := least(looks[third:2*third]), least(looks[2*third:])
+			middle, end := thirds(looks)
 			for _, what := range slices.Sorted(maps.Keys(end)) {
 				t.Logf("%s: %d in the middle third, %d in the last", what, middle[what], end[what])
-				if end[what] > middle[what]+breath(what) {
-					t.Errorf("%s grew from %d to %d", what, middle[what], end[what])
-				}
+			}
+			for _, more := range growth(looks) {
+				t.Error(more)
 			}
 		})
 	}
-}
-
-// breath is by how much the least of two stretches of ten minutes may differ: what leaks is never given
-// back, so the least grows as well.
-func breath(what string) int {
-	switch kind, _, _ := strings.Cut(what, " of "); kind {
-	case "goroutines": // of calls that are under way
-		return 10
-	case "fds", "connections", "live MB", "helpers", "commands", "temp files":
-		return 4
-	case "MB":
-		return 20
-	case "rows past their retention":
-		return 0
-	}
-	return 8
-}
-
-// least is the fewest that was seen of each thing.
-func least(looks []arena.Inventory) arena.Inventory {
-	all := arena.Inventory{}
-	for _, n := range looks {
-		for what, count := range n {
-			if seen, there := all[what]; !there || count < seen {
-				all[what] = count
-			}
-		}
-	}
-	return all
 }
