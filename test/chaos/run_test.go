@@ -195,6 +195,7 @@ func within(t testing.TB, what string, limit time.Duration, f func(context.Conte
 func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis, length time.Duration) error {
 	windows, struck := make([]history.Window, len(faults)), make([]nemesis.Struck, len(faults))
 	var names strings.Builder
+	var calm []func()
 	for i, n := range faults {
 		w := &windows[i]
 		w.Nemesis, w.Spares, w.Began = n.Name, n.Spares, time.Now()
@@ -202,7 +203,7 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 			w.Pair = faults[1-i].Name
 		}
 		if n.Machine {
-			defer machine.begin(a.Dir, n.Name)()
+			calm = append(calm, machine.begin(a.Dir, n.Name))
 		}
 		var err error
 		ctx, cancel := context.WithTimeout(t.Context(), strikeLimit)
@@ -228,6 +229,9 @@ func window(t testing.TB, a *arena.Arena, r *rand.Rand, faults []nemesis.Nemesis
 			}
 		}
 		w.Healed = time.Now()
+	}
+	for _, end := range calm {
+		end()
 	}
 	if err := addWindows(a.Dir, windows...); err != nil {
 		return err

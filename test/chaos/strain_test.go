@@ -50,7 +50,7 @@ func (s *strain) beside(dir string, from, to time.Time) (all []history.Window) {
 			continue
 		}
 		all = append(all, history.Window{
-			Nemesis: one.what + " elsewhere", Kinds: []history.Kind{history.StoreSlow, history.LockSlow}, Elsewhere: true,
+			Nemesis: one.what + " elsewhere", Elsewhere: true,
 			Began: one.from, Healed: end, Applied: true, Evidence: "another cell on this machine",
 		})
 	}

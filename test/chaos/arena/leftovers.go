@@ -54,7 +54,9 @@ var gauges = []struct {
 
 // metrics asks r until it answers, for ten seconds: a busy machine is no replica that is gone.
 func (r *Replica) metrics(ctx context.Context) (page []byte) {
-	for range 10 {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
 		status, page := r.look(ctx, "/metrics") // which has a second
 		if status == http.StatusOK {
 			return page
@@ -65,7 +67,6 @@ func (r *Replica) metrics(ctx context.Context) (page []byte) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	return nil
 }
 
 // Inventory counts. A server or replica that does not answer is an error.

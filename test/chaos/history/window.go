@@ -38,7 +38,7 @@ type Window struct {
 	Evidence string        // what was seen
 	Err      string        // why it could not be applied or healed
 	// Elsewhere says that it is another cell's, on the same machine, which it strikes as a whole. It counts
-	// as no fault of this cell.
+	// as no fault of this cell, has no kind, and excuses what is late or red and nothing else.
 	Elsewhere bool
 	// Spares says that running work must not be lost by it: a store that is away harms nobody's session.
 	Spares bool

@@ -32,7 +32,7 @@ func (t *trial) deadline(due time.Time, claimant string) time.Time {
 func (t *trial) putsOff(w history.Window, due time.Time, claimant string) time.Time {
 	all := t.everybody(w)
 	switch {
-	case w.Pair != "",
+	case w.Pair != "", w.Elsewhere,
 		has(w, history.StoreClock),
 		has(w, history.StoreDown, history.StoreSlow, history.StoreFar, history.ReplicaDown, history.ReplicaFrozen) && all,
 		has(w, history.LockDown) && t.run.WhenDown == "wait",
@@ -41,7 +41,7 @@ func (t *trial) putsOff(w history.Window, due time.Time, claimant string) time.T
 		return t.over(w)
 	case has(w, history.StoreSlow) && !t.onSQLite(): // it comes through, and may take a row once more
 		return due.Add(2*stuck + reaction + t.run.Slack)
-	case has(w, history.StoreDown, history.StoreSlow), has(w, history.ReplicaFrozen) && !t.onSQLite():
+	case has(w, history.StoreDown, history.ReplicaFrozen) && !t.onSQLite():
 		return due.Add(stuck + reaction + t.run.Slack)
 	}
 	return time.Time{}

@@ -18,8 +18,12 @@ import (
 //	store-clock               session ttl + 5 s: the new time must have been seen three times
 //	restarts                  drain timeout + 3 s
 //	replica-clock             nothing: nobody looks at it
+//	another cell's            5 s
 func (t *trial) recovery(w history.Window) time.Duration {
 	var longest time.Duration
+	if w.Elsewhere {
+		longest = 5 * time.Second
+	}
 	for _, k := range w.Kinds {
 		var d time.Duration
 		switch k {
@@ -83,8 +87,10 @@ func (t *trial) excused(from, to time.Time, replica string, kinds ...history.Kin
 	return false
 }
 
+// has reports whether a fault of this cell is of one of the kinds. What another one does to the machine is
+// of none: it excuses what is late, see putsOff and lastRed, and nothing that is lost.
 func has(w history.Window, kinds ...history.Kind) bool {
-	return slices.ContainsFunc(w.Kinds, func(k history.Kind) bool { return slices.Contains(kinds, k) })
+	return !w.Elsewhere && slices.ContainsFunc(w.Kinds, func(k history.Kind) bool { return slices.Contains(kinds, k) })
 }
 
 // openAt names the faults that were open at a moment.

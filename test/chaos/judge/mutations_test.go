@@ -190,6 +190,15 @@ func TestBrokenPromises(t *testing.T) {
 			stolen.Token, stolen.Session = stolen.Token+1000, "other"
 			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: h.Run.Ended.UnixMicro(), Table: "tasks", Before: c.After, After: &stolen})
 		}},
+		{"a running task whose time is moved back", OneEnd, nil, func(h *history.History) {
+			i := slices.IndexFunc(h.Audit, func(c history.Change) bool { return c.Table == "tasks" && c.After != nil && c.After.State == running })
+			c := h.Audit[i]
+			later := *c.After
+			later.Until += 1000
+			h.Audit = slices.Insert(h.Audit, i+1,
+				history.Change{Seq: c.Seq, At: c.At, Table: "tasks", Before: c.After, After: &later},
+				history.Change{Seq: c.Seq, At: c.At, Table: "tasks", Before: &later, After: c.After})
+		}},
 		{"a task deleted without an end", OneEnd, nil, func(h *history.History) {
 			h.Audit = slices.DeleteFunc(h.Audit, func(c history.Change) bool { return c.Table == "done" })
 		}},
@@ -235,13 +244,10 @@ func TestBrokenPromises(t *testing.T) {
 			h.Run.Jobs[0].Concurrency = "allow"
 		}},
 
-		{"a dead replica's task decided late", Recovers, nil, func(h *history.History) {
-			id := firstLost(h)
-			for i, c := range h.Audit {
-				if c.Table == "done" && c.After.ID == id || c.Table == "tasks" && c.After == nil && c.Before.ID == id {
-					h.Audit[i].At += 4_000_000
-				}
-			}
+		{"a dead replica's task decided late", Recovers, nil, reapedLate},
+		{"a dead replica's task decided late beside one that is cut off", Recovers, nil, func(h *history.History) {
+			also(h, h.Windows[0].Began, window, []string{other(h)}, history.StoreSlow)
+			reapedLate(h)
 		}},
 		{"not ready again", Recovers, nil, func(h *history.History) {
 			for i, p := range h.Probes {
@@ -259,6 +265,12 @@ func TestBrokenPromises(t *testing.T) {
 			})
 		}},
 		{"a session that dies without a fault", Degrades, nil, func(h *history.History) { dies(h, 3*time.Second) }},
+		{"a session that dies while another cell has the machine", Degrades, nil, func(h *history.History) {
+			strain(h)
+			w := &h.Windows[len(h.Windows)-1]
+			w.Began, w.Healed, w.Kinds = began, h.Run.Ended, harmful // as older runs have it
+			dies(h, 3*time.Second)
+		}},
 		{"a session that dies of a fault that spares", Degrades, nil, func(h *history.History) {
 			h.Run.Slack = time.Second
 			h.Windows[0].Kinds, h.Windows[0].Began = append(h.Windows[0].Kinds, history.StoreDown), began

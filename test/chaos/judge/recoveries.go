@@ -14,8 +14,9 @@ import (
 // unless that one began early enough to be the reason, see deadline. What strains the machine from another
 // cell excuses what is late or red meanwhile.
 //
-// Excused is reaping while there is nobody who could: the store is away, slow or has another time,
-// or every replica is down or frozen; and a second more beside a frozen replica, which may hold rows. With
+// Excused is reaping while there is nobody who could: the store is away or slow for all or has another
+// time, or every replica is down or frozen; and a second more beside one that is frozen, cut off or slow,
+// which may hold rows. With
 // Run.Slack, a replica that was ready once has recovered: what starves it later is the machine.
 func (t *trial) recoveries() {
 	t.reaped()
@@ -177,12 +178,12 @@ func (t *trial) reaped() {
 // postponed moves a bound behind the faults under which nobody could do what it asks for.
 func (t *trial) postponed(from, bound time.Time) time.Time {
 	for _, w := range t.applied(from, bound) {
-		nobody := has(w, history.StoreDown, history.StoreSlow, history.StoreFar, history.StoreClock) ||
-			has(w, history.ReplicaDown, history.ReplicaFrozen) && t.everybody(w) || t.holdsStore(w)
+		nobody := has(w, history.StoreClock) || t.holdsStore(w) ||
+			has(w, history.StoreDown, history.StoreSlow, history.StoreFar, history.ReplicaDown, history.ReplicaFrozen) && t.everybody(w)
 		switch later := t.over(w).Add(t.run.SessionTTL + reapTime); {
 		case nobody && later.After(bound):
 			bound = later
-		case !nobody && has(w, history.ReplicaFrozen):
+		case !nobody && has(w, history.StoreDown, history.StoreSlow, history.ReplicaFrozen):
 			bound = bound.Add(stuck)
 		}
 	}
