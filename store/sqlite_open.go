@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// openSQLite opens a file with one connection that writes and some that read, or a database in
-// memory, for tests, with one connection for all.
+// openSQLite opens a file with one connection that writes, one for heartbeats and some that read, or a
+// database in memory, for tests, with one connection for all.
 func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	memory := path == ":memory:"
 	location := "file::memory:"
@@ -45,14 +45,18 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
 	}
 	opened := []*sql.DB{writer}
-	reader := writer
+	reader, vital := writer, writer
 	if !memory {
 		if reader, err = pool(4, "busy_timeout(250)", "query_only(1)"); err != nil {
 			return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
 		}
-		opened = append(opened, reader)
+		// A beat waits for the file's write lock, and not for this process's one writer before that.
+		if vital, err = pool(1, "busy_timeout(1)"); err != nil {
+			return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
+		}
+		opened = append(opened, reader, vital)
 	}
-	s, err := assembleSQLite(ctx, writer, reader, o)
+	s, err := assembleSQLite(ctx, writer, reader, vital, o)
 	if err != nil {
 		for _, db := range opened {
 			_ = db.Close()
@@ -63,7 +67,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func assembleSQLite(ctx context.Context, writer, reader *sql.DB, o Options) (*Store, error) {
+func assembleSQLite(ctx context.Context, writer, reader, vital *sql.DB, o Options) (*Store, error) {
 	w, err := openGorm(sqliteDialector{writer})
 	if err != nil {
 		return nil, err
@@ -74,6 +78,9 @@ func assembleSQLite(ctx context.Context, writer, reader *sql.DB, o Options) (*St
 	}
 	s, err := build(w, r, sqliteDialect{}, o)
 	if err != nil {
+		return nil, err
+	}
+	if s.vital, err = openGorm(sqliteDialector{vital}); err != nil {
 		return nil, err
 	}
 	// WAL is a property of the file, and changing it needs the file alone: once, and not with

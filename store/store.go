@@ -49,7 +49,7 @@ type Options struct {
 type Store struct {
 	writers *gorm.DB
 	readers *gorm.DB // the same handle but for SQLite files, which have one writer and several readers
-	vital   *gorm.DB // the writers' handle but on MySQL that Open opened: connections that no other work takes
+	vital   *gorm.DB // of what Open opened: connections that no other work takes; else the writers' handle
 	dialect dialect
 	prefix  string
 	timeout time.Duration

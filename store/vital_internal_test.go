@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,7 +12,13 @@ import (
 
 // Whoever has all connections that others work with: a session and the time of its attempts go on.
 func TestNoWorkHoldsUpABeat(t *testing.T) {
-	s := migrated(t, "mysql", servers.MySQL(t), Options{MaxConns: 3})
+	t.Run("mysql", func(t *testing.T) { beatsBeside(t, migrated(t, "mysql", servers.MySQL(t), Options{MaxConns: 3})) })
+	t.Run("sqlite", func(t *testing.T) {
+		beatsBeside(t, migrated(t, "sqlite", filepath.Join(t.TempDir(), "store.db"), Options{}))
+	})
+}
+
+func beatsBeside(t *testing.T, s *Store) {
 	session, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 	if err != nil {
 		t.Fatal(err)
