@@ -6,11 +6,34 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
-// pinned is a connection that is nobody else's.
-type pinned struct{ *sql.Conn }
+// pinned is a connection that is nobody else's. A session's goroutines use it and drop it at the same time,
+// which a sql.Conn does not stand: it sees that it is open, waits until it is closed, and goes on with nil.
+type pinned struct {
+	*sql.Conn
+	using *sync.RWMutex
+}
+
+func (p pinned) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	p.using.RLock()
+	defer p.using.RUnlock()
+	return p.Conn.ExecContext(ctx, query, args...)
+}
+
+func (p pinned) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	p.using.RLock()
+	defer p.using.RUnlock()
+	return p.Conn.QueryContext(ctx, query, args...)
+}
+
+func (p pinned) PingContext(ctx context.Context) error {
+	p.using.RLock()
+	defer p.using.RUnlock()
+	return p.Conn.PingContext(ctx)
+}
 
 // pin returns one in a transaction that is never committed while it holds something. The server ends it
 // when it has been silent for a TTL.
@@ -25,6 +48,7 @@ func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 // replaced, as database/sql does for single statements.
 func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, err error) {
 	for range 3 {
+		p.using = new(sync.RWMutex)
 		if p.Conn, err = c.db.Conn(ctx); err != nil {
 			return pinned{}, err
 		}
@@ -42,6 +66,8 @@ func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, er
 // drop ends the connection for good, and with it what it holds; it must not go back to the pool
 // with its settings.
 func (p pinned) drop() {
+	p.using.Lock()
+	defer p.using.Unlock()
 	_ = p.Raw(func(any) error { return sqldriver.ErrBadConn })
 	_ = p.Close()
 }

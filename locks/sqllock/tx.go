@@ -27,7 +27,7 @@ func (c *calls) txMySQL(ctx context.Context, level sql.IsolationLevel, do func(o
 		return err
 	}
 	defer conn.Close()
-	if err = do(conn.Conn); err != nil {
+	if err = do(conn); err != nil {
 		if run(ctx, conn, "ROLLBACK") != nil {
 			conn.drop()
 		}
