@@ -54,7 +54,8 @@ func pids(t *testing.T, out, word string) (all []int) {
 	return all
 }
 
-// alive reports whether a process still runs; one that is dead and not yet collected does not.
+// alive reports whether a process still runs. One that is dead and not yet collected does not, nor one
+// that the kernel is about to make so: the pipes of that one are closed already, and it runs nothing more.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -64,7 +65,10 @@ func alive(pid int) bool {
 		return !errors.Is(err, os.ErrNotExist) || !hasProc()
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z")
+	const exiting = 0x4 // of the flags, PF_EXITING
+	fields := strings.Fields(rest)
+	flags, err := strconv.Atoi(fields[6])
+	return fields[0] != "Z" && (err != nil || flags&exiting == 0)
 }
 
 func hasProc() bool { _, err := os.Stat("/proc/self/stat"); return err == nil }
