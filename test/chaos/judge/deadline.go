@@ -12,6 +12,10 @@ const (
 	// then its locks hold. (idle_transaction_timeout, set by store.Open and sqllock.Open.)
 	stuck    = time.Second
 	reaction = time.Second / 2 // of those that waited for it
+	// farOff is how late a trigger may be decided and started where each answer of the store takes
+	// some hundred ms: both take a dozen of them one after the other, and replicas that were late
+	// are behind with the rest.
+	farOff = 8 * time.Second
 )
 
 // deadline is until when what is due at a moment must have been decided; or, if claimant names the
@@ -34,11 +38,13 @@ func (t *trial) putsOff(w history.Window, due time.Time, claimant string) time.T
 	switch {
 	case w.Pair != "", w.Elsewhere,
 		has(w, history.StoreClock),
-		has(w, history.StoreDown, history.StoreSlow, history.StoreFar, history.ReplicaDown, history.ReplicaFrozen) && all,
+		has(w, history.StoreDown, history.StoreSlow, history.ReplicaDown, history.ReplicaFrozen) && all,
 		has(w, history.LockDown) && t.run.WhenDown == "wait",
 		t.holdsStore(w),
 		claimant != "" && w.Strikes(claimant) && has(w, harmful...):
 		return t.over(w)
+	case has(w, history.StoreFar):
+		return due.Add(farOff + t.run.Slack)
 	case has(w, history.StoreSlow) && !t.onSQLite(): // it comes through, and may take a row once more
 		return due.Add(2*stuck + reaction + t.run.Slack)
 	case has(w, history.StoreDown, history.ReplicaFrozen) && !t.onSQLite():

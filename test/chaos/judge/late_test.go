@@ -47,6 +47,10 @@ func TestExcusesEnd(t *testing.T) {
 			strike(h, h.Windows[0].Replicas, history.StoreSlow)
 			lateInWindow(2600 * time.Millisecond)(h)
 		}},
+		{"later than a far store excuses", OnTime, []Invariant{Recovers}, func(h *history.History) {
+			also(h, h.Windows[0].Began, window, nil, history.StoreFar)
+			lateInWindow(9 * time.Second)(h)
+		}},
 		{"late after a far store was near again", OnTime, []Invariant{Recovers}, func(h *history.History) {
 			also(h, h.Windows[0].Began, time.Second, nil, history.StoreFar)
 			lateInWindow(9 * time.Second)(h)

@@ -50,13 +50,13 @@ type punctual struct {
 // Run.Slack.
 //
 // A fault that began in that time may put it off. Until the fault is over, and no longer: if the store
-// is down, slow or far away for all replicas, or its file locked by who froze; if all replicas are down;
+// is down or slow for all replicas, or its file locked by who froze; if all replicas are down;
 // if two faults strike at once; if the lock service is away with when_down: wait; and the start, if a
 // fault that may cost attempts strikes who has claimed it. By half a second more: if a replica is frozen
 // or cut off from MariaDB, since it may hold rows until the server ends its transaction; by one and a
-// half, if its connection is so slow that this may happen twice in a row. Not looked at are due times
-// that catch-up "all" makes wait for their slot; replicas that a busy machine starves; and all
-// comparisons after the database's clock was stepped.
+// half, if its connection is so slow that this may happen twice in a row. By farOff: if the store is far
+// away. Not looked at are due times that catch-up "all" makes wait for their slot; replicas that a busy
+// machine starves; and all comparisons after the database's clock was stepped.
 func (t *trial) onTime() {
 	t.notEarly()
 	var healthy, faulty []time.Duration
