@@ -208,7 +208,7 @@ func (f *feeder) skipped() (names, kinds []string, asked int) {
 // push queues what was claimed and starts as much of it as there are workers.
 func (f *feeder) push(ctx context.Context, ses *session, got ledger.Claimed) {
 	f.mu.Lock()
-	f.more = got.More
+	f.more = got.More && len(got.Tasks) > 0
 	for i, t := range got.Tasks {
 		f.queue = append(f.queue, claimed{t, ses.id, got.Until[i], time.Now()})
 	}
