@@ -1,29 +1,31 @@
 package store
 
 import (
+	"database/sql"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// alive fails for a session that was declared dead, or never was. It takes no lock: a session may
-// be declared dead before this transaction commits, and Reap finds what it then leaves.
-func (t *tx) alive(session string) error {
-	var dead bool
-	found, err := t.one("SELECT dead FROM {sessions} WHERE id=?", []any{session}, &dead)
-	if err == nil && (!found || dead) {
-		return ledger.ErrSessionDead
-	}
-	return err
-}
-
-// begin is how a deciding transaction starts: its session lives, and the moment is what judge makes
-// of the database's time.
+// begin is how a deciding transaction starts: its session lives, and the moment is what judge makes of the
+// database's time; one statement asks for both. It takes no lock: a session may be declared dead before
+// this transaction commits, and Reap finds what it then leaves.
+//
+// It fails with ledger.ErrSessionDead for a session that was declared dead, or never was.
 func (t *tx) begin(session string, judge ledger.Judge) (now time.Time, err error) {
-	if err := t.alive(session); err != nil {
+	var dead bool
+	var at sql.NullInt64
+	found, err := t.one("SELECT dead, {now} FROM {sessions} WHERE id=?", []any{session}, &dead, &at)
+	if err == nil && (!found || dead) {
+		err = ledger.ErrSessionDead
+	}
+	if err != nil {
 		return now, err
 	}
-	return t.judged(judge)
+	if !at.Valid {
+		return t.judged(judge)
+	}
+	return judged(judge, fromMicros(at.Int64))
 }
 
 // judged is what judge makes of the database's time.
@@ -31,6 +33,10 @@ func (t *tx) judged(judge ledger.Judge) (now time.Time, err error) {
 	if now, err = t.now(); err != nil {
 		return now, err
 	}
-	now, err = judge(now)
+	return judged(judge, now)
+}
+
+func judged(judge ledger.Judge, database time.Time) (now time.Time, err error) {
+	now, err = judge(database)
 	return now.UTC().Truncate(time.Microsecond), err
 }

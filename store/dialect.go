@@ -14,6 +14,7 @@ import (
 type dialect interface {
 	name() Dialect
 	// words are replaced in statements: {for_update}, {share}, {insert_ignore}, {values}, {delete}.
+	// {now} is the database's time in microseconds, or NULL where only now tells it.
 	// {by_key} follows the table whose rows a statement locks or writes: rows are then locked one by
 	// one, in the order of the primary key, however small the table is. {index} and {end} stand around
 	// the name of the index that a table must be read by, {walk} and {walked} around that of one whose

@@ -27,7 +27,7 @@ func (mysqlDialect) name() Dialect { return MySQL }
 
 func (mysqlDialect) words() []string {
 	return []string{
-		"{for_update}", " FOR UPDATE", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{values}", "",
+		"{now}", mysqlNow, "{for_update}", " FOR UPDATE", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{values}", "",
 		"{by_key}", " FORCE INDEX (PRIMARY)", "{delete}", "DELETE t FROM", "{index}", " FORCE INDEX (", "{end}", ")",
 		"{walk}", " FORCE INDEX (", "{walked}", ")",
 	}
@@ -184,10 +184,12 @@ func (mysqlDialect) hasTable(t *tx, name string) (bool, error) {
 	return t.one("SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?", []any{name}, &n)
 }
 
-// now depends on no session time zone. UTC_TIMESTAMP is fixed when the statement starts.
+// mysqlNow depends on no session time zone. UTC_TIMESTAMP is fixed when the statement starts.
+const mysqlNow = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))"
+
 func (mysqlDialect) now(t *tx) (time.Time, error) {
 	var n int64
-	_, err := t.one("SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))", nil, &n)
+	_, err := t.one("SELECT "+mysqlNow, nil, &n)
 	return fromMicros(n), err
 }
 
