@@ -28,6 +28,8 @@ type dialect interface {
 	begin(ctx context.Context, conn *sql.Conn) error
 	// commit returns errUnknownCommit when nobody can say whether it happened.
 	commit(ctx context.Context, conn *sql.Conn) error
+	// single runs fn, each of whose statements may be a transaction of its own.
+	single(ctx context.Context, s *Store, conn *sql.Conn, fn func(t *tx) error) error
 	// joined makes a caller's transaction ready to write.
 	joined(t *tx) error
 	// alone runs fn while no other process runs one, for as long as the schema changes.

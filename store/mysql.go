@@ -154,6 +154,11 @@ func (d mysqlDialect) commit(ctx context.Context, conn *sql.Conn) error {
 	return fmt.Errorf("%w: %w", errUnknownCommit, err)
 }
 
+// single saves the two round trips of a transaction.
+func (mysqlDialect) single(ctx context.Context, s *Store, conn *sql.Conn, fn func(t *tx) error) error {
+	return fn(s.within(ctx, conn))
+}
+
 func (mysqlDialect) joined(*tx) error { return nil }
 
 // alone holds a lock of the server for this database and prefix. Each statement commits at once, as

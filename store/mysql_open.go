@@ -63,7 +63,7 @@ func openMySQL(ctx context.Context, dsn string, o Options) (*Store, error) {
 		_ = db.Close()
 		return nil, err
 	}
-	s.opened = []*sql.DB{db}
+	s.opened = closers{db}
 	vital, err := mysqlconn.Open(c, o.TLS, vitalConns, answerLimit, append(slices.Clone(sessionSettings), vitalWait)...)
 	if err == nil {
 		s.opened = append(s.opened, vital)

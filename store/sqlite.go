@@ -15,7 +15,9 @@ import (
 	lib "modernc.org/sqlite/lib"
 )
 
-type sqliteDialect struct{}
+type sqliteDialect struct {
+	turns *turnstile // of a file that Open opened, else nil
+}
 
 func (sqliteDialect) name() Dialect { return SQLite }
 
@@ -89,12 +91,29 @@ func (sqliteDialect) checkPool(t *tx, pool *sql.DB) error {
 }
 
 // begin takes the write lock at once: a transaction that reads first and then writes could
-// otherwise fail half-way.
-func (sqliteDialect) begin(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
-	if err == nil || code(err) == lib.SQLITE_BUSY {
+// otherwise fail half-way. While the lock is taken it asks again, in its turn.
+func (d sqliteDialect) begin(ctx context.Context, conn *sql.Conn) error {
+	leave, err := d.turns.enter(ctx)
+	if err != nil {
 		return err
 	}
+	defer leave()
+	for n := 0; ; n++ {
+		_, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+		if err == nil {
+			return nil
+		}
+		if code(err) != lib.SQLITE_BUSY {
+			return begun(ctx, conn, err)
+		}
+		if over := pause(ctx, n, sqliteNap); over != nil {
+			return fmt.Errorf("%w, after %w", over, err)
+		}
+	}
+}
+
+// begun undoes a BEGIN that was answered with an error.
+func begun(ctx context.Context, conn *sql.Conn, err error) error {
 	// It may have begun: an error is also how the driver says that ctx ended meanwhile. Whoever got
 	// this connection next would keep everybody from writing.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
@@ -135,15 +154,22 @@ func (sqliteDialect) joined(t *tx) error {
 		if e.Code() == lib.SQLITE_BUSY_SNAPSHOT {
 			return fmt.Errorf("the transaction had read before, and others have written since; begin it with BEGIN IMMEDIATE (modernc: ?_txlock=immediate): %w", err)
 		}
-		if pause(t.ctx, n, sqliteDialect{}.nap()) != nil {
+		if pause(t.ctx, n, sqliteNap) != nil {
 			return err
 		}
 	}
 }
 
-// nap is short: the write lock of the file knows no queue. Who looks for it seldom does not get it from
-// processes that write one transaction after the other.
-func (sqliteDialect) nap() time.Duration { return 5 * time.Millisecond }
+// sqliteNap is short: who looks for the write lock seldom does not get it from processes that write one
+// transaction after the other, and go around the turnstile or come from a handle that has none.
+const sqliteNap = 5 * time.Millisecond
+
+func (sqliteDialect) nap() time.Duration { return sqliteNap }
+
+// single is a transaction: its BEGIN waits in its turn, which a write by itself does not.
+func (sqliteDialect) single(ctx context.Context, s *Store, conn *sql.Conn, fn func(t *tx) error) error {
+	return s.transact(ctx, conn, fn)
+}
 
 // alone is a transaction: with WAL, BEGIN IMMEDIATE and BEGIN EXCLUSIVE are the same.
 func (sqliteDialect) alone(ctx context.Context, s *Store, fn func(t *tx) error) error {

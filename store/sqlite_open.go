@@ -7,80 +7,98 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// openSQLite opens a file with one connection that writes, one for heartbeats and some that read, or a
-// database in memory, for tests, with one connection for all.
+// openSQLite opens a file, or a database in memory, for tests.
 func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
-	memory := path == ":memory:"
-	location := "file::memory:"
-	if !memory {
+	file := "" // in memory
+	if path != ":memory:" {
 		abs, err := checkFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
 		}
-		location = fileURI(abs)
+		file = abs
 	}
-	settings := url.Values{"_pragma": {
-		"synchronous(FULL)", "foreign_keys(0)", "temp_store(MEMORY)",
-		"cache_size(-16000)", "journal_size_limit(67108864)",
-	}}
-	pool := func(conns int, more ...string) (*sql.DB, error) {
-		v := url.Values{"_pragma": append(slices.Clip(settings["_pragma"]), more...)}
-		db, err := sql.Open("sqlite", location+"?"+v.Encode())
-		if err != nil {
-			return nil, err
-		}
-		db.SetMaxOpenConns(conns)
-		db.SetMaxIdleConns(conns)
-		return db, nil
-	}
-	// Next to none for the writer, since SQLite's own wait naps longer and longer and does not see ctx.
-	writer, err := pool(1, "busy_timeout(1)")
+	h, err := sqliteHandles(file)
 	if err != nil {
 		return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
 	}
-	opened := []*sql.DB{writer}
-	reader, vital := writer, writer
-	if !memory {
-		if reader, err = pool(4, "busy_timeout(250)", "query_only(1)"); err != nil {
-			return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
-		}
-		// A beat waits for the file's write lock, and not for this process's one writer before that.
-		if vital, err = pool(1, "busy_timeout(1)"); err != nil {
-			return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
-		}
-		opened = append(opened, reader, vital)
-	}
-	s, err := assembleSQLite(ctx, writer, reader, vital, o)
+	s, err := assembleSQLite(ctx, h, o)
 	if err != nil {
-		for _, db := range opened {
-			_ = db.Close()
-		}
+		_ = h.opened.Close()
 		return nil, fmt.Errorf("%w (sqlite %s)", err, path)
 	}
-	s.opened, s.file = opened, sameFile(path)
+	s.opened, s.file = h.opened, sameFile(path)
 	return s, nil
 }
 
-func assembleSQLite(ctx context.Context, writer, reader, vital *sql.DB, o Options) (*Store, error) {
-	w, err := openGorm(sqliteDialector{writer})
+// handles are one connection that writes, one for heartbeats and some that read, and the turnstile of those
+// that write; or one connection for all.
+type handles struct {
+	writer, reader, vital *sql.DB
+	turns                 *turnstile
+	opened                closers
+}
+
+func sqliteHandles(file string) (h handles, err error) {
+	location := "file::memory:"
+	if file != "" {
+		location = fileURI(file)
+	}
+	pool := func(conns int, more ...string) *sql.DB {
+		if err != nil {
+			return nil
+		}
+		v := url.Values{"_pragma": append(more,
+			"synchronous(FULL)", "foreign_keys(0)", "temp_store(MEMORY)",
+			"cache_size(-16000)", "journal_size_limit(67108864)",
+		)}
+		var db *sql.DB
+		if db, err = sql.Open("sqlite", location+"?"+v.Encode()); err != nil {
+			return nil
+		}
+		db.SetMaxOpenConns(conns)
+		db.SetMaxIdleConns(conns)
+		h.opened = append(h.opened, db)
+		return db
+	}
+	// Next to none for who writes, since SQLite's own wait naps longer and longer and does not see ctx.
+	h.writer = pool(1, "busy_timeout(1)")
+	h.reader, h.vital = h.writer, h.writer
+	if file != "" {
+		h.reader = pool(4, "busy_timeout(250)", "query_only(1)")
+		// A beat waits for the file's write lock, and not for this process's one writer before that.
+		h.vital = pool(1, "busy_timeout(1)")
+		if err == nil {
+			h.turns, err = openTurnstile(file)
+		}
+		if err == nil {
+			h.opened = append(h.opened, h.turns)
+		}
+	}
+	if err != nil {
+		_ = h.opened.Close()
+	}
+	return h, err
+}
+
+func assembleSQLite(ctx context.Context, h handles, o Options) (*Store, error) {
+	w, err := openGorm(sqliteDialector{h.writer})
 	if err != nil {
 		return nil, err
 	}
-	r, err := openGorm(sqliteDialector{reader})
+	r, err := openGorm(sqliteDialector{h.reader})
 	if err != nil {
 		return nil, err
 	}
-	s, err := build(w, r, sqliteDialect{}, o)
+	s, err := build(w, r, sqliteDialect{turns: h.turns}, o)
 	if err != nil {
 		return nil, err
 	}
-	if s.vital, err = openGorm(sqliteDialector{vital}); err != nil {
+	if s.vital, err = openGorm(sqliteDialector{h.vital}); err != nil {
 		return nil, err
 	}
 	// WAL is a property of the file, and changing it needs the file alone: once, and not with

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -45,6 +46,47 @@ func TestWritersOfOneFileTakeTurns(t *testing.T) {
 		cancel()
 		if err != nil {
 			t.Fatalf("beat %d: %v", n, err)
+		}
+	}
+}
+
+// Who writes one transaction after the other lets in between who came meanwhile.
+func TestWhoHasJustWrittenStandsBehind(t *testing.T) {
+	t.Parallel() // it waits
+	file := filepath.Join(t.TempDir(), "a.db")
+	busy, other := migrated(t, "sqlite", file, Options{}), migrated(t, "sqlite", file, Options{})
+	touch := func(t *tx) error {
+		_, err := t.exec(`UPDATE {meta} SET value = value WHERE name = ?`, "config_counter")
+		return err
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	defer stop()
+	var written atomic.Int64
+	writing.Go(func() {
+		for ctx.Err() == nil {
+			err := busy.sure(ctx, "write", func(t *tx) error {
+				time.Sleep(3 * sqliteNap)
+				return touch(t)
+			})
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+			written.Add(1)
+		}
+	})
+	for name, write := range map[string]func(context.Context, string, func(*tx) error) error{"a transaction": other.tx, "a beat": other.keep} {
+		for range 10 {
+			before := written.Load()
+			if err := write(t.Context(), "write", touch); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			// One was under way, one may have been inside, and one counts after its COMMIT.
+			if let := written.Load() - before; let > 3 {
+				t.Errorf("%s waited for %d transactions of another that came after it", name, let)
+			}
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ type Store struct {
 	prefix  string
 	timeout time.Duration
 	words   *strings.Replacer
-	opened  []*sql.DB    // what Close closes
+	opened  closers      // what Close closes
 	file    func() error // of a SQLite file: an error once its name leads elsewhere; nil: not asked
 }
 
@@ -72,7 +73,8 @@ var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 //
 // What New cannot do for such a handle is bound how long a frozen process of yours keeps its rows
 // locked: set wait_timeout and innodb_lock_wait_timeout in its DSN, as Open does. Nor has it connections
-// for the heartbeats of replicas alone: leave some of the pool's to them.
+// for the heartbeats of replicas alone: leave some of the pool's to them. On SQLite, processes with such
+// handles do not write in turn: under load, one may keep others out for seconds.
 func New(db any, d Dialect, o Options) (*Store, error) {
 	var dial dialect
 	switch d {
@@ -127,7 +129,8 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 const openTimeout = 6 * time.Second
 
 // Open opens a database with every setting that the store wants and verifies them. driver is
-// "sqlite", with a file path or ":memory:" as dsn, or "mysql", with the dsn of go-sql-driver/mysql.
+// "sqlite", with a file path or ":memory:" as dsn (processes take turns by a second file, whose name ends in
+// -turn), or "mysql", with the dsn of go-sql-driver/mysql.
 // When the database cannot be reached, the error names its address and the cause, within 10 s.
 func Open(ctx context.Context, driver, dsn string, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
@@ -142,10 +145,14 @@ func Open(ctx context.Context, driver, dsn string, o Options) (*Store, error) {
 }
 
 // Close closes what Open opened, and nothing that the program gave to New.
-func (s *Store) Close() error {
+func (s *Store) Close() error { return s.opened.Close() }
+
+type closers []io.Closer
+
+func (c closers) Close() error {
 	var errs []error
-	for _, db := range s.opened {
-		errs = append(errs, db.Close())
+	for _, each := range c {
+		errs = append(errs, each.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -43,9 +43,12 @@ func (s *Store) tx(ctx context.Context, op string, fn func(t *tx) error) error {
 // sure runs fn as tx does, and again when the answer to COMMIT was lost. fn must be harmless when
 // it runs once more after it was committed.
 func (s *Store) sure(ctx context.Context, op string, fn func(t *tx) error) error {
+	return untilKnown(ctx, func() error { return s.tx(ctx, op, fn) })
+}
+
+func untilKnown(ctx context.Context, do func() error) error {
 	for {
-		err := s.tx(ctx, op, fn)
-		if !errors.Is(err, errUnknownCommit) || ctx.Err() != nil {
+		if err := do(); !errors.Is(err, errUnknownCommit) || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -66,11 +69,13 @@ func (s *Store) autocommit(ctx context.Context, op string, fn func(t *tx) error)
 	})
 }
 
-// keep is autocommit for what keeps a session and its attempts: where others hold all connections, or a
-// new one takes long, that would be too late.
+// keep is autocommit for what keeps a session and its attempts, on connections that no other work takes:
+// where others hold all, or a new one takes long, that would be too late.
 func (s *Store) keep(ctx context.Context, op string, fn func(t *tx) error) error {
-	return s.repeat(ctx, op, s.vital, func(ctx context.Context, conn *sql.Conn) error {
-		return fn(s.within(ctx, conn))
+	return untilKnown(ctx, func() error {
+		return s.repeat(ctx, op, s.vital, func(ctx context.Context, conn *sql.Conn) error {
+			return s.dialect.single(ctx, s, conn, fn)
+		})
 	})
 }
 

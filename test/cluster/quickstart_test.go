@@ -85,7 +85,7 @@ func TestQuickstart(t *testing.T) {
 	}
 	second.Drain(t, drainTimeout)
 
-	allowed := []string{"config.example.yaml", "lockstep.db", "lockstep.db-wal", "lockstep.db-shm"}
+	allowed := []string{"config.example.yaml", "lockstep.db", "lockstep.db-wal", "lockstep.db-shm", "lockstep.db-turn"}
 	for _, name := range names(t, dir) {
 		if !slices.Contains(allowed, name) {
 			t.Errorf("it wrote %s", name)

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"time"
+)
+
+// turnstile makes those who write one SQLite file take turns. The file's write lock has no queue: who
+// begins again right after a COMMIT keeps out all that nap between two looks, for seconds where
+// processors are taken. Whoever wants to begin comes through here first, and stays until the lock is
+// his: then one looks for it at a time, and who has just given it up stands behind him.
+//
+// Nothing but the order depends on it. Who freezes in it holds up each other process once, for the
+// turnstile's patience.
+type turnstile struct {
+	inside chan struct{} // of this process
+	file   *os.File      // locked by the process that is inside; it counts who came in
+	stuck  uint64        // the count at which patience ended
+}
+
+// turnPatience is how long the same one may be inside before others go around.
+const turnPatience = 100 * time.Millisecond
+
+// errInside is tryLock's answer when another process has the lock.
+var errInside = errors.New("another process is in the turnstile")
+
+// openTurnstile opens the turnstile of a database, which is a file beside it with the same rights.
+func openTurnstile(database string) (*turnstile, error) {
+	path := database + "-turn"
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be written: %w", err)
+	}
+	if ours, err := os.Stat(database); err == nil {
+		_ = f.Chmod(ours.Mode().Perm()) // another's file has them already
+	}
+	return &turnstile{inside: make(chan struct{}, 1), file: f, stuck: math.MaxUint64}, nil
+}
+
+// Close lets out who is inside. It implements io.Closer.
+func (t *turnstile) Close() error { return t.file.Close() }
+
+// enter waits for those before; leave must be called, and soon. No turnstile is one that is always open.
+func (t *turnstile) enter(ctx context.Context) (leave func(), err error) {
+	if t == nil {
+		return func() {}, nil
+	}
+	select {
+	case t.inside <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for a turn to write: %w", ctx.Err())
+	}
+	locked, err := t.pass(ctx)
+	if err != nil {
+		<-t.inside
+		return nil, err
+	}
+	return func() {
+		if locked {
+			unlock(t.file)
+		}
+		<-t.inside
+	}, nil
+}
+
+// pass reports whether it has the lock of the file. Not to have it is no error: somebody stays inside
+// for too long, or the file cannot be locked.
+func (t *turnstile) pass(ctx context.Context) (locked bool, err error) {
+	before, since := t.read(), time.Now()
+	for n := 0; ; n++ {
+		switch err := tryLock(t.file); {
+		case err == nil:
+			t.write(t.read() + 1)
+			return true, nil
+		case !errors.Is(err, errInside):
+			return false, nil
+		}
+		count := t.read()
+		switch {
+		case count == t.stuck:
+			return false, nil
+		case count != before:
+			before, since = count, time.Now()
+		case time.Since(since) >= turnPatience:
+			t.stuck = count
+			return false, nil
+		}
+		if err := pause(ctx, n, sqliteNap); err != nil {
+			return false, fmt.Errorf("waiting for a turn to write: %w", err)
+		}
+	}
+}
+
+func (t *turnstile) read() uint64 {
+	var b [8]byte
+	if _, err := t.file.ReadAt(b[:], 0); err != nil {
+		return 0 // nobody was inside yet
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func (t *turnstile) write(count uint64) {
+	_, _ = t.file.WriteAt(binary.LittleEndian.AppendUint64(nil, count), 0) // a full disk: others lose patience
+}
