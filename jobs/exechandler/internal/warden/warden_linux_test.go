@@ -5,7 +5,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -19,12 +21,56 @@ import (
 // TestMain is a warden where it is called one.
 func TestMain(m *testing.M) {
 	if os.Args[0] == process.Warden {
+		if os.Getenv(threadsEnd) != "" {
+			go endThreads()
+		}
 		if err := Run(slog.New(slog.DiscardHandler)); err != nil {
 			os.Exit(1)
 		}
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// threadsEnd is set for a warden whose threads end all the time.
+const threadsEnd = "WARDEN_TEST_THREADS_END"
+
+func endThreads() {
+	for {
+		var locked sync.WaitGroup
+		for range 8 {
+			locked.Go(runtime.LockOSThread) // a thread ends with the goroutine that has it
+		}
+		locked.Wait()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A command is killed when the thread ends that started it (PR_SET_PDEATHSIG): a warden starts all of them
+// from one that does not.
+func TestNoCommandEndsWithAThread(t *testing.T) {
+	t.Setenv(threadsEnd, "1")
+	w, first := sleeper(t)
+	attempts := []*Attempt{first}
+	for range 50 {
+		time.Sleep(5 * time.Millisecond) // threads change
+		a, err := w.Start(Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}}, nil, os.Stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		attempts = append(attempts, a)
+	}
+	for i, a := range attempts {
+		select {
+		case <-a.Ended():
+			t.Fatalf("command %d has ended: %+v", i, a.End())
+		default:
+		}
+	}
+	first.GiveUp()
+	for _, a := range attempts {
+		<-a.Ended()
+	}
 }
 
 // sleeper is a warden and a command that it has started.
