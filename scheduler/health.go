@@ -19,7 +19,8 @@ type health struct {
 	storeAt  time.Time
 	lock     error
 	lockAt   time.Time
-	started  bool // the definitions are loaded
+	saidAt   time.Time // when people were told that no clock is believed
+	started  bool      // the definitions are loaded
 	draining bool
 }
 
@@ -44,6 +45,19 @@ func (h *health) set(what string, field *error, since *time.Time, err error) {
 		*since = time.Now()
 	}
 	*field = err
+}
+
+// sayEvery is how often people are told what each decision meets.
+const sayEvery = 10 * time.Second
+
+// disbelieved tells people, now and then, that nothing is decided for want of a clock.
+func (h *health) disbelieved(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.saidAt.IsZero() || time.Since(h.saidAt) >= sayEvery {
+		h.saidAt = time.Now()
+		h.log.Warn("nothing is decided", "reason", err)
+	}
 }
 
 func (h *health) lockIsDown() bool {
@@ -83,7 +97,7 @@ func (s *Scheduler) storeFailed(err error) {
 	case errors.Is(err, ledger.ErrSessionDead):
 		nudge(s.nudgeWatch)
 	case errors.Is(err, ledger.ErrClock):
-		s.log.Warn("nothing is decided", "reason", err)
+		s.health.disbelieved(err)
 	default:
 		s.health.storeDown(err)
 	}
