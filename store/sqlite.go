@@ -106,7 +106,7 @@ func (d sqliteDialect) begin(ctx context.Context, conn *sql.Conn) error {
 		if code(err) != lib.SQLITE_BUSY {
 			return begun(ctx, conn, err)
 		}
-		if over := pause(ctx, n, sqliteNap); over != nil {
+		if over := pause(ctx, n, turnNap); over != nil {
 			return fmt.Errorf("%w, after %w", over, err)
 		}
 	}

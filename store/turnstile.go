@@ -23,8 +23,12 @@ type turnstile struct {
 	stuck  uint64        // the count at which patience ended
 }
 
-// turnPatience is how long the same one may be inside before others go around.
-const turnPatience = 100 * time.Millisecond
+const (
+	// turnPatience is how long the same one may be inside before others go around.
+	turnPatience = 100 * time.Millisecond
+	// turnNap is between two looks for the write lock, of one process at a time.
+	turnNap = time.Millisecond
+)
 
 // errInside is tryLock's answer when another process has the lock.
 var errInside = errors.New("another process is in the turnstile")
