@@ -59,11 +59,14 @@ func TestMatrix(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	waiting := newQueue(all)
 	t.Run("run", func(t *testing.T) {
-		for _, p := range all {
-			t.Run(p.name, func(t *testing.T) {
+		for n := range min(lanes(), len(all)) {
+			t.Run(fmt.Sprint("lane", n+1), func(t *testing.T) {
 				t.Parallel()
-				runPart(t, p, filepath.Join(dir, p.name))
+				for p, more := waiting.next(); more; p, more = waiting.next() {
+					t.Run(p.name, func(t *testing.T) { runPart(t, p, filepath.Join(dir, p.name)) })
+				}
 			})
 		}
 	})
@@ -79,28 +82,6 @@ func TestMatrix(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "report.md"), []byte(tables), 0o600); err != nil {
 		t.Error(err)
 	}
-}
-
-// part is some of the windows of a cell, in a run of their own.
-type part struct {
-	name   string // of its folder, and of its test
-	cell   arena.Cell
-	faults [][]nemesis.Nemesis
-}
-
-// mostWindows is how many windows one run has. In all pairs there are a thousand in a cell: its disks
-// would be full, and nothing could be judged, before they are over.
-const mostWindows = 100
-
-func parts(c arena.Cell, windows [][]nemesis.Nemesis) (all []part) {
-	for faults := range slices.Chunk(windows, mostWindows) {
-		name := c.String()
-		if len(windows) > mostWindows {
-			name = fmt.Sprintf("%s/%02d", c, len(all)+1)
-		}
-		all = append(all, part{name, c, faults})
-	}
-	return all
 }
 
 func runPart(t *testing.T, one part, dir string) {
