@@ -5,7 +5,7 @@ GO ?= go
 GOLANGCI_LINT ?= v2.15.0
 GOVULNCHECK ?= v1.8.0
 GOVULNDB ?= https://vuln.go.dev
-FUZZ_SECONDS ?= 50
+FUZZ_INPUTS ?= 8000
 SEEDS ?= 20000
 FROM ?= 1
 COUNT ?= 1
@@ -41,8 +41,8 @@ unit: ## every test, with the race detector
 	cd test/manifests && $(GO) vet . && $(GO) test -shuffle=on .
 	cd test/bench && $(GO) vet . # that it still builds beside its rivals
 
-fuzz: ## all fuzz targets, FUZZ_SECONDS together
-	.ci/fuzz $(FUZZ_SECONDS)
+fuzz: ## all fuzz targets, FUZZ_INPUTS each
+	.ci/fuzz $(FUZZ_INPUTS)
 
 sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT times
 	@$(GO) -C test/sim test -timeout 0 -run '^TestSeeds$$' $(if $(SEED),-count $(COUNT) -args -seed '$(SEED)',-count 1 -args -seeds '$(SEEDS)' -from '$(FROM)')
