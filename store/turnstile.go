@@ -75,7 +75,7 @@ func (t *turnstile) enter(ctx context.Context) (leave func(), err error) {
 // pass reports whether it has the lock of the file. Not to have it is no error: somebody stays inside
 // for too long, or the file cannot be locked.
 func (t *turnstile) pass(ctx context.Context) (locked bool, err error) {
-	before, since := t.read(), time.Now()
+	before, since := uint64(math.MaxUint64), time.Time{} // nobody's count
 	for n := 0; ; n++ {
 		switch err := tryLock(t.file); {
 		case err == nil:

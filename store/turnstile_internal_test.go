@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -106,4 +107,23 @@ func TestTurnstileObeysTheContext(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who may write the database may pass, whoever made the turnstile.
+func TestTurnstileHasTheRightsOfItsDatabase(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.db")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(file, 0o660); err != nil { //nolint:gosec // a group that shares it
+		t.Fatal(err)
+	}
+	stile, err := openTurnstile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stile.Close()
+	if info, err := stile.file.Stat(); err != nil || info.Mode().Perm() != 0o660 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
 }
