@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -15,9 +14,22 @@ const (
 	afterFailure = time.Second
 )
 
-// decide decides the due times of these jobs, starts what it may, and returns how many rows were
-// written.
-func (s *Scheduler) decide(ctx context.Context, names []string) int {
+// decide decides the due times of these jobs, starts what it may, and returns how many rows were written. With
+// overdue, what somebody else has decided meanwhile is left alone.
+func (s *Scheduler) decide(ctx context.Context, names []string, overdue bool) (rows int) {
+	for {
+		written, busy := s.decideFree(ctx, names, overdue)
+		rows += written
+		if len(busy) == 0 || ctx.Err() != nil {
+			return rows
+		}
+		names = busy
+	}
+}
+
+// decideFree is one transaction. Jobs that somebody else is writing are busy, and not decided: what was free does
+// not wait for them.
+func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool) (rows int, busy []string) {
 	// Not cut short by a drain: what was decided is to be done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -26,6 +38,7 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 	ids := taskIDs{}
 	var nexts map[string]time.Time
 	request := s.request(names)
+	request.Overdue, request.Guard = overdue, request.Guard && !overdue // lock or no lock
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		d := decider{
 			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
@@ -56,7 +69,7 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 		for _, name := range names {
 			s.upcoming.set(name, again)
 		}
-		return 0
+		return 0, nil
 	}
 	soonest := s.clock.now().Add(lookLeast)
 	for name, at := range nexts {
@@ -65,11 +78,10 @@ func (s *Scheduler) decide(ctx context.Context, names []string) int {
 		}
 		s.upcoming.set(name, at)
 	}
-	rows := 0
 	for _, dec := range decided.Decisions {
 		rows += len(dec.Triggers)
 	}
-	return rows
+	return rows, decided.Busy
 }
 
 // write has the store decide, and starts what was born running on the slots reserved for it.
@@ -96,13 +108,6 @@ func (s *Scheduler) request(names []string) ledger.Decide {
 	for _, name := range names {
 		pool := s.plan.jobs[name].Pool
 		r.Pools[pool] = s.plan.pools[pool].hash
-	}
-	if r.Guard {
-		for _, name := range names {
-			r.Stripes = append(r.Stripes, s.plan.jobs[name].stripe)
-		}
-		slices.Sort(r.Stripes)
-		r.Stripes = slices.Compact(r.Stripes)
 	}
 	return r
 }

@@ -42,6 +42,7 @@ type feeder struct {
 	s    *Scheduler
 	pool *poolPlan
 	wake chan struct{}
+	turn time.Duration // of the last claim
 
 	mu        sync.Mutex
 	queue     []claimed
@@ -89,15 +90,17 @@ func (f *feeder) claim(ctx context.Context) bool {
 		return false
 	}
 	skipJobs, skipKinds, asked := f.skipped()
+	inTurn := s.locks == nil && f.turn < busyLimit // as behind a lock: no longer than that
 	// Not cut short by a drain: a claim that is forgotten is lost work.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	got, err := s.store.Claim(cctx, ledger.Claim{
 		Session: ses.id, Replica: s.opt.ID, Pool: f.pool.name, Hash: f.pool.hash,
-		Limit: want, ID: uuid.NewString(), Guard: s.locks == nil || f.pool.MaxRunning > 0,
+		Limit: want, ID: uuid.NewString(), Guard: inTurn || f.pool.MaxRunning > 0,
 		MaxRunning: f.pool.MaxRunning, SkipJobs: skipJobs, SkipKinds: skipKinds,
 		Now: s.clock.check, Admit: f.admit,
 	})
 	cancel()
+	f.turn = time.Since(began)
 	tried(claimResult(got, err), len(got.Tasks))
 	if err != nil {
 		unlock()

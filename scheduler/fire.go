@@ -38,7 +38,7 @@ func (s *Scheduler) fire(ctx context.Context) {
 			continue
 		}
 		if names := s.dueHere(); len(names) > 0 {
-			s.decide(ctx, names)
+			s.decide(ctx, names, false)
 		}
 		if time.Since(looked) >= overdueEvery {
 			looked = time.Now()
@@ -81,7 +81,7 @@ func (s *Scheduler) overdue(ctx context.Context) (again bool) {
 	for size := helpBatch; len(names) > 0; {
 		batch := names[:min(len(names), size)]
 		names = names[len(batch):]
-		switch written := s.decide(ctx, batch); {
+		switch written := s.decide(ctx, batch, true); {
 		case written == 0:
 			return false // somebody else is at it
 		case written >= len(batch):

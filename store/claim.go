@@ -112,7 +112,7 @@ func (w *claim) room(t *tx) (int, error) {
 	return min(w.Limit, room), nil
 }
 
-// choose reads candidates without a lock, locks the rows of their jobs, and asks about each.
+// choose reads candidates without a lock, locks the rows of their jobs, and asks about each whose job is free.
 //
 // Index: tasks_claim, equality on state and pool, then its order.
 func (w *claim) choose(t *tx, room int) error {
@@ -132,19 +132,34 @@ func (w *claim) choose(t *tx, room int) error {
 		return err
 	}
 	w.out.More = len(candidates) == room
+	busy, err := w.lock(t, candidates)
+	if err != nil {
+		return err
+	}
+	for _, r := range candidates {
+		if _, is := slices.BinarySearch(busy, r.Job); !is {
+			w.ask(r)
+		}
+	}
+	w.out.More = w.out.More || len(busy) > 0
+	return nil
+}
+
+// lock takes the rows of the candidates' jobs that are free. It waits for one only if there is nothing else
+// to claim.
+func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 	var wanted []string
 	for _, r := range candidates {
 		if r.Job != "" {
 			wanted = append(wanted, r.Job)
 		}
 	}
-	if w.jobs, err = t.lockJobs(wanted); err != nil {
-		return err
+	if len(wanted) < len(candidates) {
+		w.jobs, busy, err = t.readyJobs(wanted)
+	} else {
+		w.jobs, busy, err = t.freeJobs(wanted, time.Time{})
 	}
-	for _, r := range candidates {
-		w.ask(r)
-	}
-	return nil
+	return busy, err
 }
 
 // ask admits a candidate or not. The token of a job's task comes from the job's fence, which orders

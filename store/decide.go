@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Decide locks the rows of d.Jobs, asks d.Decide, and writes ledger rows, tasks and cursors in one
-// transaction. It implements the scheduler's Triggers. Tasks must have ids, the same ones each time
+// Decide locks the rows of d.Jobs that nobody else has locked, asks d.Decide, and writes ledger rows, tasks
+// and cursors in one transaction; it waits only if others have all of them. It implements the scheduler's Triggers. Tasks must have ids, the same ones each time
 // d.Decide is asked: a COMMIT whose answer was lost is settled by them.
 //
 // The lock on a job's row is what makes "forbid" true, and the ledger's key (job, at, seq) is the
@@ -45,6 +45,7 @@ type decision struct {
 
 	now      time.Time
 	rows     []*jobRow
+	busy     []string
 	triggers []jobs.Trigger
 	tasks    []openTask
 	out      ledger.Decided
@@ -59,7 +60,7 @@ func (w *decision) write(t *tx) error {
 	if err != nil {
 		return err
 	}
-	w.out.Now = w.now
+	w.out.Now, w.out.Busy = w.now, w.busy
 	w.out.Decisions = w.Decide.Decide(w.now, states)
 	if err := w.number(t); err != nil {
 		return err
@@ -87,20 +88,23 @@ func (w *decision) write(t *tx) error {
 	return t.saveJobs(w.rows)
 }
 
-// lock checks session and clock, then takes the stripes, if they are the guard, and the jobs.
+// lock checks session and clock, then takes what is free of the stripes, if they are the guard, and of the jobs.
 func (w *decision) lock(t *tx) (err error) {
 	if w.now, err = t.begin(w.Session, w.Now); err != nil {
 		return err
 	}
-	if w.Guard && len(w.Stripes) > 0 && t.s.dialect.name() != SQLite { // there BEGIN is the guard
-		stripes := slices.Sorted(slices.Values(w.Stripes))
-		_, err := t.one("SELECT stripe FROM {stripes} WHERE stripe IN ("+marks(len(stripes))+") ORDER BY stripe{for_update}",
-			each(stripes, func(n int) []any { return []any{n} }), new(int))
-		if err != nil {
+	names, dueBy := w.Jobs, time.Time{}
+	w.busy = nil
+	if w.Guard && t.s.dialect.name() != SQLite { // there BEGIN is the guard
+		if names, w.busy, err = t.freeStripes(names); err != nil {
 			return err
 		}
 	}
-	w.rows, err = t.lockJobs(w.Jobs)
+	if w.Overdue {
+		dueBy = w.now
+	}
+	rows, busy, err := t.freeJobs(names, dueBy)
+	w.rows, w.busy = rows, append(w.busy, busy...)
 	w.rows = slices.DeleteFunc(w.rows, func(r *jobRow) bool { return r.Hash == "" })
 	return err
 }
@@ -302,7 +306,11 @@ func missed(triggers []jobs.Trigger) []happening {
 //
 // Index: primary keys.
 func (w *decision) committed(t *tx) (found bool, err error) {
-	if _, err := t.lockJobs(w.Jobs); err != nil {
+	var names []string
+	for _, r := range w.rows {
+		names = append(names, r.Name)
+	}
+	if _, err := t.lockJobs(names); err != nil {
 		return false, err
 	}
 	var task string

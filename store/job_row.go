@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -19,13 +20,22 @@ type jobRow struct {
 //
 // Index: primary key.
 func (t *tx) lockJobs(names []string) ([]*jobRow, error) {
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	return t.selectJobs(distinct(names), time.Time{}, "{for_update}")
+}
+
+// selectJobs reads the rows of those jobs that exist, and whose next due time has come by dueBy, if that is
+// not zero, sorted by name; lock ends the statement.
+func (t *tx) selectJobs(names []string, dueBy time.Time, lock string) ([]*jobRow, error) {
 	var rows []*jobRow
 	if len(names) == 0 {
 		return nil, nil
 	}
-	err := t.query("SELECT name, hash, cursor_at, next_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE name IN ("+
-		marks(len(names))+") ORDER BY name{for_update}", texts(names), func(scan func(...any) error) error {
+	where, args := "name IN ("+marks(len(names))+")", texts(names)
+	if !dueBy.IsZero() {
+		where, args = where+" AND next_at>0 AND next_at<=?", append(args, micros(dueBy))
+	}
+	err := t.query("SELECT name, hash, cursor_at, next_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
+		where+" ORDER BY name"+lock, args, func(scan func(...any) error) error {
 		r := &jobRow{}
 		var cursor, next, busy int64
 		err := scan(&r.Name, &r.Hash, &cursor, &next, &r.Fence, &r.Suspended, &busy)
@@ -57,3 +67,5 @@ func findJob(rows []*jobRow, name string) (*jobRow, bool) {
 	}
 	return rows[i], true
 }
+
+func distinct[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }

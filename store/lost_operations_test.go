@@ -136,7 +136,7 @@ func (p *play) deciding(ctx context.Context, s *store.Store, due time.Time, clai
 	missed := due.Add(time.Minute)
 	task := jobs.Task{ID: newID(), Pool: "p", OnLost: jobs.LostFails}
 	decided, err := s.Decide(ctx, ledger.Decide{
-		Session: p.session, Replica: "r", Jobs: []string{"j"}, Pools: map[string]string{"p": "h"}, Now: asIs, Guard: true, Stripes: []int{1},
+		Session: p.session, Replica: "r", Jobs: []string{"j"}, Pools: map[string]string{"p": "h"}, Now: asIs, Guard: true,
 		Decide: func(now time.Time, states []ledger.JobState) (all []ledger.Decision) {
 			for _, j := range states {
 				if j.Cursor.Before(due) {

@@ -27,7 +27,7 @@ func (mysqlDialect) name() Dialect { return MySQL }
 
 func (mysqlDialect) words() []string {
 	return []string{
-		"{now}", mysqlNow, "{for_update}", " FOR UPDATE", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{values}", "",
+		"{now}", mysqlNow, "{for_update}", " FOR UPDATE", "{skip_locked}", " SKIP LOCKED", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{values}", "",
 		"{by_key}", " FORCE INDEX (PRIMARY)", "{delete}", "DELETE t FROM", "{index}", " FORCE INDEX (", "{end}", ")",
 		"{walk}", " FORCE INDEX (", "{walked}", ")",
 	}

@@ -24,7 +24,7 @@ func (sqliteDialect) name() Dialect { return SQLite }
 // A transaction that may write has the whole file from its BEGIN on: no row locks.
 func (sqliteDialect) words() []string {
 	return []string{
-		"{now}", "NULL", "{for_update}", "", "{share}", "", "{insert_ignore}", "INSERT OR IGNORE INTO", "{values}", "VALUES ",
+		"{now}", "NULL", "{for_update}", "", "{skip_locked}", "", "{share}", "", "{insert_ignore}", "INSERT OR IGNORE INTO", "{values}", "VALUES ",
 		"{by_key}", "", "{delete}", "DELETE FROM", "{index}", " INDEXED BY ", "{end}", "",
 		"{walk}", " /* ", "{walked}", " */",
 	}

@@ -87,7 +87,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	decide := func(claim bool, pool string) ledger.Decided {
 		at = at.Add(time.Second)
 		d, err := s.Decide(ctx, ledger.Decide{
-			Session: session, Replica: "r", Jobs: names, Pools: map[string]string{"p": "h", "q": "h"}, Now: same, Guard: true, Stripes: []int{1, 2},
+			Session: session, Replica: "r", Jobs: names, Pools: map[string]string{"p": "h", "q": "h"}, Now: same, Guard: true,
 			Decide: func(now time.Time, states []ledger.JobState) (all []ledger.Decision) {
 				for _, j := range states {
 					all = append(all, ledger.Decision{Job: j.Name, Cursor: at, NextAt: at.Add(time.Hour), Triggers: []ledger.Opening{{
@@ -230,7 +230,7 @@ func TestPlans(t *testing.T) {
 	day(t, s, 20, func(next string) {
 		for _, c := range r.take() {
 			for _, table := range []string{"lockstep_tasks", "lockstep_triggers", "lockstep_jobs", "lockstep_pools", "lockstep_standings"} {
-				locks := strings.HasSuffix(c.text, "FOR UPDATE") && strings.Contains(c.text, "FROM "+table) ||
+				locks := strings.Contains(c.text, " FOR UPDATE") && strings.Contains(c.text, "FROM "+table) ||
 					strings.HasPrefix(c.text, "UPDATE "+table) || strings.HasPrefix(c.text, "DELETE t FROM "+table)
 				if !locks || part == "" || part == "sweep" {
 					continue

@@ -55,12 +55,13 @@ type Decide struct {
 	// Pools are hashes of pools, as the decider knows them. Tasks may have their handlers from there: in
 	// a pool that a newer configuration has otherwise, nothing may be born running here.
 	Pools map[string]string
-	// Guard also locks the stripes' rows: the lock service is the store's own database.
-	Guard   bool
-	Stripes []int
+	// Guard also locks the rows of the jobs' stripes: the lock service is the store's own database.
+	Guard bool
+	// Overdue leaves out those whose NextAt has not come: somebody else has decided them.
+	Overdue bool
 	Now     Judge
 	// Decide is called once per attempt of the transaction, with the locked rows of those Jobs that
-	// exist, sorted by name. It must be a pure function of its arguments.
+	// exist and are not busy, sorted by name. It must be a pure function of its arguments.
 	Decide func(now time.Time, states []JobState) []Decision
 }
 
@@ -70,4 +71,7 @@ type Decided struct {
 	Decisions []Decision  // as written, without those whose ledger row existed before
 	Started   []jobs.Task // born running, tokens filled in
 	Opened    []jobs.Task // born pending
+	// Busy are Jobs whose rows others had locked, and perhaps some that do not exist or are not overdue. Nothing
+	// was decided about them; they are fewer than Jobs, so whoever asks again for them comes to an end.
+	Busy []string
 }

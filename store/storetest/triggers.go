@@ -3,6 +3,8 @@ package storetest
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +25,7 @@ var triggerCases = []Case{
 	{"Triggers/Retry", retryOfJob},
 	{"Triggers/Nothing", decideNothing},
 	{"Triggers/Guard", guard},
+	{"Triggers/Overdue", overdueOnly},
 	{"Triggers/HeldBack", heldBack},
 }
 
@@ -117,11 +120,20 @@ func decidersTogether(t *testing.T, b *Bench) {
 	const times = 10
 	Together(t, len(scenes), func(ctx context.Context, i int) error {
 		for n := 1; n <= times; n++ {
-			request := scenes[i].deciding(func([]ledger.JobState) []ledger.Decision {
-				return []ledger.Decision{run("a", due(n), true), run("b", due(n), false)}
+			request := scenes[i].deciding(func(states []ledger.JobState) (all []ledger.Decision) {
+				for _, state := range states {
+					if state.Name != "c" {
+						all = append(all, run(state.Name, due(n), state.Name == "a"))
+					}
+				}
+				return all
 			})
-			if _, err := scenes[i].Store.Decide(ctx, request); err != nil {
-				return err
+			for len(request.Jobs) > 0 {
+				got, err := scenes[i].Store.Decide(ctx, request)
+				if err != nil {
+					return err
+				}
+				request.Jobs = got.Busy
 			}
 		}
 		return nil
@@ -143,12 +155,14 @@ func forbid(t *testing.T, b *Bench) {
 	for n := 1; n <= 20; n++ {
 		Together(t, 2, func(ctx context.Context, i int) error {
 			me := []*scene{s, other}[i]
-			_, err := me.Store.Decide(ctx, me.deciding(func(states []ledger.JobState) []ledger.Decision {
+			request := me.deciding(func(states []ledger.JobState) []ledger.Decision {
 				if len(states[0].Open) > 0 {
 					return nil
 				}
 				return []ledger.Decision{run("a", due(2*n+i), true)}
-			}))
+			})
+			request.Jobs = []string{"a"}
+			_, err := me.Store.Decide(ctx, request)
 			return err
 		})
 		s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE job='a'")
@@ -238,6 +252,11 @@ func decideNothing(t *testing.T, b *Bench) {
 // With the guard, two replicas that decide for one stripe wait for each other.
 func guard(t *testing.T, b *Bench) {
 	s := newScene(t, b)
+	neighbour := "b"
+	for n := 0; jobs.Stripe(neighbour) != jobs.Stripe("a"); n++ {
+		neighbour = "b" + strconv.Itoa(n)
+	}
+	b.DB.Exec(t, "UPDATE {jobs} SET name=? WHERE name='b'", neighbour)
 	s.wantInt(64, "SELECT COUNT(*) FROM {stripes}")
 	other := s.second("two")
 	var inside atomic.Int32
@@ -251,10 +270,31 @@ func guard(t *testing.T, b *Bench) {
 			inside.Add(-1)
 			return nil
 		})
-		request.Jobs, request.Guard, request.Stripes = []string{"a", "b"}[i:i+1], true, []int{7, 3}
+		request.Jobs, request.Guard = []string{"a", neighbour}[i:i+1], true
 		_, err := me.Store.Decide(ctx, request)
 		return err
 	})
+}
+
+// Who looks after what others left is asked about what is still due, and about nothing else.
+func overdueOnly(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	b.DB.Exec(t, "UPDATE {jobs} SET next_at=1 WHERE name='b'")
+	b.DB.Exec(t, "UPDATE {jobs} SET next_at=0 WHERE name='c'") // never
+	var asked []string
+	request := s.deciding(func(states []ledger.JobState) []ledger.Decision {
+		for _, state := range states {
+			asked = append(asked, state.Name)
+		}
+		return nil
+	})
+	request.Overdue = true
+	for len(request.Jobs) > 0 {
+		got, err := s.Store.Decide(s.ctx(), request)
+		must(t, err)
+		request.Jobs = got.Busy
+	}
+	s.want("asked about", strings.Join(asked, " "), "b")
 }
 
 // In a pool that is paused, limited over all replicas, or not as the decider has it, nothing is born running.

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -15,6 +16,8 @@ type edge struct {
 	index int // of the replica; -1: an outsider
 	w     *world
 	life  *life
+
+	decisions atomic.Int64 // about several jobs
 }
 
 func unavailable(why string) error { return fmt.Errorf("%w: simulated: %s", jobs.ErrUnavailable, why) }

@@ -65,11 +65,22 @@ func (e *edge) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 		}
 		return decisions
 	}
+	names, busy := e.busy(d.Jobs)
+	d.Jobs = names
 	return stalled(ctx, e, func(ctx context.Context) (ledger.Decided, error) {
 		decided, err := e.st.Decide(ctx, d)
+		decided.Busy = busy
 		e.life.trip(decided.Started)
 		return decided, err
 	})
+}
+
+// busy has every third decision about several jobs find some of them locked.
+func (e *edge) busy(names []string) (free, busy []string) {
+	if len(names) < 2 || e.decisions.Add(1)%3 > 0 {
+		return names, nil
+	}
+	return names[:len(names)/2], names[len(names)/2:]
 }
 
 func (e *edge) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {

@@ -62,7 +62,7 @@ func (w *decision) write() error {
 func (w *decision) states() (states []ledger.JobState) {
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(w.Jobs))) {
 		r := w.t.jobs.rows[name]
-		if r.Hash == "" {
+		if r.Hash == "" || w.Overdue && (r.Next == 0 || r.Next > micros(w.now)) {
 			continue
 		}
 		state := ledger.JobState{

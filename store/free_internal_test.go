@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/await"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// queue is a store with the jobs a, b and c, and a pool, and what others have locked of it.
+type queue struct {
+	*Store
+	t       *testing.T
+	session string
+}
+
+func newQueue(t *testing.T) queue {
+	t.Helper()
+	s := migrated(t, "mysql", servers.MySQL(t), Options{})
+	session, err := s.Join(t.Context(), ledger.Member{Replica: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "h", MaxAttempts: 1}}}
+	for _, name := range []string{"a", "b", "c"} {
+		d.Jobs = append(d.Jobs, ledger.JobDef{Name: name, Stripe: jobs.Stripe(name), Hash: "h", Next: func(at time.Time) time.Time { return at.Add(time.Minute) }})
+	}
+	if _, err := s.Load(t.Context(), session, d); err != nil {
+		t.Fatal(err)
+	}
+	return queue{s, t, session}
+}
+
+// hold locks rows in a transaction that ends with release.
+func (q queue) hold(text string, args ...any) (release func()) {
+	q.t.Helper()
+	locked, end := make(chan struct{}), make(chan struct{})
+	var g errgroup.Group
+	g.Go(func() error {
+		return q.tx(q.t.Context(), "hold", func(t *tx) error {
+			err := t.query(text+" FOR UPDATE", args, func(func(...any) error) error { return nil })
+			close(locked)
+			<-end
+			return err
+		})
+	})
+	<-locked
+	return func() {
+		close(end)
+		if err := g.Wait(); err != nil {
+			q.t.Error(err)
+		}
+	}
+}
+
+func (q queue) holdJobs(names ...string) (release func()) {
+	q.t.Helper()
+	return q.hold("SELECT name FROM {jobs} WHERE name IN ("+marks(len(names))+") ORDER BY name", texts(names)...)
+}
+
+// waits returns when somebody waits for a row.
+func (q queue) waits() {
+	q.t.Helper()
+	await.Until(q.t, "somebody waits for a row", func() bool {
+		return text(q.t, q.Store, "SELECT COUNT(*) FROM information_schema.processlist WHERE id<>CONNECTION_ID() AND info LIKE '%LIMIT 1 FOR UPDATE'") == "1"
+	})
+}
+
+// decide returns the jobs that were asked about, and those that were not.
+func (q queue) decide(guard bool, names ...string) (asked, busy []string, err error) {
+	got, err := q.Decide(q.t.Context(), ledger.Decide{
+		Session: q.session, Replica: "a", Jobs: names, Guard: guard,
+		Now: func(now time.Time) (time.Time, error) { return now, nil },
+		Decide: func(_ time.Time, states []ledger.JobState) []ledger.Decision {
+			asked = nil
+			for _, s := range states {
+				asked = append(asked, s.Name)
+			}
+			return nil
+		},
+	})
+	return asked, got.Busy, err
+}
+
+func wantNames(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %q, not %q", what, got, want)
+	}
+}
+
+// What is free is decided while others have the rest, be it a job or the row of its stripe.
+func TestWhatIsFreeIsDecided(t *testing.T) {
+	q := newQueue(t)
+	for _, c := range []struct {
+		name    string
+		guard   bool
+		release func()
+	}{
+		{"job", false, q.holdJobs("b")},
+		{"stripe", true, q.hold("SELECT stripe FROM {stripes} WHERE stripe=?", jobs.Stripe("b"))},
+	} {
+		asked, busy, err := q.decide(c.guard, "c", "b", "a")
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		wantNames(t, c.name+": asked about", asked, "a", "c")
+		wantNames(t, c.name+": busy", busy, "b")
+		c.release()
+	}
+	asked, busy, err := q.decide(true, "c", "b", "a", "nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, "asked about", asked, "a", "b", "c")
+	wantNames(t, "busy, for all it knows", busy, "nobody")
+	if asked, busy, err = q.decide(true, busy...); err != nil || len(asked)+len(busy) > 0 {
+		t.Errorf("of a job that does not exist: asked about %q, busy %q, %v", asked, busy, err)
+	}
+}
+
+// If others have all, one waits for the first, with none in hand; then he takes what is free by now.
+func TestWhoWaitsHoldsNothing(t *testing.T) {
+	q := newQueue(t)
+	for _, guard := range []bool{false, true} {
+		a, b, c := q.holdJobs("a"), q.holdJobs("b"), q.holdJobs("c")
+		var asked, busy []string
+		var g errgroup.Group
+		g.Go(func() (err error) {
+			asked, busy, err = q.decide(guard, "c", "b", "a")
+			return err
+		})
+		q.waits()
+		c()
+		c = q.holdJobs("c") // he does not have it
+		b()
+		a()
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		wantNames(t, "asked about", asked, "a", "b")
+		wantNames(t, "busy", busy, "c")
+		c()
+	}
+}
+
+// A claim passes tasks whose job somebody else is writing, and waits for one if there are only such.
+func TestWhatIsFreeIsClaimed(t *testing.T) {
+	q := newQueue(t)
+	for _, job := range []string{"a", "b", ""} {
+		task, err := q.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := q.sure(t.Context(), "test", func(t *tx) error {
+			_, err := t.exec("UPDATE {tasks} SET job=? WHERE id=?", job, task[0].Task.ID)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := func() (names []string, more bool, err error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		got, err := q.Claim(ctx, ledger.Claim{
+			Session: q.session, Replica: "a", Pool: "p", Hash: "h", Limit: 10, ID: uuid.NewString(),
+			Now:   func(now time.Time) (time.Time, error) { return now, nil },
+			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+		})
+		for _, task := range got.Tasks {
+			names = append(names, task.Job)
+		}
+		slices.Sort(names)
+		return names, got.More, err
+	}
+	a, b := q.holdJobs("a"), q.holdJobs("b")
+	names, more, err := claim()
+	if err != nil || !more {
+		t.Fatalf("more is %v, error %v", more, err)
+	}
+	wantNames(t, "claimed beside two that are busy", names, "")
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		names, more, err = claim()
+		return err
+	})
+	q.waits()
+	a()
+	if err := g.Wait(); err != nil || !more {
+		t.Fatalf("more is %v, error %v", more, err)
+	}
+	wantNames(t, "claimed after waiting", names, "a")
+	b()
+	if names, more, err = claim(); err != nil || more {
+		t.Fatalf("more is %v, error %v", more, err)
+	}
+	wantNames(t, "claimed in the end", names, "b")
+}
