@@ -4,21 +4,49 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
+// lineage is the last two claims of a job. One claim may take several of its tasks, and writes them in the order of
+// their ids, while their tokens follow the order in which they were due.
+type lineage struct{ before, latest []history.Row }
+
+// add tells of a claim that ought to have come after row's.
+func (l *lineage) add(row history.Row) (earlier history.Row, wrong bool) {
+	together := func(r history.Row) bool {
+		return r.Session == row.Session && r.StartedAt == row.StartedAt && r.ID != row.ID
+	}
+	if len(l.latest) > 0 && !together(l.latest[0]) {
+		l.before, l.latest = l.latest, nil
+	}
+	for _, r := range l.before {
+		if r.Token >= row.Token {
+			earlier, wrong = r, true
+		}
+	}
+	for _, r := range l.latest {
+		if r.Token == row.Token {
+			earlier, wrong = r, true
+		}
+	}
+	l.latest = append(l.latest, row)
+	return earlier, wrong
+}
+
 // tokens is I4: the claims of a job, and those of a task that belongs to none, carry larger and
 // larger tokens in the order in which they were committed. A job's fence and cursor never move back.
 //
 // No excuses: neither what a lock service forgot nor anybody's clock has a part in tokens.
 func (t *trial) tokens() {
-	last := map[string]history.Row{}
+	last := map[string]*lineage{}
 	for _, c := range t.ordered {
 		who := c.row.Job
 		if who == "" {
 			who = "task " + c.row.ID
 		}
-		if l, seen := last[who]; seen && c.row.Token <= l.Token {
+		if last[who] == nil {
+			last[who] = &lineage{}
+		}
+		if l, after := last[who].add(c.row); after {
 			t.violate(Tokens, who, c.from, "task %s was claimed with token %d after token %d for task %s", c.row.ID, c.row.Token, l.Token, l.ID)
 		}
-		last[who] = c.row
 		if c.row.Token < 1 {
 			t.violate(Tokens, who, c.from, "task %s was claimed with token %d", c.row.ID, c.row.Token)
 		}
