@@ -103,6 +103,7 @@ func TestReadme(t *testing.T) {
 				t.Error("the replica a was not killed")
 			}
 			r.goesOn("127.0.0.1:8081", "mine", 5*time.Second)
+			r.lost("127.0.0.1:8081", "slow")
 		}
 	}
 	if seen["sh"] < 4 || seen["yaml"] < 1 || len(r.running) < 3 || !killed {
@@ -160,6 +161,19 @@ func (r *reader) goesOn(addr, job string, every time.Duration) {
 			r.t.Errorf("after %s of %v comes %v", job, last, next)
 		}
 	}
+}
+
+// lost waits until the one run of a job is known to be lost.
+func (r *reader) lost(addr, job string) {
+	r.t.Helper()
+	c, err := client.New("http://"+r.adapt(addr), client.Options{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	program.Within(r.t, 30*time.Second, job+" is lost", func() bool {
+		list, err := c.Triggers(r.t.Context(), client.TriggerFilter{Job: job})
+		return err == nil && len(list.Items) == 1 && list.Items[0].Outcome == jobs.Lost
+	})
 }
 
 // install puts the program where a page's first command would have built it.
