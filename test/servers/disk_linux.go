@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 )
@@ -11,8 +12,8 @@ import (
 const diskFlags = syscall.MS_NOSUID | syscall.MS_NODEV
 
 // NewDisk mounts a disk of so many bytes, all in memory: what is not used costs nothing. false: this
-// user may not mount. It is gone at the end of the test, with all that is on it; a test binary that
-// does not get there leaves it.
+// user may not mount. It is gone at the end of the test, with all that is on it, or of the test binary, if that
+// does not get there.
 func NewDisk(t testing.TB, size int64) (*Disk, bool) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lockstep-disk-")
@@ -27,12 +28,34 @@ func NewDisk(t testing.TB, size int64) (*Disk, bool) {
 	if err != nil {
 		t.Fatalf("mount a disk: %v", err)
 	}
+	release := bury(t, dir)
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Errorf("unmount %s: %v", dir, err)
 		}
+		release()
 	})
 	return &Disk{Dir: dir, size: size}, true
+}
+
+// bury starts a process that unmounts dir when this one has ended, however it ends: its standard input ends then.
+// It has a group of its own, which no Ctrl-C reaches.
+func bury(t testing.TB, dir string) (release func()) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `read -r _; umount -l "$1" && rmdir "$1"`, "sh", dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	alive, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		_ = syscall.Unmount(dir, syscall.MNT_DETACH)
+		t.Fatalf("a process to unmount %s: %v", dir, err)
+	}
+	return func() {
+		_ = alive.Close()
+		_ = cmd.Wait() // it had nothing to do, which umount calls an error
+	}
 }
 
 // Fill takes all room that is left; of an empty disk, all but one page.

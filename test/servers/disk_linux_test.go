@@ -3,12 +3,15 @@ package servers_test
 import (
 	"database/sql"
 	"errors"
+	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -41,6 +44,43 @@ func TestDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A test binary that is killed leaves no disk behind.
+func TestDisksGoWithTheBinary(t *testing.T) {
+	if file := os.Getenv("LOCKSTEP_TEST_DISK_FILE"); file != "" {
+		d, ok := servers.NewDisk(t, 1<<20)
+		if !ok {
+			t.Fatal("the parent may mount")
+		}
+		if err := os.WriteFile(file, []byte(d.Dir), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {}
+	}
+	if _, ok := servers.NewDisk(t, 1<<20); !ok {
+		t.Log("this user may not mount: nothing to hold")
+		return
+	}
+	file := filepath.Join(t.TempDir(), "disk")
+	child := exec.Command(os.Args[0], "-test.run=^TestDisksGoWithTheBinary$")
+	child.Env = append(os.Environ(), "LOCKSTEP_TEST_DISK_FILE="+file, "TMPDIR="+filepath.Dir(file))
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Process.Kill() }()
+	var dir string
+	await.Until(t, "the child has a disk", func() bool {
+		text, _ := os.ReadFile(file)
+		dir = string(text)
+		return dir != ""
+	})
+	_ = child.Process.Kill()
+	_ = child.Wait()
+	await.Until(t, "the child's disk is gone", func() bool {
+		_, err := os.Stat(dir)
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }
 
 // A MariaDB whose disk is full takes nothing more, whether it says so, waits or dies. When there is
