@@ -14,21 +14,30 @@ const (
 	afterFailure = time.Second
 )
 
-// decide decides the due times of these jobs, starts what it may, and returns how many rows were written. With
-// overdue, what somebody else has decided meanwhile is left alone.
-func (s *Scheduler) decide(ctx context.Context, names []string, overdue bool) (rows int) {
+// decide decides the due times of these jobs, and starts what it may. What others are writing waits in line
+// after what is free.
+func (s *Scheduler) decide(ctx context.Context, names []string) {
 	for {
-		written, busy := s.decideFree(ctx, names, overdue)
-		rows += written
-		if len(busy) == 0 || ctx.Err() != nil {
-			return rows
+		_, names = s.decideFree(ctx, names, false)
+		if len(names) == 0 {
+			return
 		}
-		names = busy
+		if ctx.Err() != nil || !s.session.Load().trusted() || s.waits() {
+			s.lookAgain(names, afterFailure)
+			return
+		}
 	}
 }
 
-// decideFree is one transaction. Jobs that somebody else is writing are busy, and not decided: what was free does
-// not wait for them.
+func (s *Scheduler) lookAgain(names []string, after time.Duration) {
+	at := s.clock.now().Add(after)
+	for _, name := range names {
+		s.upcoming.set(name, at)
+	}
+}
+
+// decideFree is one transaction, and returns how many rows it wrote. Nothing was decided about jobs that are busy:
+// others were writing them or, with overdue, have decided what was due.
 func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool) (rows int, busy []string) {
 	// Not cut short by a drain: what was decided is to be done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -42,7 +51,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		d := decider{
 			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
-			claims: func(job string) bool { return reserved[job] != "" },
+			claims: s.claims(reserved),
 		}
 		nexts = make(map[string]time.Time, len(states))
 		var decisions []ledger.Decision
@@ -65,10 +74,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	}
 	decided, err := s.write(ctx, request, reserved)
 	if err != nil {
-		again := s.clock.now().Add(afterFailure)
-		for _, name := range names {
-			s.upcoming.set(name, again)
-		}
+		s.lookAgain(names, afterFailure)
 		return 0, nil
 	}
 	soonest := s.clock.now().Add(lookLeast)
@@ -85,7 +91,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 }
 
 // write has the store decide, and starts what was born running on the slots reserved for it.
-func (s *Scheduler) write(ctx context.Context, request ledger.Decide, reserved map[string]string) (ledger.Decided, error) {
+func (s *Scheduler) write(ctx context.Context, request ledger.Decide, reserved reservation) (ledger.Decided, error) {
 	settled := s.running.transaction()
 	defer settled()
 	decided, err := s.store.Decide(ctx, request)
@@ -112,29 +118,9 @@ func (s *Scheduler) request(names []string) ledger.Decide {
 	return r
 }
 
-// reserve takes a slot for one run of each job that this replica may start at once; the answer
-// maps the job to the pool whose slot it is. In pools that are limited over all replicas, the
-// claim counts, so nothing is born running there.
-func (s *Scheduler) reserve(names []string) map[string]string {
-	reserved := map[string]string{}
-	for _, name := range names {
-		j := s.plan.jobs[name]
-		if j.here && j.handler != nil && s.plan.pools[j.Pool].MaxRunning == 0 && s.slots.take(j.Pool, 1) == 1 {
-			reserved[name] = j.Pool
-		}
-	}
-	return reserved
-}
-
-func (s *Scheduler) giveBack(reserved map[string]string) {
-	for _, pool := range reserved {
-		s.slots.give(pool, 1)
-	}
-}
-
 // startDecided starts the tasks that were born running, on the slots that were reserved for them,
 // and gives the other slots back.
-func (s *Scheduler) startDecided(ctx context.Context, session string, decided ledger.Decided, reserved map[string]string) {
+func (s *Scheduler) startDecided(ctx context.Context, session string, decided ledger.Decided, reserved reservation) {
 	until := map[string]time.Time{}
 	for _, dec := range decided.Decisions {
 		for _, o := range dec.Triggers {
@@ -144,7 +130,7 @@ func (s *Scheduler) startDecided(ctx context.Context, session string, decided le
 		}
 	}
 	for _, t := range decided.Started {
-		delete(reserved, t.Job)
+		reserved[t.Pool]--
 		s.start(ctx, claimed{t, session, until[t.ID], time.Now()})
 	}
 	s.giveBack(reserved)

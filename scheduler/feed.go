@@ -42,7 +42,7 @@ type feeder struct {
 	s    *Scheduler
 	pool *poolPlan
 	wake chan struct{}
-	turn time.Duration // of the last claim
+	last time.Duration // how long the last claim took
 
 	mu        sync.Mutex
 	queue     []claimed
@@ -90,7 +90,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		return false
 	}
 	skipJobs, skipKinds, asked := f.skipped()
-	inTurn := s.locks == nil && f.turn < busyLimit // as behind a lock: no longer than that
+	inTurn := s.locks == nil && f.last < busyLimit // as behind a lock: no longer than that
 	// Not cut short by a drain: a claim that is forgotten is lost work.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	got, err := s.store.Claim(cctx, ledger.Claim{
@@ -100,7 +100,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		Now: s.clock.check, Admit: f.admit,
 	})
 	cancel()
-	f.turn = time.Since(began)
+	f.last = time.Since(began)
 	tried(claimResult(got, err), len(got.Tasks))
 	if err != nil {
 		unlock()

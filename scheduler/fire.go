@@ -38,7 +38,7 @@ func (s *Scheduler) fire(ctx context.Context) {
 			continue
 		}
 		if names := s.dueHere(); len(names) > 0 {
-			s.decide(ctx, names, false)
+			s.decide(ctx, names)
 		}
 		if time.Since(looked) >= overdueEvery {
 			looked = time.Now()
@@ -78,17 +78,20 @@ func (s *Scheduler) overdue(ctx context.Context) (again bool) {
 		return false
 	}
 	rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	again = len(rows) == limit
 	for size := helpBatch; len(names) > 0; {
 		batch := names[:min(len(names), size)]
 		names = names[len(batch):]
-		switch written := s.decide(ctx, batch, true); {
+		written, busy := s.decideFree(ctx, batch, true)
+		again = again || len(busy) > 0 // to ask whether they are still due is cheap
+		switch {
 		case written == 0:
 			return false // somebody else is at it
 		case written >= len(batch):
 			size = decideBatch // nobody else is
 		}
 	}
-	return len(rows) == limit
+	return again
 }
 
 // patience is how long this replica leaves due times of a stripe to those before it.

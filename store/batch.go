@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +14,9 @@ const (
 	maxArgs  = 30_000
 	maxBytes = 4 << 20
 )
+
+// distinct has each element once, in order, which is that of the locks in every batch.
+func distinct[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }
 
 // tuples is the condition that columns, "id, token", are one of n tuples. Both databases look every
 // tuple up by the index that begins with columns, and in time that grows with n, which neither does

@@ -30,10 +30,10 @@ func (s *Store) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, erro
 	if err := s.settle(ctx, "claim", w.write, w.committed); err != nil {
 		return ledger.Claimed{}, err
 	}
-	if len(w.out.Tasks) > 0 || len(w.out.Foreign) == 0 || !w.out.More {
+	if len(w.out.Tasks) > 0 || len(w.out.Foreign) == 0 || !w.beyond {
 		return w.out, nil
 	}
-	beyond := &claim{Claim: c, skip: len(w.out.Foreign)}
+	beyond := &claim{Claim: c, skip: w.seen}
 	if err := s.settle(ctx, "claim", beyond.write, beyond.committed); err != nil {
 		return ledger.Claimed{}, err
 	}
@@ -44,9 +44,11 @@ func (s *Store) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, erro
 // claim is one Claim call; write starts it anew each time.
 type claim struct {
 	ledger.Claim
-	skip int // candidates that were refused before
+	skip int // candidates that were looked at before
 
 	now    time.Time
+	seen   int           // candidates
+	beyond bool          // there may be more of them
 	pool   ledger.Policy // of its tasks from their next claim on
 	jobs   []*jobRow
 	taken  []openTask  // as they were read
@@ -131,7 +133,7 @@ func (w *claim) choose(t *tx, room int) error {
 	if err != nil {
 		return err
 	}
-	w.out.More = len(candidates) == room
+	w.seen, w.beyond = len(candidates), len(candidates) == room
 	busy, err := w.lock(t, candidates)
 	if err != nil {
 		return err
@@ -141,12 +143,12 @@ func (w *claim) choose(t *tx, room int) error {
 			w.ask(r)
 		}
 	}
-	w.out.More = w.out.More || len(busy) > 0
+	w.out.More = w.beyond || len(busy) > 0
 	return nil
 }
 
-// lock takes the rows of the candidates' jobs that are free. It waits for one only if there is nothing else
-// to claim.
+// lock takes the rows of the candidates' jobs that are free. It waits for one only if none of the candidates
+// can do without.
 func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 	var wanted []string
 	for _, r := range candidates {
@@ -155,9 +157,9 @@ func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 		}
 	}
 	if len(wanted) < len(candidates) {
-		w.jobs, busy, err = t.readyJobs(wanted)
+		w.jobs, busy, err = t.tryLockFreeJobs(wanted)
 	} else {
-		w.jobs, busy, err = t.freeJobs(wanted, time.Time{})
+		w.jobs, busy, err = t.lockFreeJobs(wanted, time.Time{})
 	}
 	return busy, err
 }

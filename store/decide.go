@@ -13,9 +13,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Decide locks the rows of d.Jobs that nobody else has locked, asks d.Decide, and writes ledger rows, tasks
-// and cursors in one transaction; it waits only if others have all of them. It implements the scheduler's Triggers. Tasks must have ids, the same ones each time
-// d.Decide is asked: a COMMIT whose answer was lost is settled by them.
+// Decide locks the rows of d.Jobs that nobody else has locked, asks d.Decide, and writes ledger rows,
+// tasks and cursors in one transaction. It waits only if others have all of them. It implements the
+// scheduler's Triggers. Tasks must have ids, the same ones each time d.Decide is asked: a COMMIT whose
+// answer was lost is settled by them.
 //
 // The lock on a job's row is what makes "forbid" true, and the ledger's key (job, at, seq) is the
 // arbiter of what was decided before: such a row keeps its decision, opens no second task and is
@@ -96,14 +97,14 @@ func (w *decision) lock(t *tx) (err error) {
 	names, dueBy := w.Jobs, time.Time{}
 	w.busy = nil
 	if w.Guard && t.s.dialect.name() != SQLite { // there BEGIN is the guard
-		if names, w.busy, err = t.freeStripes(names); err != nil {
+		if names, w.busy, err = t.lockFreeStripes(names); err != nil {
 			return err
 		}
 	}
 	if w.Overdue {
 		dueBy = w.now
 	}
-	rows, busy, err := t.freeJobs(names, dueBy)
+	rows, busy, err := t.lockFreeJobs(names, dueBy)
 	w.rows, w.busy = rows, append(w.busy, busy...)
 	w.rows = slices.DeleteFunc(w.rows, func(r *jobRow) bool { return r.Hash == "" })
 	return err

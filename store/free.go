@@ -7,11 +7,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// free locks those of n rows that nobody else has locked. If others have all of them, it waits for the first
-// one and then looks again. So nobody keeps rows from others while he waits for another one, and what is still
-// locked is for another transaction. Where an answer of the server takes long this is what counts: those who
-// wait for each other's rows, each with others in hand, go one after the other.
-func free[R any](n int, read func(lock string) ([]R, error)) ([]R, error) {
+// lockFree locks those of n rows that nobody else has locked; what others have is for another transaction. If they
+// have all of them, it waits for the first one, with none in hand, and then looks again. Those who waited with
+// some in hand would go one after the other, and a transaction takes as long as its answers do.
+func lockFree[R any](n int, read func(lock string) ([]R, error)) ([]R, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -25,23 +24,23 @@ func free[R any](n int, read func(lock string) ([]R, error)) ([]R, error) {
 	return rows, err
 }
 
-// freeJobs locks the free ones of those jobs that exist, and whose next due time has come by dueBy, if that is
+// lockFreeJobs locks the free ones of those jobs that exist, and whose next due time has come by dueBy, if that is
 // not zero. The rows are sorted by name; busy are the others.
 //
 // Index: primary key.
-func (t *tx) freeJobs(names []string, dueBy time.Time) (rows []*jobRow, busy []string, err error) {
+func (t *tx) lockFreeJobs(names []string, dueBy time.Time) (rows []*jobRow, busy []string, err error) {
 	names = distinct(names)
-	rows, err = free(len(names), func(lock string) ([]*jobRow, error) { return t.selectJobs(names, dueBy, lock) })
+	rows, err = lockFree(len(names), func(lock string) ([]*jobRow, error) { return t.selectJobs(names, dueBy, lock) })
 	if err != nil || len(rows) == 0 {
 		return nil, nil, err
 	}
 	return rows, without(names, rows), nil
 }
 
-// readyJobs is freeJobs without waiting: all may be busy.
+// tryLockFreeJobs is lockFreeJobs without waiting: all may be busy.
 //
 // Index: primary key.
-func (t *tx) readyJobs(names []string) (rows []*jobRow, busy []string, err error) {
+func (t *tx) tryLockFreeJobs(names []string) (rows []*jobRow, busy []string, err error) {
 	names = distinct(names)
 	rows, err = t.selectJobs(names, time.Time{}, "{for_update}{skip_locked}")
 	return rows, without(names, rows), err
@@ -56,17 +55,17 @@ func without(names []string, rows []*jobRow) (rest []string) {
 	return rest
 }
 
-// freeStripes locks the free ones of the jobs' stripes, and returns the jobs in them, and the others.
+// lockFreeStripes locks the free ones of the jobs' stripes, and returns the jobs in them, and the others.
 //
 // Index: primary key of stripes.
-func (t *tx) freeStripes(names []string) (mine, busy []string, err error) {
+func (t *tx) lockFreeStripes(names []string) (mine, busy []string, err error) {
 	var stripes []int
 	for _, name := range names {
 		stripes = append(stripes, jobs.Stripe(name))
 	}
 	stripes = distinct(stripes)
-	locked, err := free(len(stripes), func(lock string) (locked []int, err error) {
-		err = t.query("SELECT stripe FROM {stripes} WHERE stripe IN ("+marks(len(stripes))+") ORDER BY stripe"+lock,
+	locked, err := lockFree(len(stripes), func(lock string) (locked []int, err error) {
+		err = t.query("SELECT stripe FROM {stripes}{by_key} WHERE stripe IN ("+marks(len(stripes))+") ORDER BY stripe"+lock,
 			each(stripes, func(n int) []any { return []any{n} }), func(scan func(...any) error) error {
 				var n int
 				err := scan(&n)
@@ -76,7 +75,7 @@ func (t *tx) freeStripes(names []string) (mine, busy []string, err error) {
 		return locked, err
 	})
 	for _, name := range names {
-		if slices.Contains(locked, jobs.Stripe(name)) {
+		if len(locked) == 0 || slices.Contains(locked, jobs.Stripe(name)) { // without such rows there is no guard
 			mine = append(mine, name)
 		} else {
 			busy = append(busy, name)

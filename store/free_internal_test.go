@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql/driver"
 	"slices"
 	"testing"
 	"time"
@@ -16,14 +17,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// queue is a store with the jobs a, b and c, and a pool, and what others have locked of it.
-type queue struct {
+// contest is a store with the jobs a, b and c, and a pool, and what others have locked of it.
+type contest struct {
 	*Store
 	t       *testing.T
 	session string
 }
 
-func newQueue(t *testing.T) queue {
+func newContest(t *testing.T) contest {
 	t.Helper()
 	s := migrated(t, "mysql", servers.MySQL(t), Options{})
 	session, err := s.Join(t.Context(), ledger.Member{Replica: "a"})
@@ -37,46 +38,51 @@ func newQueue(t *testing.T) queue {
 	if _, err := s.Load(t.Context(), session, d); err != nil {
 		t.Fatal(err)
 	}
-	return queue{s, t, session}
+	return contest{s, t, session}
 }
 
-// hold locks rows in a transaction that ends with release.
-func (q queue) hold(text string, args ...any) (release func()) {
+// hold locks rows in a transaction that ends with release, and not by itself.
+func (q contest) hold(query string, args ...any) (release func()) {
 	q.t.Helper()
-	locked, end := make(chan struct{}), make(chan struct{})
-	var g errgroup.Group
-	g.Go(func() error {
-		return q.tx(q.t.Context(), "hold", func(t *tx) error {
-			err := t.query(text+" FOR UPDATE", args, func(func(...any) error) error { return nil })
-			close(locked)
-			<-end
-			return err
-		})
-	})
-	<-locked
+	ctx := q.t.Context()
+	pool, err := q.writers.DB()
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	_, _ = conn.ExecContext(ctx, "SET SESSION idle_transaction_timeout=0") // MySQL has no such setting
+	t := q.within(ctx, conn)
+	if _, err := t.exec("START TRANSACTION"); err != nil {
+		q.t.Fatal(err)
+	}
+	if err := t.query(query+" FOR UPDATE", args, func(func(...any) error) error { return nil }); err != nil {
+		q.t.Fatal(err)
+	}
 	return func() {
-		close(end)
-		if err := g.Wait(); err != nil {
-			q.t.Error(err)
-		}
+		rollback(context.WithoutCancel(ctx), conn)
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // with its setting
+		_ = conn.Close()
 	}
 }
 
-func (q queue) holdJobs(names ...string) (release func()) {
+func (q contest) holdJobs(names ...string) (release func()) {
 	q.t.Helper()
 	return q.hold("SELECT name FROM {jobs} WHERE name IN ("+marks(len(names))+") ORDER BY name", texts(names)...)
 }
 
 // waits returns when somebody waits for a row.
-func (q queue) waits() {
+func (q contest) waits() {
 	q.t.Helper()
 	await.Until(q.t, "somebody waits for a row", func() bool {
-		return text(q.t, q.Store, "SELECT COUNT(*) FROM information_schema.processlist WHERE id<>CONNECTION_ID() AND info LIKE '%LIMIT 1 FOR UPDATE'") == "1"
+		return text(q.t, q.Store, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND id<>CONNECTION_ID() AND info LIKE '%LIMIT 1 FOR UPDATE'") == "1"
 	})
 }
 
 // decide returns the jobs that were asked about, and those that were not.
-func (q queue) decide(guard bool, names ...string) (asked, busy []string, err error) {
+func (q contest) decide(guard bool, names ...string) (asked, busy []string, err error) {
 	got, err := q.Decide(q.t.Context(), ledger.Decide{
 		Session: q.session, Replica: "a", Jobs: names, Guard: guard,
 		Now: func(now time.Time) (time.Time, error) { return now, nil },
@@ -100,7 +106,7 @@ func wantNames(t *testing.T, what string, got []string, want ...string) {
 
 // What is free is decided while others have the rest, be it a job or the row of its stripe.
 func TestWhatIsFreeIsDecided(t *testing.T) {
-	q := newQueue(t)
+	q := newContest(t)
 	for _, c := range []struct {
 		name    string
 		guard   bool
@@ -126,11 +132,18 @@ func TestWhatIsFreeIsDecided(t *testing.T) {
 	if asked, busy, err = q.decide(true, busy...); err != nil || len(asked)+len(busy) > 0 {
 		t.Errorf("of a job that does not exist: asked about %q, busy %q, %v", asked, busy, err)
 	}
+	if err := q.sure(t.Context(), "test", func(t *tx) error { _, err := t.exec("DELETE FROM {stripes}"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if asked, _, err = q.decide(true, "a"); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, "asked about, where there are no stripes", asked, "a")
 }
 
 // If others have all, one waits for the first, with none in hand; then he takes what is free by now.
 func TestWhoWaitsHoldsNothing(t *testing.T) {
-	q := newQueue(t)
+	q := newContest(t)
 	for _, guard := range []bool{false, true} {
 		a, b, c := q.holdJobs("a"), q.holdJobs("b"), q.holdJobs("c")
 		var asked, busy []string
@@ -155,7 +168,7 @@ func TestWhoWaitsHoldsNothing(t *testing.T) {
 
 // A claim passes tasks whose job somebody else is writing, and waits for one if there are only such.
 func TestWhatIsFreeIsClaimed(t *testing.T) {
-	q := newQueue(t)
+	q := newContest(t)
 	for _, job := range []string{"a", "b", ""} {
 		task, err := q.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
 		if err != nil {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -67,5 +66,3 @@ func findJob(rows []*jobRow, name string) (*jobRow, bool) {
 	}
 	return rows[i], true
 }
-
-func distinct[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }

@@ -229,7 +229,7 @@ func TestPlans(t *testing.T) {
 	part := ""
 	day(t, s, 20, func(next string) {
 		for _, c := range r.take() {
-			for _, table := range []string{"lockstep_tasks", "lockstep_triggers", "lockstep_jobs", "lockstep_pools", "lockstep_standings"} {
+			for _, table := range []string{"lockstep_tasks", "lockstep_triggers", "lockstep_jobs", "lockstep_pools", "lockstep_standings", "lockstep_stripes"} {
 				locks := strings.Contains(c.text, " FOR UPDATE") && strings.Contains(c.text, "FROM "+table) ||
 					strings.HasPrefix(c.text, "UPDATE "+table) || strings.HasPrefix(c.text, "DELETE t FROM "+table)
 				if !locks || part == "" || part == "sweep" {

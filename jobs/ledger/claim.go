@@ -14,8 +14,8 @@ type Claim struct {
 	Hash    string // of the pool's definition; another one in the row means ErrOutdated
 	Limit   int    // ≥ 1
 	ID      string // of this claim, random: settles a commit whose answer was lost
-	// Guard locks the pool's row inside the transaction. It is set when the lock service is the
-	// store's own database, and when the pool has limits.
+	// Guard locks the pool's row inside the transaction. It is set when the pool has limits; and when the
+	// lock service is the store's own database, unless the turns that claims take there have become long.
 	Guard      bool
 	MaxRunning int // 0 = no limit; exact, since it is counted under the pool's row lock
 	// SkipJobs and SkipKinds name what this replica cannot run.

@@ -55,9 +55,10 @@ type Decide struct {
 	// Pools are hashes of pools, as the decider knows them. Tasks may have their handlers from there: in
 	// a pool that a newer configuration has otherwise, nothing may be born running here.
 	Pools map[string]string
-	// Guard also locks the rows of the jobs' stripes: the lock service is the store's own database.
+	// Guard also locks the rows of the jobs' stripes: the lock service is the store's own database, and the
+	// decider looks after their stripes.
 	Guard bool
-	// Overdue leaves out those whose NextAt has not come: somebody else has decided them.
+	// Overdue leaves out those whose NextAt has not come, by Now: somebody else may have decided them.
 	Overdue bool
 	Now     Judge
 	// Decide is called once per attempt of the transaction, with the locked rows of those Jobs that
