@@ -209,7 +209,8 @@ func lines[T any](dir, file string, into *[]T) error {
 // within a write leaves a part at the end of a page: it has not said then what it was about to say.
 func afterCut(line []byte) []byte {
 	begin := []byte(`{"What":`)
-	if i := bytes.LastIndex(line, begin); i > 0 && bytes.HasPrefix(line, begin) {
+	i := bytes.LastIndex(line, begin)
+	if i > 0 && (bytes.HasPrefix(line, begin) || bytes.HasPrefix(begin, line[:i])) {
 		return line[i:]
 	}
 	return nil

@@ -80,7 +80,7 @@ func TestReadAfterKilledWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text := `{"What":"beat","Key":"a","Repli{"What":"start","Key":"b"}` + "\n" + `{"What":"end","Key":"c"}` + "\n"
+	text := `{"What":"beat","Key":"a","Repli{"What":"start","Key":"b"}` + "\n" + `{"What{"What":"end","Key":"c"}` + "\n"
 	if err := os.WriteFile(filepath.Join(dir, EffectsFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
