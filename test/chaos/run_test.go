@@ -71,6 +71,11 @@ func run(t testing.TB, p plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	first, err := arena.ReadProcessors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := first
 	for i, faults := range p.faults {
 		pause(t.Context(), p.calm(i))
 		if p.look != nil {
@@ -88,6 +93,12 @@ func run(t testing.TB, p plan) {
 		if err := window(t, a, r, faults, p.window); err != nil {
 			t.Error(err)
 		}
+		now, err := arena.ReadProcessors()
+		if err != nil {
+			t.Error(err)
+		}
+		record.Stolen, record.StolenMost = now.StolenSince(first), max(record.StolenMost, now.StolenSince(last))
+		last = now
 	}
 	pause(t.Context(), cmp.Or(p.after, p.calm(len(p.faults))))
 

@@ -24,6 +24,10 @@ type Run struct {
 	Cores int     // processors; 0 in old runs
 	Load  float64 // the largest load of the machine when a window began; 0: not known
 
+	// Which part of the processors' time other machines on the same hardware had, of the whole run, and of the
+	// worst window with what lay before it. 0: none, or not known.
+	Stolen, StolenMost float64
+
 	Began     time.Time // the first replica was ready
 	Quiesced  time.Time // faults were healed and clients had stopped
 	Ended     time.Time // the tables were read

@@ -68,6 +68,9 @@ func (r Report) OK() bool { return len(r.Violations) == 0 }
 // busy is how many times its processors the load of a machine may be before it is to blame, too.
 const busy = 2
 
+// taken is the part of the processors' time that others may have in one window before a report mentions it.
+const taken = 0.1
+
 // shown is how many violations of one invariant are printed.
 const shown = 10
 
@@ -103,6 +106,9 @@ func (r Report) String() string {
 	fmt.Fprintf(&b, "  %d violations\n", len(r.Violations))
 	if r.Run.Cores > 0 && r.Run.Load > float64(busy*r.Run.Cores) {
 		fmt.Fprintf(&b, "  the machine was busy: its load was up to %.1f, with %d processors; -slack (now %v) allows everything to be later\n", r.Run.Load, r.Run.Cores, r.Run.Slack)
+	}
+	if r.Run.StolenMost > taken {
+		fmt.Fprintf(&b, "  the machine was not its own: others on the same hardware took %.0f %% of the processors' time, %.0f %% in the worst window\n", 100*r.Run.Stolen, 100*r.Run.StolenMost)
 	}
 	printed := map[Invariant]int{}
 	for _, v := range r.Violations {

@@ -71,6 +71,13 @@ func conditions(reports []Report) string {
 		}
 		b.WriteString(".\n")
 	}
+	var stolen, most float64
+	for _, r := range reports {
+		stolen, most = max(stolen, r.Run.Stolen), max(most, r.Run.StolenMost)
+	}
+	if most > 0 {
+		fmt.Fprintf(&b, "Other machines on the same hardware took up to %.0f %% of the processors' time during a run, and %.0f %% in the worst window.\n", 100*stolen, 100*most)
+	}
 	return b.String()
 }
 

@@ -52,6 +52,34 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// A run that failed says so if others took the processors, and the tables say it of all.
+func TestAMachineThatIsShared(t *testing.T) {
+	report := func(stolen, most float64, failed bool) Report {
+		r := Report{Run: history.Run{Cores: 2, Stolen: stolen, StolenMost: most}}
+		if failed {
+			r.Violations = []Violation{{Invariant: OnTime, Text: "late"}}
+		}
+		return r
+	}
+	line := "  the machine was not its own: others on the same hardware took 3 % of the processors' time, 41 % in the worst window\n"
+	for _, c := range []struct {
+		most   float64
+		failed bool
+		want   bool
+	}{{0.41, true, true}, {0.41, false, false}, {0.1, true, false}} {
+		if got := report(0.03, c.most, c.failed).String(); strings.Contains(got, line) != c.want {
+			t.Errorf("%+v:\n%s", c, got)
+		}
+	}
+	const of = "Other machines on the same hardware took up to 5 % of the processors' time during a run, and 41 % in the worst window.\n"
+	if got := Tables([]Report{report(0.05, 0.1, false), report(0.03, 0.41, true)}); !strings.Contains(got, of) {
+		t.Error(got)
+	}
+	if got := Tables([]Report{report(0, 0, false)}); strings.Contains(got, "hardware") {
+		t.Error(got)
+	}
+}
+
 // A run that failed says so if the machine had more to do than it can; one that held does not care.
 func TestABusyMachine(t *testing.T) {
 	for _, c := range []struct {
