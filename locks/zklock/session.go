@@ -126,6 +126,7 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 	if strings.Contains(acquisition, "\n") {
 		return nil, errors.New("zklock: acquire: an acquisition id is one line")
 	}
+	over := s.isOver()
 	results, err := calls.Await(ctx, &s.calls, func() ([]driver.Result, error) {
 		results := make([]driver.Result, len(wants))
 		each(len(wants), func(i int) {
@@ -135,14 +136,14 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 			}
 			r, err := s.try(wants[i].Key, record{acquisition, s.owner, wants[i].Meta})
 			if err != nil {
-				r = driver.Result{Err: s.failed("acquire", err)}
+				r = driver.Result{Err: s.ungranted(over, err)}
 			}
 			results[i] = r
 		})
 		return results, nil
 	})
 	if err != nil {
-		return nil, s.failed("acquire", err)
+		return nil, s.ungranted(over, err)
 	}
 	if err := s.verdict(results); err != nil {
 		return nil, err
@@ -261,6 +262,17 @@ func (s *session) Close(ctx context.Context) error {
 	return nil
 }
 
+// ungranted is failed for a request for keys. If the session was over before, nothing was sent. If it was given up
+// meanwhile, and no server says that it has ended, the request may have been carried out: what was granted
+// is held until they end it.
+func (s *session) ungranted(over bool, err error) error {
+	failed := s.failed("acquire", err)
+	if errors.Is(failed, driver.ErrSessionLost) && !over && !s.told.Load() {
+		return fmt.Errorf("zklock: acquire at %s: no answer before the session was given up: %w", addresses(s.servers), err)
+	}
+	return failed
+}
+
 // failed says which operation failed where, in the driver's words.
 func (s *session) failed(op string, err error) error {
 	switch {
@@ -269,6 +281,7 @@ func (s *session) failed(op string, err error) error {
 	case errors.Is(err, zk.ErrAuthFailed):
 		err = s.login.refused(s.names, err)
 	case errors.Is(err, zk.ErrSessionExpired):
+		s.told.Store(true)
 		s.end()
 		err = driver.ErrSessionLost
 	case s.isOver() && s.id != 0: // before there is one, it cannot be lost

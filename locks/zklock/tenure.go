@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -23,8 +24,9 @@ type tenure struct {
 	ready    chan struct{}      // closed at the first StateHasSession
 	begin    func()             // closes ready
 	changed  chan struct{}      // says that the connection's state may have changed
-	over     chan struct{}      // closed once nothing is held any more
+	over     chan struct{}      // closed once nothing that is held may be trusted any more
 	end      func()             // closes over
+	told     atomic.Bool        // by a server, that nothing is held any more
 	quit     chan struct{}      // closed by Close
 	leave    func()             // closes quit
 	renewals chan time.Duration // how long the session may now go without a renewal
@@ -63,7 +65,10 @@ func (t *tenure) event(e zk.Event) {
 	switch e.State {
 	case zk.StateHasSession:
 		t.begin()
-	case zk.StateExpired, zk.StateAuthFailed:
+	case zk.StateExpired:
+		t.told.Store(true)
+		t.end()
+	case zk.StateAuthFailed:
 		t.end()
 	}
 	select {
@@ -109,7 +114,10 @@ func (t *tenure) keep(events <-chan zk.Event) {
 	gone := t.isOver()
 	asked := time.Now()
 	t.conn.Close() // waits for the answer, at most a second
-	if !gone && (!connected || time.Since(asked) >= time.Second) {
+	switch answered := connected && time.Since(asked) < time.Second; {
+	case answered:
+		t.told.Store(true)
+	case !gone:
 		t.closed = errors.New("no connection: the session ends by itself")
 	}
 	t.end()

@@ -119,6 +119,38 @@ func TestUnrenewedSessionEnds(t *testing.T) {
 	}
 }
 
+// Who gives its session up while it asks for a key does not know whether that was granted, until the servers end the
+// session. What it asks for afterwards is not sent.
+func TestGivenUpBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	way := newCut(t, servers.ZooKeeper(t))
+	a := openFor(t, way.addr, "givenup", 10*time.Second)
+	if err := a.Release(t.Context(), []driver.Held{lockstest.Grant(t, a, "k")}); err != nil { // so the container is there
+		t.Fatal(err)
+	}
+	asked := make(chan struct{}, 10)
+	way.hold(func(opcode uint32) {
+		if opcode == 14 { // several things at once
+			asked <- struct{}{}
+			<-a.over
+		}
+	})
+	acquire := func() error {
+		_, err := a.TryAcquire(t.Context(), "one", lockstest.Wants("k"))
+		return err
+	}
+	answer := make(chan error, 1)
+	go func() { answer <- acquire() }()
+	<-asked
+	a.renewals <- 0 // it was not renewed in time
+	if err := <-answer; err == nil || errors.Is(err, driver.ErrSessionLost) || errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("while it was on its way: %v; want unknown", err)
+	}
+	if err := acquire(); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("afterwards: %v; want that the session is lost", err)
+	}
+}
+
 func TestLostAnswerLeavesNoGhost(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
