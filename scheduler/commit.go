@@ -23,14 +23,14 @@ func (s *Scheduler) decide(ctx context.Context, names []string) {
 			return
 		}
 		if ctx.Err() != nil || !s.session.Load().trusted() || s.waits() {
-			s.lookAgain(names, afterFailure)
+			s.lookAgain(names)
 			return
 		}
 	}
 }
 
-func (s *Scheduler) lookAgain(names []string, after time.Duration) {
-	at := s.clock.now().Add(after)
+func (s *Scheduler) lookAgain(names []string) {
+	at := s.clock.now().Add(afterFailure)
 	for _, name := range names {
 		s.upcoming.set(name, at)
 	}
@@ -74,7 +74,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	}
 	decided, err := s.write(ctx, request, reserved)
 	if err != nil {
-		s.lookAgain(names, afterFailure)
+		s.lookAgain(names)
 		return 0, nil
 	}
 	soonest := s.clock.now().Add(lookLeast)

@@ -46,7 +46,6 @@ type decision struct {
 
 	now      time.Time
 	rows     []*jobRow
-	busy     []string
 	triggers []jobs.Trigger
 	tasks    []openTask
 	out      ledger.Decided
@@ -61,7 +60,7 @@ func (w *decision) write(t *tx) error {
 	if err != nil {
 		return err
 	}
-	w.out.Now, w.out.Busy = w.now, w.busy
+	w.out.Now = w.now
 	w.out.Decisions = w.Decide.Decide(w.now, states)
 	if err := w.number(t); err != nil {
 		return err
@@ -95,9 +94,8 @@ func (w *decision) lock(t *tx) (err error) {
 		return err
 	}
 	names, dueBy := w.Jobs, time.Time{}
-	w.busy = nil
 	if w.Guard && t.s.dialect.name() != SQLite { // there BEGIN is the guard
-		if names, w.busy, err = t.lockFreeStripes(names); err != nil {
+		if names, w.out.Busy, err = t.lockFreeStripes(names); err != nil {
 			return err
 		}
 	}
@@ -105,7 +103,7 @@ func (w *decision) lock(t *tx) (err error) {
 		dueBy = w.now
 	}
 	rows, busy, err := t.lockFreeJobs(names, dueBy)
-	w.rows, w.busy = rows, append(w.busy, busy...)
+	w.rows, w.out.Busy = rows, append(w.out.Busy, busy...)
 	w.rows = slices.DeleteFunc(w.rows, func(r *jobRow) bool { return r.Hash == "" })
 	return err
 }
