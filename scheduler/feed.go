@@ -134,6 +134,10 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 		attempts, err := s.tryLocks(lctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
 		slow := lctx.Err() != nil && ctx.Err() == nil
 		cancel()
+		if err == nil && attempts[0].Lease != nil { // however late it came: nobody else would give it back
+			s.health.lockUp()
+			return func() { f.unlock(ctx, attempts[0].Lease) }, nil
+		}
 		if slow && s.opt.WhenDown == DownStore {
 			return nothing, nil // whether the service is down is for balance to find out
 		}
@@ -142,9 +146,6 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 				return nil, err
 			}
 			return nothing, nil
-		}
-		if lease := attempts[0].Lease; lease != nil {
-			return func() { f.unlock(ctx, lease) }, nil
 		}
 		if time.Since(began) >= busyLimit {
 			return nothing, nil

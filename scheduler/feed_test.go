@@ -10,6 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -47,4 +49,41 @@ func TestClaimsForNothingEnd(t *testing.T) {
 			t.Errorf("it claimed %d times", st.claims)
 		}
 	})
+}
+
+// tardy is a lock service whose answers reach this process after it has stopped waiting for them, as they do
+// when the process gets no processor meanwhile.
+type tardy struct{ Locks }
+
+func (l tardy) TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
+	got, err := l.Locks.TryAcquire(ctx, requests...)
+	<-ctx.Done()
+	return got, err
+}
+
+// A claim lock that was granted too late is given back as any other is. Else it would stay taken for as long as
+// this replica lives, and each claim of all replicas would wait for it.
+func TestAClaimLockThatCameLateIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		mine, other := lockerOf(t, service), lockerOf(t, service)
+		s := replicaOn(t, &turns{Store: &memstore.Store{Database: memstore.New()}, take: []time.Duration{0}}, blocked{})
+		s.locks = tardy{mine}
+		s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+		s.feeders["p"].claim(t.Context())
+		attempts, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
+		if err != nil || attempts[0].Lease == nil {
+			t.Errorf("the claim lock is not free: %v, %+v", err, attempts)
+		}
+	})
+}
+
+func lockerOf(t *testing.T, service *memlock.Service) *locks.Locker {
+	t.Helper()
+	l, err := locks.New(service, locks.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(context.Background()) })
+	return l
 }
