@@ -54,8 +54,9 @@ func (a *Attempt) Move(until []boottime.Stamp) {
 // Stop tells the command and all that it started to stop, and kills what is left of it after a grace
 // period (≥ 0). A second call can only make it sooner. It does not wait.
 func (a *Attempt) Stop(grace time.Duration) {
-	killBy := boottime.Awake().Add(max(grace, 0)).Stamp()
-	a.w.order(order{ID: a.id, KillBy: &killBy})
+	now := boottime.Awake()
+	killBy := now.Add(max(grace, 0)).Stamp()
+	a.w.order(order{ID: a.id, KillBy: &killBy, Asked: now.Stamp()})
 }
 
 // GiveUp kills the warden, with all its commands: it does not do what it was told.

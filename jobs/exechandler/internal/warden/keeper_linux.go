@@ -52,7 +52,11 @@ func (k *keeper) obey(o order, files []int) {
 		c.until = o.Until
 	}
 	if o.KillBy != nil {
-		k.stop(c, Ordered, *o.KillBy)
+		asked := k.clock(true)
+		if !o.Asked.IsZero() {
+			asked = min(asked, o.Asked.At)
+		}
+		k.stop(c, Ordered, *o.KillBy, asked)
 	}
 }
 
@@ -92,8 +96,9 @@ func (k *keeper) orphaned() {
 	if len(k.all) > 0 {
 		k.log.Warn("the replica is gone; its commands are being stopped", "commands", len(k.all))
 	}
+	since := k.clock(true)
 	for _, c := range k.all {
-		k.stop(c, Alone, k.in(c.grace))
+		k.stop(c, Alone, k.in(c.grace), since)
 	}
 }
 
@@ -102,8 +107,9 @@ func (k *keeper) in(d time.Duration) boottime.Stamp {
 	return boottime.Stamp{Awake: true, At: k.clock(true) + d}
 }
 
-// stop tells a charge to stop. Who has been told already can only be killed sooner.
-func (k *keeper) stop(c *charge, why Why, killBy boottime.Stamp) {
+// stop tells a charge to stop, with all that it had started by the time since which that is wanted. Who has
+// been told already can only be killed sooner.
+func (k *keeper) stop(c *charge, why Why, killBy boottime.Stamp, since time.Duration) {
 	if c.why != "" {
 		if killBy.Until(k.clock) < c.killBy.Until(k.clock) {
 			c.killBy = killBy
@@ -111,7 +117,7 @@ func (k *keeper) stop(c *charge, why Why, killBy boottime.Stamp) {
 		return
 	}
 	c.why, c.killBy = why, killBy
-	strays := k.strays(c, k.list(looked)) // while their parents live
+	strays := k.strays(c, k.list(since)) // while their parents live
 	_ = unix.Kill(-c.leader, unix.SIGTERM)
 	for _, pid := range strays {
 		_ = unix.Kill(pid, unix.SIGTERM)
@@ -120,12 +126,13 @@ func (k *keeper) stop(c *charge, why Why, killBy boottime.Stamp) {
 	c.search = k.clock(true)
 }
 
-// list returns the processes of this machine as they were no longer ago than age.
-func (k *keeper) list(age time.Duration) table {
-	now := k.clock(true)
-	if k.listed == nil || now-k.at > age {
-		k.listed, k.at = listProcesses(), now
-		k.took = k.clock(true) - now
+// list returns the processes of this machine as they were at some time since a moment: many who are stopped at
+// once are looked for once.
+func (k *keeper) list(since time.Duration) table {
+	if k.listed == nil || k.at < since {
+		k.at = k.clock(true)
+		k.listed = listProcesses()
+		k.took = k.clock(true) - k.at
 	}
 	return k.listed
 }
@@ -160,6 +167,7 @@ func (k *keeper) strays(c *charge, all table) (strays []int) {
 // dies or an order comes.
 func (k *keeper) look() time.Duration {
 	k.collect()
+	began := k.clock(true)
 	wait := time.Hour
 	var stopping []*charge
 	for _, c := range k.all {
@@ -169,7 +177,7 @@ func (k *keeper) look() time.Duration {
 				wait = min(wait, left-c.grace, 250*time.Millisecond)
 				continue
 			}
-			k.stop(c, Overdue, k.in(left))
+			k.stop(c, Overdue, k.in(left), began)
 		}
 		if c.why != "" {
 			stopping = append(stopping, c)
@@ -211,7 +219,7 @@ func (k *keeper) gone(c *charge, since time.Duration) bool {
 		return false // many that end one after the other must not make this take a whole processor
 	}
 	c.search, c.searches = now+c.searches, min(2*c.searches, searchedMost)
-	strays := k.strays(c, k.list(now-since))
+	strays := k.strays(c, k.list(since))
 	if c.killed != 0 {
 		for _, pid := range strays {
 			_ = unix.Kill(pid, unix.SIGKILL)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,6 +134,41 @@ func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
 	if r := reports[1]; r.Why != Ordered || unix.WaitStatus(r.Status).Signal() != unix.SIGKILL {
 		t.Errorf("%+v", r)
 	}
+}
+
+// Somebody else was stopped a moment ago, and before what is stopped now had started anything.
+func TestWhoIsStoppedIsLookedForAnew(t *testing.T) {
+	k, c, _ := testKeeper(t)
+	before := listProcesses()
+	file := filepath.Join(t.TempDir(), "heard")
+	const child = `trap "echo term >>'$0'; exit" TERM; echo $$ >>"$0"; while [ -e "$0" ]; do sleep 0.05; done`
+	begin(t, k, 1, Command{}, "/bin/sh", "-c", `/usr/bin/env -i /usr/bin/setsid /bin/sh -c "$1" "$0" & wait`, file, child)
+	said := func() string { text, _ := os.ReadFile(file); return string(text) }
+	await.Until(t, "the child has left the group", func() bool { return said() != "" })
+	k.listed, k.at = before, k.clock(true)
+	k.obey(order{ID: 1, KillBy: &boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}}, nil)
+	await.Until(t, "it hears of the stop", func() bool { return strings.HasSuffix(said(), "term\n") })
+	lookUntil(t, k)
+}
+
+// One list does for all whose stop was wanted before it.
+func TestWhoAreStoppedAtOnceAreLookedForOnce(t *testing.T) {
+	k, c, _ := testKeeper(t)
+	for id := range uint64(3) {
+		begin(t, k, id, Command{}, "/bin/sleep", "300")
+	}
+	asked, killBy := boottime.Stamp{Awake: true, At: c.clock(true)}, boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}
+	k.obey(order{ID: 0, KillBy: &killBy, Asked: asked}, nil)
+	at := k.at
+	k.obey(order{ID: 1, KillBy: &killBy, Asked: asked}, nil)
+	if k.at != at {
+		t.Error("the second one was looked for again")
+	}
+	k.obey(order{ID: 2, KillBy: &killBy, Asked: boottime.Stamp{Awake: true, At: c.clock(true)}}, nil)
+	if k.at == at {
+		t.Error("the third one was not looked for again")
+	}
+	lookUntil(t, k)
 }
 
 func TestNothingStartsTooLate(t *testing.T) {

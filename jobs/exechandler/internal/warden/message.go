@@ -36,6 +36,7 @@ type order struct {
 	Start  *Command         `json:",omitempty"`
 	Until  []boottime.Stamp `json:",omitempty"` // the time of the command moves
 	KillBy *boottime.Stamp  `json:",omitempty"` // stop it, and kill it then
+	Asked  boottime.Stamp   `json:",omitzero"`  // when that was wanted; zero: only now
 }
 
 // report is what became of a command.
