@@ -135,14 +135,28 @@ func (s *Scheduler) expire(ctx context.Context) {
 				s.handBack(c)
 			}
 		}
-		ses := s.session.Load()
 		for _, a := range s.running.all() {
-			end := a.deadline(ses, s.clock)
-			if grace := s.lastGrace(); end.IsZero() || end.Until() <= grace {
-				a.stop(stopExpired, "this replica lost touch with the store, and another one may start in its place", killTime(end))
-			}
+			s.stopBefore(a, s.lastGrace())
 		}
 	}
+}
+
+// stopBefore tells an attempt to stop that has no more time left than so much.
+func (s *Scheduler) stopBefore(a *attempt, left time.Duration) {
+	end := a.deadline(s.session.Load(), s.clock)
+	if end.IsZero() || end.Until() <= left {
+		a.stop(stopExpired, "this replica lost touch with the store, and another one may start in its place", killTime(end))
+	}
+}
+
+// stopOnTime stops an attempt that has just started at its deadline, if that may come before expire looks at it.
+func (s *Scheduler) stopOnTime(a *attempt) (forget func()) {
+	left := a.deadline(s.session.Load(), s.clock).Until()
+	if left > expireEvery {
+		return func() {}
+	}
+	last := time.AfterFunc(left, func() { s.stopBefore(a, killMargin) })
+	return func() { last.Stop() }
 }
 
 // lastGrace is how long before its deadline an attempt is told to stop.

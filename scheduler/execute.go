@@ -76,6 +76,7 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	timeout := time.AfterFunc(w.timeout, func() {
 		a.stop(stopTimeout, fmt.Sprintf("timeout after %v", w.timeout), time.Time{})
 	})
+	defer s.stopOnTime(a)()
 	out := newOutput(s.opt.OutputLimit)
 	s.metrics.Started(t, s.lag(t))
 	began := time.Now()
