@@ -206,7 +206,7 @@ func (w *world) lockFaults(r *replica, since time.Time) bool {
 }
 
 // judgeGivenUp: an attempt that lost touch with the store goes on until nearly the first due time after
-// the last beat, where nobody may start in its place sooner. With w.mu held.
+// the last beat, where nobody may start in its place sooner, or until its timeout. With w.mu held.
 func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
 	specs, beat := w.specs[row.Job], me.beat
 	if len(specs) == 0 || w.plan.Edited != nil || specs[0].Concurrency == jobs.Allow || specs[0].OnLost == jobs.LostRetries ||
@@ -219,6 +219,9 @@ func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
 		}
 	}
 	until := specs[0].Times.next(beat.Add(-w.plan.TTL / 2))
+	if timeout := me.from.Add(specs[0].Timeout); timeout.Before(until) {
+		until = timeout
+	}
 	if me.to.Before(until.Add(-w.plan.TTL/5 - time.Second/2)) {
 		w.violate(row.ID, "replica %s gave task %s up at %v, which might have run until %v", r.id, row.ID, me.to, until)
 	}

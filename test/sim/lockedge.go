@@ -56,11 +56,11 @@ func lockCall[T any](ctx context.Context, l *lockEdge, act func(ctx context.Cont
 	if !l.life.goOn() {
 		return none, fmt.Errorf("%w: dead", driver.ErrUnreachable)
 	}
-	kind, by := l.w.weather.strikes(l.index, lockRefuse, lockLoses, lockSlow)
-	switch kind {
-	case lockRefuse:
+	back := time.Duration(0) // how long the answer takes
+	switch kind, by := l.w.weather.strikes(l.index, lockRefuse, lockLoses, lockSlow); {
+	case kind == lockRefuse:
 		return none, fmt.Errorf("%w: simulated", driver.ErrUnreachable)
-	case lockLoses:
+	case kind == lockLoses:
 		if l.w.weather.coin() {
 			_, _ = act(context.WithoutCancel(ctx))
 		}
@@ -69,21 +69,32 @@ func lockCall[T any](ctx context.Context, l *lockEdge, act func(ctx context.Cont
 		}
 		l.life.goOn()
 		return none, errNoAnswer
-	case lockSlow:
-		timer := time.NewTimer(by)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
+	case kind == lockSlow && l.w.weather.coin():
+		back = by
+	case kind == lockSlow:
+		if l.wait(ctx, by); ctx.Err() != nil {
 			return none, errNoAnswer
-		case <-l.life.dead:
 		}
 	}
 	got, err := act(ctx)
+	l.wait(ctx, back) // who gets no processor finds it when he has stopped waiting for it
 	if !l.life.goOn() {
 		return none, errNoAnswer
 	}
 	return got, err
+}
+
+func (l *lockEdge) wait(ctx context.Context, d time.Duration) {
+	if d == 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-l.life.dead:
+	}
 }
 
 func (s *lockSession) Renew(ctx context.Context) error {

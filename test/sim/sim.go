@@ -15,6 +15,7 @@
 //	seen.go, history.go, tape.go       what happened, and what the replicas said of it
 //	watch.go, ledger.go                what was written, row by row, and what ran in fact
 //	oracle.go, judge.go                when things were due, by arithmetic on periods, and whether all that is right
+//	forgotten.go                       and whether somebody keeps a lock that he has forgotten
 //
 // What a process does while it is frozen waits at its edges: calls, answers, and the starts and ends of handlers.
 // The wall clock of a process counts where the product reads it: in the ids that it mints.

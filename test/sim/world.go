@@ -148,6 +148,7 @@ func (w *world) run() {
 	w.healed = w.latest()
 	w.mu.Unlock()
 	w.quiesce(end)
+	w.judgeLocks()
 	w.db.Look(w.noteRetired)
 	w.finish()
 	w.judge(end)

@@ -1,0 +1,50 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// claimMost is longer than a claim has a pool's lock: 5 s for the store, and 2 s to give the lock back.
+const claimMost = 8 * time.Second
+
+// judgeLocks: nobody keeps a pool's lock beyond his claim, for as long as he lives.
+func (w *world) judgeLocks() {
+	had := w.poolLocks()
+	if len(had) == 0 {
+		return
+	}
+	time.Sleep(claimMost)
+	has := w.poolLocks()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for key, h := range had {
+		if has[key].Token == h.Token {
+			w.violate(h.Owner, "%s has had the lock %s since %v, and nothing to claim", h.Owner, key, h.Since.Format(time.TimeOnly))
+		}
+	}
+}
+
+// poolLocks are those that somebody has now.
+func (w *world) poolLocks() map[string]locks.Info {
+	ctx := context.Background()
+	s, err := w.locks.Open(ctx, driver.Open{Namespace: "lockstep", Owner: "judge", TTL: time.Minute})
+	if err != nil {
+		panic(err) // it is up, and in this process
+	}
+	list, err := s.List(ctx, "sys/pool/", "", 100)
+	if err != nil {
+		panic(err)
+	}
+	if err := s.Close(ctx); err != nil {
+		panic(err)
+	}
+	held := map[string]locks.Info{}
+	for _, h := range list {
+		held[h.Key] = h
+	}
+	return held
+}
