@@ -106,23 +106,25 @@ func finishScene(p *play) (func(context.Context) error, func(error)) {
 	}
 }
 
-// Each due time is decided once, whoever is told of it.
+// Each due time is decided once, whoever is told of it, and whoever has another job is said to have it.
 func decideScene(p *play) (func(context.Context) error, func(error)) {
 	p.due = p.due.Add(time.Hour)
 	due := p.due
-	var started []jobs.Task
+	busy, release := p.othersHave("k")
+	var decided ledger.Decided
 	call := func(ctx context.Context) (err error) {
-		started, err = p.deciding(ctx, p.wired, due, true)
+		decided, err = p.deciding(ctx, p.wired, due, true)
 		return err
 	}
 	return call, func(err error) {
-		if err == nil && len(started) != 1 {
-			p.errorf("%d tasks are said to be started", len(started))
+		release()
+		if err == nil && (len(decided.Started) != 1 || !slices.Equal(decided.Busy, busy)) {
+			p.errorf("%d tasks are said to be started, and %q to be busy", len(decided.Started), decided.Busy)
 		}
-		p.start(started...)
+		p.start(decided.Started...)
 		again, err := p.deciding(p.t.Context(), p.plain, due, true)
 		p.check(err)
-		p.start(again...)
+		p.start(again.Started...)
 		p.count(1, "{triggers} WHERE job='j' AND at=? AND outcome=''", due.UnixMicro())
 		p.count(1, "{triggers} WHERE job='j' AND at=? AND outcome='missed'", due.Add(time.Minute).UnixMicro())
 		p.count(1, "{events} WHERE job='j' AND trigger_at=?", due.Add(time.Minute).UnixMicro())
@@ -132,14 +134,14 @@ func decideScene(p *play) (func(context.Context) error, func(error)) {
 }
 
 // deciding runs the due time and misses the one after it, if that was not decided before.
-func (p *play) deciding(ctx context.Context, s *store.Store, due time.Time, claim bool) ([]jobs.Task, error) {
+func (p *play) deciding(ctx context.Context, s *store.Store, due time.Time, claim bool) (ledger.Decided, error) {
 	missed := due.Add(time.Minute)
 	task := jobs.Task{ID: newID(), Pool: "p", OnLost: jobs.LostFails}
-	decided, err := s.Decide(ctx, ledger.Decide{
-		Session: p.session, Replica: "r", Jobs: []string{"j"}, Pools: map[string]string{"p": "h"}, Now: asIs, Guard: true,
+	return s.Decide(ctx, ledger.Decide{
+		Session: p.session, Replica: "r", Jobs: []string{"j", "k"}, Pools: map[string]string{"p": "h"}, Now: asIs, Guard: true,
 		Decide: func(now time.Time, states []ledger.JobState) (all []ledger.Decision) {
 			for _, j := range states {
-				if j.Cursor.Before(due) {
+				if j.Name == "j" && j.Cursor.Before(due) {
 					all = append(all, ledger.Decision{Job: "j", Cursor: missed, NextAt: missed.Add(time.Hour), Triggers: []ledger.Opening{
 						{Trigger: jobs.Trigger{Job: "j", At: due, Cause: jobs.CauseSchedule}, Task: &task, Claim: claim, MayRunUntil: now},
 						{Trigger: jobs.Trigger{Job: "j", At: missed, Cause: jobs.CauseSchedule, Outcome: jobs.Missed, Reason: "late"}},
@@ -149,16 +151,28 @@ func (p *play) deciding(ctx context.Context, s *store.Store, due time.Time, clai
 			return all
 		},
 	})
-	return decided.Started, err
+}
+
+// othersHave has somebody else lock a job until release, where rows are locked.
+func (p *play) othersHave(name string) (busy []string, release func()) {
+	p.t.Helper()
+	if p.dialect != store.MySQL {
+		return nil, func() {}
+	}
+	tx, err := p.db.db.BeginTx(p.t.Context(), nil)
+	p.check(err)
+	var there string
+	p.check(tx.QueryRowContext(p.t.Context(), "SELECT name FROM lockstep_jobs WHERE name=? FOR UPDATE", name).Scan(&there))
+	return []string{name}, func() { p.check(tx.Rollback()) }
 }
 
 // decide opens a task of the job.
 func (p *play) decide(s *store.Store, claim bool) {
 	p.t.Helper()
 	p.due = p.due.Add(time.Hour)
-	started, err := p.deciding(p.t.Context(), s, p.due, claim)
+	decided, err := p.deciding(p.t.Context(), s, p.due, claim)
 	p.check(err)
-	p.start(started...)
+	p.start(decided.Started...)
 	p.tasks = append(p.tasks, p.db.Text(p.t, "SELECT id FROM {tasks} WHERE job='j'"))
 }
 

@@ -245,7 +245,7 @@ func (p *play) recorded(finished []ledger.Finished) {
 	}
 }
 
-// enter makes the replica, its job and its pool.
+// enter makes the replica, its jobs and its pool.
 func (s *stage) enter() {
 	s.t.Helper()
 	var err error
@@ -253,7 +253,7 @@ func (s *stage) enter() {
 		s.t.Fatal(err)
 	}
 	_, err = s.plain.Load(s.t.Context(), s.session, ledger.Definitions{
-		Jobs:  []ledger.JobDef{{Name: "j", Hash: "h", Schedule: "s", Next: func(t time.Time) time.Time { return t.Add(time.Hour) }}},
+		Jobs:  []ledger.JobDef{{Name: "j", Hash: "h", Schedule: "s", Next: hourly}, {Name: "k", Hash: "h", Schedule: "s", Next: hourly}},
 		Pools: []ledger.PoolDef{{Name: "p", Hash: "h", MaxAttempts: 9, Retry: true}},
 	})
 	if err != nil {
@@ -263,3 +263,5 @@ func (s *stage) enter() {
 }
 
 func asIs(now time.Time) (time.Time, error) { return now, nil }
+
+func hourly(at time.Time) time.Time { return at.Add(time.Hour) }
