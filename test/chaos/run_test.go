@@ -62,7 +62,8 @@ func run(t testing.TB, p plan) {
 	for _, faults := range p.faults {
 		record.Minimum.Faults += len(faults)
 	}
-	stopWorking, stopProbing := start(t, a, p.seed)
+	others := &taken{}
+	stopWorking, stopProbing := start(t, a, p.seed, others)
 	defer func() { stopWorking(); stopProbing() }()
 
 	r := rand.New(rand.NewPCG(p.seed, 0))
@@ -112,7 +113,7 @@ func run(t testing.TB, p plan) {
 	if err := a.Err(); err != nil {
 		t.Error(err)
 	}
-	if err := addWindows(a.Dir, machine.beside(p.dir, record.Began, record.Ended)...); err != nil {
+	if err := addWindows(a.Dir, append(machine.beside(p.dir, record.Began, record.Ended), others.windows...)...); err != nil {
 		t.Error(err)
 	}
 	if record.Files, err = history.Count(p.dir); err != nil {
@@ -126,7 +127,7 @@ func run(t testing.TB, p plan) {
 // start lets clients and what stands beside the replicas work, and probes look. What it returns ends
 // them; clients have taken back what they paused when stopWorking returns, and all others have ended
 // when stopProbing does.
-func start(t testing.TB, a *arena.Arena, seed uint64) (stopWorking, stopProbing func()) {
+func start(t testing.TB, a *arena.Arena, seed uint64, taken *taken) (stopWorking, stopProbing func()) {
 	working, stop := context.WithCancel(t.Context())
 	probing, blind := context.WithCancel(t.Context())
 	var clients, others sync.WaitGroup
@@ -141,6 +142,7 @@ func start(t testing.TB, a *arena.Arena, seed uint64) (stopWorking, stopProbing 
 	begin(&others, "probes", func() error { return a.Probe(probing) })
 	begin(&others, "zombie", func() error { return a.Zombie(working) })
 	begin(&others, "holders", func() error { return a.Hold(working) })
+	begin(&others, "processors", func() error { return taken.watch(probing) })
 	return func() { stop(); clients.Wait() }, func() { blind(); others.Wait() }
 }
 
