@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/judge"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/nemesis"
+	"github.com/lockstep-scheduler/lockstep/test/processors"
 )
 
 // plan is what a run does. cell, seed and dir are needed.
@@ -43,6 +44,7 @@ const (
 	recoverLimit = 30 * time.Second // until replicas are waited for no longer: the judge sees how long it took
 	restLimit    = 45 * time.Second
 	settleLimit  = 15 * time.Second
+	enoughLimit  = 60 * time.Second
 )
 
 // run carries a plan out, and leaves what judged judges in its folder. The test fails at once if the
@@ -72,7 +74,7 @@ func run(t testing.TB, p plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := arena.ReadProcessors()
+	first, err := processors.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,14 +96,18 @@ func run(t testing.TB, p plan) {
 		if err := window(t, a, r, faults, p.window); err != nil {
 			t.Error(err)
 		}
-		now, err := arena.ReadProcessors()
+		now, err := processors.Read()
 		if err != nil {
 			t.Error(err)
 		}
-		record.Stolen, record.StolenMost = now.StolenSince(first), max(record.StolenMost, now.StolenSince(last))
+		record.Stolen, record.StolenMost = now.TakenSince(first), max(record.StolenMost, now.TakenSince(last))
 		last = now
 	}
 	pause(t.Context(), cmp.Or(p.after, p.calm(len(p.faults))))
+	// On a busy machine the clients come to their questions later.
+	for limit := time.Now().Add(enoughLimit); a.Acknowledged() < p.minimum.Tasks && time.Now().Before(limit); {
+		pause(t.Context(), time.Second)
+	}
 
 	stopWorking()
 	record.Quiesced = time.Now()

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+	"github.com/lockstep-scheduler/lockstep/test/processors"
 )
 
 const (
@@ -25,16 +25,16 @@ type taken struct {
 
 // watch looks until ctx is done.
 func (k *taken) watch(ctx context.Context) error {
-	last, err := arena.ReadProcessors()
+	last, err := processors.Read()
 	from := time.Now()
 	for err == nil {
 		if pause(ctx, lookEvery); ctx.Err() != nil {
 			return nil
 		}
-		var now arena.Processors
-		if now, err = arena.ReadProcessors(); err == nil {
+		var now processors.Reading
+		if now, err = processors.Read(); err == nil {
 			to := time.Now()
-			k.note(from, to, now.StolenSince(last))
+			k.note(from, to, now.TakenSince(last))
 			last, from = now, to
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,6 +73,7 @@ type Arena struct {
 	processes      *history.Log[history.Process]
 	http           *http.Client
 	closing        chan struct{}
+	acknowledged   atomic.Int64 // tasks
 
 	mu     sync.Mutex
 	faults []error // of the arena itself

@@ -156,28 +156,38 @@ func (c *Clients) send(ctx context.Context, p parcel, r *rand.Rand) bool {
 		line.Key = t.IdempotencyKey
 		if a.Answer == ok {
 			line.TaskIDs = []string{answer.Items[i].ID}
-			c.acked.add(answer.Items[i].ID, t)
+			c.arena.acknowledged.Store(int64(c.acked.add(answer.Items[i].ID, t)))
 		}
 		c.caller.write(line)
 	}
 	return a.Answer != unknown
 }
 
-// acked is what was acknowledged lately: all, and what takes its time.
+// Acknowledged is how many tasks the replicas have acknowledged to clients.
+func (a *Arena) Acknowledged() int { return int(a.acknowledged.Load()) }
+
+// acked is what was acknowledged: all, the latest, and those of them that take their time.
 type acked struct {
 	mu         sync.Mutex
+	all        map[string]bool
 	ids, later []string
 }
 
-func (a *acked) add(id string, t newTask) {
+// add returns how many there are now.
+func (a *acked) add(id string, t newTask) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.all == nil {
+		a.all = map[string]bool{}
+	}
+	a.all[id] = true
 	a.ids = append(a.ids, id)
 	a.ids = a.ids[max(0, len(a.ids)-40):]
 	if takes, _ := time.ParseDuration(t.Payload.Takes); takes >= time.Second || t.RunAt != "" {
 		a.later = append(a.later, id)
 		a.later = a.later[max(0, len(a.later)-3):]
 	}
+	return len(a.all)
 }
 
 // pick is one of them, more often than not one that has hardly ended; empty: there are none.
