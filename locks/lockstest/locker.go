@@ -2,6 +2,7 @@ package lockstest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -19,7 +20,10 @@ func (s *suite) locker(t *testing.T, d driver.Driver, ttl time.Duration, namespa
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
-		if err := l.Close(ctx); err != nil {
+		switch err := l.Close(ctx); {
+		case errors.Is(err, driver.ErrUnreachable): // then what it holds ends by itself
+			t.Logf("close: %v", err)
+		case err != nil:
 			t.Errorf("close: %v", err)
 		}
 	})

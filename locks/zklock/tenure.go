@@ -3,7 +3,6 @@ package zklock
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -118,7 +117,7 @@ func (t *tenure) keep(events <-chan zk.Event) {
 	case answered:
 		t.told.Store(true)
 	case !gone:
-		t.closed = errors.New("no connection: the session ends by itself")
+		t.closed = fmt.Errorf("%w: no connection: the session ends by itself", driver.ErrUnreachable)
 	}
 	t.end()
 	t.gate.close()
