@@ -18,8 +18,9 @@ func TestClockStepsBack(t *testing.T) {
 		if d.Caps().Name == "mysql-row" {
 			return // no clock decides who lives
 		}
-		dead, long, b := session(t, d, 2*time.Second), session(t, d, time.Minute), session(t, d, 10*time.Second)
+		long, b := session(t, d, time.Minute), session(t, d, 10*time.Second)
 		stay := take(t, long, "long")
+		dead := session(t, d, 5*time.Second) // its time begins now
 		take(t, dead, "k")
 		expiry := func(s driver.Session) (at int64) {
 			if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions WHERE id = ?`, s.ID()).Scan(&at); err != nil {
