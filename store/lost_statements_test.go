@@ -116,7 +116,6 @@ func (s *stage) play(o operation, f fate, k int) []string {
 	lost := s.cut.disarm()
 	p.what += fmt.Sprintf(" %.60q", strings.Join(lost, "; "))
 	switch {
-	case err != nil && len(lost) == 0 && f.slow && errors.Is(err, jobs.ErrUnavailable): // impatient with a busy machine
 	case err != nil && len(lost) == 0:
 		p.errorf("nothing was lost: %v", err)
 	case err != nil && !errors.Is(err, jobs.ErrUnavailable):

@@ -124,9 +124,10 @@ func TestWardenLeavesTheCommandsOfAReplicaThatGoesOnInTime(t *testing.T) {
 // Whoever left the group is stopped with the command, as the group is.
 func TestWardenStopsWhoLeftTheGroup(t *testing.T) {
 	dir, kill := t.TempDir(), make(chan struct{})
+	var killed time.Time
 	out, _, err := stopWhenReady(t, exechandler.Command{Shell: family(true, dir), StopGrace: time.Hour}, func() error {
 		go func() {
-			defer close(kill)
+			defer func() { killed = time.Now(); close(kill) }()
 			for hears := 0; hears < 5 && t.Context().Err() == nil; time.Sleep(5 * time.Millisecond) {
 				text, _ := os.ReadFile(filepath.Join(dir, "heard"))
 				hears = strings.Count(string(text), "term")
@@ -134,8 +135,8 @@ func TestWardenStopsWhoLeftTheGroup(t *testing.T) {
 		}()
 		return &jobs.Stop{Reason: "timeout after 1m0s", Kill: kill}
 	})
-	if err == nil || !strings.HasSuffix(err.Error(), "ended by a signal: killed") {
-		t.Errorf("got %v", err)
+	if took := time.Since(killed); err == nil || !strings.HasSuffix(err.Error(), "ended by a signal: killed") || took > 5*time.Second {
+		t.Errorf("got %v, %v after the kill", err, took)
 	}
 	for _, pid := range pids(t, out, "born") {
 		if alive(pid) {

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -117,7 +118,7 @@ func (t *tenure) keep(events <-chan zk.Event) {
 	case answered:
 		t.told.Store(true)
 	case !gone:
-		t.closed = fmt.Errorf("%w: no connection: the session ends by itself", driver.ErrUnreachable)
+		t.closed = errors.New("no connection: the session ends by itself")
 	}
 	t.end()
 	t.gate.close()

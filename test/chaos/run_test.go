@@ -17,7 +17,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/judge"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/nemesis"
-	"github.com/lockstep-scheduler/lockstep/test/processors"
 )
 
 // plan is what a run does. cell, seed and dir are needed.
@@ -64,8 +63,7 @@ func run(t testing.TB, p plan) {
 	for _, faults := range p.faults {
 		record.Minimum.Faults += len(faults)
 	}
-	others := &taken{}
-	stopWorking, stopProbing := start(t, a, p.seed, others)
+	stopWorking, stopProbing := start(t, a, p.seed)
 	defer func() { stopWorking(); stopProbing() }()
 
 	r := rand.New(rand.NewPCG(p.seed, 0))
@@ -74,7 +72,7 @@ func run(t testing.TB, p plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := processors.Read()
+	first, err := arena.ReadProcessors()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,11 +94,11 @@ func run(t testing.TB, p plan) {
 		if err := window(t, a, r, faults, p.window); err != nil {
 			t.Error(err)
 		}
-		now, err := processors.Read()
+		now, err := arena.ReadProcessors()
 		if err != nil {
 			t.Error(err)
 		}
-		record.Stolen, record.StolenMost = now.TakenSince(first), max(record.StolenMost, now.TakenSince(last))
+		record.Stolen, record.StolenMost = now.StolenSince(first), max(record.StolenMost, now.StolenSince(last))
 		last = now
 	}
 	pause(t.Context(), cmp.Or(p.after, p.calm(len(p.faults))))
@@ -119,7 +117,7 @@ func run(t testing.TB, p plan) {
 	if err := a.Err(); err != nil {
 		t.Error(err)
 	}
-	if err := addWindows(a.Dir, append(machine.beside(p.dir, record.Began, record.Ended), others.windows...)...); err != nil {
+	if err := addWindows(a.Dir, machine.beside(p.dir, record.Began, record.Ended)...); err != nil {
 		t.Error(err)
 	}
 	if record.Files, err = history.Count(p.dir); err != nil {
@@ -133,7 +131,7 @@ func run(t testing.TB, p plan) {
 // start lets clients and what stands beside the replicas work, and probes look. What it returns ends
 // them; clients have taken back what they paused when stopWorking returns, and all others have ended
 // when stopProbing does.
-func start(t testing.TB, a *arena.Arena, seed uint64, taken *taken) (stopWorking, stopProbing func()) {
+func start(t testing.TB, a *arena.Arena, seed uint64) (stopWorking, stopProbing func()) {
 	working, stop := context.WithCancel(t.Context())
 	probing, blind := context.WithCancel(t.Context())
 	var clients, others sync.WaitGroup
@@ -148,7 +146,6 @@ func start(t testing.TB, a *arena.Arena, seed uint64, taken *taken) (stopWorking
 	begin(&others, "probes", func() error { return a.Probe(probing) })
 	begin(&others, "zombie", func() error { return a.Zombie(working) })
 	begin(&others, "holders", func() error { return a.Hold(working) })
-	begin(&others, "processors", func() error { return taken.watch(probing) })
 	return func() { stop(); clients.Wait() }, func() { blind(); others.Wait() }
 }
 

@@ -84,6 +84,44 @@ func machine() string {
 	return fmt.Sprintf("%d cores, %s of memory", runtime.NumCPU(), strings.TrimSpace(memory))
 }
 
+// Processors is how much time this machine's processors had since it started, and how much of it other machines on
+// the same hardware took while they had work: both in one unit, to be compared with an earlier answer.
+type Processors struct{ all, stolen float64 }
+
+// ReadProcessors reads it.
+func ReadProcessors() (Processors, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return Processors{}, err
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return parseProcessors(line)
+}
+
+// parseProcessors reads "cpu  user nice system idle iowait irq softirq steal guest guest_nice"; user has guest in it.
+func parseProcessors(line string) (p Processors, err error) {
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return p, fmt.Errorf("%q is not how /proc/stat begins", line)
+	}
+	for i, field := range fields[1:9] {
+		ticks, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return p, fmt.Errorf("/proc/stat: %w", err)
+		}
+		p.all += ticks
+		if i == 7 {
+			p.stolen = ticks
+		}
+	}
+	return p, nil
+}
+
+// StolenSince is the part of the time since earlier that others took, 0 to 1.
+func (p Processors) StolenSince(earlier Processors) float64 {
+	return (p.stolen - earlier.stolen) / max(p.all-earlier.all, 1)
+}
+
 // Load is how many processes of this machine ran or waited for a processor, over the last minute.
 func Load() (float64, error) {
 	text, err := os.ReadFile("/proc/loadavg")

@@ -22,8 +22,7 @@ const (
 	ReplicaClock  Kind = "replica-clock" // the wall clock of a replica is wrong
 	StoreClock    Kind = "store-clock"   // the wall clock of the database is wrong
 	LockClock     Kind = "lock-clock"
-	Restarts      Kind = "restarts"      // nothing is broken: rolling restarts, reloads, another version
-	MachineTaken  Kind = "machine-taken" // others on the same hardware took the processors; see Window.Elsewhere
+	Restarts      Kind = "restarts" // nothing is broken: rolling restarts, reloads, another version
 )
 
 // Window is a line of windows.jsonl, written when the fault is healed.
@@ -38,9 +37,8 @@ type Window struct {
 	Applied  bool          // seen from outside: bytes held, process state, error of the server
 	Evidence string        // what was seen
 	Err      string        // why it could not be applied or healed
-	// Elsewhere says that it is another cell's, on the same machine, which it strikes as a whole, or another
-	// machine's (MachineTaken). It counts as no fault of this cell, has no other kind, and excuses what is late or
-	// red; and, if it is another machine's, what a replica loses that was silent for want of a processor.
+	// Elsewhere says that it is another cell's, on the same machine, which it strikes as a whole. It counts
+	// as no fault of this cell, has no kind, and excuses what is late or red and nothing else.
 	Elsewhere bool
 	// Spares says that running work must not be lost by it: a store that is away harms nobody's session.
 	Spares bool

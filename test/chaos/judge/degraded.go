@@ -18,9 +18,9 @@ import (
 //
 // What may cost sessions and attempts: replica-down, -frozen, restarts, and store-down or -slow that
 // spare nothing, each for those it strikes. A lock service that is away, or anybody's wrong wall
-// clock, excuses nothing. On a machine that is overloaded (Run.Slack, or others on the same hardware took its
-// processors) a replica may be silent by itself: then its silence excuses the rest, but not where a fault
-// spares. Nothing excuses a death without silence.
+// clock, excuses nothing. With Run.Slack, the machine is so busy that a replica may be silent by
+// itself: then its silence excuses the rest, but not where a fault spares. Nothing excuses a death
+// without silence.
 func (t *trial) degraded() {
 	for _, w := range t.h.Windows {
 		if w.Applied && has(w, history.StoreDown) && w.Pair == "" {
@@ -153,7 +153,7 @@ func (t *trial) sessions() {
 			switch {
 			case quiet < t.run.SessionTTL-clockError:
 				t.violate(Degrades, r.Replica, at, "session %s was declared dead %v after its last beat", r.ID, ms(quiet))
-			case (!t.overloaded(at.Add(-quiet), at) || t.spared(at)) && !t.mayBeLost(r.Replica, at):
+			case (t.run.Slack == 0 || t.spared(at)) && !t.mayBeLost(r.Replica, at):
 				t.violate(Degrades, r.Replica, at, "session %s was silent for %v, and no fault had struck it", r.ID, ms(quiet))
 			}
 		}

@@ -123,20 +123,6 @@ func TestExcuses(t *testing.T) {
 				After: &history.Row{TaskID: "t1", Replica: other(h), State: "lost", Token: 1},
 			})
 		}, func(h *history.History) { h.Run.Slack = time.Second }},
-		{"a silent replica whose processors others took", Degrades, func(h *history.History) { dies(h, 3*time.Second) }, func(h *history.History) {
-			takenFrom(h, began.Add(6*time.Second))
-		}},
-		{"an attempt of a silent replica whose processors others took", Degrades, func(h *history.History) {
-			last := began.Add(5 * time.Second)
-			mute(h, other(h), last, last.Add(3*time.Second))
-			h.Audit = append(h.Audit, history.Change{
-				Seq: 1<<40 + 2, At: last.Add(3 * time.Second).UnixMicro(), Table: "attempts",
-				After: &history.Row{TaskID: "t1", Replica: other(h), State: "lost", Token: 1},
-			})
-		}, func(h *history.History) { takenFrom(h, began.Add(6*time.Second)) }},
-		{"late while others have the processors", OnTime, lateInWindow(3 * time.Second), func(h *history.History) {
-			takenFrom(h, h.Windows[0].Began.Add(time.Second))
-		}},
 		{"an attempt whose time was over in a fault that spares", Degrades, func(h *history.History) {
 			outage(h)
 			expires(h, h.Windows[0].Healed.Add(time.Hour))
@@ -288,13 +274,6 @@ func expires(h *history.History, until time.Time) {
 			c.After.Until = until.UnixMicro()
 		}
 	}
-}
-
-// takenFrom has others on the same hardware take the processors from a moment on, for some seconds.
-func takenFrom(h *history.History, from time.Time) {
-	h.Windows = append(h.Windows, history.Window{
-		Nemesis: "others", Elsewhere: true, Kinds: []history.Kind{history.MachineTaken}, Began: from, Healed: from.Add(8 * time.Second), Applied: true,
-	})
 }
 
 // lostIn is the replica that had the lost task.

@@ -58,7 +58,6 @@ func Judge(h *history.History) Report {
 	t.clean()
 	t.notVacuous()
 	t.excludes()
-	t.machineTaken()
 	slices.SortStableFunc(t.report.Violations, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(slices.Index(Invariants, a.Invariant), slices.Index(Invariants, b.Invariant)), a.At.Compare(b.At))
 	})

@@ -55,17 +55,6 @@ func TestExcusesEnd(t *testing.T) {
 			also(h, h.Windows[0].Began, time.Second, nil, history.StoreFar)
 			lateInWindow(9 * time.Second)(h)
 		}},
-		{"late long after others had the processors", OnTime, nil, func(h *history.History) {
-			lateInWindow(4 * time.Second)(h)
-			takenFrom(h, h.Windows[0].Began.Add(-20*time.Second))
-		}},
-		{"a loss of who was heard of while others had the processors", Degrades, nil, func(h *history.History) {
-			at := began.Add(8 * time.Second)
-			takenFrom(h, at.Add(-2*time.Second))
-			h.Audit = append(h.Audit, history.Change{
-				Seq: 1<<40 + 2, At: at.UnixMicro(), Table: "attempts", After: &history.Row{TaskID: "t1", Replica: other(h), State: "lost", Token: 1},
-			})
-		}},
 		{"a loss because of a far store", Degrades, nil, func(h *history.History) {
 			h.Windows[0].Kinds, h.Windows[0].Replicas, h.Processes = []history.Kind{history.StoreFar}, nil, nil
 			h.Probes = slices.DeleteFunc(h.Probes, func(p history.Probe) bool { return !p.Ready })

@@ -43,18 +43,7 @@ func (t *trial) faults() []history.Window {
 	return pairs(slices.DeleteFunc(slices.Clone(t.h.Windows), func(w history.Window) bool { return w.Elsewhere }))
 }
 
-// machineTaken counts when others on the same hardware had the processors.
-func (t *trial) machineTaken() {
-	for _, w := range t.h.Windows {
-		if slices.Contains(w.Kinds, history.MachineTaken) {
-			t.report.Taken++
-			t.report.TakenFor += w.Healed.Sub(w.Began)
-		}
-	}
-}
-
-// strained is until when another cell, or another machine on the same hardware, strained this one, if it
-// did so at a moment; zero if it did not.
+// strained is until when another cell strained the machine, if it did so at a moment; zero if it did not.
 func (t *trial) strained(at time.Time) (until time.Time) {
 	for _, w := range t.h.Windows {
 		if w.Elsewhere && !w.Began.After(at) {

@@ -25,9 +25,6 @@ type Report struct {
 	Healthy Lateness
 	Faulty  Lateness
 	Windows []WindowReport
-
-	Taken    int           // how often others on the same hardware took the processors
-	TakenFor time.Duration // for how long, all in all
 }
 
 // Violation is a promise that did not hold.
@@ -101,9 +98,6 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, "  %s %-36s %-10s %s for %v: lost %d, missed %d, latest %v, recovered after %v (%s)\n",
 			w.Began.UTC().Format("15:04:05.000"), w.Name, strings.Join(w.Replicas, ","), applied, ms(w.Lasted), w.Lost, w.Missed,
 			ms(w.Latest), ms(w.Recovery), w.Evidence)
-	}
-	if r.Taken > 0 {
-		fmt.Fprintf(&b, "  others on the same hardware took a third of the processors, or more, %d times, for %v together: what was late or red then, or 5 s later, is theirs\n", r.Taken, ms(r.TakenFor))
 	}
 	if r.OK() {
 		b.WriteString("  no violations\n")

@@ -37,22 +37,14 @@ func (t *trial) silent(replica string, at time.Time) bool {
 	return max(longest, at.Sub(last)) >= t.run.SessionTTL/2
 }
 
-// overloaded reports whether the machine is known to be busy (Run.Slack), or others on the same hardware took its
-// processors in [from, to].
-func (t *trial) overloaded(from, to time.Time) bool {
-	return t.run.Slack > 0 || slices.ContainsFunc(t.h.Windows, func(w history.Window) bool {
-		return slices.Contains(w.Kinds, history.MachineTaken) && !w.Began.After(to) && !w.Healed.Before(from)
-	})
-}
-
-// starved reports whether a replica, on a machine that is overloaded, was silent by itself shortly before at, or
-// not ready: it may have beaten, and had no time to hear the answer. What it then does late says something of the
-// machine, and nothing of the program.
+// starved reports whether a replica, on a machine that is known to be busy (Run.Slack), was silent by
+// itself shortly before at, or not ready: it may have beaten, and had no time to hear the answer.
+// What it then does late says something of the machine, and nothing of the program.
 func (t *trial) starved(replica string, at time.Time) bool {
-	from := at.Add(-t.run.SessionTTL - reapTime - t.run.Slack)
-	if !t.overloaded(from, at) {
+	if t.run.Slack == 0 {
 		return false
 	}
+	from := at.Add(-t.run.SessionTTL - reapTime - t.run.Slack)
 	return t.silent(replica, at) || slices.ContainsFunc(t.h.Probes, func(p history.Probe) bool {
 		return p.Replica == replica && !p.Ready && p.At.After(from) && p.At.Before(at)
 	})

@@ -72,14 +72,8 @@ func conditions(reports []Report) string {
 		b.WriteString(".\n")
 	}
 	var stolen, most float64
-	var times int
-	var long time.Duration
 	for _, r := range reports {
 		stolen, most = max(stolen, r.Run.Stolen), max(most, r.Run.StolenMost)
-		times, long = max(times, r.Taken), max(long, r.TakenFor)
-	}
-	if times > 0 {
-		fmt.Fprintf(&b, "Other machines on the same hardware took a third of the processors, or more, up to %d times in a run, for up to %v together: what was late or red then, or 5 s later, is not counted below as a violation.\n", times, short(long))
 	}
 	if most > 0 {
 		fmt.Fprintf(&b, "Other machines on the same hardware took up to %.0f %% of the processors' time during a run, and %.0f %% in the worst window.\n", 100*stolen, 100*most)

@@ -78,15 +78,6 @@ func TestAMachineThatIsShared(t *testing.T) {
 	if got := Tables([]Report{report(0, 0, false)}); strings.Contains(got, "hardware") {
 		t.Error(got)
 	}
-	some, more := report(0, 0, false), report(0, 0, false)
-	some.Taken, some.TakenFor, more.Taken, more.TakenFor = 2, 3*time.Second, 4, 9*time.Second
-	const often = "a third of the processors, or more, 2 times, for 3s together: what was late or red then"
-	if got := some.String(); !strings.Contains(got, often) {
-		t.Error(got)
-	}
-	if got := Tables([]Report{some, more}); !strings.Contains(got, "a third of the processors, or more, up to 4 times in a run, for up to 9.0 s together") {
-		t.Error(got)
-	}
 }
 
 // A run that failed says so if the machine had more to do than it can; one that held does not care.
