@@ -16,7 +16,7 @@ CELLS_AT_ONCE ?= 2
 AT_ONCE ?= $(shell getconf _NPROCESSORS_ONLN)
 LONGEST = ./test/cluster ./store ./scheduler ./locks/sqllock ./test/sim ./test/chaos ./locks/zklock
 
-.PHONY: build test check install unit fuzz sim chaos chaos-full chaos-selftest soak lint vuln bench bench-smoke cover clean
+.PHONY: build test check install unit fuzz sim chaos chaos-outage chaos-wait chaos-matrix chaos-full chaos-selftest soak lint vuln bench bench-smoke cover clean
 
 build: ## the binary, as bin/scheduler
 	$(GO) build -trimpath -o bin/scheduler ./cmd/scheduler
@@ -48,9 +48,16 @@ sim: ## SEEDS simulated clusters, the first of them FROM; or SEED alone, COUNT t
 	@$(GO) -C test/sim test -timeout 0 -run '^TestSeeds$$' $(if $(SEED),-count $(COUNT) -args -seed '$(SEED)',-count 1 -args -seeds '$(SEEDS)' -from '$(FROM)')
 
 chaos: ## the database down for 90 s, then break everything in every cell, 80 minutes; or CELL=mariadb+redis NEMESIS=kill-parent,cut-store/redis-flushall SEED=1
-	$(if $(CELL)$(NEMESIS),,LOCKSTEP_TEST_ALL=1 $(GO) test -run '^TestStoreless$$' -count=1 ./test/cluster -store-outage 90s)
-	$(if $(CELL)$(NEMESIS),,CHAOS_DIR=$${CHAOS_DIR:+$$CHAOS_DIR/wait} LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 ./test/chaos \
-		-cell mariadb+redis -nemesis cut-lock,mute-lock,redis-frozen -when-down wait $(CHAOS_FLAGS))
+	@$(MAKE) --no-print-directory --keep-going -j1 $(if $(CELL)$(NEMESIS),,chaos-outage chaos-wait) chaos-matrix
+
+chaos-outage:
+	LOCKSTEP_TEST_ALL=1 $(GO) test -run '^TestStoreless$$' -count=1 ./test/cluster -store-outage 90s
+
+chaos-wait:
+	CHAOS_DIR=$${CHAOS_DIR:+$$CHAOS_DIR/wait} LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 ./test/chaos \
+		-cell mariadb+redis -nemesis cut-lock,mute-lock,redis-frozen -when-down wait -seed $(or $(SEED),0) $(CHAOS_FLAGS)
+
+chaos-matrix:
 	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestMatrix$$' -count=1 -timeout 48h -parallel $(CELLS_AT_ONCE) -v ./test/chaos \
 		-cell '$(CELL)' -nemesis '$(NEMESIS)' -seed $(or $(SEED),0) -pairs $(PAIRS) $(CHAOS_FLAGS)
 
