@@ -29,7 +29,7 @@ type fate struct {
 	all   bool // nothing that is sent after it gets through, and the caller gives up
 	mute  bool // no answer and no error: the caller gives up
 	late  bool // as mute, and it arrives when the caller has given up
-	slow  bool // a COMMIT; it arrives when its sender has given up the line, and asks on another one
+	slow  bool // a COMMIT; its sender gives up the line, and it arrives after what is asked on another one
 	again bool // it is worth another try, and says so
 }
 
@@ -44,14 +44,16 @@ type cut struct {
 	seen   int
 	lost   []string
 	giveUp func()        // called when it is lost
+	next   chan struct{} // closed when another statement comes after it
 	over   chan struct{} // closed when the caller has given up
+	lines  lines         // of its senders, where they are told to give them up
 }
 
 func (c *cut) arm(f fate, at int, giveUp func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.fate, c.at, c.giveUp = f, at, giveUp
-	c.seen, c.lost, c.over = 0, nil, make(chan struct{})
+	c.seen, c.lost, c.next, c.over = 0, nil, make(chan struct{}), make(chan struct{})
 }
 
 // disarm lets everything pass, and returns what was lost.
@@ -67,6 +69,10 @@ func (c *cut) disarm() []string {
 func (c *cut) meets(text string) (lost bool, f fate, over <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.at > 0 && len(c.lost) > 0 && c.next != nil {
+		close(c.next)
+		c.next = nil
+	}
 	if c.at == 0 || c.fate.slow && text != "COMMIT" {
 		return false, fate{}, nil
 	}
@@ -95,7 +101,7 @@ func (c *cut) judge(command proxy.Command) proxy.Verdict {
 		<-over
 		return proxy.Pass
 	case f.slow:
-		time.Sleep(3 * impatience)
+		c.overtake(over)
 		return proxy.Pass
 	case f.mute:
 		return proxy.SwallowReply
@@ -105,8 +111,21 @@ func (c *cut) judge(command proxy.Command) proxy.Verdict {
 	return proxy.LoseRequest
 }
 
-// impatience is how long a line may say nothing to a sender that gives it up before all else.
-const impatience = 100 * time.Millisecond
+// overtake returns when the line on which a COMMIT came was given up, and something else has come since
+// and had time to wait for the rows of its transaction.
+func (c *cut) overtake(over <-chan struct{}) {
+	c.mu.Lock()
+	next := c.next
+	c.mu.Unlock()
+	for !c.lines.giveUp() { // its sender may not have come to wait yet
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-next:
+		time.Sleep(200 * time.Millisecond)
+	case <-over:
+	}
+}
 
 // behindEdge is a store on MySQL whose statements go through a cut, a handle that goes through it too,
 // and a store and a handle that do not.
@@ -130,7 +149,7 @@ func behindEdge(t *testing.T, f fate) *stage {
 	c.Addr, c.Logger = edge.Addr(), &mysql.NopLogger{}
 	c.InterpolateParams = true // one command for a statement
 	if f.slow {
-		c.ReadTimeout = impatience
+		c.Net = s.cut.lines.network(t)
 	}
 	s.wired = opened(t, c.FormatDSN())
 	connector, err := mysql.NewConnector(c)
