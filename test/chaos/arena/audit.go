@@ -47,6 +47,12 @@ var columns = map[string][][2]string{
 		{"StartedAt", "{r}.started_at"},
 		{"FinishedAt", "{r}.finished_at"},
 	},
+	"outputs": {
+		{"TaskID", "{r}.task_id"}, {"Attempt", "{r}.attempt"}, {"Output", "{r}.output"}, {"CreatedAt", "{r}.created_at"},
+	},
+	"idempotency": {
+		{"TaskID", "{r}.task_id"}, {"Pool", "{r}.pool"}, {"IdemKey", "{r}.idem_key"}, {"CreatedAt", "{r}.created_at"},
+	},
 	"sessions": {
 		{"ID", "{r}.id"}, {"Replica", "{r}.replica"}, {"Dead", "{r}.dead"}, {"Beat", "{r}.beat"},
 	},
@@ -87,7 +93,7 @@ var dialects = map[string]dialect{
 	},
 	"sqlite": {
 		table: "CREATE TABLE " + auditTable + " (seq INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, name TEXT NOT NULL, was TEXT, became TEXT)",
-		now:   "CAST(unixepoch('subsec') * 1000000 AS INTEGER)", text: "%s",
+		now:   "CAST(unixepoch('subsec') * 1000000 AS INTEGER)", text: "CAST(%s AS TEXT)",
 	},
 }
 
@@ -97,7 +103,7 @@ func (d dialect) object(table, r string) string {
 	for _, c := range columns[table] {
 		value := strings.ReplaceAll(c[1], "{r}", r)
 		switch c[0] {
-		case "ID", "Job", "Pool", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey", "RetryOf":
+		case "ID", "Job", "Pool", "Cause", "Outcome", "Reason", "Result", "TaskID", "State", "Session", "Replica", "IdemKey", "Output", "RetryOf":
 			value = fmt.Sprintf(d.text, value)
 		}
 		args = append(args, "'"+c[0]+"', "+value)
@@ -175,14 +181,14 @@ func (a *Arena) exportAudit(ctx context.Context) (swept map[string][]history.Row
 	})
 }
 
-// outlived reports whether c removes a row that was older than its retention. Earlier attempts go with
-// their task.
+// outlived reports whether c removes a row that was older than its retention. Earlier attempts, outputs and
+// idempotency keys go with their task.
 func (a *Arena) outlived(c history.Change) bool {
 	if a.retention == 0 || c.After != nil {
 		return false
 	}
 	switch c.Table {
-	case "attempts":
+	case "attempts", "outputs", "idempotency":
 		return true
 	case "done":
 		return c.At-c.Before.FinishedAt >= a.retention.Microseconds()

@@ -62,7 +62,7 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request, lane string) {
 	l.note(l.effects.Add(e)) // under the lock: lines have the order of the decisions
 	l.mu.Unlock()
 	if e.Refused {
-		http.Error(w, "a larger token was here before", http.StatusConflict)
+		http.Error(w, fmt.Sprintf("token %d\nis smaller than one that was here before", e.Token), http.StatusConflict)
 		return
 	}
 	takes, _ := time.ParseDuration(does.Takes)
@@ -72,10 +72,10 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request, lane string) {
 		return
 	}
 	if e.Fails {
-		http.Error(w, "told to fail", http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("token %d\nwas told to fail", e.Token), http.StatusInternalServerError)
 		return
 	}
-	fmt.Fprintln(w, "done")
+	fmt.Fprintf(w, "token %d\n", e.Token)
 }
 
 // effectOf is what a request says of itself.

@@ -14,13 +14,14 @@ type Row struct {
 	Outcome    string
 	Reason     string
 	Result     string
-	TaskID     string // triggers
+	TaskID     string // triggers, attempts, outputs, idempotency
 	State      string // tasks: ready | waits | running; done, attempts: the terminal state
 	Attempt    int64
 	Token      int64
 	Session    string // tasks, done: session_id
 	Replica    string
 	IdemKey    string
+	Output     string // outputs
 	RetryOf    string // tasks, done: the first of the chain of tasks that were retried
 	RunAt      int64
 	CreatedAt  int64
@@ -40,7 +41,7 @@ type Row struct {
 type Change struct {
 	Seq    int64
 	At     int64  // database time, µs
-	Table  string // jobs, triggers, tasks, done, attempts, sessions
+	Table  string // jobs, triggers, tasks, done, attempts, outputs, idempotency, sessions
 	Before *Row   // nil: inserted
 	After  *Row   // nil: deleted
 }

@@ -2,8 +2,9 @@ package history
 
 import "time"
 
-// Format is of the runs that are written now. Windows of format 0 say neither StoreHeld nor Ahead.
-const Format = 1
+// Format is of the runs that are written now. Windows of format 0 say neither StoreHeld nor Ahead;
+// audits before format 2 have neither outputs nor idempotency keys.
+const Format = 2
 
 // Run is run.json.
 type Run struct {

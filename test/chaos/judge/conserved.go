@@ -13,8 +13,8 @@ const notifications = "notifications"
 
 // conserved is I6: each task that a client was told of is in the tables; each task in them was asked
 // for by a client, and each one without a key by one call: it was acknowledged, or nobody knows what
-// came of that call; an idempotency key has one task, whoever asks how often; and what was there when
-// clients stopped has ended.
+// came of that call; an idempotency key has one task, whoever asks how often, see keys; and what was there
+// when clients stopped has ended.
 //
 // No excuses. Where the database's clock was stepped, what was put off while it was ahead may wait.
 func (t *trial) conserved() {
@@ -66,6 +66,7 @@ func (t *trial) conserved() {
 			t.violate(Conserved, "task "+r.ID, dbTime(r.CreatedAt), "in pool %s, and no client asked for it", r.Pool)
 		}
 	}
+	t.keys(rows)
 	t.keyless(rows, acked)
 	t.unfinished()
 }

@@ -10,7 +10,7 @@ import (
 // ends is I7: a task ends once, in the transaction that takes it from those that have not; the ends
 // of tasks and triggers never change, but that the own result of a lost attempt replaces "lost"
 // once; rows move only along the allowed ways; and what is recorded as done was done, by its
-// handler's own words.
+// handler's own words. See outputs, too.
 //
 // No excuses.
 func (t *trial) ends() {
@@ -38,6 +38,7 @@ func (t *trial) ends() {
 			}
 		}
 	}
+	t.outputs()
 	t.trueSuccess()
 }
 

@@ -157,6 +157,7 @@ func TestExcuses(t *testing.T) {
 			at, end := p.Told.Add(-time.Second).UnixMicro(), p.Told.Add(6*time.Second).UnixMicro()
 			h.Audit = append(h.Audit,
 				history.Change{Seq: 1 << 40, At: at, Table: "tasks", After: &row},
+				history.Change{Seq: 1 << 40, At: at, Table: "idempotency", After: &history.Row{TaskID: task, Pool: row.Pool, IdemKey: row.IdemKey}},
 				history.Change{Seq: 1<<40 + 1, At: at, Table: "tasks", Before: &row, After: &claimed},
 				history.Change{Seq: 1<<40 + 2, At: end, Table: "done", After: &done},
 				history.Change{Seq: 1<<40 + 3, At: end, Table: "tasks", Before: &claimed})

@@ -155,6 +155,19 @@ func TestBrokenPromises(t *testing.T) {
 		{"a task that nobody asked for", Conserved, nil, func(h *history.History) {
 			h.Final.Done = append(h.Final.Done, history.Row{ID: "ghost", Pool: "mail", State: "succeeded"})
 		}},
+		{"a key that is given to another task", Conserved, nil, func(h *history.History) {
+			keys := changes(h, "idempotency")
+			h.Audit[keys[0]].After.TaskID = h.Audit[keys[1]].After.TaskID
+			h.Audit = slices.Delete(h.Audit, keys[1], keys[1]+1)
+		}},
+		{"a key that is given away", Conserved, nil, func(h *history.History) {
+			c := h.Audit[changes(h, "idempotency")[0]]
+			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: h.Run.Ended.UnixMicro(), Table: c.Table, Before: c.After})
+		}},
+		{"a key that nobody keeps", Conserved, nil, func(h *history.History) {
+			i := changes(h, "idempotency")[0]
+			h.Audit = slices.Delete(h.Audit, i, i+1)
+		}},
 		{"a key with two tasks", Conserved, nil, func(h *history.History) {
 			r := h.Final.Done[slices.IndexFunc(h.Final.Done, func(r history.Row) bool { return r.IdemKey != "" })]
 			r.ID += "-2"
@@ -183,6 +196,17 @@ func TestBrokenPromises(t *testing.T) {
 			failed.State = "failed"
 			c.After = &failed
 			h.Audit = append(h.Audit, c)
+		}},
+		{"an output that changes", OneEnd, nil, func(h *history.History) {
+			c := h.Audit[changes(h, "outputs")[0]]
+			c.Before, c.Seq = c.After, 1<<40
+			h.Audit = append(h.Audit, c)
+		}},
+		{"an output of nobody", OneEnd, nil, func(h *history.History) {
+			h.Audit[changes(h, "outputs")[0]].After.Attempt++
+		}},
+		{"an output of an earlier attempt", OneEnd, nil, func(h *history.History) {
+			h.Audit[changes(h, "outputs")[0]].After.Output = "first\ntoken 999\n"
 		}},
 		{"a running task that is pushed aside", OneEnd, []Invariant{Recovers}, func(h *history.History) {
 			c := h.Audit[firstChange(h, "tasks", "again")]

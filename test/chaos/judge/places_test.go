@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,6 +33,16 @@ func firstChange(h *history.History, table, job string) int {
 	})
 }
 
+// changes are where the changes of a table are.
+func changes(h *history.History, table string) (all []int) {
+	for i, c := range h.Audit {
+		if c.Table == table {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
 // claims are the rows of a job's tasks as they began to run.
 func claims(h *history.History, job string) (all []history.Row) {
 	for _, c := range h.Audit {
@@ -55,6 +66,11 @@ func setToken(h *history.History, id string, from, to int64) {
 	}
 	for i := range h.Final.Done {
 		set(&h.Final.Done[i])
+	}
+	for _, i := range changes(h, "outputs") {
+		if o := h.Audit[i].After; o.TaskID == id {
+			o.Output = fmt.Sprintf("token %d\n", to)
+		}
 	}
 	for i, c := range h.Audit {
 		if c.Table == "done" && c.After.ID == id { // the lane of the targets is another promise

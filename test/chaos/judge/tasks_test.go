@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -46,6 +47,9 @@ func (m *model) end(t *task, state, reason string) {
 	done.State, done.Reason, done.FinishedAt = state, reason, m.now.UnixMicro()
 	m.h.Final.Done = append(m.h.Final.Done, done)
 	m.change("done", nil, &done)
+	if state != "lost" {
+		m.change("outputs", nil, &history.Row{TaskID: done.ID, Attempt: done.Attempt, Output: fmt.Sprintf("token %d\nand more\n", done.Token)})
+	}
 	m.change("tasks", &t.row, nil)
 	delete(m.tasks, t.row.ID)
 	if m.busy[t.row.Job] == t.row.ID {
@@ -86,6 +90,7 @@ func (m *model) enqueue() {
 	t := &task{row: history.Row{ID: m.id(), Pool: pool, State: "ready", CreatedAt: m.now.UnixMicro()}}
 	t.row.IdemKey = "k" + t.row.ID
 	m.tasks[t.row.ID] = t
+	m.change("idempotency", nil, &history.Row{TaskID: t.row.ID, Pool: pool, IdemKey: t.row.IdemKey})
 	m.change("tasks", nil, &t.row)
 	ask := history.Ask{What: "enqueue", Target: pool, Key: t.row.IdemKey, Called: m.now, Returned: m.now.Add(time.Millisecond), Answer: "ok", Status: 201, TaskIDs: []string{t.row.ID}, Replica: m.replica()}
 	if m.rand.IntN(20) == 0 {

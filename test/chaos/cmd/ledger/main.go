@@ -52,6 +52,7 @@ func run() error {
 		if err := write(history.Start); err != nil {
 			return err
 		}
+		fmt.Printf("token %d\n", e.Token) // its output says whose it is
 		if err := told(takes, fails); err != nil {
 			return err
 		}
