@@ -118,7 +118,11 @@ func (c *cut) overtake(over <-chan struct{}) {
 	next := c.next
 	c.mu.Unlock()
 	for !c.lines.giveUp() { // its sender may not have come to wait yet
-		time.Sleep(time.Millisecond)
+		select {
+		case <-over:
+			return
+		case <-time.After(time.Millisecond):
+		}
 	}
 	select {
 	case <-next:

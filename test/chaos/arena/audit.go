@@ -48,10 +48,10 @@ var columns = map[string][][2]string{
 		{"FinishedAt", "{r}.finished_at"},
 	},
 	"outputs": {
-		{"TaskID", "{r}.task_id"}, {"Attempt", "{r}.attempt"}, {"Output", "{r}.output"}, {"CreatedAt", "{r}.created_at"},
+		{"TaskID", "{r}.task_id"}, {"Attempt", "{r}.attempt"}, {"Output", "{r}.output"},
 	},
 	"idempotency": {
-		{"TaskID", "{r}.task_id"}, {"Pool", "{r}.pool"}, {"IdemKey", "{r}.idem_key"}, {"CreatedAt", "{r}.created_at"},
+		{"TaskID", "{r}.task_id"}, {"Pool", "{r}.pool"}, {"IdemKey", "{r}.idem_key"},
 	},
 	"sessions": {
 		{"ID", "{r}.id"}, {"Replica", "{r}.replica"}, {"Dead", "{r}.dead"}, {"Beat", "{r}.beat"},

@@ -205,6 +205,12 @@ func TestBrokenPromises(t *testing.T) {
 		{"an output of nobody", OneEnd, nil, func(h *history.History) {
 			h.Audit[changes(h, "outputs")[0]].After.Attempt++
 		}},
+		{"an output of no handler", OneEnd, nil, func(h *history.History) {
+			h.Audit[changes(h, "outputs")[0]].After.Output = "and more\n"
+		}},
+		{"no output at all", NotVacuous, nil, func(h *history.History) {
+			h.Audit = slices.DeleteFunc(h.Audit, func(c history.Change) bool { return c.Table == "outputs" })
+		}},
 		{"an output of an earlier attempt", OneEnd, nil, func(h *history.History) {
 			h.Audit[changes(h, "outputs")[0]].After.Output = "first\ntoken 999\n"
 		}},
