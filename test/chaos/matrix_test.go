@@ -59,12 +59,11 @@ func TestMatrix(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waiting := newQueue(all)
 	t.Run("run", func(t *testing.T) {
-		for n := range min(lanes(), len(all)) {
+		for n, lane := range packed(all, min(lanes(), len(all))) {
 			t.Run(fmt.Sprint("lane", n+1), func(t *testing.T) {
 				t.Parallel()
-				for p, more := waiting.next(); more; p, more = waiting.next() {
+				for _, p := range lane {
 					t.Run(p.name, func(t *testing.T) { runPart(t, p, filepath.Join(dir, p.name)) })
 				}
 			})

@@ -3,8 +3,9 @@ package chaos
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
@@ -36,26 +37,45 @@ func parts(c arena.Cell, windows [][]nemesis.Nemesis) (all []part) {
 // lanes is how many parts run at a time: the flag -parallel of go test.
 func lanes() int { return flag.Lookup("test.parallel").Value.(flag.Getter).Get().(int) }
 
-// queue hands out parts, the longest first: so that in the end no lane is left alone with a long one.
-type queue struct {
-	mu   sync.Mutex
-	rest []part
-}
+// length is about how long a part takes, in windows; it is opened and drained in the time of two.
+func (p part) length() int { return len(p.faults) + 2 }
 
-func newQueue(all []part) *queue {
-	q := &queue{rest: slices.Clone(all)}
-	slices.SortStableFunc(q.rest, func(a, b part) int { return len(b.faults) - len(a.faults) })
-	return q
-}
-
-func (q *queue) next() (p part, more bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.rest) == 0 {
-		return part{}, false
+// packed deals parts out to n lanes that take about as long as each other, the longest part of each first.
+func packed(all []part, n int) [][]part {
+	dealt := make([][]part, n)
+	for i := range dealt {
+		total := 0
+		for _, p := range all {
+			total += p.length()
+		}
+		dealt[i], all = taken(all, total/(n-i))
+		slices.SortStableFunc(dealt[i], func(a, b part) int { return b.length() - a.length() })
 	}
-	p, q.rest = q.rest[0], q.rest[1:]
-	return p, true
+	return dealt
+}
+
+// taken chooses parts whose length together comes closest to share: a subset sum.
+func taken(all []part, share int) (chosen, rest []part) {
+	choices := map[int][]bool{0: make([]bool, len(all))} // by their length together
+	for i, p := range all {
+		for sum, choice := range maps.Clone(choices) {
+			if longer := sum + p.length(); choices[longer] == nil {
+				choices[longer] = slices.Clone(choice)
+				choices[longer][i] = true
+			}
+		}
+	}
+	sums := slices.Sorted(maps.Keys(choices))
+	sums = sums[min(1, len(sums)-1):] // 0 only if there is nothing to choose from
+	best := slices.MinFunc(sums, func(a, b int) int { return max(a-share, share-a) - max(b-share, share-b) })
+	for i, p := range all {
+		if choices[best][i] {
+			chosen = append(chosen, p)
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return chosen, rest
 }
 
 func TestParts(t *testing.T) {
@@ -70,20 +90,58 @@ func TestParts(t *testing.T) {
 	}
 }
 
-func TestQueue(t *testing.T) {
-	all := []part{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}}
-	for i, windows := range []int{1, 3, 2, 3} {
-		all[i].faults = make([][]nemesis.Nemesis, windows)
+func TestPacked(t *testing.T) {
+	for _, try := range []struct {
+		windows []int
+		lanes   int
+		want    string
+	}{
+		{[]int{62, 62, 62, 62, 48, 42, 28}, 2, "aefg bcd"},
+		{[]int{1, 3, 2, 3}, 2, "ba dc"},
+		{[]int{1, 3, 2, 3}, 1, "bdca"},
+		{[]int{5, 1, 1}, 3, "b c a"},
+		{[]int{5, 5}, 2, "a b"},
+	} {
+		var all []part
+		for i, n := range try.windows {
+			all = append(all, part{name: string(rune('a' + i)), faults: make([][]nemesis.Nemesis, n)})
+		}
+		var got []string
+		for _, lane := range packed(all, try.lanes) {
+			names := ""
+			for _, p := range lane {
+				names += p.name
+			}
+			got = append(got, names)
+		}
+		if strings.Join(got, " ") != try.want {
+			t.Errorf("%v windows in %d lanes: %s, want %s", try.windows, try.lanes, got, try.want)
+		}
+		if all[0].name != "a" || all[len(all)-1].name != string(rune('a'+len(all)-1)) {
+			t.Error("the list was sorted in place: reports have its order")
+		}
 	}
-	q := newQueue(all)
-	var order string
-	for p, more := q.next(); more; p, more = q.next() {
-		order += p.name
-	}
-	if order != "bdca" {
-		t.Errorf("the order is %s", order)
-	}
-	if all[0].name != "a" {
-		t.Error("the list was sorted in place: reports have its order")
+}
+
+// However parts are chosen, each is run once.
+func TestPackedLosesNothing(t *testing.T) {
+	for n := range 40 {
+		var all []part
+		for i := range n + 1 {
+			all = append(all, part{name: fmt.Sprint(i), faults: make([][]nemesis.Nemesis, (i*7+n)%mostWindows)})
+		}
+		for lanes := range min(n+1, 4) {
+			seen := map[string]int{}
+			for _, lane := range packed(all, lanes+1) {
+				for _, p := range lane {
+					seen[p.name]++
+				}
+			}
+			for _, p := range all {
+				if seen[p.name] != 1 {
+					t.Fatalf("%d parts in %d lanes: %s is run %d times", len(all), lanes+1, p.name, seen[p.name])
+				}
+			}
+		}
 	}
 }
