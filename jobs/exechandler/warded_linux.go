@@ -106,15 +106,17 @@ func (p *warded) attend(ctx context.Context) (syscall.WaitStatus, error, error) 
 
 var errOverdue = errors.New("its time was over")
 
-// stop waits for the end of the command, moves the end of its time, and stops it once ctx is done. It
-// returns the cause of a stop.
+// stop waits for the end of the command, moves the end of its time, and stops it once ctx is done. Its time moves
+// on while it is being stopped: a grace period may be longer than what is left of it. stop returns the cause of a stop.
 func (p *warded) stop(ctx context.Context) error {
-	bound := jobs.BoundOf(ctx)
 	var moved <-chan struct{}
-	if bound != nil {
+	move := func() {
 		var until []boottime.Instant
-		until, moved = bound.Until()
-		p.Move(stamps(until)) // it may have moved since the start
+		until, moved = jobs.BoundOf(ctx).Until()
+		p.Move(stamps(until))
+	}
+	if jobs.BoundOf(ctx) != nil {
+		move() // it may have moved since the start
 	}
 	for waiting := true; waiting; {
 		select {
@@ -123,9 +125,7 @@ func (p *warded) stop(ctx context.Context) error {
 		case <-ctx.Done():
 			waiting = false
 		case <-moved:
-			var until []boottime.Instant
-			until, moved = bound.Until()
-			p.Move(stamps(until))
+			move()
 		}
 	}
 	cause := context.Cause(ctx)
@@ -137,6 +137,8 @@ func (p *warded) stop(ctx context.Context) error {
 		select {
 		case <-p.Ended():
 			return cause
+		case <-moved:
+			move()
 		case <-kill:
 			p.Stop(0)
 			deaf.Reset(deafAfter)

@@ -121,6 +121,28 @@ func TestWardenLeavesTheCommandsOfAReplicaThatGoesOnInTime(t *testing.T) {
 	await.Until(t, "the command succeeds", func() bool { return strings.Contains(r.out.String(), "done\nresult: <nil>\n") })
 }
 
+// The time of a command that is being stopped moves on with its replica's: what it has to end by itself is its grace
+// period, not what was left of its time when it was told to.
+func TestWardenLeavesAGracePeriodWhoseReplicaGoesOn(t *testing.T) {
+	t.Parallel()
+	const left, grace = 2 * time.Second, 4 * time.Second
+	end := func(d time.Duration) boottime.Instant { return boottime.Now().Add(d) }
+	bound := jobs.NewBound(end(left), 100*time.Millisecond, end(left))
+	ctx, cancel := context.WithCancel(jobs.WithBound(t.Context(), bound))
+	defer cancel()
+	h := handler(t, exechandler.Command{Shell: `trap "echo term" TERM; echo ready; while :; do sleep 0.05; done`, StopGrace: grace})
+	out, done := &watched{}, make(chan error, 1)
+	go func() { done <- h.Run(ctx, jobs.Task{}, out) }()
+	await.Until(t, "the command is ready", func() bool { return strings.Contains(out.String(), "ready\n") })
+	stopped := time.Now()
+	cancel()
+	await.Until(t, "it was told to stop", func() bool { return strings.Contains(out.String(), "term\n") })
+	bound.Move(end(time.Hour))
+	if err, took := <-done, time.Since(stopped); err == nil || !strings.HasSuffix(err.Error(), "ended by a signal: killed") || took < grace {
+		t.Errorf("%v, after %v of a grace period of %v", err, took, grace)
+	}
+}
+
 // Whoever left the group is stopped with the command, as the group is.
 func TestWardenStopsWhoLeftTheGroup(t *testing.T) {
 	dir, kill := t.TempDir(), make(chan struct{})
