@@ -73,6 +73,9 @@ func (f *feeder) run(ctx context.Context) {
 // claim takes one batch and starts it; false when there is nothing more to do until the next wake.
 func (f *feeder) claim(ctx context.Context) bool {
 	s := f.s
+	if f.waits() {
+		f.startQueued(ctx) // a slot has come free elsewhere
+	}
 	ses := s.session.Load()
 	want := f.wanted()
 	if want == 0 || !ses.trusted() || s.waits() {
@@ -217,6 +220,11 @@ func (f *feeder) push(ctx context.Context, ses *session, got ledger.Claimed) {
 		f.queue = append(f.queue, claimed{t, ses.id, got.Until[i], time.Now()})
 	}
 	f.mu.Unlock()
+	f.startQueued(ctx)
+}
+
+// startQueued starts as much of the queue as there are workers; for the rest, slots wakes the feeder when one is free.
+func (f *feeder) startQueued(ctx context.Context) {
 	for f.s.slots.take(f.pool.name, 1) == 1 {
 		c, ok := f.next()
 		if !ok {
@@ -261,6 +269,13 @@ func (f *feeder) next() (claimed, bool) {
 	f.s.running.expect(c.task.ID)
 	f.queue = f.queue[1:]
 	return c, true
+}
+
+// waits reports whether something that is claimed waits for a worker.
+func (f *feeder) waits() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.queue) > 0
 }
 
 func (f *feeder) holds(id string) bool {

@@ -51,6 +51,48 @@ func TestClaimsForNothingEnd(t *testing.T) {
 	})
 }
 
+// oneTask is a store whose first claim finds a task, and runs while other work takes all workers.
+type oneTask struct {
+	Store
+	take func()
+}
+
+func (s *oneTask) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
+	if s.take == nil {
+		return ledger.Claimed{}, nil
+	}
+	s.take()
+	s.take = nil
+	return ledger.Claimed{Tasks: []jobs.Task{{ID: "t", Pool: "p", Token: 1}}, Until: make([]time.Time, 1)}, nil
+}
+
+// What is claimed starts as soon as any worker is free, whoever it worked for before.
+func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &oneTask{Store: &memstore.Store{Database: memstore.New()}}
+		work := blocked{make(chan struct{}, 1), make(chan struct{})}
+		s := replicaOn(t, st, work)
+		s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+		st.take = func() { s.slots.take("p", 4) }
+		f := s.feeders["p"]
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer close(work.end)
+		defer cancel()
+		go f.run(ctx)
+		nudge(f.wake)
+		synctest.Wait()
+		if !f.holds("t") || len(work.began) > 0 {
+			t.Fatal("it does not wait for a worker")
+		}
+		s.slots.give("p", 1)
+		synctest.Wait()
+		if len(work.began) != 1 {
+			t.Error("it waits beside a free worker")
+		}
+	})
+}
+
 // tardy is a lock service whose answers reach this process after it has stopped waiting for them, as they do
 // when the process gets no processor meanwhile.
 type tardy struct{ Locks }
