@@ -187,13 +187,18 @@ func (s *Scheduler) wakeFeeder(pool string) {
 	}
 }
 
-// leave ends the session, so that nobody has to wait for it to expire.
+// leave ends the session, so that nobody has to wait for it to expire. One with work that does not end expires by
+// itself: nobody may start in its place sooner than its bound says.
 func (s *Scheduler) leave(ctx context.Context) {
 	ses := s.session.Load()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	s.leaveStripes(ctx)
 	s.clearRows(ctx, ses)
+	if n := len(s.running.all()); n > 0 {
+		s.log.Warn("not signing off, as work goes on that was told to stop; the others will notice within the session ttl", "running", n)
+		return
+	}
 	if err := s.store.Leave(ctx, ses.id); err != nil {
 		s.log.Warn("could not sign off; the others will notice within the session ttl", "error", err)
 	}

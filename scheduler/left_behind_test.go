@@ -1,0 +1,44 @@
+package scheduler_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+)
+
+// A function that does not listen goes on in a program that lives on after Run. Nobody starts in its place before
+// its bound is over, as if its replica had been cut off.
+func TestNobodyStartsBesideWorkThatIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	db := sqlite(t)
+	bounds, again, end := make(chan *jobs.Bound, 1), make(chan struct{}), make(chan struct{})
+	h := does(func(ctx context.Context, task jobs.Task, _ io.Writer) error {
+		if task.Attempt > 1 {
+			close(again)
+			return nil
+		}
+		bounds <- jobs.BoundOf(ctx)
+		<-end
+		return nil
+	})
+	defer close(end)
+	set := pool(h, func(p *jobs.Pool) { p.OnLost = jobs.LostRetries })
+	st := db.open(t)
+	const ttl = 2 * time.Second
+	a := start(t, st, nil, set, scheduler.Options{ID: "a", SessionTTL: ttl, DrainTimeout: 10 * time.Millisecond, StopGrace: 10 * time.Millisecond})
+	enqueue(t, st, a, 1)
+	bound := <-bounds
+	start(t, db.open(t), nil, set, scheduler.Options{ID: "b", SessionTTL: ttl})
+	if err := a.drain(); err == nil || !strings.Contains(err.Error(), "still running") {
+		t.Fatalf("got %v, want it to name what still runs", err)
+	}
+	<-again
+	if left := bound.Left(); left > 0 {
+		t.Errorf("it was started again when the first attempt had %v left", left)
+	}
+}
