@@ -139,7 +139,7 @@ func (s *Scheduler) extend(ctx context.Context) {
 	}
 	var moved []*attempt
 	for i, m := range moves {
-		if a := s.running.get(m.TaskID); ours[i] && a != nil {
+		if a := s.running.get(m.TaskID); ours[i] && a != nil && a.task.Token == m.Token { // it may be the next attempt by now
 			a.setUntil(m.Until)
 			moved = append(moved, a)
 		}

@@ -1,0 +1,59 @@
+package scheduler
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// late is a store whose answer comes when the attempt that it is about has made room for the next one.
+type late struct {
+	Store
+	meanwhile func()
+}
+
+func (s late) Extend(_ context.Context, _ string, moves []ledger.Extension) ([]bool, error) {
+	s.meanwhile()
+	ours := make([]bool, len(moves))
+	for i := range ours {
+		ours[i] = true
+	}
+	return ours, nil
+}
+
+// What was written for one attempt moves the time of no other one of the same task.
+func TestExtendMovesTheAttemptThatItAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, next := range []bool{false, true} {
+			st := &late{Store: &memstore.Store{Database: memstore.New()}, meanwhile: func() {}}
+			s, err := New(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * *", Handler: blocked{}}}}, Options{ID: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ses := &session{"session", boottime.Now().Add(time.Hour), boottime.Now()}
+			s.session.Store(ses)
+			attemptOf := func(token int64, until time.Time) *attempt {
+				return &attempt{task: jobs.Task{ID: "t", Job: "j", Token: token}, session: ses.id, mayRun: until, bound: jobs.NewBound(ses.trust, 0)}
+			}
+			now := s.clock.now()
+			was, is := attemptOf(5, now.Add(-time.Second)), attemptOf(6, now.Add(time.Hour))
+			s.running.add(was)
+			want := was
+			if next {
+				want = is
+				st.meanwhile = func() { s.running.remove(was); s.running.add(is) }
+			}
+			before := want.until()
+			s.extend(t.Context())
+			if moved := !want.until().Equal(before); moved == next {
+				t.Errorf("the attempt with token %d may run until %v, and before %v", want.task.Token, want.until(), before)
+			}
+		}
+	})
+}
