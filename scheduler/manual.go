@@ -14,7 +14,8 @@ import (
 
 // RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
 // the next replica that has. While the job's slot is taken it is recorded as skipped, and the error
-// is jobs.ErrConflict with the reason; jobs.ErrNotFound if this replica does not know the job.
+// is jobs.ErrConflict with the reason; jobs.ErrNotFound if this replica does not know the job. The end of ctx does not
+// cut short what has begun, which takes 10 s at most: nobody would know what came of it.
 func (s *Scheduler) RunJob(ctx context.Context, name, by string) (jobs.Trigger, jobs.Task, error) {
 	j, known := s.plan.jobs[name]
 	if !known {
@@ -118,6 +119,12 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 		}
 		return []ledger.Decision{{Job: j.name, Triggers: []ledger.Opening{o}}}
 	}
+	if err := ctx.Err(); err != nil {
+		return ledger.Decided{}, err
+	}
+	// Not cut short by who asked: what was opened is to be done.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
 	decided, err := s.write(ctx, request, reserved)
 	if errors.Is(err, ledger.ErrClock) || errors.Is(err, ledger.ErrSessionDead) { // both pass
 		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)

@@ -114,3 +114,34 @@ func TestDrainWaitsForARunByHand(t *testing.T) {
 		t.Errorf("it is %s on %q (%s)", got.State, got.Replica, got.Reason)
 	}
 }
+
+// hangsUp is a store whose callers go away while a COMMIT of theirs is on its way.
+type hangsUp struct {
+	scheduler.Store
+	goAway func()
+}
+
+func (s hangsUp) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	got, err := s.Store.Decide(context.WithoutCancel(ctx), d)
+	s.goAway()
+	if ctx.Err() != nil {
+		return ledger.Decided{}, ctx.Err()
+	}
+	return got, err
+}
+
+// What was opened by hand is done, though who asked for it is gone before the answer.
+func TestAManualRunOutlivesWhoAskedForIt(t *testing.T) {
+	ctx, goAway := context.WithCancel(t.Context())
+	began := make(chan struct{}, 1)
+	h := does(func(context.Context, jobs.Task, io.Writer) error { began <- struct{}{}; return nil })
+	r := start(t, hangsUp{sqlite(t).open(t), goAway}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, scheduler.Options{ID: "a"})
+	await.Until(t, "the replica is ready", func() bool { return r.Health()[0].Ready })
+	if _, _, err := r.RunJob(ctx, "j", "me"); err != nil || ctx.Err() == nil {
+		t.Fatalf("%v; who asked: %v", err, ctx.Err())
+	}
+	<-began
+	if _, _, err := r.RunJob(ctx, "j", "me"); !errors.Is(err, context.Canceled) {
+		t.Errorf("for who is gone already: %v", err)
+	}
+}
