@@ -71,7 +71,7 @@ func (s *Scheduler) keep(ctx context.Context) {
 		// before the session's trust is over.
 		patience = min(max(s.opt.SessionTTL/5, 2*took), s.opt.SessionTTL*2/5)
 		if err != nil {
-			s.health.storeDown(err)
+			s.storeFailed(err)
 			wait = again
 		}
 	}

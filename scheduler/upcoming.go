@@ -97,7 +97,7 @@ func (s *Scheduler) look(ctx context.Context, stripes []int) {
 	defer cancel()
 	rows, err := s.store.Upcoming(ctx, stripes)
 	if err != nil {
-		s.health.storeDown(err)
+		s.storeFailed(err)
 		return
 	}
 	for _, u := range rows {

@@ -91,7 +91,12 @@ func (s *Scheduler) bury(ctx context.Context, pulses pulses, peers []ledger.Peer
 // declareDead ends the session of a peer that was silent for so long, unless it has beaten since, or
 // somebody else was first.
 func (s *Scheduler) declareDead(ctx context.Context, p ledger.Peer, silent time.Duration) {
-	if dead, err := s.store.Bury(ctx, p.Session, p.Beat); err != nil || !dead {
+	dead, err := s.store.Bury(ctx, p.Session, p.Beat)
+	if err != nil {
+		s.storeFailed(err)
+		return
+	}
+	if !dead {
 		return
 	}
 	s.buried.Add(1)

@@ -1,0 +1,66 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// mutes is a store that answers no question of a replica before that gives it up, and refuses to bury.
+type mutes struct{ Store }
+
+var errRights = errors.New("no right to write that")
+
+func (mutes) Beat(ctx context.Context, _ string) (time.Time, error) {
+	<-ctx.Done()
+	return time.Time{}, ctx.Err()
+}
+
+func (mutes) Upcoming(ctx context.Context, _ []int) ([]ledger.Upcoming, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (mutes) Bury(context.Context, string, int64) (bool, error) { return false, errRights }
+
+// A store is not away because this replica has stopped asking it, and it is if an answer takes too long.
+func TestWhoStopsAskingSaysNothingAboutTheStore(t *testing.T) {
+	for what, ask := range map[string]func(s *Scheduler, ctx context.Context){
+		"a look": func(s *Scheduler, ctx context.Context) { s.look(ctx, []int{1}) },
+		"a beat": func(s *Scheduler, ctx context.Context) { s.keep(ctx) },
+	} {
+		for _, stops := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				s := replicaOn(t, mutes{&memstore.Store{Database: memstore.New()}}, blocked{})
+				s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+				ctx, cancel := context.WithCancel(t.Context())
+				asked := make(chan struct{})
+				go func() { defer close(asked); ask(s, ctx) }()
+				time.Sleep(s.opt.SessionTTL/3 + time.Second) // a beat has begun
+				if !stops {
+					time.Sleep(time.Minute)
+				}
+				cancel()
+				<-asked
+				if s.health.store == nil != stops {
+					t.Errorf("%s; this replica stops asking: %t; the store is away: %v", what, stops, s.health.store)
+				}
+			})
+		}
+	}
+}
+
+// Who cannot be declared dead is no secret.
+func TestABurialThatFailsIsSeen(t *testing.T) {
+	s := replicaOn(t, mutes{&memstore.Store{Database: memstore.New()}}, blocked{})
+	s.declareDead(t.Context(), ledger.Peer{Session: "other"}, time.Minute)
+	if !errors.Is(s.health.store, errRights) || s.buried.Load() != 0 {
+		t.Errorf("%v, %d buried", s.health.store, s.buried.Load())
+	}
+}
