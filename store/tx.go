@@ -43,12 +43,17 @@ func (s *Store) tx(ctx context.Context, op string, fn func(t *tx) error) error {
 // sure runs fn as tx does, and again when the answer to COMMIT was lost. fn must be harmless when
 // it runs once more after it was committed.
 func (s *Store) sure(ctx context.Context, op string, fn func(t *tx) error) error {
-	return untilKnown(ctx, func() error { return s.tx(ctx, op, fn) })
+	return s.untilKnown(ctx, func() error { return s.tx(ctx, op, fn) })
 }
 
-func untilKnown(ctx context.Context, do func() error) error {
-	for {
-		if err := do(); !errors.Is(err, errUnknownCommit) || ctx.Err() != nil {
+// mostLost is how many answers to COMMIT may be missing one after the other: some servers and disks say at once that
+// they do not know.
+const mostLost = 10
+
+func (s *Store) untilKnown(ctx context.Context, do func() error) error {
+	for lost := 0; ; lost++ {
+		err := do()
+		if !errors.Is(err, errUnknownCommit) || lost == mostLost || pause(ctx, lost, s.dialect.nap()) != nil {
 			return err
 		}
 	}
@@ -72,7 +77,7 @@ func (s *Store) autocommit(ctx context.Context, op string, fn func(t *tx) error)
 // keep is autocommit for what keeps a session and its attempts, on connections that no other work takes:
 // where others hold all, or a new one takes long, that would be too late.
 func (s *Store) keep(ctx context.Context, op string, fn func(t *tx) error) error {
-	return untilKnown(ctx, func() error {
+	return s.untilKnown(ctx, func() error {
 		return s.repeat(ctx, op, s.vital, func(ctx context.Context, conn *sql.Conn) error {
 			return s.dialect.single(ctx, s, conn, fn)
 		})

@@ -144,6 +144,22 @@ func TestWaitsEndWithTheContext(t *testing.T) {
 }
 
 // Where time runs out while it is tried again, the error says what was in the way, not only that.
+// A server that says at once, and for ever, that it does not know what came of a COMMIT is not asked for ever.
+func TestUnknownCommitsEnd(t *testing.T) {
+	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
+	calls := 0
+	err := s.untilKnown(t.Context(), func() error { calls++; return errUnknownCommit })
+	if !errors.Is(err, errUnknownCommit) || calls != mostLost+1 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	calls = 0
+	err = s.untilKnown(over, func() error { calls++; cancel(); return errUnknownCommit })
+	if !errors.Is(err, errUnknownCommit) || calls != 1 {
+		t.Errorf("%v after %d calls, of whose time is over", err, calls)
+	}
+}
+
 func TestTimeThatRanOutIsNotTheCause(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
