@@ -156,17 +156,51 @@ func freezeWriter(ctx context.Context, a *arena.Arena, victim *arena.Replica, pi
 	return holding(ctx, a, thaw(victim, ", with SQLite's write lock", pid), pid), nil
 }
 
-// freezeAfterLock stops a replica when the lock service has answered its request for a pool's lock,
-// before it reads the answer.
+// justTaken is how long ago, at most, who is frozen after a lock has taken it.
+const justTaken = 250 * time.Millisecond
+
+// freezeAfterLock stops a replica that has just taken a pool's lock, when the lock service answers it. An answer may
+// be about anything, so another replica is asked what has come of it: as long as the lock is not the victim's, it
+// goes on.
 func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, err := pick(a, r)
 	if err != nil {
 		return Struck{}, err
 	}
+	witness, err := pickBeside(a, victim)
+	if err != nil {
+		return Struck{}, err
+	}
 	pid := victim.PID()
-	snare := newTrap(pid)
 	defer tapAll(victim.LockEdges, nil)
-	for _, edge := range victim.LockEdges {
+	for deadline, again := time.Now().Add(chance), false; ; again = true {
+		snare := newTrap(pid)
+		springOnAnswers(victim.LockEdges, snare)
+		if again {
+			if err := goOn(pid); err != nil {
+				return Struck{}, err
+			}
+		}
+		key, err := snare.wait(ctx, time.Until(deadline), fmt.Errorf("%s was never seen to have just taken a pool's lock", victim.ID))
+		if err != nil {
+			return Struck{}, err
+		}
+		at := time.Now()
+		poll(ctx, time.Second, often, func() bool { return stopped(pid) })
+		lock, held, err := witness.Holder(ctx, key)
+		if err != nil {
+			return Struck{}, errors.Join(err, goOn(pid))
+		}
+		if age := at.Sub(lock.Since); held && lock.Meta == victim.ID && age < justTaken {
+			where := fmt.Sprintf(", with %s since %v, token %d, as %s says", key, age.Round(time.Millisecond), lock.Token, witness.ID)
+			return holding(ctx, a, thaw(victim, where, pid), pid), nil
+		}
+	}
+}
+
+// springOnAnswers lets the trap stop the process at the first answer behind a request for a pool's lock.
+func springOnAnswers(edges []*proxy.Proxy, snare *trap) {
+	for _, edge := range edges {
 		var asking sync.Map // connections on which it has asked
 		edge.Tap(func(conn int, up bool, bytes []byte) {
 			if up {
@@ -180,11 +214,6 @@ func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 			}
 		})
 	}
-	key, err := snare.wait(ctx, chance, fmt.Errorf("%s asked for no lock of a pool", victim.ID))
-	if err != nil {
-		return Struck{}, err
-	}
-	return holding(ctx, a, thaw(victim, fmt.Sprintf(", with the answer to its request for %s on the way", key), pid), pid), nil
 }
 
 func tapAll(edges []*proxy.Proxy, f func(int, bool, []byte)) {

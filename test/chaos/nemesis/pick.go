@@ -45,6 +45,16 @@ func pick(a *arena.Arena, r *rand.Rand) (victim *arena.Replica, err error) {
 	return victim, nil
 }
 
+// pickBeside is another replica, which runs and answers.
+func pickBeside(a *arena.Arena, victim *arena.Replica) (*arena.Replica, error) {
+	for _, r := range a.Replicas {
+		if r != victim && r.Alive() && !stopped(r.PID()) {
+			return r, nil
+		}
+	}
+	return nil, errNobody
+}
+
 // chooser says whom a nemesis strikes.
 type chooser func(*arena.Arena, *rand.Rand) ([]*arena.Replica, error)
 
