@@ -41,7 +41,7 @@ func jobsOfRun() []job {
 		{Job: history.Job{Name: "twice", Due: append(every(10*s, 0), every(4*s, 0)...)}},
 		{Job: history.Job{Name: "flaky", Due: every(5*s, 2*s), Retries: 2}, does: "-fails 1"},
 		{Job: history.Job{Name: "deaf", Due: every(6*s, 3*s), Takes: 3 * s, Timeout: 2 * s}, does: "-takes 3s -deaf"},
-		{Job: history.Job{Name: "astray", Due: every(6*s, 0), Takes: 2 * s}, does: "-takes 2s -astray"},
+		{Job: history.Job{Name: "astray", Due: every(6*s, 0), OnLost: "retry", Takes: 15 * s}, does: "-takes 15s -astray"}, // so long that nobody is rid of it by waiting
 	}
 	for i := range all {
 		j := &all[i].Job

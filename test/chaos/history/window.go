@@ -12,6 +12,7 @@ const (
 	ReplicaDown   Kind = "replica-down"   // its process is killed, or told to stop
 	ReplicaFrozen Kind = "replica-frozen" // its process does not run, and will again
 	HelperFrozen  Kind = "helper-frozen"  // and so is the helper that ends its work in time: nobody can
+	HelperDown    Kind = "helper-down"    // its process and the helper are killed at once: the kernel ends commands, and not what they started
 	LockDown      Kind = "lock-down"      // the lock service cannot be reached by some replica, or lost what it knew
 	LockGone      Kind = "lock-gone"      // and those who are struck cannot reach it before it is healed
 	StoreDown     Kind = "store-down"     // the database cannot be reached by some replica, or refuses writes

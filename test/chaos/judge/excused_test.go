@@ -22,6 +22,18 @@ func TestExcuses(t *testing.T) {
 		{"an orphan that nobody could end", NoOverlap, func(h *history.History) { orphanOf(h, "once", 5*time.Second) }, func(h *history.History) {
 			h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.HelperFrozen)
 		}},
+		{"what a command had started, whose helper was killed with its replica", NoOverlap, func(h *history.History) {
+			orphan(h)
+			h.Effects[len(h.Effects)-1].PID = 7
+		}, func(h *history.History) { h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.HelperDown) }},
+		{"an orphan that a command had started, whose helper was killed with its replica", NoOverlap, func(h *history.History) {
+			orphanOf(h, "once", 5*time.Second)
+			for i, e := range h.Effects {
+				if e.What == history.Beat || e.What == history.End {
+					h.Effects[i].PID = 7 // not the one that said that it starts
+				}
+			}
+		}, func(h *history.History) { h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.HelperDown) }},
 		{"late while the store is away from all", OnTime, lateInWindow(9 * time.Second), func(h *history.History) {
 			strike(h, nil, history.StoreDown)
 			withoutWork(h)

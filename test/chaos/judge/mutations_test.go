@@ -131,6 +131,20 @@ func TestBrokenPromises(t *testing.T) {
 				}
 			}
 		}},
+		{"a command that outlives its replica and its helper", NoOverlap, nil, func(h *history.History) {
+			h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.HelperDown)
+			orphan(h)
+		}},
+		{"what a command started after its replica was back", NoOverlap, nil, func(h *history.History) {
+			w := &h.Windows[0]
+			w.Kinds = append(w.Kinds, history.HelperDown)
+			i := slices.IndexFunc(h.Effects, func(e history.Effect) bool {
+				return e.What == history.Start && e.Job == "each" && e.Replica == w.Replicas[0] && e.At.After(w.Healed)
+			})
+			last := h.Effects[i]
+			last.What, last.At, last.PID = history.Beat, last.At.Add(1200*time.Millisecond), 7
+			h.Effects = append(h.Effects, last)
+		}},
 		{"an orphan that outlives its row", NoOverlap, nil, func(h *history.History) {
 			orphanOf(h, "once", 3*time.Second+time.Millisecond)
 		}},

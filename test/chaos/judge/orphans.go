@@ -11,7 +11,8 @@ import (
 // That is may_run_until of its row, or, if that is later, a session ttl after the last beat of its
 // session. Only sessions that died have such an end: others beat on.
 //
-// Excused is helper-frozen, as for overlaps: until the freeze is over, and 0.5 s more.
+// Excused are helper-frozen, as for overlaps, until the freeze is over, and 0.5 s more; and helper-down for what a
+// command had started.
 func (t *trial) orphans() {
 	until := t.mayRunUntil()
 	seen := map[claimKey]bool{}
@@ -22,7 +23,7 @@ func (t *trial) orphans() {
 		}
 		seen[key] = true // the last word
 		bound, bounded := until[key]
-		if !bounded || !e.At.After(bound.Add(t.run.Slack)) || t.unstoppable(e) {
+		if !bounded || !e.At.After(bound.Add(t.run.Slack)) || t.unstoppable(e) || t.abandoned(e, e.At) {
 			continue
 		}
 		t.violate(NoOverlap, "task "+e.TaskID, e.At, "attempt %d of %s was at work %v after it might run", e.Attempt, e.Replica, ms(e.At.Sub(bound)))
@@ -66,4 +67,17 @@ func (t *trial) unstoppable(e history.Effect) bool {
 		}
 	}
 	return false
+}
+
+// abandoned reports whether a last word came from what the command of an attempt had started, whose replica and
+// helper had been killed at once before a moment: the kernel ended the command, and nobody was left to end the rest.
+// docs/reliability.md names this limit.
+func (t *trial) abandoned(last history.Effect, before time.Time) bool {
+	i := slices.IndexFunc(t.begun, func(e history.Effect) bool { return e.TaskID == last.TaskID && e.Token == last.Token })
+	if i < 0 || t.begun[i].PID == last.PID {
+		return false
+	}
+	return slices.ContainsFunc(t.h.Windows, func(w history.Window) bool {
+		return w.Applied && has(w, history.HelperDown) && w.Strikes(last.Replica) && w.Began.Before(before) && t.begun[i].At.Before(w.Healed)
+	})
 }

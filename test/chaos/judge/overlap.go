@@ -17,9 +17,10 @@ const frozenMargin = 500 * time.Millisecond
 // overlaps is I3b: the commands of a job with concurrency forbid never run at the same time, nor do
 // those of any one task, by their own words, from start to last beat.
 //
-// The one excuse is helper-frozen: where the helper that ends an attempt in time is frozen itself, with
-// the attempt's replica, nobody can end it. Such overlaps are counted, and may last until the
-// freeze is over and 0.5 s more. A killed, cut off or frozen replica alone excuses nothing.
+// There are two excuses. helper-frozen: where the helper that ends an attempt in time is frozen itself, with
+// the attempt's replica, nobody can end it until the freeze is over and 0.5 s more. helper-down: where it was
+// killed with the replica, what a command had started goes on. Both are counted. A killed, cut off or
+// frozen replica alone excuses nothing.
 func (t *trial) overlaps() {
 	t.orphans()
 	type key struct {
@@ -42,23 +43,23 @@ func (t *trial) overlaps() {
 		k := key{e.TaskID, e.Attempt, e.Token}
 		l := lives[who][k]
 		if l == nil {
-			l = &life{e.TaskID, e.Attempt, e.Token, e.Replica, e.At, e.At}
+			l = &life{e.At, e}
 			lives[who][k] = l
 		}
 		if e.At.Before(l.first) {
 			l.first = e.At
 		}
-		if e.At.After(l.last) {
-			l.last = e.At
+		if e.At.After(l.last.At) {
+			l.last = e
 		}
 	}
 	for who, all := range lives {
 		sorted := slices.SortedFunc(maps.Values(all), func(a, b *life) int {
-			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.token, b.token))
+			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.last.Token, b.last.Token))
 		})
 		for i, l := range sorted[1:] {
-			before := slices.MaxFunc(sorted[:i+1], func(a, b *life) int { return a.last.Compare(b.last) })
-			if length := before.last.Sub(l.first); length > 0 {
+			before := slices.MaxFunc(sorted[:i+1], func(a, b *life) int { return a.last.At.Compare(b.last.At) })
+			if length := before.last.At.Sub(l.first); length > 0 {
 				t.overlap(who, before, l, length)
 			}
 		}
@@ -66,26 +67,24 @@ func (t *trial) overlaps() {
 }
 
 func (t *trial) overlap(who string, older, newer *life, length time.Duration) {
-	for _, w := range t.h.Windows {
-		if w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.replica) && w.Began.Before(newer.first) &&
-			!older.last.After(w.Healed.Add(frozenMargin+t.run.Slack)) {
-			t.report.Overlaps++
-			t.report.Longest = max(t.report.Longest, length)
-			return
-		}
+	frozen := slices.ContainsFunc(t.h.Windows, func(w history.Window) bool {
+		return w.Applied && has(w, history.HelperFrozen) && w.Strikes(older.last.Replica) && w.Began.Before(newer.first) &&
+			!older.last.At.After(w.Healed.Add(frozenMargin+t.run.Slack))
+	})
+	if frozen || t.abandoned(older.last, newer.first) {
+		t.report.Overlaps++
+		t.report.Longest = max(t.report.Longest, length)
+		return
 	}
 	t.violate(NoOverlap, who, newer.first, "%v was at work for %v after the start of %v", older, ms(length), newer)
 }
 
 // life is what a command showed of one attempt.
 type life struct {
-	task        string
-	attempt     int
-	token       int64
-	replica     string
-	first, last time.Time
+	first time.Time
+	last  history.Effect
 }
 
 func (l life) String() string {
-	return fmt.Sprintf("attempt %d of %s (token %d, %s)", l.attempt, l.task, l.token, l.replica)
+	return fmt.Sprintf("attempt %d of %s (token %d, %s)", l.last.Attempt, l.last.TaskID, l.last.Token, l.last.Replica)
 }

@@ -10,16 +10,19 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-var down = []history.Kind{history.ReplicaDown}
+var (
+	down     = []history.Kind{history.ReplicaDown}
+	bothDown = []history.Kind{history.ReplicaDown, history.HelperDown}
+)
 
 // kills end replicas that have work, without a word. They are started again when the window is over.
 func kills() []Nemesis {
 	return []Nemesis{
 		// What the replica had started goes on, and has to be ended by its helper.
 		{Name: "kill-parent", subject: replica, Kinds: down, Strike: kill(false, (*arena.Replica).Kill)},
-		{Name: "kill-group", subject: replica, Kinds: down, Strike: kill(false, (*arena.Replica).KillGroup)},
+		{Name: "kill-group", subject: replica, Kinds: bothDown, Strike: kill(false, (*arena.Replica).KillGroup)},
 		// A power cut: nobody is left to declare anybody dead.
-		{Name: "kill-everybody", subject: replica, leaves: true, Kinds: down, Strike: kill(true, (*arena.Replica).KillGroup)},
+		{Name: "kill-everybody", subject: replica, leaves: true, Kinds: bothDown, Strike: kill(true, (*arena.Replica).KillGroup)},
 	}
 }
 
