@@ -34,6 +34,7 @@ type instance struct {
 	clock *Clock                                       // its wall clock; nil for the machine's
 	disk  *Disk                                        // where its data is; nil: in dir
 	mute  bool                                         // its log does not say why it ended
+	more  []string                                     // arguments of the next start alone
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -57,6 +58,13 @@ func NewSecureRedis(t testing.TB, secure Secure, args ...string) *RedisServer {
 	return &RedisServer{instance: s, Addr: s.addr()}
 }
 
+// RestartWith is Restart with more arguments, which later starts do not have.
+func (s *RedisServer) RestartWith(ctx context.Context, args ...string) error {
+	s.more = args
+	defer func() { s.more = nil }()
+	return s.Restart(ctx)
+}
+
 func redisInstance(secure Secure, args []string) *instance {
 	i := &instance{name: "Redis", argv: func(s *instance) ([]string, error) {
 		program, _ := find("redis-server")
@@ -80,7 +88,7 @@ func redisInstance(secure Secure, args []string) *instance {
 		if secure.Password != "" {
 			argv = append(argv, "--requirepass", secure.Password)
 		}
-		return append(argv, args...), nil
+		return slices.Concat(argv, args, s.more), nil
 	}}
 	i.ready = func(ctx context.Context, s *instance) error { return redisReady(ctx, s, secure) }
 	return i

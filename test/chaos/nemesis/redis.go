@@ -21,8 +21,8 @@ func forgets() []Nemesis {
 	const while = 8 * time.Second
 	return []Nemesis{
 		{Name: "redis-restarted-empty", subject: lock, Kinds: lockGone, Hold: while, Fits: onRedis, Strike: restartEmpty},
-		{Name: "redis-restarted", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartSaved(0)},
-		{Name: "redis-old-rdb", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartSaved(2 * arena.LockTTL)},
+		{Name: "redis-restarted", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartAppended},
+		{Name: "redis-old-rdb", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: restartOld},
 		{Name: "redis-flushall", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: flush},
 		{Name: "redis-script-flush", subject: lock, Hold: while, Fits: onRedis, Strike: scriptFlush}, // nothing is excused
 		{Name: "redis-key-deleted", subject: lock, Kinds: lockDown, Hold: while, Fits: onRedis, Strike: deleteKey},
@@ -62,48 +62,110 @@ func restartEmpty(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, er
 	}}, nil
 }
 
-// restartSaved starts the server again from a snapshot that is so old: at once, it knows what it
-// knew, and later locks have changed hands meanwhile.
-func restartSaved(old time.Duration) strike {
-	return func(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
-		return restartFrom(ctx, a, old)
-	}
-}
-
-func restartFrom(ctx context.Context, a *arena.Arena, old time.Duration) (Struck, error) {
-	var dir string
-	var saved, then int64
-	if err := ask(ctx, a, func(ctx context.Context, c *redis.Client) (err error) {
-		for saved == 0 { // it may just have lost everything
-			if saved, err = c.DBSize(ctx).Result(); err != nil {
-				return err
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		answer, err := c.ConfigGet(ctx, "dir").Result()
-		dir = answer["dir"]
-		return errors.Join(err, c.Save(ctx).Err())
-	}); err != nil {
+// restartAppended lets the server keep all it is told in its append-only file, and starts it again from there:
+// it knows what it knew.
+func restartAppended(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+	dir, err := dirOf(ctx, a)
+	if err != nil {
 		return Struck{}, err
 	}
-	snapshot := filepath.Join(dir, "dump.rdb")
-	defer os.Remove(snapshot) // so that it is not found by later starts
+	defer os.RemoveAll(filepath.Join(dir, "appendonlydir")) // so that no later start finds it
+	var kept int64
+	err = ask(ctx, a, func(ctx context.Context, c *redis.Client) (err error) {
+		if err := c.ConfigSet(ctx, "appendonly", "yes").Err(); err != nil {
+			return err
+		}
+		var info string
+		written := poll(ctx, chance, often, func() bool { // it begins with all that is there, in the background
+			info, err = c.Info(ctx, "persistence").Result()
+			return err != nil || strings.Contains(info, "aof_rewrite_in_progress:0\r\n") && strings.Contains(info, "aof_rewrite_scheduled:0\r\n")
+		})
+		if err == nil && (!written || !strings.Contains(info, "aof_enabled:1\r\n")) {
+			return fmt.Errorf("it does not append: %q", info)
+		}
+		kept, err = awaitKeys(ctx, c)
+		return err
+	})
+	if err != nil {
+		return Struck{}, errors.Join(err, appendNoMore(ctx, a))
+	}
+	a.Redis.Kill()
+	if err := a.Redis.RestartWith(context.WithoutCancel(ctx), "--appendonly", "yes"); err != nil {
+		return startedLate(a, err), nil
+	}
+	then, err := keysOf(ctx, a)
+	evidence := fmt.Sprintf("%d keys were there, and %d after a restart from its append-only file", kept, then)
+	return done(kept > 0 && then > 0, evidence), errors.Join(err, appendNoMore(ctx, a))
+}
+
+func appendNoMore(ctx context.Context, a *arena.Arena) error {
+	return ask(ctx, a, func(ctx context.Context, c *redis.Client) error { return c.ConfigSet(ctx, "appendonly", "no").Err() })
+}
+
+// restartOld starts the server again from a snapshot that is older than any lease: its locks have changed hands
+// since.
+func restartOld(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
+	const newer = "written-after-the-snapshot"
+	dir, err := dirOf(ctx, a)
+	if err != nil {
+		return Struck{}, err
+	}
+	defer os.Remove(filepath.Join(dir, "dump.rdb")) // so that no later start finds it
+	var saved int64
+	err = ask(ctx, a, func(ctx context.Context, c *redis.Client) (err error) {
+		if saved, err = awaitKeys(ctx, c); err != nil {
+			return err
+		}
+		return errors.Join(c.Save(ctx).Err(), c.Set(ctx, newer, "", 0).Err())
+	})
+	if err != nil {
+		return Struck{}, err
+	}
 	select {
-	case <-time.After(old):
+	case <-time.After(2 * arena.LockTTL):
 	case <-ctx.Done():
 		return Struck{}, ctx.Err()
 	}
 	a.Redis.Kill()
-	if err := a.Redis.Restart(context.WithoutCancel(ctx)); err != nil { // it comes back in any case
-		return Struck{Heal: func(ctx context.Context) (bool, string, error) {
-			return false, fmt.Sprintf("it did not start again at once: %v", err), a.Redis.Restart(context.WithoutCancel(ctx))
-		}}, nil
+	if err := a.Redis.Restart(context.WithoutCancel(ctx)); err != nil {
+		return startedLate(a, err), nil
 	}
-	then, err := keysOf(ctx, a)
-	if err != nil {
-		return Struck{}, err
+	var then, known int64
+	err = ask(ctx, a, func(ctx context.Context, c *redis.Client) (err error) {
+		if then, err = c.DBSize(ctx).Result(); err != nil {
+			return err
+		}
+		known, err = c.Exists(ctx, newer).Result()
+		return err
+	})
+	evidence := fmt.Sprintf("%d keys were saved, %d were there after a restart; of what was written since, %d", saved, then, known)
+	return done(saved > 0 && then > 0 && known == 0, evidence), err
+}
+
+// startedLate is what was struck by a restart that failed: the server comes back in any case.
+func startedLate(a *arena.Arena, err error) Struck {
+	return Struck{Heal: func(ctx context.Context) (bool, string, error) {
+		return false, fmt.Sprintf("it did not start again at once: %v", err), a.Redis.Restart(context.WithoutCancel(ctx))
+	}}
+}
+
+// awaitKeys returns how many keys there are once there is one: the server may just have lost everything.
+func awaitKeys(ctx context.Context, c *redis.Client) (n int64, err error) {
+	for n == 0 && err == nil {
+		time.Sleep(often)
+		n, err = c.DBSize(ctx).Result()
 	}
-	return done(saved > 0 && then > 0, fmt.Sprintf("%d keys were saved, %d were there after a restart", saved, then)), nil
+	return n, err
+}
+
+// dirOf is where the server keeps its files.
+func dirOf(ctx context.Context, a *arena.Arena) (dir string, err error) {
+	err = ask(ctx, a, func(ctx context.Context, c *redis.Client) error {
+		answer, err := c.ConfigGet(ctx, "dir").Result()
+		dir = answer["dir"]
+		return err
+	})
+	return dir, err
 }
 
 func flush(ctx context.Context, a *arena.Arena, _ *rand.Rand) (struck Struck, err error) {
