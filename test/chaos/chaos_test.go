@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,7 +13,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/program"
 )
 
-func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
+func TestMain(m *testing.M) {
+	flag.Usage = func() {} // what is wrong with a flag is one line, not the last but a hundred
+	os.Exit(program.Main(m))
+}
 
 // Two cells stand up to what most likely happens to them. The smoke allows for a machine that builds
 // and tests other things at the same time: how long things take is for make chaos to judge.

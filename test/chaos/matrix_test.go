@@ -49,7 +49,11 @@ func TestMatrix(t *testing.T) {
 		}
 	}
 	dir := folder(t)
-	t.Logf("artifacts in %s", dir)
+	kept := ", and gone when all has held; CHAOS_DIR names a folder that stays"
+	if os.Getenv("CHAOS_DIR") != "" {
+		kept = ""
+	}
+	t.Logf("artifacts in %s%s", dir, kept)
 	var all []part
 	for _, c := range cells {
 		all = append(all, parts(c, windows[c])...)

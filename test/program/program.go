@@ -6,6 +6,7 @@
 package program
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,6 +28,7 @@ var built struct {
 
 // Main is servers.Main, and removes what Build made. The result is for os.Exit.
 func Main(m *testing.M) int {
+	flag.Parse() // ends the process if a flag is wrong: before there is something to remove
 	dir, err := os.MkdirTemp("", "lockstep-programs-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

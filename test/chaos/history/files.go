@@ -95,7 +95,7 @@ func whole(dir string) error {
 			return fmt.Errorf("the run in %s was cut off: it has %s, and no %s, which is written at the end", dir, file, RunFile)
 		}
 	}
-	return err
+	return fmt.Errorf("%s has no %s: DIR is the folder of one run", dir, RunFile)
 }
 
 func isRun(dir string) bool {
@@ -159,12 +159,13 @@ func (l *Log[T]) Add(v T) error {
 func (l *Log[T]) Close() error { return l.file.Close() }
 
 func object(dir, file string, v any) error {
-	text, err := os.ReadFile(filepath.Join(dir, file))
+	path := filepath.Join(dir, file)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
@@ -179,7 +180,8 @@ func optional(err error) error {
 const longest = 1 << 20 // line, in bytes
 
 func lines[T any](dir, file string, into *[]T) error {
-	f, err := os.Open(filepath.Join(dir, file))
+	path := filepath.Join(dir, file)
+	f, err := os.Open(path)
 	if err != nil {
 		return optional(err)
 	}
@@ -195,12 +197,12 @@ func lines[T any](dir, file string, into *[]T) error {
 			err = json.Unmarshal(whole, &v)
 		}
 		if err != nil {
-			return fmt.Errorf("%s:%d: %w", file, n, err)
+			return fmt.Errorf("%s:%d: %w", path, n, err)
 		}
 		*into = append(*into, v)
 	}
 	if errors.Is(scanner.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("%s:%d: a line of more than %d bytes", file, n, longest)
+		return fmt.Errorf("%s:%d: a line of more than %d bytes", path, n, longest)
 	}
 	return scanner.Err()
 }

@@ -161,7 +161,7 @@ func nemeses(reports []Report) []*nemesis {
 
 // short is a duration as people read it in a table.
 func short(d time.Duration) string {
-	if d < time.Second {
+	if d = ms(d); d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
 	return fmt.Sprintf("%.1f s", d.Seconds())

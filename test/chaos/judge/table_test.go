@@ -35,7 +35,7 @@ func TestTables(t *testing.T) {
 	}
 	table := Tables([]Report{
 		report("mariadb+zookeeper", map[string]string{"go": "go1", "zookeeper": "3.8.0-${commit.id}, built today"},
-			WindowReport{Name: "kill-group", Applied: true, Timed: 3, Latest: 700 * time.Millisecond, Lost: 1},
+			WindowReport{Name: "kill-group", Applied: true, Timed: 3, Latest: 699600 * time.Microsecond, Lost: 1},
 			WindowReport{Name: "mariadb-clock+1h", Applied: true, Recovery: 2 * time.Second}),
 		report("sqlite+sqlite", map[string]string{"go": "go1", "sqlite": "3"},
 			WindowReport{Name: "kill-group", Applied: true, Timed: 1, Latest: 2 * time.Second, Lost: 2}),

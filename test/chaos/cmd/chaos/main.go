@@ -57,7 +57,7 @@ func run(args []string, out io.Writer) error {
 	for _, dir := range dirs {
 		h, err := history.Read(dir)
 		if err != nil {
-			problems = append(problems, fmt.Errorf("%s: %w", dir, err))
+			problems = append(problems, err) // which names the folder
 			continue
 		}
 		r := judge.Judge(h)

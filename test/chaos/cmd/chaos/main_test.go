@@ -120,12 +120,14 @@ func TestCheckOfNoRun(t *testing.T) {
 	for dir, want := range map[string]string{
 		above:                       "DIR is the folder of one run, such as " + filepath.Join(above, "mariadb+redis"),
 		cut:                         "was cut off: it has windows.jsonl, and no run.json",
-		t.TempDir():                 "run.json: no such file",
+		t.TempDir():                 "has no run.json: DIR is the folder of one run",
 		filepath.Join(above, "not"): "no such file",
 	} {
 		err := run([]string{"check", dir}, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("not %q: %v", want, err)
+		} else if n := strings.Count(err.Error(), dir+" ") + strings.Count(err.Error(), dir+":"); n != 1 {
+			t.Errorf("names %s %d times: %v", dir, n, err)
 		}
 	}
 }
