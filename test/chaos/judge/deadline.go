@@ -18,14 +18,14 @@ const (
 	farOff = 8 * time.Second
 )
 
-// deadline is until when what is due at a moment must have been decided; or, if claimant names the
-// replica that then claimed it, until when it must have started there. Faults that began before the
-// deadline may move it, and those that began after it may not, whatever came of them.
-func (t *trial) deadline(due time.Time, claimant string) time.Time {
+// deadline is until when what is due at a moment must have been decided, and started if there is room, whoever
+// claimed it: one who is struck hands it back. Faults that began before the deadline may move it, and those that
+// began after it may not, whatever came of them.
+func (t *trial) deadline(due time.Time) time.Time {
 	by := due.Add(promised + t.run.Slack)
 	for _, w := range t.h.Windows { // by Began
 		if w.Applied && !w.Began.After(by) && !t.over(w).Before(due) {
-			by = maxTime(by, t.putsOff(w, due, claimant))
+			by = maxTime(by, t.putsOff(w, due))
 		}
 	}
 	return by
@@ -33,15 +33,14 @@ func (t *trial) deadline(due time.Time, claimant string) time.Time {
 
 // putsOff is until when a fault excuses that something is late which is due while it lasts; zero if
 // it excuses nothing.
-func (t *trial) putsOff(w history.Window, due time.Time, claimant string) time.Time {
+func (t *trial) putsOff(w history.Window, due time.Time) time.Time {
 	all := t.everybody(w)
 	switch {
 	case w.Pair != "", w.Elsewhere,
 		has(w, history.StoreClock),
 		has(w, history.StoreDown, history.StoreSlow, history.ReplicaDown, history.ReplicaFrozen) && all,
 		has(w, history.LockDown) && t.run.WhenDown == "wait",
-		t.holdsStore(w),
-		claimant != "" && w.Strikes(claimant) && has(w, harmful...):
+		t.holdsStore(w):
 		return t.over(w)
 	case has(w, history.StoreFar):
 		return due.Add(farOff + t.run.Slack)

@@ -47,6 +47,14 @@ func TestExcusesEnd(t *testing.T) {
 			strike(h, h.Windows[0].Replicas, history.StoreSlow)
 			lateInWindow(2600 * time.Millisecond)(h)
 		}},
+		{"started late by a replica whose store is slow", OnTime, []Invariant{Recovers}, func(h *history.History) {
+			e := startLate(h, began, 5*time.Second)
+			also(h, e.ScheduledAt.Add(-time.Second), 7*time.Second, []string{e.Replica}, history.StoreSlow)
+		}},
+		{"started late by a replica that stops", OnTime, []Invariant{Recovers}, func(h *history.History) {
+			e := startLate(h, began, 5*time.Second)
+			also(h, e.ScheduledAt.Add(-time.Second), time.Second, []string{e.Replica}, history.Restarts)
+		}},
 		{"later than a far store excuses", OnTime, []Invariant{Recovers}, func(h *history.History) {
 			also(h, h.Windows[0].Began, window, nil, history.StoreFar)
 			lateInWindow(9 * time.Second)(h)
@@ -108,10 +116,6 @@ func TestLateExcuses(t *testing.T) {
 		{"where the store is far away", lateInWindow(7 * time.Second), func(h *history.History) { also(h, h.Windows[0].Began, window, nil, history.StoreFar) }},
 		{"while the store is away again before it had to be on time", lateAfterOutage, func(h *history.History) {
 			also(h, h.Windows[0].Healed.Add(2*time.Second), 3*time.Second, nil, history.StoreDown)
-		}},
-		{"started late by who was struck", func(h *history.History) { startLate(h, began, 5*time.Second) }, func(h *history.History) {
-			i := slices.IndexFunc(h.Effects, func(e history.Effect) bool { return e.At.Sub(e.ScheduledAt) > 5*time.Second && e.Job == "again" })
-			also(h, h.Effects[i].ScheduledAt.Add(-time.Second), time.Second, []string{h.Effects[i].Replica}, history.Restarts)
 		}},
 		{"started late in a pool that is full", func(h *history.History) { startLate(h, began, 3*time.Second) }, func(h *history.History) {
 			h.Run.Pools = append(h.Run.Pools, history.Pool{Name: "default", MaxRunning: 4, Lane: "http"})

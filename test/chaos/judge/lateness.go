@@ -69,9 +69,9 @@ func (t *trial) onTime() {
 		} else {
 			healthy = append(healthy, p.late)
 		}
-		if by := t.deadline(p.due, ""); p.decided.After(by) && !t.starved(p.row.Replica, p.decided) {
+		if by := t.deadline(p.due); p.decided.After(by) && !t.starved(p.row.Replica, p.decided) {
 			t.violate(OnTime, subject(p.row), p.decided, "decided %v after it was due, and %v are allowed", ms(p.decided.Sub(p.due)), ms(by.Sub(p.due)))
-		} else if by = t.deadline(p.due, p.claimant); p.started.After(by) && !t.starved(p.claimant, p.started) {
+		} else if p.started.After(by) && !t.starved(p.claimant, p.started) {
 			t.violate(OnTime, subject(p.row), p.started, "started %v after it was due, %v after it was decided, and %v are allowed",
 				ms(p.started.Sub(p.due)), ms(p.started.Sub(p.decided)), ms(by.Sub(p.due)))
 		}

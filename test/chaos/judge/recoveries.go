@@ -130,7 +130,7 @@ func (t *trial) window(w history.Window, all []punctual, until time.Time) Window
 func (t *trial) lateByNext(w history.Window, p punctual, next time.Time) bool {
 	by := maxTime(p.due.Add(promised+t.run.Slack), t.over(w))
 	return slices.ContainsFunc(t.h.Windows, func(o history.Window) bool {
-		return o.Applied && !o.Began.Before(next) && !o.Began.After(by) && t.putsOff(o, p.due, "").After(by)
+		return o.Applied && !o.Began.Before(next) && !o.Began.After(by) && t.putsOff(o, p.due).After(by)
 	})
 }
 
