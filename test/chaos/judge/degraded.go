@@ -23,7 +23,7 @@ import (
 // without silence.
 func (t *trial) degraded() {
 	for _, w := range t.h.Windows {
-		if w.Applied && has(w, history.StoreDown) && w.Pair == "" {
+		if w.Applied && has(w, history.StoreDown) {
 			for _, r := range t.run.Replicas {
 				if w.Strikes(r) {
 					t.withoutStore(w, r)
@@ -107,6 +107,11 @@ func (t *trial) withoutStore(w history.Window, replica string) {
 		if at := dbTime(c.At); !t.sameClock(c.Seq) || at.After(w.Began.Add(500*time.Millisecond)) && at.Before(w.Healed) {
 			return
 		}
+	}
+	if slices.ContainsFunc(t.h.Windows, func(o history.Window) bool { // the other one of a pair: who is frozen says nothing
+		return o.Applied && has(o, history.ReplicaFrozen) && o.Strikes(replica) && o.Began.Before(w.Healed) && w.Began.Before(o.Healed)
+	}) {
+		return
 	}
 	for _, p := range t.h.Probes {
 		if p.Replica != replica || p.At.Before(trust.Add(2*time.Second)) || !p.At.Before(w.Healed) || !t.alive(replica, p.At) {

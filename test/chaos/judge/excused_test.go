@@ -34,6 +34,15 @@ func TestExcuses(t *testing.T) {
 				}
 			}
 		}, func(h *history.History) { h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.HelperDown) }},
+		{"mute without a store, and frozen", Degrades, func(h *history.History) {
+			withoutStore(h)
+			for i, p := range h.Probes {
+				out := p.At.Before(h.Windows[0].Began) || p.At.After(h.Windows[0].Healed)
+				h.Probes[i].Live, h.Probes[i].Ready = out, out
+			}
+		}, func(h *history.History) {
+			also(h, h.Windows[0].Began, window, h.Windows[0].Replicas, history.ReplicaFrozen)
+		}},
 		{"late while the store is away from all", OnTime, lateInWindow(9 * time.Second), func(h *history.History) {
 			strike(h, nil, history.StoreDown)
 			withoutWork(h)

@@ -340,6 +340,13 @@ func TestBrokenPromises(t *testing.T) {
 				h.Probes[i].Live, h.Probes[i].Ready = true, true
 			}
 		}},
+		{"ready without a store, beside another fault", Degrades, nil, func(h *history.History) {
+			withoutStore(h)
+			h.Windows[0].Pair = "flushall"
+			for i := range h.Probes {
+				h.Probes[i].Live, h.Probes[i].Ready = true, true
+			}
+		}},
 		{"mute without a store", Degrades, nil, func(h *history.History) {
 			withoutStore(h)
 			for i, p := range h.Probes {
