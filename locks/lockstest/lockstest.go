@@ -71,10 +71,8 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 			}
 		}
 	})
-	if !s.Brief {
-		for _, c := range linear {
-			t.Run("alone/"+c.name, func(t *testing.T) { c.run(t, s) })
-		}
+	for _, c := range linear {
+		t.Run("alone/"+c.name, func(t *testing.T) { c.run(t, s) })
 	}
 	if s.RestartEmpty != nil {
 		for _, c := range restart {

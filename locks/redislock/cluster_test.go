@@ -42,6 +42,24 @@ func TestCluster(t *testing.T) {
 	}
 }
 
+func TestClusterConformance(t *testing.T) {
+	t.Parallel()
+	lockstest.Run(t, func(t *testing.T) lockstest.Harness {
+		c := servers.NewCluster(t)
+		connect := func(dial dialer) redis.UniversalClient {
+			return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Dialer: dial, DialerRetries: 1, MaxRetries: -1})
+		}
+		admin := connect(nil)
+		t.Cleanup(func() { _ = admin.Close() })
+		for _, master := range c.Masters {
+			aged(t, client(t, master.Addr), 3)
+		}
+		h := harness(admin, nil, connect)
+		h.Brief = true
+		return h
+	})
+}
+
 // A replica that takes over from a dead master is found at once, by sessions that are open.
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
