@@ -118,6 +118,7 @@ func TestOutages(t *testing.T) {
 
 type trigger struct {
 	At, Until time.Time
+	DecidedAt time.Time `json:"decided_at"`
 	Outcome   string
 	Count     int
 }

@@ -69,6 +69,19 @@ jobs:
 	program.Within(t, 5*time.Second, "the job of every second runs in time again", func() bool {
 		return len(a.triggers(t, "&outcome=ran&since="+back.Format(time.RFC3339))) >= 1
 	})
+	owed := 0
+	for _, row := range a.triggers(t, "") {
+		if !row.At.Before(up) || row.DecidedAt.Before(up) {
+			continue
+		}
+		owed += max(row.Count, 1)
+		if after := row.DecidedAt.Sub(up); after > 5*time.Second {
+			t.Errorf("what was due at %v was decided %v after the database was back", row.At, after)
+		}
+	}
+	if owed < int(*storeOutage/time.Second)-2 {
+		t.Errorf("%d due times were owed after an outage of %v", owed, *storeOutage)
+	}
 	program.Within(t, 15*time.Second, "the frequent job runs again", func() bool {
 		runs := work(t, file("often"))
 		return runs[len(runs)-1].first.After(up)
