@@ -1,0 +1,44 @@
+package scheduler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// here is a store that is on this machine, as SQLite is, or is not.
+type here struct {
+	Store
+	local bool
+}
+
+func (h here) Local() bool { return h.local }
+
+// Sessions are judged by the clock that stands still while the machine sleeps if all replicas are on it: those of a
+// local store that is its own lock service. Work is bound by the same clock.
+func TestTheClockOfSessions(t *testing.T) {
+	lk := lockerOf(t, memlock.New())
+	for _, c := range []struct {
+		local bool
+		locks Locks
+		awake bool
+	}{{true, nil, true}, {false, nil, false}, {true, lk, false}, {false, lk, false}} {
+		s, err := New(here{&memstore.Store{Database: memstore.New()}, c.local}, c.locks, jobs.Set{}, Options{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &attempt{session: "session"}
+		ends := a.bounds(&session{id: "session", trust: s.moment().Add(time.Minute)}, s.clock)
+		if s.moment().Stamp().Awake != c.awake || ends[0].Stamp().Awake != c.awake {
+			t.Errorf("store on this machine: %t, lock service of its own: %t: by the clock without sleep: %t, and work: %t", c.local, c.locks == nil,
+				s.moment().Stamp().Awake, ends[0].Stamp().Awake)
+		}
+	}
+	if boottime.Now().Stamp().Awake == boottime.Awake().Stamp().Awake {
+		t.Error("the two clocks look the same")
+	}
+}
