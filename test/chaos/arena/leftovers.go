@@ -31,7 +31,7 @@ func allowed(what string) int {
 		return 1
 	case "connections":
 		return 48
-	case "redis keys", "znodes":
+	case "redis keys", "znodes", "lock rows":
 		return 8
 	case "live MB":
 		return 30
@@ -108,6 +108,8 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 		if leader, err = a.ZooKeeper.AwaitLeader(ctx); err == nil {
 			n["znodes"], err = number(ctx, leader.Addr, "mntr", "zk_znode_count")
 		}
+	case a.LockStore != nil:
+		n["lock rows"], err = a.lockRows(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -121,6 +123,23 @@ func (a *Arena) Inventory(ctx context.Context) (Inventory, error) {
 		})
 	}
 	return n, err
+}
+
+// lockRows counts the rows of locks and their sessions in the database of locks.
+func (a *Arena) lockRows(ctx context.Context) (n int, err error) {
+	db, err := sql.Open("mysql", a.LockStore.DSNOf("root", "", Database))
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	for _, table := range []string{"leases", "sessions", "rows", "anchors"} {
+		var more int
+		if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+prefix+"lock_"+table).Scan(&more); err != nil {
+			return n, fmt.Errorf("count lock_%s: %w", table, err)
+		}
+		n += more
+	}
+	return n, nil
 }
 
 // leftovers compares two inventories. Of commands nothing may be left.
