@@ -173,9 +173,11 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 	if !granted {
 		return recovering
 	}
-	if alive && len(d.wants) > 0 {
-		s.doubts = append(s.doubts, d)
-		l.wake()
+	for _, d := range []*doubt{d, {acquisition: d.acquisition, wants: d.belated, asked: d.asked, settled: true}} {
+		if alive && len(d.wants) > 0 {
+			s.doubts = append(s.doubts, d)
+			l.wake()
+		}
 	}
 	return nil
 }
@@ -199,8 +201,11 @@ func (l *Locker) attempt(ctx context.Context, s *session, d *doubt) ([]driver.Re
 		if err == nil {
 			before = results[n]
 		}
-		if r.Err != nil && (before.Token > 0 || certain(r.Err)) { // then the second try says nothing about the first
+		switch {
+		case r.Err != nil && (before.Token > 0 || certain(r.Err)): // then the second try says nothing about the first
 			again[n] = before
+		case r.Holder != nil && unknown(before):
+			d.belated = append(d.belated, d.wants[n])
 		}
 	}
 	return again, nil

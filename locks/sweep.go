@@ -17,6 +17,9 @@ type doubt struct {
 	wants       []driver.Want
 	asked       boottime.Instant
 	settled     bool // the service said once what became of it
+	// belated are keys that somebody else had when they were asked for again: the first request may arrive when
+	// they are free.
+	belated []driver.Want
 }
 
 // sweep frees what may be held though nobody uses it, and ends when there is nothing left to do or

@@ -116,6 +116,31 @@ func TestUnknownUntilTheLastTryIsAnswered(t *testing.T) {
 	})
 }
 
+// A request that nobody answered may arrive when the key is free again, though it was busy when it was asked for a
+// second time: then it is given back.
+func TestFirstTryThatArrivesAfterTheSecondWasBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		held := take(t, other, "user/a")
+		tries := 0
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			if tries++; tries > 1 {
+				return do()
+			}
+			go func() { time.Sleep(5 * time.Second); _ = do() }()
+			return errNet
+		}))
+		wantErr(t, "attempt", try(t, l, locks.Request{Key: "user/a"}).Err, locks.ErrBusy)
+		if err := other.Release(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6 * time.Second)
+		wantBusy(t, other, "user/a")
+		time.Sleep(7 * time.Second)
+		take(t, other, "user/a")
+	})
+}
+
 // What the service refuses for as long as it renews the session is not asked for ever.
 func TestUnknownForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
