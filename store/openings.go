@@ -25,19 +25,18 @@ func (w *decision) number(t *tx) error {
 			o.Trigger.Seq = 0
 		}
 	}
-	if len(wanted) == 0 {
-		return nil
-	}
-	err := t.query("SELECT job, at, MAX(seq) FROM {triggers} WHERE "+tuples("job, at", len(wanted))+" GROUP BY job, at",
-		each(wanted, func(k ledgerKey) []any { return []any{k.job, k.at} }), func(scan func(...any) error) error {
-			var k ledgerKey
-			var seq int
-			err := scan(&k.job, &k.at, &seq)
-			last[k] = seq
+	for part := range slices.Chunk(wanted, rowsPerStatement) {
+		err := t.query("SELECT job, at, MAX(seq) FROM {triggers} WHERE "+tuples("job, at", len(part))+" GROUP BY job, at",
+			each(part, func(k ledgerKey) []any { return []any{k.job, k.at} }), func(scan func(...any) error) error {
+				var k ledgerKey
+				var seq int
+				err := scan(&k.job, &k.at, &seq)
+				last[k] = seq
+				return err
+			})
+		if err != nil {
 			return err
-		})
-	if err != nil {
-		return err
+		}
 	}
 	for _, o := range openings {
 		if o.Trigger.Job != "" && byNoSchedule(o.Trigger) {
@@ -74,19 +73,18 @@ func (w *decision) leaveOut(t *tx) error {
 			keys = append(keys, keyOf(o.Trigger))
 		}
 	}
-	if len(keys) == 0 {
-		return nil
-	}
 	exist := map[ledgerKey]bool{}
-	err := t.query("SELECT job, at, seq FROM {triggers} WHERE "+tuples("job, at, seq", len(keys)),
-		each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), func(scan func(...any) error) error {
-			var k ledgerKey
-			err := scan(&k.job, &k.at, &k.seq)
-			exist[k] = true
+	for part := range slices.Chunk(keys, rowsPerStatement) {
+		err := t.query("SELECT job, at, seq FROM {triggers} WHERE "+tuples("job, at, seq", len(part)),
+			each(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), func(scan func(...any) error) error {
+				var k ledgerKey
+				err := scan(&k.job, &k.at, &k.seq)
+				exist[k] = true
+				return err
+			})
+		if err != nil {
 			return err
-		})
-	if err != nil {
-		return err
+		}
 	}
 	for i, dec := range w.out.Decisions {
 		w.out.Decisions[i].Triggers = slices.DeleteFunc(slices.Clone(dec.Triggers), func(o ledger.Opening) bool {

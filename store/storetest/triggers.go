@@ -27,6 +27,7 @@ var triggerCases = []Case{
 	{"Triggers/Guard", guard},
 	{"Triggers/Overdue", overdueOnly},
 	{"Triggers/HeldBack", heldBack},
+	{"Triggers/ManyTwice", manyTwice},
 }
 
 func decideRows(t *testing.T, b *Bench) {
@@ -310,4 +311,24 @@ func heldBack(t *testing.T, b *Bench) {
 		}
 	}
 	s.wantInt(2, "SELECT fence FROM {jobs} WHERE name='a'")
+}
+
+// What was decided before is left out, also where it has more keys than one statement may.
+func manyTwice(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	const n = 11000
+	again := ledger.Decision{Job: "a", Cursor: due(n), NextAt: due(n + 1)}
+	for i := range n {
+		again.Triggers = append(again.Triggers, ledger.Opening{Trigger: jobs.Trigger{
+			Job: "a", At: due(i + 1), Cause: jobs.CauseCatchUp, Outcome: jobs.Skipped, Reason: "a test",
+		}})
+	}
+	for i, left := range []int{n, 0} {
+		got, err := s.decide(again)
+		must(t, err)
+		if len(got.Decisions[0].Triggers) != left {
+			t.Errorf("time %d: %d due times are decided, want %d", i+1, len(got.Decisions[0].Triggers), left)
+		}
+	}
+	s.wantInt(n, "SELECT COUNT(*) FROM {triggers}")
 }
