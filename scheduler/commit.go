@@ -12,6 +12,9 @@ const (
 	lookLeast = 5 * time.Millisecond
 	// afterFailure is when jobs are looked at again that the store could not decide.
 	afterFailure = time.Second
+	// decideRows is how many due times one transaction opens before it leaves other jobs to the next one: after an
+	// outage a single job may have thousands, and a transaction must come to its end in time.
+	decideRows = 5000
 )
 
 // decide decides the due times of these jobs, and starts what it may. What others are writing waits in line
@@ -36,9 +39,9 @@ func (s *Scheduler) lookAgain(names []string) {
 	}
 }
 
-// decideFree is one transaction, and returns how many rows it wrote. Nothing was decided about jobs that are busy:
-// others were writing them or, with overdue, have decided what was due.
-func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool) (rows int, busy []string) {
+// decideFree is one transaction, and returns how many rows it wrote. Nothing was decided about the rest: others were
+// writing those jobs or, with overdue, have decided what was due, or there was too much.
+func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool) (rows int, rest []string) {
 	// Not cut short by a drain: what was decided is to be done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -53,10 +56,16 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
 			claims: s.claims(reserved),
 		}
-		nexts = make(map[string]time.Time, len(states))
+		nexts, rest = make(map[string]time.Time, len(states)), nil
 		var decisions []ledger.Decision
+		opened := 0
 		for _, state := range states {
+			if opened >= decideRows {
+				rest = append(rest, state.Name)
+				continue
+			}
 			dec, ok := d.decide(state)
+			opened += len(dec.Triggers)
 			if !ok {
 				if s.foreign.add(asked, state.Name) {
 					s.log.Warn("another replica's newer configuration governs this job, and has it otherwise; it is left to that replica", "job", state.Name)
@@ -87,7 +96,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	for _, dec := range decided.Decisions {
 		rows += len(dec.Triggers)
 	}
-	return rows, decided.Busy
+	return rows, append(rest, decided.Busy...)
 }
 
 // write has the store decide, and starts what was born running on the slots reserved for it.

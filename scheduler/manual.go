@@ -32,7 +32,7 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by string) (jobs.Trigger, 
 	if err != nil {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w", name, err)
 	}
-	if len(decided.Decisions) == 0 {
+	if len(decided.Decisions) == 0 || len(decided.Decisions[0].Triggers) == 0 {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w: a newer configuration governs it", name, jobs.ErrConflict)
 	}
 	t := decided.Decisions[0].Triggers[0].Trigger
