@@ -2,11 +2,14 @@ package scheduler
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // stopped says why an attempt was told to stop.
@@ -107,66 +110,45 @@ func (a *attempt) bounds(ses *session, c *clock) (bounds []boottime.Instant) {
 	return bounds
 }
 
-// tell tells the handlers of these attempts until when they may run now.
-func (s *Scheduler) tell(attempts []*attempt) {
-	ses := s.session.Load()
-	for _, a := range attempts {
-		a.bound.Move(a.bounds(ses, s.clock)...)
+// result says what an attempt that ended with err means.
+func (a *attempt) result(err error, out []byte) ledger.Result {
+	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out}
+	if err == nil {
+		r.State = jobs.StateSucceeded
+		return r
 	}
-}
-
-const (
-	expireEvery = 250 * time.Millisecond
-	lastGrace   = 2 * time.Second
-)
-
-// expire stops attempts whose may_run_until comes near, until ctx is done: they get at most
-// lastGrace to end by themselves and are killed when the time is over. Once the replica is told to
-// stop at once, that holds for all of them. Claimed tasks that wait for a worker too long go back.
-func (s *Scheduler) expire(ctx context.Context) {
-	halted := s.halted
-	for pause(ctx, expireEvery, halted) {
-		if s.halting() {
-			halted = nil // it has woken us
-			s.stopAll(time.Now().Add(haltGrace))
-		}
-		for _, f := range s.feeders {
-			for _, c := range f.overdue() {
-				s.handBack(c)
-			}
-		}
-		for _, a := range s.running.all() {
-			s.stopBefore(a, s.lastGrace())
-		}
+	r.Error = err.Error()
+	if exit := (*jobs.ExitError)(nil); errors.As(err, &exit) {
+		r.ExitCode = &exit.Code
 	}
-}
-
-// stopBefore tells an attempt to stop that has no more time left than so much.
-func (s *Scheduler) stopBefore(a *attempt, left time.Duration) {
-	end := a.deadline(s.session.Load(), s.clock)
-	if end.IsZero() || end.Until() <= left {
-		a.stop(stopExpired, "this replica lost touch with the store, and another one may start in its place", killTime(end))
+	why, reason := a.stoppedBy()
+	r.Reason = reason
+	switch {
+	case errors.Is(err, jobs.ErrNotStarted) && why != stopCancelled:
+		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack}
+	case errors.Is(err, jobs.ErrLost) && why == notStopped:
+		r.Verdict, r.State, r.Reason = ledger.Died, jobs.StateLost, err.Error()
+		return r
+	case why == stopDrained || why == stopExpired:
+		r.Verdict, r.State = ledger.Died, jobs.StateLost
+		return r
+	case why == stopCancelled:
+		r.State = jobs.StateCancelled
+		return r
+	case jobs.IsCancel(err):
+		r.State, r.Reason = jobs.StateCancelled, "cancelled by its handler"
+		return r
 	}
-}
-
-// stopOnTime stops an attempt that has just started at its deadline, if that may come before expire looks at it.
-func (s *Scheduler) stopOnTime(a *attempt) (forget func()) {
-	left := a.deadline(s.session.Load(), s.clock).Until()
-	if left > expireEvery {
-		return func() {}
+	r.State = jobs.StateFailed
+	failures := a.task.Attempt - a.task.Lost // this one included
+	if failures > a.work.retries.Limit {
+		return r
 	}
-	last := time.AfterFunc(left, func() { s.stopBefore(a, killMargin) })
-	return func() { last.Stop() }
-}
-
-// lastGrace is how long before its deadline an attempt is told to stop.
-func (s *Scheduler) lastGrace() time.Duration {
-	return min(s.opt.StopGrace, lastGrace, s.opt.SessionTTL/5)
-}
-
-func killTime(end boottime.Instant) time.Time {
-	if end.IsZero() {
-		return time.Now()
+	r.Verdict = ledger.Again
+	if d, ok := jobs.RetryDelay(err); ok {
+		r.RetryIn = d
+	} else {
+		r.RetryIn = a.work.retries.Delay(failures, rand.Float64)
 	}
-	return end.Time()
+	return r
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"time"
 
@@ -105,47 +104,4 @@ func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err err
 		}
 	}()
 	return h.Run(ctx, t, out)
-}
-
-// result says what an attempt that ended with err means.
-func (a *attempt) result(err error, out []byte) ledger.Result {
-	r := ledger.Result{TaskID: a.task.ID, Token: a.task.Token, Verdict: ledger.Ended, Output: out}
-	if err == nil {
-		r.State = jobs.StateSucceeded
-		return r
-	}
-	r.Error = err.Error()
-	if exit := (*jobs.ExitError)(nil); errors.As(err, &exit) {
-		r.ExitCode = &exit.Code
-	}
-	why, reason := a.stoppedBy()
-	r.Reason = reason
-	switch {
-	case errors.Is(err, jobs.ErrNotStarted) && why != stopCancelled:
-		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack}
-	case errors.Is(err, jobs.ErrLost) && why == notStopped:
-		r.Verdict, r.State, r.Reason = ledger.Died, jobs.StateLost, err.Error()
-		return r
-	case why == stopDrained || why == stopExpired:
-		r.Verdict, r.State = ledger.Died, jobs.StateLost
-		return r
-	case why == stopCancelled:
-		r.State = jobs.StateCancelled
-		return r
-	case jobs.IsCancel(err):
-		r.State, r.Reason = jobs.StateCancelled, "cancelled by its handler"
-		return r
-	}
-	r.State = jobs.StateFailed
-	failures := a.task.Attempt - a.task.Lost // this one included
-	if failures > a.work.retries.Limit {
-		return r
-	}
-	r.Verdict = ledger.Again
-	if d, ok := jobs.RetryDelay(err); ok {
-		r.RetryIn = d
-	} else {
-		r.RetryIn = a.work.retries.Delay(failures, rand.Float64)
-	}
-	return r
 }
