@@ -256,8 +256,7 @@ func enqueueTxScene(p *play) (func(context.Context) error, func(error)) {
 		if err != nil {
 			repeated := write(p.t.Context(), p.db.db)
 			// MariaDB refuses the second row a moment before it shows the first one to who reads without locks.
-			there := func() bool { return p.db.Int(p.t, "SELECT COUNT(*) FROM orders WHERE id=?", order) == 1 }
-			await.Until(p.t, fmt.Sprintf("the order is there, once; repeated: %v", repeated), there)
+			await.Until(p.t, fmt.Sprint("the order is there; repeated: ", repeated), func() bool { return p.db.Int(p.t, "SELECT COUNT(*) FROM orders WHERE id=?", order) == 1 })
 		}
 		p.count(1, "orders WHERE id=?", order)
 		p.count(1, "{tasks} WHERE idem_key=?", order)

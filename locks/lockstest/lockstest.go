@@ -71,7 +71,11 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 			}
 		}
 	})
-	for _, c := range linear {
+	alone := linear
+	if s.Brief {
+		alone = linear[:1]
+	}
+	for _, c := range alone {
 		t.Run("alone/"+c.name, func(t *testing.T) { c.run(t, s) })
 	}
 	if s.RestartEmpty != nil {
