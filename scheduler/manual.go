@@ -101,6 +101,9 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	if s.waits() {
 		return ledger.Decided{}, fmt.Errorf("%w: the lock service is away, and lock.when_down is wait", jobs.ErrUnavailable)
 	}
+	if err := ctx.Err(); err != nil {
+		return ledger.Decided{}, err
+	}
 	reserved := s.reserve([]string{j.name})
 	id := uuid.Must(uuid.NewV7()).String()
 	request := s.request([]string{j.name})
@@ -118,9 +121,6 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 			return nil
 		}
 		return []ledger.Decision{{Job: j.name, Triggers: []ledger.Opening{o}}}
-	}
-	if err := ctx.Err(); err != nil {
-		return ledger.Decided{}, err
 	}
 	// Not cut short by who asked: what was opened is to be done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -135,7 +135,7 @@ func TestAManualRunOutlivesWhoAskedForIt(t *testing.T) {
 	ctx, goAway := context.WithCancel(t.Context())
 	began := make(chan struct{}, 1)
 	h := does(func(context.Context, jobs.Task, io.Writer) error { began <- struct{}{}; return nil })
-	r := start(t, hangsUp{sqlite(t).open(t), goAway}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, scheduler.Options{ID: "a"})
+	r := start(t, hangsUp{sqlite(t).open(t), goAway}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, scheduler.Options{ID: "a", Workers: 1})
 	await.Until(t, "the replica is ready", func() bool { return r.Health()[0].Ready })
 	if _, _, err := r.RunJob(ctx, "j", "me"); err != nil || ctx.Err() == nil {
 		t.Fatalf("%v; who asked: %v", err, ctx.Err())
@@ -144,4 +144,9 @@ func TestAManualRunOutlivesWhoAskedForIt(t *testing.T) {
 	if _, _, err := r.RunJob(ctx, "j", "me"); !errors.Is(err, context.Canceled) {
 		t.Errorf("for who is gone already: %v", err)
 	}
+	await.Until(t, "the only worker is free for the next one", func() bool {
+		_, _, err := r.RunJob(t.Context(), "j", "me")
+		return err == nil
+	})
+	<-began
 }
