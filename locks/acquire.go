@@ -173,11 +173,13 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 	if !granted {
 		return recovering
 	}
-	for _, d := range []*doubt{d, {acquisition: d.acquisition, wants: d.belated, asked: d.asked, settled: true}} {
-		if alive && len(d.wants) > 0 {
-			s.doubts = append(s.doubts, d)
-			l.wake()
-		}
+	if alive && len(d.wants) > 0 {
+		s.doubts = append(s.doubts, d)
+		l.wake()
+	}
+	if alive && len(d.belated) > 0 {
+		s.doubts = append(s.doubts, &doubt{acquisition: d.acquisition, wants: d.belated, asked: d.asked, settled: true})
+		l.wake()
 	}
 	return nil
 }

@@ -109,13 +109,14 @@ var errOverdue = errors.New("its time was over")
 // stop waits for the end of the command, moves the end of its time, and stops it once ctx is done. Its time moves
 // on while it is being stopped: a grace period may be longer than what is left of it. stop returns the cause of a stop.
 func (p *warded) stop(ctx context.Context) error {
+	bound := jobs.BoundOf(ctx)
 	var moved <-chan struct{}
 	move := func() {
 		var until []boottime.Instant
-		until, moved = jobs.BoundOf(ctx).Until()
+		until, moved = bound.Until()
 		p.Move(stamps(until))
 	}
-	if jobs.BoundOf(ctx) != nil {
+	if bound != nil {
 		move() // it may have moved since the start
 	}
 	for waiting := true; waiting; {

@@ -27,7 +27,9 @@ func slowThenCut(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error
 		return Struck{}, err
 	}
 	setAll(victim.LockEdges, proxy.Fault{Down: proxy.Lane{Delay: replyAfter}})
-	cut := time.AfterFunc(lateFor, func() { setAll(victim.LockEdges, proxy.BlackHole) })
+	// The last replies still come: swallowed, they would take with them what makes the lease look younger.
+	silence := proxy.Fault{Up: proxy.Lane{Hold: true}, Down: proxy.Lane{Delay: replyAfter}}
+	cut := time.AfterFunc(lateFor, func() { setAll(victim.LockEdges, silence) })
 	return Struck{Replicas: ids(victim), Heal: func(context.Context) (bool, string, error) {
 		early := cut.Stop()
 		held := total(victim.LockEdges).Held

@@ -151,10 +151,10 @@ func startedLate(a *arena.Arena, err error) Struck {
 
 // awaitKeys returns how many keys there are once there is one: the server may just have lost everything.
 func awaitKeys(ctx context.Context, c *redis.Client) (n int64, err error) {
-	for n == 0 && err == nil {
-		time.Sleep(often)
+	poll(ctx, chance, often, func() bool {
 		n, err = c.DBSize(ctx).Result()
-	}
+		return n > 0 || err != nil
+	})
 	return n, err
 }
 
