@@ -41,7 +41,7 @@ func TestMySQLSecured(t *testing.T) {
 						t.Cleanup(func() { db.Close() })
 						return sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: mode})
 					},
-					MinTTL:       6 * time.Second, // a batch of 150 keys makes as many handshakes in that time
+					MinTTL:       6 * time.Second, // as many handshakes as a batch has keys are made in that time
 					KeysDieAlone: mode == sqllock.Row,
 					Brief:        true,
 				}
