@@ -48,8 +48,8 @@ func TestWhoStopsAskingSaysNothingAboutTheStore(t *testing.T) {
 				}
 				cancel()
 				<-asked
-				if s.health.store == nil != stops {
-					t.Errorf("%s; this replica stops asking: %t; the store is away: %v", what, stops, s.health.store)
+				if s.health.store.err == nil != stops {
+					t.Errorf("%s; this replica stops asking: %t; the store is away: %v", what, stops, s.health.store.err)
 				}
 			})
 		}
@@ -60,7 +60,7 @@ func TestWhoStopsAskingSaysNothingAboutTheStore(t *testing.T) {
 func TestABurialThatFailsIsSeen(t *testing.T) {
 	s := replicaOn(t, mutes{&memstore.Store{Database: memstore.New()}}, blocked{})
 	s.declareDead(t.Context(), ledger.Peer{Session: "other"}, time.Minute)
-	if !errors.Is(s.health.store, errRights) || s.buried.Load() != 0 {
-		t.Errorf("%v, %d buried", s.health.store, s.buried.Load())
+	if !errors.Is(s.health.store.err, errRights) || s.buried.Load() != 0 {
+		t.Errorf("%v, %d buried", s.health.store.err, s.buried.Load())
 	}
 }

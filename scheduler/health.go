@@ -15,36 +15,44 @@ import (
 type health struct {
 	log      *slog.Logger
 	mu       sync.Mutex
-	store    error // nil: up
-	storeAt  time.Time
-	lock     error
-	lockAt   time.Time
+	store    service
+	lock     service
 	saidAt   time.Time // when people were told that no clock is believed
 	started  bool      // the definitions are loaded
 	draining bool
 }
 
-func (h *health) storeUp() { h.set("store", &h.store, &h.storeAt, nil) }
+// service is one that may be away.
+type service struct {
+	err   error // the last; nil: it is there
+	since time.Time
+}
 
-func (h *health) storeDown(err error) { h.set("store", &h.store, &h.storeAt, err) }
+func (s service) away() string {
+	return fmt.Sprintf("away for %s: %v", time.Since(s.since).Round(time.Second), s.err)
+}
 
-func (h *health) lockUp() { h.set("lock service", &h.lock, &h.lockAt, nil) }
+func (h *health) storeUp() { h.set("store", &h.store, nil) }
 
-func (h *health) lockDown(err error) { h.set("lock service", &h.lock, &h.lockAt, err) }
+func (h *health) storeDown(err error) { h.set("store", &h.store, err) }
 
-// set notes the state of a service, and tells people when it changes.
-func (h *health) set(what string, field *error, since *time.Time, err error) {
+func (h *health) lockUp() { h.set("lock service", &h.lock, nil) }
+
+func (h *health) lockDown(err error) { h.set("lock service", &h.lock, err) }
+
+// set notes whether a service is there, and tells people when that changes.
+func (h *health) set(name string, s *service, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case *field == nil && err != nil:
-		h.log.Warn("service away", "service", what, "error", err)
-		*since = time.Now()
-	case *field != nil && err == nil:
-		h.log.Info("service back", "service", what, "after", time.Since(*since).Round(time.Millisecond).String())
-		*since = time.Now()
+	case s.err == nil && err != nil:
+		h.log.Warn("service away", "service", name, "error", err)
+		s.since = time.Now()
+	case s.err != nil && err == nil:
+		h.log.Info("service back", "service", name, "after", time.Since(s.since).Round(time.Millisecond).String())
+		s.since = time.Now()
 	}
-	*field = err
+	s.err = err
 }
 
 // sayEvery is how often people are told what each decision meets.
@@ -63,7 +71,7 @@ func (h *health) disbelieved(err error) {
 func (h *health) lockIsDown() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.lock != nil
+	return h.lock.err != nil
 }
 
 func (h *health) start() {
@@ -81,7 +89,7 @@ func (h *health) drain() {
 func (h *health) state() (storeUp, lockUp, draining bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.started && h.store == nil, h.lock == nil, h.draining
+	return h.started && h.store.err == nil, h.lock.err == nil, h.draining
 }
 
 func (h *health) isDraining() bool {
@@ -108,21 +116,20 @@ func (s *Scheduler) Health() []ledger.Condition {
 	h := &s.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	since := func(t time.Time) string { return time.Since(t).Round(time.Second).String() }
 
 	store := ledger.Condition{Name: "store", Ready: true}
 	switch {
 	case !h.started:
 		store.Ready, store.Detail = false, "joining"
-	case h.store != nil:
-		store.Ready, store.Detail = false, fmt.Sprintf("away for %s: %v", since(h.storeAt), h.store)
+	case h.store.err != nil:
+		store.Ready, store.Detail = false, h.store.away()
 	case !s.session.Load().trusted():
 		store.Ready, store.Detail = false, "no beat was acknowledged in time; the others may take this replica for dead"
 	}
 	lock := ledger.Condition{Name: "lock", Ready: true}
-	if h.lock != nil {
+	if h.lock.err != nil {
 		lock.Ready = s.opt.WhenDown == DownStore
-		lock.Detail = fmt.Sprintf("away for %s: %v", since(h.lockAt), h.lock)
+		lock.Detail = h.lock.away()
 		if lock.Ready {
 			lock.Detail += "; the store's rows decide alone"
 		}
