@@ -49,10 +49,16 @@ func (s *Scheduler) fire(ctx context.Context) {
 	}
 }
 
+// dueHere is what is due of the own stripes. What is due of others is theirs, and forgotten; one of them may be
+// an own one again before the stripes are balanced next.
 func (s *Scheduler) dueHere() []string {
 	mine := s.owned()
 	return s.upcoming.take(s.clock.now(), decideBatch, func(job string) bool {
-		_, ok := slices.BinarySearch(mine, s.plan.jobs[job].stripe)
+		stripe := s.plan.jobs[job].stripe
+		_, ok := slices.BinarySearch(mine, stripe)
+		if !ok {
+			s.stripes.forget(stripe)
+		}
 		return ok
 	})
 }

@@ -22,6 +22,7 @@ type stripes struct {
 	live []string             // replicas that take part
 	mine []int                // by rendezvous hashing over them; sorted
 	held map[int]*locks.Lease // of those, with a lock service
+	read map[int]bool         // those whose due times have been read, and not been forgotten since
 }
 
 func stripeKey(n int) string { return fmt.Sprintf("sys/stripe/%02d", n) }
@@ -73,20 +74,38 @@ func (st *stripes) take(self string, live []string, draining bool) {
 	st.live, st.mine = live, mine
 }
 
+// unread returns those stripes of owned whose due times are to be read, and counts them as read.
+func (st *stripes) unread(owned []int) (unread []int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	before := st.read
+	st.read = make(map[int]bool, len(owned))
+	for _, n := range owned {
+		st.read[n] = true
+		if !before[n] {
+			unread = append(unread, n)
+		}
+	}
+	return unread
+}
+
+// forget has the due times of these stripes read again.
+func (st *stripes) forget(stripes ...int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, n := range stripes {
+		delete(st.read, n)
+	}
+}
+
 // balance takes and gives up stripes as replicas come and go, until ctx is done.
 func (s *Scheduler) balance(ctx context.Context) {
-	var had []int
 	for again := true; again; again = pause(ctx, s.watchEvery(), s.nudgeBalance) {
 		if s.locks != nil {
 			s.lockStripes(ctx)
 		}
-		now := s.owned()
-		gained := slices.DeleteFunc(slices.Clone(now), func(n int) bool {
-			_, before := slices.BinarySearch(had, n)
-			return before
-		})
-		if had = now; len(gained) > 0 {
-			s.look(ctx, gained)
+		if unread := s.stripes.unread(s.owned()); len(unread) > 0 {
+			s.look(ctx, unread)
 		}
 	}
 }

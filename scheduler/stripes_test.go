@@ -5,9 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
 func TestAssignSpreadsAndMovesLittle(t *testing.T) {
@@ -41,6 +47,68 @@ func TestAssignSpreadsAndMovesLittle(t *testing.T) {
 		if id != "host-2" && after[n] != id {
 			t.Errorf("stripe %d moved from %s to %s though %s stayed", n, id, after[n], id)
 		}
+	}
+}
+
+// listing is a store that notes which stripes it is asked about, and may not answer at first.
+type listing struct {
+	Store
+	unable int
+	asked  [][]int
+}
+
+func (l *listing) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error) {
+	if l.asked = append(l.asked, stripes); len(l.asked) <= l.unable {
+		return nil, jobs.ErrUnavailable
+	}
+	return []ledger.Upcoming{{Job: "j", NextAt: time.Now().Add(time.Minute)}}, nil
+}
+
+// A due time of an own stripe that could not be read, or was forgotten as its lock was lost for a moment, is read
+// again. Else it would be left to those who look for what is overdue, until this replica happens to be the first.
+func TestNoOwnDueTimeStaysForgotten(t *testing.T) {
+	tests := map[string]struct {
+		unable int
+		then   func(t *testing.T, s *Scheduler, stripe int)
+	}{
+		"not read": {1, func(*testing.T, *Scheduler, int) {}},
+		"lost for a moment": {0, func(t *testing.T, s *Scheduler, stripe int) {
+			if err := s.locks.Release(t.Context(), s.stripes.held[stripe]); err != nil {
+				t.Fatal(err)
+			}
+			s.upcoming.set("j", s.clock.now())
+			if names := s.dueHere(); len(names) > 0 {
+				t.Errorf("%q is decided without its stripe", names)
+			}
+		}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := &listing{Store: newPicky(away), unable: tt.unable}
+				set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * *", Handler: blocked{}}}}
+				s, err := New(st, lockerOf(t, memlock.New()), set, Options{ID: "a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stripe := s.plan.jobs["j"].stripe
+				s.stripes.mine = []int{stripe}
+				ctx, stop := context.WithCancel(t.Context())
+				balanced := make(chan struct{})
+				go func() { defer close(balanced); s.balance(ctx) }()
+				defer func() { stop(); <-balanced }()
+				synctest.Wait()
+				tt.then(t, s, stripe)
+				time.Sleep(5 * s.watchEvery())
+				synctest.Wait()
+				if diff := cmp.Diff([][]int{{stripe}, {stripe}}, st.asked); diff != "" {
+					t.Errorf("asked for the due times of these stripes (-want +got):\n%s", diff)
+				}
+				if _, known := s.upcoming.next(); !known {
+					t.Error("nothing is known of the job")
+				}
+			})
+		})
 	}
 }
 
