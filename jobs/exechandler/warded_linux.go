@@ -44,13 +44,15 @@ func hire() (w *warden.Warden, dir string, err error) {
 type warded struct {
 	*Handler
 	*warden.Attempt
+	moves warden.Moves // nil: never
 }
 
 func (c *command) startWarded(ctx context.Context) (running, error) {
 	order := warden.Command{Program: c.program, Argv: raw(c.argv), Env: raw(c.env), Marks: raw(c.marks), Grace: min(c.command.StopGrace, maxGrace)}
+	var moves warden.Moves
 	if b := jobs.BoundOf(ctx); b != nil {
-		until, _ := b.Until()
-		order.StartBy, order.Until, order.Grace = b.StartBy().Stamp(), stamps(until), min(order.Grace, b.Grace())
+		order.StartBy, order.Grace = b.StartBy().Stamp(), min(order.Grace, b.Grace())
+		moves = movesOf(b)
 	}
 	for try := 0; ; try++ {
 		w, dir, err := hire()
@@ -58,10 +60,10 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 			return nil, fmt.Errorf("cannot start %s: %w", c.program, err)
 		}
 		order.Dir = c.dir(dir)
-		a, err := w.Start(order, c.in, c.out)
+		a, err := w.Start(order, moves, c.in, c.out)
 		switch {
 		case err == nil:
-			return &warded{c.Handler, a}, nil
+			return &warded{c.Handler, a, moves}, nil
 		case errors.Is(err, warden.ErrGone) && try == 0: // it died while nobody looked
 		case errors.Is(err, warden.ErrGone), errors.Is(err, warden.ErrLate):
 			return nil, fmt.Errorf("%w: %w", jobs.ErrNotStarted, err)
@@ -109,14 +111,13 @@ var errOverdue = errors.New("its time was over")
 // stop waits for the end of the command, moves the end of its time, and stops it once ctx is done. Its time moves
 // on while it is being stopped: a grace period may be longer than what is left of it. stop returns the cause of a stop.
 func (p *warded) stop(ctx context.Context) error {
-	bound := jobs.BoundOf(ctx)
 	var moved <-chan struct{}
 	move := func() {
-		var until []boottime.Instant
-		until, moved = bound.Until()
-		p.Move(stamps(until))
+		var until []boottime.Stamp
+		until, moved = p.moves()
+		p.Move(until)
 	}
-	if bound != nil {
+	if p.moves != nil {
 		move() // it may have moved since the start
 	}
 	for waiting := true; waiting; {
@@ -153,12 +154,15 @@ func (p *warded) stop(ctx context.Context) error {
 // deafAfter is how long after the end of a grace period a warden must have said that all is over.
 const deafAfter = 15 * time.Second
 
-func stamps(moments []boottime.Instant) []boottime.Stamp {
-	all := make([]boottime.Stamp, len(moments))
-	for i, m := range moments {
-		all[i] = m.Stamp()
+func movesOf(b *jobs.Bound) warden.Moves {
+	return func() ([]boottime.Stamp, <-chan struct{}) {
+		until, moved := b.Until()
+		all := make([]boottime.Stamp, len(until))
+		for i, m := range until {
+			all[i] = m.Stamp()
+		}
+		return all, moved
 	}
-	return all
 }
 
 func raw(list []string) [][]byte {

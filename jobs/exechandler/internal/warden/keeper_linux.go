@@ -22,6 +22,7 @@ type keeper struct {
 	null   int // open on /dev/null
 	all    map[uint64]*charge
 	leader map[int]*charge
+	starts []incoming // to be obeyed one by one
 	alone  bool
 
 	listed table         // as they were
@@ -34,6 +35,52 @@ func newKeeper(tell func(report), log *slog.Logger, null int) *keeper {
 		self: os.Getpid(), clock: boottime.Clock, tell: tell, log: log, null: null,
 		all: map[uint64]*charge{}, leader: map[int]*charge{},
 	}
+}
+
+// hear does what the replica wants, but for what it wants started: turn does that. The time of a command may move
+// before it is started.
+func (k *keeper) hear(orders []incoming) {
+	for _, o := range orders {
+		if o.Start != nil {
+			k.starts = append(k.starts, o)
+			continue
+		}
+		for _, s := range k.starts {
+			if s.ID == o.ID && len(o.Until) > 0 {
+				s.Start.Until = o.Until
+			}
+		}
+		k.obey(o.order, o.files)
+	}
+}
+
+// moment is what the clocks showed at once.
+type moment struct{ awake, asleep time.Duration }
+
+func (m moment) clock(awake bool) time.Duration {
+	if awake {
+		return m.awake
+	}
+	return m.asleep
+}
+
+func (k *keeper) now() moment { return moment{k.clock(true), k.clock(false)} }
+
+// turn looks, and then starts one command: starting takes milliseconds, and others must be stopped in time. All that
+// had arrived at a moment has been heard: whose time was not over then may have got more since. turn returns how long
+// nothing is to be done again, unless a process dies or an order comes.
+func (k *keeper) turn(at moment) time.Duration {
+	wait := k.look(at)
+	passed := k.clock(true) - at.awake
+	switch {
+	case len(k.starts) == 0:
+		return max(wait-passed, 0)
+	case passed < margin: // else this process stood still, and orders may have come
+		first := k.starts[0]
+		k.starts = k.starts[1:]
+		k.obey(first.order, first.files)
+	}
+	return 0
 }
 
 // obey does what the replica wants. It closes the files.
@@ -93,6 +140,10 @@ func (k *keeper) start(id uint64, command Command, files []int) {
 // orphaned stops everything: nobody is left who wanted it.
 func (k *keeper) orphaned() {
 	k.alone = true
+	for _, s := range k.starts {
+		closeAll(s.files)
+	}
+	k.starts = nil
 	if len(k.all) > 0 {
 		k.log.Warn("the replica is gone; its commands are being stopped", "commands", len(k.all))
 	}
@@ -162,26 +213,25 @@ func (k *keeper) strays(c *charge, all table) (strays []int) {
 	return strays
 }
 
-// look collects the dead, stops whose time is nearly over, kills who had his time to end, and
-// reports who has ended. It returns how long nothing of this is to be done again, unless a process
+// look collects the dead, stops whose time was nearly over at a moment, kills who had his time to end by then, and
+// reports who has ended. It returns how long after that moment nothing of this is to be done again, unless a process
 // dies or an order comes.
-func (k *keeper) look() time.Duration {
+func (k *keeper) look(at moment) time.Duration {
 	k.collect()
-	began := k.clock(true)
 	wait := time.Hour
 	var stopping []*charge
 	for _, c := range k.all {
-		if left, bound := c.left(k.clock); c.why == "" && bound {
+		if left, bound := c.left(at.clock); c.why == "" && bound {
 			if left > c.grace {
 				// The clock that counts may jump ahead of our timers when the machine wakes up.
 				wait = min(wait, left-c.grace, 250*time.Millisecond)
 				continue
 			}
-			k.stop(c, Overdue, k.in(left), began)
+			k.stop(c, Overdue, boottime.Stamp{Awake: true, At: at.awake + left}, at.awake)
 		}
 		if c.why != "" {
 			stopping = append(stopping, c)
-			k.press(c)
+			k.press(c, at)
 		}
 	}
 	since := k.clock(true) // who is listed from now on was not started by somebody of a group that is empty now
@@ -195,8 +245,8 @@ func (k *keeper) look() time.Duration {
 }
 
 // press kills the group of a charge whose grace period is over, and sees whether anybody is in it.
-func (k *keeper) press(c *charge) {
-	if c.killed == 0 && c.mustDie(k.clock) {
+func (k *keeper) press(c *charge, at moment) {
+	if c.killed == 0 && c.mustDie(at.clock) {
 		c.killed = k.clock(true)
 		c.search, c.searches = c.killed, searched/2
 	}

@@ -66,7 +66,7 @@ func begin(t *testing.T, k *keeper, id uint64, c Command, argv ...string) {
 func lookUntil(t *testing.T, k *keeper, want ...uint64) {
 	t.Helper()
 	await.Until(t, fmt.Sprintf("%v run, and no others", want), func() bool {
-		k.look()
+		k.look(k.now())
 		return slices.Equal(slices.Sorted(maps.Keys(k.all)), want)
 	})
 }
@@ -83,7 +83,7 @@ func TestTheLidIsClosed(t *testing.T) {
 	} {
 		begin(t, k, uint64(id), Command{Until: until, Grace: grace}, "/bin/sleep", "300")
 	}
-	k.look()
+	k.look(k.now())
 	lookUntil(t, k, 0, 1, 2, 3, 4)
 	c.slept = time.Hour
 	lookUntil(t, k, 1, 2, 3, 4)

@@ -2,7 +2,6 @@ package warden
 
 import (
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -48,63 +47,36 @@ func Run(log *slog.Logger) error {
 	deaf := make(chan os.Signal, 1)
 	signal.Notify(deaf, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 
-	orders := make(chan incoming)
-	go listen(s, orders, log)
+	in := newInbox(s, log)
+	go in.watch()
 	mail := newMailbox()
 	go mail.deliver(s)
 	k := newKeeper(mail.post, log, null)
 	timer := time.NewTimer(0)
-	for !k.alone || len(k.all) > 0 {
+	for !k.alone {
+		arrived, open := false, true
 		select {
-		case o, more := <-orders:
-			if !more {
-				orders = nil
-				k.orphaned()
-				break
-			}
-			k.obey(o.order, o.files)
+		case _, open = <-in.arrived:
+			arrived = true
 		case <-died:
 		case <-timer.C:
 		}
-		timer.Reset(k.look())
+		now := k.now()
+		orders, gone := in.read()
+		k.hear(orders)
+		if gone || !open {
+			k.orphaned()
+		} else if arrived {
+			in.emptied <- struct{}{}
+		}
+		timer.Reset(k.turn(now))
+	}
+	for len(k.all) > 0 {
+		select {
+		case <-died:
+		case <-timer.C:
+		}
+		timer.Reset(k.look(k.now()))
 	}
 	return nil
-}
-
-type incoming struct {
-	order
-	files []int
-}
-
-// listen reads orders until the replica is gone, and closes the channel then. A replica that sends
-// what nobody understands is as good as gone.
-func listen(s *stream, orders chan<- incoming, log *slog.Logger) {
-	defer close(orders)
-	for {
-		o, err := receive(s)
-		if err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
-				log.Error("the replica cannot be understood", "error", err)
-			}
-			return
-		}
-		orders <- o
-	}
-}
-
-func receive(s *stream) (incoming, error) {
-	body, err := s.next()
-	if err != nil {
-		return incoming{}, err
-	}
-	o, err := readOrder(body)
-	if err != nil || o.Start == nil {
-		return incoming{order: o}, err
-	}
-	n := 1
-	if o.Start.Stdin {
-		n++
-	}
-	files, err := s.take(n)
-	return incoming{o, files}, err
 }

@@ -1,12 +1,14 @@
 package warden
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,9 +17,11 @@ import (
 // stream is one end of the socket between replica and warden.
 type stream struct {
 	conn *net.UnixConn
+	raw  syscall.RawConn
 
-	buf   []byte // received and not read
-	files []int  // that came along; the first ones belong to the next order that has any
+	chunk, rights []byte // what one read fills
+	buf           []byte // received and not read
+	files         []int  // that came along; the first ones belong to the next order that has any
 
 	sending sync.Mutex
 	patient time.Duration // how long the other end may take to make room; 0: for ever
@@ -35,7 +39,12 @@ func newStream(file *os.File) (*stream, error) {
 		conn.Close()
 		return nil, errors.New("not a socket of this machine")
 	}
-	return &stream{conn: socket}, nil
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &stream{conn: socket, raw: raw, chunk: make([]byte, 64<<10), rights: make([]byte, unix.CmsgSpace(4*8))}, nil
 }
 
 // send writes one message with the files that belong to it. After an error nothing more can be sent,
@@ -68,31 +77,69 @@ func (s *stream) send(message []byte, files ...*os.File) error {
 
 // next waits for a message; io.EOF when the other end is gone.
 func (s *stream) next() ([]byte, error) {
-	chunk, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4*8))
 	for {
-		body, rest, err := cut(s.buf)
-		if body != nil || err != nil {
-			s.buf = rest
+		if body, err := s.message(); body != nil || err != nil {
 			return body, err
 		}
-		n, nRights, flags, _, err := s.conn.ReadMsgUnix(chunk, rights)
-		if nRights > 0 {
-			got, err := received(rights[:nRights])
-			s.files = append(s.files, got...)
-			if err != nil {
-				return nil, err
-			}
-		}
-		switch {
-		case err != nil:
+		n, nRights, flags, _, err := s.conn.ReadMsgUnix(s.chunk, s.rights)
+		if err != nil {
 			return nil, err
-		case flags&unix.MSG_CTRUNC != 0:
-			return nil, fmt.Errorf("%w: files were lost", errFrame)
-		case n == 0:
-			return nil, io.EOF
 		}
-		s.buf = append(s.buf, chunk[:n]...)
+		if err := s.add(n, nRights, flags); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// await waits until something can be read, or nothing more will come.
+func (s *stream) await() error {
+	return s.raw.Read(func(fd uintptr) bool {
+		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n != 0 // also if that cannot be told: then a read will
+	})
+}
+
+// pull reads some of what has arrived, without waiting, and returns how much; 0 if nothing has, io.EOF when the other
+// end is gone.
+func (s *stream) pull() (n int, err error) {
+	var nRights, flags int
+	broken := s.raw.Control(func(fd uintptr) {
+		for again := true; again; again = errors.Is(err, unix.EINTR) {
+			n, nRights, flags, _, err = unix.Recvmsg(int(fd), s.chunk, s.rights, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+		}
+	})
+	switch err := cmp.Or(broken, err); {
+	case errors.Is(err, unix.EAGAIN):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return n, s.add(n, nRights, flags)
+}
+
+// add keeps what one read has brought.
+func (s *stream) add(n, nRights, flags int) error {
+	if nRights > 0 {
+		got, err := received(s.rights[:nRights])
+		s.files = append(s.files, got...)
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case flags&unix.MSG_CTRUNC != 0:
+		return fmt.Errorf("%w: files were lost", errFrame)
+	case n == 0:
+		return io.EOF
+	}
+	s.buf = append(s.buf, s.chunk[:n]...)
+	return nil
+}
+
+// message is the next one of what was read; nil if it is not all there yet.
+func (s *stream) message() (body []byte, err error) {
+	body, s.buf, err = cut(s.buf)
+	return body, err
 }
 
 func received(rights []byte) (files []int, err error) {

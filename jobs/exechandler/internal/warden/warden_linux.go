@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 )
 
@@ -126,10 +127,13 @@ func (w *Warden) hear(r report) {
 	}
 }
 
+// Moves says when a command's time is over, as Command.Until does; the channel is closed when that has moved.
+type Moves func() (until []boottime.Stamp, moved <-chan struct{})
+
 // Start starts a command, which writes to out and reads in, nil for nothing; the caller closes them
-// afterwards. An Errno says why it cannot be started, ErrLate that it must not be, and ErrGone to try
-// it with another warden.
-func (w *Warden) Start(c Command, in, out *os.File) (*Attempt, error) {
+// afterwards. With moves, not nil, its time moves until it has been started. An Errno says why it cannot be
+// started, ErrLate that it must not be, and ErrGone to try it with another warden.
+func (w *Warden) Start(c Command, moves Moves, in, out *os.File) (*Attempt, error) {
 	a := &Attempt{w: w, marks: c.Marks, started: make(chan report, 1), ended: make(chan struct{})}
 	w.mu.Lock()
 	if w.gone {
@@ -140,6 +144,10 @@ func (w *Warden) Start(c Command, in, out *os.File) (*Attempt, error) {
 	a.id = w.last
 	w.attempts[a.id] = a
 	w.mu.Unlock()
+	var moved <-chan struct{}
+	if moves != nil {
+		c.Until, moved = moves()
+	}
 	files := []*os.File{out}
 	if c.Stdin = in != nil; c.Stdin {
 		files = []*os.File{in, out}
@@ -156,16 +164,24 @@ func (w *Warden) Start(c Command, in, out *os.File) (*Attempt, error) {
 	}
 	answer := time.NewTimer(w.stream.patient)
 	defer answer.Stop()
-	select {
-	case r := <-a.started:
-		return a.begun(r)
-	case <-a.ended:
-	case <-answer.C:
-		w.give()
-		select { // it may have answered meanwhile, that it did not start: then nothing ends
+	for waiting := true; waiting; {
+		select {
 		case r := <-a.started:
 			return a.begun(r)
+		case <-moved:
+			var until []boottime.Stamp
+			until, moved = moves()
+			a.Move(until)
 		case <-a.ended:
+			waiting = false
+		case <-answer.C:
+			w.give()
+			select { // it may have answered meanwhile, that it did not start: then nothing ends
+			case r := <-a.started:
+				return a.begun(r)
+			case <-a.ended:
+				waiting = false
+			}
 		}
 	}
 	select {

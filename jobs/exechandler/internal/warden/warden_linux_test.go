@@ -5,15 +5,19 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -54,7 +58,7 @@ func TestNoCommandEndsWithAThread(t *testing.T) {
 	attempts := []*Attempt{first}
 	for range 50 {
 		time.Sleep(5 * time.Millisecond) // threads change
-		a, err := w.Start(Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}}, nil, os.Stderr)
+		a, err := w.Start(Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}}, nil, nil, os.Stderr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +84,7 @@ func sleeper(t *testing.T) (*Warden, *Attempt) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := w.Start(Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}}, nil, os.Stderr)
+	a, err := w.Start(Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}}, nil, nil, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +108,7 @@ func wantDied(t *testing.T, w *Warden, a *Attempt) {
 			t.Errorf("%+v is still there", p)
 		}
 	}
-	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, os.Stderr); !errors.Is(err, ErrGone) {
+	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr); !errors.Is(err, ErrGone) {
 		t.Errorf("the next command: %v, want ErrGone", err)
 	}
 }
@@ -128,16 +132,93 @@ func TestAWardenThatCannotUnderstand(t *testing.T) {
 	wantDied(t, w, a)
 }
 
-func TestAFrozenWardenIsGivenUp(t *testing.T) {
-	w, a := sleeper(t)
-	w.stream.patient = 300 * time.Millisecond
+// freeze stops a warden, with all its threads.
+func freeze(t *testing.T, w *Warden) {
+	t.Helper()
 	if err := syscall.Kill(w.pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, os.Stderr); !errors.Is(err, ErrDied) {
+	await.Until(t, "the warden stands still", func() bool {
+		threads, err := filepath.Glob(file(w.pid, "task/*/stat"))
+		if err != nil || len(threads) == 0 {
+			t.Fatalf("%v, threads %v", err, threads)
+		}
+		return !slices.ContainsFunc(threads, func(name string) bool {
+			line, err := os.ReadFile(name)
+			return err == nil && !strings.Contains(string(line), ") T ")
+		})
+	})
+}
+
+func TestAFrozenWardenIsGivenUp(t *testing.T) {
+	w, a := sleeper(t)
+	w.stream.patient = 300 * time.Millisecond
+	freeze(t, w)
+	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr); !errors.Is(err, ErrDied) {
 		t.Errorf("the next command: %v, want ErrDied: nobody knows whether it was started", err)
 	}
 	wantDied(t, w, a)
+}
+
+// A warden that was kept from its processor hears what was sent meanwhile before it judges whose time is over, and
+// before it starts anybody.
+func TestALateWardenHearsFirst(t *testing.T) {
+	w, first := sleeper(t)
+	defer first.GiveUp()
+	over, later := boottime.Now().Add(2*time.Second), boottime.Now().Add(time.Hour)
+	sleep := Command{Program: "/bin/sleep", Argv: [][]byte{[]byte("sleep"), []byte("300")}, Until: []boottime.Stamp{over.Stamp()}}
+	var attempts []*Attempt
+	for range 8 {
+		a, err := w.Start(sleep, nil, nil, os.Stderr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		attempts = append(attempts, a)
+	}
+	freeze(t, w)
+	for _, a := range attempts {
+		a.Move([]boottime.Stamp{later.Stamp()})
+	}
+	var asked atomic.Int32 // who is asked again has sent what he was told before
+	moved := make(chan struct{})
+	close(moved)
+	moves := func() ([]boottime.Stamp, <-chan struct{}) {
+		switch asked.Add(1) {
+		case 1:
+			return sleep.Until, moved
+		case 2:
+			return []boottime.Stamp{later.Stamp()}, moved
+		}
+		return []boottime.Stamp{later.Stamp()}, nil
+	}
+	started := make(chan error, 1)
+	go func() {
+		a, err := w.Start(sleep, moves, nil, os.Stderr)
+		if err == nil {
+			attempts = append(attempts, a)
+		}
+		started <- err
+	}()
+	await.Until(t, "the time of what is to be started has moved, and all others' is over", func() bool {
+		return asked.Load() == 3 && over.Until() < 0
+	})
+	if err := syscall.Kill(w.pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-started; err != nil {
+		t.Errorf("what waited to be started: %v", err)
+	}
+	last, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-last.Ended()
+	all := listProcesses()
+	for i, a := range attempts {
+		if _, alive := all[a.Group()]; !alive {
+			t.Errorf("command %d was stopped, and its time had moved", i)
+		}
+	}
 }
 
 // A replica that stood still for longer than its patience finds that over and the answer there.
@@ -158,7 +239,7 @@ func TestAnAnswerWhenPatienceIsOver(t *testing.T) {
 		w := &Warden{stream: streams[0], attempts: map[uint64]*Attempt{}}
 		started := make(chan error, 1)
 		go func() {
-			_, err := w.Start(Command{Program: "/none", Argv: [][]byte{nil}}, nil, os.Stderr)
+			_, err := w.Start(Command{Program: "/none", Argv: [][]byte{nil}}, nil, nil, os.Stderr)
 			started <- err
 		}()
 		if _, err := streams[1].next(); err != nil {
@@ -188,7 +269,7 @@ func TestLargeCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		large, err := w.Start(Command{Program: "/bin/echo", Argv: [][]byte{nil, []byte(strings.Repeat("x", size))}}, nil, out)
+		large, err := w.Start(Command{Program: "/bin/echo", Argv: [][]byte{nil, []byte(strings.Repeat("x", size))}}, nil, nil, out)
 		out.Close()
 		text, _ := io.ReadAll(r)
 		r.Close()
@@ -212,7 +293,7 @@ func TestAWardenThatDoesNotHear(t *testing.T) {
 	if err := w.stream.conn.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, os.Stderr); !errors.Is(err, ErrGone) {
+	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr); !errors.Is(err, ErrGone) {
 		t.Errorf("the next command: %v, want ErrGone", err)
 	}
 	if !w.Gone() {
