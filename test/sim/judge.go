@@ -133,17 +133,25 @@ var storeFaults = []string{refuses, storeDown, loses, hangs, slows, stalls, repe
 // answered is how long after a fault of the store its last call may still wait for an answer.
 const answered = 11 * time.Second
 
+// onTime is how late what is due may be decided where all is well: others leave it to the owner of its stripe for
+// longer.
+const onTime = 200 * time.Millisecond
+
 // judgeLateness: while the store works, what is due is decided within 1.1 seconds if at most one replica
-// does not work, and within two otherwise. With w.mu held.
+// does not work, and within two otherwise. Some time after the last fault it is decided on time. With w.mu held.
 func (w *world) judgeLateness(g memstore.Trigger) {
 	now := time.Now()
 	due := time.UnixMicro(g.At)
 	late := now.Add(w.offset).Sub(due)
 	before := now.Add(-late - answered)
+	waits := w.specs[g.Job][0].CatchUp.Policy == jobs.CatchUpAll // for its slot
+	if late > onTime && !waits && g.Seq == 0 && g.Until == 0 && w.plan.Edited == nil && w.weather.calm(now.Add(-late-3*w.plan.TTL-3*time.Second)) {
+		w.violate(g.Job, "job %s, due at %s, was decided %v late, and nothing was wrong", g.Job, clock(g.At), late)
+	}
 	if g.Seq > 0 || late <= time.Second || g.Until != 0 || w.plan.Edited != nil || w.weather.bad(-1, before, append(storeFaults, dbSteps)...) {
 		return
 	}
-	if w.plan.WhenDown == scheduler.DownWait || w.specs[g.Job][0].CatchUp.Policy == jobs.CatchUpAll {
+	if w.plan.WhenDown == scheduler.DownWait || waits {
 		return
 	}
 	good, bad := 0, 0

@@ -33,6 +33,7 @@ func (w *world) quiesce(end time.Time) {
 }
 
 func (w *world) outageByDrain(d time.Duration) {
+	w.weather.stir(d)
 	var gone sync.WaitGroup
 	for _, n := range w.nodes {
 		gone.Go(func() { n.drain(d) })

@@ -13,6 +13,9 @@ import (
 
 // do starts one step.
 func (w *world) do(s step) {
+	if slices.Contains(faultKinds, s.Kind) {
+		w.weather.stir(2 * s.For) // a trap may strike as late as after half of that
+	}
 	var n *node
 	var r *replica
 	if s.Replica >= 0 {

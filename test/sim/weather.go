@@ -12,6 +12,7 @@ type weather struct {
 	d       draw
 	windows []window
 	applied map[string]int // how often a fault of a kind changed something
+	stirred time.Time      // the end of the last step that was a fault, or had replicas come and go
 }
 
 // window is a fault with its time.
@@ -27,6 +28,22 @@ func (wt *weather) add(w window) {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
 	wt.windows = append(wt.windows, w)
+}
+
+// stir notes that a fault, or what it makes wait, may last for d.
+func (wt *weather) stir(d time.Duration) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	if until := time.Now().Add(d); until.After(wt.stirred) {
+		wt.stirred = until
+	}
+}
+
+// calm reports whether nothing was wrong from a moment on.
+func (wt *weather) calm(since time.Time) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return wt.stirred.Before(since)
 }
 
 // strikes draws whether a call of a replica meets a fault of one of the kinds, and which.

@@ -127,6 +127,7 @@ func (w *world) onlyInZone(name string) bool {
 // run lives through the plan, from the first start to the last end.
 func (w *world) run() {
 	time.Sleep(w.plan.Start)
+	w.weather.stir(0) // by the replicas that join
 	for _, n := range w.nodes {
 		n.start(context.Background())
 	}
@@ -157,6 +158,7 @@ func (w *world) run() {
 // outage stops everything for a while, which costs no time.
 func (w *world) outage(d time.Duration) {
 	w.weather.note(outages)
+	w.weather.stir(d)
 	var gone sync.WaitGroup
 	for i, n := range w.nodes {
 		gone.Go(func() {
