@@ -51,10 +51,13 @@ func (c *contender) run(ops int, span time.Duration) {
 	if !c.begin() {
 		return
 	}
+	at := ops/8 + c.random.IntN(ops/4) // not when all the others fall: one of them has to take what this one held
+	silent := c.random.IntN(2) == 0
 	for n := range ops {
 		time.Sleep(time.Until(began.Add(span * time.Duration(n) / time.Duration(ops))))
-		if n%(ops/2) == ops/4 {
-			c.fall()
+		if n%(ops/2) == at {
+			c.fall(silent)
+			silent = !silent
 		}
 		if c.t.Failed() || !c.act() {
 			break
@@ -64,9 +67,9 @@ func (c *contender) run(ops int, span time.Duration) {
 }
 
 // fall loses the session in one of the ways in which that happens, and begins another one.
-func (c *contender) fall() {
+func (c *contender) fall(silent bool) {
 	c.stop()
-	if c.random.IntN(2) == 0 && c.ExpireSession != nil {
+	if !silent && c.ExpireSession != nil {
 		c.tenure.ending(c.h.now())
 		c.ExpireSession(c.t, c.tenure.Session)
 		time.Sleep(c.tenure.TTL() / 8) // somebody takes what it held
