@@ -66,21 +66,20 @@ func (m moment) clock(awake bool) time.Duration {
 
 func (k *keeper) now() moment { return moment{k.clock(true), k.clock(false)} }
 
-// turn looks, and then starts one command: starting takes milliseconds, and others must be stopped in time. All that
+// turn starts one command, and then looks: starting takes milliseconds, and others must be stopped in time. All that
 // had arrived at a moment has been heard: whose time was not over then may have got more since. turn returns how long
 // nothing is to be done again, unless a process dies or an order comes.
 func (k *keeper) turn(at moment) time.Duration {
-	wait := k.look(at)
-	passed := k.clock(true) - at.awake
-	switch {
-	case len(k.starts) == 0:
-		return max(wait-passed, 0)
-	case passed < margin: // else this process stood still, and orders may have come
+	if len(k.starts) > 0 {
 		first := k.starts[0]
 		k.starts = k.starts[1:]
 		k.obey(first.order, first.files)
 	}
-	return 0
+	wait := k.look(at)
+	if len(k.starts) > 0 {
+		return 0
+	}
+	return max(wait-(k.clock(true)-at.awake), 0) // this process may have stood still
 }
 
 // obey does what the replica wants. It closes the files.
