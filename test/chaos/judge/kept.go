@@ -30,7 +30,11 @@ func (t *trial) outputs() {
 		if c.Table == "tasks" && c.After != nil && c.After.Pool == notifications {
 			own[c.After.ID] = true
 		}
-		if (c.Table == "done" || c.Table == "attempts") && c.Before == nil && c.After != nil {
+		if c.Before != nil || c.After == nil {
+			continue
+		}
+		// Who is cancelled while he waits still has the number of the attempt before, and has had tokens since.
+		if c.Table == "done" && c.After.StartedAt != 0 || c.Table == "attempts" {
 			tokens[attempt{rowID(*c.After), c.After.Attempt}] = c.After.Token
 		}
 	}

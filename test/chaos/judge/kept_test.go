@@ -1,0 +1,35 @@
+package judge
+
+import (
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
+)
+
+// The second attempt of a task ends, the third is handed back before it began, and the task is cancelled while it
+// waits: it has the number of the second and the token of the third.
+func TestOutputOfOneWhoIsCancelledWhileHeWaits(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		said  string
+		ended history.Row
+		wrong int
+	}{
+		{"of the attempt before", "token 4\n", history.Row{ID: "a", Attempt: 2, Token: 5, State: "cancelled"}, 0},
+		{"of the one that was handed back", "token 5\n", history.Row{ID: "a", Attempt: 2, Token: 5, State: "cancelled"}, 1},
+		{"of one that ran", "token 4\n", history.Row{ID: "a", Attempt: 2, Token: 5, State: "cancelled", StartedAt: 1}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := &history.History{Run: history.Run{Format: 2}, Audit: []history.Change{
+				{Table: "attempts", After: &history.Row{TaskID: "a", Attempt: 2, Token: 4, State: "lost", StartedAt: 1}},
+				{Table: "outputs", After: &history.Row{TaskID: "a", Attempt: 2, Output: c.said}},
+				{Table: "done", After: &c.ended},
+			}}
+			judged := trial{h: h, run: h.Run}
+			judged.outputs()
+			if got := judged.report.Violations; len(got) != c.wrong {
+				t.Errorf("%d violations, want %d: %v", len(got), c.wrong, got)
+			}
+		})
+	}
+}
