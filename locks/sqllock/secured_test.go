@@ -41,12 +41,13 @@ func TestMySQLSecured(t *testing.T) {
 						t.Cleanup(func() { db.Close() })
 						return sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: mode})
 					},
-					MinTTL:       6 * time.Second, // as many handshakes as a batch has keys are made in that time
 					KeysDieAlone: mode == sqllock.Row,
 					Brief:        true,
 				}
 				if mode == sqllock.Lease {
 					h.ExpireSession = expire(admin)
+				} else {
+					h.MinTTL = 6 * time.Second // as many handshakes as a batch has keys are made in that time
 				}
 				return h
 			})

@@ -121,7 +121,7 @@ func withBug(b seeded.Bug) arena.Options {
 	return arena.Options{
 		Clocks: clocks,
 		Binary: func(t testing.TB) string {
-			return program.BuildWith(t, arena.SchedulerSource, append([]string{"-race"}, flags(t)...))
+			return program.BuildWith(t, arena.SchedulerSource, slices.Concat(program.Race, flags(t)))
 		},
 		Beside: func(t testing.TB, source string) string { return program.BuildWith(t, source, flags(t)) },
 	}

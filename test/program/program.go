@@ -57,6 +57,11 @@ func Build(t testing.TB, source string, env ...string) string {
 	return BuildWith(t, source, nil, env...)
 }
 
+// Race are the flags that build a program with the race detector. SQLite itself is left out, C that was translated to
+// Go: it works on memory that it gets from the kernel, of which the detector knows nothing, and asking it at each step
+// would make the program five times as slow. The Makefile has the same.
+var Race = []string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false"}
+
 // BuildWith is Build with flags of go build, as -race or -overlay: once for each list of flags.
 func BuildWith(t testing.TB, source string, flags []string, env ...string) string {
 	t.Helper()

@@ -20,7 +20,7 @@ const (
 )
 
 // Race builds the scheduler of this source with the race detector.
-func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, []string{"-race"}) }
+func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, program.Race) }
 
 // Plain builds the scheduler as people run it: its memory is its own, and not the race detector's.
 func Plain(t testing.TB) string { return program.Build(t, SchedulerSource) }
@@ -45,7 +45,7 @@ func RaceWithClock(t testing.TB) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stepped.flags = append([]string{"-race"}, overlay...)
+		stepped.flags = slices.Concat(program.Race, overlay)
 	}
 	return program.BuildWith(t, SchedulerSource, stepped.flags)
 }
