@@ -18,11 +18,10 @@ const (
 // Cell is a kind of store with a kind of lock service.
 type Cell struct{ Store, Lock string }
 
-// Cells are those that runs go through. Of two that take as long the first here is run first: the one with three
-// lock servers then has no SQLite cell beside it, whose replicas need most of a processor themselves.
+// Cells are those that runs go through.
 var Cells = []Cell{
-	{MariaDB, ZooKeeper},
 	{MariaDB, Redis},
+	{MariaDB, ZooKeeper},
 	{MariaDB, Lease},
 	{MariaDB, Row},
 	{MariaDB, MariaDB},
