@@ -31,7 +31,8 @@ var (
 //
 // Refused here, or at the connection where the host is a name: link-local addresses (where clouds
 // answer with credentials), other addresses of metadata services, multicast, unspecified and
-// reserved ones. Loopback and private addresses are fine.
+// reserved ones, also as IPv6 addresses that gateways and tunnels make IPv4 of. Loopback and private
+// addresses are fine.
 func New(r Request) (*Handler, error) {
 	var problems []error
 	refuse := func(format string, args ...any) {
