@@ -36,10 +36,6 @@ func (f function[P]) Run(ctx context.Context, t Task, _ io.Writer) error {
 	return f(ctx, t, payload)
 }
 
-// isCode tells that Describe does not say everything: functions of one name may close over different
-// things.
-func (f function[P]) isCode() {}
-
 // Describe names the function; two with one name are taken for the same, as are all that one function
 // literal makes.
 func (f function[P]) Describe() string {

@@ -22,10 +22,18 @@ type Handler interface {
 	Run(ctx context.Context, t Task, out io.Writer) error
 }
 
-// Described handlers say what they do, for people and for the definition's hash: two handlers with
-// equal descriptions do the same. The description must not contain secrets.
+// Described handlers say what they do, for people. The description must not contain secrets, nor
+// digests of them: who sees one can try guesses against it. Unless the handler is [Identified], its
+// description is its identity, too.
 type Described interface {
 	Describe() string
+}
+
+// Identified handlers are more than they show: two with equal identities do the same, and a change of
+// a secret changes the identity. It goes into the definition's hash, which only the database keeps, and
+// is shown nowhere.
+type Identified interface {
+	Identity() string
 }
 
 // Graceful handlers say how long they may take to end once their context is done, at most; those

@@ -11,7 +11,8 @@ import (
 
 // Hash is a fingerprint of the whole definition, 32 hexadecimal digits: equal for equal
 // definitions, in every process. A zero field and its written default are the same. Of a handler
-// its description counts, see [Described].
+// its identity counts, see [Identified], and with it values that may be secret: show the hash to
+// nobody.
 func (j Job) Hash() string {
 	j = j.WithDefaults()
 	j.Schedule, j.Schedules = "", j.spelled()
@@ -20,7 +21,7 @@ func (j Job) Hash() string {
 		Job
 		Handler string // takes the place of Job's
 		Notify  any    `json:",omitempty"`
-	}{j, describe(j.Handler), j.Notify.described()})
+	}{j, identify(j.Handler), j.Notify.described()})
 }
 
 // ScheduleHash is a fingerprint of what decides the due times: schedules and zone.
@@ -36,14 +37,14 @@ func (p Pool) Hash() string {
 	p = p.WithDefaults()
 	kinds := map[string]string{}
 	for kind, h := range p.Kinds {
-		kinds[kind] = describe(h)
+		kinds[kind] = identify(h)
 	}
 	return fingerprint(struct {
 		Pool
 		Handler string
 		Kinds   map[string]string
 		Notify  any `json:",omitempty"`
-	}{p, describe(p.Handler), kinds, p.Notify.described()})
+	}{p, identify(p.Handler), kinds, p.Notify.described()})
 }
 
 // spelled is the job's expressions with single blanks, in a fixed order.
@@ -63,13 +64,15 @@ func orEmpty(m map[string]string) map[string]string {
 	return m
 }
 
-// describe says what a handler does; of one that does not say, only the type is known.
-func describe(h Handler) string {
-	switch d := h.(type) {
+// identify says what tells a handler from others; of one that does not say, only the type is known.
+func identify(h Handler) string {
+	switch h := h.(type) {
 	case nil:
 		return ""
+	case Identified:
+		return h.Identity()
 	case Described:
-		return d.Describe()
+		return h.Describe()
 	}
 	return fmt.Sprintf("%T", h)
 }

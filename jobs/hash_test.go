@@ -158,6 +158,28 @@ func TestHashesAndStripesStayAsTheyAre(t *testing.T) {
 	}
 }
 
+// secretive does what it says, with something that it does not say.
+type secretive struct {
+	says
+	secret string
+}
+
+func (s secretive) Identity() string { return string(s.says) + s.secret }
+
+func TestASecretCountsAndIsNotShown(t *testing.T) {
+	one, other := secretive{"h", "1"}, secretive{"h", "2"}
+	for what, pair := range map[string][2]string{
+		"a job's handler":       {Job{Handler: one}.Hash(), Job{Handler: other}.Hash()},
+		"a job's notifications": {Job{Notify: Notify{Handler: one}}.Hash(), Job{Notify: Notify{Handler: other}}.Hash()},
+		"a pool's handler":      {Pool{Handler: one}.Hash(), Pool{Handler: other}.Hash()},
+		"a kind's handler":      {Pool{Kinds: map[string]Handler{"k": one}}.Hash(), Pool{Kinds: map[string]Handler{"k": other}}.Hash()},
+	} {
+		if pair[0] == pair[1] {
+			t.Errorf("a change of the secret of %s does not change the hash", what)
+		}
+	}
+}
+
 func sendWelcome(context.Context, Task, welcome) error { return nil }
 
 func sendOther(context.Context, Task, welcome) error { return nil }
@@ -168,7 +190,7 @@ func TestFunctionsAreToldApart(t *testing.T) {
 		t.Error("the hash does not follow the function")
 	}
 	const want = "func github.com/lockstep-scheduler/lockstep/jobs.sendWelcome(jobs.welcome)"
-	if got := describe(Func(sendWelcome)); got != want {
+	if got := identify(Func(sendWelcome)); got != want {
 		t.Errorf("described as %q, want %q", got, want)
 	}
 }

@@ -40,16 +40,10 @@ func (n Notify) Wants(e Event) bool {
 	return n.Handler != nil && (n.On == nil || slices.Contains(n.On, e))
 }
 
-// Kind is the kind, in [NotificationsPool], of what n.Handler is to run: one for all definitions
-// whose handlers say of themselves that they do the same. A Go function's name does not say what it
-// closes over, so such a kind belongs to one definition: owner is "job a" or "pool p".
+// Kind is the kind, in [NotificationsPool], of what n.Handler is to run. Each definition has its own:
+// owner is "job a" or "pool p". Kinds are shown, so none says anything about the handler.
 func (n Notify) Kind(owner string) string {
-	text := describe(n.Handler)
-	_, described := n.Handler.(Described)
-	if _, code := n.Handler.(interface{ isCode() }); code || !described {
-		text += " for " + owner
-	}
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256([]byte(owner))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -65,7 +59,7 @@ func (n Notify) described() any {
 	return struct {
 		On      []Event
 		Handler string
-	}{slices.Compact(slices.Sorted(slices.Values(on))), describe(n.Handler)}
+	}{slices.Compact(slices.Sorted(slices.Values(on))), identify(n.Handler)}
 }
 
 // notifies reports whether somebody is told of anything.

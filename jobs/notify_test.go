@@ -60,8 +60,8 @@ func TestPoolOfNotifications(t *testing.T) {
 	}
 }
 
-// There is one kind for one webhook, and one for each definition whose handler does not say
-// everything about itself.
+// Each definition has a kind of its own, which says nothing of the handler: who sees the kind of a
+// webhook must not be able to try guesses of its URL.
 func TestKindsOfNotifications(t *testing.T) {
 	closure := func(to string) Notify {
 		return Notify{Handler: Func(func(context.Context, Task, Notification) error { _ = to; return nil })}
@@ -78,8 +78,11 @@ func TestKindsOfNotifications(t *testing.T) {
 		Pools: map[string]Pool{"a": {Notify: Notify{Handler: says("hook")}}, "d": {Notify: closure("all")}},
 	}
 	kinds := set.Notifiers()
-	if len(kinds) != 5 {
+	if len(kinds) != 7 {
 		t.Errorf("%d kinds", len(kinds))
+	}
+	if one, other := (Notify{Handler: says("hook")}).Kind("job a"), (Notify{Handler: says("other")}).Kind("job a"); one != other {
+		t.Errorf("the handler shows in the kind: %s, %s", one, other)
 	}
 	for kind := range kinds {
 		if !NamePattern.MatchString(kind) {

@@ -52,6 +52,7 @@ type Handler struct {
 var _ interface {
 	jobs.Handler
 	jobs.Described
+	jobs.Identified
 	jobs.Graceful
 } = (*Handler)(nil)
 
@@ -118,9 +119,20 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 // StopGrace is how long the group has between SIGTERM and SIGKILL.
 func (h *Handler) StopGrace() time.Duration { return h.command.StopGrace }
 
-// Describe names everything that New was given but no values of variables, of which only a short
-// hash appears. Arguments appear in full, as they do in the system's list of processes.
-func (h *Handler) Describe() string {
+// Describe names everything that New was given but the values of variables. Arguments appear in full,
+// as they do in the system's list of processes.
+func (h *Handler) Describe() string { return h.spell(func(string) string { return "…" }) }
+
+// Identity is the description with digests of the values, see [jobs.Identified].
+func (h *Handler) Identity() string {
+	return h.spell(func(name string) string {
+		sum := sha256.Sum256([]byte(name + "=" + h.command.Env[name]))
+		return fmt.Sprintf("#%x", sum[:4])
+	})
+}
+
+// spell writes the command as one line, with what value says of each variable.
+func (h *Handler) spell(value func(name string) string) string {
 	c := h.command
 	var b strings.Builder
 	if c.Shell != "" {
@@ -133,8 +145,7 @@ func (h *Handler) Describe() string {
 		fmt.Fprintf(&b, " in %q", c.Dir)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
-		sum := sha256.Sum256([]byte(name + "=" + c.Env[name]))
-		fmt.Fprintf(&b, " %s=#%x", name, sum[:4])
+		b.WriteString(" " + name + "=" + value(name))
 	}
 	if len(c.PassEnv) > 0 {
 		fmt.Fprintf(&b, " pass_env %q", c.PassEnv)

@@ -57,6 +57,7 @@ type Handler struct {
 var _ interface {
 	jobs.Handler
 	jobs.Described
+	jobs.Identified
 } = (*Handler)(nil)
 
 // Run sends the request. A status that is not expected is an error; with 429 or 503 and a

@@ -122,9 +122,18 @@ func checkHeader(name, value string) string {
 	return ""
 }
 
-// Describe names everything that New was given. Of query, headers and body only a short hash
-// appears; the path appears in full, unless it is secret.
+// Describe names everything that New was given but the query, the fragment, the body and the values of
+// headers; the path appears in full, unless it is secret.
 func (h *Handler) Describe() string {
+	described := h.spell()
+	if len(h.request.Headers) > 0 {
+		described += " with " + strings.Join(slices.Sorted(maps.Keys(h.request.Headers)), ", ")
+	}
+	return described
+}
+
+// Identity is the request with a digest of what Describe leaves out, see [jobs.Identified].
+func (h *Handler) Identity() string {
 	digest := sha256.New()
 	fmt.Fprintf(digest, "%q %q %q", h.url.RawQuery, h.request.Body, h.url.Fragment)
 	if h.request.SecretPath {
@@ -133,11 +142,16 @@ func (h *Handler) Describe() string {
 	for _, name := range slices.Sorted(maps.Keys(h.header)) {
 		fmt.Fprintf(digest, " %q=%q", name, h.header[name])
 	}
+	return fmt.Sprintf("%s #%x", h.spell(), digest.Sum(nil)[:4])
+}
+
+// spell writes the request as one line.
+func (h *Handler) spell() string {
 	expect := "2xx"
 	if len(h.request.ExpectStatus) > 0 {
 		statuses := slices.Clone(h.request.ExpectStatus)
 		slices.Sort(statuses)
 		expect = strings.Trim(fmt.Sprint(slices.Compact(statuses)), "[]")
 	}
-	return fmt.Sprintf("%s expecting %s within %v #%x", h, expect, h.request.Timeout, digest.Sum(nil)[:4])
+	return fmt.Sprintf("%s expecting %s within %v", h, expect, h.request.Timeout)
 }
