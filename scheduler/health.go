@@ -24,8 +24,9 @@ type health struct {
 
 // service is one that may be away.
 type service struct {
-	err   error // the last; nil: it is there
-	since time.Time
+	err    error // the last; nil: it is there
+	since  time.Time
+	saidAt time.Time // when people were told last
 }
 
 func (s service) away() string {
@@ -40,17 +41,20 @@ func (h *health) lockUp() { h.set("lock service", &h.lock, nil) }
 
 func (h *health) lockDown(err error) { h.set("lock service", &h.lock, err) }
 
-// set notes whether a service is there, and tells people when that changes.
+// set notes whether a service is there, and tells people when that changes, or when it is away for another reason.
 func (h *health) set(name string, s *service, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case s.err == nil && err != nil:
 		h.log.Warn("service away", "service", name, "error", err)
-		s.since = time.Now()
+		s.since, s.saidAt = time.Now(), time.Now()
 	case s.err != nil && err == nil:
 		h.log.Info("service back", "service", name, "after", time.Since(s.since).Round(time.Millisecond).String())
 		s.since = time.Now()
+	case err != nil && s.err.Error() != err.Error() && time.Since(s.saidAt) >= sayEvery:
+		h.log.Warn("service still away", "service", name, "error", err, "for", time.Since(s.since).Round(time.Second).String())
+		s.saidAt = time.Now()
 	}
 	s.err = err
 }
@@ -132,6 +136,8 @@ func (s *Scheduler) Health() []ledger.Condition {
 		lock.Detail = h.lock.away()
 		if lock.Ready {
 			lock.Detail += "; the store's rows decide alone"
+		} else {
+			lock.Detail += "; nothing starts until it is there"
 		}
 	}
 	clock := ledger.Condition{Name: "clock", Ready: true}

@@ -79,3 +79,20 @@ func TestTriggersWaitForTheLockService(t *testing.T) {
 	covered(t, ledgerOf(t, st, "j"))
 	ran.onlyOnce(t)
 }
+
+// A lock service that hangs from the start on is found out before anything starts.
+func TestNothingStartsBeforeTheLockServiceWasSeen(t *testing.T) {
+	t.Parallel()
+	lk := &hanging{Locks: locker(t, memlock.New())}
+	lk.hangs.Store(true)
+	st := sqlite(t).open(t)
+	ran := &starts{}
+	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: ran, Concurrency: jobs.Allow}}}
+	r := start(t, st, lk, set, scheduler.Options{ID: "a", WhenDown: scheduler.DownWait})
+	await.Until(t, "readiness says so", func() bool { return strings.Contains(r.Health()[1].Detail, "nothing starts until it is there") })
+	if rows := ledgerOf(t, st, "j"); len(rows) > 0 || ran.count() > 0 {
+		t.Errorf("%d due times were decided before", len(rows))
+	}
+	lk.hangs.Store(false)
+	await.Until(t, "it works", func() bool { return r.Health()[1].Ready && ran.count() >= 1 })
+}

@@ -136,6 +136,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	failed := s.load(ctx) // while it beats: many definitions take a while
 	if failed == nil {
 		s.readPeers(ctx)
+		s.meetLocks(ctx)
 		s.health.start()
 		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.jobs), "pools", len(s.plan.pools), "configuration", s.config.Load())
 		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance, s.notify} {

@@ -110,6 +110,19 @@ func (s *Scheduler) balance(ctx context.Context) {
 	}
 }
 
+// meetLocks finds out how the lock service is before anything starts. One that has not been asked yet is taken to be
+// there, unless nothing may start without it.
+func (s *Scheduler) meetLocks(ctx context.Context) {
+	if l, ok := s.locks.(interface{ State() locks.State }); ok {
+		if st := l.State(); st.Err != nil {
+			s.lockFailed(st.Err)
+		}
+	}
+	if s.locks != nil && s.opt.WhenDown == DownWait {
+		s.lockStripes(ctx)
+	}
+}
+
 // lockStripes releases what is not mine any more and tries for what is not held yet.
 func (s *Scheduler) lockStripes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

@@ -21,7 +21,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/metrics"
-	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -258,7 +257,7 @@ func (e *examination) reach(ctx context.Context, c *config.Config) {
 		defer rdb.Close()
 		began, place := time.Now(), "redis "+sorted(c.Lock.Redis.Addrs)
 		if err := redislock.New(rdb).Check(ctx); err != nil {
-			e.lockProblem(c, fmt.Errorf("lock service %s: %w", place, err))
+			e.lockProblem(ctx, c, fmt.Errorf("lock service %s: %w", place, err))
 			return
 		}
 		e.add("lock", levelOK, "look again once there are tables", "%s answers after %v, more is not known yet", place, time.Since(began).Round(time.Millisecond))
@@ -267,13 +266,13 @@ func (e *examination) reach(ctx context.Context, c *config.Config) {
 	}
 }
 
-func (e *examination) lockProblem(c *config.Config, err error) {
+func (e *examination) lockProblem(ctx context.Context, c *config.Config, err error) {
 	advice := ""
-	if unanswered(err) {
-		advice = connect
-		if c.Lock.WhenDown == string(scheduler.DownStore) {
-			advice += "; a replica that runs would work on without it, one that starts would not"
-		}
+	switch gone, stranger := away(ctx, c.Lock, err); {
+	case stranger != nil:
+		err = fmt.Errorf("%w: %w", stranger, err)
+	case gone:
+		advice = connect + "; a replica starts without it, and until it is there " + untilThere(c.Lock.WhenDown)
 	}
 	e.add("lock", levelProblem, advice, "%v", err)
 }
@@ -282,7 +281,7 @@ func (e *examination) lockProblem(c *config.Config, err error) {
 func (e *examination) lock(ctx context.Context, c *config.Config, p *parts) {
 	began := time.Now()
 	if err := p.openLock(ctx, c); err != nil {
-		e.lockProblem(c, err)
+		e.lockProblem(ctx, c, err)
 		return
 	}
 	if p.locker == nil {

@@ -88,6 +88,9 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	go func() { served <- door.serve(serving, listener, handler) }()
 	measured := make(chan error, 1)
 	go func() { measured <- p.metrics.Run(serving, s) }()
+	if p.away != nil {
+		log.Warn("the lock service is away, and this replica starts without it", "until it is there", untilThere(c.Lock.WhenDown), "error", p.away)
+	}
 	log.Info("listening", "url", door.url(listener), "replica", s.ID(), "store", c.Store.Driver, "lock", p.service)
 
 	running, drain := context.WithCancel(ctx)

@@ -30,10 +30,12 @@ type parts struct {
 	metrics *metrics.Metrics
 	locker  *locks.Locker // nil: the lock service is the store's own database
 	service string        // fingerprint of the lock service
+	away    error         // why the lock service could not be reached at the start; nil: it answered
 	closers []func(context.Context) error
 }
 
-// wire opens what c names. Within 10 s an unreachable part is an error that names its address.
+// wire opens what c names. Within 10 s a store that cannot be reached is an error that names its address, and so is a
+// lock service that answers and cannot be used. One that is away is no error: see parts.away.
 func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
 	p := &parts{}
 	defer func() {
@@ -58,7 +60,22 @@ func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, p.openLock(ctx, c)
+	if err = p.openLock(ctx, c); err == nil {
+		return p, nil
+	}
+	if p.locker == nil {
+		return nil, err
+	}
+	gone, stranger := away(ctx, c.Lock, err)
+	switch {
+	case stranger != nil:
+		err = fmt.Errorf("%w: %w", stranger, err)
+		return nil, err
+	case !gone:
+		return nil, err
+	}
+	p.away, err = err, nil
+	return p, nil
 }
 
 // openLock opens the lock service that c names, unless that is the store.
@@ -103,11 +120,19 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 	return p.tryLock(ctx)
 }
 
-// lockTimeout bounds how long an unreachable lock service holds up a start.
+// untilThere says what becomes of work while the lock service is away.
+func untilThere(whenDown string) string {
+	if whenDown == string(scheduler.DownWait) {
+		return "nothing starts"
+	}
+	return "the store's rows decide alone, and jobs with locks wait"
+}
+
+// lockTimeout bounds how long a lock service that does not answer holds up a start.
 const lockTimeout = 6 * time.Second
 
-// tryLock makes sure that the lock service answers: a replica that cannot reach it at its start has
-// a wrong address more often than bad luck. One that is slow is asked again.
+// tryLock asks the lock service whether it answers, and would do: what only somebody can change ends the start. One
+// that is slow is asked again.
 func (p *parts) tryLock(ctx context.Context) error {
 	began := time.Now()
 	for {

@@ -108,7 +108,7 @@ func names(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// What cannot be reached at the start is an error that names address and cause, within 10 s: whether
+// A store that cannot be reached at the start is an error that names address and cause, within 10 s: whether
 // nobody listens there or somebody who never says a word.
 func TestUnreachableAtStart(t *testing.T) {
 	path := program.Build(t, scheduler)
@@ -120,11 +120,8 @@ func TestUnreachableAtStart(t *testing.T) {
 	const closed = "127.0.0.1:1"
 	for _, addr := range []string{closed, mute.Addr().String()} {
 		for name, config := range map[string]string{
-			"store":           `store: {driver: mysql, dsn: "u:p@tcp(` + addr + `)/db"}`,
-			"redis":           `lock: {driver: redis, redis: {addrs: ["` + addr + `"]}}`,
-			"zookeeper":       `lock: {driver: zookeeper, zookeeper: {servers: ["` + addr + `"]}}`,
-			"mysql lease":     `lock: {driver: mysql, mysql: {dsn: "u:p@tcp(` + addr + `)/db"}}`,
-			"mysql row locks": `lock: {driver: mysql, mysql: {dsn: "u:p@tcp(` + addr + `)/db", mode: row}}`,
+			"store":            `store: {driver: mysql, dsn: "u:p@tcp(` + addr + `)/db"}`,
+			"store, and locks": `store: {driver: mysql, dsn: "u:p@tcp(` + addr + `)/db"}` + "\nlock: {driver: redis}",
 		} {
 			what := " refuses"
 			if addr != closed {
