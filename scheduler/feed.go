@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -46,8 +47,10 @@ type feeder struct {
 	took      time.Duration // an attempt, as a moving average; 0 = none has ended yet
 	more      bool          // the last claim left work behind
 	skipJobs  []string      // what this replica cannot run, as candidates showed
-	skipKinds []string
-	unskips   int // how often that was forgotten
+	byKind    bool          // they showed a kind, too, that it does not know
+	unskips   int           // how often the jobs were forgotten
+	vain      int           // claims in a row that could get nothing, though the pool has work
+	notBefore time.Time     // the poll wakes the feeder again
 }
 
 func newFeeder(s *Scheduler, pool *poolPlan) *feeder {
@@ -89,14 +92,14 @@ func (f *feeder) claim(ctx context.Context) bool {
 		tried(ledger.ClaimFailed, 0)
 		return false
 	}
-	skipJobs, skipKinds, asked := f.skipped()
+	scope, asked := f.scope()
 	inTurn := s.locks == nil && f.last < busyLimit // as behind a lock: no longer than that
 	// Not cut short by a drain: a claim that is forgotten is lost work.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	got, err := s.store.Claim(cctx, ledger.Claim{
 		Session: ses.id, Replica: s.opt.ID, Pool: f.pool.name, Hash: f.pool.hash,
 		Limit: want, ID: uuid.NewString(), Guard: inTurn || f.pool.MaxRunning > 0,
-		MaxRunning: f.pool.MaxRunning, SkipJobs: skipJobs, SkipKinds: skipKinds,
+		MaxRunning: f.pool.MaxRunning, Scope: scope,
 		Now: s.clock.check, Admit: f.admit,
 	})
 	cancel()
@@ -104,10 +107,12 @@ func (f *feeder) claim(ctx context.Context) bool {
 	tried(claimResult(got, err), len(got.Tasks))
 	if err != nil {
 		unlock()
+		f.back(asked, errors.Is(err, ledger.ErrOutdated))
 		s.storeFailed(err)
 		return false
 	}
 	learned := f.skip(asked, got.Foreign)
+	f.back(asked, !learned && len(got.Tasks) == 0 && len(got.Foreign) > 0)
 	f.push(ctx, ses, got) // before the lock is given back: its service may hang
 	unlock()
 	return got.More && (learned || len(got.Tasks) > 0)

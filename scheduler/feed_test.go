@@ -23,7 +23,7 @@ type strangers struct {
 
 func (s *strangers) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
 	s.claims++
-	return ledger.Claimed{More: true, Foreign: []jobs.Task{{Kind: "of nobody here"}}}, nil
+	return ledger.Claimed{More: true, Foreign: []jobs.Task{{Job: "of nobody here"}}}, nil
 }
 
 // A claim that got nothing, and can learn nothing, is not followed by another one before somebody wakes it.
@@ -34,7 +34,7 @@ func TestClaimsForNothingEnd(t *testing.T) {
 		s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
 		f := s.feeders["p"]
 		for n := range skipMost {
-			f.skipKinds = append(f.skipKinds, fmt.Sprint(n))
+			f.skipJobs = append(f.skipJobs, fmt.Sprint(n))
 		}
 		nudge(f.wake)
 		for n := 0; len(f.wake) > 0; n++ {

@@ -68,18 +68,22 @@ func TestForeignIsForgottenInOrder(t *testing.T) {
 	}
 
 	feeder := newFeeder(nil, nil)
-	theirs := []jobs.Task{{Job: "job"}, {Kind: "kind"}}
-	_, _, before := feeder.skipped()
+	theirs := []jobs.Task{{Job: "job"}}
+	_, before := feeder.scope()
 	feeder.unskip()
 	if again := feeder.skip(before, theirs); !again {
 		t.Error("nobody asks again after an answer from before")
 	}
-	names, kinds, now := feeder.skipped()
-	if len(names)+len(kinds) > 0 {
-		t.Errorf("an answer from before keeps %v and %v from being claimed", names, kinds)
+	scope, now := feeder.scope()
+	if len(scope.SkipJobs) > 0 {
+		t.Errorf("an answer from before keeps %v from being claimed", scope.SkipJobs)
+	}
+	feeder.back(before, true)
+	if wake, work := feeder.eager(); !wake || !work {
+		t.Error("an answer from before keeps the pool from being looked at")
 	}
 	feeder.skip(now, theirs)
-	if names, kinds, _ := feeder.skipped(); !slices.Equal(names, []string{"job"}) || !slices.Equal(kinds, []string{"kind"}) {
-		t.Errorf("skipped: %v and %v", names, kinds)
+	if scope, _ := feeder.scope(); !slices.Equal(scope.SkipJobs, []string{"job"}) {
+		t.Errorf("skipped: %v", scope.SkipJobs)
 	}
 }

@@ -32,7 +32,8 @@ type poolPlan struct {
 	jobs.Pool
 	name     string
 	hash     string
-	notifier string // as a job's
+	kinds    []string // that it has a handler for
+	notifier string   // as a job's
 }
 
 // work is how a task is to be executed.
@@ -52,7 +53,7 @@ func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
 		if name == jobs.NotificationsPool {
 			pool.Kinds = set.Notifiers()
 		}
-		p.pools[name] = &poolPlan{Pool: pool, name: name, hash: pool.Hash(), notifier: notifier(pool.Notify, "pool "+name)}
+		p.pools[name] = &poolPlan{Pool: pool, name: name, hash: pool.Hash(), kinds: kindsOf(pool), notifier: notifier(pool.Notify, "pool "+name)}
 	}
 	for name, job := range filled.Jobs {
 		j := &jobPlan{Job: job, name: name, hash: job.Hash(), stripe: jobs.Stripe(name), handler: job.Handler}

@@ -12,7 +12,8 @@ const (
 )
 
 // poll asks which pools have work and wakes their feeders, until ctx is done. It asks soon after
-// there was some, backs off while there is none, and wakes exactly when the next waiting task is due.
+// there was some, backs off while there is none, and wakes exactly when the next waiting task is due. What
+// this replica cannot run, in pools that it has or lacks, is no work.
 func (s *Scheduler) poll(ctx context.Context) {
 	wait := pollFast
 	for pause(ctx, wait, s.nudgePoll) {
@@ -21,19 +22,26 @@ func (s *Scheduler) poll(ctx context.Context) {
 			continue
 		}
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		pools, next, err := s.store.Ready(cctx, s.clock.check)
+		pools, next, err := s.store.Ready(cctx, s.clock.check, s.scopes())
 		cancel()
 		if err != nil {
 			s.storeFailed(err)
 			wait = pollSlow
 			continue
 		}
-		for _, name := range pools {
-			s.wakeFeeder(name)
-		}
 		wait = min(2*wait, pollSlow)
-		if len(pools) > 0 {
-			wait = pollFast
+		for _, name := range pools {
+			f, ours := s.feeders[name]
+			if !ours {
+				continue
+			}
+			wake, work := f.eager()
+			if wake {
+				nudge(f.wake)
+			}
+			if work {
+				wait = pollFast
+			}
 		}
 		if !next.IsZero() {
 			wait = max(pollLeast, min(wait, next.Sub(s.clock.now())))

@@ -1,18 +1,26 @@
 package scheduler
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// skipMost is how many names a claim leaves out: each is an argument of its statement. What cannot be
-// run and is beyond them stands in front of the rest, until who can run it has taken some.
-const skipMost = 1000
+const (
+	// skipMost is how many jobs a claim leaves out: each is an argument of its statement. What cannot be
+	// run and is beyond them stands in front of the rest, until who can run it has taken some.
+	skipMost = 1000
+	// backMost is how long, at most, the poll leaves a pool alone whose claims can get nothing.
+	backMost = 10 * time.Second
+)
 
-// skip remembers what this replica cannot run, up to skipMost, so that it does not stand in front of the
+// skip remembers what this replica cannot run, up to skipMost jobs, so that it does not stand in front of the
 // rest, and reports whether to ask again: there was something new, or the answer is to a question of
-// before unskip.
+// before unskip. The kinds that it cannot run are without number: it remembers that there are some, and asks for
+// those that it knows from then on.
 func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -20,27 +28,77 @@ func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 		return true
 	}
 	for _, t := range foreign {
-		list, name := &f.skipJobs, t.Job
-		if name == "" {
-			list, name = &f.skipKinds, t.Kind
-		}
-		if len(*list) < skipMost && !slices.Contains(*list, name) {
-			*list, learned = append(*list, name), true
+		switch {
+		case t.Job == "":
+			learned = learned || !f.byKind
+			f.byKind = true
+		case len(f.skipJobs) < skipMost && !slices.Contains(f.skipJobs, t.Job):
+			f.skipJobs, learned = append(f.skipJobs, t.Job), true
 		}
 	}
 	return learned
 }
 
-// unskip forgets what could not be run: the configuration that governs it may be ours again.
+// unskip forgets which jobs could not be run: the configuration that governs them may be ours again.
 func (f *feeder) unskip() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.skipJobs, f.skipKinds = nil, nil
+	f.skipJobs = nil
+	f.vain, f.notBefore = 0, time.Time{}
 	f.unskips++
 }
 
-func (f *feeder) skipped() (names, kinds []string, asked int) {
+// scope is which tasks to look at. asked is for skip and back.
+func (f *feeder) scope() (scope ledger.Scope, asked int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.skipJobs), slices.Clone(f.skipKinds), f.unskips
+	scope.SkipJobs = slices.Clone(f.skipJobs)
+	if f.byKind {
+		scope.Kinds = f.pool.kinds
+	}
+	return scope, f.unskips
+}
+
+// back has the poll leave the pool alone for a while, for longer each time, after a claim that could get nothing
+// although the pool has work; after any other claim it does not.
+func (f *feeder) back(asked int, vain bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case asked != f.unskips:
+	case vain:
+		f.notBefore = time.Now().Add(min(pollSlow<<min(f.vain, 10), backMost))
+		f.vain++
+	default:
+		f.vain, f.notBefore = 0, time.Time{}
+	}
+}
+
+// eager reports whether the poll is to wake the feeder if the pool has work, and whether that counts as work:
+// not while claims get nothing.
+func (f *feeder) eager() (wake, work bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !time.Now().Before(f.notBefore), f.vain == 0
+}
+
+// scopes is which tasks this replica looks at, by pool; those of which it looks at all are absent.
+func (s *Scheduler) scopes() map[string]ledger.Scope {
+	all := map[string]ledger.Scope{}
+	for name, f := range s.feeders {
+		if scope, _ := f.scope(); len(scope.SkipJobs) > 0 || scope.Kinds != nil {
+			all[name] = scope
+		}
+	}
+	return all
+}
+
+// kindsOf are the kinds of tasks that a pool has a handler for, sorted; "" is for those without a kind.
+func kindsOf(p jobs.Pool) []string {
+	kinds := slices.AppendSeq([]string{}, maps.Keys(p.Kinds))
+	if p.Handler != nil {
+		kinds = append(kinds, "")
+	}
+	slices.Sort(kinds)
+	return kinds
 }

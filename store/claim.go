@@ -119,17 +119,9 @@ func (w *claim) room(t *tx) (int, error) {
 // Index: tasks_claim, equality on state and pool, then its order.
 func (w *claim) choose(t *tx, room int) error {
 	where := "{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND (run_at<=? OR run_at=created_at)"
-	args := []any{w.Pool, micros(w.now)}
-	if n := len(w.SkipJobs); n > 0 {
-		where += " AND job NOT IN (" + marks(n) + ")"
-		args = append(args, texts(w.SkipJobs)...)
-	}
-	if n := len(w.SkipKinds); n > 0 { // a job has its own handler, whatever its kind
-		where += " AND (job<>'' OR kind NOT IN (" + marks(n) + "))"
-		args = append(args, texts(w.SkipKinds)...)
-	}
-	candidates, err := t.openTasks(taskColumns, where+" ORDER BY rank_order, run_at, id LIMIT ? OFFSET ?",
-		append(args, room, w.skip)...)
+	scope, names := inScope(w.Scope)
+	candidates, err := t.openTasks(taskColumns, where+scope+" ORDER BY rank_order, run_at, id LIMIT ? OFFSET ?",
+		slices.Concat([]any{w.Pool, micros(w.now)}, names, []any{room, w.skip})...)
 	if err != nil {
 		return err
 	}

@@ -137,6 +137,14 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			return t.firstUnmet([]*ledger.JobStanding{{Name: "j1"}, {Name: "j2", LastSuccess: time.UnixMicro(1900)}})
 		})
 		check("job standings", []string{"primary", "standings"}, func(t *tx) error { _, _, err := t.jobStandings(); return err })
+		for _, scopes := range []map[string]ledger.Scope{nil, {
+			"p1": {Kinds: []string{"", "k"}, SkipJobs: []string{"j1", "j8"}}, "p2": {Kinds: []string{}},
+		}} {
+			check(fmt.Sprintf("ready pools %v", scopes), []string{"primary", "tasks_claim"}, func(t *tx) error {
+				text, args := readyPools(scopes)
+				return t.query(text, args, func(scan func(...any) error) error { return scan(new(string)) })
+			})
+		}
 		check("pools", []string{"primary", "tasks_claim"}, func(t *tx) error { return t.countTasks(nil) })
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
 			return t.query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })

@@ -103,7 +103,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	}
 	claim := func(pool string) []jobs.Task {
 		got, err := s.Claim(ctx, ledger.Claim{
-			Session: session, Replica: "r", Pool: pool, Hash: "h", Limit: n, ID: newID(), Guard: true, Now: same, SkipJobs: []string{"x"},
+			Session: session, Replica: "r", Pool: pool, Hash: "h", Limit: n, ID: newID(), Guard: true, Now: same, Scope: ledger.Scope{SkipJobs: []string{"x"}, Kinds: []string{""}},
 			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
 		})
 		check(err)
@@ -143,7 +143,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("finish, again with output")
 	finish(tasks, ledger.Again, jobs.StateFailed, "out")
 	step("ready")
-	_, _, err = s.Ready(ctx, same)
+	_, _, err = s.Ready(ctx, same, nil)
 	check(err)
 	step("decide")
 	tasks = decide(true, "q").Started

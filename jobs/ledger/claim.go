@@ -18,13 +18,20 @@ type Claim struct {
 	// lock service is the store's own database, unless the turns that claims take there have become long.
 	Guard      bool
 	MaxRunning int // 0 = no limit; exact, since it is counted under the pool's row lock
-	// SkipJobs and SkipKinds name what this replica cannot run.
-	SkipJobs  []string
-	SkipKinds []string
-	Now       Judge
+	Scope      Scope
+	Now        Judge
 	// Admit is asked about each candidate: whether this replica may run it, and until when an
 	// attempt that starts now may run. It must be a pure function of its arguments.
 	Admit func(now time.Time, c Candidate) (until time.Time, ok bool)
+}
+
+// Scope is which tasks of a pool a replica looks at: what it cannot run neither stands in front of the rest nor
+// looks like work. The zero Scope is all tasks.
+type Scope struct {
+	SkipJobs []string // tasks of these jobs are left out
+	// Kinds are those of the tasks without a job; "" is for a task without a kind. Nil: whatever they are. Tasks
+	// of jobs have their own handler, whatever their kind.
+	Kinds []string
 }
 
 // Candidate is a pending task that might be claimed.

@@ -144,7 +144,7 @@ func claimSkip(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail' WHERE id=?", made[1])
 	s.DB.Exec(t, "UPDATE {tasks} SET kind='fax' WHERE id=?", made[2])
 	c := s.claiming("default", 10)
-	c.SkipJobs, c.SkipKinds = []string{"a", "x"}, []string{"", "fax"}
+	c.Scope = ledger.Scope{SkipJobs: []string{"a", "x"}, Kinds: []string{"mail"}}
 	got, err := s.Store.Claim(s.ctx(), c)
 	must(t, err)
 	// Job b has a handler of its own, although its kind is "".
@@ -238,7 +238,7 @@ func readyPools(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	check := func(want []string, wantNext int64) {
 		t.Helper()
-		pools, next, err := b.Store.Ready(s.ctx(), asIs)
+		pools, next, err := b.Store.Ready(s.ctx(), asIs, nil)
 		must(t, err)
 		if d := cmp.Diff(want, pools); d != "" {
 			t.Error(d)
@@ -270,6 +270,29 @@ func readyPools(t *testing.T, b *Bench) {
 	must(t, b.Store.PausePool(s.ctx(), "again", &paused, "bob"))
 	must(t, b.Store.PausePool(s.ctx(), "again", nil, "bob"))
 	check([]string{"again"}, noon*2)
-	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name='again'")
+
+	// Of the pools that are named, what is out of scope is no work.
+	s.enqueue("work", 1)
+	_, err := s.decide(run("a", due(1), false))
+	must(t, err)
+	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail' WHERE state=0 AND pool='again'")
+	for _, c := range []struct {
+		scopes map[string]ledger.Scope
+		want   []string
+	}{
+		{nil, []string{"again", "default", "work"}},
+		{map[string]ledger.Scope{"again": {}, "nothing": {Kinds: []string{}}}, []string{"again", "default", "work"}},
+		{map[string]ledger.Scope{"again": {Kinds: []string{"", "fax"}}, "default": {Kinds: []string{}}}, []string{"default", "work"}},
+		{map[string]ledger.Scope{"again": {Kinds: []string{"", "mail"}}, "work": {Kinds: []string{"mail"}}}, []string{"again", "default"}},
+		{map[string]ledger.Scope{"again": {Kinds: []string{}}, "default": {SkipJobs: []string{"b", "a"}}, "work": {SkipJobs: []string{"a"}}}, []string{"work"}},
+		{map[string]ledger.Scope{"default": {SkipJobs: []string{"b"}}}, []string{"again", "default", "work"}},
+	} {
+		pools, _, err := b.Store.Ready(s.ctx(), asIs, c.scopes)
+		must(t, err)
+		if d := cmp.Diff(c.want, pools); d != "" {
+			t.Errorf("%v: %s", c.scopes, d)
+		}
+	}
+	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name IN ('again', 'default', 'work')")
 	check(nil, noon*2)
 }

@@ -69,7 +69,7 @@ func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
 		if r.RunAt > micros(now) && r.RunAt != r.CreatedAt {
 			continue // a clock that was wrong made it ready
 		}
-		if r.State != Ready || r.Pool != c.Pool || slices.Contains(c.SkipJobs, r.Job) || r.Job == "" && slices.Contains(c.SkipKinds, r.Kind) {
+		if r.State != Ready || r.Pool != c.Pool || !inScope(r, c.Scope) {
 			continue
 		}
 		all = append(all, r)
@@ -78,6 +78,14 @@ func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
 		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.RunAt, b.RunAt), cmp.Compare(a.ID, b.ID))
 	})
 	return all
+}
+
+// inScope reports whether a scope has the task.
+func inScope(r Task, s ledger.Scope) bool {
+	if r.Job != "" {
+		return !slices.Contains(s.SkipJobs, r.Job)
+	}
+	return s.Kinds == nil || slices.Contains(s.Kinds, r.Kind)
 }
 
 // take claims one task, if the claimer admits it.

@@ -14,7 +14,7 @@ import (
 const promoteLimit = 1000
 
 // Ready implements scheduler.Tasks.
-func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
+func (s *Store) Ready(ctx context.Context, judge ledger.Judge, scopes map[string]ledger.Scope) (pools []string, next time.Time, err error) {
 	err = s.tx(ctx, "ready", func(t *tx) error {
 		judged, err := judge(t.now())
 		if err != nil {
@@ -40,7 +40,7 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, 
 		}
 		found := map[string]bool{}
 		for _, r := range t.tasks.rows {
-			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
+			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) && inScope(r, scopes[r.Pool]) {
 				found[r.Pool] = true
 			}
 		}

@@ -1,0 +1,206 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// polled is a store that counts what is asked for work.
+type polled struct {
+	*memstore.Store
+	readies, claims atomic.Int64
+}
+
+func (p *polled) Ready(ctx context.Context, now ledger.Judge, scopes map[string]ledger.Scope) ([]string, time.Time, error) {
+	p.readies.Add(1)
+	return p.Store.Ready(ctx, now, scopes)
+}
+
+func (p *polled) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	p.claims.Add(1)
+	return p.Store.Claim(ctx, c)
+}
+
+// asked is how often it was asked for work in a minute.
+func (p *polled) asked() (readies, claims int64) {
+	p.readies.Store(0)
+	p.claims.Store(0)
+	time.Sleep(time.Minute)
+	return p.readies.Load(), p.claims.Load()
+}
+
+// quick is a handler that is done at once and counts.
+type quick struct{ n *atomic.Int64 }
+
+func (q quick) Run(context.Context, jobs.Task, io.Writer) error { q.n.Add(1); return nil }
+
+// running starts a replica that ends with the test's bubble.
+func runs(t *testing.T, st Store, set jobs.Set, o Options) *Scheduler {
+	t.Helper()
+	s, err := New(st, nil, set, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// What a replica cannot run costs it no more than its poll, does not hold up what stands behind it, and is run
+// as soon as somebody joins who can.
+func TestWhatNobodyHereCanRunCostsNothing(t *testing.T) {
+	ran, later := new(atomic.Int64), new(atomic.Int64)
+	pool := func(kinds ...string) jobs.Pool {
+		p := jobs.Pool{Kinds: map[string]jobs.Handler{"known": quick{ran}}}
+		for _, kind := range kinds {
+			p.Kinds[kind] = quick{later}
+		}
+		return p
+	}
+	const many = 1500
+	var newKinds []string
+	for n := range many {
+		newKinds = append(newKinds, fmt.Sprint("new-", n))
+	}
+	tasks := func(pool string, kinds ...string) (all []jobs.NewTask) {
+		for _, kind := range kinds {
+			all = append(all, jobs.NewTask{Pool: pool, Kind: kind, Priority: 100})
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		before []jobs.NewTask // of the first replica's, of a second one, which goes and leaves them
+		knows  jobs.Set       // who can run them
+	}{
+		"a kind":                            {tasks("p", "new-0"), jobs.Set{Pools: map[string]jobs.Pool{"p": pool("new-0")}}},
+		"more kinds than a statement names": {tasks("p", newKinds...), jobs.Set{Pools: map[string]jobs.Pool{"p": pool(newKinds...)}}},
+		"no kind":                           {tasks("p", ""), jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: quick{later}, Kinds: pool().Kinds}}}},
+		"a pool":                            {tasks("other", ""), jobs.Set{Pools: map[string]jobs.Pool{"p": pool(), "other": {Handler: quick{later}}}}},
+		"a pool without a handler":          {tasks("default", ""), jobs.Set{Pools: map[string]jobs.Pool{"p": pool(), "default": {Handler: quick{later}}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ran.Store(0)
+				later.Store(0)
+				db := memstore.New()
+				st := &polled{Store: &memstore.Store{Database: db}}
+				set := jobs.Set{Pools: map[string]jobs.Pool{"p": pool()}}
+				runs(t, st, set, Options{ID: "a", Workers: 4})
+				time.Sleep(10 * time.Second)
+				idle, _ := st.asked()
+				if err := st.AddPools(t.Context(), map[string]jobs.Pool{"other": {}}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := st.Enqueue(t.Context(), c.before...); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				if readies, claims := st.asked(); claims > 1 || readies > idle*12/10 {
+					t.Errorf("a minute beside it: %d claims, and %d times it asked for work, where %d is idle", claims, readies, idle)
+				}
+				behind := make([]jobs.NewTask, 100)
+				for i := range behind {
+					behind[i] = jobs.NewTask{Pool: "p", Kind: "known"}
+				}
+				if _, err := st.Enqueue(t.Context(), behind...); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+				if n := ran.Load(); n != 100 {
+					t.Errorf("%d of 100 tasks behind it were run", n)
+				}
+				runs(t, &memstore.Store{Database: db}, c.knows, Options{ID: "b"})
+				time.Sleep(5 * time.Second)
+				if n := later.Load(); n != int64(len(c.before)) {
+					t.Errorf("%d of %d were run by the replica that knows them", n, len(c.before))
+				}
+			})
+		})
+	}
+}
+
+// Tasks of jobs that this replica has otherwise, or whose labels it lacks, are no work for it, however many.
+func TestJobsOfOthersCostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := new(atomic.Int64)
+		set := func(n int) jobs.Set {
+			set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{"default": {Handler: quick{ran}}}}
+			for i := range n {
+				set.Jobs[fmt.Sprint("job-", i)] = jobs.Job{Handler: quick{ran}, RunsOn: map[string]string{"zone": "b"}}
+			}
+			return set
+		}
+		db := memstore.New()
+		st := &polled{Store: &memstore.Store{Database: db}}
+		const many = skipMost + 200
+		s := runs(t, st, set(many), Options{ID: "a", Labels: map[string]string{"zone": "a"}})
+		time.Sleep(10 * time.Second)
+		idle, _ := st.asked()
+		for i := range many {
+			if _, _, err := s.RunJob(t.Context(), fmt.Sprint("job-", i), "test"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		// There are more of them than a statement names: it looks now and then whether those in front have gone.
+		if readies, claims := st.asked(); claims > 8 || readies > idle*12/10 {
+			t.Errorf("a minute beside them: %d claims, and %d times it asked for work, where %d is idle", claims, readies, idle)
+		}
+		runs(t, &memstore.Store{Database: db}, set(many), Options{ID: "b", Labels: map[string]string{"zone": "b"}})
+		time.Sleep(20 * time.Second)
+		if n := ran.Load(); n != many {
+			t.Errorf("%d of %d were run by the replica with the labels", n, many)
+		}
+	})
+}
+
+// A pool that a newer configuration has otherwise is left to that one's replicas, and taken up when they are gone.
+func TestAPoolOfANewerConfigurationCostsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := new(atomic.Int64)
+		db := memstore.New()
+		st := &polled{Store: &memstore.Store{Database: db}}
+		runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: quick{ran}}}}, Options{ID: "a"})
+		time.Sleep(10 * time.Second)
+		idle, _ := st.asked()
+		newer, err := New(&memstore.Store{Database: db}, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Workers: 3, Kinds: map[string]jobs.Handler{"k": quick{ran}}}}}, Options{ID: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- newer.Run(ctx) }()
+		time.Sleep(10 * time.Second)
+		if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if readies, claims := st.asked(); claims > 8 || readies > idle*12/10 {
+			t.Errorf("a minute beside it: %d claims, and %d times it asked for work, where %d is idle", claims, readies, idle)
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if ran.Load() != 1 {
+			t.Error("it does not run what it governs again")
+		}
+	})
+}

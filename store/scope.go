@@ -1,0 +1,21 @@
+package store
+
+import "github.com/lockstep-scheduler/lockstep/jobs/ledger"
+
+// inScope is the condition, beginning with AND, that a row of {tasks} is one that the scope has, for a WHERE that
+// finds the row by tasks_claim: the rest is read from the row.
+func inScope(s ledger.Scope) (where string, args []any) {
+	if n := len(s.SkipJobs); n > 0 {
+		where += " AND job NOT IN (" + marks(n) + ")"
+		args = append(args, texts(s.SkipJobs)...)
+	}
+	switch n := len(s.Kinds); {
+	case s.Kinds == nil:
+	case n == 0:
+		where += " AND job<>''"
+	default:
+		where += " AND (job<>'' OR kind IN (" + marks(n) + "))"
+		args = append(args, texts(s.Kinds)...)
+	}
+	return where, args
+}
