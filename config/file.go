@@ -2,14 +2,11 @@ package config
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"runtime"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
 // resolve makes a path of the file being read absolute where it starts: at the file's folder.
@@ -29,45 +26,19 @@ func pathField[T any](place func(*T) *string) read[T] {
 	}
 }
 
-// readLimited reads a file of at most limit bytes.
-func readLimited(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+// readFile reads a file that a key names, for the value at n.
+func (r *reader) readFile(n *yaml.Node, path string, rule trustedfile.Rule) (trustedfile.File, bool) {
+	file, err := rule.Read(path)
+	if bad := (*trustedfile.Error)(nil); errors.As(err, &bad) {
+		r.fail(n, path+": "+bad.Problem, bad.Remedy)
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, errors.New("is a folder, not a file")
-	}
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("is larger than %d KiB", limit>>10)
-	}
-	return data, err
+	return file, err == nil
 }
 
-// readRegular is readLimited of a file that cannot block, as a pipe would.
-func readRegular(path string, limit int64) ([]byte, fs.FileInfo, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, nil, err
+// unreadable is why a file of its own could not be read.
+func unreadable(err error) Error {
+	if bad := (*trustedfile.Error)(nil); errors.As(err, &bad) {
+		return Error{File: bad.Path, Problem: bad.Problem, Hint: bad.Remedy}
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, errors.New("is not a regular file")
-	}
-	data, err := readLimited(path, limit)
-	return data, info, err
-}
-
-// cause is an error without the path, which stands beside it already.
-func cause(err error) error {
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}
-
-// othersMay reports whether anybody but the owner has one of the rights to a file that bits say.
-func othersMay(info fs.FileInfo, bits fs.FileMode) bool {
-	return runtime.GOOS != "windows" && info.Mode().Perm()&bits != 0 // which has no such modes
+	return Error{Problem: err.Error()}
 }

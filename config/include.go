@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
 // maxFiles bounds how many files one configuration includes.
@@ -41,16 +43,16 @@ func (r *reader) readIncludes(n *yaml.Node) []definitions {
 				r.fail(item, file+" would include itself", "keep included files in a folder of their own: jobs.d/*.yaml")
 				continue
 			}
-			data, _, err := readRegular(file, int64(maxSize-size))
-			if err == nil && len(seen) > maxFiles {
-				err = fmt.Errorf("more than %d files are included", maxFiles)
-			}
-			if err != nil {
-				r.fail(item, fmt.Sprintf("%s: %v", file, cause(err)), "")
+			if len(seen) > maxFiles {
+				r.fail(item, fmt.Sprintf("%s: more than %d files are included", file, maxFiles), "")
 				continue
 			}
-			size += len(data)
-			if d, ok := r.readIncluded(file, len(seen), data); ok {
+			read, ok := r.readFile(item, file, trustedfile.Rule{Limit: int64(maxSize - size)})
+			if !ok {
+				continue
+			}
+			size += len(read.Data)
+			if d, ok := r.readIncluded(file, len(seen), read.Data); ok {
 				all = append(all, d)
 			}
 		}

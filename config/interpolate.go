@@ -9,7 +9,8 @@ import (
 const maxNesting = 10
 
 // interpolate replaces ${VAR} and ${VAR:-default} by variables of env, and $$ by a dollar sign.
-// The default holds when the variable is unset or empty. The result is text, whatever it
+// The default holds when the variable is unset or empty. Braces in a default come in pairs: ${A:-{}} is
+// {} without A. The result is text, whatever it
 // contains. The error is a problem and a hint; neither contains a variable's value.
 func interpolate(text string, env func(string) (string, bool), depth int) (result, problem, hint string) {
 	if depth > maxNesting {
@@ -35,7 +36,7 @@ func interpolate(text string, env func(string) (string, bool), depth int) (resul
 		}
 		end := closing(rest)
 		if end < 0 {
-			return "", "${ without }", "write $$ for a dollar sign"
+			return "", "${ without }", "braces in a default come in pairs; write $$ for a dollar sign"
 		}
 		inside := rest[1:end]
 		text = rest[end+1:]
@@ -70,7 +71,8 @@ func variable(text string) string {
 	return text
 }
 
-// closing returns the index of the brace that closes the one at text[0], or -1.
+// closing returns the index of the brace that closes the one at text[0], or -1: each one in between has
+// its own.
 func closing(text string) int {
 	depth := 0
 	for i := range len(text) {
@@ -79,7 +81,7 @@ func closing(text string) int {
 			if depth--; depth == 0 {
 				return i
 			}
-		case text[i] == '{' && (i == 0 || text[i-1] == '$'):
+		case text[i] == '{':
 			depth++
 		}
 	}

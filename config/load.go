@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -16,13 +17,15 @@ type Options struct {
 }
 
 // Load reads the configuration at path and the files that it includes. The error is an [Errors]
-// with everything that is wrong, or the one that kept path from being read.
+// with everything that is wrong, or the one that kept path from being read: who can write such a file
+// decides what runs, so it must be a regular file that nobody but root and the user of this process
+// owns or can write. /dev/stdin and /dev/fd/N may be pipes.
 func Load(path string, o Options) (*Config, error) {
-	data, err := readLimited(path, maxSize)
+	file, err := trustedfile.Rule{Limit: maxSize, Handed: true}.Read(path)
 	if err != nil {
-		return nil, Errors{{File: path, Problem: cause(err).Error()}}
+		return nil, Errors{unreadable(err)}
 	}
-	return LoadBytes(path, data, o)
+	return LoadBytes(path, file.Data, o)
 }
 
 // LoadBytes is Load of a file whose content is data. Its relative paths start at path's folder.

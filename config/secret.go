@@ -1,10 +1,11 @@
 package config
 
 import (
-	"fmt"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
 // maxSecret bounds a file that a key like password_file names.
@@ -47,17 +48,12 @@ func secretFileField[T any](place func(*T) *string) read[T] {
 // secrets readable for all, so that is a warning; a secret that others may replace is none.
 func (r *reader) secretFile(n *yaml.Node, path string) ([]byte, bool) {
 	path = r.resolve(path)
-	data, info, err := readRegular(path, maxSecret)
-	if err != nil {
-		r.fail(n, fmt.Sprintf("%s: %v", path, cause(err)), "")
+	file, ok := r.readFile(n, path, trustedfile.Rule{Limit: maxSecret, Secret: true})
+	if !ok {
 		return nil, false
 	}
-	switch {
-	case othersMay(info, 0o022):
-		r.fail(n, fmt.Sprintf("%s can be written by others (mode %04o)", path, info.Mode().Perm()), "chmod 600")
-		return nil, false
-	case othersMay(info, 0o044):
-		r.warn(n, fmt.Sprintf("%s can be read by others (mode %04o)", path, info.Mode().Perm()), "chmod 600")
+	if exposed := file.Exposed(); exposed != "" {
+		r.warn(n, path+" "+exposed, "chmod 600 "+path)
 	}
-	return data, true
+	return file.Data, true
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
 // tlsFiles is how this process speaks TLS to a server: a section named tls of a store or a lock.
@@ -76,12 +78,8 @@ func tlsField[T any](place func(*T) **tls.Config) read[T] {
 // authorities reads who is trusted, in place of those that the system trusts.
 func (r *reader) authorities(f file) *x509.CertPool {
 	path := r.resolve(f.path)
-	data, _, err := readRegular(path, maxPEM)
 	pool := x509.NewCertPool()
-	switch {
-	case err != nil:
-		r.fail(f.node, fmt.Sprintf("%s: %v", path, cause(err)), "")
-	case !pool.AppendCertsFromPEM(data):
+	if read, ok := r.readFile(f.node, path, trustedfile.Rule{Limit: maxPEM}); ok && !pool.AppendCertsFromPEM(read.Data) {
 		r.fail(f.node, path+" holds no certificate in PEM form", `such a file has "-----BEGIN CERTIFICATE-----" lines`)
 	}
 	return pool
@@ -90,17 +88,15 @@ func (r *reader) authorities(f file) *x509.CertPool {
 // certificate reads what this process shows of itself.
 func (r *reader) certificate(cert, key file) []tls.Certificate {
 	certPath, keyPath := r.resolve(cert.path), r.resolve(key.path)
-	certPEM, _, err := readRegular(certPath, maxPEM)
-	if err != nil {
-		r.within("cert_file", func() { r.fail(cert.node, fmt.Sprintf("%s: %v", certPath, cause(err)), "") })
-	}
+	var certPEM trustedfile.File
 	var keyPEM []byte
-	var ok bool
-	r.within("key_file", func() { keyPEM, ok = r.secretFile(key.node, key.path) })
-	if err != nil || !ok {
+	var ok, ok2 bool
+	r.within("cert_file", func() { certPEM, ok = r.readFile(cert.node, certPath, trustedfile.Rule{Limit: maxPEM}) })
+	r.within("key_file", func() { keyPEM, ok2 = r.secretFile(key.node, key.path) })
+	if !ok || !ok2 {
 		return nil
 	}
-	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	pair, err := tls.X509KeyPair(certPEM.Data, keyPEM)
 	if err != nil {
 		r.within("cert_file", func() {
 			r.fail(cert.node, fmt.Sprintf("%s and %s are not a certificate and its key in PEM form: %v", certPath, keyPath, err), "")

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -27,18 +28,24 @@ const maxTokens = 1 << 20
 // expires may be missing. A file without any token is an error: it is more often half written than
 // meant. So is a file that others may write. The error is an [Errors].
 func LoadTokens(path string) ([]api.Token, error) {
-	data, info, err := readRegular(path, maxTokens)
+	data, err := ReadTokens(path)
 	if err != nil {
-		e := Error{File: path, Problem: cause(err).Error()}
-		if errors.Is(err, fs.ErrNotExist) {
-			e.Hint = fmt.Sprintf("\"scheduler token create --name NAME --role ROLE --file %s\" makes it", path)
-		}
-		return nil, Errors{e}
-	}
-	if othersMay(info, 0o022) {
-		return nil, Errors{{File: path, Problem: fmt.Sprintf("can be written by others (mode %04o)", info.Mode().Perm()), Hint: "chmod 600"}}
+		return nil, err
 	}
 	return ParseTokens(path, data)
+}
+
+// ReadTokens returns what ParseTokens takes. The error is an [Errors].
+func ReadTokens(path string) ([]byte, error) {
+	file, err := trustedfile.Rule{Limit: maxTokens, Secret: true}.Read(path)
+	if err == nil {
+		return file.Data, nil
+	}
+	e := unreadable(err)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Hint = fmt.Sprintf("\"scheduler token create --name NAME --role ROLE --file %s\" makes it", path)
+	}
+	return nil, Errors{e}
 }
 
 // ParseTokens is LoadTokens of a file whose content is data.

@@ -66,7 +66,7 @@ func TestTokenFile(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	writable := write(t, folder, "writable", text, 0o662)
-	if _, err := config.LoadTokens(writable); err == nil || err.Error() != writable+": can be written by others (mode 0662); chmod 600" {
+	if _, err := config.LoadTokens(writable); err == nil || err.Error() != writable+": can be written by others (mode 0662); chmod 600 "+writable {
 		t.Error(err)
 	}
 	for _, path := range []string{filepath.Join(folder, "none"), folder} {

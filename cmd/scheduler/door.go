@@ -34,8 +34,12 @@ func newDoor(c config.Server, log *slog.Logger) (*door, error) {
 	d := &door{settings: c}
 	if c.TokensFile != "" {
 		d.tokens = &api.Tokens{}
-		f := &refreshed{what: "tokens", paths: []string{c.TokensFile}, log: log, load: func() error {
-			list, err := config.LoadTokens(c.TokensFile)
+		read := func() ([][]byte, error) {
+			data, err := config.ReadTokens(c.TokensFile)
+			return [][]byte{data}, err
+		}
+		f := &refreshed{what: "tokens", log: log, read: read, load: func(contents [][]byte) error {
+			list, err := config.ParseTokens(c.TokensFile, contents[0])
 			if err == nil {
 				d.tokens.Replace(list)
 			}
@@ -48,7 +52,7 @@ func newDoor(c config.Server, log *slog.Logger) (*door, error) {
 	}
 	if c.CertFile != "" {
 		d.cert = &certificate{certFile: c.CertFile, keyFile: c.KeyFile}
-		f := &refreshed{what: "certificate", paths: []string{c.CertFile, c.KeyFile}, log: log, load: d.cert.load}
+		f := &refreshed{what: "certificate", log: log, read: d.cert.read, load: d.cert.load}
 		if err := f.first(); err != nil {
 			return nil, fmt.Errorf("server.tls: %w", err)
 		}

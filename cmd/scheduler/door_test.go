@@ -77,6 +77,12 @@ func (l *logged) has(part string) bool {
 	return strings.Contains(l.text.String(), part)
 }
 
+func (l *logged) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), part)
+}
+
 // openDoor serves what a replica without work would, behind the door that c describes.
 func openDoor(t *testing.T, c config.Server) (address string, log *logged) {
 	t.Helper()
@@ -190,6 +196,66 @@ func TestTokensAreReadAgain(t *testing.T) {
 	}
 }
 
+// TestTokensWhoseModeWasWrong: a file that could not be used is looked at until it can be, also if its
+// content stays. Otherwise a token that was taken back in it would be good until a restart.
+func TestTokensWhoseModeWasWrong(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	revoked, a := api.NewToken("a", api.Viewer, time.Time{})
+	stays, b := api.NewToken("b", api.Viewer, time.Time{})
+	put(t, file, config.TokenLine(a)+"\n"+config.TokenLine(b)+"\n")
+	address, log := openDoor(t, config.Server{Listen: "127.0.0.1:0", TokensFile: file})
+	is := func(token string, want int, parts ...string) func() bool {
+		return func() bool {
+			code, body := status(t, &http.Client{}, "http://"+address+"/readyz", token)
+			for _, part := range parts {
+				if !strings.Contains(body, part) {
+					return false
+				}
+			}
+			if want != 0 {
+				code, _ = status(t, &http.Client{}, "http://"+address+"/metrics", token)
+			}
+			return want == 0 && code == 200 || code == want
+		}
+	}
+	mode := func(m os.FileMode) {
+		t.Helper()
+		if err := os.Chmod(file, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !is(revoked, 200)() || !is(stays, 200)() {
+		t.Fatal("at the start")
+	}
+
+	mode(0o664)
+	put(t, file, config.TokenLine(b)+"\n") // keeps the mode
+	await.Until(t, "readiness tells of the mode", is(stays, 0, `"name":"tokens"`, "what was read before still holds", "can be written by others (mode 0664)", "chmod 600 "))
+	if !is(revoked, 200)() || !is(stays, 200)() {
+		t.Error("what was read before does not hold any more")
+	}
+	mode(0o666)
+	await.Until(t, "the log tells what changed", func() bool { return log.has("mode 0666") })
+	time.Sleep(2 * refreshEvery) // some looks that see nothing new
+	if n := log.count("cannot be used"); n != 2 {
+		t.Errorf("the log told of two errors %d times", n)
+	}
+	mode(0o600)
+	await.Until(t, "the revoked token is taken back", is(revoked, 401))
+	if !is(stays, 200)() {
+		t.Error("the other one is taken back, too")
+	}
+	if _, body := status(t, &http.Client{}, "http://"+address+"/readyz", stays); strings.Contains(body, `"name":"tokens"`) {
+		t.Error(body)
+	}
+
+	mode(0o606) // nothing else changes
+	await.Until(t, "readiness tells of a mode alone", is(stays, 0, "can be written by others (mode 0606)"))
+	mode(0o600)
+	await.Until(t, "it is fine again", func() bool { return !is(stays, 0, `"name":"tokens"`)() })
+}
+
 // TestCertificateIsReadAgain: new connections get the new certificate; a broken one changes nothing.
 func TestCertificateIsReadAgain(t *testing.T) {
 	t.Parallel()
@@ -208,9 +274,18 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	if got := name(); got != "one" {
 		t.Fatal(got)
 	}
+	if err := os.Chmod(key, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the log tells of the key's mode", func() bool { return log.has("can be written by others (mode 0666)") })
+	selfSigned(t, cert, key, "repaired", time.Now().Add(time.Hour))
+	if err := os.Chmod(key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the certificate with the mode repaired is shown", func() bool { return name() == "repaired" })
 	put(t, key, "half of a key")
-	await.Until(t, "the log tells of the key", func() bool { return log.has("cannot be used") })
-	if got := name(); got != "one" {
+	await.Until(t, "the log tells of the key", func() bool { return log.has("failed to find any PEM data in key input") })
+	if got := name(); got != "repaired" {
 		t.Error(got)
 	}
 	selfSigned(t, cert, key, "two", time.Now().Add(time.Hour))

@@ -85,7 +85,7 @@ func (a *app) payload(arg string) (any, error) {
 	case arg == "-":
 		text, err = io.ReadAll(a.stdin)
 	case strings.HasPrefix(arg, "@"):
-		text, err = os.ReadFile(arg[1:])
+		text, err = readAtMost(arg[1:], maxPayload)
 	default:
 		text = []byte(arg)
 	}
@@ -96,6 +96,23 @@ func (a *app) payload(arg string) (any, error) {
 		return nil, errors.New("this is not JSON; a string needs quotes inside of the shell's: '\"text\"'")
 	}
 	return json.RawMessage(text), nil
+}
+
+// maxPayload bounds what is read of a file; the server's own limit is lower.
+const maxPayload = 16 << 20
+
+// readAtMost reads a file, whatever it is, or a pipe: what it holds is data.
+func readAtMost(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("%s is larger than %d MiB", path, limit>>20)
+	}
+	return text, err
 }
 
 const (

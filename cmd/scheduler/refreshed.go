@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"os"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,24 +12,30 @@ import (
 // refreshEvery is how often files are looked at.
 const refreshEvery = time.Second
 
-// refreshed is files that are read again when their content changes. Contents are compared, not
-// times: these can stay the same. Files that cannot be used leave what was read before.
+// refreshed is files that are read again when their content changes, and at every look as long as they
+// cannot be used: what was wrong with them may be their owner or their mode. Contents are compared, not
+// times: these can stay the same. Files that cannot be used leave what was read before, which trouble
+// tells; they are taken over when they can be used again.
 type refreshed struct {
-	what  string // for people
-	paths []string
-	load  func() error // takes over what the files hold, or nothing
-	log   *slog.Logger
+	what string                        // for people
+	read func() ([][]byte, error)      // what is in the files
+	load func(contents [][]byte) error // takes over what read returned, or nothing
+	log  *slog.Logger
 
-	seen [][]byte // contents that load saw last
+	seen [][]byte // contents that load took over last
 
 	mu  sync.Mutex
-	err error // of the last load
+	err error // of the last look
 }
 
 // first loads the files, or says why that cannot be.
 func (f *refreshed) first() error {
-	f.seen = f.read()
-	return f.load()
+	contents, err := f.read()
+	if err == nil {
+		err = f.load(contents)
+	}
+	f.seen = contents
+	return err
 }
 
 // run looks after the files until ctx is done.
@@ -47,16 +53,20 @@ func (f *refreshed) run(ctx context.Context) {
 }
 
 func (f *refreshed) look() {
-	now := f.read()
-	if same(now, f.seen) {
-		return
+	before := f.trouble()
+	contents, err := f.read()
+	if err == nil {
+		if before == nil && slices.EqualFunc(contents, f.seen, bytes.Equal) {
+			return
+		}
+		err = f.load(contents)
 	}
-	f.seen = now
-	err := f.load()
-	if err != nil {
-		f.log.Error("a file changed and cannot be used; what was read before still holds", "of", f.what, "error", oneLine(err))
-	} else {
+	switch {
+	case err == nil:
+		f.seen = contents
 		f.log.Info("a file changed and was read again", "of", f.what)
+	case before == nil || before.Error() != err.Error():
+		f.log.Error("a file changed and cannot be used; what was read before still holds", "of", f.what, "error", oneLine(err))
 	}
 	f.mu.Lock()
 	f.err = err
@@ -68,22 +78,4 @@ func (f *refreshed) trouble() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
-}
-
-// read returns what is in the files; nil for one that cannot be read.
-func (f *refreshed) read() [][]byte {
-	contents := make([][]byte, len(f.paths))
-	for i, path := range f.paths {
-		contents[i], _ = os.ReadFile(path) // load says why not
-	}
-	return contents
-}
-
-func same(a, b [][]byte) bool {
-	for i := range a {
-		if !bytes.Equal(a[i], b[i]) || (a[i] == nil) != (b[i] == nil) {
-			return false
-		}
-	}
-	return true
 }

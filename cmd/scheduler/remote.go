@@ -9,14 +9,16 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
+
+// maxToken bounds the file of a token, in bytes.
+const maxToken = 64 << 10
 
 // call makes a command of what do asks of the replica that --server names.
 func (a *app) call(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
@@ -57,14 +59,14 @@ func (a *app) token() (string, error) {
 	from := "LOCKSTEP_API_TOKEN"
 	if file, ok := a.env("LOCKSTEP_API_TOKEN_FILE"); ok && file != "" && token == "" {
 		from = "LOCKSTEP_API_TOKEN_FILE"
-		text, err := os.ReadFile(file)
+		read, err := trustedfile.Rule{Limit: maxToken, Secret: true, Handed: true}.Read(file)
 		if err != nil {
 			return "", usagef("%s: %w", from, err)
 		}
-		if info, err := os.Stat(file); err == nil && info.Mode().Perm()&0o044 != 0 && runtime.GOOS != "windows" {
-			fmt.Fprintf(a.stderr, "warning: %s can be read by others (mode %04o); chmod 600\n", file, info.Mode().Perm())
+		if exposed := read.Exposed(); exposed != "" {
+			fmt.Fprintf(a.stderr, "warning: %s %s; chmod 600 %s\n", file, exposed, file)
 		}
-		token = strings.TrimSpace(string(text))
+		token = strings.TrimSpace(string(read.Data))
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", usagef("%s: this is not a token; a token is one word, as 'scheduler token create' prints it", from)
@@ -82,12 +84,12 @@ func (a *app) tls() (*tls.Config, error) {
 	if file == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(file)
+	read, err := trustedfile.Rule{Limit: maxPEM, Handed: true}.Read(file)
 	if err != nil {
 		return nil, usagef("%s: %w", from, err)
 	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
+	if !pool.AppendCertsFromPEM(read.Data) {
 		return nil, usagef("%s: %s holds no certificate in PEM form", from, file)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, nil

@@ -98,9 +98,11 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 // addToken adds an entry to a file, in one write at its end, so that none is lost when several are
 // added at once. A new file is its owner's alone.
 func addToken(path string, t api.Token) (err error) {
-	data, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	var data []byte
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		if data, err = config.ReadTokens(path); err != nil {
+			return err
+		}
 	}
 	addition, err := config.AddToken(path, data, t)
 	if err != nil {

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -16,24 +15,17 @@ const maxEnvFile = 1 << 20
 
 // readEnvFile reads NAME=value lines. Blank lines and lines that start with # are passed over; a
 // value is everything behind the first =, without the quotes if it stands in a pair of them. There
-// is no interpolation and no export.
+// is no interpolation and no export. Variables change what a command does, so the file must be one that
+// package trustedfile takes.
 func readEnvFile(file string) (map[string]string, error) {
-	f, err := os.Open(file)
+	read, err := trustedfile.Rule{Limit: maxEnvFile}.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("%w: env_file: %w", jobs.ErrInvalid, err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: env_file: %w", jobs.ErrInvalid, err)
-	case len(text) > maxEnvFile:
-		return nil, fmt.Errorf("%w: env_file: %s is larger than %d bytes", jobs.ErrInvalid, file, maxEnvFile)
 	}
 	env := map[string]string{}
 	var problems []error
 	number := 0
-	for line := range strings.Lines(string(bytes.TrimPrefix(text, []byte("\ufeff")))) {
+	for line := range strings.Lines(string(bytes.TrimPrefix(read.Data, []byte("\ufeff")))) {
 		number++
 		line = strings.TrimRight(line, "\r\n")
 		if bare := strings.TrimSpace(line); bare == "" || bare[0] == '#' {

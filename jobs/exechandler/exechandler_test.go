@@ -195,12 +195,16 @@ func TestDescribe(t *testing.T) {
 	if got != want {
 		t.Errorf("described as %s\nwant %s", got, want)
 	}
+	nothing := filepath.Join(t.TempDir(), "env")
+	if err := os.WriteFile(nothing, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	changes := map[string]func(*exechandler.Command){
 		"an argument": func(c *exechandler.Command) { c.Argv = []string{"/opt/backup.sh"} },
 		"shell":       func(c *exechandler.Command) { c.Argv, c.Shell = nil, "/opt/backup.sh --full" },
 		"a value":     func(c *exechandler.Command) { c.Env = map[string]string{"TOKEN": "other", "A": "b"} },
 		"pass_env":    func(c *exechandler.Command) { c.PassEnv = nil },
-		"env_file":    func(c *exechandler.Command) { c.EnvFiles = []string{os.DevNull} },
+		"env_file":    func(c *exechandler.Command) { c.EnvFiles = []string{nothing} },
 		"dir":         func(c *exechandler.Command) { c.Dir = "/" },
 		"grace":       func(c *exechandler.Command) { c.StopGrace = time.Minute },
 	}

@@ -89,3 +89,48 @@ func f(t *testing.T) { time.Sleep(1); t.Skip(); log.Print(); var log struct{ x i
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// readers may open files by themselves, with what they open.
+var readers = map[string]string{
+	"cmd/scheduler/enqueue.go":                            "a payload, which is data and may be a pipe",
+	"cmd/scheduler/import.go":                             "a crontab, which is data and may be a pipe; /etc/timezone",
+	"internal/process/process_linux.go":                   "/proc",
+	"internal/trustedfile/mount_linux.go":                 "/proc",
+	"jobs/exechandler/internal/warden/processes_linux.go": "/proc",
+	"store/storetest/sessions.go":                         "/proc",
+}
+
+// A file that says what runs, who is trusted or who one is could be a FIFO that hangs a replica, or
+// another user's: package trustedfile reads them all.
+func TestFilesAreReadByTrustedfile(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range packages(t) {
+		if _, l, _ := place(p.name()); l > suite {
+			continue
+		}
+		names, err := filepath.Glob(filepath.Join("../..", p.name(), "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if isTest(name) {
+				continue
+			}
+			for _, c := range calls(t, name, nil) {
+				if !slices.Contains([]string{"os.ReadFile", "os.Open", "ioutil.ReadFile", "tls.LoadX509KeyPair", "os.DirFS", "os.OpenRoot"}, c.name) {
+					continue
+				}
+				file := filepath.ToSlash(strings.TrimPrefix(name, filepath.Clean("../..")+string(filepath.Separator)))
+				if readers[file] == "" {
+					t.Errorf("%s: %s: files are read by internal/trustedfile", c.at, c.name)
+				}
+				seen[file] = true
+			}
+		}
+	}
+	for file := range readers {
+		if !seen[file] {
+			t.Errorf("%s opens no file", file)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package trustedfile
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountedReadOnly reports whether nobody on this system can write a file because of how it is
+// mounted, and whether that was done for it or a folder above it: a service manager may make the
+// whole system read-only for a service, where others can go on writing.
+func mountedReadOnly(f *os.File) bool {
+	var stat unix.Statfs_t
+	if unix.Fstatfs(int(f.Fd()), &stat) != nil || stat.Flags&unix.ST_RDONLY == 0 {
+		return false
+	}
+	root, err := os.Open("/")
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	own, top := mountOf(f), mountOf(root)
+	return own != "" && top != "" && own != top
+}
+
+// mountOf is the number of the mount that an open file is on; "" if the kernel does not say.
+func mountOf(f *os.File) string {
+	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(f.Fd())))
+	if err != nil {
+		return ""
+	}
+	for line := range bytes.Lines(text) {
+		if id, ok := bytes.CutPrefix(line, []byte("mnt_id:")); ok {
+			return string(bytes.TrimSpace(id))
+		}
+	}
+	return ""
+}
