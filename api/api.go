@@ -40,6 +40,9 @@ func newAPI(b Backend, o Options) *server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	if none(b.Replica) {
+		b.Replica = bystander{}
+	}
 	s := &server{
 		Backend: b, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
 		metrics: o.Metrics, page: o.Page, patience: streamPatience,

@@ -9,16 +9,16 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// Backend is what the API serves. All but Locks and Audit are required.
+// Backend is what the API serves. Reader and Writer are required.
 //
 // The methods return jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable, wrapped with
 // what people should read; any other error is a fault of ours and answers 500.
 type Backend struct {
 	Reader  Reader
 	Writer  Writer
-	Replica Replica
-	Locks   Locks // nil: /locks is not served
-	Audit   Audit // nil: writes leave no trace, and /audit is not served
+	Replica Replica // nil: this process has none, and answers 501 where one is needed
+	Locks   Locks   // nil: /locks is not served
+	Audit   Audit   // nil: writes leave no trace, and /audit is not served
 }
 
 // Reader is what the store tells.
@@ -54,6 +54,9 @@ type Writer interface {
 type Replica interface {
 	ID() string
 	Set() jobs.Set
+	// Loaded reports whether the store knows the definitions of Set. Before that, what depends on
+	// them answers 503 with Retry-After.
+	Loaded() bool
 	// RunJob opens a manual trigger; jobs.ErrConflict says why it was skipped.
 	RunJob(ctx context.Context, name, by string) (jobs.Trigger, jobs.Task, error)
 	// RetryTask makes a new task of an ended one.

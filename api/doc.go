@@ -11,8 +11,15 @@
 // request cannot be understood, 401 there is no good token, 403 its role is too weak, or the request
 // came from a foreign page or for a foreign host, 404 there is no such thing, 405 not with this
 // method, 409 the thing's state forbids it, 413 too large, 415 not JSON, 422 understood and out of
-// range, 429 too many bad tokens or streams, 503 the store or the lock service does not answer. Input never
-// causes a 500.
+// range, 429 too many bad tokens or streams, 501 this process has no replica, 503 the store or the lock service
+// does not answer, or the replica is starting. Input never causes a 500.
+//
+// Until the replica has loaded its definitions, whatever names a job or a pool answers 503 with the code
+// "starting" and Retry-After: nothing was done, so anything can be asked again. Package client does that.
+//
+// Without [Backend].Replica the API shows what the store knows, takes tasks, suspends, pauses and cancels.
+// What needs a replica answers 501 with the code "no_replica": runs and due times of jobs, and retries. What
+// only definitions say is left out of jobs and pools, and /readyz says that there is no replica.
 //
 // With [Options].Access every route but /healthz, /readyz and those of the page needs a bearer token,
 // whose role must be the route's or a stronger one: GET needs Viewer, POST Operator, the audit Admin.

@@ -34,6 +34,7 @@ type backend struct {
 	keys     map[string]jobs.Task
 	output   map[string][]byte
 	health   []ledger.Condition
+	starting bool // the definitions are not loaded
 
 	err     error    // of every method
 	panics  bool     // Jobs does
@@ -227,6 +228,8 @@ func show(b *bool) string {
 func (b *backend) ID() string { return "r1" }
 
 func (b *backend) Set() jobs.Set { return b.set }
+
+func (b *backend) Loaded() bool { return !b.starting }
 
 func (b *backend) RunJob(_ context.Context, name, by string) (jobs.Trigger, jobs.Task, error) {
 	switch {

@@ -81,6 +81,9 @@ func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
+	if s.Replica == (bystander{}) {
+		return needsReplica("due times need the definition of the job")
+	}
 	name := r.PathValue("name")
 	job, ok := s.Replica.Set().Jobs[name]
 	if !ok {

@@ -126,6 +126,11 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed
 			return
 		}
 		r = withCaller(r, who)
+		if s.starting(path) {
+			w.Header().Set("Retry-After", "1")
+			s.fail(w, r, errStarting)
+			return
+		}
 		if r.Method == http.MethodPost && s.Audit != nil {
 			w = s.auditing(w, r, path)
 		}

@@ -1,6 +1,7 @@
 // Package client speaks to the API of a replica. Any replica will do: they share one store.
 //
-// Every method is one request. An answer that refuses is an [*Error], which also matches
+// Every method is one request, asked again only while the replica is starting, for up to a minute:
+// such an answer says that nothing was done. An answer that refuses is an [*Error], which also matches
 // jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable; a replica that cannot be reached is
 // [ErrUnreachable]. After any other error of a method that writes, and after ErrUnavailable, nothing
 // is known about what was asked: an idempotency key makes it safe to enqueue again.
@@ -139,26 +140,33 @@ func (c *Client) decode(res *http.Response, into any) error {
 	return nil
 }
 
-// send returns an answer that does not refuse; its body is the caller's to close.
+// send returns an answer that does not refuse; its body is the caller's to close. It asks again what a
+// replica refuses because it is starting.
 func (c *Client) send(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
-	res, err := c.roundTrip(ctx, method, path, query, body)
-	if err != nil {
-		return nil, err
+	for began := time.Now(); ; {
+		res, err := c.roundTrip(ctx, method, path, query, body)
+		if err != nil {
+			return nil, err
+		}
+		if res.StatusCode >= 200 && res.StatusCode <= 299 {
+			return res, nil
+		}
+		refused, wait := refusal(res), retryAfter(res)
+		res.Body.Close()
+		if !refused.starting() || time.Since(began)+wait > maxStarting || !pause(ctx, wait) {
+			return nil, refused
+		}
 	}
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		defer res.Body.Close()
-		return nil, refusal(res)
-	}
-	return res, nil
 }
 
 // roundTrip returns whatever is answered. Each element of path is one segment, whatever it contains.
 func (c *Client) roundTrip(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
+	escaped := make([]string, len(path))
 	for i, segment := range path {
 		if segment == "" || segment == "." || segment == ".." {
 			return nil, fmt.Errorf("client: %w: %q is no name", jobs.ErrInvalid, segment)
 		}
-		path[i] = url.PathEscape(segment)
+		escaped[i] = url.PathEscape(segment)
 	}
 	var text io.Reader
 	if body != nil {
@@ -168,7 +176,7 @@ func (c *Client) roundTrip(ctx context.Context, method string, path []string, qu
 		}
 		text = bytes.NewReader(encoded)
 	}
-	address := c.base.String() + "/" + strings.Join(path, "/")
+	address := c.base.String() + "/" + strings.Join(escaped, "/")
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
@@ -201,7 +209,7 @@ func (c *Client) failed(err error) error {
 	return fmt.Errorf("client: %s: %w", c.base, err)
 }
 
-func refusal(res *http.Response) error {
+func refusal(res *http.Response) *Error {
 	e := &Error{Status: res.StatusCode, Code: "unknown", Message: "the answer was " + res.Status}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if kind != "application/json" {

@@ -184,6 +184,41 @@ func TestReplicasThatCannotExcludeEachOtherAreRefused(t *testing.T) {
 		if err := s.Run(t.Context()); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v, want %v", c.o, err, c.want)
 		}
+		if err := s.Run(t.Context()); !errors.Is(err, scheduler.ErrRan) {
+			t.Errorf("after an error, a second Run: %v", err)
+		}
+	}
+}
+
+// A second Run says so at once, while the first one works and after it, and changes nothing.
+func TestRunIsCalledOnce(t *testing.T) {
+	st := sqlite(t).open(t)
+	s, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Loaded() {
+		t.Error("loaded before Run")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	await.Until(t, "it is loaded", s.Loaded)
+	for _, when := range []string{"beside the first", "after it"} {
+		began := time.Now()
+		if err := s.Run(t.Context()); !errors.Is(err, scheduler.ErrRan) || time.Since(began) > time.Second {
+			t.Errorf("%s: %v after %v", when, err, time.Since(began))
+		}
+		if when == "beside the first" {
+			if live := peers(t, st); len(live) != 1 || !s.Health()[0].Ready {
+				t.Errorf("live are %+v, health %+v", live, s.Health())
+			}
+			stop()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 

@@ -84,6 +84,13 @@ func (h *health) start() {
 	h.started = true
 }
 
+// Loaded reports whether the definitions of this replica are in the store. Once they are, they stay.
+func (s *Scheduler) Loaded() bool {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	return s.health.started
+}
+
 func (h *health) drain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -55,7 +56,11 @@ type Scheduler struct {
 	nudgeNotify  chan struct{} // look at events now
 	halted       chan struct{} // closed by Halt
 	halt         sync.Once
+	ran          atomic.Bool // Run was called
 }
+
+// ErrRan: Run was called before. A Scheduler is one life of one replica; New makes the next one.
+var ErrRan = errors.New("scheduler: Run was called before; each New is for one Run")
 
 // New makes a replica of set on st. With lk == nil the store's own database is the lock service:
 // stripe and pool guards are rows locked inside the deciding transaction. The error names every
@@ -115,8 +120,11 @@ func (s *Scheduler) Set() jobs.Set { return s.plan.set }
 // replica id or another lock service is in use, which takes up to a session ttl to make sure) and if
 // work was still running, deaf to its context, after the last wait. A store or lock service that
 // goes away later is no error: Health says so, and work resumes when it is back. Run may be called
-// once.
+// once; a second call returns ErrRan at once and changes nothing.
 func (s *Scheduler) Run(ctx context.Context) error {
+	if !s.ran.CompareAndSwap(false, true) {
+		return ErrRan
+	}
 	if err := s.join(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop before it had begun

@@ -121,6 +121,7 @@ type idle struct{ api.Replica }
 
 func (idle) Health() []ledger.Condition { return nil }
 func (idle) Set() jobs.Set              { return jobs.Set{} }
+func (idle) Loaded() bool               { return true }
 
 // status asks for what a viewer may read.
 func status(t *testing.T, c *http.Client, url, token string) (code int, body string) {

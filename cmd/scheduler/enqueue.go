@@ -190,7 +190,7 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 // refused reports whether it is certain that a request changed nothing.
 func refused(err error) bool {
 	answer, ok := errors.AsType[*client.Error](err)
-	return errors.Is(err, client.ErrUnreachable) || ok && answer.Status < http.StatusInternalServerError
+	return errors.Is(err, client.ErrUnreachable) || ok && (answer.Status < http.StatusInternalServerError || answer.Code == "starting")
 }
 
 // inList is how an answer names the task of a list that it refuses: by its index.

@@ -2,6 +2,7 @@ package embedding
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 func mount(mux *http.ServeMux, st *store.Store, replica *scheduler.Scheduler) {
@@ -22,6 +24,68 @@ func mount(mux *http.ServeMux, st *store.Store, replica *scheduler.Scheduler) {
 		Page:  page.Handler(),               // what people see at /lockstep/; leave it out to have the API alone
 	})
 	mux.Handle("/lockstep/", http.StripPrefix("/lockstep", lockstep))
+}
+
+func dashboard(mux *http.ServeMux, st *store.Store) {
+	lockstep := api.New(api.Backend{Reader: st, Writer: st}, api.Options{Page: page.Handler()}) // no Replica
+	mux.Handle("/lockstep/", http.StripPrefix("/lockstep", lockstep))
+}
+
+// A process without a replica shows what the store knows, says what it cannot do, and never answers 500.
+func TestDashboard(t *testing.T) {
+	_, st := database(t)
+	replica, err := scheduler.New(st, nil, jobs.Set{
+		Pools: map[string]jobs.Pool{"mail": {Handler: jobs.Func(func(context.Context, jobs.Task, Letter) error { return nil })}},
+		Jobs:  map[string]jobs.Job{"digest": {Pool: "mail", Schedule: "@daily", Payload: []byte(`{"To":"ada"}`)}},
+	}, scheduler.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start(t, replica)
+	await.Until(t, "the definitions are loaded", replica.Loaded)
+	mux := http.NewServeMux()
+	dashboard(mux, st)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	c, err := client.New(server.URL+"/lockstep", client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	tasks, created, err := c.Enqueue(ctx, "mail", jobs.NewTask{Payload: Letter{To: "ada"}})
+	if err != nil || !created {
+		t.Fatalf("%v, %v", created, err)
+	}
+	await.Until(t, "the replica has done what the dashboard enqueued", func() bool {
+		task, err := c.Task(ctx, tasks[0].ID)
+		return err == nil && task.Task.State == jobs.StateSucceeded
+	})
+	_, run := c.RunJob(ctx, "digest")
+	_, next := c.Next(ctx, "digest", 1)
+	_, retry := c.RetryTask(ctx, tasks[0].ID)
+	for what, err := range map[string]error{"run": run, "next": next, "retry": retry} {
+		if refused, ok := errors.AsType[*client.Error](err); !ok || refused.Status != http.StatusNotImplemented || refused.Code != "no_replica" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, list := c.Jobs(ctx, client.Page{})
+	_, job := c.Job(ctx, "digest")
+	_, suspend := c.SuspendJob(ctx, "digest")
+	_, pools := c.Pools(ctx, client.Page{})
+	_, pause := c.PausePool(ctx, "mail")
+	_, replicas := c.Replicas(ctx, client.Page{})
+	_, ready := c.Ready(ctx)
+	if err := errors.Join(list, job, suspend, pools, pause, replicas, ready); err != nil {
+		t.Error(err)
+	}
+	page, err := server.Client().Get(server.URL + "/lockstep/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Body.Close()
+	if page.StatusCode != http.StatusOK {
+		t.Errorf("the page: %s", page.Status)
+	}
 }
 
 // The API below a prefix of the program's own mux: everything is reached, and nothing leads out of it.
@@ -37,6 +101,7 @@ func TestMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, replica)
+	await.Until(t, "the definitions are loaded", replica.Loaded)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "the shop") })
 	mount(mux, st, replica)

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// bystander stands in for the replica in a process that has none: it shows what the store knows, and
+// lets nothing happen that a replica has to do.
+type bystander struct{}
+
+var _ Replica = bystander{}
+
+// none reports whether r is nil, also as a pointer in an interface, as the field of a program that
+// runs no replica is.
+func none(r Replica) bool {
+	v := reflect.ValueOf(r)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// needsReplica refuses what only a process with a replica can answer.
+func needsReplica(what string) error {
+	return &problem{
+		status: http.StatusNotImplemented, code: "no_replica",
+		message: what + ": this server shows the store and runs no replica; ask the address of a replica",
+	}
+}
+
+func (bystander) ID() string     { return "" }
+func (bystander) Set() jobs.Set  { return jobs.Set{} }
+func (bystander) Loaded() bool   { return true } // there is nothing to wait for
+func (bystander) Wake(...string) {}              // replicas notice one poll later
+func (bystander) Nudge()         {}
+
+func (bystander) RunJob(context.Context, string, string) (jobs.Trigger, jobs.Task, error) {
+	return jobs.Trigger{}, jobs.Task{}, needsReplica("a run of a job needs its definition")
+}
+
+func (bystander) RetryTask(context.Context, string, string) (jobs.Task, error) {
+	return jobs.Task{}, needsReplica("a retry needs the definition of its job")
+}
+
+func (bystander) Health() []ledger.Condition {
+	return []ledger.Condition{{Name: "replica", Ready: true, Detail: "none in this process: it shows what the store knows"}}
+}
