@@ -77,8 +77,15 @@ func New(base string, o Options) (*Client, error) {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("client: %w", err)
-	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
+		if parse, ok := errors.AsType[*url.Error](err); ok {
+			err = parse.Err // without the whole address, which may have a password in it
+		}
+		return nil, fmt.Errorf("client: the address cannot be read: %w", err)
+	case u.User != nil, strings.Contains(base, "@"):
+		return nil, errors.New("client: the address has a user or password, which no replica asks for; give a token instead")
+	case u.RawQuery != "", u.Fragment != "":
+		return nil, errors.New("client: the address has a query; write it as in http://127.0.0.1:8080")
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
 		return nil, fmt.Errorf("client: %q is not an address like http://127.0.0.1:8080", base)
 	}
 	if o.HTTPClient == nil {

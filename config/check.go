@@ -83,7 +83,7 @@ func (r *reader) checkSQLite() {
 		r.refuse("store.dsn", "a database in memory cannot be shared and forgets everything", "give it the path of a file")
 	case strings.HasPrefix(*dsn, "file:"), strings.Contains(*dsn, "?"):
 		r.refuse("store.dsn", "a plain path is wanted, without file: and options", "")
-	case strings.Contains(*dsn, "@tcp("), strings.Contains(*dsn, "://"):
+	case strings.Contains(*dsn, "@tcp("), strings.Contains(*dsn, "@unix("), strings.Contains(*dsn, "@/"), strings.Contains(*dsn, "://"):
 		r.refuse("store.dsn", "is not the path of a file", "for a MySQL server, set driver: mysql")
 	}
 	*dsn = r.resolve(*dsn)
@@ -217,7 +217,11 @@ func addressesField[T any](place func(*T) *[]string) read[T] {
 			}
 			host, port, err := net.SplitHostPort(value)
 			if p, perr := strconv.Atoi(port); err != nil || host == "" || perr != nil || p < 1 || p > 65535 {
-				r.fail(item, quote(item)+" is not an address", "write host:port")
+				what, hint := quote(item), "write host:port"
+				if strings.Contains(value, "@") { // as in redis://:password@host
+					what, hint = "this", "write host:port; a user and a password have keys of their own"
+				}
+				r.fail(item, what+" is not an address", hint)
 				return "", false
 			}
 			return value, true

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/lockstep-scheduler/lockstep/internal/mysqlconn"
 )
 
@@ -39,9 +37,9 @@ const (
 )
 
 func openMySQL(ctx context.Context, dsn string, o Options) (*Store, error) {
-	c, err := mysql.ParseDSN(dsn)
+	c, err := mysqlconn.Parse(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("store: mysql: %w", err) // the parser does not repeat the DSN and its password
+		return nil, fmt.Errorf("store: mysql: %w", err)
 	}
 	if c.DBName == "" {
 		return nil, fmt.Errorf("store: mysql at %s: the DSN names no database", c.Addr)

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/mysqlconn"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
@@ -163,7 +163,7 @@ func fingerprint(c *config.Config, namespace string) (string, error) {
 	case config.ZooKeeper:
 		place = "zookeeper " + sorted(l.ZooKeeper.Servers) + l.ZooKeeper.Root
 	case config.MySQL:
-		d, err := mysql.ParseDSN(l.MySQL.DSN)
+		d, err := mysqlconn.Parse(l.MySQL.DSN)
 		if err != nil {
 			return "", fmt.Errorf("lock.mysql.dsn: %w", err)
 		}

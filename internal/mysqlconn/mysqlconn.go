@@ -23,6 +23,16 @@ const IdleTransaction = "/*M! , SESSION idle_transaction_timeout = 1 */"
 // idleFor is how long a connection waits in the pool, which is less than any wait_timeout of ours.
 const idleFor = 3 * time.Second
 
+// Parse reads a DSN. Its errors repeat nothing of it, since that may be the password: the driver's parser
+// takes what it finds for the name of a network or for a value.
+func Parse(dsn string) (*mysql.Config, error) {
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, errors.New("the DSN cannot be read; the form is user:password@tcp(host:3306)/database?options, with special characters of options as %XX")
+	}
+	return c, nil
+}
+
 // Open returns a handle with at most conns idle connections, and does not connect. Each connection has
 // had the statements run. Parameters become part of the statement's text, which saves a round trip.
 // limit bounds each dial, read and write where c has none: at COMMIT a context does not help. settings

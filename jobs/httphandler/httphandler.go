@@ -2,10 +2,14 @@
 //
 // The body is the task's payload, unless the [Request] has one of its own; the headers Lockstep-Job
 // and its siblings, Idempotency-Key and Traceparent say which task it is. The attempt succeeds if
-// the whole answer came in time and its status is among those expected. The first 64 KiB of the
-// answer's body are the attempt's output.
+// the whole answer, or its first 64 KiB, came in time and its status is among those expected. The first 64 KiB of the
+// answer's body are the attempt's output; what follows is neither read nor waited for, and a line at the end
+// of the output says so.
 //
-// Redirects are not followed: a 3xx status is a failure that names its target. Proxies of the
+// The query of the URL, and the path where it is secret, are shown nowhere. Where the server repeats them, in
+// its reason phrase or in its answer, they are taken out, also values and parts of the path by themselves
+// from six characters on. Redirects are not followed: a 3xx status is a failure that names the scheme and
+// host of its target. Proxies of the
 // environment are not used. Addresses that no job should speak to (see [New]) are refused when the
 // name has been resolved, at each connection.
 //
@@ -52,6 +56,7 @@ type Handler struct {
 	request Request
 	url     *url.URL
 	header  http.Header
+	hidden  hidden
 }
 
 var _ interface {
@@ -68,18 +73,15 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	defer cancel()
 	err := h.send(limited, t, out)
 	switch {
-	case err == nil || errors.Is(err, errStatus):
-		return err
+	case err == nil:
+		return nil
+	case errors.Is(err, errStatus): // an answer is one, however late it is by now
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", h, context.Cause(ctx))
 	case errors.Is(context.Cause(limited), errTimeout):
 		return fmt.Errorf("%s: no complete answer within %v", h, h.request.Timeout)
 	}
-	// The client's error repeats the URL, with what may be secret in it.
-	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	return fmt.Errorf("%s: %w", h, err)
+	return fmt.Errorf("%s: %w", h, h.hidden.error(err))
 }
 
 var (
@@ -92,12 +94,12 @@ func (h *Handler) send(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	response, err := client.Do(request)
+	response, err := transport.RoundTrip(request)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
-	if _, err := io.Copy(out, io.LimitReader(response.Body, MaxOutput)); err != nil {
+	if err := h.hidden.copy(out, response.Body); err != nil {
 		return fmt.Errorf("reading the answer (%s): %w", response.Status, err)
 	}
 	if h.expects(response.StatusCode) {
@@ -151,15 +153,28 @@ func (h *Handler) expects(status int) bool {
 func (h *Handler) unexpected(r *http.Response) error {
 	target := ""
 	if location := r.Header.Get("Location"); r.StatusCode >= 300 && r.StatusCode < 400 && location != "" {
-		target = fmt.Sprintf(" to %.200q; redirects are not followed, write the new address", location)
+		target = fmt.Sprintf(" to %s; redirects are not followed, ask the server with curl -i and write the new address", h.target(location))
 	}
-	err := fmt.Errorf("%s: %w %.80s%s", h, errStatus, r.Status, target)
+	err := fmt.Errorf("%w %.80s%s", errStatus, h.hidden.text(r.Status), target)
 	if r.StatusCode == http.StatusTooManyRequests || r.StatusCode == http.StatusServiceUnavailable {
 		if wait, ok := retryAfter(r.Header.Get("Retry-After"), time.Now()); ok {
 			return jobs.RetryAfter(wait, err)
 		}
 	}
 	return err
+}
+
+// target is where a redirect leads, without what may be secret: servers repeat the path that they were
+// asked for.
+func (h *Handler) target(location string) string {
+	u, err := h.url.Parse(location)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return "what is no address of HTTP"
+	case u.Scheme == h.url.Scheme && u.Host == h.url.Host:
+		return "another path of the same server"
+	}
+	return fmt.Sprintf("%.200q", u.Scheme+"://"+u.Host)
 }
 
 // String is the request for people, without what may be secret.

@@ -121,7 +121,7 @@ func TestStatuses(t *testing.T) {
 		{"404", []int{200, 404}, "", -1},
 		{"302", []int{302}, "", -1},
 		{"200", []int{201}, "unexpected status 200 OK", -1},
-		{"302", nil, `unexpected status 302 Found to "http://other.example/x"; redirects are not followed`, -1},
+		{"302", nil, `unexpected status 302 Found to "http://other.example"; redirects are not followed`, -1},
 		{"307", nil, "unexpected status 307", -1},
 		{"404", nil, "unexpected status 404 Not Found", -1},
 		{"500?wait=7", nil, "unexpected status 500", -1},
@@ -170,11 +170,21 @@ func TestAnswersAreCut(t *testing.T) {
 		}
 	})
 	start := time.Now()
-	if out, err := run(t, httphandler.Request{URL: endless, Timeout: 20 * time.Second}, task); err != nil || len(out) != httphandler.MaxOutput {
-		t.Errorf("endless: %d bytes, %v", len(out), err)
+	if out, err := run(t, httphandler.Request{URL: endless, Timeout: 20 * time.Second}, task); err != nil || len(out) != httphandler.MaxOutput || !strings.HasSuffix(out, "x\n[cut here: the answer is longer than 64 KiB]\n") {
+		t.Errorf("endless: %d bytes, the last %q, %v", len(out), out[max(len(out)-60, 0):], err)
 	}
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("endless: took %v", took)
+	}
+
+	for length, cut := range map[int]bool{httphandler.MaxOutput - 1: false, httphandler.MaxOutput: false, httphandler.MaxOutput + 1: true} {
+		url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, strings.Repeat("é", length)[:length])
+		})
+		out, err := run(t, httphandler.Request{URL: url}, task)
+		if marked := strings.Contains(out, "é\n[cut here"); err != nil || marked != cut || !cut && len(out) != length || len(out) > httphandler.MaxOutput {
+			t.Errorf("an answer of %d bytes: %d are kept, ending with %q, %v", length, len(out), out[len(out)-60:], err)
+		}
 	}
 
 	var bomb bytes.Buffer

@@ -70,6 +70,7 @@ func New(r Request) (*Handler, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
+	h.hidden = hide(h.url, r.SecretPath)
 	return h, nil
 }
 
@@ -80,10 +81,7 @@ func parseURL(text string) (*url.URL, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		if parse := (*url.Error)(nil); errors.As(err, &parse) {
-			err = parse.Err
-		}
-		return nil, fmt.Errorf("it cannot be read: %w", err)
+		return nil, errors.New("it cannot be read; write it as in http://app.internal:8080/mail, with special characters as %XX")
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":

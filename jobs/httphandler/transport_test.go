@@ -90,7 +90,7 @@ func resolve(t *testing.T) func(netip.Addr) {
 }
 
 func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
-	if client.Transport.(*http.Transport).Proxy != nil {
+	if transport.Proxy != nil {
 		t.Error("the transport asks the environment for a proxy")
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/lockstep-scheduler/lockstep/internal/mysqlconn"
 )
 
@@ -25,9 +23,9 @@ const idleConns = 16
 // does not help; and the server ends what a frozen process has begun. An error of a connection says in
 // plain words why it was refused.
 func Open(dsn string, settings *tls.Config) (*sql.DB, error) {
-	c, err := mysql.ParseDSN(dsn)
+	c, err := mysqlconn.Parse(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("sqllock: %w", err) // the parser does not repeat the DSN and its password
+		return nil, fmt.Errorf("sqllock: %w", err)
 	}
 	db, err := mysqlconn.Open(c, settings, idleConns, openLimit, sessionSettings)
 	if err != nil {

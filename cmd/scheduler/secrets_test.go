@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/await"
+)
+
+// parrot answers each request with what it was asked for: in the reason phrase, as a redirect, in the body.
+func parrot(t *testing.T) (url string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		at := r.URL.RequestURI()
+		fmt.Fprintf(conn, "HTTP/1.1 302 gone to %s\r\nLocation: http://elsewhere.example%[1]s\r\nContent-Length: %d\r\n\r\n%[1]s", at, len(at))
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// What the configuration has in secret is nowhere: in no answer, list, log or row, neither itself nor as a
+// digest.
+func TestSecretsAreShownNowhere(t *testing.T) {
+	t.Parallel()
+	dir, to := t.TempDir(), parrot(t)
+	file := filepath.Join(dir, "lockstep.yaml")
+	put(t, file, fmt.Sprintf(`
+version: 1
+replica: {id: r1}
+server: {listen: "127.0.0.1:0"}
+defaults: {notify: {webhook: %q}}
+pools:
+  notifications: {retries: {limit: 1, backoff: 100ms}}
+  mail: {http: {url: %q, headers: {Authorization: "Bearer CANARY-header"}, body: CANARY-body}, retries: {limit: 0}}
+jobs:
+  asks: {http: {url: %[2]q, headers: {X-Key: CANARY-header}}}
+  fails: {shell: "exit 3", env: {PASSWORD: CANARY-value}}
+`, to+"/services/T0CANARY/CANARYpath?k=CANARY-hook", to+"/mail?key=CANARY-query#CANARY-fragment"))
+
+	ctx, cancel := context.WithCancel(t.Context())
+	log := &logged{}
+	served := make(chan int, 1)
+	go func() { served <- run(ctx, []string{"serve", "-c", file}, strings.NewReader(""), log, log) }()
+	defer func() { cancel(); <-served }()
+	address := regexp.MustCompile(`127\.0\.0\.1:[1-9][0-9]*`)
+	server := func() string {
+		log.mu.Lock()
+		defer log.mu.Unlock()
+		for line := range strings.Lines(log.text.String()) {
+			if at := address.FindString(line); strings.Contains(line, "listen") && at != "" {
+				return "http://" + at
+			}
+		}
+		return ""
+	}
+	await.Until(t, "it listens", func() bool { return server() != "" })
+	c, err := client.New(server(), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "it is ready", func() bool { r, err := c.Ready(t.Context()); return err == nil && r.Ready })
+	for _, job := range []string{"asks", "fails"} {
+		if _, err := c.RunJob(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := c.Enqueue(t.Context(), "mail", jobs.NewTask{}); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "all was tried, and somebody was told in vain", func() bool {
+		ended := 0
+		tasks, err := c.Tasks(t.Context(), client.TaskFilter{})
+		for _, task := range tasks.Items {
+			if task.State == jobs.StateFailed {
+				ended++
+			}
+		}
+		return err == nil && ended >= 5 // three of work; the jobs' two are told of
+	})
+
+	said := map[string]string{}
+	paths := []string{"/", "/healthz", "/readyz", "/metrics", "/jobs/asks"}
+	for _, list := range []string{"jobs", "pools", "triggers", "tasks", "replicas", "locks", "audit"} {
+		paths = append(paths, "/api/v1/"+list)
+	}
+	for _, job := range []string{"asks", "fails"} {
+		paths = append(paths, "/api/v1/jobs/"+job, "/api/v1/jobs/"+job+"/next", "/api/v1/jobs/"+job+"/triggers")
+	}
+	tasks, err := c.Tasks(t.Context(), client.TaskFilter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks.Items {
+		paths = append(paths, "/api/v1/tasks/"+task.ID, "/api/v1/tasks/"+task.ID+"/logs")
+		got := call(t, []string{"LOCKSTEP_SERVER=" + server()}, "tasks", "logs", task.ID)
+		said["tasks logs"] += got.stdout + got.stderr
+		got = call(t, []string{"LOCKSTEP_SERVER=" + server()}, "tasks", "get", task.ID)
+		said["tasks get"] += got.stdout + got.stderr
+	}
+	for _, path := range append(paths, "/api/v1/events") {
+		said[path] = get(t, server()+path)
+	}
+	for _, args := range [][]string{
+		{"jobs", "list"}, {"jobs", "get", "asks"}, {"jobs", "get", "fails"}, {"pools", "list"}, {"triggers", "list"}, {"tasks", "list"},
+		{"replicas", "list"}, {"locks", "list"}, {"audit", "list"}, {"validate", file}, {"doctor", "-c", file}, {"next", "-c", file},
+	} {
+		for _, format := range formats {
+			got := call(t, []string{"LOCKSTEP_SERVER=" + server()}, append(args, "-o", format)...)
+			said[fmt.Sprint(args, format)] = got.stdout + got.stderr
+		}
+	}
+	if said["/api/v1/events"] == "" {
+		t.Error("no event came")
+	}
+	cancel()
+	if code := <-served; code != exitFine {
+		t.Errorf("exit code %d", code)
+	}
+	served <- 0
+	said["log"] = log.text.String()
+	for _, suffix := range []string{"", "-wal"} {
+		rows, err := os.ReadFile(filepath.Join(dir, "lockstep.db") + suffix)
+		if err != nil && suffix == "" {
+			t.Fatal(err)
+		}
+		said["rows"+suffix] = string(rows)
+	}
+
+	digest := regexp.MustCompile(`=#[0-9a-f]{6,}| #[0-9a-f]{8}\b`)
+	for where, text := range said {
+		if i := strings.Index(text, "CANARY"); i >= 0 {
+			t.Errorf("%s: %.300q", where, text[max(i-150, 0):])
+		}
+		if found := digest.FindString(text); found != "" && !strings.HasPrefix(where, "rows") && where != "/" && where != "/jobs/asks" {
+			t.Errorf("%s has a digest: %s", where, found)
+		}
+	}
+	for where, want := range map[string]string{
+		"/api/v1/jobs": "PASSWORD=…", "[jobs get asks]table": "with X-Key", "tasks get": `gone to …?… to "http://elsewhere.example"`, "log": "elsewhere",
+		"tasks logs": "…", "[validate " + file + "]json": "with Authorization", "/api/v1/tasks": "elsewhere.example",
+	} {
+		if !strings.Contains(said[where], want) {
+			t.Errorf("%s lacks %q: %.600s", where, want, said[where])
+		}
+	}
+}
+
+// get reads an answer; of one without end, what comes within half a second.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if strings.HasSuffix(url, "/events") {
+		time.AfterFunc(500*time.Millisecond, cancel)
+	}
+	text, err := io.ReadAll(response.Body)
+	if err != nil && !strings.HasSuffix(url, "/events") {
+		t.Fatalf("%s: %v", url, err)
+	}
+	return string(text)
+}
