@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,6 +101,31 @@ func TestDrainDoesNotWaitForRoom(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Once the backlog is written all workers that waited for room go on, not one for each batch.
+func TestAllWorkersGoOnWhenThereIsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newPicky(away)
+		s := recording(t, st, 0)
+		s.recorder.fill()
+		synctest.Wait()
+		const workers = 200
+		var on atomic.Int32
+		for range workers {
+			go func() { s.recorder.waitForRoom(); on.Add(1) }()
+		}
+		synctest.Wait()
+		if n := on.Load(); n > 0 {
+			t.Errorf("%d workers go on while the backlog is full", n)
+		}
+		st.became(nil)
+		time.Sleep(time.Minute)
+		if n := on.Load(); n != workers || !settledNow(s) {
+			t.Errorf("%d of %d workers go on once the backlog is written", n, workers)
+		}
+		s.recorder.makeRoom()
+	})
 }
 
 // blocked is a handler that runs until end is closed.

@@ -71,6 +71,36 @@ func TestClockDoesNotBelieveAJumpingClock(t *testing.T) {
 	})
 }
 
+// Two databases behind one address, one of them an hour ahead: a step is believed after three beats in a row, and
+// each beat of the other one begins the count anew.
+func TestClockDoesNotBelieveEverySecondBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{maxSkew: 2 * time.Second}
+		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		began := time.Now()
+		at := func(step time.Duration) time.Time { return database.Add(time.Since(began) + step) }
+		c.observe(boottime.Now(), at(0))
+		for beat := range 4 * consistentRenewals {
+			time.Sleep(3 * time.Second)
+			c.observe(boottime.Now(), at(time.Hour))
+			if c.skew() == 0 {
+				t.Fatalf("beat %d: a clock an hour ahead is believed", beat)
+			}
+			time.Sleep(3 * time.Second)
+			c.observe(boottime.Now(), at(0))
+			if c.skew() != 0 {
+				t.Fatalf("beat %d: skew %v after a beat that agrees", beat, c.skew())
+			}
+			if got, err := c.check(at(0)); err != nil || !got.Equal(at(0)) {
+				t.Fatalf("beat %d: %v, %v", beat, got, err)
+			}
+			if _, err := c.check(at(time.Hour)); !errors.Is(err, ledger.ErrClock) {
+				t.Fatalf("beat %d: decided by a clock an hour ahead: %v", beat, err)
+			}
+		}
+	})
+}
+
 // Also where each beat takes so long that it says little, a step is noticed, and believed after three.
 func TestClockBelievesAStepAfterThreeSlowBeats(t *testing.T) {
 	for _, step := range []time.Duration{5 * time.Second, -5 * time.Second} {

@@ -19,6 +19,7 @@ import (
 var claimCases = []Case{
 	{"Claims/Order", claimOrder},
 	{"Claims/Row", claimRow},
+	{"Claims/FirstStart", claimFirstStart},
 	{"Claims/Refusals", claimRefusals},
 	{"Claims/Foreign", claimForeign},
 	{"Claims/Skip", claimSkip},
@@ -83,6 +84,21 @@ func claimRow(t *testing.T, b *Bench) {
 	if d := cmp.Diff([]ledger.Own{{TaskID: id, Token: 8, ClaimID: c.ID}}, own); d != "" {
 		t.Error(d)
 	}
+}
+
+// A trigger has started when its first attempt did, whenever another one does.
+func claimFirstStart(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	_, err := s.decide(run("a", due(1), false))
+	must(t, err)
+	first := s.claim("default", 1)[0]
+	s.finish(ledger.Result{TaskID: first.ID, Token: first.Token, Verdict: ledger.Again, State: jobs.StateFailed})
+	s.DB.Exec(t, "UPDATE {tasks} SET state=0, run_at=1")
+	second := s.claim("default", 1)[0]
+	if second.Attempt != 2 || !second.StartedAt.After(first.StartedAt) {
+		t.Fatalf("claimed %+v after %+v", second, first)
+	}
+	s.wantInt(first.StartedAt.UnixMicro(), "SELECT started_at FROM {triggers} WHERE job='a'")
 }
 
 func claimRefusals(t *testing.T, b *Bench) {

@@ -62,7 +62,7 @@ func sweepTasks(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks}")
 }
 
-// Open triggers stay, and a backfill of last year that was decided today.
+// Open triggers stay, and what was due last year and was decided today: a backfill, and what an outage had missed.
 func sweepTriggers(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	add := func(job, outcome string, at, until, decided, finished time.Duration) {
@@ -83,10 +83,11 @@ func sweepTriggers(t *testing.T, b *Bench) {
 	add("backfill", "ran", 5*h, 0, h, h)
 	add("long", "ran", 5*h, 0, 5*h, h)
 	add("young", "ran", h, 0, h, h)
+	add("missed just now", "missed", 5*h, 0, h, 0)
 	s.sweep(ledger.Retention{}, 100)
-	s.wantInt(7, "SELECT COUNT(*) FROM {triggers}")
+	s.wantInt(8, "SELECT COUNT(*) FROM {triggers}")
 	s.sweep(ledger.Retention{Triggers: 4 * h}, 100)
-	s.wantInt(5, "SELECT COUNT(*) FROM {triggers}")
+	s.wantInt(6, "SELECT COUNT(*) FROM {triggers}")
 	s.wantInt(0, "SELECT COUNT(*) FROM {triggers} WHERE job LIKE 'gone%'")
 }
 
