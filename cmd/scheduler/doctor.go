@@ -49,7 +49,6 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Long: "Look at the configuration, the store and its tables, the clocks, the lock service and this system, and say of each\n" +
 			"whether a replica would run with it, what it promises, and what to do where it does not. Nothing is changed and no replica is asked.\n" +
 			"The exit code is 1 if there is a problem, and 2 if the configuration cannot be used.",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := a.configPath()
 			if err != nil {

@@ -37,7 +37,6 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 		Example: "  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --key welcome-7\n" +
 			"  scheduler tasks enqueue mail --payload @letter.json --run-at 2h\n" +
 			"  scheduler tasks enqueue mail --many < tasks.ndjson",
-		Args: cobra.ExactArgs(1),
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			var err error
 			if task.RunAt, err = a.moment(runAt, +1); err != nil {

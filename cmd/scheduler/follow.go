@@ -95,7 +95,7 @@ func (a *app) printAttempts(ctx context.Context, c *client.Client, task jobs.His
 		case err != nil:
 			return err
 		default:
-			if err := raw(a.stdout, output); err != nil {
+			if err := a.raw(output); err != nil {
 				return err
 			}
 		}

@@ -23,7 +23,6 @@ func newHealthcheckCommand(a *app) *cobra.Command {
 		Short: "Ask a replica whether it lives, for images that have neither shell nor curl",
 		Long: "Ask the replica that --server names whether it lives, or with --ready whether it starts new work. The exit code is 0 if so, else 1.\n" +
 			"It reads no file and sends no token. A replica on this machine may have any certificate, since it is reached by its address.",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 			defer cancel()
@@ -63,7 +62,7 @@ func checkHealth(ctx context.Context, base, path string) error {
 		return nil
 	}
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the status says enough
-	return fmt.Errorf("%s answers %s: %s", u, res.Status, harmless(text))
+	return fmt.Errorf("%s answers %s: %s", u, res.Status, text)
 }
 
 // isLoopback reports whether host leads to this machine itself.

@@ -42,7 +42,7 @@ func TestHealthcheck(t *testing.T) {
 		{plain.URL, nil, exitFine, ""},
 		{plain.URL + "/", nil, exitFine, ""},
 		{secret.URL, nil, exitFine, ""},
-		{plain.URL, []string{"--ready"}, exitFailed, "503 Service Unavailable: the store is away"},
+		{plain.URL, []string{"--ready"}, exitFailed, "503 Service Unavailable: the store is\\x1b away"},
 		{"http://" + gone.Addr().String(), nil, exitFailed, "connection refused"},
 		{strings.Replace(secret.URL, "https", "http", 1), nil, exitFailed, "400 Bad Request"},
 		{"ftp://127.0.0.1", nil, exitUsage, "is not an address like"},

@@ -35,7 +35,6 @@ func newImportCrontabCommand(a *app) *cobra.Command {
 			"command, others without.",
 		Example: "  crontab -l | scheduler import crontab - > lockstep.yaml\n" +
 			"  scheduler import crontab /etc/crontab --timezone Europe/London > jobs.yaml",
-		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if user && system {
 				return usagef("--user and --system exclude each other")
@@ -55,7 +54,7 @@ func newImportCrontabCommand(a *app) *cobra.Command {
 				Timezone: timezone,
 				Source:   args[0],
 			})
-			if _, err := io.WriteString(a.stdout, table.YAML()); err != nil {
+			if _, err := io.WriteString(a.exact, table.YAML()); err != nil {
 				return err
 			}
 			for _, r := range table.LeftOut {

@@ -19,7 +19,6 @@ func newInitCommand(a *app) *cobra.Command {
 		Use:   "init [FILE]",
 		Short: "Write a commented configuration to start with",
 		Long:  "Write a commented configuration to start with, by default ./" + defaultFile + ". It runs as it is.",
-		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := defaultFile
 			switch {

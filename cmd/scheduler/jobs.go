@@ -42,7 +42,6 @@ func newJobsRunCommand(a *app) *cobra.Command {
 		Short: "Run a job now",
 		Long: "Run a job now, whether it is due or not. It starts at the first replica that has room.\n" +
 			"With --follow: wait until it has ended, print its output, and exit with 1 unless it succeeded.",
-		Args: cobra.ExactArgs(1),
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			run, err := c.RunJob(ctx, args[0])
 			switch {

@@ -24,7 +24,6 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: l.short,
-		Args:  cobra.NoArgs,
 		RunE: a.call(func(ctx context.Context, c *client.Client, _ []string) error {
 			if limit < 0 {
 				return usagef("--limit %d: must be 0 or more", limit)
@@ -80,7 +79,6 @@ func newOneCommand[T any](a *app, use, short string, ask func(*client.Client, co
 	return &cobra.Command{
 		Use:   use,
 		Short: short,
-		Args:  cobra.ExactArgs(1),
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			answer, err := ask(c, ctx, args[0])
 			if err != nil {

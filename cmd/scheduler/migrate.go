@@ -24,7 +24,6 @@ func newMigrateCommand(a *app) *cobra.Command {
 		&cobra.Command{
 			Use:   "up",
 			Short: "Bring the tables to this program's version",
-			Args:  cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				return a.withStore(cmd.Context(), func(ctx context.Context, s *store.Store) error {
 					if err := s.Migrate(ctx); err != nil {
@@ -37,7 +36,6 @@ func newMigrateCommand(a *app) *cobra.Command {
 		&cobra.Command{
 			Use:   "status",
 			Short: "Show which steps were applied",
-			Args:  cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				return a.withStore(cmd.Context(), a.migrations)
 			},
@@ -45,7 +43,6 @@ func newMigrateCommand(a *app) *cobra.Command {
 		&cobra.Command{
 			Use:   "sql",
 			Short: "Print the SQL of all steps, for those who apply it with a tool of their own",
-			Args:  cobra.NoArgs,
 			RunE: func(*cobra.Command, []string) error {
 				c, err := a.loadConfig()
 				if err != nil {
@@ -55,7 +52,7 @@ func newMigrateCommand(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, err = io.WriteString(a.stdout, sql)
+				_, err = io.WriteString(a.exact, sql)
 				return err
 			},
 		},

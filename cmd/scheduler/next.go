@@ -52,7 +52,6 @@ func newNextCommand(a *app) *cobra.Command {
 			"in front, is an expression.",
 		Example: "  scheduler next nightly-backup\n" +
 			"  scheduler next '30 2 * * *' --timezone Europe/London --from 2026-03-28 -n 3",
-		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if n < 1 || n > maxNext {
 				return usagef("-n %d: must be 1 to %d", n, maxNext)

@@ -5,15 +5,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"golang.org/x/term"
 )
 
 // field is one line of what is shown of one thing.
@@ -87,23 +82,16 @@ func pairs(m map[string]string) string {
 	return strings.Join(words, " ")
 }
 
-// raw writes a job's output as it is, but for a terminal without what could command it.
-func raw(w io.Writer, output []byte) error {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		output = harmless(output)
+// raw writes a job's output: to a terminal for people, else byte for byte, but for the line break that the
+// next thing needs.
+func (a *app) raw(output []byte) error {
+	to := a.exact
+	if isTerminal(to) {
+		to = a.stdout
 	}
 	if len(output) > 0 && !bytes.HasSuffix(output, []byte("\n")) {
 		output = append(output, '\n')
 	}
-	_, err := w.Write(output)
+	_, err := to.Write(output)
 	return err
-}
-
-func harmless(output []byte) []byte {
-	return bytes.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || r == utf8.RuneError) {
-			return -1
-		}
-		return r
-	}, output)
 }

@@ -23,7 +23,6 @@ func newOverrideCommand[T any](a *app, s setting[T]) *cobra.Command {
 		Use:   s.use,
 		Short: s.short,
 		Long:  s.short + s.long,
-		Args:  cobra.ExactArgs(1),
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			set := s.set
 			if reset {

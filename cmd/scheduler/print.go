@@ -18,12 +18,12 @@ var formats = []string{"table", "json", "yaml"}
 func (a *app) print(v any, table func(w io.Writer) error) error {
 	switch a.output {
 	case "json":
-		enc := json.NewEncoder(a.stdout)
+		enc := json.NewEncoder(a.exact)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
 	case "yaml":
-		return printYAML(a.stdout, v)
+		return printYAML(a.exact, v)
 	default:
 		return table(a.stdout)
 	}
@@ -69,17 +69,4 @@ func table(w io.Writer, heading string, rows [][]string) error {
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
-}
-
-// cellText keeps a value from others in its cell: no line breaks, no terminal control sequences.
-func cellText(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) {
-			return ' '
-		}
-		return r
-	}, s)
 }

@@ -257,12 +257,6 @@ func TestToken(t *testing.T) {
 	}
 }
 
-func TestHarmless(t *testing.T) {
-	if got := string(harmless([]byte("a\x1b]0;title\x07\tb\r\n\xff\u009bc"))); got != "a]0;title\tb\nc" {
-		t.Errorf("%q", got)
-	}
-}
-
 func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", 59 * time.Second: "59s", 90 * time.Second: "1m", 47 * time.Hour: "47h", 48 * time.Hour: "2d",

@@ -52,9 +52,10 @@ const (
 // app is what all commands share: the streams, the environment, and the flags of the root.
 type app struct {
 	stdin   io.Reader
-	stdout  io.Writer
-	stderr  io.Writer
-	environ []string // of the process, as in os.Environ
+	stdout  io.Writer // for people, see visible
+	stderr  io.Writer // for people
+	exact   io.Writer // stdout for programs, byte for byte
+	environ []string  // of the process, as in os.Environ
 	now     func() time.Time
 
 	configFlag string
@@ -73,6 +74,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 func (a *app) execute(ctx context.Context, args []string) int {
+	out, errs := &visible{w: a.stdout}, &visible{w: a.stderr}
+	a.exact, a.stdout, a.stderr = a.stdout, out, errs
+	defer func() { // after the last word
+		out.flush()
+		errs.flush()
+		a.stdout, a.stderr = out.w, errs.w
+	}()
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -124,31 +132,27 @@ func newRootCommand(a *app) *cobra.Command {
 	for _, construct := range commands {
 		root.AddCommand(construct(a))
 	}
+	root.InitDefaultCompletionCmd()
 	a.guard(root)
 	return root
 }
 
-// guard makes wrong usage tell itself apart from failure, in cmd and all below it: what goes wrong
-// before a command's own code runs is wrong usage. A mere group refuses words that it does not know.
+// guard makes wrong usage tell itself apart from failure, in cmd and all below it, and has it said in our
+// words: what goes wrong before a command's own code runs is wrong usage.
 func (a *app) guard(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		a.guard(sub)
 	}
+	cmd.SetFlagErrorFunc(flagError)
 	if inner := cmd.RunE; inner != nil {
+		cmd.Args = checkUsage
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			a.started = true
 			return inner(cmd, args)
 		}
 		return
 	}
-	if cmd.HasSubCommands() && cmd.HasParent() {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return usagef("unknown command %q for %q%s", args[0], cmd.CommandPath(), didYouMean(cmd.SuggestionsFor(args[0])))
-		}
-	}
+	cmd.Args, cmd.RunE = cobra.ArbitraryArgs, checkCommand
 }
 
 // configPath finds the configuration file: the flag, LOCKSTEP_CONFIG, ./lockstep.yaml.

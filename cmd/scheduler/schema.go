@@ -15,9 +15,8 @@ func newSchemaCommand(a *app) *cobra.Command {
 			"  # yaml-language-server: $schema=lockstep.schema.json\n" +
 			"Some mistakes only 'scheduler validate' can see.",
 		Example: "  scheduler schema > lockstep.schema.json",
-		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.stdout.Write(docs.Schema)
+			_, err := a.exact.Write(docs.Schema)
 			return err
 		},
 	}

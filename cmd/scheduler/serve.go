@@ -12,7 +12,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/api/page"
@@ -28,7 +27,6 @@ func newServeCommand(a *app) *cobra.Command {
 		Short: "Run one replica",
 		Long: "Run one replica until SIGTERM or SIGINT, which drain it: it takes nothing more and lets work finish.\n" +
 			"A second signal stops it at once. Start as many replicas as you like on the same file, each with its own --listen.",
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.loadConfig()
 			if err != nil {
@@ -135,7 +133,7 @@ func obey(signals <-chan os.Signal, drain, halt func()) {
 
 // newLogger writes text for people on a terminal, else JSON.
 func newLogger(w io.Writer) *slog.Logger {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if isTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, nil))
 	}
 	return slog.New(slog.NewJSONHandler(w, nil))

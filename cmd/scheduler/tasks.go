@@ -56,7 +56,6 @@ func newTasksLogsCommand(a *app) *cobra.Command {
 		Short: "Print a task's output",
 		Long: "Print what is kept of a task's output: head and tail, from the end of an attempt on.\n" +
 			"With --follow: print each attempt's output as soon as it has ended, until the task has.",
-		Args: cobra.ExactArgs(1),
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			switch {
 			case attempt < 0:
@@ -73,7 +72,7 @@ func newTasksLogsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return raw(a.stdout, output)
+			return a.raw(output)
 		}),
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the task has ended")

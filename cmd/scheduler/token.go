@@ -50,7 +50,6 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 			"viewer reads; operator also enqueues, runs, cancels, retries, suspends, resumes and pauses; admin may do everything.\n" +
 			"To replace a token, add a second one of the same name, give it to its user, and remove the line of the first.",
 		Example: "  umask 077; scheduler token create --name ci --role operator --expires 90d --file tokens.yaml > ci.token",
-		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			var ends time.Time
 			if !jobs.NamePattern.MatchString(name) {
@@ -122,7 +121,6 @@ func newTokenListCommand(a *app) *cobra.Command {
 		Use:   "list",
 		Short: "List the tokens of a file",
 		Long:  "List the tokens of the file that server.auth.tokens_file names, or of --file. The tokens themselves are nowhere to be read.",
-		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if file == "" {
 				c, err := a.loadConfig()

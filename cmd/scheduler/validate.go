@@ -51,7 +51,6 @@ func newValidateCommand(a *app) *cobra.Command {
 		Short: "Check a configuration and show when its jobs run next",
 		Long: "Check a configuration and show what it says, with the next times of each job in its own zone.\n" +
 			"Otherwise show everything that is wrong, each with file:line:column, and exit with 2. No server is contacted.",
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				a.configFlag = args[0]

@@ -121,24 +121,30 @@ func (h *Handler) StopGrace() time.Duration { return h.command.StopGrace }
 
 // Describe names everything that New was given but the values of variables. Arguments appear in full,
 // as they do in the system's list of processes.
-func (h *Handler) Describe() string { return h.spell(func(string) string { return "…" }) }
+func (h *Handler) Describe() string {
+	var argv strings.Builder
+	enc := json.NewEncoder(&argv)
+	enc.SetEscapeHTML(false) // & is &, for people
+	_ = enc.Encode(h.command.Argv)
+	return h.spell(strings.TrimSuffix(argv.String(), "\n"), func(string) string { return "…" })
+}
 
 // Identity is the description with digests of the values, see [jobs.Identified].
 func (h *Handler) Identity() string {
-	return h.spell(func(name string) string {
+	argv, _ := json.Marshal(h.command.Argv) // strings always have a form
+	return h.spell(string(argv), func(name string) string {
 		sum := sha256.Sum256([]byte(name + "=" + h.command.Env[name]))
 		return fmt.Sprintf("#%x", sum[:4])
 	})
 }
 
-// spell writes the command as one line, with what value says of each variable.
-func (h *Handler) spell(value func(name string) string) string {
+// spell writes the command as one line, with argv in place of its arguments and what value says of each variable.
+func (h *Handler) spell(argv string, value func(name string) string) string {
 	c := h.command
 	var b strings.Builder
 	if c.Shell != "" {
 		fmt.Fprintf(&b, "shell %q", c.Shell)
 	} else {
-		argv, _ := json.Marshal(c.Argv) // strings always have a form
 		fmt.Fprintf(&b, "command %s", argv)
 	}
 	if c.Dir != "" {

@@ -215,6 +215,9 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("a change of %s does not count", what)
 		}
 	}
+	if got := handler(t, exechandler.Command{Argv: []string{"a", "b&c<d>"}}).Describe(); got != `command ["a","b&c<d>"] grace 10s` {
+		t.Errorf("described as %s", got)
+	}
 	const same = `command ["/opt/backup.sh","--full"] in "/srv" A=#64409e69 TOKEN=#66a81371 pass_env ["AWS_*"] grace 10s`
 	if got := handler(t, c).Identity(); got != same { // or every database would see an edited definition
 		t.Errorf("the identity is %s, want %s", got, same)

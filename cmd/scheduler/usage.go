@@ -1,0 +1,137 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/lockstep-scheduler/lockstep/config"
+)
+
+// checkUsage says what is missing from a call of cmd, or too much, by its Use line: NAME has to be there,
+// [NAME] may be. A flag that must be there is marked so.
+func checkUsage(cmd *cobra.Command, args []string) error {
+	names := arguments(cmd)
+	how := "write '" + strings.TrimSuffix(cmd.UseLine(), " [flags]") + "'"
+	for i, name := range names {
+		if i >= len(args) && !strings.HasPrefix(name, "[") {
+			return usagef("%s is missing; %s%s", name, how, where(name))
+		}
+	}
+	if len(args) > len(names) {
+		hint := how
+		switch one := args[len(names)]; {
+		case len(names) > 0:
+			hint += ", and put quotes around what has blanks in it"
+		case strings.HasSuffix(one, ".yaml"), strings.HasSuffix(one, ".yml"):
+			hint = fmt.Sprintf("name a configuration with -c %s", one)
+		}
+		return usagef("%q is an argument too many; %s", args[len(names)], hint)
+	}
+	var missing error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[cobra.BashCompOneRequiredFlag] != nil && !f.Changed && missing == nil {
+			missing = usagef("%s is missing; %s", flagForm(f), how)
+		}
+	})
+	return missing
+}
+
+// arguments are what the Use line of a command names behind it.
+func arguments(cmd *cobra.Command) (names []string) {
+	for _, word := range strings.Fields(cmd.Use)[1:] {
+		if strings.HasPrefix(word, "-") { // the flags that must be there stand at the end
+			break
+		}
+		names = append(names, word)
+	}
+	return names
+}
+
+// where says how to learn what could stand for an argument.
+func where(name string) string {
+	switch name {
+	case "JOB":
+		return "; 'scheduler jobs list' shows the jobs"
+	case "TASK":
+		return "; 'scheduler tasks list' shows the tasks"
+	case "POOL":
+		return "; 'scheduler pools list' shows the pools"
+	}
+	return ""
+}
+
+// checkCommand refuses a word that a group of commands does not know.
+func checkCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	var known []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			known = append(known, sub.Name())
+		}
+	}
+	said := fmt.Sprintf("there is no command %q", cmd.CommandPath()+" "+args[0])
+	if meant := config.Suggest(args[0], known); meant != "" {
+		return usagef("%s; did you mean %s?", said, meant)
+	}
+	return usagef("%s; there are %s", said, strings.Join(known, ", "))
+}
+
+// flagError says in our words what the parser of flags found.
+func flagError(cmd *cobra.Command, err error) error {
+	var (
+		unknown  *pflag.NotExistError
+		valued   *pflag.ValueRequiredError
+		invalid  *pflag.InvalidValueError
+		spelling *pflag.InvalidSyntaxError
+	)
+	switch {
+	case errors.As(err, &unknown):
+		if unknown.GetSpecifiedShortnames() != "" {
+			return usagef("there is no flag -%s", unknown.GetSpecifiedName())
+		}
+		if meant := config.Suggest(unknown.GetSpecifiedName(), flagNames(cmd)); meant != "" {
+			return usagef("there is no flag --%s; did you mean --%s?", unknown.GetSpecifiedName(), meant)
+		}
+		return usagef("there is no flag --%s", unknown.GetSpecifiedName())
+	case errors.As(err, &valued):
+		return usagef("--%s has no value; write %s", valued.GetFlag().Name, flagForm(valued.GetFlag()))
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		switch f.Value.Type() {
+		case "int", "int64":
+			return usagef("--%s %q: must be a whole number", f.Name, invalid.GetValue())
+		case "duration":
+			return usagef("--%s %q: must be a duration, as %v or 1h30m", f.Name, invalid.GetValue(), 90*time.Second)
+		case "bool":
+			return usagef("--%s %q: must be true or false, or stand alone", f.Name, invalid.GetValue())
+		}
+		return usagef("--%s %q: %w", f.Name, invalid.GetValue(), invalid.Unwrap())
+	case errors.As(err, &spelling):
+		return usagef("%q is no flag; write --name or --name=value", spelling.GetSpecifiedFlag())
+	}
+	return err
+}
+
+func flagNames(cmd *cobra.Command) (names []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	slices.Sort(names)
+	return names
+}
+
+// flagForm is how a flag is written.
+func flagForm(f *pflag.Flag) string {
+	name, _ := pflag.UnquoteUsage(f)
+	return strings.TrimSpace("--" + f.Name + " " + name)
+}
