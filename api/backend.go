@@ -37,7 +37,7 @@ type Reader interface {
 	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
 	Output(ctx context.Context, id string, attempt int) ([]byte, error)
 	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
-	Peers(ctx context.Context) ([]ledger.Peer, error)
+	Replicas(ctx context.Context) ([]ledger.Peer, error)
 }
 
 // Writer is what the store does at once, whoever asks. by says who, for people.

@@ -127,9 +127,7 @@ func wrongType(err error) string {
 }
 
 func join(within, key string) string {
-	if len(key) > 80 {
-		key = key[:80]
-	}
+	key = clip(key, 80)
 	if within == "" {
 		return key
 	}

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // caller is who asks, and from where.
@@ -37,6 +39,16 @@ func by(r *http.Request) string {
 		return "api:" + c.from.String()
 	}
 	return "api"
+}
+
+// printable is foreign text without what cannot be printed, at most so many bytes of it.
+func printable(s string, bytes int) string {
+	return clip(strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s), bytes)
 }
 
 // remote is the address that a request comes from. What proxies say is believed as far as they are

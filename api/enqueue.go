@@ -31,6 +31,9 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	for i := range tasks {
+		tasks[i].By = printable(by(r), jobs.MaxBy)
+	}
 	enqueued, err := s.Writer.Enqueue(r.Context(), tasks...)
 	if err != nil {
 		return err

@@ -155,7 +155,7 @@ func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, err
 
 func (b *backend) PoolStatuses(context.Context) ([]ledger.PoolStatus, error) { return b.pools, b.err }
 
-func (b *backend) Peers(context.Context) ([]ledger.Peer, error) { return b.peers, b.err }
+func (b *backend) Replicas(context.Context) ([]ledger.Peer, error) { return b.peers, b.err }
 
 func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
 	b.mu.Lock()
@@ -175,7 +175,7 @@ func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]ledger.En
 			out = append(out, ledger.Enqueued{Task: old, Existed: true})
 			continue
 		}
-		t := jobs.Task{ID: fmt.Sprint("new-", len(b.changes)), Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending, Priority: n.Priority, RunAt: n.RunAt, Tags: n.Tags}
+		t := jobs.Task{ID: fmt.Sprint("new-", len(b.changes)), Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending, Priority: n.Priority, RunAt: n.RunAt, Tags: n.Tags, By: n.By}
 		if n.IdempotencyKey != "" {
 			b.keys[n.IdempotencyKey] = t
 		}

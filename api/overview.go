@@ -25,7 +25,7 @@ func (s *server) overview(ctx context.Context) (ledger.OverviewView, error) {
 	if err != nil {
 		return view, err
 	}
-	peers, err := s.Reader.Peers(ctx)
+	peers, err := s.Reader.Replicas(ctx)
 	if err != nil {
 		return view, err
 	}

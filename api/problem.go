@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -94,8 +95,19 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 // quote shows foreign text, shortened, without letting it be more than text.
 func quote(s string) string {
-	if len(s) > 80 {
-		s = s[:80] + "…"
+	if short := clip(s, 80); short != s {
+		s = short + "…"
 	}
 	return strconv.Quote(s)
+}
+
+// clip is the first bytes of s, at most so many, that cut no rune in two.
+func clip(s string, bytes int) string {
+	if len(s) <= bytes {
+		return s
+	}
+	for bytes > 0 && !utf8.RuneStart(s[bytes]) {
+		bytes--
+	}
+	return s[:bytes]
 }

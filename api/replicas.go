@@ -15,7 +15,7 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	peers, err := s.Reader.Peers(r.Context())
+	peers, err := s.Reader.Replicas(r.Context())
 	if err != nil {
 		return err
 	}

@@ -22,10 +22,10 @@ func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(
 // TestShapes: names and forms of what is answered are promised to programs.
 func TestShapes(t *testing.T) {
 	const task1 = `{"id":"task-1","pool":"mail","kind":"welcome","state":"pending","attempt":0,"max_attempts":11,"priority":0,` +
-		`"run_at":"2026-03-01T08:00:00.000123Z","created_at":"2026-03-01T08:00:00.000123Z","payload":{"n":1e400,"s":"\u003c"},"tags":["a"]}`
+		`"run_at":"2026-03-01T08:00:00.000123Z","created_at":"2026-03-01T08:00:00.000123Z","payload":{"n":1e400,"s":"\u003c"},"payload_size":19,"tags":["a"]}`
 	const task2 = `"id":"task-2","pool":"default","job":"backup","scheduled_at":"2026-03-01T08:00:00.000123Z","state":"failed","reason":"exit 3",` +
 		`"attempt":2,"max_attempts":2,"token":7,"replica":"r1","priority":0,"run_at":"2026-03-01T08:00:00.000123Z","created_at":"2026-03-01T08:00:00.000123Z",` +
-		`"started_at":"2026-03-01T08:00:00.000123Z","finished_at":"2026-03-01T08:00:00.000123Z","exit_code":3,"error":"exit status 3","payload":"not json"`
+		`"started_at":"2026-03-01T08:00:00.000123Z","finished_at":"2026-03-01T08:00:00.000123Z","exit_code":3,"error":"exit status 3","payload":"not json","payload_size":8`
 	const trigger = `{"job":"backup","at":"2026-03-01T08:00:00.000123Z","count":1,"cause":"schedule","outcome":"ran","result":"failed","task_id":"task-2",` +
 		`"replica":"r1","decided_at":"2026-03-01T08:00:00.000123Z","started_at":"2026-03-01T08:00:00.000123Z","finished_at":"2026-03-01T08:00:00.000123Z"}`
 	const backup = `{"name":"backup","schedules":["30 2 * * *"],"timezone":"Europe/London","pool":"default","timeout":"24h0m0s","concurrency":"forbid","on_lost":"fail",` +

@@ -22,6 +22,7 @@ type historyFields struct {
 func (t Task) MarshalJSON() ([]byte, error) { return json.Marshal(t.fields()) }
 
 func (t Task) fields() taskFields {
+	t.PayloadSize = max(t.PayloadSize, len(t.Payload))
 	if len(t.Payload) > 0 && !json.Valid(t.Payload) {
 		t.Payload, _ = json.Marshal(string(t.Payload))
 	}

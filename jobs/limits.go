@@ -17,7 +17,8 @@ const (
 	MaxPriority       = 100       // and down to −100
 	MaxIdempotencyKey = 255       // bytes
 	MaxTags           = 20
-	MaxTag            = 64 // bytes
+	MaxTag            = 64  // bytes
+	MaxBy             = 255 // bytes
 	MaxWorkers        = 10_000
 	MaxMaxRunning     = 1_000_000
 	MaxRetries        = 1000
@@ -25,6 +26,10 @@ const (
 	MaxLabels         = 64
 	MaxDescription    = 4096 // bytes
 )
+
+// MaxListedPayload is the size in bytes above which a payload is left out of lists: a page of large ones would
+// be more than anybody reads. The task by itself has it whole.
+const MaxListedPayload = 1 << 10
 
 // How much is kept of what an attempt says, in bytes. More than that is no error, it is cut.
 const (

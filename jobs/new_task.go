@@ -31,6 +31,9 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 	if len(n.IdempotencyKey) > MaxIdempotencyKey || !printable(n.IdempotencyKey) {
 		p.add("idempotency_key", "must be at most %d bytes of printable text", MaxIdempotencyKey)
 	}
+	if len(n.By) > MaxBy || !printable(n.By) {
+		p.add("by", "must be at most %d bytes of printable text", MaxBy)
+	}
 	if len(n.Tags) > MaxTags {
 		p.add("tags", "%d tags, at most %d are allowed", len(n.Tags), MaxTags)
 	}

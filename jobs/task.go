@@ -45,8 +45,10 @@ type Task struct {
 	ExitCode    *int            `json:"exit_code,omitempty"`
 	Error       string          `json:"error,omitempty"` // the first MaxError bytes of it
 	Payload     json.RawMessage `json:"payload,omitempty"`
+	PayloadSize int             `json:"payload_size"`       // bytes of it; lists leave out a Payload above MaxListedPayload
 	RetryOf     string          `json:"retry_of,omitempty"` // id of the first task of the chain of retries
 	Tags        []string        `json:"tags,omitempty"`
+	By          string          `json:"by,omitempty"` // who enqueued it, or asked for the run or retry; empty: a schedule, or not said
 	OnLost      OnLost          `json:"-"`
 
 	// IdempotencyKey is the same over all attempts and retries: "job@at", with "/seq" if seq > 0,
@@ -76,4 +78,5 @@ type NewTask struct {
 	Priority       int       `json:"priority,omitempty"`        // −100 … 100
 	IdempotencyKey string    `json:"idempotency_key,omitempty"` // at most 255 bytes; one task per pool and key, as long as the task is kept
 	Tags           []string  `json:"tags,omitempty"`
+	By             string    `json:"-"` // who enqueues it, for people: at most 255 bytes. The API says who asked
 }

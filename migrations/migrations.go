@@ -2,7 +2,7 @@
 //
 // A migration only adds: programs of the version before go on working beside it, until one of them
 // says otherwise in its line "-- min_compatible: n". Its statements may run a second time, since
-// MySQL commits each of them at once.
+// MySQL commits each of them at once; one that adds columns which are there has done its work.
 package migrations
 
 import (

@@ -213,7 +213,7 @@ func (d decider) open(j *jobPlan, t jobs.Trigger, n int) ledger.Opening {
 	t.Count, t.TaskID, t.Replica = 1, id, d.replica
 	task := &jobs.Task{
 		ID: id, Pool: j.Pool, Kind: j.Kind, Job: j.name, ScheduledAt: t.At, Seq: t.Seq,
-		MaxAttempts: j.Retries.Limit + 1, OnLost: j.OnLost, RunAt: d.now, Payload: j.Payload,
+		MaxAttempts: j.Retries.Limit + 1, OnLost: j.OnLost, RunAt: d.now, Payload: j.Payload, By: t.By,
 	}
 	o := ledger.Opening{Trigger: t, Task: task, Claim: n == 0 && d.claims(j.name)}
 	if o.Claim {

@@ -68,7 +68,7 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string) (jobs.Task, er
 		if taken = d.slotTaken(j, state); taken != "" {
 			return ledger.Opening{}
 		}
-		o := d.open(j, jobs.Trigger{Job: j.name, At: old.ScheduledAt, Seq: old.Seq}, 0)
+		o := d.open(j, jobs.Trigger{Job: j.name, At: old.ScheduledAt, Seq: old.Seq, By: by}, 0)
 		o.Trigger = jobs.Trigger{}
 		o.Task.Payload, o.Task.RetryOf = old.Payload, old.ID
 		if old.RetryOf != "" {

@@ -33,6 +33,9 @@ func TestManualRuns(t *testing.T) {
 		return err == nil
 	})
 	got := <-began
+	if got.By != "me" || opened.By != "me" {
+		t.Errorf("a run that I asked for is by %q, %q", got.By, opened.By)
+	}
 	if got.ID != opened.ID || got.Token == 0 || string(got.Payload) != `{"n":1}` || !strings.HasPrefix(got.IdempotencyKey, "j@") {
 		t.Errorf("the handler got %+v", got)
 	}
@@ -44,13 +47,13 @@ func TestManualRuns(t *testing.T) {
 	}
 	finish <- struct{}{}
 	ended(t, st, opened.ID)
-	retried, err := r.RetryTask(t.Context(), opened.ID, "me")
+	retried, err := r.RetryTask(t.Context(), opened.ID, "you")
 	if err != nil {
 		t.Fatal(err)
 	}
 	again := <-began
 	finish <- struct{}{}
-	if again.RetryOf != opened.ID || again.IdempotencyKey != got.IdempotencyKey || again.Token <= got.Token {
+	if again.By != "you" || again.RetryOf != opened.ID || again.IdempotencyKey != got.IdempotencyKey || again.Token <= got.Token {
 		t.Errorf("the retry got %+v after %+v", again, got)
 	}
 	ended(t, st, retried.ID)

@@ -42,7 +42,7 @@ func (s *Store) AuditEntries(ctx context.Context, p ledger.Page) (entries []ledg
 	if err != nil {
 		return nil, "", err
 	}
-	err = s.read(ctx, "read the audit", func(t *tx) (err error) {
+	err = s.view(ctx, "read the audit", func(t *tx) (err error) {
 		entries, err = t.auditPage(p.Cursor, limit+1)
 		return err
 	})

@@ -224,7 +224,7 @@ func (w *decision) openTask(job *jobRow, o *ledger.Opening) {
 	case task.RunAt.After(w.now):
 		row.row = rowWaits
 	}
-	row.IdempotencyKey = row.Key("")
+	row.IdempotencyKey, row.PayloadSize = row.Key(""), len(row.Payload)
 	o.Task = &row.Task
 	o.Trigger.TaskID = row.ID
 	w.tasks = append(w.tasks, row)
@@ -277,12 +277,12 @@ func (w *decision) insertTasks(t *tx) error {
 			r.MaxAttempts, string(r.OnLost), r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
 			encodeTags(r.Tags), r.RetryOf, clip(r.Reason, 512),
 			[]byte{},
-			micros(r.CreatedAt), micros(r.StartedAt),
+			micros(r.CreatedAt), micros(r.StartedAt), clip(r.By, jobs.MaxBy),
 		}
 	}
 	_, err := t.insert(`INSERT INTO {tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
 		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, error,
-		created_at, started_at)`, "", rows)
+		created_at, started_at, made_by)`, "", rows)
 	return err
 }
 

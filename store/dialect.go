@@ -40,6 +40,8 @@ type dialect interface {
 	// nap is the longest pause before a transaction that met a passing fault begins again.
 	nap() time.Duration
 	noTable(err error) bool
+	// hasColumn: a column that was to be added is there.
+	hasColumn(err error) bool
 	// unreachable adds the address that could not be reached.
 	unreachable(err error) error
 	args(args []any) []any

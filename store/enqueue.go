@@ -76,11 +76,11 @@ func (t *tx) enqueue(batch []*parcel) error {
 			k.ID, k.Pool, k.Kind, state, -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
 			p.key, []byte(k.Payload), encodeTags(k.Tags),
 			[]byte{},
-			micros(now),
+			micros(now), k.By,
 		})
 	}
 	_, err = t.insert(`INSERT INTO {tasks}
-		(id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at)`, "", rows)
+		(id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by)`, "", rows)
 	return err
 }
 

@@ -76,7 +76,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 func (t *tx) apply(step migrations.Migration) error {
 	for _, statement := range step.Statements(t.s.prefix) {
-		if _, err := t.exec(statement); err != nil {
+		if _, err := t.exec(statement); err != nil && !t.s.dialect.hasColumn(err) { // it runs a second time
 			return err
 		}
 	}

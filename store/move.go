@@ -208,10 +208,10 @@ func (t *tx) endTasks(now time.Time, states string, ended []move) error {
 		", " + c.of(func(m move) any { return m.failure }) +
 		", " + c.of(move.exitCode) + ", ?"
 	n, err := t.exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, error, exit_code, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			`+values+" FROM {tasks}{by_key} WHERE "+unmoved(states, len(ended))+"{for_update}",
 		slices.Concat(c.args, []any{micros(now)}, readings(ended))...)
 	if err := all(n, err, ended); err != nil {

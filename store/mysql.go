@@ -203,6 +203,11 @@ func (mysqlDialect) noTable(err error) bool {
 	return ok && answer.Number == 1146
 }
 
+func (mysqlDialect) hasColumn(err error) bool {
+	answer, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && answer.Number == 1060
+}
+
 func (mysqlDialect) fault(err error) fault {
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch {

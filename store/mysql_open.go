@@ -69,6 +69,15 @@ func openMySQL(ctx context.Context, dsn string, o Options) (*Store, error) {
 		vital.SetConnMaxIdleTime(vitalIdle)
 		s.vital, err = openGorm(dial.gorm(vital))
 	}
+	var views *sql.DB
+	if err == nil {
+		views, err = mysqlconn.Open(c, o.TLS, viewConns, answerLimit, sessionSettings...)
+	}
+	if err == nil {
+		s.opened = append(s.opened, views)
+		views.SetMaxOpenConns(viewConns)
+		s.views, err = openGorm(dial.gorm(views))
+	}
 	if err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("store: %w", err)

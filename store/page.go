@@ -2,11 +2,18 @@ package store
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
+
+// pageBytes is after how many bytes a page ends, whatever its limit is.
+const pageBytes = 1 << 20
+
+// errPageFull ends a query.
+var errPageFull = errors.New("the page is full")
 
 func pageLimit(limit int) (int, error) {
 	switch {

@@ -72,7 +72,7 @@ func newParcel(n jobs.NewTask) (*parcel, error) {
 	return &parcel{
 		task: jobs.Task{
 			ID: id.String(), Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending,
-			Priority: n.Priority, RunAt: runAt, Payload: payload, Tags: n.Tags,
+			Priority: n.Priority, RunAt: runAt, Payload: payload, PayloadSize: len(payload), Tags: n.Tags, By: n.By,
 		},
 		own: id.String(), key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt,
 	}, nil

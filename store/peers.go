@@ -14,12 +14,24 @@ import (
 func (s *Store) Peers(ctx context.Context) ([]ledger.Peer, error) {
 	var all []ledger.Peer
 	err := s.read(ctx, "peers", func(t *tx) (err error) {
-		// index tasks_claim: few tasks run
-		all, err = t.peers(`dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)`)
+		all, err = t.peers(liveOrRunning)
 		return err
 	})
 	return all, err
 }
+
+// Replicas is Peers for people who look, whom no replica waits for.
+func (s *Store) Replicas(ctx context.Context) ([]ledger.Peer, error) {
+	var all []ledger.Peer
+	err := s.view(ctx, "replicas", func(t *tx) (err error) {
+		all, err = t.peers(liveOrRunning)
+		return err
+	})
+	return all, err
+}
+
+// liveOrRunning: index tasks_claim, as few tasks run.
+const liveOrRunning = `dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)`
 
 // Bury declares a session dead if its beat is still the one given; false if it was not.
 func (s *Store) Bury(ctx context.Context, session string, beat int64) (bool, error) {

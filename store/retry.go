@@ -41,10 +41,10 @@ func (s *Store) RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
 		}
 		// Index: primary key.
 		_, err = t.exec(`INSERT INTO {tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, payload,
-				tags, retry_of, reason, error, created_at)
+				tags, retry_of, reason, error, created_at, made_by)
 			SELECT ?, pool, kind, 0, rank_order, ?, max_attempts, on_lost, payload,
-				tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, '', ?
-			FROM {done} WHERE id=?`, fresh.String(), micros(now), reason, micros(now), id)
+				tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, '', ?, ?
+			FROM {done} WHERE id=?`, fresh.String(), micros(now), reason, micros(now), clip(by, jobs.MaxBy), id)
 		if err != nil {
 			return err
 		}

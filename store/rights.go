@@ -27,7 +27,9 @@ func (s *Store) CheckRights(ctx context.Context, migrate bool) error {
 	}
 	var statements []string
 	if migrate { // of a table that nobody has: without the right the answer is another
-		statements = append(statements, `CREATE TABLE `+s.prefix+`rights_new LIKE `+s.prefix+`rights_none`)
+		statements = append(statements,
+			`CREATE TABLE `+s.prefix+`rights_new LIKE `+s.prefix+`rights_none`,
+			`ALTER TABLE `+s.prefix+`rights_none ADD COLUMN rights INT`)
 	}
 	for _, w := range written {
 		table, column := "{"+w[0]+"}", w[1]

@@ -53,6 +53,8 @@ func TestRights(t *testing.T) {
 	check(false, "INSERT command denied")
 	check(true, "CREATE command denied")
 	exec("GRANT SELECT, CREATE, INSERT, UPDATE, DELETE ON %s.* TO %s@'%%'", database, database)
+	check(true, "ALTER command denied")
+	exec("GRANT ALTER ON %s.* TO %s@'%%'", database, database)
 	check(true, "<nil>")
 	st := open(t, store.MySQL, account.FormatDSN(), store.Options{})
 	if err := st.CheckSchema(t.Context()); err == nil {
@@ -61,7 +63,7 @@ func TestRights(t *testing.T) {
 	if err := st.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	exec("REVOKE CREATE, INSERT, UPDATE, DELETE ON %s.* FROM %s@'%%'", database, database)
+	exec("REVOKE CREATE, ALTER, INSERT, UPDATE, DELETE ON %s.* FROM %s@'%%'", database, database)
 
 	var tables []string
 	rows, err := admin.QueryContext(t.Context(), "SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()")

@@ -190,6 +190,10 @@ func (sqliteDialect) noTable(err error) bool {
 	return code(err) == lib.SQLITE_ERROR && strings.Contains(err.Error(), "no such table")
 }
 
+func (sqliteDialect) hasColumn(err error) bool {
+	return code(err) == lib.SQLITE_ERROR && strings.Contains(err.Error(), "duplicate column name")
+}
+
 func (sqliteDialect) fault(err error) fault {
 	switch code(err) {
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL: // the last: too many meet at the WAL

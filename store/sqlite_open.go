@@ -35,12 +35,12 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// handles are one connection that writes, one for heartbeats and some that read, and the turnstile of those
-// that write; or one connection for all.
+// handles are one connection that writes, one for heartbeats, some that read and some for views, and the turnstile of
+// those that write; or one connection for all.
 type handles struct {
-	writer, reader, vital *sql.DB
-	turns                 *turnstile
-	opened                closers
+	writer, reader, vital, views *sql.DB
+	turns                        *turnstile
+	opened                       closers
 }
 
 func sqliteHandles(file string) (h handles, err error) {
@@ -48,13 +48,13 @@ func sqliteHandles(file string) (h handles, err error) {
 	if file != "" {
 		location = fileURI(file)
 	}
-	pool := func(conns int, more ...string) *sql.DB {
+	pool := func(conns, cacheKiB int, more ...string) *sql.DB {
 		if err != nil {
 			return nil
 		}
 		v := url.Values{"_pragma": append(more,
 			"synchronous(FULL)", "foreign_keys(0)", "temp_store(MEMORY)",
-			"cache_size(-16000)", "journal_size_limit(67108864)",
+			fmt.Sprintf("cache_size(-%d)", cacheKiB), "journal_size_limit(67108864)",
 		)}
 		var db *sql.DB
 		if db, err = sql.Open("sqlite", location+"?"+v.Encode()); err != nil {
@@ -66,12 +66,13 @@ func sqliteHandles(file string) (h handles, err error) {
 		return db
 	}
 	// Next to none for who writes, since SQLite's own wait naps longer and longer and does not see ctx.
-	h.writer = pool(1, "busy_timeout(1)")
-	h.reader, h.vital = h.writer, h.writer
+	h.writer = pool(1, 16000, "busy_timeout(1)")
+	h.reader, h.vital, h.views = h.writer, h.writer, h.writer
 	if file != "" {
-		h.reader = pool(4, "busy_timeout(250)", "query_only(1)")
+		h.reader = pool(4, 16000, "busy_timeout(250)", "query_only(1)")
+		h.views = pool(viewConns, 4000, "busy_timeout(250)", "query_only(1)")
 		// A beat waits for the file's write lock, and not for this process's one writer before that.
-		h.vital = pool(1, "busy_timeout(1)")
+		h.vital = pool(1, 16000, "busy_timeout(1)")
 		if err == nil {
 			h.turns, err = openTurnstile(file)
 		}
@@ -99,6 +100,9 @@ func assembleSQLite(ctx context.Context, h handles, o Options) (*Store, error) {
 		return nil, err
 	}
 	if s.vital, err = openGorm(sqliteDialector{h.vital}); err != nil {
+		return nil, err
+	}
+	if s.views, err = openGorm(sqliteDialector{h.views}); err != nil {
 		return nil, err
 	}
 	// WAL is a property of the file, and changing it needs the file alone: once, and not with

@@ -42,7 +42,7 @@ const (
 type Options struct {
 	Prefix   string        // of every table, [a-z0-9_], at most 32 bytes; default "lockstep_"
 	Timeout  time.Duration // of a call whose context has no deadline; default 5s
-	MaxConns int           // of the pool that Open makes; default 16. On MySQL two more are for heartbeats
+	MaxConns int           // of the pool that Open makes; default 16. On MySQL two more are for heartbeats, four for lists
 	TLS      *tls.Config   // for Open of MySQL, in place of tls= in the DSN; its ServerName, if empty, is the host
 }
 
@@ -51,6 +51,8 @@ type Store struct {
 	writers *gorm.DB
 	readers *gorm.DB // the same handle but for SQLite files, which have one writer and several readers
 	vital   *gorm.DB // of what Open opened: connections that no other work takes; else the writers' handle
+	views   *gorm.DB // the same, for what people look at
+	share   turns    // of the connections of a handle that a program opened, those that views may take; else nil
 	dialect dialect
 	prefix  string
 	timeout time.Duration
@@ -74,7 +76,8 @@ var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 // What New cannot do for such a handle is bound how long a frozen process of yours keeps its rows
 // locked: set wait_timeout and innodb_lock_wait_timeout in its DSN, as Open does. Nor has it connections
 // for the heartbeats of replicas alone: leave some of the pool's to them. On SQLite, processes with such
-// handles do not write in turn: under load, one may keep others out for seconds.
+// handles do not write in turn: under load, one may keep others out for seconds. Lists and other views take a
+// quarter of the pool at most, so that those who look do not keep replicas from their work.
 func New(db any, d Dialect, o Options) (*Store, error) {
 	var dial dialect
 	switch d {
@@ -107,6 +110,7 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.share = newTurns(handle)
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	pool, err := handle.DB()
@@ -173,6 +177,7 @@ func build(writers, readers *gorm.DB, d dialect, o Options) (*Store, error) {
 		writers: writers,
 		readers: readers,
 		vital:   writers,
+		views:   readers,
 		dialect: d,
 		prefix:  prefix,
 		timeout: cmp.Or(o.Timeout, 5*time.Second),

@@ -66,6 +66,24 @@ func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error
 	})
 }
 
+// view is read for what people look at: on connections that no work of replicas needs, or on a share of those of a
+// program's handle. However many look, and however slowly, no decision waits for them.
+func (s *Store) view(ctx context.Context, op string, fn func(t *tx) error) error {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	leave, err := s.share.enter(ctx)
+	if err != nil {
+		return &opError{op, fmt.Errorf("%w: other reads have the connections: %w", jobs.ErrUnavailable, err)}
+	}
+	defer leave()
+	return s.repeat(ctx, op, s.views, func(ctx context.Context, conn *sql.Conn) error {
+		return fn(s.within(ctx, conn))
+	})
+}
+
 // autocommit runs fn on a connection that may write; each statement is a transaction of its own.
 // Statements may run twice when an answer is lost: only for those that may.
 func (s *Store) autocommit(ctx context.Context, op string, fn func(t *tx) error) error {

@@ -12,7 +12,7 @@ import (
 // Names without a row are left out.
 func (s *Store) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error) {
 	var all []ledger.JobStatus
-	err := s.read(ctx, "jobs", func(t *tx) (err error) {
+	err := s.view(ctx, "jobs", func(t *tx) (err error) {
 		if all, err = t.jobStatuses(names); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (s *Store) JobNames(ctx context.Context, prefix, after string, retired bool
 		w.and(`hash <> ''`)
 	}
 	var names []string
-	err := s.read(ctx, "job names", func(t *tx) (err error) {
+	err := s.view(ctx, "job names", func(t *tx) (err error) {
 		names, err = t.ids(`SELECT name FROM {jobs}`+w.text()+` ORDER BY name LIMIT ?`, append(w.args, limit))
 		return err
 	})

@@ -11,7 +11,7 @@ import (
 // an output. jobs.ErrNotFound if nothing is kept.
 func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
 	var output []byte
-	err := s.read(ctx, "output", func(t *tx) error {
+	err := s.view(ctx, "output", func(t *tx) error {
 		text, args := `SELECT output FROM {outputs} WHERE task_id = ?`, []any{id}
 		if attempt > 0 {
 			text, args = text+` AND attempt = ?`, append(args, attempt)

@@ -10,7 +10,7 @@ import (
 // by name.
 func (s *Store) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
 	var all []ledger.PoolStatus
-	err := s.read(ctx, "pools", func(t *tx) error {
+	err := s.view(ctx, "pools", func(t *tx) error {
 		all = nil
 		err := t.query(`SELECT name, hash, max_running, paused, paused_by FROM {pools} ORDER BY name`, nil, func(scan func(...any) error) error {
 			var p ledger.PoolStatus

@@ -12,7 +12,7 @@ import (
 // JobStandings returns how the live jobs stand, sorted by name.
 func (s *Store) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) {
 	var all []ledger.JobStanding
-	err := s.read(ctx, "job standings", func(t *tx) (err error) {
+	err := s.view(ctx, "job standings", func(t *tx) (err error) {
 		var unmet []*ledger.JobStanding
 		if all, unmet, err = t.jobStandings(); err != nil {
 			return err

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error) {
 	var task jobs.Task
 	var attempts []jobs.Attempt
-	err := s.read(ctx, "task", func(t *tx) error {
+	err := s.view(ctx, "task", func(t *tx) error {
 		rows, err := t.tasksByID([]string{id})
 		if err != nil {
 			return err
@@ -32,7 +33,9 @@ func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt,
 	return task, attempts, nil
 }
 
-// Tasks lists tasks, latest id first, and returns the cursor of the next page, "" after the last.
+// Tasks lists tasks, latest id first, and returns the cursor of the next page, "" after the last. A payload
+// above jobs.MaxListedPayload is left out and not read, and PayloadSize says how large it is; [Store.Task] has it.
+// A page of long errors ends after 1 MiB, before the limit.
 func (s *Store) Tasks(ctx context.Context, f ledger.TaskFilter) (tasks []jobs.Task, next string, err error) {
 	limit, err := pageLimit(f.Limit)
 	if err != nil {
@@ -42,23 +45,29 @@ func (s *Store) Tasks(ctx context.Context, f ledger.TaskFilter) (tasks []jobs.Ta
 	if err != nil {
 		return nil, "", err
 	}
-	err = s.read(ctx, "tasks", func(t *tx) error {
+	err = s.view(ctx, "tasks", func(t *tx) error {
 		ids, err := t.taskIDs(f, after, limit+1)
 		if err != nil {
 			return err
 		}
+		next = ""
 		if len(ids) > limit {
 			ids = ids[:limit]
 			next = cursor("task", ids[limit-1])
 		}
-		rows, err := t.tasksByID(ids)
+		rows, last, err := t.listed(ids)
 		if err != nil {
 			return err
 		}
-		tasks = make([]jobs.Task, 0, len(ids))
-		for _, id := range ids {
-			// A task may have moved on since its id was read, or be swept.
-			if row, ok := rows[id]; ok && (f.State == "" || f.State == row.State) {
+		tasks = make([]jobs.Task, 0, len(rows))
+		left := pageBytes
+		for i, id := range ids {
+			row, ok := rows[id] // it may have been swept since its id was read
+			if left -= sizeOfTask(row); i > 0 && (left < 0 || id < last) {
+				next = cursor("task", ids[i-1])
+				break
+			}
+			if ok && (f.State == "" || f.State == row.State) { // it may have moved on
 				tasks = append(tasks, row)
 			}
 		}
@@ -183,6 +192,51 @@ func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
 		}
 	}
 	return rows, nil
+}
+
+// listedPayload is read in the place of a payload: what is long stays in the database.
+const listedPayload = `CASE WHEN LENGTH(payload) <= ? THEN payload ELSE '' END AS payload, LENGTH(payload)`
+
+var (
+	listedTasks = strings.Replace(taskColumns, "payload", listedPayload, 1)
+	listedDone  = strings.Replace(doneColumns, "payload", listedPayload, 1)
+)
+
+// listed is tasksByID for a page, without large payloads. It stops behind the row that fills a page, and then last
+// is its id: of those below, nothing is known.
+func (t *tx) listed(ids []string) (rows map[string]jobs.Task, last string, err error) {
+	rows = map[string]jobs.Task{}
+	if len(ids) == 0 {
+		return rows, "", nil
+	}
+	for _, from := range []string{`SELECT ` + listedTasks + ` FROM {tasks}`, `SELECT ` + listedDone + ` FROM {done}`} {
+		left := pageBytes
+		err := t.query(from+` WHERE id IN (`+marks(len(ids))+`) ORDER BY id DESC`, append([]any{jobs.MaxListedPayload}, texts(ids)...),
+			func(scan func(...any) error) error {
+				var size int
+				task, err := scanTask(scan, &size)
+				task.PayloadSize = size
+				rows[task.ID] = task
+				if left -= sizeOfTask(task); left < 0 && err == nil {
+					last = max(last, task.ID)
+					return errPageFull
+				}
+				return err
+			})
+		if err != nil && !errors.Is(err, errPageFull) {
+			return nil, "", err
+		}
+	}
+	return rows, last, nil
+}
+
+// sizeOfTask is about what a task takes, in bytes.
+func sizeOfTask(t jobs.Task) int {
+	n := 512 + len(t.Payload) + len(t.Error) + len(t.Reason) + len(t.By)
+	for _, tag := range t.Tags {
+		n += len(tag)
+	}
+	return n
 }
 
 func (t *tx) attempts(id string) ([]jobs.Attempt, error) {

@@ -18,7 +18,7 @@ func (s *Store) Triggers(ctx context.Context, f ledger.TriggerFilter) (triggers 
 	if err != nil {
 		return nil, "", err
 	}
-	err = s.read(ctx, "triggers", func(t *tx) (err error) {
+	err = s.view(ctx, "triggers", func(t *tx) (err error) {
 		triggers, err = t.triggerPage(f, limit+1)
 		return err
 	})

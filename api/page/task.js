@@ -52,6 +52,7 @@ async function fill(id, box) {
         ["Replica", task.replica],
         ["Started", task.started_at ? [when(task.started_at), took(task) ? " · took " + took(task) : ""] : ""],
         ["Next attempt", task.state === "pending" ? when(task.run_at) : ""],
+        ["By", task.by],
         ["Tags", task.tags?.join(", ")],
         ["Token", task.token ? String(task.token) : ""],
         ["Task", el("code", {}, task.id)],

@@ -143,6 +143,7 @@ func (a *app) showTask(w io.Writer, h jobs.History) error {
 		field{"exit code", exitCode(t.ExitCode)},
 		field{"error", t.Error},
 		field{"payload", string(t.Payload)},
+		field{"by", t.By},
 		field{"retry of", t.RetryOf},
 		field{"tags", strings.Join(t.Tags, ", ")},
 	)

@@ -153,7 +153,7 @@ func cancelRaces(t *testing.T, b *Bench) {
 func retryTask(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	first := s.enqueue("work", 1)[0]
-	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail', rank_order=-5, tags='[\"x\"]', idem_key='k'")
+	s.DB.Exec(t, "UPDATE {tasks} SET made_by='bob', kind='mail', rank_order=-5, tags='[\"x\"]', idem_key='k'")
 	if _, err := b.Store.RetryTask(s.ctx(), first, ""); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("of a pending task: %v", err)
 	}
@@ -168,6 +168,7 @@ func retryTask(t *testing.T, b *Bench) {
 		must(t, err)
 		want := old
 		want.ID, want.RetryOf, want.State, want.Reason = task.ID, first, jobs.StatePending, "retry of "+id+" by alice"
+		want.By = "alice"
 		want.Attempt, want.Token, want.Replica = 0, 0, ""
 		want.RunAt, want.CreatedAt, want.StartedAt = task.RunAt, task.RunAt, task.FinishedAt
 		want.IdempotencyKey = first

@@ -69,7 +69,7 @@ func claimRow(t *testing.T, b *Bench) {
 		Tasks: []jobs.Task{{
 			ID: id, Pool: "again", State: jobs.StateRunning, Attempt: 2, MaxAttempts: 11, OnLost: jobs.LostRetries, Token: 8,
 			Replica: "one", RunAt: time.UnixMicro(1).UTC(), CreatedAt: time.UnixMicro(1).UTC(), StartedAt: got.Now,
-			Payload: json.RawMessage(`"` + id + `"`), IdempotencyKey: id,
+			Payload: json.RawMessage(`"` + id + `"`), PayloadSize: len(id) + 2, IdempotencyKey: id,
 		}},
 		Until: []time.Time{got.Now.Add(time.Minute)},
 	}

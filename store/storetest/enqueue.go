@@ -28,6 +28,7 @@ var enqueueCases = []Case{
 	{"Enqueue/HundredWithOneKey", hundredWithOneKey},
 	{"Enqueue/OverlappingKeys", overlappingKeys},
 	{"Enqueue/ManyInOneCall", manyInOneCall},
+	{"Enqueue/By", enqueueBy},
 }
 
 func newTask(pool string) jobs.NewTask { return jobs.NewTask{Pool: pool} }
@@ -46,7 +47,7 @@ func enqueueFields(t *testing.T, b *Bench) {
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond)
 	all := Enqueue(t, b,
 		jobs.NewTask{Pool: "p"},
-		jobs.NewTask{Pool: "p", Kind: "k", Payload: map[string]any{"ü": 1}, RunAt: later, Priority: 7, Tags: []string{"x", "y"}, IdempotencyKey: "key"},
+		jobs.NewTask{Pool: "p", Kind: "k", Payload: map[string]any{"ü": 1}, RunAt: later, Priority: 7, Tags: []string{"x", "y"}, IdempotencyKey: "key", By: "ann"},
 		jobs.NewTask{Pool: "p", Payload: json.RawMessage(" [1, \"a\"] "), RunAt: time.Unix(1e9, 0), Priority: -100},
 	)
 	var got []jobs.Task
@@ -64,13 +65,13 @@ func enqueueFields(t *testing.T, b *Bench) {
 	now := got[0].CreatedAt
 	want := []jobs.Task{
 		{RunAt: now},
-		{Kind: "k", Payload: json.RawMessage(`{"ü":1}`), RunAt: later, Priority: 7, Tags: []string{"x", "y"}},
+		{Kind: "k", Payload: json.RawMessage(`{"ü":1}`), RunAt: later, Priority: 7, Tags: []string{"x", "y"}, By: "ann"},
 		{Payload: json.RawMessage(`[1,"a"]`), RunAt: time.Unix(1e9, 0).UTC(), Priority: -100},
 	}
 	for i := range want {
 		w := &want[i]
 		w.ID, w.IdempotencyKey, w.Pool, w.State, w.CreatedAt = got[i].ID, got[i].ID, "p", jobs.StatePending, now
-		w.MaxAttempts, w.OnLost = 3, jobs.LostRetries
+		w.MaxAttempts, w.OnLost, w.PayloadSize = 3, jobs.LostRetries, len(w.Payload)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
@@ -82,6 +83,45 @@ func enqueueFields(t *testing.T, b *Bench) {
 		b.DB.Int(t, `SELECT state FROM {tasks} WHERE id = ?`, got[2].ID))
 	if states != "0 1 0" {
 		t.Fatalf("row states %s", states)
+	}
+}
+
+// A task says who enqueued it or asked for it as long as it is kept; whoever repeats an enqueue is not named.
+func enqueueBy(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	must(t, func() error {
+		_, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", IdempotencyKey: "k", By: "ann"})
+		return err
+	}())
+	again := Enqueue(t, b, jobs.NewTask{Pool: "work", IdempotencyKey: "k", By: "bob"})[0]
+	if !again.Existed || again.Task.By != "ann" {
+		t.Errorf("an enqueue that was repeated answers %+v", again)
+	}
+	manual := run("a", due(1), true)
+	manual.Triggers[0].Task.By = "eve"
+	started, err := s.decide(manual, run("b", due(1), true))
+	must(t, err)
+	by := map[string]string{}
+	for _, task := range started.Started {
+		by[task.ID] = map[string]string{"a": "eve"}[task.Job]
+	}
+	for _, task := range s.claim("work", 1) {
+		by[task.ID] = "ann"
+		started.Started = append(started.Started, task)
+	}
+	for _, task := range started.Started {
+		if task.By != by[task.ID] {
+			t.Errorf("the handler of %s hears of %q, want %q", task.ID, task.By, by[task.ID])
+		}
+		s.finish(result(task, ledger.Ended, jobs.StateFailed))
+		ended, _, err := b.Store.Task(s.ctx(), task.ID)
+		must(t, err)
+		if ended.By != by[task.ID] || !ended.State.Ended() {
+			t.Errorf("of %s, enqueued by %q, is kept: %+v", task.ID, by[task.ID], ended)
+		}
+	}
+	if len(by) != 3 {
+		t.Errorf("%d tasks were looked at", len(by))
 	}
 }
 
@@ -105,6 +145,8 @@ func enqueueBadInput(t *testing.T, b *Bench) {
 	bad := map[string]jobs.NewTask{
 		"pool":            {},
 		"kind":            {Pool: "p", Kind: "no blanks"},
+		"by":              {Pool: "p", By: strings.Repeat("x", 256)},
+		"by too":          {Pool: "p", By: "a\nb"},
 		"payload":         {Pool: "p", Payload: math.Inf(1)},
 		"payload json":    {Pool: "p", Payload: json.RawMessage(`{`)},
 		"payload long":    {Pool: "p", Payload: strings.Repeat("x", jobs.MaxPayload-1)}, // and two quotes

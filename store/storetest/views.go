@@ -26,6 +26,8 @@ var viewCases = []Case{
 	{"Views/BrokenPages", brokenPages},
 	{"Views/JobNames", viewJobNames},
 	{"Views/Overview", viewOverview},
+	{"Views/LargePayloads", viewLargePayloads},
+	{"Views/LongErrors", viewLongErrors},
 }
 
 func pageOf(pool, job string, limit int) ledger.TaskFilter {
@@ -36,9 +38,9 @@ func pageOf(pool, job string, limit int) ledger.TaskFilter {
 func end(t *testing.T, b *Bench, id string, state jobs.State) {
 	t.Helper()
 	b.DB.Exec(t, `INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, reason, error, exit_code, created_at, started_at, finished_at)
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, reason, error, exit_code, created_at, started_at, finished_at, made_by)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, ?, rank_order, run_at, 1, failures, losses,
-			max_attempts, on_lost, 9, session_id, 'r', idem_key, payload, tags, retry_of, 'why', 'oops', 3, created_at, run_at, run_at + 1
+			max_attempts, on_lost, 9, session_id, 'r', idem_key, payload, tags, retry_of, 'why', 'oops', 3, created_at, run_at, run_at + 1, made_by
 		FROM {tasks} WHERE id = ?`, string(state), id)
 	b.DB.Exec(t, `DELETE FROM {tasks} WHERE id = ?`, id)
 }
@@ -129,7 +131,7 @@ func viewTaskPages(t *testing.T, b *Bench) {
 
 func viewTask(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
-	id := Enqueue(t, b, jobs.NewTask{Pool: "p", Payload: "x"})[0].Task.ID
+	id := Enqueue(t, b, jobs.NewTask{Pool: "p", Payload: "x", By: "ann"})[0].Task.ID
 	b.DB.Exec(t, `UPDATE {tasks} SET job = 'j', trigger_at = 1700000000000000, trigger_seq = 2, retry_of = 'first' WHERE id = ?`, id)
 	b.DB.Exec(t, `INSERT INTO {attempts} (task_id, attempt, state, reason, token, replica, started_at, finished_at, exit_code, error)
 		VALUES (?, 2, 'lost', 'gone', 8, 'r2', 5000000, 6000000, NULL, ''), (?, 1, 'failed', '', 7, 'r1', 1000000, 2000000, 3, 'oops')`, id, id)
@@ -139,7 +141,7 @@ func viewTask(t *testing.T, b *Bench) {
 	three := 3
 	want := jobs.Task{
 		ID: id, Pool: "p", Job: "j", ScheduledAt: time.Unix(1700000000, 0).UTC(), Seq: 2, State: jobs.StateFailed, Reason: "why",
-		Attempt: 1, MaxAttempts: 3, Token: 9, Replica: "r", ExitCode: &three, Error: "oops", Payload: []byte(`"x"`), RetryOf: "first",
+		Attempt: 1, MaxAttempts: 3, Token: 9, Replica: "r", ExitCode: &three, Error: "oops", Payload: []byte(`"x"`), PayloadSize: 3, By: "ann", RetryOf: "first",
 		OnLost: jobs.LostRetries, IdempotencyKey: "j@2023-11-14T22:13:20Z/2",
 	}
 	if diff := cmp.Diff(want, task, cmpopts.IgnoreFields(jobs.Task{}, "CreatedAt", "RunAt", "StartedAt", "FinishedAt")); diff != "" {

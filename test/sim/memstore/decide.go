@@ -157,7 +157,7 @@ func (w *decision) openTask(job *Job, o *ledger.Opening) error {
 		ID: task.ID, Pool: cmp.Or(task.Pool, jobs.DefaultPool), Kind: task.Kind, Job: job.Name, TriggerAt: micros(task.ScheduledAt),
 		TriggerSeq: task.Seq, Rank: -task.Priority, RunAt: cmp.Or(micros(task.RunAt), micros(w.now)), MaxAttempts: max(task.MaxAttempts, 1),
 		OnLost: string(cmp.Or(task.OnLost, jobs.LostFails)), Payload: task.Payload, Tags: encodeTags(task.Tags), RetryOf: task.RetryOf,
-		Reason: task.Reason, CreatedAt: micros(w.now),
+		Reason: task.Reason, CreatedAt: micros(w.now), By: task.By,
 	}
 	if pool := w.t.pools.rows[row.Pool]; pool.MaxRunning > 0 || pool.Hash != w.Pools[row.Pool] || pool.Paused != nil && *pool.Paused {
 		o.Claim = false

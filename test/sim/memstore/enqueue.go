@@ -95,7 +95,7 @@ func (t *tx) enqueue(batch []*parcel) error {
 		}
 		row := Task{
 			ID: p.id, Pool: p.Pool, Kind: p.Kind, Rank: -p.Priority, RunAt: micros(p.RunAt), MaxAttempts: pool.MaxAttempts,
-			OnLost: pool.OnLost, Key: p.IdempotencyKey, Payload: p.payload, Tags: encodeTags(p.Tags), CreatedAt: micros(now),
+			OnLost: pool.OnLost, Key: p.IdempotencyKey, Payload: p.payload, Tags: encodeTags(p.Tags), CreatedAt: micros(now), By: p.By,
 		}
 		if p.RunAt.IsZero() {
 			row.RunAt = micros(now)

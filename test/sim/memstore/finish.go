@@ -61,7 +61,7 @@ func (s *Store) Finish(ctx context.Context, session string, results []ledger.Res
 
 // bare is a task without its payload.
 func bare(task jobs.Task) jobs.Task {
-	task.Payload = nil
+	task.Payload, task.PayloadSize = nil, 0
 	return task
 }
 

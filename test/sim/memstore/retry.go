@@ -34,7 +34,7 @@ func (s *Store) RetryTask(ctx context.Context, id, by string) (task jobs.Task, e
 		now := micros(t.now())
 		again := Task{
 			ID: fresh, Pool: row.Pool, Kind: row.Kind, Rank: row.Rank, RunAt: now, MaxAttempts: row.MaxAttempts, OnLost: row.OnLost,
-			Payload: row.Payload, Tags: row.Tags, RetryOf: first, Reason: reason, CreatedAt: now,
+			Payload: row.Payload, Tags: row.Tags, RetryOf: first, Reason: reason, CreatedAt: now, By: by,
 		}
 		put(t, &t.tasks, again)
 		task = again.task()

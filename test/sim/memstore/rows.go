@@ -124,6 +124,7 @@ type Task struct {
 	ExitCode    *int   `col:"exit_code"`
 	CreatedAt   int64  `col:"created_at"`
 	StartedAt   int64  `col:"started_at"`
+	By          string `col:"made_by"`
 }
 
 // Done is a row of done.
@@ -156,6 +157,7 @@ type Done struct {
 	StartedAt   int64  `col:"started_at"`
 	FinishedAt  int64  `col:"finished_at"`
 	Late        bool   `col:"late"`
+	By          string `col:"made_by"`
 }
 
 // attemptKey is the primary key of attempts and outputs.
@@ -252,7 +254,7 @@ func (r Task) done(state string) Done {
 		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Job: r.Job, TriggerAt: r.TriggerAt, TriggerSeq: r.TriggerSeq, State: state,
 		Rank: r.Rank, RunAt: r.RunAt, Attempt: r.Attempt, Failures: r.Failures, Losses: r.Losses, MaxAttempts: r.MaxAttempts,
 		OnLost: r.OnLost, Token: r.Token, Session: r.Session, Replica: r.Replica, Key: r.Key, Payload: r.Payload, Tags: r.Tags,
-		RetryOf: r.RetryOf, Reason: r.Reason, Error: r.Error, ExitCode: r.ExitCode, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt,
+		RetryOf: r.RetryOf, Reason: r.Reason, Error: r.Error, ExitCode: r.ExitCode, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, By: r.By,
 	}
 }
 
@@ -262,10 +264,10 @@ func (r Done) task() jobs.Task {
 		State: jobs.State(r.State), Reason: r.Reason, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Lost: r.Losses, Token: r.Token,
 		Replica: r.Replica, Priority: -r.Rank, RunAt: fromMicros(r.RunAt), CreatedAt: fromMicros(r.CreatedAt),
 		StartedAt: fromMicros(r.StartedAt), FinishedAt: fromMicros(r.FinishedAt), ExitCode: r.ExitCode, Error: r.Error,
-		RetryOf: r.RetryOf, OnLost: jobs.OnLost(r.OnLost),
+		RetryOf: r.RetryOf, OnLost: jobs.OnLost(r.OnLost), By: r.By,
 	}
 	if len(r.Payload) > 0 {
-		t.Payload = r.Payload
+		t.Payload, t.PayloadSize = r.Payload, len(r.Payload)
 	}
 	if len(r.Tags) > 0 {
 		_ = json.Unmarshal(r.Tags, &t.Tags) // as it was encoded here

@@ -1,0 +1,96 @@
+package storetest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// A list has the payloads up to jobs.MaxListedPayload, and of all the size. The task by itself has it whole.
+func viewLargePayloads(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	sizes := []int{0, 2, jobs.MaxListedPayload, jobs.MaxListedPayload + 1, jobs.MaxPayload}
+	for _, ended := range []bool{false, true} {
+		for _, n := range sizes {
+			task := newTask("p")
+			if n > 0 {
+				task.Payload = strings.Repeat("x", n-2) // and two quotes
+			}
+			id := Enqueue(t, b, task)[0].Task.ID
+			if ended {
+				end(t, b, id, jobs.StateSucceeded)
+			}
+		}
+	}
+	list, next, err := b.SQL().Tasks(t.Context(), ledger.TaskFilter{Page: ledger.Page{Limit: 500}})
+	must(t, err)
+	if len(list) != 2*len(sizes) || next != "" {
+		t.Fatalf("%d tasks, next %q", len(list), next)
+	}
+	for i, task := range list {
+		n := sizes[len(sizes)-1-i%len(sizes)]
+		listed := n
+		if n > 1024 {
+			listed = 0
+		}
+		if task.PayloadSize != n || len(task.Payload) != listed {
+			t.Errorf("%s with a payload of %d bytes is listed with %d, size %d", task.State, n, len(task.Payload), task.PayloadSize)
+		}
+		whole, _, err := b.SQL().Task(t.Context(), task.ID)
+		must(t, err)
+		if whole.PayloadSize != n || len(whole.Payload) != n {
+			t.Errorf("%s with a payload of %d bytes is shown with %d, size %d", task.State, n, len(whole.Payload), whole.PayloadSize)
+		}
+	}
+}
+
+// A page of long errors ends before its limit, and the next ones have the rest, each task once.
+func viewLongErrors(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	const n = 300
+	want := make([]string, n)
+	for i, e := range Enqueue(t, b, slices.Repeat([]jobs.NewTask{newTask("p")}, n)...) {
+		want[n-1-i] = e.Task.ID
+	}
+	long := strings.Repeat("x", jobs.MaxError)
+	b.DB.Exec(t, `UPDATE {tasks} SET error = ?`, []byte(long))
+	for i, id := range want {
+		if i%2 == 0 || i > 200 {
+			end(t, b, id, jobs.StateFailed)
+			b.DB.Exec(t, `UPDATE {done} SET error = ? WHERE id = ?`, []byte(long), id)
+		}
+	}
+	for _, state := range []jobs.State{"", jobs.StateFailed, jobs.StatePending} {
+		var got []string
+		f := ledger.TaskFilter{State: state, Page: ledger.Page{Limit: 500}}
+		pages := 0
+		for {
+			page, next, err := b.SQL().Tasks(t.Context(), f)
+			must(t, err)
+			bytes := 0
+			for _, task := range page {
+				got, bytes = append(got, task.ID), bytes+len(task.Error)
+			}
+			if pages++; bytes > 1<<20 || len(page) == 0 {
+				t.Fatalf("state %q: a page has %d tasks with %d bytes of errors", state, len(page), bytes)
+			}
+			if f.Cursor = next; next == "" {
+				break
+			}
+		}
+		var expect []string
+		for i, id := range want {
+			if is := i%2 == 0 || i > 200; state == "" || is == (state == jobs.StateFailed) {
+				expect = append(expect, id)
+			}
+		}
+		if diff := cmp.Diff(expect, got); diff != "" || pages < 2 {
+			t.Errorf("state %q, %d pages: %s", state, pages, diff)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"context"
+
+	"gorm.io/gorm"
+)
+
+// turns bounds how many do something at once; nil bounds nothing.
+type turns chan struct{}
+
+// viewShare is which part of the connections of a handle views may take, and viewConns is how many they have where
+// that is not bounded, or where they have a pool of their own.
+const (
+	viewShare = 4
+	viewConns = 4
+)
+
+// newTurns are those of views on a handle that they share with all else.
+func newTurns(handle *gorm.DB) turns {
+	pool, err := handle.DB()
+	if err != nil {
+		return nil // New says so
+	}
+	n := viewConns
+	if most := pool.Stats().MaxOpenConnections; most > 0 {
+		n = max(1, most/viewShare)
+	}
+	return make(turns, n)
+}
+
+// enter waits for a turn; leave ends it.
+func (t turns) enter(ctx context.Context) (leave func(), err error) {
+	if t == nil {
+		return func() {}, nil
+	}
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
