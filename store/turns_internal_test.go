@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// However many look, and however slowly, replicas and users work: on what Open opened, and on a handle of four connections.
+func TestReadersDelayNobody(t *testing.T) {
+	t.Parallel()
+	eachStore(t, readersDelayNobody)
+	for driver, dsn := range map[string]string{
+		"sqlite": "file:" + filepath.Join(t.TempDir(), "own.db") + "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate",
+		"mysql":  servers.MySQL(t),
+	} {
+		t.Run(driver+" handle", func(t *testing.T) {
+			db, err := sql.Open(driver, dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			db.SetMaxOpenConns(4)
+			s, err := New(db, Dialect(driver), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			readersDelayNobody(t, s)
+		})
+	}
+}
+
+func readersDelayNobody(t *testing.T, s *Store) {
+	let, began := make(chan struct{}), make(chan struct{}, 20)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer close(let)
+	for range cap(began) {
+		readers.Go(func() {
+			err := s.view(ctx, "look", func(tx *tx) error {
+				return tx.query("SELECT 1", nil, func(func(...any) error) error {
+					began <- struct{}{}
+					<-let
+					return nil
+				})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-began
+	soon, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	session, err := s.Join(soon, ledger.Member{Replica: "r", LockService: "x"})
+	if err == nil {
+		_, err = s.Load(soon, session, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 1}}})
+	}
+	if err == nil {
+		_, err = s.Beat(soon, session)
+	}
+	if err == nil {
+		_, err = s.Peers(soon)
+	}
+	if err == nil {
+		_, err = s.Enqueue(soon, jobs.NewTask{Pool: "p"})
+	}
+	if err == nil {
+		_, err = s.Own(soon, session)
+	}
+	if err != nil {
+		t.Errorf("beside readers that do not end: %v", err)
+	}
+	short, over := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer over()
+	if _, _, err := s.Tasks(short, ledger.TaskFilter{}); !errors.Is(err, jobs.ErrUnavailable) {
+		t.Errorf("one reader more: %v", err)
+	}
+}
