@@ -47,7 +47,7 @@ func newAPI(b Backend, o Options) *server {
 		Backend: b, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
 		metrics: o.Metrics, page: o.Page, patience: streamPatience,
 	}
-	s.watch = newWatch(s.overview, explain)
+	s.watch = newWatch(s.overview, explain, s.storeUp)
 	return s
 }
 

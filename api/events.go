@@ -74,7 +74,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		case <-end.C:
 			return nil
-		case <-time.After(time.Until(now.until)):
+		case <-time.After(min(time.Until(now.until), watchPause)):
 		}
 	}
 }

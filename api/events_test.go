@@ -190,7 +190,7 @@ func TestWatch(t *testing.T) {
 			case <-ctx.Done():
 			}
 			return ledger.OverviewView{Overview: ledger.Overview{At: time.Now(), Jobs: 1}}, ctx.Err()
-		}, error.Error)
+		}, error.Error, func() bool { return true })
 		for range 100 {
 			now, err := w.look(t.Context())
 			if err != nil || now.number != 1 {
@@ -219,6 +219,43 @@ func TestWatch(t *testing.T) {
 		}
 		if now, err := w.look(t.Context()); err != nil || strings.Contains(string(now.event), "deadline") {
 			t.Errorf("after that: %s, %v", now.event, err)
+		}
+	})
+}
+
+// TestWatchAfterAnOutage: a read that failed after a long wait is tried again as soon as the replica finds the store back,
+// and no sooner than any other where it does not find it away. What is told before the first answer has empty lists.
+func TestWatchAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads, up, broken := 0, true, true
+		w := newWatch(func(context.Context) (ledger.OverviewView, error) {
+			reads++
+			if broken {
+				time.Sleep(overviewTimeout)
+				return ledger.OverviewView{}, context.DeadlineExceeded
+			}
+			return ledger.OverviewView{Overview: ledger.Overview{At: time.Now(), Jobs: 1}}, nil
+		}, error.Error, func() bool { return up })
+		look := func(d time.Duration) (last glance) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(watchPause) {
+				last, _ = w.look(t.Context())
+			}
+			return last
+		}
+		first := look(20 * time.Second)
+		for _, want := range []string{`"pools":[]`, `"replicas":[]`, `"next":[]`, "deadline"} {
+			if !strings.Contains(string(first.event), want) || strings.Contains(string(first.event), `"at"`) {
+				t.Errorf("no %s, or a time: %s", want, first.event)
+			}
+		}
+		if reads != 1 {
+			t.Errorf("%d reads of a slow store in 20 s", reads)
+		}
+		up = false
+		look(5 * time.Second)
+		up, broken = true, false
+		if now := look(2 * time.Second); reads < 2 || strings.Contains(string(now.event), "deadline") {
+			t.Errorf("%d reads; 2 s after the store is back: %s", reads, now.event)
 		}
 	})
 }

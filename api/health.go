@@ -43,3 +43,8 @@ func (s *server) readiness() ledger.ReadyView {
 	}
 	return ledger.ReadyView{Ready: ready, Conditions: conditions}
 }
+
+// storeUp is whether the replica finds its store there.
+func (s *server) storeUp() bool {
+	return !slices.ContainsFunc(s.Replica.Health(), func(c ledger.Condition) bool { return c.Name == "store" && !c.Ready })
+}

@@ -37,10 +37,14 @@ func (s *server) overview(ctx context.Context) (ledger.OverviewView, error) {
 	s.addDefinitions(view.Next)
 	view.Replicas, view.ReplicasTotal = overviewReplicas(peers, o.At), len(peers)
 	view.Pools, view.PoolsTotal = s.overviewPools(pools)
+	listAll(&view)
+	return view, nil
+}
+
+func listAll(view *ledger.OverviewView) {
 	view.Broken, view.Trouble, view.Next = listed(view.Broken), listed(view.Trouble), listed(view.Next)
 	view.Running, view.Recent = listed(view.Running), listed(view.Recent)
 	view.Replicas, view.Pools = listed(view.Replicas), listed(view.Pools)
-	return view, nil
 }
 
 // listed makes no rows an empty list: null is harder on those who read it.

@@ -20,9 +20,12 @@ const (
 type watch struct {
 	read    func(context.Context) (ledger.OverviewView, error)
 	explain func(error) string
+	up      func() bool   // whether the replica finds the store there
 	turn    chan struct{} // to read, or to look at what follows
 	last    glance
 	view    ledger.OverviewView // that last was made of
+	failed  bool                // the last read did
+	away    bool                // and the replica has found the store away since
 	streams atomic.Int64
 }
 
@@ -33,8 +36,10 @@ type glance struct {
 	until  time.Time // nobody reads before
 }
 
-func newWatch(read func(context.Context) (ledger.OverviewView, error), explain func(error) string) *watch {
-	return &watch{read: read, explain: explain, turn: make(chan struct{}, 1)}
+func newWatch(read func(context.Context) (ledger.OverviewView, error), explain func(error) string, up func() bool) *watch {
+	w := &watch{read: read, explain: explain, up: up, turn: make(chan struct{}, 1)}
+	listAll(&w.view) // what is told if the store has never answered
+	return w
 }
 
 func (w *watch) enter() bool {
@@ -47,7 +52,8 @@ func (w *watch) enter() bool {
 
 func (w *watch) leave() { w.streams.Add(-1) }
 
-// look returns how things are now, or were less than a pause ago. The only error is that of ctx.
+// look returns how things are now, or were less than a pause ago; the pause ends when a store that was away is back. The
+// only error is that of ctx.
 func (w *watch) look(ctx context.Context) (glance, error) {
 	select {
 	case w.turn <- struct{}{}:
@@ -56,13 +62,16 @@ func (w *watch) look(ctx context.Context) (glance, error) {
 	}
 	defer func() { <-w.turn }()
 	began := time.Now()
-	if began.Before(w.last.until) {
+	up := w.up()
+	w.away = w.away || w.failed && !up
+	if began.Before(w.last.until) && !(w.away && up) {
 		return w.last, nil
 	}
 	view, err := w.read(ctx)
 	if ctx.Err() != nil {
 		return glance{}, ctx.Err() // says nothing about the store
 	}
+	w.failed, w.away = err != nil, err != nil && !w.up()
 	if err != nil {
 		known := w.view
 		known.Replica, known.ReadyView, known.Error = view.Replica, view.ReadyView, w.explain(err)

@@ -3,7 +3,7 @@
 import { asking, get, who } from "./ask.js";
 import { $, el, facts, headline, labels, link, looks, plural } from "./elements.js";
 import { judge } from "./judge.js";
-import { lost } from "./stream.js";
+import { banner, lost } from "./stream.js";
 import { table } from "./table.js";
 import { opened, opener } from "./task.js";
 import { clock, took, when } from "./time.js";
@@ -68,7 +68,10 @@ export function jobPage() {
       show(job, job.suspended ? [] : due.items, triggers, next);
     } catch (e) {
       if (e.status === 404) { headline("wait", e.message); $("lists").hidden = true; }
-      else if (e.status !== 401) stale = true; // the stream says what is wrong
+      else if (e.status !== 401) {
+        stale = true; // and the banner says what is wrong
+        if ($("lists").hidden) headline("wait", "Asking again …");
+      }
     } finally {
       busy = false;
     }
@@ -77,7 +80,8 @@ export function jobPage() {
   setInterval(() => { if (!document.hidden && (stale && Date.now() - at > 900 || Date.now() - at > 10e3) && !lost()) load(); }, 250);
   return (o) => {
     who(o.replica);
-    judge(o); // for its banner
+    judge(o); // for its banners
+    banner();
     const mine = JSON.stringify([o.recent, o.running, o.trouble, o.broken].map((list) => (list ?? []).filter((x) => x.job === name)));
     if (mine !== seen) stale = true;
     seen = mine;

@@ -1,14 +1,16 @@
 // What is wrong, in words.
 
 import { link } from "./elements.js";
-import { setInsecure } from "./stream.js";
+import { setAway, setInsecure } from "./stream.js";
 import { clock, when } from "./time.js";
 
 // judge lists what is wrong: [color, what, …text].
 export function judge(o) {
   const out = [];
   const red = (what, ...text) => out.push(["red", what, ...text]), amber = (what, ...text) => out.push(["amber", what, ...text]);
-  if (o.error) red("store", `does not answer ${o.replica}: ${o.error}. The rest of this page is from ${o.at ? clock(new Date(o.at)) : "before"}.`);
+  const then = o.at ? ` What you see is from ${clock(new Date(o.at))}.` : "";
+  setAway(o.error ? `The store does not answer ${o.replica}: ${o.error}.${then} Asking again each second.` : "");
+  if (o.error) red("store", `does not answer ${o.replica}: ${o.error}.${then}`);
   const access = o.conditions.find((c) => c.name === "access")?.detail ?? "";
   setInsecure(access.startsWith("insecure") ? access : ""); // it has a banner of its own
   for (const c of o.conditions) {

@@ -44,7 +44,12 @@ func newScene(t *testing.T, set jobs.Set, o api.Options) *scene {
 
 func newSceneOf(t *testing.T, set jobs.Set, o api.Options, replica scheduler.Options) *scene {
 	t.Helper()
-	st, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "lockstep.db"), store.Options{})
+	return newSceneOn(t, "sqlite", filepath.Join(t.TempDir(), "lockstep.db"), set, o, replica)
+}
+
+func newSceneOn(t *testing.T, driver, dsn string, set jobs.Set, o api.Options, replica scheduler.Options) *scene {
+	t.Helper()
+	st, err := store.Open(t.Context(), driver, dsn, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,12 +67,14 @@ export async function listen(show) {
 }
 
 // banner says what is wrong with the page itself, above everything.
-let insecure = "";
+let insecure = "", away = "";
 export function setInsecure(detail) { insecure = detail; }
+export function setAway(detail) { away = detail; }
 
 export function banner() {
   const lines = [];
   if (insecure) lines.push(["amber", "▲ Access is open: " + insecure]);
+  if (away) lines.push(["red", "✕ " + away]);
   if (lost() && Date.now() - lostAt > 1500) lines.push(["red", `✕ Disconnected since ${clockOf.format(lostAt)}${lostWhy ? " (" + lostWhy + ")" : ""}. What you see is from then; trying again.`]);
   const box = $("banners"), text = JSON.stringify(lines);
   if (box.dataset.text === text) return;

@@ -9,14 +9,14 @@ import (
 // Overview is what a person looks at first, read in one go. The lists are short: each has at most
 // the rows that were asked for, the most urgent first.
 type Overview struct {
-	At      time.Time      `json:"at"`      // database time
-	Jobs    int            `json:"jobs"`    // that a live configuration has
-	Failing int            `json:"failing"` // of them, those whose last end was no success
-	Broken  []Broken       `json:"broken"`  // the failing jobs, the last end first
-	Trouble []Trouble      `json:"trouble"` // ends that were no success, the latest first
-	Next    []Next         `json:"next"`    // the next due times; what is past is overdue
-	Running []Running      `json:"running"` // the longest first
-	Recent  []jobs.Trigger `json:"recent"`  // due times, the latest first
+	At      time.Time      `json:"at,omitzero"` // database time; zero: it was never read
+	Jobs    int            `json:"jobs"`        // that a live configuration has
+	Failing int            `json:"failing"`     // of them, those whose last end was no success
+	Broken  []Broken       `json:"broken"`      // the failing jobs, the last end first
+	Trouble []Trouble      `json:"trouble"`     // ends that were no success, the latest first
+	Next    []Next         `json:"next"`        // the next due times; what is past is overdue
+	Running []Running      `json:"running"`     // the longest first
+	Recent  []jobs.Trigger `json:"recent"`      // due times, the latest first
 }
 
 // Broken is a job whose last end was no success.
