@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,6 +34,51 @@ func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 			t.Errorf("%d seeds have not shown it", seeds)
 		})
 	}
+}
+
+// What is excused while replicas come and go, or once the last one has left, is found out elsewhere.
+func TestExcusesEndWithTheirReason(t *testing.T) {
+	const seeds = 300
+	for want, lie := range map[string]func(scheduler.Store) scheduler.Store{
+		"late, and nothing was wrong": func(s scheduler.Store) scheduler.Store { return tardy{s} },
+		" is open":                    func(s scheduler.Store) scheduler.Store { return hollow{s} },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(seeds) {
+				w := simulate(t, newPlan(seed+1), lie)
+				if slices.ContainsFunc(w.violations, func(v violation) bool { return strings.Contains(v.text, want) }) {
+					return
+				}
+			}
+			t.Errorf("%d seeds have not shown it", seeds)
+		})
+	}
+}
+
+// tardy decides late.
+type tardy struct{ scheduler.Store }
+
+func (s tardy) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	time.Sleep(onTime + 50*time.Millisecond)
+	return s.Store.Decide(ctx, d)
+}
+
+// hollow makes rows without their tasks.
+type hollow struct{ scheduler.Store }
+
+func (s hollow) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+	decide := d.Decide
+	d.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
+		decisions := decide(now, states)
+		for i := range decisions {
+			for n := range decisions[i].Triggers {
+				decisions[i].Triggers[n].Task = nil
+			}
+		}
+		return decisions
+	}
+	return s.Store.Decide(ctx, d)
 }
 
 type dropsRows struct{ scheduler.Store }

@@ -55,7 +55,7 @@ func (n *node) run(ctx context.Context, r *replica) {
 		_ = r.locks.Close(cctx) // what the service was not told expires
 		cancel()
 	}
-	n.w.note(r.id, endedWith, err)
+	n.w.ends(r, err)
 	r.die()
 	close(r.done)
 	n.mu.Lock()
@@ -98,14 +98,18 @@ func (n *node) drain(d time.Duration) {
 	})
 }
 
+// away stops the replica and starts another after a while. Each is a fault of its own: a trap strikes, and a drain ends,
+// long after the step has begun. What starts again by itself, after an error, is none.
 func (n *node) away(d time.Duration, stop func(*replica)) {
 	n.mu.Lock()
 	n.down++
 	r := n.now
 	n.mu.Unlock()
+	n.w.weather.stir(0)
 	if r != nil && stop != nil {
 		stop(r)
 	}
+	n.w.weather.stir(d)
 	time.Sleep(d)
 	n.mu.Lock()
 	n.down--

@@ -13,22 +13,23 @@ type seen struct {
 	mu sync.Mutex
 
 	// The rows, as they were committed, and the clock by which they were.
-	token     map[string]int64         // the last one, by job
-	claims    map[claimKey]claim       // all
-	open      map[string][]string      // tasks, by job
-	inPool    map[string]int           // running rows
-	owned     map[string]int64         // tokens of running rows, by task
-	leaving   map[string]memstore.Task // rows between tasks and done
-	done      map[string]string        // states
-	epochs    map[string][]epoch       // by job
-	busy      map[string]int64         // until when attempts of jobs may run whose replicas are gone
-	suspended map[string]bool          // jobs, by override
-	paused    map[string]bool          // pools, by override
-	sessions  map[string]*replica      // by session
-	beats     map[string]time.Time     // the last ones that the store took, by session
-	buried    map[string]bool          // sessions that others declared dead
-	offset    time.Duration            // of the database's clock
-	high      time.Time                // the highest time that it showed before its last step
+	token     map[string]int64                  // the last one, by job
+	claims    map[claimKey]claim                // all
+	open      map[string][]string               // tasks, by job
+	inPool    map[string]int                    // running rows
+	owned     map[string]int64                  // tokens of running rows, by task
+	leaving   map[string]memstore.Task          // rows between tasks and done
+	done      map[string]string                 // states
+	epochs    map[string][]epoch                // by job
+	busy      map[string]int64                  // until when attempts of jobs may run whose replicas are gone
+	suspended map[string]bool                   // jobs, by override
+	paused    map[string]bool                   // pools, by override
+	sessions  map[string]*replica               // by session
+	beats     map[string]time.Time              // the last ones that the store took, by session
+	buried    map[string]bool                   // sessions that others declared dead
+	committed map[memstore.TriggerKey]time.Time // when rows of the ledger were
+	offset    time.Duration                     // of the database's clock
+	high      time.Time                         // the highest time that it showed before its last step
 
 	// The attempts, as they were in fact.
 	runs   map[claimKey]*run // all
@@ -39,6 +40,7 @@ type seen struct {
 	// Who asks the store, and what it acknowledged to them.
 	replicas map[string]*replica   // by id, the latest
 	latestOn map[int]string        // ids of replicas, by node
+	left     time.Time             // when the last one ended
 	walls    map[int]time.Duration // how far wall clocks are off, by node
 	acked    map[string]bool       // tasks
 	keys     map[string]string     // ids by idempotency key, as they were acknowledged
@@ -57,7 +59,7 @@ func newSeen() *seen {
 		token: map[string]int64{}, claims: map[claimKey]claim{}, open: map[string][]string{}, inPool: map[string]int{},
 		owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
 		busy: map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{},
-		sessions: map[string]*replica{}, beats: map[string]time.Time{}, buried: map[string]bool{},
+		sessions: map[string]*replica{}, beats: map[string]time.Time{}, buried: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
 
 		runs: map[claimKey]*run{}, active: map[string][]*run{}, starts: map[string]int{}, fence: map[string]int64{},
 

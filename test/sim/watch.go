@@ -161,6 +161,7 @@ func (w *world) watchTrigger(before memstore.Trigger, existed bool, r memstore.T
 	switch {
 	case !existed:
 		w.counted["triggers"]++
+		w.committed[memstore.TriggerKey{Job: r.Job, At: r.At, Seq: r.Seq}] = time.Now()
 		w.judgeLateness(r)
 		if r.Outcome == "" && r.Seq == 0 && w.suspended[r.Job] {
 			w.violate(r.Job, "job %s is suspended, and its due time %s is to run", r.Job, clock(r.At))

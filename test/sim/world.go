@@ -108,6 +108,13 @@ func (w *world) register(r *replica) {
 	w.latestOn[r.node.index] = r.id
 }
 
+func (w *world) ends(r *replica, err error) {
+	w.note(r.id, endedWith, err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left = time.Now()
+}
+
 func (w *world) drains(r *replica) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
