@@ -205,7 +205,7 @@ func handlerOf(pool jobs.Pool, kind string) jobs.Handler {
 }
 
 func describe(h jobs.Handler) string {
-	if d, ok := h.(jobs.Described); ok {
+	if d, ok := jobs.As[jobs.Described](h); ok {
 		return d.Describe()
 	}
 	return ""

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -145,6 +146,22 @@ func TestKindsThatNobodyKnows(t *testing.T) {
 	for _, target := range []string{"/api/v1/tasks", "/api/v1/tasks/task-1"} {
 		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), "will not run it") {
 			t.Errorf("%s: %s", target, w.Body)
+		}
+	}
+}
+
+// A job's handler is described to people: by its own words, whatever surrounds it, and never by its identity.
+func TestHandlersAreDescribed(t *testing.T) {
+	b := newBackend()
+	h := jobs.Func(func(context.Context, jobs.Task, int) error { return nil })
+	for want, handler := range map[string]jobs.Handler{
+		`"handler":"func `:                   h,
+		`"handler":"send report: func `:      jobs.Named("send report", h),
+		`"handler":"send all reports: func `: jobs.Wrap(jobs.Named("send all reports", h), func(next jobs.Handler) jobs.Handler { return jobs.HandlerFunc(next.Run) }),
+	} {
+		b.set.Jobs["report"] = jobs.Job{Handler: handler}
+		if w := ask(t, b.api(Options{}), "GET", "/api/v1/jobs/report", ""); !strings.Contains(w.Body.String(), want) || strings.Contains(w.Body.String(), "named") {
+			t.Errorf("%s, want %s", w.Body, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -91,4 +92,66 @@ func ExampleFunc() {
 	// Output:
 	// <nil>
 	// welcome 7, attempt 1
+}
+
+type Receipt struct{ Order int }
+
+// In a program, a variable beside those for whom it is.
+var receipts = jobs.NewKind[Receipt]("mail", "receipt")
+
+func sendReceipt(_ context.Context, t jobs.Task, r Receipt) error {
+	fmt.Println("receipt for order", r.Order)
+	return nil
+}
+
+func ExampleNewKind() {
+	set := jobs.Set{Pools: map[string]jobs.Pool{"mail": {Kinds: jobs.Kinds(receipts.Handle(sendReceipt))}}}
+	fmt.Println(set.Validate())
+
+	task := receipts.New(Receipt{Order: 7}) // for the store's Enqueue; nothing but a Receipt compiles
+	task.IdempotencyKey = "receipt-7"
+	payload, err := task.Encode()
+	fmt.Println(task.Pool, task.Kind, string(payload), err)
+
+	_ = set.Pools["mail"].Kinds["receipt"].Run(context.Background(), jobs.Task{Payload: payload}, nil)
+	// Output:
+	// <nil>
+	// mail receipt {"Order":7} <nil>
+	// receipt for order 7
+}
+
+// What is around a handler changes nothing in what it is.
+func ExampleWrap() {
+	logged := func(next jobs.Handler) jobs.Handler {
+		return jobs.HandlerFunc(func(ctx context.Context, t jobs.Task, out io.Writer) error {
+			err := next.Run(ctx, t, out)
+			fmt.Printf("%s: attempt %d ended with %v\n", t.Kind, t.Attempt, err)
+			return err
+		})
+	}
+	plain := jobs.Func(sendWelcome)
+	wrapped := jobs.Wrap(plain, logged)
+	_ = wrapped.Run(context.Background(), jobs.Task{Kind: "welcome", Attempt: 1, Payload: []byte(`{"User":7}`)}, io.Discard)
+	fmt.Println(jobs.Job{Handler: wrapped}.Hash() == jobs.Job{Handler: plain}.Hash())
+	// Output:
+	// welcome 7, attempt 1
+	// welcome: attempt 1 ended with <nil>
+	// true
+}
+
+// Functions of one literal differ in what they capture, which nobody can see; names tell them apart.
+func ExampleNamed() {
+	tell := func(team string) jobs.Handler {
+		return jobs.Named("tell "+team, jobs.Func(func(_ context.Context, _ jobs.Task, n jobs.Notification) error {
+			fmt.Println(team, n.Text)
+			return nil
+		}))
+	}
+	work := jobs.Func(sendWelcome)
+	fmt.Println(jobs.Set{Jobs: map[string]jobs.Job{
+		"backup":  {Handler: work, Notify: jobs.Notify{Handler: tell("storage")}},
+		"invoice": {Handler: work, Notify: jobs.Notify{Handler: tell("sales")}},
+	}}.Validate())
+	// Output:
+	// <nil>
 }

@@ -9,6 +9,15 @@ import (
 	"runtime"
 )
 
+// HandlerFunc is a function that is a Handler, as middleware returns it (see [Wrap]); [Func] decodes the
+// payload as well.
+type HandlerFunc func(ctx context.Context, t Task, out io.Writer) error
+
+func (f HandlerFunc) Run(ctx context.Context, t Task, out io.Writer) error { return f(ctx, t, out) }
+
+// Describe names the function, as that of [Func] does.
+func (f HandlerFunc) Describe() string { return "func " + funcName(reflect.ValueOf(f)) }
+
 // Func makes a Handler of a Go function. The task's payload is decoded from JSON into a P, as
 // [json.Unmarshal] does it: unknown fields are ignored, so that programs of two versions can run side
 // by side. A task without payload, or with the payload null, gets the zero P, which is nil where P
@@ -36,12 +45,15 @@ func (f function[P]) Run(ctx context.Context, t Task, _ io.Writer) error {
 	return f(ctx, t, payload)
 }
 
-// Describe names the function; two with one name are taken for the same, as are all that one function
-// literal makes.
+// Describe names the function. All that one function literal makes have one name: where they differ in
+// what they capture, [Set.Validate] asks for a [Named].
 func (f function[P]) Describe() string {
-	name := "?"
-	if fn := runtime.FuncForPC(reflect.ValueOf(f).Pointer()); fn != nil {
-		name = fn.Name()
+	return fmt.Sprintf("func %s(%v)", funcName(reflect.ValueOf(f)), reflect.TypeFor[P]())
+}
+
+func funcName(f reflect.Value) string {
+	if fn := runtime.FuncForPC(f.Pointer()); fn != nil {
+		return fn.Name()
 	}
-	return fmt.Sprintf("func %s(%v)", name, reflect.TypeFor[P]())
+	return "?"
 }

@@ -24,14 +24,15 @@ type Handler interface {
 
 // Described handlers say what they do, for people. The description must not contain secrets, nor
 // digests of them: who sees one can try guesses against it. Unless the handler is [Identified], its
-// description is its identity, too.
+// description is its identity, too. A handler that surrounds another one must not repeat what that
+// one says: it has an Unwrap() Handler for it, or is made by [Wrap].
 type Described interface {
 	Describe() string
 }
 
 // Identified handlers are more than they show: two with equal identities do the same, and a change of
 // a secret changes the identity. It goes into the definition's hash, which only the database keeps, and
-// is shown nowhere.
+// is shown nowhere. [Named] makes one of any handler.
 type Identified interface {
 	Identity() string
 }

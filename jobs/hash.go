@@ -66,15 +66,16 @@ func orEmpty(m map[string]string) map[string]string {
 
 // identify says what tells a handler from others; of one that does not say, only the type is known.
 func identify(h Handler) string {
-	switch h := h.(type) {
-	case nil:
+	if h == nil {
 		return ""
-	case Identified:
-		return h.Identity()
-	case Described:
-		return h.Describe()
 	}
-	return fmt.Sprintf("%T", h)
+	if i, ok := As[Identified](h); ok {
+		return i.Identity()
+	}
+	if d, ok := As[Described](h); ok {
+		return d.Describe()
+	}
+	return fmt.Sprintf("%T", innermost(h))
 }
 
 // fingerprint hashes v as JSON, which has one form for one value: fields in their order, maps by key.

@@ -18,7 +18,7 @@ func (s Set) Validate() error {
 	}
 	p.names("pools", slices.Sorted(maps.Keys(s.Pools)))
 	for _, name := range slices.Sorted(maps.Keys(s.Pools)) {
-		p.pool("pools."+name, s.Pools[name])
+		p.pool("pools."+name, name, s.Pools[name])
 		if name == NotificationsPool {
 			p.notifications("pools."+name, s.Pools[name])
 		}
@@ -28,6 +28,7 @@ func (s Set) Validate() error {
 		p.job("jobs."+name, s.Jobs[name])
 		p.work("jobs."+name, s.Jobs[name], s.Pools)
 	}
+	p.apart(s)
 	return p.err()
 }
 
@@ -45,7 +46,7 @@ func (p *problems) names(section string, names []string) {
 	}
 }
 
-func (p *problems) pool(path string, pool Pool) {
+func (p *problems) pool(path, name string, pool Pool) {
 	p.description(path, pool.Description)
 	p.within(path+".workers", pool.Workers, 0, MaxWorkers)
 	p.within(path+".max_running", pool.MaxRunning, 0, MaxMaxRunning)
@@ -57,9 +58,10 @@ func (p *problems) pool(path string, pool Pool) {
 	kinds := slices.Sorted(maps.Keys(pool.Kinds))
 	p.names(path+".kinds", kinds)
 	for _, kind := range kinds {
-		if pool.Kinds[kind] == nil {
-			p.add(path+".kinds."+kind, "has no handler; give it one, or remove it")
-		}
+		p.kind(path+".kinds."+kind, name, kind, pool.Kinds[kind])
+	}
+	if pool.Handler != nil {
+		p.kind(path, name, "", pool.Handler)
 	}
 	p.notify(path+".notify", pool.Notify)
 }
@@ -79,7 +81,7 @@ func (p *problems) notify(path string, n Notify) {
 			p.add(at, "%.80q stands there twice; remove one", event)
 		}
 	}
-	if len(n.On) > 0 && n.Handler == nil {
+	if len(n.On) > 0 && innermost(n.Handler) == nil {
 		p.add(path, "says when somebody is to be told, and not how; give it a webhook or a command")
 	}
 }
@@ -148,9 +150,9 @@ func (p *problems) work(path string, job Job, pools map[string]Pool) {
 		return
 	}
 	switch {
-	case job.Handler != nil && job.Kind != "":
+	case innermost(job.Handler) != nil && job.Kind != "":
 		p.add(path+".kind", "chooses among the handlers of pool %s, but the job has a handler of its own; remove one of them", name)
-	case job.Handler != nil:
+	case innermost(job.Handler) != nil:
 	case job.Kind != "" && pool.Kinds[job.Kind] == nil:
 		kinds := slices.Sorted(maps.Keys(pool.Kinds))
 		p.add(path+".kind", "pool %s has no kind %.80q; it has %s", name, job.Kind, some(kinds))

@@ -73,7 +73,7 @@ func (a *attempt) stop(why stopped, reason string, killBy time.Time) {
 
 // grace is how long the handler may take to end once it was told to.
 func (a *attempt) grace(usual time.Duration) time.Duration {
-	if h, ok := a.work.handler.(jobs.Graceful); ok {
+	if h, ok := jobs.As[jobs.Graceful](a.work.handler); ok {
 		return h.StopGrace()
 	}
 	return usual

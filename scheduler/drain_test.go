@@ -125,23 +125,27 @@ func (d deaf) pid(t *testing.T) int {
 func (d deaf) alive(t *testing.T) bool { return d.wrote("pid") && syscall.Kill(d.pid(t), 0) == nil }
 
 func TestDrainGivesACommandItsOwnGracePeriod(t *testing.T) {
-	t.Parallel()
-	st := sqlite(t).open(t)
-	const grace = 3 * time.Second
-	h := newDeaf(t, grace)
-	set := pool(h.Handler, func(p *jobs.Pool) { p.OnLost = jobs.LostFails })
-	r := start(t, st, nil, set, scheduler.Options{ID: "a", DrainTimeout: 50 * time.Millisecond, StopGrace: 100 * time.Millisecond})
-	id := enqueue(t, st, r, 1)[0]
-	await.Until(t, "the command runs", func() bool { return h.wrote("pid") })
-	began := time.Now()
-	if err := r.drain(); err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(began); took < grace || h.alive(t) {
-		t.Errorf("drained after %v, the process lives: %v; want it killed after %v", took, h.alive(t), grace)
-	}
-	if got := task(t, st, id); got.State != jobs.StateLost || got.Reason != "drained" {
-		t.Errorf("%s, reason %q; want lost, drained", got.State, got.Reason)
+	for name, around := range map[string]func(jobs.Handler) jobs.Handler{"bare": nil, "wrapped": surrounded} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st := sqlite(t).open(t)
+			const grace = 3 * time.Second
+			h := newDeaf(t, grace)
+			set := pool(jobs.Wrap(h.Handler, around), func(p *jobs.Pool) { p.OnLost = jobs.LostFails })
+			r := start(t, st, nil, set, scheduler.Options{ID: "a", DrainTimeout: 50 * time.Millisecond, StopGrace: 100 * time.Millisecond})
+			id := enqueue(t, st, r, 1)[0]
+			await.Until(t, "the command runs", func() bool { return h.wrote("pid") })
+			began := time.Now()
+			if err := r.drain(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took < grace || h.alive(t) {
+				t.Errorf("drained after %v, the process lives: %v; want it killed after %v", took, h.alive(t), grace)
+			}
+			if got := task(t, st, id); got.State != jobs.StateLost || got.Reason != "drained" {
+				t.Errorf("%s, reason %q; want lost, drained", got.State, got.Reason)
+			}
+		})
 	}
 }
 

@@ -17,7 +17,7 @@ func TestTheOlderConfigurationSaysWhereItDiffers(t *testing.T) {
 	db := sqlite(t)
 	set := func(command, only string) jobs.Set {
 		job := func(does string) jobs.Job {
-			return jobs.Job{Schedule: "0 0 29 2 *", Handler: described(does)}
+			return jobs.Job{Schedule: "0 0 29 2 *", Handler: jobs.Wrap(described(does), surrounded)}
 		}
 		return jobs.Set{Jobs: map[string]jobs.Job{"same": job("same"), "edited": job(command), only: job("own")}}
 	}
@@ -66,6 +66,9 @@ func TestTheOlderConfigurationRunsNoHandlerOfTheirPool(t *testing.T) {
 		t.Error("the older one looks after nothing")
 	}
 }
+
+// surrounded is middleware that says nothing of itself, nor of what it surrounds.
+func surrounded(next jobs.Handler) jobs.Handler { return jobs.HandlerFunc(next.Run) }
 
 // described is a handler that says of itself what it does.
 func described(does string) jobs.Handler { return saying{&starts{}, does} }

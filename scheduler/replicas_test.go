@@ -88,8 +88,8 @@ type does func(ctx context.Context, t jobs.Task, out io.Writer) error
 
 func (f does) Run(ctx context.Context, t jobs.Task, out io.Writer) error { return f(ctx, t, out) }
 
-// Describe makes all of them one definition.
-func (does) Describe() string { return "test" }
+// Identity makes all of them one definition.
+func (does) Identity() string { return "test" }
 
 // starts counts how often each idempotency key was started.
 type starts struct {

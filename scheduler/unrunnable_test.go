@@ -43,6 +43,9 @@ type quick struct{ n *atomic.Int64 }
 
 func (q quick) Run(context.Context, jobs.Task, io.Writer) error { q.n.Add(1); return nil }
 
+// Identity makes all of them one definition.
+func (quick) Identity() string { return "quick" }
+
 // running starts a replica that ends with the test's bubble.
 func runs(t *testing.T, st Store, set jobs.Set, o Options) *Scheduler {
 	t.Helper()

@@ -26,6 +26,7 @@ type does func(ctx context.Context, t jobs.Task, out io.Writer) error
 
 func (f does) Run(ctx context.Context, t jobs.Task, out io.Writer) error { return f(ctx, t, out) }
 func (does) Describe() string                                            { return "test" }
+func (does) Identity() string                                            { return "test" }
 
 // scene is a replica with its API, and a door that can be closed and opened again.
 type scene struct {

@@ -117,7 +117,7 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 
 func summarizePool(name string, p jobs.Pool) poolSummary {
 	s := poolSummary{Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Kinds: slices.Sorted(maps.Keys(p.Kinds))}
-	if d, ok := p.Handler.(jobs.Described); ok {
+	if d, ok := jobs.As[jobs.Described](p.Handler); ok {
 		s.Handler = d.Describe()
 	}
 	return s

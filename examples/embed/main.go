@@ -73,7 +73,7 @@ func run(ctx context.Context, db *sql.DB, dialect store.Dialect) error {
 	work := jobs.Set{
 		Pools: map[string]jobs.Pool{"mail": {
 			Workers: 4,
-			Kinds:   map[string]jobs.Handler{"receipt": jobs.Func(shop.sendReceipt)},
+			Kinds:   jobs.Kinds(receipts.Handle(shop.sendReceipt)),
 		}},
 		Jobs: map[string]jobs.Job{"report": {
 			Schedule: "@every 2s", // or "0 8 * * MON-FRI", with a Timezone
@@ -118,8 +118,7 @@ func (s *Shop) order(ctx context.Context, item string, pay func() error) error {
 	if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id, item) VALUES (?, ?)", id, item); err != nil {
 		return err
 	}
-	receipt := jobs.NewTask{Pool: "mail", Kind: "receipt", Payload: Receipt{id, item}}
-	if _, err := s.tasks.EnqueueTx(ctx, tx, receipt); err != nil {
+	if _, err := s.tasks.EnqueueTx(ctx, tx, receipts.New(Receipt{id, item})); err != nil {
 		return err
 	}
 	if err := pay(); err != nil {
@@ -130,6 +129,9 @@ func (s *Shop) order(ctx context.Context, item string, pay func() error) error {
 
 // Receipt is a task's payload: anything that JSON can carry.
 type Receipt struct{ Order, Item string }
+
+// receipts ties pool, kind and payload together, for those who enqueue and for those who do the work.
+var receipts = jobs.NewKind[Receipt]("mail", "receipt")
 
 // sendReceipt does a task of the pool. When it fails, or its replica dies, it runs again: whoever it
 // speaks to can tell by t.IdempotencyKey, which stays the same.

@@ -1,0 +1,103 @@
+package embedding
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/schedulertest"
+)
+
+// logged is middleware that writes a line after each attempt.
+func logged(log *slog.Logger) func(jobs.Handler) jobs.Handler {
+	return func(next jobs.Handler) jobs.Handler {
+		return jobs.HandlerFunc(func(ctx context.Context, t jobs.Task, out io.Writer) error {
+			began := time.Now()
+			err := next.Run(ctx, t, out)
+			log.InfoContext(ctx, "attempt", "pool", t.Pool, "kind", t.Kind, "job", t.Job, "task", t.ID, "attempt", t.Attempt, "took", time.Since(began), "error", err)
+			return err
+		})
+	}
+}
+
+// spanKey is what a trace puts into the context.
+type spanKey struct{}
+
+func traced(next jobs.Handler) jobs.Handler {
+	return jobs.HandlerFunc(func(ctx context.Context, t jobs.Task, out io.Writer) error {
+		return next.Run(context.WithValue(ctx, spanKey{}, t.ID), t, out)
+	})
+}
+
+// chat is where teams are told of what failed.
+type chat struct{ said []string }
+
+func (c *chat) post(_ context.Context, team, text string) error {
+	c.said = append(c.said, team+": "+text)
+	return nil
+}
+
+func (c *chat) tell(team string) jobs.Handler {
+	return jobs.Named("tell "+team, jobs.Func(func(ctx context.Context, t jobs.Task, n jobs.Notification) error {
+		return c.post(ctx, team, n.Text)
+	}))
+}
+
+// forwarding is middleware of the kind that the page advises against.
+type forwarding struct{ jobs.Handler }
+
+func (f forwarding) Describe() string { return f.Handler.(jobs.Described).Describe() }
+
+// Each team is told of its own jobs, through middleware, too.
+func TestTeamsAreToldApart(t *testing.T) {
+	c, spans, lines := &chat{}, 0, bytes.Buffer{}
+	log := slog.New(slog.NewTextHandler(&lines, nil))
+	fails := func(ctx context.Context, t jobs.Task, _ struct{}) error {
+		if ctx.Value(spanKey{}) == t.ID {
+			spans++
+		}
+		return errors.New("disk full")
+	}
+	work := func(tell func(team string) jobs.Handler) jobs.Set {
+		set := jobs.Set{Jobs: map[string]jobs.Job{}}
+		for job, team := range map[string]string{"backup": "storage", "invoices": "sales", "rotate": "storage"} {
+			set.Jobs[job] = jobs.Job{Handler: jobs.Func(fails), Notify: jobs.Notify{Handler: tell(team)}}
+		}
+		return set
+	}
+	bench := func(work jobs.Set) *schedulertest.Bench {
+		work = work.Wrap(logged(log), traced) // all handlers of a set; jobs.Wrap is for one
+		return schedulertest.New(t, work, schedulertest.Options{})
+	}
+	for range 3 { // the order of maps decides much
+		b := bench(work(c.tell))
+		for _, job := range []string{"backup", "invoices", "rotate"} {
+			b.Fire(job)
+		}
+		b.Drain()
+		slices.Sort(c.said)
+		got := strings.Join(c.said, "\n")
+		for _, want := range []string{"sales: job invoices failed", "storage: job backup failed", "storage: job rotate failed"} {
+			if strings.Count(got, want) != 1 || len(c.said) != 3 {
+				t.Errorf("told was\n%s\nwant one with %q", got, want)
+			}
+		}
+		c.said = nil
+	}
+	if n := strings.Count(lines.String(), "job=backup"); spans != 9 || n != 3 || !strings.Contains(lines.String(), `error="disk full"`) {
+		t.Errorf("%d spans, and the log\n%s", spans, &lines)
+	}
+	err := work(func(team string) jobs.Handler {
+		return forwarding{jobs.Func(func(ctx context.Context, _ jobs.Task, n jobs.Notification) error { return c.post(ctx, team, n.Text) })}
+	}).Validate()
+	if err == nil || strings.Count(err.Error(), "jobs.Named(") != 1 {
+		t.Errorf("closures that nobody can tell apart: %v", err)
+	}
+}
