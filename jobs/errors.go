@@ -1,6 +1,9 @@
 package jobs
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 var (
 	// ErrNotFound: no job, pool, task or trigger with that name or id.
@@ -18,6 +21,10 @@ var (
 	// ErrNotStarted ends an attempt whose handler has certainly not begun its work, because it was too
 	// late for it: the task waits again as if nobody had taken it.
 	ErrNotStarted = errors.New("not started")
+	// ErrNoRoom is ErrNotStarted because this process or this machine had none left of what a start
+	// takes: descriptors, processes or memory. The replica says so, and takes no more work of the pool
+	// for a moment; others may.
+	ErrNoRoom = fmt.Errorf("%w: no room", ErrNotStarted)
 	// ErrLost ends an attempt of which nobody knows how far it came: what did the work is gone, and it
 	// was not the work's own doing. The attempt is lost, and on_lost decides.
 	ErrLost = errors.New("lost")

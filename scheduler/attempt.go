@@ -124,6 +124,8 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 	why, reason := a.stoppedBy()
 	r.Reason = reason
 	switch {
+	case errors.Is(err, jobs.ErrNoRoom) && why != stopCancelled:
+		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack, Reason: err.Error()}
 	case errors.Is(err, jobs.ErrNotStarted) && why != stopCancelled:
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack}
 	case errors.Is(err, jobs.ErrLost) && why == notStopped:

@@ -83,13 +83,29 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	defer func() {
 		timeout.Stop()
 		took, result := time.Since(began), a.result(err, out.Bytes()).Kept()
-		s.feeders[t.Pool].ended(took)
+		s.foundRoom(t.Pool, result, err)
+		if result.Verdict != ledger.HandBack {
+			s.feeders[t.Pool].ended(took)
+		}
 		s.metrics.Ended(t, result, took)
 		s.recorder.add(c.session, t, result)
 		s.running.remove(a)
 		s.recorder.waitForRoom()
 	}()
 	err = run(ctx, w.handler, t, out)
+}
+
+// foundRoom notes whether an attempt could be started. If not for want of room, what is queued behind it goes back, too.
+func (s *Scheduler) foundRoom(pool string, r ledger.Result, err error) {
+	switch {
+	case r.Verdict != ledger.HandBack:
+		s.room.worked(pool)
+	case errors.Is(err, jobs.ErrNoRoom):
+		s.room.refused(pool, err)
+		for _, c := range s.feeders[pool].empty() {
+			s.handBack(c)
+		}
+	}
 }
 
 // errGoexit is the outcome of a handler that called runtime.Goexit, as the FailNow of a test does.

@@ -161,7 +161,11 @@ func (s *Scheduler) Health() []ledger.Condition {
 	if h.draining {
 		drain.Detail = "this replica is stopping"
 	}
-	return []ledger.Condition{store, lock, clock, conf, drain}
+	all := []ledger.Condition{store, lock, clock, conf, drain}
+	if room, short := s.room.condition(); short {
+		all = append(all, room)
+	}
+	return all
 }
 
 // Vitals says how this replica stands, without asking anybody.

@@ -39,7 +39,7 @@ func (s *Scheduler) poll(ctx context.Context) {
 			if wake {
 				nudge(f.wake)
 			}
-			if work {
+			if work && !s.room.shut(name) {
 				wait = pollFast
 			}
 		}

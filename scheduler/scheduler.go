@@ -40,6 +40,7 @@ type Scheduler struct {
 	config   atomic.Int64 // number of the configuration that was loaded
 	health   health
 	slots    *slots
+	room     room
 	stripes  *stripes
 	upcoming *upcoming
 	feeders  map[string]*feeder
@@ -76,7 +77,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	}
 	s := &Scheduler{
 		store: st, opt: o, log: o.Logger, plan: p, metrics: o.Metrics,
-		clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger},
+		clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger}, room: room{log: o.Logger},
 		upcoming:     newUpcoming(),
 		feeders:      map[string]*feeder{},
 		running:      newRunning(),
@@ -99,6 +100,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	fill(&s.opt.LockService, lockService(s.locks))
 	s.stripes = &stripes{held: map[int]*locks.Lease{}}
 	s.slots = newSlots(o.Workers, p, s.wakeFeeder)
+	s.slots.shut = s.room.shut
 	s.recorder = newRecorder(s)
 	for name, pool := range p.pools {
 		s.feeders[name] = newFeeder(s, pool)

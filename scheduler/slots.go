@@ -15,7 +15,8 @@ type slots struct {
 	free   int
 	pools  map[string]int // free ones
 	starve map[string]bool
-	freed  func(pool string) // called, without the lock, for a pool that asked in vain before
+	shut   func(pool string) bool // while true, none of the pool is free; nil: never
+	freed  func(pool string)      // called, without the lock, for a pool that asked in vain before
 }
 
 func newSlots(total int, p *plan, freed func(pool string)) *slots {
@@ -54,6 +55,9 @@ func (s *slots) room(pool string) int {
 
 // left is how many slots of pool are free. The caller holds s.mu.
 func (s *slots) left(pool string) int {
+	if s.shut != nil && s.shut(pool) {
+		return 0
+	}
 	if counts(pool) {
 		return max(0, min(s.free, s.pools[pool]))
 	}

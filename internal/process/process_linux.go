@@ -7,13 +7,28 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
+// known is Self once all of it could be read: a process that runs out of descriptors stays who it is.
+var known atomic.Pointer[ID]
+
 // Self is this process. Containers of one machine number their processes each for themselves, so
 // theirs belong to different boots.
 func Self() ID {
+	if id := known.Load(); id != nil {
+		return *id
+	}
+	id := self()
+	if id.Boot != "" && id.Start > 0 {
+		known.Store(&id)
+	}
+	return id
+}
+
+func self() ID {
 	id := ID{PID: os.Getpid()}
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	numbering, err2 := os.Readlink("/proc/self/ns/pid") // pid:[4026531836]
@@ -40,16 +55,17 @@ func (id ID) Gone() bool {
 	return gone && !id.warded()
 }
 
-// warded reports whether a warden of the process lives.
+// warded reports whether a warden of the process lives, or may live, as this process has no descriptors left to look.
 func (id ID) warded() bool {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is fine
 	want := Warden + "\x00of\x00" + id.Tag() + "\x00"
 	for _, file := range files {
-		if line, err := os.ReadFile(file); err == nil && string(line) == want {
+		line, err := os.ReadFile(file)
+		if err == nil && string(line) == want || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 			return true
 		}
 	}
-	return false
+	return len(files) == 0 // this process at least is there
 }
 
 // stat reads the state and the start time of a process.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // find returns the file of a program. Without "/" it is sought in the command's own PATH, not in
@@ -38,6 +40,9 @@ func find(program, path string) (string, error) {
 
 // explain says what to do about a command that could not be started.
 func explain(program, dir string, err error) error {
+	if full := noRoom(program, err); full != nil {
+		return full
+	}
 	if dir != "" {
 		if info, statErr := os.Stat(dir); statErr != nil {
 			return fmt.Errorf("working directory: %w", statErr)
@@ -61,8 +66,18 @@ func explain(program, dir string, err error) error {
 		return fmt.Errorf("cannot start %s: neither a program of this machine nor a script whose first line names its interpreter (#!/bin/sh): %w", program, err)
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("cannot start %s: arguments and environment are too large together; pass large things as payload, which comes on standard input: %w", program, err)
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
-		return fmt.Errorf("cannot start %s: the machine has no room for another process: %w", program, err)
 	}
 	return fmt.Errorf("cannot start %s: %w", program, err)
+}
+
+// noRoom says, as jobs.ErrNoRoom, that a start failed for want of descriptors, processes or memory:
+// then nothing of the command has run. nil: it failed for another reason.
+func noRoom(program string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return fmt.Errorf("%w: cannot start %s: %w; raise the limit (ulimit -n, LimitNOFILE=), or lower replica.workers", jobs.ErrNoRoom, program, err)
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+		return fmt.Errorf("%w: cannot start %s: the machine has no room for another process: %w", jobs.ErrNoRoom, program, err)
+	}
+	return nil
 }

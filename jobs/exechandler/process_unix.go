@@ -42,7 +42,7 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 	c := command{Handler: h, program: program, env: env, marks: marks}
 	r, w, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("cannot start %s: %w", program, err)
+		return explain(program, h.command.Dir, err)
 	}
 	defer r.Close()
 	defer w.Close()
@@ -51,7 +51,7 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 	if len(payload) > 0 {
 		in, writer, err := os.Pipe()
 		if err != nil {
-			return fmt.Errorf("cannot start %s: %w", program, err)
+			return explain(program, h.command.Dir, err)
 		}
 		defer in.Close()
 		defer writer.Close()

@@ -57,7 +57,7 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 	for try := 0; ; try++ {
 		w, dir, err := hire()
 		if err != nil {
-			return nil, fmt.Errorf("cannot start %s: %w", c.program, err)
+			return nil, explain(c.program, c.command.Dir, err)
 		}
 		order.Dir = c.dir(dir)
 		a, err := w.Start(order, moves, c.in, c.out)

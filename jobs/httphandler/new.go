@@ -3,6 +3,7 @@ package httphandler
 import (
 	"cmp"
 	"crypto/sha256"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -71,6 +72,9 @@ func New(r Request) (*Handler, error) {
 		return nil, err
 	}
 	h.hidden = hide(h.url, r.SecretPath)
+	if h.url.Scheme == "https" {
+		_, _ = x509.SystemCertPool() // read once, for good: not when no descriptors may be left to read them
+	}
 	return h, nil
 }
 

@@ -20,6 +20,7 @@ type inbox struct {
 type incoming struct {
 	order
 	files []int
+	short bool // not all of its files came: no descriptors were left
 }
 
 func newInbox(s *stream, log *slog.Logger) *inbox {
@@ -79,5 +80,9 @@ func (i *inbox) next() (*incoming, error) {
 		n++
 	}
 	files, err := i.stream.take(n)
-	return &incoming{o, files}, err
+	short := errors.Is(err, errShort)
+	if short {
+		err = nil // it is this order's trouble alone
+	}
+	return &incoming{o, files, short}, err
 }

@@ -73,7 +73,11 @@ func (k *keeper) turn(at moment) time.Duration {
 	if len(k.starts) > 0 {
 		first := k.starts[0]
 		k.starts = k.starts[1:]
-		k.obey(first.order, first.files)
+		if first.short {
+			k.tell(report{ID: first.ID, Errno: int(unix.EMFILE)})
+		} else {
+			k.obey(first.order, first.files)
+		}
 	}
 	wait := k.look(at)
 	if len(k.starts) > 0 {

@@ -19,13 +19,22 @@ type stream struct {
 	conn *net.UnixConn
 	raw  syscall.RawConn
 
-	chunk, rights []byte // what one read fills
-	buf           []byte // received and not read
-	files         []int  // that came along; the first ones belong to the next order that has any
+	chunk, rights []byte   // what one read fills
+	buf           []byte   // received and not read
+	files         []parcel // what came along, in order: one for each order that has files
 
 	sending sync.Mutex
 	patient time.Duration // how long the other end may take to make room; 0: for ever
 }
+
+// parcel is the files of one order.
+type parcel struct {
+	files []int
+	short bool // this process had no descriptors left for some of them
+}
+
+// errShort is take's answer for files that did not all fit into this process.
+var errShort = errors.New("no descriptors are left for the files of an order")
 
 // newStream makes a stream of a socket, and closes the file.
 func newStream(file *os.File) (*stream, error) {
@@ -119,17 +128,14 @@ func (s *stream) pull() (n int, err error) {
 
 // add keeps what one read has brought.
 func (s *stream) add(n, nRights, flags int) error {
-	if nRights > 0 {
+	if short := flags&unix.MSG_CTRUNC != 0; nRights > 0 || short {
 		got, err := received(s.rights[:nRights])
-		s.files = append(s.files, got...)
+		s.files = append(s.files, parcel{got, short})
 		if err != nil {
 			return err
 		}
 	}
-	switch {
-	case flags&unix.MSG_CTRUNC != 0:
-		return fmt.Errorf("%w: files were lost", errFrame)
-	case n == 0:
+	if n == 0 {
 		return io.EOF
 	}
 	s.buf = append(s.buf, s.chunk[:n]...)
@@ -157,12 +163,20 @@ func received(rights []byte) (files []int, err error) {
 	return files, nil
 }
 
-// take removes the next n files that came along.
+// take removes the n files of the next order. errShort says that not all of them came: those that did are closed.
 func (s *stream) take(n int) ([]int, error) {
-	if len(s.files) < n {
-		return nil, fmt.Errorf("%w: %d files instead of %d", errFrame, len(s.files), n)
+	if len(s.files) == 0 {
+		return nil, fmt.Errorf("%w: no files instead of %d", errFrame, n)
 	}
-	taken := s.files[:n:n]
-	s.files = s.files[n:]
-	return taken, nil
+	next := s.files[0]
+	s.files = s.files[1:]
+	switch {
+	case next.short:
+		closeAll(next.files)
+		return nil, errShort
+	case len(next.files) != n:
+		closeAll(next.files)
+		return nil, fmt.Errorf("%w: %d files instead of %d", errFrame, len(next.files), n)
+	}
+	return next.files, nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -89,6 +90,61 @@ func sleeper(t *testing.T) (*Warden, *Attempt) {
 		t.Fatal(err)
 	}
 	return w, a
+}
+
+// A warden that has no descriptors left for a command's files says so of that command, and goes on with
+// the others.
+func TestNoDescriptorsForFiles(t *testing.T) {
+	w, sleeping := sleeper(t)
+	defer w.give()
+	entries, err := os.ReadDir("/proc/" + strconv.Itoa(w.pid) + "/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var was unix.Rlimit
+	if err := unix.Prlimit(w.pid, unix.RLIMIT_NOFILE, nil, &was); err != nil {
+		t.Fatal(err)
+	}
+	start := func() error {
+		in, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		a, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{[]byte("true")}}, nil, in, os.Stderr)
+		if err == nil {
+			<-a.Ended()
+		}
+		return err
+	}
+	full := 0
+	for more := range 8 {
+		limit := unix.Rlimit{Cur: uint64(len(entries) + more - 1), Max: was.Max}
+		if err := unix.Prlimit(w.pid, unix.RLIMIT_NOFILE, &limit, nil); err != nil {
+			t.Fatal(err)
+		}
+		err := start()
+		if err != nil && !errors.Is(err, unix.EMFILE) {
+			t.Errorf("with room for %d: %v", more-1, err)
+		}
+		if err != nil {
+			full++
+		}
+	}
+	if full < 2 || full == 8 {
+		t.Errorf("%d of 8 starts found no descriptors", full)
+	}
+	if err := unix.Prlimit(w.pid, unix.RLIMIT_NOFILE, &was, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := start(); err != nil || w.Gone() {
+		t.Errorf("with all of them: %v, gone: %v", err, w.Gone())
+	}
+	select {
+	case <-sleeping.Ended():
+		t.Errorf("the command that ran has ended: %+v", sleeping.End())
+	default:
+	}
 }
 
 // wantDied holds that the warden is given up soon, and with it all that it has started.
