@@ -7,29 +7,57 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 )
 
 // shutdownTimeout is how long Serve lets requests finish that are under way when its context ends.
 const shutdownTimeout = 5 * time.Second
 
-// Serve serves h on l until ctx is done, then lets the requests under way finish, for a few
-// seconds, and returns nil. Any other end is an error. It closes l. A client has 5 s for the header
-// of a request (16 KiB), 30 s for the whole of it, and 60 s to take the answer.
-func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	return serve(ctx, l, newServer(h))
+// ServeOptions say how connections are served. The zero value works.
+type ServeOptions struct {
+	// TLS says with which certificate, and MinVersion; nothing below TLS 1.2 is spoken. nil: plain HTTP.
+	TLS *tls.Config
+	// MaxConnections bounds the connections of all clients; default 512. One address, or IPv6 network of 64
+	// bits, has a quarter of them at most, this machine and trusted proxies excepted.
+	MaxConnections int
+	// TrustedProxies are addresses that carry many users; see Options.
+	TrustedProxies []netip.Prefix
+	// Logger hears, now and then, of connections that were closed for want of room; default: none.
+	Logger *slog.Logger
 }
 
-// ServeTLS is Serve over TLS. c says with which certificate, and MinVersion; nothing below TLS 1.2
-// is spoken.
-func ServeTLS(ctx context.Context, l net.Listener, h http.Handler, c *tls.Config) error {
-	srv := newServer(h)
-	srv.TLSConfig = c.Clone()
-	srv.TLSConfig.MinVersion = max(c.MinVersion, tls.VersionTLS12)
-	return serve(ctx, l, srv)
+// Serve serves h on l until ctx is done, then lets the requests under way finish, for a few
+// seconds, and returns nil. Any other end is an error. It closes l. A client has 5 s for the TLS
+// handshake, 5 s for the header of a request (16 KiB), 30 s for the whole of it, and 60 s to take the
+// answer. A connection by which no good token came may be idle for 10 s, others for 2 minutes.
+//
+// A connection beyond the bounds takes the place of one that has shown no token, the oldest first, or of
+// one that lies idle; else it is closed. Whatever keeps the system from accepting one is waited out.
+func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	return ServeWith(ctx, l, h, ServeOptions{})
 }
+
+// ServeTLS is Serve over TLS, see ServeOptions.
+func ServeTLS(ctx context.Context, l net.Listener, h http.Handler, c *tls.Config) error {
+	return ServeWith(ctx, l, h, ServeOptions{TLS: c})
+}
+
+// ServeWith is Serve with options.
+func ServeWith(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) error {
+	srv := newServer(h)
+	if o.TLS != nil {
+		srv.TLSConfig = o.TLS.Clone()
+		srv.TLSConfig.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12)
+	}
+	return serve(ctx, newConnections(l, o), srv)
+}
+
+// maxStreamsOfConnection bounds the requests that are under way on one connection, with HTTP/2.
+const maxStreamsOfConnection = 100
 
 func newServer(h http.Handler) *http.Server {
 	return &http.Server{
@@ -40,6 +68,13 @@ func newServer(h http.Handler) *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is no news
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreamsOfConnection},
+		ConnContext:       withConnection,
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			if c := connectionOf(conn); c != nil {
+				c.turned(state)
+			}
+		},
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 
 // finding is one thing that the doctor has looked at.
 type finding struct {
-	Check  string `json:"check"` // configuration, server, store, schema, clock, lock, replicas or commands
+	Check  string `json:"check"` // configuration, server, descriptors, store, schema, clock, lock, replicas or commands
 	Level  string `json:"level"`
 	Text   string `json:"text"`
 	Advice string `json:"advice,omitempty"` // what to do about it
@@ -109,6 +109,7 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 		e.add("server", levelProblem, "put it there, or correct the path", "%s is not on this machine", path)
 	}
 	e.listen(c.Server.Listen)
+	e.descriptors(newDescriptors(c.Replica.Workers))
 	if p := e.store(ctx, c); p != nil {
 		e.lock(ctx, c, p)
 		e.replicas(ctx, p)

@@ -22,16 +22,18 @@ import (
 
 // door is where requests come in: who may, and over which certificate.
 type door struct {
-	settings config.Server
-	tokens   *api.Tokens  // nil: everybody may do everything
-	cert     *certificate // nil: no TLS
-	files    []*refreshed
+	settings    config.Server
+	tokens      *api.Tokens  // nil: everybody may do everything
+	cert        *certificate // nil: no TLS
+	files       []*refreshed
+	descriptors descriptors // zero: no limit is known
+	log         *slog.Logger
 }
 
 // newDoor reads the tokens and the certificate that c names. A door that is open to others says so
 // in the log.
 func newDoor(c config.Server, log *slog.Logger) (*door, error) {
-	d := &door{settings: c}
+	d := &door{settings: c, log: log}
 	if c.TokensFile != "" {
 		d.tokens = &api.Tokens{}
 		read := func() ([][]byte, error) {
@@ -105,7 +107,7 @@ func (d *door) conditions() []ledger.Condition {
 			detail += fmt.Sprintf(", tokens: %d", d.tokens.Len())
 		}
 	}
-	all := []ledger.Condition{{Name: "access", Ready: true, Detail: detail}}
+	all := append([]ledger.Condition{{Name: "access", Ready: true, Detail: detail}}, d.descriptors.conditions()...)
 	for _, f := range d.files {
 		if err := f.trouble(); err != nil {
 			all = append(all, ledger.Condition{Name: f.what, Ready: true, Detail: "what was read before still holds: " + oneLine(err)})
@@ -130,10 +132,11 @@ func (d *door) serve(ctx context.Context, l net.Listener, h http.Handler) error 
 	for _, f := range d.files {
 		watching.Go(func() { f.run(ctx) })
 	}
-	if d.cert == nil {
-		return api.Serve(ctx, l, h)
+	o := api.ServeOptions{MaxConnections: d.descriptors.connections(), TrustedProxies: d.settings.TrustedProxies, Logger: d.log}
+	if d.cert != nil {
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cert.get}
 	}
-	return api.ServeTLS(ctx, l, h, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cert.get})
+	return api.ServeWith(ctx, l, h, o)
 }
 
 // url is where the API can be reached, as far as this replica knows.

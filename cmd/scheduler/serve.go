@@ -66,6 +66,9 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
+	if door.descriptors = newDescriptors(c.Replica.Workers); door.descriptors.short() != "" {
+		log.Warn("few descriptors", "why", door.descriptors.short())
+	}
 	p, err := wire(ctx, c)
 	if err != nil {
 		return err

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+const (
+	// strangerIdle is how long a connection may be idle on which no good token came.
+	strangerIdle = 10 * time.Second
+	// spareIdle is how long one with a good token must have been idle to go for a new one.
+	spareIdle = time.Second
+)
+
+// connection is one of connections.
+type connection struct {
+	net.Conn
+	of      *connections
+	address netip.Prefix // that it counts for; invalid: none
+	since   time.Time
+
+	// Of of.mu:
+	known   bool        // a good token came, or it is a trusted proxy's
+	serving bool        // a request is under way
+	idle    time.Time   // since when none is; zero: none has come yet
+	timer   *time.Timer // closes a stranger that is idle
+}
+
+// Close gives its place free.
+func (c *connection) Close() error {
+	c.of.mu.Lock()
+	c.of.leave(c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// CloseWrite lets a server say that its answer ends before it closes.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// expire closes a stranger whose time is over.
+func (c *connection) expire() {
+	c.of.mu.Lock()
+	over := !c.known && !c.serving
+	c.of.mu.Unlock()
+	if over {
+		_ = c.Close()
+	}
+}
+
+// turned notes what the server says of it.
+func (c *connection) turned(state http.ConnState) {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	switch state {
+	case http.StateActive:
+		c.serving = true
+	case http.StateIdle:
+		c.serving, c.idle = false, time.Now()
+		if _, in := c.of.all[c]; in && !c.known {
+			c.timer.Reset(strangerIdle)
+		}
+	}
+}
+
+type connectionKey struct{}
+
+// withConnection lets requests find the connection that they came by.
+func withConnection(ctx context.Context, conn net.Conn) context.Context {
+	if c := connectionOf(conn); c != nil {
+		return context.WithValue(ctx, connectionKey{}, c)
+	}
+	return ctx
+}
+
+// connectionOf finds it below TLS; nil: it came by another listener.
+func connectionOf(conn net.Conn) *connection {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	c, _ := conn.(*connection)
+	return c
+}
+
+// welcome makes the connection of a request no stranger's: a good token came by it.
+func welcome(ctx context.Context) {
+	c, ok := ctx.Value(connectionKey{}).(*connection)
+	if !ok {
+		return
+	}
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.known = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+}

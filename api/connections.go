@@ -1,0 +1,220 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	defaultConnections = 512
+	// addressShare is the part of all connections that one address may have, and leastOfAddress how many
+	// it may have at least.
+	addressShare, leastOfAddress = 4, 8
+	// acceptLeast and acceptMost bound the pause after the system had no connection to give.
+	acceptLeast, acceptMost = 5 * time.Millisecond, time.Second
+	// roomLogs is how often the log hears of connections that had to go.
+	roomLogs = 10 * time.Second
+)
+
+// connections is a listener that bounds how many there are, of all together and of each address. A new
+// one beyond a bound takes the place of the stranger who is there longest: of the same address if that has
+// too many, else of any. Strangers are those that have shown no good token, so they hold up each other,
+// and nobody else. Where there are none, a connection that lies idle goes; where there is none either,
+// the new one is closed.
+//
+// Connections of this machine and of trusted proxies count for the whole alone: they may carry many users.
+type connections struct {
+	net.Listener
+	most    int
+	proxies []netip.Prefix
+	log     *slog.Logger
+	closing chan struct{}
+	once    sync.Once
+
+	mu     sync.Mutex
+	all    map[*connection]struct{}
+	from   map[netip.Prefix]int // of those that count for their address
+	unsaid int                  // that had to go since the log heard of it
+	said   time.Time
+}
+
+func newConnections(l net.Listener, o ServeOptions) *connections {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &connections{
+		Listener: l, most: cmp.Or(max(o.MaxConnections, 0), defaultConnections), proxies: o.TrustedProxies, log: o.Logger,
+		closing: make(chan struct{}), all: map[*connection]struct{}{}, from: map[netip.Prefix]int{},
+	}
+}
+
+// Accept returns the next connection. Only the end of the listener ends it: what else keeps the system
+// from giving one passes.
+func (l *connections) Accept() (net.Conn, error) {
+	pause := acceptLeast
+	for {
+		conn, err := l.Listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil, err
+		case err != nil:
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+				l.giveOne()
+			}
+			l.note("no connection could be accepted", "error", err)
+			select {
+			case <-l.closing:
+				return nil, net.ErrClosed
+			case <-time.After(pause):
+			}
+			pause = min(2*pause, acceptMost)
+			continue
+		}
+		pause = acceptLeast
+		if c := l.admit(conn); c != nil {
+			return c, nil
+		}
+	}
+}
+
+// Close ends Accept.
+func (l *connections) Close() error {
+	l.once.Do(func() { close(l.closing) })
+	return l.Listener.Close()
+}
+
+// admit makes room for a connection, or closes it and returns nil.
+func (l *connections) admit(conn net.Conn) *connection {
+	c := &connection{Conn: conn, of: l, since: time.Now()}
+	c.address, c.known = l.counts(conn.RemoteAddr())
+	l.mu.Lock()
+	var victim *connection
+	full := true
+	switch {
+	case c.address.IsValid() && l.from[c.address] >= max(leastOfAddress, l.most/addressShare):
+		victim = l.stranger(c.address)
+	case len(l.all) >= l.most:
+		victim = cmp.Or(l.stranger(netip.Prefix{}), l.spare())
+	default:
+		full = false
+	}
+	if full && victim == nil {
+		victim = c
+	} else {
+		l.enter(c)
+	}
+	if victim != nil {
+		l.leave(victim)
+	}
+	l.mu.Unlock()
+	if victim == nil {
+		return c
+	}
+	_ = victim.Conn.Close()
+	l.note("a connection was closed: there are as many as may be", "from", victim.RemoteAddr().String())
+	if victim == c {
+		return nil
+	}
+	return c
+}
+
+// giveOne closes a connection for its descriptor.
+func (l *connections) giveOne() {
+	l.mu.Lock()
+	victim := cmp.Or(l.stranger(netip.Prefix{}), l.spare())
+	if victim != nil {
+		l.leave(victim)
+	}
+	l.mu.Unlock()
+	if victim != nil {
+		_ = victim.Conn.Close()
+	}
+}
+
+// counts says for what address a connection counts, if for any, and whether it is a trusted proxy's.
+func (l *connections) counts(remote net.Addr) (address netip.Prefix, trusted bool) {
+	tcp, ok := remote.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}, false
+	}
+	from := tcp.AddrPort().Addr().Unmap()
+	if slices.ContainsFunc(l.proxies, func(p netip.Prefix) bool { return p.Contains(from) }) {
+		return netip.Prefix{}, true
+	}
+	if from.IsLoopback() {
+		return netip.Prefix{}, false
+	}
+	return bucketOf(from), false
+}
+
+// stranger is who is there longest without a token, of an address if that is valid; nil if there is none.
+// One that is being answered goes last. The caller holds l.mu.
+func (l *connections) stranger(address netip.Prefix) (oldest *connection) {
+	for c := range l.all {
+		if c.known || address.IsValid() && c.address != address {
+			continue
+		}
+		if oldest == nil || oldest.serving && !c.serving || oldest.serving == c.serving && c.since.Before(oldest.since) {
+			oldest = c
+		}
+	}
+	return oldest
+}
+
+// spare is who has shown a token and has been idle longest, for a while at least; nil if there is none.
+// The caller holds l.mu.
+func (l *connections) spare() (longest *connection) {
+	for c := range l.all {
+		if !c.serving && !c.idle.IsZero() && time.Since(c.idle) >= spareIdle && (longest == nil || c.idle.Before(longest.idle)) {
+			longest = c
+		}
+	}
+	return longest
+}
+
+// enter and leave keep count. The caller holds l.mu.
+func (l *connections) enter(c *connection) {
+	l.all[c] = struct{}{}
+	if c.address.IsValid() {
+		l.from[c.address]++
+	}
+	if !c.known {
+		c.timer = time.AfterFunc(strangerIdle, c.expire)
+	}
+}
+
+func (l *connections) leave(c *connection) {
+	if _, in := l.all[c]; !in {
+		return
+	}
+	delete(l.all, c)
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	if c.address.IsValid() {
+		if l.from[c.address]--; l.from[c.address] == 0 {
+			delete(l.from, c.address)
+		}
+	}
+}
+
+// note tells the log, seldom however often there is something to tell.
+func (l *connections) note(message string, attrs ...any) {
+	l.mu.Lock()
+	l.unsaid++
+	count, say := l.unsaid, time.Since(l.said) >= roomLogs
+	if say {
+		l.unsaid, l.said = 0, time.Now()
+	}
+	l.mu.Unlock()
+	if say {
+		l.log.Warn(message, append(attrs, "times", count, "limit", l.most)...)
+	}
+}
