@@ -1,9 +1,11 @@
 package config
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +29,11 @@ func (r *reader) advise(path, problem, hint string) {
 func (r *reader) wrote(path string) bool {
 	n, found := descend(nil, r.main.root, path)
 	return found && !empty(n)
+}
+
+// insecureAlone reports whether a section tls has no key that turns TLS on, or off.
+func (r *reader) insecureAlone(section string) bool {
+	return !slices.ContainsFunc([]string{"enabled", "ca_file", "cert_file", "key_file", "server_name"}, func(key string) bool { return r.wrote(section + "." + key) })
 }
 
 func (r *reader) checkVersion(n *yaml.Node) {
@@ -62,7 +69,7 @@ func (r *reader) checkSettings() {
 		if c.Store.DSN == "" && !r.wrote("store.dsn") && !r.wrote("store.dsn_file") {
 			r.refuse("store", "the driver mysql needs a dsn", "write user:password@tcp(host:3306)/database in dsn, or in the file that dsn_file names")
 		}
-		r.checkDSN("store", c.Store.DSN, c.Store.TLS != nil)
+		r.checkDSN("store", c.Store.DSN, &c.Store.TLS, c.Store.Insecure)
 	}
 	r.checkLock()
 	r.checkServer()
@@ -90,7 +97,7 @@ func (r *reader) checkSQLite() {
 }
 
 // checkDSN reads the DSN of a MySQL server. Problems do not repeat it: it holds a password.
-func (r *reader) checkDSN(section, dsn string, tls bool) {
+func (r *reader) checkDSN(section, dsn string, settings **tls.Config, insecure bool) {
 	if dsn == "" {
 		return
 	}
@@ -107,8 +114,13 @@ func (r *reader) checkDSN(section, dsn string, tls bool) {
 		r.refuse(path, "cannot be read as a DSN", form)
 	case d.DBName == "":
 		r.refuse(path, "names no database", form)
-	case tls && d.TLSConfig != "":
+	case *settings != nil && d.TLSConfig != "" && !(insecure && r.insecureAlone(section+".tls")):
 		r.refuse(section+".tls", "stands beside tls= in the DSN", "one of them is enough")
+	default:
+		if d.TLSConfig != "" { // what insecure allows
+			*settings = nil
+		}
+		r.refuseWeak(section, path, d, *settings, insecure)
 	}
 }
 
@@ -126,7 +138,7 @@ func (r *reader) checkLock() {
 		}
 		lock.MySQL.TLS = c.Store.TLS
 	} else {
-		r.checkDSN("lock.mysql", lock.MySQL.DSN, lock.MySQL.TLS != nil)
+		r.checkDSN("lock.mysql", lock.MySQL.DSN, &lock.MySQL.TLS, lock.MySQL.Insecure)
 	}
 	switch lock.Driver {
 	case SQLite:
@@ -139,8 +151,10 @@ func (r *reader) checkLock() {
 		}
 	case Redis:
 		r.checkRedis()
+		r.advisePlain("lock.redis.password_file", lock.Redis.Password, lock.Redis.TLS, lock.Redis.Insecure, lock.Redis.Addrs)
 	case ZooKeeper:
 		r.checkZooKeeper()
+		r.advisePlain("lock.zookeeper.auth_file", lock.ZooKeeper.Auth, lock.ZooKeeper.TLS, lock.ZooKeeper.Insecure, lock.ZooKeeper.Servers)
 	}
 	if root := lock.ZooKeeper.Root; !zookeeperRoot.MatchString(root) {
 		r.refuse("lock.zookeeper.root", "is not a path for ZooKeeper", "it starts with / and does not end with it: /lockstep")

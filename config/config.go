@@ -43,6 +43,7 @@ type Store struct {
 	Driver      string      // SQLite or MySQL
 	DSN         string      // a file's path, or the DSN of go-sql-driver/mysql
 	TLS         *tls.Config // for MySQL; nil: what the DSN says
+	Insecure    bool        // the DSN may have what is weak, and with TLS no certificate is checked
 	Migrate     string      // "auto": at start; "manual": by "scheduler migrate"
 	TablePrefix string
 	Retention   Retention
@@ -75,6 +76,7 @@ type RedisLock struct {
 	DB         int
 	MasterName string      // in mode sentinel
 	TLS        *tls.Config // nil: none
+	Insecure   bool        // with TLS no certificate is checked
 
 	SentinelUsername string // the sentinels have users of their own
 	SentinelPassword string
@@ -86,6 +88,7 @@ type ZooKeeperLock struct {
 	Root           string
 	Auth           string      // user:password; empty: nodes that everybody can change
 	TLS            *tls.Config // nil: none
+	Insecure       bool        // as Redis'
 	SessionTimeout time.Duration
 }
 
@@ -94,6 +97,8 @@ type MySQLLock struct {
 	DSN  string      // where the file is silent and the store is MySQL, the store's
 	TLS  *tls.Config // nil: what the DSN says; it goes with DSN, where that is the store's
 	Mode string      // lease or row
+
+	Insecure bool // as the store's
 }
 
 // LockInStore reports whether the lock service is the store's own database: its rows are the guards

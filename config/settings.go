@@ -51,7 +51,7 @@ var storeKeys = schema[Store]{
 	"driver":       choiceField([]string{SQLite, MySQL}, func(c *Store) *string { return &c.Driver }),
 	"dsn":          secretField(func(c *Store) *string { return &c.DSN }),
 	"dsn_file":     secretFileField(func(c *Store) *string { return &c.DSN }),
-	"tls":          tlsField(func(c *Store) **tls.Config { return &c.TLS }),
+	"tls":          tlsField(func(c *Store) **tls.Config { return &c.TLS }, func(c *Store) *bool { return &c.Insecure }),
 	"migrate":      choiceField([]string{"auto", "manual"}, func(c *Store) *string { return &c.Migrate }),
 	"table_prefix": textField(func(c *Store) *string { return &c.TablePrefix }),
 	"retention":    section(retentionKeys, func(c *Store) *Retention { return &c.Retention }),
@@ -97,14 +97,14 @@ var redisKeys = schema[RedisLock]{
 	"master_name":            textField(func(c *RedisLock) *string { return &c.MasterName }),
 	"sentinel_username":      textField(func(c *RedisLock) *string { return &c.SentinelUsername }),
 	"sentinel_password_file": secretFileField(func(c *RedisLock) *string { return &c.SentinelPassword }),
-	"tls":                    tlsField(func(c *RedisLock) **tls.Config { return &c.TLS }),
+	"tls":                    tlsField(func(c *RedisLock) **tls.Config { return &c.TLS }, func(c *RedisLock) *bool { return &c.Insecure }),
 }
 
 var zookeeperKeys = schema[ZooKeeperLock]{
 	"servers":         addressesField(func(c *ZooKeeperLock) *[]string { return &c.Servers }),
 	"root":            textField(func(c *ZooKeeperLock) *string { return &c.Root }),
 	"auth_file":       readAuthFile,
-	"tls":             tlsField(func(c *ZooKeeperLock) **tls.Config { return &c.TLS }),
+	"tls":             tlsField(func(c *ZooKeeperLock) **tls.Config { return &c.TLS }, func(c *ZooKeeperLock) *bool { return &c.Insecure }),
 	"session_timeout": durationField(time.Second, func(c *ZooKeeperLock) *time.Duration { return &c.SessionTimeout }),
 }
 
@@ -127,6 +127,6 @@ func readAuthFile(r *reader, n *yaml.Node, into *ZooKeeperLock) {
 var mysqlKeys = schema[MySQLLock]{
 	"dsn":      secretField(func(c *MySQLLock) *string { return &c.DSN }),
 	"dsn_file": secretFileField(func(c *MySQLLock) *string { return &c.DSN }),
-	"tls":      tlsField(func(c *MySQLLock) **tls.Config { return &c.TLS }),
+	"tls":      tlsField(func(c *MySQLLock) **tls.Config { return &c.TLS }, func(c *MySQLLock) *bool { return &c.Insecure }),
 	"mode":     choiceField([]string{"lease", "row"}, func(c *MySQLLock) *string { return &c.Mode }),
 }

@@ -13,6 +13,7 @@ import (
 // tlsFiles is how this process speaks TLS to a server: a section named tls of a store or a lock.
 type tlsFiles struct {
 	Enabled       *bool // nil: if there is anything else
+	Insecure      bool
 	CA, Cert, Key file
 	ServerName    string
 }
@@ -28,6 +29,7 @@ var tlsKeys = schema[tlsFiles]{
 		t.Enabled = new(bool)
 		flagField(func(*tlsFiles) *bool { return t.Enabled })(r, n, t)
 	},
+	"insecure":    flagField(func(t *tlsFiles) *bool { return &t.Insecure }),
 	"ca_file":     fileField(func(t *tlsFiles) *file { return &t.CA }),
 	"cert_file":   fileField(func(t *tlsFiles) *file { return &t.Cert }),
 	"key_file":    fileField(func(t *tlsFiles) *file { return &t.Key }),
@@ -45,11 +47,13 @@ func fileField[T any](place func(*T) *file) read[T] {
 // maxPEM bounds a file of certificates: those of all the authorities of a system fit.
 const maxPEM = 1 << 20
 
-// tlsField takes TLS settings. An empty map is none, and so is one with enabled: false.
-func tlsField[T any](place func(*T) **tls.Config) read[T] {
+// tlsField takes TLS settings. An empty map is none, and so is one with enabled: false. insecure allows what
+// is weaker than a certificate that is checked, and with TLS nothing is.
+func tlsField[T any](place func(*T) **tls.Config, insecure func(*T) *bool) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		var t tlsFiles
 		object(r, n, tlsKeys, &t)
+		*insecure(into) = t.Insecure
 		switch {
 		case t == tlsFiles{}:
 			return
@@ -59,7 +63,7 @@ func tlsField[T any](place func(*T) **tls.Config) read[T] {
 			}
 			return
 		}
-		settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
+		settings := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
 		if t.CA.path != "" {
 			r.within("ca_file", func() { settings.RootCAs = r.authorities(t.CA) })
 		}

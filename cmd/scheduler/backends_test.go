@@ -53,6 +53,9 @@ func (s *secured) file(t *testing.T, content string) string {
 // The sections named tls.
 func (s *secured) trusted() string { return fmt.Sprintf("{ca_file: %q}", s.authority.CAFile) }
 func (s *secured) misled() string  { return fmt.Sprintf("{ca_file: %q}", s.other.CAFile) }
+func (s *secured) careless() string {
+	return fmt.Sprintf("{ca_file: %q, insecure: true}", s.other.CAFile)
+}
 func (s *secured) shown() string {
 	return fmt.Sprintf("{ca_file: %q, cert_file: %q, key_file: %q}", s.authority.CAFile, s.client.CertFile, s.client.KeyFile)
 }
@@ -173,6 +176,7 @@ func redisStarts(t *testing.T, s *secured) []start {
 		{"right", lock(srv.Addr, right, s.trusted()), nil},
 		{"right without TLS", lock(plain.Addr, right, "{}"), nil},
 		{"right with a certificate", lock(picky.Addr, right, s.shown()), nil},
+		{"wrong authority, not looked at", lock(srv.Addr, right, s.careless()), nil},
 		{"wrong password", lock(srv.Addr, wrong, s.trusted()), []string{srv.Addr, "password"}},
 		{"no password", lock(srv.Addr, "", s.trusted()), []string{srv.Addr, "password"}},
 		{"wrong authority", lock(srv.Addr, right, s.misled()), []string{srv.Addr, "not trusted here"}},
@@ -217,6 +221,7 @@ func zooKeeperStarts(t *testing.T, s *secured) []start {
 		{"right", lock(srv.SecureAddr, "/a", right, s.trusted()), nil},
 		{"right without TLS", lock(srv.Addr, "/b", right, "{}"), nil},
 		{"right with a certificate", lock(picky.SecureAddr, "/c", right, s.shown()), nil},
+		{"wrong authority, not looked at", lock(srv.SecureAddr, "/d", right, s.careless()), nil},
 		{"wrong password", "name: prod\n" + lock(srv.SecureAddr, "/owned", wrong, s.trusted()), []string{srv.SecureAddr, `another user of ZooKeeper than "alice"`}},
 		{"no password", "name: prod\n" + lock(srv.SecureAddr, "/owned", "", s.trusted()), []string{srv.SecureAddr, "no user is given"}},
 		{"wrong authority", lock(srv.SecureAddr, "/a", right, s.misled()), []string{srv.SecureAddr, "not trusted here"}},
@@ -254,6 +259,7 @@ func mysqlStarts(t *testing.T, s *secured) (all []start) {
 		{"right", srv, "alice", right, s.trusted(), nil},
 		{"right without TLS", plain, "carol", right, "{}", nil},
 		{"right with a certificate", srv, "bob", right, s.shown(), nil},
+		{"wrong authority, not looked at", srv, "alice", right, s.careless(), nil},
 		{"wrong password", srv, "alice", wrong, s.trusted(), []string{"Access denied", "alice"}},
 		{"wrong authority", srv, "alice", right, s.misled(), []string{"not trusted here"}},
 		{"expired", late, "alice", right, s.trusted(), []string{"out of its time"}},

@@ -101,6 +101,9 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 	for _, w := range c.Warnings {
 		e.add("configuration", levelWarning, "", "%v", w)
 	}
+	for _, w := range c.Weak() {
+		e.add("configuration", levelWarning, "fill the section tls, and remove insecure", "insecure: %s", w)
+	}
 	missing, err := checkDoor(c.Server)
 	if err != nil {
 		e.add("server", levelProblem, "mend it", "%v", err)

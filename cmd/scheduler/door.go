@@ -121,6 +121,12 @@ func (d *door) conditions() []ledger.Condition {
 	return all
 }
 
+// withWeak adds to conditions what is weak in the connections to the store and to the lock service.
+func withWeak(conditions func() []ledger.Condition, weak []string) func() []ledger.Condition {
+	c := ledger.Condition{Name: "connections", Ready: true, Detail: "insecure: " + strings.Join(weak, "; ")}
+	return func() []ledger.Condition { return append(conditions(), c) }
+}
+
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // serve lets requests in until ctx is done, and reads the files of the door again when they change.

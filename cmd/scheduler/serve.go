@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -81,6 +82,10 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	backend := api.Backend{Reader: p.store, Writer: p.store, Replica: s, Locks: p, Audit: p.store}
 	options := api.Options{Logger: log, Page: page.Handler(), Metrics: p.metrics.Handler()}
 	door.guard(&options)
+	if weak := c.Weak(); weak != nil {
+		log.Warn("insecure", "why", strings.Join(weak, "; "))
+		options.Conditions = withWeak(options.Conditions, weak)
+	}
 	handler := api.New(backend, options)
 
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// What tls.insecure allows is said by the doctor, and beside what readiness depends on.
+func TestWeakConnectionsAreShown(t *testing.T) {
+	t.Parallel()
+	srv := servers.NewMySQL(t)
+	dsn := srv.DSNAs("root", "", "store") + "?tls=preferred"
+	all, _ := consult(t, t.TempDir(), "store: {driver: mysql, dsn: \""+dsn+"\", tls: {insecure: true}}")
+	wantFinding(t, all, "warning configuration: insecure: store: tls=preferred: ")
+
+	conditions := withWeak(func() []ledger.Condition { return []ledger.Condition{{Name: "access", Ready: true}} }, []string{"store: a", "lock: b"})
+	for range 2 {
+		got := conditions()
+		if len(got) != 2 || got[1].Name != "connections" || !got[1].Ready || got[1].Detail != "insecure: store: a; lock: b" {
+			t.Errorf("%+v", got)
+		}
+	}
+	const text = "version: 1\nstore: {driver: mysql, dsn: \"u:p@tcp(127.0.0.1:1)/a?tls=skip-verify\"}\n"
+	path := t.TempDir() + "/lockstep.yaml"
+	put(t, path, text)
+	if got := call(t, nil, "serve", "-c", path); got.code != exitUsage || !strings.Contains(got.stderr, "store.dsn: has tls=skip-verify") {
+		t.Errorf("%+v", got)
+	}
+}
