@@ -2,6 +2,9 @@ module github.com/lockstep-scheduler/lockstep
 
 go 1.26.0
 
+// What CI and the image build with. Where GOTOOLCHAIN is local, as in Go's images, any from go 1.26.0 on will do.
+toolchain go1.26.8
+
 require (
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/chromedp/cdproto v0.159.0

@@ -27,7 +27,9 @@ func newServeCommand(a *app) *cobra.Command {
 		Use:   "serve",
 		Short: "Run one replica",
 		Long: "Run one replica until SIGTERM or SIGINT, which drain it: it takes nothing more and lets work finish.\n" +
-			"A second signal stops it at once. Start as many replicas as you like on the same file, each with its own --listen.",
+			"A second signal stops it at once. A terminal that is closed drains it, too; any other SIGHUP is ignored,\n" +
+			"since a configuration is not loaded again while a replica runs. Start as many replicas as you like on the\n" +
+			"same file, each with its own --listen.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.loadConfig()
 			if err != nil {
@@ -56,6 +58,17 @@ func newServeCommand(a *app) *cobra.Command {
 // serve runs one replica: parts, scheduler and API, until a signal.
 func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	log := newLogger(a.stderr)
+	if keep, _ := a.env("LOCKSTEP_DUMPABLE"); keep != "true" {
+		shield()
+	}
+	hangups, console := make(chan os.Signal, 1), openConsole()
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+	}
+	broken := make(chan os.Signal, 1) // a log that nobody reads any more ends no replica
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	listener, err := net.Listen("tcp", c.Server.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w\nAnother replica may be listening there: give this one an address of its own with --listen, as in --listen 127.0.0.1:8099", err)
@@ -108,7 +121,14 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	halted := false
 	go func() {
 		defer close(watching)
-		obey(signals, drain, func() { halted = true; s.Halt() })
+		obey(signals, hangups, func() {
+			if console.closed() {
+				log.Warn("the terminal was closed, so this replica drains")
+				drain()
+			} else {
+				log.Warn("SIGHUP is ignored: a configuration is not loaded again while a replica runs; restart it to load a new file")
+			}
+		}, drain, func() { halted = true; s.Halt() })
 	}()
 	err = s.Run(running)
 	if errors.Is(err, ledger.ErrLockService) {
@@ -125,13 +145,20 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	return errors.Join(err, <-served, <-measured)
 }
 
-// obey drains at the first signal and halts at the second, until there are no more.
-func obey(signals <-chan os.Signal, drain, halt func()) {
-	for n := 0; ; n++ {
-		if _, more := <-signals; !more {
-			return
+// obey drains at the first signal and halts at the second, until there are no more. Hang-ups, of which a
+// terminal that is closed may send several, are not counted.
+func obey(signals, hangups <-chan os.Signal, hangup, drain, halt func()) {
+	for n := 0; ; {
+		select {
+		case <-hangups:
+			hangup()
+			continue
+		case _, more := <-signals:
+			if !more {
+				return
+			}
 		}
-		if n == 0 {
+		if n++; n == 1 {
 			drain()
 		} else {
 			halt()

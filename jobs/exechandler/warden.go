@@ -15,7 +15,8 @@ var wardens atomic.Bool
 //	}
 //
 // From then on handlers start their commands by a small helper process, the warden: this program
-// once more, which comes to life with the first command and ends with the program. What it has
+// once more, with an empty environment, which comes to life with the first command and ends with the
+// program. What it has
 // started, with all descendants, it ends at once when the program is killed, SIGKILL included, and
 // at the end of the attempt's time (jobs.Bound) when the program is frozen. In that helper process
 // Warden does this work and returns true when it is done; everywhere else it returns false at once.

@@ -73,8 +73,8 @@ func admit(s *instance) error {
 // that calls it still has to end it and to wait for it.
 func Start(cmd *exec.Cmd) error {
 	a := attributes(nil)
-	if cmd.SysProcAttr != nil {
-		a.Setpgid = cmd.SysProcAttr.Setpgid
+	if own := cmd.SysProcAttr; own != nil {
+		a.Setpgid, a.Setsid, a.Setctty, a.Credential = own.Setpgid, own.Setsid, own.Setctty, own.Credential
 	}
 	cmd.SysProcAttr = a
 	return onKeeper(cmd.Start)

@@ -82,7 +82,7 @@ func (r *Replica) launch(address string) (*process, error) {
 	defer log.Close()
 	cmd := exec.Command(r.arena.binary, "serve", "-c", r.Config, "--id", r.ID, "--listen", address)
 	cmd.Dir = filepath.Dir(r.Config)
-	cmd.Env = append(os.Environ(), "TMPDIR="+r.arena.tmp)
+	cmd.Env = append(os.Environ(), "TMPDIR="+r.arena.tmp, "LOCKSTEP_DUMPABLE=true") // proxies look whose a connection is, by /proc
 	if r.Clock != nil {
 		cmd.Env = append(cmd.Env, r.Clock.Env())
 	}

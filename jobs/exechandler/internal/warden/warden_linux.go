@@ -32,6 +32,9 @@ const patience = 10 * time.Second
 // killed may have started somebody a moment before.
 const buryFor = time.Second
 
+// environment is a warden's: nothing. Commands run as the same user, and may read that of their parent.
+var environment = []string{}
+
 // Warden is a warden's process, as its replica sees it. It lives as long as the replica, and is not
 // closed.
 type Warden struct {
@@ -55,6 +58,7 @@ func Spawn() (*Warden, error) {
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", // this very program, also after an upgrade of the file
 		Args: []string{process.Warden, "of", process.Self().Tag()}, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
+		Env:         environment,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // what ends the replica's group or terminal leaves it alone
 	}
 	if err := cmd.Start(); err != nil {

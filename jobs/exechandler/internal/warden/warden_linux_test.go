@@ -54,7 +54,8 @@ func endThreads() {
 // A command is killed when the thread ends that started it (PR_SET_PDEATHSIG): a warden starts all of them
 // from one that does not.
 func TestNoCommandEndsWithAThread(t *testing.T) {
-	t.Setenv(threadsEnd, "1")
+	environment = []string{threadsEnd + "=1"}
+	defer func() { environment = []string{} }()
 	w, first := sleeper(t)
 	attempts := []*Attempt{first}
 	for range 50 {

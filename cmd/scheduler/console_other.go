@@ -1,0 +1,7 @@
+//go:build !unix
+
+package main
+
+import "os"
+
+const terminalFlags = os.O_RDONLY // there is none of that name

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// shield is for Linux alone.
+func shield() {}
