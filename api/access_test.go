@@ -276,8 +276,8 @@ func TestManyAddresses(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		l.failed(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), now)
 	}
-	if len(l.full) > loginAddresses {
-		t.Errorf("%d addresses", len(l.full))
+	if len(l.buckets.full) > loginAddresses {
+		t.Errorf("%d addresses", len(l.buckets.full))
 	}
 	l = logins{}
 	for i := range loginBurst + 1 { // one network is one party

@@ -1,12 +1,14 @@
 package api
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -17,40 +19,67 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return err
 	}
-	begin(w, status)
-	_, _ = w.Write(append(body, '\n')) // a client that has gone needs no answer
+	send(w, status, append(body, '\n'))
 	return nil
 }
 
-// replyList answers with a page, item after item, so that a page of large payloads is never held
-// as one text.
-func replyList[T any](w http.ResponseWriter, status int, items []T, next string) error {
-	begin(w, status)
-	out := bufio.NewWriter(w)
-	_, _ = out.WriteString(`{"items":[`)
+// pageBytes is after how many bytes a page ends, whatever its limit is.
+const pageBytes = 1 << 20
+
+// replyList answers with a page. The page ends early where it would be longer than pageBytes, if key gives the
+// cursors of its items; a nil key is for what the store has bounded.
+func replyList[T any](w http.ResponseWriter, status int, items []T, next string, key func(T) string) error {
+	var out bytes.Buffer
+	out.WriteString(`{"items":[`)
 	for i, item := range items {
 		line, err := json.Marshal(item)
 		if err != nil {
-			panic(http.ErrAbortHandler) // the answer has begun: break it off, so that nobody takes it for whole
+			return err
+		}
+		if i > 0 && key != nil && out.Len()+len(line) > pageBytes {
+			next = cursorAfter(key(items[i-1]))
+			break
 		}
 		if i > 0 {
-			_ = out.WriteByte(',')
+			out.WriteByte(',')
 		}
-		_, _ = out.Write(line)
+		out.Write(line)
 	}
-	_ = out.WriteByte(']')
+	out.WriteByte(']')
 	if next != "" {
 		text, _ := json.Marshal(next) // a string always can be
-		_, _ = out.WriteString(`,"next":` + string(text))
+		out.WriteString(`,"next":` + string(text))
 	}
-	_, _ = out.WriteString("}\n")
-	_ = out.Flush()
+	out.WriteString("}\n")
+	send(w, status, out.Bytes())
 	return nil
 }
 
-func begin(w http.ResponseWriter, status int) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+const (
+	answerTime = 20 * time.Second // for a client to take an answer
+	smallBytes = 16 << 10         // the system takes these, whether the client does or not
+)
+
+// send answers with the whole body, which is JSON unless a header says otherwise. A client that does not take it is let
+// go; one that has gone needs no answer.
+func send(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json; charset=utf-8")
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if len(body) <= smallBytes {
+		w.WriteHeader(status)
+		_, _ = w.Write(body)
+		return
+	}
+	stream := http.NewResponseController(w)
+	bounded := stream.SetWriteDeadline(time.Now().Add(answerTime)) == nil
 	w.WriteHeader(status)
+	_, _ = w.Write(body)
+	if bounded && stream.Flush() == nil {
+		_ = stream.SetWriteDeadline(time.Time{}) // of what follows on the connection
+	}
 }
 
 // cut returns the page of rows that p asks for. The rows are sorted by their keys, which are

@@ -34,7 +34,10 @@ type Options struct {
 
 // New returns the API over b. It must be reached as it is: a program that mounts it below a path
 // strips that path first.
-func New(b Backend, o Options) http.Handler { return newAPI(b, o).handler(o.Hosts) }
+func New(b Backend, o Options) *Handler {
+	s := newAPI(b, o)
+	return &Handler{Handler: s.handler(o.Hosts), server: s}
+}
 
 func newAPI(b Backend, o Options) *server {
 	if o.Logger == nil {
@@ -47,6 +50,10 @@ func newAPI(b Backend, o Options) *server {
 		Backend: b, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
 		metrics: o.Metrics, page: o.Page, patience: streamPatience,
 	}
+	s.refused.write = s.record
+	s.reads = quota{whole: maxReads, each: maxReadsEach}
+	s.bodies = quota{whole: maxBodies, each: maxBodiesEach}
+	s.streams = quota{whole: maxStreams, each: maxStreamsEach}
 	s.watch = newWatch(s.overview, explain, s.storeUp)
 	return s
 }
@@ -68,6 +75,9 @@ type server struct {
 	conditions    func() []ledger.Condition // may be nil
 	metrics, page http.Handler              // nil: their paths are not served
 	watch         *watch
+	reads, bodies quota
+	streams       quota
+	refused       refused
 	patience      time.Duration // for a client to take an event
 }
 

@@ -13,7 +13,8 @@ import (
 const auditTimeout = 2 * time.Second
 
 // auditing writes a row before the answer of a write goes out, so that who has the answer can read
-// the row. A row that cannot be written goes to the log instead.
+// the row; of many that are refused only their number is noted, a little later. A row that cannot be written goes to the
+// log instead.
 type auditing struct {
 	http.ResponseWriter
 	server  *server
@@ -55,12 +56,30 @@ func (w *auditing) end(status int) {
 		return
 	}
 	w.done, w.entry.Status = true, status
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.request.Context()), auditTimeout)
+	if isRefused(status) && w.server.refused.hold(w.server.party(w.request), w.entry) {
+		return
+	}
+	if err := w.server.record(w.entry); err != nil {
+		w.server.unaudited(w.request.Context(), w.entry, err)
+	}
+}
+
+func (s *server) record(e ledger.AuditEntry) error {
+	ctx, cancel := context.WithTimeout(context.Background(), auditTimeout)
 	defer cancel()
-	e := w.entry
-	if err := w.server.Audit.AddAudit(ctx, e); err != nil {
-		w.server.log.ErrorContext(ctx, "not in the audit", "who", e.Who, "role", e.Role, "remote", e.Remote,
-			"action", e.Action, "object", e.Object, "status", status, "error", err)
+	return s.Audit.AddAudit(ctx, e)
+}
+
+// unaudited logs what could not be noted.
+func (s *server) unaudited(ctx context.Context, e ledger.AuditEntry, err error) {
+	s.log.ErrorContext(ctx, "not in the audit", "who", e.Who, "role", e.Role, "remote", e.Remote,
+		"action", e.Action, "object", e.Object, "status", e.Status, "task_id", e.TaskID, "tasks", e.Tasks, "count", max(e.Count, 1), "error", err)
+}
+
+// made names, in the audit, the tasks that a request made or found.
+func made(w http.ResponseWriter, first string, n int) {
+	if a, ok := w.(*auditing); ok {
+		a.entry.TaskID, a.entry.Tasks = first, n
 	}
 }
 
@@ -78,5 +97,5 @@ func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return replyList(w, http.StatusOK, rows, next)
+	return replyList(w, http.StatusOK, rows, next, nil)
 }

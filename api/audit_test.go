@@ -31,7 +31,7 @@ func TestAudit(t *testing.T) {
 		want         []ledger.AuditEntry
 	}{
 		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
-			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201},
+			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201, TaskID: "task-1", Tasks: 1},
 		}},
 		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Viewer]), []ledger.AuditEntry{
 			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 403},
@@ -47,7 +47,7 @@ func TestAudit(t *testing.T) {
 		{"/api/v1/jobs/report/run", "", secured, with(keys.expired), nil},
 		{"/api/v1/jobs", "", secured, with(keys.secrets[Admin]), nil}, // no such write
 		{"/api/v1/jobs/report/run", "", Options{}, func(*http.Request) {}, []ledger.AuditEntry{
-			{Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201},
+			{Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201, TaskID: "task-1", Tasks: 1},
 		}},
 		{"/api/v1/jobs/report/run", "", Options{}, header("Origin", "http://evil.example"), nil},
 	} {

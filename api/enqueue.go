@@ -41,7 +41,7 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	status := http.StatusOK
 	items := make([]jobs.Task, len(enqueued))
 	for i, e := range enqueued {
-		items[i] = e.Task
+		items[i] = listed(e.Task)
 		s.sayWhy(&items[i])
 		if !e.Existed {
 			status = http.StatusCreated
@@ -50,7 +50,17 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	if status == http.StatusCreated {
 		s.Replica.Wake(pool)
 	}
-	return replyList(w, status, items, "")
+	made(w, items[0].ID, len(items))
+	return replyList(w, status, items, "", nil)
+}
+
+// listed is a task as lists have it: without a large payload.
+func listed(t jobs.Task) jobs.Task {
+	t.PayloadSize = max(t.PayloadSize, len(t.Payload))
+	if t.PayloadSize > jobs.MaxListedPayload {
+		t.Payload = nil
+	}
+	return t
 }
 
 // readTasks decodes a body: an object, or a list of objects. keys is the header for one task.

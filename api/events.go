@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	maxStreams     = 100              // at once
 	streamBeat     = 15 * time.Second // without news, a sign of life
 	streamAge      = 10 * time.Minute // then the client asks again, with what it may by then
 	streamPatience = 5 * time.Second  // for a client to take an event
+	streamWait     = 10 * time.Second // before a client that finds no room asks again
 )
 
 // events answers a stream of server-sent events: "overview" with a ledger.OverviewView at once and
@@ -26,11 +26,11 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	if q := readQuery(r); q.err != nil {
 		return q.err
 	}
-	if !s.watch.enter() {
-		w.Header().Set("Retry-After", "10")
-		return &problem{status: http.StatusTooManyRequests, code: "too_many", message: fmt.Sprintf("%d others are watching already", maxStreams)}
+	leave, all, ok := s.streams.take(r.Context(), s.party(r), 1, 0)
+	if !ok {
+		return busy(w, streamWait, all, "streams", maxStreams, maxStreamsEach)
 	}
-	defer s.watch.leave()
+	defer leave()
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no") // for proxies that would wait for the end
 	w.WriteHeader(http.StatusOK)

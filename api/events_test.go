@@ -133,7 +133,7 @@ func TestEventsOutliveTimeouts(t *testing.T) {
 func TestEventsAreBounded(t *testing.T) {
 	address, _ := start(t, newServer(newBackend().api(Options{})))
 	var conns []net.Conn
-	for range maxStreams {
+	for range maxStreamsEach {
 		conn := dial(t, address)
 		if _, err := io.WriteString(conn, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 			t.Fatal(err)

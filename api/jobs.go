@@ -42,7 +42,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 			views = append(views, viewJob(set, row))
 		}
 	}
-	return replyList(w, http.StatusOK, views, next)
+	return replyList(w, http.StatusOK, views, next, func(v ledger.JobView) string { return v.Name })
 }
 
 func (s *server) getJob(w http.ResponseWriter, r *http.Request) error {
@@ -93,7 +93,7 @@ func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return replyList(w, http.StatusOK, due, "")
+	return replyList(w, http.StatusOK, due, "", nil)
 }
 
 func nextDue(job jobs.Job, after time.Time, n int) ([]ledger.DueView, error) {
@@ -129,6 +129,7 @@ func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	made(w, task.ID, 1)
 	return reply(w, http.StatusCreated, ledger.RunView{Trigger: trigger, Task: task})
 }
 

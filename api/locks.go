@@ -36,7 +36,7 @@ func (s *server) listLocks(w http.ResponseWriter, r *http.Request) error {
 		views = views[:page.Limit]
 		next = cursorAfter(views[page.Limit-1].Key)
 	}
-	return replyList(w, http.StatusOK, views, next)
+	return replyList(w, http.StatusOK, views, next, func(v ledger.LockView) string { return v.Key })
 }
 
 // inspect returns the page's locks, and one more if there are more.

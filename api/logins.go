@@ -19,11 +19,10 @@ const (
 //
 // The zero logins is ready.
 type logins struct {
-	mu     sync.Mutex
-	full   map[netip.Prefix]time.Time // when the bucket of an address will be full again
-	swept  time.Time
-	unsaid int // failures since the log heard of them
-	said   time.Time
+	mu      sync.Mutex
+	buckets buckets[netip.Prefix]
+	unsaid  int // failures since the log heard of them
+	said    time.Time
 }
 
 // failed takes note of a failed login. wait > 0 says that there were too many, and how long the
@@ -36,44 +35,7 @@ func (l *logins) failed(from netip.Addr, now time.Time) (wait time.Duration, say
 	if now.Sub(l.said) >= loginLogs {
 		say, l.unsaid, l.said = l.unsaid, 0, now
 	}
-	key := bucketOf(from)
-	full, known := l.full[key]
-	if !known {
-		l.makeRoom(now)
-	}
-	if full.Before(now) {
-		full = now
-	}
-	full = full.Add(loginInterval)
-	if over := full.Sub(now) - loginBurst*loginInterval; over > 0 {
-		return over, say
-	}
-	l.full[key] = full
-	return 0, say
-}
-
-// makeRoom forgets addresses that are no news any more, and any other one if that is not enough.
-func (l *logins) makeRoom(now time.Time) {
-	if l.full == nil {
-		l.full = map[netip.Prefix]time.Time{}
-	}
-	if len(l.full) < loginAddresses {
-		return
-	}
-	if now.Sub(l.swept) >= loginInterval {
-		l.swept = now
-		for key, full := range l.full {
-			if !full.After(now) {
-				delete(l.full, key)
-			}
-		}
-	}
-	for key := range l.full {
-		if len(l.full) < loginAddresses {
-			return
-		}
-		delete(l.full, key)
-	}
+	return l.buckets.take(bucketOf(from), now, loginBurst, loginInterval, loginAddresses), say
 }
 
 // bucketOf is what one party can easily have all addresses of: an IPv6 network of 64 bits.

@@ -42,13 +42,13 @@ func (s *server) overview(ctx context.Context) (ledger.OverviewView, error) {
 }
 
 func listAll(view *ledger.OverviewView) {
-	view.Broken, view.Trouble, view.Next = listed(view.Broken), listed(view.Trouble), listed(view.Next)
-	view.Running, view.Recent = listed(view.Running), listed(view.Recent)
-	view.Replicas, view.Pools = listed(view.Replicas), listed(view.Pools)
+	view.Broken, view.Trouble, view.Next = orEmpty(view.Broken), orEmpty(view.Trouble), orEmpty(view.Next)
+	view.Running, view.Recent = orEmpty(view.Running), orEmpty(view.Recent)
+	view.Replicas, view.Pools = orEmpty(view.Replicas), orEmpty(view.Pools)
 }
 
-// listed makes no rows an empty list: null is harder on those who read it.
-func listed[T any](rows []T) []T {
+// orEmpty makes no rows an empty list: null is harder on those who read it.
+func orEmpty[T any](rows []T) []T {
 	if rows == nil {
 		return []T{}
 	}
@@ -69,6 +69,7 @@ func overviewReplicas(peers []ledger.Peer, now time.Time) []ledger.ReplicaView {
 	var views []ledger.ReplicaView
 	for _, p := range peers {
 		r := viewReplica(p)
+		r.Labels = nil // like what pools are left without: it may be long, and the lists have it
 		if r.State == "live" && now.Sub(p.SeenAt) < p.TTL {
 			r.SeenAt = time.Time{} // as it should be: no news
 		}
@@ -83,7 +84,9 @@ func (s *server) overviewPools(rows []ledger.PoolStatus) (views []ledger.PoolVie
 	set := s.Replica.Set()
 	for _, row := range rows {
 		if row.Hash != "" || row.Pending+row.Scheduled+row.Running > 0 {
-			views = append(views, viewPool(set, row))
+			v := viewPool(set, row)
+			v.Description, v.Kinds = "", nil
+			views = append(views, v)
 		}
 	}
 	total = len(views)

@@ -35,7 +35,7 @@ func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return replyList(w, http.StatusOK, views, next)
+	return replyList(w, http.StatusOK, views, next, func(v ledger.PoolView) string { return v.Name })
 }
 
 func (s *server) pausePool(w http.ResponseWriter, r *http.Request) error {

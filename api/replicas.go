@@ -30,7 +30,7 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return replyList(w, http.StatusOK, views, next)
+	return replyList(w, http.StatusOK, views, next, key)
 }
 
 func viewReplica(p ledger.Peer) ledger.ReplicaView {

@@ -138,6 +138,12 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed
 			s.fail(w, r, forbidden(who.Role, needed))
 			return
 		}
+		give, err := s.room(w, r, path)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		defer give()
 	}
 	defer s.recover(w, r) // within the audit
 	if err := handle(s, w, r); err != nil {

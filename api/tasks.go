@@ -1,11 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -31,7 +31,7 @@ func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 	for i := range rows {
 		s.sayWhy(&rows[i])
 	}
-	return replyList(w, http.StatusOK, rows, next)
+	return replyList(w, http.StatusOK, rows, next, nil)
 }
 
 // known reports as jobs.ErrNotFound a pool or a job, if one is given, that has no row and that this
@@ -103,7 +103,7 @@ func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", id+".txt"))
-	_, _ = w.Write([]byte(strings.ToValidUTF8(string(output), "\uFFFD")))
+	send(w, http.StatusOK, bytes.ToValidUTF8(output, []byte("\uFFFD")))
 	return nil
 }
 
@@ -128,5 +128,6 @@ func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	made(w, task.ID, 1)
 	return reply(w, http.StatusCreated, task)
 }

@@ -50,5 +50,5 @@ func (s *server) replyTriggers(w http.ResponseWriter, r *http.Request, q *query,
 			return err
 		}
 	}
-	return replyList(w, http.StatusOK, rows, next)
+	return replyList(w, http.StatusOK, rows, next, nil)
 }

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -26,7 +25,6 @@ type watch struct {
 	view    ledger.OverviewView // that last was made of
 	failed  bool                // the last read did
 	away    bool                // and the replica has found the store away since
-	streams atomic.Int64
 }
 
 // glance is what was read at one moment.
@@ -41,16 +39,6 @@ func newWatch(read func(context.Context) (ledger.OverviewView, error), explain f
 	listAll(&w.view) // what is told if the store has never answered
 	return w
 }
-
-func (w *watch) enter() bool {
-	if w.streams.Add(1) <= maxStreams {
-		return true
-	}
-	w.streams.Add(-1)
-	return false
-}
-
-func (w *watch) leave() { w.streams.Add(-1) }
 
 // look returns how things are now, or were less than a pause ago; the pause ends when a store that was away is back. The
 // only error is that of ctx.

@@ -1,7 +1,7 @@
 // Package client speaks to the API of a replica. Any replica will do: they share one store.
 //
-// Every method is one request, asked again only while the replica is starting, for up to a minute:
-// such an answer says that nothing was done. An answer that refuses is an [*Error], which also matches
+// Every method is one request, asked again only while the replica is starting, for up to a minute, or has as
+// much to do as it takes, for up to 20 s: such answers say that nothing was done. An answer that refuses is an [*Error], which also matches
 // jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable; a replica that cannot be reached is
 // [ErrUnreachable]. After any other error of a method that writes, and after ErrUnavailable, nothing
 // is known about what was asked: an idempotency key makes it safe to enqueue again.
@@ -148,7 +148,7 @@ func (c *Client) decode(res *http.Response, into any) error {
 }
 
 // send returns an answer that does not refuse; its body is the caller's to close. It asks again what a
-// replica refuses because it is starting.
+// replica refuses because it is starting or busy.
 func (c *Client) send(ctx context.Context, method string, path []string, query url.Values, body any) (*http.Response, error) {
 	for began := time.Now(); ; {
 		res, err := c.roundTrip(ctx, method, path, query, body)
@@ -160,7 +160,7 @@ func (c *Client) send(ctx context.Context, method string, path []string, query u
 		}
 		refused, wait := refusal(res), retryAfter(res)
 		res.Body.Close()
-		if !refused.starting() || time.Since(began)+wait > maxStarting || !pause(ctx, wait) {
+		if time.Since(began)+wait > refused.patience() || !pause(ctx, wait) {
 			return nil, refused
 		}
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// TestStarting: what a replica refuses because it is starting is asked again, the same, whatever it is,
-// until it is answered or the context ends. No other 503 is.
+// TestStarting: what a replica refuses because it is starting or busy is asked again, the same, whatever it is,
+// until it is answered or the context ends. No other 503 is, and no other 429.
 func TestStarting(t *testing.T) {
 	var asked []string
-	refuse := 1
+	refuse, status := 1, http.StatusServiceUnavailable
 	answer := `{"error":{"code":"starting","message":"in a moment"}}`
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -24,7 +24,7 @@ func TestStarting(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		if len(asked) <= refuse {
 			w.Header().Set("Retry-After", "1")
-			w.WriteHeader(http.StatusServiceUnavailable)
+			w.WriteHeader(status)
 			_, _ = io.WriteString(w, answer)
 			return
 		}
@@ -53,7 +53,16 @@ func TestStarting(t *testing.T) {
 		t.Errorf("the context ends: %v, asked %q", err, asked)
 	}
 
-	asked, answer = nil, `{"error":{"code":"unavailable","message":"the store does not answer"}}`
+	asked, refuse, status, answer = nil, 1, http.StatusTooManyRequests, `{"error":{"code":"busy","message":"in a moment"}}`
+	if _, _, err := c.Enqueue(t.Context(), "a", jobs.NewTask{}); err != nil || len(asked) != 2 || asked[0] != asked[1] {
+		t.Errorf("a busy replica: %v, asked %q", err, asked)
+	}
+	asked, answer = nil, `{"error":{"code":"too_many_requests","message":"bad tokens"}}`
+	if _, _, err := c.Enqueue(t.Context(), "a", jobs.NewTask{}); err == nil || len(asked) != 1 {
+		t.Errorf("too many bad tokens: %v, asked %q", err, asked)
+	}
+
+	asked, refuse, status, answer = nil, 1000, http.StatusServiceUnavailable, `{"error":{"code":"unavailable","message":"the store does not answer"}}`
 	if _, _, err := c.Enqueue(t.Context(), "a", jobs.NewTask{}); !errors.Is(err, jobs.ErrUnavailable) || len(asked) != 1 {
 		t.Errorf("a store that is away: %v, asked %q", err, asked)
 	}

@@ -27,8 +27,9 @@ func (s *Store) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 			return err
 		}
 		// To write the same id again changes nothing.
-		_, err = t.exec("{insert_ignore} {audit} (id, at, who, role, remote, action, object, status) VALUES (?,?,?,?,?,?,?,?)",
-			id.String(), micros(now), cutTo(128, e.Who), cutTo(16, e.Role), cutTo(64, e.Remote), cutTo(64, e.Action), cutTo(128, e.Object), e.Status)
+		_, err = t.exec("{insert_ignore} {audit} (id, at, who, role, remote, action, object, status, task_id, tasks, repeats) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+			id.String(), micros(now), cutTo(128, e.Who), cutTo(16, e.Role), cutTo(64, e.Remote), cutTo(64, e.Action), cutTo(128, e.Object), e.Status,
+			cutTo(36, e.TaskID), e.Tasks, max(e.Count, 1))
 		return err
 	})
 }
@@ -73,11 +74,14 @@ func (t *tx) auditPage(cursor string, n int) (entries []ledger.AuditEntry, err e
 		}
 		w.and(`at <= ? AND NOT (at = ? AND id >= ?)`, at, at, after[1])
 	}
-	err = t.query(`SELECT id, at, who, role, remote, action, object, status FROM {audit}{index}{audit}_at{end}`+w.text()+` ORDER BY at DESC, id DESC LIMIT ?`,
+	err = t.query(`SELECT id, at, who, role, remote, action, object, status, task_id, tasks, repeats FROM {audit}{index}{audit}_at{end}`+w.text()+` ORDER BY at DESC, id DESC LIMIT ?`,
 		append(w.args, n), func(scan func(...any) error) error {
 			var e ledger.AuditEntry
 			var at int64
-			err := scan(&e.ID, &at, &e.Who, &e.Role, &e.Remote, &e.Action, &e.Object, &e.Status)
+			err := scan(&e.ID, &at, &e.Who, &e.Role, &e.Remote, &e.Action, &e.Object, &e.Status, &e.TaskID, &e.Tasks, &e.Count)
+			if e.Count == 1 {
+				e.Count = 0
+			}
 			e.At = fromMicros(at)
 			entries = append(entries, e)
 			return err

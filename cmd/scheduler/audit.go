@@ -12,10 +12,10 @@ import (
 func newAuditCommand(a *app) *cobra.Command {
 	return group("audit", "Show who changed what", newListCommand(a, listing[ledger.AuditEntry]{
 		short:   "List who changed what through the API, or tried to, the latest first",
-		heading: "AT(UTC) WHO ROLE FROM ACTION OBJECT STATUS",
+		heading: "AT(UTC) WHO ROLE FROM ACTION OBJECT STATUS TASK TASKS REQUESTS",
 		fetch:   (*client.Client).Audit,
 		row: func(e ledger.AuditEntry) []string {
-			return []string{utc(e.At), e.Who, e.Role, e.Remote, e.Action, e.Object, fmt.Sprint(e.Status)}
+			return []string{utc(e.At), e.Who, e.Role, e.Remote, e.Action, e.Object, fmt.Sprint(e.Status), e.TaskID, number(e.Tasks), number(max(e.Count, 1))}
 		},
 		latest: true,
 	}))

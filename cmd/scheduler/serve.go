@@ -142,7 +142,9 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		err = errors.Join(err, errors.New("told twice to stop, so work that was under way was cut off: 'scheduler tasks list --state lost' shows what no replica runs again"))
 	}
 	stopServing()
-	return errors.Join(err, <-served, <-measured)
+	err = errors.Join(err, <-served, <-measured)
+	handler.Flush(context.WithoutCancel(ctx))
+	return err
 }
 
 // obey drains at the first signal and halts at the second, until there are no more. Hang-ups, of which a

@@ -24,7 +24,7 @@ var auditCases = []Case{
 func auditPages(t *testing.T, b *Bench) {
 	var want []string
 	for i := range 13 {
-		e := ledger.AuditEntry{Who: "Ci", Role: "operator", Remote: "2001:db8::1", Action: "POST /jobs/{name}/run", Object: fmt.Sprint("job-", i), Status: 201}
+		e := ledger.AuditEntry{Who: "Ci", Role: "operator", Remote: "2001:db8::1", Action: "POST /jobs/{name}/run", Object: fmt.Sprint("job-", i), Status: 201, TaskID: newID(), Tasks: 3, Count: i * 7}
 		must(t, b.SQL().AddAudit(t.Context(), e))
 		want = append([]string{e.Object}, want...)
 		if i == 0 {

@@ -1,0 +1,181 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"encoding/json"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// TestRoomIsBounded: whoever has as much under way as one may is told to come again, others are answered, and a place that
+// is left is free. Nothing was done for those who were told so.
+func TestRoomIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := newBunch()
+		for _, c := range []struct {
+			method, target, body string
+			quota                func(*server) *quota
+			each, all            int64
+			needs                Role
+		}{
+			{"GET", "/api/v1/tasks", "", func(s *server) *quota { return &s.reads }, maxReadsEach, maxReads, Viewer},
+			{"GET", "/api/v1/tasks/task-2/logs", "", func(s *server) *quota { return &s.reads }, maxReadsEach, maxReads, Viewer},
+			{"GET", "/api/v1/events", "", func(s *server) *quota { return &s.streams }, maxStreamsEach, maxStreams, Viewer},
+			{"POST", "/api/v1/pools/mail/tasks", `{"payload":1}`, func(s *server) *quota { return &s.bodies }, maxBodiesEach, maxBodies, Operator},
+		} {
+			b := newBackend()
+			s := newAPI(b.backend(), Options{Access: keys})
+			h := s.handler(nil)
+			q := c.quota(s)
+			try := func(who Role) *httptest.ResponseRecorder {
+				return ask(t, h, c.method, c.target, c.body, with(keys.secrets[who]))
+			}
+			refused := func(w *httptest.ResponseRecorder, why string) {
+				t.Helper()
+				if w.Code != 429 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), `"code":"busy"`) || !strings.Contains(w.Body.String(), why) {
+					t.Errorf("%s %s: %d %v %s", c.method, c.target, w.Code, w.Header(), w.Body)
+				}
+			}
+			give, _, ok := q.take(t.Context(), "token my-"+string(c.needs), c.each, 0)
+			if !ok {
+				t.Fatal("no room for the first")
+			}
+			refused(try(c.needs), "for one token")
+			if w := try(Admin); w.Code >= 300 {
+				t.Errorf("another token: %d %s", w.Code, w.Body)
+			}
+			done := len(b.changes)
+			time.AfterFunc(quotaPatience/2, give)
+			if w := try(c.needs); c.method+c.target != "GET/api/v1/events" && w.Code >= 300 {
+				t.Errorf("after a short wait: %d %s", w.Code, w.Body)
+			}
+			time.Sleep(time.Second)
+			if c.method == "POST" && len(b.changes) == done {
+				t.Error("an enqueue that waited was not done")
+			}
+			var gives []func()
+			for i := range c.all / c.each {
+				give, _, ok := q.take(t.Context(), fmt.Sprint("token ", i), c.each, 0)
+				if !ok {
+					t.Fatal("no room for the others")
+				}
+				gives = append(gives, give)
+			}
+			rest, _, _ := q.take(t.Context(), "token rest", c.all%c.each, 0)
+			done = len(b.changes)
+			refused(try(c.needs), "for all")
+			if len(b.changes) != done {
+				t.Errorf("who was told to come again has changed something: %v", b.changes)
+			}
+			for _, give := range append(gives, rest) {
+				give()
+				give() // once is enough
+			}
+			if w := try(c.needs); w.Code >= 300 || q.taken != 0 || len(q.by) != 0 {
+				t.Errorf("when all have left: %d, %d are taken by %v", w.Code, q.taken, q.by)
+			}
+		}
+	})
+}
+
+// A body counts for what it may be, not for what it has been so far.
+func TestBodiesCount(t *testing.T) {
+	for _, c := range []struct {
+		path   string
+		length int64
+		want   int64
+	}{
+		{"/api/v1/pools/{name}/tasks", 0, 4 << 10},
+		{"/api/v1/pools/{name}/tasks", 1 << 20, 1 << 20},
+		{"/api/v1/pools/{name}/tasks", -1, maxListBody},
+		{"/api/v1/pools/{name}/tasks", 1 << 40, maxListBody},
+		{"/api/v1/jobs/{name}/run", -1, maxBody},
+	} {
+		if got := bodyOf(&http.Request{ContentLength: c.length}, c.path); got != c.want {
+			t.Errorf("%s, %d: %d, want %d", c.path, c.length, got, c.want)
+		}
+	}
+}
+
+// deadlines is a connection that notes until when it may be written.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error {
+	d.set = append(d.set, t)
+	return nil
+}
+
+// TestAnswersEnd: who does not take a large answer is let go after a while, and what follows on the connection has its own time.
+func TestAnswersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for size, bounded := range map[int]bool{10: false, smallBytes: false, smallBytes + 1: true, 4 << 20: true} {
+			w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+			send(w, http.StatusOK, make([]byte, size))
+			if w.Body.Len() != size || w.Header().Get("Content-Length") != fmt.Sprint(size) {
+				t.Errorf("%d bytes: %d, %v", size, w.Body.Len(), w.Header())
+			}
+			if bounded != (len(w.set) == 2 && w.set[0].Equal(time.Now().Add(answerTime)) && w.set[1].IsZero()) || !bounded && len(w.set) > 0 {
+				t.Errorf("%d bytes: deadlines %v", size, w.set)
+			}
+		}
+	})
+}
+
+// TestPagesEnd: a page of long definitions ends before its limit, and the next ones have the rest.
+func TestPagesEnd(t *testing.T) {
+	b := newBackend()
+	b.jobs, b.set.Jobs = nil, map[string]jobs.Job{}
+	const n = 400
+	for i := range n {
+		name := fmt.Sprintf("job-%03d", i)
+		b.jobs = append(b.jobs, ledger.JobStatus{Name: name, Hash: "h"})
+		b.set.Jobs[name] = jobs.Job{Description: strings.Repeat("<", jobs.MaxDescription)}
+	}
+	h, seen, pages, next := b.api(Options{}), 0, 0, ""
+	for {
+		w := ask(t, h, "GET", "/api/v1/jobs?limit=500&cursor="+next, "")
+		var list struct {
+			Items []ledger.JobView
+			Next  string
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Body.Len() > pageBytes+200 || len(list.Items) == 0 {
+			t.Fatalf("%d bytes, %d jobs: %v", w.Body.Len(), len(list.Items), err)
+		}
+		for _, job := range list.Items {
+			if want := fmt.Sprintf("job-%03d", seen); job.Name != want {
+				t.Fatalf("%s, want %s", job.Name, want)
+			}
+			seen++
+		}
+		pages++
+		if next = list.Next; next == "" {
+			break
+		}
+	}
+	if seen != n || pages < 5 {
+		t.Errorf("%d jobs on %d pages", seen, pages)
+	}
+}
+
+// TestEnqueueAnswers: the answer to an enqueue is a list: it does not send large payloads back.
+func TestEnqueueAnswers(t *testing.T) {
+	long := jobs.Task{Payload: []byte(`"` + strings.Repeat("x", 2000) + `"`)}
+	short := jobs.Task{Payload: []byte(`"` + strings.Repeat("x", jobs.MaxListedPayload-2) + `"`)}
+	if got := listed(long); got.Payload != nil || got.PayloadSize != 2002 {
+		t.Errorf("%+v", got)
+	}
+	if got := listed(short); len(got.Payload) != jobs.MaxListedPayload || got.PayloadSize != jobs.MaxListedPayload {
+		t.Errorf("%+v", got)
+	}
+}

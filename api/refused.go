@@ -1,0 +1,119 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	refusedBurst    = 20 // refused writes of one party that have a row each, at once
+	refusedInterval = 10 * time.Second
+	refusedParties  = 4096             // that are remembered at most
+	refusedHold     = 30 * time.Second // then what was only counted is written
+	refusedKinds    = 1024             // that are counted apart
+)
+
+// refused keeps writes that were refused from filling the audit: beyond a bucket for each party they are counted,
+// and each kind of them has one row with its count, within refusedHold. None is left out.
+type refused struct {
+	write func(ledger.AuditEntry) error
+
+	mu      sync.Mutex
+	buckets buckets[string]
+	held    map[refusal]ledger.AuditEntry
+	timer   *time.Timer // set while something is held
+	writing sync.Mutex  // held before mu
+}
+
+// refusal is what refused writes have in common that are counted together.
+type refusal struct {
+	party, role, action string
+	status              int
+}
+
+// hold counts a refused write, if it is not to have a row of its own.
+func (f *refused) hold(party string, e ledger.AuditEntry) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.buckets.take(party, time.Now(), refusedBurst, refusedInterval, refusedParties) == 0 {
+		return false
+	}
+	e.Count = 1
+	f.count(refusal{party, e.Role, e.Action, e.Status}, e)
+	return true
+}
+
+// count adds e to what is held. What differs within a count is left out of it.
+func (f *refused) count(kind refusal, e ledger.AuditEntry) {
+	same, known := f.held[kind]
+	if !known && len(f.held) >= refusedKinds {
+		kind.party, kind.role, e.Who, e.Role, e.Remote = "", "", "", "", ""
+		same, known = f.held[kind]
+	}
+	if known {
+		e.Count += same.Count
+		if same.Object != e.Object {
+			e.Object = ""
+		}
+		if same.Remote != e.Remote {
+			e.Remote = ""
+		}
+	}
+	if f.held == nil {
+		f.held = map[refusal]ledger.AuditEntry{}
+	}
+	f.held[kind] = e
+	if f.timer == nil {
+		f.timer = time.AfterFunc(refusedHold, func() { f.flush() })
+	}
+}
+
+// flush writes what is held. What cannot be written stays, for the next time, and is returned.
+func (f *refused) flush() (left []ledger.AuditEntry, err error) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.mu.Lock()
+	all := f.held
+	f.held = nil
+	if f.timer != nil {
+		f.timer.Stop()
+		f.timer = nil
+	}
+	f.mu.Unlock()
+	for kind, e := range all {
+		failed := f.write(e)
+		if failed == nil {
+			continue
+		}
+		left, err = append(left, e), failed
+		f.mu.Lock()
+		f.count(kind, e)
+		f.mu.Unlock()
+	}
+	return left, err
+}
+
+// isRefused: the request was understood to the point of saying no, so that nothing was changed.
+func isRefused(status int) bool {
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
+}
+
+// Handler is the API.
+type Handler struct {
+	http.Handler
+	server *server
+}
+
+// Flush writes to the audit what was only counted: writes that were refused, of those who have asked for many. It is
+// written within half a minute by itself; a program that ends calls Flush when it serves no more, before it closes the
+// store. What cannot be written goes to the log.
+func (h *Handler) Flush(ctx context.Context) {
+	left, err := h.server.refused.flush()
+	for _, e := range left {
+		h.server.unaudited(ctx, e, err)
+	}
+}
