@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// Twenty readers of 500 tasks with payloads of 256 KiB, none of whom takes what it asks for, cost next to nothing: no due
+// time is skipped, and others are answered beside them.
+func TestReadersThatDoNotRead(t *testing.T) {
+	const (
+		held    = 500
+		readers = 20
+		most    = 300 << 20 // of memory
+		watched = 15 * time.Second
+	)
+	for driver, dsn := range map[string]func() string{
+		"sqlite": func() string { return "lockstep.db" },
+		"mysql":  func() string { return servers.MySQL(t) },
+	} {
+		t.Run(driver, func(t *testing.T) {
+			config := filepath.Join(t.TempDir(), "lockstep.yaml")
+			if err := os.WriteFile(config, fmt.Appendf(nil, `version: 1
+store: {driver: %s, dsn: %q}
+pools:
+  later: {command: ["true"]}
+jobs:
+  second: {schedule: "* * * * * *", command: ["true"]}
+`, driver, dsn()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := startReplica(t, config, "a")
+			c, err := client.New(r.url, client.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			large := jobs.NewTask{Payload: strings.Repeat("x", jobs.MaxPayload-2), RunAt: time.Now().Add(time.Hour)}
+			var ids []string
+			for len(ids) < held {
+				tasks, _, err := c.Enqueue(t.Context(), "later", large, large, large, large, large, large, large, large, large, large)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, task := range tasks {
+					ids = append(ids, task.ID)
+				}
+			}
+			before := r.memory(t)
+			began := time.Now()
+			var peak int64
+			for n := 0; time.Since(began) < watched; n++ {
+				if n < 3*readers { // lists, then single tasks
+					path := "/api/v1/tasks?pool=later&limit=500"
+					if n >= 2*readers {
+						path = "/api/v1/tasks/" + ids[n]
+					}
+					deaf(t, strings.TrimPrefix(r.url, "http://"), path)
+				}
+				peak = max(peak, r.memory(t))
+				time.Sleep(20 * time.Millisecond)
+			}
+			list, err := c.Tasks(t.Context(), client.TaskFilter{Pool: "later", Page: client.Page{Limit: 500}})
+			if err != nil || len(list.Items) != held || list.Items[0].PayloadSize != jobs.MaxPayload || len(list.Items[0].Payload) > 0 {
+				t.Errorf("beside them a list has %d tasks: %v", len(list.Items), err)
+			}
+			if one, err := c.Task(t.Context(), ids[0]); err != nil || len(one.Task.Payload) != jobs.MaxPayload {
+				t.Errorf("beside them a task has %d bytes of payload: %v", len(one.Task.Payload), err)
+			}
+			t.Logf("%d MiB before, %d MiB at most", before>>20, peak>>20)
+			if peak > most {
+				t.Errorf("the replica took %d MiB, and had %d before", peak>>20, before>>20)
+			}
+			rows := r.triggers(t, "")
+			for i, row := range rows {
+				if row.At.Before(began) {
+					break
+				}
+				if late := row.DecidedAt.Sub(row.At); row.Outcome != "ran" && i > 1 || row.Count > 1 || late > time.Second {
+					t.Errorf("%v is %q, %d due times, %v late", row.At, row.Outcome, row.Count, late)
+				}
+			}
+			r.wantEverySecond(t, watched)
+		})
+	}
+}
+
+// deaf asks for something and never reads the answer, until the test ends.
+func deaf(t *testing.T, address, path string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// memory is what the process has of the machine's.
+func (r *replica) memory(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.Cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kib); n == 1 {
+			return kib << 10
+		}
+	}
+	t.Fatal("no VmRSS")
+	return 0
+}
