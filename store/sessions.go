@@ -83,11 +83,6 @@ func (t *tx) admit(m ledger.Member) error {
 // Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.
 // ledger.ErrSessionDead is final.
 func (s *Store) Beat(ctx context.Context, session string) (database time.Time, err error) {
-	if s.file != nil {
-		if err := s.file(); err != nil {
-			return time.Time{}, &opError{"beat", err}
-		}
-	}
 	err = s.keep(ctx, "beat", func(t *tx) error {
 		now, err := t.now()
 		if err != nil {

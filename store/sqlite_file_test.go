@@ -6,14 +6,84 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// A replica whose file was deleted stops: whoever opens the name anew knows nothing of it.
-func TestADeletedFileEndsTheBeat(t *testing.T) {
+func believe(now time.Time) (time.Time, error) { return now, nil }
+
+func none(time.Time, []ledger.JobState) []ledger.Decision { return nil }
+
+// A store whose file, or its log, was deleted or replaced answers nothing and takes nothing: whoever opens the name anew
+// knows nothing of it. Once the file is back it goes on.
+func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
+	for name, c := range map[string]struct{ suffix, put string }{
+		"deleted": {}, "replaced": {put: "another"}, "its log deleted": {suffix: "-wal"}, "its log replaced": {suffix: "-wal", put: "another"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "lockstep.db")
+			st, err := store.Open(t.Context(), "sqlite", path, store.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			if err := st.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			session, err := st.Join(t.Context(), ledger.Member{Replica: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls := map[string]func() error{
+				"beat":    func() error { _, err := st.Beat(t.Context(), session); return err },
+				"enqueue": func() error { _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "default"}); return err },
+				"decide": func() error {
+					_, err := st.Decide(t.Context(), ledger.Decide{Session: session, Now: believe, Decide: none})
+					return err
+				},
+				"claim": func() error {
+					_, err := st.Claim(t.Context(), ledger.Claim{Session: session, Now: believe, Pool: "default", Limit: 1})
+					return err
+				},
+				"overview": func() error { _, err := st.Overview(t.Context(), 10); return err },
+			}
+			for op, call := range calls {
+				if err := call(); errors.Is(err, jobs.ErrUnavailable) {
+					t.Fatalf("%s: %v", op, err)
+				}
+			}
+			victim := path + c.suffix
+			if err := os.Rename(victim, victim+".away"); err != nil {
+				t.Fatal(err)
+			}
+			if c.put != "" {
+				if err := os.WriteFile(victim, []byte(c.put), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for op, call := range calls {
+				if err := call(); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), victim+" was deleted or replaced") {
+					t.Errorf("%s: %v", op, err)
+				}
+			}
+			if err := os.Rename(victim+".away", victim); err != nil {
+				t.Fatal(err)
+			}
+			for op, call := range calls {
+				if err := call(); errors.Is(err, jobs.ErrUnavailable) {
+					t.Errorf("%s, once it is back: %v", op, err)
+				}
+			}
+		})
+	}
+}
+
+// What was committed after the file had gone is not acknowledged.
+func TestACommitToAFileThatIsGoneIsNone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lockstep.db")
 	st, err := store.Open(t.Context(), "sqlite", path, store.Options{})
 	if err != nil {
@@ -27,20 +97,13 @@ func TestADeletedFileEndsTheBeat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Beat(t.Context(), session); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	for _, replaced := range []bool{false, true} {
-		if replaced {
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+	removes := ledger.Decide{Session: session, Now: believe, Jobs: []string{}, Decide: func(time.Time, []ledger.JobState) []ledger.Decision {
+		if err := os.Remove(path); err != nil {
+			t.Error(err)
 		}
-		if _, err := st.Beat(t.Context(), session); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), path) {
-			t.Errorf("replaced %v: a beat on a deleted file: %v", replaced, err)
-		}
+		return nil
+	}}
+	if _, err := st.Decide(t.Context(), removes); !errors.Is(err, jobs.ErrUnavailable) {
+		t.Errorf("a decision whose file was deleted in its middle: %v", err)
 	}
 }

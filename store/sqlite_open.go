@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // openSQLite opens a file, or a database in memory, for tests.
@@ -31,7 +29,10 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		_ = h.opened.Close()
 		return nil, fmt.Errorf("%w (sqlite %s)", err, path)
 	}
-	s.opened, s.file = h.opened, sameFile(path)
+	s.opened = h.opened
+	if file != "" {
+		s.file = newOpenFile(file)
+	}
 	return s, nil
 }
 
@@ -120,22 +121,6 @@ func assembleSQLite(ctx context.Context, h handles, o Options) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
-}
-
-// sameFile returns a check that the file still has its name. A deleted one can be written as before,
-// but whoever opens the name anew makes another: two schedulers, and neither knows of the other.
-func sameFile(path string) func() error {
-	opened, err := os.Stat(path)
-	if err != nil {
-		return nil // in memory
-	}
-	return func() error {
-		now, err := os.Stat(path)
-		if err != nil || !os.SameFile(opened, now) {
-			return fmt.Errorf("%w: the database file %s was deleted or replaced while it is open; restart this replica", jobs.ErrUnavailable, path)
-		}
-		return nil
-	}
 }
 
 // CheckSQLite refuses a path that [Open] would refuse for where it is, and makes no file.

@@ -57,8 +57,8 @@ type Store struct {
 	prefix  string
 	timeout time.Duration
 	words   *strings.Replacer
-	opened  closers      // what Close closes
-	file    func() error // of a SQLite file: an error once its name leads elsewhere; nil: not asked
+	opened  closers   // what Close closes
+	file    *openFile // of a SQLite file that Open opened, else nil
 }
 
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)

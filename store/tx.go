@@ -144,6 +144,9 @@ func pause(ctx context.Context, n int, most time.Duration) error {
 }
 
 func (s *Store) borrow(ctx context.Context, db *gorm.DB, once func(context.Context, *sql.Conn) error) error {
+	if err := s.file.holds(); err != nil {
+		return err
+	}
 	pool, err := db.DB()
 	if err != nil {
 		return err
@@ -157,7 +160,10 @@ func (s *Store) borrow(ctx context.Context, db *gorm.DB, once func(context.Conte
 		return err
 	}
 	defer conn.Close()
-	return once(ctx, conn)
+	if err := once(ctx, conn); err != nil {
+		return err
+	}
+	return s.file.holds() // what was committed to a file without a name is lost with it
 }
 
 func (s *Store) transact(ctx context.Context, conn *sql.Conn, fn func(t *tx) error) error {

@@ -1,0 +1,51 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// openFile is a SQLite file as it was opened. A file that was deleted or replaced can be read and written as before, and all
+// of that is lost: whoever opens the name anew finds another file, and neither knows of the other. The same goes for its
+// write-ahead log, which is there as long as somebody has the file open.
+type openFile struct {
+	path string
+
+	mu   sync.Mutex
+	file os.FileInfo // that was opened
+	log  os.FileInfo // nil: not seen yet
+}
+
+// newOpenFile is called when the file is open.
+func newOpenFile(path string) *openFile {
+	f := &openFile{path: path}
+	f.file, _ = os.Stat(path) // nil is no file's
+	return f
+}
+
+// holds returns an error, jobs.ErrUnavailable, as long as the names do not lead to what was opened. None always does.
+func (f *openFile) holds() error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.file, now) {
+		return f.lost(f.path)
+	}
+	switch now, err := os.Stat(f.path + "-wal"); {
+	case err == nil && f.log == nil:
+		f.log = now
+	case f.log != nil && (err != nil || !os.SameFile(f.log, now)):
+		return f.lost(f.path + "-wal")
+	}
+	return nil
+}
+
+func (f *openFile) lost(name string) error {
+	return fmt.Errorf("%w: %s was deleted or replaced while it is open, so nothing is started or taken here: "+
+		"stop all replicas, put the database in its place, and start them", jobs.ErrUnavailable, name)
+}
