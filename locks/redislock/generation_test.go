@@ -3,8 +3,10 @@ package redislock
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -240,6 +242,30 @@ func TestServerThatJustStartedWaits(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: servers.NewRedis(t).Addr})
 	defer rdb.Close()
 	refuses(t, open(t, rdb, "young"), "k")
+}
+
+// With NoGracePeriod a server that has just started grants at once, and one that has lost the namespace's data does not.
+func TestNoGracePeriod(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.NewRedis(t).Addr)
+	begin := func(d *Driver) driver.Session {
+		s, err := d.Open(t.Context(), driver.Open{Namespace: "fresh", TTL: time.Minute}) // which the server has not been up for
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := begin(NewWith(rdb, Options{NoGracePeriod: true}))
+	lockstest.Grant(t, s, "k")
+	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	late := begin(NewWith(rdb, Options{NoGracePeriod: true}))
+	refuses(t, late, "k")
+	_, err := late.TryAcquire(t.Context(), "early", lockstest.Wants("k"))
+	if when := regexp.MustCompile(`they are granted from \d\d:\d\d:\d\d on, in \d`); err == nil || !when.MatchString(err.Error()) {
+		t.Errorf("%v; want from when on", err)
+	}
 }
 
 func TestInfoForbidden(t *testing.T) {

@@ -72,8 +72,8 @@ end
 -- epoch returns the generation of the state and until when (µs) nothing may be granted. If the
 -- state was lost or belongs to another run of the server, a new generation begins, and nothing is
 -- granted for the longest ttl that a forgotten session may have; unless the namespace is new, as
--- far as the caller knows, on a server that has been up for longer than that.
-local function epoch(ttl, new)
+-- far as the caller knows, on a server that has been up for longer than that, or that the caller knows to be unused.
+local function epoch(ttl, new, unused)
   local run, uptime = server()
   local s = redis.call('HMGET', state, 'run', 'gen', 'began', 'until')
   if s[1] == run then return s[2], rest(tonumber(s[3]), tonumber(s[4])) end
@@ -81,7 +81,7 @@ local function epoch(ttl, new)
     ttl = math.max(ttl, tonumber(string.match(term, ' (%d+)$')))
   end
   local till = now + ttl
-  if not s[1] and new and (uptime - 1) * 1000000 > ttl and not promoted() then till = 0 end
+  if not s[1] and new and (unused or (uptime - 1) * 1000000 > ttl) and not promoted() then till = 0 end
   local gen = run .. '.' .. text(now)
   redis.call('HSET', state, 'run', run, 'gen', gen, 'began', text(now), 'until', text(till))
   raise(now)

@@ -1,7 +1,7 @@
--- ARGV: session, ttl µs, '1' if the namespace is new as far as the caller knows
+-- ARGV: session, ttl µs, '1' if the namespace is new as far as the caller knows, '1' if the server is known to be unused
 -- Returns {'ok', gen, run_id or ''} | {'evicts', policy}
 local session, ttl = ARGV[1], tonumber(ARGV[2])
-local gen = epoch(ttl, ARGV[3] == '1')
+local gen = epoch(ttl, ARGV[3] == '1', ARGV[4] == '1')
 install(session, ttl)
 redis.call('HSET', terms, session, gen .. ' ' .. text(ttl))
 tidy()

@@ -25,7 +25,7 @@
 //   - the highest token becomes at least the server's clock and every token brought back.
 //
 // A namespace without state may also be new. It starts without delay if the server has been up for
-// longer than the TTL, never was a replica, and does not have the namespace's mark: a comment kept
+// longer than the TTL or [Options] say so, never was a replica, and does not have the namespace's mark: a comment kept
 // in the script cache, which survives FLUSHALL and not a restart. After SCRIPT FLUSH the next renewal
 // of the namespace puts it back.
 //
@@ -58,14 +58,29 @@ const openLimit = 5 * time.Second
 
 // Driver opens lock sessions on one Redis.
 type Driver struct {
-	rdb   redis.UniversalClient
-	blind atomic.Bool // the server does not tell its run_id
+	rdb     redis.UniversalClient
+	options Options
+	blind   atomic.Bool // the server does not tell its run_id
 }
 
 var _ driver.Driver = (*Driver)(nil)
 
+// Options of a driver. The zero value is what production wants.
+type Options struct {
+	// NoGracePeriod grants locks at once in a namespace that the server does not know. Without it a server that has been
+	// up for less than a TTL, as any is that a test has just started, grants nothing for one TTL: it may have restarted
+	// empty, and forgotten whose locks are held.
+	//
+	// It is safe where nobody has held a lock of the namespace, on this server or on one that it replaces, within the last
+	// TTL. Else two may hold one. A server that loses its data later, once the namespace has been used, waits as ever.
+	NoGracePeriod bool
+}
+
 // New returns a driver that uses rdb and leaves closing it to the caller.
-func New(rdb redis.UniversalClient) *Driver { return &Driver{rdb: rdb} }
+func New(rdb redis.UniversalClient) *Driver { return NewWith(rdb, Options{}) }
+
+// NewWith is New with options.
+func NewWith(rdb redis.UniversalClient, o Options) *Driver { return &Driver{rdb: rdb, options: o} }
 
 // Caps says what a lock on Redis is worth.
 func (d *Driver) Caps() driver.Caps {
@@ -79,7 +94,7 @@ func (d *Driver) Caps() driver.Caps {
 // Close does nothing: the client is the caller's.
 func (d *Driver) Close() error { return nil }
 
-// Open starts a session. It refuses a server that may evict keys. Right after lost data it
+// Open starts a session. It refuses a server that may evict keys without a TTL (maxmemory-policy allkeys-*). Right after lost data it
 // succeeds, and TryAcquire returns driver.ErrRecovering for one TTL.
 func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
 	if o.TTL < time.Millisecond {
@@ -88,7 +103,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
 	defer cancel()
 	s := newSession(d.rdb, o, rand.Text())
-	if err := s.open(ctx, &d.blind); err != nil {
+	if err := s.open(ctx, d.options, &d.blind); err != nil {
 		return nil, s.failed("open", refused(d.rdb, err))
 	}
 	return s, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -193,8 +194,8 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, servers.NewRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru").Addr)
 	_, err := New(rdb).Open(t.Context(), driver.Open{Namespace: "evict", TTL: ttl})
-	if err == nil || !strings.Contains(err.Error(), "noeviction") {
-		t.Fatalf("open: %v, want an error that names noeviction", err)
+	if err == nil || !strings.Contains(err.Error(), "noeviction or to one of volatile-*") {
+		t.Fatalf("open: %v, want an error that says what to set", err)
 	}
 	if err := New(rdb).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "noeviction") {
 		t.Errorf("check: %v, want an error that names noeviction", err)
@@ -209,6 +210,45 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 		t.Errorf("check: %v, and it has left keys: %v", err, rdb.Keys(t.Context(), "*"))
 	}
 	lockstest.Grant(t, open(t, rdb, "evict"), "k")
+}
+
+// Policies volatile-* drop keys with a TTL, and no key of ours has one: locks stay while others' keys go.
+func TestVolatilePoliciesSpareLocks(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			rdb := client(t, servers.NewRedis(t, "--maxmemory", "6mb", "--maxmemory-policy", policy).Addr)
+			if err := New(rdb).Check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s, err := NewWith(rdb, Options{NoGracePeriod: true}).Open(t.Context(), driver.Open{Namespace: "spared", TTL: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var held []driver.Held
+			for i := range 50 {
+				held = append(held, driver.Held{Key: fmt.Sprint(i), Token: lockstest.Grant(t, s, fmt.Sprint(i)).Token})
+			}
+			for _, key := range keysOf("spared") {
+				if ttl := rdb.TTL(t.Context(), key).Val(); ttl >= 0 {
+					t.Errorf("%s has a TTL of %v", key, ttl)
+				}
+			}
+			for i := range 2000 { // 20 MB
+				if err := rdb.Set(t.Context(), fmt.Sprint("others-", i), strings.Repeat("x", 10<<10), time.Hour).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if n := rdb.Info(t.Context(), "stats").Val(); !strings.Contains(n, "evicted_keys:") || strings.Contains(n, "evicted_keys:0\r") {
+				t.Fatal("the server has evicted nothing")
+			}
+			still, err := s.Check(t.Context(), held)
+			if err != nil || slices.Contains(still, false) {
+				t.Errorf("after evictions: %v, %v", still, err)
+			}
+		})
+	}
 }
 
 func TestUnreachable(t *testing.T) {

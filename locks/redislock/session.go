@@ -51,7 +51,7 @@ func (s *session) ID() string            { return s.id }
 func (s *session) TTL() time.Duration    { return s.ttl }
 func (s *session) Lost() <-chan struct{} { return nil } // Renew tells
 
-func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
+func (s *session) open(ctx context.Context, o Options, blind *atomic.Bool) error {
 	s.suspect.Store(true)
 	if err := s.reach(ctx); err != nil {
 		return err
@@ -68,11 +68,8 @@ func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
 	if err != nil {
 		return err
 	}
-	isNew := "1"
-	if known {
-		isNew = "0"
-	}
-	answer, err := s.eval(ctx, openScript, s.id, s.ttl.Microseconds(), isNew)
+	flag := map[bool]string{false: "0", true: "1"}
+	answer, err := s.eval(ctx, openScript, s.id, s.ttl.Microseconds(), flag[!known], flag[o.NoGracePeriod])
 	if err != nil {
 		return err
 	}
@@ -93,7 +90,7 @@ func (s *session) open(ctx context.Context, blind *atomic.Bool) error {
 // keeps reads the answer of memory.lua.
 func keeps(answer []any) error {
 	if answer[0] == "evicts" {
-		return fmt.Errorf("the server may evict locks: maxmemory-policy is %v; set it to noeviction (or maxmemory to 0)", answer[1])
+		return fmt.Errorf("the server may evict locks: maxmemory-policy is %v; set it to noeviction or to one of volatile-*, which spare keys without a TTL (or maxmemory to 0)", answer[1])
 	}
 	return nil
 }
@@ -171,7 +168,8 @@ func waitFor(micros string) error {
 		return err
 	}
 	wait := time.Duration(n) * time.Microsecond
-	return fmt.Errorf("%w: data was lost, nothing is granted for another %v", driver.ErrRecovering, wait.Round(time.Millisecond))
+	return fmt.Errorf("%w: the server is new, has restarted empty or has failed over, and may not know of all locks; they are granted from %s on, in %v",
+		driver.ErrRecovering, time.Now().Add(wait).Format(time.TimeOnly), wait.Round(time.Millisecond))
 }
 
 func (s *session) Release(ctx context.Context, held []driver.Held) error {

@@ -38,7 +38,13 @@ func (c *calls) exec(ctx context.Context, statement string, args ...any) (sql.Re
 	if c.dialect == SQLite {
 		return c.execSQLite(ctx, statement, args...)
 	}
-	return again(ctx, func() (sql.Result, error) { return c.db.ExecContext(ctx, statement, args...) })
+	return again(ctx, func() (sql.Result, error) {
+		res, err := c.db.ExecContext(ctx, statement, args...)
+		if err != nil {
+			err = c.full(ctx, err)
+		}
+		return res, err
+	})
 }
 
 // again repeats what the server says that it has not done.
@@ -99,6 +105,8 @@ func (c *calls) mint(ctx context.Context, on execer, n int) (_ driver.Token, err
 		var res sql.Result // with the value that LAST_INSERT_ID(value) leaves in it
 		if res, err = on.ExecContext(ctx, c.words.replace.Replace(fmt.Sprintf(next, "LAST_INSERT_ID")), n, c.namespace); err == nil {
 			last, err = res.LastInsertId()
+		} else {
+			err = c.full(ctx, err)
 		}
 	}
 	if err == nil && last == 0 {

@@ -50,7 +50,7 @@ func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, er
 	for range 3 {
 		p.using = new(sync.RWMutex)
 		if p.Conn, err = c.db.Conn(ctx); err != nil {
-			return pinned{}, err
+			return pinned{}, c.full(ctx, err)
 		}
 		if err = run(ctx, p, statements...); err == nil {
 			return p, nil
@@ -61,6 +61,16 @@ func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, er
 		}
 	}
 	return pinned{}, err
+}
+
+// full says of a wait for a connection that was in vain why: ctx ended while the handle's limit kept all others out.
+func (c *calls) full(ctx context.Context, err error) error {
+	stats := c.db.Stats()
+	if ctx.Err() == nil || stats.MaxOpenConnections == 0 || stats.InUse < stats.MaxOpenConnections {
+		return err
+	}
+	return fmt.Errorf("all %d connections that the handle may open are in use; in mode row the session and each held lock keep one: "+
+		"give SetMaxOpenConns three more than the locks that are held at once, or 0 for no limit: %w", stats.MaxOpenConnections, err)
 }
 
 // drop ends the connection for good, and with it what it holds; it must not go back to the pool

@@ -3,6 +3,7 @@ package sqllock_test
 import (
 	"database/sql"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -72,7 +73,7 @@ func TestRowModeEvictFreesOneKey(t *testing.T) {
 	}
 }
 
-// A handle with no connection left is an error when the context ends, and takes nothing.
+// A handle with no connection left is an error when the context ends, which names its limit, and takes nothing.
 func TestRowModeWithoutConnections(t *testing.T) {
 	t.Parallel()
 	dsn := servers.MySQL(t)
@@ -84,6 +85,8 @@ func TestRowModeWithoutConnections(t *testing.T) {
 	defer cancel()
 	if got, err := a.TryAcquire(ctx, "1", []driver.Want{{Key: "k"}}); err == nil {
 		t.Fatalf("%+v, want an error: one connection stands for the session, one for the key, and none is left to mint", got)
+	} else if !strings.Contains(err.Error(), "all 2 connections that the handle may open are in use") || !strings.Contains(err.Error(), "SetMaxOpenConns") {
+		t.Errorf("%v; want the limit, and what to set", err)
 	}
 	if err := a.Renew(t.Context()); err != nil {
 		t.Errorf("renew: %v", err)
