@@ -33,7 +33,7 @@ func TestSQLiteRefusesPaths(t *testing.T) {
 		filepath.Join(file, "a.db"):        "not a",
 		"file:x.db":                        "plain path",
 		"x.db?mode=ro":                     "plain path",
-		file:                               "not a database",
+		file:                               "this file is not a database of SQLite",
 		"/proc/a.db":                       "",
 	} {
 		_, err := store.Open(t.Context(), "sqlite", path, store.Options{})

@@ -141,8 +141,16 @@ func checkFile(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot be written: %w", err)
 	}
+	head := make([]byte, len(sqliteHead))
+	if n, _ := f.ReadAt(head, 0); n == len(head) && string(head) != sqliteHead {
+		_ = f.Close()
+		return "", fmt.Errorf("this file is not a database of SQLite, or an encrypted one; name another file, or move it away to begin with an empty database")
+	}
 	return abs, f.Close()
 }
+
+// sqliteHead is how each database begins that something was written to.
+const sqliteHead = "SQLite format 3\x00"
 
 // checkPlace is checkFile as far as it can be told without the file.
 func checkPlace(path string) (string, error) {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/mysqlconn"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -62,7 +64,15 @@ func newMigrateCommand(a *app) *cobra.Command {
 
 // openStore opens the store that a file names.
 func openStore(ctx context.Context, c config.Store) (*store.Store, error) {
-	return store.Open(ctx, c.Driver, c.DSN, store.Options{Prefix: c.TablePrefix, TLS: c.TLS})
+	s, err := store.Open(ctx, c.Driver, c.DSN, store.Options{Prefix: c.TablePrefix, TLS: c.TLS})
+	if err != nil && c.Driver == config.MySQL {
+		if d, bad := mysqlconn.Parse(c.DSN); bad == nil && d.Net == "tcp" {
+			if answers := speaks(context.WithoutCancel(ctx), d.Addr); len(answers) > 0 && !slices.Contains(answers, speaksMySQL) {
+				return nil, fmt.Errorf("store.dsn: %s answers at %s, not %s; correct the address: %w", answers[0], d.Addr, speaksMySQL, err)
+			}
+		}
+	}
+	return s, err
 }
 
 // withStore opens the store of the file for f.

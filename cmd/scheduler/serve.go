@@ -134,6 +134,9 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if errors.Is(err, ledger.ErrLockService) {
 		err = fmt.Errorf("%w: %s", err, sameLocks)
 	}
+	if errors.Is(err, ledger.ErrReplicaLive) {
+		err = fmt.Errorf("%w: give this one another --id, or remove replica.id from its configuration: each replica makes an id of its own then", err)
+	}
 	drain()
 	signal.Stop(signals)
 	close(signals)

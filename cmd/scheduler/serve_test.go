@@ -41,6 +41,10 @@ func TestRefusedOverLockServices(t *testing.T) {
 		}
 	}()
 	defer func() { stop(); <-stopped }()
+	twin := call(t, nil, "serve", "-c", path, "--id", "other")
+	if twin.code != exitFailed || !strings.Contains(twin.stderr, `"other" is live on host`) || !strings.Contains(twin.stderr, "another --id, or remove replica.id") {
+		t.Errorf("with the id of one that lives: %+v", twin)
+	}
 	got := call(t, nil, "serve", "-c", path)
 	if got.code != exitFailed || !strings.Contains(got.stderr, `"other" uses elsewhere`) || !strings.Contains(got.stderr, ": write the same lock section for all") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)

@@ -9,6 +9,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -84,7 +85,12 @@ const accessDenied = 1045
 // explain says what the server does not.
 func (c settled) explain(err error) error {
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok && answer.Number == accessDenied {
-		return handshake.Denied(err, c.tls)
+		err = handshake.Denied(err, c.tls)
+		if strings.Contains(answer.Message, "@'localhost'") {
+			// A fresh MariaDB has ''@'localhost', which comes before any account @'%'.
+			return fmt.Errorf("%w; or an account without a name stands before it, as in a fresh MariaDB: DROP USER ''@'localhost'", err)
+		}
+		return err
 	}
 	return handshake.Explain(err, c.tls != nil)
 }
