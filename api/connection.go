@@ -13,6 +13,8 @@ import (
 const (
 	// strangerIdle is how long a connection may be idle on which no good token came.
 	strangerIdle = 10 * time.Second
+	// strangerLeast is how long a stranger may stay where all places are taken: long enough to say who it is.
+	strangerLeast = 300 * time.Millisecond
 	// spareIdle is how long one with a good token must have been idle to go for a new one.
 	spareIdle = time.Second
 )

@@ -25,8 +25,8 @@ const (
 
 // connections is a listener that bounds how many there are, of all together and of each address. A new
 // one beyond a bound takes the place of the stranger who is there longest: of the same address if that has
-// too many, else of any. Strangers are those that have shown no good token, so they hold up each other,
-// and nobody else. Where there are none, a connection that lies idle goes; where there is none either,
+// too many, else of any, once that has had a moment. Strangers are those that have shown no good token, so
+// they hold up each other, and nobody else. Where there are none, a connection that lies idle goes; where there is none either,
 // the new one is closed.
 //
 // Connections of this machine and of trusted proxies count for the whole alone: they may carry many users.
@@ -78,7 +78,17 @@ func (l *connections) Accept() (net.Conn, error) {
 			continue
 		}
 		pause = acceptLeast
-		if c := l.admit(conn); c != nil {
+		c, wait := l.admit(conn)
+		for wait > 0 {
+			select {
+			case <-l.closing:
+				_ = conn.Close()
+				return nil, net.ErrClosed
+			case <-time.After(min(wait, acceptLeast)):
+			}
+			c, wait = l.admit(conn)
+		}
+		if c != nil {
 			return c, nil
 		}
 	}
@@ -90,8 +100,9 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
-// admit makes room for a connection, or closes it and returns nil.
-func (l *connections) admit(conn net.Conn) *connection {
+// admit makes room for a connection, or closes it and returns nil. wait > 0 says that it has to wait as
+// long, as all others came right now: each gets the time for a handshake and a request.
+func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
 	c := &connection{Conn: conn, of: l, since: time.Now()}
 	c.address, c.known = l.counts(conn.RemoteAddr())
 	l.mu.Lock()
@@ -102,8 +113,15 @@ func (l *connections) admit(conn net.Conn) *connection {
 		victim = l.stranger(c.address)
 	case len(l.all) >= l.most:
 		victim = cmp.Or(l.stranger(netip.Prefix{}), l.spare())
+		if victim != nil && !victim.known {
+			wait = strangerLeast - time.Since(victim.since)
+		}
 	default:
 		full = false
+	}
+	if wait > 0 {
+		l.mu.Unlock()
+		return nil, wait
 	}
 	if full && victim == nil {
 		victim = c
@@ -115,14 +133,14 @@ func (l *connections) admit(conn net.Conn) *connection {
 	}
 	l.mu.Unlock()
 	if victim == nil {
-		return c
+		return c, 0
 	}
 	_ = victim.Conn.Close()
 	l.note("a connection was closed: there are as many as may be", "from", victim.RemoteAddr().String())
 	if victim == c {
-		return nil
+		return nil, 0
 	}
-	return c
+	return c, 0
 }
 
 // giveOne closes a connection for its descriptor.

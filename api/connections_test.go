@@ -90,10 +90,14 @@ func TestStrangersHoldUpEachOther(t *testing.T) {
 		t.Fatal(status, err)
 	}
 	var strangers []net.Conn
+	began := time.Now()
 	for range 30 {
 		strangers = append(strangers, dial(t, address))
 	}
 	await.Until(t, "the first ones are gone", func() bool { return !open(strangers[20]) && !open(refused) })
+	if took := time.Since(began); took < 2*strangerLeast {
+		t.Errorf("21 strangers have had no more than %v", took)
+	}
 	left := 0
 	for _, conn := range strangers {
 		if open(conn) {
@@ -193,7 +197,8 @@ func TestIdleStrangers(t *testing.T) {
 		l := newConnections(nil, ServeOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")}})
 		come := func(from string) *connection {
 			here, _ := net.Pipe()
-			return l.admit(pretendedConn{here, &net.TCPAddr{IP: net.ParseIP(from)}})
+			c, _ := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.ParseIP(from)}})
+			return c
 		}
 		there := func(c *connection) bool {
 			l.mu.Lock()
@@ -349,7 +354,11 @@ func TestSpareConnections(t *testing.T) {
 		come := func() *connection {
 			here, there := net.Pipe()
 			ends.Go(func() { _, _ = io.Copy(io.Discard, there) })
-			return l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+			c, wait := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+			if wait > 0 {
+				t.Errorf("it waits for %v", wait)
+			}
+			return c
 		}
 		a, b := come(), come()
 		for _, c := range []*connection{a, b} {

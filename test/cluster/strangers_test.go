@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/program"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// TestStrangers: while 300 connections are held open without a token, and opened again when they are
+// closed, at a limit of 256 open files, every due time is run, no attempt fails, and an operator with a
+// token is answered.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	secret, token := api.NewToken("op", api.Operator, time.Time{})
+	authority := servers.NewAuthority(t)
+	own := authority.Server()
+	if err := os.WriteFile(file("tokens.yaml"), fmt.Appendf(nil, "- {name: op, role: operator, sha256: \"%x\"}\n", token.SHA256), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	settings := fmt.Sprintf(`version: 1
+server: {auth: {tokens_file: tokens.yaml}, tls: {cert_file: %q, key_file: %q}}
+jobs:
+  second: {schedule: "* * * * * *", command: ["true"], concurrency: allow}
+pools:
+  shell: {workers: 32, shell: "cat >/dev/null; sleep 0.1", retries: {limit: 0}}
+`, own.CertFile, own.KeyFile)
+	if err := os.WriteFile(file("lockstep.yaml"), []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", `ulimit -n 256 && exec "$0" serve -c lockstep.yaml --listen 127.0.0.1:0 --id a`, program.Build(t, scheduler))
+	cmd.Dir = dir
+	r := program.Start(t, cmd)
+	address := r.URL(t)
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(r.Log(), "256 files may be open, and 64 workers may need 384") {
+		t.Errorf("nothing is said of the limit: %s", r.Log())
+	}
+
+	began := time.Now()
+	stop, stopped := make(chan struct{}), make(chan int)
+	stranger := func() {
+		shaken := 0
+		defer func() { stopped <- shaken }()
+		for {
+			conn, err := tls.Dial("tcp", u.Host, authority.TLS())
+			if err == nil {
+				shaken++
+				_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+				_, _ = conn.Read(make([]byte, 1)) // until it is closed
+				conn.Close()
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	}
+	for range 300 {
+		go stranger()
+	}
+	operator := func() *client.Client { // on a connection of its own
+		c, err := client.New(address, client.Options{Token: secret, TLS: authority.TLS()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := operator()
+	var ids []string
+	for range 5 {
+		tasks, _, err := first.Enqueue(t.Context(), "shell", make([]jobs.NewTask, 20)...)
+		if err != nil {
+			t.Fatalf("an operator is not answered: %v", err)
+		}
+		for _, task := range tasks {
+			ids = append(ids, task.ID)
+		}
+		if _, err := operator().Jobs(t.Context(), client.Page{}); err != nil {
+			t.Fatalf("an operator who comes now is not answered: %v", err)
+		}
+		time.Sleep(time.Second)
+	}
+	program.Within(t, 60*time.Second, "all tasks have ended", func() bool {
+		left := 0
+		for _, state := range []jobs.State{jobs.StatePending, jobs.StateRunning} {
+			list, err := first.Tasks(t.Context(), client.TaskFilter{Pool: "shell", State: state})
+			if err != nil {
+				t.Fatal(err)
+			}
+			left += len(list.Items)
+		}
+		return left == 0
+	})
+	until := time.Now()
+	close(stop)
+	shaken := 0
+	for range 300 {
+		shaken += <-stopped
+	}
+	if shaken < 300 {
+		t.Errorf("only %d connections of strangers stood", shaken)
+	}
+
+	for _, id := range ids {
+		if task, err := first.Task(t.Context(), id); err != nil || task.Task.State != jobs.StateSucceeded || task.Task.Attempt != 1 {
+			t.Errorf("%+v, %v", task.Task, err)
+		}
+	}
+	due := map[int64]bool{}
+	for page := (client.Page{Limit: 500}); ; {
+		list, err := first.Triggers(t.Context(), client.TriggerFilter{Job: "second", Since: began, Page: page})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range list.Items {
+			due[row.At.Unix()] = row.Outcome == jobs.Ran && row.Result == jobs.StateSucceeded
+		}
+		if page.Cursor = list.Next; list.Next == "" {
+			break
+		}
+	}
+	for at := began.Unix() + 1; at < until.Unix()-2; at++ {
+		if !due[at] {
+			t.Errorf("%v did not run", time.Unix(at, 0).UTC())
+		}
+	}
+	r.Drain(t, 30*time.Second)
+}
