@@ -70,6 +70,8 @@ func newServer(h http.Handler) *http.Server {
 		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is no news
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreamsOfConnection},
 		ConnContext:       withConnection,
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * is a path that is not there
 		ConnState: func(conn net.Conn, state http.ConnState) {
 			if c := connectionOf(conn); c != nil {
 				c.turned(state)
