@@ -43,6 +43,7 @@ func (s *server) overview(ctx context.Context) (ledger.OverviewView, error) {
 
 func listAll(view *ledger.OverviewView) {
 	view.Broken, view.Trouble, view.Next = orEmpty(view.Broken), orEmpty(view.Trouble), orEmpty(view.Next)
+	view.Wrong = orEmpty(view.Wrong)
 	view.Running, view.Recent = orEmpty(view.Running), orEmpty(view.Recent)
 	view.Replicas, view.Pools = orEmpty(view.Replicas), orEmpty(view.Pools)
 }

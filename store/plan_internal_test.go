@@ -80,7 +80,8 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			used := 0
 			for _, plan := range p.plans {
 				few := strings.Contains(plan, "lockstep_triggers_result |") // MySQL 9 sorts one job's failures rather than walk back
-				if strings.Contains(plan, "filesort") && !few || strings.Contains(plan, "TEMP B-TREE") {
+				few = few || strings.HasPrefix(name, "counts of")           // groups have no index of theirs, and few rows
+				if (strings.Contains(plan, "filesort") || strings.Contains(plan, "TEMP B-TREE")) && !few {
 					t.Errorf("%s is sorted:\n%s", name, strings.Join(p.plans, "\n"))
 				}
 				if slices.ContainsFunc(indexes, func(index string) bool {
@@ -132,7 +133,11 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		}
 		check("audit", []string{"audit_at"}, func(t *tx) error { _, err := t.auditPage(auditCursor(1800, "id-001800"), 51); return err })
 		check("next due", []string{"jobs_next"}, func(t *tx) error { _, err := t.nextDue(10); return err })
-		check("missed of an overview", []string{"triggers_outcome", "done_state"}, func(t *tx) error { _, err := t.trouble(10); return err })
+		check("missed of an overview", []string{"triggers_outcome", "done_state"}, func(t *tx) error {
+			_, err := t.trouble(10, []ledger.Wrong{{State: "failed", Job: "j9", Pool: "p9", Last: time.UnixMicro(1900)}})
+			return err
+		})
+		check("counts of what went wrong", []string{"done_state"}, func(t *tx) error { _, err := t.wrong(time.UnixMicro(1500)); return err })
 		check("unmet due times", []string{"primary"}, func(t *tx) error {
 			return t.firstUnmet([]*ledger.JobStanding{{Name: "j1"}, {Name: "j2", LastSuccess: time.UnixMicro(1900)}})
 		})

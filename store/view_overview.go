@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -14,7 +15,8 @@ import (
 const errorShown = 500
 
 // Overview reads what a person looks at first, at most rows (1 … 100) of each kind. However much
-// the store holds, it reads a few rows of each, the tasks that run, and one small row for each job.
+// the store holds, it reads a few rows of each, the tasks that run, those that went wrong within the last hour, and one
+// small row for each job.
 func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error) {
 	rows = min(max(rows, 1), 100)
 	var o ledger.Overview
@@ -35,7 +37,10 @@ func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error)
 		if o.Running, err = t.longestRunning(rows); err != nil {
 			return err
 		}
-		if o.Trouble, err = t.trouble(rows); err != nil {
+		if o.Wrong, err = t.wrong(o.At.Add(-wrongWithin)); err != nil {
+			return err
+		}
+		if o.Trouble, err = t.trouble(rows, o.Wrong); err != nil {
 			return err
 		}
 		o.Failing, o.Broken, err = t.broken(rows)
@@ -74,14 +79,20 @@ func (t *tx) longestRunning(n int) ([]ledger.Running, error) {
 	return all, err
 }
 
-// trouble merges the latest failed and lost tasks, index done_state, and the latest missed due
-// times, index triggers_outcome.
-func (t *tx) trouble(n int) ([]ledger.Trouble, error) {
+const (
+	wrongWithin = time.Hour
+	wrongMost   = 100 // jobs, and kinds in pools
+)
+
+const troubleColumns = `id, pool, kind, job, trigger_at, attempt, replica, exit_code, reason, SUBSTR(error, 1, ?), finished_at`
+
+// trouble merges the latest failed and lost tasks, and those of each wrong thing, index done_state, with the latest
+// missed due times, index triggers_outcome. The latest task of each wrong thing comes before a second one of another.
+func (t *tx) trouble(n int, wrong []ledger.Wrong) ([]ledger.Trouble, error) {
 	var all []ledger.Trouble
-	for _, state := range []jobs.State{jobs.StateFailed, jobs.StateLost} {
-		err := t.query(`SELECT id, pool, kind, job, trigger_at, attempt, replica, exit_code, reason, SUBSTR(error, 1, ?), finished_at
-			FROM {done}{index}{done}_state{end} WHERE state = ? ORDER BY finished_at DESC LIMIT ?`, []any{errorShown, string(state), n},
-			func(scan func(...any) error) error {
+	read := func(state jobs.State, where string, args ...any) error {
+		return t.query(`SELECT `+troubleColumns+` FROM {done}{index}{done}_state{end} WHERE state = ?`+where+` ORDER BY finished_at DESC LIMIT ?`,
+			slices.Concat([]any{errorShown, string(state)}, args), func(scan func(...any) error) error {
 				r := ledger.Trouble{State: string(state)}
 				var due, ended int64
 				var failure []byte
@@ -90,6 +101,21 @@ func (t *tx) trouble(n int) ([]ledger.Trouble, error) {
 				all = append(all, r)
 				return err
 			})
+	}
+	for _, state := range []jobs.State{jobs.StateFailed, jobs.StateLost} {
+		if err := read(state, ``, n); err != nil {
+			return nil, err
+		}
+	}
+	shown := map[ledger.Wrong]bool{}
+	for _, r := range all {
+		shown[wrongOf(r)] = true
+	}
+	for _, w := range wrong[:min(n, len(wrong))] {
+		if shown[ledger.Wrong{State: w.State, Job: w.Job, Pool: w.Pool, Kind: w.Kind}] {
+			continue
+		}
+		err := read(jobs.State(w.State), ` AND finished_at = ? AND job = ? AND pool = ? AND kind = ?`, micros(w.Last), w.Job, w.Pool, w.Kind, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -103,8 +129,49 @@ func (t *tx) trouble(n int) ([]ledger.Trouble, error) {
 			State: string(jobs.Missed), At: m.DecidedAt, Job: m.Job, Due: m.At, Count: m.Count, Replica: m.Replica, Reason: m.Reason,
 		})
 	}
-	slices.SortStableFunc(all, func(a, b ledger.Trouble) int { return b.At.Compare(a.At) })
-	return all[:min(n, len(all))], nil
+	byTime := func(a, b ledger.Trouble) int { return b.At.Compare(a.At) }
+	slices.SortStableFunc(all, byTime)
+	var first, more []ledger.Trouble
+	seen := map[ledger.Wrong]bool{}
+	for _, r := range all {
+		if w := wrongOf(r); !seen[w] {
+			seen[w] = true
+			first = append(first, r)
+		} else {
+			more = append(more, r)
+		}
+	}
+	all = append(first, more...)
+	all = all[:min(n, len(all))]
+	slices.SortStableFunc(all, byTime)
+	return all, nil
+}
+
+// wrongOf is what a trouble is counted with.
+func wrongOf(r ledger.Trouble) ledger.Wrong {
+	return ledger.Wrong{State: r.State, Job: r.Job, Pool: r.Pool, Kind: r.Kind}
+}
+
+// wrong counts what failed or was lost since a moment: a range of index done_state for each state, and a row for each
+// such end. Successes are not among them.
+func (t *tx) wrong(since time.Time) ([]ledger.Wrong, error) {
+	var all []ledger.Wrong
+	for _, state := range []jobs.State{jobs.StateFailed, jobs.StateLost} {
+		err := t.query(`SELECT job, pool, kind, COUNT(*), MAX(finished_at) FROM {done}{index}{done}_state{end}
+			WHERE state = ? AND finished_at > ? GROUP BY job, pool, kind`, []any{string(state), micros(since)}, func(scan func(...any) error) error {
+			w := ledger.Wrong{State: string(state)}
+			var last int64
+			err := scan(&w.Job, &w.Pool, &w.Kind, &w.Count, &last)
+			w.Last = fromMicros(last)
+			all = append(all, w)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(all, func(a, b ledger.Wrong) int { return b.Last.Compare(a.Last) })
+	return all[:min(wrongMost, len(all))], nil
 }
 
 // broken counts the failing jobs, and says of the first n why. The primary key of {standings} has

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Task returns a task and its earlier attempts, first one first; jobs.ErrNotFound if there is none.
+// Task returns a task and its earlier attempts, first one first; jobs.ErrNotFound if there is none. Of the errors of
+// many attempts it has the first bytes, 1 KiB of each at least.
 func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error) {
 	var task jobs.Task
 	var attempts []jobs.Attempt
@@ -24,7 +25,7 @@ func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt,
 		if task, found = rows[id]; !found {
 			return fmt.Errorf("task %.64q: %w", id, jobs.ErrNotFound)
 		}
-		attempts, err = t.attempts(id)
+		attempts, err = t.attempts(id, min(jobs.MaxError, max(1<<10, pageBytes/(1+task.Attempt+task.Lost))))
 		return err
 	})
 	if err != nil {
@@ -232,23 +233,38 @@ func (t *tx) listed(ids []string) (rows map[string]jobs.Task, last string, err e
 
 // sizeOfTask is about what a task takes, in bytes.
 func sizeOfTask(t jobs.Task) int {
-	n := 512 + len(t.Payload) + len(t.Error) + len(t.Reason) + len(t.By)
+	n := 512 + inJSON(t.Payload) + inJSON(t.Error) + inJSON(t.Reason) + inJSON(t.By)
 	for _, tag := range t.Tags {
-		n += len(tag)
+		n += inJSON(tag)
 	}
 	return n
 }
 
-func (t *tx) attempts(id string) ([]jobs.Attempt, error) {
+// inJSON is about how many bytes a text takes in JSON, where some letters take six.
+func inJSON[T ~string | ~[]byte](text T) int {
+	n := len(text)
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == '\n', c == '\t', c == '\r', c == '"', c == '\\':
+			n++
+		case c < ' ', c == '<', c == '>', c == '&':
+			n += 5
+		}
+	}
+	return n
+}
+
+// attempts has so many bytes of each error.
+func (t *tx) attempts(id string, bytes int) ([]jobs.Attempt, error) {
 	var all []jobs.Attempt
-	err := t.query(`SELECT attempt, state, reason, token, replica, started_at, finished_at, exit_code, error
-		FROM {attempts} WHERE task_id = ? ORDER BY attempt`, []any{id}, func(scan func(...any) error) error {
+	err := t.query(`SELECT attempt, state, reason, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?)
+		FROM {attempts} WHERE task_id = ? ORDER BY attempt`, []any{bytes, id}, func(scan func(...any) error) error {
 		var a jobs.Attempt
 		var state string
 		var started, finished int64
 		var failure []byte
 		err := scan(&a.Attempt, &state, &a.Reason, &a.Token, &a.Replica, &started, &finished, &a.ExitCode, &failure)
-		a.State, a.Error = jobs.State(state), string(failure)
+		a.State, a.Error = jobs.State(state), strings.ToValidUTF8(string(failure), "")
 		a.StartedAt, a.FinishedAt = fromMicros(started), fromMicros(finished)
 		all = append(all, a)
 		return err

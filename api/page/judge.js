@@ -38,8 +38,9 @@ export function judge(o) {
     else if (p.paused && p.pending) amber("pool", `${p.name} is paused, ${p.pending} tasks wait`);
     else if (p.oldest_pending && new Date(o.at) - new Date(p.oldest_pending) > 300e3) amber("pool", `${p.name} is behind: its oldest task waits since `, when(p.oldest_pending, "age"));
   }
-  const bad = Map.groupBy ? Map.groupBy((o.trouble ?? []).filter((t) => !t.job && new Date(o.at) - new Date(t.at) < 3600e3), (t) => t.pool) : new Map();
-  for (const [pool, list] of bad) amber("pool", `${pool}: ${list.length === 1 ? "a task" : list.length + " tasks"} went wrong within the last hour`);
+  const bad = new Map();
+  for (const w of o.wrong ?? []) if (!w.job) bad.set(w.pool, (bad.get(w.pool) ?? 0) + w.count);
+  for (const [pool, n] of bad) amber("pool", `${pool}: ${n === 1 ? "a task" : n + " tasks"} went wrong within the last hour`);
   return out.sort((a, b) => (a[0] === "red" ? 0 : 1) - (b[0] === "red" ? 0 : 1));
 }
 

@@ -11,13 +11,13 @@ import { dueOf, outcome } from "./trigger.js";
 
 const failed = (t) => t.job || `${t.pool}${t.kind ? " / " + t.kind : ""}`;
 
-// grouped puts what goes wrong again and again into one row, the latest one.
-function grouped(list) {
-  const groups = new Map();
+// grouped puts what goes wrong again and again into one row, the latest one; what is counted is the last hour's.
+function grouped(list, wrong) {
+  const key = (t) => [failed(t), t.state].join("\n"), groups = new Map(), times = new Map();
+  for (const w of wrong) times.set(key(w), (times.get(key(w)) ?? 0) + w.count);
   for (const t of list) {
-    const k = [failed(t), t.state, t.reason].join("\n"), g = groups.get(k);
-    if (g) g.times++;
-    else groups.set(k, { ...t, times: 1, key: k });
+    const k = key(t);
+    if (!groups.has(k)) groups.set(k, { ...t, times: times.get(k) ?? 1, key: k });
   }
   return [...groups.values()].slice(0, 12);
 }
@@ -56,9 +56,9 @@ export function overview(o) {
       ["Job", link(b.job), "head"], ["Why", b.reason, "why"], ["Last end", when(b.last_end)], ["Last success", when(b.last_success)],
     ]);
   }
-  table("trouble", grouped(o.trouble ?? []), (t) => t.key, (t) => [
+  table("trouble", grouped(o.trouble ?? [], o.wrong ?? []), (t) => t.key, (t) => [
     ["What", [t.job ? link(t.job, t.task_id) : [soft("pool "), failed(t)]], "head"],
-    ["How", [badge(t.state), t.times > 1 ? soft(` ×${t.times}`) : "", t.count > 1 ? soft(` ${t.count} due times`) : ""]],
+    ["How", [badge(t.state), t.times > 1 ? soft(` ×${t.times} within the last hour`) : "", t.count > 1 ? soft(` ${t.count} due times`) : ""]],
     ["Why", t.reason || (t.error ?? "").split("\n")[0] || "", "why"],
     ["When", when(t.at)],
     ["", opener(t.task_id), "act"],

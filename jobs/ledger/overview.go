@@ -13,7 +13,8 @@ type Overview struct {
 	Jobs    int            `json:"jobs"`        // that a live configuration has
 	Failing int            `json:"failing"`     // of them, those whose last end was no success
 	Broken  []Broken       `json:"broken"`      // the failing jobs, the last end first
-	Trouble []Trouble      `json:"trouble"`     // ends that were no success, the latest first
+	Trouble []Trouble      `json:"trouble"`     // ends that were no success, the latest first; of each Wrong at least the latest
+	Wrong   []Wrong        `json:"wrong"`       // what went wrong within the last hour, counted, the latest first
 	Next    []Next         `json:"next"`        // the next due times; what is past is overdue
 	Running []Running      `json:"running"`     // the longest first
 	Recent  []jobs.Trigger `json:"recent"`      // due times, the latest first
@@ -42,6 +43,16 @@ type Trouble struct {
 	ExitCode *int      `json:"exit_code,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
 	Error    string    `json:"error,omitempty"` // its beginning
+}
+
+// Wrong counts the tasks of a job, or of a kind in a pool, that failed or were lost within the last hour.
+type Wrong struct {
+	State string    `json:"state"` // failed or lost
+	Job   string    `json:"job,omitempty"`
+	Pool  string    `json:"pool"`
+	Kind  string    `json:"kind,omitempty"`
+	Count int       `json:"count"`
+	Last  time.Time `json:"last"` // when the latest ended
 }
 
 // Next is a job's next due time.

@@ -114,3 +114,75 @@ func viewOverview(t *testing.T, b *Bench) {
 		t.Errorf("one row each: %+v", one)
 	}
 }
+
+// viewWrong: what went wrong within the last hour is counted, however many rows are shown, and the latest of each is among
+// those, however often something else went wrong since.
+func viewWrong(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p", "q")
+	now, err := b.SQL().Now(t.Context())
+	must(t, err)
+	fail := func(task jobs.NewTask, job string, state jobs.State, ago time.Duration) string {
+		t.Helper()
+		id := Enqueue(t, b, task)[0].Task.ID
+		b.DB.Exec(t, `UPDATE {tasks} SET job = ? WHERE id = ?`, job, id)
+		end(t, b, id, state)
+		b.DB.Exec(t, `UPDATE {done} SET finished_at = ? WHERE id = ?`, now.Add(-ago).UnixMicro(), id)
+		return id
+	}
+	for i := range 40 {
+		fail(jobs.NewTask{Pool: "p", Kind: "k"}, "", jobs.StateFailed, time.Duration(i)*time.Second)
+	}
+	fail(newTask("p"), "", jobs.StateSucceeded, time.Second)
+	fail(newTask("p"), "", jobs.StateCancelled, time.Second)
+	quiet := fail(newTask("q"), "", jobs.StateFailed, 50*time.Minute)
+	fail(newTask("q"), "", jobs.StateFailed, 55*time.Minute)
+	of := fail(newTask("p"), "j", jobs.StateLost, 40*time.Minute)
+	fail(newTask("p"), "", jobs.StateFailed, 2*time.Hour)
+	o, err := b.SQL().Overview(t.Context(), 5)
+	must(t, err)
+	last := func(ago time.Duration) time.Time { return now.Add(-ago) }
+	want := []ledger.Wrong{
+		{State: "failed", Pool: "p", Kind: "k", Count: 40, Last: last(0)},
+		{State: "lost", Job: "j", Pool: "p", Count: 1, Last: last(40 * time.Minute)},
+		{State: "failed", Pool: "q", Count: 2, Last: last(50 * time.Minute)},
+	}
+	if diff := cmp.Diff(want, o.Wrong); diff != "" {
+		t.Error(diff)
+	}
+	shown := map[string]bool{}
+	for i, r := range o.Trouble {
+		shown[r.TaskID] = true
+		if i > 0 && r.At.After(o.Trouble[i-1].At) {
+			t.Errorf("%v stands behind %v", r.At, o.Trouble[i-1].At)
+		}
+	}
+	if len(o.Trouble) != 5 || !shown[quiet] || !shown[of] {
+		t.Errorf("%d rows are shown, with the one of another pool %v, with the job's %v", len(o.Trouble), shown[quiet], shown[of])
+	}
+}
+
+// viewManyAttempts: a task with very many attempts is shown with the beginnings of their errors.
+func viewManyAttempts(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	few, many := Enqueue(t, b, newTask("p"))[0].Task.ID, Enqueue(t, b, newTask("p"))[0].Task.ID
+	long := []byte(strings.Repeat("ü", jobs.MaxError/2))
+	for id, n := range map[string]int{few: 3, many: 300} {
+		b.DB.Exec(t, `UPDATE {tasks} SET attempt = ? WHERE id = ?`, n, id)
+		for i := range n {
+			b.DB.Exec(t, `INSERT INTO {attempts} (task_id, attempt, state, reason, token, replica, started_at, finished_at, exit_code, error)
+				VALUES (?, ?, 'failed', '', 1, 'r', 1, 2, NULL, ?)`, id, i+1, long)
+		}
+		_, attempts, err := b.SQL().Task(t.Context(), id)
+		must(t, err)
+		bytes := 0
+		for _, a := range attempts {
+			bytes += len(a.Error)
+			if len(a.Error) < 1<<10 || !strings.HasPrefix(string(long), a.Error) {
+				t.Fatalf("attempt %d has %d bytes of its error", a.Attempt, len(a.Error))
+			}
+		}
+		if len(attempts) != n || n == 3 && bytes != 3*len(long) || bytes > 1<<20 {
+			t.Errorf("%d attempts with %d bytes of errors, of %d", len(attempts), bytes, n)
+		}
+	}
+}

@@ -26,6 +26,8 @@ var viewCases = []Case{
 	{"Views/BrokenPages", brokenPages},
 	{"Views/JobNames", viewJobNames},
 	{"Views/Overview", viewOverview},
+	{"Views/Wrong", viewWrong},
+	{"Views/ManyAttempts", viewManyAttempts},
 	{"Views/LargePayloads", viewLargePayloads},
 	{"Views/LongErrors", viewLongErrors},
 }
