@@ -28,6 +28,9 @@ func changed(t *testing.T, typ reflect.Type) reflect.Value {
 		}
 	case typ.Kind() == reflect.Slice:
 		v.Set(reflect.Append(v, changed(t, typ.Elem())))
+		if typ.Elem().Kind() == reflect.String { // what two fields have in common may count once
+			v.Index(0).SetString("changed in a list")
+		}
 	case typ.Kind() == reflect.Map:
 		v.Set(reflect.MakeMap(typ))
 		v.SetMapIndex(changed(t, typ.Key()), changed(t, typ.Elem()))
@@ -42,7 +45,8 @@ func changed(t *testing.T, typ reflect.Type) reflect.Value {
 	return v
 }
 
-// everyField calls try with each copy of original in which one field, at any depth, differs.
+// everyField calls try with each copy of original in which one field, at any depth, differs; those
+// behind a pointer as well, where there is one.
 func everyField[T any](t *testing.T, original T, try func(field string, altered T)) {
 	t.Helper()
 	var walk func(typ reflect.Type, index []int, name string)
@@ -51,6 +55,16 @@ func everyField[T any](t *testing.T, original T, try func(field string, altered 
 			f, at := typ.Field(i), append(append([]int{}, index...), i)
 			if f.Type.Kind() == reflect.Struct {
 				walk(f.Type, at, name+f.Name+".")
+				continue
+			}
+			if was := reflect.ValueOf(original).FieldByIndex(at); f.Type.Kind() == reflect.Pointer && !was.IsNil() {
+				for j := range f.Type.Elem().NumField() {
+					altered, pointee := original, reflect.New(f.Type.Elem())
+					pointee.Elem().Set(was.Elem())
+					pointee.Elem().Field(j).Set(changed(t, pointee.Elem().Field(j).Type()))
+					reflect.ValueOf(&altered).Elem().FieldByIndex(at).Set(pointee)
+					try(name+f.Name+"."+f.Type.Elem().Field(j).Name, altered)
+				}
 				continue
 			}
 			altered := original
@@ -97,6 +111,46 @@ func TestEveryFieldOfAPoolChangesItsHash(t *testing.T) {
 	}
 	if (Pool{Retries: &Retries{}}).Hash() == (Pool{}).Hash() {
 		t.Error("no retries and the default ones have one hash")
+	}
+}
+
+// No change makes up for another one, and middleware changes nothing.
+func TestEveryTwoFieldsChangeTheHash(t *testing.T) {
+	notify := Notify{On: []Event{EventLost}, Handler: says("n")}
+	around := func(next Handler) Handler { return HandlerFunc(next.Run) }
+	retries := Retries{Limit: 3, Backoff: time.Hour, MaxBackoff: 2 * time.Hour} // the one's default depends on the other
+	twoFields(t, Job{Schedule: "@daily", Handler: says("h"), Notify: notify, Retries: retries}, Job.Hash, func(j Job) Job {
+		return Set{Jobs: map[string]Job{"x": j}}.Wrap(around).Jobs["x"]
+	})
+	twoFields(t, Pool{Handler: says("h"), Kinds: map[string]Handler{"k": says("k")}, Notify: notify, Retries: &retries}, Pool.Hash, func(p Pool) Pool {
+		return Set{Pools: map[string]Pool{"x": p}}.Wrap(around).Pools["x"]
+	})
+}
+
+func twoFields[T any](t *testing.T, original T, hash func(T) string, wrapped func(T) T) {
+	t.Helper()
+	seen, count := map[string]string{hash(original): "nothing"}, 0
+	note := func(what string, altered T) {
+		count++
+		h := hash(altered)
+		if other, dup := seen[h]; dup && other != what {
+			t.Errorf("%T: a change of %s has the hash of a change of %s", original, what, other)
+		}
+		seen[h] = what
+		if hash(wrapped(altered)) != h {
+			t.Errorf("%T: middleware counts where %s changed", original, what)
+		}
+	}
+	everyField(t, original, func(one string, altered T) {
+		note(one, altered)
+		everyField(t, altered, func(two string, again T) {
+			if one < two {
+				note(one+" and "+two, again)
+			}
+		})
+	})
+	if count < 60 {
+		t.Errorf("%T: only %d changes were tried", original, count)
 	}
 }
 
