@@ -18,6 +18,8 @@ type team struct{ name string }
 
 func (t *team) tell(context.Context, jobs.Task, jobs.Notification) error { return nil }
 
+func (t *team) shout(context.Context, jobs.Task, jobs.Notification) error { return io.EOF }
+
 func (t team) tellByValue(context.Context, jobs.Task, jobs.Notification) error { return nil }
 
 type box[T any] struct{ v T }
@@ -34,6 +36,11 @@ func tell(team string) jobs.Handler {
 //go:noinline
 func tellNobody() jobs.Handler {
 	return jobs.Func(func(context.Context, jobs.Task, jobs.Notification) error { return nil })
+}
+
+// inlined is small enough for the compiler to put it, and the literal's code, wherever it is called.
+func inlined(team string) jobs.Handler {
+	return jobs.Func(func(context.Context, jobs.Task, jobs.Notification) error { _ = len(team); return nil })
 }
 
 // forwarding is middleware as programs write it: it says what the handler within says.
@@ -135,6 +142,9 @@ func TestHandlersAreToldApart(t *testing.T) {
 		"bare, two that are equal now":                       {&bare{"red"}, &bare{"red"}, twins},
 		"named alike, two functions of one type":             {jobs.Named("tell", jobs.Func(sendParcel)), jobs.Named("tell", jobs.Func(weigh)), both},
 		"named alike, functions of a type that says nothing": {jobs.Named("tell", mine(nothing)), jobs.Named("tell", mine(nothingElse)), both},
+		"named alike, one literal in two places":             {jobs.Named("tell", inlined("red")), jobs.Named("tell", inlined("red")), ""},
+		"named alike, two methods":                           {jobs.Named("tell", jobs.Func(red.tell)), jobs.Named("tell", jobs.Func(red.shout)), both},
+		"no functions":                                       {mute{jobs.HandlerFunc(nil)}, mute{jobs.HandlerFunc(nil)}, ""},
 		"one command twice":                                  {command(t, "x"), command(t, "x"), ""},
 		"wrapped, one function":                              {wrap(jobs.Func(red.tell)), wrap(jobs.Func(red.tell)), ""},
 		"wrapped and not":                                    {wrap(jobs.Func(red.tell)), jobs.Func(red.tell), ""},

@@ -34,11 +34,11 @@ func relate(a, b Handler) relation {
 	if a == nil || b == nil || reflect.TypeOf(a) != reflect.TypeOf(b) {
 		return different
 	}
+	x, y := addressable(reflect.ValueOf(a)), addressable(reflect.ValueOf(b))
 	one, isDescribed := a.(Described)
-	if isDescribed && one.Describe() != b.(Described).Describe() {
+	if isDescribed && x.Kind() != reflect.Func && one.Describe() != b.(Described).Describe() {
 		return different
 	}
-	x, y := addressable(reflect.ValueOf(a)), addressable(reflect.ValueOf(b))
 	if x.Kind() == reflect.Pointer {
 		switch {
 		case x.Pointer() == y.Pointer():
@@ -100,7 +100,16 @@ func addressable(v reflect.Value) reflect.Value {
 // receiver of a method value (shop.sendReceipt) where that is a pointer: it lies behind the address of
 // the code, in what Go's own compiler makes.
 func relateFuncs(x, y reflect.Value) relation {
-	if x.Pointer() != y.Pointer() {
+	one, other := runtime.FuncForPC(x.Pointer()), runtime.FuncForPC(y.Pointer())
+	switch {
+	case one == nil && other == nil: // nil functions
+		return same
+	case one == nil || other == nil:
+		return different
+	case x.Pointer() != y.Pointer():
+		if isLiteral(one) && isLiteral(other) {
+			return unclear
+		}
 		return different
 	}
 	a := *(**[2]uintptr)(x.Addr().UnsafePointer()) // a function value is the address of its code's address
@@ -108,8 +117,7 @@ func relateFuncs(x, y reflect.Value) relation {
 	if a == b {
 		return same
 	}
-	code := runtime.FuncForPC(x.Pointer())
-	if runtime.Compiler != "gc" || code == nil || !strings.Contains(code.Name(), ".(*") || !strings.HasSuffix(code.Name(), "-fm") {
+	if runtime.Compiler != "gc" || !strings.Contains(one.Name(), ".(*") || !strings.HasSuffix(one.Name(), "-fm") {
 		return unclear
 	}
 	if a[1] != b[1] {
@@ -117,3 +125,7 @@ func relateFuncs(x, y reflect.Value) relation {
 	}
 	return same
 }
+
+// isLiteral reports whether f has no name of its own. One literal may have its code, under several
+// names, in each function that the compiler put its maker into.
+func isLiteral(f *runtime.Func) bool { return strings.Contains(f.Name(), ".func") }
