@@ -19,7 +19,7 @@ RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false
 AT_ONCE ?= $(shell getconf _NPROCESSORS_ONLN)
 LONGEST = ./test/cluster ./store ./scheduler ./locks/sqllock ./test/sim ./test/chaos ./locks/zklock
 
-.PHONY: build test check install unit fuzz sim chaos chaos-outage chaos-wait chaos-matrix chaos-full chaos-selftest soak lint vuln bench bench-smoke cover clean
+.PHONY: build test check install unit fuzz sim chaos chaos-outage chaos-wait chaos-matrix chaos-full chaos-selftest soak mutants lint vuln bench bench-smoke cover clean
 
 build: ## the binary, as bin/scheduler
 	$(GO) build -trimpath -o bin/scheduler ./cmd/scheduler
@@ -74,6 +74,9 @@ soak: ## half an hour with a fault every 30 s, in CELL: does anything grow?
 
 chaos-selftest: ## that chaos runs catch each of the seeded bugs, twenty minutes; or BUG=blind-retry
 	LOCKSTEP_TEST_ALL=1 $(GO) test -tags chaos -run '^TestSelf$$' -count=1 -timeout 2h -v ./test/chaos -bug '$(BUG)' $(CHAOS_FLAGS)
+
+mutants: ## that each package's own tests notice small mistakes in it, hours; PACKAGES=store MUTANTS='sweep' TESTS='TestSQLite$$' for a part of it
+	LOCKSTEP_TEST_ALL=1 $(GO) run ./test/mutants/cmd/mutants -mutants '$(MUTANTS)' -tests '$(TESTS)' $(MUTANTS_FLAGS) $(PACKAGES)
 
 lint: ## the rules of .golangci.yml
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; \

@@ -103,6 +103,40 @@ func TestDrainDoesNotWaitForRoom(t *testing.T) {
 	}
 }
 
+// What waits for a worker goes back as the drain begins, and not when what runs has ended.
+func TestDrainHandsBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newPicky(nil)
+		began, end := make(chan struct{}, 10), make(chan struct{})
+		s := replicaOn(t, st, blocked{began, end})
+		s.opt.DrainTimeout = time.Hour
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(time.Second) // the pool is known
+		if _, err := st.Enqueue(ctx, slices.Repeat([]jobs.NewTask{{Pool: "p"}}, 4)...); err != nil {
+			t.Fatal(err)
+		}
+		s.Wake("p")
+		for range 4 {
+			<-began
+		}
+		f := s.feeders["p"]
+		f.mu.Lock()
+		f.queue = []claimed{{task: jobs.Task{ID: "queued", Pool: "p"}, session: s.session.Load().id, since: time.Now()}}
+		f.mu.Unlock()
+		cancel()
+		time.Sleep(queuedFor / 2)
+		if _, taken := st.look(); taken["queued"].Verdict != ledger.HandBack || len(taken) != 1 {
+			t.Errorf("half a second into the drain, %d results: %+v", len(taken), taken)
+		}
+		close(end)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Once the backlog is written all workers that waited for room go on, not one for each batch.
 func TestAllWorkersGoOnWhenThereIsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -28,6 +28,21 @@ func TestClockFollowsTheSmallerOfTwo(t *testing.T) {
 	})
 }
 
+// Timers go by the time that decisions are made by: behind the own one for as long as the database is.
+func TestTimersFollowTheLastDecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{maxSkew: 2 * time.Second}
+		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		c.observe(boottime.Now(), database)
+		for _, off := range []time.Duration{-500 * time.Millisecond, 100 * time.Millisecond, -time.Second, 0} {
+			want, err := c.check(database.Add(off))
+			if err != nil || !within(c.now().Sub(want), 20*time.Millisecond) || !within(want.Sub(database.Add(min(off, 0))), 20*time.Millisecond) {
+				t.Errorf("database %v off: decided by %v, timers by %v, %v", off, want.Sub(database), c.now().Sub(database), err)
+			}
+		}
+	})
+}
+
 func TestClockBelievesAStepAfterThreeBeats(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

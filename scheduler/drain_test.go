@@ -279,7 +279,7 @@ func TestHaltGivesUpOnTheDeaf(t *testing.T) {
 				return nil
 			})
 			r := start(t, st, nil, pool(h, nil), scheduler.Options{ID: "a", DrainTimeout: drainTimeout, StopGrace: time.Hour})
-			enqueue(t, st, r, 1)
+			id := enqueue(t, st, r, 1)[0]
 			<-asked
 			r.stop()
 			if drainTimeout < time.Hour {
@@ -290,7 +290,7 @@ func TestHaltGivesUpOnTheDeaf(t *testing.T) {
 			// One second, what is waited beyond it, and the settling of what can no longer be settled.
 			select {
 			case err := <-r.done:
-				if r.done <- err; err == nil || !strings.Contains(err.Error(), "still running") {
+				if r.done <- err; err == nil || !strings.Contains(err.Error(), "still running") || !strings.Contains(err.Error(), id) {
 					t.Errorf("got %v, want it to name what still runs", err)
 				}
 			case <-time.After(20 * time.Second):

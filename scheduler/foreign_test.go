@@ -66,6 +66,13 @@ func TestForeignIsForgottenInOrder(t *testing.T) {
 	if f.add(f.asked(), "job"); !f.has("job") {
 		t.Error("an answer from after does not count")
 	}
+	if !f.add(f.asked(), "another") || f.add(f.asked(), "another") || !f.has("job") || !f.has("another") || f.count() != 2 {
+		t.Error("one more is news once, and stands beside the first")
+	}
+	var first foreign // before any configuration was read
+	if !first.add(first.asked(), "job") || !first.has("job") {
+		t.Error("the very first is no news")
+	}
 
 	feeder := newFeeder(nil, nil)
 	theirs := []jobs.Task{{Job: "job"}}

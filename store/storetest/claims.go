@@ -60,7 +60,7 @@ func claimOrder(t *testing.T, b *Bench) {
 func claimRow(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	id := s.enqueue("again", 1)[0]
-	s.DB.Exec(t, "UPDATE {tasks} SET attempt=1, token=7, failures=1, reason='x', error='y', exit_code=3 WHERE id=?", id)
+	s.DB.Exec(t, "UPDATE {tasks} SET attempt=1, token=7, failures=1, reason='x', error='y', exit_code=3, cancel='z' WHERE id=?", id)
 	c := s.claiming("again", 5)
 	got, err := s.Store.Claim(s.ctx(), c)
 	must(t, err)
@@ -77,7 +77,7 @@ func claimRow(t *testing.T, b *Bench) {
 		t.Error(d)
 	}
 	s.want("row", s.task(id), "running attempt 2 token 8 replica one: -")
-	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE session_id=? AND claim_id=? AND started_at=? AND may_run_until=? AND max_attempts=11 AND on_lost='retry' AND error='' AND exit_code IS NULL",
+	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE session_id=? AND claim_id=? AND started_at=? AND may_run_until=? AND max_attempts=11 AND on_lost='retry' AND error='' AND exit_code IS NULL AND cancel=''",
 		s.session, c.ID, got.Now.UnixMicro(), got.Now.Add(time.Minute).UnixMicro())
 	own, err := s.Store.Own(s.ctx(), s.session)
 	must(t, err)

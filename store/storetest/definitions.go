@@ -64,7 +64,7 @@ func addPools(t *testing.T, b *Bench) {
 		t.Fatalf("a loaded pool was changed: %q", hash)
 	}
 	_, err = b.Store.Enqueue(t.Context(), newTask("print"))
-	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "known are Letters, default, mail") {
+	if !errors.Is(err, jobs.ErrNotFound) || !strings.HasSuffix(err.Error(), "known are Letters, default, mail") {
 		t.Fatalf("a retired pool: %v", err)
 	}
 	must(t, b.Store.AddPools(t.Context(), pools))

@@ -177,7 +177,8 @@ func retries(t *testing.T, b *Bench) {
 		if task.Attempt != n || task.Token != int64(n) || task.MaxAttempts != 3 {
 			t.Fatalf("attempt %d is %+v", n, task)
 		}
-		done := s.finish(ledger.Result{TaskID: id, Token: task.Token, Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute, Error: "no"})
+		done := s.finish(ledger.Result{TaskID: id, Token: task.Token, Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute, Error: "no", ExitCode: &n})
+		s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE id=? AND exit_code=? AND error='no' AND cancel=''", id, n)
 		if wait := done[0].Task.RunAt.Sub(task.StartedAt); wait < time.Minute || wait > 2*time.Minute {
 			t.Errorf("the next attempt is due %v after this one's start", wait)
 		}

@@ -21,11 +21,12 @@ func migrateTwice(t *testing.T, b *Bench) {
 }
 
 func namespace(t *testing.T, b *Bench) {
+	load(t, b, Join(t, b, "a"), definitions()) // which writes into the same table
 	first, err := b.SQL().Namespace(t.Context())
 	must(t, err)
 	again, err := b.Open(t).(*store.Store).Namespace(t.Context())
 	must(t, err)
-	if len(first) != 16 || first != again {
+	if len(first) != 16 || first != again || first != b.DB.Text(t, "SELECT value FROM {meta} WHERE name = 'namespace'") {
 		t.Fatalf("namespace is %q, and then %q", first, again)
 	}
 }

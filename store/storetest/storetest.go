@@ -69,6 +69,7 @@ var Contract = slices.Concat(
 	triggerCases,
 	claimCases,
 	endCases,
+	neighbourCases,
 	standingCases,
 	notifyCases,
 	reapCases,

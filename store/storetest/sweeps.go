@@ -104,9 +104,11 @@ func sweepRetiredJobs(t *testing.T, b *Bench) {
 			s.finish(r)
 		}
 	}
+	_, err = s.decide(run("b", due(2), false)) // beside the one that runs
+	must(t, err)
 	own := s.enqueue("work", 1)[0]
 	s.sweep(ledger.Retention{}, 100)
-	s.wantInt(5, "SELECT COUNT(*) FROM {tasks}")
+	s.wantInt(6, "SELECT COUNT(*) FROM {tasks}")
 
 	d := definitions()
 	d.Jobs = d.Jobs[2:]
@@ -118,6 +120,7 @@ func sweepRetiredJobs(t *testing.T, b *Bench) {
 	s.want("what never ran", s.trigger("a", due(1), 0), "skipped cancelled: cancelled")
 	s.want("what waited for another attempt", s.trigger("a", due(2), 0), "ran cancelled: "+ledger.ReasonRetired)
 	s.want("what runs", s.trigger("b", due(1), 0), "open: -")
+	s.want("what waits beside it", s.trigger("b", due(2), 0), "skipped cancelled: cancelled")
 	s.want("what is still defined", s.trigger("c", due(1), 0), "open: -")
 	s.wantInt(2, "SELECT COUNT(*) FROM {done} WHERE state='cancelled' AND job='a' AND reason=?", ledger.ReasonRetired)
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE id=?", own)

@@ -1,0 +1,115 @@
+package mutants
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// names are the mistakes in the branches of a package.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	s, err := branches(root, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, m := range s.mutants {
+		all = append(all, m.name)
+	}
+	return all
+}
+
+// The mistakes that tests once let pass are among those that are made.
+func TestBranches(t *testing.T) {
+	for dir, want := range map[string][]string{
+		"scheduler": {
+			"scheduler/own.go Scheduler.ownRows GO without ||: first.token != row.Token",
+			"scheduler/clock.go clock.observe GO left out: c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)",
+			"scheduler/clock.go clock.observe GO bound: c.seen >= consistentRenewals",
+			"scheduler/record.go recorder.take GO left out: r.room.Broadcast()",
+		},
+		"store": {"store/claim.go claim.write GO without ||: len(w.taken) == 0"},
+	} {
+		all := names(t, dir)
+		for _, name := range want {
+			if !slices.Contains(all, name) {
+				t.Errorf("%s is not among the %d of %s", name, len(all), dir)
+			}
+		}
+		if slices.Sort(all); len(slices.Compact(all)) != len(names(t, dir)) {
+			t.Errorf("two mistakes of %s have one name", dir)
+		}
+	}
+}
+
+// One mistake of each sort is noticed, and is not made unless it is switched on.
+func TestSample(t *testing.T) {
+	for _, c := range []struct {
+		dir, mutants string
+		tests        []string
+		killed       int
+	}{
+		{"jobs", `jobs/retries\.go .* (never|always): delay`, []string{"TestRetriesDelay"}, 2},
+		{"store", `store/sweep\.go sweepTriggers SQL SELECT triggers: AND (decided_at|finished_at)<\?`, []string{"TestSQLite/Sweep/Triggers"}, 2},
+		{"store", `store/claim\.go claim\.startTriggers SQL UPDATE triggers: (AND started_at=0|SET started_at=\?)`, []string{"TestSQLite/Claims/FirstStart"}, 2},
+	} {
+		results, err := Run(t.Context(), Options{
+			Root: root, Package: c.dir, Dir: t.TempDir(), Mutants: regexp.MustCompile(c.mutants), Only: c.tests, Log: t.Output(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed := 0
+		for _, r := range results {
+			if r.Fate == Killed {
+				killed++
+			}
+		}
+		if killed < c.killed {
+			t.Errorf("%s: %d killed of %+v", c.mutants, killed, results)
+		}
+	}
+}
+
+// Each mistake that is said to be none can still be made.
+func TestEquivalents(t *testing.T) {
+	why, err := equivalents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string][]string{}
+	for name := range why {
+		file, rest, _ := strings.Cut(name, " ")
+		function, _, _ := strings.Cut(rest, " ")
+		dir := filepath.Dir(file)
+		if known[dir] == nil {
+			known[dir] = names(t, dir)
+		}
+		if strings.Contains(name, " GO ") {
+			if !slices.Contains(known[dir], name) {
+				t.Errorf("%s: no such mistake", name)
+			}
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		method := function[strings.LastIndexByte(function, '.')+1:]
+		_, term, _ := strings.Cut(name, ": ")
+		column := regexp.MustCompile(`[a-z][a-z_]+`).FindString(term)
+		if !strings.Contains(string(text), ") "+method+"(") && !strings.Contains(string(text), "func "+method+"(") {
+			t.Errorf("%s: %s has no function %s", name, file, method)
+		}
+		if column == "" || !strings.Contains(string(text), column) {
+			t.Errorf("%s: %s says nothing of %q", name, file, column)
+		}
+	}
+}

@@ -1,0 +1,455 @@
+package mutants
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say what Run does; all may be left out but Root, Package and Dir.
+type Options struct {
+	Root    string // of the module
+	Package string // below it, "locks/sqllock"
+	Dir     string // for the test binary, what its tests reach, and the results; a later run goes on there
+
+	Mutants *regexp.Regexp // which, by name; nil: all
+	Tests   *regexp.Regexp // which of the suite may judge; nil: all
+	Only    []string       // tests and subtests that judge, instead of those that Tests finds
+	Again   bool           // those that survived an earlier run
+	AtOnce  int            // runs of the tests; 0: one
+	Wrap    []string       // goes before each command that takes long, as nice does
+	Log     io.Writer      // a line for each result; nil: none
+}
+
+// Fates of a mutant.
+const (
+	Killed     = "killed"
+	Survived   = "survived"
+	Unreached  = "unreached"  // by any test
+	Equivalent = "equivalent" // it survives, and equivalents.txt says why it may
+)
+
+// Result is what became of a mutant.
+type Result struct {
+	Name string `json:"name"`
+	Line int    `json:"line,omitempty"`
+	Fate string `json:"fate"`
+	By   string `json:"by,omitempty"` // the test that failed
+	Secs int    `json:"secs,omitempty"`
+}
+
+// reached is what one test does without any mistake.
+type reached struct {
+	Seconds float64
+	Failed  bool
+	Parts   []string // its subtests, which judge in its place
+	Seen    []string
+}
+
+// long is from when on the subtests of a test run one by one.
+const long = 2.0
+
+// quick is how long tests may take that are tried before all others.
+const quick = 4.0
+
+// Run makes the mistakes of a package one by one and runs those of its own tests that reach them, until
+// one fails. It returns the results of this run and of earlier ones in the same folder.
+func Run(ctx context.Context, o Options) ([]Result, error) {
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{Options: o, dir: dir, binary: filepath.Join(dir, "mutants.test")}
+	if r.Log == nil {
+		r.Log = io.Discard
+	}
+	if r.source, err = build(o.Root, o.Package, r.binary, o.Wrap); err != nil {
+		return nil, err
+	}
+	if err := r.reach(ctx); err != nil {
+		return nil, err
+	}
+	if r.why, err = equivalents(); err != nil {
+		return nil, err
+	}
+	return r.all(ctx)
+}
+
+type runner struct {
+	Options
+	dir    string
+	binary string
+	source *source
+	tests  map[string]reached
+	why    map[string]string
+
+	mu      sync.Mutex
+	results []Result
+}
+
+// reach finds out which tests come by which mistakes, each test alone.
+func (r *runner) reach(ctx context.Context) error {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(r.source.files)) {
+		fmt.Fprintf(sum, "%s\n%s\n", name, r.source.files[name])
+	}
+	file := filepath.Join(r.dir, "reach-"+hex.EncodeToString(sum.Sum(nil))[:12]+".json")
+	r.tests = map[string]reached{}
+	if text, err := os.ReadFile(file); err == nil {
+		if err := json.Unmarshal(text, &r.tests); err != nil {
+			return err
+		}
+	}
+	names := r.Only
+	if names == nil {
+		out, err := r.command(ctx, nil, "-test.list", ".").Output()
+		if err != nil {
+			return fmt.Errorf("%s -test.list: %w", r.binary, err)
+		}
+		for _, name := range strings.Fields(string(out)) {
+			if strings.HasPrefix(name, "Test") && (r.Tests == nil || r.Tests.MatchString(name)) {
+				names = append(names, name)
+			}
+		}
+	}
+	if err := r.traceAll(ctx, file, names); err != nil {
+		return err
+	}
+	judges := map[string]reached{}
+	for _, name := range names {
+		parts := r.tests[name].Parts
+		if err := r.traceAll(ctx, file, parts); err != nil {
+			return err
+		}
+		if len(parts) == 0 {
+			parts = []string{name}
+		}
+		for _, part := range parts {
+			if !r.tests[part].Failed {
+				judges[part] = r.tests[part]
+			}
+		}
+	}
+	r.tests = judges
+	return nil
+}
+
+// traceAll runs each of some tests alone, but for those that file knows already.
+func (r *runner) traceAll(ctx context.Context, file string, names []string) error {
+	next := make(chan string)
+	var join sync.WaitGroup
+	var failed error
+	for range max(1, r.AtOnce) {
+		join.Go(func() {
+			for name := range next {
+				one, err := r.trace(ctx, name)
+				r.mu.Lock()
+				if err == nil {
+					r.tests[name] = one
+					var text []byte
+					if text, err = json.Marshal(r.tests); err == nil {
+						err = os.WriteFile(file, text, 0o600)
+					}
+				}
+				failed = cmp.Or(failed, err)
+				r.mu.Unlock()
+			}
+		})
+	}
+	for _, name := range names {
+		r.mu.Lock()
+		_, known := r.tests[name]
+		r.mu.Unlock()
+		if !known && ctx.Err() == nil {
+			next <- name
+		}
+	}
+	close(next)
+	join.Wait()
+	return cmp.Or(failed, ctx.Err())
+}
+
+// trace runs one test alone.
+func (r *runner) trace(ctx context.Context, name string) (reached, error) {
+	seen, err := os.CreateTemp(r.dir, "seen")
+	if err != nil {
+		return reached{}, err
+	}
+	defer os.Remove(seen.Name())
+	defer seen.Close()
+	out, err := r.command(ctx, []string{"LOCKSTEP_MUTANTS_SEEN=" + seen.Name()}, "-test.run", pattern([]string{name}), "-test.v", "-test.timeout", "5m").CombinedOutput()
+	if ctx.Err() != nil {
+		return reached{}, ctx.Err()
+	}
+	one := reached{Failed: err != nil}
+	if took := ended.FindStringSubmatch(string(out)); took != nil {
+		one.Seconds, _ = strconv.ParseFloat(took[1], 64)
+	}
+	if !strings.Contains(name, "/") && one.Seconds > long {
+		one.Parts = leaves(name, string(out))
+	}
+	if err != nil && one.Parts == nil {
+		fmt.Fprintf(r.Log, "%s fails without a mistake and judges nothing: %v\n%s\n", name, err, tail(out))
+	}
+	one.Seen, err = lines(seen.Name())
+	return one, err
+}
+
+var (
+	ended = regexp.MustCompile(`(?m)^--- [A-Z]+: \S+ \(([0-9.]+)s\)`)
+	runs  = regexp.MustCompile(`(?m)^=== RUN +(\S+)$`)
+)
+
+// leaves are the subtests of a test that have none themselves.
+func leaves(name, out string) (all []string) {
+	var names []string
+	for _, m := range runs.FindAllStringSubmatch(out, -1) {
+		if strings.HasPrefix(m[1], name+"/") {
+			names = append(names, m[1])
+		}
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		if !slices.ContainsFunc(names, func(other string) bool { return strings.HasPrefix(other, n+"/") }) {
+			all = append(all, n)
+		}
+	}
+	return slices.Compact(all)
+}
+
+// pattern is what -test.run takes for just these tests and subtests.
+func pattern(tests []string) string {
+	var all []string
+	for _, name := range tests {
+		elements := strings.Split(name, "/")
+		for i, e := range elements {
+			elements[i] = "^" + regexp.QuoteMeta(e) + "$"
+		}
+		all = append(all, strings.Join(elements, "/"))
+	}
+	return strings.Join(all, "|")
+}
+
+func tail(out []byte) string {
+	if len(out) > 2000 {
+		out = out[len(out)-2000:]
+	}
+	return string(out)
+}
+
+func lines(file string) ([]string, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	all := map[string]bool{}
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		all[s.Text()] = true
+	}
+	return slices.Sorted(maps.Keys(all)), s.Err()
+}
+
+func (r *runner) command(ctx context.Context, env []string, args ...string) *exec.Cmd {
+	words := append(append(r.Wrap[:len(r.Wrap):len(r.Wrap)], r.binary), args...)
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir = filepath.Join(r.Root, r.Package)
+	cmd.Env = append(append(os.Environ(), "LOCKSTEP_MUTANTS_OF="+r.Package), env...)
+	cmd.WaitDelay = 10 * time.Second // servers that a killed run leaves hold its output
+	return cmd
+}
+
+// planned is a mutant and the tests that reach it.
+type planned struct {
+	mutant
+	env   string
+	tests []string
+}
+
+func (r *runner) plan() []planned {
+	by := map[string][]string{}
+	for name, t := range r.tests {
+		for _, seen := range t.Seen {
+			by[seen] = append(by[seen], name)
+		}
+	}
+	var all []planned
+	for i, m := range r.source.mutants {
+		n := strconv.Itoa(i)
+		all = append(all, planned{m, "LOCKSTEP_MUTANT_NUMBER=" + n, by[n]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		if strings.Contains(name, " SQL ") {
+			all = append(all, planned{mutant{name: name}, "LOCKSTEP_MUTANT=" + name, by[name]})
+		}
+	}
+	for _, p := range all {
+		slices.SortFunc(p.tests, func(a, b string) int {
+			return cmp.Or(cmp.Compare(r.tests[a].Seconds, r.tests[b].Seconds), cmp.Compare(a, b))
+		})
+	}
+	return all
+}
+
+func (r *runner) all(ctx context.Context) ([]Result, error) {
+	file := filepath.Join(r.dir, "results.jsonl")
+	old, err := lines(file)
+	if err != nil {
+		return nil, err
+	}
+	done := map[string]Result{}
+	for _, line := range old {
+		var one Result
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		done[one.Name] = one
+	}
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	write := func(one Result) error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.results = append(r.results, one)
+		lines := json.NewEncoder(out)
+		lines.SetEscapeHTML(false)
+		return lines.Encode(one)
+	}
+	var todo []planned
+	for _, p := range r.plan() {
+		if one, known := done[p.name]; known && (one.Fate == Killed || !r.Again) {
+			one.Line = p.line
+			if err := write(one); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if r.Mutants == nil || r.Mutants.MatchString(p.name) {
+			todo = append(todo, p)
+		}
+	}
+	fmt.Fprintf(r.Log, "%s: %d mutants to go, %d known, %d tests\n", r.Package, len(todo), len(r.results), len(r.tests))
+	next := make(chan planned)
+	failed := make(chan error, max(1, r.AtOnce))
+	var join sync.WaitGroup
+	for range max(1, r.AtOnce) {
+		join.Go(func() {
+			for p := range next {
+				one := r.judge(ctx, p)
+				if ctx.Err() != nil {
+					return
+				}
+				fmt.Fprintf(r.Log, "%-10s %s (line %d) %s %ds\n", one.Fate, one.Name, one.Line, one.By, one.Secs)
+				if err := write(one); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+feed:
+	for _, p := range todo {
+		select {
+		case next <- p:
+		case <-ctx.Done():
+			break feed
+		case err = <-failed:
+			break feed
+		}
+	}
+	close(next)
+	join.Wait()
+	return r.results, cmp.Or(err, ctx.Err())
+}
+
+// judge runs the tests that reach a mutant, the quick ones first.
+func (r *runner) judge(ctx context.Context, p planned) Result {
+	one := Result{Name: p.name, Line: p.line, Fate: Unreached}
+	if len(p.tests) == 0 {
+		return one
+	}
+	began := time.Now()
+	first, seconds := 1, r.tests[p.tests[0]].Seconds
+	for first < len(p.tests) && seconds+r.tests[p.tests[first]].Seconds <= quick {
+		seconds += r.tests[p.tests[first]].Seconds
+		first++
+	}
+	one.Fate = Survived
+	for _, part := range [][]string{p.tests[:first], p.tests[first:]} {
+		if len(part) == 0 {
+			continue
+		}
+		longest := 20.0
+		for _, name := range part {
+			longest += 3 * r.tests[name].Seconds
+		}
+		out, err := r.command(ctx, []string{p.env}, "-test.run", pattern(part), "-test.failfast", "-test.count", "1",
+			"-test.timeout", fmt.Sprintf("%.0fs", longest)).CombinedOutput()
+		if err != nil {
+			one.Fate, one.By = Killed, blame(string(out))
+			break
+		}
+	}
+	one.Secs = int(time.Since(began).Seconds())
+	if one.Fate == Survived && r.why[p.name] != "" {
+		one.Fate = Equivalent
+	}
+	return one
+}
+
+var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// blame is the test that failed, the innermost one.
+func blame(out string) string {
+	if strings.Contains(out, "panic: test timed out") {
+		return "a timeout"
+	}
+	longest := ""
+	for _, m := range failure.FindAllStringSubmatch(out, -1) {
+		if len(m[1]) > len(longest) {
+			longest = m[1]
+		}
+	}
+	return cmp.Or(longest, "a panic")
+}
+
+// Known returns the results of earlier runs in a folder.
+func Known(_ context.Context, o Options) ([]Result, error) {
+	all, err := lines(filepath.Join(o.Dir, "results.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	results := make([]Result, len(all))
+	for i, line := range all {
+		if err := json.Unmarshal([]byte(line), &results[i]); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
