@@ -35,6 +35,13 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 		tasks[i].By = printable(by(r), jobs.MaxBy)
 	}
 	enqueued, err := s.Writer.Enqueue(r.Context(), tasks...)
+	if refused, ok := errors.AsType[*jobs.KindError](err); ok {
+		field := "kind"
+		if len(tasks) > 1 {
+			field = fmt.Sprintf("[%d].kind", refused.Index)
+		}
+		return &problem{http.StatusUnprocessableEntity, "no_handler", refused.Error(), field}
+	}
 	if err != nil {
 		return err
 	}
@@ -42,11 +49,11 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	items := make([]jobs.Task, len(enqueued))
 	for i, e := range enqueued {
 		items[i] = listed(e.Task)
-		s.sayWhy(&items[i])
 		if !e.Existed {
 			status = http.StatusCreated
 		}
 	}
+	s.sayWhy(r.Context(), items)
 	if status == http.StatusCreated {
 		s.Replica.Wake(pool)
 	}
@@ -130,6 +137,7 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 		"priority":        &task.Priority,
 		"idempotency_key": &task.IdempotencyKey,
 		"tags":            &task.Tags,
+		"force":           &task.Force,
 	})
 	if err != nil {
 		return task, err

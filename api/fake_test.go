@@ -164,6 +164,13 @@ func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]ledger.En
 		return nil, b.err
 	}
 	var out []ledger.Enqueued
+	for i, n := range tasks {
+		for _, p := range b.pools {
+			if p.Name == n.Pool && p.Kinds != nil && !slices.Contains(p.Kinds, n.Kind) && !n.Force {
+				return nil, &jobs.KindError{Index: i, Pool: n.Pool, Kind: n.Kind, Kinds: p.Kinds}
+			}
+		}
+	}
 	for _, n := range tasks {
 		if !slices.ContainsFunc(b.pools, func(p ledger.PoolStatus) bool { return p.Name == n.Pool }) {
 			return nil, fmt.Errorf("pool %q: %w", n.Pool, jobs.ErrNotFound)

@@ -89,6 +89,9 @@ func viewPool(set jobs.Set, row ledger.PoolStatus) ledger.PoolView {
 		Running:       row.Running,
 		OldestPending: row.OldestPending,
 	}
+	for _, u := range row.Unrunnable {
+		v.Unrunnable += u.Tasks
+	}
 	if pool, ok := set.Pool(row.Name); ok {
 		v.Description, v.Workers = pool.Description, pool.Workers
 		v.Kinds = slices.Sorted(maps.Keys(pool.Kinds))

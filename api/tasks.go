@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -28,9 +29,7 @@ func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	for i := range rows {
-		s.sayWhy(&rows[i])
-	}
+	s.sayWhy(r.Context(), rows)
 	return replyList(w, http.StatusOK, rows, next, nil)
 }
 
@@ -50,23 +49,46 @@ func (s *server) known(ctx context.Context, pool, job string) error {
 	return nil
 }
 
-// sayWhy gives a task that waits for nobody the reason: no replica claims a kind that it does not
-// know.
-func (s *server) sayWhy(t *jobs.Task) {
-	if t.State != jobs.StatePending || t.Reason != "" || t.Job != "" {
-		return
+// sayWhy gives tasks that wait for nobody the reason: no live replica claims a kind that it has no handler for. What
+// this replica can run itself it asks nobody about.
+func (s *server) sayWhy(ctx context.Context, tasks []jobs.Task) {
+	set := s.Replica.Set()
+	var pools []ledger.PoolStatus
+	for i := range tasks {
+		t := &tasks[i]
+		if t.State != jobs.StatePending || t.Reason != "" || t.Job != "" || canRun(set, *t) {
+			continue
+		}
+		if pools == nil {
+			var err error
+			if pools, err = s.Reader.PoolStatuses(ctx); err != nil {
+				return // what was asked for has an answer
+			}
+		}
+		for _, p := range pools {
+			if p.Name == t.Pool {
+				t.Reason = whyUnrunnable(p, t.Kind)
+			}
+		}
 	}
-	pool, known := s.Replica.Set().Pools[t.Pool]
-	if !known {
-		return
-	}
-	_, has := pool.Kinds[t.Kind]
+}
+
+func canRun(set jobs.Set, t jobs.Task) bool {
+	pool, known := set.Pools[t.Pool]
+	return known && slices.Contains(ledger.KindsOf(pool), t.Kind)
+}
+
+// whyUnrunnable is empty if some live replica can run tasks of the kind, or may be able to.
+func whyUnrunnable(p ledger.PoolStatus, kind string) string {
 	switch {
-	case t.Kind == "" && pool.Handler == nil:
-		t.Reason = "the pool has handlers by kind only, and the task has no kind: this replica will not run it"
-	case t.Kind != "" && !has:
-		t.Reason = "this replica's configuration has no kind " + quote(t.Kind) + " in the pool: it will not run it"
+	case p.Hash == "":
+		return "no live configuration has the pool: nobody will run it"
+	case p.Kinds == nil || slices.Contains(p.Kinds, kind):
+		return ""
+	case kind == "":
+		return "no live replica has a handler in the pool for tasks without a kind: nobody will run it"
 	}
+	return "no live replica has kind " + quote(kind) + " in the pool: nobody will run it"
 }
 
 // getTask answers a task with its earlier attempts; the last one is the task's own fields.
@@ -78,8 +100,9 @@ func (s *server) getTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.sayWhy(&task)
-	return reply(w, http.StatusOK, jobs.History{Task: task, Attempts: attempts})
+	one := []jobs.Task{task}
+	s.sayWhy(r.Context(), one)
+	return reply(w, http.StatusOK, jobs.History{Task: one[0], Attempts: attempts})
 }
 
 // logsOfTask answers what is kept of an attempt's output, as text whatever it is: ?attempt= from 1,
@@ -129,5 +152,7 @@ func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	made(w, task.ID, 1)
-	return reply(w, http.StatusCreated, task)
+	one := []jobs.Task{task}
+	s.sayWhy(r.Context(), one)
+	return reply(w, http.StatusCreated, one[0])
 }

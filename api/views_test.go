@@ -124,14 +124,18 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestKindsThatNobodyKnows: a task that no replica will take does not wait without a word.
+// TestKindsThatNobodyKnows: a task that no live replica will take does not wait without a word; what another
+// replica takes is no news.
 func TestKindsThatNobodyKnows(t *testing.T) {
 	b := newBackend()
+	b.pools[1].Kinds = []string{"bye", "elsewhere", "welcome"}
 	h := b.api(Options{})
 	for body, why := range map[string]string{
-		`{"kind":"welcome"}`: "",
-		`{"kind":"welcom"}`:  `no kind "welcom"`,
-		`{}`:                 "handlers by kind only",
+		`{"kind":"welcome"}`:               "",
+		`{"kind":"elsewhere"}`:             "",
+		`{"kind":"welcom","force":true}`:   `no live replica has kind "welcom"`,
+		`{"force":true}`:                   "without a kind",
+		`{"kind":"welcome","force":false}`: "",
 	} {
 		w := ask(t, h, "POST", "/api/v1/pools/mail/tasks", body)
 		var got struct{ Items []jobs.Task }
@@ -144,7 +148,7 @@ func TestKindsThatNobodyKnows(t *testing.T) {
 	}
 	b.tasks[0].Kind = "gone"
 	for _, target := range []string{"/api/v1/tasks", "/api/v1/tasks/task-1"} {
-		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), "will not run it") {
+		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), "nobody will run it") {
 			t.Errorf("%s: %s", target, w.Body)
 		}
 	}
@@ -162,6 +166,54 @@ func TestHandlersAreDescribed(t *testing.T) {
 		b.set.Jobs["report"] = jobs.Job{Handler: handler}
 		if w := ask(t, b.api(Options{}), "GET", "/api/v1/jobs/report", ""); !strings.Contains(w.Body.String(), want) || strings.Contains(w.Body.String(), "named") {
 			t.Errorf("%s, want %s", w.Body, want)
+		}
+	}
+}
+
+// TestKindsThatAreRefused: the answer says which task of a list, and what there is.
+func TestKindsThatAreRefused(t *testing.T) {
+	b := newBackend()
+	b.pools[1].Kinds = []string{"bye", "welcome"}
+	h := b.api(Options{})
+	for body, field := range map[string]string{
+		`{"kind":"welcom"}`:                             "kind",
+		`[{"kind":"bye"},{"kind":"welcom"}]`:            "[1].kind",
+		`[{"kind":"x","force":true},{"kind":"welcom"}]`: "[1].kind",
+	} {
+		w := ask(t, h, "POST", "/api/v1/pools/mail/tasks", body)
+		var got struct {
+			Error struct{ Code, Message, Field string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusUnprocessableEntity {
+			t.Fatalf("%s: %v %d %s", body, err, w.Code, w.Body)
+		}
+		if e := got.Error; e.Code != "no_handler" || e.Field != field || e.Message != `pool mail has no kind "welcom"; it has bye, welcome; if replicas that can run it follow, enqueue it with force` {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+	if len(b.changes) > 0 {
+		t.Errorf("changed: %v", b.changes)
+	}
+}
+
+// TestWhatWaitsForNobody: the overview has it as trouble, before all else, and the pools count it.
+func TestWhatWaitsForNobody(t *testing.T) {
+	b := newBackend()
+	since := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
+	b.pools[1].Kinds, b.pools[1].Unrunnable = []string{"bye"}, []ledger.Unrunnable{{Kind: "typo", Tasks: 3, Since: since}, {Tasks: 1, Since: since}}
+	got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context())
+	if err != nil || len(got.Trouble) < 2 {
+		t.Fatalf("%v %+v", err, got.Trouble)
+	}
+	if tr := got.Trouble[0]; tr.State != "unrunnable" || tr.Pool != "mail" || tr.Kind != "typo" || tr.Count != 3 || !tr.At.Equal(since) || !strings.Contains(tr.Reason, `no live replica has kind "typo"`) {
+		t.Errorf("trouble: %+v", tr)
+	}
+	if tr := got.Trouble[1]; tr.Kind != "" || !strings.Contains(tr.Reason, "without a kind") {
+		t.Errorf("trouble: %+v", tr)
+	}
+	for _, p := range got.Pools {
+		if want := map[string]int{"mail": 4}[p.Name]; p.Unrunnable != want {
+			t.Errorf("pool %s: %d", p.Name, p.Unrunnable)
 		}
 	}
 }

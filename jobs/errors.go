@@ -13,6 +13,8 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrInvalid: bad input. The message names the field.
 	ErrInvalid = errors.New("invalid")
+	// ErrNoHandler: no live replica has a handler for the task. A [*KindError] says what it has.
+	ErrNoHandler = errors.New("no handler")
 	// ErrStale: the writer's token is no longer the row's; somebody else owns it now.
 	ErrStale = errors.New("stale token")
 	// ErrUnavailable: the store cannot be reached, or its answer did not come. Nothing is known

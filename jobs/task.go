@@ -79,4 +79,6 @@ type NewTask struct {
 	IdempotencyKey string    `json:"idempotency_key,omitempty"` // at most 255 bytes; one task per pool and key, as long as the task is kept
 	Tags           []string  `json:"tags,omitempty"`
 	By             string    `json:"-"` // who enqueues it, for people: at most 255 bytes. The API says who asked
+	// Force adds the task even though no live replica can run it: those that can are to follow.
+	Force bool `json:"force,omitempty"`
 }

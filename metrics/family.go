@@ -227,6 +227,10 @@ var (
 		name: "pool_oldest_pending_age_seconds", kind: gauge, from: cluster, labels: []string{"pool"},
 		help: "For how long the oldest pending task has been due; 0 if there is none.",
 	}
+	poolUnrunnable = &family{
+		name: "pool_unrunnable_tasks", kind: gauge, from: cluster, labels: []string{"pool"},
+		help: "Of the tasks that are due, those that no live replica has a handler for: of an unknown kind, or in a pool that no configuration has any more. Counted among the first 5,000 of the pool.",
+	}
 	poolPaused = &family{
 		name: "pool_paused", kind: gauge, from: cluster, labels: []string{"pool"},
 		help: "1 while somebody has paused the pool.",
@@ -263,5 +267,5 @@ var (
 		name: "refresh_failures_total", kind: counter, from: replica,
 		help: "How often that failed.",
 	}
-	stored = []*family{replicas, poolPending, poolScheduled, poolRunning, poolOldest, poolPaused, jobCount, lastSuccess, deadline, failing, jobsFailing, refreshed, refreshDuration, refreshFailures}
+	stored = []*family{replicas, poolPending, poolScheduled, poolRunning, poolOldest, poolUnrunnable, poolPaused, jobCount, lastSuccess, deadline, failing, jobsFailing, refreshed, refreshDuration, refreshFailures}
 )

@@ -67,8 +67,16 @@ func (p *page) add(m prometheus.Metric) { p.fixed = append(p.fixed, m) }
 
 func (p *page) pools(s *standing, pools []ledger.PoolStatus) {
 	for _, pool := range pools {
-		if pool.Hash == "" {
+		unrunnable := 0
+		for _, u := range pool.Unrunnable {
+			unrunnable += u.Tasks
+		}
+		if pool.Hash == "" && unrunnable == 0 {
 			continue // retired
+		}
+		p.add(s.of(poolUnrunnable, float64(unrunnable), pool.Name))
+		if pool.Hash == "" {
+			continue
 		}
 		p.add(s.of(poolPending, float64(pool.Pending), pool.Name))
 		p.add(s.of(poolScheduled, float64(pool.Scheduled), pool.Name))

@@ -53,7 +53,7 @@ func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
 		if name == jobs.NotificationsPool {
 			pool.Kinds = set.Notifiers()
 		}
-		p.pools[name] = &poolPlan{Pool: pool, name: name, hash: pool.Hash(), kinds: kindsOf(pool), notifier: notifier(pool.Notify, "pool "+name)}
+		p.pools[name] = &poolPlan{Pool: pool, name: name, hash: pool.Hash(), kinds: ledger.KindsOf(pool), notifier: notifier(pool.Notify, "pool "+name)}
 	}
 	for name, job := range filled.Jobs {
 		j := &jobPlan{Job: job, name: name, hash: job.Hash(), stripe: jobs.Stripe(name), handler: job.Handler}
@@ -151,10 +151,14 @@ func (p *plan) definitions() ledger.Definitions {
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.pools)) {
 		pool := p.pools[name]
-		d.Pools = append(d.Pools, ledger.PoolDef{
+		def := ledger.PoolDef{
 			Name: name, Hash: pool.hash, MaxRunning: pool.MaxRunning,
 			MaxAttempts: pool.Retries.Limit + 1, Retry: pool.OnLost == jobs.LostRetries,
-		})
+		}
+		if name != jobs.NotificationsPool { // what a newer configuration notifies somebody with is forwarded
+			def.Kinds = pool.kinds
+		}
+		d.Pools = append(d.Pools, def)
 	}
 	return d
 }

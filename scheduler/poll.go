@@ -33,6 +33,7 @@ func (s *Scheduler) poll(ctx context.Context) {
 		for _, name := range pools {
 			f, ours := s.feeders[name]
 			if !ours {
+				s.meetUnknown()
 				continue
 			}
 			wake, work := f.eager()

@@ -49,15 +49,18 @@ type Scheduler struct {
 	recorder *recorder
 	attempts gate
 
-	nudgeWatch   chan struct{} // look at peers and cancellations now
-	nudgeGovern  chan struct{} // look whose configuration holds now
-	nudgeBalance chan struct{} // look at the stripes now
-	nudgeFire    chan struct{} // look at due times now
-	nudgePoll    chan struct{} // look at the pools now
-	nudgeNotify  chan struct{} // look at events now
-	halted       chan struct{} // closed by Halt
-	halt         sync.Once
-	ran          atomic.Bool // Run was called
+	metUnknown atomic.Bool // a task that this replica has no handler for
+
+	nudgeWatch      chan struct{} // look at peers and cancellations now
+	nudgeGovern     chan struct{} // look whose configuration holds now
+	nudgeBalance    chan struct{} // look at the stripes now
+	nudgeFire       chan struct{} // look at due times now
+	nudgePoll       chan struct{} // look at the pools now
+	nudgeNotify     chan struct{} // look at events now
+	halted          chan struct{} // closed by Halt
+	nudgeUnrunnable chan struct{} // look at what waits for nobody now
+	halt            sync.Once
+	ran             atomic.Bool // Run was called
 }
 
 // ErrRan: Run was called before. A Scheduler is one life of one replica; New makes the next one.
@@ -78,16 +81,17 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	s := &Scheduler{
 		store: st, opt: o, log: o.Logger, plan: p, metrics: o.Metrics,
 		clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger}, room: room{log: o.Logger},
-		upcoming:     newUpcoming(),
-		feeders:      map[string]*feeder{},
-		running:      newRunning(),
-		nudgeWatch:   make(chan struct{}, 1),
-		nudgeGovern:  make(chan struct{}, 1),
-		nudgeBalance: make(chan struct{}, 1),
-		nudgeFire:    make(chan struct{}, 1),
-		nudgePoll:    make(chan struct{}, 1),
-		nudgeNotify:  make(chan struct{}, 1),
-		halted:       make(chan struct{}),
+		upcoming:        newUpcoming(),
+		feeders:         map[string]*feeder{},
+		running:         newRunning(),
+		nudgeWatch:      make(chan struct{}, 1),
+		nudgeGovern:     make(chan struct{}, 1),
+		nudgeBalance:    make(chan struct{}, 1),
+		nudgeFire:       make(chan struct{}, 1),
+		nudgePoll:       make(chan struct{}, 1),
+		nudgeNotify:     make(chan struct{}, 1),
+		halted:          make(chan struct{}),
+		nudgeUnrunnable: make(chan struct{}, 1),
 	}
 	// A nil *locks.Locker is a non-nil interface, and means none as well.
 	if l, ok := lk.(*locks.Locker); lk != nil && (!ok || l != nil) {
@@ -149,7 +153,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		s.meetLocks(ctx)
 		s.health.start()
 		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.jobs), "pools", len(s.plan.pools), "configuration", s.config.Load())
-		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance, s.notify} {
+		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance, s.notify, s.unrunnable} {
 			takers.Go(func() { loop(taking) })
 		}
 		for _, f := range s.feeders {

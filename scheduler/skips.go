@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -32,6 +31,7 @@ func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 		case t.Job == "":
 			learned = learned || !f.byKind
 			f.byKind = true
+			f.s.meetUnknown()
 		case len(f.skipJobs) < skipMost && !slices.Contains(f.skipJobs, t.Job):
 			f.skipJobs, learned = append(f.skipJobs, t.Job), true
 		}
@@ -91,14 +91,4 @@ func (s *Scheduler) scopes() map[string]ledger.Scope {
 		}
 	}
 	return all
-}
-
-// kindsOf are the kinds of tasks that a pool has a handler for, sorted; "" is for those without a kind.
-func kindsOf(p jobs.Pool) []string {
-	kinds := slices.AppendSeq([]string{}, maps.Keys(p.Kinds))
-	if p.Handler != nil {
-		kinds = append(kinds, "")
-	}
-	slices.Sort(kinds)
-	return kinds
 }

@@ -91,6 +91,8 @@ type Tasks interface {
 	Sweep(ctx context.Context, now ledger.Judge, r ledger.Retention, limit int) (more bool, err error)
 	// Task returns a task with its earlier attempts; jobs.ErrNotFound.
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
+	// PoolStatuses returns all pools and, beside their counts, what in them is due and no live replica can run.
+	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
 	// RetryTask makes a new task of an ended one without a job; retry_of names the first of the chain.
 	RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -83,7 +87,7 @@ func TestWhatNobodyHereCanRunCostsNothing(t *testing.T) {
 	}
 	tasks := func(pool string, kinds ...string) (all []jobs.NewTask) {
 		for _, kind := range kinds {
-			all = append(all, jobs.NewTask{Pool: pool, Kind: kind, Priority: 100})
+			all = append(all, jobs.NewTask{Pool: pool, Kind: kind, Priority: 100, Force: true})
 		}
 		return all
 	}
@@ -190,7 +194,7 @@ func TestAPoolOfANewerConfigurationCostsNothing(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- newer.Run(ctx) }()
 		time.Sleep(10 * time.Second)
-		if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}); err != nil {
+		if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Force: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -205,5 +209,82 @@ func TestAPoolOfANewerConfigurationCostsNothing(t *testing.T) {
 		if ran.Load() != 1 {
 			t.Error("it does not run what it governs again")
 		}
+	})
+}
+
+// lines are the messages of a log that warns.
+type lines struct {
+	slog.Handler
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+func (l *lines) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	r.Attrs(func(a slog.Attr) bool { text += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, text)
+	return nil
+}
+
+func (l *lines) take() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.all
+	l.all = nil
+	return all
+}
+
+// What waits for nobody is said once for each pool and kind, with the count, and again an hour later; what
+// another replica can run is not.
+func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memstore.New()
+		st := &memstore.Store{Database: db}
+		log := &lines{}
+		n := new(atomic.Int64)
+		set := func(kinds ...string) jobs.Set {
+			p := jobs.Pool{Kinds: map[string]jobs.Handler{}}
+			for _, kind := range kinds {
+				p.Kinds[kind] = quick{n}
+			}
+			return jobs.Set{Pools: map[string]jobs.Pool{"p": p}}
+		}
+		runs(t, st, set("known"), Options{ID: "a", Logger: slog.New(log)})
+		time.Sleep(5 * time.Second)
+		log.take()
+		for _, kind := range []string{"typo", "typo", "other"} {
+			if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Kind: kind, Force: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(3 * time.Second)
+		want := func(when string, kinds map[string]int) {
+			t.Helper()
+			all := log.take()
+			if len(all) != len(kinds) {
+				t.Errorf("%s: %d lines: %q", when, len(all), all)
+			}
+			for kind, tasks := range kinds {
+				if !slices.ContainsFunc(all, func(line string) bool {
+					return strings.Contains(line, fmt.Sprintf("wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=%s tasks=%d since=", kind, tasks))
+				}) {
+					t.Errorf("%s: nothing of %d tasks of kind %s in %q", when, tasks, kind, all)
+				}
+			}
+		}
+		want("at first", map[string]int{"typo": 2, "other": 1})
+		time.Sleep(50 * time.Minute)
+		want("within the hour", nil)
+		time.Sleep(12 * time.Minute)
+		want("an hour later", map[string]int{"typo": 2, "other": 1})
+		runs(t, &memstore.Store{Database: db}, set("known", "typo"), Options{ID: "b", Logger: slog.New(slog.DiscardHandler)})
+		time.Sleep(time.Minute)
+		log.take()
+		time.Sleep(time.Hour)
+		want("once the typo has a handler", map[string]int{"other": 1})
 	})
 }

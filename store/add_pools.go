@@ -6,16 +6,18 @@ import (
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // AddPools makes pools known before a replica has loaded them, and the default pool with them: a program
 // that enqueues, and runs no replica or has just started one, need not wait for it. Their handlers are
-// not needed and not kept. What a replica has loaded stays as it is; a pool that was retired comes
+// not needed and not kept: Kinds may name kinds with nil handlers. A pool with kinds takes tasks of these kinds
+// alone, and with a Handler those without a kind; a pool with neither takes any, until a replica has loaded it. What a replica has loaded stays as it is; a pool that was retired comes
 // back, until the replica that governs looks again and does not have it either.
 //
 // Errors: jobs.ErrInvalid with all problems of the pools; jobs.ErrUnavailable.
 func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error {
-	if err := (jobs.Set{Pools: pools}).Validate(); err != nil {
+	if err := (jobs.Set{Pools: ledger.Declared(pools)}).Validate(); err != nil {
 		return &opError{"add pools", err}
 	}
 	all := map[string]jobs.Pool{jobs.DefaultPool: {}}
@@ -36,6 +38,19 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		if err != nil {
 			return err
 		}
+		var declared []ledger.PoolDef // of those that no replica has loaded
+		for _, name := range names {
+			if row := there[name]; row.hash == "" || row.config == 0 {
+				has, err := row.declare(ledger.DeclaredKinds(all[name]))
+				if err != nil {
+					return err
+				}
+				declared = append(declared, ledger.PoolDef{Name: name, Kinds: has})
+			}
+		}
+		if err := t.keepKinds(0, declared); err != nil {
+			return err
+		}
 		for _, name := range names {
 			p := all[name]
 			if there[name].hash != "" {
@@ -50,4 +65,19 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		}
 		return nil
 	})
+}
+
+// declare adds kinds to those that other programs have declared, unless either of them says nothing of them.
+func (r definedPool) declare(has kinds) (kinds, error) {
+	if r.hash == "" || r.kinds == "" {
+		return has, nil
+	}
+	before, err := readKinds([]byte(r.kinds))
+	switch {
+	case has == nil:
+		return before, err
+	case before == nil:
+		return has, err
+	}
+	return has.and(before), err
 }

@@ -32,7 +32,10 @@ func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) 
 		if err == nil && n == 0 {
 			err = ledger.ErrSessionDead
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return t.keepKinds(config, d.Pools)
 	})
 	if err != nil {
 		return 0, err

@@ -17,7 +17,8 @@ import (
 //
 // A task whose idempotency key was used before in its pool, with the same kind and payload, is not
 // added: the answer has the task that exists. With another kind or payload it is jobs.ErrConflict.
-// A pool that no replica has loaded is jobs.ErrNotFound, see AddPools. A bad field is jobs.ErrInvalid, with all
+// A pool that no replica has loaded is jobs.ErrNotFound, see AddPools. A new task that no live replica can run, nor
+// the configuration that governs or did last, is a *jobs.KindError, unless it has Force. A bad field is jobs.ErrInvalid, with all
 // that NewTask.Encode finds wrong with the first bad task.
 func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
 	batch, err := newBatch(tasks)
@@ -52,10 +53,14 @@ func (t *tx) enqueue(batch []*parcel) error {
 	if err != nil {
 		return err
 	}
-	if err := t.fillPools(batch); err != nil {
+	governing, err := t.fillPools(batch)
+	if err != nil {
 		return err
 	}
 	if err := t.takeKeys(batch, now); err != nil {
+		return err
+	}
+	if err := t.refuseUnrunnable(batch, governing); err != nil {
 		return err
 	}
 	var rows [][]any
@@ -84,19 +89,26 @@ func (t *tx) enqueue(batch []*parcel) error {
 	return err
 }
 
-// fillPools gives the tasks their pools' policies. It locks nothing: a pool that is retired in the
+// fillPools gives the tasks their pools' policies, and returns the kinds that govern. It locks nothing: a pool that is retired in the
 // same moment keeps the task for whoever brings it back.
-func (t *tx) fillPools(batch []*parcel) error {
+func (t *tx) fillPools(batch []*parcel) (map[string]kinds, error) {
 	names := map[string][]*parcel{}
 	for _, p := range batch {
 		names[p.task.Pool] = append(names[p.task.Pool], p)
 	}
 	sorted := slices.Sorted(maps.Keys(names))
-	err := t.query(`SELECT name, max_attempts, on_lost FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
+	governing := map[string]kinds{}
+	err := t.query(`SELECT p.name, p.max_attempts, p.on_lost, COALESCE(k.kinds, '') FROM {pools} p LEFT JOIN {kinds} k ON k.pool = p.name AND k.config = 0
+		WHERE p.hash <> '' AND p.name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary keys
 		func(scan func(...any) error) error {
 			var name, onLost string
 			var attempts int
-			if err := scan(&name, &attempts, &onLost); err != nil {
+			var text []byte
+			if err := scan(&name, &attempts, &onLost, &text); err != nil {
+				return err
+			}
+			var err error
+			if governing[name], err = readKinds(text); err != nil {
 				return err
 			}
 			for _, p := range names[name] {
@@ -106,14 +118,14 @@ func (t *tx) fillPools(batch []*parcel) error {
 			return nil
 		})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, name := range sorted {
 		if _, unknown := names[name]; unknown {
-			return t.unknownPool(name)
+			return nil, t.unknownPool(name)
 		}
 	}
-	return nil
+	return governing, nil
 }
 
 // unknownPool says which pools there are: the name is wrong, or those who work on it come later.

@@ -18,6 +18,7 @@ type parcel struct {
 	key     string // idempotency key, as the user gave it
 	body    string // hash of kind and payload
 	runAt   time.Time
+	force   bool    // nobody need be able to run it
 	first   *parcel // an earlier one of the same batch with the same key
 	existed bool
 }
@@ -74,6 +75,6 @@ func newParcel(n jobs.NewTask) (*parcel, error) {
 			ID: id.String(), Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending,
 			Priority: n.Priority, RunAt: runAt, Payload: payload, PayloadSize: len(payload), Tags: n.Tags, By: n.By,
 		},
-		own: id.String(), key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt,
+		own: id.String(), key: n.IdempotencyKey, body: hex.EncodeToString(sum.Sum(nil)), runAt: runAt, force: n.Force,
 	}, nil
 }

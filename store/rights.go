@@ -17,6 +17,7 @@ var written = [][2]string{
 	{"events", "id"},
 	{"standings", "kind"},
 	{"audit", "id"},
+	{"kinds", "pool"},
 }
 
 // CheckRights fails when the account may not do what a replica does, and with migrate what Migrate

@@ -197,7 +197,7 @@ func tablePrefix(prefix string) (string, error) {
 // tables are the words that statements write in braces.
 var tables = []string{
 	"meta", "stripes", "sessions", "pools", "jobs", "triggers", "tasks", "done", "attempts",
-	"outputs", "idempotency", "migrations", "events", "standings", "audit",
+	"outputs", "idempotency", "migrations", "events", "standings", "audit", "kinds",
 }
 
 func openGorm(d gorm.Dialector) (*gorm.DB, error) {

@@ -128,7 +128,10 @@ func sweepSessions(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(dead) == 0 {
 		return 0, err
 	}
-	_, err = t.exec("DELETE FROM {sessions} WHERE dead=1 AND id IN ("+marks(len(dead))+")", texts(dead)...)
+	if _, err = t.exec("DELETE FROM {sessions} WHERE dead=1 AND id IN ("+marks(len(dead))+")", texts(dead)...); err != nil {
+		return 0, err
+	}
+	_, err = t.exec("DELETE FROM {kinds} WHERE config>0 AND config NOT IN (SELECT config FROM {sessions})")
 	return len(dead), err
 }
 

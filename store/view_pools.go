@@ -6,8 +6,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// PoolStatuses returns the rows of all pools that were ever configured with their counts, sorted
-// by name.
+// PoolStatuses returns the rows of all pools that were ever configured with their counts, and what in them
+// waits for nobody, sorted by name.
 func (s *Store) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
 	var all []ledger.PoolStatus
 	err := s.view(ctx, "pools", func(t *tx) error {
@@ -25,7 +25,10 @@ func (s *Store) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
 		for i := range all {
 			rows[all[i].Name] = &all[i]
 		}
-		return t.countTasks(rows)
+		if err := t.countTasks(rows); err != nil {
+			return err
+		}
+		return t.unrunnable(rows)
 	})
 	if err != nil {
 		return nil, err

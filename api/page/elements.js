@@ -17,7 +17,7 @@ export const link = (job, task) => el("a", { href: new URL("jobs/" + encodeURICo
 export const soft = (...text) => el("span", { class: "soft" }, ...text);
 
 export const looks = {
-  succeeded: ["green", "✓"], failed: ["red", "✕"], lost: ["red", "?"], missed: ["red", "!"],
+  succeeded: ["green", "✓"], failed: ["red", "✕"], lost: ["red", "?"], missed: ["red", "!"], unrunnable: ["red", "!"],
   cancelled: ["grey", "–"], skipped: ["grey", "–"], running: ["grey", "▸"], pending: ["grey", "…"],
   live: ["green", "✓"], draining: ["amber", "▲"], dead: ["red", "✕"], paused: ["amber", "▲"], suspended: ["amber", "▲"],
 };

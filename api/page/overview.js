@@ -58,7 +58,7 @@ export function overview(o) {
   }
   table("trouble", grouped(o.trouble ?? [], o.wrong ?? []), (t) => t.key, (t) => [
     ["What", [t.job ? link(t.job, t.task_id) : [soft("pool "), failed(t)]], "head"],
-    ["How", [badge(t.state), t.times > 1 ? soft(` ×${t.times} within the last hour`) : "", t.count > 1 ? soft(` ${t.count} due times`) : ""]],
+    ["How", [badge(t.state), t.times > 1 ? soft(` ×${t.times} within the last hour`) : "", t.count > 1 ? soft(` ${t.count} ${t.state === "unrunnable" ? "tasks" : "due times"}`) : ""]],
     ["Why", t.reason || (t.error ?? "").split("\n")[0] || "", "why"],
     ["When", when(t.at)],
     ["", opener(t.task_id), "act"],

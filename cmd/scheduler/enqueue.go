@@ -32,7 +32,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 		Long: "Add a task to a pool and print its id. With --key, the task that has this key already is printed\n" +
 			"instead of a second one being added.\n\n" +
 			"With --many each line of standard input is one task, a JSON object with the keys payload, kind,\n" +
-			"run_at, priority, idempotency_key and tags; what a line does not say, the flags do. If it breaks off\n" +
+			"run_at, priority, idempotency_key, tags and force; what a line does not say, the flags do. If it breaks off\n" +
 			"in the middle, the message says which lines were enqueued.",
 		Example: "  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --key welcome-7\n" +
 			"  scheduler tasks enqueue mail --payload @letter.json --run-at 2h\n" +
@@ -70,6 +70,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	cmd.Flags().IntVar(&task.Priority, "priority", 0, "-100 … 100, larger first")
 	cmd.Flags().StringVar(&task.IdempotencyKey, "key", "", "idempotency `KEY`: one task per pool and key")
 	cmd.Flags().StringArrayVar(&task.Tags, "tag", nil, "`TAG` for people; may be repeated")
+	cmd.Flags().BoolVar(&task.Force, "force", false, "also if no live replica can run it: those that can are to follow")
 	cmd.Flags().BoolVar(&many, "many", false, "read tasks from standard input, one JSON object per line")
 	return cmd
 }

@@ -34,6 +34,8 @@ type PoolDef struct {
 	MaxRunning  int
 	MaxAttempts int
 	Retry       bool // on_lost: retry
+	// Kinds are those of the tasks that it has a handler for, sorted; "" is for tasks without a kind. Nil: any.
+	Kinds []string
 }
 
 // Upcoming is one job's next due time as its row has it.

@@ -28,13 +28,17 @@ type Broken struct {
 	LastEnd     time.Time `json:"last_end,omitzero"`
 }
 
-// Trouble is a task that failed or was lost, or due times that were missed.
+// StateUnrunnable is the state of Trouble with tasks that are due and wait for nobody.
+const StateUnrunnable = "unrunnable"
+
+// Trouble is a task that failed or was lost, or due times that were missed, or tasks of one kind that no live replica
+// can run, which come first.
 type Trouble struct {
-	At       time.Time `json:"at"`    // when it ended
-	State    string    `json:"state"` // failed, lost or missed
+	At       time.Time `json:"at"`    // when it ended; since when the first of the tasks is due
+	State    string    `json:"state"` // failed, lost, missed or unrunnable
 	Job      string    `json:"job,omitempty"`
 	Due      time.Time `json:"due,omitzero"`    // of the job's trigger; the first one of a range
-	Count    int       `json:"count,omitempty"` // due times missed
+	Count    int       `json:"count,omitempty"` // due times missed, or tasks that wait
 	Pool     string    `json:"pool,omitempty"`
 	Kind     string    `json:"kind,omitempty"`
 	TaskID   string    `json:"task_id,omitempty"`

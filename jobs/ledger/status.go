@@ -39,4 +39,8 @@ type PoolStatus struct {
 	Scheduled     int // waits for its time
 	Running       int
 	OldestPending time.Time // run_at; zero = none
+	// Kinds are those of the tasks that some live replica has a handler for, sorted, or that one had where none
+	// is live; "" is for tasks without a kind. Nil: any, or it is not known.
+	Kinds      []string
+	Unrunnable []Unrunnable // by kind; empty while there is a live replica for all that is due
 }

@@ -48,6 +48,7 @@ type PoolView struct {
 	Scheduled     int       `json:"scheduled"`         // waits for its time
 	Running       int       `json:"running"`
 	OldestPending time.Time `json:"oldest_pending,omitzero"`
+	Unrunnable    int       `json:"unrunnable,omitempty"` // of those that are due, which no live replica can run
 }
 
 // ReplicaView is a replica.

@@ -1,6 +1,6 @@
 -- min_compatible: 1
--- New columns only, each with a default: a program that knows 0002 alone goes on working, leaves them as they
--- are born, and moves tasks to {p}done without made_by. A column that is there already is left as it is.
+-- New columns, each with a default, and a new table: a program that knows 0002 alone goes on working, leaves the columns as
+-- they are born, moves tasks to {p}done without made_by, and writes no kinds. A column that is there already is left as it is.
 
 -- made_by: who enqueued the task, or asked for the run; empty: a schedule, or not said.
 ALTER TABLE {p}tasks
@@ -16,3 +16,11 @@ ALTER TABLE {p}audit
   ADD COLUMN tasks   INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE {p}audit
   ADD COLUMN repeats INTEGER NOT NULL DEFAULT 1;
+
+-- What kinds of tasks each configuration has handlers for, by pool.
+CREATE TABLE IF NOT EXISTS {p}kinds (
+  pool   TEXT    NOT NULL,
+  config INTEGER NOT NULL, -- its number; 0 = what governs, or what programs declared before a replica came
+  kinds  BLOB    NOT NULL, -- JSON list of names, "" for tasks without a kind; null = any
+  PRIMARY KEY (pool, config)
+) WITHOUT ROWID;

@@ -23,7 +23,8 @@ type Options struct {
 	// Store is a migrated store that no replica works on; it stays the caller's. Default: a new one on
 	// SQLite in memory. The Bench takes all tasks in it for its own.
 	Store *store.Store
-	// Scheduler is for the replica that works while a method runs: Labels, Workers, Logger, …
+	// Scheduler is for the replica that works while a method runs: Labels, Logger, … Handlers run one at a
+	// time unless Workers is larger, but for those of notifications, which run beside them.
 	Scheduler scheduler.Options
 }
 
@@ -44,6 +45,7 @@ func New(t testing.TB, set jobs.Set, o Options) *Bench {
 	// Bubble and machine have two clocks, and a busy machine lets much of its own time pass in no time
 	// at all of the bubble's.
 	o.Scheduler.SessionTTL = cmp.Or(o.Scheduler.SessionTTL, time.Minute)
+	o.Scheduler.Workers = cmp.Or(o.Scheduler.Workers, 1)
 	o.Scheduler.MaxClockSkew = cmp.Or(o.Scheduler.MaxClockSkew, time.Hour)
 	b := &Bench{t: t, set: set, opt: o, seen: map[string]bool{}}
 	if o.Store == nil {
@@ -79,7 +81,7 @@ func (b *Bench) Store() *store.Store { return b.opt.Store }
 // Options.Store. It has one connection: within a transaction, use nothing but the transaction.
 func (b *Bench) DB() *sql.DB { return b.db }
 
-// Enqueue adds tasks, all or none, and returns them.
+// Enqueue adds tasks, all or none, and returns them. The test fails if the set has no handler for one of them.
 func (b *Bench) Enqueue(tasks ...jobs.NewTask) []jobs.Task {
 	b.t.Helper()
 	added, err := b.opt.Store.Enqueue(b.t.Context(), tasks...)

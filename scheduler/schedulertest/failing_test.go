@@ -57,7 +57,13 @@ func TestFailures(t *testing.T) {
 		test func(b *schedulertest.Bench)
 		want string
 	}{
-		"an unknown kind":  {func(b *schedulertest.Bench) { b.Enqueue(jobs.NewTask{Pool: "orders", Kind: "refund"}); b.Drain() }, `kind "refund"`},
+		"an unknown kind": {func(b *schedulertest.Bench) { b.Enqueue(jobs.NewTask{Pool: "orders", Kind: "refund"}); b.Drain() }, `kind "refund"`},
+		"a kind for which nobody has come": {func(b *schedulertest.Bench) {
+			b.Enqueue(jobs.NewTask{Pool: "orders", Kind: "refund", Force: true})
+			began := time.Now()
+			defer func() { atOnce(b, time.Since(began)) }()
+			b.Drain()
+		}, `pool orders has no kind "refund"; it has broken, confirm`},
 		"an unknown pool":  {func(b *schedulertest.Bench) { b.Enqueue(jobs.NewTask{Pool: "order"}) }, "known are default, orders"},
 		"an unknown job":   {func(b *schedulertest.Bench) { b.Fire("reprot") }, `job "reprot": not found`},
 		"no due time":      {func(b *schedulertest.Bench) { b.FireAt("report", time.Date(2030, 1, 6, 8, 0, 0, 0, time.UTC)) }, "2030-01-07T08:00:00Z"},
@@ -91,6 +97,13 @@ var (
 	monday = time.Date(2030, 1, 7, 8, 0, 0, 0, time.UTC)
 	under  = map[*schedulertest.Bench]testing.TB{}
 )
+
+// atOnce fails the test that expects a failure if the failure took seconds.
+func atOnce(b *schedulertest.Bench, took time.Duration) {
+	if took > time.Second {
+		failingOf(b).(*failing).why = "it failed after " + took.String()
+	}
+}
 
 func failingOf(b *schedulertest.Bench) testing.TB { return under[b] }
 

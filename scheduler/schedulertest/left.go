@@ -11,11 +11,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// counts is the part of a store that says how much there is to do.
-type counts interface {
-	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
-}
-
 // left counts what runs, and what is due: tasks in pools that are not paused, jobs, and events that
 // somebody may want to be told of. When no task runs or is ready, counted in one statement, nobody is left
 // who could enqueue more; so what is read after that is only what time has brought, and events. These
@@ -41,12 +36,17 @@ func left(ctx context.Context, st scheduler.Store) (running, due int, err error)
 // asIs believes the database's clock.
 func asIs(database time.Time) (time.Time, error) { return database, nil }
 
+// tasks fails at once if something is due that no handler of the set is for.
 func tasks(ctx context.Context, st scheduler.Store) (running, due int, err error) {
-	pools, err := st.(counts).PoolStatuses(ctx)
+	pools, err := st.PoolStatuses(ctx)
 	for _, p := range pools {
 		running += p.Running
-		if p.Paused == nil || !*p.Paused {
-			due += p.Pending
+		if p.Paused != nil && *p.Paused {
+			continue
+		}
+		due += p.Pending
+		for _, u := range p.Unrunnable {
+			return 0, 0, &jobs.KindError{Pool: p.Name, Kind: u.Kind, Kinds: p.Kinds}
 		}
 	}
 	return running, due, err

@@ -17,7 +17,8 @@ const stuckAfter = 5 * time.Second
 // notifications of what failed. It returns the tasks that ended, in the order in which they were made.
 // What waits for its time or for another attempt stays in Pending. No schedule fires.
 //
-// The test fails if a task is due that nothing in the set can run, as of an unknown kind.
+// The test fails at once if a task is due whose kind the set has no handler for, and after 5 s if nothing in the
+// set can run it otherwise.
 func (b *Bench) Drain() []jobs.Task {
 	b.t.Helper()
 	b.run(job{})

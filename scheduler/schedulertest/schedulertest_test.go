@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -171,4 +173,29 @@ func TestNotifications(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Handlers write to what the test has without a lock: they run one at a time, unless the test asks for more.
+func TestHandlersRunOneAtATime(t *testing.T) {
+	for workers, want := range map[int]int64{0: 1, 4: 4} {
+		synctest.Test(t, func(t *testing.T) {
+			var running, most atomic.Int64
+			h := jobs.Func(func(context.Context, jobs.Task, struct{}) error {
+				n := running.Add(1)
+				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+				}
+				time.Sleep(time.Second)
+				running.Add(-1)
+				return nil
+			})
+			set := jobs.Set{Pools: map[string]jobs.Pool{"a": {Handler: h}, "b": {Handler: h}}}
+			b := schedulertest.New(t, set, schedulertest.Options{Scheduler: scheduler.Options{Workers: workers}})
+			for range 6 {
+				b.Enqueue(jobs.NewTask{Pool: "a"}, jobs.NewTask{Pool: "b"})
+			}
+			if ended := b.Drain(); len(ended) != 12 || most.Load() != want {
+				t.Errorf("%d workers: %d ended, %d at once", workers, len(ended), most.Load())
+			}
+		})
+	}
 }

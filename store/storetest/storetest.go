@@ -66,6 +66,7 @@ var Contract = slices.Concat(
 	sessionCases,
 	definitionCases,
 	enqueueCases,
+	kindCases,
 	triggerCases,
 	claimCases,
 	endCases,

@@ -141,6 +141,10 @@ func (e *edge) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, 
 	return got.task, got.attempts, err
 }
 
+func (e *edge) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
+	return call(ctx, e, func(ctx context.Context) ([]ledger.PoolStatus, error) { return e.st.PoolStatuses(ctx) })
+}
+
 func (e *edge) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
 	return call(ctx, e, func(ctx context.Context) (jobs.Task, error) { return e.st.RetryTask(ctx, id, by) })
 }

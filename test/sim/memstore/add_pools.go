@@ -3,13 +3,15 @@ package memstore
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // AddPools makes pools known before a replica has loaded them.
 func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error {
-	if err := (jobs.Set{Pools: pools}).Validate(); err != nil {
+	if err := (jobs.Set{Pools: ledger.Declared(pools)}).Validate(); err != nil {
 		return err
 	}
 	all := map[string]jobs.Pool{jobs.DefaultPool: {}}
@@ -17,6 +19,17 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 	return s.tx(ctx, "add pools", func(t *tx) error {
 		for name, p := range all {
 			row := t.pools.rows[name]
+			if has := ledger.DeclaredKinds(p); row.Hash == "" || row.Config == 0 {
+				before, any := t.kindsOf(name, 0)
+				switch {
+				case row.Hash == "" || any:
+				case has == nil:
+					has = before
+				default:
+					has = slices.Compact(slices.Sorted(slices.Values(slices.Concat(has, before))))
+				}
+				t.keepKinds(0, name, has)
+			}
 			if row.Hash != "" {
 				continue
 			}

@@ -22,6 +22,9 @@ func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) 
 		config = t.config
 		row.Config = config
 		put(t, &t.sessions, row)
+		for _, p := range d.Pools {
+			t.keepKinds(config, p.Name, p.Kinds)
+		}
 		return nil
 	})
 	if err != nil {
@@ -49,7 +52,10 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		for _, j := range d.Jobs {
 			jobDefs[j.Name] = j
 		}
-		pools := stale(t.pools.rows, poolDefs, Pool.differs)
+		pools := stale(t.pools.rows, poolDefs, func(r Pool, p ledger.PoolDef, defined bool) bool {
+			has, any := t.kindsOf(p.Name, 0)
+			return r.differs(p, defined) || defined && (any != (p.Kinds == nil) || !slices.Equal(has, p.Kinds))
+		})
 		names := stale(t.jobs.rows, jobDefs, Job.differs)
 		if !got.Governs {
 			got.Jobs, got.Pools = names, pools
@@ -111,6 +117,7 @@ func (t *tx) definePool(config int64, name string, defs map[string]ledger.PoolDe
 	row.Config = config
 	if d, defined := defs[name]; defined {
 		row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, onLost(d.Retry)
+		t.keepKinds(0, name, d.Kinds)
 	} else {
 		row.Hash = ""
 	}

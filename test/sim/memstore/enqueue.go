@@ -79,7 +79,7 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) (all []ledge
 
 func (t *tx) enqueue(batch []*parcel) error {
 	now := t.now()
-	for _, p := range batch {
+	for i, p := range batch {
 		pool := t.pools.rows[p.Pool]
 		if pool.Hash == "" {
 			return t.unknownPool(p.Pool)
@@ -92,6 +92,9 @@ func (t *tx) enqueue(batch []*parcel) error {
 			}
 			p.id, p.existed = first.TaskID, true
 			continue
+		}
+		if err := t.runnable(i, p.NewTask); err != nil {
+			return err
 		}
 		row := Task{
 			ID: p.id, Pool: p.Pool, Kind: p.Kind, Rank: -p.Priority, RunAt: micros(p.RunAt), MaxAttempts: pool.MaxAttempts,

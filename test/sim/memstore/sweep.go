@@ -68,6 +68,15 @@ func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r ledger.Retentio
 				remove(t, &t.sessions, id)
 			}
 		}
+		for key := range t.kinds.rows {
+			kept := key.config == 0
+			for _, row := range t.sessions.rows {
+				kept = kept || row.Config == key.config
+			}
+			if !kept {
+				remove(t, &t.kinds, key)
+			}
+		}
 		return nil
 	})
 	return more, err

@@ -18,6 +18,7 @@ type tables struct {
 	keys     table[poolKey, idempotency]
 	events   table[string, event]
 	standing table[subject, standing]
+	kinds    table[kindsKey, Kinds]
 }
 
 func newTables() tables {
@@ -33,6 +34,7 @@ func newTables() tables {
 		keys:     empty(func(r idempotency) poolKey { return poolKey{r.Pool, r.Key} }),
 		events:   empty(func(r event) string { return r.ID }),
 		standing: empty(func(r standing) subject { return subject{r.Kind, r.Name} }),
+		kinds:    empty(func(r Kinds) kindsKey { return kindsKey{r.Pool, r.Config} }),
 	}
 }
 
@@ -109,7 +111,7 @@ func (d *Database) Restore(name string, scan func(dest ...any) bool) {
 func (d *tables) byName() map[string]rowset {
 	return map[string]rowset{
 		"sessions": &d.sessions, "pools": &d.pools, "jobs": &d.jobs, "triggers": &d.triggers, "tasks": &d.tasks, "done": &d.done,
-		"attempts": &d.attempts, "outputs": &d.outputs, "idempotency": &d.keys, "events": &d.events, "standings": &d.standing,
+		"attempts": &d.attempts, "outputs": &d.outputs, "idempotency": &d.keys, "events": &d.events, "standings": &d.standing, "kinds": &d.kinds,
 	}
 }
 

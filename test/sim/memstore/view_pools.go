@@ -26,6 +26,7 @@ func (s *Store) PoolStatuses(ctx context.Context) (all []ledger.PoolStatus, err 
 					p.Running++
 				}
 			}
+			t.unrunnable(&p)
 			all = append(all, p)
 		}
 		return nil

@@ -1,0 +1,31 @@
+package jobs
+
+import (
+	"fmt"
+	"slices"
+)
+
+// KindError refuses a task that no live replica can run. It is [ErrNoHandler] and [ErrInvalid].
+type KindError struct {
+	Index   int      // of the task, in the list that was to be enqueued
+	Pool    string   // its pool
+	Kind    string   // its kind, which may be empty
+	Kinds   []string // that the pool has handlers for, sorted; "" is for tasks without a kind
+	Nearest string   // the one of them that may have been meant; may be empty
+}
+
+func (e *KindError) Error() string {
+	const remedy = "; if replicas that can run it follow, enqueue it with force"
+	kinds := slices.DeleteFunc(slices.Clone(e.Kinds), func(kind string) bool { return kind == "" })
+	switch {
+	case len(e.Kinds) == 0:
+		return fmt.Sprintf("pool %s has no handler for tasks: only jobs with handlers of their own use it"+remedy, e.Pool)
+	case e.Kind == "":
+		return fmt.Sprintf("pool %s has handlers by kind only, and the task has no kind; it has %s"+remedy, e.Pool, some(kinds))
+	case e.Nearest != "":
+		return fmt.Sprintf("pool %s has no kind %.80q, did you mean %q? It has %s"+remedy, e.Pool, e.Kind, e.Nearest, some(kinds))
+	}
+	return fmt.Sprintf("pool %s has no kind %.80q; it has %s"+remedy, e.Pool, e.Kind, some(kinds))
+}
+
+func (e *KindError) Unwrap() []error { return []error{ErrNoHandler, ErrInvalid} }

@@ -1,0 +1,61 @@
+package ledger
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// KindsOf are the kinds of the tasks that a pool has a handler for, sorted; "" is for those without a kind.
+func KindsOf(p jobs.Pool) []string {
+	kinds := []string{}
+	for kind := range p.Kinds {
+		kinds = append(kinds, kind)
+	}
+	if p.Handler != nil {
+		kinds = append(kinds, "")
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// DeclaredKinds are those of a pool that a program declares: nil, which is any kind, if it says nothing of them.
+func DeclaredKinds(p jobs.Pool) []string {
+	if p.Handler == nil && len(p.Kinds) == 0 {
+		return nil
+	}
+	return KindsOf(p)
+}
+
+// Declared gives the kinds without a handler one, so that the pools of a program that only enqueues are valid.
+func Declared(pools map[string]jobs.Pool) map[string]jobs.Pool {
+	all := map[string]jobs.Pool{}
+	for name, p := range pools {
+		kinds := maps.Clone(p.Kinds)
+		for kind, h := range kinds {
+			if h == nil {
+				kinds[kind] = elsewhere{}
+			}
+		}
+		p.Kinds = kinds
+		all[name] = p
+	}
+	return all
+}
+
+// elsewhere is a handler that some other process has.
+type elsewhere struct{}
+
+func (elsewhere) Run(context.Context, jobs.Task, io.Writer) error { return jobs.ErrNotStarted }
+
+// Unrunnable are tasks of one kind in one pool that are due and wait for nobody: no live replica has a handler
+// for them.
+type Unrunnable struct {
+	Kind  string    // "": they have none, or the whole pool is one that no live configuration has
+	Tasks int       // of those that were looked at: the first of the pool in the order of claims
+	Since time.Time // the earliest run_at
+}

@@ -1,0 +1,60 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	unrunnableEvery = time.Minute
+	// unrunnableAgain is how often people are told of the same pool and kind, at most.
+	unrunnableAgain = time.Hour
+)
+
+// unrunnable tells people of tasks that are due and that no live replica has a handler for, until ctx is done. It
+// looks as soon as this replica has met the first task that it cannot run itself, and each minute from then on.
+func (s *Scheduler) unrunnable(ctx context.Context) {
+	said := map[[2]string]time.Time{}
+	for pause(ctx, unrunnableEvery, s.nudgeUnrunnable) {
+		if !s.metUnknown.Load() || !s.session.Load().trusted() {
+			continue
+		}
+		cctx, cancel := context.WithTimeout(ctx, watchCall)
+		pools, err := s.store.PoolStatuses(cctx)
+		cancel()
+		if err != nil {
+			s.storeFailed(err)
+			continue
+		}
+		for _, p := range pools {
+			for _, u := range p.Unrunnable {
+				key := [2]string{p.Name, u.Kind}
+				if at, before := said[key]; before && time.Since(at) < unrunnableAgain {
+					continue
+				}
+				said[key] = time.Now()
+				s.sayUnrunnable(p, u)
+			}
+		}
+	}
+}
+
+func (s *Scheduler) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
+	what := "tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them"
+	switch {
+	case p.Hash == "":
+		what = "tasks wait for nobody: no live configuration has their pool; start a replica that has it, or cancel them"
+	case u.Kind == "":
+		what = "tasks wait for nobody: they have no kind, and no live replica has a handler for those; start one that has, or cancel them"
+	}
+	s.log.Warn(what, "pool", p.Name, "kind", u.Kind, "tasks", u.Tasks, "since", u.Since.Format(time.RFC3339))
+}
+
+// meetUnknown notes that there is a task that this replica has no handler for.
+func (s *Scheduler) meetUnknown() {
+	if s.metUnknown.CompareAndSwap(false, true) {
+		nudge(s.nudgeUnrunnable)
+	}
+}

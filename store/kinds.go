@@ -1,0 +1,196 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/internal/nearest"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// kinds are those of the tasks that somebody has a handler for; "" is for tasks without a kind. Nil: any.
+type kinds []string
+
+// noKinds: a pool that somebody does not have.
+var noKinds = kinds{}
+
+func (k kinds) have(kind string) bool { return k == nil || slices.Contains(k, kind) }
+
+// and is what either of them has.
+func (k kinds) and(other kinds) kinds {
+	if k == nil || other == nil {
+		return nil
+	}
+	return distinct(slices.Concat(noKinds, k, other))
+}
+
+// encode is what {kinds} keeps.
+func (k kinds) encode() []byte {
+	text, _ := json.Marshal([]string(k)) // strings always encode
+	return text
+}
+
+// readKinds is the inverse of encode; no row says nothing, which is any.
+func readKinds(text []byte) (kinds, error) {
+	var k kinds
+	if len(text) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(text, &k); err != nil {
+		return nil, fmt.Errorf("kinds of a pool: %w", err)
+	}
+	return k, nil
+}
+
+// keepKinds says what kinds the pools of a configuration have.
+func (t *tx) keepKinds(config int64, pools []ledger.PoolDef) error {
+	var rows [][]any
+	for _, p := range pools {
+		rows = append(rows, []any{p.Name, config, kinds(p.Kinds).encode()})
+	}
+	_, err := t.insert(`REPLACE INTO {kinds} (pool, config, kinds)`, "", rows)
+	return err
+}
+
+// governingKinds is what {kinds} keeps of those that govern, by pool.
+func (t *tx) governingKinds() (map[string][]byte, error) {
+	all := map[string][]byte{}
+	err := t.query(`SELECT pool, kinds FROM {kinds} WHERE config = 0`, nil, func(scan func(...any) error) error {
+		var pool string
+		var text []byte
+		err := scan(&pool, &text)
+		all[pool] = text
+		return err
+	})
+	return all, err
+}
+
+// liveKinds is what the live replicas have, by pool; absent: none of them has the pool. live is false while
+// there is no replica that takes tasks. nil, true: one of them does not say, so it may have any.
+func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
+	by = map[string]kinds{}
+	// A session that has loaded has a row for the pool default at least, unless its program is older than the table.
+	err = t.query(`SELECT COALESCE(k.pool, ''), COALESCE(k.kinds, '') FROM {sessions} s LEFT JOIN {kinds} k ON k.config = s.config
+		WHERE s.dead = 0 AND s.draining = 0 AND s.config > 0`, nil, func(scan func(...any) error) error {
+		var pool string
+		var text []byte
+		if err := scan(&pool, &text); err != nil {
+			return err
+		}
+		live = true
+		if pool == "" || by == nil {
+			by = nil
+			return nil
+		}
+		has, err := readKinds(text)
+		if before, known := by[pool]; known {
+			has = has.and(before)
+		}
+		by[pool] = has
+		return err
+	})
+	return by, live, err
+}
+
+// refuseUnrunnable refuses the first new task of the batch whose kind neither the configuration that governs its
+// pool nor any live replica has. governing is of the first, by pool.
+func (t *tx) refuseUnrunnable(batch []*parcel, governing map[string]kinds) error {
+	var by map[string]kinds
+	asked := false
+	for i, p := range batch {
+		if p.existed || p.force || governing[p.task.Pool].have(p.task.Kind) {
+			continue
+		}
+		if !asked {
+			var err error
+			if by, _, err = t.liveKinds(); err != nil {
+				return err
+			}
+			asked = true
+		}
+		if by == nil || slices.Contains(by[p.task.Pool], p.task.Kind) {
+			continue
+		}
+		if has, known := by[p.task.Pool]; known && has == nil {
+			continue
+		}
+		has := governing[p.task.Pool].and(append(noKinds, by[p.task.Pool]...))
+		return &jobs.KindError{
+			Index: i, Pool: p.task.Pool, Kind: p.task.Kind, Kinds: has,
+			Nearest: nearest.Of(p.task.Kind, slices.DeleteFunc(slices.Clone(has), func(kind string) bool { return kind == "" })),
+		}
+	}
+	return nil
+}
+
+// unrunnableLook is how many tasks of a pool are looked at, the first in the order of claims: what nobody takes
+// is found there in the end.
+const unrunnableLook = 5000
+
+// unrunnable adds to rows what kinds the live replicas have, and what is due and waits for nobody.
+//
+// Index: tasks_claim, equality on state and pool, in its order; kind and job are read from the rows.
+func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
+	by, live, err := t.liveKinds()
+	if err != nil || by == nil {
+		return err
+	}
+	governing, err := t.governingKinds()
+	if err != nil {
+		return err
+	}
+	var looks []string
+	var args []any
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		p := rows[name]
+		has, known := by[name]
+		switch {
+		case p.Hash == "":
+			has = noKinds
+			if p.Pending > 0 {
+				p.Unrunnable = []ledger.Unrunnable{{Tasks: p.Pending, Since: p.OldestPending}}
+			}
+		case !live:
+			if has, err = readKinds(governing[name]); err != nil {
+				return err
+			}
+		case !known:
+			has = noKinds
+		}
+		if p.Kinds = has; has == nil || p.Hash == "" || p.Pending == 0 {
+			continue
+		}
+		looks = append(looks, `SELECT pool, kind, COUNT(*), MIN(run_at) FROM (SELECT pool, kind, job, run_at FROM {tasks}{index}{tasks}_claim{end}
+			WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?) AS first WHERE job='' GROUP BY pool, kind`)
+		args = append(args, name, unrunnableLook)
+	}
+	if len(looks) == 0 {
+		return nil
+	}
+	for part := range slices.Chunk(looks, 100) {
+		mine := args[:2*len(part)]
+		args = args[2*len(part):]
+		err := t.query(strings.Join(part, " UNION ALL "), mine, func(scan func(...any) error) error {
+			var pool string
+			var u ledger.Unrunnable
+			var since int64
+			err := scan(&pool, &u.Kind, &u.Tasks, &since)
+			u.Since = fromMicros(since)
+			if p := rows[pool]; err == nil && !kinds(p.Kinds).have(u.Kind) {
+				p.Unrunnable = append(p.Unrunnable, u)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, p := range rows {
+		slices.SortFunc(p.Unrunnable, func(a, b ledger.Unrunnable) int { return strings.Compare(a.Kind, b.Kind) })
+	}
+	return nil
+}

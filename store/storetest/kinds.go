@@ -1,0 +1,205 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+var kindCases = []Case{
+	{"Kinds/Enqueue", enqueueKinds},
+	{"Kinds/Known", enqueueKnownKey},
+	{"Kinds/AddPools", addPoolKinds},
+	{"Kinds/Waiting", waitForNobody},
+}
+
+// withKinds is a configuration whose pool work has these kinds; of the others nothing is said.
+func withKinds(kinds ...string) ledger.Definitions {
+	d := definitions()
+	d.Pools[2].Kinds = append([]string{}, kinds...)
+	return d
+}
+
+// load gives the replica a configuration.
+func (s *scene) load(d ledger.Definitions) {
+	s.t.Helper()
+	_, err := s.Store.Load(s.ctx(), s.session, d)
+	must(s.t, err)
+}
+
+// refuses reports what kinds an enqueue was refused with; nil: it was not.
+func (s *scene) refuses(pool, kind string) *jobs.KindError {
+	s.t.Helper()
+	_, err := s.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: pool, Kind: kind})
+	if err == nil {
+		return nil
+	}
+	refused, ok := errors.AsType[*jobs.KindError](err)
+	if !ok || !errors.Is(err, jobs.ErrNoHandler) || !errors.Is(err, jobs.ErrInvalid) || refused.Pool != pool || refused.Kind != kind {
+		s.t.Fatalf("kind %q: %v", kind, err)
+	}
+	return refused
+}
+
+func (s *scene) accepts(want bool, pool string, kinds ...string) {
+	s.t.Helper()
+	for _, kind := range kinds {
+		if refused := s.refuses(pool, kind); (refused == nil) != want {
+			s.t.Errorf("kind %q in pool %s: %v", kind, pool, refused)
+		}
+	}
+}
+
+// What neither the configuration that governs nor any live replica has is refused.
+func enqueueKinds(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.load(withKinds("fax", "mail"))
+	s.accepts(true, "work", "fax", "mail")
+	s.accepts(true, "default", "", "whatever") // says nothing
+	s.accepts(false, "work", "", "mial", "Mail")
+	if refused := s.refuses("work", "mial"); !slices.Equal(refused.Kinds, []string{"fax", "mail"}) || refused.Index != 0 {
+		t.Errorf("refused: %+v", refused)
+	}
+
+	// All or none, the answer names the first, and Force is for one task.
+	before := s.DB.Int(t, "SELECT COUNT(*) FROM {tasks}")
+	_, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: "fax"}, jobs.NewTask{Pool: "work", Kind: "x", Force: true}, jobs.NewTask{Pool: "work", Kind: "y"})
+	if refused, ok := errors.AsType[*jobs.KindError](err); !ok || refused.Index != 2 || refused.Kind != "y" {
+		t.Errorf("a list: %v", err)
+	}
+	s.wantInt(before, "SELECT COUNT(*) FROM {tasks}")
+	_, err = b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: "x", Force: true})
+	must(t, err)
+
+	// A rolling upgrade: both kinds are taken as long as both replicas live.
+	newer := s.second("two")
+	newer.load(withKinds("mail", "sms"))
+	s.accepts(true, "work", "fax", "mail", "sms")
+	s.accepts(false, "work", "mms")
+	if refused := s.refuses("work", "mms"); !slices.Equal(refused.Kinds, []string{"fax", "mail", "sms"}) {
+		t.Errorf("refused: %+v", refused)
+	}
+	must(t, b.Store.SetDraining(s.ctx(), s.session))
+	s.accepts(false, "work", "fax") // it takes nothing any more
+	s.die()
+	s.accepts(false, "work", "fax")
+	newer.die()
+	s.accepts(true, "work", "mail", "sms") // nobody lives: what governed last
+	s.accepts(false, "work", "fax")
+
+	// An older program does not say what it has.
+	older := s.second("three")
+	older.load(withKinds("fax"))
+	b.DB.Exec(t, "DELETE FROM {kinds} WHERE config>0")
+	s.accepts(true, "work", "whatever")
+}
+
+// A task that exists under its idempotency key is answered, whoever lives now.
+func enqueueKnownKey(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.load(withKinds("fax"))
+	task := jobs.NewTask{Pool: "work", Kind: "fax", IdempotencyKey: "k"}
+	first, err := b.Store.Enqueue(s.ctx(), task)
+	must(t, err)
+	s.load(withKinds("mail"))
+	again, err := b.Store.Enqueue(s.ctx(), task)
+	must(t, err)
+	if !again[0].Existed || again[0].Task.ID != first[0].Task.ID {
+		t.Errorf("again: %+v", again[0])
+	}
+	task.IdempotencyKey = "other"
+	if _, err := b.Store.Enqueue(s.ctx(), task); !errors.Is(err, jobs.ErrNoHandler) {
+		t.Errorf("another one: %v", err)
+	}
+	s.wantInt(0, "SELECT COUNT(*) FROM {idempotency} WHERE idem_key='other'")
+}
+
+// Programs that enqueue before a replica has come may say what kinds there are.
+func addPoolKinds(t *testing.T, b *Bench) {
+	s := &scene{Bench: b, t: t}
+	add := func(pool string, kinds ...string) {
+		t.Helper()
+		p := jobs.Pool{Kinds: map[string]jobs.Handler{}}
+		for _, kind := range kinds {
+			p.Kinds[kind] = nil
+		}
+		must(t, b.Store.AddPools(s.ctx(), map[string]jobs.Pool{pool: p}))
+	}
+	add("any")
+	add("some", "fax")
+	s.accepts(true, "any", "", "x")
+	s.accepts(true, "some", "fax")
+	s.accepts(false, "some", "", "mail")
+	add("some", "mail") // by another program
+	add("some")
+	s.accepts(true, "some", "fax", "mail")
+	s.accepts(false, "some", "", "x")
+
+	s.replica, s.session = "one", s.join("one")
+	s.load(withKinds("mail"))
+	add("work", "fax")
+	s.accepts(false, "work", "fax") // what a replica has loaded stays as it is
+	s.accepts(true, "work", "mail")
+}
+
+// What is due and waits for nobody is told by pool and kind.
+func waitForNobody(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.load(withKinds("fax", "mail"))
+	check := func(pool string, kinds []string, want ...ledger.Unrunnable) {
+		t.Helper()
+		all, err := b.Store.PoolStatuses(s.ctx())
+		must(t, err)
+		for _, p := range all {
+			if p.Name != pool {
+				continue
+			}
+			for i := range p.Unrunnable {
+				if p.Unrunnable[i].Since.IsZero() {
+					t.Error("it does not say since when")
+				}
+				p.Unrunnable[i].Since = want[min(i, len(want)-1)].Since
+			}
+			if d := cmp.Diff(want, p.Unrunnable); d != "" {
+				t.Errorf("pool %s: %s", pool, d)
+			}
+			if d := cmp.Diff(kinds, p.Kinds); d != "" {
+				t.Errorf("kinds of pool %s: %s", pool, d)
+			}
+		}
+	}
+	force := func(pool string, kinds ...string) {
+		t.Helper()
+		for _, kind := range kinds {
+			_, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: pool, Kind: kind, Force: true})
+			must(t, err)
+		}
+	}
+	force("work", "fax", "old", "", "old", "mail")
+	force("default", "", "x")
+	_, err := s.decide(run("a", due(1), false))
+	must(t, err)
+	check("default", nil)
+	check("work", []string{"fax", "mail"}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "old", Tasks: 2})
+	second := s.second("two") // which can run some of them
+	second.load(withKinds("", "mail"))
+	check("work", []string{"", "fax", "mail"}, ledger.Unrunnable{Kind: "old", Tasks: 2})
+	s.die()
+	check("work", []string{"", "mail"}, ledger.Unrunnable{Kind: "fax", Tasks: 1}, ledger.Unrunnable{Kind: "old", Tasks: 2})
+	d := withKinds()
+	d.Pools = d.Pools[:2]
+	second.load(d)
+	check("work", []string{}, ledger.Unrunnable{Tasks: 5}) // nobody has the pool
+	d = withKinds("", "fax", "mail", "old")
+	d.Pools[1].Kinds = []string{}
+	second.load(d)
+	check("work", []string{"", "fax", "mail", "old"})
+	check("default", []string{}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "x", Tasks: 1}) // and not the job's
+	second.die()
+	check("default", []string{}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "x", Tasks: 1})
+}
