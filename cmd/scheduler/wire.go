@@ -117,7 +117,7 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 	}
 	p.locker = locker
 	p.closers = append(p.closers, locker.Close)
-	return p.tryLock(ctx)
+	return p.tryLock(ctx, l)
 }
 
 // untilThere says what becomes of work while the lock service is away.
@@ -133,7 +133,7 @@ const lockTimeout = 6 * time.Second
 
 // tryLock asks the lock service whether it answers, and would do: what only somebody can change ends the start. One
 // that is slow is asked again.
-func (p *parts) tryLock(ctx context.Context) error {
+func (p *parts) tryLock(ctx context.Context, l config.Lock) error {
 	began := time.Now()
 	for {
 		calling, cancel := context.WithTimeout(ctx, lockTimeout)
@@ -143,6 +143,9 @@ func (p *parts) tryLock(ctx context.Context) error {
 		case err == nil, errors.Is(err, locks.ErrRecovering):
 			return nil
 		case !errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil, time.Since(began) > lockTimeout-2*time.Second:
+			return fmt.Errorf("lock service %s: %w", p.service, err)
+		}
+		if _, stranger := away(ctx, l, err); stranger != nil { // which would not answer the next time either
 			return fmt.Errorf("lock service %s: %w", p.service, err)
 		}
 	}
