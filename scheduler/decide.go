@@ -47,7 +47,8 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 		dec.Triggers = d.miss(j, due.passed)
 	}
 	dec.Cursor = due.passed.last
-	taken, opened := d.slotTaken(j, state), 0
+	taken, _ := d.slotTaken(j, state)
+	opened := 0
 	for _, at := range due.runs {
 		late := d.late(j, at)
 		switch {
@@ -56,7 +57,7 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 			opened++
 			dec.Triggers = append(dec.Triggers, opening)
 			if j.Concurrency != jobs.Allow {
-				taken = "task " + opening.Task.ID + " has the slot"
+				taken = openedFirst(opening, d.now)
 			}
 		case late && j.CatchUp.Policy == jobs.CatchUpAll:
 			dec.Wait(at, d.now)
@@ -144,19 +145,6 @@ func suspended(j *jobPlan, state ledger.JobState) bool {
 		return *state.Suspended
 	}
 	return j.Suspend
-}
-
-// slotTaken says why no run of the job may start, or "".
-func (d decider) slotTaken(j *jobPlan, state ledger.JobState) string {
-	switch {
-	case j.Concurrency == jobs.Allow:
-		return ""
-	case len(state.Open) > 0:
-		return "task " + state.Open[0].ID + " has the slot"
-	case state.BusyUntil.After(d.now):
-		return "a lost attempt may run until " + state.BusyUntil.UTC().Format(time.RFC3339)
-	}
-	return ""
 }
 
 func (d decider) late(j *jobPlan, at time.Time) bool { return at.Before(d.now.Add(-j.CatchUp.Grace)) }

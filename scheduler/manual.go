@@ -14,16 +14,18 @@ import (
 
 // RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
 // the next replica that has. While the job's slot is taken it is recorded as skipped, and the error
-// is jobs.ErrConflict with the reason; jobs.ErrNotFound if this replica does not know the job. The end of ctx does not
+// is jobs.ErrConflict with the reason and what to do; jobs.ErrNotFound if this replica does not know the job. The end of ctx does not
 // cut short what has begun, which takes 10 s at most: nobody would know what came of it.
 func (s *Scheduler) RunJob(ctx context.Context, name, by string) (jobs.Trigger, jobs.Task, error) {
 	j, known := s.plan.jobs[name]
 	if !known {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 	}
+	remedy := ""
 	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) ledger.Opening {
 		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
-		if taken := d.slotTaken(j, state); taken != "" {
+		var taken string
+		if taken, remedy = d.slotTaken(j, state); taken != "" {
 			t.Count, t.Outcome, t.Reason, t.Replica = 1, jobs.Skipped, taken, s.opt.ID
 			return ledger.Opening{Trigger: t}
 		}
@@ -37,13 +39,13 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by string) (jobs.Trigger, 
 	}
 	t := decided.Decisions[0].Triggers[0].Trigger
 	if t.Outcome == jobs.Skipped {
-		return t, jobs.Task{}, fmt.Errorf("job %q: %w: %s", name, jobs.ErrConflict, t.Reason)
+		return t, jobs.Task{}, fmt.Errorf("job %q: %w: %s; %s", name, jobs.ErrConflict, t.Reason, remedy)
 	}
 	return t, opened(decided), nil
 }
 
 // RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict
-// says who has it.
+// says which run has it, where, since when, and what to do.
 func (s *Scheduler) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
 	old, _, err := s.store.Task(ctx, id)
 	if err != nil {
@@ -63,9 +65,9 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string) (jobs.Task, er
 	if !known {
 		return jobs.Task{}, fmt.Errorf("retry task %s: job %q: %w", id, old.Job, jobs.ErrNotFound)
 	}
-	taken := ""
+	taken, remedy := "", ""
 	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) ledger.Opening {
-		if taken = d.slotTaken(j, state); taken != "" {
+		if taken, remedy = d.slotTaken(j, state); taken != "" {
 			return ledger.Opening{}
 		}
 		o := d.open(j, jobs.Trigger{Job: j.name, At: old.ScheduledAt, Seq: old.Seq, By: by}, 0)
@@ -80,7 +82,7 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string) (jobs.Task, er
 	case err != nil:
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
 	case taken != "":
-		return jobs.Task{}, fmt.Errorf("retry task %s: %w: %s", id, jobs.ErrConflict, taken)
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w: %s; %s", id, jobs.ErrConflict, taken, remedy)
 	case len(decided.Decisions) == 0:
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w: a newer configuration governs job %q", id, jobs.ErrConflict, j.name)
 	}

@@ -39,7 +39,8 @@ func TestManualRuns(t *testing.T) {
 	if got.ID != opened.ID || got.Token == 0 || string(got.Payload) != `{"n":1}` || !strings.HasPrefix(got.IdempotencyKey, "j@") {
 		t.Errorf("the handler got %+v", got)
 	}
-	if _, _, err := r.RunJob(t.Context(), "j", "me"); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), opened.ID) {
+	if _, _, err := r.RunJob(t.Context(), "j", "me"); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "(task "+opened.ID+") has been running on replica a since ") ||
+		!strings.HasSuffix(err.Error(), "; wait for its end, or cancel it first: scheduler tasks cancel "+opened.ID) {
 		t.Errorf("a second run beside the first: %v", err)
 	}
 	if _, err := r.RetryTask(t.Context(), opened.ID, "me"); !errors.Is(err, jobs.ErrConflict) {
@@ -61,7 +62,7 @@ func TestManualRuns(t *testing.T) {
 		t.Errorf("an unknown job: %v", err)
 	}
 	rows := ledgerOf(t, st, "j")
-	if len(rows) != 2 || rows[0].Outcome != jobs.Ran || rows[1].Outcome != jobs.Skipped || rows[0].Seq == 0 || rows[0].By != "me" {
+	if len(rows) != 2 || rows[0].Outcome != jobs.Ran || rows[1].Outcome != jobs.Skipped || strings.Contains(rows[1].Reason, "cancel") || rows[0].Seq == 0 || rows[0].By != "me" {
 		t.Errorf("the ledger has %+v", rows)
 	}
 	_ = trigger

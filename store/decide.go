@@ -113,14 +113,16 @@ func (w *decision) lock(t *tx) (err error) {
 // Index: tasks_job.
 func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	if len(w.rows) > 0 {
-		err := t.query("SELECT job, id, state FROM {tasks} WHERE job IN ("+marks(len(w.rows))+") ORDER BY job, id",
+		err := t.query("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE job IN ("+marks(len(w.rows))+") ORDER BY job, id",
 			ids(w.rows, func(r *jobRow) string { return r.Name }), func(scan func(...any) error) error {
 				var job, state string
 				var task ledger.OpenTask
-				if err := scan(&job, &task.ID, &state); err != nil {
+				var triggerAt, runAt, startedAt int64
+				if err := scan(&job, &task.ID, &triggerAt, &state, &task.Pool, &task.Attempt, &task.Replica, &runAt, &startedAt); err != nil {
 					return err
 				}
 				task.State = taskState(state)
+				task.ScheduledAt, task.RunAt, task.StartedAt = fromMicros(triggerAt), fromMicros(runAt), fromMicros(startedAt)
 				r, _ := findJob(w.rows, job)
 				r.Open = append(r.Open, task)
 				return nil

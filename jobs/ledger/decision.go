@@ -17,10 +17,16 @@ type JobState struct {
 	Open      []OpenTask
 }
 
-// OpenTask is a pending or running task of a job.
+// OpenTask is a pending or running task of a job, as far as it is told to those whose due time it keeps from running.
 type OpenTask struct {
-	ID    string
-	State jobs.State
+	ID          string
+	ScheduledAt time.Time // due time of the trigger that it was born of
+	State       jobs.State
+	Pool        string
+	Attempt     int       // the last one that began; 0 before the first claim
+	Replica     string    // of a running task
+	RunAt       time.Time // a pending task is not claimed before
+	StartedAt   time.Time // of a running task's attempt
 }
 
 // Decision is what becomes of a job's due times. The store writes all of it in the transaction

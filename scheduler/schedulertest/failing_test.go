@@ -164,7 +164,7 @@ func TestSlots(t *testing.T) {
 			}
 			b.Fire("print")
 		})
-		if !strings.Contains(why, "has the slot") {
+		if !strings.Contains(why, "has been running on replica") {
 			t.Error(why)
 		}
 	})

@@ -189,7 +189,7 @@ func (m *model) decide() {
 		by := m.replica()
 		g := history.Row{Job: j.Name, At: at.UnixMicro(), Count: 1, Cause: "schedule", Replica: by, DecidedAt: m.now.UnixMicro()}
 		if holder := m.busy[j.Name]; holder != "" && j.Concurrency == "forbid" {
-			g.Outcome, g.Reason = "skipped", "task "+holder+" has the slot"
+			g.Outcome, g.Reason = "skipped", m.has(holder)
 		} else {
 			m.fence[j.Name]++
 			g.TaskID, g.StartedAt = m.id(), g.DecidedAt
@@ -203,6 +203,18 @@ func (m *model) decide() {
 		}
 		m.h.Final.Triggers = append(m.h.Final.Triggers, g)
 		m.change("triggers", nil, &g)
+	}
+}
+
+// has says that a task has its job's slot.
+func (m *model) has(id string) string {
+	row := m.tasks[id].row
+	run := "the run of " + dbTime(row.At).UTC().Format(time.RFC3339Nano) + " (task " + id + ")"
+	switch {
+	case row.State == running:
+		return run + " has been running on replica " + row.Replica + " since " + dbTime(row.StartedAt).UTC().Format(time.RFC3339)
+	default:
+		return run + " has been pending in pool default since " + m.now.UTC().Format(time.RFC3339)
 	}
 }
 

@@ -48,11 +48,11 @@ func TestBrokenPromises(t *testing.T) {
 			r.Outcome, r.Result, r.FinishedAt = "", "", 0
 		}},
 		{"skipped for a task that is not there", Accounted, nil, func(h *history.History) {
-			h.Final.Triggers[firstTrigger(h, "slow", "skipped")].Reason = "task t0 has the slot"
+			h.Final.Triggers[firstTrigger(h, "slow", "skipped")].Reason = openedFirst(history.Row{At: began.UnixMicro(), TaskID: "t0"})
 		}},
 		{"skipped for a task that ended long ago", Accounted, nil, func(h *history.History) {
 			last := lastSkipped(h, "slow")
-			h.Final.Triggers[last].Reason = "task " + h.Final.Triggers[firstTrigger(h, "slow", "ran")].TaskID + " has the slot"
+			h.Final.Triggers[last].Reason = openedFirst(h.Final.Triggers[firstTrigger(h, "slow", "ran")])
 		}},
 		{"skipped for a suspension that nobody asked for", Accounted, nil, func(h *history.History) {
 			h.Final.Triggers[firstTrigger(h, "slow", "skipped")].Reason = "suspended"

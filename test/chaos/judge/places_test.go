@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
@@ -121,6 +122,10 @@ func none(h *history.History, replica string) {
 		if h.Effects[i].Replica == replica {
 			h.Effects[i].Replica = other
 		}
+	}
+	for i := range h.Final.Triggers {
+		r := &h.Final.Triggers[i]
+		r.Reason = strings.Replace(r.Reason, " on replica "+replica+" ", " on replica "+other+" ", 1)
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 )
 
 // reasons is the part of I1 that doubts what the ledger gives as a reason: a due time is skipped for
-// a task of the same job that was there and had not ended; for an attempt of the job that was lost
+// a task of the same job that was there and had not ended, and that ran where and since when it says; for an attempt of the job that was lost
 // before and whose time was not over; while a client had the job suspended; or because a client
 // cancelled its own task. What ran and was cancelled was cancelled by a client, too.
 func (t *trial) reasons() {
@@ -25,7 +25,7 @@ func (t *trial) reasons() {
 		return // reported as vacuous
 	}
 	w := witness{
-		trial: t, began: map[string]time.Time{}, ended: map[string]time.Time{}, written: t.ledgerRows(),
+		trial: t, began: map[string]time.Time{}, ended: map[string]time.Time{}, at: map[string]int64{}, written: t.ledgerRows(),
 		suspended: t.suspensions(), cancels: map[string][]time.Time{},
 	}
 	for _, c := range t.h.Audit {
@@ -34,7 +34,7 @@ func (t *trial) reasons() {
 		case c.Table == "done":
 			w.ended[c.After.ID] = dbTime(c.At)
 		case c.Table == "tasks":
-			w.began[c.After.ID] = dbTime(c.At)
+			w.began[c.After.ID], w.at[c.After.ID] = dbTime(c.At), c.After.At
 		}
 	}
 	for _, a := range t.h.Asks {
@@ -90,6 +90,7 @@ func (t *trial) suspensions() map[string][]stay {
 type witness struct {
 	*trial
 	began, ended map[string]time.Time // tasks, in database time
+	at           map[string]int64     // tasks → due time
 	written      map[ledgerKey]history.Change
 	suspended    map[string][]stay
 	cancels      map[string][]time.Time // task → when clients asked for it
@@ -97,8 +98,8 @@ type witness struct {
 
 // skipped says what is wrong with the reason of a skipped row.
 func (w witness) skipped(r history.Row, job history.Job) string {
-	task, slot := strings.CutSuffix(strings.TrimPrefix(r.Reason, "task "), " has the slot")
-	began, end := w.began[task], w.ended[task]
+	said, slot := readHolder(r.Reason)
+	began, end := w.began[said.task], w.ended[said.task]
 	decided := dbTime(r.DecidedAt)
 	switch {
 	case r.Reason == "cancelled":
@@ -113,8 +114,12 @@ func (w witness) skipped(r history.Row, job history.Job) string {
 		}
 	case !slot:
 		return "that is none"
-	case began.IsZero() || w.tasks[task] != r.Job:
+	case began.IsZero() || w.tasks[said.task] != r.Job:
 		return "it has no such task"
+	case dbTime(w.at[said.task]).UTC().Format(time.RFC3339Nano) != said.run:
+		return "its task is of another due time"
+	case said.replica != "" && !w.ranThere(said):
+		return "no attempt of it began there, then"
 	case !w.steps() && began.After(decided.Add(seen+w.run.Slack)):
 		return "it came " + ms(began.Sub(decided)).String() + " later"
 	case !end.IsZero() && !w.steps() && end.Before(decided.Add(-seen-w.run.Slack)):

@@ -58,6 +58,11 @@ func ask(h *history.History, what, target, answer string, at time.Time) {
 	h.Asks = append(h.Asks, history.Ask{What: what, Target: target, Answer: answer, Called: at, Returned: at.Add(time.Second)})
 }
 
+// openedFirst says that a run has the slot, and not where it is.
+func openedFirst(ran history.Row) string {
+	return "the run of " + dbTime(ran.At).UTC().Format(time.RFC3339Nano) + " (task " + ran.TaskID + ") was opened first, at 2026-03-01T12:00:00Z"
+}
+
 // Reasons must be true of the row's own job or task, at its own time.
 func TestReasons(t *testing.T) {
 	skip := func(reason string) func(h *history.History) {
@@ -86,13 +91,31 @@ func TestReasons(t *testing.T) {
 			loses(h, "each", time.Hour)
 		}, nil},
 		{"a slot of a task that came later", Accounted, "later", func(h *history.History) {
-			last := ""
+			var last history.Row
 			for _, r := range h.Final.Triggers {
 				if r.Job == "slow" && r.Outcome == "ran" {
-					last = r.TaskID
+					last = r
 				}
 			}
-			row(h, "slow", "skipped").Reason = "task " + last + " has the slot"
+			row(h, "slow", "skipped").Reason = openedFirst(last)
+		}, nil, nil},
+		{"a slot of another due time's task", Accounted, "another due time", func(h *history.History) {
+			r := row(h, "slow", "skipped")
+			said, _ := readHolder(r.Reason)
+			r.Reason = strings.Replace(r.Reason, said.run, "2026-03-01T11:59:59Z", 1)
+		}, nil, nil},
+		{"a slot of a task that ran elsewhere", Accounted, "no attempt of it began there", func(h *history.History) {
+			r := row(h, "slow", "skipped")
+			said, _ := readHolder(r.Reason)
+			r.Reason = strings.Replace(r.Reason, "on replica "+said.replica, "on replica of nobody", 1)
+		}, nil, nil},
+		{"a slot of a task that ran at another time", Accounted, "no attempt of it began there", func(h *history.History) {
+			r := row(h, "slow", "skipped")
+			said, _ := readHolder(r.Reason)
+			r.Reason = strings.Replace(r.Reason, "since "+said.since, "since 2026-03-01T11:59:59Z", 1)
+		}, nil, nil},
+		{"a slot in words that nobody says", Accounted, "that is none", func(h *history.History) {
+			row(h, "slow", "skipped").Reason += ", perhaps"
 		}, nil, nil},
 		{"cancelled by nobody", Accounted, "nobody asked for it", cancel, func(h *history.History) {
 			at := dbTime(row(h, "slow", "ran").DecidedAt)

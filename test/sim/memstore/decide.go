@@ -70,7 +70,11 @@ func (w *decision) states() (states []ledger.JobState) {
 		}
 		for _, task := range w.t.tasks.rows {
 			if task.Job == name {
-				state.Open = append(state.Open, ledger.OpenTask{ID: task.ID, State: task.task().State})
+				t := task.task()
+				state.Open = append(state.Open, ledger.OpenTask{
+					ID: t.ID, ScheduledAt: t.ScheduledAt, State: t.State, Pool: t.Pool, Attempt: t.Attempt, Replica: t.Replica,
+					RunAt: t.RunAt, StartedAt: t.StartedAt,
+				})
 			}
 		}
 		slices.SortFunc(state.Open, func(a, b ledger.OpenTask) int { return cmp.Compare(a.ID, b.ID) })
