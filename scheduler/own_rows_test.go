@@ -1,0 +1,240 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// ownRowsOf is a store that lists the rows it is told to, and notes what is handed back.
+type ownRowsOf struct {
+	*memstore.Store
+	rows []ledger.Own
+	err  error    // of Own
+	away error    // of Finish
+	back []string // "id/token"
+}
+
+func (l *ownRowsOf) Own(context.Context, string) ([]ledger.Own, error) { return l.rows, l.err }
+
+func (l *ownRowsOf) Finish(_ context.Context, _ string, results []ledger.Result) ([]ledger.Finished, error) {
+	for _, r := range results {
+		if r.Verdict == ledger.HandBack {
+			l.back = append(l.back, fmt.Sprintf("%s/%d", r.TaskID, r.Token))
+		}
+	}
+	return make([]ledger.Finished, len(results)), l.away
+}
+
+// lists is a replica with a session of an hour, none of whose loops run, on a store that lists rows of these tasks.
+func lists(t *testing.T, ids ...string) (*Scheduler, *ownRowsOf) {
+	t.Helper()
+	st := &ownRowsOf{Store: &memstore.Store{Database: memstore.New()}}
+	for _, id := range ids {
+		st.rows = append(st.rows, ledger.Own{TaskID: id, Token: 7})
+	}
+	s := replicaOn(t, st, blocked{})
+	s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+	s.health.start()
+	return s, st
+}
+
+// known has the replica know a task in one of the ways that it can, until it is told to forget it.
+var known = map[string]func(s *Scheduler, task jobs.Task) (forget func()){
+	"it runs": func(s *Scheduler, task jobs.Task) func() {
+		a := attemptOf(task)
+		s.running.add(a)
+		return func() { s.running.remove(a) }
+	},
+	"it is about to run": func(s *Scheduler, task jobs.Task) func() {
+		s.running.expect(task.ID)
+		return func() { s.running.unexpect(task.ID) }
+	},
+	"its result waits for the store": func(s *Scheduler, task jobs.Task) func() {
+		s.recorder.add("session", task, ledger.Result{TaskID: task.ID, Token: task.Token})
+		return func() { s.recorder.acknowledged(s.recorder.take()) }
+	},
+	"it waits for a worker": func(s *Scheduler, task jobs.Task) func() {
+		f := s.feeders["p"]
+		f.queue = append(f.queue, claimed{task: task, session: "session", since: time.Now()})
+		return func() { f.empty() }
+	},
+}
+
+// attemptOf is an attempt of a task that can be told to stop.
+func attemptOf(task jobs.Task) *attempt {
+	_, cancel := context.WithCancelCause(context.Background())
+	return &attempt{task: task, session: "session", cancel: cancel}
+}
+
+// A row that this replica knows is never handed back, however long it is listed. One that it does not know goes
+// back after a third of the session ttl, counted from when it was first not known.
+func TestARowIsHandedBackOnlyWhileItIsNotKnown(t *testing.T) {
+	for how, know := range known {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, st := lists(t, "1", "2")
+				third := s.opt.SessionTTL / 3
+				unknown := orphans{}
+				look := func(after time.Duration, want ...string) {
+					t.Helper()
+					time.Sleep(after)
+					s.ownRows(t.Context(), unknown)
+					if !slices.Equal(st.back, want) {
+						t.Fatalf("%v were handed back, want %v", st.back, want)
+					}
+					st.back = nil
+				}
+				forget := know(s, jobs.Task{ID: "1", Token: 7, Pool: "p"})
+				look(0)
+				look(third - time.Nanosecond)
+				look(time.Nanosecond, "2/7")
+				look(third, "2/7") // as it is still listed
+				forget()
+				st.rows = st.rows[:1]
+				look(0)
+				look(third - time.Nanosecond)
+				know(s, jobs.Task{ID: "1", Token: 7, Pool: "p"})
+				look(time.Nanosecond)
+			})
+			synctest.Test(t, func(t *testing.T) {
+				s, st := lists(t, "1")
+				third := s.opt.SessionTTL / 3
+				unknown := orphans{}
+				s.ownRows(t.Context(), unknown)
+				forget := know(s, jobs.Task{ID: "1", Token: 7, Pool: "p"})
+				time.Sleep(third)
+				s.ownRows(t.Context(), unknown)
+				forget()
+				s.ownRows(t.Context(), unknown)
+				if len(st.back) > 0 {
+					t.Errorf("%v was handed back as soon as it was forgotten", st.back)
+				}
+				time.Sleep(third)
+				s.ownRows(t.Context(), unknown)
+				if len(st.back) != 1 {
+					t.Errorf("%v was handed back", st.back)
+				}
+			})
+		})
+	}
+}
+
+// The time begins anew where a row was not listed in between, or has another token; and it lasts for as long as a
+// transaction is under way that began before.
+func TestHowLongARowIsNotKnown(t *testing.T) {
+	for what, c := range map[string]struct {
+		meanwhile func(s *Scheduler, st *ownRowsOf, look func())
+		back      bool
+	}{
+		"nothing happens": {func(*Scheduler, *ownRowsOf, func()) {}, true},
+		"it is not listed in between": {func(_ *Scheduler, st *ownRowsOf, look func()) {
+			rows := st.rows
+			st.rows = nil
+			look()
+			st.rows = rows
+		}, false},
+		"it is listed with another token": {func(_ *Scheduler, st *ownRowsOf, _ func()) { st.rows[0].Token++ }, false},
+		"the store did not answer": {func(_ *Scheduler, st *ownRowsOf, look func()) {
+			st.err = jobs.ErrUnavailable
+			look()
+			st.err = nil
+		}, true},
+		"a transaction began after it was seen": {func(s *Scheduler, _ *ownRowsOf, _ func()) {
+			time.Sleep(time.Nanosecond)
+			s.running.transaction()
+		}, true},
+		"one began before, and goes on": {func(s *Scheduler, _ *ownRowsOf, _ func()) { s.running.transaction() }, false},
+		"one began before, and has ended": {func(s *Scheduler, _ *ownRowsOf, _ func()) {
+			s.running.transaction()()
+		}, true},
+		"two began before, and one goes on": {func(s *Scheduler, _ *ownRowsOf, _ func()) {
+			first := s.running.transaction()
+			s.running.transaction()
+			first()
+		}, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, st := lists(t, "1")
+				unknown := orphans{}
+				look := func() { s.ownRows(t.Context(), unknown) }
+				look()
+				c.meanwhile(s, st, look)
+				time.Sleep(s.opt.SessionTTL / 3)
+				st.back = nil
+				look()
+				if got := len(st.back) > 0; got != c.back {
+					t.Errorf("handed back: %v, want %v", got, c.back)
+				}
+			})
+		})
+	}
+}
+
+// A row that somebody wants cancelled stops the attempt of its token, and no other.
+func TestACancelledRowStopsItsAttempt(t *testing.T) {
+	for _, c := range []struct {
+		cancel string
+		token  int64
+		want   stopped
+	}{{"by me", 7, stopCancelled}, {"", 7, notStopped}, {"by me", 8, notStopped}} {
+		s, st := lists(t, "1")
+		st.rows[0].Cancel, st.rows[0].Token = c.cancel, c.token
+		a := attemptOf(jobs.Task{ID: "1", Token: 7, Pool: "p"})
+		s.running.add(a)
+		s.ownRows(t.Context(), orphans{})
+		if why, reason := a.stoppedBy(); why != c.want || why != notStopped && reason != c.cancel {
+			t.Errorf("%+v: stopped %v for %q", c, why, reason)
+		}
+	}
+}
+
+// A store that does not list rows, or does not take them back, is away.
+func TestAStoreThatDoesNotListRowsIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := lists(t, "1")
+		unknown := orphans{}
+		s.ownRows(t.Context(), unknown)
+		if c := s.Health()[0]; !c.Ready {
+			t.Fatal(c)
+		}
+		st.away = fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable)
+		time.Sleep(s.opt.SessionTTL / 3)
+		s.ownRows(t.Context(), unknown)
+		if c := s.Health()[0]; c.Ready {
+			t.Error("ready, though nothing was taken back")
+		}
+		s.health.storeUp()
+		st.err = st.away
+		s.ownRows(t.Context(), unknown)
+		if c := s.Health()[0]; c.Ready {
+			t.Error("ready, though nothing was listed")
+		}
+	})
+}
+
+// A replica that leaves hands back what it does not know, at once, and leaves alone what runs or waits to be recorded.
+func TestWhoLeavesHandsBackWhatItDoesNotKnow(t *testing.T) {
+	s, st := lists(t, "runs", "about to", "result", "neither")
+	for id, how := range map[string]string{"runs": "it runs", "about to": "it is about to run", "result": "its result waits for the store"} {
+		known[how](s, jobs.Task{ID: id, Token: 7, Pool: "p"})
+	}
+	s.clearRows(t.Context(), s.session.Load())
+	if !slices.Equal(st.back, []string{"neither/7"}) {
+		t.Errorf("handed back %v", st.back)
+	}
+	st.err, st.back = jobs.ErrUnavailable, nil
+	s.clearRows(t.Context(), s.session.Load())
+	if len(st.back) > 0 {
+		t.Errorf("handed back %v of a store that is away", st.back)
+	}
+}

@@ -1,0 +1,256 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// The first call says why and how an attempt is to stop. Later ones can only make it end sooner.
+func TestAnAttemptIsToldToStopOnce(t *testing.T) {
+	const never = 1000 * time.Hour
+	type call struct{ after, killIn time.Duration } // killIn never: its own grace period
+	for what, c := range map[string]struct {
+		calls []call
+		kill  time.Duration // since the first call; never: it is not killed
+	}{
+		"its own grace period":        {[]call{{0, never}}, never},
+		"a moment":                    {[]call{{0, time.Minute}}, time.Minute - killMargin},
+		"a moment after all":          {[]call{{0, never}, {time.Second, time.Minute}}, time.Second + time.Minute - killMargin},
+		"a sooner moment":             {[]call{{0, time.Minute}, {time.Second, time.Second}}, 2*time.Second - killMargin},
+		"a later moment":              {[]call{{0, time.Minute}, {time.Second, time.Hour}}, time.Minute - killMargin},
+		"no moment any more":          {[]call{{0, time.Minute}, {time.Second, never}}, time.Minute - killMargin},
+		"later, and then sooner":      {[]call{{0, time.Minute}, {0, time.Hour}, {0, time.Second}}, time.Second - killMargin},
+		"a moment that is over":       {[]call{{0, -time.Second}}, 0},
+		"sooner, and then in between": {[]call{{0, time.Hour}, {0, time.Second}, {0, time.Minute}}, time.Second - killMargin},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				a := &attempt{cancel: cancel}
+				began := time.Now()
+				for n, call := range c.calls {
+					time.Sleep(call.after)
+					killBy := time.Now().Add(call.killIn)
+					if call.killIn == never {
+						killBy = time.Time{}
+					}
+					if n == 0 {
+						a.stop(stopDrained, "drained", killBy)
+						if stop, is := errors.AsType[*jobs.Stop](context.Cause(ctx)); !is || stop.Reason != "drained" || !stop.KillBy.Equal(killBy) {
+							t.Errorf("told %+v", stop)
+						}
+						continue
+					}
+					a.stop(stopExpired, "expired", killBy)
+				}
+				if why, reason := a.stoppedBy(); why != stopDrained || reason != "drained" {
+					t.Errorf("stopped by %v, %q", why, reason)
+				}
+				stop, _ := errors.AsType[*jobs.Stop](context.Cause(ctx))
+				killed := never
+				select {
+				case <-stop.Kill:
+					killed = time.Since(began)
+				case <-time.After(2 * time.Hour):
+				}
+				if killed != c.kill {
+					t.Errorf("killed after %v, want %v", killed, c.kill)
+				}
+			})
+		})
+	}
+}
+
+// witness is a handler that notes when it is told to stop and when to end at once, and ends then, or at the end.
+type witness struct {
+	began        chan struct{}
+	end          chan struct{} // not nil: it does not listen, and ends when this is closed
+	told, killed time.Time
+}
+
+func (w *witness) Run(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+	w.began <- struct{}{}
+	<-ctx.Done()
+	w.told = time.Now()
+	stop, _ := errors.AsType[*jobs.Stop](context.Cause(ctx))
+	<-stop.Kill
+	w.killed = time.Now()
+	if w.end != nil {
+		<-w.end
+	}
+	return stop
+}
+
+func (*witness) Describe() string { return "witness" }
+
+// What runs may finish within the drain timeout, then has its grace period, and is told to end at once drainMargin
+// after that. A halt cuts each of that short: what runs has haltGrace from then on.
+func TestHowLongADrainLeavesWork(t *testing.T) {
+	const second = time.Second // the drain timeout and the grace period are one each
+	for what, c := range map[string]struct {
+		halt         time.Duration // 0: never
+		deaf         bool
+		told, killed time.Duration
+		ends         time.Duration
+	}{
+		"no halt":                      {0, false, second, 2*second + drainMargin, 2*second + drainMargin},
+		"halted in the drain timeout":  {second / 2, false, second / 2, second/2 + haltGrace - killMargin, second/2 + haltGrace - killMargin},
+		"halted in the grace period":   {3 * second / 2, false, second, 3*second/2 + haltGrace - killMargin, 3*second/2 + haltGrace - killMargin},
+		"no halt, and it does not end": {0, true, second, 2*second + drainMargin, 2*second + 2*drainMargin},
+		"halted, and it does not end":  {second / 2, true, second / 2, second/2 + haltGrace - killMargin, second/2 + haltGrace + drainMargin},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &witness{began: make(chan struct{})}
+				if c.deaf {
+					w.end = make(chan struct{})
+				}
+				s := replicaOn(t, newPicky(nil), w)
+				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+				recording, stop := context.WithCancel(t.Context())
+				recorded := make(chan struct{})
+				go func() { defer close(recorded); s.recorder.run(recording) }()
+				s.slots.take("p", 1)
+				s.start(t.Context(), claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
+				<-w.began
+				began := time.Now()
+				if c.halt > 0 {
+					time.AfterFunc(c.halt, s.Halt)
+				}
+				err := s.drain(t.Context())
+				took := time.Since(began)
+				if told, killed := w.told.Sub(began), w.killed.Sub(began); told != c.told || killed != c.killed || took != c.ends {
+					t.Errorf("told to stop after %v and to end at once after %v, drained after %v; want %v, %v, %v", told, killed, took, c.told, c.killed, c.ends)
+				}
+				if c.deaf == (err == nil) || c.deaf && !strings.HasSuffix(err.Error(), "after the last wait: 1") {
+					t.Errorf("drain says %v", err)
+				}
+				if c.deaf {
+					close(w.end)
+				}
+				synctest.Wait()
+				stop()
+				<-recorded
+			})
+		})
+	}
+}
+
+// What waits for a worker when a replica drains goes back at once, and not only when it leaves.
+func TestADrainHandsBackWhatWaitsForAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newPicky(nil)
+		s := recording(t, st, 0)
+		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		for _, id := range []string{"1", "2"} {
+			s.feeders["p"].queue = append(s.feeders["p"].queue, claimed{task: jobs.Task{ID: id, Pool: "p"}, session: "session"})
+			s.running.expect(id)
+		}
+		if err := s.drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, taken := st.look()
+		if len(taken) != 2 || taken["1"].Verdict != ledger.HandBack || taken["2"].Verdict != ledger.HandBack || s.running.knows("1") {
+			t.Errorf("%+v", taken)
+		}
+	})
+}
+
+// An attempt is told to stop when it has no more time left than it gets, not sooner, and is killed when its time is
+// over. One that has no bound any more has no time left.
+func TestWhenAnAttemptIsStopped(t *testing.T) {
+	for what, c := range map[string]struct {
+		session string // of the attempt
+		trust   time.Duration
+		stopped bool
+		killIn  time.Duration
+	}{
+		"just more than it gets": {"session", time.Second + time.Nanosecond, false, 0},
+		"as much as it gets":     {"session", time.Second, true, time.Second},
+		"less":                   {"session", time.Second / 2, true, time.Second / 2},
+		"its time is over":       {"session", -time.Second, true, -time.Second},
+		"of another session":     {"other", time.Hour, true, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := replicaOn(t, newPicky(nil), blocked{})
+				s.session.Store(&session{"session", boottime.Awake().Add(c.trust), boottime.Awake()})
+				ctx, cancel := context.WithCancelCause(t.Context())
+				a := &attempt{session: c.session, cancel: cancel}
+				s.stopBefore(a, time.Second)
+				stop, stopped := errors.AsType[*jobs.Stop](context.Cause(ctx))
+				if stopped != c.stopped || stopped && stop.KillBy.Sub(time.Now()) != c.killIn {
+					t.Errorf("stopped: %v, %+v", stopped, stop)
+				}
+			})
+		})
+	}
+}
+
+// Of its bounds the last one holds, and that of a session only while it is the attempt's own and not dead.
+func TestTheLastBoundHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{}
+		now := time.Now()
+		c.observe(boottime.Awake(), now)
+		in := func(d time.Duration) time.Time { return now.Add(d) }
+		for what, x := range map[string]struct {
+			a    *attempt
+			want time.Duration
+		}{
+			"the session":                    {&attempt{session: "session"}, time.Minute},
+			"the row, which is later":        {&attempt{session: "session", mayRun: in(time.Hour)}, time.Hour},
+			"the session, which is later":    {&attempt{session: "session", mayRun: in(time.Second)}, time.Minute},
+			"the row, of another session":    {&attempt{session: "other", mayRun: in(time.Second)}, time.Second},
+			"the row, as the session died":   {&attempt{session: "session", orphaned: true, mayRun: in(time.Second)}, time.Second},
+			"none, as the session died":      {&attempt{session: "session", orphaned: true}, 0},
+			"none, as it is another session": {&attempt{session: "other"}, 0},
+		} {
+			end := x.a.deadline(&session{id: "session", trust: boottime.Awake().Add(time.Minute)}, c)
+			if x.want == 0 != end.IsZero() {
+				t.Errorf("%s: %+v", what, end)
+			} else if left := end.Until().Round(time.Millisecond); x.want > 0 && left != x.want {
+				t.Errorf("%s: %v left, want %v", what, left, x.want)
+			}
+		}
+	})
+}
+
+// The attempts of a session that died are marked, and no others.
+func TestOnlyTheAttemptsOfASessionDieWithIt(t *testing.T) {
+	r := newRunning()
+	mine, other := &attempt{task: jobs.Task{ID: "1", Pool: "p"}, session: "died"}, &attempt{task: jobs.Task{ID: "2", Pool: "p"}, session: "lives"}
+	third := &attempt{task: jobs.Task{ID: "3", Pool: "q"}, session: "lives"}
+	for _, a := range []*attempt{mine, other, third} {
+		r.expect(a.task.ID)
+		r.add(a)
+	}
+	r.sessionDied("died")
+	if !mine.orphaned || other.orphaned {
+		t.Errorf("orphaned: %v, %v; want the first alone", mine.orphaned, other.orphaned)
+	}
+	if n := r.byPool(); n["p"] != 2 || n["q"] != 1 {
+		t.Errorf("running are %v", n)
+	}
+	// The next attempt of a task takes its place, and the end of the first one does not remove it.
+	again := &attempt{task: jobs.Task{ID: "1", Pool: "p"}, session: "lives"}
+	r.add(again)
+	r.remove(mine)
+	if r.get("1") != again {
+		t.Error("the attempt that runs was removed by the one before")
+	}
+	r.remove(again)
+	if r.knows("1") || !r.knows("2") || !slices.Contains(r.all(), other) {
+		t.Error("what has ended is still known, or what runs is not")
+	}
+}
