@@ -1,0 +1,201 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// What an attempt comes to, by how it ended and why it was told to stop.
+func TestWhatAnAttemptComesTo(t *testing.T) {
+	failed := errors.New("failed")
+	again := func(in time.Duration) ledger.Result {
+		return ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed, Error: "failed", RetryIn: in}
+	}
+	ended := func(s jobs.State, reason, text string) ledger.Result {
+		return ledger.Result{Verdict: ledger.Ended, State: s, Reason: reason, Error: text}
+	}
+	died := func(reason, text string) ledger.Result {
+		return ledger.Result{Verdict: ledger.Died, State: jobs.StateLost, Reason: reason, Error: text}
+	}
+	noRoom, notStarted := fmt.Errorf("fork: %w", jobs.ErrNoRoom), fmt.Errorf("late: %w", jobs.ErrNotStarted)
+	lost := fmt.Errorf("its helper: %w", jobs.ErrLost)
+	for what, c := range map[string]struct {
+		err           error
+		why           stopped
+		attempt, lost int
+		want          ledger.Result
+	}{
+		"no error":                         {nil, notStopped, 1, 0, ended(jobs.StateSucceeded, "", "")},
+		"no error after a stop":            {nil, stopTimeout, 1, 0, ended(jobs.StateSucceeded, "", "")},
+		"the first failure":                {failed, notStopped, 1, 0, again(time.Second)},
+		"the last failure with a retry":    {failed, notStopped, 2, 0, again(time.Second)},
+		"the first one without":            {failed, notStopped, 3, 0, ended(jobs.StateFailed, "", "failed")},
+		"a failure after losses":           {failed, notStopped, 4, 2, again(time.Second)},
+		"a failure after too few losses":   {failed, notStopped, 4, 1, ended(jobs.StateFailed, "", "failed")},
+		"a delay of its own":               {jobs.RetryAfter(time.Hour, failed), notStopped, 1, 0, again(time.Hour)},
+		"a timeout":                        {failed, stopTimeout, 3, 0, ended(jobs.StateFailed, "why", "failed")},
+		"a drain":                          {failed, stopDrained, 1, 0, died("why", "failed")},
+		"its time was over":                {failed, stopExpired, 1, 0, died("why", "failed")},
+		"cancelled":                        {failed, stopCancelled, 1, 0, ended(jobs.StateCancelled, "why", "failed")},
+		"cancelled by its handler":         {jobs.Cancel(failed), notStopped, 1, 0, ended(jobs.StateCancelled, "cancelled by its handler", jobs.Cancel(failed).Error())},
+		"no room":                          {noRoom, notStopped, 1, 0, ledger.Result{Verdict: ledger.HandBack, Reason: noRoom.Error()}},
+		"no room, in a drain":              {noRoom, stopDrained, 1, 0, ledger.Result{Verdict: ledger.HandBack, Reason: noRoom.Error()}},
+		"no room for what was cancelled":   {noRoom, stopCancelled, 1, 0, ended(jobs.StateCancelled, "why", noRoom.Error())},
+		"not started":                      {notStarted, notStopped, 1, 0, ledger.Result{Verdict: ledger.HandBack}},
+		"not started, in a drain":          {notStarted, stopDrained, 1, 0, ledger.Result{Verdict: ledger.HandBack}},
+		"not started, as it was cancelled": {notStarted, stopCancelled, 1, 0, ended(jobs.StateCancelled, "why", notStarted.Error())},
+		"lost":                             {lost, notStopped, 1, 0, died(lost.Error(), lost.Error())},
+		"lost, in a drain":                 {lost, stopDrained, 1, 0, died("why", lost.Error())},
+		"lost, and cancelled":              {lost, stopCancelled, 1, 0, ended(jobs.StateCancelled, "why", lost.Error())},
+		"lost, after a timeout":            {lost, stopTimeout, 3, 0, ended(jobs.StateFailed, "why", lost.Error())},
+	} {
+		a := &attempt{
+			task: jobs.Task{ID: "1", Token: 7, Attempt: c.attempt, Lost: c.lost},
+			work: work{retries: jobs.Retries{Limit: 2, Backoff: time.Second, MaxBackoff: time.Second}},
+			why:  c.why,
+		}
+		if c.why != notStopped {
+			a.reason = "why"
+		}
+		got := a.result(c.err, []byte("out"))
+		c.want.TaskID, c.want.Token = "1", 7
+		if got.Verdict == ledger.HandBack == (string(got.Output) == "out") {
+			t.Errorf("%s: the output is %q", what, got.Output)
+		}
+		if got.Output = nil; got.RetryIn >= time.Second/2 && got.RetryIn <= 3*time.Second/2 {
+			got.RetryIn = time.Second // within half of it, by lot
+		}
+		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.want) {
+			t.Errorf("%s:\n%+v, want\n%+v", what, got, c.want)
+		}
+	}
+	exit := (&attempt{}).result(fmt.Errorf("command: %w", &jobs.ExitError{Code: 3}), nil)
+	if exit.ExitCode == nil || *exit.ExitCode != 3 {
+		t.Errorf("the exit code is %v", exit.ExitCode)
+	}
+}
+
+// What comes when the replica takes nothing any more goes back, and its slot is free again.
+func TestWhatComesAfterTheLastStartGoesBack(t *testing.T) {
+	st := newPicky(nil)
+	s := replicaOn(t, st, blocked{})
+	s.attempts.close()
+	s.slots.take("p", 1)
+	s.start(t.Context(), claimed{task: jobs.Task{ID: "1", Token: 7, Pool: "p"}, session: "session"})
+	if room := s.slots.room("p"); room != 4 || s.running.knows("1") {
+		t.Errorf("%d slots are free, want 4; the task is known: %v", room, s.running.knows("1"))
+	}
+	if batch := s.recorder.take(); len(batch) != 1 || batch[0].result.Verdict != ledger.HandBack || batch[0].result.Token != 7 || batch[0].session != "session" {
+		t.Errorf("to record: %+v", batch)
+	}
+}
+
+// A replica starts nothing of a session that it does not have any more or that is not trusted, nothing that it does
+// not have a handler for, and nothing after a halt. It goes back.
+func TestWhatIsNotStartedGoesBack(t *testing.T) {
+	for what, spoil := range map[string]func(s *Scheduler, c *claimed){
+		"nothing is wrong":      nil,
+		"of another session":    func(_ *Scheduler, c *claimed) { c.session = "other" },
+		"it is not trusted":     func(s *Scheduler, _ *claimed) { s.session.Store(&session{id: "session", trust: boottime.Awake()}) },
+		"nobody knows its pool": func(_ *Scheduler, c *claimed) { c.task.Pool = "q" },
+		"nobody knows its kind": func(_ *Scheduler, c *claimed) { c.task.Kind = "k" },
+		"after a halt":          func(s *Scheduler, _ *claimed) { s.Halt() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &counting{}
+				s := replicaOn(t, newPicky(nil), h)
+				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+				c := claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"}
+				if spoil != nil {
+					spoil(s, &c)
+				}
+				s.execute(context.Background(), c)
+				verdict := s.recorder.take()[0].result.Verdict
+				if ran := h.count() == 1; ran != (spoil == nil) || ran == (verdict == ledger.HandBack) {
+					t.Errorf("it ran: %v, and is recorded as %v", ran, verdict)
+				}
+			})
+		})
+	}
+}
+
+// A batch is results of one session, at most so many, and so much text unless it is that of one.
+func TestWhatGoesIntoABatch(t *testing.T) {
+	half := make([]byte, recordBytes/2)
+	for what, c := range map[string]struct {
+		sessions string // of each result, a letter
+		output   []byte
+		text     string
+		want     []int
+	}{
+		"as many as it takes":       {fmt.Sprintf("%0*d", recordBatch, 0), nil, "", []int{recordBatch}},
+		"one more":                  {fmt.Sprintf("%0*d", recordBatch+1, 0), nil, "", []int{recordBatch, 1}},
+		"of two sessions":           {"aabba", nil, "", []int{2, 2, 1}},
+		"as much as it takes":       {"aaaa", half, "", []int{2, 2}},
+		"more than it takes":        {"aaa", append(half[:len(half):len(half)], half...), "x", []int{1, 1, 1}},
+		"a byte more than it takes": {"aaa", half, "x", []int{1, 1, 1}},
+	} {
+		r := newRecorder(nil)
+		for n, session := range c.sessions {
+			r.add(string(session), jobs.Task{ID: fmt.Sprint(n)}, ledger.Result{Output: c.output, Error: c.text})
+		}
+		for _, want := range c.want {
+			if got := len(r.take()); got != want {
+				t.Errorf("%s: %d in a batch, want %d", what, got, want)
+			}
+		}
+		if got := r.take(); len(got) > 0 {
+			t.Errorf("%s: %d are left", what, len(got))
+		}
+	}
+}
+
+// Workers wait while recordBacklog results wait, and no longer; with one less they do not.
+func TestWhenWorkersWaitForTheRecorder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder(nil)
+		for range recordBacklog - 1 {
+			r.add("session", jobs.Task{ID: "1"}, ledger.Result{})
+		}
+		r.waitForRoom()
+		r.add("session", jobs.Task{ID: "1"}, ledger.Result{})
+		var went bool
+		go func() { r.waitForRoom(); went = true }()
+		synctest.Wait()
+		if went {
+			t.Error("a worker went on with a full backlog")
+		}
+		batch := r.take()
+		synctest.Wait()
+		if !went {
+			t.Error("a worker waits beside a backlog that is not full")
+		}
+		// The results of one task: it is held until the last of them is acknowledged.
+		settled := r.settled()
+		r.acknowledged(batch)
+		if !r.holds("1") {
+			t.Error("nothing is held, and results wait")
+		}
+		for batch = r.take(); len(batch) > 0; batch = r.take() {
+			select {
+			case <-settled:
+				t.Fatal("settled before all is acknowledged")
+			default:
+			}
+			r.acknowledged(batch)
+		}
+		<-settled
+		if r.holds("1") {
+			t.Error("what is acknowledged is still held")
+		}
+	})
+}
