@@ -59,8 +59,8 @@ type Replica interface {
 	Loaded() bool
 	// RunJob opens a manual trigger; jobs.ErrConflict says why it was skipped.
 	RunJob(ctx context.Context, name, by string) (jobs.Trigger, jobs.Task, error)
-	// RetryTask makes a new task of an ended one.
-	RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
+	// RetryTask makes a new task of an ended one; only with force if no live replica can run it.
+	RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error)
 	Wake(pools ...string) // there is new work
 	Nudge()               // something was overridden or cancelled: look now
 	Health() []ledger.Condition

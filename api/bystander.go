@@ -40,7 +40,7 @@ func (bystander) RunJob(context.Context, string, string) (jobs.Trigger, jobs.Tas
 	return jobs.Trigger{}, jobs.Task{}, needsReplica("a run of a job needs its definition")
 }
 
-func (bystander) RetryTask(context.Context, string, string) (jobs.Task, error) {
+func (bystander) RetryTask(context.Context, string, string, bool) (jobs.Task, error) {
 	return jobs.Task{}, needsReplica("a retry needs the definition of its job")
 }
 

@@ -40,7 +40,7 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 		if len(tasks) > 1 {
 			field = fmt.Sprintf("[%d].kind", refused.Index)
 		}
-		return &problem{http.StatusUnprocessableEntity, "no_handler", refused.Error(), field}
+		return noHandler(refused, field)
 	}
 	if err != nil {
 		return err
@@ -59,6 +59,11 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	}
 	made(w, items[0].ID, len(items))
 	return replyList(w, status, items, "", nil)
+}
+
+// noHandler is the answer to a task that no live replica can run.
+func noHandler(refused *jobs.KindError, field string) error {
+	return &problem{http.StatusUnprocessableEntity, "no_handler", refused.Error(), field}
 }
 
 // listed is a task as lists have it: without a large payload.

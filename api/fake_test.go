@@ -251,10 +251,13 @@ func (b *backend) RunJob(_ context.Context, name, by string) (jobs.Trigger, jobs
 	return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 }
 
-func (b *backend) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
+func (b *backend) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
 	t, _, err := b.Task(ctx, id)
 	if err == nil && !t.State.Ended() {
 		err = fmt.Errorf("%w: task %s is %s", jobs.ErrConflict, id, t.State)
+	}
+	if err == nil && t.Kind == "gone" && !force {
+		err = &jobs.KindError{Pool: t.Pool, Kind: t.Kind, Kinds: []string{"bye"}}
 	}
 	if err == nil {
 		b.wrote("retry %s %s", id, by)

@@ -17,24 +17,25 @@ func readNothing(w http.ResponseWriter, r *http.Request) error {
 // readOverride reads what suspend, resume and pause take: nothing, which sets the override to
 // value, or "reset": true, as a parameter or in the body, which clears it.
 func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, error) {
-	q := readQuery(r, "reset")
-	reset := q.truth("reset")
-	if q.err != nil {
-		return nil, q.err
-	}
-	body, err := readBody(w, r, maxBody)
-	if err != nil {
+	reset, err := readFlag(w, r, "reset")
+	if err != nil || reset {
 		return nil, err
 	}
-	if body != nil {
-		var too bool
-		if err := readObject(body, "", map[string]any{"reset": &too}); err != nil {
-			return nil, err
-		}
-		reset = reset || too
-	}
-	if reset {
-		return nil, nil
-	}
 	return &value, nil
+}
+
+// readFlag reads what may be said once, as a parameter or in the body.
+func readFlag(w http.ResponseWriter, r *http.Request, name string) (bool, error) {
+	q := readQuery(r, name)
+	set := q.truth(name)
+	if q.err != nil {
+		return false, q.err
+	}
+	body, err := readBody(w, r, maxBody)
+	if err != nil || body == nil {
+		return set, err
+	}
+	var too bool
+	err = readObject(body, "", map[string]any{name: &too})
+	return set || too, err
 }

@@ -142,12 +142,17 @@ func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, task)
 }
 
-// retryTask makes a new task of an ended one.
+// retryTask makes a new task of an ended one. One that no live replica can run is refused, unless "force": true stands
+// in the parameters or in the body.
 func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
-	if err := readNothing(w, r); err != nil {
+	force, err := readFlag(w, r, "force")
+	if err != nil {
 		return err
 	}
-	task, err := s.Replica.RetryTask(r.Context(), r.PathValue("id"), by(r))
+	task, err := s.Replica.RetryTask(r.Context(), r.PathValue("id"), by(r), force)
+	if refused, ok := errors.AsType[*jobs.KindError](err); ok {
+		return noHandler(refused, "kind")
+	}
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(
 
 // TestShapes: names and forms of what is answered are promised to programs.
 func TestShapes(t *testing.T) {
-	const task1 = `{"id":"task-1","pool":"mail","kind":"welcome","state":"pending","attempt":0,"max_attempts":11,"priority":0,` +
+	const twith = `{"id":"task-1","pool":"mail","kind":"welcome","state":"pending","attempt":0,"max_attempts":11,"priority":0,` +
 		`"run_at":"2026-03-01T08:00:00.000123Z","created_at":"2026-03-01T08:00:00.000123Z","payload":{"n":1e400,"s":"\u003c"},"payload_size":19,"tags":["a"]}`
 	const task2 = `"id":"task-2","pool":"default","job":"backup","scheduled_at":"2026-03-01T08:00:00.000123Z","state":"failed","reason":"exit 3",` +
 		`"attempt":2,"max_attempts":2,"token":7,"replica":"r1","priority":0,"run_at":"2026-03-01T08:00:00.000123Z","created_at":"2026-03-01T08:00:00.000123Z",` +
@@ -37,9 +37,9 @@ func TestShapes(t *testing.T) {
 	tests := []struct {
 		method, target, want string
 	}{
-		{"GET", "/api/v1/tasks/task-1", strings.TrimSuffix(task1, "}") + `,"attempts":[]}`},
+		{"GET", "/api/v1/tasks/task-1", strings.TrimSuffix(twith, "}") + `,"attempts":[]}`},
 		{"GET", "/api/v1/tasks/task-2", `{` + task2 + `,"attempts":[{"attempt":1,"state":"failed"}]}`},
-		{"GET", "/api/v1/tasks", `{"items":[` + task1 + `,{` + task2 + `}]}`},
+		{"GET", "/api/v1/tasks", `{"items":[` + twith + `,{` + task2 + `}]}`},
 		{"GET", "/api/v1/triggers", `{"items":[` + trigger + `],"next":"bmV4dA=="}`},
 		{"GET", "/api/v1/jobs/backup/triggers", `{"items":[` + trigger + `],"next":"bmV4dA=="}`},
 		{"GET", "/api/v1/jobs/backup", backup},
@@ -58,7 +58,7 @@ func TestShapes(t *testing.T) {
 		{"GET", "/api/v1/locks?prefix=user/&limit=1&cursor=dXNlci9h", `{"items":[{"key":"user/b","token":7}]}`},
 		{"GET", "/healthz", `{"live":true}`},
 		{"GET", "/readyz", `{"ready":true,"conditions":[{"name":"store","ready":true}]}`},
-		{"POST", "/api/v1/jobs/report/run", `{"trigger":{"job":"report","at":"0001-01-01T00:00:00Z","count":0,"cause":"manual","by":"api:127.0.0.1"},"task":` + task1 + `}`},
+		{"POST", "/api/v1/jobs/report/run", `{"trigger":{"job":"report","at":"0001-01-01T00:00:00Z","count":0,"cause":"manual","by":"api:127.0.0.1"},"task":` + twith + `}`},
 		{"POST", "/api/v1/jobs/backup/suspend", strings.Replace(backup, `"suspended":false`, `"suspended":true,"suspended_override":true,"suspended_by":"api:127.0.0.1"`, 1)},
 		{"POST", "/api/v1/jobs/report/resume", strings.Replace(report, `"suspended":true`, `"suspended":false,"suspended_override":false,"suspended_by":"api:127.0.0.1"`, 1)},
 		{"POST", "/api/v1/pools/mail/pause", strings.Replace(mail, `"paused":false`, `"paused":true,"paused_override":true`, 1)},
@@ -187,12 +187,35 @@ func TestKindsThatAreRefused(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusUnprocessableEntity {
 			t.Fatalf("%s: %v %d %s", body, err, w.Code, w.Body)
 		}
-		if e := got.Error; e.Code != "no_handler" || e.Field != field || e.Message != `pool mail has no kind "welcom"; it has bye, welcome; if replicas that can run it follow, enqueue it with force` {
+		if e := got.Error; e.Code != "no_handler" || e.Field != field || e.Message != `pool mail has no kind "welcom"; it has bye, welcome; if replicas that can run it follow, use force` {
 			t.Errorf("%s: %+v", body, e)
 		}
 	}
 	if len(b.changes) > 0 {
 		t.Errorf("changed: %v", b.changes)
+	}
+}
+
+// TestRetriesThatAreRefused: a retry is refused as an enqueue is, and force makes it.
+func TestRetriesThatAreRefused(t *testing.T) {
+	b := newBackend()
+	h := b.api(Options{})
+	for i := range b.tasks {
+		b.tasks[i].Kind = "gone"
+	}
+	for _, with := range []struct{ query, body string }{{}, {"?force=false", ""}, {"", `{"force":false}`}} {
+		w := ask(t, h, "POST", "/api/v1/tasks/task-2/retry"+with.query, with.body)
+		if w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), `"no_handler"`) {
+			t.Errorf("%+v: %d %s", with, w.Code, w.Body)
+		}
+	}
+	if len(b.changes) > 0 {
+		t.Errorf("changed: %v", b.changes)
+	}
+	for _, with := range []struct{ query, body string }{{"?force=true", ""}, {"", `{"force":true}`}} {
+		if w := ask(t, h, "POST", "/api/v1/tasks/task-2/retry"+with.query, with.body); w.Code != http.StatusCreated {
+			t.Errorf("%+v: %d %s", with, w.Code, w.Body)
+		}
 	}
 }
 

@@ -72,8 +72,14 @@ func (c *Client) CancelTask(ctx context.Context, id string) (task jobs.Task, err
 	return task, err
 }
 
-// RetryTask makes a new task of an ended one.
+// RetryTask makes a new task of an ended one. One that no live replica can run is refused, see ForceRetryTask.
 func (c *Client) RetryTask(ctx context.Context, id string) (task jobs.Task, err error) {
 	err = c.post(ctx, &task, nil, "api", "v1", "tasks", id, "retry")
+	return task, err
+}
+
+// ForceRetryTask is RetryTask, also if no live replica can run the task: those that can are to follow.
+func (c *Client) ForceRetryTask(ctx context.Context, id string) (task jobs.Task, err error) {
+	err = c.post(ctx, &task, map[string]bool{"force": true}, "api", "v1", "tasks", id, "retry")
 	return task, err
 }

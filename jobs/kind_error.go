@@ -15,7 +15,7 @@ type KindError struct {
 }
 
 func (e *KindError) Error() string {
-	const remedy = "; if replicas that can run it follow, enqueue it with force"
+	const remedy = "; if replicas that can run it follow, use force"
 	kinds := slices.DeleteFunc(slices.Clone(e.Kinds), func(kind string) bool { return kind == "" })
 	switch {
 	case len(e.Kinds) == 0:

@@ -45,8 +45,9 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by string) (jobs.Trigger, 
 }
 
 // RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict
-// says which run has it, where, since when, and what to do.
-func (s *Scheduler) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
+// says which run has it, where, since when, and what to do. A pool's task that no live replica can run is a
+// *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force.
+func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
 	old, _, err := s.store.Task(ctx, id)
 	if err != nil {
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
@@ -55,7 +56,7 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string) (jobs.Task, er
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w: it is %s", id, jobs.ErrConflict, old.State)
 	}
 	if old.Job == "" {
-		t, err := s.store.RetryTask(ctx, id, by)
+		t, err := s.store.RetryTask(ctx, id, by, force)
 		if err == nil {
 			s.Wake(t.Pool)
 		}

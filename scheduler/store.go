@@ -93,8 +93,9 @@ type Tasks interface {
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
 	// PoolStatuses returns all pools and, beside their counts, what in them is due and no live replica can run.
 	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
-	// RetryTask makes a new task of an ended one without a job; retry_of names the first of the chain.
-	RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
+	// RetryTask makes a new task of an ended one without a job; retry_of names the first of the chain. One that no
+	// live replica can run is refused as by Enqueue, unless force.
+	RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error)
 }
 
 // Notifications is what somebody may want to be told.

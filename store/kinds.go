@@ -131,9 +131,20 @@ func (t *tx) refuseUnrunnable(batch []*parcel, governing map[string]kinds) error
 // is found there in the end.
 const unrunnableLook = 5000
 
-// unrunnable adds to rows what kinds the live replicas have, and what is due and waits for nobody.
+// unrunnableQuery counts the first tasks of some pools by kind.
 //
 // Index: tasks_claim, equality on state and pool, in its order; kind and job are read from the rows.
+func unrunnableQuery(pools []string) (text string, args []any) {
+	var looks []string
+	for _, name := range pools {
+		looks = append(looks, `SELECT pool, kind, COUNT(*), MIN(run_at) FROM (SELECT pool, kind, job, run_at FROM {tasks}{index}{tasks}_claim{end}
+			WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?) AS first WHERE job='' GROUP BY pool, kind`)
+		args = append(args, name, unrunnableLook)
+	}
+	return strings.Join(looks, " UNION ALL "), args
+}
+
+// unrunnable adds to rows what kinds the live replicas have, and what is due and waits for nobody.
 func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 	by, live, err := t.liveKinds()
 	if err != nil || by == nil {
@@ -144,7 +155,6 @@ func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 		return err
 	}
 	var looks []string
-	var args []any
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		p := rows[name]
 		has, known := by[name]
@@ -164,17 +174,11 @@ func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 		if p.Kinds = has; has == nil || p.Hash == "" || p.Pending == 0 {
 			continue
 		}
-		looks = append(looks, `SELECT pool, kind, COUNT(*), MIN(run_at) FROM (SELECT pool, kind, job, run_at FROM {tasks}{index}{tasks}_claim{end}
-			WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?) AS first WHERE job='' GROUP BY pool, kind`)
-		args = append(args, name, unrunnableLook)
-	}
-	if len(looks) == 0 {
-		return nil
+		looks = append(looks, name)
 	}
 	for part := range slices.Chunk(looks, 100) {
-		mine := args[:2*len(part)]
-		args = args[2*len(part):]
-		err := t.query(strings.Join(part, " UNION ALL "), mine, func(scan func(...any) error) error {
+		text, args := unrunnableQuery(part)
+		err := t.query(text, args, func(scan func(...any) error) error {
 			var pool string
 			var u ledger.Unrunnable
 			var since int64

@@ -79,8 +79,9 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			}
 			used := 0
 			for _, plan := range p.plans {
-				few := strings.Contains(plan, "lockstep_triggers_result |") // MySQL 9 sorts one job's failures rather than walk back
-				few = few || strings.HasPrefix(name, "counts of")           // groups have no index of theirs, and few rows
+				few := strings.Contains(plan, "lockstep_triggers_result |")                                                                                // MySQL 9 sorts one job's failures rather than walk back
+				few = few || strings.HasPrefix(name, "counts of")                                                                                          // groups have no index of theirs, and few rows
+				few = few || name == "what waits for nobody" && (strings.Contains(plan, "<derived") || strings.Contains(plan, "TEMP B-TREE FOR GROUP BY")) // 5,000 rows at most
 				if (strings.Contains(plan, "filesort") || strings.Contains(plan, "TEMP B-TREE")) && !few {
 					t.Errorf("%s is sorted:\n%s", name, strings.Join(p.plans, "\n"))
 				}
@@ -92,7 +93,11 @@ func TestListsAreServedByIndexes(t *testing.T) {
 					used++
 				}
 			}
-			if used < len(p.tables()) {
+			tables := len(p.tables())
+			if strings.HasPrefix(name, "kinds of") {
+				tables = len(p.plans) // SQLite says the alias alone
+			}
+			if used < tables {
 				t.Errorf("%s does not use %s:\n%s", name, indexes, strings.Join(p.plans, "\n"))
 			}
 		}
@@ -151,6 +156,15 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			})
 		}
 		check("pools", []string{"primary", "tasks_claim"}, func(t *tx) error { return t.countTasks(nil) })
+		check("kinds of an enqueue", []string{"primary"}, func(t *tx) error {
+			_, err := t.fillPools([]*parcel{{task: jobs.Task{Pool: "p1"}}, {task: jobs.Task{Pool: "p2"}}})
+			return err
+		})
+		check("kinds of live replicas", []string{"sessions_dead", "primary"}, func(t *tx) error { _, _, err := t.liveKinds(); return err })
+		check("what waits for nobody", []string{"tasks_claim"}, func(t *tx) error {
+			text, args := unrunnableQuery([]string{"p1", "p2"})
+			return t.query(text, args, func(scan func(...any) error) error { return nil })
+		})
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
 			return t.query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })
 		})
@@ -185,8 +199,24 @@ func fill(t *testing.T, s *Store) {
 			audit = append(audit, []any{id, i, "w", "admin", "", "POST /x", "o", 200})
 			defined = append(defined, []any{id, i % 64, "h", "s", 1, i, i + 1})
 		}
+		var sessions, kinds, pools [][]any
+		for i := range n { // all but a few have ended long ago
+			var live any
+			dead := 1
+			if i%200 == 0 {
+				live, dead = 1, 0
+			}
+			sessions = append(sessions, []any{fmt.Sprint("s", i), fmt.Sprint("r", i), live, dead, i + 1, "", "", "", 0, 0, "", "", 1, []byte("{}"), i, i})
+			kinds = append(kinds, []any{fmt.Sprint("p", i%7), i / 7, []byte(`["k"]`)})
+		}
+		for i := range 7 {
+			pools = append(pools, []any{fmt.Sprint("p", i), "h", 1, 0, 1, "fail"})
+		}
 		for into, rows := range map[string][][]any{
-			`INSERT INTO {tasks} (id, pool, job, state, run_at, payload, tags, error, created_at)`: tasks,
+			`INSERT INTO {pools} (name, hash, config, max_running, max_attempts, on_lost)`: pools,
+			`INSERT INTO {kinds} (pool, config, kinds)`:                                    kinds,
+			`INSERT INTO {sessions} (id, replica, live, dead, config, lock_service, host, boot_id, pid, pid_start, version, address, workers, labels, joined_at, seen_at)`: sessions,
+			`INSERT INTO {tasks} (id, pool, job, state, run_at, payload, tags, error, created_at)`:                                                                         tasks,
 			`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses, max_attempts, on_lost, token,
 				session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, finished_at)`: done,
 			`INSERT INTO {triggers} (job, at, seq, cause, outcome, result, replica, decided_at)`: triggers,
@@ -202,7 +232,7 @@ func fill(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, table := range []string{"tasks", "done", "triggers", "jobs", "audit"} {
+	for _, table := range []string{"tasks", "done", "triggers", "jobs", "audit", "sessions", "kinds", "pools"} {
 		analyze := `ANALYZE {` + table + `}`
 		if s.dialect.name() == MySQL {
 			analyze = `ANALYZE TABLE {` + table + `}`

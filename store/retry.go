@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -12,9 +13,11 @@ import (
 // RetryTask enqueues an ended task again, as a new one that is due now and names the first of the
 // chain in RetryOf. The tasks of jobs are not retried here: a job's row decides whether it may run.
 //
-// by is who asked, for people; it may be empty. Errors: jobs.ErrNotFound; jobs.ErrConflict if the
-// task has not ended or is a job's; jobs.ErrUnavailable.
-func (s *Store) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
+// by is who asked, for people; it may be empty. What Enqueue would refuse because no replica can run it is refused
+// here as well, unless force: a *jobs.KindError, or jobs.ErrNotFound for a pool that no configuration has.
+//
+// Errors: those; jobs.ErrNotFound; jobs.ErrConflict if the task has not ended or is a job's; jobs.ErrUnavailable.
+func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
 	fresh, err := uuid.NewV7()
 	if err != nil {
 		return jobs.Task{}, &opError{"retry task", err}
@@ -34,6 +37,11 @@ func (s *Store) RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
 		}
 		if ended.Job != "" {
 			return fmt.Errorf("task %s belongs to job %s: %w", id, ended.Job, jobs.ErrConflict)
+		}
+		if !force {
+			if err := t.refuseRetry(ended); err != nil {
+				return err
+			}
 		}
 		now, err := t.now()
 		if err != nil {
@@ -60,6 +68,19 @@ func (s *Store) RetryTask(ctx context.Context, id, by string) (jobs.Task, error)
 	// It may have been claimed, and have ended, before its COMMIT is asked about.
 	err = s.settle(ctx, "retry task", write, func(t *tx) (bool, error) { return t.kept(fresh.String()) })
 	return task, err
+}
+
+// refuseRetry refuses a task that neither the configuration that governs its pool nor any live replica can run.
+func (t *tx) refuseRetry(ended jobs.Task) error {
+	one := []*parcel{{task: ended}}
+	governing, err := t.fillPools(one)
+	if errors.Is(err, jobs.ErrNotFound) {
+		return fmt.Errorf("%w; if replicas that have it follow, use force", err)
+	}
+	if err != nil {
+		return err
+	}
+	return t.refuseUnrunnable(one, governing)
 }
 
 // unended is why a task that is not in {done} cannot be retried.

@@ -71,7 +71,7 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 			all, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
 			check(err)
 			slow.meanwhile = work
-			retry, err := s.RetryTask(t.Context(), all[0].Task.ID, "me")
+			retry, err := s.RetryTask(t.Context(), all[0].Task.ID, "me", false)
 			check(err)
 			work()
 			if runs != 2 || text(t, s, `SELECT COUNT(*) FROM {done}`) != "2" || retry.RetryOf != all[0].Task.ID {

@@ -136,7 +136,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	})
 	want("1", `SELECT COUNT(*) FROM {done} WHERE state = 'cancelled'`)
 	losing("cancel, running", func() error { _, err := s.CancelTask(ctx, tasks[3].ID, "me"); return err })
-	losing("retry", func() error { _, err := s.RetryTask(ctx, tasks[0].ID, "me"); return err })
+	losing("retry", func() error { _, err := s.RetryTask(ctx, tasks[0].ID, "me", false); return err })
 	want("1", `SELECT COUNT(*) FROM {tasks} WHERE retry_of <> '' AND job = ''`)
 	check(s.Leave(ctx, session))
 	losing("reap", func() error {

@@ -19,8 +19,21 @@ func newTasksCommand(a *app) *cobra.Command {
 		newOneCommand(a, "get TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
 		newTasksLogsCommand(a),
 		newOneCommand(a, "cancel TASK", "End a task that waits, ask one that runs to stop", (*client.Client).CancelTask, printCancelled),
-		newOneCommand(a, "retry TASK", "Make a new task of one that has ended", (*client.Client).RetryTask, printID),
+		newTasksRetryCommand(a),
 	)
+}
+
+func newTasksRetryCommand(a *app) *cobra.Command {
+	force := false
+	retry := func(c *client.Client, ctx context.Context, id string) (jobs.Task, error) {
+		if force {
+			return c.ForceRetryTask(ctx, id)
+		}
+		return c.RetryTask(ctx, id)
+	}
+	cmd := newOneCommand(a, "retry TASK", "Make a new task of one that has ended", retry, printID)
+	cmd.Flags().BoolVar(&force, "force", false, "also if no live replica can run it: those that can are to follow")
+	return cmd
 }
 
 func newTasksListCommand(a *app) *cobra.Command {

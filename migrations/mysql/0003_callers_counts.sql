@@ -20,5 +20,5 @@ CREATE TABLE IF NOT EXISTS {p}kinds (
   pool   VARBINARY(64) NOT NULL,
   config BIGINT        NOT NULL, -- its number; 0 = what governs, or what programs declared before a replica came
   kinds  MEDIUMBLOB    NOT NULL, -- JSON list of names, "" for tasks without a kind; null = any
-  PRIMARY KEY (pool, config)
+  PRIMARY KEY (config, pool)
 ) ENGINE=InnoDB;

@@ -22,5 +22,5 @@ CREATE TABLE IF NOT EXISTS {p}kinds (
   pool   TEXT    NOT NULL,
   config INTEGER NOT NULL, -- its number; 0 = what governs, or what programs declared before a replica came
   kinds  BLOB    NOT NULL, -- JSON list of names, "" for tasks without a kind; null = any
-  PRIMARY KEY (pool, config)
+  PRIMARY KEY (config, pool)
 ) WITHOUT ROWID;

@@ -154,17 +154,17 @@ func retryTask(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	first := s.enqueue("work", 1)[0]
 	s.DB.Exec(t, "UPDATE {tasks} SET made_by='bob', kind='mail', rank_order=-5, tags='[\"x\"]', idem_key='k'")
-	if _, err := b.Store.RetryTask(s.ctx(), first, ""); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.Store.RetryTask(s.ctx(), first, "", false); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("of a pending task: %v", err)
 	}
-	if _, err := b.Store.RetryTask(s.ctx(), newID(), ""); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := b.Store.RetryTask(s.ctx(), newID(), "", false); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("of no task: %v", err)
 	}
 	id := first
 	for range 2 {
 		old := s.claim("work", 1)[0]
 		s.finish(result(old, ledger.Ended, jobs.StateFailed))
-		task, err := b.Store.RetryTask(s.ctx(), id, "alice")
+		task, err := b.Store.RetryTask(s.ctx(), id, "alice", false)
 		must(t, err)
 		want := old
 		want.ID, want.RetryOf, want.State, want.Reason = task.ID, first, jobs.StatePending, "retry of "+id+" by alice"
@@ -183,7 +183,7 @@ func retryTask(t *testing.T, b *Bench) {
 	got, err := s.decide(run("a", due(1), true))
 	must(t, err)
 	s.finish(result(got.Started[0], ledger.Ended, jobs.StateFailed))
-	if _, err := b.Store.RetryTask(s.ctx(), got.Started[0].ID, ""); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.Store.RetryTask(s.ctx(), got.Started[0].ID, "", false); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("of a job's task: %v", err)
 	}
 }

@@ -15,6 +15,7 @@ var kindCases = []Case{
 	{"Kinds/Enqueue", enqueueKinds},
 	{"Kinds/Known", enqueueKnownKey},
 	{"Kinds/AddPools", addPoolKinds},
+	{"Kinds/Retry", retryKinds},
 	{"Kinds/Waiting", waitForNobody},
 }
 
@@ -117,6 +118,40 @@ func enqueueKnownKey(t *testing.T, b *Bench) {
 		t.Errorf("another one: %v", err)
 	}
 	s.wantInt(0, "SELECT COUNT(*) FROM {idempotency} WHERE idem_key='other'")
+}
+
+// A retry of what no replica can run any more is refused as its enqueue would be, unless it is forced.
+func retryKinds(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.load(withKinds("fax"))
+	enqueued, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: "fax"})
+	must(t, err)
+	id := enqueued[0].Task.ID
+	s.finish(result(s.claim("work", 1)[0], ledger.Ended, jobs.StateFailed))
+	s.load(withKinds("mail"))
+	_, err = b.Store.RetryTask(s.ctx(), id, "", false)
+	if refused, ok := errors.AsType[*jobs.KindError](err); !ok || refused.Pool != "work" || refused.Kind != "fax" || !slices.Equal(refused.Kinds, []string{"mail"}) {
+		t.Errorf("of a kind that is gone: %v", err)
+	}
+	s.wantEmpty("tasks")
+	forced, err := b.Store.RetryTask(s.ctx(), id, "", true)
+	must(t, err)
+	if forced.Kind != "fax" || forced.State != jobs.StatePending {
+		t.Errorf("forced: %+v", forced)
+	}
+	d := withKinds()
+	d.Pools = d.Pools[:2]
+	s.load(d)
+	if _, err := b.Store.RetryTask(s.ctx(), id, "", false); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("in a pool that is gone: %v", err)
+	}
+	s.wantInt(1, "SELECT COUNT(*) FROM {tasks}")
+	_, err = b.Store.RetryTask(s.ctx(), id, "", true)
+	must(t, err)
+	s.load(withKinds("fax", "mail"))
+	_, err = b.Store.RetryTask(s.ctx(), id, "", false)
+	must(t, err)
+	s.wantInt(3, "SELECT COUNT(*) FROM {tasks}")
 }
 
 // Programs that enqueue before a replica has come may say what kinds there are.

@@ -145,8 +145,8 @@ func (e *edge) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return call(ctx, e, func(ctx context.Context) ([]ledger.PoolStatus, error) { return e.st.PoolStatuses(ctx) })
 }
 
-func (e *edge) RetryTask(ctx context.Context, id, by string) (jobs.Task, error) {
-	return call(ctx, e, func(ctx context.Context) (jobs.Task, error) { return e.st.RetryTask(ctx, id, by) })
+func (e *edge) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
+	return call(ctx, e, func(ctx context.Context) (jobs.Task, error) { return e.st.RetryTask(ctx, id, by, force) })
 }
 
 func (e *edge) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error) {

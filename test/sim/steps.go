@@ -156,7 +156,7 @@ func (w *world) insist(lost jobs.Task) {
 		case try%2 == 0:
 			w.ask(step{Kind: runs, Name: lost.Job}, r)
 		default:
-			if task, err := r.s.RetryTask(context.Background(), lost.ID, "somebody"); err == nil {
+			if task, err := r.s.RetryTask(context.Background(), lost.ID, "somebody", false); err == nil {
 				w.ack(task.ID)
 			}
 		}
@@ -180,7 +180,7 @@ func (w *world) ask(s step, r *replica) {
 		}
 	case retries:
 		if id := w.some(true); r != nil && id != "" {
-			if task, err := r.s.RetryTask(ctx, id, "somebody"); err == nil {
+			if task, err := r.s.RetryTask(ctx, id, "somebody", false); err == nil {
 				w.ack(task.ID)
 				w.count("manual retries")
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // RetryTask implements scheduler.Tasks.
-func (s *Store) RetryTask(ctx context.Context, id, by string) (task jobs.Task, err error) {
+func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (task jobs.Task, err error) {
 	fresh, err := s.newID()
 	if err != nil {
 		return task, err
@@ -22,6 +22,14 @@ func (s *Store) RetryTask(ctx context.Context, id, by string) (task jobs.Task, e
 			return fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
 		case row.Job != "":
 			return fmt.Errorf("task %s belongs to job %s: %w", id, row.Job, jobs.ErrConflict)
+		}
+		if !force {
+			if pool, known := t.pools.rows[row.Pool]; !known || pool.Hash == "" {
+				return fmt.Errorf("pool %q: %w", row.Pool, jobs.ErrNotFound)
+			}
+			if err := t.runnable(0, jobs.NewTask{Pool: row.Pool, Kind: row.Kind}); err != nil {
+				return err
+			}
 		}
 		reason := "retry of " + id
 		if by != "" {
