@@ -25,16 +25,23 @@ import (
 
 // away reports whether err, of opening the lock service, says only that it cannot be reached now. Every other error
 // needs somebody to change something: a password, a certificate, a right, a setting of the server, a port where
-// another kind of server answers. stranger then says of the last what answers where; it is nil otherwise.
-func away(ctx context.Context, l config.Lock, err error) (_ bool, stranger error) {
+// another kind of server answers. answer then says what was found out beyond err: what answers where, or why a server
+// with TLS hangs up; it is nil otherwise.
+func away(ctx context.Context, l config.Lock, err error) (_ bool, answer error) {
 	if anyOf(err, lasting) {
 		return false, nil
 	}
-	kind, field, addrs, encrypted := lockServers(l)
-	if encrypted {
+	kind, field, addrs, settings := lockServers(l)
+	words := firstWords[kind]
+	if settings != nil {
 		kind = speaksTLS
 	}
 	for _, addr := range addrs {
+		if settings != nil {
+			if why := unwelcome(ctx, addr, settings, words); why != nil {
+				return false, fmt.Errorf("%s: %s: %w", field, addr, why)
+			}
+		}
 		if answers := speaks(ctx, addr); len(answers) > 0 && !slices.Contains(answers, kind) {
 			return false, fmt.Errorf("%s: %s answers at %s, not %s", field, answers[0], addr, kind)
 		}
@@ -42,18 +49,18 @@ func away(ctx context.Context, l config.Lock, err error) (_ bool, stranger error
 	return anyOf(err, passing), nil
 }
 
-// lockServers says what should answer where.
-func lockServers(l config.Lock) (kind, field string, addrs []string, encrypted bool) {
+// lockServers says what should answer where, and with which TLS, if it begins with that.
+func lockServers(l config.Lock) (kind, field string, addrs []string, settings *tls.Config) {
 	switch l.Driver {
 	case config.Redis:
-		return speaksRedis, "lock.redis.addrs", l.Redis.Addrs, l.Redis.TLS != nil
+		return speaksRedis, "lock.redis.addrs", l.Redis.Addrs, l.Redis.TLS
 	case config.ZooKeeper:
-		return speaksZooKeeper, "lock.zookeeper.servers", l.ZooKeeper.Servers, l.ZooKeeper.TLS != nil
+		return speaksZooKeeper, "lock.zookeeper.servers", l.ZooKeeper.Servers, l.ZooKeeper.TLS
 	default: // whose servers greet before there is TLS
 		if d, err := mysql.ParseDSN(l.MySQL.DSN); err == nil && d.Net == "tcp" {
 			addrs = []string{d.Addr}
 		}
-		return speaksMySQL, "lock.mysql.dsn", addrs, false
+		return speaksMySQL, "lock.mysql.dsn", addrs, nil
 	}
 }
 
@@ -109,11 +116,13 @@ func passing(err error) bool {
 		return true
 	case *net.OpError:
 		return e.Op == "dial" || e.Timeout()
+	case syscall.Errno: // which is a net.Error, too
+		return e == syscall.ECONNRESET || e == syscall.EPIPE || e.Timeout()
 	case net.Error:
 		return e.Timeout()
 	}
 	return slices.Contains([]error{
-		driver.ErrUnreachable, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE,
+		driver.ErrUnreachable, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF,
 		zk.ErrNoServer, zk.ErrConnectionClosed, mysql.ErrInvalidConn, sqldriver.ErrBadConn,
 	}, err)
 }
@@ -127,6 +136,9 @@ const (
 	speaksOther     = "another kind of server"
 )
 
+// firstWords have an answer, whoever asks.
+var firstWords = map[string]string{speaksRedis: "PING\r\n", speaksZooKeeper: "ruok"}
+
 // speakLimit bounds how long a port is looked at.
 const speakLimit = time.Second
 
@@ -135,7 +147,7 @@ const speakLimit = time.Second
 func speaks(ctx context.Context, addr string) []string {
 	ctx, cancel := context.WithTimeout(ctx, speakLimit)
 	defer cancel()
-	hellos := []func(net.Conn) string{hello("PING\r\n"), hello("ruok"), hello(""), helloTLS}
+	hellos := []func(net.Conn) string{hello(firstWords[speaksRedis]), hello(firstWords[speaksZooKeeper]), hello(""), helloTLS}
 	found := make([]string, len(hellos))
 	var all sync.WaitGroup
 	for i, say := range hellos {

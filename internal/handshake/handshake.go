@@ -61,7 +61,7 @@ func reason(err error, encrypted bool) string {
 			return "the server does not accept the client certificate, or wants one"
 		}
 		return "the server refuses the TLS handshake"
-	case !hungUp(err):
+	case !HungUp(err):
 		return ""
 	case encrypted:
 		return "the server hung up, perhaps it does not speak TLS at this port, or wants a client certificate"
@@ -70,8 +70,8 @@ func reason(err error, encrypted bool) string {
 	}
 }
 
-// hungUp reports whether the other side closed the connection instead of answering.
-func hungUp(err error) bool {
+// HungUp reports whether err says that the other side closed the connection instead of answering.
+func HungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
