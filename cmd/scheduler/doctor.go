@@ -253,27 +253,34 @@ func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool)
 
 // reach looks at a lock service whose namespace is not known yet.
 func (e *examination) reach(ctx context.Context, c *config.Config) {
-	switch {
+	var place string
+	var check func(context.Context) error
+	switch l := c.Lock; {
 	case c.LockInStore():
-	case c.Lock.Driver == config.Redis:
-		rdb := openRedis(c.Lock.Redis)
+		return
+	case l.Driver == config.Redis:
+		rdb := openRedis(l.Redis)
 		defer rdb.Close()
-		began, place := time.Now(), "redis "+sorted(c.Lock.Redis.Addrs)
-		if err := redislock.New(rdb).Check(ctx); err != nil {
-			e.lockProblem(ctx, c, fmt.Errorf("lock service %s: %w", place, err))
-			return
-		}
-		e.add("lock", levelOK, "look again once there are tables", "%s answers after %v, more is not known yet", place, time.Since(began).Round(time.Millisecond))
+		place, check = "redis "+sorted(l.Redis.Addrs), redislock.New(rdb).Check
+	case l.Driver == config.ZooKeeper:
+		place, check = "zookeeper "+sorted(l.ZooKeeper.Servers)+l.ZooKeeper.Root, openZooKeeper(l.ZooKeeper).Check
 	default:
 		e.add("lock", levelWarning, "look again once there are tables", "not looked at: its keys stand under an id that the tables hold")
+		return
 	}
+	began := time.Now()
+	if err := check(ctx); err != nil {
+		e.lockProblem(ctx, c, fmt.Errorf("lock service %s: %w", place, err))
+		return
+	}
+	e.add("lock", levelOK, "look again once there are tables", "%s answers after %v, more is not known yet", place, time.Since(began).Round(time.Millisecond))
 }
 
 func (e *examination) lockProblem(ctx context.Context, c *config.Config, err error) {
 	advice := ""
-	switch gone, stranger := away(ctx, c.Lock, err); {
-	case stranger != nil:
-		err = fmt.Errorf("%w: %w", stranger, err)
+	switch gone, answer := away(ctx, c.Lock, err); {
+	case answer != nil:
+		err = fmt.Errorf("%w: %w", answer, err)
 	case gone:
 		advice = connect + "; a replica starts without it, and until it is there " + untilThere(c.Lock.WhenDown)
 	}

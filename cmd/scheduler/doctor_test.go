@@ -140,9 +140,10 @@ func TestDoctor(t *testing.T) {
 	t.Run("a lock service before there is a file", func(t *testing.T) {
 		t.Parallel()
 		for text, want := range map[string]string{
-			"redis, redis: {addrs: [\"127.0.0.1:1\"]}":                   "problem lock: lock service redis 127.0.0.1:1",
-			"zookeeper, zookeeper: {servers: [\"127.0.0.1:1\"]}":         "warning lock: not looked at",
-			fmt.Sprintf("redis, redis: {addrs: [%q]}", servers.Redis(t)): "ok lock: redis ",
+			"redis, redis: {addrs: [\"127.0.0.1:1\"]}":                                 "problem lock: lock service redis 127.0.0.1:1",
+			"zookeeper, zookeeper: {servers: [\"127.0.0.1:1\"]}":                       "problem lock: lock service zookeeper 127.0.0.1:1/lockstep: ",
+			fmt.Sprintf("redis, redis: {addrs: [%q]}", servers.Redis(t)):               "ok lock: redis ",
+			fmt.Sprintf("zookeeper, zookeeper: {servers: [%q]}", servers.ZooKeeper(t)): "ok lock: zookeeper ",
 		} {
 			all, code := consult(t, t.TempDir(), "lock: {driver: "+text+"}")
 			wantFinding(t, all, want)

@@ -66,10 +66,10 @@ func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
 	if p.locker == nil {
 		return nil, err
 	}
-	gone, stranger := away(ctx, c.Lock, err)
+	gone, answer := away(ctx, c.Lock, err)
 	switch {
-	case stranger != nil:
-		err = fmt.Errorf("%w: %w", stranger, err)
+	case answer != nil:
+		err = fmt.Errorf("%w: %w", answer, err)
 		return nil, err
 	case !gone:
 		return nil, err
@@ -100,9 +100,7 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 		p.closers = append(p.closers, func(context.Context) error { return rdb.Close() })
 		drv = redislock.New(rdb)
 	case config.ZooKeeper:
-		drv = zklock.New(l.ZooKeeper.Servers, zklock.Options{
-			Root: l.ZooKeeper.Root, SessionTimeout: l.ZooKeeper.SessionTimeout, Auth: l.ZooKeeper.Auth, TLS: l.ZooKeeper.TLS,
-		})
+		drv = openZooKeeper(l.ZooKeeper)
 	case config.MySQL:
 		db, err := sqllock.Open(l.MySQL.DSN, l.MySQL.TLS)
 		if err != nil {
@@ -189,6 +187,10 @@ func openRedis(r config.RedisLock) redis.UniversalClient {
 	}
 	redis.SetLogger(silent{}) // what goes wrong is in the errors, and ours is the log
 	return redis.NewUniversalClient(o)
+}
+
+func openZooKeeper(z config.ZooKeeperLock) *zklock.Driver {
+	return zklock.New(z.Servers, zklock.Options{Root: z.Root, SessionTimeout: z.SessionTimeout, Auth: z.Auth, TLS: z.TLS})
 }
 
 type silent struct{}

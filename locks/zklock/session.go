@@ -44,7 +44,17 @@ func (s *session) ID() string            { return sessionID(s.id) }
 func (s *session) TTL() time.Duration    { return s.ttl }
 func (s *session) Lost() <-chan struct{} { return s.over }
 
-func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
+func (s *session) open(ctx context.Context, timeout time.Duration) error {
+	return s.begin(ctx, timeout, func() error {
+		if err := s.enter(); err != nil {
+			return err
+		}
+		return s.login.guarded(s.conn, s.names.guarded()...)
+	})
+}
+
+// begin connects, logs in and does what comes first. If one of them fails, it leaves.
+func (s *session) begin(ctx context.Context, timeout time.Duration, first func() error) (err error) {
 	s.tenure = newTenure(timeout, s.tls)
 	defer func() {
 		if err != nil {
@@ -64,10 +74,7 @@ func (s *session) open(ctx context.Context, timeout time.Duration) (err error) {
 		if err := s.login.introduce(s.conn); err != nil {
 			return struct{}{}, err
 		}
-		if err := s.enter(); err != nil {
-			return struct{}{}, err
-		}
-		return struct{}{}, s.login.guarded(s.conn, s.names.guarded()...)
+		return struct{}{}, first()
 	})
 	if err == nil {
 		s.renewed(asked, s.ttl)

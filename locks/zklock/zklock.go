@@ -44,7 +44,6 @@ package zklock
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -118,13 +117,18 @@ func (d *Driver) Caps() driver.Caps {
 // Close does nothing: every connection belongs to a session.
 func (d *Driver) Close() error { return nil }
 
+// usable says what is wrong with what the driver was made of.
+func (d *Driver) usable(op string) error {
+	if len(d.servers) == 0 {
+		return fmt.Errorf("zklock: %s: no servers", op)
+	}
+	return d.invalid
+}
+
 // Open connects and starts a session.
 func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
-	if len(d.servers) == 0 {
-		return nil, errors.New("zklock: open: no servers")
-	}
-	if d.invalid != nil {
-		return nil, d.invalid
+	if err := d.usable("open"); err != nil {
+		return nil, err
 	}
 	timeout := d.options.SessionTimeout
 	if timeout <= 0 {

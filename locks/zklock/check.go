@@ -1,0 +1,50 @@
+package zklock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+)
+
+// checkTimeout is the session timeout that Check asks for, if none is set.
+const checkTimeout = 4 * time.Second
+
+// Check says whether the ensemble can be reached, and whether this login may work below the root and nobody else, as far
+// as can be told without a namespace. A root that is not there yet is fine: the first session makes it. Check makes
+// nothing but a session without nodes, which it ends.
+func (d *Driver) Check(ctx context.Context) error {
+	if err := d.usable("check"); err != nil {
+		return err
+	}
+	timeout := d.options.SessionTimeout
+	if timeout <= 0 {
+		timeout = checkTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no session in %v", openLimit))
+	defer cancel()
+	s := newSession(d, driver.Open{})
+	s.names.root = d.options.Root // what the errors name
+	if err := s.begin(ctx, timeout, s.look); err != nil {
+		return s.failed("check", err)
+	}
+	return s.Close(ctx)
+}
+
+// look reads the root, unless that is the ensemble's own.
+func (s *session) look() error {
+	root := s.names.top
+	if root == "" {
+		_, _, err := s.conn.Exists("/")
+		return err
+	}
+	there, _, err := s.conn.Exists(root)
+	if err != nil || !there {
+		return err
+	}
+	if _, _, err := s.conn.Children(root); err != nil { // what another user made does not let itself be read
+		return err
+	}
+	return s.login.guarded(s.conn, root)
+}

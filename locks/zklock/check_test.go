@@ -1,0 +1,66 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// Check says what Open would, and makes nothing.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	op := operator(t, addr)
+	openAs(t, addr, "prod", Options{Root: "/check-owned", Auth: alice})
+	openAs(t, addr, "prod", Options{Root: "/check-open"})
+	for name, c := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"nothing is there yet": {Options{Root: "/check-new", Auth: alice}, ""},
+		"below a node":         {Options{Root: "/check-new/below"}, ""},
+		"its own":              {Options{Root: "/check-owned", Auth: alice}, ""},
+		"everybody's":          {Options{Root: "/check-open"}, ""},
+		"the ensemble's root":  {Options{Root: "/"}, ""},
+		"another password":     {Options{Root: "/check-owned", Auth: "alice:tr0ub4dor"}, `the nodes below /check-owned belong to another user of ZooKeeper than "alice"`},
+		"no user":              {Options{Root: "/check-owned"}, "no user is given"},
+		"from before a login":  {Options{Root: "/check-open", Auth: alice}, "anybody can change /check-open"},
+		"no login at all":      {Options{Auth: "hunter2"}, "user:password"},
+	} {
+		err := New([]string{addr}, c.o).Check(t.Context())
+		switch {
+		case c.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "tr0ub4dor")):
+			t.Errorf("%s: %v; want %q", name, err, c.want)
+		}
+	}
+	if there, _, err := op.Exists("/check-new"); there || err != nil {
+		t.Errorf("the check has made the root: %t, %v", there, err)
+	}
+	if children, _, err := op.Children("/check-open/prod/sessions"); err != nil || len(children) != 1 {
+		t.Errorf("sessions %v, %v", children, err)
+	}
+}
+
+func TestCheckOfNoServer(t *testing.T) {
+	t.Parallel()
+	if err := New(nil, Options{}).Check(t.Context()); err == nil || !strings.Contains(err.Error(), "no servers") {
+		t.Error(err)
+	}
+	began := time.Now()
+	err := New([]string{"127.0.0.1:1"}, Options{}).Check(t.Context())
+	if !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), "127.0.0.1:1") || time.Since(began) > 4*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := New([]string{servers.ZooKeeper(t)}, Options{}).Check(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
