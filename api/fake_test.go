@@ -139,7 +139,7 @@ func (b *backend) Task(_ context.Context, id string) (jobs.Task, []jobs.Attempt,
 
 func (b *backend) Tasks(_ context.Context, f ledger.TaskFilter) ([]jobs.Task, string, error) {
 	b.filters = append(b.filters, f)
-	return b.tasks, "", b.err
+	return slices.Clone(b.tasks), "", b.err
 }
 
 func (b *backend) Output(_ context.Context, id string, attempt int) ([]byte, error) {

@@ -41,6 +41,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 		for _, row := range rows {
 			views = append(views, viewJob(set, row))
 		}
+		s.sayNowhere(r.Context(), views)
 	}
 	return replyList(w, http.StatusOK, views, next, func(v ledger.JobView) string { return v.Name })
 }
@@ -57,7 +58,9 @@ func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name strin
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, viewJob(s.Replica.Set(), row))
+	views := []ledger.JobView{viewJob(s.Replica.Set(), row)}
+	s.sayNowhere(ctx, views)
+	return reply(w, http.StatusOK, views[0])
 }
 
 func (s *server) jobRow(ctx context.Context, name string) (ledger.JobStatus, error) {

@@ -34,7 +34,11 @@ func (s *server) overview(ctx context.Context) (ledger.OverviewView, error) {
 		return view, err
 	}
 	view.Overview = o
-	view.Trouble = append(unrunnable(pools), view.Trouble...)
+	waiting, err := s.unlabelled(ctx, peers, o.At)
+	if err != nil {
+		return view, err
+	}
+	view.Trouble = slices.Concat(unrunnable(pools), waiting, view.Trouble)
 	s.addDefinitions(view.Next)
 	view.Replicas, view.ReplicasTotal = overviewReplicas(peers, o.At), len(peers)
 	view.Pools, view.PoolsTotal = s.overviewPools(pools)
@@ -47,21 +51,6 @@ func listAll(view *ledger.OverviewView) {
 	view.Wrong = orEmpty(view.Wrong)
 	view.Running, view.Recent = orEmpty(view.Running), orEmpty(view.Recent)
 	view.Replicas, view.Pools = orEmpty(view.Replicas), orEmpty(view.Pools)
-}
-
-// unrunnable is what is due and waits for nobody, as trouble.
-func unrunnable(pools []ledger.PoolStatus) (all []ledger.Trouble) {
-	for _, p := range pools {
-		for _, u := range p.Unrunnable {
-			if len(all) == overviewRows {
-				return all
-			}
-			all = append(all, ledger.Trouble{
-				At: u.Since, State: ledger.StateUnrunnable, Pool: p.Name, Kind: u.Kind, Count: u.Tasks, Reason: whyUnrunnable(p, u.Kind),
-			})
-		}
-	}
-	return all
 }
 
 // orEmpty makes no rows an empty list: null is harder on those who read it.

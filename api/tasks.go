@@ -49,21 +49,31 @@ func (s *server) known(ctx context.Context, pool, job string) error {
 	return nil
 }
 
-// sayWhy gives tasks that wait for nobody the reason: no live replica claims a kind that it has no handler for. What
-// this replica can run itself it asks nobody about.
+// sayWhy gives tasks that wait for nobody the reason: no live replica claims a kind that it has no handler for, or a job whose
+// labels it lacks. What this replica can run itself it asks nobody about.
 func (s *server) sayWhy(ctx context.Context, tasks []jobs.Task) {
 	set := s.Replica.Set()
 	var pools []ledger.PoolStatus
+	var peers []ledger.Peer
+	var err error
 	for i := range tasks {
 		t := &tasks[i]
-		if t.State != jobs.StatePending || t.Reason != "" || t.Job != "" || canRun(set, *t) {
+		runsOn := set.Jobs[t.Job].RunsOn
+		if t.State != jobs.StatePending || t.Reason != "" || t.Job != "" && len(runsOn) == 0 || t.Job == "" && canRun(set, *t) {
 			continue
 		}
-		if pools == nil {
-			var err error
-			if pools, err = s.Reader.PoolStatuses(ctx); err != nil {
-				return // what was asked for has an answer
-			}
+		switch {
+		case t.Job != "" && peers == nil:
+			peers, err = s.Reader.Replicas(ctx)
+		case t.Job == "" && pools == nil:
+			pools, err = s.Reader.PoolStatuses(ctx)
+		}
+		if err != nil {
+			return // what was asked for has an answer
+		}
+		if t.Job != "" {
+			t.Reason = whyNowhere(runsOn, peers)
+			continue
 		}
 		for _, p := range pools {
 			if p.Name == t.Pool {
@@ -76,19 +86,6 @@ func (s *server) sayWhy(ctx context.Context, tasks []jobs.Task) {
 func canRun(set jobs.Set, t jobs.Task) bool {
 	pool, known := set.Pools[t.Pool]
 	return known && slices.Contains(ledger.KindsOf(pool), t.Kind)
-}
-
-// whyUnrunnable is empty if some live replica can run tasks of the kind, or may be able to.
-func whyUnrunnable(p ledger.PoolStatus, kind string) string {
-	switch {
-	case p.Hash == "":
-		return "no live configuration has the pool: nobody will run it"
-	case p.Kinds == nil || slices.Contains(p.Kinds, kind):
-		return ""
-	case kind == "":
-		return "no live replica has a handler in the pool for tasks without a kind: nobody will run it"
-	}
-	return "no live replica has kind " + quote(kind) + " in the pool: nobody will run it"
 }
 
 // getTask answers a task with its earlier attempts; the last one is the task's own fields.

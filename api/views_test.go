@@ -241,6 +241,74 @@ func TestWhatWaitsForNobody(t *testing.T) {
 	}
 }
 
+// TestJobsThatNoLabelsMatch: what is due of a job that no live replica runs is trouble, and the job and its tasks say why.
+func TestJobsThatNoLabelsMatch(t *testing.T) {
+	const why = "no live replica has the labels that the job runs on (disk=fast, zone=b): nobody will run it"
+	b := newBackend()
+	job := b.set.Jobs["backup"]
+	job.RunsOn = map[string]string{"zone": "b", "disk": "fast"}
+	b.set.Jobs["backup"], b.jobs[0].Hash = job, job.Hash()
+	due := b.tasks[0].RunAt
+	later := jobs.Task{ID: "later", Pool: "default", Job: "backup", State: jobs.StatePending, RunAt: time.Now().Add(time.Hour)}
+	first := jobs.Task{ID: "first", Pool: "default", Job: "backup", State: jobs.StatePending, RunAt: due}
+	second := jobs.Task{ID: "second", Pool: "default", Job: "backup", State: jobs.StatePending, RunAt: due.Add(time.Minute)}
+	b.tasks = []jobs.Task{later, second, first}
+	h := b.api(Options{})
+	look := func() (trouble []ledger.Trouble) {
+		t.Helper()
+		got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tr := range got.Trouble {
+			if tr.State == ledger.StateUnrunnable {
+				trouble = append(trouble, tr)
+			}
+		}
+		return trouble
+	}
+	says := func(want bool) {
+		t.Helper()
+		for _, target := range []string{"/api/v1/jobs", "/api/v1/jobs/backup", "/api/v1/tasks", "/api/v1/tasks/first"} {
+			if w := ask(t, h, "GET", target, ""); strings.Contains(w.Body.String(), why) != want {
+				t.Errorf("%s: %s", target, w.Body)
+			}
+		}
+	}
+	all := look()
+	if len(all) != 1 || all[0].Job != "backup" || all[0].Pool != "default" || all[0].Count != 2 || !all[0].At.Equal(due) || all[0].Reason != why {
+		t.Errorf("trouble: %+v", all)
+	}
+	says(true)
+	if f, ok := b.filters[0].(ledger.TaskFilter); !ok || f.Job != "backup" || f.State != jobs.StatePending {
+		t.Errorf("asked for %+v", b.filters[0])
+	}
+
+	// Another configuration governs the job: where it runs is not known here.
+	b.jobs[0].Hash = "other"
+	if all := look(); len(all) > 0 {
+		t.Errorf("another configuration: %+v", all)
+	}
+	b.jobs[0].Hash = job.Hash()
+
+	for i := range b.peers { // those that are dead or drain have them, which is of no use
+		b.peers[i].Labels = map[string]string{"zone": "b", "disk": "fast", "rack": "7"}
+	}
+	b.peers[1].Labels = map[string]string{"zone": "b"}
+	if all := look(); len(all) != 1 {
+		t.Errorf("with some of the labels: %+v", all)
+	}
+	b.peers[1].Labels = b.peers[0].Labels
+	if all := look(); len(all) > 0 {
+		t.Errorf("with the labels: %+v", all)
+	}
+	says(false)
+	b.peers = b.peers[:1]
+	if all := look(); len(all) > 0 {
+		t.Errorf("where none lives: %+v", all)
+	}
+}
+
 // TestRunOfARetiredJob: whoever finds the job in a list is told why it cannot be run.
 func TestRunOfARetiredJob(t *testing.T) {
 	w := ask(t, newBackend().api(Options{}), "POST", "/api/v1/jobs/gone/run", "")

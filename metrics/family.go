@@ -251,6 +251,10 @@ var (
 		name: "job_failing", kind: gauge, from: cluster, labels: []string{"name"},
 		help: "1 from a failed, lost or missed end of a job to its next success; absent otherwise, and beyond 1,000 jobs.",
 	}
+	jobUnrunnable = &family{
+		name: "job_unrunnable", kind: gauge, from: cluster, labels: []string{"name"},
+		help: "1 for a job whose runs_on matches the labels of no live replica; absent otherwise, for suspended jobs, and beyond 1,000 jobs.",
+	}
 	jobsFailing = &family{
 		name: "jobs_failing", kind: gauge, from: cluster,
 		help: "How many jobs that is true of, all of them counted.",
@@ -267,5 +271,5 @@ var (
 		name: "refresh_failures_total", kind: counter, from: replica,
 		help: "How often that failed.",
 	}
-	stored = []*family{replicas, poolPending, poolScheduled, poolRunning, poolOldest, poolUnrunnable, poolPaused, jobCount, lastSuccess, deadline, failing, jobsFailing, refreshed, refreshDuration, refreshFailures}
+	stored = []*family{replicas, poolPending, poolScheduled, poolRunning, poolOldest, poolUnrunnable, poolPaused, jobCount, lastSuccess, deadline, failing, jobUnrunnable, jobsFailing, refreshed, refreshDuration, refreshFailures}
 )

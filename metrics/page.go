@@ -59,6 +59,7 @@ func (m *Metrics) read(ctx context.Context, plans plans) (*page, error) {
 	}
 	p.pools(m.standing, pools)
 	p.jobs(m.standing, standings, plans)
+	p.nowhere(m.standing, standings, plans, peers)
 	p.replicas(m.standing, peers)
 	return p, nil
 }
@@ -111,6 +112,19 @@ func (p *page) jobs(s *standing, standings []ledger.JobStanding, plans plans) {
 	p.add(s.of(jobsFailing, float64(bad)))
 	p.add(s.of(jobCount, float64(len(standings)-suspended), "active"))
 	p.add(s.of(jobCount, float64(suspended), "suspended"))
+}
+
+// nowhere names the jobs that no live replica runs.
+func (p *page) nowhere(s *standing, standings []ledger.JobStanding, plans plans, peers []ledger.Peer) {
+	n := 0
+	for _, j := range standings {
+		plan, known := plans[j.Name]
+		if !known || plans.suspended(j) || n == failingNamed || !ledger.RunsNowhere(plan.RunsOn, peers) {
+			continue
+		}
+		p.add(s.of(jobUnrunnable, 1, j.Name))
+		n++
+	}
 }
 
 func (p *page) replicas(s *standing, peers []ledger.Peer) {

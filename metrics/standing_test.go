@@ -13,11 +13,11 @@ import (
 
 // scene is a store and a replica of which everything can be told.
 func scene() *fake {
-	yes, now := true, time.Now()
+	yes, now, elsewhere := true, time.Now(), map[string]string{"zone": "b"}
 	return &fake{
 		set: jobs.Set{
 			Pools: map[string]jobs.Pool{"mail": {}},
-			Jobs:  map[string]jobs.Job{"backup": {Schedule: "30 2 * * *", Timeout: time.Hour}, "off": {Schedule: "@hourly"}},
+			Jobs:  map[string]jobs.Job{"backup": {Schedule: "30 2 * * *", Timeout: time.Hour, RunsOn: elsewhere}, "off": {Schedule: "@hourly", RunsOn: elsewhere}},
 		},
 		vitals: ledger.Vitals{
 			Replica: "a", Now: now, Ready: true, StoreUp: true, Backend: "redis", RenewalAge: 2 * time.Second, SessionsLost: 3, Buried: 4,
@@ -84,6 +84,8 @@ func TestHowThingsStand(t *testing.T) {
 			`lockstep_job_deadline_timestamp_seconds{name="off"}`:        "",
 			`lockstep_job_failing{name="backup"}`:                        "1",
 			`lockstep_job_failing{name="off"}`:                           "",
+			`lockstep_job_unrunnable{name="backup"}`:                     "1",
+			`lockstep_job_unrunnable{name="off"}`:                        "",
 			`lockstep_jobs_failing`:                                      "1",
 			`lockstep_jobs{state="active"}`:                              "1",
 			`lockstep_jobs{state="suspended"}`:                           "1",

@@ -67,7 +67,7 @@ func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
 		if j.handler == nil {
 			j.handler = p.pools[job.Pool].handler(job.Kind)
 		}
-		j.here = matches(job.RunsOn, labels)
+		j.here = ledger.Matches(job.RunsOn, labels)
 		j.notifier = notifier(job.Notify, "job "+name)
 		p.jobs[name] = j
 	}
@@ -79,15 +79,6 @@ func notifier(n jobs.Notify, owner string) string {
 		return ""
 	}
 	return n.Kind(owner)
-}
-
-func matches(wanted, labels map[string]string) bool {
-	for k, v := range wanted {
-		if labels[k] != v {
-			return false
-		}
-	}
-	return true
 }
 
 func (p *poolPlan) handler(kind string) jobs.Handler {

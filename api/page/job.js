@@ -21,6 +21,7 @@ export function jobPage() {
     const last = job.last;
     if (job.retired) headline("grey", "– No live configuration has it");
     else if (job.suspended) headline("amber", "Suspended" + (job.suspended_by ? " by " + job.suspended_by : job.suspended_override === undefined ? " in its definition" : ""));
+    else if (job.unrunnable) headline("red", "No live replica runs it");
     else if (!last) headline("wait", "It has not been due yet");
     else {
       const ended = triggers.find((t) => t.outcome && t.outcome !== "skipped"), word = ended ? wordOf(ended) : wordOf(last);
@@ -41,7 +42,7 @@ export function jobPage() {
     $("facts").querySelector("dl")?.remove();
     $("facts").append(facts([
       ["Schedule", (job.schedules ?? []).join("\n") || "none: on demand"], ["Time zone", job.timezone], ["Does", job.handler], ["Pool", job.pool + (job.kind ? ", kind " + job.kind : "")],
-      ["Timeout", job.timeout], ["Concurrency", job.concurrency], ["When its replica dies", job.on_lost], ["Runs on", labels(job.runs_on)], ["Labels", labels(job.labels)],
+      ["Timeout", job.timeout], ["Concurrency", job.concurrency], ["When its replica dies", job.on_lost], ["Runs on", [labels(job.runs_on), job.unrunnable].filter(Boolean).join("\n")], ["Labels", labels(job.labels)],
     ]));
     table("due", due, (d) => d.at, (d) => [["In", when(d.at, "due"), "head"], ["Your time", el("time", { datetime: d.at, "data-way": "clock", title: d.at }, clock(new Date(d.at)))], ["Its own zone", d.local.slice(0, 16).replace("T", " ")]],
       job.retired ? "Never again." : job.suspended ? "Suspended." : "No further due time.");

@@ -134,6 +134,7 @@ func (a *app) showJob(w io.Writer, j ledger.JobView) error {
 		field{"job", j.Name},
 		field{"description", j.Description},
 		field{"state", state},
+		field{"waits", j.Unrunnable},
 		field{"schedule", strings.Join(j.Schedules, "; ")},
 		field{"timezone", j.Timezone},
 		field{"next", next},

@@ -31,8 +31,8 @@ type Broken struct {
 // StateUnrunnable is the state of Trouble with tasks that are due and wait for nobody.
 const StateUnrunnable = "unrunnable"
 
-// Trouble is a task that failed or was lost, or due times that were missed, or tasks of one kind that no live replica
-// can run, which come first.
+// Trouble is a task that failed or was lost, or due times that were missed, or tasks of one kind or of a job that no
+// live replica can run, which come first.
 type Trouble struct {
 	At       time.Time `json:"at"`    // when it ended; since when the first of the tasks is due
 	State    string    `json:"state"` // failed, lost, missed or unrunnable

@@ -28,7 +28,8 @@ type JobView struct {
 	SuspendedBy string        `json:"suspended_by,omitempty"`
 	Retired     bool          `json:"retired,omitempty"` // no live configuration has it
 	NextAt      time.Time     `json:"next_at,omitzero"`
-	Open        int           `json:"open"` // pending and running tasks
+	Unrunnable  string        `json:"unrunnable,omitempty"` // why no live replica runs it
+	Open        int           `json:"open"`                 // pending and running tasks
 	Last        *jobs.Trigger `json:"last,omitempty"`
 	LastSuccess time.Time     `json:"last_success,omitzero"`
 }

@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// unrunnable is what is due and waits for nobody, as trouble.
+func unrunnable(pools []ledger.PoolStatus) (all []ledger.Trouble) {
+	for _, p := range pools {
+		for _, u := range p.Unrunnable {
+			if len(all) == overviewRows {
+				return all
+			}
+			all = append(all, ledger.Trouble{
+				At: u.Since, State: ledger.StateUnrunnable, Pool: p.Name, Kind: u.Kind, Count: u.Tasks, Reason: whyUnrunnable(p, u.Kind),
+			})
+		}
+	}
+	return all
+}
+
+// whyUnrunnable is empty if some live replica can run tasks of the kind, or may be able to.
+func whyUnrunnable(p ledger.PoolStatus, kind string) string {
+	switch {
+	case p.Hash == "":
+		return "no live configuration has the pool: nobody will run it"
+	case p.Kinds == nil || slices.Contains(p.Kinds, kind):
+		return ""
+	case kind == "":
+		return "no live replica has a handler in the pool for tasks without a kind: nobody will run it"
+	}
+	return "no live replica has kind " + quote(kind) + " in the pool: nobody will run it"
+}
+
+// whyNowhere is empty if some live replica has the labels that a job runs on, or none lives.
+func whyNowhere(runsOn map[string]string, peers []ledger.Peer) string {
+	if !ledger.RunsNowhere(runsOn, peers) {
+		return ""
+	}
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(runsOn)) {
+		pairs = append(pairs, key+"="+runsOn[key])
+	}
+	return "no live replica has the labels that the job runs on (" + strings.Join(pairs, ", ") + "): nobody will run it"
+}
+
+// sayNowhere gives jobs that no live replica runs the reason.
+func (s *server) sayNowhere(ctx context.Context, views []ledger.JobView) {
+	var peers []ledger.Peer
+	for i := range views {
+		v := &views[i]
+		if len(v.RunsOn) == 0 || v.Retired {
+			continue
+		}
+		if peers == nil {
+			var err error
+			if peers, err = s.Reader.Replicas(ctx); err != nil {
+				return // what was asked for has an answer
+			}
+		}
+		v.Unrunnable = whyNowhere(v.RunsOn, peers)
+	}
+}
+
+// unlabelledLook is how many tasks of a job are counted.
+const unlabelledLook = 100
+
+// unlabelled is what is due of jobs whose labels no live replica has, as trouble. As long as all jobs of this
+// replica's configuration have a replica, the store is not asked.
+func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.Time) ([]ledger.Trouble, error) {
+	set := s.Replica.Set()
+	var names []string
+	for name, job := range set.Jobs {
+		if len(job.RunsOn) > 0 && ledger.RunsNowhere(job.RunsOn, peers) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	rows, err := s.Reader.Jobs(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+	var all []ledger.Trouble
+	for _, row := range rows {
+		if row.Open == 0 || row.Hash != set.Jobs[row.Name].Hash() || len(all) == overviewRows {
+			continue // nothing waits, or another configuration says where it runs
+		}
+		waiting, _, err := s.Reader.Tasks(ctx, ledger.TaskFilter{Job: row.Name, State: jobs.StatePending, Page: ledger.Page{Limit: unlabelledLook}})
+		if err != nil {
+			return nil, err
+		}
+		t := ledger.Trouble{State: ledger.StateUnrunnable, Job: row.Name, Reason: whyNowhere(set.Jobs[row.Name].RunsOn, peers)}
+		for _, w := range waiting {
+			if w.RunAt.After(now) {
+				continue
+			}
+			if t.Count == 0 || w.RunAt.Before(t.At) {
+				t.At = w.RunAt
+			}
+			t.Count, t.Pool, t.Kind = t.Count+1, w.Pool, w.Kind
+		}
+		if t.Count > 0 {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
