@@ -21,11 +21,16 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-type handlerFunc func(ctx context.Context, t jobs.Task, out io.Writer) error
-
-func (f handlerFunc) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
-	return f(ctx, t, out)
+// plain is a handler of which people see nothing.
+type plain struct {
+	jobs.HandlerFunc
+	name string
 }
+
+func (p plain) Describe() string { return "" }
+func (p plain) Identity() string { return p.name }
+
+func of(name string, run jobs.HandlerFunc) jobs.Handler { return plain{run, name} }
 
 // running is a replica with its store and API, in this process. What its "waits" job does ends
 // when release is closed.
@@ -40,22 +45,22 @@ func startReplica(t *testing.T) *running {
 	attempts := 0
 	set := jobs.Set{
 		Pools: map[string]jobs.Pool{
-			"mail": {Workers: 4, MaxRunning: 20, Handler: handlerFunc(func(_ context.Context, t jobs.Task, out io.Writer) error {
+			"mail": {Workers: 4, MaxRunning: 20, Handler: of("mail", func(_ context.Context, t jobs.Task, out io.Writer) error {
 				fmt.Fprintf(out, "mail %s", t.Payload)
 				return nil
-			}), Kinds: map[string]jobs.Handler{"bye": handlerFunc(func(context.Context, jobs.Task, io.Writer) error { return nil })}},
+			}), Kinds: map[string]jobs.Handler{"bye": of("bye", func(context.Context, jobs.Task, io.Writer) error { return nil })}},
 		},
 		Jobs: map[string]jobs.Job{
-			"hello": {Description: "Says hello", Schedule: "0 0 1 1 *", Labels: map[string]string{"team": "infra"}, Handler: handlerFunc(func(_ context.Context, _ jobs.Task, out io.Writer) error {
+			"hello": {Description: "Says hello", Schedule: "0 0 1 1 *", Labels: map[string]string{"team": "infra"}, Handler: of("hello", func(_ context.Context, _ jobs.Task, out io.Writer) error {
 				fmt.Fprint(out, "hello \x1b[31mworld")
 				return nil
 			})},
-			"fails": {Retries: jobs.Retries{Limit: 1, Backoff: 10 * time.Millisecond}, Handler: handlerFunc(func(_ context.Context, _ jobs.Task, out io.Writer) error {
+			"fails": {Retries: jobs.Retries{Limit: 1, Backoff: 10 * time.Millisecond}, Handler: of("fails", func(_ context.Context, _ jobs.Task, out io.Writer) error {
 				attempts++ // one attempt after the other
 				fmt.Fprintf(out, "try %d\n", attempts)
 				return &jobs.ExitError{Code: 3, Text: "exit status 3"}
 			})},
-			"waits": {Handler: handlerFunc(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+			"waits": {Handler: of("waits", func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
 				select {
 				case <-r.release:
 					return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,6 +16,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
+
+// What is caught here is as usual in the programs that are started, also where these tests were started with nohup.
+func init() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) }
 
 // A daemon is told to load its configuration again by SIGHUP. That is not there yet, and must not end it.
 func TestHangupIsIgnored(t *testing.T) {

@@ -65,11 +65,12 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 
 // candidates are the ready tasks that the claimer does not skip, in order.
 func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
+	has := inScope(c.Scope)
 	for _, r := range t.tasks.rows {
 		if r.RunAt > micros(now) && r.RunAt != r.CreatedAt {
 			continue // a clock that was wrong made it ready
 		}
-		if r.State != Ready || r.Pool != c.Pool || !inScope(r, c.Scope) {
+		if r.State != Ready || r.Pool != c.Pool || !has(r) {
 			continue
 		}
 		all = append(all, r)
@@ -80,12 +81,18 @@ func (t *tx) candidates(c ledger.Claim, now time.Time) (all []Task) {
 	return all
 }
 
-// inScope reports whether a scope has the task.
-func inScope(r Task, s ledger.Scope) bool {
-	if r.Job != "" {
-		return !slices.Contains(s.SkipJobs, r.Job)
+// inScope reports which tasks a scope has.
+func inScope(s ledger.Scope) func(Task) bool {
+	skipped := map[string]bool{}
+	for _, job := range s.SkipJobs {
+		skipped[job] = true
 	}
-	return s.Kinds == nil || slices.Contains(s.Kinds, r.Kind)
+	return func(r Task) bool {
+		if r.Job != "" {
+			return !skipped[r.Job]
+		}
+		return s.Kinds == nil || slices.Contains(s.Kinds, r.Kind)
+	}
 }
 
 // take claims one task, if the claimer admits it.

@@ -38,9 +38,13 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge, scopes map[string
 		if n < len(waiting) {
 			next = fromMicros(waiting[n].RunAt)
 		}
+		has := map[string]func(Task) bool{}
+		for name := range t.pools.rows {
+			has[name] = inScope(scopes[name])
+		}
 		found := map[string]bool{}
 		for _, r := range t.tasks.rows {
-			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) && inScope(r, scopes[r.Pool]) {
+			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) && has[r.Pool](r) {
 				found[r.Pool] = true
 			}
 		}
