@@ -59,19 +59,8 @@ jobs:
 	served := make(chan int, 1)
 	go func() { served <- run(ctx, []string{"serve", "-c", file}, strings.NewReader(""), log, log) }()
 	defer func() { cancel(); <-served }()
-	address := regexp.MustCompile(`127\.0\.0\.1:[1-9][0-9]*`)
-	server := func() string {
-		log.mu.Lock()
-		defer log.mu.Unlock()
-		for line := range strings.Lines(log.text.String()) {
-			if at := address.FindString(line); strings.Contains(line, "listen") && at != "" {
-				return "http://" + at
-			}
-		}
-		return ""
-	}
-	await.Until(t, "it listens", func() bool { return server() != "" })
-	c, err := client.New(server(), client.Options{})
+	await.Until(t, "it listens", func() bool { return log.server() != "" })
+	c, err := client.New(log.server(), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,20 +98,20 @@ jobs:
 	}
 	for _, task := range tasks.Items {
 		paths = append(paths, "/api/v1/tasks/"+task.ID, "/api/v1/tasks/"+task.ID+"/logs")
-		got := call(t, []string{"LOCKSTEP_SERVER=" + server()}, "tasks", "logs", task.ID)
+		got := call(t, []string{"LOCKSTEP_SERVER=" + log.server()}, "tasks", "logs", task.ID)
 		said["tasks logs"] += got.stdout + got.stderr
-		got = call(t, []string{"LOCKSTEP_SERVER=" + server()}, "tasks", "get", task.ID)
+		got = call(t, []string{"LOCKSTEP_SERVER=" + log.server()}, "tasks", "get", task.ID)
 		said["tasks get"] += got.stdout + got.stderr
 	}
 	for _, path := range append(paths, "/api/v1/events") {
-		said[path] = get(t, server()+path)
+		said[path] = get(t, log.server()+path)
 	}
 	for _, args := range [][]string{
 		{"jobs", "list"}, {"jobs", "get", "asks"}, {"jobs", "get", "fails"}, {"pools", "list"}, {"triggers", "list"}, {"tasks", "list"},
 		{"replicas", "list"}, {"locks", "list"}, {"audit", "list"}, {"validate", file}, {"doctor", "-c", file}, {"next", "-c", file},
 	} {
 		for _, format := range formats {
-			got := call(t, []string{"LOCKSTEP_SERVER=" + server()}, append(args, "-o", format)...)
+			got := call(t, []string{"LOCKSTEP_SERVER=" + log.server()}, append(args, "-o", format)...)
 			said[fmt.Sprint(args, format)] = got.stdout + got.stderr
 		}
 	}
@@ -160,6 +149,20 @@ jobs:
 			t.Errorf("%s lacks %q: %.600s", where, want, said[where])
 		}
 	}
+}
+
+var address = regexp.MustCompile(`127\.0\.0\.1:[1-9][0-9]*`)
+
+// server is where a replica listens, as its log says; "" before it does.
+func (l *logged) server() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if at := address.FindString(line); strings.Contains(line, "listen") && at != "" {
+			return "http://" + at
+		}
+	}
+	return ""
 }
 
 // get reads an answer; of one without end, what comes within half a second.

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -16,6 +19,25 @@ func TestWeakConnectionsAreShown(t *testing.T) {
 	all, _ := consult(t, t.TempDir(), "store: {driver: mysql, dsn: \""+dsn+"\", tls: {insecure: true}}")
 	wantFinding(t, all, "warning configuration: insecure: store: tls=preferred: ")
 
+	path := filepath.Join(t.TempDir(), "weak.yaml")
+	put(t, path, "version: 1\nstore: {driver: mysql, dsn: \""+dsn+"\", tls: {insecure: true}}\njobs: {a: {command: [sh]}}\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	log, ended := &logged{}, make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"serve", "-c", path, "--listen", "127.0.0.1:0"}, strings.NewReader(""), log, log)
+	}()
+	await.Until(t, "it listens", func() bool { return log.server() != "" })
+	if ready := get(t, log.server()+"/readyz"); !strings.Contains(ready, `"insecure: store: tls=preferred: `) {
+		t.Errorf("readiness says %s", ready)
+	}
+	if !log.has("insecure") || !log.has("tls=preferred") {
+		t.Error("the log says nothing of it")
+	}
+	cancel()
+	if code := <-ended; code != exitFine {
+		t.Errorf("exit code %d", code)
+	}
+
 	conditions := withWeak(func() []ledger.Condition { return []ledger.Condition{{Name: "access", Ready: true}} }, []string{"store: a", "lock: b"})
 	for range 2 {
 		got := conditions()
@@ -24,7 +46,6 @@ func TestWeakConnectionsAreShown(t *testing.T) {
 		}
 	}
 	const text = "version: 1\nstore: {driver: mysql, dsn: \"u:p@tcp(127.0.0.1:1)/a?tls=skip-verify\"}\n"
-	path := t.TempDir() + "/lockstep.yaml"
 	put(t, path, text)
 	if got := call(t, nil, "serve", "-c", path); got.code != exitUsage || !strings.Contains(got.stderr, "store.dsn: has tls=skip-verify") {
 		t.Errorf("%+v", got)

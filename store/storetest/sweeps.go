@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -129,21 +130,42 @@ func sweepRetiredJobs(t *testing.T, b *Bench) {
 
 func sweepSessions(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	living, gone, idle := s.second("living"), s.second("gone"), s.second("idle")
+	living, gone, idle, loading := s.second("living"), s.second("gone"), s.second("idle"), s.second("loading")
+	numbers := map[string]int64{}
+	for _, r := range []*scene{living, gone, idle} {
+		r.load(withKinds("fax"))
+		numbers[r.replica] = s.DB.Int(t, "SELECT config FROM {sessions} WHERE id=?", r.session)
+	}
+	kinds := func(want ...string) {
+		t.Helper()
+		for name, number := range numbers {
+			kept := s.DB.Int(t, "SELECT COUNT(*) FROM {kinds} WHERE config=?", number) > 0
+			if kept != slices.Contains(want, name) {
+				t.Errorf("kinds of %s: kept %v", name, kept)
+			}
+		}
+		if s.DB.Int(t, "SELECT COUNT(*) FROM {kinds} WHERE config=0") == 0 {
+			t.Error("the kinds that govern are gone")
+		}
+	}
 	s.enqueue("work", 1)
 	task := gone.claim("work", 1)[0]
 	gone.die()
 	idle.die()
+	loading.die() // before it had loaded
 	s.sweep(ledger.Retention{}, 100)
-	s.wantInt(4, "SELECT COUNT(*) FROM {sessions}")
+	s.wantInt(5, "SELECT COUNT(*) FROM {sessions}")
+	kinds("living", "gone", "idle")
 	s.DB.Exec(t, "UPDATE {sessions} SET seen_at=?", ago(2*time.Hour))
 	s.sweep(ledger.Retention{}, 100)
 	s.wantInt(3, "SELECT COUNT(*) FROM {sessions}")
+	kinds("living", "gone")
 	if reaped := living.reap(); len(reaped) != 1 || reaped[0].Task.ID != task.ID {
 		t.Errorf("reaped %+v", reaped)
 	}
 	s.sweep(ledger.Retention{}, 100)
 	s.wantInt(2, "SELECT COUNT(*) FROM {sessions}")
+	kinds("living")
 }
 
 func sweepLimit(t *testing.T, b *Bench) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -152,6 +154,11 @@ pools:
 		if !due[at] {
 			t.Errorf("%v did not run", time.Unix(at, 0).UTC())
 		}
+	}
+	if ready, err := first.Ready(t.Context()); err != nil || !slices.ContainsFunc(ready.Conditions, func(c ledger.Condition) bool {
+		return c.Name == "descriptors" && strings.Contains(c.Detail, "256 files may be open")
+	}) {
+		t.Errorf("readiness says nothing of the limit: %+v, %v", ready, err)
 	}
 	r.Drain(t, 30*time.Second)
 }
