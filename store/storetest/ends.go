@@ -264,7 +264,7 @@ func lateResult(t *testing.T, b *Bench) {
 
 func lateResultOfJob(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	got, err := s.decide(run("a", due(1), true), run("b", due(1), true))
+	got, err := s.decide(run("a", due(1), true), run("b", due(1), true), run("c", due(1), true))
 	must(t, err)
 	other := s.second("two")
 	s.die()
@@ -276,6 +276,7 @@ func lateResultOfJob(t *testing.T, b *Bench) {
 	), ledger.Late, ledger.Late)
 	s.want("trigger of a", s.trigger("a", due(1), 0), "ran failed: late: exit status 1")
 	s.want("trigger of b", s.trigger("b", due(1), 0), "ran failed: late")
+	s.want("trigger of c", s.trigger("c", due(1), 0), "lost lost: replica one died while it had the task") // of which nothing was heard
 }
 
 // Batches that do not fit into the limits of one statement.

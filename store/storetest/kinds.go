@@ -180,6 +180,29 @@ func addPoolKinds(t *testing.T, b *Bench) {
 	add("work", "fax")
 	s.accepts(false, "work", "fax") // what a replica has loaded stays as it is
 	s.accepts(true, "work", "mail")
+
+	// Who has joined and not loaded yet can run nothing: what was declared since is still without a replica.
+	add("some", "fax")
+	s.accepts(true, "some", "fax")
+	waits := func(when string) {
+		t.Helper()
+		all, err := b.Store.PoolStatuses(s.ctx())
+		must(t, err)
+		var kinds []string
+		for _, p := range all {
+			if p.Name == "some" {
+				for _, u := range p.Unrunnable {
+					kinds = append(kinds, u.Kind)
+				}
+			}
+		}
+		if !slices.Equal(kinds, []string{"fax", "mail"}) {
+			t.Errorf("%s, tasks of the kinds %q wait for nobody", when, kinds)
+		}
+	}
+	waits("beside a replica that has another pool")
+	s.join("late")
+	waits("beside one that has not loaded")
 }
 
 // What is due and waits for nobody is told by pool and kind.
@@ -235,6 +258,18 @@ func waitForNobody(t *testing.T, b *Bench) {
 	second.load(d)
 	check("work", []string{"", "fax", "mail", "old"})
 	check("default", []string{}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "x", Tasks: 1}) // and not the job's
-	second.die()
+
+	// Each pool is asked about its own tasks, and about those that wait, and are of no job.
+	d = withKinds("mail")
+	d.Pools[1].Kinds = []string{}
+	second.load(d)
 	check("default", []string{}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "x", Tasks: 1})
+	check("work", []string{"mail"}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "fax", Tasks: 1}, ledger.Unrunnable{Kind: "old", Tasks: 2})
+	b.DB.Exec(t, "UPDATE {tasks} SET state=2 WHERE kind IN ('x', 'fax')")
+	b.DB.Exec(t, "UPDATE {tasks} SET job='b' WHERE kind='old'")
+	check("default", []string{}, ledger.Unrunnable{Tasks: 1})
+	check("work", []string{"mail"}, ledger.Unrunnable{Tasks: 1})
+
+	second.die()
+	check("default", []string{}, ledger.Unrunnable{Tasks: 1})
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 var triggerCases = []Case{
@@ -279,6 +280,30 @@ func guard(t *testing.T, b *Bench) {
 		_, err := me.Store.Decide(ctx, request)
 		return err
 	})
+	if b.Dialect == store.SQLite { // there, nobody decides beside another one anyway
+		return
+	}
+	// For another stripe nobody waits.
+	apart := "c"
+	for n := 0; jobs.Stripe(apart) == jobs.Stripe("a"); n++ {
+		apart = "c" + strconv.Itoa(n)
+	}
+	b.DB.Exec(t, "UPDATE {jobs} SET name=? WHERE name='c'", apart)
+	asked := false
+	outer := s.deciding(func([]ledger.JobState) []ledger.Decision {
+		inner := other.deciding(func([]ledger.JobState) []ledger.Decision {
+			asked = true
+			return nil
+		})
+		inner.Jobs, inner.Guard = []string{apart}, true
+		if got, err := other.Store.Decide(s.ctx(), inner); err != nil || len(got.Busy) > 0 || !asked {
+			t.Errorf("beside another stripe: busy are %q, asked: %v, %v", got.Busy, asked, err)
+		}
+		return nil
+	})
+	outer.Jobs, outer.Guard = []string{"a"}, true
+	_, err := s.Store.Decide(s.ctx(), outer)
+	must(t, err)
 }
 
 // Who looks after what others left is asked about what is still due, and about nothing else.
