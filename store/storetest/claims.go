@@ -230,24 +230,42 @@ func claimStolen(t *testing.T, b *Bench) {
 		return // there, nobody writes between the statements of a claim
 	}
 	s := newScene(t, b)
-	made := s.enqueue("work", 3)
-	c := s.claiming("work", 3)
+	made := s.enqueue("work", 4)
+	c := s.claiming("work", 4)
 	c.Admit = func(now time.Time, k ledger.Candidate) (time.Time, bool) {
 		switch k.Task.ID {
 		case made[0]:
 			s.DB.Exec(t, "UPDATE {tasks} SET token=token+1 WHERE id=?", made[0])
 		case made[1]:
 			s.DB.Exec(t, "UPDATE {tasks} SET state=2, token=token+1 WHERE id=?", made[1])
+		case made[2]:
+			s.DB.Exec(t, "UPDATE {tasks} SET state=2 WHERE id=?", made[2])
 		}
 		return now, true
 	}
 	got, err := b.Store.Claim(s.ctx(), c)
 	must(t, err)
-	if d := cmp.Diff(made[2:], ids(got.Tasks)); d != "" {
+	if d := cmp.Diff(made[3:], ids(got.Tasks)); d != "" {
 		t.Error(d)
 	}
 	s.want("first", s.task(made[0]), "ready attempt 0 token 1 replica -: -")
 	s.want("second", s.task(made[1]), "running attempt 0 token 1 replica -: -")
+	s.want("third", s.task(made[2]), "running attempt 0 token 0 replica -: -")
+
+	// The same for a claim of a single task, which is written otherwise.
+	for _, change := range []string{"token=token+1", "state=2"} {
+		s.DB.Exec(t, "DELETE FROM {tasks}")
+		alone := s.enqueue("work", 1)[0]
+		c := s.claiming("work", 1)
+		c.Admit = func(now time.Time, _ ledger.Candidate) (time.Time, bool) {
+			s.DB.Exec(t, "UPDATE {tasks} SET "+change+" WHERE id=?", alone)
+			return now, true
+		}
+		if got, err := b.Store.Claim(s.ctx(), c); err != nil || len(got.Tasks) > 0 {
+			t.Errorf("%s: claimed %+v, %v", change, got.Tasks, err)
+		}
+		s.wantInt(0, "SELECT attempt FROM {tasks}")
+	}
 }
 
 func readyPools(t *testing.T, b *Bench) {

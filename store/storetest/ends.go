@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 var endCases = []Case{
@@ -21,6 +25,7 @@ var endCases = []Case{
 	{"Ends/Died", ownerDied},
 	{"Ends/Late", lateResult},
 	{"Ends/LateOfJob", lateResultOfJob},
+	{"Ends/Moved", endMoved},
 	{"Ends/Many", manyEnds},
 	{"Ends/LongTexts", longTexts},
 	{"Ends/ManyLongTexts", manyLongTexts},
@@ -277,6 +282,59 @@ func lateResultOfJob(t *testing.T, b *Bench) {
 	s.want("trigger of a", s.trigger("a", due(1), 0), "ran failed: late: exit status 1")
 	s.want("trigger of b", s.trigger("b", due(1), 0), "ran failed: late")
 	s.want("trigger of c", s.trigger("c", due(1), 0), "lost lost: replica one died while it had the task") // of which nothing was heard
+}
+
+// Somebody changes a task's row after its owner has read it and before it writes the end: what is written is about
+// the row as it is then.
+func endMoved(t *testing.T, b *Bench) {
+	if b.Dialect == store.SQLite {
+		return // there, nobody writes between the statements of an end
+	}
+	s := newScene(t, b)
+	n := 0
+	for _, c := range []struct {
+		verdict ledger.Verdict
+		change  string
+		want    ledger.Finish
+		row     string
+	}{
+		{ledger.Ended, "token=token+1", ledger.Fenced, "running attempt 1 token %d replica one: -"},
+		{ledger.Ended, "state=0", ledger.Fenced, "ready attempt 1 token %d replica one: -"},
+		{ledger.HandBack, "token=token+1", ledger.Fenced, "running attempt 1 token %d replica one: -"},
+		{ledger.HandBack, "state=1", ledger.Recorded, "waits attempt 1 token %d replica one: -"}, // as if it was handed back before
+		{ledger.HandBack, "cancel='by me'", ledger.Recorded, "cancelled attempt 1 token %d replica one: by me"},
+	} {
+		n++
+		got, err := s.decide(run("a", due(n), true))
+		must(t, err)
+		task := got.Started[0]
+		lock, err := b.DB.Handle().BeginTx(s.ctx(), nil)
+		must(t, err)
+		defer func() { _ = lock.Rollback() }()
+		must(t, lock.QueryRowContext(s.ctx(), "SELECT job FROM lockstep_triggers WHERE task_id=? FOR UPDATE", task.ID).Scan(new(string)))
+		ended := make(chan []ledger.Finished, 1)
+		go func() {
+			done, err := b.Store.Finish(s.ctx(), s.session, []ledger.Result{result(task, c.verdict, jobs.StateSucceeded)})
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- done
+		}()
+		await.Until(t, "the owner has read the task, and waits for its trigger", func() bool {
+			return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {triggers}%' AND id<>CONNECTION_ID()") == 1
+		})
+		b.DB.Exec(t, "UPDATE {tasks} SET "+c.change+" WHERE id=?", task.ID)
+		must(t, lock.Rollback())
+		if done := <-ended; len(done) != 1 || done[0].Finish != c.want {
+			t.Errorf("%s %s: %+v, want %v", c.verdict, c.change, done, c.want)
+		}
+		token := task.Token
+		if strings.HasPrefix(c.change, "token") {
+			token++
+		}
+		s.want(fmt.Sprint(c.verdict, " ", c.change), s.task(task.ID), fmt.Sprintf(c.row, token))
+		b.DB.Exec(t, "DELETE FROM {tasks}")
+	}
 }
 
 // Batches that do not fit into the limits of one statement.

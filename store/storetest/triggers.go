@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -289,15 +290,17 @@ func guard(t *testing.T, b *Bench) {
 		apart = "c" + strconv.Itoa(n)
 	}
 	b.DB.Exec(t, "UPDATE {jobs} SET name=? WHERE name='c'", apart)
-	asked := false
+	var asked []string
 	outer := s.deciding(func([]ledger.JobState) []ledger.Decision {
-		inner := other.deciding(func([]ledger.JobState) []ledger.Decision {
-			asked = true
+		inner := other.deciding(func(states []ledger.JobState) []ledger.Decision {
+			for _, state := range states {
+				asked = append(asked, state.Name)
+			}
 			return nil
 		})
-		inner.Jobs, inner.Guard = []string{apart}, true
-		if got, err := other.Store.Decide(s.ctx(), inner); err != nil || len(got.Busy) > 0 || !asked {
-			t.Errorf("beside another stripe: busy are %q, asked: %v, %v", got.Busy, asked, err)
+		inner.Jobs, inner.Guard = []string{apart, neighbour}, true
+		if got, err := other.Store.Decide(s.ctx(), inner); err != nil || !slices.Equal(got.Busy, []string{neighbour}) || !slices.Equal(asked, []string{apart}) {
+			t.Errorf("beside another stripe: busy are %q, asked about %q, %v", got.Busy, asked, err)
 		}
 		return nil
 	})
