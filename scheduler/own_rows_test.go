@@ -100,7 +100,7 @@ func TestARowIsHandedBackOnlyWhileItIsNotKnown(t *testing.T) {
 				look(third, "2/7") // as it is still listed
 				forget()
 				st.rows = st.rows[:1]
-				look(0)
+				look(time.Second)
 				look(third - time.Nanosecond)
 				know(s, jobs.Task{ID: "1", Token: 7, Pool: "p"})
 				look(time.Nanosecond)
