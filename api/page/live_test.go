@@ -167,6 +167,8 @@ func TestDisconnected(t *testing.T) {
 	address := strings.Trim(strings.TrimPrefix(s.url, "http://"), "/")
 	s.close()
 	b.says("#banners", "Disconnected since")
+	b.says("#headline", "Disconnected")
+	b.until("the title says so", `document.title.startsWith("✕ Disconnected")`)
 	s.run("backup")
 	if strings.Contains(b.text("#recent"), "succeeded") {
 		t.Error("it is not disconnected")
@@ -174,6 +176,8 @@ func TestDisconnected(t *testing.T) {
 	s.open(address)
 	b.says("#recent", "succeeded")
 	b.until("the banner is gone", `document.querySelector("#banners").innerText === ""`)
+	b.says("#headline", "All is well")
+	b.until("the title says so", `document.title.startsWith("✓ All is well")`)
 }
 
 // TestToken: with access control the page asks for a token, keeps it for its tab alone, and says

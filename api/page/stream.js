@@ -1,7 +1,7 @@
 // The live stream, and what is wrong with it.
 
 import { ask, login } from "./ask.js";
-import { $, el } from "./elements.js";
+import { $, el, headline } from "./elements.js";
 import { clockOf, setClock } from "./time.js";
 
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
@@ -40,9 +40,9 @@ export async function listen(show) {
         for (const event of events) {
           heard = true;
           pause = 1;
+          lostAt = 0; // before it is shown: what is shown then holds
           const data = event.split("\n").find((line) => line.startsWith("data: "));
           if (data) show(JSON.parse(data.slice(6)));
-          lostAt = 0;
           banner();
         }
       }
@@ -75,7 +75,11 @@ export function banner() {
   const lines = [];
   if (insecure) lines.push(["amber", "▲ Access is open: " + insecure]);
   if (away) lines.push(["red", "✕ " + away]);
-  if (lost() && Date.now() - lostAt > 1500) lines.push(["red", `✕ Disconnected since ${clockOf.format(lostAt)}${lostWhy ? " (" + lostWhy + ")" : ""}. What you see is from then; trying again.`]);
+  if (lost() && Date.now() - lostAt > 1500) {
+    headline("red", "Disconnected"); // the state before is not known to hold
+    document.title = "✕ Disconnected · Lockstep";
+    lines.push(["red", `✕ Disconnected since ${clockOf.format(lostAt)}${lostWhy ? " (" + lostWhy + ")" : ""}. What you see is from then; trying again.`]);
+  }
   const box = $("banners"), text = JSON.stringify(lines);
   if (box.dataset.text === text) return;
   box.dataset.text = text;

@@ -243,7 +243,7 @@ func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool)
 	}
 	advice := "give the account SELECT, INSERT, UPDATE and DELETE on the tables"
 	if migrate {
-		advice += ", and CREATE, or run \"scheduler migrate up\" with one that has it"
+		advice += ", and CREATE, ALTER, INDEX and DROP, or run \"scheduler migrate up\" with one that has it"
 	}
 	if unanswered(err) {
 		advice = connect

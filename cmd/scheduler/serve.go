@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -150,10 +151,15 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	return err
 }
 
+// onceWithin is how soon after the first signal another one is the same: timeout(1) signals its child, and then the
+// group that the child is in.
+const onceWithin = 500 * time.Millisecond
+
 // obey drains at the first signal and halts at the second, until there are no more. Hang-ups, of which a
 // terminal that is closed may send several, are not counted.
 func obey(signals, hangups <-chan os.Signal, hangup, drain, halt func()) {
-	for n := 0; ; {
+	var drained time.Time
+	for {
 		select {
 		case <-hangups:
 			hangup()
@@ -163,9 +169,11 @@ func obey(signals, hangups <-chan os.Signal, hangup, drain, halt func()) {
 				return
 			}
 		}
-		if n++; n == 1 {
+		switch {
+		case drained.IsZero():
+			drained = time.Now()
 			drain()
-		} else {
+		case time.Since(drained) >= onceWithin:
 			halt()
 		}
 	}
