@@ -19,7 +19,7 @@ func (s *server) identify(w http.ResponseWriter, r *http.Request) (caller, error
 	who := caller{from: s.remote(r)}
 	if s.access == nil {
 		who.Role = Admin
-		welcome(r.Context())
+		identified(r.Context(), "")
 		return who, nil
 	}
 	given := r.Header.Values("Authorization")
@@ -34,7 +34,7 @@ func (s *server) identify(w http.ResponseWriter, r *http.Request) (caller, error
 	who.Identity, err = s.access.Identify(secret)
 	switch {
 	case err == nil:
-		welcome(r.Context())
+		identified(r.Context(), who.Name)
 		return who, nil
 	case errors.Is(err, jobs.ErrUnavailable):
 		return who, err

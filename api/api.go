@@ -61,9 +61,9 @@ func newAPI(b Backend, o Options) *server {
 func (s *server) handler(hosts []string) http.Handler {
 	origin := http.NewCrossOriginProtection()
 	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"})
+		s.refuse(w, r, &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"})
 	}))
-	return secure(s.knownHosts(hosts, origin.Handler(http.HandlerFunc(s.route))))
+	return secure(s.visit(s.knownHosts(hosts, origin.Handler(http.HandlerFunc(s.route)))))
 }
 
 type server struct {
@@ -77,6 +77,7 @@ type server struct {
 	watch         *watch
 	reads, bodies quota
 	streams       quota
+	visits        visits
 	refused       refused
 	patience      time.Duration // for a client to take an event
 }

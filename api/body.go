@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/lockstep-scheduler/lockstep/internal/nesting"
@@ -19,9 +20,27 @@ const (
 	maxDepth = 100     // of nested JSON
 )
 
+// unreadTime is for a body that nobody reads to arrive, so that its client sees the answer.
+const unreadTime = time.Second
+
+// unread leaves a body where it is: the answer waits for none of it, and ends the connection.
+func unread(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 || r.ProtoMajor != 1 { // with HTTP/2 its stream ends, and no other
+		return
+	}
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
+}
+
 // readBody returns the body of a write, which is empty or well-encoded JSON text of at most limit
 // bytes. Whether it is JSON at all is for the decoding to find out.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	early := true
+	defer func() {
+		if early {
+			unread(w, r)
+		}
+	}()
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return nil, &problem{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "bodies must not be compressed"}
 	}
@@ -32,6 +51,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	if r.ContentLength > limit {
 		return nil, tooLarge("", "the body is larger than %d bytes", limit)
 	}
+	early = false
 	body, err := io.ReadAll(http.MaxBytesReader(bare(w), r.Body, limit))
 	var large *http.MaxBytesError
 	switch {

@@ -25,9 +25,11 @@ type connection struct {
 	of      *connections
 	address netip.Prefix // that it counts for; invalid: none
 	since   time.Time
+	trusted bool // it is a trusted proxy's, and may carry many parties
 
 	// Of of.mu:
 	known   bool        // a good token came, or it is a trusted proxy's
+	party   string      // that showed the last one; "": it counts for none
 	serving bool        // a request is under way
 	idle    time.Time   // since when none is; zero: none has come yet
 	timer   *time.Timer // closes a stranger that is idle
@@ -47,6 +49,12 @@ func (c *connection) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
+}
+
+func (c *connection) isKnown() bool {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	return c.known
 }
 
 // expire closes a stranger whose time is over.
@@ -93,16 +101,14 @@ func connectionOf(conn net.Conn) *connection {
 	return c
 }
 
-// welcome makes the connection of a request no stranger's: a good token came by it.
-func welcome(ctx context.Context) {
+// welcome makes the connection of a request no stranger's: a good token of party came by it, or there are no tokens.
+func welcome(ctx context.Context, party string) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
 		return
 	}
-	c.of.mu.Lock()
-	defer c.of.mu.Unlock()
-	c.known = true
-	if c.timer != nil {
-		c.timer.Stop()
+	if victim := c.of.welcome(c, party); victim != nil {
+		_ = victim.Conn.Close()
+		c.of.note("a connection was closed: another one with a token has its place", "token", victim.party, "from", victim.RemoteAddr().String())
 	}
 }

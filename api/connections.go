@@ -17,6 +17,11 @@ const (
 	// addressShare is the part of all connections that one address may have, and leastOfAddress how many
 	// it may have at least.
 	addressShare, leastOfAddress = 4, 8
+	// partyShare is the part that one token may have; it may have leastOfAddress at least.
+	partyShare = 4
+	// newcomerShare is the part that is kept for connections which have shown no token yet, of leastNewcomers at
+	// least where there are enough.
+	newcomerShare, leastNewcomers = 8, 4
 	// acceptLeast and acceptMost bound the pause after the system had no connection to give.
 	acceptLeast, acceptMost = 5 * time.Millisecond, time.Second
 	// roomLogs is how often the log hears of connections that had to go.
@@ -28,6 +33,11 @@ const (
 // too many, else of any, once that has had a moment. Strangers are those that have shown no good token, so
 // they hold up each other, and nobody else. Where there are none, a connection that lies idle goes; where there is none either,
 // the new one is closed.
+//
+// A token that has its share of connections, on which it was the last one shown, loses one of them for the next: the one that
+// is idle longest, else the one that is there longest. Some places are kept for those who have not shown a token yet.
+// Who shows one while the others are taken gets the place of an idle connection, or of the token that has most; else
+// it is answered as a stranger is, and may have to go.
 //
 // Connections of this machine and of trusted proxies count for the whole alone: they may carry many users.
 type connections struct {
@@ -41,7 +51,9 @@ type connections struct {
 	mu     sync.Mutex
 	all    map[*connection]struct{}
 	from   map[netip.Prefix]int // of those that count for their address
-	unsaid int                  // that had to go since the log heard of it
+	known  int
+	of     map[string]int // of those that are known, for their party
+	unsaid int            // that had to go since the log heard of it
 	said   time.Time
 }
 
@@ -51,7 +63,7 @@ func newConnections(l net.Listener, o ServeOptions) *connections {
 	}
 	return &connections{
 		Listener: l, most: cmp.Or(max(o.MaxConnections, 0), defaultConnections), proxies: o.TrustedProxies, log: o.Logger,
-		closing: make(chan struct{}), all: map[*connection]struct{}{}, from: map[netip.Prefix]int{},
+		closing: make(chan struct{}), all: map[*connection]struct{}{}, from: map[netip.Prefix]int{}, of: map[string]int{},
 	}
 }
 
@@ -104,7 +116,7 @@ func (l *connections) Close() error {
 // long, as all others came right now: each gets the time for a handshake and a request.
 func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
 	c := &connection{Conn: conn, of: l, since: time.Now()}
-	c.address, c.known = l.counts(conn.RemoteAddr())
+	c.address, c.trusted = l.counts(conn.RemoteAddr())
 	l.mu.Lock()
 	var victim *connection
 	full := true
@@ -203,9 +215,11 @@ func (l *connections) enter(c *connection) {
 	if c.address.IsValid() {
 		l.from[c.address]++
 	}
-	if !c.known {
-		c.timer = time.AfterFunc(strangerIdle, c.expire)
+	if c.trusted && l.known < l.mostKnown() {
+		l.know(c, "")
+		return
 	}
+	c.timer = time.AfterFunc(strangerIdle, c.expire)
 }
 
 func (l *connections) leave(c *connection) {
@@ -216,6 +230,7 @@ func (l *connections) leave(c *connection) {
 	if c.timer != nil {
 		c.timer.Stop()
 	}
+	l.forget(c)
 	if c.address.IsValid() {
 		if l.from[c.address]--; l.from[c.address] == 0 {
 			delete(l.from, c.address)

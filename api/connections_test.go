@@ -210,7 +210,7 @@ func TestIdleStrangers(t *testing.T) {
 		for _, c := range []*connection{asks, known} {
 			c.turned(http.StateActive)
 		}
-		welcome(withConnection(t.Context(), known))
+		welcome(withConnection(t.Context(), known), "")
 		time.Sleep(strangerIdle + time.Second)
 		synctest.Wait()
 		if there(silent) || !there(asks) || !there(known) || !there(proxy) {
@@ -363,7 +363,7 @@ func TestSpareConnections(t *testing.T) {
 		a, b := come(), come()
 		for _, c := range []*connection{a, b} {
 			c.turned(http.StateActive)
-			welcome(withConnection(t.Context(), c))
+			welcome(withConnection(t.Context(), c), "")
 		}
 		a.turned(http.StateIdle)
 		time.Sleep(spareIdle)
@@ -382,5 +382,81 @@ func TestSpareConnections(t *testing.T) {
 		}
 		_, _ = a.Close(), c.Close()
 		ends.Wait()
+	})
+}
+
+// TestOneTokenHasAPart: a token has a part of the connections, also of those that are being answered, and its oldest
+// goes for its next; others are not held up.
+func TestOneTokenHasAPart(t *testing.T) {
+	keys := newBunch()
+	address := serveOn(t, loopback(t), keys, ServeOptions{MaxConnections: 48})
+	var streams []net.Conn
+	for range 20 {
+		conn := dial(t, address)
+		if _, err := fmt.Fprintf(conn, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", keys.secrets[Viewer]); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReaderSize(conn, 16).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+			t.Fatal(line, err)
+		}
+		streams = append(streams, conn)
+	}
+	for i, conn := range streams {
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		_, err := io.Copy(io.Discard, conn)
+		if gone := !errors.Is(err, os.ErrDeadlineExceeded); gone != (i < 8) {
+			t.Errorf("stream %d is gone: %v, %v", i, gone, err)
+		}
+	}
+	if status, err := get(t, dial(t, address), keys.secrets[Operator]); status != "200" {
+		t.Errorf("another token: %s %v", status, err)
+	}
+	if status, err := get(t, dial(t, address), keys.secrets[Viewer]); status != "200" {
+		t.Errorf("the token itself: %s %v", status, err)
+	}
+}
+
+// TestNewcomersGetIn: however many tokens hold all that they may, on connections that are being answered, strangers get
+// in, and so does a token that has none.
+func TestNewcomersGetIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newConnections(nil, ServeOptions{MaxConnections: 64})
+		come := func(party string) *connection {
+			here, _ := net.Pipe()
+			c, wait := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+			if wait > 0 {
+				time.Sleep(wait)
+				c, _ = l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+			}
+			if c != nil && party != "" {
+				c.turned(http.StateActive)
+				welcome(withConnection(t.Context(), c), party)
+			}
+			return c
+		}
+		for i := range 20 {
+			for _, party := range []string{"a", "b", "c", "d"} {
+				if c := come(party); c == nil {
+					t.Errorf("connection %d of %s was closed", i, party)
+				}
+			}
+		}
+		if l.known != 56 || len(l.all) > 64 {
+			t.Errorf("%d are known, of %d", l.known, len(l.all))
+		}
+		for range 10 {
+			if c := come(""); c == nil {
+				t.Error("a stranger was closed")
+			}
+		}
+		if c := come("e"); c == nil || !c.known || l.of["e"] != 1 || l.known != 56 {
+			t.Errorf("another token: %v, of %v", c, l.of)
+		}
+		for c := range l.all {
+			_ = c.Close()
+		}
+		if l.known != 0 || len(l.of) != 0 {
+			t.Errorf("left are %d, %v", l.known, l.of)
+		}
 	})
 }

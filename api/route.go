@@ -103,44 +103,53 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, err := s.identify(w, r); err != nil {
-		s.fail(w, r, err)
+		s.refuse(w, r, err)
 		return
 	}
 	if allowed == nil {
-		s.fail(w, r, nothing)
+		s.refuse(w, r, nothing)
 		return
 	}
 	if slices.Contains(allowed, http.MethodGet) {
 		allowed = append(allowed, http.MethodHead)
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	s.fail(w, r, &problem{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "this path takes " + strings.Join(allowed, " and ")})
+	s.refuse(w, r, &problem{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "this path takes " + strings.Join(allowed, " and ")})
+}
+
+// refuse answers with an error before anything of the body was read, and does not wait for it.
+func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	soon(w, r)
+	unread(w, r)
+	s.fail(w, r, err)
 }
 
 // run lets handle answer those who may ask.
 func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed Role, handle handler) {
-	if needed != anyone {
+	if needed == anyone {
+		soon(w, r)
+	} else {
 		who, err := s.identify(w, r)
 		if err != nil {
-			s.fail(w, r, err)
+			s.refuse(w, r, err)
 			return
 		}
 		r = withCaller(r, who)
 		if s.starting(path) {
 			w.Header().Set("Retry-After", "1")
-			s.fail(w, r, errStarting)
+			s.refuse(w, r, errStarting)
 			return
 		}
 		if r.Method == http.MethodPost && s.Audit != nil {
 			w = s.auditing(w, r, path)
 		}
 		if !who.Role.covers(needed) {
-			s.fail(w, r, forbidden(who.Role, needed))
+			s.refuse(w, r, forbidden(who.Role, needed))
 			return
 		}
 		give, err := s.room(w, r, path)
 		if err != nil {
-			s.fail(w, r, err)
+			s.refuse(w, r, err)
 			return
 		}
 		defer give()
@@ -149,6 +158,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed
 	if err := handle(s, w, r); err != nil {
 		s.fail(w, r, err)
 	}
+	taken(w, r)
 }
 
 // match compares segment by segment and keeps what the placeholders stand for in r. The error says

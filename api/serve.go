@@ -32,8 +32,8 @@ type ServeOptions struct {
 
 // Serve serves h on l until ctx is done, then lets the requests under way finish, for a few
 // seconds, and returns nil. Any other end is an error. It closes l. A client has 5 s for the TLS
-// handshake, 5 s for the header of a request (16 KiB), 30 s for the whole of it, and 60 s to take the
-// answer. A connection by which no good token came may be idle for 10 s, others for 2 minutes.
+// handshake, 5 s for the header of a request (8 KiB), 30 s for the whole of it, and 60 s to take the
+// answer, 5 s where it has shown no token. A connection by which no good token came may be idle for 10 s, others for 2 minutes.
 //
 // A connection beyond the bounds takes the place of one that has shown no token, the oldest first, or of
 // one that lies idle; else it is closed. Whatever keeps the system from accepting one is waited out.
@@ -56,8 +56,13 @@ func ServeWith(ctx context.Context, l net.Listener, h http.Handler, o ServeOptio
 	return serve(ctx, newConnections(l, o), srv)
 }
 
-// maxStreamsOfConnection bounds the requests that are under way on one connection, with HTTP/2.
-const maxStreamsOfConnection = 100
+// With HTTP/2, maxStreamsOfConnection bounds the requests that are under way on one connection, and the others what
+// is in memory of what a client sends on it.
+const (
+	maxStreamsOfConnection = 32
+	maxFrame               = 16 << 10
+	maxUnread              = 256 << 10
+)
 
 func newServer(h http.Handler) *http.Server {
 	return &http.Server{
@@ -66,10 +71,13 @@ func newServer(h http.Handler) *http.Server {
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      60 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
+		MaxHeaderBytes:    8 << 10,
 		ErrorLog:          log.New(io.Discard, "", 0), // what clients do wrong is no news
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreamsOfConnection},
 		ConnContext:       withConnection,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreamsOfConnection, MaxReadFrameSize: maxFrame,
+			MaxReceiveBufferPerConnection: maxUnread, MaxReceiveBufferPerStream: maxUnread,
+		},
 
 		DisableGeneralOptionsHandler: true, // OPTIONS * is a path that is not there
 		ConnState: func(conn net.Conn, state http.ConnState) {

@@ -55,7 +55,7 @@ func dial(t *testing.T, address string) net.Conn {
 func TestSlowClients(t *testing.T) {
 	b := newBackend()
 	srv := newServer(b.api(Options{}))
-	if srv.ReadHeaderTimeout != 5*time.Second || srv.ReadTimeout == 0 || srv.WriteTimeout == 0 || srv.IdleTimeout == 0 || srv.MaxHeaderBytes != 16<<10 {
+	if srv.ReadHeaderTimeout != 5*time.Second || srv.ReadTimeout == 0 || srv.WriteTimeout == 0 || srv.IdleTimeout == 0 || srv.MaxHeaderBytes != 8<<10 {
 		t.Fatalf("timeouts: %+v", srv)
 	}
 	srv.ReadHeaderTimeout, srv.ReadTimeout = 200*time.Millisecond, 2*time.Second

@@ -4,18 +4,41 @@
 package page
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"fmt"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
-	"time"
 )
 
 //go:embed *.html *.css *.js *.svg
-var files embed.FS
+var embedded embed.FS
+
+// file is one of the page's, which all answers share.
+type file struct {
+	text []byte
+	tag  string
+}
+
+var files = readFiles()
+
+func readFiles() map[string]file {
+	all := map[string]file{}
+	entries, err := embedded.ReadDir(".")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	for _, entry := range entries {
+		text, err := embedded.ReadFile(entry.Name())
+		if err != nil {
+			panic(err)
+		}
+		all[entry.Name()] = file{text, fmt.Sprintf(`"%x"`, sha256.Sum256(text))}
+	}
+	return all
+}
 
 // policy lets the page load its own files and ask its own server, and nothing else. No text can
 // become markup or code.
@@ -49,10 +72,11 @@ func Handler() http.Handler {
 	})
 }
 
-// serve answers with a file, or with "not changed". A new binary's page is seen at once.
-func serve(w http.ResponseWriter, r *http.Request, file, kind string) {
-	text, err := files.ReadFile(file)
-	if err != nil {
+// serve answers with a file, or with "not changed". A new binary's page is seen at once. No answer has a
+// copy of the file, however many there are, and none has a part of it.
+func serve(w http.ResponseWriter, r *http.Request, name, kind string) {
+	f, ok := files[name]
+	if !ok {
 		http.NotFound(w, r)
 		return
 	}
@@ -61,9 +85,16 @@ func serve(w http.ResponseWriter, r *http.Request, file, kind string) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache")
-	h.Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(text)))
+	h.Set("ETag", f.tag)
 	if strings.HasPrefix(kind, "text/html") {
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	}
-	http.ServeContent(w, r, file, time.Time{}, bytes.NewReader(text))
+	if strings.Contains(strings.Join(r.Header.Values("If-None-Match"), ","), f.tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Length", strconv.Itoa(len(f.text)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(f.text) // a client that has gone needs no answer
+	}
 }

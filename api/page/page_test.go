@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -104,5 +105,27 @@ func TestNoMarkup(t *testing.T) {
 	}
 	if seen < 5 {
 		t.Errorf("only %d files seen", seen)
+	}
+}
+
+// blank is an answer that keeps nothing.
+type blank struct{ header http.Header }
+
+func (b blank) Header() http.Header          { return b.header }
+func (blank) WriteHeader(int)                {}
+func (blank) Write(text []byte) (int, error) { return len(text), nil }
+
+// TestAnswersShareFiles: an answer has no copy of its file.
+func TestAnswersShareFiles(t *testing.T) {
+	h, r := page.Handler(), httptest.NewRequest("GET", "/static/page.css", nil)
+	const times = 1000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range times {
+		h.ServeHTTP(blank{http.Header{}}, r)
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / times; each > 4<<10 {
+		t.Errorf("an answer takes %d bytes", each)
 	}
 }
