@@ -62,6 +62,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if keep, _ := a.env("LOCKSTEP_DUMPABLE"); keep != "true" {
 		shield()
 	}
+	keepToOurselves()
 	hangups, console := make(chan os.Signal, 1), openConsole()
 	if !signal.Ignored(syscall.SIGHUP) { // nohup
 		signal.Notify(hangups, syscall.SIGHUP)

@@ -1,9 +1,7 @@
 package httphandler
 
 import (
-	"cmp"
 	"errors"
-	"html"
 	"io"
 	"net/url"
 	"slices"
@@ -11,57 +9,107 @@ import (
 	"unicode/utf8"
 )
 
-// leastPart is how long a part of a secret must be to be taken out by itself: without a limit, hiding
-// ?page=1 would take each 1 out of the answer.
+// leastPart is how long a part of a secret must be to be taken out by itself, and to be known in capitals and small
+// letters alike: without a limit, hiding ?page=1 would take each 1 out of the answer.
 const leastPart = 6
 
-// hidden takes what the URL has in secret out of what a server says: servers repeat the path and the query
-// in reason phrases and in their answers, whole or in parts.
+// hidden takes what a request has in secret out of what a server says: servers repeat the path, the query and
+// headers in reason phrases and in their answers, whole or in parts, and escaped in their own way. It looks for
+// secrets in the text as it is and with its escapes undone, see [layer].
 type hidden struct {
-	replacer *strings.Replacer
-	longest  int
+	exact, folded []string // what to look for: folded are those from leastPart on
+	longest       int      // how long a secret may be in a text
 }
 
-func hide(u *url.URL, path bool) hidden {
-	var all []string
-	add := func(least int, forms ...string) {
-		for _, form := range forms {
-			if len(form) >= least {
-				all = append(all, form)
-			}
-		}
-	}
+func hide(u *url.URL, path bool, headers map[string]string) hidden {
+	var h hidden
 	if path && strings.Trim(u.Path, "/") != "" {
 		for _, whole := range []string{u.EscapedPath(), u.Path} {
-			add(2, whole, strings.ReplaceAll(whole, "/", `\/`), html.EscapeString(whole))
-			add(leastPart, strings.Split(whole, "/")...)
+			h.add(2, whole)
+			h.add(leastPart, strings.Split(whole, "/")...)
 		}
 	}
 	if u.RawQuery != "" {
-		add(2, u.RawQuery, html.EscapeString(u.RawQuery), strings.ReplaceAll(u.RawQuery, "&", `\u0026`))
+		h.add(2, u.RawQuery)
 		for _, pair := range strings.Split(u.RawQuery, "&") {
-			_, value, _ := strings.Cut(pair, "=")
-			add(leastPart, value)
+			name, value, _ := strings.Cut(pair, "=")
+			if value == "" { // a secret without a name looks like that
+				value = name
+			}
+			h.add(leastPart, value)
 			if plain, err := url.QueryUnescape(value); err == nil {
-				add(leastPart, plain)
+				h.add(leastPart, plain)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
-	var h hidden
-	if len(all) > 0 {
-		h.longest = len(all[0])
+	for name, value := range headers {
+		h.add(leastPart, secretsOf(name, value)...)
 	}
-	pairs := make([]string, 0, 2*len(all))
-	for _, form := range slices.Compact(all) {
-		pairs = append(pairs, form, "…")
+	for _, list := range []*[]string{&h.exact, &h.folded} {
+		slices.Sort(*list)
+		*list = slices.Compact(*list)
 	}
-	h.replacer = strings.NewReplacer(pairs...)
 	return h
 }
 
+// add makes secrets known, as they are and with their escapes undone, where that leaves at least so many bytes.
+func (h *hidden) add(least int, secrets ...string) {
+	for _, secret := range secrets {
+		for l, undone := plain(secret), 0; len(l.text) >= least; undone++ {
+			h.longest = max(h.longest, 2*len(secret)) // %XX may come as %25XX
+			if len(l.text) < leastPart {
+				h.exact = append(h.exact, l.text)
+			} else {
+				h.folded = append(h.folded, fold(l.text))
+			}
+			next, changed := l.unescape()
+			if !changed || undone == depth {
+				h.longest = max(h.longest, widest*len(l.text))
+				break
+			}
+			l = next
+		}
+	}
+}
+
 // text is what may be shown of what a server said.
-func (h hidden) text(said string) string { return h.replacer.Replace(said) }
+func (h hidden) text(said string) string { return h.first(said, len(said)) }
+
+// first is what may be shown of the first n bytes of what a server said. A secret that goes on behind them is
+// found, too. It takes time in proportion to the length of said.
+func (h hidden) first(said string, n int) string {
+	if len(h.exact)+len(h.folded) == 0 {
+		return said[:n]
+	}
+	secret, found := make([]bool, len(said)), false
+	for l, undone := plain(said), 0; ; undone++ {
+		for _, form := range h.exact {
+			found = l.mark(l.text, form, secret) || found
+		}
+		folded := fold(l.text)
+		for _, form := range h.folded {
+			found = l.mark(folded, form, secret) || found
+		}
+		next, changed := l.unescape()
+		if !changed || undone == depth {
+			break
+		}
+		l = next
+	}
+	if !found {
+		return said[:n]
+	}
+	var shown strings.Builder
+	for i := range n {
+		switch {
+		case !secret[i]:
+			shown.WriteByte(said[i])
+		case i == 0 || !secret[i-1]:
+			shown.WriteString("…")
+		}
+	}
+	return shown.String()
+}
 
 // error is err with a text that may be shown.
 func (h hidden) error(err error) error {
@@ -88,11 +136,11 @@ const cutMark = "\n[cut here: the answer is longer than 64 KiB]\n"
 func (h hidden) copy(out io.Writer, body io.Reader) error {
 	var said strings.Builder
 	_, err := io.CopyN(&said, body, int64(MaxOutput+h.longest+1))
-	text, whole := said.String(), errors.Is(err, io.EOF)
+	whole, n := errors.Is(err, io.EOF), said.Len()
 	if !whole { // what it ends with may be the beginning of a secret
-		text = text[:max(len(text)-h.longest, 0)]
+		n = max(n-h.longest, 0)
 	}
-	text = h.text(text)
+	text := h.first(said.String(), n)
 	if err == nil || len(text) > MaxOutput {
 		end := min(len(text), MaxOutput-len(cutMark))
 		for back := 1; back < utf8.UTFMax && end < len(text) && !utf8.RuneStart(text[end]); back++ {

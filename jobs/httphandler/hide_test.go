@@ -2,10 +2,14 @@ package httphandler_test
 
 import (
 	"bufio"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +106,115 @@ func TestWhatTheURLHasInSecretIsNotRepeated(t *testing.T) {
 	out, err := run(t, httphandler.Request{URL: echoes(t, answers["answer"]) + "/mail", Timeout: 20 * time.Second}, task)
 	if err != nil || out != "refused: /mail" {
 		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// A server may also say how it was asked: what stands in the headers is as secret as the query.
+func TestWhatHeadersHaveInSecretIsNotRepeated(t *testing.T) {
+	basic := base64.StdEncoding.EncodeToString([]byte("amy:CANARY pass"))
+	headers := map[string]string{
+		"X-Key": "CANARYkey", "authorization": "Bearer CANARY.bearer/x", "Proxy-Authorization": "Basic " + basic,
+		"Cookie": `a=CANARYa; b="CANARYb"`, "Content-Type": "text/innocent", "Accept": "text/harmless", "X-Short": "short",
+	}
+	for _, said := range []string{
+		"CANARYkey", "Bearer CANARY.bearer/x", "CANARY.bearer/x", `CANARY.bearer\/x`, "canary.bearer%2fx", basic,
+		url.QueryEscape(basic), "amy:CANARY pass", "CANARY pass", "CANARY+pass", "CANARYa", "CANARYb",
+	} {
+		at := echoes(t, func(string) string {
+			return fmt.Sprintf("HTTP/1.1 500 no <%s>\r\nContent-Length: %d\r\n\r\nno <%s>", said, len(said)+5, said)
+		})
+		out, err := run(t, httphandler.Request{URL: at, Headers: headers}, task)
+		if err == nil || !strings.Contains(err.Error(), "500 no <…>") || out != "no <…>" {
+			t.Errorf("%s: %v\n%s", said, err, out)
+		}
+	}
+	const harmless = "text/innocent text/harmless short lockstep"
+	if out, err := run(t, httphandler.Request{URL: echoes(t, func(string) string { return sized(harmless) }), Headers: headers}, task); err != nil || out != harmless {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// However a server writes a secret, it does not show.
+func TestSecretsAreHiddenInEveryEscape(t *testing.T) {
+	marshal := func(text string) string {
+		b, _ := json.Marshal(text) // strings always have a form
+		return strings.Trim(string(b), `"`)
+	}
+	quoted := func(text string) string { return strings.ReplaceAll(strings.ReplaceAll(text, `\`, `\\`), `"`, `\"`) }
+	lower := func(text string) string { return strings.ToLower(url.QueryEscape(text)) }
+	ways := map[string]func(string) string{
+		"plain": func(text string) string { return text }, "query": url.QueryEscape, "path": url.PathEscape, "lower query": lower,
+		"HTML": html.EscapeString, "named HTML": func(text string) string { return strings.ReplaceAll(html.EscapeString(text), "&#34;", "&quot;") },
+		"JSON": quoted, "JSON of Go": marshal, "JSON with slashes": func(text string) string { return strings.ReplaceAll(quoted(text), "/", `\/`) },
+		"every character": func(text string) string {
+			var all strings.Builder
+			for _, r := range text {
+				fmt.Fprintf(&all, `\u%04X`, r)
+			}
+			return all.String()
+		},
+		"%q": func(text string) string { return strings.Trim(fmt.Sprintf("%q", text), `"`) }, "capitals": func(text string) string { return strings.ReplaceAll(strings.ToUpper(text), "Ä", "ä") },
+		"HTML of a URL": func(text string) string { return html.EscapeString("x=" + url.QueryEscape(text))[2:] },
+		"JSON of HTML":  func(text string) string { return marshal(html.EscapeString(text)) },
+		"URL of a URL":  func(text string) string { return url.QueryEscape(url.QueryEscape(text)) },
+	}
+	const query = "sig=CANARYa/bCANARY%2Bc==&pw=CANARY%20one%20two&q=CANARY%26x%22y%3Cz&CANARYbare&empty-CANARY=&uml=CANARY%c3%A4&x=1"
+	const path = "/hooks/CANARY~seg@2"
+	for _, secret := range []string{
+		"CANARYa/bCANARY+c==", "CANARYa/bCANARY%2Bc==", "CANARY one two", "CANARY%20one%20two", `CANARY&x"y<z`, "CANARY%26x%22y%3Cz",
+		"CANARYbare", "empty-CANARY", "CANARYä", "CANARY~seg@2",
+	} {
+		for name, way := range ways {
+			said := way(secret)
+			out, err := run(t, httphandler.Request{URL: echoes(t, func(string) string { return sized("[" + said + "]") }) + path + "?" + query, SecretPath: true}, task)
+			if err != nil || out != "[…]" {
+				t.Errorf("%s: %s: got %q, %v", name, said, out, err)
+			}
+		}
+	}
+	const innocent = "100% of %zz and &nothing; or &canary; \\ \\u12 ein Kanari 1 \\x & %"
+	if out, err := run(t, httphandler.Request{URL: echoes(t, func(string) string { return sized(innocent) }) + path + "?" + query, SecretPath: true}, task); err != nil || out != innocent {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// A secret that lies across the end of what is kept, or of what is read, shows no part of itself; nor does one that
+// a broken connection cut.
+func TestLongSecretsAtTheEnd(t *testing.T) {
+	secret := strings.Repeat("CANARY&", 100)
+	request := httphandler.Request{Headers: map[string]string{"X-Key": secret}}
+	for name, said := range map[string]string{"plain": secret, "HTML": html.EscapeString(secret), "JSON": strings.ReplaceAll(secret, "&", `\u0026`)} {
+		for before := httphandler.MaxOutput - 2*len(said); before < httphandler.MaxOutput+100; before += 97 {
+			text := strings.Repeat("x", before) + said + strings.Repeat("y", httphandler.MaxOutput)
+			request.URL = echoes(t, func(string) string { return sized(text) })
+			out, err := run(t, request, task)
+			if err != nil || strings.Contains(out, "CANARY") || len(out) > httphandler.MaxOutput {
+				t.Fatalf("%s behind %d: %v, %d bytes that end with %q", name, before, err, len(out), out[max(0, len(out)-200):])
+			}
+		}
+		for part := 6; part < len(said); part += 97 {
+			request.URL = echoes(t, func(string) string {
+				return "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n" + strings.Repeat("x", 9999) + said[:part]
+			})
+			out, err := run(t, request, task)
+			if err == nil || strings.Contains(out, "CANARY") || !strings.Contains(out, "xxx") {
+				t.Errorf("%s cut at %d: %v, %d bytes that end with %q", name, part, err, len(out), out[max(0, len(out)-200):])
+			}
+		}
+	}
+}
+
+// Long answers that are nearly full of secrets cost no time to speak of.
+func TestHidingIsQuick(t *testing.T) {
+	query := strings.Repeat("a", 4000) + "&k=" + strings.Repeat("%61", 1000) + "b&l=" + strings.Repeat("ab", 900)
+	for name, text := range map[string]string{
+		"one letter": strings.Repeat("a", 2*httphandler.MaxOutput), "escapes": strings.Repeat("%61", httphandler.MaxOutput),
+		"ampersands": strings.Repeat("&", 2*httphandler.MaxOutput), "backslashes": strings.Repeat(`\`, 2*httphandler.MaxOutput),
+	} {
+		at, began := echoes(t, func(string) string { return sized(text) }), time.Now()
+		if _, err := run(t, httphandler.Request{URL: at + "?" + query}, task); err != nil || time.Since(began) > 2*time.Second {
+			t.Errorf("%s: %v after %v", name, err, time.Since(began))
+		}
 	}
 }
 

@@ -6,9 +6,10 @@
 // answer's body are the attempt's output; what follows is neither read nor waited for, and a line at the end
 // of the output says so.
 //
-// The query of the URL, and the path where it is secret, are shown nowhere. Where the server repeats them, in
-// its reason phrase or in its answer, they are taken out, also values and parts of the path by themselves
-// from six characters on. Redirects are not followed: a 3xx status is a failure that names the scheme and
+// The query of the URL, the values of the request's headers, and the path where it is secret, are shown nowhere.
+// Where the server repeats them, in its reason phrase or in its answer, they are taken out, also values and parts
+// of the path by themselves from six characters on, in capitals and small letters, and with the escapes of URLs, HTML
+// and JSON. Values of headers that say how to talk, as Accept and Content-Type, stay. Redirects are not followed: a 3xx status is a failure that names the scheme and
 // host of its target. Proxies of the
 // environment are not used. Addresses that no job should speak to (see [New]) are refused when the
 // name has been resolved, at each connection.

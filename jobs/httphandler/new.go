@@ -71,7 +71,7 @@ func New(r Request) (*Handler, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	h.hidden = hide(h.url, r.SecretPath)
+	h.hidden = hide(h.url, r.SecretPath, r.Headers)
 	if h.url.Scheme == "https" {
 		_, _ = x509.SystemCertPool() // read once, for good: not when no descriptors may be left to read them
 	}
