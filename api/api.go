@@ -51,9 +51,10 @@ func newAPI(b Backend, o Options) *server {
 		metrics: o.Metrics, page: o.Page, patience: streamPatience,
 	}
 	s.refused.write = s.record
-	s.reads = quota{whole: maxReads, each: maxReadsEach}
-	s.bodies = quota{whole: maxBodies, each: maxBodiesEach}
-	s.streams = quota{whole: maxStreams, each: maxStreamsEach}
+	s.reads = quota{whole: maxReads, each: maxReadsEach, firsts: firstReads}
+	s.bodies = quota{whole: maxBodies, each: maxBodiesEach, firsts: firstBodies}
+	s.streams = quota{whole: maxStreams, each: maxStreamsEach, firsts: firstStreams}
+	s.scrapes = quota{whole: maxScrapes, each: maxScrapesEach}
 	s.watch = newWatch(s.overview, explain, s.storeUp)
 	return s
 }
@@ -77,6 +78,7 @@ type server struct {
 	watch         *watch
 	reads, bodies quota
 	streams       quota
+	scrapes       quota
 	visits        visits
 	refused       refused
 	patience      time.Duration // for a client to take an event

@@ -54,7 +54,11 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	early = false
 	body, err := io.ReadAll(http.MaxBytesReader(bare(w), r.Body, limit))
 	var large *http.MaxBytesError
+	busy, _ := errors.AsType[*problem](err)
 	switch {
+	case busy != nil:
+		unread(w, r)
+		return nil, busy
 	case errors.As(err, &large):
 		return nil, tooLarge("", "the body is larger than %d bytes", limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):

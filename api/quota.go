@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -16,19 +17,27 @@ import (
 const (
 	maxReads     = 64 // answers that are made, or not taken yet
 	maxReadsEach = 16
+	firstReads   = 8
 
-	maxBodies     = 32 << 20 // bytes of bodies that arrive, or are worked on
+	maxBodies     = 32 << 20 // bytes of bodies that have arrived, or are worked on
 	maxBodiesEach = 16 << 20
+	firstBodies   = 1 << 20
+	bodyStep      = 64 << 10 // that a body has at first, at most
 
 	maxStreams     = 100
 	maxStreamsEach = 30
+	firstStreams   = 10
+
+	maxScrapes     = 8 // that are gathered
+	maxScrapesEach = 2
 
 	quotaPatience = time.Second
 )
 
-// quota is so much for all and so much for each party. The zero quota has nothing to give.
+// quota is so much for all and so much for each party, and beyond it so much for parties that have nothing. The zero
+// quota has nothing to give.
 type quota struct {
-	whole, each int64
+	whole, each, firsts int64
 
 	mu    sync.Mutex
 	taken int64
@@ -43,7 +52,11 @@ func (q *quota) take(ctx context.Context, party string, n int64, patience time.D
 	for {
 		q.mu.Lock()
 		all = q.by[party]+n <= q.each
-		if all && q.taken+n <= q.whole {
+		whole := q.whole
+		if q.by[party] == 0 {
+			whole += q.firsts
+		}
+		if all && q.taken+n <= whole {
 			if q.by == nil {
 				q.by = map[string]int64{}
 			}
@@ -106,12 +119,13 @@ func busy(w http.ResponseWriter, after time.Duration, all bool, what string, mos
 func (s *server) room(w http.ResponseWriter, r *http.Request, path string) (give func(), err error) {
 	switch {
 	case r.Method == http.MethodPost:
-		give, all, ok := s.bodies.take(r.Context(), s.party(r), bodyOf(r, path), quotaPatience)
-		if !ok {
-			return nil, busy(w, quotaPatience, all, "bytes of bodies", maxBodies, maxBodiesEach)
+		b := &body{ReadCloser: r.Body, server: s, request: r, w: w, party: s.party(r), most: bodyOf(r, path)}
+		if err := b.grow(min(b.most, bodyStep)); err != nil {
+			return nil, err
 		}
-		return give, nil
-	case path == "/api/v1/events" || path == "/metrics": // one has places of its own, the other reads nothing
+		r.Body = b
+		return b.give, nil
+	case path == "/api/v1/events": // it has places of its own
 		return func() {}, nil
 	}
 	give, all, ok := s.reads.take(r.Context(), s.party(r), 1, quotaPatience)
@@ -119,6 +133,50 @@ func (s *server) room(w http.ResponseWriter, r *http.Request, path string) (give
 		return nil, busy(w, quotaPatience, all, "reads", maxReads, maxReadsEach)
 	}
 	return give, nil
+}
+
+// body takes room as it arrives, twice as much each time. What was taken stays until the request is answered.
+type body struct {
+	io.ReadCloser
+	server      *server
+	request     *http.Request // as it came
+	w           http.ResponseWriter
+	party       string
+	most        int64 // that it may take
+	taken, come int64
+	gives       []func()
+}
+
+// grow takes room for n bytes more.
+func (b *body) grow(n int64) error {
+	give, all, ok := b.server.bodies.take(b.request.Context(), b.party, n, quotaPatience)
+	if !ok {
+		return busy(b.w, quotaPatience, all, "bytes of bodies", maxBodies, maxBodiesEach)
+	}
+	b.taken += n
+	b.gives = append(b.gives, give)
+	return nil
+}
+
+// Read reads what there is room for. The error may be the one that busy gives.
+func (b *body) Read(p []byte) (int, error) {
+	if more := min(b.taken, b.most-b.taken); b.come >= b.taken && more > 0 {
+		if err := b.grow(more); err != nil {
+			return 0, err
+		}
+	}
+	if room := b.taken - b.come; room > 0 { // else it is at its most, and its reader says so
+		p = p[:min(int64(len(p)), room)]
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.come += int64(n)
+	return n, err
+}
+
+func (b *body) give() {
+	for _, give := range b.gives {
+		give()
+	}
 }
 
 // bodyOf is how many bytes a body may take, 4 KiB at least: if the request does not say, the most that its path takes.

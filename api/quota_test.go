@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -70,12 +72,23 @@ func TestRoomIsBounded(t *testing.T) {
 				gives = append(gives, give)
 			}
 			rest, _, _ := q.take(t.Context(), "token rest", c.all%c.each, 0)
+			if w := try(c.needs); w.Code >= 300 {
+				t.Errorf("a token that has nothing, while others have all: %d %s", w.Code, w.Body)
+			}
+			if give, _, ok := q.take(t.Context(), "token 0", 1, 0); ok {
+				t.Error("a token that has something is given what is kept for others")
+				give()
+			}
+			first, _, ok := q.take(t.Context(), "token first", q.firsts, 0)
+			if !ok {
+				t.Error("no room for one that has nothing")
+			}
 			done = len(b.changes)
 			refused(try(c.needs), "for all")
 			if len(b.changes) != done {
 				t.Errorf("who was told to come again has changed something: %v", b.changes)
 			}
-			for _, give := range append(gives, rest) {
+			for _, give := range append(gives, rest, first) {
 				give()
 				give() // once is enough
 			}
@@ -86,7 +99,7 @@ func TestRoomIsBounded(t *testing.T) {
 	})
 }
 
-// A body counts for what it may be, not for what it has been so far.
+// A body may take what its length says, or its path.
 func TestBodiesCount(t *testing.T) {
 	for _, c := range []struct {
 		path   string
@@ -102,6 +115,62 @@ func TestBodiesCount(t *testing.T) {
 		if got := bodyOf(&http.Request{ContentLength: c.length}, c.path); got != c.want {
 			t.Errorf("%s, %d: %d, want %d", c.path, c.length, got, c.want)
 		}
+	}
+}
+
+// TestBodiesGrow: a body has room for what has arrived of it, whatever it says that it will be, and gives all back; one that
+// finds no more is told to come again.
+func TestBodiesGrow(t *testing.T) {
+	keys := newBunch()
+	for _, length := range []int64{-1, 8 << 20} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBackend()
+			s := newAPI(b.backend(), Options{Access: keys})
+			h := s.handler(nil)
+			taken := func() int64 {
+				s.bodies.mu.Lock()
+				defer s.bodies.mu.Unlock()
+				return s.bodies.taken
+			}
+			send := func() (body *io.PipeWriter, answer chan *httptest.ResponseRecorder) {
+				reader, writer := io.Pipe()
+				answer = make(chan *httptest.ResponseRecorder, 1)
+				go func() {
+					answer <- ask(t, h, "POST", "/api/v1/pools/mail/tasks", "", with(keys.secrets[Operator]), header("Content-Type", "application/json"), func(r *http.Request) {
+						r.Body, r.ContentLength = reader, length
+					})
+				}()
+				synctest.Wait()
+				return writer, answer
+			}
+			body, answer := send()
+			if n := taken(); n != bodyStep {
+				t.Errorf("a body of which nothing has arrived has %d bytes", n)
+			}
+			_, _ = body.Write(bytes.Repeat([]byte(" "), 1<<20))
+			synctest.Wait()
+			if n := taken(); n < 1<<20 || n > 2<<20 {
+				t.Errorf("a body of which 1 MiB has arrived has %d bytes", n)
+			}
+			_, _ = io.WriteString(body, `{"payload":1}`)
+			_ = body.Close()
+			if w := <-answer; w.Code != http.StatusCreated || taken() != 0 {
+				t.Errorf("%d %s, and %d bytes are taken", w.Code, w.Body, taken())
+			}
+			done := len(b.changes)
+			body, answer = send()
+			give, _, _ := s.bodies.take(t.Context(), "token my-operator", maxBodiesEach-2*bodyStep, 0)
+			_, _ = body.Write(bytes.Repeat([]byte(" "), 2*bodyStep))
+			go func() { _, _ = body.Write([]byte(" ")) }() // until its reader has gone
+			if w := <-answer; w.Code != http.StatusTooManyRequests || len(b.changes) != done {
+				t.Errorf("%d %s, changes %v", w.Code, w.Body, b.changes[done:])
+			}
+			give()
+			_ = body.CloseWithError(io.ErrClosedPipe)
+			if n := taken(); n != 0 {
+				t.Errorf("%d bytes are left", n)
+			}
+		})
 	}
 }
 

@@ -24,7 +24,7 @@ var routes = []struct {
 }{
 	{"GET", "/healthz", anyone, (*server).live},
 	{"GET", "/readyz", anyone, (*server).ready},
-	{"GET", "/metrics", Viewer, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.metrics, w, r) }},
+	{"GET", "/metrics", Viewer, (*server).scrape},
 
 	{"GET", "/", anyone, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
 	{"GET", "/jobs/{name}", anyone, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},

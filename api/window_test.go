@@ -198,3 +198,25 @@ func TestUnsentBodies(t *testing.T) {
 		}
 	}
 }
+
+// TestScrapesAreNotHeld: clients that do not take the metrics keep nobody from gathering them, and have places as other
+// readers have.
+func TestScrapesAreNotHeld(t *testing.T) {
+	metrics := &writer{bytes: 100_000}
+	keys := newBunch()
+	s := newAPI(newBackend().backend(), Options{Access: keys, Metrics: metrics})
+	address := serveHTTP2(t, s.handler(nil))
+	c := dialWindowless(t, address)
+	for range maxReadsEach + 4 {
+		if err := c.ask("/metrics", keys.secrets[Viewer]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await.Until(t, "all are gathered", func() bool { return metrics.all.Load() == maxReadsEach && metrics.now.Load() == 0 })
+	s.reads.mu.Lock()
+	taken := s.reads.taken
+	s.reads.mu.Unlock()
+	if most := metrics.most.Load(); most > maxScrapesEach || taken != maxReadsEach {
+		t.Errorf("%d were gathered at once, and %d are held", most, taken)
+	}
+}
