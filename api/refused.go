@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -26,6 +25,7 @@ type refused struct {
 	buckets buckets[string]
 	held    map[refusal]ledger.AuditEntry
 	timer   *time.Timer // set while something is held
+	closed  bool        // nothing is held any more
 	writing sync.Mutex  // held before mu
 }
 
@@ -39,7 +39,7 @@ type refusal struct {
 func (f *refused) hold(party string, e ledger.AuditEntry) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.buckets.take(party, time.Now(), refusedBurst, refusedInterval, refusedParties) == 0 {
+	if f.closed || f.buckets.take(party, time.Now(), refusedBurst, refusedInterval, refusedParties) == 0 {
 		return false
 	}
 	e.Count = 1
@@ -68,17 +68,18 @@ func (f *refused) count(kind refusal, e ledger.AuditEntry) {
 	}
 	f.held[kind] = e
 	if f.timer == nil {
-		f.timer = time.AfterFunc(refusedHold, func() { f.flush() })
+		f.timer = time.AfterFunc(refusedHold, func() { f.flush(false) })
 	}
 }
 
-// flush writes what is held. What cannot be written stays, for the next time, and is returned.
-func (f *refused) flush() (left []ledger.AuditEntry, err error) {
+// flush writes what is held. What cannot be written is returned; it stays for the next time, unless this is the last.
+func (f *refused) flush(last bool) (left []ledger.AuditEntry, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	f.mu.Lock()
 	all := f.held
 	f.held = nil
+	f.closed = f.closed || last
 	if f.timer != nil {
 		f.timer.Stop()
 		f.timer = nil
@@ -91,7 +92,9 @@ func (f *refused) flush() (left []ledger.AuditEntry, err error) {
 		}
 		left, err = append(left, e), failed
 		f.mu.Lock()
-		f.count(kind, e)
+		if !f.closed {
+			f.count(kind, e)
+		}
 		f.mu.Unlock()
 	}
 	return left, err
@@ -100,20 +103,4 @@ func (f *refused) flush() (left []ledger.AuditEntry, err error) {
 // isRefused: the request was understood to the point of saying no, so that nothing was changed.
 func isRefused(status int) bool {
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
-}
-
-// Handler is the API.
-type Handler struct {
-	http.Handler
-	server *server
-}
-
-// Flush writes to the audit what was only counted: writes that were refused, of those who have asked for many. It is
-// written within half a minute by itself; a program that ends calls Flush when it serves no more, before it closes the
-// store. What cannot be written goes to the log.
-func (h *Handler) Flush(ctx context.Context) {
-	left, err := h.server.refused.flush()
-	for _, e := range left {
-		h.server.unaudited(ctx, e, err)
-	}
 }

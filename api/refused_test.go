@@ -97,6 +97,7 @@ func TestRefusalsAreKept(t *testing.T) {
 			t.Errorf("written again: %+v", b.audit)
 		}
 
+		h = New(b.backend(), Options{Logger: textLogger(&logged)})
 		refuse(refusedBurst + 7)
 		b.mu.Lock()
 		b.err = fmt.Errorf("disk: %w", jobs.ErrUnavailable)
@@ -106,8 +107,12 @@ func TestRefusalsAreKept(t *testing.T) {
 			t.Errorf("the log: %s", said)
 		}
 		b.mu.Lock()
-		b.err = nil
+		b.err, b.audit = nil, nil
 		b.mu.Unlock()
+		time.Sleep(2 * refusedHold)
+		if len(b.audit) != 0 {
+			t.Errorf("after the last Flush: %+v", b.audit)
+		}
 	})
 }
 
@@ -129,7 +134,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 				t.Fatalf("%d kinds and %d buckets are kept", len(f.held), len(f.buckets.full))
 			}
 		}
-		_, _ = f.flush()
+		_, _ = f.flush(false)
 		if direct+counted(rows) != parties*each || len(rows) != refusedKinds+1 {
 			t.Errorf("%d at once and %d in %d rows of %d", direct, counted(rows), len(rows), parties*each)
 		}

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -11,6 +12,8 @@ const (
 	unrunnableEvery = time.Minute
 	// unrunnableAgain is how often people are told of the same pool and kind, at most.
 	unrunnableAgain = time.Hour
+	// unrunnableLines is how many kinds the log is told of in one look; the others have their turn a minute later.
+	unrunnableLines = 50
 )
 
 // unrunnable tells people of tasks that are due and that no live replica has a handler for, until ctx is done. It
@@ -28,12 +31,15 @@ func (s *Scheduler) unrunnable(ctx context.Context) {
 			s.storeFailed(err)
 			continue
 		}
+		maps.DeleteFunc(said, func(_ [2]string, at time.Time) bool { return time.Since(at) >= unrunnableAgain })
+		lines := 0
 		for _, p := range pools {
 			for _, u := range p.Unrunnable {
 				key := [2]string{p.Name, u.Kind}
-				if at, before := said[key]; before && time.Since(at) < unrunnableAgain {
+				if _, before := said[key]; before || lines == unrunnableLines {
 					continue
 				}
+				lines++
 				said[key] = time.Now()
 				s.sayUnrunnable(p, u)
 			}

@@ -287,5 +287,19 @@ func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 		log.take()
 		time.Sleep(time.Hour)
 		want("once the typo has a handler", map[string]int{"other": 1})
+
+		for n := range 2 * unrunnableLines {
+			if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Kind: fmt.Sprint("new-", n), Force: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(unrunnableEvery)
+		if n := len(log.take()); n != unrunnableLines {
+			t.Errorf("%d lines at once", n)
+		}
+		time.Sleep(unrunnableEvery)
+		if n := len(log.take()); n != unrunnableLines {
+			t.Errorf("%d lines a minute later", n)
+		}
 	})
 }

@@ -1,0 +1,22 @@
+package api
+
+import (
+	"context"
+	"net/http"
+)
+
+// Handler is the API.
+type Handler struct {
+	http.Handler
+	server *server
+}
+
+// Flush writes to the audit what was only counted: writes that were refused, of those who have asked for many. It is
+// written within half a minute by itself; a program that ends calls Flush when it serves no more, before it closes the
+// store. What cannot be written goes to the log, and nothing is kept for later.
+func (h *Handler) Flush(ctx context.Context) {
+	left, err := h.server.refused.flush(true)
+	for _, e := range left {
+		h.server.unaudited(ctx, e, err)
+	}
+}
