@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -31,4 +32,15 @@ func localFolder(folder string) error {
 		return fmt.Errorf("%s is on %s: SQLite needs a local disk; use MySQL for several machines", folder, name)
 	}
 	return nil
+}
+
+// mayWrite asks for the right and opens nothing.
+func mayWrite(path string) error { return unix.Access(path, unix.W_OK) }
+
+// noRoom says what to do about a disk or quota that is full.
+func noRoom(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
+		return fmt.Errorf("%w; make room on its disk for the database to grow", err)
+	}
+	return err
 }

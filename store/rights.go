@@ -21,10 +21,14 @@ var written = [][2]string{
 }
 
 // CheckRights fails when the account may not do what a replica does, and with migrate what Migrate
-// does. It changes nothing. A SQLite file has no accounts: Open has tried to write it.
+// does. It changes nothing. A SQLite file that this package opened has no accounts: a small file is written beside it, and
+// removed, to see that there is room.
 func (s *Store) CheckRights(ctx context.Context, migrate bool) error {
 	if s.dialect.name() == SQLite {
-		return nil
+		if s.file == nil {
+			return nil
+		}
+		return tryToWrite(s.file.path)
 	}
 	var statements []string
 	if migrate { // of a table that nobody has: without the right the answer is another

@@ -3,7 +3,10 @@ package store
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
+
+	lib "modernc.org/sqlite/lib"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -47,5 +50,20 @@ func (f *openFile) holds() error {
 
 func (f *openFile) lost(name string) error {
 	return fmt.Errorf("%w: %s was deleted or replaced while it is open, so nothing is started or taken here: "+
-		"stop all replicas, put the database in its place, and start them", jobs.ErrUnavailable, name)
+		"stop all replicas, %s, and start them", jobs.ErrUnavailable, name, restoring(filepath.Base(f.path)))
+}
+
+// full adds to what SQLite says of a full disk which one that is. None adds nothing.
+func (f *openFile) full(err error) error {
+	if f == nil {
+		return err
+	}
+	return fullDisk(f.path, err)
+}
+
+func fullDisk(path string, err error) error {
+	if code(err) != lib.SQLITE_FULL {
+		return err
+	}
+	return fmt.Errorf("%s cannot grow, make room on its disk: %w", path, err)
 }

@@ -27,7 +27,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	s, err := assembleSQLite(ctx, h, o)
 	if err != nil {
 		_ = h.opened.Close()
-		return nil, fmt.Errorf("%w (sqlite %s)", err, path)
+		return nil, fmt.Errorf("%w (sqlite %s)", fullDisk(file, err), path)
 	}
 	s.opened = h.opened
 	if file != "" {
@@ -79,6 +79,7 @@ func sqliteHandles(file string) (h handles, err error) {
 		}
 		if err == nil {
 			h.opened = append(h.opened, h.turns)
+			err = h.turns.remember(file)
 		}
 	}
 	if err != nil {
@@ -123,30 +124,29 @@ func assembleSQLite(ctx context.Context, h handles, o Options) (*Store, error) {
 	return s, nil
 }
 
-// CheckSQLite refuses a path that [Open] would refuse for where it is, and makes no file.
-func CheckSQLite(path string) error {
-	if _, err := checkPlace(path); err != nil {
-		return fmt.Errorf("store: sqlite %s: %w", path, err)
-	}
-	return nil
-}
-
 // checkFile refuses what SQLite would fail on later, or corrupt, and returns the absolute path.
 func checkFile(path string) (string, error) {
 	abs, err := checkPlace(path)
 	if err != nil {
 		return "", err
 	}
-	f, err := os.OpenFile(abs, os.O_RDWR|os.O_CREATE, 0o600)
+	if err := checkLog(abs); err != nil {
+		return "", err
+	}
+	return abs, checkHead(abs, os.O_RDWR|os.O_CREATE)
+}
+
+func checkHead(abs string, flag int) error {
+	f, err := os.OpenFile(abs, flag, 0o600)
 	if err != nil {
-		return "", fmt.Errorf("cannot be written: %w", err)
+		return fmt.Errorf("cannot be opened: %w", err)
 	}
 	head := make([]byte, len(sqliteHead))
 	if n, _ := f.ReadAt(head, 0); n == len(head) && string(head) != sqliteHead {
 		_ = f.Close()
-		return "", fmt.Errorf("this file is not a database of SQLite, or an encrypted one; name another file, or move it away to begin with an empty database")
+		return fmt.Errorf("this file is not a database of SQLite, or an encrypted one; name another file, or move it away to begin with an empty database")
 	}
-	return abs, f.Close()
+	return f.Close()
 }
 
 // sqliteHead is how each database begins that something was written to.

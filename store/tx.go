@@ -127,7 +127,7 @@ func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(co
 		case fault == faultNone || errors.Is(err, jobs.ErrUnavailable):
 			return &opError{op, s.explain(err)}
 		default:
-			return &opError{op, fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)}
+			return &opError{op, fmt.Errorf("%w: %w", jobs.ErrUnavailable, s.file.full(err))}
 		}
 	}
 }

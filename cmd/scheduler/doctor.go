@@ -47,7 +47,8 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "Say whether a replica would run here, and what it could promise",
 		Long: "Look at the configuration, the store and its tables, the clocks, the lock service and this system, and say of each\n" +
-			"whether a replica would run with it, what it promises, and what to do where it does not. Nothing is changed and no replica is asked.\n" +
+			"whether a replica would run with it, what it promises, and what to do where it does not. Nothing of yours is changed and no replica is asked.\n" +
+			"Beside a SQLite database a file of 1 MiB is written and removed, to see that there is room; the database is opened to read it.\n" +
 			"The exit code is 1 if there is a problem, and 2 if the configuration cannot be used.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, err := a.configPath()
@@ -156,7 +157,7 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 		}
 	}
 	began := time.Now()
-	st, err := openStore(ctx, c.Store)
+	st, err := look(ctx, c.Store)
 	if err != nil {
 		advice := ""
 		if c.Store.Driver != config.SQLite && unanswered(err) {
@@ -175,6 +176,14 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 		return nil
 	}
 	return p
+}
+
+// look opens the store, and a SQLite file only to read it: a replica may have it.
+func look(ctx context.Context, c config.Store) (*store.Store, error) {
+	if c.Driver == config.SQLite && c.DSN != ":memory:" {
+		return store.OpenReadOnly(ctx, c.DSN, store.Options{Prefix: c.TablePrefix})
+	}
+	return openStore(ctx, c)
 }
 
 func (e *examination) clock(ctx context.Context, c *config.Config, st *store.Store) {
@@ -239,6 +248,10 @@ func (e *examination) schema(ctx context.Context, c *config.Config, st *store.St
 func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool) {
 	err := st.CheckRights(ctx, migrate)
 	if err == nil {
+		return
+	}
+	if st.Local() {
+		e.add("store", levelProblem, "", "%v", err) // which says what to do
 		return
 	}
 	advice := "give the account SELECT, INSERT, UPDATE and DELETE on the tables"

@@ -97,6 +97,7 @@ var readers = map[string]string{
 	"internal/process/process_linux.go":                   "/proc",
 	"internal/trustedfile/mount_linux.go":                 "/proc",
 	"jobs/exechandler/internal/warden/processes_linux.go": "/proc",
+	"store/sqlite_log.go":                                 "a database and what lies beside it, which SQLite opens next",
 	"store/storetest/sessions.go":                         "/proc",
 }
 

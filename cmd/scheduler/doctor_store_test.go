@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// The doctor moves nothing from the log of a database into it, whether a replica works on it or was killed, and does not
+// open a log that is another's.
+func TestDoctorChangesNoDatabase(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "lockstep.db")
+	st := migrated(t, "sqlite", file)
+	if _, err := st.Join(t.Context(), ledger.Member{Replica: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	unchanged := func(dir string, do func()) {
+		t.Helper()
+		before := databaseIn(t, dir)
+		do()
+		if after := databaseIn(t, dir); !bytes.Equal(after, before) {
+			t.Errorf("it was changed:\n%s\nfrom\n%s", beginning(after), beginning(before))
+		}
+	}
+	unchanged(dir, func() {
+		all, _ := consult(t, dir, "")
+		wantFinding(t, all, "ok store: sqlite answers", "ok schema: ", "1 live replica")
+	})
+	killed := t.TempDir()
+	for _, suffix := range []string{"", "-wal"} {
+		content, err := os.ReadFile(file + suffix)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(killed, "lockstep.db"+suffix), content, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	unchanged(killed, func() {
+		all, _ := consult(t, killed, "")
+		wantFinding(t, all, "ok store: sqlite answers", "1 live replica")
+	})
+	refused := func(want string) {
+		t.Helper()
+		unchanged(killed, func() {
+			all, code := consult(t, killed, "")
+			wantFinding(t, all, "problem store: ", want)
+			if code != 1 {
+				t.Errorf("exit code %d: %v", code, all)
+			}
+		})
+	}
+	if err := os.Truncate(filepath.Join(killed, "lockstep.db"), 0); err != nil {
+		t.Fatal(err)
+	}
+	refused("lockstep.db is empty, and lockstep.db-wal is not")
+	if err := os.Remove(filepath.Join(killed, "lockstep.db")); err != nil {
+		t.Fatal(err)
+	}
+	refused("lockstep.db-wal is here without lockstep.db")
+}
+
+// databaseIn is all that a folder has of its database, but for the index of the log.
+func databaseIn(t *testing.T, dir string) []byte {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*lockstep.db*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all bytes.Buffer
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(name, "-shm") {
+			all.WriteString("\n" + filepath.Base(name) + "\n")
+			all.Write(content)
+		}
+	}
+	return all.Bytes()
+}
+
+func beginning(content []byte) []byte { return content[:min(len(content), 200)] }
+
+// Where nothing more can be written the doctor says so, before and after there is a database.
+func TestDoctorSeesAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk, ok := servers.NewDisk(t, 8<<20)
+	if !ok {
+		t.Log("this user may not mount: nothing to hold")
+		return
+	}
+	dir, file := t.TempDir(), filepath.Join(disk.Dir, "lockstep.db")
+	full := func(want int) {
+		t.Helper()
+		all, code := consult(t, dir, "store: {dsn: "+file+"}")
+		if code != want {
+			t.Errorf("exit code %d, want %d: %v", code, want, all)
+		}
+		if want != 0 {
+			wantFinding(t, all, "problem store: ", "make room")
+		}
+		if left, _ := filepath.Glob(filepath.Join(disk.Dir, ".*")); len(left) > 0 {
+			t.Errorf("it has left %v", left)
+		}
+	}
+	for _, there := range []bool{false, true} {
+		if there {
+			if err := migrated(t, "sqlite", file).Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		full(0)
+		if err := disk.Fill(); err != nil {
+			t.Fatal(err)
+		}
+		full(1)
+		if err := disk.Free(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package store_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
+)
+
+// crashed makes a database and its log as a killed replica leaves them: what was written last is in the log alone. backup is a
+// copy of the database that VACUUM INTO made before that, and raw one of the file itself.
+func crashed(t *testing.T) (path string, backup, raw []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	path = filepath.Join(dir, "s.db")
+	st, err := store.Open(t.Context(), "sqlite", path, store.Options{})
+	if err == nil {
+		err = st.Migrate(t.Context())
+	}
+	if err == nil {
+		err = st.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	backup = vacuumed(t, path)
+	st, err = store.Open(t.Context(), "sqlite", path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Join(t.Context(), ledger.Member{Replica: "last"}); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(path + "-wal")
+	if err != nil || len(log) == 0 {
+		t.Fatalf("%d bytes of log: %v", len(log), err)
+	}
+	if err := st.Close(); err != nil { // which moves the log into the file
+		t.Fatal(err)
+	}
+	write(t, path, file)
+	write(t, path+"-wal", log)
+	return path, backup, raw
+}
+
+func vacuumed(t *testing.T, path string) []byte {
+	t.Helper()
+	copied := filepath.Join(t.TempDir(), "backup.db")
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec("VACUUM INTO '" + copied + "'")
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// replicasOf lists who has joined.
+func replicasOf(t *testing.T, open func(context.Context, string) (*store.Store, error), path string) string {
+	t.Helper()
+	st, err := open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	peers, err := st.Peers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, p := range peers {
+		all = append(all, p.Replica)
+	}
+	return strings.Join(all, " ")
+}
+
+func toWork(ctx context.Context, path string) (*store.Store, error) {
+	return store.Open(ctx, "sqlite", path, store.Options{})
+}
+
+func toRead(ctx context.Context, path string) (*store.Store, error) {
+	return store.OpenReadOnly(ctx, path, store.Options{})
+}
+
+// contents are the files of a folder with their sums, without the index of a log.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), "-shm") {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&all, "%s %x\n", e.Name(), sha256.Sum256(content))
+	}
+	return all.String()
+}
+
+// A log beside a database that it does not belong to is not opened, and neither is changed: SQLite would write it over the
+// database.
+func TestTheLogOfAnotherDatabaseIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		put   func(t *testing.T, path string, backup, raw []byte)
+		want  string
+		inode bool // where inodes are known
+	}{
+		"a backup in place of a deleted file": {put: func(t *testing.T, path string, backup, _ []byte) {
+			remove(t, path)
+			write(t, path, backup)
+		}, want: "remove s.db-wal and s.db-shm"},
+		"a backup written over the file": {put: func(t *testing.T, path string, backup, _ []byte) {
+			write(t, path, backup)
+		}, want: "s.db-wal is the log of another database"},
+		"the file of another time": {put: func(t *testing.T, path string, _, raw []byte) {
+			write(t, path+".old", raw) // before the other is gone, whose inode it might have
+			remove(t, path)
+			if err := os.Rename(path+".old", path); err != nil {
+				t.Fatal(err)
+			}
+		}, want: "s.db is not the file that was open when s.db-wal was written", inode: true},
+		"the file of another time, with the same inode": {put: func(t *testing.T, path string, _, raw []byte) {
+			remove(t, path)
+			write(t, path, raw)
+		}, want: "s.db is not the file that was open when s.db-wal was written", inode: true},
+		"a deleted file": {put: func(t *testing.T, path string, _, _ []byte) {
+			remove(t, path)
+		}, want: "s.db-wal is here without s.db: the database was deleted"},
+		"an emptied file": {put: func(t *testing.T, path string, _, _ []byte) {
+			write(t, path, nil)
+		}, want: "s.db is empty, and s.db-wal is not"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, backup, raw := crashed(t)
+			if c.inode && runtime.GOOS != "linux" {
+				t.Log("this system has no identities of files: nothing to hold")
+				return
+			}
+			c.put(t, path, backup, raw)
+			before := contents(t, filepath.Dir(path))
+			for how, open := range map[string]func(context.Context, string) (*store.Store, error){"to work": toWork, "to read": toRead} {
+				if st, err := open(t.Context(), path); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("opened %s: %v", how, err)
+					if err == nil {
+						_ = st.Close()
+					}
+				}
+			}
+			if after := contents(t, filepath.Dir(path)); after != before {
+				t.Errorf("it was changed:\n%s\nfrom\n%s", after, before)
+			}
+			write(t, path, backup) // what the messages say
+			remove(t, path+"-wal", path+"-shm")
+			if all := replicasOf(t, toWork, path); all != "" {
+				t.Errorf("the backup has %q, and had nobody", all)
+			}
+		})
+	}
+}
+
+// What a killed replica left is recovered: where it was, in a folder of another name, and elsewhere once the message is followed.
+func TestTheOwnLogIsRecovered(t *testing.T) {
+	path, _, _ := crashed(t)
+	moved := filepath.Join(t.TempDir(), "moved")
+	if err := os.Rename(filepath.Dir(path), moved); err != nil {
+		t.Fatal(err)
+	}
+	copied := t.TempDir()
+	for _, suffix := range []string{"", "-wal", "-turn"} {
+		content, err := os.ReadFile(filepath.Join(moved, "s.db"+suffix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(copied, "s.db"+suffix), content)
+	}
+	if runtime.GOOS == "linux" {
+		if st, err := toWork(t.Context(), filepath.Join(copied, "s.db")); err == nil || !strings.Contains(err.Error(), "copied or moved here together, remove s.db-turn") {
+			t.Errorf("a copy: %v", err)
+			if err == nil {
+				_ = st.Close()
+			}
+		}
+	}
+	remove(t, filepath.Join(copied, "s.db-turn"))
+	for _, dir := range []string{moved, copied} {
+		if all := replicasOf(t, toWork, filepath.Join(dir, "s.db")); all != "last" {
+			t.Errorf("%q have joined", all)
+		}
+	}
+}
+
+// After a clean stop there is no log, and a copy of the folder opens as it is.
+func TestACopyOfAClosedDatabaseOpens(t *testing.T) {
+	path, _, _ := crashed(t)
+	replicasOf(t, toWork, path)
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(filepath.Dir(path))); err != nil {
+		t.Fatal(err)
+	}
+	if all := replicasOf(t, toWork, filepath.Join(copied, "s.db")); all != "last" {
+		t.Errorf("%q have joined", all)
+	}
+}
+
+// Who looks changes nothing: not what a killed replica left, nor a closed database, nor one that a replica works on.
+func TestOpenReadOnlyChangesNothing(t *testing.T) {
+	path, _, _ := crashed(t)
+	for _, state := range []string{"killed", "closed", "in use"} {
+		var st *store.Store
+		if state != "killed" {
+			replicasOf(t, toWork, path)
+		}
+		if state == "in use" {
+			var err error
+			if st, err = toWork(t.Context(), path); err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			if _, err := st.Join(t.Context(), ledger.Member{Replica: "more"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, want := contents(t, filepath.Dir(path)), "last"
+		if st != nil {
+			want = "last more"
+		}
+		if all := replicasOf(t, toRead, path); all != want {
+			t.Errorf("%s: it sees %q", state, all)
+		}
+		if after := contents(t, filepath.Dir(path)); after != before {
+			t.Errorf("%s: it was changed:\n%s\nfrom\n%s", state, after, before)
+		}
+	}
+	look, err := toRead(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close()
+	if _, err := look.Join(t.Context(), ledger.Member{Replica: "r"}); err == nil {
+		t.Error("it has written")
+	}
+}
