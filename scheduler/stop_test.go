@@ -129,6 +129,7 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 				}
 				err := s.drain(t.Context())
 				took := time.Since(began)
+				synctest.Wait() // what the witness has noted is there
 				if told, killed := w.told.Sub(began), w.killed.Sub(began); told != c.told || killed != c.killed || took != c.ends {
 					t.Errorf("told to stop after %v and to end at once after %v, drained after %v; want %v, %v, %v", told, killed, took, c.told, c.killed, c.ends)
 				}
