@@ -81,7 +81,7 @@ func TestRoomIsBounded(t *testing.T) {
 			}
 			first, _, ok := q.take(t.Context(), "token first", q.firsts, 0)
 			if !ok {
-				t.Error("no room for one that has nothing")
+				t.Fatal("no room for one that has nothing")
 			}
 			done = len(b.changes)
 			refused(try(c.needs), "for all")
