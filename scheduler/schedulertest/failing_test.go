@@ -164,7 +164,7 @@ func TestSlots(t *testing.T) {
 			}
 			b.Fire("print")
 		})
-		if !strings.Contains(why, "has been running on replica") {
+		if !strings.Contains(why, "waits for a retry at") {
 			t.Error(why)
 		}
 	})
