@@ -19,16 +19,16 @@ type stream struct {
 	conn *net.UnixConn
 	raw  syscall.RawConn
 
-	chunk, rights []byte   // what one read fills
-	buf           []byte   // received and not read
-	files         []parcel // what came along, in order: one for each order that has files
+	chunk, rights []byte       // what one read fills
+	buf           []byte       // received and not read
+	files         []orderFiles // what came along, in order: one for each order that has files
 
 	sending sync.Mutex
 	patient time.Duration // how long the other end may take to make room; 0: for ever
 }
 
-// parcel is the files of one order.
-type parcel struct {
+// orderFiles is the files of one order.
+type orderFiles struct {
 	files []int
 	short bool // this process had no descriptors left for some of them
 }
@@ -130,7 +130,7 @@ func (s *stream) pull() (n int, err error) {
 func (s *stream) add(n, nRights, flags int) error {
 	if short := flags&unix.MSG_CTRUNC != 0; nRights > 0 || short {
 		got, err := received(s.rights[:nRights])
-		s.files = append(s.files, parcel{got, short})
+		s.files = append(s.files, orderFiles{got, short})
 		if err != nil {
 			return err
 		}
