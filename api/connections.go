@@ -31,7 +31,7 @@ const (
 // connections is a listener that bounds how many there are, of all together and of each address. A new
 // one beyond a bound takes the place of the stranger who is there longest: of the same address if that has
 // too many, else of any, once that has had a moment. Strangers are those that have shown no good token, so
-// they hold up each other, and nobody else. Where there are none, a connection that lies idle goes; where there is none either,
+// they hold up each other alone. Where there are none, a connection that lies idle goes; where there is none either,
 // the new one is closed.
 //
 // A token that has its share of connections, on which it was the last one shown, loses one of them for the next: the one that

@@ -6,7 +6,7 @@ import (
 )
 
 // scrape answers with the metrics of the replica. They are gathered whole before they are sent, so that a client that
-// does not take them keeps nobody else from gathering.
+// does not take them keeps no other client from gathering.
 func (s *server) scrape(w http.ResponseWriter, r *http.Request) error {
 	if s.metrics == nil {
 		return errNothing

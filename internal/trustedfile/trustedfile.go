@@ -2,7 +2,7 @@
 // configurations, variables, tokens, passwords, certificates.
 //
 // Such a file is regular, of bounded size, owned by root or by the user of this process, and can be
-// written by nobody else. Links are followed, and what they lead to is judged: container platforms
+// written by no other user. Links are followed, and what they lead to is judged: container platforms
 // mount secrets as links. The file is opened once, and what is read is what was judged. A FIFO or a
 // device is refused and not waited for.
 //
@@ -77,7 +77,7 @@ func (r Rule) Read(path string) (File, error) {
 	file := File{Mode: info.Mode()}
 	switch handed := r.Handed && isHanded(path); {
 	case handed && piped(info.Mode()):
-		file.Mode = 0 // whoever started this process has opened it: there is nobody else to judge
+		file.Mode = 0 // it was opened before this process started: there is no other user to judge
 	case !info.Mode().IsRegular():
 		return File{}, &Error{Path: path, Problem: "is " + kind(info.Mode()) + ", not a regular file", Remedy: "name a regular file"}
 	default:
