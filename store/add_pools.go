@@ -38,27 +38,23 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		if err != nil {
 			return err
 		}
-		var declared []ledger.PoolDef // of those that no replica has loaded
 		for _, name := range names {
-			if row := there[name]; row.hash == "" || row.config == 0 {
-				has, err := row.declare(ledger.DeclaredKinds(all[name]))
-				if err != nil {
-					return err
-				}
-				declared = append(declared, ledger.PoolDef{Name: name, Kinds: has})
+			p, row := all[name], there[name]
+			if row.hash != "" && row.config != 0 {
+				continue // a replica has loaded it
 			}
-		}
-		if err := t.keepKinds(0, declared); err != nil {
-			return err
-		}
-		for _, name := range names {
-			p := all[name]
-			if there[name].hash != "" {
-				continue
+			has, err := row.declare(ledger.DeclaredKinds(p))
+			if err != nil {
+				return err
 			}
-			// Index: primary key.
-			_, err := t.exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ? WHERE name = ? AND hash = ''`,
-				p.Hash(), p.MaxRunning, p.Retries.Limit+1, string(p.OnLost), name)
+			if row.hash == "" {
+				// Index: primary key.
+				_, err = t.exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
+					p.Hash(), p.MaxRunning, p.Retries.Limit+1, string(p.OnLost), has.encode(), name)
+			} else {
+				// Index: primary key.
+				_, err = t.exec(`UPDATE {pools} SET kinds = ? WHERE name = ? AND config = 0`, has.encode(), name)
+			}
 			if err != nil {
 				return err
 			}
@@ -69,10 +65,10 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 
 // declare adds kinds to those that other programs have declared, unless either of them says nothing of them.
 func (r definedPool) declare(has kinds) (kinds, error) {
-	if r.hash == "" || r.kinds == "" {
+	if r.hash == "" || len(r.kinds) == 0 {
 		return has, nil
 	}
-	before, err := readKinds([]byte(r.kinds))
+	before, err := readKinds(r.kinds)
 	switch {
 	case has == nil:
 		return before, err

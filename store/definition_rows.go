@@ -117,7 +117,7 @@ type definedPool struct {
 	onLost                  string
 	paused                  sql.NullBool
 	pausedBy                string
-	kinds                   string // of {kinds}, as it governs
+	kinds                   []byte
 }
 
 func (r definedPool) differs(d *ledger.PoolDef) bool {
@@ -125,7 +125,7 @@ func (r definedPool) differs(d *ledger.PoolDef) bool {
 		return r.hash != ""
 	}
 	return r.hash != d.Hash || r.maxRunning != d.MaxRunning || r.maxAttempts != d.MaxAttempts || r.onLost != string(onLost(d.Retry)) ||
-		r.kinds != string(kinds(d.Kinds).encode())
+		string(r.kinds) != string(kinds(d.Kinds).encode())
 }
 
 func onLost(retry bool) jobs.OnLost {
@@ -138,21 +138,13 @@ func onLost(retry bool) jobs.OnLost {
 // poolRows reads all rows, or those with the given names.
 func (t *tx) poolRows(names []string, lock bool) (map[string]definedPool, error) {
 	rows := map[string]definedPool{}
-	text, args := named(`SELECT name, hash, config, max_running, max_attempts, on_lost, paused, paused_by FROM {pools}`, names, lock)
+	text, args := named(`SELECT name, hash, config, max_running, max_attempts, on_lost, paused, paused_by, kinds FROM {pools}`, names, lock)
 	err := t.query(text, args, func(scan func(...any) error) error {
 		var r definedPool
-		err := scan(&r.name, &r.hash, &r.config, &r.maxRunning, &r.maxAttempts, &r.onLost, &r.paused, &r.pausedBy)
+		err := scan(&r.name, &r.hash, &r.config, &r.maxRunning, &r.maxAttempts, &r.onLost, &r.paused, &r.pausedBy, &r.kinds)
 		rows[r.name] = r
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	governing, err := t.governingKinds()
-	for name, r := range rows {
-		r.kinds = string(governing[name])
-		rows[name] = r
-	}
 	return rows, err
 }
 
@@ -163,7 +155,6 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 		return err
 	}
 	var changed [][]any
-	var kinds []ledger.PoolDef
 	for _, name := range names {
 		row, d := rows[name], defs[name]
 		if row.name != "" && !row.differs(d) {
@@ -172,16 +163,13 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 		if d == nil {
 			row.hash = ""
 		} else {
-			kinds = append(kinds, *d)
 			row.name, row.hash, row.maxRunning, row.maxAttempts, row.onLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
+			row.kinds = kinds(d.Kinds).encode()
 		}
-		changed = append(changed, []any{row.name, row.hash, config, row.maxRunning, row.maxAttempts, row.onLost, row.paused, row.pausedBy})
+		changed = append(changed, []any{row.name, row.hash, config, row.maxRunning, row.maxAttempts, row.onLost, row.paused, row.pausedBy, row.kinds})
 	}
-	_, err = t.insert(`REPLACE INTO {pools} (name, hash, config, max_running, max_attempts, on_lost, paused, paused_by)`, "", changed)
-	if err != nil {
-		return err
-	}
-	return t.keepKinds(0, kinds)
+	_, err = t.insert(`REPLACE INTO {pools} (name, hash, config, max_running, max_attempts, on_lost, paused, paused_by, kinds)`, "", changed)
+	return err
 }
 
 // named adds WHERE name IN (…), for no names nothing, and the lock. Names must be sorted.

@@ -98,8 +98,7 @@ func (t *tx) fillPools(batch []*parcel) (map[string]kinds, error) {
 	}
 	sorted := slices.Sorted(maps.Keys(names))
 	governing := map[string]kinds{}
-	err := t.query(`SELECT p.name, p.max_attempts, p.on_lost, COALESCE(k.kinds, '') FROM {pools} p LEFT JOIN {kinds} k ON k.pool = p.name AND k.config = 0
-		WHERE p.hash <> '' AND p.name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary keys
+	err := t.query(`SELECT name, max_attempts, on_lost, kinds FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
 		func(scan func(...any) error) error {
 			var name, onLost string
 			var attempts int

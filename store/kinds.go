@@ -28,13 +28,13 @@ func (k kinds) and(other kinds) kinds {
 	return distinct(slices.Concat(noKinds, k, other))
 }
 
-// encode is what {kinds} keeps.
+// encode is what {pools} and {kinds} keep.
 func (k kinds) encode() []byte {
 	text, _ := json.Marshal([]string(k)) // strings always encode
 	return text
 }
 
-// readKinds is the inverse of encode; no row says nothing, which is any.
+// readKinds is the inverse of encode; what is not said is any.
 func readKinds(text []byte) (kinds, error) {
 	var k kinds
 	if len(text) == 0 {
@@ -54,19 +54,6 @@ func (t *tx) keepKinds(config int64, pools []ledger.PoolDef) error {
 	}
 	_, err := t.insert(`REPLACE INTO {kinds} (pool, config, kinds)`, "", rows)
 	return err
-}
-
-// governingKinds is what {kinds} keeps of those that govern, by pool.
-func (t *tx) governingKinds() (map[string][]byte, error) {
-	all := map[string][]byte{}
-	err := t.query(`SELECT pool, kinds FROM {kinds} WHERE config = 0`, nil, func(scan func(...any) error) error {
-		var pool string
-		var text []byte
-		err := scan(&pool, &text)
-		all[pool] = text
-		return err
-	})
-	return all, err
 }
 
 // liveKinds is what the live replicas have, by pool; absent: none of them has the pool. live is false while
@@ -144,14 +131,10 @@ func unrunnableQuery(pools []string) (text string, args []any) {
 	return strings.Join(looks, " UNION ALL "), args
 }
 
-// unrunnable adds to rows what kinds the live replicas have, and what is due and waits for nobody.
+// unrunnable makes the kinds of rows those that the live replicas have, and adds what is due and waits for nobody.
 func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 	by, live, err := t.liveKinds()
 	if err != nil || by == nil {
-		return err
-	}
-	governing, err := t.governingKinds()
-	if err != nil {
 		return err
 	}
 	var looks []string
@@ -165,9 +148,7 @@ func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 				p.Unrunnable = []ledger.Unrunnable{{Tasks: p.Pending, Since: p.OldestPending}}
 			}
 		case !live:
-			if has, err = readKinds(governing[name]); err != nil {
-				return err
-			}
+			has = p.Kinds // as it governs
 		case !known:
 			has = noKinds
 		}

@@ -130,7 +130,7 @@ func sweepSessions(t *tx, before int64, limit int) (int, error) {
 	}
 	// Their kinds go before them. A number is one session's, and no dead session loads again: nothing is taken from a
 	// replica that loads meanwhile, whose rows a look at what all sessions have would not see yet.
-	_, err = t.exec("DELETE FROM {kinds} WHERE config>0 AND config IN (SELECT config FROM {sessions} WHERE dead=1 AND id IN ("+marks(len(dead))+"))", texts(dead)...)
+	_, err = t.exec("DELETE FROM {kinds} WHERE config IN (SELECT config FROM {sessions} WHERE dead=1 AND id IN ("+marks(len(dead))+"))", texts(dead)...)
 	if err != nil {
 		return 0, err
 	}

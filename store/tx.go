@@ -144,9 +144,6 @@ func pause(ctx context.Context, n int, most time.Duration) error {
 }
 
 func (s *Store) borrow(ctx context.Context, db *gorm.DB, once func(context.Context, *sql.Conn) error) error {
-	if err := s.file.holds(); err != nil {
-		return err
-	}
 	pool, err := db.DB()
 	if err != nil {
 		return err
@@ -160,10 +157,12 @@ func (s *Store) borrow(ctx context.Context, db *gorm.DB, once func(context.Conte
 		return err
 	}
 	defer conn.Close()
-	if err := once(ctx, conn); err != nil {
-		return err
+	err = once(ctx, conn)
+	// What was committed to a file without a name is lost with it, and what such a file says is of no use.
+	if lost := s.file.holds(); lost != nil {
+		return lost
 	}
-	return s.file.holds() // what was committed to a file without a name is lost with it
+	return err
 }
 
 func (s *Store) transact(ctx context.Context, conn *sql.Conn, fn func(t *tx) error) error {

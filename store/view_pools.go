@@ -12,9 +12,14 @@ func (s *Store) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
 	var all []ledger.PoolStatus
 	err := s.view(ctx, "pools", func(t *tx) error {
 		all = nil
-		err := t.query(`SELECT name, hash, max_running, paused, paused_by FROM {pools} ORDER BY name`, nil, func(scan func(...any) error) error {
+		err := t.query(`SELECT name, hash, max_running, paused, paused_by, kinds FROM {pools} ORDER BY name`, nil, func(scan func(...any) error) error {
 			var p ledger.PoolStatus
-			err := scan(&p.Name, &p.Hash, &p.MaxRunning, &p.Paused, &p.PausedBy)
+			var text []byte
+			if err := scan(&p.Name, &p.Hash, &p.MaxRunning, &p.Paused, &p.PausedBy, &text); err != nil {
+				return err
+			}
+			has, err := readKinds(text)
+			p.Kinds = has
 			all = append(all, p)
 			return err
 		})

@@ -15,10 +15,15 @@ ALTER TABLE {p}audit
   ADD COLUMN tasks   INT           NOT NULL DEFAULT 0,
   ADD COLUMN repeats INT           NOT NULL DEFAULT 1;
 
--- What kinds of tasks each configuration has handlers for, by pool.
+-- kinds, here and below: JSON list of names, "" for tasks without a kind; null = any. Here they are those of what governs,
+-- or what programs declared before a replica came; NULL: not said.
+ALTER TABLE {p}pools
+  ADD COLUMN kinds MEDIUMBLOB NULL;
+
+-- What kinds of tasks the configuration of each session has handlers for, by pool.
 CREATE TABLE IF NOT EXISTS {p}kinds (
   pool   VARBINARY(64) NOT NULL,
-  config BIGINT        NOT NULL, -- its number; 0 = what governs, or what programs declared before a replica came
-  kinds  MEDIUMBLOB    NOT NULL, -- JSON list of names, "" for tasks without a kind; null = any
+  config BIGINT        NOT NULL, -- its number
+  kinds  MEDIUMBLOB    NOT NULL,
   PRIMARY KEY (config, pool)
 ) ENGINE=InnoDB;

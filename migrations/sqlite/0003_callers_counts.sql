@@ -17,10 +17,15 @@ ALTER TABLE {p}audit
 ALTER TABLE {p}audit
   ADD COLUMN repeats INTEGER NOT NULL DEFAULT 1;
 
--- What kinds of tasks each configuration has handlers for, by pool.
+-- kinds, here and below: JSON list of names, "" for tasks without a kind; null = any. Here they are those of what governs,
+-- or what programs declared before a replica came; NULL: not said.
+ALTER TABLE {p}pools
+  ADD COLUMN kinds BLOB NULL;
+
+-- What kinds of tasks the configuration of each session has handlers for, by pool.
 CREATE TABLE IF NOT EXISTS {p}kinds (
   pool   TEXT    NOT NULL,
-  config INTEGER NOT NULL, -- its number; 0 = what governs, or what programs declared before a replica came
-  kinds  BLOB    NOT NULL, -- JSON list of names, "" for tasks without a kind; null = any
+  config INTEGER NOT NULL, -- its number
+  kinds  BLOB    NOT NULL,
   PRIMARY KEY (config, pool)
 ) WITHOUT ROWID;
