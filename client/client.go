@@ -2,7 +2,7 @@
 //
 // Every method is one request, asked again only while the replica is starting, for up to a minute, or has as
 // much to do as it takes, for up to 20 s: such answers say that nothing was done. An answer that refuses is an [*Error], which also matches
-// jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable; a replica that cannot be reached is
+// jobs.ErrNotFound, ErrConflict, ErrInvalid, ErrNoHandler and ErrUnavailable; a replica that cannot be reached is
 // [ErrUnreachable]. After any other error of a method that writes, and after ErrUnavailable, nothing
 // is known about what was asked: an idempotency key makes it safe to enqueue again.
 package client
@@ -52,6 +52,8 @@ func (e *Error) Is(target error) bool {
 		return e.Status == http.StatusConflict
 	case jobs.ErrInvalid:
 		return e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity
+	case jobs.ErrNoHandler:
+		return e.Code == "no_handler"
 	case jobs.ErrUnavailable: // or what stands between cannot reach it
 		return e.Status == http.StatusServiceUnavailable || e.Status == http.StatusBadGateway || e.Status == http.StatusGatewayTimeout
 	}

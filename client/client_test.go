@@ -109,12 +109,13 @@ func TestRefusals(t *testing.T) {
 		status            int
 		contentType, body string
 		want              Error
-		is                error // the one that it matches
+		is                error // what it matches
 	}{
 		{404, "application/json; charset=utf-8", `{"error":{"code":"not_found","message":"there is no job \"x\""}}`, Error{404, "not_found", `there is no job "x"`, ""}, jobs.ErrNotFound},
 		{409, "application/json", `{"error":{"code":"conflict","message":"m"}}`, Error{409, "conflict", "m", ""}, jobs.ErrConflict},
 		{400, "application/json", `{"error":{"code":"malformed","message":"m","field":"limit"}}`, Error{400, "malformed", "m", "limit"}, jobs.ErrInvalid},
 		{422, "application/json", `{"error":{"code":"invalid","message":"m"}}`, Error{422, "invalid", "m", ""}, jobs.ErrInvalid},
+		{422, "application/json", `{"error":{"code":"no_handler","message":"m","field":"kind"}}`, Error{422, "no_handler", "m", "kind"}, errors.Join(jobs.ErrInvalid, jobs.ErrNoHandler)},
 		{503, "application/json", `{"error":{"code":"unavailable","message":"m"}}`, Error{503, "unavailable", "m", ""}, jobs.ErrUnavailable},
 		{502, "text/html", `<h1>proxy</h1>`, Error{502, "unknown", "the answer was 502 Bad Gateway", ""}, jobs.ErrUnavailable},
 		{504, "", "", Error{504, "unknown", "the answer was 504 Gateway Timeout", ""}, jobs.ErrUnavailable},
@@ -133,8 +134,8 @@ func TestRefusals(t *testing.T) {
 		if diff := cmp.Diff(test.want, *got); diff != "" {
 			t.Errorf("%d (-want +got):\n%s", test.status, diff)
 		}
-		for _, sentinel := range []error{jobs.ErrNotFound, jobs.ErrConflict, jobs.ErrInvalid, jobs.ErrUnavailable} {
-			if errors.Is(err, sentinel) != errors.Is(sentinel, test.is) {
+		for _, sentinel := range []error{jobs.ErrNotFound, jobs.ErrConflict, jobs.ErrInvalid, jobs.ErrNoHandler, jobs.ErrUnavailable} {
+			if errors.Is(err, sentinel) != errors.Is(test.is, sentinel) {
 				t.Errorf("%d: is %v: %v", test.status, sentinel, errors.Is(err, sentinel))
 			}
 		}

@@ -21,8 +21,9 @@ func (f HandlerFunc) Describe() string { return "func " + funcName(reflect.Value
 // Func makes a Handler of a Go function. The task's payload is decoded from JSON into a P, as
 // [json.Unmarshal] does it: unknown fields are ignored, so that programs of two versions can run side
 // by side. A task without payload, or with the payload null, gets the zero P, which is nil where P
-// is a pointer. A payload that does not fit a P will not fit it next time, so it ends the task as
-// [Cancel] does. A P of json.RawMessage takes the payload as it is.
+// is a pointer. A payload that does not fit a P will not fit it next time, so the task fails without
+// further attempts, as by [Permanent]; the error names the kind, the P, and what is wrong. A P of
+// json.RawMessage takes the payload as it is.
 //
 // A method value (shop.sendReceipt) brings along what the function needs. Func(nil) is nil, which
 // [Set.Validate] reports as a missing handler.
@@ -39,10 +40,21 @@ func (f function[P]) Run(ctx context.Context, t Task, _ io.Writer) error {
 	var payload P
 	if len(t.Payload) > 0 {
 		if err := json.Unmarshal(t.Payload, &payload); err != nil {
-			return Cancel(fmt.Errorf("payload does not fit %v: %w", reflect.TypeFor[P](), err))
+			return Permanent(fmt.Errorf("the payload of %s does not fit %v: %w", origin(t), reflect.TypeFor[P](), err))
 		}
 	}
 	return f(ctx, t, payload)
+}
+
+// origin says for people what made a task.
+func origin(t Task) string {
+	switch {
+	case t.Job != "":
+		return fmt.Sprintf("job %.80q", t.Job)
+	case t.Kind != "":
+		return fmt.Sprintf("kind %.80q of pool %.80q", t.Kind, t.Pool)
+	}
+	return fmt.Sprintf("pool %.80q", t.Pool)
 }
 
 // Describe names the function. All that one function literal makes have one name: where they differ in

@@ -39,20 +39,37 @@ func TestFuncPayloads(t *testing.T) {
 		{takes[any], `7`, 7.0, ""},
 		{takes[json.RawMessage], `{"n": 1e400}`, json.RawMessage(`{"n": 1e400}`), ""},
 		{takes[struct{}], `{"a":1}`, struct{}{}, ""},
-		{takes[parcel], `"ada"`, nil, "payload does not fit jobs_test.parcel"},
+		{takes[parcel], `"ada"`, nil, `the payload of kind "letter" of pool "mail" does not fit jobs_test.parcel: json: cannot unmarshal string`},
 		{takes[parcel], `{"Weight":"heavy"}`, nil, "Weight"},
-		{takes[int], `1.5`, nil, "payload does not fit int"},
-		{takes[parcel], `not JSON`, nil, "payload does not fit"},
+		{takes[int], `1.5`, nil, "does not fit int: json: "},
+		{takes[parcel], `not JSON`, nil, "does not fit jobs_test.parcel: invalid character"},
 	} {
 		var got any
-		err := c.handler(&got).Run(t.Context(), jobs.Task{Payload: []byte(c.payload)}, nil)
+		err := c.handler(&got).Run(t.Context(), jobs.Task{Pool: "mail", Kind: "letter", Payload: []byte(c.payload)}, nil)
 		switch {
 		case c.problem == "":
 			if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 				t.Errorf("%q: %v %s", c.payload, err, diff)
 			}
-		case err == nil || !jobs.IsCancel(err) || !strings.Contains(err.Error(), c.problem):
-			t.Errorf("%q: %v, want it cancelled with %q", c.payload, err, c.problem)
+		case err == nil || !jobs.IsPermanent(err) || jobs.IsCancel(err) || !strings.Contains(err.Error(), c.problem):
+			t.Errorf("%q: %v, want it failed for good with %q", c.payload, err, c.problem)
+		}
+	}
+}
+
+// The error says what the payload is of.
+func TestPayloadsThatDoNotFitAreNamed(t *testing.T) {
+	var got any
+	h := takes[int](&got)
+	for want, task := range map[string]jobs.Task{
+		`not retried: the payload of job "digest" does not fit int: `:                 {Job: "digest", Pool: "mail", Kind: "letter"},
+		`not retried: the payload of kind "letter" of pool "mail" does not fit int: `: {Pool: "mail", Kind: "letter"},
+		`not retried: the payload of pool "mail" does not fit int: `:                  {Pool: "mail"},
+	} {
+		task.Payload = []byte(`"7"`)
+		err := h.Run(t.Context(), task, nil)
+		if _, is := errors.AsType[*json.UnmarshalTypeError](err); !is || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s…", err, want)
 		}
 	}
 }
@@ -87,11 +104,16 @@ func TestFuncDescribesItself(t *testing.T) {
 	}
 }
 
-// Cancel and RetryAfter are found wherever in an error they stand, and bear having nothing to wrap.
+// Permanent, Cancel and RetryAfter are found wherever in an error they stand, and bear having nothing to wrap.
 func TestVerdictsOfHandlers(t *testing.T) {
 	cause := errors.New("no such user")
 	for _, err := range []error{jobs.Cancel(cause), fmt.Errorf("send: %w", jobs.Cancel(cause)), errors.Join(cause, jobs.Cancel(cause))} {
 		if !jobs.IsCancel(err) || !errors.Is(err, cause) || !strings.Contains(err.Error(), "no such user") {
+			t.Error(err)
+		}
+	}
+	for _, err := range []error{jobs.Permanent(cause), fmt.Errorf("send: %w", jobs.Permanent(cause)), jobs.RetryAfter(time.Minute, jobs.Permanent(cause))} {
+		if !jobs.IsPermanent(err) || !errors.Is(err, cause) || jobs.IsCancel(err) || !strings.Contains(err.Error(), "not retried: no such user") {
 			t.Error(err)
 		}
 	}
@@ -103,12 +125,12 @@ func TestVerdictsOfHandlers(t *testing.T) {
 	if d, ok := jobs.RetryDelay(jobs.RetryAfter(-time.Minute, nil)); !ok || d != 0 {
 		t.Error(d, ok)
 	}
-	for _, err := range []error{jobs.Cancel(nil), jobs.RetryAfter(time.Minute, nil)} {
+	for _, err := range []error{jobs.Permanent(nil), jobs.Cancel(nil), jobs.RetryAfter(time.Minute, nil)} {
 		if text := err.Error(); text == "" || strings.Contains(text, "nil") {
 			t.Errorf("%q", text)
 		}
 	}
-	if jobs.IsCancel(nil) || jobs.IsCancel(cause) {
-		t.Error("nothing was cancelled")
+	if jobs.IsCancel(nil) || jobs.IsCancel(cause) || jobs.IsPermanent(nil) || jobs.IsPermanent(jobs.Cancel(cause)) {
+		t.Error("nothing was said of it")
 	}
 }

@@ -10,13 +10,14 @@ import (
 
 // Handler does the work of one attempt.
 //
-// Run must return soon after ctx is done; the cause of ctx says why and, as a [*Stop], how long
+// The deadline of ctx is the attempt's timeout; ctx may be done sooner, as when the task is cancelled. Run
+// must return soon after ctx is done; the cause of ctx says why and, as a [*Stop], how long
 // the handler has left. What it writes to out is kept as the attempt's output, head and tail
 // within a limit; out may be written to until Run returns, from one goroutine at a time.
 //
-// A nil error means the attempt succeeded. [Cancel] ends the task without further attempts,
-// [RetryAfter] chooses when the next one starts, an [*ExitError] carries an exit code; every other
-// error fails the attempt. A panic fails the attempt only. Of an error's text the first [MaxError]
+// A nil error means the attempt succeeded. [Permanent] fails the task, and [Cancel] cancels it, without
+// further attempts; [RetryAfter] chooses when the next one starts, an [*ExitError] carries an exit code;
+// every other error fails the attempt. A panic fails the attempt only. Of an error's text the first [MaxError]
 // bytes are kept; what is longer belongs into out.
 type Handler interface {
 	Run(ctx context.Context, t Task, out io.Writer) error
@@ -64,9 +65,28 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return e.Text }
 
-// Cancel wraps err so that the task ends as cancelled, without further attempts: for what will not
-// get better. It may be wrapped in turn, and counts for more than a RetryAfter beside it. err is for
-// people, and may be nil.
+// Permanent wraps err so that the task ends as failed, without further attempts: for what no retry can make good.
+// Whoever is notified of failures is told. It may be wrapped in turn, and counts for more than a RetryAfter beside it.
+// err is for people, and may be nil.
+func Permanent(err error) error { return &permanent{err} }
+
+type permanent struct{ err error }
+
+func (p *permanent) Error() string {
+	if p.err == nil {
+		return "not retried: a permanent failure"
+	}
+	return fmt.Sprintf("not retried: %v", p.err)
+}
+
+func (p *permanent) Unwrap() error { return p.err }
+
+// IsPermanent reports whether err came from Permanent.
+func IsPermanent(err error) bool { var p *permanent; return errors.As(err, &p) }
+
+// Cancel wraps err so that the task ends as cancelled, without further attempts: for what need not be done any
+// more. That is no failure, and nobody is notified; for one there is [Permanent]. It may be wrapped in turn, and
+// counts for more than a RetryAfter or a Permanent beside it. err is for people, and may be nil.
 func Cancel(err error) error { return &cancelled{err} }
 
 type cancelled struct{ err error }

@@ -155,8 +155,8 @@ func TestFunc(t *testing.T) {
 		t.Errorf("payloads (−want +got):\n%s", diff)
 	}
 	for _, payload := range []string{`{"User":"seven"}`, `[1]`, `{`} {
-		if err := run(payload); !IsCancel(err) || len(got) != 2 {
-			t.Errorf("payload %s: %v, want a Cancel before the function is called", payload, err)
+		if err := run(payload); !IsPermanent(err) || len(got) != 2 {
+			t.Errorf("payload %s: %v, want it Permanent before the function is called", payload, err)
 		}
 	}
 	if d, ok := RetryDelay(run(`{"User":9}`)); !ok || d != time.Minute {

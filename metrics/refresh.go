@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -20,15 +21,20 @@ const (
 	forgotten = 5 * time.Minute
 )
 
+// ErrRan: Run was called before. A Metrics is that of one replica; New makes the next one.
+var ErrRan = errors.New("metrics: Run was called before; each New is for one replica")
+
 // Run says whose metrics these are, and reads the store every now and then, as long as somebody
-// scrapes, until ctx is done; then it returns nil. It may be called once.
+// scrapes, until ctx is done; then it returns nil. A second call returns [ErrRan] at once, and changes nothing.
 func (m *Metrics) Run(ctx context.Context, r Replica) error {
 	set := r.Set().WithDefaults()
 	w := &watched{r, slices.Sorted(maps.Keys(set.Pools))}
+	if !m.watched.CompareAndSwap(nil, w) {
+		return ErrRan
+	}
 	for _, name := range w.pools {
 		m.begin(name)
 	}
-	m.watched.Store(w)
 	if m.reader == nil {
 		<-ctx.Done()
 		return nil

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,6 +47,25 @@ func run(t *testing.T, m *Metrics, f *fake) (stop func()) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A Metrics is of one replica: a second Run is refused at once, and what the first one shows stays.
+func TestASecondRunIsRefused(t *testing.T) {
+	for what, reader := range map[string]Reader{"with a store": scene(), "without": nil} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := New(reader, Options{})
+				defer run(t, m, scene())()
+				synctest.Wait()
+				other := scene()
+				other.vitals.Workers, other.set.Pools = 99, map[string]jobs.Pool{"other": {}}
+				if err := m.Run(t.Context(), other); !errors.Is(err, ErrRan) {
+					t.Error(err)
+				}
+				wantValues(t, m, map[string]string{`lockstep_workers`: "9", `lockstep_attempts_running{pool="mail"}`: "10", `lockstep_tasks_claimed_total{pool="other"}`: ""})
+			})
+		})
 	}
 }
 

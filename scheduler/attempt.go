@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -28,16 +29,35 @@ type attempt struct {
 	task    jobs.Task
 	session string
 	work    work
-	cancel  context.CancelCauseFunc
 	bound   *jobs.Bound // what the handler knows of its deadline
+
+	// Of its context, see begin:
+	cancel  context.CancelCauseFunc
+	cause   func() error       // why it is done
+	timeout *jobs.Stop         // the cause if it is done by its deadline
+	kill    context.CancelFunc // tells the handler that its time is over
 
 	mu       sync.Mutex
 	mayRun   time.Time // database time; zero: as long as the session is trusted
 	why      stopped
 	reason   string
-	killBy   time.Time          // zero: the handler's own grace period holds
-	kill     context.CancelFunc // tells the handler that its time is over
-	orphaned bool               // its session is dead: others may have started in its place
+	killBy   time.Time // zero: the handler's own grace period holds
+	orphaned bool      // its session is dead: others may have started in its place
+}
+
+// begin makes the context that the handler gets. Its deadline is the timeout: a bound that renewals move is none that
+// can be told beforehand. Call end once the handler is over.
+func (a *attempt) begin(ctx context.Context) (_ context.Context, end func()) {
+	killed, kill := context.WithCancel(context.Background())
+	a.kill = kill
+	a.timeout = &jobs.Stop{Reason: fmt.Sprintf("timeout after %v", a.work.timeout), Kill: killed.Done()}
+	ctx, a.cancel = context.WithCancelCause(ctx)
+	ctx, stopTimer := context.WithTimeoutCause(ctx, a.work.timeout, a.timeout)
+	a.cause = func() error { return context.Cause(ctx) }
+	return ctx, func() {
+		stopTimer()
+		a.cancel(nil)
+	}
 }
 
 func (a *attempt) until() time.Time {
@@ -56,14 +76,14 @@ func (a *attempt) setUntil(t time.Time) {
 const killMargin = 100 * time.Millisecond
 
 // stop tells the attempt to stop; killBy zero leaves it its own grace period. The first call says
-// why; later ones can only make it end sooner.
+// why, unless the timeout was sooner; later ones can only make it end sooner.
 func (a *attempt) stop(why stopped, reason string, killBy time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.why == notStopped {
-		killed, kill := context.WithCancel(context.Background())
-		a.why, a.reason, a.kill = why, reason, kill
-		a.cancel(&jobs.Stop{Reason: reason, KillBy: killBy, Kill: killed.Done()})
+		a.cancel(&jobs.Stop{Reason: reason, KillBy: killBy, Kill: a.timeout.Kill})
+		a.why, a.reason = why, reason
+		a.noteTimeout()
 	}
 	if sooner := a.killBy.IsZero() || killBy.Before(a.killBy); sooner && !killBy.IsZero() {
 		a.killBy = killBy
@@ -82,7 +102,17 @@ func (a *attempt) grace(usual time.Duration) time.Duration {
 func (a *attempt) stoppedBy() (stopped, string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.why == notStopped {
+		a.noteTimeout()
+	}
 	return a.why, a.reason
+}
+
+// noteTimeout makes the timeout the reason, if the context says so: that is what the handler sees. The caller holds a.mu.
+func (a *attempt) noteTimeout() {
+	if a.timeout != nil && a.cause() == error(a.timeout) {
+		a.why, a.reason = stopTimeout, a.timeout.Reason
+	}
 }
 
 // deadline is when somebody else may start in the attempt's place: the last of its bounds; zero if
@@ -143,7 +173,7 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 	}
 	r.State = jobs.StateFailed
 	failures := a.task.Attempt - a.task.Lost // this one included
-	if failures > a.work.retries.Limit {
+	if failures > a.work.retries.Limit || jobs.IsPermanent(err) {
 		return r
 	}
 	r.Verdict = ledger.Again

@@ -42,11 +42,12 @@ func TestExpireDoesNotWaitForRoom(t *testing.T) {
 		if !s.recorder.holds("queued") {
 			t.Error("the task that waits for a worker too long is not handed back")
 		}
-		told := make(chan struct{})
-		a := &attempt{task: jobs.Task{ID: "running", Pool: "p"}, session: "session", cancel: func(error) { close(told) }}
+		a := attemptOf(jobs.Task{ID: "running", Pool: "p"})
+		told, end := a.begin(t.Context())
+		defer end()
 		s.running.add(a)
 		select {
-		case <-told:
+		case <-told.Done():
 		case <-time.After(5 * time.Second):
 			t.Error("the attempt goes on when its session is over")
 		}

@@ -63,25 +63,21 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	t := c.task
 	t.Replica = s.opt.ID
 	t.IdempotencyKey = t.Key(s.plan.set.Name)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	a := &attempt{task: t, session: c.session, work: w, cancel: cancel, mayRun: c.until}
+	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until}
+	ctx, end := a.begin(ctx)
 	a.bound = jobs.NewBound(ses.trust, s.lastGrace(), a.bounds(ses, s.clock)...)
 	ctx = jobs.WithBound(ctx, a.bound)
 	s.running.add(a)
 	if s.session.Load() != ses {
 		s.tell([]*attempt{a}) // what was renewed meanwhile
 	}
-	timeout := time.AfterFunc(w.timeout, func() {
-		a.stop(stopTimeout, fmt.Sprintf("timeout after %v", w.timeout), time.Time{})
-	})
 	defer s.stopOnTime(a)()
 	out := newOutput(s.opt.OutputLimit)
 	s.metrics.Started(t, s.lag(t))
 	began := time.Now()
 	err := errGoexit
 	defer func() {
-		timeout.Stop()
+		end()
 		took, result := time.Since(began), a.result(err, out.Bytes()).Kept()
 		s.foundRoom(t.Pool, result, err)
 		if result.Verdict != ledger.HandBack {

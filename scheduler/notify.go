@@ -91,7 +91,7 @@ type forward struct{ plan *plan }
 func (f forward) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	var told jobs.Notification
 	if err := json.Unmarshal(t.Payload, &told); err != nil {
-		return jobs.Cancel(err)
+		return jobs.Permanent(err)
 	}
 	n, _, _ := f.plan.notifies(ledger.Event{Job: told.Job, Pool: told.Pool})
 	if n.Handler == nil {

@@ -71,8 +71,9 @@ var known = map[string]func(s *Scheduler, task jobs.Task) (forget func()){
 
 // attemptOf is an attempt of a task that can be told to stop.
 func attemptOf(task jobs.Task) *attempt {
-	_, cancel := context.WithCancelCause(context.Background())
-	return &attempt{task: task, session: "session", cancel: cancel}
+	a := &attempt{task: task, session: "session", work: work{timeout: time.Hour}}
+	a.begin(context.Background())
+	return a
 }
 
 // A row that this replica knows is never handed back, however long it is listed. One that it does not know goes

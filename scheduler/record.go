@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -223,7 +224,11 @@ func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
 	if o.result.Verdict == ledger.Again {
 		attrs = append(attrs, "retry_in", o.result.RetryIn.Round(time.Millisecond).String())
 	}
-	s.log.Info("attempt ended", attrs...)
+	level := slog.LevelInfo
+	if f.Task.State == jobs.StateFailed {
+		level = slog.LevelWarn // no further attempt is due
+	}
+	s.log.Log(context.Background(), level, "attempt ended", attrs...)
 	if o.task.Job != "" {
 		nudge(s.nudgeFire) // a due time may wait for the slot
 	}

@@ -35,8 +35,9 @@ func TestAnAttemptIsToldToStopOnce(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancelCause(t.Context())
-				a := &attempt{cancel: cancel}
+				a := &attempt{work: work{timeout: 10000 * time.Hour}}
+				ctx, end := a.begin(t.Context())
+				defer end()
 				began := time.Now()
 				for n, call := range c.calls {
 					time.Sleep(call.after)
@@ -186,8 +187,9 @@ func TestWhenAnAttemptIsStopped(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := replicaOn(t, newPicky(nil), blocked{})
 				s.session.Store(&session{"session", boottime.Awake().Add(c.trust), boottime.Awake()})
-				ctx, cancel := context.WithCancelCause(t.Context())
-				a := &attempt{session: c.session, cancel: cancel}
+				a := &attempt{session: c.session, work: work{timeout: time.Hour}}
+				ctx, end := a.begin(t.Context())
+				defer end()
 				s.stopBefore(a, time.Second)
 				stop, stopped := errors.AsType[*jobs.Stop](context.Cause(ctx))
 				if stopped != c.stopped || stopped && stop.KillBy.Sub(time.Now()) != c.killIn {

@@ -106,6 +106,9 @@ func TestOutcomesOfAttempts(t *testing.T) {
 		}, jobs.StateSucceeded, 2, ""},
 		{"panics", func(context.Context, jobs.Task, io.Writer) error { panic("ouch") }, jobs.StateFailed, 3, "panic: ouch"},
 		{"cancels itself", func(context.Context, jobs.Task, io.Writer) error { return jobs.Cancel(errors.New("pointless")) }, jobs.StateCancelled, 1, "pointless"},
+		{"fails for good", func(context.Context, jobs.Task, io.Writer) error {
+			return jobs.Permanent(errors.New("no such address"))
+		}, jobs.StateFailed, 1, "not retried: no such address"},
 		{"chooses when", func(_ context.Context, t jobs.Task, _ io.Writer) error {
 			if t.Attempt == 1 {
 				return jobs.RetryAfter(time.Millisecond, errors.New("busy"))

@@ -74,7 +74,7 @@ func TestDrain(t *testing.T) {
 			t.Fatalf("%d tasks are pending", got)
 		}
 		got := states(b.Drain())
-		want := []string{"confirm succeeded ", "confirm cancelled cancelled by its handler: payload does not fit schedulertest_test.order: json: cannot unmarshal string into Go value of type schedulertest_test.order"}
+		want := []string{"confirm succeeded ", "confirm failed not retried: the payload of kind \"confirm\" of pool \"orders\" does not fit schedulertest_test.order: json: cannot unmarshal string into Go value of type schedulertest_test.order"}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

@@ -21,7 +21,7 @@ var errNoAddress = errors.New("no address")
 
 func (m *Mailer) send(ctx context.Context, t jobs.Task, l Letter) error {
 	if l.To == "" {
-		return jobs.Cancel(errNoAddress) // another attempt would not help
+		return jobs.Permanent(errNoAddress) // another attempt would not help
 	}
 	request, err := http.NewRequestWithContext(ctx, "POST", m.url+"?to="+l.To, nil)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestHandlers(t *testing.T) {
 		Pools: map[string]jobs.Pool{"mail": {Handler: jobs.Func(m.send), Retries: &jobs.Retries{Limit: 3, Backoff: time.Millisecond}}},
 	}, schedulertest.Options{})
 	b.Enqueue(jobs.NewTask{Pool: "mail", Payload: Letter{}})
-	if got := b.Drain(); len(got) != 1 || got[0].State != jobs.StateCancelled {
+	if got := b.Drain(); len(got) != 1 || got[0].State != jobs.StateFailed || got[0].Attempt != 1 {
 		t.Errorf("%+v", got)
 	}
 	task := b.Enqueue(jobs.NewTask{Pool: "mail", Payload: Letter{To: "ada"}})[0]
@@ -66,7 +66,7 @@ func TestHandlers(t *testing.T) {
 	}
 	for range 2 { // what the second and third attempt would be told
 		err := m.send(t.Context(), task, Letter{To: "ada"})
-		if _, again := jobs.RetryDelay(err); again || jobs.IsCancel(err) {
+		if _, again := jobs.RetryDelay(err); again || jobs.IsPermanent(err) {
 			t.Error(err)
 		}
 	}

@@ -35,7 +35,7 @@ func send(_ context.Context, w Welcome, key string) error {
 func sendWelcome(ctx context.Context, t jobs.Task, w Welcome) error {
 	err := send(ctx, w, t.IdempotencyKey)
 	if errors.Is(err, errNoAddress) {
-		return jobs.Cancel(err) // another attempt would not help
+		return jobs.Permanent(err) // another attempt would not help
 	}
 	return err
 }
@@ -59,7 +59,7 @@ func TestAsynq(t *testing.T) {
 	for _, task := range b.Drain() {
 		states[task.State]++
 	}
-	if states[jobs.StateSucceeded] != 1 || states[jobs.StateCancelled] != 1 || len(sent) != 1 {
+	if states[jobs.StateSucceeded] != 1 || states[jobs.StateFailed] != 1 || len(sent) != 1 {
 		t.Errorf("states %v, sent %v", states, sent)
 	}
 
