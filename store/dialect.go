@@ -37,6 +37,8 @@ type dialect interface {
 	hasTable(t *tx, name string) (bool, error)
 	now(t *tx) (time.Time, error)
 	fault(err error) fault
+	// readsOnly: the transaction or its handle may not write, which is no trouble of the server.
+	readsOnly(err error) bool
 	// nap is the longest pause before a transaction that met a passing fault begins again.
 	nap() time.Duration
 	noTable(err error) bool

@@ -15,7 +15,7 @@ import (
 // the ExecContext and QueryContext of [*sql.Tx] that is in a transaction on this store's database: a
 // *sqlx.Tx, or a [*sql.Conn] after BEGIN. Isolation level and flags are the caller's.
 //
-// Errors are those of Enqueue. After any error the caller must roll back; what Enqueue would repeat
+// Errors are those of Enqueue; a transaction that only reads is jobs.ErrInvalid. After any error the caller must roll back; what Enqueue would repeat
 // itself, such as a deadlock, is jobs.ErrUnavailable here, and the whole transaction is the caller's to
 // repeat. A task that exists under the same idempotency key is not an error: its id is returned. While
 // another open transaction has added the same key, EnqueueTx waits for its end, as long as the
@@ -46,7 +46,10 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 		err = t.enqueue(batch)
 	}
 	if err != nil {
-		if s.fault(ctx, err) != faultNone {
+		switch {
+		case s.dialect.readsOnly(err):
+			err = fmt.Errorf("%w: this transaction only reads, and the task could not be written in it: begin one that may write, on a handle that may: %w", jobs.ErrInvalid, err)
+		case s.fault(ctx, err) != faultNone:
 			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 		}
 		return nil, &opError{"enqueue", s.explain(err)}

@@ -34,8 +34,9 @@ func localFolder(folder string) error {
 	return nil
 }
 
-// mayWrite asks for the right and opens nothing.
+// mayWrite and mayRead ask for the right and open nothing.
 func mayWrite(path string) error { return unix.Access(path, unix.W_OK) }
+func mayRead(path string) error  { return unix.Access(path, unix.R_OK) }
 
 // noRoom says what to do about a disk or quota that is full.
 func noRoom(err error) error {

@@ -281,3 +281,21 @@ func mask(err error) error {
 	}
 	return errors.New(err.Error())
 }
+
+// A handle that was opened to read takes no tasks, and says so.
+func TestHandlesThatReadOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	s := open(t, store.SQLite, path, store.Options{})
+	if err := errors.Join(s.Migrate(t.Context()), s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}})); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := rawLite(t, "file://"+path+"?mode=ro").BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it is all that is to be done
+	_, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p"})
+	if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "this transaction only reads") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -208,6 +208,11 @@ func (mysqlDialect) hasColumn(err error) bool {
 	return ok && answer.Number == 1060
 }
 
+func (mysqlDialect) readsOnly(err error) bool {
+	answer, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && answer.Number == 1792
+}
+
 func (mysqlDialect) fault(err error) fault {
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch {

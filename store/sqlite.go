@@ -194,6 +194,12 @@ func (sqliteDialect) hasColumn(err error) bool {
 	return code(err) == lib.SQLITE_ERROR && strings.Contains(err.Error(), "duplicate column name")
 }
 
+// readsOnly leaves out the extended codes: of a file that was moved, or that cannot be recovered or locked.
+func (sqliteDialect) readsOnly(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code() == lib.SQLITE_READONLY
+}
+
 func (sqliteDialect) fault(err error) fault {
 	switch code(err) {
 	case lib.SQLITE_BUSY, lib.SQLITE_LOCKED, lib.SQLITE_PROTOCOL: // the last: too many meet at the WAL

@@ -17,16 +17,30 @@ import (
 type openFile struct {
 	path string
 
-	mu   sync.Mutex
-	file os.FileInfo // that was opened
-	log  os.FileInfo // nil: not seen yet
+	mu      sync.Mutex
+	file    os.FileInfo // that was opened
+	logPath string      // empty: it was opened to be read without one
+	log     os.FileInfo // nil: not seen yet
 }
 
-// newOpenFile is called when the file is open.
-func newOpenFile(path string) *openFile {
+// newOpenFile is called when the file is open, and its log if logged. Both are to stay open until the store is closed: SQLite
+// removes a log when the last connection of all processes closes.
+func newOpenFile(path string, logged bool) *openFile {
 	f := &openFile{path: path}
 	f.file, _ = os.Stat(path) // nil is no file's
+	if logged {
+		f.logPath = logOf(path)
+		f.log, _ = os.Stat(f.logPath)
+	}
 	return f
+}
+
+// logOf is where SQLite has the log of a database: beside the file that a link leads to.
+func logOf(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	return path + "-wal"
 }
 
 // holds returns an error, jobs.ErrUnavailable, as long as the names do not lead to what was opened. None always does.
@@ -39,11 +53,14 @@ func (f *openFile) holds() error {
 	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.file, now) {
 		return f.lost(f.path)
 	}
-	switch now, err := os.Stat(f.path + "-wal"); {
+	if f.logPath == "" {
+		return nil
+	}
+	switch now, err := os.Stat(f.logPath); {
 	case err == nil && f.log == nil:
 		f.log = now
 	case f.log != nil && (err != nil || !os.SameFile(f.log, now)):
-		return f.lost(f.path + "-wal")
+		return f.lost(f.logPath)
 	}
 	return nil
 }

@@ -3,10 +3,10 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // identity tells a file from others that have had its name: its inode and the time it was made. The zero identity is
@@ -19,31 +19,29 @@ const identityAt = 8
 // checkLog refuses a write-ahead log that is not the one of the database at abs. It is called before SQLite sees
 // either, which would write the log over the database, or empty it. A log without content belongs to any database.
 func checkLog(abs string) error {
-	path := abs
-	if target, err := filepath.EvalSymlinks(abs); err == nil {
-		path = target // SQLite has the log there
-	}
-	log, err := os.Stat(path + "-wal") // before the database, which another process makes before its log
+	logPath := logOf(abs)
+	path := strings.TrimSuffix(logPath, "-wal")
+	log, err := os.Stat(logPath) // before the database, which another process makes before its log
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	head, err := fileHead(path)
+	version, err := writeVersion(path)
 	name := filepath.Base(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%[1]s-wal is here without %[1]s: the database was deleted or moved away while it was in use; "+
 			"stop all replicas, then restore it (%[2]s), or remove %[1]s-wal and %[1]s-shm to begin anew", name, restoring(name))
 	case err != nil:
-		return fmt.Errorf("cannot be read: %w", err)
+		return err
 	case log.Size() == 0:
 		return nil
-	case len(head) == 0:
+	case version == 0:
 		return fmt.Errorf("%[1]s is empty, and %[1]s-wal is not: the database was emptied or replaced while it was in use; "+
 			"stop all replicas, then restore it (%[2]s), or remove %[1]s, %[1]s-wal and %[1]s-shm to begin anew", name, restoring(name))
-	case len(head) == headSize && string(head[:len(sqliteHead)]) == sqliteHead && head[writeVersion] != walVersion:
+	case version != walVersion:
 		return fmt.Errorf("%[1]s-wal is the log of another database: %[1]s has never had one; "+
 			"if %[1]s is a backup, stop all replicas and remove %[1]s-wal and %[1]s-shm", name)
 	}
@@ -68,28 +66,6 @@ func checkLog(abs string) error {
 // restoring says how a database is put in its place.
 func restoring(name string) string {
 	return fmt.Sprintf("put the file back as it was, or a backup in its place and remove %[1]s-wal and %[1]s-shm", name)
-}
-
-// Where the head of a database says that it has a write-ahead log. A copy made by VACUUM INTO does not until it is opened.
-const (
-	headSize     = 20
-	writeVersion = 18
-	walVersion   = 2
-)
-
-// fileHead reads how a file begins.
-func fileHead(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	head := make([]byte, headSize)
-	n, err := io.ReadFull(f, head)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return head[:n], err
 }
 
 // remember writes which database was opened, for the next checkLog. It is on the disk before the log has content: a

@@ -285,3 +285,69 @@ func TestOpenReadOnlyChangesNothing(t *testing.T) {
 		t.Error("it has written")
 	}
 }
+
+// A replica that is killed while SQLite moves the log into the database leaves one whose head says more than there is. The
+// log has the rest.
+func TestADatabaseThatIsShorterThanItsHeadSays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	st := open(t, store.SQLite, path, store.Options{})
+	if err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(path + "-wal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.Close(); err != nil { // which moves it
+		t.Fatal(err)
+	}
+	for _, pages := range []int64{1, 2} {
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, whole[:pages*4096])
+		write(t, path+"-wal", log)
+		st, err := store.Open(t.Context(), "sqlite", path, store.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(st.CheckSchema(t.Context()), st.Close()); err != nil {
+			t.Errorf("%d pages: %v", pages, err)
+		}
+	}
+}
+
+// Who looked at a database before it had a log is not told that one was deleted when the replica that made it has stopped.
+func TestALogThatCameLaterMayGo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.db")
+	st := open(t, store.SQLite, path, store.Options{})
+	if err := errors.Join(st.Migrate(t.Context()), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	look, err := store.OpenReadOnly(t.Context(), path, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close()
+	st = open(t, store.SQLite, path, store.Options{})
+	if err := errors.Join(look.CheckSchema(t.Context()), st.Close(), look.CheckSchema(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+// A link may lead to where the database is to be.
+func TestALinkToNoFileYet(t *testing.T) {
+	dir := t.TempDir()
+	link, path := filepath.Join(dir, "link.db"), filepath.Join(dir, "s.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	st := open(t, store.SQLite, link, store.Options{})
+	if err := st.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+}

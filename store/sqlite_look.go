@@ -30,26 +30,33 @@ func lookAtSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		err = checkLog(abs)
 	}
 	if err == nil {
-		err = checkHead(abs, os.O_RDONLY)
+		_, err = writeVersion(abs)
 	}
 	if err != nil {
 		return nil, err
 	}
 	v := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(250)", "query_only(1)", "temp_store(MEMORY)"}}
-	if _, err := os.Stat(abs + "-wal"); errors.Is(err, fs.ErrNotExist) {
+	_, err = os.Stat(logOf(abs))
+	logged := !errors.Is(err, fs.ErrNotExist)
+	if !logged {
 		v.Set("immutable", "1") // else SQLite would make one, and leave it there
 	}
 	db, err := sql.Open("sqlite", fileURI(abs)+"?"+v.Encode())
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1)
+	db.SetMaxOpenConns(2)
 	s, err := looker(ctx, db, o)
 	if err != nil {
 		_ = db.Close()
 		return nil, err
 	}
-	s.opened, s.file = closers{db}, newOpenFile(abs)
+	held, err := holdOpen(ctx, db)
+	if err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	s.opened, s.file = closers{held, db}, newOpenFile(abs, logged)
 	return s, nil
 }
 

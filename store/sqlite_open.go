@@ -31,15 +31,22 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	s.opened = h.opened
 	if file != "" {
-		s.file = newOpenFile(file)
+		held, err := holdOpen(ctx, h.keeper)
+		if err != nil {
+			_ = h.opened.Close()
+			return nil, fmt.Errorf("%w (sqlite %s)", fullDisk(file, err), path)
+		}
+		s.opened = append(closers{held}, h.opened...)
+		s.file = newOpenFile(file, true)
 	}
 	return s, nil
 }
 
-// handles are one connection that writes, one for heartbeats, some that read and some for views, and the turnstile of
-// those that write; or one connection for all.
+// handles are one connection that writes, one for heartbeats, some that read, some for views, one that does nothing, and
+// the turnstile of those that write; or one connection for all.
 type handles struct {
 	writer, reader, vital, views *sql.DB
+	keeper                       *sql.DB
 	turns                        *turnstile
 	opened                       closers
 }
@@ -74,6 +81,7 @@ func sqliteHandles(file string) (h handles, err error) {
 		h.views = pool(viewConns, 4000, "busy_timeout(250)", "query_only(1)")
 		// A beat waits for the file's write lock, and not for this process's one writer before that.
 		h.vital = pool(1, 16000, "busy_timeout(1)")
+		h.keeper = pool(1, 100, "busy_timeout(250)", "query_only(1)")
 		if err == nil {
 			h.turns, err = openTurnstile(file)
 		}
@@ -124,6 +132,21 @@ func assembleSQLite(ctx context.Context, h handles, o Options) (*Store, error) {
 	return s, nil
 }
 
+// holdOpen takes a connection, which has the file and its log open until it is closed, and does no work. Those that work
+// come and go: SQLite removes the log when the last one closes.
+func holdOpen(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var tables int
+	if err := conn.QueryRowContext(ctx, "SELECT COUNT(*) FROM sqlite_master").Scan(&tables); err != nil { // opens the log
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
 // checkFile refuses what SQLite would fail on later, or corrupt, and returns the absolute path.
 func checkFile(path string) (string, error) {
 	abs, err := checkPlace(path)
@@ -133,24 +156,15 @@ func checkFile(path string) (string, error) {
 	if err := checkLog(abs); err != nil {
 		return "", err
 	}
-	return abs, checkHead(abs, os.O_RDWR|os.O_CREATE)
-}
-
-func checkHead(abs string, flag int) error {
-	f, err := os.OpenFile(abs, flag, 0o600)
-	if err != nil {
-		return fmt.Errorf("cannot be opened: %w", err)
+	if err := create(abs); err != nil {
+		return "", err
 	}
-	head := make([]byte, len(sqliteHead))
-	if n, _ := f.ReadAt(head, 0); n == len(head) && string(head) != sqliteHead {
-		_ = f.Close()
-		return fmt.Errorf("this file is not a database of SQLite, or an encrypted one; name another file, or move it away to begin with an empty database")
+	if err := mayWrite(abs); err != nil {
+		return "", fmt.Errorf("cannot be opened: %w", err)
 	}
-	return f.Close()
+	_, err = writeVersion(abs)
+	return abs, err
 }
-
-// sqliteHead is how each database begins that something was written to.
-const sqliteHead = "SQLite format 3\x00"
 
 // checkPlace is checkFile as far as it can be told without the file.
 func checkPlace(path string) (string, error) {
@@ -164,8 +178,12 @@ func checkPlace(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if info, err := os.Stat(abs); err == nil && info.IsDir() {
+	switch info, err := os.Stat(abs); {
+	case err != nil: // which whoever opens it says, or makes it
+	case info.IsDir():
 		return "", fmt.Errorf("this is a folder, not a file")
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("this is not a regular file")
 	}
 	folder := filepath.Dir(abs)
 	if info, err := os.Stat(folder); err != nil {

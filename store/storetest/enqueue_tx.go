@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +18,7 @@ var enqueueTxCases = []Case{
 	{"EnqueueTx/GoneAtRollback", goneAtRollback},
 	{"EnqueueTx/OldSnapshot", oldSnapshot},
 	{"EnqueueTx/NotATransaction", notATransaction},
+	{"EnqueueTx/ReadOnly", readOnlyTx},
 	{"EnqueueTx/Many", enqueueManyTx},
 	{"EnqueueTx/HundredWithOneKey", hundredTxWithOneKey},
 	{"EnqueueTx/HundredThatRollBack", hundredTxThatRollBack},
@@ -98,6 +100,31 @@ func notATransaction(t *testing.T, b *Bench) {
 		if _, err := b.SQL().EnqueueTx(t.Context(), handle, newTask("p")); !errors.Is(err, jobs.ErrInvalid) {
 			t.Fatalf("%T: %v", handle, err)
 		}
+	}
+}
+
+// readOnlyTx: to try again would not help who began a transaction that only reads.
+func readOnlyTx(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	conn, err := b.DB.Handle().Conn(t.Context())
+	must(t, err)
+	defer conn.Close()
+	begin, end := "START TRANSACTION READ ONLY", "ROLLBACK"
+	if b.Dialect == "sqlite" {
+		begin, end = "PRAGMA query_only = 1", "PRAGMA query_only = 0"
+	}
+	_, err = conn.ExecContext(t.Context(), begin)
+	must(t, err)
+	_, err = b.SQL().EnqueueTx(t.Context(), conn, newTask("p"))
+	if !errors.Is(err, jobs.ErrInvalid) || errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "this transaction only reads") {
+		t.Errorf("got %v", err)
+	}
+	_, err = conn.ExecContext(t.Context(), end)
+	must(t, err)
+	var n int
+	must(t, conn.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM lockstep_tasks`).Scan(&n))
+	if n != 0 {
+		t.Errorf("%d tasks were written", n)
 	}
 }
 
