@@ -36,6 +36,18 @@ func TestAudit(t *testing.T) {
 		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Viewer]), []ledger.AuditEntry{
 			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 403},
 		}},
+		{"/api/v1/jobs/backup/run", `{"force":true}`, secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run?force=true", Object: "backup", Status: 201, TaskID: "task-1", Tasks: 1},
+		}},
+		{"/api/v1/jobs/backup/run", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "backup", Status: 409},
+		}},
+		{"/api/v1/tasks/task-2/retry?force=true", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /tasks/{id}/retry?force=true", Object: "task-2", Status: 201, TaskID: "task-2", Tasks: 1},
+		}},
+		{"/api/v1/jobs/backup/run?force=true", "", secured, with(keys.secrets[Viewer]), []ledger.AuditEntry{
+			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "backup", Status: 403},
+		}},
 		{"/api/v1/tasks/task-2/cancel", "", secured, with(keys.secrets[Admin]), []ledger.AuditEntry{
 			{Who: "my-admin", Role: "admin", Remote: "127.0.0.1", Action: "POST /tasks/{id}/cancel", Object: "task-2", Status: 409},
 		}},

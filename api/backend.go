@@ -57,9 +57,11 @@ type Replica interface {
 	// Loaded reports whether the store knows the definitions of Set. Before that, what depends on
 	// them answers 503 with Retry-After.
 	Loaded() bool
-	// RunJob opens a manual trigger; jobs.ErrConflict says why it was skipped.
-	RunJob(ctx context.Context, name, by string) (jobs.Trigger, jobs.Task, error)
-	// RetryTask makes a new task of an ended one; only with force if no live replica can run it.
+	// RunJob opens a manual trigger; jobs.ErrConflict says why it was skipped. Only with force does it start while a
+	// lost attempt may still run.
+	RunJob(ctx context.Context, name, by string, force bool) (jobs.Trigger, jobs.Task, error)
+	// RetryTask makes a new task of an ended one; only with force if no live replica can run it, or while a lost
+	// attempt of its job may still run.
 	RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error)
 	Wake(pools ...string) // there is new work
 	Nudge()               // something was overridden or cancelled: look now

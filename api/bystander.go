@@ -36,7 +36,7 @@ func (bystander) Loaded() bool   { return true } // there is nothing to wait for
 func (bystander) Wake(...string) {}              // replicas notice one poll later
 func (bystander) Nudge()         {}
 
-func (bystander) RunJob(context.Context, string, string) (jobs.Trigger, jobs.Task, error) {
+func (bystander) RunJob(context.Context, string, string, bool) (jobs.Trigger, jobs.Task, error) {
 	return jobs.Trigger{}, jobs.Task{}, needsReplica("a run of a job needs its definition")
 }
 

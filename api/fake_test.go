@@ -238,13 +238,16 @@ func (b *backend) Set() jobs.Set { return b.set }
 
 func (b *backend) Loaded() bool { return !b.starting }
 
-func (b *backend) RunJob(_ context.Context, name, by string) (jobs.Trigger, jobs.Task, error) {
+func (b *backend) RunJob(_ context.Context, name, by string, force bool) (jobs.Trigger, jobs.Task, error) {
 	switch {
 	case b.err != nil:
 		return jobs.Trigger{}, jobs.Task{}, b.err
 	case name == "report":
 		b.wrote("run %s %s", name, by)
 		return jobs.Trigger{Job: name, By: by, Cause: jobs.CauseManual}, b.tasks[0], nil
+	case name == "backup" && force:
+		b.wrote("force %s %s", name, by)
+		return jobs.Trigger{Job: name, By: by, Cause: jobs.CauseManual, Reason: ledger.Forced + "task-1"}, b.tasks[0], nil
 	case name == "backup":
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("%w: task-1 has the slot", jobs.ErrConflict)
 	}

@@ -119,13 +119,14 @@ func nextDue(job jobs.Job, after time.Time, n int) ([]ledger.DueView, error) {
 }
 
 // runJob opens a manual trigger. A run that the job's policies forbid is recorded as skipped and
-// answered as a conflict.
+// answered as a conflict. "force": true, in the parameters or in the body, starts it while a lost attempt may still run.
 func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
-	if err := readNothing(w, r); err != nil {
+	force, err := readForce(w, r)
+	if err != nil {
 		return err
 	}
 	name := r.PathValue("name")
-	trigger, task, err := s.Replica.RunJob(r.Context(), name, by(r))
+	trigger, task, err := s.Replica.RunJob(r.Context(), name, by(r), force)
 	if errors.Is(err, jobs.ErrNotFound) {
 		return s.unknownJob(r.Context(), name, err)
 	}

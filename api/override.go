@@ -24,6 +24,15 @@ func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, er
 	return &value, nil
 }
 
+// readForce reads what run and retry take, and names it in the audit.
+func readForce(w http.ResponseWriter, r *http.Request) (bool, error) {
+	force, err := readFlag(w, r, "force")
+	if a, ok := w.(*auditing); ok && force {
+		a.entry.Action += "?force=true"
+	}
+	return force, err
+}
+
 // readFlag reads what may be said once, as a parameter or in the body.
 func readFlag(w http.ResponseWriter, r *http.Request, name string) (bool, error) {
 	q := readQuery(r, name)

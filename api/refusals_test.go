@@ -98,7 +98,10 @@ func TestRefusals(t *testing.T) {
 		{method: "GET", target: "/api/v1/jobs/backup/triggers?job=report", status: 400, code: "malformed", field: "job"},
 		{method: "GET", target: "/api/v1/tasks/task-2/logs?attempt=0", status: 400, code: "malformed", field: "attempt"},
 		{method: "GET", target: "/api/v1/tasks/task-2/logs?attempt=3", status: 404, code: "not_found"},
-		{method: "POST", target: "/api/v1/jobs/report/run?force=true", status: 400, code: "malformed", field: "force"},
+		{method: "POST", target: "/api/v1/jobs/report/run?now=true", status: 400, code: "malformed", field: "now"},
+		{method: "POST", target: "/api/v1/jobs/backup/run?force=1", status: 400, code: "malformed", field: "force"},
+		{method: "POST", target: "/api/v1/jobs/backup/run", body: `{"force":"true"}`, status: 400, code: "malformed", field: "force"},
+		{method: "POST", target: "/api/v1/jobs/backup/run", body: `{"force":false}`, status: 409, code: "conflict"},
 		{method: "POST", target: "/api/v1/jobs/report/suspend?reset=yes", status: 400, code: "malformed", field: "reset"},
 		{method: "POST", target: pool + "?priority=1", body: `{}`, status: 400, code: "malformed", field: "priority"},
 

@@ -50,6 +50,7 @@ func TestRequests(t *testing.T) {
 		{func() error { _, err := c.Job(ctx, "a/../b%?x"); return err }, "GET /below/api/v1/jobs/a%2F..%2Fb%25%3Fx  Bearer secret"},
 		{func() error { _, err := c.Next(ctx, "backup", 3); return err }, "GET /below/api/v1/jobs/backup/next?n=3  Bearer secret"},
 		{func() error { _, err := c.RunJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/run  Bearer secret"},
+		{func() error { _, err := c.ForceRunJob(ctx, "backup"); return err }, `POST /below/api/v1/jobs/backup/run application/json Bearer secret {"force":true}`},
 		{func() error { _, err := c.SuspendJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/suspend application/json Bearer secret {}"},
 		{func() error { _, err := c.ResumeJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/resume application/json Bearer secret {}"},
 		{func() error { _, err := c.ResetJob(ctx, "backup"); return err }, `POST /below/api/v1/jobs/backup/resume application/json Bearer secret {"reset":true}`},

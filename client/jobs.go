@@ -29,10 +29,17 @@ func (c *Client) Next(ctx context.Context, name string, n int) ([]ledger.DueView
 	return list.Items, err
 }
 
-// RunJob runs a job now. A run that the job's policies forbid is jobs.ErrConflict with the reason,
+// RunJob runs a job now. A run that the job's policies forbid is jobs.ErrConflict with the reason and what to do,
 // and recorded as skipped.
 func (c *Client) RunJob(ctx context.Context, name string) (run ledger.RunView, err error) {
 	err = c.post(ctx, &run, nil, "api", "v1", "jobs", name, "run")
+	return run, err
+}
+
+// ForceRunJob is RunJob, also while a lost attempt of the job may still run, of which nothing was heard: for those who know that
+// it has ended. The run's reason says so. A task that is pending or running is jobs.ErrConflict here, too.
+func (c *Client) ForceRunJob(ctx context.Context, name string) (run ledger.RunView, err error) {
+	err = c.post(ctx, &run, map[string]bool{"force": true}, "api", "v1", "jobs", name, "run")
 	return run, err
 }
 

@@ -71,7 +71,7 @@ func TestWhenTheLockServiceIsDown(t *testing.T) {
 				await.Until(t, "the rows decide alone", func() bool { return ran.count() == 2 })
 				return
 			}
-			if _, _, err := r.RunJob(t.Context(), "none", "me"); err == nil {
+			if _, _, err := r.RunJob(t.Context(), "none", "me", false); err == nil {
 				t.Error("ran a job")
 			}
 			// Nothing may start: two polls and a sweep go by.

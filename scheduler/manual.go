@@ -16,19 +16,26 @@ import (
 // the next replica that has. While the job's slot is taken it is recorded as skipped, and the error
 // is jobs.ErrConflict with the reason and what to do; jobs.ErrNotFound if this replica does not know the job. The end of ctx does not
 // cut short what has begun, which takes 10 s at most: nobody would know what came of it.
-func (s *Scheduler) RunJob(ctx context.Context, name, by string) (jobs.Trigger, jobs.Task, error) {
+//
+// force is for those who know that a lost attempt of the job has ended, of which nothing was heard: it takes the slot
+// that such an attempt has until it must have ended, and no other. The run's reason and the log say so.
+func (s *Scheduler) RunJob(ctx context.Context, name, by string, force bool) (jobs.Trigger, jobs.Task, error) {
 	j, known := s.plan.jobs[name]
 	if !known {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 	}
-	remedy := ""
+	forced, remedy := "", ""
 	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) ledger.Opening {
 		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
+		if forced = ""; force {
+			state, forced = d.override(j, state)
+		}
 		var taken string
-		if taken, remedy = d.slotTaken(j, state); taken != "" {
+		if taken, remedy = d.slotTaken(j, state, "scheduler jobs run "+name+" --force"); taken != "" {
 			t.Count, t.Outcome, t.Reason, t.Replica = 1, jobs.Skipped, taken, s.opt.ID
 			return ledger.Opening{Trigger: t}
 		}
+		t.Reason = forced
 		return d.open(j, t, 0)
 	})
 	if err != nil {
@@ -41,12 +48,21 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by string) (jobs.Trigger, 
 	if t.Outcome == jobs.Skipped {
 		return t, jobs.Task{}, fmt.Errorf("job %q: %w: %s; %s", name, jobs.ErrConflict, t.Reason, remedy)
 	}
-	return t, opened(decided), nil
+	task := opened(decided)
+	s.sayForced(task, forced)
+	return t, task, nil
+}
+
+// sayForced logs that a task of a job was started although a lost attempt may run.
+func (s *Scheduler) sayForced(t jobs.Task, note string) {
+	if note != "" {
+		s.log.Warn("a run was forced although a lost attempt of the job may still run", "job", t.Job, "task", t.ID, "by", t.By, "reason", note)
+	}
 }
 
 // RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict
-// says which run has it, where, since when, and what to do. A pool's task that no live replica can run is a
-// *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force.
+// says which run has it, where, since when, and what to do; force takes it from a lost attempt, as in RunJob. A pool's task
+// that no live replica can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force.
 func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
 	old, _, err := s.store.Task(ctx, id)
 	if err != nil {
@@ -66,9 +82,12 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (j
 	if !known {
 		return jobs.Task{}, fmt.Errorf("retry task %s: job %q: %w", id, old.Job, jobs.ErrNotFound)
 	}
-	taken, remedy := "", ""
+	taken, forced, remedy := "", "", ""
 	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) ledger.Opening {
-		if taken, remedy = d.slotTaken(j, state); taken != "" {
+		if forced = ""; force {
+			state, forced = d.override(j, state)
+		}
+		if taken, remedy = d.slotTaken(j, state, "scheduler tasks retry "+id+" --force"); taken != "" {
 			return ledger.Opening{}
 		}
 		o := d.open(j, jobs.Trigger{Job: j.name, At: old.ScheduledAt, Seq: old.Seq, By: by}, 0)
@@ -87,11 +106,13 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (j
 	case len(decided.Decisions) == 0:
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w: a newer configuration governs job %q", id, jobs.ErrConflict, j.name)
 	}
-	return opened(decided), nil
+	task := opened(decided)
+	s.sayForced(task, forced)
+	return task, nil
 }
 
 // openOne decides one job outside of its schedule and starts what was born running. An Opening
-// without a row and a task decides nothing.
+// without a row and a task decides nothing. One with a task frees the job of a lost attempt: it was asked for with force.
 func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, ledger.JobState) ledger.Opening) (ledger.Decided, error) {
 	if !s.session.Load().trusted() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
@@ -123,7 +144,8 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 		if o.Task == nil && o.Trigger.Job == "" {
 			return nil
 		}
-		return []ledger.Decision{{Job: j.name, Triggers: []ledger.Opening{o}}}
+		free := o.Task != nil && j.Concurrency != jobs.Allow && states[0].BusyUntil.After(now)
+		return []ledger.Decision{{Job: j.name, Triggers: []ledger.Opening{o}, Free: free}}
 	}
 	// Not cut short by who asked: what was opened is to be done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

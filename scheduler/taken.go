@@ -9,8 +9,8 @@ import (
 )
 
 // slotTaken says why no run of the job may start, or "": whose run is in the way, where it is and since when, as far as
-// the locked rows say. Who asked for a run is told the remedy, too.
-func (d decider) slotTaken(j *jobPlan, state ledger.JobState) (why, remedy string) {
+// the locked rows say. Who asked for a run is told the remedy, too: force is the command that starts it over a lost attempt.
+func (d decider) slotTaken(j *jobPlan, state ledger.JobState, force string) (why, remedy string) {
 	switch {
 	case j.Concurrency == jobs.Allow:
 		return "", ""
@@ -22,9 +22,29 @@ func (d decider) slotTaken(j *jobPlan, state ledger.JobState) (why, remedy strin
 		}
 		return why, "wait for its end, or cancel it first: scheduler tasks cancel " + first.ID
 	case state.BusyUntil.After(d.now):
-		return "a lost attempt may run until " + second(state.BusyUntil), "try again then"
+		return d.mayRun(state), "try again then; if you know that it has ended, start it now: " + force
 	}
 	return "", ""
+}
+
+// mayRun says until when a lost attempt keeps the job busy, and whose it is.
+func (d decider) mayRun(state ledger.JobState) string {
+	why := "a lost attempt may run until " + second(state.BusyUntil)
+	if lost := state.Lost; lost != nil {
+		why += ": " + runOf(lost.ID, lost.ScheduledAt) + " was lost with replica " + lost.Replica + " at " + second(lost.At)
+	}
+	return why
+}
+
+// override is what force does: the job counts as free, though a lost attempt of it may still run, of which the note tells.
+// An open task keeps the slot; force has no say about what a replica knows of.
+func (d decider) override(j *jobPlan, state ledger.JobState) (free ledger.JobState, note string) {
+	if j.Concurrency == jobs.Allow || len(state.Open) > 0 || !state.BusyUntil.After(d.now) {
+		return state, ""
+	}
+	note = ledger.Forced + d.mayRun(state)
+	state.BusyUntil, state.Lost = time.Time{}, nil
+	return state, note
 }
 
 // stands says where an open task is.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -131,11 +132,54 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 			return nil, err
 		}
 	}
+	if err := w.findLost(t); err != nil {
+		return nil, err
+	}
 	states := make([]ledger.JobState, len(w.rows))
 	for i, r := range w.rows {
 		states[i] = r.JobState
 	}
 	return states, nil
+}
+
+// findLost says which task it is whose lost attempt keeps a job busy. While it does nobody opens another task of the
+// job, so it is the latest one that has ended; if that one is not lost, its result has come after all, and which attempt it
+// was besides is not known.
+//
+// Index: done_job, one look for each job and state.
+func (w *decision) findLost(t *tx) error {
+	var busy []string
+	for _, r := range w.rows {
+		if r.BusyUntil.After(w.now) {
+			busy = append(busy, r.Name)
+		}
+	}
+	if len(busy) == 0 {
+		return nil
+	}
+	var latest []string
+	var args []any
+	for _, state := range []jobs.State{jobs.StateLost, jobs.StateSucceeded, jobs.StateFailed, jobs.StateCancelled} {
+		latest = append(latest, "SELECT (SELECT m.id FROM {done} m WHERE m.job=j.name AND m.state='"+string(state)+"' ORDER BY m.id DESC LIMIT 1) AS id FROM {jobs} j WHERE j.name IN ("+marks(len(busy))+")")
+		args = append(args, texts(busy)...)
+	}
+	found := map[string]string{}
+	return t.query("SELECT d.job, d.id, d.state, d.trigger_at, d.replica, d.finished_at FROM ("+strings.Join(latest, " UNION ALL ")+") l JOIN {done} d ON d.id=l.id",
+		args, func(scan func(...any) error) error {
+			var job, state string
+			var lost ledger.LostTask
+			var triggerAt, finishedAt int64
+			if err := scan(&job, &lost.ID, &state, &triggerAt, &lost.Replica, &finishedAt); err != nil || lost.ID < found[job] {
+				return err
+			}
+			found[job] = lost.ID
+			lost.ScheduledAt, lost.At = fromMicros(triggerAt), fromMicros(finishedAt)
+			r, _ := findJob(w.rows, job)
+			if r.Lost = nil; state == string(jobs.StateLost) {
+				r.Lost = &lost
+			}
+			return nil
+		})
 }
 
 // holdBack lets tasks wait whose pool is paused, has a limit that only a claim keeps, or is governed by a
@@ -180,6 +224,9 @@ func (w *decision) open() error {
 		}
 		if !dec.Cursor.IsZero() && !dec.Cursor.Before(job.Cursor) {
 			job.Cursor, job.next, job.changed = dec.Cursor, dec.NextAt, true
+		}
+		if dec.Free {
+			job.BusyUntil, job.changed = time.Time{}, true
 		}
 		for i := range dec.Triggers {
 			o := &dec.Triggers[i]
@@ -262,9 +309,13 @@ func (w *decision) insertTriggers(t *tx) error {
 func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
 	rows := make([][]any, len(triggers))
 	for i, g := range triggers {
+		room := 512
+		if strings.HasPrefix(g.Reason, ledger.Forced) {
+			room = forcedBytes
+		}
 		rows[i] = []any{
 			g.Job, micros(g.At), g.Seq, micros(g.Until), g.Count, string(g.Cause), clip(g.By, 255), string(g.Outcome),
-			clip(g.Reason, 512), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
+			clip(g.Reason, room), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
 		}
 	}
 	return t.insert(`{insert_ignore} {triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,

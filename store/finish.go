@@ -211,7 +211,7 @@ func (t *tx) replacePart(now time.Time, late []move) error {
 	if born := bornOfTriggers(late); len(born) > 0 {
 		c := choice[move]{column: "task_id", id: move.id, list: born}
 		set := "result=" + c.of(func(m move) any { return string(m.end) }) +
-			", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) + ", outcome='ran', finished_at=?"
+			", reason=" + triggerReason(&c, func(m move) string { return m.reason }) + ", outcome='ran', finished_at=?"
 		_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='lost' AND "+tuples(ofTrigger, len(born)),
 			slices.Concat(c.args, []any{micros(now)}, triggerKeys(born))...)
 		if err != nil {

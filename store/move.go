@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // move is what becomes of a row of {tasks}: it ends, or it is pending again.
@@ -176,12 +177,31 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 	}
 	c := choice[move]{column: "task_id", id: move.id, list: ended}
 	set := "outcome=" + c.of(func(m move) any { outcome, _ := m.outcome(); return string(outcome) }) +
-		", reason=" + c.of(func(m move) any { _, reason := m.outcome(); return clip(reason, 512) }) +
+		", reason=" + triggerReason(&c, func(m move) string { _, reason := m.outcome(); return reason }) +
 		", result=" + c.of(func(m move) any { return string(m.end) }) + ", finished_at=?"
 	_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='' AND "+tuples(ofTrigger, len(ended)),
 		slices.Concat(c.args, []any{micros(now)}, triggerKeys(ended))...)
 	return err
 }
+
+// triggerReason is why a trigger ended. That its run was forced stays in front of it; runs by hand alone can be, whose
+// number is not 0.
+func triggerReason(c *choice[move], reason func(move) string) string {
+	all := func() string { return c.of(func(m move) any { return clip(reason(m), 512) }) }
+	if !slices.ContainsFunc(c.list, func(m move) bool { return m.Seq > 0 }) {
+		return all()
+	}
+	added := c.of(func(m move) any {
+		if reason(m) == "" {
+			return ""
+		}
+		return "; " + clip(reason(m), 512-forcedBytes-2)
+	})
+	return "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN CONCAT(reason, " + added + ") ELSE " + all() + " END"
+}
+
+// forcedBytes is the room of a reason that begins with ledger.Forced, before something is added.
+const forcedBytes = 352
 
 // unstartTriggers undoes the start of first attempts that were handed back.
 //

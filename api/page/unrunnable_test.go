@@ -30,7 +30,7 @@ func TestWhatWaitsForNobody(t *testing.T) {
 	b.says("#trouble", "unrunnable")
 	b.says("#trouble", "2 tasks")
 
-	_, task, err := s.replica.RunJob(t.Context(), "report", "test")
+	_, task, err := s.replica.RunJob(t.Context(), "report", "test", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"fmt"
 	"net"
 	"os"
@@ -265,4 +266,30 @@ func TestShort(t *testing.T) {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}
+}
+
+// TestForcedRun: a run that is refused because a lost attempt may still run is started with --force, as its message says; one
+// that runs is not forced aside.
+func TestForcedRun(t *testing.T) {
+	r := startReplica(t)
+	db, err := sql.Open("sqlite", r.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), "UPDATE lockstep_jobs SET busy_until=? WHERE name='waits'", time.Now().Add(time.Hour).UnixMicro()); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := r.scheduler(t, "", "jobs", "run", "waits")
+	if code != exitFailed || !strings.Contains(stderr, "a lost attempt may run until ") || !strings.HasSuffix(stderr, "start it now: scheduler jobs run waits --force\n") {
+		t.Fatalf("%d %q", code, stderr)
+	}
+	id := strings.TrimSpace(r.fine(t, "jobs", "run", "waits", "--force"))
+	if code, _, stderr := r.scheduler(t, "", "jobs", "run", "waits", "--force"); code != exitFailed || !strings.Contains(stderr, "cancel it first: scheduler tasks cancel "+id) {
+		t.Errorf("over one that runs: %d %q", code, stderr)
+	}
+	if got := r.fine(t, "triggers", "list", "--job", "waits"); !strings.Contains(got, "forced although a lost attempt may run until ") {
+		t.Error(got)
+	}
+	close(r.release)
 }

@@ -36,6 +36,7 @@ func of(name string, run jobs.HandlerFunc) jobs.Handler { return plain{run, name
 // when release is closed.
 type running struct {
 	url     string
+	file    string // of the store
 	release chan struct{}
 }
 
@@ -70,7 +71,8 @@ func startReplica(t *testing.T) *running {
 			})},
 		},
 	}
-	st, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "test.db"), store.Options{})
+	r.file = filepath.Join(t.TempDir(), "test.db")
+	st, err := store.Open(t.Context(), "sqlite", r.file, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

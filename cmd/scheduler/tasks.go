@@ -32,7 +32,7 @@ func newTasksRetryCommand(a *app) *cobra.Command {
 		return c.RetryTask(ctx, id)
 	}
 	cmd := newOneCommand(a, "retry TASK", "Make a new task of one that has ended", retry, printID)
-	cmd.Flags().BoolVar(&force, "force", false, "also if no live replica can run it: those that can are to follow")
+	cmd.Flags().BoolVar(&force, "force", false, "also if no live replica can run it, or a lost attempt of its job may still run")
 	return cmd
 }
 

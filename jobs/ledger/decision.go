@@ -14,7 +14,16 @@ type JobState struct {
 	Fence     int64     // last token handed out
 	Suspended *bool     // override of the API; nil: the definition holds
 	BusyUntil time.Time // a lost attempt of the job may still be running until then
+	Lost      *LostTask // whose attempt that is, if it is known and may be running now
 	Open      []OpenTask
+}
+
+// LostTask is an ended task whose attempt may still be running, since nothing was heard of it.
+type LostTask struct {
+	ID          string
+	ScheduledAt time.Time // due time of the trigger that it was born of
+	Replica     string    // that had it
+	At          time.Time // when it was given up
 }
 
 // OpenTask is a pending or running task of a job, as far as it is told to those whose due time it keeps from running.
@@ -36,7 +45,12 @@ type Decision struct {
 	Triggers []Opening
 	Cursor   time.Time // zero: leave cursor and NextAt as they are
 	NextAt   time.Time // zero: no further due time; see [Decision.Wait]
+	Free     bool      // BusyUntil is over now: somebody knows that the lost attempt has ended
 }
+
+// Forced begins the reason of a ledger row whose run was started although a lost attempt might have been running.
+// The store keeps it in front of what the run's end adds.
+const Forced = "forced although "
 
 // Opening is one ledger row and, if it is to run, its task.
 //

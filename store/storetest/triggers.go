@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -30,6 +31,8 @@ var triggerCases = []Case{
 	{"Triggers/Overdue", overdueOnly},
 	{"Triggers/HeldBack", heldBack},
 	{"Triggers/ManyTwice", manyTwice},
+	{"Triggers/LostAttempt", lostAttempt},
+	{"Triggers/Forced", forced},
 }
 
 func decideRows(t *testing.T, b *Bench) {
@@ -363,4 +366,108 @@ func manyTwice(t *testing.T, b *Bench) {
 		}
 	}
 	s.wantInt(n, "SELECT COUNT(*) FROM {triggers}")
+}
+
+// byHand is a run of job that somebody asked for, born running.
+func byHand(job string, n int, reason string, free bool) ledger.Decision {
+	return ledger.Decision{Job: job, Free: free, Triggers: []ledger.Opening{{
+		Trigger: jobs.Trigger{Job: job, At: due(n), Cause: jobs.CauseManual, Reason: reason},
+		Task:    &jobs.Task{ID: newID(), Pool: "default"},
+		Claim:   true, MayRunUntil: time.Now().UTC().Truncate(time.Microsecond).Add(time.Hour),
+	}}}
+}
+
+// states are the locked rows as a decider sees them.
+func (s *scene) states() map[string]ledger.JobState {
+	s.t.Helper()
+	all := map[string]ledger.JobState{}
+	_, err := s.Store.Decide(s.ctx(), s.deciding(func(states []ledger.JobState) []ledger.Decision {
+		for _, state := range states {
+			all[state.Name] = state
+		}
+		return nil
+	}))
+	must(s.t, err)
+	return all
+}
+
+// A job that is busy with a lost attempt says which task that is, unless its result has come since; one that is not says none.
+func lostAttempt(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	before, err := s.decide(byHand("a", 1, "", false), byHand("b", 1, "", false))
+	must(t, err)
+	s.finish(result(before.Started[0], ledger.Ended, jobs.StateFailed))
+	last, err := s.decide(byHand("a", 2, "", false))
+	must(t, err)
+	s.die()
+	reaped := other.reap()
+	if len(reaped) != 2 {
+		t.Fatalf("reaped %+v", reaped)
+	}
+	states := other.states()
+	for job, task := range map[string]jobs.Task{"a": last.Started[0], "b": before.Started[1]} {
+		got := states[job]
+		want := &ledger.LostTask{ID: task.ID, ScheduledAt: task.ScheduledAt, Replica: "one", At: got.BusyUntil}
+		if got.Lost != nil {
+			want.At = got.Lost.At
+		}
+		if d := cmp.Diff(want, got.Lost); d != "" || want.At.Before(last.Now) || !got.BusyUntil.After(want.At) {
+			t.Errorf("%s: %s; busy until %v", job, d, got.BusyUntil)
+		}
+	}
+	if got := states["c"]; got.Lost != nil || !got.BusyUntil.IsZero() {
+		t.Errorf("c is %+v", got)
+	}
+	s.finish(result(before.Started[1], ledger.Ended, jobs.StateSucceeded))
+	s.DB.Exec(t, "UPDATE {jobs} SET busy_until=1 WHERE name='a'")
+	states = other.states()
+	if got := states["b"]; got.Lost != nil || got.BusyUntil.IsZero() {
+		t.Errorf("after a late result b is %+v", got)
+	}
+	if got := states["a"]; got.Lost != nil {
+		t.Errorf("when its time is over a is %+v", got)
+	}
+}
+
+// A run that is forced frees its job of the lost attempt, and its row says so for good, beside what its end adds.
+func forced(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	lost, err := s.decide(byHand("a", 1, "", false), byHand("b", 1, "", false))
+	must(t, err)
+	s.die()
+	other.reap()
+	s.session = s.join("one")
+	const note = ledger.Forced + "somebody may object"
+	long := note + strings.Repeat("é", 300)
+	got, err := s.decide(byHand("a", 2, note, true), byHand("c", 2, long, false))
+	must(t, err)
+	if len(got.Started) != 2 || got.Started[0].Token != lost.Started[0].Token+1 {
+		t.Fatalf("started %+v", got.Started)
+	}
+	s.wantInt(0, "SELECT busy_until FROM {jobs} WHERE name='a'")
+	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='b' AND busy_until>0")
+	s.want("open", s.trigger("a", due(2), 1), "open: "+note)
+
+	plain, err := s.decide(byHand("b", 2, "", false))
+	must(t, err)
+	failed := result(got.Started[1], ledger.Ended, jobs.StateFailed)
+	failed.Reason = strings.Repeat("x", 600)
+	s.finish(result(got.Started[0], ledger.Ended, jobs.StateSucceeded), failed, result(plain.Started[0], ledger.Ended, jobs.StateSucceeded))
+	s.want("succeeded", s.trigger("a", due(2), 1), "ran succeeded: "+note)
+	s.want("not forced", s.trigger("b", due(2), 1), "ran succeeded: -")
+	if row := s.trigger("c", due(2), 1); !strings.HasPrefix(row, "ran failed: "+note) || !strings.Contains(row, "; "+strings.Repeat("x", 158)) || !utf8.ValidString(row) {
+		t.Errorf("a long reason: %q", row)
+	}
+
+	// A forced run that is lost itself, and whose result comes late.
+	again, err := s.decide(byHand("a", 3, note, true))
+	must(t, err)
+	s.die()
+	other.reap()
+	s.want("lost", s.trigger("a", due(3), 1), "lost lost: "+note+"; replica one died while it had the task")
+	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='a' AND busy_until>0")
+	s.finish(result(again.Started[0], ledger.Ended, jobs.StateSucceeded))
+	s.want("late", s.trigger("a", due(3), 1), "ran succeeded: "+note+"; replica one died while it had the task; late")
 }

@@ -173,7 +173,7 @@ func (w *world) ask(s step, r *replica) {
 		if r == nil || !slices.Contains(slices.Collect(maps.Keys(r.s.Set().Jobs)), s.Name) {
 			return
 		}
-		_, task, err := r.s.RunJob(ctx, s.Name, "somebody")
+		_, task, err := r.s.RunJob(ctx, s.Name, "somebody", false)
 		if err == nil {
 			w.ack(task.ID)
 			w.count("manual runs")

@@ -68,6 +68,9 @@ func (w *decision) states() (states []ledger.JobState) {
 		state := ledger.JobState{
 			Name: name, Hash: r.Hash, Cursor: fromMicros(r.Cursor), Fence: r.Fence, Suspended: r.Suspended, BusyUntil: fromMicros(r.BusyUntil),
 		}
+		if r.BusyUntil > micros(w.now) {
+			state.Lost = w.t.lostOf(name)
+		}
 		for _, task := range w.t.tasks.rows {
 			if task.Job == name {
 				t := task.task()
@@ -81,6 +84,21 @@ func (w *decision) states() (states []ledger.JobState) {
 		states = append(states, state)
 	}
 	return states
+}
+
+// lostOf is the task of a busy job that has ended last, if it is lost.
+func (t *tx) lostOf(job string) (lost *ledger.LostTask) {
+	last := ""
+	for _, r := range t.done.rows {
+		if r.Job != job || r.ID < last {
+			continue
+		}
+		last = r.ID
+		if lost = nil; r.State == string(jobs.StateLost) {
+			lost = &ledger.LostTask{ID: r.ID, ScheduledAt: fromMicros(r.TriggerAt), Replica: r.Replica, At: fromMicros(r.FinishedAt)}
+		}
+	}
+	return lost
 }
 
 func keyOf(g jobs.Trigger) TriggerKey { return TriggerKey{g.Job, micros(g.At), g.Seq} }
@@ -119,6 +137,9 @@ func (w *decision) open(dec ledger.Decision) (missed []happening, err error) {
 	before := job
 	if !dec.Cursor.IsZero() && micros(dec.Cursor) >= job.Cursor {
 		job.Cursor, job.Next = micros(dec.Cursor), micros(dec.NextAt)
+	}
+	if dec.Free {
+		job.BusyUntil = 0
 	}
 	for i := range dec.Triggers {
 		o := &dec.Triggers[i]

@@ -126,7 +126,7 @@ func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.Stat
 	}
 	key := TriggerKey{row.Job, row.TriggerAt, row.TriggerSeq}
 	if g, born := t.triggers.rows[key]; row.Job != "" && born && g.TaskID == row.ID && g.Outcome == string(jobs.Lost) {
-		g.Outcome, g.Result, g.Reason, g.FinishedAt = string(jobs.Ran), string(end), reason, micros(now)
+		g.Outcome, g.Result, g.Reason, g.FinishedAt = string(jobs.Ran), string(end), behindForced(g.Reason, reason), micros(now)
 		put(t, &t.triggers, g)
 	}
 	row.State, row.Reason, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), reason, r.Error, r.ExitCode, true, micros(now)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // move is what becomes of a row of tasks: it ends, or it is pending again.
@@ -89,6 +90,7 @@ func (t *tx) endTrigger(now time.Time, m move) {
 	if m.row.Job == "" || !born || g.TaskID != m.row.ID || g.Outcome != "" {
 		return
 	}
+	opened := g.Reason
 	switch {
 	case m.end == jobs.StateLost:
 		g.Outcome, g.Reason = string(jobs.Lost), m.reason
@@ -98,8 +100,20 @@ func (t *tx) endTrigger(now time.Time, m move) {
 		line, _, _ := strings.Cut(m.failure, "\n")
 		g.Outcome, g.Reason = string(jobs.Ran), cmp.Or(m.reason, strings.TrimSpace(line))
 	}
+	g.Reason = behindForced(opened, g.Reason)
 	g.Result, g.FinishedAt = string(m.end), micros(now)
 	put(t, &t.triggers, g)
+}
+
+// behindForced is reason, behind what says that the run was forced.
+func behindForced(before, reason string) string {
+	switch {
+	case !strings.HasPrefix(before, ledger.Forced):
+		return reason
+	case reason == "":
+		return before
+	}
+	return before + "; " + reason
 }
 
 // unstartTrigger undoes the start of a first attempt that is handed back.
