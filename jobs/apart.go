@@ -12,7 +12,8 @@ type owned struct {
 }
 
 // apart checks that handlers with one identity are one handler. Otherwise replicas that have the one
-// where others have the other would agree on the definition's hash, and work on.
+// where others have the other would agree on the definition's hash, and work on. Function literals pass: they
+// claim no identity, and are told apart by the job or kind that they stand in.
 func (p *problems) apart(s Set) {
 	groups := map[string][]owned{} // by identity: the first, and those that are not seen to be the same
 	var order []string
@@ -23,6 +24,9 @@ func (p *problems) apart(s Set) {
 			continue
 		}
 		identity := identify(h.handler)
+		if isOfLiteral(identity) {
+			continue
+		}
 		group := groups[identity]
 		if len(group) == 0 {
 			order = append(order, identity)

@@ -20,13 +20,15 @@ func (t *team) tell(context.Context, jobs.Task, jobs.Notification) error { retur
 
 func (t *team) shout(context.Context, jobs.Task, jobs.Notification) error { return io.EOF }
 
+func shout(context.Context, jobs.Task, jobs.Notification) error { return io.EOF }
+
 func (t team) tellByValue(context.Context, jobs.Task, jobs.Notification) error { return nil }
 
 type box[T any] struct{ v T }
 
 func (b *box[T]) tell(context.Context, jobs.Task, T) error { return nil }
 
-// tell makes functions that differ in what they capture.
+// tell makes functions that differ in what they capture, which nobody can see.
 //
 //go:noinline
 func tell(team string) jobs.Handler {
@@ -115,25 +117,34 @@ func TestHandlersAreToldApart(t *testing.T) {
 		"two functions":                                      {jobs.Func(sendWelcome), tell("red"), ""},
 		"one handler":                                        {tellRed, tellRed, ""},
 		"one literal that captures nothing":                  {tellNobody(), tellNobody(), ""},
-		"one literal that captures":                          {tell("red"), tell("blue"), twins},
-		"one literal, and the same captured":                 {tell("red"), tell("red"), twins},
+		"one literal that captures":                          {tell("red"), tell("blue"), ""},
+		"one literal, and the same captured":                 {tell("red"), tell("red"), ""},
+		"two literals":                                       {jobs.Func(func(context.Context, jobs.Task, int) error { return nil }), jobs.Func(func(context.Context, jobs.Task, int) error { return io.EOF }), ""},
+		"one literal in two places":                          {inlined("red"), inlined("blue"), ""},
+		"a literal and a function":                           {tell("red"), jobs.Func(shout), ""},
+		"mute, two literals":                                 {mute{tell("red")}, mute{tellNobody()}, ""},
+		"mute, a literal and a function":                     {mute{tell("red")}, mute{jobs.Func(shout)}, twins},
+		"named alike, two literals":                          {jobs.Named("tell", tell("red")), jobs.Named("tell", tellNobody()), ""},
+		"named alike, a literal and a function":              {jobs.Named("tell", tell("red")), jobs.Named("tell", jobs.Func(shout)), both},
 		"methods of one":                                     {jobs.Func(red.tell), jobs.Func(red.tell), ""},
 		"methods of two":                                     {jobs.Func(red.tell), jobs.Func(blue.tell), twins},
 		"methods of two values":                              {jobs.Func(red.tellByValue), jobs.Func(blue.tellByValue), twins},
 		"methods of two boxes":                               {jobs.Func((&box[int]{1}).tell), jobs.Func((&box[int]{2}).tell), twins},
 		"methods of boxes of two types":                      {jobs.Func((&box[int]{}).tell), jobs.Func((&box[string]{}).tell), ""},
 		"forwarding, one function":                           {forwarding{jobs.Func(red.tell)}, forwarding{jobs.Func(red.tell)}, ""},
-		"forwarding, two closures":                           {forwarding{tell("red")}, forwarding{tell("blue")}, twins},
-		"forwarding by pointer, two closures":                {&forwarding{tell("red")}, &forwarding{tell("blue")}, twins},
-		"forwarding twice, two closures":                     {forwarding{forwarding{tell("red")}}, forwarding{forwarding{tell("blue")}}, twins},
-		"forwarding around nothing else":                     {forwarding{tell("red")}, tell("red"), twins},
+		"forwarding, two closures":                           {forwarding{tell("red")}, forwarding{tell("blue")}, ""},
+		"forwarding by pointer, two closures":                {&forwarding{tell("red")}, &forwarding{tell("blue")}, ""},
+		"forwarding twice, two closures":                     {forwarding{forwarding{tell("red")}}, forwarding{forwarding{tell("blue")}}, ""},
+		"forwarding around nothing else":                     {forwarding{tell("red")}, tell("red"), ""},
+		"forwarding, a literal and a function":               {forwarding{tell("red")}, forwarding{jobs.Func(shout)}, ""},
+		"forwarding around a function":                       {forwarding{jobs.Func(shout)}, jobs.Func(shout), twins},
 		"forwarding, described":                              {forwarding{&slack{channel: "a"}}, forwarding{&slack{channel: "a"}}, ""},
 		"mute, one function":                                 {mute{jobs.Func(sendWelcome)}, mute{jobs.Func(sendWelcome)}, ""},
 		"mute, two functions":                                {mute{jobs.Func(sendWelcome)}, mute{jobs.Func(sendParcel)}, twins},
 		"mute, one command":                                  {mute{command(t, "x")}, mute{command(t, "x")}, ""},
 		"mute, two commands":                                 {mute{command(t, "x")}, mute{command(t, "y")}, twins},
 		"mute by pointer":                                    {&mute{jobs.Func(sendWelcome)}, &mute{jobs.Func(sendParcel)}, twins},
-		"functions that are handlers":                        {run("red"), run("blue"), twins},
+		"functions that are handlers":                        {run("red"), run("blue"), ""},
 		"functions of a type that says nothing":              {mine(nothing), mine(nothingElse), twins},
 		"described alike":                                    {&slack{channel: "a", sent: 1}, &slack{channel: "a"}, ""},
 		"described otherwise":                                {&slack{channel: "a"}, &slack{channel: "b"}, ""},
@@ -148,7 +159,7 @@ func TestHandlersAreToldApart(t *testing.T) {
 		"one command twice":                                  {command(t, "x"), command(t, "x"), ""},
 		"wrapped, one function":                              {wrap(jobs.Func(red.tell)), wrap(jobs.Func(red.tell)), ""},
 		"wrapped and not":                                    {wrap(jobs.Func(red.tell)), jobs.Func(red.tell), ""},
-		"wrapped, two closures":                              {wrap(tell("red")), wrap(tell("blue")), twins},
+		"wrapped, two closures":                              {wrap(tell("red")), wrap(tell("blue")), ""},
 		"wrapped, two commands":                              {wrap(command(t, "x")), wrap(command(t, "y")), ""},
 		"named, two closures":                                {jobs.Named("tell red", tell("red")), jobs.Named("tell blue", tell("blue")), ""},
 		"named alike, closures of one literal":               {jobs.Named("tell", tell("red")), jobs.Named("tell", tell("red")), ""},
@@ -189,8 +200,8 @@ func weigh(context.Context, jobs.Task, parcel) error { return io.EOF }
 func TestHandlersThatCannotBeToldApartAreNamed(t *testing.T) {
 	set := jobs.Set{Jobs: map[string]jobs.Job{}}
 	for i := range 20 {
-		set.Jobs[string(rune('a'+i))] = jobs.Job{Handler: tell("red")}
-		want := "jobs.b: has a handler that cannot be told from that of jobs.a: all are func github.com/lockstep-scheduler/lockstep/jobs_test.tell.func1(jobs.Notification), and may do different things; " +
+		set.Jobs[string(rune('a'+i))] = jobs.Job{Handler: jobs.Func((&team{}).tell)}
+		want := "jobs.b: has a handler that cannot be told from that of jobs.a: all are func github.com/lockstep-scheduler/lockstep/jobs_test.(*team).tell-fm(jobs.Notification), and may do different things; " +
 			"use one handler for all, or say what each does, as in jobs.Named(\"send mail\", handler), and surround handlers with jobs.Wrap alone"
 		switch i {
 		case 0:

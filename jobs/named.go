@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Named gives h an identity: name says what it does. It is for code that cannot say so itself, such as
-// functions that one literal makes, which differ in nothing but what they capture:
+// Named gives h an identity: name says what it does. It is for code that cannot say so itself: function literals,
+// of which replicas see neither what they do nor what they capture, and methods of several values.
 //
 //	func tell(team string) jobs.Handler {
 //		return jobs.Named("tell "+team, jobs.Func(func(…) error { … }))
