@@ -3,11 +3,14 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"modernc.org/sqlite"
 )
 
 // openSQLite opens a file, or a database in memory, for tests.
@@ -64,10 +67,11 @@ func sqliteHandles(file string) (h handles, err error) {
 			"synchronous(FULL)", "foreign_keys(0)", "temp_store(MEMORY)",
 			fmt.Sprintf("cache_size(-%d)", cacheKiB), "journal_size_limit(67108864)",
 		)}
-		var db *sql.DB
-		if db, err = sql.Open("sqlite", location+"?"+v.Encode()); err != nil {
+		var connector driver.Connector
+		if connector, err = sqlite.NewConnector(location + "?" + v.Encode()); err != nil {
 			return nil
 		}
+		db := sql.OpenDB(preparing{connector})
 		db.SetMaxOpenConns(conns)
 		db.SetMaxIdleConns(conns)
 		h.opened = append(h.opened, db)

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"modernc.org/sqlite"
+)
+
+// counting notes which texts its one connection prepares, and which statements are closed.
+type counting struct {
+	driver.Connector
+	prepared map[string]int
+	closed   int
+}
+
+func (c *counting) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &countingConn{conn.(sqliteConn), c}, nil
+}
+
+type countingConn struct {
+	sqliteConn
+	counts *counting
+}
+
+func (c *countingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	c.counts.prepared[text]++
+	s, err := c.sqliteConn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return &countingStatement{s.(sqliteStatement), c.counts}, nil
+}
+
+type countingStatement struct {
+	sqliteStatement
+	counts *counting
+}
+
+func (s *countingStatement) Close() error {
+	s.counts.closed++
+	return s.sqliteStatement.Close()
+}
+
+func openCounting(t *testing.T) (*sql.DB, *counting, string) {
+	path := filepath.Join(t.TempDir(), "db")
+	connector, err := sqlite.NewConnector("file:" + path + "?_pragma=journal_mode(WAL)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := &counting{Connector: connector, prepared: map[string]int{}}
+	db := sql.OpenDB(preparing{counts})
+	db.SetMaxOpenConns(1)
+	t.Cleanup(func() { _ = db.Close() })
+	must(t, db, `CREATE TABLE a (n INTEGER PRIMARY KEY)`)
+	return db, counts, path
+}
+
+func must(t *testing.T, db interface {
+	ExecContext(context.Context, string, ...any) (sql.Result, error)
+}, text string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), text, args...); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+func column(t *testing.T, db interface {
+	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
+}, text string, args ...any) (all []int) {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), text, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int
+		if err := rows.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestStatementsArePreparedOnce(t *testing.T) {
+	db, counts, path := openCounting(t)
+	const insert, read = `INSERT INTO a (n) VALUES (?)`, `SELECT * FROM a WHERE n > ? ORDER BY n`
+	for i := range 5 {
+		must(t, db, insert, i)
+		if got := column(t, db, read, i-2); len(got) != min(i+1, 2) || got[len(got)-1] != i {
+			t.Errorf("%d: read %d", i, got)
+		}
+	}
+	if counts.prepared[insert] != 1 || counts.prepared[read] != 1 {
+		t.Errorf("prepared %v", counts.prepared)
+	}
+
+	// An error leaves nothing behind that the next one with this text meets.
+	var code *sqlite.Error
+	if _, err := db.Exec(insert, 1); !errors.As(err, &code) {
+		t.Errorf("a second row: %v", err)
+	}
+	must(t, db, insert, 5)
+	over, end := context.WithCancel(t.Context())
+	end()
+	if _, err := db.ExecContext(over, insert, 6); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its end: %v", err)
+	}
+	must(t, db, insert, 6)
+
+	// What changes the tables changes what a kept statement says.
+	must(t, db, `DROP TABLE a`)
+	must(t, db, `CREATE TABLE a (n TEXT)`)
+	must(t, db, insert, 7)
+	if got := column(t, db, read, 0); len(got) != 1 || got[0] != 7 {
+		t.Errorf("of the new table: %d", got)
+	}
+
+	// SQLite closes a connection, and removes the log, only when no statement is left.
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the log after Close: %v", err)
+	}
+	all := 0
+	for _, n := range counts.prepared {
+		all += n
+	}
+	if counts.closed != all {
+		t.Errorf("%d statements were prepared, %d closed", all, counts.closed)
+	}
+}
+
+// Rows that are read while the same text is asked again have their own statement.
+func TestStatementsInUseAreNotShared(t *testing.T) {
+	db, counts, _ := openCounting(t)
+	must(t, db, `INSERT INTO a (n) VALUES (1), (2), (3)`)
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const read = `SELECT n FROM a WHERE n >= ? ORDER BY n`
+	rows, err := conn.QueryContext(t.Context(), read, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []int
+	for rows.Next() {
+		var n int
+		if err := rows.Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, n)
+		if inner := column(t, conn, read, n); len(inner) != 4-n {
+			t.Errorf("inside, from %d: %d", n, inner)
+		}
+	}
+	if err := rows.Close(); err != nil || len(seen) != 3 {
+		t.Errorf("outside: %d, %v", seen, err)
+	}
+	if counts.prepared[read] != 2 {
+		t.Errorf("prepared %v", counts.prepared)
+	}
+	must(t, conn, `DROP TABLE a`) // which open rows would not let pass
+}
+
+func TestKeptStatementsAreBounded(t *testing.T) {
+	db, counts, _ := openCounting(t)
+	for i := range 3 * keptStatements {
+		column(t, db, fmt.Sprintf(`SELECT n FROM a WHERE n = %d`, i))
+	}
+	open := -counts.closed
+	for _, n := range counts.prepared {
+		open += n
+	}
+	if open != keptStatements {
+		t.Errorf("%d statements are kept", open)
+	}
+	long := `SELECT n FROM a -- ` + fmt.Sprintf("%0*d", keptText, 0)
+	column(t, db, long)
+	if counts.prepared[long] != 0 {
+		t.Error("a long text was kept")
+	}
+}
