@@ -148,3 +148,56 @@ func TestClockBelievesAStepAfterThreeSlowBeats(t *testing.T) {
 		})
 	}
 }
+
+// Up to the skew that is allowed, and the time that the last reading took, a reading is believed; beyond that it is
+// not, and nothing is decided by it. One that took long itself changes nothing as long as it may be right.
+func TestHowFarAReadingMayBeOff(t *testing.T) {
+	const skew = 2 * time.Second
+	for what, c := range map[string]struct {
+		baseTrip, trip time.Duration
+		off            time.Duration // of the reading
+		moved          time.Duration // what is believed moves by so much
+		refused        int
+	}{
+		"as far ahead as is allowed":           {0, 0, skew, skew, 0},
+		"further ahead":                        {0, 0, skew + 1, 0, 1},
+		"as far behind as is allowed":          {0, 0, -skew, -skew, 0},
+		"further behind":                       {0, 0, -skew - 1, 0, 1},
+		"the last one took a while":            {time.Second, 0, skew + time.Second, skew + time.Second, 0},
+		"the last one took a while, further":   {time.Second, 0, skew + time.Second + 1, 0, 1},
+		"as long as is exact":                  {0, skew / 4, time.Second, time.Second, 0},
+		"longer than is exact":                 {0, skew/4 + 1, time.Second, 0, 0},
+		"vague, and as far ahead as may be":    {0, 3 * time.Second, skew, 0, 0},
+		"vague, and too far ahead":             {0, 3 * time.Second, skew + 1, 0, 1},
+		"vague, and as far behind as may be":   {0, 3 * time.Second, -skew - 3*time.Second, 0, 0},
+		"vague, and too far behind":            {0, 3 * time.Second, -skew - 3*time.Second - 1, 0, 1},
+		"as vague, and behind by its own trip": {0, 3 * time.Second, -3 * time.Second, 0, 0},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clk, real := &clock{maxSkew: skew}, func() time.Time { return time.Now().UTC() }
+				asked := boottime.Awake()
+				at := real()
+				time.Sleep(c.baseTrip)
+				clk.observe(asked, at)
+				asked = boottime.Awake()
+				time.Sleep(c.trip)
+				clk.observe(asked, real().Add(c.off))
+				moved := clk.now().Sub(real())
+				if c.moved != 0 {
+					moved -= c.trip // it is counted from before it was asked for
+				}
+				if _, refused := clk.apart(); moved != c.moved || refused != c.refused || (clk.skew() != 0) != (refused > 0) {
+					t.Errorf("moved by %v, want %v; %d refused, want %d; skew %v", moved, c.moved, refused, c.refused, clk.skew())
+				}
+				base := clk.base.trip
+				for off, ok := range map[time.Duration]bool{skew + base: true, skew + base + 1: false, -skew - base: true, -skew - base - 1: false} {
+					now := clk.base.now()
+					if _, err := clk.check(now.Add(off)); err == nil != ok || err != nil && !errors.Is(err, ledger.ErrClock) {
+						t.Errorf("decides by a clock that is %v off: %v", off, err)
+					}
+				}
+			})
+		})
+	}
+}

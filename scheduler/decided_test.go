@@ -1,0 +1,325 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// rowsOf are the rows of jobs as the definitions of a replica have them, decided up to a moment.
+func rowsOf(s *Scheduler, upTo time.Time, names ...string) (states []ledger.JobState) {
+	for _, name := range names {
+		states = append(states, ledger.JobState{Name: name, Hash: s.plan.jobs[name].hash, Cursor: upTo})
+	}
+	return states
+}
+
+// When a job is looked at next: at its next due time, decided now or not; soon if that has passed already; not at all
+// if there is none, or if a newer configuration governs it; and in a second if the store could not decide.
+func TestWhenAJobIsLookedAtNext(t *testing.T) {
+	minute := jobs.Job{Schedule: "* * * * *", Handler: blocked{}}
+	const never = -1
+	for what, c := range map[string]struct {
+		job    jobs.Job
+		hash   string        // "": that of the job
+		behind time.Duration // the cursor
+		err    error
+		next   time.Duration // from now
+		rows   int
+	}{
+		"it is due":                    {job: minute, behind: time.Minute, next: 50 * time.Second, rows: 1},
+		"it was decided already":       {job: minute, next: 50 * time.Second},
+		"it has more due times behind": {job: jobs.Job{Schedule: "* * * * * *", Handler: blocked{}, Concurrency: jobs.Allow, CatchUp: jobs.CatchUp{Grace: time.Hour}}, behind: time.Hour, next: lookLeast, rows: freshLimit},
+		"it has no due time":           {job: jobs.Job{Handler: blocked{}}, next: never},
+		"it is defined otherwise":      {job: minute, hash: "other", behind: time.Minute, next: never},
+		"the store is away":            {job: minute, behind: time.Minute, err: fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable), next: time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := &timed{Store: &memstore.Store{Database: memstore.New()}, began: time.Now()}
+				s, err := New(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": c.job}}, Options{ID: "a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				now := time.Date(2026, 1, 1, 12, 0, 10, 0, time.UTC)
+				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+				s.clock.observe(boottime.Awake(), now)
+				s.health.start()
+				st.does = func(d ledger.Decide) (ledger.Decided, error) {
+					states := rowsOf(s, now.Add(-c.behind), "j")
+					if c.hash != "" {
+						states[0].Hash = c.hash
+					}
+					return ledger.Decided{Now: now, Decisions: d.Decide(now, states)}, c.err
+				}
+				rows, rest := s.decideFree(t.Context(), []string{"j"}, false)
+				if rows != c.rows || len(rest) > 0 {
+					t.Errorf("%d rows were written, want %d; %v is left", rows, c.rows, rest)
+				}
+				if at, known := s.upcoming.next(); known != (c.next != never) || known && at.Sub(now) != c.next {
+					t.Errorf("the job is looked at: %t, in %v; want %v", known, at.Sub(now), c.next)
+				}
+				if got := s.foreign.has("j"); got != (c.hash != "") {
+					t.Errorf("it is left to a newer configuration: %t", got)
+				}
+				if ready := s.Health()[0].Ready; ready != (c.err == nil) {
+					t.Errorf("ready: %t", ready)
+				}
+				if room := s.slots.room(jobs.DefaultPool); c.err != nil && room != s.plan.pools[jobs.DefaultPool].Workers {
+					t.Errorf("%d workers are free after a decision that failed", room)
+				}
+			})
+		})
+	}
+}
+
+// A job without a further due time is not looked at any more, whatever was known of it before.
+func TestAJobWithoutDueTimesIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := firing(t, "a", "b")
+		st.does = func(d ledger.Decide) (ledger.Decided, error) {
+			states := rowsOf(s, time.Now(), "a", "b")
+			s.plan.jobs["a"].schedule = nil
+			return ledger.Decided{Decisions: d.Decide(time.Now(), states)}, nil
+		}
+		s.upcoming.set("a", st.began)
+		s.upcoming.set("b", st.began)
+		s.decide(t.Context(), []string{"a", "b"})
+		left := s.upcoming.take(st.began.Add(time.Hour), 10, func(string) bool { return true })
+		if !slices.Equal(left, []string{"b"}) {
+			t.Errorf("looked at again are %v", left)
+		}
+	})
+}
+
+// What a store that repeats its transaction asked for first is as if it had not been: the rows may be others by then.
+func TestOnlyTheLastTryOfADecisionCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := firing(t, "a", "b", "c")
+		for _, j := range s.plan.jobs {
+			j.Concurrency, j.CatchUp.Policy, j.CatchUp.Limit = jobs.Allow, jobs.CatchUpAll, decideRows
+			j.CatchUp.Window = 1000 * time.Hour
+		}
+		var decided []string
+		st.does = func(d ledger.Decide) (ledger.Decided, error) {
+			now := time.Now()
+			d.Decide(now, rowsOf(s, now.Add(-100*time.Hour), "a", "b")) // as many as are opened at once; the next try has other rows
+			decisions := d.Decide(now, rowsOf(s, now.Add(-time.Minute), "b", "c"))
+			for _, dec := range decisions {
+				decided = append(decided, dec.Job)
+			}
+			return ledger.Decided{Decisions: decisions, Busy: []string{"a"}}, nil
+		}
+		_, rest := s.decideFree(t.Context(), []string{"a", "b", "c"}, false)
+		next := s.upcoming.take(time.Now().Add(time.Hour), 10, func(string) bool { return true })
+		slices.Sort(next)
+		if !slices.Equal(rest, []string{"a"}) || !slices.Equal(decided, []string{"b", "c"}) || !slices.Equal(next, []string{"b", "c"}) {
+			t.Errorf("left are %v, decided %v, looked at next %v", rest, decided, next)
+		}
+	})
+}
+
+// Where the store is the lock service, a decision locks the stripes of its jobs, but one about what is overdue does
+// not: that is done lock or no lock. With a lock service no row is locked for it. Both say which pools they know, so
+// that nothing is born running in one that a newer configuration has otherwise.
+func TestWhatADecisionAsksFor(t *testing.T) {
+	for _, c := range []struct{ own, overdue, guard bool }{{true, false, true}, {true, true, false}, {false, false, false}, {false, true, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, st := firing(t, "a", "b")
+			if !c.own {
+				s.locks = lockerOf(t, memlock.New())
+			}
+			var got ledger.Decide
+			st.does = func(d ledger.Decide) (ledger.Decided, error) { got = d; return ledger.Decided{}, nil }
+			s.decideFree(t.Context(), []string{"a", "b"}, c.overdue)
+			if got.Guard != c.guard || got.Overdue != c.overdue || got.Session != "session" || got.Replica != "a" || !slices.Equal(got.Jobs, []string{"a", "b"}) {
+				t.Errorf("%+v: %+v", c, got)
+			}
+			if diff := cmp.Diff(map[string]string{jobs.DefaultPool: s.plan.pools[jobs.DefaultPool].hash}, got.Pools); diff != "" {
+				t.Error(diff)
+			}
+			if now, err := got.Now(time.Now().Add(time.Hour)); err == nil {
+				t.Errorf("it would decide by %v", now)
+			}
+		})
+	}
+}
+
+// What is born running starts at once, on a worker that was kept for it, and may run until the row says so. Workers
+// that were kept for nothing are free again, and pools where something was born waiting are told.
+func TestWhatIsBornRunningStartsHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := blocked{make(chan struct{}, 10), make(chan struct{})}
+		st := &timed{Store: &memstore.Store{Database: memstore.New()}, began: time.Now()}
+		told := &decisions{}
+		s, err := New(st, nil, jobs.Set{
+			Jobs:  map[string]jobs.Job{"a": {Handler: h, Pool: "p"}, "b": {Handler: h, Pool: "p"}, "c": {Handler: h, Pool: "q"}, "d": {Handler: h, Pool: "p"}},
+			Pools: map[string]jobs.Pool{"p": {Workers: 4}, "q": {Workers: 4}, "r": {Workers: 4}},
+		}, Options{ID: "a", Metrics: told})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		s.clock.observe(boottime.Awake(), time.Now())
+		until := time.Now().Add(2 * time.Hour)
+		st.does = func(ledger.Decide) (ledger.Decided, error) {
+			run, waits := jobs.Task{ID: "1", Job: "a", Pool: "p", Token: 7}, jobs.Task{ID: "2", Job: "c", Pool: "q"}
+			return ledger.Decided{
+				Started: []jobs.Task{run}, Opened: []jobs.Task{waits},
+				Decisions: []ledger.Decision{
+					{Job: "a", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{Job: "a"}, Task: &run, Claim: true, MayRunUntil: until}}},
+					{Job: "b", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{Job: "b", Outcome: jobs.Skipped}}}},
+					{Job: "c", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{Job: "c"}, Task: &waits}, {Task: &jobs.Task{ID: "3"}}}},
+				},
+			}, nil
+		}
+		rows, _ := s.decideFree(t.Context(), []string{"a", "b", "c", "d"}, false)
+		<-h.began
+		synctest.Wait()
+		if a := s.running.get("1"); rows != 4 || a == nil || !a.until().Equal(until) || a.session != "session" || a.task.Token != 7 {
+			t.Fatalf("%d rows; running is %+v", rows, a)
+		}
+		if p, q := s.slots.room("p"), s.slots.room("q"); p != 3 || q != 4 {
+			t.Errorf("while one attempt runs in p, %d workers are free there, and %d in q", p, q)
+		}
+		if p, q, r := len(s.feeders["p"].wake), len(s.feeders["q"].wake), len(s.feeders["r"].wake); p != 0 || q != 1 || r != 0 {
+			t.Errorf("told that something waits: p %d, q %d, r %d", p, q, r)
+		}
+		if !slices.Equal(told.jobs, []string{"a", "b", "c"}) {
+			t.Errorf("metrics were told of the triggers of %v", told.jobs)
+		}
+		close(h.end)
+		synctest.Wait()
+		if p := s.slots.room("p"); p != 4 {
+			t.Errorf("afterwards %d workers are free", p)
+		}
+	})
+}
+
+// decisions are the metrics of those.
+type decisions struct {
+	unmeasured
+	jobs []string
+}
+
+func (d *decisions) Decided(t jobs.Trigger) { d.jobs = append(d.jobs, t.Job) }
+
+// Workers are kept only for jobs that may be born running here, as far as there are any, and go to those that ask
+// first. Where pools are limited over all replicas nothing is born running.
+func TestWorkersAreKeptForWhatMayStart(t *testing.T) {
+	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{
+		"small": {Workers: 2}, "large": {Workers: 10}, "limited": {Workers: 10, MaxRunning: 5},
+	}}
+	for _, pool := range []string{"small", "large", "limited"} {
+		for n := range 3 {
+			set.Jobs[fmt.Sprint(pool, n)] = jobs.Job{Handler: blocked{}, Pool: pool}
+		}
+	}
+	set.Jobs["elsewhere"] = jobs.Job{Handler: blocked{}, Pool: "large", RunsOn: map[string]string{"zone": "b"}}
+	s, err := New(newPicky(nil), nil, set, Options{ID: "a", Labels: map[string]string{"zone": "a"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := s.reserve([]string{"elsewhere", "large0", "large1", "limited0", "limited1", "small0", "small1", "small2"})
+	if diff := cmp.Diff(reservation{"large": 2, "small": 2}, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	rooms := func() []int {
+		return []int{s.slots.room("small"), s.slots.room("large"), s.slots.room("limited")}
+	}
+	if got := rooms(); !slices.Equal(got, []int{0, 8, 10}) {
+		t.Errorf("free are %v", got)
+	}
+	for range 2 { // a transaction may ask twice
+		claims := s.claims(kept)
+		var may []string
+		for _, job := range []string{"elsewhere", "limited0", "small2", "large0", "small1", "small0", "large1", "large2"} {
+			if claims(job) {
+				may = append(may, job)
+			}
+		}
+		if !slices.Equal(may, []string{"small2", "large0", "small1", "large1"}) {
+			t.Errorf("workers go to %v", may)
+		}
+	}
+	s.giveBack(kept)
+	if got := rooms(); !slices.Equal(got, []int{2, 10, 10}) {
+		t.Errorf("free are %v after all were given back", got)
+	}
+}
+
+// While a replica drains, or waits for the lock service, it does not go on with what others had in hand, and keeps it
+// in mind.
+func TestWhatIsBusyIsLeftByWhoStops(t *testing.T) {
+	for what, c := range map[string]struct {
+		stop  func(s *Scheduler, cancel func())
+		calls int
+	}{
+		"it goes on": {func(*Scheduler, func()) {}, 2},
+		"it drains":  {func(_ *Scheduler, cancel func()) { cancel() }, 1},
+		"it waits for the lock service": {func(s *Scheduler, _ func()) {
+			s.locks = mute{}
+			s.opt.WhenDown = DownWait
+			s.health.lockDown(errRefused)
+		}, 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, st := firing(t, "a", "b")
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var once sync.Once
+				st.does = func(d ledger.Decide) (ledger.Decided, error) {
+					var busy []string
+					once.Do(func() { busy = []string{"b"}; c.stop(s, cancel) })
+					return ledger.Decided{Busy: busy}, nil
+				}
+				s.decide(ctx, []string{"a", "b"})
+				if n := len(st.decisions()); n != c.calls {
+					t.Errorf("%d decisions, want %d", n, c.calls)
+				}
+				at, known := s.upcoming.next()
+				if known != (c.calls == 1) || known && at.Sub(s.clock.now()) != afterFailure {
+					t.Errorf("what is left is looked at again: %t, in %v", known, at.Sub(s.clock.now()))
+				}
+			})
+		})
+	}
+}
+
+// The due times of known jobs are read, and what is due already is decided at once.
+func TestDueTimesThatAreReadAreDecided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := firing(t, "a", "b")
+		at := st.began.Add(overdueEvery / 2)
+		s.store = listed{st, []ledger.Upcoming{{Job: "a", NextAt: at}, {Job: "unknown", NextAt: at}}}
+		stop := fires(t, s)
+		time.Sleep(overdueEvery / 2)
+		s.look(t.Context(), []int{1})
+		time.Sleep(time.Millisecond)
+		stop()
+		if diff := cmp.Diff([]call{{overdueEvery / 2, []string{"a"}, false}}, st.decisions()); diff != "" {
+			t.Errorf("decided (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// listed is a store with these due times.
+type listed struct {
+	Store
+	rows []ledger.Upcoming
+}
+
+func (l listed) Upcoming(context.Context, []int) ([]ledger.Upcoming, error) { return l.rows, nil }
