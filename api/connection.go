@@ -7,14 +7,16 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
 const (
 	// strangerIdle is how long a connection may be idle on which no good token came.
 	strangerIdle = 10 * time.Second
-	// strangerLeast is how long a stranger may stay where all places are taken: long enough to say who it is.
-	strangerLeast = 300 * time.Millisecond
+	// strangerLeast is how long a stranger may stay where all places are taken: long enough to say who it is. One whose
+	// address has other places may be silent for strangerSilence.
+	strangerLeast, strangerSilence = 300 * time.Millisecond, 100 * time.Millisecond
 	// spareIdle is how long one with a good token must have been idle to go for a new one.
 	spareIdle = time.Second
 )
@@ -23,9 +25,11 @@ const (
 type connection struct {
 	net.Conn
 	of      *connections
-	address netip.Prefix // that it counts for; invalid: none
+	address netip.Prefix // that it comes from; invalid: it may carry many parties
+	shared  bool         // it counts for the share of its address
+	trusted bool         // it is a trusted proxy's
 	since   time.Time
-	trusted bool // it is a trusted proxy's, and may carry many parties
+	heard   atomic.Int64 // the time.Duration after since when something came last
 
 	// Of of.mu:
 	known   bool        // a good token came, or it is a trusted proxy's
@@ -33,6 +37,15 @@ type connection struct {
 	serving bool        // a request is under way
 	idle    time.Time   // since when none is; zero: none has come yet
 	timer   *time.Timer // closes a stranger that is idle
+}
+
+// Read notes that something came.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.heard.Store(int64(time.Since(c.since)))
+	}
+	return n, err
 }
 
 // Close gives its place free.

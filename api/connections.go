@@ -28,18 +28,22 @@ const (
 	roomLogs = 10 * time.Second
 )
 
-// connections is a listener that bounds how many there are, of all together and of each address. A new
-// one beyond a bound takes the place of the stranger who is there longest: of the same address if that has
-// too many, else of any, once that has had a moment. Strangers are those that have shown no good token, so
-// they hold up each other alone. Where there are none, a connection that lies idle goes; where there is none either,
-// the new one is closed.
+// connections is a listener that bounds how many there are, of all together and of each address. Where all places are taken
+// a new one waits until a stranger of the address that has most of them has had a moment, and takes its place. The moment
+// is over with the first answer, and it is short for one that says nothing while its address has other places: so a crowd of
+// silent ones is gone through soon, and delays who comes after it little. Strangers are those that have shown no good
+// token, so they hold up each other alone. Where there are none, a connection that lies idle goes; where there is none
+// either, the new one is closed.
+//
+// Where an address has its share, a new one takes the place of a stranger of that address that has had its moment, or of one
+// that lies idle; else it is closed at once, so that it holds up no other address.
 //
 // A token that has its share of connections, on which it was the last one shown, loses one of them for the next: the one that
 // is idle longest, else the one that is there longest. Some places are kept for those who have not shown a token yet.
 // Who shows one while the others are taken gets the place of an idle connection, or of the token that has most; else
 // it is answered as a stranger is, and may have to go.
 //
-// Connections of this machine and of trusted proxies count for the whole alone: they may carry many users.
+// Connections of this machine and of trusted proxies have no share for their address: they may carry many users.
 type connections struct {
 	net.Listener
 	most    int
@@ -48,13 +52,16 @@ type connections struct {
 	closing chan struct{}
 	once    sync.Once
 
-	mu     sync.Mutex
-	all    map[*connection]struct{}
-	from   map[netip.Prefix]int // of those that count for their address
-	known  int
-	of     map[string]int // of those that are known, for their party
-	unsaid int            // that had to go since the log heard of it
-	said   time.Time
+	freed chan struct{} // a place was given free; for Accept
+
+	mu        sync.Mutex
+	all       map[*connection]struct{}
+	from      counts[netip.Prefix] // of those that count for the share of their address
+	strangers counts[netip.Prefix] // of those that are not known
+	known     int
+	of        counts[string] // of those that are known, for their party
+	unsaid    int            // that had to go since the log heard of it
+	said      time.Time
 }
 
 func newConnections(l net.Listener, o ServeOptions) *connections {
@@ -63,7 +70,8 @@ func newConnections(l net.Listener, o ServeOptions) *connections {
 	}
 	return &connections{
 		Listener: l, most: cmp.Or(max(o.MaxConnections, 0), defaultConnections), proxies: o.TrustedProxies, log: o.Logger,
-		closing: make(chan struct{}), all: map[*connection]struct{}{}, from: map[netip.Prefix]int{}, of: map[string]int{},
+		closing: make(chan struct{}), freed: make(chan struct{}, 1), all: map[*connection]struct{}{},
+		from: counts[netip.Prefix]{}, strangers: counts[netip.Prefix]{}, of: counts[string]{},
 	}
 }
 
@@ -96,7 +104,8 @@ func (l *connections) Accept() (net.Conn, error) {
 			case <-l.closing:
 				_ = conn.Close()
 				return nil, net.ErrClosed
-			case <-time.After(min(wait, acceptLeast)):
+			case <-l.freed:
+			case <-time.After(wait):
 			}
 			c, wait = l.admit(conn)
 		}
@@ -116,17 +125,20 @@ func (l *connections) Close() error {
 // long, as all others came right now: each gets the time for a handshake and a request.
 func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
 	c := &connection{Conn: conn, of: l, since: time.Now()}
-	c.address, c.trusted = l.counts(conn.RemoteAddr())
+	c.comesFrom(conn.RemoteAddr())
 	l.mu.Lock()
 	var victim *connection
 	full := true
 	switch {
-	case c.address.IsValid() && l.from[c.address] >= max(leastOfAddress, l.most/addressShare):
-		victim = l.stranger(c.address)
+	case c.shared && l.from[c.address] >= int64(max(leastOfAddress, l.most/addressShare)):
+		if victim = l.stranger(c.address); victim != nil && time.Until(l.stays(victim)) > 0 {
+			victim = nil
+		}
+		victim = cmp.Or(victim, l.spare(c.address))
 	case len(l.all) >= l.most:
-		victim = cmp.Or(l.stranger(netip.Prefix{}), l.spare())
+		victim = cmp.Or(l.stranger(netip.Prefix{}), l.spare(netip.Prefix{}))
 		if victim != nil && !victim.known {
-			wait = strangerLeast - time.Since(victim.since)
+			wait = time.Until(l.stays(victim))
 		}
 	default:
 		full = false
@@ -158,7 +170,7 @@ func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
 // giveOne closes a connection for its descriptor.
 func (l *connections) giveOne() {
 	l.mu.Lock()
-	victim := cmp.Or(l.stranger(netip.Prefix{}), l.spare())
+	victim := cmp.Or(l.stranger(netip.Prefix{}), l.spare(netip.Prefix{}))
 	if victim != nil {
 		l.leave(victim)
 	}
@@ -168,52 +180,26 @@ func (l *connections) giveOne() {
 	}
 }
 
-// counts says for what address a connection counts, if for any, and whether it is a trusted proxy's.
-func (l *connections) counts(remote net.Addr) (address netip.Prefix, trusted bool) {
+// comesFrom notes where a connection comes from, and what it counts for.
+func (c *connection) comesFrom(remote net.Addr) {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
-		return netip.Prefix{}, false
+		return
 	}
 	from := tcp.AddrPort().Addr().Unmap()
-	if slices.ContainsFunc(l.proxies, func(p netip.Prefix) bool { return p.Contains(from) }) {
-		return netip.Prefix{}, true
+	if slices.ContainsFunc(c.of.proxies, func(p netip.Prefix) bool { return p.Contains(from) }) {
+		c.trusted = true
+		return
 	}
-	if from.IsLoopback() {
-		return netip.Prefix{}, false
-	}
-	return bucketOf(from), false
-}
-
-// stranger is who is there longest without a token, of an address if that is valid; nil if there is none.
-// One that is being answered goes last. The caller holds l.mu.
-func (l *connections) stranger(address netip.Prefix) (oldest *connection) {
-	for c := range l.all {
-		if c.known || address.IsValid() && c.address != address {
-			continue
-		}
-		if oldest == nil || oldest.serving && !c.serving || oldest.serving == c.serving && c.since.Before(oldest.since) {
-			oldest = c
-		}
-	}
-	return oldest
-}
-
-// spare is who has shown a token and has been idle longest, for a while at least; nil if there is none.
-// The caller holds l.mu.
-func (l *connections) spare() (longest *connection) {
-	for c := range l.all {
-		if !c.serving && !c.idle.IsZero() && time.Since(c.idle) >= spareIdle && (longest == nil || c.idle.Before(longest.idle)) {
-			longest = c
-		}
-	}
-	return longest
+	c.address, c.shared = bucketOf(from), !from.IsLoopback()
 }
 
 // enter and leave keep count. The caller holds l.mu.
 func (l *connections) enter(c *connection) {
 	l.all[c] = struct{}{}
-	if c.address.IsValid() {
-		l.from[c.address]++
+	l.strangers.add(c.address, 1)
+	if c.shared {
+		l.from.add(c.address, 1)
 	}
 	if c.trusted && l.known < l.mostKnown() {
 		l.know(c, "")
@@ -231,10 +217,13 @@ func (l *connections) leave(c *connection) {
 		c.timer.Stop()
 	}
 	l.forget(c)
-	if c.address.IsValid() {
-		if l.from[c.address]--; l.from[c.address] == 0 {
-			delete(l.from, c.address)
-		}
+	l.strangers.add(c.address, -1)
+	if c.shared {
+		l.from.add(c.address, -1)
+	}
+	select {
+	case l.freed <- struct{}{}:
+	default:
 	}
 }
 

@@ -95,7 +95,7 @@ func TestStrangersHoldUpEachOther(t *testing.T) {
 		strangers = append(strangers, dial(t, address))
 	}
 	await.Until(t, "the first ones are gone", func() bool { return !open(strangers[20]) && !open(refused) })
-	if took := time.Since(began); took < 2*strangerLeast {
+	if took := time.Since(began); took < 2*strangerSilence {
 		t.Errorf("21 strangers have had no more than %v", took)
 	}
 	left := 0
@@ -345,6 +345,42 @@ func TestAcceptGoesOn(t *testing.T) {
 	}
 }
 
+// TestAnAddressMakesRoom: an address that has its share, all with a token, gets another connection for one that is idle.
+func TestAnAddressMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newConnections(nil, ServeOptions{MaxConnections: 64})
+		come := func(from string) *connection {
+			here, _ := net.Pipe()
+			c, _ := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.ParseIP(from)}})
+			if c != nil {
+				c.turned(http.StateActive)
+				welcome(withConnection(t.Context(), c), "")
+			}
+			return c
+		}
+		other := come("192.0.2.2")
+		other.turned(http.StateIdle)
+		var all []*connection
+		for range 16 {
+			all = append(all, come("192.0.2.1"))
+		}
+		time.Sleep(spareIdle)
+		if c := come("192.0.2.1"); c != nil {
+			t.Error("a connection beyond the share, while all are being answered")
+		}
+		all[3].turned(http.StateIdle)
+		time.Sleep(spareIdle)
+		c := come("192.0.2.1")
+		_, has := l.all[other]
+		if _, in := l.all[all[3]]; c == nil || in || !has || len(l.all) != 17 {
+			t.Errorf("%v, the idle one is there: %v, another address's: %v, of %d", c, in, has, len(l.all))
+		}
+		for c := range l.all {
+			_ = c.Close()
+		}
+	})
+}
+
 // TestSpareConnections: where all have a token, one that lies idle goes for a new one, and none that is
 // being answered.
 func TestSpareConnections(t *testing.T) {
@@ -414,6 +450,36 @@ func TestOneTokenHasAPart(t *testing.T) {
 	if status, err := get(t, dial(t, address), keys.secrets[Viewer]); status != "200" {
 		t.Errorf("the token itself: %s %v", status, err)
 	}
+}
+
+// TestAStrangerIsNotSpare: who shows a token while as many are known as may be takes the place of one of them, and not that
+// of a stranger who is idle: places are kept for strangers.
+func TestAStrangerIsNotSpare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newConnections(nil, ServeOptions{MaxConnections: 16})
+		come := func(party string) *connection {
+			here, _ := net.Pipe()
+			c, _ := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+			c.turned(http.StateActive)
+			if party != "" {
+				welcome(withConnection(t.Context(), c), party)
+			}
+			return c
+		}
+		stranger := come("")
+		for i := range l.mostKnown() {
+			come([]string{"a", "b"}[i%2])
+		}
+		stranger.turned(http.StateIdle)
+		time.Sleep(spareIdle)
+		come("c")
+		if _, in := l.all[stranger]; !in || l.known != l.mostKnown() || l.of["c"] != 1 {
+			t.Errorf("the stranger is there: %v, %d of %d are known: %v", in, l.known, l.mostKnown(), l.of)
+		}
+		for c := range l.all {
+			_ = c.Close()
+		}
+	})
 }
 
 // TestNewcomersGetIn: however many tokens hold all that they may, on connections that are being answered, strangers get

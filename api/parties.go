@@ -1,6 +1,9 @@
 package api
 
-import "cmp"
+import (
+	"cmp"
+	"net/netip"
+)
 
 // mostKnown is how many connections those that have shown a token may have together.
 func (l *connections) mostKnown() int {
@@ -18,10 +21,10 @@ func (l *connections) welcome(c *connection, party string) (victim *connection) 
 		return nil
 	}
 	switch {
-	case party != "" && l.of[party] >= max(leastOfAddress, l.most/partyShare):
+	case party != "" && l.of[party] >= int64(max(leastOfAddress, l.most/partyShare)):
 		victim = l.oldest(party)
 	case !c.known && l.known >= l.mostKnown():
-		if victim = cmp.Or(l.spare(), l.oldest(l.largest(l.of[party]+1))); victim == nil {
+		if victim = cmp.Or(l.spare(netip.Prefix{}), l.oldest(l.largest(l.of[party]+1))); victim == nil {
 			return nil
 		}
 	}
@@ -33,13 +36,14 @@ func (l *connections) welcome(c *connection, party string) (victim *connection) 
 	return victim
 }
 
-// know and forget keep count of those that are known. The caller holds l.mu.
+// know and forget keep count of those that are known, and of strangers. The caller holds l.mu.
 func (l *connections) know(c *connection, party string) {
 	c.known, c.party = true, party
 	l.known++
 	if party != "" {
-		l.of[party]++
+		l.of.add(party, 1)
 	}
+	l.strangers.add(c.address, -1)
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -51,40 +55,8 @@ func (l *connections) forget(c *connection) {
 	}
 	c.known = false
 	l.known--
-	if c.party == "" {
-		return
+	if c.party != "" {
+		l.of.add(c.party, -1)
 	}
-	if l.of[c.party]--; l.of[c.party] == 0 {
-		delete(l.of, c.party)
-	}
-}
-
-// oldest is the connection of a party that goes first, whether it is served or not; nil if the party has none. The
-// caller holds l.mu.
-func (l *connections) oldest(party string) (oldest *connection) {
-	if party == "" {
-		return nil
-	}
-	for c := range l.all {
-		switch {
-		case !c.known || c.party != party:
-		case oldest == nil, oldest.serving && !c.serving:
-			oldest = c
-		case oldest.serving != c.serving:
-		case c.serving && c.since.Before(oldest.since), !c.serving && c.idle.Before(oldest.idle):
-			oldest = c
-		}
-	}
-	return oldest
-}
-
-// largest is the party with the most connections, if these are more than some; "" if there is none. The caller holds
-// l.mu.
-func (l *connections) largest(some int) (party string) {
-	for p, n := range l.of {
-		if n > some {
-			party, some = p, n
-		}
-	}
-	return party
+	l.strangers.add(c.address, 1)
 }

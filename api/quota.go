@@ -41,8 +41,8 @@ type quota struct {
 
 	mu    sync.Mutex
 	taken int64
-	by    map[string]int64 // parties that have none are not kept
-	freed chan struct{}    // closed when something is given back; nil: nobody waits
+	by    counts[string] // of parties
+	freed chan struct{}  // closed when something is given back; nil: nobody waits
 }
 
 // take takes n, and waits for room as long as patience. full says whose bound is reached if there is none: all is
@@ -58,10 +58,10 @@ func (q *quota) take(ctx context.Context, party string, n int64, patience time.D
 		}
 		if all && q.taken+n <= whole {
 			if q.by == nil {
-				q.by = map[string]int64{}
+				q.by = counts[string]{}
 			}
 			q.taken += n
-			q.by[party] += n
+			q.by.add(party, n)
 			q.mu.Unlock()
 			return sync.OnceFunc(func() { q.give(party, n) }), false, true
 		}
@@ -87,9 +87,7 @@ func (q *quota) give(party string, n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.taken -= n
-	if q.by[party] -= n; q.by[party] == 0 {
-		delete(q.by, party)
-	}
+	q.by.add(party, -n)
 	if q.freed != nil {
 		close(q.freed)
 		q.freed = nil

@@ -35,8 +35,9 @@ type ServeOptions struct {
 // handshake, 5 s for the header of a request (8 KiB), 30 s for the whole of it, and 60 s to take the
 // answer, 5 s where it has shown no token. A connection by which no good token came may be idle for 10 s, others for 2 minutes.
 //
-// A connection beyond the bounds takes the place of one that has shown no token, the oldest first, or of
-// one that lies idle; else it is closed. Whatever keeps the system from accepting one is waited out.
+// A connection beyond the bounds takes the place of one that has shown no token, of the address that has most
+// of those first, or of one that lies idle; else it is closed. It waits for up to 300 ms while such a one may still
+// speak, or 100 ms while that says nothing and is not alone from its address. Whatever keeps the system from accepting one is waited out.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return ServeWith(ctx, l, h, ServeOptions{})
 }

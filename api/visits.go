@@ -23,8 +23,8 @@ const (
 // The zero visits is ready.
 type visits struct {
 	mu  sync.Mutex
-	of  map[any]int // of a connection, or an address where the connection is not known
-	all int
+	of  counts[any] // of a connection, or an address where the connection is not known
+	all int64
 }
 
 // enter counts a request. leave takes it back.
@@ -47,9 +47,9 @@ func (v *visits) enter(r *http.Request, from netip.Addr) (leave func(), ok bool)
 		delete(v.of, victim)
 	}
 	if v.of == nil {
-		v.of = map[any]int{}
+		v.of = counts[any]{}
 	}
-	v.of[key]++
+	v.of.add(key, 1)
 	v.all++
 	v.mu.Unlock()
 	if victim != nil {
@@ -61,7 +61,7 @@ func (v *visits) enter(r *http.Request, from netip.Addr) (leave func(), ok bool)
 
 // most is the connection that goes; nil if there is none. The caller holds v.mu.
 func (v *visits) most() (most *connection) {
-	var n int
+	var n int64
 	var known bool
 	for key, count := range v.of {
 		c, ok := key.(*connection)
@@ -86,9 +86,7 @@ func (v *visits) leave(key any) {
 		return
 	}
 	v.all--
-	if v.of[key]--; v.of[key] == 0 {
-		delete(v.of, key)
-	}
+	v.of.add(key, -1)
 }
 
 type visitKey struct{}

@@ -131,8 +131,11 @@ func TestVisitsAreBounded(t *testing.T) {
 			t.Errorf("%s: %s", target, res.Status)
 		}
 	}
-	if most := page.most.Load(); most > maxVisits+maxStreamsOfConnection {
-		t.Errorf("%d answers at once, %d may be", most, maxVisits)
+	for page.now.Load() > maxVisits { // those of connections that were closed end at once
+		if time.Since(began) > visitTime/2 {
+			t.Fatalf("%d answers are under way, %d may be", page.now.Load(), maxVisits)
+		}
+		time.Sleep(time.Millisecond)
 	}
 	await.Until(t, "they are given up", func() bool { return page.now.Load() == 0 })
 	if took := time.Since(began); took > 3*visitTime {
@@ -153,7 +156,7 @@ func TestRefusalsEnd(t *testing.T) {
 	under := func() int {
 		s.visits.mu.Lock()
 		defer s.visits.mu.Unlock()
-		return s.visits.all
+		return int(s.visits.all)
 	}
 	await.Until(t, "they are under way", func() bool { return under() == 5 })
 	began := time.Now()
