@@ -167,6 +167,13 @@ func (r *reader) checkZooKeeper() {
 	if len(lock.ZooKeeper.Servers) == 0 {
 		r.refuse("lock.zookeeper.servers", "is empty", `write ["127.0.0.1:2181"]`)
 	}
+	switch addr := lock.ZooKeeper.unguarded(); {
+	case lock.ZooKeeper.Unguarded && lock.ZooKeeper.Auth != "":
+		r.advise("lock.zookeeper.insecure", "has no effect: there is a login, see auth_file", "remove it")
+	case addr != "" && !lock.ZooKeeper.Unguarded && !r.wrote("lock.zookeeper.auth_file"): // what is wrong with the file was said
+		r.refuse("lock.zookeeper.servers", "without auth_file, whoever reaches "+addr+" can take, free and change the locks",
+			"write user:password into a file and name it in lock.zookeeper.auth_file; or, in a network that is yours alone, write lock.zookeeper.insecure: true")
+	}
 	const path = "lock.zookeeper.session_timeout"
 	switch {
 	case lock.ZooKeeper.SessionTimeout == lock.TTL:

@@ -87,6 +87,7 @@ type ZooKeeperLock struct {
 	Servers        []string // host:port
 	Root           string
 	Auth           string      // user:password; empty: nodes that everybody can change
+	Unguarded      bool        // Auth may be empty where other machines reach the servers
 	TLS            *tls.Config // nil: none
 	Insecure       bool        // as Redis'
 	SessionTimeout time.Duration

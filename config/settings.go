@@ -104,6 +104,7 @@ var zookeeperKeys = schema[ZooKeeperLock]{
 	"servers":         addressesField(func(c *ZooKeeperLock) *[]string { return &c.Servers }),
 	"root":            textField(func(c *ZooKeeperLock) *string { return &c.Root }),
 	"auth_file":       readAuthFile,
+	"insecure":        flagField(func(c *ZooKeeperLock) *bool { return &c.Unguarded }),
 	"tls":             tlsField(func(c *ZooKeeperLock) **tls.Config { return &c.TLS }, func(c *ZooKeeperLock) *bool { return &c.Insecure }),
 	"session_timeout": durationField(time.Second, func(c *ZooKeeperLock) *time.Duration { return &c.SessionTimeout }),
 }

@@ -51,7 +51,7 @@ func (r *reader) refuseWeak(section, path string, d *mysql.Config, settings *tls
 }
 
 // Weak says which of the connections to the store and to the lock service are weaker than they could be because
-// tls.insecure allows it, for the log and for people.
+// a key insecure allows it, for the log and for people.
 func (c *Config) Weak() (all []string) {
 	add := func(where string, weak ...string) {
 		for _, w := range weak {
@@ -67,6 +67,9 @@ func (c *Config) Weak() (all []string) {
 		dsn("store", c.Store.DSN, c.Store.TLS)
 	}
 	settings := map[string]*tls.Config{Redis: c.Lock.Redis.TLS, ZooKeeper: c.Lock.ZooKeeper.TLS}[c.Lock.Driver]
+	if c.Lock.Driver == ZooKeeper && c.Lock.ZooKeeper.unguarded() != "" {
+		add("lock", "whoever reaches the servers can take, free and change the locks (zookeeper.insecure, without auth_file)")
+	}
 	switch {
 	case c.LockInStore():
 	case c.Lock.Driver == MySQL:
@@ -82,12 +85,27 @@ func (r *reader) advisePlain(path string, password string, settings *tls.Config,
 	if password == "" || settings != nil || insecure {
 		return
 	}
+	if addr := elsewhere(addrs); addr != "" {
+		r.advise(path, "goes to "+addr+" in plain text, for all on the way to read", "fill the section tls; or, in a network that is yours alone, write tls: {enabled: false, insecure: true}")
+	}
+}
+
+// unguarded is the first address of servers that other machines reach and whose nodes everybody can change; empty if there
+// is none.
+func (z ZooKeeperLock) unguarded() string {
+	if z.Auth != "" {
+		return ""
+	}
+	return elsewhere(z.Servers)
+}
+
+// elsewhere is the first address that is not this machine's loopback; empty if all are.
+func elsewhere(addrs []string) string {
 	for _, addr := range addrs {
 		host, _, _ := net.SplitHostPort(addr)
-		if ip, err := netip.ParseAddr(host); host == "localhost" || err == nil && ip.IsLoopback() {
-			continue
+		if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			return addr
 		}
-		r.advise(path, "goes to "+addr+" in plain text, for all on the way to read", "fill the section tls; or, in a network that is yours alone, write tls: {enabled: false, insecure: true}")
-		return
 	}
+	return ""
 }

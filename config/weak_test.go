@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -81,6 +82,57 @@ func TestWeakDSNs(t *testing.T) {
 	}
 	if c := load(t, fmt.Sprintf("store: {driver: mysql, dsn_file: %q, tls: {insecure: true}}", file)); len(c.Weak()) != 1 { // the lock is in it
 		t.Errorf("%q", c.Weak())
+	}
+}
+
+// Locks that whoever reaches the server can change have to be written out.
+func TestZooKeeperWithoutALogin(t *testing.T) {
+	dir := t.TempDir()
+	file, empty := filepath.Join(dir, "login"), filepath.Join(dir, "empty")
+	if err := errors.Join(os.WriteFile(file, []byte("u:CANARY"), 0o600), os.WriteFile(empty, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	login := fmt.Sprintf(", auth_file: %q", file)
+	for _, c := range []struct {
+		servers, more string
+		refused       string // part of the error
+		weak, warned  bool
+	}{
+		{`"127.0.0.1:2181"`, "", "", false, false},
+		{`"localhost:2181", "[::1]:2182", "127.9.9.9:2183"`, "", "", false, false},
+		{`"zk.internal:2181"`, login, "", false, false},
+		{`"zk.internal:2181"`, login + ", tls: {enabled: true}", "", false, false},
+		{`"zk.internal:2181"`, "", "4:14: lock.zookeeper.servers: without auth_file, whoever reaches zk.internal:2181 can", false, false},
+		{`"127.0.0.1:2181", "10.0.0.1:2181"`, "", "whoever reaches 10.0.0.1:2181 can", false, false},
+		{`"127.0.0.1:2181", "10.0.0.1:2181"`, ", insecure: false", "write lock.zookeeper.insecure: true", false, false},
+		{`"zk.internal:2181"`, `, auth_file: ""`, "without auth_file", false, false},
+		{`"zk.internal:2181"`, ", tls: {enabled: true}", "without auth_file", false, false},
+		{`"zk.internal:2181"`, ", tls: {insecure: true}", "without auth_file", false, false},
+		{`"zk.internal:2181"`, fmt.Sprintf(", auth_file: %q", empty), "lock.zookeeper.auth_file: ", false, false},
+		{`"zk.internal:2181"`, ", insecure: true", "", true, false},
+		{`"127.0.0.1:2181"`, ", insecure: true", "", false, false},
+		{`"zk.internal:2181"`, login + ", insecure: true", "", false, true},
+	} {
+		text := fmt.Sprintf("lock:\n  zookeeper:\n    servers: [%s]\n    %s\n  driver: zookeeper", c.servers, strings.ReplaceAll(strings.TrimPrefix(c.more, ", "), ", ", "\n    "))
+		if c.refused != "" {
+			if why := refused(t, text); !strings.Contains(why, c.refused) || strings.Count(why, "lockstep.yaml:") > 1 {
+				t.Errorf("%s\n%s\nwant %s", text, why, c.refused)
+			}
+			continue
+		}
+		loaded := load(t, text)
+		weak := slices.ContainsFunc(loaded.Weak(), func(w string) bool {
+			return strings.HasPrefix(w, "lock: whoever reaches the servers can take, free and change the locks")
+		})
+		warned := slices.ContainsFunc(loaded.Warnings, func(w config.Error) bool {
+			return strings.Contains(w.Error(), "lock.zookeeper.insecure: has no effect")
+		})
+		if weak != c.weak || warned != c.warned {
+			t.Errorf("%s\nweak are %q, warnings %v", text, loaded.Weak(), loaded.Warnings)
+		}
+	}
+	if c := load(t, `lock: {driver: redis, redis: {addrs: ["127.0.0.1:6379"]}, zookeeper: {servers: ["zk.internal:2181"]}}`); c.Weak() != nil {
+		t.Errorf("of what is not used: %q", c.Weak())
 	}
 }
 

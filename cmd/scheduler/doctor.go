@@ -103,7 +103,7 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 		e.add("configuration", levelWarning, "", "%v", w)
 	}
 	for _, w := range c.Weak() {
-		e.add("configuration", levelWarning, "fill the section tls, and remove insecure", "insecure: %s", w)
+		e.add("configuration", levelWarning, "remove insecure, and write what it stands for: the section tls, or auth_file", "insecure: %s", w)
 	}
 	missing, err := checkDoor(c.Server)
 	if err != nil {

@@ -13,7 +13,7 @@ func TestFingerprint(t *testing.T) {
 	const (
 		redis     = `driver: redis, redis: {mode: cluster, addrs: ["a:1", "b:2"]`
 		sentinel  = `driver: redis, redis: {addrs: ["a:1", "b:2"], mode: sentinel, master_name: `
-		zookeeper = `driver: zookeeper, zookeeper: {servers: ["a:1", "b:2"]`
+		zookeeper = `driver: zookeeper, zookeeper: {insecure: true, servers: ["a:1", "b:2"]`
 		mysql     = `driver: mysql, mysql: {dsn: "u:p@tcp(a:1)/one"`
 		mariadb   = `store: {driver: mysql, dsn: "u:p@tcp(a:1)/one"}`
 	)
@@ -33,8 +33,8 @@ func TestFingerprint(t *testing.T) {
 		{name: "redis: namespace", one: lock(redis), other: lock(redis), namespace: "prod", second: "test"},
 		{name: "redis: name in the file", one: "name: prod\n" + lock(redis), other: lock(redis), namespace: "prod", second: "prod", equal: true},
 		{name: "redis: user and password are no other place", one: lock(redis), other: lock(redis + ", username: somebody"), equal: true},
-		{name: "zookeeper: order of the servers", one: lock(zookeeper), other: lock(`driver: zookeeper, zookeeper: {servers: ["b:2", "a:1"]`), equal: true},
-		{name: "zookeeper: servers", one: lock(zookeeper), other: lock(`driver: zookeeper, zookeeper: {servers: ["a:1", "c:2"]`)},
+		{name: "zookeeper: order of the servers", one: lock(zookeeper), other: lock(`driver: zookeeper, zookeeper: {insecure: true, servers: ["b:2", "a:1"]`), equal: true},
+		{name: "zookeeper: servers", one: lock(zookeeper), other: lock(`driver: zookeeper, zookeeper: {insecure: true, servers: ["a:1", "c:2"]`)},
 		{name: "zookeeper: root", one: lock(zookeeper), other: lock(zookeeper + ", root: /elsewhere")},
 		{name: "zookeeper: namespace", one: lock(zookeeper), other: lock(zookeeper), namespace: "prod", second: "test"},
 		{name: "mysql: user and options are no other place", one: lock(mysql), other: lock(`driver: mysql, mysql: {dsn: "v:q@tcp(a:1)/one?timeout=1s"`), equal: true},
@@ -42,7 +42,7 @@ func TestFingerprint(t *testing.T) {
 		{name: "mysql: database", one: lock(mysql), other: lock(`driver: mysql, mysql: {dsn: "u:p@tcp(a:1)/two"`)},
 		{name: "mysql: mode", one: lock(mysql), other: lock(mysql + ", mode: row")},
 		{name: "mysql: namespace", one: lock(mysql), other: lock(mysql), namespace: "prod", second: "test"},
-		{name: "redis and zookeeper", one: lock(`driver: redis, redis: {addrs: ["a:1"]`), other: lock(`driver: zookeeper, zookeeper: {servers: ["a:1"]`)},
+		{name: "redis and zookeeper", one: lock(`driver: redis, redis: {addrs: ["a:1"]`), other: lock(`driver: zookeeper, zookeeper: {insecure: true, servers: ["a:1"]`)},
 		{name: "redis and mysql", one: lock(redis), other: lock(mysql)},
 		{name: "redis and the store", one: lock(redis), other: ""},
 		{name: "the store's own database, said or not", one: "", other: "lock: {driver: sqlite}", equal: true},
@@ -77,10 +77,10 @@ func TestSummaryOfTheLock(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "rows of the store's own database",
 		mysql + "\nlock: {mysql: {mode: row}}": "rows of the store's own database",
-		mysql + "\nlock: {mysql: {mode: row, dsn: \"u:p@tcp(a:1)/two\"}}":          "mysql (row)",
-		`lock: {driver: zookeeper, zookeeper: {servers: ["a:1", "b:2"]}}`:          "zookeeper a:1,b:2",
-		`lock: {driver: redis, redis: {mode: cluster, addrs: ["a:1", "b:2"]}}`:     "redis a:1,b:2",
-		`lock: {driver: mysql, mysql: {dsn: "u:p@tcp(a:1)/two"}, when_down: wait}`: "mysql (lease)",
+		mysql + "\nlock: {mysql: {mode: row, dsn: \"u:p@tcp(a:1)/two\"}}":                 "mysql (row)",
+		`lock: {driver: zookeeper, zookeeper: {insecure: true, servers: ["a:1", "b:2"]}}`: "zookeeper a:1,b:2",
+		`lock: {driver: redis, redis: {mode: cluster, addrs: ["a:1", "b:2"]}}`:            "redis a:1,b:2",
+		`lock: {driver: mysql, mysql: {dsn: "u:p@tcp(a:1)/two"}, when_down: wait}`:        "mysql (lease)",
 	} {
 		c, err := config.LoadBytes("lockstep.yaml", []byte("version: 1\n"+text+"\n"), config.Options{})
 		if err != nil {
