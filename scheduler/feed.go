@@ -51,6 +51,7 @@ type feeder struct {
 	unskips   int           // how often the jobs were forgotten
 	vain      int           // claims in a row that could get nothing, though the pool has work
 	notBefore time.Time     // the poll wakes the feeder again
+	seen      lookout
 }
 
 func newFeeder(s *Scheduler, pool *poolPlan) *feeder {
@@ -81,6 +82,10 @@ func (f *feeder) claim(ctx context.Context) bool {
 	if want == 0 || !ses.trusted() || s.waits() {
 		return false
 	}
+	scope, asked, ok := f.look(ctx)
+	if !ok {
+		return false
+	}
 	settled := s.running.transaction()
 	defer settled()
 	began := time.Now()
@@ -92,7 +97,6 @@ func (f *feeder) claim(ctx context.Context) bool {
 		tried(ledger.ClaimFailed, 0)
 		return false
 	}
-	scope, asked := f.scope()
 	inTurn := s.locks == nil && f.last < busyLimit // as behind a lock: no longer than that
 	// Not cut short by a drain: a claim that is forgotten is lost work.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -115,7 +119,11 @@ func (f *feeder) claim(ctx context.Context) bool {
 	f.back(asked, !learned && len(got.Tasks) == 0 && len(got.Foreign) > 0)
 	f.push(ctx, ses, got) // before the lock is given back: its service may hang
 	unlock()
-	return got.More && (learned || len(got.Tasks) > 0)
+	if again := got.More && (learned || len(got.Tasks) > 0); again || scope.Within == nil {
+		return again
+	}
+	f.lookOn()
+	return len(got.Tasks) > 0
 }
 
 // wanted is how many tasks to claim: as many as there are free workers, and some ahead.

@@ -26,6 +26,10 @@ func (s *strangers) Claim(context.Context, ledger.Claim) (ledger.Claimed, error)
 	return ledger.Claimed{More: true, Foreign: []jobs.Task{{Job: "of nobody here"}}}, nil
 }
 
+func (*strangers) Look(context.Context, string, ledger.Look) (ledger.Seen, error) {
+	return ledger.Seen{Work: &ledger.Window{}}, nil
+}
+
 // A claim that got nothing, and can learn nothing, is not followed by another one before somebody wakes it.
 func TestClaimsForNothingEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,7 @@ func (s *Scheduler) poll(ctx context.Context) {
 			continue
 		}
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		pools, next, err := s.store.Ready(cctx, s.clock.check, s.scopes())
+		pools, next, err := s.store.Ready(cctx, s.clock.check)
 		cancel()
 		if err != nil {
 			s.storeFailed(err)

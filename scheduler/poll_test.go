@@ -25,7 +25,7 @@ type askable struct {
 	asked []time.Duration
 }
 
-func (p *askable) Ready(context.Context, ledger.Judge, map[string]ledger.Scope) ([]string, time.Time, error) {
+func (p *askable) Ready(context.Context, ledger.Judge) ([]string, time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, time.Since(p.began)/time.Millisecond)

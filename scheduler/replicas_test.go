@@ -159,8 +159,8 @@ func (s *skewed) judge(now ledger.Judge) ledger.Judge {
 	return func(database time.Time) (time.Time, error) { return now(database.Add(s.off())) }
 }
 
-func (s *skewed) Ready(ctx context.Context, now ledger.Judge, scopes map[string]ledger.Scope) ([]string, time.Time, error) {
-	return s.Store.Ready(ctx, s.judge(now), scopes)
+func (s *skewed) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {
+	return s.Store.Ready(ctx, s.judge(now))
 }
 
 func (s *skewed) Sweep(ctx context.Context, now ledger.Judge, r ledger.Retention, limit int) (bool, error) {

@@ -50,7 +50,7 @@ func (*idle) Own(context.Context, string) ([]ledger.Own, error)               { 
 func (*idle) Reap(context.Context, int) ([]ledger.Reaped, error)              { return nil, nil }
 func (*idle) Load(context.Context, string, ledger.Definitions) (int64, error) { return 1, nil }
 
-func (*idle) Ready(context.Context, ledger.Judge, map[string]ledger.Scope) ([]string, time.Time, error) {
+func (*idle) Ready(context.Context, ledger.Judge) ([]string, time.Time, error) {
 	return nil, time.Time{}, nil
 }
 

@@ -44,14 +44,13 @@ func (f *feeder) unskip() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.skipJobs = nil
+	f.seen = lookout{}
 	f.vain, f.notBefore = 0, time.Time{}
 	f.unskips++
 }
 
-// scope is which tasks to look at. asked is for skip and back.
+// scope is which tasks to look at. asked is for skip and back. The caller holds f.mu.
 func (f *feeder) scope() (scope ledger.Scope, asked int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	scope.SkipJobs = slices.Clone(f.skipJobs)
 	if f.byKind {
 		scope.Kinds = f.pool.kinds
@@ -74,21 +73,10 @@ func (f *feeder) back(asked int, vain bool) {
 	}
 }
 
-// eager reports whether the poll is to wake the feeder if the pool has work, and whether that counts as work:
-// not while claims get nothing.
+// eager reports whether the poll is to wake the feeder if the pool has tasks that are due, and whether those count
+// as work: not while claims get nothing, and not what this replica cannot run.
 func (f *feeder) eager() (wake, work bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !time.Now().Before(f.notBefore), f.vain == 0
-}
-
-// scopes is which tasks this replica looks at, by pool; those of which it looks at all are absent.
-func (s *Scheduler) scopes() map[string]ledger.Scope {
-	all := map[string]ledger.Scope{}
-	for name, f := range s.feeders {
-		if scope, _ := f.scope(); len(scope.SkipJobs) > 0 || scope.Kinds != nil {
-			all[name] = scope
-		}
-	}
-	return all
+	return !time.Now().Before(f.notBefore), f.vain == 0 && !f.seen.nothing
 }

@@ -68,9 +68,11 @@ type Triggers interface {
 // Tasks is the pools.
 type Tasks interface {
 	// Ready promotes the tasks whose time has come and returns the pools that have pending tasks
-	// which are due, and when the next task will be (zero: none waits). Of a pool that scopes has, only the
-	// tasks in its scope count. now is as in Decide.
-	Ready(ctx context.Context, now ledger.Judge, scopes map[string]ledger.Scope) (pools []string, next time.Time, err error)
+	// which are due, and when the next task will be (zero: none waits). now is as in Decide.
+	Ready(ctx context.Context, now ledger.Judge) (pools []string, next time.Time, err error)
+	// Look looks for tasks of a pool, of those that Ready speaks of, that are in a scope. What it costs has a bound,
+	// however many are not.
+	Look(ctx context.Context, pool string, l ledger.Look) (ledger.Seen, error)
 	// Claim takes pending tasks that are due, in order of priority, due time and id.
 	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
 	// Finish writes the ends of attempts of the session's tasks, each under its token. The answer

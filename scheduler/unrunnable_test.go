@@ -21,17 +21,22 @@ import (
 // polled is a store that counts what is asked for work.
 type polled struct {
 	*memstore.Store
-	readies, claims atomic.Int64
+	readies, claims, looks atomic.Int64
 }
 
-func (p *polled) Ready(ctx context.Context, now ledger.Judge, scopes map[string]ledger.Scope) ([]string, time.Time, error) {
+func (p *polled) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {
 	p.readies.Add(1)
-	return p.Store.Ready(ctx, now, scopes)
+	return p.Store.Ready(ctx, now)
 }
 
 func (p *polled) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	p.claims.Add(1)
 	return p.Store.Claim(ctx, c)
+}
+
+func (p *polled) Look(ctx context.Context, pool string, l ledger.Look) (ledger.Seen, error) {
+	p.looks.Add(1)
+	return p.Store.Look(ctx, pool, l)
 }
 
 // asked is how often it was asked for work in a minute.

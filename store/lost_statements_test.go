@@ -182,7 +182,7 @@ func (p *play) ends() {
 	defer cancel()
 	for open := int64(1); open > 0 && !p.t.Failed(); open = p.db.Int(p.t, "SELECT COUNT(*) FROM {tasks}") {
 		p.handBack(ctx)
-		_, _, err := p.plain.Ready(ctx, asIs, nil)
+		_, _, err := p.plain.Ready(ctx, asIs)
 		p.check(err)
 		p.claim(ctx)
 		p.finish(ctx)

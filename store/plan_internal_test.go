@@ -147,12 +147,16 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			return t.firstUnmet([]*ledger.JobStanding{{Name: "j1"}, {Name: "j2", LastSuccess: time.UnixMicro(1900)}})
 		})
 		check("job standings", []string{"primary", "standings"}, func(t *tx) error { _, _, err := t.jobStandings(); return err })
-		for _, scopes := range []map[string]ledger.Scope{nil, {
-			"p1": {Kinds: []string{"", "k"}, SkipJobs: []string{"j1", "j8"}}, "p2": {Kinds: []string{}},
-		}} {
-			check(fmt.Sprintf("ready pools %v", scopes), []string{"primary", "tasks_claim"}, func(t *tx) error {
-				text, args := readyPools(scopes)
-				return t.query(text, args, func(scan func(...any) error) error { return scan(new(string)) })
+		check("ready pools", []string{"primary", "tasks_claim"}, func(t *tx) error {
+			return t.query(readyPools, nil, func(scan func(...any) error) error { return scan(new(string)) })
+		})
+		for _, most := range []int{5, 5000} {
+			check("a look", []string{"tasks_claim"}, func(t *tx) error {
+				l := ledger.Look{Scope: ledger.Scope{Kinds: []string{"", "k"}, SkipJobs: []string{"j1", "j8"}}, Past: map[int]time.Time{0: time.UnixMicro(10)}, Most: most}
+				if _, _, err := t.nextRank("p1", -101); err != nil {
+					return err
+				}
+				return t.lookAt("p1", 0, l, &ledger.Seen{Past: map[int]time.Time{}})
 			})
 		}
 		check("pools", []string{"primary", "tasks_claim"}, func(t *tx) error { return t.countTasks(nil) })

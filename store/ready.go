@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -14,13 +12,12 @@ const promoteLimit = 1000
 
 // Ready makes the tasks ready whose time has come, as judge takes the time, at most promoteLimit of
 // them, and returns the pools that have ready tasks and are not paused, by name, and when the next task
-// will be ready: in the past if there were more than could be promoted, zero if none waits. Of a pool
-// that scopes has, only the tasks in its scope count. It implements the scheduler's Tasks.
+// will be ready: in the past if there were more than could be promoted, zero if none waits. It
+// implements the scheduler's Tasks.
 //
 // Errors: what judge returned, jobs.ErrUnavailable.
-func (s *Store) Ready(ctx context.Context, judge ledger.Judge, scopes map[string]ledger.Scope) (pools []string, next time.Time, err error) {
+func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
 	var now time.Time
-	text, args := readyPools(scopes)
 	look := func(t *tx) (err error) {
 		pools = nil
 		if now, err = t.judged(judge); err != nil {
@@ -29,7 +26,7 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge, scopes map[string
 		if next, err = t.nextWaiting(); err != nil {
 			return err
 		}
-		return t.query(text, args, func(scan func(...any) error) error {
+		return t.query(readyPools, nil, func(scan func(...any) error) error {
 			var name string
 			err := scan(&name)
 			pools = append(pools, name)
@@ -53,24 +50,9 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge, scopes map[string
 
 // readyPools asks which pools have work. Nobody may claim in a retired pool, or in one that is paused.
 //
-// Index: one probe of tasks_claim for each pool, however many tasks are ready. Of a pool with a scope the
-// rows are read up to the first in scope.
-func readyPools(scopes map[string]ledger.Scope) (text string, args []any) {
-	const ready = "(SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} WHERE t.state=0 AND t.pool=p.name"
-	some := ready + " LIMIT 1) IS NOT NULL"
-	if len(scopes) > 0 {
-		names := slices.Sorted(maps.Keys(scopes))
-		some = "(name NOT IN (" + marks(len(names)) + ") AND " + some
-		args = texts(names)
-		for _, name := range names {
-			scope, of := inScope(scopes[name])
-			some += " OR name=? AND " + ready + scope + " LIMIT 1) IS NOT NULL"
-			args = slices.Concat(args, []any{name}, of)
-		}
-		some += ")"
-	}
-	return "SELECT name FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND " + some + " ORDER BY name", args
-}
+// Index: one probe of tasks_claim for each pool, however many tasks are ready.
+const readyPools = "SELECT name FROM {pools} p WHERE hash<>'' AND COALESCE(paused, 0)=0 AND (SELECT t.id FROM {tasks} t{index}{tasks}_claim{end} " +
+	"WHERE t.state=0 AND t.pool=p.name LIMIT 1) IS NOT NULL ORDER BY name"
 
 // nextWaiting is when the next task will be ready.
 //

@@ -5,6 +5,18 @@ import "github.com/lockstep-scheduler/lockstep/jobs/ledger"
 // inScope is the condition, beginning with AND, that a row of {tasks} is one that the scope has, for a WHERE that
 // finds the row by tasks_claim: the rest is read from the row.
 func inScope(s ledger.Scope) (where string, args []any) {
+	if w := s.Within; w != nil {
+		where = " AND rank_order=?"
+		args = []any{-w.Priority}
+		if !w.After.IsZero() {
+			where += " AND run_at>?"
+			args = append(args, micros(w.After))
+		}
+		if !w.UpTo.IsZero() {
+			where += " AND run_at<=?"
+			args = append(args, micros(w.UpTo))
+		}
+	}
 	if n := len(s.SkipJobs); n > 0 {
 		where += " AND job NOT IN (" + marks(n) + ")"
 		args = append(args, texts(s.SkipJobs)...)

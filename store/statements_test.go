@@ -143,7 +143,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("finish, again with output")
 	finish(tasks, ledger.Again, jobs.StateFailed, "out")
 	step("ready")
-	_, _, err = s.Ready(ctx, same, nil)
+	_, _, err = s.Ready(ctx, same)
 	check(err)
 	step("decide")
 	tasks = decide(true, "q").Started

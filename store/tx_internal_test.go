@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-func migrated(t *testing.T, driver, dsn string, o Options) *Store {
+func migrated(t testing.TB, driver, dsn string, o Options) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), driver, dsn, o)
 	if err != nil {

@@ -31,7 +31,31 @@ type Scope struct {
 	SkipJobs []string // tasks of these jobs are left out
 	// Kinds are those of the tasks without a job; "" is for a task without a kind. Nil: whatever they are. Tasks
 	// of jobs have their own handler, whatever their kind.
-	Kinds []string
+	Kinds  []string
+	Within *Window // nil: wherever they stand
+}
+
+// Window is a stretch of a pool's pending tasks in the order of claims: those of one priority whose run_at is after
+// After, up to UpTo inclusive.
+type Window struct {
+	Priority int
+	After    time.Time // zero: from the first
+	UpTo     time.Time // zero: to the last
+}
+
+// Look asks whether a pool has pending tasks in a scope.
+type Look struct {
+	Scope
+	Past map[int]time.Time // by priority: tasks whose run_at is up to then are not looked at
+	Most int               // how many tasks of a priority are looked at, and those with the run_at of the last; ≥ 1
+}
+
+// Seen is what a Look found.
+type Seen struct {
+	Work *Window // the first, in the order of claims, of what was looked at that has a task in scope; nil: none has
+	// Past is, by priority, up to where there is nothing in scope, though there is more behind that. Priorities
+	// behind that of Work were not looked at.
+	Past map[int]time.Time
 }
 
 // Candidate is a pending task that might be claimed.

@@ -22,7 +22,7 @@ func left(ctx context.Context, st scheduler.Store) (running, due int, err error)
 	if due, err = events(ctx, st); err != nil || due > 0 {
 		return 0, due, err
 	}
-	ready, _, err := st.Ready(ctx, asIs, nil) // which makes waiting tasks ready
+	ready, _, err := st.Ready(ctx, asIs) // which makes waiting tasks ready
 	if err != nil || len(ready) > 0 {
 		return 0, len(ready), err
 	}
@@ -84,7 +84,7 @@ func (b *Bench) next() time.Time {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	_, waiting, err := b.opt.Store.Ready(b.ctx(), asIs, nil)
+	_, waiting, err := b.opt.Store.Ready(b.ctx(), asIs)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -27,6 +27,9 @@ var claimCases = []Case{
 	{"Claims/MaxRunning", maxRunning},
 	{"Claims/Stolen", claimStolen},
 	{"Claims/Ready", readyPools},
+	{"Claims/Scope", lookScope},
+	{"Claims/Look", lookWindows},
+	{"Claims/Within", claimWithin},
 	{"Claims/Extend", extend},
 }
 
@@ -272,7 +275,7 @@ func readyPools(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	check := func(want []string, wantNext int64) {
 		t.Helper()
-		pools, next, err := b.Store.Ready(s.ctx(), asIs, nil)
+		pools, next, err := b.Store.Ready(s.ctx(), asIs)
 		must(t, err)
 		if d := cmp.Diff(want, pools); d != "" {
 			t.Error(d)
@@ -305,28 +308,108 @@ func readyPools(t *testing.T, b *Bench) {
 	must(t, b.Store.PausePool(s.ctx(), "again", nil, "bob"))
 	check([]string{"again"}, noon*2)
 
-	// Of the pools that are named, what is out of scope is no work.
-	s.enqueue("work", 1)
+	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name='again'")
+	check(nil, noon*2)
+}
+
+// What is out of scope is no work.
+func lookScope(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	again := s.enqueue("again", 2)
+	s.enqueue("work", 2)
 	_, err := s.decide(run("a", due(1), false))
 	must(t, err)
-	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail' WHERE state=0 AND pool='again'")
+	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail' WHERE pool='again'")
+	s.DB.Exec(t, "UPDATE {tasks} SET state=1, kind='waits' WHERE id=?", again[1])
 	for _, c := range []struct {
-		scopes map[string]ledger.Scope
-		want   []string
+		pool  string
+		scope ledger.Scope
+		want  bool
 	}{
-		{nil, []string{"again", "default", "work"}},
-		{map[string]ledger.Scope{"again": {}, "nothing": {Kinds: []string{}}}, []string{"again", "default", "work"}},
-		{map[string]ledger.Scope{"again": {Kinds: []string{"", "fax"}}, "default": {Kinds: []string{}}}, []string{"default", "work"}},
-		{map[string]ledger.Scope{"again": {Kinds: []string{"", "mail"}}, "work": {Kinds: []string{"mail"}}}, []string{"again", "default"}},
-		{map[string]ledger.Scope{"again": {Kinds: []string{}}, "default": {SkipJobs: []string{"b", "a"}}, "work": {SkipJobs: []string{"a"}}}, []string{"work"}},
-		{map[string]ledger.Scope{"default": {SkipJobs: []string{"b"}}}, []string{"again", "default", "work"}},
+		{"again", ledger.Scope{}, true},
+		{"again", ledger.Scope{Kinds: []string{"", "fax"}}, false},
+		{"again", ledger.Scope{Kinds: []string{"", "mail"}}, true},
+		{"again", ledger.Scope{Kinds: []string{"", "waits"}}, false},
+		{"again", ledger.Scope{Kinds: []string{}}, false},
+		{"work", ledger.Scope{Kinds: []string{"mail"}}, false},
+		{"work", ledger.Scope{SkipJobs: []string{"a"}}, true},
+		{"default", ledger.Scope{Kinds: []string{}}, true},
+		{"default", ledger.Scope{SkipJobs: []string{"b", "a"}}, false},
+		{"default", ledger.Scope{SkipJobs: []string{"b"}}, true},
+		{"nothing", ledger.Scope{}, false},
 	} {
-		pools, _, err := b.Store.Ready(s.ctx(), asIs, c.scopes)
+		seen, err := b.Store.Look(s.ctx(), c.pool, ledger.Look{Scope: c.scope, Most: 10})
 		must(t, err)
-		if d := cmp.Diff(c.want, pools); d != "" {
-			t.Errorf("%v: %s", c.scopes, d)
+		if found := seen.Work != nil; found != c.want || len(seen.Past) > 0 {
+			t.Errorf("%s, %+v: %+v", c.pool, c.scope, seen)
 		}
 	}
-	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name IN ('again', 'default', 'work')")
-	check(nil, noon*2)
+}
+
+// A look reads so many tasks of each priority, and goes on behind them the next time.
+func lookWindows(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	made := s.enqueue("work", 12)
+	at := func(n int) time.Time { return time.UnixMicro(noon + int64(n)).UTC() }
+	for i, id := range made {
+		s.DB.Exec(t, "UPDATE {tasks} SET kind='typo', run_at=? WHERE id=?", noon+int64(i), id)
+	}
+	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=-7 WHERE id IN (?, ?)", made[10], made[11])
+	s.DB.Exec(t, "UPDATE {tasks} SET run_at=? WHERE id=?", noon+2, made[3]) // both are read, as one of them is
+	scope := ledger.Scope{Kinds: []string{"mail"}}
+	type past = map[int]time.Time
+	check := func(from past, want ledger.Seen) {
+		t.Helper()
+		seen, err := b.Store.Look(s.ctx(), "work", ledger.Look{Scope: scope, Past: from, Most: 3})
+		must(t, err)
+		if d := cmp.Diff(want, seen); d != "" {
+			t.Error(d)
+		}
+	}
+	check(nil, ledger.Seen{Past: past{0: at(2)}})
+	check(past{0: at(2)}, ledger.Seen{Past: past{0: at(6)}})
+	check(past{0: at(6)}, ledger.Seen{Past: past{0: at(9)}})
+	check(past{0: at(9)}, ledger.Seen{Past: past{}})
+	check(past{7: at(11)}, ledger.Seen{Past: past{0: at(2)}})
+	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail' WHERE id=?", made[6])
+	check(past{0: at(1)}, ledger.Seen{Past: past{0: at(4)}})
+	check(past{0: at(4)}, ledger.Seen{Work: &ledger.Window{After: at(4), UpTo: at(7)}, Past: past{}})
+	check(past{0: at(6)}, ledger.Seen{Past: past{0: at(9)}})
+	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail' WHERE id=?", made[9])
+	check(past{0: at(7)}, ledger.Seen{Work: &ledger.Window{After: at(7)}, Past: past{}})
+	s.DB.Exec(t, "UPDATE {tasks} SET kind='mail' WHERE id IN (?, ?)", made[0], made[11])
+	check(nil, ledger.Seen{Work: &ledger.Window{Priority: 7}, Past: past{}})
+	check(past{7: at(10)}, ledger.Seen{Work: &ledger.Window{Priority: 7, After: at(10)}, Past: past{}})
+	check(past{7: at(11)}, ledger.Seen{Work: &ledger.Window{UpTo: at(2)}, Past: past{}})
+}
+
+// A claim takes what stands in its window.
+func claimWithin(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	made := s.enqueue("work", 6)
+	const past = noon / 2
+	at := func(n int) time.Time { return time.UnixMicro(past + int64(n)).UTC() }
+	for i, id := range made {
+		s.DB.Exec(t, "UPDATE {tasks} SET run_at=? WHERE id=?", past+int64(i), id)
+	}
+	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=-7 WHERE id=?", made[2])
+	for _, c := range []struct {
+		w    ledger.Window
+		want []string
+	}{
+		{ledger.Window{Priority: 3}, nil},
+		{ledger.Window{Priority: 7, After: at(2)}, nil},
+		{ledger.Window{After: at(0), UpTo: at(3)}, []string{made[1], made[3]}},
+		{ledger.Window{Priority: 7}, []string{made[2]}},
+		{ledger.Window{After: at(4)}, []string{made[5]}},
+		{ledger.Window{}, []string{made[0], made[4]}},
+	} {
+		q := s.claiming("work", 10)
+		q.Scope.Within = &c.w
+		got, err := b.Store.Claim(s.ctx(), q)
+		must(t, err)
+		if !slices.Equal(ids(got.Tasks), c.want) {
+			t.Errorf("%+v: claimed %v of %v, not %v", c.w, ids(got.Tasks), made, c.want)
+		}
+	}
 }

@@ -27,16 +27,16 @@ func clockOfReady(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	id := s.enqueue("work", 1)[0]
 	s.DB.Exec(t, "UPDATE {tasks} SET state=1, run_at=?", ago(30*time.Minute))
-	if pools, _, err := b.Store.Ready(s.ctx(), noClock, nil); !errors.Is(err, ledger.ErrClock) || len(pools) > 0 {
+	if pools, _, err := b.Store.Ready(s.ctx(), noClock); !errors.Is(err, ledger.ErrClock) || len(pools) > 0 {
 		t.Errorf("%v, %v", pools, err)
 	}
-	pools, next, err := b.Store.Ready(s.ctx(), anHourLess, nil)
+	pools, next, err := b.Store.Ready(s.ctx(), anHourLess)
 	must(t, err)
 	if len(pools) > 0 || next.IsZero() {
 		t.Errorf("pools %v are ready, and the next task at %v", pools, next)
 	}
 	s.want("row", s.task(id), "waits attempt 0 token 0 replica -: -")
-	if pools, _, err = b.Store.Ready(s.ctx(), asIs, nil); err != nil || !cmp.Equal(pools, []string{"work"}) {
+	if pools, _, err = b.Store.Ready(s.ctx(), asIs); err != nil || !cmp.Equal(pools, []string{"work"}) {
 		t.Errorf("%v, %v", pools, err)
 	}
 }

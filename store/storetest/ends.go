@@ -194,7 +194,7 @@ func retries(t *testing.T, b *Bench) {
 			t.Fatal("a task that waits was claimed")
 		}
 		s.DB.Exec(t, "UPDATE {tasks} SET run_at=1")
-		_, _, err := b.Store.Ready(s.ctx(), asIs, nil)
+		_, _, err := b.Store.Ready(s.ctx(), asIs)
 		must(t, err)
 	}
 	task := s.claim("work", 1)[0]

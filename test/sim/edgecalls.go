@@ -83,16 +83,20 @@ func (e *edge) busy(names []string) (free, busy []string) {
 	return names[:len(names)/2], names[len(names)/2:]
 }
 
-func (e *edge) Ready(ctx context.Context, now ledger.Judge, scopes map[string]ledger.Scope) ([]string, time.Time, error) {
+func (e *edge) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Time, error) {
 	type ready struct {
 		pools []string
 		next  time.Time
 	}
 	got, err := call(ctx, e, func(ctx context.Context) (r ready, err error) {
-		r.pools, r.next, err = e.st.Ready(ctx, now, scopes)
+		r.pools, r.next, err = e.st.Ready(ctx, now)
 		return r, err
 	})
 	return got.pools, got.next, err
+}
+
+func (e *edge) Look(ctx context.Context, pool string, l ledger.Look) (ledger.Seen, error) {
+	return call(ctx, e, func(ctx context.Context) (ledger.Seen, error) { return e.st.Look(ctx, pool, l) })
 }
 
 func (e *edge) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {

@@ -88,6 +88,9 @@ func inScope(s ledger.Scope) func(Task) bool {
 		skipped[job] = true
 	}
 	return func(r Task) bool {
+		if w := s.Within; w != nil && (r.Rank != -w.Priority || !w.After.IsZero() && r.RunAt <= micros(w.After) || !w.UpTo.IsZero() && r.RunAt > micros(w.UpTo)) {
+			return false
+		}
 		if r.Job != "" {
 			return !skipped[r.Job]
 		}

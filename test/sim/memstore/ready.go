@@ -14,7 +14,7 @@ import (
 const promoteLimit = 1000
 
 // Ready implements scheduler.Tasks.
-func (s *Store) Ready(ctx context.Context, judge ledger.Judge, scopes map[string]ledger.Scope) (pools []string, next time.Time, err error) {
+func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
 	err = s.tx(ctx, "ready", func(t *tx) error {
 		judged, err := judge(t.now())
 		if err != nil {
@@ -38,13 +38,9 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge, scopes map[string
 		if n < len(waiting) {
 			next = fromMicros(waiting[n].RunAt)
 		}
-		has := map[string]func(Task) bool{}
-		for name := range t.pools.rows {
-			has[name] = inScope(scopes[name])
-		}
 		found := map[string]bool{}
 		for _, r := range t.tasks.rows {
-			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) && has[r.Pool](r) {
+			if p := t.pools.rows[r.Pool]; r.State == Ready && p.Hash != "" && (p.Paused == nil || !*p.Paused) {
 				found[r.Pool] = true
 			}
 		}

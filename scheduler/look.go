@@ -1,0 +1,98 @@
+package scheduler
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+const (
+	// lookMost is how many tasks of one priority a look reads.
+	lookMost = 1000
+	// lookFor is how long claims go on where a look found work, while tasks of a higher priority may come.
+	lookFor = pollSlow
+	// lookAgain is how long tasks that were passed, as this replica can run none of them, are left alone.
+	lookAgain = backMost
+)
+
+// lookout is where a feeder looks for what this replica can run, in a pool with tasks that it cannot. It passes
+// those in front, lookMost in each look, and looks behind them from then on, where new tasks come to stand. A
+// task may come among those that were passed (a retry does, or one that was handed back): so every lookAgain a second walk passes
+// them once more, in turn with looks at what is behind.
+type lookout struct {
+	work    *ledger.Window // where to claim; nil: look first
+	looked  time.Time
+	past    map[int]time.Time // by priority: passed up to this run_at
+	again   map[int]time.Time // by the second walk; nil: none is under way
+	next    time.Time         // when it begins
+	turn    bool              // the next look is one of the second walk
+	nothing bool              // the last look came to the end, and there is nothing to claim
+}
+
+// ask is what is passed for the next look.
+func (l *lookout) ask(now time.Time) map[int]time.Time {
+	if l.again == nil && len(l.past) > 0 && !now.Before(l.next) {
+		l.again, l.turn = map[int]time.Time{}, true
+	}
+	if l.turn {
+		return maps.Clone(l.again)
+	}
+	return maps.Clone(l.past)
+}
+
+// tell takes the answer.
+func (l *lookout) tell(now time.Time, seen ledger.Seen) {
+	l.work, l.looked = seen.Work, now
+	ended := seen.Work == nil && len(seen.Past) == 0
+	switch {
+	case l.turn && ended:
+		l.past, l.again, l.next = l.again, nil, now.Add(lookAgain)
+	case l.turn:
+		maps.Copy(l.again, seen.Past)
+	case len(seen.Past) > 0:
+		if len(l.past) == 0 {
+			l.past, l.next = map[int]time.Time{}, now.Add(lookAgain)
+		}
+		maps.Copy(l.past, seen.Past)
+	}
+	l.turn = !l.turn && l.again != nil
+	l.nothing = ended && l.again == nil
+}
+
+// look is which tasks to claim; false if there is none that this replica can run. asked is for skip and back.
+func (f *feeder) look(ctx context.Context) (scope ledger.Scope, asked int, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	scope, asked = f.scope()
+	if len(scope.SkipJobs) == 0 && scope.Kinds == nil {
+		return scope, asked, true
+	}
+	if f.seen.work == nil || time.Since(f.seen.looked) > lookFor {
+		past := f.seen.ask(time.Now())
+		f.mu.Unlock()
+		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		seen, err := f.s.store.Look(cctx, f.pool.name, ledger.Look{Scope: scope, Past: past, Most: lookMost})
+		cancel()
+		f.mu.Lock()
+		if asked != f.unskips {
+			nudge(f.wake) // the answer is to a question of before unskip
+			return scope, asked, false
+		}
+		if err != nil {
+			f.s.storeFailed(err)
+			return scope, asked, false
+		}
+		f.seen.tell(time.Now(), seen)
+	}
+	scope.Within = f.seen.work
+	return scope, asked, scope.Within != nil
+}
+
+// lookOn has the next claim look first: there is nothing more to claim where the last look found work.
+func (f *feeder) lookOn() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen.work = nil
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// Look looks for pending tasks of a pool that are in a scope, priority by priority, and stops at the first that has
+// some. However many are out of scope: it reads no more than l.Most of each priority, those at one run_at
+// together. It implements the scheduler's Tasks.
+//
+// Errors: jobs.ErrUnavailable.
+func (s *Store) Look(ctx context.Context, pool string, l ledger.Look) (seen ledger.Seen, err error) {
+	err = s.read(ctx, "look for work", func(t *tx) error {
+		seen = ledger.Seen{Past: map[int]time.Time{}}
+		for rank, more := math.MinInt32, true; seen.Work == nil; {
+			var err error
+			if rank, more, err = t.nextRank(pool, rank); err != nil || !more {
+				return err
+			}
+			if err := t.lookAt(pool, rank, l, &seen); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return seen, err
+}
+
+// nextRank is the first priority behind rank that the pool's ready tasks have.
+//
+// Index: tasks_claim, one probe.
+func (t *tx) nextRank(pool string, rank int) (next int, found bool, err error) {
+	found, err = t.one("SELECT rank_order FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND rank_order>? ORDER BY rank_order LIMIT 1",
+		[]any{pool, rank}, &next)
+	return next, found, err
+}
+
+// lookAt looks at the tasks of one priority.
+//
+// Index: tasks_claim, equality on state, pool and rank, a range of run_at. Where the look ends is read from the
+// index alone, kinds and jobs up to there from the rows.
+func (t *tx) lookAt(pool string, rank int, l ledger.Look, seen *ledger.Seen) error {
+	const ready = " FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=?"
+	w := &ledger.Window{Priority: -rank, After: l.Past[-rank]}
+	rest, from := inScope(ledger.Scope{Within: w})
+	var end int64
+	full, err := t.one("SELECT run_at"+ready+rest+" ORDER BY run_at LIMIT 1 OFFSET ?", slices.Concat([]any{pool}, from, []any{l.Most - 1}), &end)
+	if err != nil {
+		return err
+	}
+	if full {
+		w.UpTo = fromMicros(end)
+	}
+	l.Within = w
+	scope, of := inScope(l.Scope)
+	found, err := t.one("SELECT id"+ready+scope+" LIMIT 1", append([]any{pool}, of...), new(string))
+	switch {
+	case err != nil:
+		return err
+	case found:
+		seen.Work = w
+	case full:
+		seen.Past[w.Priority] = w.UpTo
+	}
+	return nil
+}
