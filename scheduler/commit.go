@@ -45,6 +45,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	// Not cut short by a drain: what was decided is to be done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
+	defer s.upcoming.deciding(names)()
 	reserved := s.reserve(names)
 	asked := s.foreign.asked()
 	ids := taskIDs{}

@@ -229,8 +229,8 @@ func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
 		level = slog.LevelWarn // no further attempt is due
 	}
 	s.log.Log(context.Background(), level, "attempt ended", attrs...)
-	if o.task.Job != "" {
-		nudge(s.nudgeFire) // a due time may wait for the slot
+	if f.Task.State.Ended() && s.upcoming.free(o.task.Job, s.clock.now()) {
+		nudge(s.nudgeFire)
 	}
 	switch f.Task.State {
 	case jobs.StatePending:

@@ -12,6 +12,7 @@ type upcoming struct {
 	mu    sync.Mutex
 	queue dueQueue
 	index map[string]*due
+	freed map[string]time.Time // what is being decided; and, if its slot was freed meanwhile, when
 }
 
 type due struct {
@@ -20,7 +21,9 @@ type due struct {
 	pos int
 }
 
-func newUpcoming() *upcoming { return &upcoming{index: map[string]*due{}} }
+func newUpcoming() *upcoming {
+	return &upcoming{index: map[string]*due{}, freed: map[string]time.Time{}}
+}
 
 // set makes at the job's next time; a zero at forgets the job.
 func (u *upcoming) set(job string, at time.Time) {
@@ -39,6 +42,52 @@ func (u *upcoming) set(job string, at time.Time) {
 		d = &due{job: job, at: at}
 		u.index[job] = d
 		heap.Push(&u.queue, d)
+	}
+}
+
+// waits reports whether a job is looked at for a due time that waits for its slot: times to look again are no whole
+// seconds, and due times are.
+func waits(at time.Time) bool { return !at.Equal(at.Truncate(time.Second)) }
+
+// free makes now the time to look at a job of which a due time waits for the slot, and reports whether there is one. If
+// the job is just being decided, decided does so: whether a due time waits is not known before.
+func (u *upcoming) free(job string, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, deciding := u.freed[job]; deciding {
+		u.freed[job] = now
+		return false
+	}
+	return u.hasten(job, now)
+}
+
+// hasten looks at a job at that moment, if a due time waits. The caller holds u.mu.
+func (u *upcoming) hasten(job string, at time.Time) bool {
+	d, known := u.index[job]
+	if !known || !waits(d.at) {
+		return false
+	}
+	d.at = earlier(d.at, at)
+	heap.Fix(&u.queue, d.pos)
+	return true
+}
+
+// deciding notes that these jobs are about to be decided; call the answer when it is known what waits.
+func (u *upcoming) deciding(names []string) (decided func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, name := range names {
+		u.freed[name] = time.Time{}
+	}
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		for _, name := range names {
+			if at := u.freed[name]; !at.IsZero() {
+				u.hasten(name, at)
+			}
+			delete(u.freed, name)
+		}
 	}
 }
 

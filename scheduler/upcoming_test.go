@@ -5,7 +5,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
 func TestUpcomingIsInOrder(t *testing.T) {
@@ -57,4 +61,90 @@ func TestUpcomingForgetsWhatIsNotWanted(t *testing.T) {
 	if _, ok := u.next(); ok {
 		t.Error("the unwanted one is still there")
 	}
+}
+
+// A job of which a due time waits for the slot is looked at once that is free, and no other job is.
+func TestOnlyWhatWaitsForASlotIsLookedAtWhenItIsFree(t *testing.T) {
+	now, second := clockTime("12:00:05"), time.Second
+	for what, c := range map[string]struct {
+		at    time.Time // zero: nothing of the job is due
+		freed bool
+		next  time.Time
+	}{
+		"a due time waits":           {now.Add(second / 2), true, now},
+		"it is looked at right now":  {now.Add(-second / 2), true, now.Add(-second / 2)},
+		"the next due time is later": {now.Add(second), false, now.Add(second)},
+		"nothing will be due":        {time.Time{}, false, time.Time{}},
+	} {
+		u := newUpcoming()
+		u.set("j", c.at)
+		u.set("other", now.Add(second/4))
+		if u.free("j", now) != c.freed {
+			t.Errorf("%s: freed: %v", what, !c.freed)
+		}
+		if at, _ := u.next(); c.freed && !at.Equal(c.next) {
+			t.Errorf("%s: the first look is at %v, want %v", what, at, c.next)
+		}
+		u.set("other", time.Time{})
+		if at, _ := u.next(); !at.Equal(c.next) {
+			t.Errorf("%s: the job is looked at at %v, want %v", what, at, c.next)
+		}
+	}
+}
+
+// If the slot is freed while the job is decided, what then waits for it is looked at once more, and at once.
+func TestASlotThatIsFreedMeanwhile(t *testing.T) {
+	start, second := clockTime("12:00:05"), time.Second
+	for what, c := range map[string]struct {
+		freed bool
+		at    time.Time // set by the decision
+		next  time.Time
+	}{
+		"a due time waits":                   {true, start.Add(2*second + 1), start.Add(second)},
+		"it would be looked at sooner":       {true, start.Add(second / 2), start.Add(second / 2)},
+		"the next due time is later":         {true, start.Add(2 * second), start.Add(2 * second)},
+		"nothing will be due":                {true, time.Time{}, time.Time{}},
+		"a due time waits, and still has to": {false, start.Add(2*second + 1), start.Add(2*second + 1)},
+	} {
+		u := newUpcoming()
+		decided := u.deciding([]string{"i", "j"})
+		if c.freed && u.free("j", start.Add(second)) {
+			t.Errorf("%s: there is something to look at before it is known", what)
+		}
+		u.set("j", c.at)
+		decided()
+		if at, _ := u.next(); !at.Equal(c.next) {
+			t.Errorf("%s: the next look is at %v, want %v", what, at, c.next)
+		}
+		u.set("j", start.Add(9*second+1)) // that was for one look
+		u.deciding([]string{"j"})()
+		if at, _ := u.next(); !at.Equal(start.Add(9*second + 1)) {
+			t.Errorf("%s: the look after it is at %v", what, at)
+		}
+		if !u.free("j", start) {
+			t.Errorf("%s: it is taken for being decided still", what)
+		}
+	}
+}
+
+// Of due times that are caught up one after the other, each starts as soon as the one before has ended.
+func TestADueTimeStartsWhenItsSlotIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memstore.New()
+		h := &noting{at: map[string][]time.Time{}}
+		set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * *", Handler: h, Payload: []byte(`"j"`), CatchUp: jobs.CatchUp{Policy: jobs.CatchUpAll}}}}
+		for _, outage := range []time.Duration{5*time.Minute + 30*time.Second, 0} {
+			s, err := New(&memstore.Store{Database: db}, nil, set, Options{ID: "a"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			runFor(t, s, 6*time.Second)
+			time.Sleep(outage)
+		}
+		began := h.begun("j")
+		// Once, as the replica begins, its stripes may be read meanwhile, with the row's time to look again: a second later.
+		if len(began) != 5 || began[4].Sub(began[0]) > 1500*time.Millisecond {
+			t.Errorf("of five missed due times %d began, at %v", len(began), began)
+		}
+	})
 }
