@@ -46,3 +46,14 @@ func TestOutputIsBounded(t *testing.T) {
 		t.Errorf("kept %d bytes", n)
 	}
 }
+
+// The least limit that there is keeps nothing, and counts what is left out.
+func TestOutputOfTheLeastLimit(t *testing.T) {
+	o := newOutput(1)
+	o.Write([]byte("abc"))
+	o.Write(nil)
+	o.Write([]byte("d"))
+	if got := string(o.Bytes()); got != "\n… 4 bytes left out …\n" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,337 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// function is a handler.
+type function func(context.Context, jobs.Task, io.Writer) error
+
+func (f function) Run(ctx context.Context, t jobs.Task, out io.Writer) error { return f(ctx, t, out) }
+
+// Identity makes all of them one definition.
+func (function) Identity() string { return "function" }
+
+// observed is Metrics that writes down what it is told of attempts.
+type observed struct {
+	unmeasured
+	mu  sync.Mutex
+	all []string
+}
+
+func (o *observed) add(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = append(o.all, fmt.Sprintf(format, args...))
+}
+
+func (o *observed) Started(t jobs.Task, _ time.Duration) { o.add("%s started", t.ID) }
+
+func (o *observed) Ended(t jobs.Task, r ledger.Result, took time.Duration) {
+	o.add("%s %s %s after %v", t.ID, r.Verdict, r.State, took)
+}
+
+func (o *observed) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
+	o.add("%s %s is %s", t.ID, r.Verdict, f.Finish)
+}
+
+// executing is a replica with a trusted session and a pool p with one worker, which is taken. Its recorder does not run.
+func executing(t *testing.T, h jobs.Handler, m Metrics) *Scheduler {
+	t.Helper()
+	s, err := New(newPicky(nil), nil, jobs.Set{Name: "prod", Pools: map[string]jobs.Pool{
+		"p": {Handler: h, Workers: 1, Timeout: time.Minute, Retries: &jobs.Retries{}},
+	}}, Options{ID: "a", Metrics: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+	s.slots.take("p", 1)
+	return s
+}
+
+func claimOf(id string) claimed {
+	return claimed{task: jobs.Task{ID: id, Pool: "p", Attempt: 1, Token: 7}, session: "session", since: time.Now()}
+}
+
+// results are what waits to be recorded, by task.
+func results(s *Scheduler) map[string]ledger.Result {
+	all := map[string]ledger.Result{}
+	for batch := s.recorder.take(); len(batch) > 0; batch = s.recorder.take() {
+		for _, o := range batch {
+			all[o.task.ID] = o.result
+		}
+	}
+	return all
+}
+
+// An attempt outlives who started it. Its handler is told whose it is, by which key its effects are known, and until when
+// it may run. When it has ended, it is not known here any more, and its worker is free.
+func TestWhatAHandlerIsGiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got jobs.Task
+		var left time.Duration
+		h := function(func(ctx context.Context, task jobs.Task, out io.Writer) error {
+			got = task
+			if bound := jobs.BoundOf(ctx); bound != nil {
+				left = bound.Left()
+			}
+			fmt.Fprint(out, "done")
+			time.Sleep(3 * time.Second)
+			return ctx.Err()
+		})
+		m := &observed{}
+		s := executing(t, h, m)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		s.start(ctx, claimOf("1"))
+		if !s.running.knows("1") || s.slots.room("p") != 0 {
+			t.Error("what is about to run is not known, or its worker is free")
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if got.ID != "1" || got.Replica != "a" || got.IdempotencyKey != (jobs.Task{ID: "1"}).Key("prod") || got.Token != 7 {
+			t.Errorf("given: %+v", got)
+		}
+		if left.Round(time.Minute) != time.Hour {
+			t.Errorf("it may run for %v", left)
+		}
+		r := results(s)["1"]
+		if r.State != jobs.StateSucceeded || string(r.Output) != "done" || r.Token != 7 {
+			t.Errorf("it has ended as %+v", r)
+		}
+		if s.running.knows("1") || s.slots.room("p") != 1 {
+			t.Errorf("known: %v, %d workers are free", s.running.knows("1"), s.slots.room("p"))
+		}
+		if told := strings.Join(m.all, "; "); told != "1 started; 1 ended succeeded after 3s" {
+			t.Errorf("told: %s", told)
+		}
+		select {
+		case <-s.attempts.close():
+		default:
+			t.Error("a drain waits for it still")
+		}
+	})
+}
+
+// What is about to run here is known from the moment on when it is started.
+func TestWhatIsStartedIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { <-end; return nil }), nil)
+		for n := range 1000 {
+			id := fmt.Sprint(n)
+			s.start(t.Context(), claimOf(id))
+			if !s.running.knows(id) {
+				t.Fatalf("task %s was started, and nobody knows it", id)
+			}
+		}
+		close(end)
+	})
+}
+
+// A handler is told to stop at its timeout, and not before.
+func TestAnAttemptIsStoppedAtItsTimeout(t *testing.T) {
+	for what, c := range map[string]struct {
+		takes time.Duration
+		want  string
+	}{
+		"a moment less": {time.Minute - 1, "ended succeeded "},
+		"longer":        {time.Hour, "ended failed timeout after 1m0s"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := executing(t, function(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+					select {
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					case <-time.After(c.takes):
+						return nil
+					}
+				}), nil)
+				began := time.Now()
+				s.execute(t.Context(), claimOf("1"))
+				r := results(s)["1"]
+				if got := fmt.Sprintf("%s %s %s", r.Verdict, r.State, r.Reason); got != c.want || time.Since(began) != min(c.takes, time.Minute) {
+					t.Errorf("%s after %v, want %s", got, time.Since(began), c.want)
+				}
+			})
+		})
+	}
+}
+
+// A handler that panics, or ends its goroutine, fails its attempt only: what is queued behind it runs on the same worker,
+// which is free afterwards.
+func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
+	for what, c := range map[string]struct {
+		breaks      func()
+		err, output string
+	}{
+		"panic":  {func() { panic("ouch") }, "panic: ouch", "before\npanic: ouch\n\ngoroutine "},
+		"Goexit": {runtime.Goexit, errGoexit.Error(), "before\n"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := executing(t, function(func(_ context.Context, task jobs.Task, out io.Writer) error {
+					fmt.Fprintln(out, "before")
+					if task.ID != "3" {
+						c.breaks()
+					}
+					return nil
+				}), nil)
+				s.feeders["p"].queue = []claimed{claimOf("2"), claimOf("3")}
+				s.start(t.Context(), claimOf("1"))
+				synctest.Wait()
+				got := results(s)
+				for _, id := range []string{"1", "2"} {
+					if r := got[id]; r.State != jobs.StateFailed || r.Error != c.err || !strings.HasPrefix(string(r.Output), c.output) {
+						t.Errorf("task %s has ended as %+v with the output %q", id, r, r.Output)
+					}
+				}
+				if r := got["3"]; r.State != jobs.StateSucceeded {
+					t.Errorf("the task behind them has ended as %+v", r)
+				}
+				if s.slots.room("p") != 1 || len(s.running.all()) > 0 {
+					t.Errorf("%d workers are free, %d attempts run", s.slots.room("p"), len(s.running.all()))
+				}
+				select {
+				case <-s.attempts.close():
+				default:
+					t.Error("a drain waits for them still")
+				}
+			})
+		})
+	}
+}
+
+// What finds no room goes back with all that is queued behind it, and the pool is left to others for a while. What could
+// be started ends that, and keeps its queue.
+func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
+	for what, c := range map[string]struct {
+		err  error
+		back bool // with its queue
+		shut bool
+	}{
+		"no room":     {fmt.Errorf("fork: %w", jobs.ErrNoRoom), true, true},
+		"not started": {jobs.ErrNotStarted, false, true}, // of an earlier refusal
+		"it works":    {nil, false, false},
+		"it fails":    {errors.New("failed"), false, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &observed{}
+				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { return c.err }), m)
+				s.room.refused("p", jobs.ErrNoRoom)
+				time.Sleep(2 * roomLeast)
+				s.feeders["p"].queue = []claimed{claimOf("2"), claimOf("3")}
+				s.running.expect("1")
+				s.execute(t.Context(), claimOf("1"))
+				got := results(s)
+				handedBack := 0
+				for _, id := range []string{"2", "3"} {
+					if r, is := got[id]; is && r.Verdict == ledger.HandBack && r.Token == 7 {
+						handedBack++
+					}
+				}
+				if (handedBack == 2) != c.back || (len(s.feeders["p"].queue) == 0) != c.back {
+					t.Errorf("%d of 2 go back, %d stay", handedBack, len(s.feeders["p"].queue))
+				}
+				if s.running.knows("1") || c.back && s.running.knows("2") {
+					t.Error("what went back is still known")
+				}
+				if _, short := s.room.condition(); short != c.shut {
+					t.Errorf("said to have no room: %v", short)
+				}
+				s.slots.give("p", 1)
+				if n := s.slots.room("p"); n == 0 != c.back {
+					t.Errorf("%d workers are free of one", n)
+				}
+			})
+		})
+	}
+}
+
+// An attempt that starts while its session is renewed is told of the new time, too.
+func TestAnAttemptThatStartsDuringARenewalIsTold(t *testing.T) {
+	var left time.Duration
+	s := executing(t, function(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+		left = jobs.BoundOf(ctx).Left()
+		return nil
+	}), nil)
+	s.running.mu.Lock() // it stands before it is known to those that renew
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.execute(context.Background(), claimOf("1")) }()
+	time.Sleep(50 * time.Millisecond) // if it is not there yet it sees the new session from the beginning
+	s.session.Store(&session{"session", boottime.Awake().Add(2 * time.Hour), boottime.Awake()})
+	s.running.mu.Unlock()
+	<-ended
+	if left < time.Hour {
+		t.Errorf("it may run for %v", left)
+	}
+}
+
+// gracious is a handler with a grace period of its own.
+type gracious struct {
+	witness
+	grace time.Duration
+}
+
+func (g *gracious) StopGrace() time.Duration { return g.grace }
+
+// A handler's own grace period is longer or shorter than the replica's.
+func TestADrainLeavesAHandlerItsOwnGrace(t *testing.T) {
+	for _, grace := range []time.Duration{time.Millisecond, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &gracious{witness{began: make(chan struct{}, 1)}, grace}
+			s := executing(t, h, nil)
+			recording, stop := context.WithCancel(t.Context())
+			go s.recorder.run(recording)
+			defer stop()
+			s.start(t.Context(), claimOf("1"))
+			<-h.began
+			if err := s.drain(t.Context()); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if got := h.killed.Sub(h.told); got != grace+drainMargin {
+				t.Errorf("told to end at once %v after it was told to stop, want %v", got, grace+drainMargin)
+			}
+		})
+	}
+}
+
+// More than there are workers is claimed where attempts are short. One that did not start says nothing about that.
+func TestWorkIsClaimedAheadWhereAttemptsAreShort(t *testing.T) {
+	for what, c := range map[string]struct {
+		takes time.Duration
+		err   error
+		ahead bool
+	}{
+		"short":       {time.Millisecond, nil, true},
+		"long":        {2 * aheadFor, nil, false},
+		"not started": {time.Millisecond, jobs.ErrNotStarted, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { time.Sleep(c.takes); return c.err }), nil)
+				s.execute(t.Context(), claimOf("1"))
+				s.slots.give("p", 1)
+				if n := s.feeders["p"].wanted(); (n > 1) != c.ahead || n < 1 {
+					t.Errorf("%d are claimed for one worker", n)
+				}
+			})
+		})
+	}
+}

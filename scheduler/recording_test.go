@@ -1,0 +1,283 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// However long the store is away, readiness says so meanwhile, and what waited is recorded whole once it is back: in one
+// call, and at the next try.
+func TestResultsOutliveAnAbsenceOfTheStore(t *testing.T) {
+	for _, n := range []int{1, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			st := newPicky(away)
+			s := recording(t, st, n)
+			s.health.start()
+			time.Sleep(10*time.Minute + recordRetry/2)
+			if up, _, _ := s.health.state(); up || !s.recorder.holds("0") || settledNow(s) {
+				t.Errorf("%d results: the store is there: %v; the result is held: %v", n, up, s.recorder.holds("0"))
+			}
+			st.became(nil)
+			before, _ := st.look()
+			time.Sleep(recordRetry)
+			synctest.Wait()
+			calls, taken := st.look()
+			if len(taken) != n || calls-before != 1 || !settledNow(s) || s.recorder.holds("0") {
+				t.Errorf("%d of %d are recorded by %d calls", len(taken), n, calls-before)
+			}
+			for id, r := range taken {
+				if string(r.Output) != "out" || r.State != jobs.StateSucceeded || r.Reason != "" {
+					t.Errorf("task %s is recorded as %+v", id, r)
+				}
+			}
+		})
+	}
+}
+
+// timid is a store that takes longer than a call may, for so many times.
+type timid struct {
+	*picky
+	slow int
+}
+
+func (s *timid) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
+	if s.slow--; s.slow >= 0 {
+		<-ctx.Done()
+		return nil, jobs.ErrUnavailable
+	}
+	return s.picky.Finish(ctx, session, results)
+}
+
+// A single result that takes too long is tried again until it is taken.
+func TestASlowStoreGetsASingleResultAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &timid{newPicky(nil), 3}
+		s := replicaOn(t, st, blocked{})
+		s.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1"})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.recorder.run(ctx) }()
+		time.Sleep(3 * (recordCall + recordRetry))
+		synctest.Wait()
+		if _, taken := st.look(); len(taken) != 1 {
+			t.Error("it is not recorded")
+		}
+		stop()
+		<-ended
+	})
+}
+
+// A store that does not take a result's texts gets it without them, at once, and the reason says why: whichever text it
+// has, and however many such results there are. One without texts is not tried in vain.
+func TestARefusedResultIsRecordedWithoutItsTexts(t *testing.T) {
+	const refused = "recorded without error and output, which the store refused: "
+	for what, c := range map[string]struct {
+		result ledger.Result
+		taken  bool
+		calls  int
+	}{
+		"an output": {ledger.Result{Output: []byte("out")}, true, 2},
+		"an error":  {ledger.Result{Error: "failed"}, true, 2},
+		"a reason":  {ledger.Result{Reason: "timeout"}, true, 2},
+		"no text":   {ledger.Result{}, false, 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := newPicky(func(r ledger.Result) error {
+					if strings.HasPrefix(r.Reason, refused) {
+						return nil
+					}
+					return errRefused
+				})
+				s := recording(t, st, 0)
+				c.result.TaskID, c.result.State = "1", jobs.StateFailed
+				s.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, c.result)
+				synctest.Wait()
+				calls, taken := st.look()
+				if got, is := taken["1"]; is != c.taken || calls != c.calls || is && (got.Reason != refused+errRefused.Error() || got.Error != "" || got.Output != nil || got.State != jobs.StateFailed) {
+					t.Errorf("recorded: %v, as %+v, by %d calls", is, got, calls)
+				}
+				if !c.taken {
+					return
+				}
+				for n := range 5 * refusedForAll {
+					s.recorder.add("session", jobs.Task{ID: fmt.Sprint("n", n), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint("n", n), Output: []byte("out")})
+				}
+				synctest.Wait()
+				if _, taken := st.look(); len(taken) != 1+5*refusedForAll || !settledNow(s) {
+					t.Errorf("of many such results %d are recorded at once", len(taken)-1)
+				}
+			})
+		})
+	}
+}
+
+// A result that the store refuses is tried again within recordAgain, though others join it meanwhile.
+func TestRefusedResultsAreTriedAgainInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var tried []time.Time
+		st := newPicky(func(r ledger.Result) error {
+			if r.TaskID == "0" && len(r.Output) > 0 {
+				tried = append(tried, time.Now())
+			}
+			return errRefused
+		})
+		s := recording(t, st, 1)
+		for n := range 10 {
+			time.Sleep(recordAgain / 2)
+			id := fmt.Sprint("other ", n)
+			s.recorder.add("session", jobs.Task{ID: id, Pool: "p"}, ledger.Result{TaskID: id})
+		}
+		synctest.Wait()
+		if len(tried) < 4 {
+			t.Fatalf("tried at %v", tried)
+		}
+		for n := 1; n < len(tried); n++ {
+			if after := tried[n].Sub(tried[n-1]); after > recordAgain+refusedForAll*recordRetry {
+				t.Errorf("tried again after %v", after)
+			}
+		}
+	})
+}
+
+// While the store refuses whatever it is asked, readiness says so, and the log is not told of each result. One result that
+// it refuses says nothing about the store, and is told.
+func TestWhatIsSaidOfRefusals(t *testing.T) {
+	for n, ready := range map[int]bool{1: true, 2 * recordBatch: false} {
+		synctest.Test(t, func(t *testing.T) {
+			st := newPicky(func(r ledger.Result) error { return errRefused })
+			s := replicaOn(t, st, blocked{})
+			log := &lines{}
+			s.log = slog.New(log)
+			s.health.start()
+			for i := range n {
+				s.recorder.add("session", jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { defer close(ended); s.recorder.run(ctx) }()
+			time.Sleep(3 * recordAgain / 2)
+			if up, _, _ := s.health.state(); up != ready {
+				t.Errorf("%d results are refused: the store is said to be there: %v", n, up)
+			}
+			told := 0
+			for _, line := range log.take() {
+				if strings.HasPrefix(line, "the store refuses a result; it is tried again task=") {
+					told++
+				}
+			}
+			if told == 0 || told > refusedForAll {
+				t.Errorf("%d results are refused: the log says so %d times", n, told)
+			}
+			stop()
+			<-ended
+		})
+	}
+}
+
+// Slowness is not refusal: a result that the store does not take in time with another, and refuses alone, is recorded
+// without its texts at once, too.
+func TestASlowStoreIsNotOneThatRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := map[string]bool{"0": true, "1": true} // with or without texts
+		st := newPicky(func(r ledger.Result) error {
+			if refused[r.TaskID] || len(r.Output) > 0 {
+				return errRefused
+			}
+			return nil
+		})
+		s := replicaOn(t, oneByOne{st}, blocked{})
+		for i := range recordBatch {
+			s.recorder.add("session", jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.recorder.run(ctx) }()
+		time.Sleep(10 * recordCall) // eight halves, and the pair of 2 and 3
+		if _, taken := st.look(); len(taken) == 0 {
+			t.Error("none is recorded")
+		}
+		stop()
+		<-ended
+	})
+}
+
+// oneByOne is a store that takes too long for more than one result.
+type oneByOne struct{ *picky }
+
+func (s oneByOne) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
+	if len(results) > 1 {
+		<-ctx.Done()
+		return nil, jobs.ErrUnavailable
+	}
+	return s.picky.Finish(ctx, session, results)
+}
+
+// For each attempt that has ended there is a line in the log, and for a result that is refused as another replica owns
+// the task; for what was handed back there is none. Metrics is told of all of them.
+func TestWhatIsSaidOfARecordedResult(t *testing.T) {
+	at := clockTime("12:00:00")
+	ofJob := jobs.Task{ID: "1", Job: "j", Pool: "p", ScheduledAt: at, Attempt: 2, Token: 7}
+	ofPool := jobs.Task{ID: "2", Pool: "p", Attempt: 1, Token: 8}
+	failed := ledger.Result{Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "timeout", Error: "no luck"}
+	became := func(f ledger.Finish, s jobs.State) ledger.Finished {
+		return ledger.Finished{Finish: f, Task: jobs.Task{State: s}}
+	}
+	for what, c := range map[string]struct {
+		task  jobs.Task
+		r     ledger.Result
+		f     ledger.Finished
+		want  string
+		wakes string // of fire, poll, notify
+	}{
+		"of a job":            {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p job=j at=" + at.String() + " task=1 attempt=2", "fire"},
+		"of another job":      {jobs.Task{ID: "3", Job: "k", Pool: "p"}, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p job=k at=" + time.Time{}.String() + " task=3 attempt=0", ""},
+		"of a pool":           {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p task=2 attempt=1", ""},
+		"failed":              {ofPool, failed, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 reason=timeout error=no luck", "notify"},
+		"lost":                {ofPool, ledger.Result{Verdict: ledger.Died, State: jobs.StateLost}, became(ledger.Recorded, jobs.StateLost), "attempt ended state=lost pool=p task=2 attempt=1", "notify"},
+		"late":                {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Late, jobs.StateSucceeded), "attempt ended state=succeeded pool=p late=true task=2 attempt=1", ""},
+		"again":               {ofPool, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute + time.Microsecond}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p task=2 attempt=1 retry_in=1m0s", "poll"},
+		"of a job, again":     {ofJob, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p job=j at=" + at.String() + " task=1 attempt=2 retry_in=0s", "poll"},
+		"refused":             {ofJob, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Fenced, ""), "result refused: another replica owns the task now task=1 job=j token=7 state=succeeded", ""},
+		"handed back":         {ofJob, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Recorded, jobs.StatePending), "", ""},
+		"handed back, fenced": {ofPool, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Fenced, ""), "result refused: another replica owns the task now task=2 job= token=8 state=", ""},
+	} {
+		log, m := &everyLine{}, &observed{}
+		s := replicaOn(t, newPicky(nil), blocked{})
+		s.log, s.metrics = slog.New(log), m
+		s.upcoming.set("j", at.Add(time.Second/2)) // a due time waits for the slot
+		s.recorded(outcome{"session", c.task, c.r}, c.f)
+		if got := strings.Join(log.take(), "\n"); got != c.want {
+			t.Errorf("%s: said is %q, want %q", what, got, c.want)
+		}
+		if want := []string{fmt.Sprintf("%s %s is %s", c.task.ID, c.r.Verdict, c.f.Finish)}; !slices.Equal(m.all, want) {
+			t.Errorf("%s: metrics are told %q", what, m.all)
+		}
+		var woken []string
+		for _, loop := range []struct {
+			name  string
+			nudge chan struct{}
+		}{{"fire", s.nudgeFire}, {"poll", s.nudgePoll}, {"notify", s.nudgeNotify}} {
+			if len(loop.nudge) > 0 {
+				woken = append(woken, loop.name)
+			}
+		}
+		if got := strings.Join(woken, " "); got != c.wakes {
+			t.Errorf("%s: woken are %q, want %q", what, got, c.wakes)
+		}
+	}
+}
+
+// everyLine is a log that has every level.
+type everyLine struct{ lines }
+
+func (*everyLine) Enabled(context.Context, slog.Level) bool { return true }
