@@ -202,7 +202,11 @@ var (
 		name: "attempts_running", kind: gauge, from: replica, labels: []string{"pool"},
 		help: "Attempts under way in this replica.",
 	}
-	stands = []*family{buildInfo, ready, draining, storeUp, lockUp, renewalAge, sessionsLost, buried, clockSkew, clockRefused, configNumber, configDrift, stripes, workers, running}
+	certificateExpiry = &family{
+		name: "certificate_expiry_timestamp_seconds", kind: gauge, from: replica,
+		help: "When the certificate ends with which this replica serves its API, in Unix time; absent without TLS.",
+	}
+	stands = []*family{buildInfo, ready, draining, storeUp, lockUp, renewalAge, sessionsLost, buried, clockSkew, clockRefused, configNumber, configDrift, stripes, workers, running, certificateExpiry}
 )
 
 // What the store says.

@@ -62,6 +62,7 @@ type Metrics struct {
 	scraped atomic.Int64            // when somebody last collected, in Unix nanoseconds
 	nudge   chan struct{}           // somebody collects again
 	handler http.Handler
+	expiry  func() time.Time // of a server's certificate; nil: there is none
 	*counters
 	standing *standing
 }
@@ -89,6 +90,9 @@ func New(reader Reader, o Options) *Metrics {
 // the store says is as old as the last refresh.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
+// Certificate adds when the certificate ends with which this replica serves. It is called before anybody collects.
+func (m *Metrics) Certificate(end func() time.Time) { m.expiry = end }
+
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	m.vectors(func(c prometheus.Collector) { c.Describe(to) })
@@ -102,6 +106,9 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.visited()
 	m.vectors(func(c prometheus.Collector) { c.Collect(to) })
 	m.standing.gauge(to, buildInfo, 1, m.opt.Version, runtime.Version())
+	if m.expiry != nil {
+		m.standing.gauge(to, certificateExpiry, float64(m.expiry().Unix()))
+	}
 	now := time.Now()
 	if r := m.watched.Load(); r != nil {
 		v := r.Vitals()

@@ -14,11 +14,11 @@ import (
 
 // scene is a store and a replica of which everything can be told.
 func scene() *fake {
-	yes, now, elsewhere := true, time.Now(), map[string]string{"zone": "b"}
+	yes, now, elsewhere, here := true, time.Now(), map[string]string{"zone": "b"}, map[string]string{"zone": "a"}
 	return &fake{
 		set: jobs.Set{
 			Pools: map[string]jobs.Pool{"mail": {}},
-			Jobs:  map[string]jobs.Job{"backup": {Schedule: "30 2 * * *", Timeout: time.Hour, RunsOn: elsewhere}, "off": {Schedule: "@hourly", RunsOn: elsewhere}},
+			Jobs:  map[string]jobs.Job{"backup": {Schedule: "30 2 * * *", Timeout: time.Hour, RunsOn: elsewhere}, "off": {Schedule: "@hourly", RunsOn: elsewhere}, "here": {Schedule: "@hourly", RunsOn: here}},
 		},
 		vitals: ledger.Vitals{
 			Replica: "a", Now: now, Ready: true, StoreUp: true, Backend: "redis", RenewalAge: 2 * time.Second, SessionsLost: 3, Buried: 4,
@@ -32,8 +32,9 @@ func scene() *fake {
 		standings: []ledger.JobStanding{
 			{Name: "backup", Failing: true, LastSuccess: time.Unix(1000, 5), Unmet: time.Unix(2000, 0), NextAt: time.Unix(9000, 0)},
 			{Name: "off", Suspended: &yes, NextAt: time.Unix(9000, 0)},
+			{Name: "here", NextAt: time.Unix(9000, 0)},
 		},
-		peers: []ledger.Peer{{}, {Dead: true}, {}, {Draining: true}},
+		peers: []ledger.Peer{{}, {Dead: true, Member: ledger.Member{Labels: elsewhere}}, {Member: ledger.Member{Labels: here}}, {Draining: true}},
 	}
 }
 
@@ -106,8 +107,10 @@ func TestHowThingsStand(t *testing.T) {
 			`lockstep_job_failing{name="off"}`:                           "",
 			`lockstep_job_unrunnable{name="backup"}`:                     "1",
 			`lockstep_job_unrunnable{name="off"}`:                        "",
+			`lockstep_job_unrunnable{name="here"}`:                       "",
 			`lockstep_jobs_failing`:                                      "1",
-			`lockstep_jobs{state="active"}`:                              "1",
+			`lockstep_certificate_expiry_timestamp_seconds`:              "",
+			`lockstep_jobs{state="active"}`:                              "2",
 			`lockstep_jobs{state="suspended"}`:                           "1",
 			`lockstep_replicas{state="live"}`:                            "2",
 			`lockstep_replicas{state="draining"}`:                        "1",

@@ -105,12 +105,15 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 	for _, w := range c.Weak() {
 		e.add("configuration", levelWarning, "remove insecure, and write what it stands for: the section tls, or auth_file", "insecure: %s", w)
 	}
-	missing, err := checkDoor(c.Server)
+	missing, expiry, err := checkDoor(c.Server)
 	if err != nil {
 		e.add("server", levelProblem, "mend it", "%v", err)
 	}
 	for _, path := range missing {
 		e.add("server", levelProblem, "put it there, or correct the path", "%s is not on this machine", path)
+	}
+	if expiry != "" {
+		e.add("server", levelWarning, "renew it in place", "%s", expiry)
 	}
 	e.listen(c.Server.Listen)
 	e.descriptors(newDescriptors(c.Replica.Workers))

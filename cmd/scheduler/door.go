@@ -53,7 +53,7 @@ func newDoor(c config.Server, log *slog.Logger) (*door, error) {
 		d.files = append(d.files, f)
 	}
 	if c.CertFile != "" {
-		d.cert = &certificate{certFile: c.CertFile, keyFile: c.KeyFile}
+		d.cert = &certificate{certFile: c.CertFile, keyFile: c.KeyFile, log: log}
 		f := &refreshed{what: "certificate", log: log, read: d.cert.read, load: d.cert.load}
 		if err := f.first(); err != nil {
 			return nil, fmt.Errorf("server.tls: %w", err)
@@ -66,17 +66,25 @@ func newDoor(c config.Server, log *slog.Logger) (*door, error) {
 	return d, nil
 }
 
-// checkDoor reads what newDoor would, unless some of it is not here: replicas may run elsewhere.
-func checkDoor(c config.Server) (missing []string, err error) {
+// checkDoor reads what newDoor would, unless some of it is not here: replicas may run elsewhere. expiry says of a
+// certificate that it ends.
+func checkDoor(c config.Server) (missing []string, expiry string, err error) {
 	for _, path := range []string{c.TokensFile, c.CertFile, c.KeyFile} {
 		if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, path)
 		}
 	}
-	if missing == nil {
-		_, err = newDoor(c, slog.New(slog.DiscardHandler))
+	if missing != nil {
+		return missing, "", nil
 	}
-	return missing, err
+	d, err := newDoor(c, slog.New(slog.DiscardHandler))
+	if err != nil || d.cert == nil {
+		return nil, "", err
+	}
+	if why := d.cert.expiry(); why != "" {
+		expiry = fmt.Sprintf("server.tls: the certificate %s %s", c.CertFile, why)
+	}
+	return nil, expiry, nil
 }
 
 // guard sets what the API needs to know of the door.
@@ -140,6 +148,7 @@ func (d *door) serve(ctx context.Context, l net.Listener, h http.Handler) error 
 	}
 	o := api.ServeOptions{MaxConnections: d.descriptors.connections(), TrustedProxies: d.settings.TrustedProxies, Logger: d.log}
 	if d.cert != nil {
+		watching.Go(func() { d.cert.remind(ctx) })
 		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cert.get}
 	}
 	return api.ServeWith(ctx, l, h, o)

@@ -97,6 +97,9 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	backend := api.Backend{Reader: p.store, Writer: p.store, Replica: s, Locks: p, Audit: p.store}
 	options := api.Options{Logger: log, Page: page.Handler(), Metrics: p.metrics.Handler()}
 	door.guard(&options)
+	if door.cert != nil {
+		p.metrics.Certificate(door.cert.end)
+	}
 	if weak := c.Weak(); weak != nil {
 		log.Warn("insecure", "why", strings.Join(weak, "; "))
 		options.Conditions = withWeak(options.Conditions, weak)

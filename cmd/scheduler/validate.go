@@ -59,7 +59,7 @@ func newValidateCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			missing, err := checkDoor(c.Server)
+			missing, expiry, err := checkDoor(c.Server)
 			if err != nil {
 				return err
 			}
@@ -69,6 +69,10 @@ func newValidateCommand(a *app) *cobra.Command {
 			s, err := summarize(c, a.now())
 			if err != nil {
 				return err
+			}
+			if expiry != "" {
+				fmt.Fprintln(a.stderr, "warning:", expiry)
+				s.Warnings = append(s.Warnings, expiry)
 			}
 			return a.print(s, s.write)
 		},

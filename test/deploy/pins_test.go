@@ -58,6 +58,38 @@ func TestActionsAndImagesArePinned(t *testing.T) {
 	}
 }
 
+var (
+	toolchain = regexp.MustCompile(`(?m)^toolchain go(\d+\.\d+\.\d+)$`)
+	goImage   = regexp.MustCompile(`\bgolang:(\d[\d.]*)`)
+)
+
+// One release of Go builds everything: the one that go.mod names.
+func TestToolchainIsPinned(t *testing.T) {
+	module, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := toolchain.FindSubmatch(module)
+	if pinned == nil {
+		t.Fatal("go.mod has no line toolchain with a release: go mod edit -toolchain=go1.x.y")
+	}
+	for _, file := range []string{"deploy/Dockerfile", ".github/workflows/ci.yml"} {
+		text, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		images := goImage.FindAllSubmatch(text, -1)
+		if len(images) == 0 {
+			t.Errorf("%s names no image of Go", file)
+		}
+		for _, image := range images {
+			if string(image[1]) != string(pinned[1]) {
+				t.Errorf("%s builds with Go %s, go.mod names %s", file, image[1], pinned[1])
+			}
+		}
+	}
+}
+
 func TestUnpinnedIsRecognised(t *testing.T) {
 	commit, digest := strings.Repeat("0a", 20), "@sha256:"+strings.Repeat("0a", 32)
 	for line, fine := range map[string]bool{
