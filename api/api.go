@@ -33,9 +33,16 @@ type Options struct {
 }
 
 // New returns the API over b. It must be reached as it is: a program that mounts it below a path
-// strips that path first.
+// strips that path first. Without what b requires it answers every request with an error that says so, which the log and
+// [Serve] have at once.
 func New(b Backend, o Options) *Handler {
 	s := newAPI(b, o)
+	if err := b.incomplete(); err != nil {
+		s.log.Error("the API has nothing to serve", "error", err)
+		return &Handler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.refuse(w, r, &problem{status: http.StatusInternalServerError, code: "incomplete", message: err.Error()})
+		}), server: s, incomplete: err}
+	}
 	return &Handler{Handler: s.handler(o.Hosts), server: s}
 }
 

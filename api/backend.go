@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -19,6 +20,17 @@ type Backend struct {
 	Replica Replica // nil: this process has none, and answers 501 where one is needed
 	Locks   Locks   // nil: /locks is not served
 	Audit   Audit   // nil: writes leave no trace, and /audit is not served
+}
+
+// incomplete says what is missing of what is required.
+func (b Backend) incomplete() error {
+	switch {
+	case none(b.Reader):
+		return errors.New("api: New: Backend.Reader is nil")
+	case none(b.Writer):
+		return errors.New("api: New: Backend.Writer is nil")
+	}
+	return nil
 }
 
 // Reader is what the store tells.

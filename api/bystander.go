@@ -15,10 +15,10 @@ type bystander struct{}
 
 var _ Replica = bystander{}
 
-// none reports whether r is nil, also as a pointer in an interface, as the field of a program that
+// none reports whether part is nil, also as a pointer in an interface, as the field of a program that
 // runs no replica is.
-func none(r Replica) bool {
-	v := reflect.ValueOf(r)
+func none(part any) bool {
+	v := reflect.ValueOf(part)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }
 

@@ -8,7 +8,8 @@ import (
 // Handler is the API.
 type Handler struct {
 	http.Handler
-	server *server
+	server     *server
+	incomplete error // of what New was given
 }
 
 // Flush writes to the audit what was only counted: writes that were refused, of those who have asked for many. It is

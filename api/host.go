@@ -26,7 +26,7 @@ func (s *server) knownHosts(more []string, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		s.refuse(w, r, &problem{status: http.StatusForbidden, code: "foreign_host", message: "this server does not answer for the host " + quote(r.Host) + "; server.hosts lists those that it answers for"})
+		s.refuse(w, r, &problem{status: http.StatusForbidden, code: "foreign_host", message: "this server does not answer for the host " + quote(r.Host) + "; its configuration lists those that it answers for: server.hosts of a file, Options.Hosts of a program"})
 	})
 }
 

@@ -49,6 +49,10 @@ func ServeTLS(ctx context.Context, l net.Listener, h http.Handler, c *tls.Config
 
 // ServeWith is Serve with options.
 func ServeWith(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) error {
+	if h, ok := h.(*Handler); ok && h.incomplete != nil {
+		_ = l.Close()
+		return h.incomplete
+	}
 	srv := newServer(h)
 	if o.TLS != nil {
 		srv.TLSConfig = o.TLS.Clone()

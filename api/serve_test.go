@@ -2,10 +2,12 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -148,6 +150,43 @@ func TestServeFinishes(t *testing.T) {
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWithoutItsParts: an API without what it requires says so to whoever asks, in the log, and instead of serving.
+func TestWithoutItsParts(t *testing.T) {
+	type noStore struct {
+		Reader
+		Writer
+	}
+	b := newBackend()
+	for want, parts := range map[string]Backend{
+		"api: New: Backend.Reader is nil":  {},
+		"api: New: Backend.Writer is nil":  {Reader: b},
+		"api: New: Backend.Reader is nil ": {Reader: (*noStore)(nil), Writer: b},
+	} {
+		want = strings.TrimSpace(want)
+		var log bytes.Buffer
+		h := New(parts, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		for _, path := range []string{"/api/v1/jobs", "/readyz", "/healthz", "/nothing"} {
+			if w := ask(t, h, "GET", path, ""); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s: %d %s, want %s", path, w.Code, w.Body, want)
+			}
+		}
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log says %s", &log)
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Serve(t.Context(), l, h); err == nil || err.Error() != want {
+			t.Errorf("it serves: %v", err)
+		}
+		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("the listener is left open: %v", err)
+		}
+		h.Flush(t.Context())
 	}
 }
 

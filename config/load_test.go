@@ -50,6 +50,16 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+// Labels of a replica are judged as those of jobs are, before it starts.
+func TestLabelsOfAReplica(t *testing.T) {
+	got := refused(t, "replica:\n  labels:\n    zone: a\n    rack 7: b\n    rack: "+strings.Repeat("b", 256)+"\n")
+	for _, want := range []string{`lockstep.yaml:5:13: replica.labels.rack 7: "rack 7" is not a name`, "lockstep.yaml:6:11: replica.labels.rack: must be at most 255 bytes"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
+
 func TestByteOrderMarkAndCarriageReturns(t *testing.T) {
 	text := "\ufeffversion: 1\r\nname: prod\r\njobs:\r\n  a:\r\n    command: [echo]\r\n"
 	c, err := config.LoadBytes("lockstep.yaml", []byte(text), options)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"runtime"
@@ -17,7 +18,7 @@ func (r *reader) checkSet() {
 	if len(set.Jobs) == 0 && len(set.Pools) == 0 {
 		r.warnings.add(r.main.at(r.main.root), "", "there are no jobs and no pools", "")
 	}
-	for _, err := range flatten(judge(*set)) {
+	for _, err := range flatten(errors.Join(judge(*set), jobs.CheckLabels("replica.labels", r.c.Replica.Labels))) {
 		field := (*jobs.FieldError)(nil)
 		if !errors.As(err, &field) {
 			r.refuse("", err.Error(), "")
@@ -25,9 +26,15 @@ func (r *reader) checkSet() {
 		}
 		if at := r.locate(field.Path); !r.doubtful[field.Path] && !r.report.has(at) {
 			problem, hint, _ := strings.Cut(field.Problem, "; ")
-			r.report.add(at, field.Path, problem, hint)
+			r.report.add(at, field.Path, problem, cmp.Or(inFile[hint], hint))
 		}
 	}
+}
+
+// inFile says in keys of the file what package jobs says in fields of Go.
+var inFile = map[string]string{
+	"give it a Handler, or the Kind of one that its pool has": "give it one, as in command, shell, http or func",
+	"give it a Handler": "give it a webhook or a command",
 }
 
 // judge is Set.Validate, with the jobs in parts side by side: 100,000 of them take a while. That no

@@ -65,7 +65,7 @@ func (p *problems) alike(identity string, group []owned) {
 func (s Set) code() []owned {
 	var all []owned
 	add := func(h Handler, section, name, part string) {
-		if innermost(h) == nil {
+		if missing(h) {
 			return
 		}
 		explicit, is := As[Identified](h)

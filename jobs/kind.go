@@ -37,7 +37,8 @@ func (k Kind[P]) Pool() string { return k.pool }
 // Name is the kind's name.
 func (k Kind[P]) Name() string { return k.name }
 
-// KindHandler is the handler of a [Kind]. [Set.Validate] refuses it for another kind or another pool.
+// KindHandler is the handler of a [Kind]. [Set.Validate] refuses it for another kind or another pool, in a job of
+// another pool, and in a [Notify].
 type KindHandler struct {
 	pool, kind string
 	handler    Handler
@@ -63,10 +64,11 @@ func Kinds(handlers ...KindHandler) map[string]Handler {
 
 // kind checks that the handler of a kind is for that one, if it says which it is for.
 func (p *problems) kind(path, pool, kind string, h Handler) {
+	if !p.present(path, h) {
+		return
+	}
 	own, ok := As[KindHandler](h)
 	switch {
-	case innermost(h) == nil:
-		p.add(path, "has no handler; give it one, or remove it")
 	case !ok:
 	case own.twice:
 		p.add(path, "has two handlers; remove one")

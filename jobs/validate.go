@@ -81,8 +81,14 @@ func (p *problems) notify(path string, n Notify) {
 			p.add(at, "%.80q stands there twice; remove one", event)
 		}
 	}
-	if len(n.On) > 0 && innermost(n.Handler) == nil {
-		p.add(path, "says when somebody is to be told, and not how; give it a webhook or a command")
+	if n.Handler == nil {
+		if len(n.On) > 0 {
+			p.add(path, "says when somebody is to be told, and not how; give it a Handler")
+		}
+		return
+	}
+	if own, ok := As[KindHandler](n.Handler); p.present(path, n.Handler) && ok {
+		p.add(path, "has the handler of kind %.80q of pool %.80q, and gets notifications; use jobs.Func", own.kind, own.pool)
 	}
 }
 
@@ -149,15 +155,20 @@ func (p *problems) work(path string, job Job, pools map[string]Pool) {
 		p.add(path+".pool", "there is no pool %.80q; defined are %s", name, some(defined))
 		return
 	}
-	switch {
-	case innermost(job.Handler) != nil && job.Kind != "":
+	if job.Handler != nil && !p.present(path, job.Handler) {
+		return
+	}
+	switch own, ofKind := As[KindHandler](job.Handler); {
+	case job.Handler != nil && job.Kind != "":
 		p.add(path+".kind", "chooses among the handlers of pool %s, but the job has a handler of its own; remove one of them", name)
-	case innermost(job.Handler) != nil:
+	case ofKind && own.pool != name:
+		p.add(path, "has the handler of kind %.80q of pool %.80q, and its pool is %.80q; name that kind and that pool in place of the handler, or use jobs.Func", own.kind, own.pool, name)
+	case job.Handler != nil:
 	case job.Kind != "" && pool.Kinds[job.Kind] == nil:
 		kinds := slices.Sorted(maps.Keys(pool.Kinds))
 		p.add(path+".kind", "pool %s has no kind %.80q; it has %s", name, job.Kind, some(kinds))
 	case job.Kind == "" && pool.Handler == nil:
-		p.add(path, "has nothing to do: neither it nor its pool %s has a handler; give it one, as in command, shell, http or func", name)
+		p.add(path, "has nothing to do: neither it nor its pool %s has a handler; give it a Handler, or the Kind of one that its pool has", name)
 	}
 }
 
@@ -210,6 +221,14 @@ func (p *problems) description(path, text string) {
 	if len(text) > MaxDescription || !printable(oneLine) {
 		p.add(path+".description", "must be at most %d bytes of text", MaxDescription)
 	}
+}
+
+// CheckLabels reports what is wrong with labels, as those of a replica: joined [*FieldError]s, each with its path
+// below path.
+func CheckLabels(path string, labels map[string]string) error {
+	var p problems
+	p.labels(path, labels)
+	return p.err()
 }
 
 func (p *problems) labels(path string, labels map[string]string) {

@@ -16,16 +16,16 @@ import (
 // Wrap(nil) is nil, and so is what a middleware made nil of: [Set.Validate] reports it. A nil
 // middleware is left out.
 func Wrap(h Handler, around ...func(next Handler) Handler) Handler {
-	if innermost(h) == nil {
-		return nil
+	if missing(h) {
+		return h // as it is, for Set.Validate to name
 	}
 	run := h
-	for i := len(around) - 1; i >= 0 && run != nil; i-- {
+	for i := len(around) - 1; i >= 0 && !missing(run); i-- {
 		if around[i] != nil {
 			run = around[i](run)
 		}
 	}
-	if run == nil {
+	if missing(run) {
 		return nil
 	}
 	return wrapped{run, h}
@@ -60,7 +60,7 @@ func (w wrapped) Unwrap() Handler { return w.inner }
 // As finds what h is beside a Handler, such as [Described] or [Graceful]: h itself if it is a T, else
 // what it surrounds. A handler says by Unwrap() Handler what it surrounds, as those of [Wrap] do.
 func As[T any](h Handler) (found T, ok bool) {
-	for h != nil {
+	for !isNil(h) {
 		if found, ok = h.(T); ok {
 			return found, true
 		}
@@ -81,7 +81,7 @@ func innermost(h Handler) Handler {
 }
 
 func unwrap(h Handler) (inner Handler, ok bool) {
-	if around, ok := h.(interface{ Unwrap() Handler }); ok {
+	if around, ok := h.(interface{ Unwrap() Handler }); ok && !isNil(h) {
 		return around.Unwrap(), true
 	}
 	return nil, false

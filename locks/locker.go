@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -63,9 +64,15 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 	if o.Metrics == nil {
 		o.Metrics = unmeasured{}
 	}
+	if v := reflect.ValueOf(drv); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, errors.New("locks: New: the driver is nil")
+	}
+	if made, ok := drv.(driver.Checked); ok {
+		if err := made.Valid(); err != nil {
+			return nil, fmt.Errorf("locks: %w", err)
+		}
+	}
 	switch {
-	case drv == nil:
-		return nil, errors.New("locks: no driver")
 	case o.TTL < time.Second:
 		return nil, fmt.Errorf("locks: ttl %v: must be at least 1s", o.TTL)
 	case !printable(o.Namespace, maxKey):

@@ -23,7 +23,7 @@ func (s *Scheduler) join(ctx context.Context) error {
 			id, err = s.outlive(ctx, err)
 		}
 		if err != nil {
-			return fmt.Errorf("join: %w", err)
+			return err // the store's, which says so
 		}
 		s.joined = id
 	}
@@ -36,7 +36,7 @@ func (s *Scheduler) join(ctx context.Context) error {
 		s.joined = ""
 	}
 	if err != nil {
-		return fmt.Errorf("join: first beat: %w", err)
+		return fmt.Errorf("first beat: %w", err)
 	}
 	s.clock.observe(asked, database)
 	s.session.Store(&session{id, since.Add(s.trustFor()), asked})

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -78,5 +79,30 @@ func TestNoReplicaIsInItsOwnWay(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// refusing is a store that nobody can join, or where nobody beats.
+type refusing struct {
+	*picky
+	join error
+}
+
+func (r refusing) Join(context.Context, ledger.Member) (string, error) { return "session", r.join }
+
+func (refusing) Beat(context.Context, string) (time.Time, error) {
+	return time.Time{}, errors.New("store: beat: access denied")
+}
+
+// What a replica ends with names each call once.
+func TestWhatAFailedJoinSays(t *testing.T) {
+	for want, join := range map[string]error{
+		"store: join: access denied":             errors.New("store: join: access denied"),
+		"first beat: store: beat: access denied": nil,
+	} {
+		err := replicaOn(t, refusing{newPicky(nil), join}, blocked{}).Run(t.Context())
+		if err == nil || err.Error() != want {
+			t.Errorf("it ended with %v, want %s", err, want)
+		}
 	}
 }

@@ -1,10 +1,15 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"reflect"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -23,12 +28,12 @@ const (
 
 // Options of a replica. The zero value works; zero fields mean the defaults beside them.
 type Options struct {
-	ID           string            // replica id, unique among live replicas; default <host>-<8 hex>
+	ID           string            // replica id, unique among live replicas, at most 128 bytes; default <host>-<8 hex>
 	Workers      int               // attempts at once over all pools; default 64
 	Labels       map[string]string // what runs_on of a job is compared with
 	SessionTTL   time.Duration     // a silent replica is declared dead after this; default 10s, at least 1s
-	DrainTimeout time.Duration     // how long a stopping replica lets work finish; default 25s
-	StopGrace    time.Duration     // how long work that was asked to stop may take; default 10s
+	DrainTimeout time.Duration     // how long a stopping replica lets work finish; default 25s. Run takes longer, see there
+	StopGrace    time.Duration     // how long work that was asked to stop may take, unless it says so itself; default 10s
 	MaxClockSkew time.Duration     // between database and replica, beyond it nothing is decided; default 2s
 	WhenDown     WhenDown          // default store
 
@@ -106,17 +111,56 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Metrics == nil {
 		o.Metrics = unmeasured{}
 	}
-	switch {
-	case o.SessionTTL < time.Second:
-		return o, fmt.Errorf("scheduler: session ttl %v is shorter than 1s", o.SessionTTL)
-	case o.Workers < 0:
-		return o, fmt.Errorf("scheduler: %d workers", o.Workers)
-	case o.OutputLimit < 0 || o.OutputLimit > jobs.MaxOutput:
-		return o, fmt.Errorf("scheduler: output limit %d is not within 1 … %d bytes", o.OutputLimit, jobs.MaxOutput)
-	case o.WhenDown != DownStore && o.WhenDown != DownWait:
-		return o, fmt.Errorf("scheduler: when down %q is neither %q nor %q", o.WhenDown, DownStore, DownWait)
+	return o, o.validate()
+}
+
+// validate reports all that is wrong with options that have their defaults, each with its field.
+func (o Options) validate() error {
+	var wrong []error
+	add := func(field, format string, args ...any) {
+		wrong = append(wrong, &jobs.FieldError{Path: "Options." + field, Problem: fmt.Sprintf(format, args...)})
 	}
-	return o, nil
+	if len(o.ID) > maxID || !utf8.ValidString(o.ID) || strings.ContainsFunc(o.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		add("ID", "%.80q is no id; use at most %d bytes of printable text", o.ID, maxID)
+	}
+	if o.SessionTTL < time.Second {
+		add("SessionTTL", "%v is shorter than 1s", o.SessionTTL)
+	}
+	if o.Workers < 0 {
+		add("Workers", "%d is negative; leave it zero for the default", o.Workers)
+	}
+	if o.OutputLimit < 0 || o.OutputLimit > jobs.MaxOutput {
+		add("OutputLimit", "%d is not within 1 … %d bytes", o.OutputLimit, jobs.MaxOutput)
+	}
+	if o.WhenDown != DownStore && o.WhenDown != DownWait {
+		add("WhenDown", "%.80q is neither %q nor %q", o.WhenDown, DownStore, DownWait)
+	}
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"DrainTimeout", o.DrainTimeout}, {"StopGrace", o.StopGrace}, {"MaxClockSkew", o.MaxClockSkew},
+		{"Retention.Triggers", o.Retention.Triggers}, {"Retention.Succeeded", o.Retention.Succeeded},
+		{"Retention.Failed", o.Retention.Failed}, {"Retention.Output", o.Retention.Output},
+	} {
+		if d.value < 0 {
+			add(d.field, "%v is negative; leave it zero for the default", d.value)
+		}
+	}
+	wrong = append(wrong, jobs.CheckLabels("Options.Labels", o.Labels))
+	if err := errors.Join(wrong...); err != nil {
+		return fmt.Errorf("scheduler: %w", err)
+	}
+	return nil
+}
+
+// maxID is what the store keeps of an id.
+const maxID = 128
+
+// isNil reports whether what an interface holds is nothing, or a nil pointer.
+func isNil(v any) bool {
+	value := reflect.ValueOf(v)
+	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 func fill[T comparable](field *T, def T) {

@@ -68,8 +68,11 @@ var ErrRan = errors.New("scheduler: Run was called before; each New is for one R
 
 // New makes a replica of set on st. With lk == nil the store's own database is the lock service:
 // stripe and pool guards are rows locked inside the deciding transaction. The error names every
-// problem of set.
+// problem of o, or of set.
 func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
+	if isNil(st) {
+		return nil, errors.New("scheduler: New: the store is nil")
+	}
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -93,8 +96,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 		halted:          make(chan struct{}),
 		nudgeUnrunnable: make(chan struct{}, 1),
 	}
-	// A nil *locks.Locker is a non-nil interface, and means none as well.
-	if l, ok := lk.(*locks.Locker); lk != nil && (!ok || l != nil) {
+	if !isNil(lk) { // a nil *locks.Locker is a non-nil interface, and means none as well
 		s.locks = lk
 	}
 	s.backend = backend(s.locks)
@@ -121,6 +123,11 @@ func (s *Scheduler) Set() jobs.Set { return s.plan.set }
 // Run joins the store and works until ctx is done. Then it drains: it leaves its stripes, takes
 // nothing more, hands back what it claimed and did not start, lets work finish within the drain
 // timeout, stops what is left, and returns nil.
+//
+// A drain takes no longer than the work that is under way. At most it takes the drain timeout (25 s), then the longest grace
+// period of what runs ([Options].StopGrace, 10 s, or what a handler says as [jobs.Graceful]), and 4 s for work that does not end
+// in it: 2 s until it is told to end at once, and 2 s more. While the store does not answer, some 30 s are added: for what is being decided, up
+// to 10 s for the last results, and 4 s to sign off.
 //
 // It returns an error if it cannot start (the store does not answer, which takes at most 10 s; the
 // replica id or another lock service is in use, which takes up to a session ttl to make sure) and if

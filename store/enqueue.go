@@ -134,7 +134,7 @@ func (t *tx) unknownPool(name string) error {
 	case err != nil:
 		return err
 	case len(known) == 0:
-		return fmt.Errorf("pool %q: %w: no replica has loaded any pools yet; start one first", name, jobs.ErrNotFound)
+		return fmt.Errorf("pool %q: %w: no replica has loaded any pools yet; start one first, or declare the pool with Store.AddPools", name, jobs.ErrNotFound)
 	}
 	return fmt.Errorf("pool %q: %w: no replica has loaded a configuration with it; known are %s", name, jobs.ErrNotFound, strings.Join(known, ", "))
 }

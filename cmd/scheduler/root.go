@@ -95,7 +95,7 @@ func (a *app) execute(ctx context.Context, args []string) int {
 			a.refuse(bad)
 			return exitUsage
 		}
-		fmt.Fprintf(a.stderr, "scheduler: %v\n", err)
+		fmt.Fprintf(a.stderr, "scheduler: %s\n", failure(err))
 		return exitFailed
 	}
 }
@@ -222,3 +222,6 @@ func didYouMean(names []string) string {
 	}
 	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
 }
+
+// failure is an error behind the program's name, which is that of the package scheduler, too.
+func failure(err error) string { return strings.TrimPrefix(err.Error(), "scheduler: ") }

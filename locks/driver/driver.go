@@ -49,6 +49,12 @@ type Driver interface {
 	Close() error
 }
 
+// Checked drivers say what is wrong with what they were made of, without a call to the server: their New
+// returns no error, and locks.New asks first. Open must return the same error.
+type Checked interface {
+	Valid() error
+}
+
 // Open is what a session is opened with.
 type Open struct {
 	Namespace string        // all keys live below it; other namespaces must not be touched

@@ -43,7 +43,9 @@ package redislock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -76,11 +78,19 @@ type Options struct {
 	NoGracePeriod bool
 }
 
-// New returns a driver that uses rdb and leaves closing it to the caller.
+// New returns a driver that uses rdb and leaves closing it to the caller. An rdb that is nil is an error of locks.New.
 func New(rdb redis.UniversalClient) *Driver { return NewWith(rdb, Options{}) }
 
 // NewWith is New with options.
 func NewWith(rdb redis.UniversalClient, o Options) *Driver { return &Driver{rdb: rdb, options: o} }
+
+// Valid says what is wrong with what the driver was made of.
+func (d *Driver) Valid() error {
+	if v := reflect.ValueOf(d.rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return errors.New("redislock: New: the client is nil")
+	}
+	return nil
+}
 
 // Caps says what a lock on Redis is worth.
 func (d *Driver) Caps() driver.Caps {
@@ -97,6 +107,9 @@ func (d *Driver) Close() error { return nil }
 // Open starts a session. It refuses a server that may evict keys without a TTL (maxmemory-policy allkeys-*). Right after lost data it
 // succeeds, and TryAcquire returns driver.ErrRecovering for one TTL.
 func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	if err := d.Valid(); err != nil {
+		return nil, err
+	}
 	if o.TTL < time.Millisecond {
 		return nil, fmt.Errorf("redislock: open: TTL %v is shorter than a millisecond", o.TTL)
 	}

@@ -72,8 +72,8 @@ var _ driver.Driver = (*Driver)(nil)
 
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{0,32}$`)
 
-// New returns a driver that uses db and leaves closing it to the caller. A mode that the dialect
-// does not have is an error of [Driver.Open].
+// New returns a driver that uses db and leaves closing it to the caller. A db that is nil, and options that
+// cannot be, as a mode that the dialect does not have, are errors of locks.New.
 //
 // What it cannot do for a handle of yours is bound how long a process that freezes within a transaction
 // keeps others from their keys: set what [Open] sets, or use it.
@@ -86,6 +86,8 @@ func New(db *sql.DB, d Dialect, o Options) *Driver {
 	}
 	drv := &Driver{db: db, dialect: d, mode: o.Mode, words: newWords(d, o.TablePrefix)}
 	switch {
+	case db == nil:
+		drv.err = errors.New("sqllock: New: the handle is nil")
 	case d != MySQL && d != SQLite:
 		drv.err = fmt.Errorf("sqllock: dialect %q is neither %q nor %q", d, MySQL, SQLite)
 	case o.Mode != Lease && o.Mode != Row:
@@ -97,6 +99,9 @@ func New(db *sql.DB, d Dialect, o Options) *Driver {
 	}
 	return drv
 }
+
+// Valid says what is wrong with what the driver was made of.
+func (d *Driver) Valid() error { return d.err }
 
 // Caps says what a lock in this database is worth.
 func (d *Driver) Caps() driver.Caps {

@@ -87,7 +87,7 @@ type Driver struct {
 var _ driver.Driver = (*Driver)(nil)
 
 // New returns a driver for the ensemble with these servers (host:port each). It does not connect;
-// what is wrong with the options, Open says.
+// what is wrong with servers or options, locks.New says.
 func New(servers []string, o Options) *Driver {
 	if o.Root == "" {
 		o.Root = "/lockstep"
@@ -116,6 +116,9 @@ func (d *Driver) Caps() driver.Caps {
 
 // Close does nothing: every connection belongs to a session.
 func (d *Driver) Close() error { return nil }
+
+// Valid says what is wrong with what the driver was made of.
+func (d *Driver) Valid() error { return d.usable("New") }
 
 // usable says what is wrong with what the driver was made of.
 func (d *Driver) usable(op string) error {

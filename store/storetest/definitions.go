@@ -46,7 +46,7 @@ func Pools(t *testing.T, b *Bench, session string, names ...string) {
 // addPools: pools are known before a replica has loaded them, and give way to what one loads.
 func addPools(t *testing.T, b *Bench) {
 	_, err := b.Store.Enqueue(t.Context(), newTask("mail"))
-	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "no replica has loaded any pools") {
+	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "no replica has loaded any pools") || !strings.Contains(err.Error(), "AddPools") {
 		t.Fatalf("before all: %v", err)
 	}
 	pools := map[string]jobs.Pool{"mail": {Retries: &jobs.Retries{Limit: 6}}, "print": {}}

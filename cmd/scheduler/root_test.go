@@ -1,0 +1,14 @@
+package main
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestTheProgramIsNamedOnce(t *testing.T) {
+	for text, want := range map[string]string{"scheduler: still running": "still running", "store: scheduler: x": "store: scheduler: x"} {
+		if got := failure(errors.New(text)); got != want {
+			t.Errorf("%q is said as %q", text, got)
+		}
+	}
+}
