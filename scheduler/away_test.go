@@ -64,3 +64,20 @@ func TestABurialThatFailsIsSeen(t *testing.T) {
 		t.Errorf("%v, %d buried", s.health.store.err, s.buried.Load())
 	}
 }
+
+func (mutes) Sweep(context.Context, ledger.Judge, ledger.Retention, int) (bool, error) {
+	return false, errRights
+}
+
+// A store that deletes nothing is seen as well.
+func TestASweepThatFailsIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := replicaOn(t, mutes{&memstore.Store{Database: memstore.New()}}, blocked{})
+		ctx, stop := context.WithTimeout(t.Context(), sweepEvery+time.Second)
+		defer stop()
+		s.sweep(ctx)
+		if !errors.Is(s.health.store.err, errRights) {
+			t.Error(s.health.store.err)
+		}
+	})
+}

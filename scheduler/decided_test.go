@@ -131,6 +131,24 @@ func TestOnlyTheLastTryOfADecisionCounts(t *testing.T) {
 	})
 }
 
+// A transaction that has opened as many due times as it may leaves the other jobs to the next one.
+func TestWhatATransactionLeavesToTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"a", "b", "c", "d", "e", "f", "g"}
+		s, st := firing(t, names...)
+		for _, j := range s.plan.jobs {
+			j.Concurrency, j.CatchUp.Grace = jobs.Allow, 1000*time.Hour
+		}
+		st.does = func(d ledger.Decide) (ledger.Decided, error) {
+			return ledger.Decided{Decisions: d.Decide(time.Now(), rowsOf(s, time.Now().Add(-100*time.Hour), names...))}, nil
+		}
+		rows, rest := s.decideFree(t.Context(), names, false)
+		if full := decideRows / freshLimit; rows != decideRows || !slices.Equal(rest, names[full:]) {
+			t.Errorf("%d rows were written, and %v left, want %d and %v", rows, rest, decideRows, names[full:])
+		}
+	})
+}
+
 // Where the store is the lock service, a decision locks the stripes of its jobs, but one about what is overdue does
 // not: that is done lock or no lock. With a lock service no row is locked for it. Both say which pools they know, so
 // that nothing is born running in one that a newer configuration has otherwise.

@@ -184,6 +184,26 @@ func TestWhoMayNotStartAnythingDecidesNothing(t *testing.T) {
 	}
 }
 
+// A replica that stops decides nothing more, whatever has become due.
+func TestWhatBecomesDueAsAReplicaStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := firing(t, "a", "b")
+		st.rows = func(n int) []ledger.Upcoming {
+			if n == 0 {
+				return nil
+			}
+			return []ledger.Upcoming{{Job: "b", NextAt: st.began.Add(-time.Hour)}}
+		}
+		stop := fires(t, s)
+		time.Sleep(overdueEvery - time.Nanosecond)
+		s.upcoming.set("a", st.began)
+		stop()
+		if calls := st.decisions(); len(calls) > 0 {
+			t.Errorf("decided: %+v", calls)
+		}
+	})
+}
+
 // What is due of the own stripes is taken. What is due of those of others is left to them, and read again in case it
 // becomes an own one.
 func TestOnlyOwnStripesAreDueHere(t *testing.T) {
@@ -250,6 +270,12 @@ func TestWhoHelpsWhen(t *testing.T) {
 			}
 		}
 		s, st := firing(t, "a")
+		st.rows = func(int) []ledger.Upcoming {
+			return slices.Repeat([]ledger.Upcoming{{Job: "unknown", NextAt: st.began.Add(-time.Hour)}}, decideBatch)
+		}
+		if again := s.overdue(t.Context()); again || len(st.decisions()) > 0 {
+			t.Errorf("unknown jobs were decided: %v, and looked for again: %t", st.decisions(), again)
+		}
 		st.rows = func(int) []ledger.Upcoming { return []ledger.Upcoming{{Job: "a", NextAt: st.began.Add(-time.Hour)}} }
 		s.foreign.set([]string{"a"})
 		if again := s.overdue(t.Context()); again || len(st.decisions()) > 0 {

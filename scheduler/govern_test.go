@@ -81,3 +81,48 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 		})
 	}
 }
+
+// rereading is a store that answers that this replica governs, and notes which stripes' due times it reads after that.
+type rereading struct {
+	*asserting
+	read [][]int
+}
+
+func (r *rereading) Upcoming(_ context.Context, stripes []int) ([]ledger.Upcoming, error) {
+	r.read = append(r.read, stripes)
+	return nil, nil
+}
+
+// Whenever it was settled who governs, a replica reads the due times of its stripes anew, since an edit may have moved
+// them, and asks again for the jobs that it left alone. A store that does not settle it is away.
+func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			st := &rereading{asserting: &asserting{Store: &memstore.Store{Database: memstore.New()}, began: time.Now()}}
+			st.answer = func(int) (ledger.Assertion, error) {
+				if away {
+					return ledger.Assertion{}, fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable)
+				}
+				return ledger.Assertion{Governs: true}, nil
+			}
+			s := replicaOn(t, st, blocked{})
+			s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+			s.stripes.mine = []int{3, 5}
+			s.foreign.add(0, "x")
+			asked := s.foreign.asked()
+			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer stop()
+			nudge(s.nudgeGovern)
+			s.govern(ctx)
+			if read := len(st.read) == 1 && slices.Equal(st.read[0], []int{3, 5}); read == away || len(st.read) > 1 {
+				t.Errorf("away: %t; read the due times of %v", away, st.read)
+			}
+			if known := s.health.store.err == nil; known == away {
+				t.Errorf("away: %t; seen: %v", away, s.health.store.err)
+			}
+			if s.foreign.has("x") != away || s.foreign.add(asked, "y") != away {
+				t.Errorf("away: %t; what was left alone still is: %t", away, s.foreign.has("x"))
+			}
+		})
+	}
+}

@@ -211,12 +211,18 @@ func (answering) Release(context.Context, ...*locks.Lease) error { return nil }
 func TestWhenTheLockServiceIsAway(t *testing.T) {
 	busy, unknown := locks.Attempt{Err: locks.ErrBusy}, locks.Attempt{Err: fmt.Errorf("settling: %w", locks.ErrUnknown)}
 	gone := fmt.Errorf("%w: cut off by the test", locks.ErrUnavailable)
+	granted, err := lockerOf(t, memlock.New()).TryAcquire(t.Context(), locks.Request{Key: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := granted[0].Lease
 	for what, c := range map[string]struct {
 		answer answering
 		was    error
 		away   bool
 	}{
 		"all are busy":                    {answering{[]locks.Attempt{busy, busy}, nil}, gone, false},
+		"one is unknown, and one granted": {answering{[]locks.Attempt{unknown, {Lease: lease}}, nil}, nil, true},
 		"one is unknown":                  {answering{[]locks.Attempt{unknown, busy}, nil}, nil, true},
 		"no answer":                       {answering{nil, gone}, nil, true},
 		"no answer, and away before":      {answering{nil, gone}, gone, true},

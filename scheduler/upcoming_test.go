@@ -148,3 +148,19 @@ func TestADueTimeStartsWhenItsSlotIsFree(t *testing.T) {
 		}
 	})
 }
+
+// At most so many are taken, the earliest ones; the others stay, and so does what is not due.
+func TestUpcomingTakesNoMoreThanItIsAskedFor(t *testing.T) {
+	u := newUpcoming()
+	for name, at := range map[string]int64{"a": 1, "b": 2, "c": 3, "d": 4, "later": 9} {
+		u.set(name, time.Unix(at, 0))
+	}
+	for _, want := range [][]string{{"a", "b"}, {"c", "d"}, nil} {
+		if got := u.take(time.Unix(5, 0), 2, func(string) bool { return true }); !slices.Equal(got, want) {
+			t.Errorf("took %v, want %v", got, want)
+		}
+	}
+	if at, left := u.next(); !left || at.Unix() != 9 {
+		t.Errorf("next is %v, %t", at, left)
+	}
+}

@@ -102,6 +102,17 @@ func TestWhoIsDeclaredDead(t *testing.T) {
 			s.session.Store(&ses)
 			return true
 		}},
+		"no own beat is taken for a while": {beat: silent, dead: 22, own: func(s *Scheduler, second int) bool {
+			ses := *s.session.Load()
+			switch second {
+			case 5:
+				ses.steady = boottime.Instant{}
+			case 12:
+				ses.steady = boottime.Awake()
+			}
+			s.session.Store(&ses)
+			return true
+		}},
 		"an own beat was not taken between two looks": {beat: silent, dead: 15, own: func(s *Scheduler, second int) bool {
 			if second == 5 {
 				ses := *s.session.Load()

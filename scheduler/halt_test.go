@@ -1,0 +1,91 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+)
+
+// What runs is left alone as long as it has time, and once the replica is told to stop at once it has a second, also
+// before a drain gets to it.
+func TestWhatIsToldToStopAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := replicaOn(t, newPicky(nil), blocked{})
+		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.expire(ctx) }()
+		told := func() (*attempt, context.Context) {
+			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: work{timeout: time.Hour}}
+			ctx, end := a.begin(t.Context())
+			t.Cleanup(end)
+			s.running.add(a)
+			return a, ctx
+		}
+		a, running := told()
+		time.Sleep(10 * expireEvery)
+		if why, _ := a.stoppedBy(); why != notStopped {
+			t.Fatalf("told to stop, with an hour left: %v", why)
+		}
+		s.Halt()
+		time.Sleep(time.Millisecond)
+		cause, is := errors.AsType[*jobs.Stop](context.Cause(running))
+		if why, _ := a.stoppedBy(); why != stopDrained || !is {
+			t.Fatalf("told to stop at once, it goes on: %v", why)
+		}
+		if left := time.Until(cause.KillBy); left > haltGrace || left < haltGrace-2*time.Millisecond {
+			t.Errorf("it has %v to end", left)
+		}
+		_, late := told() // it began meanwhile
+		time.Sleep(expireEvery)
+		if late.Err() == nil {
+			t.Error("what began as the replica was told to stop goes on")
+		}
+		stop()
+		<-ended
+	})
+}
+
+// A replica that drains gives its stripes up at once, and not when its work has ended: others are to look after them.
+func TestADrainGivesItsStripesUpAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		other := lockerOf(t, service)
+		st := newPicky(nil)
+		h := blocked{make(chan struct{}, 1), make(chan struct{})}
+		s := replicaOn(t, st, h)
+		s.locks, s.opt.DrainTimeout = lockerOf(t, service), time.Hour
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(3 * time.Second)
+		if _, err := st.Enqueue(ctx, jobs.NewTask{Pool: "p"}); err != nil {
+			t.Fatal(err)
+		}
+		s.Wake("p")
+		<-h.began
+		free := func() bool {
+			got, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(7)})
+			return err == nil && got[0].Lease != nil
+		}
+		if free() {
+			t.Error("its stripes are free before it drains")
+		}
+		cancel()
+		time.Sleep(time.Second)
+		if !free() {
+			t.Error("its stripes are not free a second into the drain")
+		}
+		close(h.end)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
