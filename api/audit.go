@@ -14,7 +14,7 @@ const auditTimeout = 2 * time.Second
 
 // auditing writes a row before the answer of a write goes out, so that who has the answer can read
 // the row; of many that are refused only their number is noted, a little later. A row that cannot be written goes to the
-// log instead.
+// log instead; that of a refusal, which changed nothing, or of an answer that the store did not give is written when it can be.
 type auditing struct {
 	http.ResponseWriter
 	server  *server
@@ -60,6 +60,9 @@ func (w *auditing) end(status int) {
 		return
 	}
 	if err := w.server.record(w.entry); err != nil {
+		if (isRefused(status) || status == http.StatusServiceUnavailable) && w.server.refused.keep(w.server.party(w.request), w.entry) {
+			return
+		}
 		w.server.unaudited(w.request.Context(), w.entry, err)
 	}
 }

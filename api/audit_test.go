@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -108,10 +111,11 @@ func TestAudit(t *testing.T) {
 	b = newBackend()
 	b.err = fmt.Errorf("disk: %w", jobs.ErrUnavailable)
 	var logged strings.Builder
-	if code := ask(b, Options{Access: keys, Logger: textLogger(&logged)}, "/api/v1/jobs/report/suspend", "", with(keys.secrets[Admin])); code != 503 {
-		t.Error(code)
-	}
-	for _, part := range []string{"not in the audit", "my-admin", "report", "status=503"} {
+	s := newAPI(b.backend(), Options{Access: keys, Logger: textLogger(&logged)})
+	r := httptest.NewRequest("POST", "http://localhost/", nil)
+	done := s.auditing(httptest.NewRecorder(), withCaller(r, caller{Identity: Identity{Name: "my-admin", Role: Admin}}), "/api/v1/jobs/{name}/run")
+	done.WriteHeader(http.StatusCreated)
+	for _, part := range []string{"not in the audit", "my-admin", "run", "status=201"} {
 		if !strings.Contains(logged.String(), part) {
 			t.Errorf("the log lacks %q: %s", part, logged.String())
 		}
@@ -121,7 +125,7 @@ func TestAudit(t *testing.T) {
 	b = newBackend()
 	b.audit = []ledger.AuditEntry{{ID: "1", Who: "<script>", Action: "POST /x", Status: 403}}
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest("GET", "http://localhost/api/v1/audit", nil)
+	r = httptest.NewRequest("GET", "http://localhost/api/v1/audit", nil)
 	with(keys.secrets[Admin])(r)
 	b.api(secured).ServeHTTP(w, r)
 	var got struct{ Items []ledger.AuditEntry }
@@ -137,4 +141,33 @@ func TestWhoAsked(t *testing.T) {
 	if diff := cmp.Diff([]string{"suspend report true my-operator@127.0.0.1", "nudge"}, b.changes); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestRefusedWhileTheStoreIsAway: a write that the store does not take, or that is refused meanwhile, is no line in the log; its
+// row is there when the store is back.
+func TestRefusedWhileTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys, b := newBunch(), newBackend()
+		b.err = fmt.Errorf("disk: %w", jobs.ErrUnavailable)
+		var logged strings.Builder
+		h := New(b.backend(), Options{Access: keys, Logger: textLogger(&logged)})
+		for _, role := range []Role{Viewer, Operator} {
+			ask(t, h, "POST", "/api/v1/jobs/report/suspend", "", with(keys.secrets[role]))
+		}
+		b.mu.Lock()
+		b.err, b.audit = nil, nil // what it was told meanwhile it did not keep
+		b.mu.Unlock()
+		time.Sleep(refusedHold + time.Second)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		var got []string
+		for _, e := range b.audit {
+			got = append(got, fmt.Sprint(e.Who, " ", e.Action, " ", e.Object, " ", e.Status))
+		}
+		slices.Sort(got)
+		want := []string{"my-operator POST /jobs/{name}/suspend report 503", "my-viewer POST /jobs/{name}/suspend report 403"}
+		if diff := cmp.Diff(want, got); diff != "" || strings.Contains(logged.String(), "not in the audit") {
+			t.Errorf("%s\n%s", diff, &logged)
+		}
+	})
 }

@@ -36,11 +36,11 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	}
 	enqueued, err := s.Writer.Enqueue(r.Context(), tasks...)
 	if refused, ok := errors.AsType[*jobs.KindError](err); ok {
-		field := "kind"
+		within := ""
 		if len(tasks) > 1 {
-			field = fmt.Sprintf("[%d].kind", refused.Index)
+			within = fmt.Sprintf("[%d]", refused.Index)
 		}
-		return noHandler(refused, field)
+		return noHandler(refused, within)
 	}
 	if err != nil {
 		return err
@@ -61,8 +61,12 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	return replyList(w, status, items, "", nil)
 }
 
-// noHandler is the answer to a task that no live replica can run.
-func noHandler(refused *jobs.KindError, field string) error {
+// noHandler is the answer to a task that no live replica can run. If its pool has no handler at all, its kind is not to blame.
+func noHandler(refused *jobs.KindError, within string) error {
+	field := within
+	if len(refused.Kinds) > 0 {
+		field = join(within, "kind")
+	}
 	return &problem{http.StatusUnprocessableEntity, "no_handler", refused.Error(), field}
 }
 

@@ -260,6 +260,27 @@ func TestWatchAfterAnOutage(t *testing.T) {
 	})
 }
 
+// TestWatchOfAStoreThatIsAway: that the replica finds the store away is told within a second, though its reads hang.
+func TestWatchOfAStoreThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := false
+		w := newWatch(func(ctx context.Context) (ledger.OverviewView, error) {
+			ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
+			defer cancel()
+			<-ctx.Done()
+			return ledger.OverviewView{}, ctx.Err()
+		}, explain, func() bool { return up })
+		for _, want := range []time.Duration{watchAway, overviewTimeout} {
+			began := time.Now()
+			now, err := w.look(t.Context())
+			if took := time.Since(began); err != nil || took != want || !strings.Contains(string(now.event), "deadline") {
+				t.Errorf("up %t: %v after %v: %s", up, err, took, now.event)
+			}
+			up = true
+		}
+	})
+}
+
 // TestEventsOfSlowClients: who takes nothing is let go, and others notice nothing.
 func TestEventsOfSlowClients(t *testing.T) {
 	b := newBackend()

@@ -42,9 +42,24 @@ func (f *refused) hold(party string, e ledger.AuditEntry) bool {
 	if f.closed || f.buckets.take(party, time.Now(), refusedBurst, refusedInterval, refusedParties) == 0 {
 		return false
 	}
+	f.first(party, e)
+	return true
+}
+
+// keep holds a write whose row could not be written; false if nothing is held any more.
+func (f *refused) keep(party string, e ledger.AuditEntry) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.first(party, e)
+	}
+	return !f.closed
+}
+
+// first counts one write.
+func (f *refused) first(party string, e ledger.AuditEntry) {
 	e.Count = 1
 	f.count(refusal{party, e.Role, e.Action, e.Status}, e)
-	return true
 }
 
 // count adds e to what is held. What differs within a count is left out of it.

@@ -49,38 +49,57 @@ func (s *server) known(ctx context.Context, pool, job string) error {
 	return nil
 }
 
-// sayWhy gives tasks that wait for nobody the reason: no live replica claims a kind that it has no handler for, or a job whose
-// labels it lacks. What this replica can run itself it asks nobody about.
+// sayWhy gives tasks that wait for nobody the reason, behind what they say of their last attempt: no live replica claims a kind
+// that it has no handler for, or a job whose labels it lacks. What this replica can run itself it asks nobody about.
 func (s *server) sayWhy(ctx context.Context, tasks []jobs.Task) {
-	set := s.Replica.Set()
-	var pools []ledger.PoolStatus
-	var peers []ledger.Peer
-	var err error
+	asked := waiting{s: s, set: s.Replica.Set()}
 	for i := range tasks {
 		t := &tasks[i]
-		runsOn := set.Jobs[t.Job].RunsOn
-		if t.State != jobs.StatePending || t.Reason != "" || t.Job != "" && len(runsOn) == 0 || t.Job == "" && canRun(set, *t) {
+		if t.State != jobs.StatePending {
 			continue
 		}
+		why, err := asked.why(ctx, *t)
 		switch {
-		case t.Job != "" && peers == nil:
-			peers, err = s.Reader.Replicas(ctx)
-		case t.Job == "" && pools == nil:
-			pools, err = s.Reader.PoolStatuses(ctx)
-		}
-		if err != nil {
+		case err != nil:
 			return // what was asked for has an answer
-		}
-		if t.Job != "" {
-			t.Reason = whyNowhere(runsOn, peers)
-			continue
-		}
-		for _, p := range pools {
-			if p.Name == t.Pool {
-				t.Reason = whyUnrunnable(p, t.Kind)
-			}
+		case why != "" && t.Reason != "":
+			t.Reason += "; " + why
+		case why != "":
+			t.Reason = why
 		}
 	}
+}
+
+// waiting is what one list asks about the tasks in it, each thing once.
+type waiting struct {
+	s     *server
+	set   jobs.Set
+	pools []ledger.PoolStatus
+	peers []ledger.Peer
+}
+
+// why is empty if somebody can run the task.
+func (w *waiting) why(ctx context.Context, t jobs.Task) (why string, err error) {
+	runsOn := w.set.Jobs[t.Job].RunsOn
+	switch {
+	case t.Job == "" && !canRun(w.set, t):
+		if w.pools == nil {
+			if w.pools, err = w.s.Reader.PoolStatuses(ctx); err != nil {
+				return "", err
+			}
+		}
+		if i := slices.IndexFunc(w.pools, func(p ledger.PoolStatus) bool { return p.Name == t.Pool }); i >= 0 {
+			why = whyUnrunnable(w.pools[i], t.Kind)
+		}
+	case len(runsOn) > 0:
+		if w.peers == nil {
+			if w.peers, err = w.s.Reader.Replicas(ctx); err != nil {
+				return "", err
+			}
+		}
+		why = whyNowhere(runsOn, w.peers)
+	}
+	return why, nil
 }
 
 func canRun(set jobs.Set, t jobs.Task) bool {
@@ -148,7 +167,7 @@ func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 	}
 	task, err := s.Replica.RetryTask(r.Context(), r.PathValue("id"), by(r), force)
 	if refused, ok := errors.AsType[*jobs.KindError](err); ok {
-		return noHandler(refused, "kind")
+		return noHandler(refused, "")
 	}
 	if err != nil {
 		return err

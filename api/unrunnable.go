@@ -33,6 +33,8 @@ func whyUnrunnable(p ledger.PoolStatus, kind string) string {
 		return "no live configuration has the pool: nobody will run it"
 	case p.Kinds == nil || slices.Contains(p.Kinds, kind):
 		return ""
+	case len(p.Kinds) == 0:
+		return "pool " + p.Name + " has no handler in any live replica: nobody will run it; " + jobs.GiveHandler
 	case kind == "":
 		return "no live replica has a handler in the pool for tasks without a kind: nobody will run it"
 	}

@@ -146,11 +146,44 @@ func TestKindsThatNobodyKnows(t *testing.T) {
 			t.Errorf("%s: reason %q, want %q", body, reason, why)
 		}
 	}
-	b.tasks[0].Kind = "gone"
+	b.tasks[0].Kind, b.tasks[0].Reason = "gone", "an earlier attempt"
 	for _, target := range []string{"/api/v1/tasks", "/api/v1/tasks/task-1"} {
-		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), "nobody will run it") {
+		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), `"reason":"an earlier attempt; no live replica has kind \"gone\" in the pool: nobody will run it"`) {
 			t.Errorf("%s: %s", target, w.Body)
 		}
+	}
+}
+
+// TestPoolsWithoutAHandler: a pool that is for jobs alone is named with what to do, wherever its tasks are refused or wait; the
+// kind of a task is not to blame.
+func TestPoolsWithoutAHandler(t *testing.T) {
+	const remedy = "give it http, command, shell or func, or kinds, under pools"
+	b := newBackend()
+	mail := b.set.Pools["mail"]
+	mail.Handler, mail.Kinds = nil, nil
+	b.set.Pools["mail"] = mail
+	b.pools[1].Kinds, b.pools[1].Unrunnable = []string{}, []ledger.Unrunnable{{Tasks: 1}}
+	h := b.api(Options{})
+	for body, field := range map[string]string{`{}`: "", `{"kind":"x"}`: "", `[{"force":true},{}]`: "[1]"} {
+		w := ask(t, h, "POST", "/api/v1/pools/mail/tasks", body)
+		var got struct {
+			Error struct{ Code, Message, Field string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if e := got.Error; e.Code != "no_handler" || e.Field != field || !strings.HasPrefix(e.Message, "pool mail has no handler: "+remedy+"; ") {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+	const waits = "pool mail has no handler in any live replica: nobody will run it; " + remedy
+	for _, target := range []string{"/api/v1/tasks", "/api/v1/tasks/task-1"} {
+		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), waits) {
+			t.Errorf("%s: %s", target, w.Body)
+		}
+	}
+	if got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context()); err != nil || got.Trouble[0].Reason != waits {
+		t.Errorf("%v %+v", err, got.Trouble)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 
 const (
 	watchPause = time.Second
-	watchShare = 10 // of the time, at most one part in so many is spent reading
+	watchShare = 10          // of the time, at most one part in so many is spent reading
+	watchAway  = time.Second // for a store to answer that the replica finds away: people wait for the news
 )
 
 // watch reads the overview for all streams together: whoever comes first after the pause reads, and
@@ -55,7 +56,12 @@ func (w *watch) look(ctx context.Context) (glance, error) {
 	if began.Before(w.last.until) && !(w.away && up) {
 		return w.last, nil
 	}
-	view, err := w.read(ctx)
+	rctx, cancel := ctx, context.CancelFunc(func() {})
+	if !up {
+		rctx, cancel = context.WithTimeout(ctx, watchAway)
+	}
+	view, err := w.read(rctx)
+	cancel()
 	if ctx.Err() != nil {
 		return glance{}, ctx.Err() // says nothing about the store
 	}

@@ -19,7 +19,7 @@ func (e *KindError) Error() string {
 	kinds := slices.DeleteFunc(slices.Clone(e.Kinds), func(kind string) bool { return kind == "" })
 	switch {
 	case len(e.Kinds) == 0:
-		return fmt.Sprintf("pool %s has no handler for tasks: only jobs with handlers of their own use it"+remedy, e.Pool)
+		return fmt.Sprintf("pool %s has no handler: %s; until then it is for jobs with handlers of their own"+remedy, e.Pool, GiveHandler)
 	case e.Kind == "":
 		return fmt.Sprintf("pool %s has handlers by kind only, and the task has no kind; it has %s"+remedy, e.Pool, some(kinds))
 	case e.Nearest != "":
@@ -29,3 +29,6 @@ func (e *KindError) Error() string {
 }
 
 func (e *KindError) Unwrap() []error { return []error{ErrNoHandler, ErrInvalid} }
+
+// GiveHandler is what to do about a pool without a handler.
+const GiveHandler = "give it http, command, shell or func, or kinds, under pools"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,7 +59,9 @@ func TestWhenTheLockServiceIsDown(t *testing.T) {
 			st := sqlite(t).open(t)
 			ran := &starts{}
 			lk := &down{Locks: locker(t, memlock.New())}
-			r := start(t, st, lk, pool(ran, nil), scheduler.Options{ID: "a", WhenDown: policy})
+			set := pool(ran, nil)
+			set.Jobs = map[string]jobs.Job{"by-hand": {Handler: ran}}
+			r := start(t, st, lk, set, scheduler.Options{ID: "a", WhenDown: policy})
 			enqueue(t, st, r, 1)
 			await.Until(t, "it works", func() bool { return ran.count() == 1 })
 			lk.set(true)
@@ -71,8 +74,8 @@ func TestWhenTheLockServiceIsDown(t *testing.T) {
 				await.Until(t, "the rows decide alone", func() bool { return ran.count() == 2 })
 				return
 			}
-			if _, _, err := r.RunJob(t.Context(), "none", "me", false); err == nil {
-				t.Error("ran a job")
+			if _, _, err := r.RunJob(t.Context(), "by-hand", "me", false); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), ": the lock service is away, and lock.when_down is wait: nothing starts until it is back") {
+				t.Errorf("a run of a job: %v", err)
 			}
 			// Nothing may start: two polls and a sweep go by.
 			time.Sleep(1500 * time.Millisecond)

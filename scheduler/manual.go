@@ -14,7 +14,8 @@ import (
 
 // RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
 // the next replica that has. While the job's slot is taken it is recorded as skipped, and the error
-// is jobs.ErrConflict with the reason and what to do; jobs.ErrNotFound if this replica does not know the job. The end of ctx does not
+// is jobs.ErrConflict with the reason and what to do; jobs.ErrNotFound if this replica does not know the job;
+// jobs.ErrUnavailable, too, while this replica is stopping, or waits for its lock service. The end of ctx does not
 // cut short what has begun, which takes 10 s at most: nobody would know what came of it.
 //
 // force is for those who know that a lost attempt of the job has ended, of which nothing was heard: it takes the slot
@@ -64,7 +65,7 @@ func (s *Scheduler) sayForced(t jobs.Task, note string) {
 // says which run has it, where, since when, and what to do; force takes it from a lost attempt, as in RunJob. A pool's task
 // that no live replica can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force.
 func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
-	old, _, err := s.store.Task(ctx, id)
+	old, err := s.store.TaskRow(ctx, id)
 	if err != nil {
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
 	}
@@ -119,11 +120,11 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	}
 	// A drain waits until what is born running here has started, or gone back.
 	if s.health.isDraining() || !s.attempts.enter() {
-		return ledger.Decided{}, fmt.Errorf("%w: this replica is stopping", jobs.ErrUnavailable)
+		return ledger.Decided{}, notNow("this replica is stopping and starts nothing more; ask another one")
 	}
 	defer s.attempts.leave()
 	if s.waits() {
-		return ledger.Decided{}, fmt.Errorf("%w: the lock service is away, and lock.when_down is wait", jobs.ErrUnavailable)
+		return ledger.Decided{}, notNow("the lock service is away, and lock.when_down is wait: nothing starts until it is back")
 	}
 	if err := ctx.Err(); err != nil {
 		return ledger.Decided{}, err
@@ -156,6 +157,13 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	}
 	return decided, err
 }
+
+// notNow refuses what was not begun, though the store may be there.
+type notNow string
+
+func (e notNow) Error() string { return string(e) }
+
+func (e notNow) Is(target error) bool { return target == jobs.ErrUnavailable }
 
 func opened(d ledger.Decided) jobs.Task {
 	for _, t := range append(d.Started, d.Opened...) {

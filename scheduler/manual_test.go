@@ -108,6 +108,9 @@ func TestDrainWaitsForARunByHand(t *testing.T) {
 	<-slow.asked
 	r.stop()
 	await.Until(t, "readiness says so", func() bool { return !r.Vitals().Ready })
+	if _, _, err := r.RunJob(t.Context(), "j", "me", false); !errors.Is(err, jobs.ErrUnavailable) || strings.Contains(err.Error(), "store") || !strings.Contains(err.Error(), "this replica is stopping") {
+		t.Errorf("while it drains: %v", err)
+	}
 	later := time.AfterFunc(time.Second, slow.goOn)
 	defer later.Stop()
 	if err := r.drain(); err != nil {

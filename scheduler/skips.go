@@ -39,6 +39,17 @@ func (f *feeder) skip(asked int, foreign []jobs.Task) (learned bool) {
 	return learned
 }
 
+// askForAll has a pool in which nothing waits asked for tasks of all kinds again, and reports whether it is asked for
+// those that this replica knows alone.
+func (f *feeder) askForAll(idle bool) (byKind bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if idle && f.byKind {
+		f.byKind, f.seen = false, lookout{}
+	}
+	return f.byKind
+}
+
 // unskip forgets which jobs could not be run: the configuration that governs them may be ours again.
 func (f *feeder) unskip() {
 	f.mu.Lock()

@@ -91,10 +91,11 @@ type Tasks interface {
 	// Sweep deletes what is older than its retention, at most limit rows of each kind, and reports
 	// whether more is left. now is as in Decide.
 	Sweep(ctx context.Context, now ledger.Judge, r ledger.Retention, limit int) (more bool, err error)
-	// Task returns a task with its earlier attempts; jobs.ErrNotFound.
-	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
-	// PoolStatuses returns all pools and, beside their counts, what in them is due and no live replica can run.
-	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
+	// TaskRow returns a task, without its earlier attempts; jobs.ErrNotFound. Like all that a replica asks it waits
+	// for nobody who only looks.
+	TaskRow(ctx context.Context, id string) (jobs.Task, error)
+	// Pools returns all pools and, beside their counts, what in them is due and no live replica can run.
+	Pools(ctx context.Context) ([]ledger.PoolStatus, error)
 	// RetryTask makes a new task of an ended one without a job; retry_of names the first of the chain. One that no
 	// live replica can run is refused as by Enqueue, unless force.
 	RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error)

@@ -3,8 +3,10 @@ package scheduler
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -17,19 +19,25 @@ const (
 )
 
 // unrunnable tells people of tasks that are due and that no live replica has a handler for, until ctx is done. It
-// looks as soon as this replica has met the first task that it cannot run itself, and each minute from then on.
+// looks as soon as this replica has met the first task that it cannot run itself, and each minute from then on, until
+// there is none that waits for nobody: then it looks again when this replica meets the next one, a minute later at the soonest.
 func (s *Scheduler) unrunnable(ctx context.Context) {
 	said := map[[2]string]time.Time{}
-	for pause(ctx, unrunnableEvery, s.nudgeUnrunnable) {
+	for again := s.nudgeUnrunnable; pause(ctx, unrunnableEvery, again); {
+		again = s.nudgeUnrunnable
 		if !s.metUnknown.Load() || !s.session.Load().trusted() {
 			continue
 		}
 		cctx, cancel := context.WithTimeout(ctx, watchCall)
-		pools, err := s.store.PoolStatuses(cctx)
+		pools, err := s.store.Pools(cctx)
 		cancel()
 		if err != nil {
 			s.storeFailed(err)
 			continue
+		}
+		if !slices.ContainsFunc(pools, func(p ledger.PoolStatus) bool { return len(p.Unrunnable) > 0 }) {
+			s.forgetUnknown(pools)
+			again = nil
 		}
 		maps.DeleteFunc(said, func(_ [2]string, at time.Time) bool { return time.Since(at) >= unrunnableAgain })
 		lines := 0
@@ -52,10 +60,23 @@ func (s *Scheduler) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 	switch {
 	case p.Hash == "":
 		what = "tasks wait for nobody: no live configuration has their pool; start a replica that has it, or cancel them"
+	case p.Kinds != nil && len(p.Kinds) == 0:
+		what = "tasks wait for nobody: their pool has no handler in any live replica; " + jobs.GiveHandler + ", or cancel them"
 	case u.Kind == "":
 		what = "tasks wait for nobody: they have no kind, and no live replica has a handler for those; start one that has, or cancel them"
 	}
 	s.log.Warn(what, "pool", p.Name, "kind", u.Kind, "tasks", u.Tasks, "since", u.Since.Format(time.RFC3339))
+}
+
+// forgetUnknown is called when nothing waits for nobody. What this replica has no handler for is met again where it was
+// forgotten; in pools in which others have work it is remembered.
+func (s *Scheduler) forgetUnknown(pools []ledger.PoolStatus) {
+	s.metUnknown.Store(false) // before the pools are asked for all: what is met from then on counts
+	for _, p := range pools {
+		if f, ours := s.feeders[p.Name]; ours && f.askForAll(p.Pending == 0) {
+			s.metUnknown.Store(true)
+		}
+	}
 }
 
 // meetUnknown notes that there is a task that this replica has no handler for.

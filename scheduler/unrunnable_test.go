@@ -308,3 +308,90 @@ func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 		}
 	})
 }
+
+// counted is a store that counts how often it is asked what waits for nobody.
+type counted struct {
+	*memstore.Store
+	n atomic.Int64
+}
+
+func (l *counted) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
+	l.n.Add(1)
+	return l.Store.Pools(ctx)
+}
+
+// A replica asks what waits for nobody as long as something does, and again when the next one comes.
+func TestUnknownKindsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &counted{Store: &memstore.Store{Database: memstore.New()}}
+		log := &lines{}
+		set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"known": quick{new(atomic.Int64)}}}}}
+		runs(t, st, set, Options{ID: "a", Logger: slog.New(log)})
+		time.Sleep(5 * time.Second)
+		log.take()
+		for n := range 3 {
+			var made []ledger.Enqueued
+			for _, pool := range []string{"p", jobs.DefaultPool} {
+				one, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: pool, Kind: fmt.Sprint("typo", n), Force: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				made = append(made, one...)
+			}
+			time.Sleep(15 * time.Second) // the pool is polled after at most 10 s
+			all := strings.Join(log.take(), "\n")
+			for _, part := range []string{
+				fmt.Sprintf("no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=typo%d ", n),
+				fmt.Sprintf("their pool has no handler in any live replica; %s, or cancel them pool=default kind=typo%d ", jobs.GiveHandler, n),
+			} {
+				if !strings.Contains(all, part) {
+					t.Errorf("round %d: the log lacks %q: %s", n, part, all)
+				}
+			}
+			before := st.n.Load()
+			time.Sleep(10 * time.Minute)
+			if asked := st.n.Load() - before; asked < 9 {
+				t.Errorf("while it waits it is asked %d times in ten minutes", asked)
+			}
+			for _, m := range made {
+				if _, err := st.CancelTask(t.Context(), m.Task.ID, "test"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(3 * time.Minute)
+			log.take()
+			before = st.n.Load()
+			time.Sleep(time.Hour)
+			if asked := st.n.Load() - before; asked > 0 {
+				t.Errorf("once it is gone it is asked %d times in an hour", asked)
+			}
+		}
+	})
+}
+
+// What others have a handler for, and no time yet, is looked at once a minute, however often it is met.
+func TestWhatOthersRunIsLookedAtSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memstore.New()
+		st := &counted{Store: &memstore.Store{Database: db}}
+		busy := jobs.Pool{Workers: 1, Handler: jobs.HandlerFunc(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})}
+		runs(t, st, jobs.Set{}, Options{ID: "a", Logger: slog.New(slog.DiscardHandler)})
+		time.Sleep(5 * time.Second) // b's configuration governs
+		runs(t, &memstore.Store{Database: db}, jobs.Set{Pools: map[string]jobs.Pool{"other": busy}}, Options{ID: "b", Logger: slog.New(slog.DiscardHandler)})
+		time.Sleep(5 * time.Second)
+		for range 2 {
+			if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "other"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Minute)
+		st.n.Store(0)
+		time.Sleep(20 * time.Minute)
+		if asked := st.n.Load(); asked < 1 || asked > 20 {
+			t.Errorf("asked %d times in 20 minutes", asked)
+		}
+	})
+}

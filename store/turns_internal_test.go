@@ -76,7 +76,13 @@ func readersDelayNobody(t *testing.T, s *Store) {
 		_, err = s.Peers(soon)
 	}
 	if err == nil {
-		_, err = s.Enqueue(soon, jobs.NewTask{Pool: "p"})
+		var made []ledger.Enqueued
+		if made, err = s.Enqueue(soon, jobs.NewTask{Pool: "p"}); err == nil {
+			_, err = s.TaskRow(soon, made[0].Task.ID)
+		}
+	}
+	if err == nil {
+		_, err = s.Pools(soon)
 	}
 	if err == nil {
 		_, err = s.Own(soon, session)

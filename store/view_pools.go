@@ -9,8 +9,20 @@ import (
 // PoolStatuses returns the rows of all pools that were ever configured with their counts, and what in them
 // waits for nobody, sorted by name.
 func (s *Store) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
+	return poolStatuses(ctx, s.view)
+}
+
+// Pools is PoolStatuses for replicas: it waits for no reader. It implements the scheduler's Tasks.
+func (s *Store) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
+	return poolStatuses(ctx, s.read)
+}
+
+// reading is view or read.
+type reading func(ctx context.Context, op string, fn func(t *tx) error) error
+
+func poolStatuses(ctx context.Context, read reading) ([]ledger.PoolStatus, error) {
 	var all []ledger.PoolStatus
-	err := s.view(ctx, "pools", func(t *tx) error {
+	err := read(ctx, "pools", func(t *tx) error {
 		all = nil
 		err := t.query(`SELECT name, hash, max_running, paused, paused_by, kinds FROM {pools} ORDER BY name`, nil, func(scan func(...any) error) error {
 			var p ledger.PoolStatus

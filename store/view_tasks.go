@@ -34,6 +34,22 @@ func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt,
 	return task, attempts, nil
 }
 
+// TaskRow is Task for replicas, without the attempts: it waits for no reader. It implements the scheduler's Tasks.
+func (s *Store) TaskRow(ctx context.Context, id string) (task jobs.Task, err error) {
+	err = s.read(ctx, "task", func(t *tx) error {
+		rows, err := t.tasksByID([]string{id})
+		if err != nil {
+			return err
+		}
+		var found bool
+		if task, found = rows[id]; !found {
+			return fmt.Errorf("task %.64q: %w", id, jobs.ErrNotFound)
+		}
+		return nil
+	})
+	return task, err
+}
+
 // Tasks lists tasks, latest id first, and returns the cursor of the next page, "" after the last. A payload
 // above jobs.MaxListedPayload is left out and not read, and PayloadSize says how large it is; [Store.Task] has it.
 // A page of long errors ends after 1 MiB, before the limit.

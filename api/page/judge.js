@@ -38,7 +38,7 @@ export function judge(o) {
     else if (p.paused && p.pending) amber("pool", `${p.name} is paused, ${p.pending} tasks wait`);
     else if (p.oldest_pending && new Date(o.at) - new Date(p.oldest_pending) > 300e3) amber("pool", `${p.name} is behind: its oldest task waits since `, when(p.oldest_pending, "age"));
   }
-  for (const t of (o.trouble ?? []).filter((t) => t.state === "unrunnable")) red(t.job ? "job" : "pool", t.job ? link(t.job) : t.pool, `: ${t.count === 1 ? "a task waits" : t.count + " tasks wait"} for nobody: ${t.reason.split(": nobody")[0]}`);
+  for (const t of (o.trouble ?? []).filter((t) => t.state === "unrunnable")) red(t.job ? "job" : "pool", t.job ? link(t.job) : t.pool, `: ${t.count === 1 ? "a task waits" : t.count + " tasks wait"} for nobody: ${t.reason.replace(": nobody will run it", "")}`);
   const bad = new Map();
   for (const w of o.wrong ?? []) if (!w.job) bad.set(w.pool, (bad.get(w.pool) ?? 0) + w.count);
   for (const [pool, n] of bad) amber("pool", `${pool}: ${n === 1 ? "a task" : n + " tasks"} went wrong within the last hour`);

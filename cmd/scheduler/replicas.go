@@ -14,9 +14,9 @@ func newReplicasCommand(a *app) *cobra.Command {
 }
 
 func newReplicasListCommand(a *app) *cobra.Command {
-	return newListCommand(a, listing[ledger.ReplicaView]{
+	cmd := newListCommand(a, listing[ledger.ReplicaView]{
 		short:   "List the replicas, and dead ones whose tasks are about to be taken over",
-		heading: "REPLICA STATE PROCESS ADDRESS WORKERS VERSION CONFIG JOINED SEEN LABELS",
+		heading: "REPLICA STATE PROCESS ADDRESS WORKERS VERSION LOAD JOINED SEEN LABELS",
 		fetch:   (*client.Client).Replicas,
 		row: func(r ledger.ReplicaView) []string {
 			return []string{
@@ -25,4 +25,7 @@ func newReplicasListCommand(a *app) *cobra.Command {
 			}
 		},
 	})
+	cmd.Long = cmd.Short + ".\n\nLOAD counts loads of configurations, and each start is one: the live replica with the highest number governs. A lower number\n" +
+		"says only that a replica was started earlier, perhaps on the same file. One that has jobs otherwise says so in its /readyz and log."
+	return cmd
 }

@@ -62,7 +62,7 @@ type ReplicaView struct {
 	Address  string            `json:"address,omitempty"` // of its API
 	Workers  int               `json:"workers,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Config   int64             `json:"config,omitempty"` // number of the configuration it loaded last
+	Config   int64             `json:"config,omitempty"` // number of its load: each start has the next one, whatever the file; the highest governs
 	JoinedAt time.Time         `json:"joined_at,omitzero"`
 	SeenAt   time.Time         `json:"seen_at,omitzero"`
 }

@@ -38,7 +38,7 @@ func asIs(database time.Time) (time.Time, error) { return database, nil }
 
 // tasks fails at once if something is due that no handler of the set is for.
 func tasks(ctx context.Context, st scheduler.Store) (running, due int, err error) {
-	pools, err := st.PoolStatuses(ctx)
+	pools, err := st.Pools(ctx)
 	for _, p := range pools {
 		running += p.Running
 		if p.Paused != nil && *p.Paused {

@@ -24,6 +24,7 @@ type Store interface {
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error)
 	AddPools(ctx context.Context, pools map[string]jobs.Pool) error
 	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
+	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
 	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
 	SuspendJob(ctx context.Context, name string, override *bool, by string) error
 	PausePool(ctx context.Context, name string, override *bool, by string) error

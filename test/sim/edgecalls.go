@@ -133,20 +133,12 @@ func (e *edge) Sweep(ctx context.Context, now ledger.Judge, r ledger.Retention, 
 	return call(ctx, e, func(ctx context.Context) (bool, error) { return e.st.Sweep(ctx, now, r, limit) })
 }
 
-func (e *edge) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error) {
-	type found struct {
-		task     jobs.Task
-		attempts []jobs.Attempt
-	}
-	got, err := call(ctx, e, func(ctx context.Context) (f found, err error) {
-		f.task, f.attempts, err = e.st.Task(ctx, id)
-		return f, err
-	})
-	return got.task, got.attempts, err
+func (e *edge) TaskRow(ctx context.Context, id string) (jobs.Task, error) {
+	return call(ctx, e, func(ctx context.Context) (jobs.Task, error) { return e.st.TaskRow(ctx, id) })
 }
 
-func (e *edge) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
-	return call(ctx, e, func(ctx context.Context) ([]ledger.PoolStatus, error) { return e.st.PoolStatuses(ctx) })
+func (e *edge) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
+	return call(ctx, e, func(ctx context.Context) ([]ledger.PoolStatus, error) { return e.st.Pools(ctx) })
 }
 
 func (e *edge) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {

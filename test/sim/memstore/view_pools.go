@@ -10,6 +10,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
+// Pools implements scheduler.Tasks.
+func (s *Store) Pools(ctx context.Context) ([]ledger.PoolStatus, error) { return s.PoolStatuses(ctx) }
+
 // PoolStatuses returns the rows of all pools, sorted by name, and what is in them.
 func (s *Store) PoolStatuses(ctx context.Context) (all []ledger.PoolStatus, err error) {
 	err = s.tx(ctx, "pools", func(t *tx) error {

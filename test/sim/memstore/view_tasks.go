@@ -8,7 +8,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Task implements scheduler.Tasks.
+// TaskRow implements scheduler.Tasks.
+func (s *Store) TaskRow(ctx context.Context, id string) (jobs.Task, error) {
+	task, _, err := s.Task(ctx, id)
+	return task, err
+}
+
+// Task returns a task with its earlier attempts.
 func (s *Store) Task(ctx context.Context, id string) (task jobs.Task, attempts []jobs.Attempt, err error) {
 	err = s.tx(ctx, "task", func(t *tx) error {
 		row, open := t.tasks.rows[id]
