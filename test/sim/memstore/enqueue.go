@@ -122,7 +122,7 @@ func encodeTags(tags []string) []byte {
 func (t *tx) unknownPool(name string) error {
 	known := slices.DeleteFunc(slices.Sorted(maps.Keys(t.pools.rows)), func(name string) bool { return t.pools.rows[name].Hash == "" })
 	if len(known) == 0 {
-		return fmt.Errorf("pool %q: %w: no replica has loaded any pools yet", name, jobs.ErrNotFound)
+		return fmt.Errorf("pool %q: %w: no replica has loaded any pools yet; start one first, or declare the pool with Store.AddPools", name, jobs.ErrNotFound)
 	}
 	return fmt.Errorf("pool %q: %w: known are %s", name, jobs.ErrNotFound, strings.Join(known, ", "))
 }
