@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -69,6 +70,20 @@ func variable(text string) string {
 		}
 	}
 	return text
+}
+
+// variablesOf names the variables that text has, for people.
+func variablesOf(text string) string {
+	var names []string
+	for _, part := range strings.Split(text, "${")[1:] {
+		if name := variable(part); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 1 {
+		return "the variable " + names[0]
+	}
+	return "one of the variables " + strings.Join(names, ", ")
 }
 
 // closing returns the index of the brace that closes the one at text[0], or -1: each one in between has

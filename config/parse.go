@@ -143,10 +143,35 @@ func syntaxError(s *source, data []byte, err error) (p position, problem, hint s
 	}
 	line = max(line, 1)
 	text := nthLine(data, line)
+	if strings.HasPrefix(message, "did not find expected ','") {
+		if value := unquoted(data, line); value != "" {
+			hint = fmt.Sprintf("within {} and [] a value with ${…} needs quotes: %q", value)
+		}
+	}
 	if strings.HasPrefix(strings.TrimLeft(text, " "), "\t") {
 		return position{s, line, 1 + len(text) - len(strings.TrimLeft(text, " "))}, "a tab in the indentation", "indent with blanks"
 	}
 	return position{s, line, 1 + len(text) - len(strings.TrimLeft(text, " \t"))}, problem, hint
+}
+
+// bareVariable is a value with a variable that is not in quotes.
+var bareVariable = regexp.MustCompile(`[:,\[{] *([^"'\s,\[\]{}$]*\$\{[a-zA-Z_][^}\s]*\})`)
+
+// unquoted is the first such value in the list or map that starts in a line: up to the next line that is indented as
+// little; empty if there is none.
+func unquoted(data []byte, line int) string {
+	first := nthLine(data, line)
+	depth := len(first) - len(strings.TrimLeft(first, " "))
+	for text := first; ; text = nthLine(data, line) {
+		if m := bareVariable.FindStringSubmatch(text); m != nil {
+			return m[1]
+		}
+		line++
+		next := nthLine(data, line)
+		if len(next)-len(strings.TrimLeft(next, " ")) <= depth {
+			return ""
+		}
+	}
 }
 
 // searchable bounds the search for the line of a syntax error, which parses the file several times.

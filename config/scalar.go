@@ -97,11 +97,18 @@ func (r *reader) duration(n *yaml.Node, least time.Duration) (time.Duration, boo
 	switch {
 	case err != nil && strings.Contains(n.Value, "$"): // the value may be a secret that went astray
 		r.fail(n, quote(n)+" is not a duration", "write it as in 90s, 5m, 1h30m or 2d")
+	case err != nil && strings.Trim(value, "0") != "":
+		problem, hint, _ := strings.Cut(err.Error(), "; ")
+		r.fail(n, problem, hint)
+	case err != nil && value != "", err == nil && d <= 0: // 0 without a unit is no better with one
+		hint := "as in 90s, 5m, 1h30m or 2d"
+		if least > positive {
+			hint = "at least " + formatDuration(least)
+		}
+		r.fail(n, quote(n)+" must be more than 0", hint)
 	case err != nil:
 		problem, hint, _ := strings.Cut(err.Error(), "; ")
 		r.fail(n, problem, hint)
-	case d <= 0:
-		r.fail(n, quote(n)+" must be more than 0", "")
 	case d < least:
 		r.fail(n, quote(n)+" is too short", "at least "+formatDuration(least))
 	default:
@@ -146,7 +153,11 @@ func flagField[T any](place func(*T) *bool) read[T] {
 		case "true", "false":
 			*place(into) = value == "true"
 		default:
-			r.fail(deref(n), quote(n)+" is neither true nor false", "")
+			hint := "write true or false"
+			if strings.Contains(deref(n).Value, "$") { // whose value may be a secret that went astray
+				hint = fmt.Sprintf("%s has another text; true and false are written in small letters", variablesOf(deref(n).Value))
+			}
+			r.fail(deref(n), quote(n)+" is neither true nor false", hint)
 		}
 	}
 }

@@ -85,9 +85,12 @@ func (a *attempt) stop(why stopped, reason string, killBy time.Time) {
 		a.why, a.reason = why, reason
 		a.noteTimeout()
 	}
-	if sooner := a.killBy.IsZero() || killBy.Before(a.killBy); sooner && !killBy.IsZero() {
+	if killBy.IsZero() { // its own grace period, which the handler keeps itself
+		return
+	}
+	if a.killBy.IsZero() || killBy.Before(a.killBy) {
 		a.killBy = killBy
-		time.AfterFunc(time.Until(killBy)-killMargin, a.kill)
+		time.AfterFunc(time.Until(killBy.Add(-killMargin)), a.kill)
 	}
 }
 

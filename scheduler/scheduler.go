@@ -51,6 +51,9 @@ type Scheduler struct {
 
 	metUnknown atomic.Bool // a task that this replica has no handler for
 
+	storeID       string // the store's Namespace, empty until it is known; of balance alone
+	metOtherStore bool   // that said so; of balance alone
+
 	nudgeWatch      chan struct{} // look at peers and cancellations now
 	nudgeGovern     chan struct{} // look whose configuration holds now
 	nudgeBalance    chan struct{} // look at the stripes now

@@ -152,11 +152,13 @@ func (s *Scheduler) lockStripes(ctx context.Context) {
 		return
 	}
 	requests := make([]locks.Request, len(want))
+	meta := s.stripeMeta(ctx)
 	for i, n := range want {
-		requests[i] = locks.Request{Key: stripeKey(n), Meta: s.opt.ID}
+		requests[i] = locks.Request{Key: stripeKey(n), Meta: meta}
 	}
 	attempts, err := s.tryLocks(ctx, requests...)
 	s.lockFailed(err)
+	s.meetOtherStore(attempts)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for i, a := range attempts {

@@ -21,6 +21,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/metrics"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -119,6 +120,7 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 	e.descriptors(newDescriptors(c.Replica.Workers))
 	if p := e.store(ctx, c); p != nil {
 		e.lock(ctx, c, p)
+		e.otherStores(ctx, p)
 		e.replicas(ctx, p)
 		if err := p.close(ctx); err != nil {
 			e.add("store", levelWarning, "", "it was not closed cleanly: %v", err)
@@ -148,6 +150,7 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 			// Opening it would make it.
 			if err := store.CheckSQLite(c.Store.DSN); err != nil {
 				e.add("store", levelProblem, "", "%v", err)
+				e.reach(ctx, c, withStore)
 				return nil
 			}
 			level, advice := levelWarning, "the first replica makes it"
@@ -155,7 +158,7 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 				level, advice = levelProblem, `run "scheduler migrate up", or set store.migrate: auto`
 			}
 			e.add("store", level, advice, "there is no %s yet, so its tables were not looked at", c.Store.DSN)
-			e.reach(ctx, c)
+			e.reach(ctx, c, withTables)
 			return nil
 		}
 	}
@@ -167,6 +170,7 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 			advice = connect
 		}
 		e.add("store", levelProblem, advice, "%v", err)
+		e.reach(ctx, c, withStore)
 		return nil
 	}
 	e.add("store", levelOK, "", "%s answers after %v", c.Store.Driver, time.Since(began).Round(time.Millisecond))
@@ -174,7 +178,7 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 	p.closers = append(p.closers, func(context.Context) error { return st.Close() })
 	e.clock(ctx, c, st)
 	if !e.schema(ctx, c, st) && c.Set.Name == "" && !c.LockInStore() {
-		e.reach(ctx, c)
+		e.reach(ctx, c, withTables)
 		_ = p.close(ctx)
 		return nil
 	}
@@ -267,12 +271,21 @@ func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool)
 	e.add("store", levelProblem, advice, "%v", err)
 }
 
+// What to do about a lock service of which not all is known.
+const (
+	withTables = "look again once there are tables"
+	withStore  = "look again once the store answers"
+)
+
 // reach looks at a lock service whose namespace is not known yet.
-func (e *examination) reach(ctx context.Context, c *config.Config) {
+func (e *examination) reach(ctx context.Context, c *config.Config, again string) {
 	var place string
 	var check func(context.Context) error
 	switch l := c.Lock; {
 	case c.LockInStore():
+		if again == withStore {
+			e.add("lock", levelWarning, again, "not looked at: guards are rows of the store's own database")
+		}
 		return
 	case l.Driver == config.Redis:
 		rdb := openRedis(l.Redis)
@@ -281,7 +294,7 @@ func (e *examination) reach(ctx context.Context, c *config.Config) {
 	case l.Driver == config.ZooKeeper:
 		place, check = "zookeeper "+sorted(l.ZooKeeper.Servers)+l.ZooKeeper.Root, openZooKeeper(l.ZooKeeper).Check
 	default:
-		e.add("lock", levelWarning, "look again once there are tables", "not looked at: its keys stand under an id that the tables hold")
+		e.add("lock", levelWarning, again, "not looked at: its keys stand under an id that the tables hold")
 		return
 	}
 	began := time.Now()
@@ -289,7 +302,7 @@ func (e *examination) reach(ctx context.Context, c *config.Config) {
 		e.lockProblem(ctx, c, fmt.Errorf("lock service %s: %w", place, err))
 		return
 	}
-	e.add("lock", levelOK, "look again once there are tables", "%s answers after %v, more is not known yet", place, time.Since(began).Round(time.Millisecond))
+	e.add("lock", levelOK, again, "%s answers after %v, more is not known yet", place, time.Since(began).Round(time.Millisecond))
 }
 
 func (e *examination) lockProblem(ctx context.Context, c *config.Config, err error) {
@@ -316,6 +329,30 @@ func (e *examination) lock(ctx context.Context, c *config.Config, p *parts) {
 	}
 	e.add("lock", levelOK, "", "%s answers after %v", p.service, time.Since(began).Round(time.Millisecond))
 	e.add("lock", levelOK, "", "%s", promises(p.locker.Caps()))
+}
+
+// otherStores looks for replicas of another store that hold locks of the same names.
+func (e *examination) otherStores(ctx context.Context, p *parts) {
+	if p.locker == nil {
+		return
+	}
+	own, err := p.store.Namespace(ctx)
+	if err != nil { // there are no tables, which was said
+		return
+	}
+	for info, err := range p.locker.Inspect(ctx, "sys/stripe/") {
+		if err != nil {
+			if !errors.Is(err, locks.ErrRecovering) { // which ends by itself
+				e.add("lock", levelWarning, "", "its locks could not be listed: %v", err)
+			}
+			return
+		}
+		if replica, other := scheduler.StripeHolder(info.Meta); other != "" && other != own {
+			e.add("lock", levelWarning, "give each store a name of its own (name in the file, locks.Options.Namespace in Go)",
+				"replica %s of another store has locks of the same names, so that what is due waits up to a second for them", replica)
+			return
+		}
+	}
 }
 
 // promises says in words what a backend owns up to.

@@ -2,12 +2,18 @@ package main
 
 import (
 	"bytes"
+	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -125,6 +131,56 @@ func TestDoctorSeesAFullDisk(t *testing.T) {
 		full(1)
 		if err := disk.Free(); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// Without its store a lock service is looked at all the same.
+func TestDoctorLooksAtTheLockWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	const away = "store: {driver: mysql, dsn: \"u:p@tcp(127.0.0.1:1)/db\"}\n"
+	for text, want := range map[string]string{
+		away: "warning lock: not looked at: guards are rows of the store's own database: look again once the store answers",
+		away + fmt.Sprintf("lock: {driver: redis, redis: {addrs: [%q]}}", servers.Redis(t)): "more is not known yet: look again once the store answers",
+		away + `lock: {driver: redis, redis: {addrs: ["127.0.0.1:1"]}}`:                     "problem lock: lock service redis 127.0.0.1:1",
+		`store: {dsn: none/a.db}`: "warning lock: not looked at: guards are rows of the store's own database",
+	} {
+		all, code := consult(t, t.TempDir(), text)
+		wantFinding(t, all, "problem store: ", want)
+		if code != exitFailed {
+			t.Errorf("exit code %d", code)
+		}
+	}
+}
+
+// Replicas of another store under the same name are seen by what they hold.
+func TestDoctorSeesAnotherStoreUnderTheSameName(t *testing.T) {
+	t.Parallel()
+	addr := servers.Redis(t)
+	name := "same-" + strings.ToLower(rand.Text()[:8])
+	dir := t.TempDir()
+	st := migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
+	own, err := st.Namespace(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	locker, err := locks.New(redislock.NewWith(rdb, redislock.Options{NoGracePeriod: true}), locks.Options{Namespace: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locker.Close(t.Context())
+	text := fmt.Sprintf("name: %s\nlock: {driver: redis, redis: {addrs: [%q]}}", name, addr)
+	const says = "of another store has locks of the same names"
+	for n, meta := range []string{"older", "a of store " + own, "b of store 0000"} {
+		got, err := locker.TryAcquire(t.Context(), locks.Request{Key: fmt.Sprintf("sys/stripe/%02d", n), Meta: meta})
+		if err != nil || got[0].Err != nil {
+			t.Fatal(err, got)
+		}
+		all, _ := consult(t, dir, text)
+		if said := strings.Contains(strings.Join(all, "\n"), "warning lock: replica b "+says); said != (n == 2) {
+			t.Errorf("held by %q:\n%s", meta, strings.Join(all, "\n"))
 		}
 	}
 }

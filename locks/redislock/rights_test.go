@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -87,5 +88,27 @@ func TestRightsForACluster(t *testing.T) {
 	lockstest.Grant(t, s, "k")
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A command that the user may not run is named as a missing right, also by servers that say it of the script (Redis 7.0).
+func TestAMissingRightIsSaid(t *testing.T) {
+	t.Parallel()
+	admin := client(t, servers.NewRedis(t).Addr)
+	for _, missing := range []string{"-time", "-eval -evalsha"} {
+		limited(t, admin)
+		for rule := range strings.FieldsSeq(missing) {
+			admin.Do(t.Context(), "ACL", "SETUSER", "lockstep", rule)
+		}
+		rdb := redis.NewClient(&redis.Options{Addr: admin.Options().Addr, Username: "lockstep", Password: "limited"})
+		defer rdb.Close()
+		l, err := locks.New(New(rdb), locks.Options{Namespace: "missing"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "the user may not do what locks need") {
+			t.Errorf("%s: %v", missing, err)
+		}
+		_ = l.Close(t.Context())
 	}
 }

@@ -1,0 +1,50 @@
+package scheduler
+
+import (
+	"context"
+	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+)
+
+// Two stores must not share the names of their locks: each would find its stripes busy, and decide what is due late, by the
+// rows alone. So the lock of a stripe says which store it is for.
+
+const ofStore = " of store "
+
+// StripeHolder reads the Meta of a stripe's lock: the id of the replica that holds it, and its store's Namespace, which is
+// empty if the replica is of an older version, or its store has none.
+func StripeHolder(meta string) (replica, store string) {
+	if i := strings.LastIndex(meta, ofStore); i >= 0 {
+		return meta[:i], meta[i+len(ofStore):]
+	}
+	return meta, ""
+}
+
+// stripeMeta is the Meta of this replica's stripes. It is of balance alone.
+func (s *Scheduler) stripeMeta(ctx context.Context) string {
+	if st, ok := s.store.(interface {
+		Namespace(context.Context) (string, error)
+	}); ok && s.storeID == "" {
+		s.storeID, _ = st.Namespace(ctx) // else it is asked with the next try
+	}
+	if s.storeID == "" {
+		return s.opt.ID
+	}
+	return s.opt.ID + ofStore + s.storeID
+}
+
+// meetOtherStore says once that a replica of another store holds what this one asked for.
+func (s *Scheduler) meetOtherStore(attempts []locks.Attempt) {
+	for _, a := range attempts {
+		if a.Holder == nil || s.metOtherStore || s.storeID == "" {
+			continue
+		}
+		if replica, store := StripeHolder(a.Holder.Meta); store != "" && store != s.storeID {
+			s.metOtherStore = true
+			s.log.Warn("a replica of another store has locks of the same names, and what is due here waits up to a second for them: "+
+				"give each store a namespace of its own (name in the file, locks.Options.Namespace in Go)",
+				"holder", replica, "its store", store, "store", s.storeID)
+		}
+	}
+}
