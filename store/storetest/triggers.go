@@ -428,6 +428,20 @@ func lostAttempt(t *testing.T, b *Bench) {
 	if got := states["a"]; got.Lost != nil {
 		t.Errorf("when its time is over a is %+v", got)
 	}
+
+	// The latest task is not lost any more, and an earlier one still is.
+	s.session = s.join("one")
+	later, err := s.decide(byHand("a", 3, "", true))
+	must(t, err)
+	s.die()
+	other.reap()
+	if got := other.states()["a"]; got.Lost == nil || got.Lost.ID != later.Started[0].ID {
+		t.Errorf("after a second loss a is %+v", got)
+	}
+	s.finish(result(later.Started[0], ledger.Ended, jobs.StateFailed))
+	if got := other.states()["a"]; got.Lost != nil || got.BusyUntil.IsZero() {
+		t.Errorf("after the late result of the second a is %+v", got.Lost)
+	}
 }
 
 // A run that is forced frees its job of the lost attempt, and its row says so for good, beside what its end adds.
