@@ -83,8 +83,9 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got jobs.Task
 		var left time.Duration
+		var given context.Context
 		h := function(func(ctx context.Context, task jobs.Task, out io.Writer) error {
-			got = task
+			got, given = task, ctx
 			if bound := jobs.BoundOf(ctx); bound != nil {
 				left = bound.Left()
 			}
@@ -111,6 +112,9 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 		r := results(s)["1"]
 		if r.State != jobs.StateSucceeded || string(r.Output) != "done" || r.Token != 7 {
 			t.Errorf("it has ended as %+v", r)
+		}
+		if given.Err() == nil {
+			t.Error("what it left behind is not told that it is over")
 		}
 		if s.running.knows("1") || s.slots.room("p") != 1 {
 			t.Errorf("known: %v, %d workers are free", s.running.knows("1"), s.slots.room("p"))

@@ -259,6 +259,13 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		if got := strings.Join(log.take(), "\n"); got != c.want {
 			t.Errorf("%s: said is %q, want %q", what, got, c.want)
 		}
+		warnings := &lines{}
+		other := replicaOn(t, newPicky(nil), blocked{})
+		other.log = slog.New(warnings)
+		other.recorded(outcome{"session", c.task, c.r}, c.f)
+		if warned := len(warnings.take()) > 0; warned != (what == "failed" || c.f.Finish == ledger.Fenced) {
+			t.Errorf("%s: it is a warning: %v", what, warned)
+		}
 		if want := []string{fmt.Sprintf("%s %s is %s", c.task.ID, c.r.Verdict, c.f.Finish)}; !slices.Equal(m.all, want) {
 			t.Errorf("%s: metrics are told %q", what, m.all)
 		}

@@ -1,0 +1,270 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// Each thing that keeps a replica from starting new work is one condition that is not ready and says why; it is ready
+// again when that is over. What only needs saying is ready.
+func TestWhyAReplicaStartsNothing(t *testing.T) {
+	gone := errors.New("gone away")
+	ahead := func(s *Scheduler, by time.Duration) { s.clock.observe(boottime.Now(), time.Now().Add(by)) }
+	for what, c := range map[string]struct {
+		wait     bool // lock.when_down
+		spoil    func(s *Scheduler)
+		name     string
+		ready    bool
+		says     string
+		mend     func(s *Scheduler)
+		store    bool // Vitals say that it is there
+		lock     bool
+		draining bool
+	}{
+		"nothing is wrong":           {spoil: func(*Scheduler) {}, name: "store", ready: true, store: true, lock: true},
+		"it has not joined":          {spoil: func(s *Scheduler) { s.health.started = false }, name: "store", says: "joining", mend: func(s *Scheduler) { s.health.start() }, lock: true},
+		"the store is away":          {spoil: func(s *Scheduler) { s.health.storeDown(gone); time.Sleep(90 * time.Second) }, name: "store", says: "away for 1m30s: gone away", mend: func(s *Scheduler) { s.health.storeUp() }, lock: true},
+		"its beats are not answered": {spoil: func(s *Scheduler) { s.session.Store(&session{"session", boottime.Now(), boottime.Now()}) }, name: "store", says: "no beat was acknowledged in time; the others may take this replica for dead", mend: trusting, store: true, lock: true},
+		"the locks are away, wait":   {wait: true, spoil: func(s *Scheduler) { s.health.lockDown(gone); time.Sleep(time.Second) }, name: "lock", says: "away for 1s: gone away; nothing starts until it is there", mend: func(s *Scheduler) { s.health.lockUp() }, store: true},
+		"the locks are away":         {spoil: func(s *Scheduler) { s.health.lockDown(gone); time.Sleep(time.Second) }, name: "lock", ready: true, says: "away for 1s: gone away; the store's rows decide alone", mend: func(s *Scheduler) { s.health.lockUp() }, store: true},
+		"the clock jumped":           {spoil: func(s *Scheduler) { ahead(s, time.Hour) }, name: "clock", says: "the database's clock moved by 1h0m0s; nothing is decided until it has been steady for 3 beats", mend: func(s *Scheduler) { ahead(s, 0) }, store: true, lock: true},
+		"a newer configuration":      {spoil: func(s *Scheduler) { s.foreign.set([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica knows differently", mend: func(s *Scheduler) { s.foreign.set(nil) }, store: true, lock: true},
+		"it drains":                  {spoil: func(s *Scheduler) { s.health.drain() }, name: "draining", says: "this replica is stopping", store: true, lock: true, draining: true},
+		"there is no room":           {spoil: func(s *Scheduler) { s.room.refused("p", jobs.ErrNoRoom) }, name: "room", says: "work of p cannot be started here and is handed back: " + jobs.ErrNoRoom.Error(), mend: func(s *Scheduler) { time.Sleep(time.Minute); trusting(s) }, store: true, lock: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := replicaOn(t, &memstore.Store{Database: memstore.New()}, blocked{})
+				if c.wait {
+					s.opt.WhenDown = DownWait
+				}
+				s.health.start()
+				ahead(s, 0)
+				trusting(s)
+				c.spoil(s)
+				if !strings.HasPrefix(c.says, "no beat") {
+					trusting(s) // it has beaten meanwhile
+				}
+				look := func(want ledger.Condition) {
+					t.Helper()
+					all := s.Health()
+					n := slices.IndexFunc(all, func(got ledger.Condition) bool { return got.Name == want.Name })
+					if n >= 0 { // two clocks were read, one of them of the machine
+						all[n].Detail = regexp.MustCompile(`moved by (59m5[0-9.]+s|1h0m[0-9.]+s)`).ReplaceAllString(all[n].Detail, "moved by 1h0m0s")
+					}
+					if n < 0 && want != (ledger.Condition{Name: "room", Ready: true}) || n >= 0 && all[n] != want {
+						t.Errorf("%+v, want %+v", all, want)
+					}
+					for _, other := range all {
+						if other.Name != want.Name && (!other.Ready || other.Detail != "") {
+							t.Errorf("beside it: %+v", other)
+						}
+					}
+					if v := s.Vitals(); v.Ready != want.Ready {
+						t.Errorf("ready as a whole: %v", v.Ready)
+					}
+				}
+				look(ledger.Condition{Name: c.name, Ready: c.ready, Detail: c.says})
+				if v := s.Vitals(); v.StoreUp != c.store || v.LockUp != c.lock || v.Draining != c.draining || s.health.isDraining() != c.draining {
+					t.Errorf("the store is there: %v, the locks: %v, it drains: %v", v.StoreUp, v.LockUp, v.Draining)
+				}
+				if c.mend != nil {
+					c.mend(s)
+					look(ledger.Condition{Name: c.name, Ready: true})
+				}
+			})
+		})
+	}
+}
+
+func trusting(s *Scheduler) {
+	s.session.Store(&session{"session", boottime.Now().Add(s.trustFor()), boottime.Now()})
+}
+
+// What a replica says of itself before it has joined, and while it works.
+func TestWhatAReplicaSaysOfItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newGiven()
+		st := &memstore.Store{Database: memstore.New()}
+		s := runs(t, st, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, Options{ID: "a", Workers: 7})
+		if v := s.Vitals(); v.Ready || v.StoreUp || !v.Now.IsZero() || v.RenewalAge != 0 || v.Stripes != 0 || s.Loaded() {
+			t.Errorf("before: %+v", v)
+		}
+		time.Sleep(5 * time.Second)
+		if _, _, err := s.RunJob(t.Context(), "j", "ann", false); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		v := s.Vitals()
+		if !v.Ready || !v.StoreUp || !v.LockUp || v.Draining || v.Replica != "a" || v.Backend != "store" || v.Workers != 7 || v.Config != 1 ||
+			v.Stripes != jobs.Stripes || v.Running[jobs.DefaultPool] != 1 || v.SessionsLost+v.Buried+v.ClockRefused+v.Foreign != 0 || !s.Loaded() {
+			t.Errorf("at work: %+v", v)
+		}
+		if off := v.Now.Sub(time.Now()).Abs(); off > time.Second || v.ClockSkew.Abs() > time.Second {
+			t.Errorf("now is %v, %v off, the clocks are %v apart", v.Now, off, v.ClockSkew)
+		}
+		trust := s.session.Load().trust
+		if age := s.trustFor() - trust.Until(); (s.Vitals().RenewalAge-age).Abs() > time.Second || age <= 0 {
+			t.Errorf("renewed %v ago, want %v", s.Vitals().RenewalAge, age)
+		}
+		h.finish(nil)
+		if v := s.Vitals(); len(v.Running) != 0 {
+			t.Errorf("afterwards there run %v", v.Running)
+		}
+	})
+}
+
+// A change is said once, and the reason again when it is another one, not sooner than after ten seconds.
+func TestWhatIsSaidOfAService(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &everyLine{}
+		h := &health{log: slog.New(log)}
+		one, other := errors.New("one"), errors.New("other")
+		for n, step := range []struct {
+			after time.Duration
+			err   error
+			want  string
+		}{
+			{0, nil, ""},
+			{time.Minute, one, "service away service=lock service error=one"},
+			{time.Second, one, ""},
+			{time.Second, other, ""},
+			{sayEvery - 2*time.Second - 1, one, ""},
+			{1, one, ""}, // nothing new
+			{0, other, "service still away service=lock service error=other for=10s"},
+			{time.Second, one, ""},
+			{time.Minute, one, ""},
+			{0, other, "service still away service=lock service error=other for=1m11s"},
+			{time.Second, nil, "service back service=lock service after=1m12s"},
+			{time.Minute, nil, ""},
+			{time.Minute, one, "service away service=lock service error=one"},
+			{time.Minute, nil, "service back service=lock service after=1m0s"},
+		} {
+			time.Sleep(step.after)
+			if step.err == nil {
+				h.lockUp()
+			} else {
+				h.lockDown(step.err)
+			}
+			if got := strings.Join(log.take(), "\n"); got != step.want {
+				t.Errorf("step %d: said is %q, want %q", n, got, step.want)
+			}
+			if h.lockIsDown() != (step.err != nil) {
+				t.Errorf("step %d: away: %v", n, h.lockIsDown())
+			}
+		}
+		// As often, at most, it is said that no clock is believed: at once, and again after ten seconds.
+		for n, said := range []bool{true, false, false, true, false} {
+			h.disbelieved(one)
+			if got := log.take(); (len(got) == 1) != said {
+				t.Errorf("clock, step %d: said is %q", n, got)
+			}
+			time.Sleep(sayEvery / 3)
+			if n == 2 {
+				time.Sleep(sayEvery - 3*(sayEvery/3))
+			}
+		}
+	})
+}
+
+// Which errors of the store say that it is away. That the session is dead is looked into at once.
+func TestWhatAnErrorSaysOfTheStore(t *testing.T) {
+	for _, c := range []struct {
+		err         error
+		away, watch bool
+	}{
+		{jobs.ErrUnavailable, true, false},
+		{context.DeadlineExceeded, true, false},
+		{errRefused, true, false},
+		{context.Canceled, false, false},
+		{ledger.ErrOutdated, false, false},
+		{ledger.ErrClock, false, false},
+		{ledger.ErrSessionDead, false, true},
+	} {
+		s := replicaOn(t, newPicky(nil), blocked{})
+		s.health.start()
+		s.storeFailed(fmt.Errorf("claim: %w", c.err))
+		if up, _, _ := s.health.state(); up == c.away || (len(s.nudgeWatch) > 0) != c.watch {
+			t.Errorf("%v: the store is there: %v, and is looked at: %v", c.err, up, len(s.nudgeWatch) > 0)
+		}
+	}
+}
+
+// What a replica takes for its lock service.
+func TestWhatTheLockServiceIs(t *testing.T) {
+	for what, c := range map[string]struct {
+		locks   Locks
+		backend string
+	}{
+		"none":                  {nil, "store"},
+		"a *Locker that is nil": {(*locks.Locker)(nil), "store"},
+		"a *Locker":             {lockerOf(t, memlock.New()), "memory"},
+		"one of others":         {noLocks{}, "other"},
+	} {
+		s, err := New(&memstore.Store{Database: memstore.New()}, c.locks, jobs.Set{}, Options{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Vitals().Backend; got != c.backend || (s.locks == nil) != (c.backend == "store") {
+			t.Errorf("%s: %q, want %q", what, got, c.backend)
+		}
+		named := map[string]string{"store": StoreLocks, "other": "scheduler.noLocks"}[c.backend]
+		if got := s.member().LockService; named != "" && got != named || !strings.HasPrefix(got, named) || got == "" {
+			t.Errorf("%s: it joins with %q", what, got)
+		}
+	}
+}
+
+// What came of a claim, for metrics.
+func TestWhatCameOfAClaim(t *testing.T) {
+	tasks := []jobs.Task{{ID: "1"}}
+	for _, c := range []struct {
+		got  ledger.Claimed
+		err  error
+		want ledger.ClaimResult
+	}{
+		{ledger.Claimed{}, fmt.Errorf("claim: %w", ledger.ErrOutdated), ledger.ClaimOutdated},
+		{ledger.Claimed{}, jobs.ErrUnavailable, ledger.ClaimFailed},
+		{ledger.Claimed{Tasks: tasks, Full: true}, nil, ledger.ClaimTook},
+		{ledger.Claimed{Paused: true}, nil, ledger.ClaimPaused},
+		{ledger.Claimed{Full: true}, nil, ledger.ClaimFull},
+		{ledger.Claimed{}, nil, ledger.ClaimEmpty},
+	} {
+		if got := claimResult(c.got, c.err); got != c.want {
+			t.Errorf("%+v, %v: %s, want %s", c.got, c.err, got, c.want)
+		}
+	}
+}
+
+// A due time that is decided at the end of its grace is not caught up: its lag is counted from the due time.
+func TestLagAtTheEndOfTheGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(newPicky(nil), nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, Options{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now()
+		s.clock.observe(boottime.Now(), at.Add(time.Minute))
+		for decided, want := range map[time.Duration]time.Duration{10 * time.Second: time.Minute, 10*time.Second + 1: 50 * time.Second} {
+			got := s.lag(jobs.Task{Job: "j", Attempt: 1, ScheduledAt: at, RunAt: at.Add(decided)})
+			if got.Round(time.Second) != want {
+				t.Errorf("decided after %v: %v, want %v", decided, got, want)
+			}
+		}
+	})
+}

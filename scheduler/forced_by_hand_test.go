@@ -1,0 +1,130 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// loses runs job j by hand on s, has its session declared dead, and returns the task once it is lost. Its handler goes on.
+func loses(t *testing.T, s *Scheduler, st *memstore.Store, h given) jobs.Task {
+	t.Helper()
+	_, task, err := s.RunJob(t.Context(), "j", "ann", false)
+	if err != nil || h.now().ID != task.ID {
+		t.Fatal(err, task)
+	}
+	session := s.session.Load().id
+	peers, err := st.Peers(t.Context())
+	for _, p := range peers {
+		if p.Session == session {
+			_, err = st.Bury(t.Context(), session, p.Beat)
+		}
+	}
+	time.Sleep(10 * time.Second)
+	if lost, _, err := st.Task(t.Context(), task.ID); err != nil || lost.State != jobs.StateLost {
+		t.Fatalf("%v; it is %+v", err, lost)
+	}
+	if !s.session.Load().trusted() {
+		t.Fatal("it has not joined again")
+	}
+	return task
+}
+
+// A lost attempt keeps its job from being run by hand until it must have ended, however often that is asked for. With
+// force the job runs over it, and the ledger and the log say so; but not over a task that a replica knows of.
+func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
+	for how, command := range map[string]string{"run": "scheduler jobs run j --force", "retry": "scheduler tasks retry %s --force"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st := &memstore.Store{Database: memstore.New()}
+				h, log := newGiven(), &lines{}
+				set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Timeout: time.Hour}}}
+				s := runs(t, st, set, Options{ID: "a", Workers: 4, Logger: slog.New(log)})
+				time.Sleep(time.Second)
+				lost := loses(t, s, st, h)
+				log.take()
+				again := func(force bool) (jobs.Trigger, jobs.Task, error) {
+					if how == "retry" {
+						task, err := s.RetryTask(t.Context(), lost.ID, "bob", force)
+						return jobs.Trigger{}, task, err
+					}
+					return s.RunJob(t.Context(), "j", "bob", force)
+				}
+				if how == "retry" {
+					command = fmt.Sprintf(command, lost.ID)
+				}
+				for n := range 2 {
+					if _, task, err := again(false); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), ": a lost attempt may run until ") ||
+						!strings.HasSuffix(err.Error(), "; try again then; if you know that it has ended, start it now: "+command) || task.ID != "" {
+						t.Errorf("request %d without force: %v, %+v", n+1, err, task)
+					}
+				}
+				if said := log.take(); len(said) != 0 {
+					t.Errorf("said of what was refused: %q", said)
+				}
+				trigger, task, err := again(true)
+				if err != nil || task.State != jobs.StateRunning || h.now().ID != task.ID {
+					t.Fatalf("forced: %v, %+v", err, task)
+				}
+				if how == "run" && !strings.HasPrefix(trigger.Reason, ledger.Forced+"a lost attempt may run until ") {
+					t.Errorf("its reason is %q", trigger.Reason)
+				}
+				said := log.take()
+				if len(said) != 1 || !strings.HasPrefix(said[0], "a run was forced although a lost attempt of the job may still run job=j task="+task.ID+" by=bob reason="+ledger.Forced+"a lost attempt") {
+					t.Errorf("said: %q", said)
+				}
+				for _, force := range []bool{false, true} {
+					if _, _, err := again(force); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "(task "+task.ID+") has been running on replica a since ") {
+						t.Errorf("beside what runs, forced: %v: %v", force, err)
+					}
+				}
+				h.finish(nil) // either of them; both are told alike
+				h.finish(nil)
+				trigger, task, err = again(true)
+				if err != nil || trigger.Reason != "" || h.now().ID != task.ID {
+					t.Errorf("forced with nothing in the way: %v, %+v", err, trigger)
+				}
+				if said := log.take(); len(said) > 0 && strings.HasPrefix(said[len(said)-1], "a run was forced") {
+					t.Errorf("said of that: %q", said)
+				}
+				h.finish(nil)
+			})
+		})
+	}
+}
+
+// A job that allows several runs is run beside a lost attempt without force, and that says nothing about the attempt: the
+// job is still busy once it allows one alone.
+func TestARunBesideALostAttemptDoesNotFreeTheJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := memstore.New()
+		st := &memstore.Store{Database: db}
+		h, next := newGiven(), newGiven()
+		defer close(h.end)
+		set := func(h given, c jobs.Concurrency) jobs.Set {
+			return jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Timeout: time.Hour, Concurrency: c}}}
+		}
+		a := runs(t, st, set(h, jobs.Allow), Options{ID: "a"})
+		time.Sleep(time.Second)
+		loses(t, a, st, h)
+		b := runs(t, &memstore.Store{Database: db}, set(next, jobs.Allow), Options{ID: "b"})
+		time.Sleep(time.Second)
+		if _, task, err := b.RunJob(t.Context(), "j", "bob", false); err != nil || next.now().ID != task.ID {
+			t.Fatal(err)
+		}
+		next.finish(nil)
+		c := runs(t, &memstore.Store{Database: db}, set(next, jobs.Forbid), Options{ID: "c"})
+		time.Sleep(5 * time.Second)
+		if _, _, err := c.RunJob(t.Context(), "j", "bob", false); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "a lost attempt may run until ") {
+			t.Errorf("a run when one is allowed alone: %v", err)
+		}
+	})
+}

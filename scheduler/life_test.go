@@ -1,0 +1,347 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// troubled is a store with trouble of one kind.
+type troubled struct {
+	*memstore.Store
+	join, load error
+	hangs      bool // joining and loading take until whoever asks has had enough
+
+	claim    func(c ledger.Claim) // called after a claim whose answer is then lost
+	claiming atomic.Int32
+
+	owns, events, pools atomic.Int32 // how often it was asked for own rows, for events, for the state of pools
+}
+
+func (s *troubled) Join(ctx context.Context, m ledger.Member) (string, error) {
+	if s.hangs && s.join != nil {
+		<-ctx.Done()
+	}
+	if s.join != nil {
+		return "", s.join
+	}
+	return s.Store.Join(ctx, m)
+}
+
+func (s *troubled) Load(ctx context.Context, session string, d ledger.Definitions) (int64, error) {
+	if s.hangs && s.load != nil {
+		<-ctx.Done()
+	}
+	if s.load != nil {
+		return 0, s.load
+	}
+	return s.Store.Load(ctx, session, d)
+}
+
+func (s *troubled) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	s.claiming.Add(1)
+	defer s.claiming.Add(-1)
+	got, err := s.Store.Claim(ctx, c)
+	if s.claim != nil && len(got.Tasks) > 0 {
+		s.claim(c)
+		return ledger.Claimed{}, jobs.ErrUnavailable
+	}
+	return got, err
+}
+
+func (s *troubled) Own(ctx context.Context, session string) ([]ledger.Own, error) {
+	s.owns.Add(1)
+	return s.Store.Own(ctx, session)
+}
+
+func (s *troubled) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error) {
+	s.events.Add(1)
+	return s.Store.Notify(ctx, n)
+}
+
+func (s *troubled) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
+	s.pools.Add(1)
+	return s.Store.Pools(ctx)
+}
+
+func quietStore() *troubled { return &troubled{Store: &memstore.Store{Database: memstore.New()}} }
+
+// sessionsOf counts the sessions that live.
+func sessionsOf(st *memstore.Store) (live int) {
+	st.Database.Look(func(rows memstore.Rows) {
+		for _, row := range rows.Sessions {
+			if !row.Dead {
+				live++
+			}
+		}
+	})
+	return live
+}
+
+// What Run returns when it cannot begin. Who is told to stop before it has begun has no error; nothing is left in the
+// store, and nothing was started.
+func TestARunThatDoesNotBegin(t *testing.T) {
+	trouble := errors.New("no such table")
+	for what, c := range map[string]struct {
+		st   *troubled
+		stop bool // meanwhile
+		says string
+	}{
+		"it cannot join":                  {&troubled{join: trouble}, false, "no such table"},
+		"told to stop while it joins":     {&troubled{join: trouble, hangs: true}, true, ""},
+		"its definitions are not taken":   {&troubled{load: trouble}, false, "load definitions: no such table"},
+		"told to stop while it does that": {&troubled{load: trouble, hangs: true}, true, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ran := new(atomic.Int64)
+				c.st.Store = &memstore.Store{Database: memstore.New()}
+				s, err := New(c.st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: quick{ran}}}}, Options{ID: "a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				if c.stop {
+					time.AfterFunc(time.Second, stop)
+				} else {
+					time.AfterFunc(time.Minute, stop)
+				}
+				began := time.Now()
+				got := ""
+				if err := s.Run(ctx); err != nil {
+					got = err.Error()
+				}
+				if got == "" != (c.says == "") || !strings.HasSuffix(got, c.says) || time.Since(began) > 5*time.Second {
+					t.Errorf("%q after %v, want %q", got, time.Since(began), c.says)
+				}
+				if ran.Load() > 0 || sessionsOf(c.st.Store) > 0 || s.Loaded() {
+					t.Errorf("%d runs, %d sessions, loaded: %v", ran.Load(), sessionsOf(c.st.Store), s.Loaded())
+				}
+				if err := s.Run(ctx); !errors.Is(err, ErrRan) {
+					t.Errorf("a second call: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A replica that begins right before a due time starts it on time: it knows at once which stripes are its own.
+func TestTheFirstDueTimeIsOnTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &noting{at: map[string][]time.Time{}}
+		time.Sleep(900 * time.Millisecond)
+		runs(t, quietStore(), jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h, Payload: []byte(`"j"`)}}}, Options{ID: "a"})
+		time.Sleep(5 * time.Second)
+		began := h.begun("j")
+		if len(began) != 5 {
+			t.Fatalf("began at %v", began)
+		}
+		for _, at := range began {
+			if late := at.Sub(at.Truncate(time.Second)); late > 50*time.Millisecond {
+				t.Errorf("%v late at %v", late, at)
+			}
+		}
+	})
+}
+
+// A replica that waits for its lock service starts nothing before that has answered once.
+func TestAReplicaThatWaitsForItsLocksBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := quietStore()
+		ran := new(atomic.Int64)
+		set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: quick{ran}}}}
+		if err := st.AddPools(t.Context(), set.Pools); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Force: true}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(st, mute{}, set, Options{ID: "a", WhenDown: DownWait})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.health.lockDown(errors.New("not asked yet"))
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if err := s.Run(ctx); err != nil || ran.Load() > 0 {
+			t.Errorf("%v; it ran %d times", err, ran.Load())
+		}
+	})
+}
+
+// What is enqueued begins at once where the replica is woken, and a poll later else. There may be no such pool.
+func TestWakeStartsWhatIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := quietStore()
+		h := newGiven()
+		s := runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h}}}, Options{ID: "a"})
+		time.Sleep(5*time.Second + 20*time.Millisecond)
+		enqueued := func() string {
+			t.Helper()
+			all, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all[0].Task.ID
+		}
+		id := enqueued()
+		if got := h.now(); got.ID != "" {
+			t.Fatalf("%s began before anybody looked", got.ID)
+		}
+		s.Wake("nobody's", "p")
+		if got := h.now(); got.ID != id {
+			t.Errorf("woken: %q began, want %q", got.ID, id)
+		}
+		h.finish(nil)
+		id = enqueued()
+		time.Sleep(pollSlow)
+		if got := h.now(); got.ID != id {
+			t.Errorf("a poll later: %q began, want %q", got.ID, id)
+		}
+		h.finish(nil)
+	})
+}
+
+// A replica that is nudged looks at its own rows, at work and at events at once.
+func TestANudgeLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := quietStore()
+		h := newGiven()
+		s := runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h}}}, Options{ID: "a"})
+		time.Sleep(5*time.Second + 20*time.Millisecond)
+		paused := true
+		if err := st.PausePool(t.Context(), "p", &paused, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		all, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := st.PausePool(t.Context(), "p", nil, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		events := st.events.Load()
+		s.Nudge()
+		if got := h.now(); got.ID != all[0].Task.ID {
+			t.Errorf("after the pause %q began", got.ID)
+		}
+		if st.events.Load() == events {
+			t.Error("it does not look at events")
+		}
+		rows := st.owns.Load()
+		s.Nudge()
+		if synctest.Wait(); st.owns.Load() == rows {
+			t.Error("it does not look at its rows, of which one may be cancelled")
+		}
+		h.finish(nil)
+	})
+}
+
+// Run ends after everything that it began. What was claimed without an answer when it is told to stop waits for others
+// afterwards, and nobody has to wait for the session's end.
+func TestNothingIsLeftWhenRunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := quietStore()
+		s, err := New(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: newGiven()}}}, Options{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		var draining bool // set before Run ends
+		st.claim = func(ledger.Claim) {
+			stop()
+			time.Sleep(3 * time.Second)
+			draining = s.health.isDraining()
+		}
+		ids := make(chan string, 1)
+		time.AfterFunc(5*time.Second, func() {
+			all, err := st.Enqueue(context.Background(), jobs.NewTask{Pool: "p"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			ids <- all[0].Task.ID
+		})
+		if err := s.Run(ctx); err != nil || st.claiming.Load() > 0 {
+			t.Errorf("%v; %d claims are under way", err, st.claiming.Load())
+		}
+		if !draining || !s.Vitals().Draining || s.Vitals().Ready {
+			t.Error("a replica that was told to stop says that it starts new work")
+		}
+		if got, _, err := st.Task(t.Context(), <-ids); err != nil || got.State != jobs.StatePending || got.Replica != "" {
+			t.Errorf("%v; what was claimed is %+v", err, got)
+		}
+		if n := sessionsOf(st.Store); n > 0 {
+			t.Errorf("%d sessions are left", n)
+		}
+	})
+}
+
+// The session of a replica with work that does not end is left to expire: nobody may start in its place sooner.
+func TestASessionWithWorkIsLeftToExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := quietStore()
+		end := make(chan struct{})
+		h := function(func(context.Context, jobs.Task, io.Writer) error { <-end; return nil })
+		s, err := New(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, Options{ID: "a", DrainTimeout: time.Second, StopGrace: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Run(ctx) }()
+		time.Sleep(time.Second)
+		_, task, err := s.RunJob(t.Context(), "j", "ann", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "still running after the last wait: j "+task.ID) {
+			t.Errorf("Run says %v", err)
+		}
+		if n := sessionsOf(st.Store); n != 1 {
+			t.Errorf("%d sessions live", n)
+		}
+		close(end)
+	})
+}
+
+// A replica that meets nothing that it cannot run does not ask who else can; nor does one that has lost touch.
+func TestWhoCanRunWhatIsAskedWhenThereIsReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := quietStore()
+		s := runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: newGiven()}}}, Options{ID: "a"})
+		time.Sleep(10*unrunnableEvery + unrunnableEvery/2)
+		if n := st.pools.Load(); n > 0 {
+			t.Errorf("it asked %d times, and there is nothing", n)
+		}
+		s.meetUnknown()
+		time.Sleep(time.Second)
+		if n := st.pools.Load(); n != 1 {
+			t.Errorf("it asked %d times, and there is something", n)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		st := quietStore()
+		s := replicaOn(t, st, blocked{})
+		s.metUnknown.Store(true)
+		ctx, stop := context.WithTimeout(t.Context(), 3*unrunnableEvery)
+		defer stop()
+		s.unrunnable(ctx)
+		if n := st.pools.Load(); n > 0 {
+			t.Errorf("without touch with the store it asked %d times", n)
+		}
+	})
+}
