@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 type pacemaker struct {
 	*picky
 	takes time.Duration
+	ahead time.Duration     // the database's clock
 	fail  func(n int) error // the n-th beat, from 0
 
 	mu     sync.Mutex
@@ -29,6 +31,7 @@ type pacemaker struct {
 	moves  []ledger.Extension
 	refuse map[string]bool // tasks whose rows are not this session's any more
 	stuck  error           // of Extend
+	then   func()          // before Extend answers
 }
 
 func (p *pacemaker) Join(_ context.Context, m ledger.Member) (string, error) {
@@ -42,7 +45,7 @@ func (p *pacemaker) Beat(ctx context.Context, _ string) (time.Time, error) {
 	n := len(p.beats)
 	p.beats = append(p.beats, time.Since(p.began)/time.Millisecond)
 	p.mu.Unlock()
-	at := time.Now()
+	at := time.Now().Add(p.ahead)
 	if !pause(ctx, p.takes, nil) {
 		return time.Time{}, jobs.ErrUnavailable
 	}
@@ -56,6 +59,9 @@ func (p *pacemaker) Load(context.Context, string, ledger.Definitions) (int64, er
 
 func (p *pacemaker) Extend(_ context.Context, _ string, moves []ledger.Extension) ([]bool, error) {
 	p.moves = append(p.moves, moves...)
+	if p.then != nil {
+		p.then()
+	}
 	ours := make([]bool, len(moves))
 	for i, m := range moves {
 		ours[i] = !p.refuse[m.TaskID]
@@ -143,6 +149,24 @@ func TestHowLongASessionIsTrusted(t *testing.T) {
 	})
 }
 
+// Beats bring the database's time: a step is noticed with the first one, and believed with the third.
+func TestBeatsBringTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := pacing(t)
+		st.ahead = time.Hour
+		for n := range consistentRenewals + 1 {
+			_, err := s.clock.check(time.Now().Add(time.Hour))
+			if believed := n == consistentRenewals; believed != (err == nil) || (s.clock.skew() != 0) != (n > 0 && !believed) {
+				t.Errorf("after %d beats: %v, skew %v", n, err, s.clock.skew())
+			}
+			time.Sleep(3 * time.Second)
+			if err := s.beat(t.Context(), time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 // A replica beats three times in a session ttl, and tries again after half a second while the store is away.
 func TestHowOftenAReplicaBeats(t *testing.T) {
 	for what, c := range map[string]struct {
@@ -219,6 +243,29 @@ func TestASessionThatDied(t *testing.T) {
 	})
 }
 
+// A session that is dead before its first beat is not beaten for again: the next try joins anew.
+func TestASessionThatDiesAsItBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &pacemaker{picky: newPicky(nil), began: time.Now()}
+		s := replicaOn(t, st, blocked{})
+		st.fail = func(n int) error {
+			if n < 2 {
+				return fmt.Errorf("beat: %w", ledger.ErrSessionDead)
+			}
+			return nil
+		}
+		for try := 1; try <= 3; try++ {
+			err := s.join(t.Context())
+			if errors.Is(err, ledger.ErrSessionDead) == (try == 3) || st.joined != try {
+				t.Fatalf("try %d: joined %d times, %v", try, st.joined, err)
+			}
+		}
+		if ses := s.session.Load(); ses.id != "session 3" || !ses.trusted() {
+			t.Errorf("session %q, trusted: %t", ses.id, ses.trusted())
+		}
+	})
+}
+
 // With each beat the handlers learn until when they may run, and attempts that have passed a due time of their job may
 // run until the next one, if the row is still theirs. All others keep the time that they have.
 func TestWhichAttemptsMayRunLonger(t *testing.T) {
@@ -289,8 +336,13 @@ func TestWhichAttemptsMayRunLonger(t *testing.T) {
 		if err := s.beat(t.Context(), time.Second); err != nil || !all["passed"].until().Equal(passed) {
 			t.Errorf("%v; without an answer it may run until %v", err, all["passed"].until())
 		}
-		for _, id := range []string{"passed", "taken"} {
-			s.running.remove(all[id])
+		st.stuck, st.then = nil, func() {
+			for _, id := range []string{"passed", "taken"} {
+				s.running.remove(all[id])
+			}
+		}
+		if err := s.beat(t.Context(), time.Second); err != nil || !all["passed"].until().Equal(passed) {
+			t.Errorf("%v; what has ended meanwhile may run until %v", err, all["passed"].until())
 		}
 		st.moves = nil
 		if err := s.beat(t.Context(), time.Second); err != nil || len(st.moves) > 0 {

@@ -53,6 +53,35 @@ func TestWhatIsToldToStopAtOnce(t *testing.T) {
 	})
 }
 
+// Before its time is over, what runs has its grace period to end by itself, but no more than two seconds or a fifth of
+// the session ttl.
+func TestHowLongBeforeItsTimeIsOverWorkIsTold(t *testing.T) {
+	const second = time.Second
+	for _, c := range []struct{ grace, ttl, told time.Duration }{
+		{second, 10 * second, second}, {30 * second, 20 * second, 2 * second}, {30 * second, 5 * second, second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := replicaOn(t, newPicky(nil), blocked{})
+			s.opt.StopGrace, s.opt.SessionTTL = c.grace, c.ttl
+			trust := boottime.Awake().Add(5 * second)
+			s.session.Store(&session{"session", trust, boottime.Awake()})
+			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: work{timeout: time.Hour}}
+			running, end := a.begin(t.Context())
+			defer end()
+			s.running.add(a)
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() { defer close(ended); s.expire(ctx) }()
+			<-running.Done()
+			if left := trust.Until(); left != c.told {
+				t.Errorf("with a grace period of %v and a session ttl of %v it is told %v before", c.grace, c.ttl, left)
+			}
+			stop()
+			<-ended
+		})
+	}
+}
+
 // A replica that drains gives its stripes up at once, and not when its work has ended: others are to look after them.
 func TestADrainGivesItsStripesUpAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
