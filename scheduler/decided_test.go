@@ -226,6 +226,36 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 	})
 }
 
+// cutShort is a store that decides while the replica begins to drain.
+type cutShort struct {
+	Store
+	drain func()
+	task  jobs.Task
+}
+
+func (c cutShort) Decide(ctx context.Context, _ ledger.Decide) (ledger.Decided, error) {
+	c.drain()
+	return ledger.Decided{Started: []jobs.Task{c.task}}, ctx.Err()
+}
+
+// A decision that is under way as a drain begins comes to its end, and what it started runs.
+func TestADrainCutsNoDecisionShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := firing(t, "a")
+		ctx, drain := context.WithCancel(t.Context())
+		s.store = cutShort{s.store, drain, jobs.Task{ID: "1", Job: "a", Pool: jobs.DefaultPool}}
+		h := blocked{make(chan struct{}, 1), make(chan struct{})}
+		s.plan.jobs["a"].handler = h
+		s.decide(ctx, []string{"a"})
+		synctest.Wait()
+		if len(h.began) != 1 || s.health.store.err != nil {
+			t.Errorf("%d tasks run; the store is away: %v", len(h.began), s.health.store.err)
+		}
+		close(h.end)
+		synctest.Wait()
+	})
+}
+
 // decisions are the metrics of those.
 type decisions struct {
 	unmeasured

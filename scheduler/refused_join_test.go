@@ -155,3 +155,40 @@ func TestALostAnswerToAJoinIsNotWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// hanging is a store that does not answer this one question.
+type hanging struct {
+	*entry
+	join, beat bool
+}
+
+func (h hanging) Join(ctx context.Context, m ledger.Member) (string, error) {
+	if h.join {
+		<-ctx.Done()
+		return "", fmt.Errorf("%w: %w", jobs.ErrUnavailable, ctx.Err())
+	}
+	return "new", nil
+}
+
+func (h hanging) Beat(ctx context.Context, session string) (time.Time, error) {
+	if h.beat {
+		<-ctx.Done()
+		return time.Time{}, fmt.Errorf("%w: %w", jobs.ErrUnavailable, ctx.Err())
+	}
+	return h.entry.Beat(ctx, session)
+}
+
+// A store that does not answer is an error within ten seconds.
+func TestAStoreThatDoesNotAnswerAJoin(t *testing.T) {
+	for _, st := range []hanging{{join: true}, {beat: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			st.entry = &entry{crowd: &crowd{picky: newPicky(nil)}}
+			s := replicaOn(t, st, blocked{})
+			began := time.Now()
+			err := s.join(t.Context())
+			if took := time.Since(began); !errors.Is(err, jobs.ErrUnavailable) || took > 10*time.Second {
+				t.Errorf("after %v: %v", took, err)
+			}
+		})
+	}
+}
