@@ -83,6 +83,9 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 				if v := s.Vitals(); v.StoreUp != c.store || v.LockUp != c.lock || v.Draining != c.draining || s.health.isDraining() != c.draining {
 					t.Errorf("the store is there: %v, the locks: %v, it drains: %v", v.StoreUp, v.LockUp, v.Draining)
 				}
+				if v := s.Vitals(); v.ClockRefused != map[string]int{"clock": 1}[c.name] || (v.ClockSkew.Round(time.Minute) == time.Hour) != (c.name == "clock") {
+					t.Errorf("%d readings are refused, the clocks are %v apart", v.ClockRefused, v.ClockSkew)
+				}
 				if c.mend != nil {
 					c.mend(s)
 					look(ledger.Condition{Name: c.name, Ready: true})

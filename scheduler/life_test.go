@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -23,6 +24,10 @@ type troubled struct {
 
 	claim    func(c ledger.Claim) // called after a claim whose answer is then lost
 	claiming atomic.Int32
+
+	slow   bool // it takes a second to read own rows
+	owning atomic.Int32
+	gone   error // answers questions for the state of pools
 
 	owns, events, pools atomic.Int32 // how often it was asked for own rows, for events, for the state of pools
 }
@@ -59,7 +64,12 @@ func (s *troubled) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, e
 }
 
 func (s *troubled) Own(ctx context.Context, session string) ([]ledger.Own, error) {
+	s.owning.Add(1)
+	defer s.owning.Add(-1)
 	s.owns.Add(1)
+	if s.slow {
+		time.Sleep(time.Second)
+	}
 	return s.Store.Own(ctx, session)
 }
 
@@ -70,6 +80,9 @@ func (s *troubled) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified
 
 func (s *troubled) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 	s.pools.Add(1)
+	if s.gone != nil {
+		return nil, s.gone
+	}
 	return s.Store.Pools(ctx)
 }
 
@@ -159,7 +172,7 @@ func TestAReplicaThatWaitsForItsLocksBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
 		ran := new(atomic.Int64)
-		set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: quick{ran}}}}
+		set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: quick{ran}}}, Jobs: map[string]jobs.Job{"j": {Handler: quick{ran}}}}
 		if err := st.AddPools(t.Context(), set.Pools); err != nil {
 			t.Fatal(err)
 		}
@@ -170,9 +183,13 @@ func TestAReplicaThatWaitsForItsLocksBegins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.health.lockDown(errors.New("not asked yet"))
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
+		time.AfterFunc(time.Millisecond, func() {
+			if _, _, err := s.RunJob(ctx, "j", "ann", false); !errors.Is(err, jobs.ErrUnavailable) || !s.Loaded() {
+				t.Errorf("a run by hand: %v", err)
+			}
+		})
 		if err := s.Run(ctx); err != nil || ran.Load() > 0 {
 			t.Errorf("%v; it ran %d times", err, ran.Load())
 		}
@@ -253,6 +270,7 @@ func TestANudgeLooksAgain(t *testing.T) {
 func TestNothingIsLeftWhenRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
+		st.slow = true
 		s, err := New(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: newGiven()}}}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
@@ -274,8 +292,8 @@ func TestNothingIsLeftWhenRunEnds(t *testing.T) {
 			}
 			ids <- all[0].Task.ID
 		})
-		if err := s.Run(ctx); err != nil || st.claiming.Load() > 0 {
-			t.Errorf("%v; %d claims are under way", err, st.claiming.Load())
+		if err := s.Run(ctx); err != nil || st.claiming.Load() > 0 || st.owning.Load() > 0 {
+			t.Errorf("%v; %d claims and %d looks at rows are under way", err, st.claiming.Load(), st.owning.Load())
 		}
 		if !draining || !s.Vitals().Draining || s.Vitals().Ready {
 			t.Error("a replica that was told to stop says that it starts new work")
@@ -344,4 +362,31 @@ func TestWhoCanRunWhatIsAskedWhenThereIsReason(t *testing.T) {
 			t.Errorf("without touch with the store it asked %d times", n)
 		}
 	})
+}
+
+// A store that is away when it is asked is said to be, and asked again.
+func TestWhoCanRunWhatIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := quietStore()
+		st.gone = jobs.ErrUnavailable
+		s := replicaOn(t, st, blocked{})
+		s.health.start()
+		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		s.metUnknown.Store(true)
+		ctx, stop := context.WithTimeout(t.Context(), 3*unrunnableEvery+unrunnableEvery/2)
+		defer stop()
+		s.unrunnable(ctx)
+		if up, _, _ := s.health.state(); st.pools.Load() != 3 || up {
+			t.Errorf("asked %d times; the store is there: %v", st.pools.Load(), up)
+		}
+	})
+}
+
+// A replica needs a store.
+func TestNewNeedsAStore(t *testing.T) {
+	for _, st := range []Store{nil, (*memstore.Store)(nil)} {
+		if s, err := New(st, nil, jobs.Set{}, Options{}); err == nil || s != nil {
+			t.Errorf("%#v: %v", st, err)
+		}
+	}
 }
