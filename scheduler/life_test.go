@@ -25,9 +25,9 @@ type troubled struct {
 	claim    func(c ledger.Claim) // called after a claim whose answer is then lost
 	claiming atomic.Int32
 
-	slow   bool // it takes a second to read own rows
-	owning atomic.Int32
-	gone   error // answers questions for the state of pools
+	slow    bool // it takes seconds to read who lives
+	reading atomic.Int32
+	gone    error // answers questions for the state of pools
 
 	owns, events, pools atomic.Int32 // how often it was asked for own rows, for events, for the state of pools
 }
@@ -64,13 +64,17 @@ func (s *troubled) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, e
 }
 
 func (s *troubled) Own(ctx context.Context, session string) ([]ledger.Own, error) {
-	s.owning.Add(1)
-	defer s.owning.Add(-1)
 	s.owns.Add(1)
-	if s.slow {
-		time.Sleep(time.Second)
-	}
 	return s.Store.Own(ctx, session)
+}
+
+func (s *troubled) Peers(ctx context.Context) ([]ledger.Peer, error) {
+	s.reading.Add(1)
+	defer s.reading.Add(-1)
+	if s.slow {
+		time.Sleep(4 * time.Second)
+	}
+	return s.Store.Peers(ctx)
 }
 
 func (s *troubled) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error) {
@@ -292,8 +296,8 @@ func TestNothingIsLeftWhenRunEnds(t *testing.T) {
 			}
 			ids <- all[0].Task.ID
 		})
-		if err := s.Run(ctx); err != nil || st.claiming.Load() > 0 || st.owning.Load() > 0 {
-			t.Errorf("%v; %d claims and %d looks at rows are under way", err, st.claiming.Load(), st.owning.Load())
+		if err := s.Run(ctx); err != nil || st.claiming.Load() > 0 || st.reading.Load() > 0 {
+			t.Errorf("%v; %d claims and %d looks at who lives are under way", err, st.claiming.Load(), st.reading.Load())
 		}
 		if !draining || !s.Vitals().Draining || s.Vitals().Ready {
 			t.Error("a replica that was told to stop says that it starts new work")
