@@ -27,7 +27,7 @@ type pacemaker struct {
 	began  time.Time
 	beats  []time.Duration
 	joined int
-	config int64 // of the member that joined last
+	member ledger.Member // that joined last
 	moves  []ledger.Extension
 	refuse map[string]bool // tasks whose rows are not this session's any more
 	stuck  error           // of Extend
@@ -36,7 +36,7 @@ type pacemaker struct {
 
 func (p *pacemaker) Join(_ context.Context, m ledger.Member) (string, error) {
 	p.joined++
-	p.config = m.Config
+	p.member = m
 	return fmt.Sprint("session ", p.joined), nil
 }
 
@@ -228,8 +228,8 @@ func TestASessionThatDied(t *testing.T) {
 			t.Fatal(err)
 		}
 		ses := s.session.Load()
-		if ses.id != "session 2" || !ses.trusted() || st.config != 42 || s.sessionsLost.Load() != 1 {
-			t.Errorf("session %q, trusted: %t, with configuration %d, %d lost", ses.id, ses.trusted(), st.config, s.sessionsLost.Load())
+		if ses.id != "session 2" || !ses.trusted() || st.member.Config != 42 || s.sessionsLost.Load() != 1 {
+			t.Errorf("session %q, trusted: %t, with configuration %d, %d lost", ses.id, ses.trusted(), st.member.Config, s.sessionsLost.Load())
 		}
 		if !mine.orphaned || earlier.orphaned {
 			t.Errorf("its session is dead: %t; that of another attempt: %t", mine.orphaned, earlier.orphaned)
@@ -262,6 +262,30 @@ func TestASessionThatDiesAsItBegins(t *testing.T) {
 		}
 		if ses := s.session.Load(); ses.id != "session 3" || !ses.trusted() {
 			t.Errorf("session %q, trusted: %t", ses.id, ses.trusted())
+		}
+	})
+}
+
+// A replica says of itself what the others judge it by.
+func TestWhatAReplicaJoinsWith(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &pacemaker{picky: newPicky(nil), began: time.Now()}
+		o := Options{ID: "a", SessionTTL: 7 * time.Second, Workers: 5, Labels: map[string]string{"zone": "b"}, LockService: "redis", Version: "1", Address: "here:1"}
+		s, err := New(st, nil, jobs.Set{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m := st.member
+		if m.Host == "" || m.PID == 0 {
+			t.Errorf("it is process %d of host %q", m.PID, m.Host)
+		}
+		m.Host, m.PID, m.PIDStart, m.BootID = "", 0, 0, ""
+		want := ledger.Member{Replica: "a", TTL: o.SessionTTL, Workers: 5, Labels: o.Labels, LockService: "redis", Version: "1", Address: "here:1"}
+		if diff := cmp.Diff(want, m); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 }

@@ -41,6 +41,7 @@ func TestWhenAJobIsLookedAtNext(t *testing.T) {
 	}{
 		"it is due":                    {job: minute, behind: time.Minute, next: 50 * time.Second, rows: 1},
 		"it was decided already":       {job: minute, next: 50 * time.Second},
+		"it was decided further ahead": {job: minute, behind: -2 * time.Minute, next: 170 * time.Second}, // the clock went back
 		"it has more due times behind": {job: jobs.Job{Schedule: "* * * * * *", Handler: blocked{}, Concurrency: jobs.Allow, CatchUp: jobs.CatchUp{Grace: time.Hour}}, behind: time.Hour, next: lookLeast, rows: freshLimit},
 		"it has no due time":           {job: jobs.Job{Handler: blocked{}}, next: never},
 		"it is defined otherwise":      {job: minute, hash: "other", behind: time.Minute, next: never},
