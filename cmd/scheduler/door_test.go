@@ -86,7 +86,7 @@ func (l *logged) count(part string) int {
 // openDoor serves what a replica without work would, behind the door that c describes.
 func openDoor(t *testing.T, c config.Server) (address string, log *logged) {
 	t.Helper()
-	return openDoorTo(t, c, api.Backend{Replica: idle{}})
+	return openDoorTo(t, c, api.Backend{Reader: empty{}, Writer: empty{}, Replica: idle{}})
 }
 
 func openDoorTo(t *testing.T, c config.Server, b api.Backend) (address string, log *logged) {
@@ -114,6 +114,12 @@ func openDoorTo(t *testing.T, c config.Server, b api.Backend) (address string, l
 		}
 	})
 	return l.Addr().String(), log
+}
+
+// empty is a store that is not asked.
+type empty struct {
+	api.Reader
+	api.Writer
 }
 
 // idle is a replica of which only the health is asked.
