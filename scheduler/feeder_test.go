@@ -1,0 +1,461 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// answers is a store that gives these answers to looks and claims, and notes what it was asked.
+type answers struct {
+	Store
+	all   []any // ledger.Claimed, ledger.Seen or an error; then there is nothing
+	asked []string
+	last  ledger.Claim
+	on    func()
+}
+
+func (a *answers) next(asked string) (next any) {
+	a.asked = append(a.asked, asked)
+	if a.on != nil {
+		a.on()
+	}
+	if len(a.all) > 0 {
+		next, a.all = a.all[0], a.all[1:]
+	}
+	return next
+}
+
+func (a *answers) Claim(_ context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	a.last = c
+	asked := "claim"
+	if c.Scope.Within != nil {
+		asked = fmt.Sprint("claim ", c.Scope.Within.Priority)
+	}
+	switch next := a.next(asked).(type) {
+	case ledger.Claimed:
+		return next, nil
+	case error:
+		return ledger.Claimed{}, next
+	}
+	return ledger.Claimed{}, nil
+}
+
+func (a *answers) Look(_ context.Context, _ string, l ledger.Look) (ledger.Seen, error) {
+	switch next := a.next("look").(type) {
+	case ledger.Seen:
+		return next, nil
+	case error:
+		return ledger.Seen{}, next
+	}
+	return ledger.Seen{}, nil
+}
+
+func (a *answers) check(t *testing.T, what string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, a.asked); diff != "" {
+		t.Errorf("%s: asked (-want +got):\n%s", what, diff)
+	}
+	a.asked = nil
+}
+
+// fed is the feeder of a pool with 4 workers that all wait, on a store with these answers.
+func fed(t *testing.T, all ...any) (*feeder, *answers) {
+	t.Helper()
+	st := &answers{Store: &memstore.Store{Database: memstore.New()}, all: all}
+	s := replicaOn(t, st, blocked{make(chan struct{}, 100), nil})
+	s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+	s.health.start()
+	return s.feeders["p"], st
+}
+
+// took is a claim that got n tasks.
+func took(n int, more bool) ledger.Claimed {
+	c := ledger.Claimed{More: more}
+	for i := range n {
+		c.Tasks = append(c.Tasks, jobs.Task{ID: fmt.Sprint("t", i), Pool: "p", Token: 1})
+		c.Until = append(c.Until, time.Time{})
+	}
+	return c
+}
+
+// tries are Metrics that note how claims ended.
+type tries struct {
+	Metrics
+	all []ledger.ClaimResult
+}
+
+func (m *tries) Claimed(c ledger.ClaimTry) { m.all = append(m.all, c.Result) }
+
+// claims has a feeder claim until there is nothing more to do. Nothing that it takes is started.
+func claims(t *testing.T, f *feeder, want bool) {
+	t.Helper()
+	took := 0
+	for f.claim(t.Context()) {
+		if took++; took > 20 {
+			t.Fatal("it claims for ever")
+		}
+	}
+	if got := took > 0; got != want {
+		t.Errorf("it claimed again: %t", got)
+	}
+	f.empty()
+}
+
+// held has all workers of the pool busy, and room for what is claimed ahead.
+func held(f *feeder) {
+	f.s.slots.take("p", 4)
+	f.took = time.Millisecond
+}
+
+// A feeder that was woken claims on while there is more, without being woken again, and not once it is told to end.
+func TestAFeederGoesOnWhileThereIsMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, st := fed(t, took(1, true), took(1, true), took(1, false), took(1, true), took(1, true), took(1, true))
+		held(f)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); f.run(ctx) }()
+		nudge(f.wake)
+		synctest.Wait()
+		st.check(t, "woken once", "claim", "claim", "claim")
+		st.on = cancel
+		nudge(f.wake)
+		<-ended
+		st.check(t, "told to end", "claim")
+		f.empty()
+	})
+}
+
+// What is in a claim, and what it leads to.
+func TestWhatAFeederClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, st := fed(t)
+		held(f)
+		m := &tries{Metrics: f.s.metrics}
+		f.s.metrics = m
+		for _, c := range []struct {
+			got  any
+			want bool // it claims again
+		}{
+			{took(2, true), true}, {took(2, false), false}, {took(0, true), false}, {took(0, false), false},
+			{ledger.ErrOutdated, false}, {jobs.ErrUnavailable, false},
+			{ledger.Claimed{Foreign: []jobs.Task{{Job: "x"}}}, false},
+		} {
+			f.unskip()
+			st.all = []any{c.got}
+			if got := f.claim(t.Context()); got != c.want {
+				t.Errorf("%+v: claims again: %t", c.got, got)
+			}
+			wake, work := f.eager()
+			if back := c.got == any(ledger.ErrOutdated); wake == back || work == back {
+				t.Errorf("%+v: the poll wakes it: %t, as there is work: %t", c.got, wake, work)
+			}
+			if away := f.s.health.store.err != nil; away != (c.got == any(jobs.ErrUnavailable)) {
+				t.Errorf("%+v: the store is away: %t", c.got, away)
+			}
+			f.s.health.storeUp()
+			f.empty()
+		}
+		if c := st.last; c.Session != "session" || c.Replica != "a" || c.Pool != "p" || c.Hash != f.pool.hash || c.Hash == "" || c.ID == "" || !c.Guard || c.Limit != 4*50 {
+			t.Errorf("claimed is %+v", c)
+		}
+
+		if want := []ledger.ClaimResult{
+			ledger.ClaimTook, ledger.ClaimTook, ledger.ClaimEmpty, ledger.ClaimEmpty, ledger.ClaimOutdated, ledger.ClaimFailed, ledger.ClaimEmpty,
+		}; !slices.Equal(m.all, want) {
+			t.Errorf("metrics are told %q, not %q", m.all, want)
+		}
+		m.all = nil
+
+		foreign := func(tasks int) ledger.Claimed {
+			c := took(tasks, false)
+			c.Foreign = []jobs.Task{{Job: "x"}}
+			return c
+		}
+		f.unskip()
+		f.skip(f.unskips, foreign(0).Foreign)
+		for tasks, want := range map[int]bool{0: false, 1: true} {
+			f.back(f.unskips, false)
+			f.byKind, f.skipJobs = false, []string{"x"}
+			st.all = []any{ledger.Seen{Work: &ledger.Window{}}, foreign(tasks)}
+			f.seen = lookout{}
+			f.claim(t.Context())
+			f.empty()
+			if wake, _ := f.eager(); wake != want {
+				t.Errorf("%d tasks beside what is known to be of others: the poll wakes it: %t", tasks, wake)
+			}
+		}
+
+		st.asked, m.all = nil, nil
+		f.unskip()
+		f.s.session.Store(&session{"session", boottime.Awake(), boottime.Awake()})
+		claims(t, f, false)
+		st.check(t, "without a session")
+		f.s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		f.s.locks, f.s.opt.WhenDown = mute{}, DownWait
+		f.s.health.lockDown(errRefused)
+		claims(t, f, false)
+		st.check(t, "while it waits for the lock service")
+		if len(m.all) > 0 {
+			t.Errorf("metrics are told %q of no claims", m.all)
+		}
+		f.s.health.lockUp()
+
+		service := memlock.New()
+		f.s.locks = lockerOf(t, service)
+		other := lockerOf(t, service)
+		for _, answer := range []any{jobs.ErrUnavailable, took(1, false)} {
+			st.all = []any{answer}
+			claims(t, f, false)
+			st.check(t, "behind a lock", "claim")
+			if st.last.Guard {
+				t.Error("it locks the pool's row, too")
+			}
+			got, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
+			if err != nil || got[0].Lease == nil {
+				t.Fatalf("%v: the claim lock is not free: %v, %+v", answer, err, got)
+			}
+			if err := other.Release(t.Context(), got[0].Lease); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.s.locks = nil
+		f.took = 0
+		claims(t, f, false)
+		st.check(t, "without a worker that is free")
+	})
+}
+
+// A feeder with tasks in its pool that it cannot run looks first, claims where that found work for as long as there is
+// some, and looks again then, or when lookFor is over.
+func TestAFeederLooksBeforeItClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		work := func(priority int) ledger.Seen { return ledger.Seen{Work: &ledger.Window{Priority: priority}} }
+		f, st := fed(t)
+		held(f)
+		step := func(what string, again bool, all []any, want ...string) {
+			t.Helper()
+			st.all = all
+			claims(t, f, again)
+			st.check(t, what, want...)
+		}
+		theirs := ledger.Claimed{More: true, Foreign: []jobs.Task{{Kind: "typo"}}}
+		step("nothing is met", true, []any{took(1, true), took(1, false)}, "claim", "claim")
+		step("a kind is met", true, []any{theirs, ledger.Seen{}}, "claim", "look")
+		if wake, isWork := f.eager(); !wake || isWork {
+			t.Errorf("nothing was found: the poll wakes it: %t, as there is work: %t", wake, isWork)
+		}
+		step("there is something", true, []any{work(1), took(1, true), took(1, false), work(2), took(0, true)}, "look", "claim 1", "claim 1", "look", "claim 2")
+		if _, isWork := f.eager(); !isWork {
+			t.Error("something was found, and is no work")
+		}
+		step("nothing is claimed", false, []any{work(1), took(0, false)}, "look", "claim 1")
+		step("what is found is taken by another", false, []any{work(1), took(0, true)}, "look", "claim 1")
+		step("nothing is found", false, []any{ledger.Seen{}}, "look")
+		step("some are passed", false, []any{ledger.Seen{Past: map[int]time.Time{0: time.Now()}}}, "look")
+		if _, isWork := f.eager(); !isWork {
+			t.Error("there is more behind, and it is no work")
+		}
+		step("the store is away", false, []any{jobs.ErrUnavailable}, "look")
+		if f.s.health.store.err == nil {
+			t.Error("a look that failed has not shown that the store is away")
+		}
+		step("the claim fails", false, []any{work(3), jobs.ErrUnavailable}, "look", "claim 3")
+		step("soon after", true, []any{took(1, false)}, "claim 3", "look")
+		step("the claim fails again", false, []any{work(3), jobs.ErrUnavailable}, "look", "claim 3")
+		time.Sleep(lookFor + 1)
+		step("later", false, []any{work(4)}, "look", "claim 4")
+
+		st.on = func() { st.on = nil; f.unskip() }
+		step("the configuration changes meanwhile", false, []any{work(5)}, "look")
+		if len(f.wake) == 0 {
+			t.Error("it does not look again")
+		}
+		step("after it", false, []any{work(6)}, "look", "claim 6")
+	})
+}
+
+// What is claimed ahead is what the workers do within aheadFor, no more than a batch, and nothing in a pool with a limit.
+func TestHowMuchIsClaimed(t *testing.T) {
+	f, _ := fed(t)
+	check := func(what string, want int) {
+		t.Helper()
+		if got := f.wanted(); got != want {
+			t.Errorf("%s: %d are wanted, not %d", what, got, want)
+		}
+	}
+	check("nothing has ended", 4)
+	for took, want := range map[time.Duration]int{
+		aheadFor + 1: 4, aheadFor: 4 + 4, aheadFor / 2: 4 + 8, aheadFor/2 + 1: 4 + 4, time.Millisecond: 4 + 200, time.Microsecond: claimBatch,
+	} {
+		f.took = took
+		check(took.String(), want)
+	}
+	f.took = aheadFor / 2
+	f.queue = make([]claimed, 5)
+	check("some wait", 4+8-5)
+	f.queue = make([]claimed, 20)
+	check("many wait", 0)
+	f.queue = nil
+	f.pool.MaxRunning = 1
+	check("there is a limit", 4)
+	f.s.slots.take("p", 3)
+	check("three are busy", 1)
+
+	f.took = 0
+	for _, c := range [][2]time.Duration{{800, 800}, {1600, 900}, {0, 900 + (1-900)/8}} {
+		us := c[0] * time.Microsecond
+		if f.ended(us); c[0] > 0 && f.took != c[1]*time.Microsecond {
+			t.Errorf("after an attempt of %v they take %v", us, f.took)
+		}
+	}
+	f.took = 0
+	if f.ended(0); f.took != time.Microsecond {
+		t.Errorf("an attempt that takes nothing takes %v", f.took)
+	}
+}
+
+// The queue of a feeder is first in, first out; who finds it low has more claimed, if there is more.
+func TestWhatIsQueued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := fed(t)
+		fill := func(n int) {
+			f.queue = nil
+			for i := range n {
+				f.queue = append(f.queue, claimed{task: jobs.Task{ID: fmt.Sprint(i)}, since: time.Now()})
+			}
+		}
+		if _, ok := f.next(); ok || f.waits() {
+			t.Error("there is something in an empty queue")
+		}
+		fill(2)
+		if !f.waits() || !f.holds("0") || !f.holds("1") || f.holds("2") {
+			t.Error("the queue does not know what is in it")
+		}
+		for n := range 2 {
+			c, ok := f.next()
+			if !ok || c.task.ID != fmt.Sprint(n) || f.holds(c.task.ID) || !f.s.running.knows(c.task.ID) {
+				t.Errorf("the next is %+v, %t", c, ok)
+			}
+		}
+		f.took = aheadFor / 2 // 8 ahead
+		for _, c := range []struct {
+			more bool
+			n    int
+			want bool
+		}{{true, 5, false}, {true, 4, true}, {false, 4, false}, {true, 0, true}} {
+			fill(c.n)
+			f.more = c.more
+			if f.next(); len(f.wake) > 0 != c.want {
+				t.Errorf("%+v: woken: %t", c, !c.want)
+			}
+			for len(f.wake) > 0 {
+				<-f.wake
+			}
+		}
+		for _, c := range []struct {
+			got  ledger.Claimed
+			want bool
+		}{{took(1, true), true}, {took(1, false), false}, {took(0, true), false}} {
+			f.s.slots.take("p", 4)
+			if f.push(t.Context(), &session{id: "mine"}, c.got); f.more != c.want {
+				t.Errorf("%+v leaves more behind: %t", c.got, f.more)
+			}
+			for _, got := range f.empty() {
+				if len(c.got.Tasks) == 0 || got.task.ID != "t0" || got.session != "mine" || !got.since.Equal(time.Now()) {
+					t.Errorf("queued is %+v", got)
+				}
+			}
+		}
+		fill(3)
+		time.Sleep(queuedFor)
+		f.queue[2].since = time.Now()
+		if late := f.overdue(); len(late) > 0 {
+			t.Errorf("%d are overdue too soon", len(late))
+		}
+		time.Sleep(1)
+		if late := f.overdue(); len(late) != 2 || late[0].task.ID != "0" || len(f.queue) != 1 || f.queue[0].task.ID != "2" {
+			t.Errorf("overdue are %+v, and %+v stay", late, f.queue)
+		}
+		if rest := f.empty(); len(rest) != 1 || f.waits() {
+			t.Errorf("taken from it is %+v", rest)
+		}
+	})
+}
+
+// The poll leaves a pool alone for longer with each claim that gets nothing, up to backMost, until one gets something.
+func TestHowLongAPoolIsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFeeder(nil, nil)
+		for _, want := range []time.Duration{500, 1000, 2000, 4000, 8000, 10000, 10000, 10000, 10000, 10000, 10000, 10000, 10000} {
+			f.back(0, true)
+			time.Sleep(want*time.Millisecond - 1)
+			if wake, work := f.eager(); wake || work {
+				t.Errorf("within %v ms the poll wakes it: %t, as there is work: %t", int64(want), wake, work)
+			}
+			time.Sleep(1)
+			if wake, work := f.eager(); !wake || work {
+				t.Errorf("after %v ms the poll wakes it: %t, as there is work: %t", int64(want), wake, work)
+			}
+		}
+		f.back(0, true)
+		f.back(0, false)
+		if wake, work := f.eager(); !wake || !work {
+			t.Errorf("after a claim that got something the poll wakes it: %t, as there is work: %t", wake, work)
+		}
+		f.back(0, true)
+		f.unskip()
+		if wake, work := f.eager(); !wake || !work {
+			t.Errorf("with another configuration the poll wakes it: %t, as there is work: %t", wake, work)
+		}
+		f.back(1, true)
+		f.back(0, false) // an answer of before
+		if wake, work := f.eager(); wake || work {
+			t.Errorf("after an answer of before the poll wakes it: %t, as there is work: %t", wake, work)
+		}
+	})
+}
+
+// What cannot be run is learned once; a job beside others, a kind for all kinds.
+func TestWhatIsLearned(t *testing.T) {
+	f, _ := fed(t)
+	job, other, kind := jobs.Task{Job: "a", Kind: "k"}, jobs.Task{Job: "b"}, jobs.Task{Kind: "k"}
+	for n, c := range []struct {
+		tasks   []jobs.Task
+		learned bool
+		jobs    []string
+		kinds   []string
+		met     bool
+	}{
+		{nil, false, nil, nil, false},
+		{[]jobs.Task{job}, true, []string{"a"}, nil, false},
+		{[]jobs.Task{job}, false, []string{"a"}, nil, false},
+		{[]jobs.Task{other, job}, true, []string{"a", "b"}, nil, false},
+		{[]jobs.Task{kind, job}, true, []string{"a", "b"}, []string{""}, true},
+		{[]jobs.Task{kind, {}}, false, []string{"a", "b"}, []string{""}, true},
+	} {
+		learned := f.skip(0, c.tasks)
+		scope, asked := f.scope()
+		if learned != c.learned || !slices.Equal(scope.SkipJobs, c.jobs) || !slices.Equal(scope.Kinds, c.kinds) || asked != 0 || f.s.metUnknown.Load() != c.met {
+			t.Errorf("%d: learned: %t, scope %+v", n, learned, scope)
+		}
+	}
+	f.seen.nothing = true
+	f.unskip()
+	if scope, asked := f.scope(); len(scope.SkipJobs) > 0 || scope.Kinds == nil || asked != 1 || f.seen.nothing {
+		t.Errorf("afterwards the scope is %+v, %d", scope, asked)
+	}
+}
