@@ -82,12 +82,12 @@ func New(base string, o Options) (*Client, error) {
 		if parse, ok := errors.AsType[*url.Error](err); ok {
 			err = parse.Err // without the whole address, which may have a password in it
 		}
-		return nil, fmt.Errorf("client: the address cannot be read: %w", err)
+		return nil, fmt.Errorf("client: the address cannot be read: %w; write it as in http://127.0.0.1:8080", err)
 	case u.User != nil, strings.Contains(base, "@"):
 		return nil, errors.New("client: the address has a user or password, which no replica asks for; give a token instead")
 	case u.RawQuery != "", u.Fragment != "":
 		return nil, errors.New("client: the address has a query; write it as in http://127.0.0.1:8080")
-	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+	case u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		return nil, fmt.Errorf("client: %q is not an address like http://127.0.0.1:8080", base)
 	}
 	if o.HTTPClient == nil {
