@@ -11,11 +11,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// longName lets everybody in, under a name that no column would take.
-type longName struct{}
+// longName lets everybody in, under a name that begins like this and that no column would take.
+type longName string
 
-func (longName) Identify(string) (Identity, error) {
-	return Identity{Name: "ann\n" + strings.Repeat("é", 200), Role: Operator}, nil
+func (l longName) Identify(string) (Identity, error) {
+	return Identity{Name: string(l) + "\n" + strings.Repeat("é", 200), Role: Operator}, nil
 }
 
 // TestBy: a task names the token and the address that enqueued it, whatever the name is made of.
@@ -28,7 +28,8 @@ func TestBy(t *testing.T) {
 	}{
 		{Options{}, func(*http.Request) {}, "api:127.0.0.1"},
 		{Options{Access: keys}, with(keys.secrets[Operator]), "my-operator@127.0.0.1"},
-		{Options{Access: longName{}}, with(keys.secrets[Operator]), "ann" + strings.Repeat("é", 126)},
+		{Options{Access: longName("ann")}, with(keys.secrets[Operator]), "ann" + strings.Repeat("é", 126)},
+		{Options{Access: longName("an")}, with(keys.secrets[Operator]), "an" + strings.Repeat("é", 126)},
 	} {
 		for _, body := range []string{`{}`, `[{},{}]`} {
 			w := ask(t, newBackend().api(c.o), "POST", "/api/v1/pools/mail/tasks", body, c.with)

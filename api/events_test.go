@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // stream is a client's side of /events.
@@ -288,7 +289,9 @@ func TestEventsOfSlowClients(t *testing.T) {
 		b.triggers = append(b.triggers, jobs.Trigger{Job: "backup", Reason: strings.Repeat("x", 1<<20)})
 	}
 	b.triggers[0], b.triggers[overviewRows] = b.triggers[overviewRows], b.triggers[0]
-	address, _ := start(t, newServer(b.api(Options{})))
+	s := newAPI(b.backend(), Options{})
+	s.patience = 200 * time.Millisecond
+	address, _ := start(t, newServer(s.handler(nil)))
 	slow := dial(t, address)
 	if _, err := io.WriteString(slow, "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		t.Fatal(err)
@@ -296,11 +299,14 @@ func TestEventsOfSlowClients(t *testing.T) {
 	if _, err := slow.Read(make([]byte, 1)); err != nil { // it has begun
 		t.Fatal(err)
 	}
-	began := time.Now()
 	if got := ask(t, b.api(Options{}), "GET", "/api/v1/events", ""); got.Body.Len() < 20<<20 {
 		t.Fatalf("an event has only %d bytes", got.Body.Len())
 	}
-	time.Sleep(streamPatience + time.Second - time.Since(began)) // it must take nothing for that long
+	await.Until(t, "it is let go", func() bool {
+		s.streams.mu.Lock()
+		defer s.streams.mu.Unlock()
+		return s.streams.taken == 0
+	})
 	if n, err := io.Copy(io.Discard, slow); errors.Is(err, os.ErrDeadlineExceeded) || n > 20<<20 {
 		t.Errorf("still open: %d bytes, %v", n, err)
 	}

@@ -237,6 +237,26 @@ func TestInsecure(t *testing.T) {
 	}
 }
 
+// TestWeakConnections: what is weak in the connections to the store and the lock service is among the findings and in the
+// row of conditions.
+func TestWeakConnections(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, jobs.Set{}, api.Options{Conditions: func() []ledger.Condition {
+		return []ledger.Condition{
+			{Name: "access", Ready: true, Detail: "TLS"},
+			{Name: "connections", Ready: true, Detail: "insecure: store: the certificate is not checked"},
+		}
+	}})
+	b := newTab(t, 1280)
+	b.visit(s.url)
+	b.says("#findings", "insecure: store: the certificate is not checked")
+	b.says("#health", "connections: look above")
+	b.says("#health", "TLS")
+	if got := b.text("#headline"); strings.Contains(got, "All is well") {
+		t.Errorf("the headline is %q", got)
+	}
+}
+
 // TestMounted: below a path that is stripped, all links lead where they should.
 func TestMounted(t *testing.T) {
 	t.Parallel()
