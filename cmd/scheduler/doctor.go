@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/config"
@@ -169,6 +170,9 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 		if c.Store.Driver != config.SQLite && unanswered(err) {
 			advice = connect
 		}
+		if answer, ok := errors.AsType[*mysql.MySQLError](err); ok && answer.Number == accessDenied {
+			advice = correctAccount
+		}
 		e.add("store", levelProblem, advice, "%v", err)
 		e.reach(ctx, c, withStore)
 		return nil
@@ -211,6 +215,12 @@ func (e *examination) clock(ctx context.Context, c *config.Config, st *store.Sto
 
 // connect is what to do about a server that cannot be reached.
 const connect = "see that it runs and that the address and the account are right"
+
+// correctAccount is what to do about a MySQL server that refuses the account.
+const (
+	correctAccount = "the server runs; correct the user, the password or the account, see docs/backends.md"
+	accessDenied   = 1045
+)
 
 // unanswered tells a server that cannot be reached from one whose answer says what is wrong.
 func unanswered(err error) bool {
