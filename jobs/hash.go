@@ -7,16 +7,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
-// Hash is a fingerprint of the whole definition, 32 hexadecimal digits: equal for equal
-// definitions, in every process. A zero field and its written default are the same. Of a handler
-// its identity counts, see [Identified], and with it values that may be secret: show the hash to
-// nobody.
+// Hash is a fingerprint of what decides how the job runs, 32 hexadecimal digits: of the whole definition but for
+// Description and Labels, which are for people. It is equal for equal definitions, in every process. A zero field and
+// its written default are the same. Of a handler its identity counts, see [Identified], and with it values that may be
+// secret: show the hash to nobody.
+//
+// A replica leaves a job alone while a newer configuration has it with another hash.
 func (j Job) Hash() string {
 	j = j.WithDefaults()
 	j.Schedule, j.Schedules = "", j.spelled()
-	j.RunsOn, j.Labels = orEmpty(j.RunsOn), orEmpty(j.Labels)
+	j.Description, j.Labels = "", map[string]string{}
+	j.RunsOn = orEmpty(j.RunsOn)
 	return fingerprint(struct {
 		Job
 		Handler string // takes the place of Job's
@@ -32,7 +36,8 @@ func (j Job) ScheduleHash() string {
 	}{j.spelled(), j.WithDefaults().Timezone})
 }
 
-// Hash is a fingerprint of the whole definition, as a job's.
+// Hash is a fingerprint of the whole definition, as a job's, and tells any two apart. What replicas with different
+// configurations have in common of a pool is in HandlerHashes.
 func (p Pool) Hash() string {
 	p = p.WithDefaults()
 	kinds := map[string]string{}
@@ -45,6 +50,32 @@ func (p Pool) Hash() string {
 		Kinds   map[string]string
 		Notify  any `json:",omitempty"`
 	}{p, identify(p.Handler), kinds, p.Notify.described()})
+}
+
+// HandlerHashes are fingerprints of how the pool runs tasks, by their kind, for each kind that it has a handler for; ""
+// is for tasks without a kind. Each is of the handler's identity and of what the replica that runs the task goes by:
+// Timeout, OnLost and Retries. As with Hash, show them to nobody.
+//
+// A replica leaves those tasks of a pool alone whose kind a newer configuration has with another fingerprint, or
+// does not have. MaxRunning is not among them: it is the one of the newest configuration, wherever the task runs.
+func (p Pool) HandlerHashes() map[string]string {
+	p = p.WithDefaults()
+	hash := func(h Handler) string {
+		return fingerprint(struct {
+			Handler string
+			Timeout time.Duration
+			OnLost  OnLost
+			Retries Retries
+		}{identify(h), p.Timeout, p.OnLost, *p.Retries})
+	}
+	hashes := map[string]string{}
+	for kind, h := range p.Kinds {
+		hashes[kind] = hash(h)
+	}
+	if p.Handler != nil {
+		hashes[""] = hash(p.Handler)
+	}
+	return hashes
 }
 
 // spelled is the job's expressions with single blanks, in a fixed order.

@@ -190,6 +190,10 @@ var (
 		name: "configuration_drift_jobs", kind: gauge, from: replica,
 		help: "Jobs that a newer configuration governs and has otherwise, or that only one of the two has: this replica leaves them alone.",
 	}
+	configDriftPools = &family{
+		name: "configuration_drift_pools", kind: gauge, from: replica,
+		help: "Pools of which this replica leaves tasks to those with a newer configuration, which has the handlers otherwise, or the pool alone.",
+	}
 	stripes = &family{
 		name: "stripes", kind: gauge, from: replica,
 		help: "Of the 64 parts of all jobs, those whose due times this replica looks after.",
@@ -206,7 +210,7 @@ var (
 		name: "certificate_expiry_timestamp_seconds", kind: gauge, from: replica,
 		help: "When the certificate ends with which this replica serves its API, in Unix time; absent without TLS.",
 	}
-	stands = []*family{buildInfo, ready, draining, storeUp, lockUp, renewalAge, sessionsLost, buried, clockSkew, clockRefused, configNumber, configDrift, stripes, workers, running, certificateExpiry}
+	stands = []*family{buildInfo, ready, draining, storeUp, lockUp, renewalAge, sessionsLost, buried, clockSkew, clockRefused, configNumber, configDrift, configDriftPools, stripes, workers, running, certificateExpiry}
 )
 
 // What the store says.

@@ -49,6 +49,7 @@ func (s *standing) vitals(to chan<- prometheus.Metric, v ledger.Vitals, pools []
 	s.gauge(to, clockRefused, float64(v.ClockRefused))
 	s.gauge(to, configNumber, float64(v.Config))
 	s.gauge(to, configDrift, float64(v.Foreign))
+	s.gauge(to, configDriftPools, float64(v.ForeignPools))
 	s.gauge(to, stripes, float64(v.Stripes))
 	s.gauge(to, workers, float64(v.Workers))
 	for _, pool := range pools {

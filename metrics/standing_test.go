@@ -22,7 +22,7 @@ func scene() *fake {
 		},
 		vitals: ledger.Vitals{
 			Replica: "a", Now: now, Ready: true, StoreUp: true, Backend: "redis", RenewalAge: 2 * time.Second, SessionsLost: 3, Buried: 4,
-			ClockSkew: -time.Second, ClockRefused: 5, Config: 6, Foreign: 7, Stripes: 8, Workers: 9, Running: map[string]int{"mail": 10},
+			ClockSkew: -time.Second, ClockRefused: 5, Config: 6, Foreign: 7, ForeignPools: 11, Stripes: 8, Workers: 9, Running: map[string]int{"mail": 10},
 		},
 		pools: []ledger.PoolStatus{
 			{Name: "default", Hash: "h"},
@@ -88,6 +88,7 @@ func TestHowThingsStand(t *testing.T) {
 			`lockstep_clock_refused_total`:                               "5",
 			`lockstep_configuration_number`:                              "6",
 			`lockstep_configuration_drift_jobs`:                          "7",
+			`lockstep_configuration_drift_pools`:                         "11",
 			`lockstep_stripes`:                                           "8",
 			`lockstep_workers`:                                           "9",
 			`lockstep_attempts_running{pool="mail"}`:                     "10",

@@ -150,7 +150,7 @@ func TestClaimsTakeTurnsWhileTurnsAreShort(t *testing.T) {
 			s := replicaOn(t, st, blocked{})
 			s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
 			f := s.feeders["p"]
-			f.pool.MaxRunning = limit
+			f.governs.maxRunning = limit
 			for range want {
 				f.claim(t.Context())
 			}

@@ -55,7 +55,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		d := decider{
 			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
-			claims: s.claims(reserved),
+			claims: s.claims(reserved, request.Pools),
 		}
 		nexts, rest = make(map[string]time.Time, len(states)), nil
 		var decisions []ledger.Decision
@@ -123,7 +123,7 @@ func (s *Scheduler) request(names []string) ledger.Decide {
 	}
 	for _, name := range names {
 		pool := s.plan.jobs[name].Pool
-		r.Pools[pool] = s.plan.pools[pool].hash
+		r.Pools[pool] = s.feeders[pool].governed().hash
 	}
 	return r
 }

@@ -291,8 +291,12 @@ func TestWorkersAreKeptForWhatMayStart(t *testing.T) {
 	if got := rooms(); !slices.Equal(got, []int{0, 8, 10}) {
 		t.Errorf("free are %v", got)
 	}
+	pools := map[string]string{}
+	for name, p := range s.plan.pools {
+		pools[name] = p.hash
+	}
 	for range 2 { // a transaction may ask twice
-		claims := s.claims(kept)
+		claims := s.claims(kept, pools)
 		var may []string
 		for _, job := range []string{"elsewhere", "limited0", "small2", "large0", "small1", "small0", "large1", "large2"} {
 			if claims(job) {
@@ -302,6 +306,10 @@ func TestWorkersAreKeptForWhatMayStart(t *testing.T) {
 		if !slices.Equal(may, []string{"small2", "large0", "small1", "large1"}) {
 			t.Errorf("workers go to %v", may)
 		}
+	}
+	pools["large"] = "of another configuration"
+	if claims := s.claims(kept, pools); claims("large0") || !claims("small0") {
+		t.Error("a pool that is governed otherwise than the transaction was told of has runs born running")
 	}
 	s.giveBack(kept)
 	if got := rooms(); !slices.Equal(got, []int{2, 10, 10}) {

@@ -43,6 +43,7 @@ type feeder struct {
 	last time.Duration // how long the last claim took
 
 	mu        sync.Mutex
+	governs   governing // as it was learned last
 	queue     []claimed
 	took      time.Duration // an attempt, as a moving average; 0 = none has ended yet
 	more      bool          // the last claim left work behind
@@ -55,7 +56,7 @@ type feeder struct {
 }
 
 func newFeeder(s *Scheduler, pool *poolPlan) *feeder {
-	return &feeder{s: s, pool: pool, wake: make(chan struct{}, 1)}
+	return &feeder{s: s, pool: pool, wake: make(chan struct{}, 1), governs: pool.governs()}
 }
 
 // run claims when it is woken, until ctx is done.
@@ -79,12 +80,16 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	ses := s.session.Load()
 	want := f.wanted()
-	if want == 0 || !ses.trusted() || s.waits() {
+	if want == 0 || !ses.trusted() || s.waits() || f.governed().hash == "" {
 		return false
 	}
 	scope, asked, ok := f.look(ctx)
 	if !ok {
 		return false
+	}
+	under, same := f.under(asked)
+	if !same {
+		return true // the scope is of before
 	}
 	settled := s.running.transaction()
 	defer settled()
@@ -101,17 +106,21 @@ func (f *feeder) claim(ctx context.Context) bool {
 	// Not cut short by a drain: a claim that is forgotten is lost work.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	got, err := s.store.Claim(cctx, ledger.Claim{
-		Session: ses.id, Replica: s.opt.ID, Pool: f.pool.name, Hash: f.pool.hash,
-		Limit: want, ID: uuid.NewString(), Guard: inTurn || f.pool.MaxRunning > 0,
-		MaxRunning: f.pool.MaxRunning, Scope: scope,
-		Now: s.clock.check, Admit: f.admit,
+		Session: ses.id, Replica: s.opt.ID, Pool: f.pool.name, Hash: under.hash,
+		Limit: want, ID: uuid.NewString(), Guard: inTurn || under.maxRunning > 0,
+		MaxRunning: under.maxRunning, Scope: scope, Now: s.clock.check,
+		Admit: func(now time.Time, c ledger.Candidate) (time.Time, bool) { return f.admit(under, now, c) },
 	})
 	cancel()
 	f.last = time.Since(began)
 	tried(claimResult(got, err), len(got.Tasks))
 	if err != nil {
 		unlock()
-		f.back(asked, errors.Is(err, ledger.ErrOutdated))
+		outdated := errors.Is(err, ledger.ErrOutdated)
+		f.back(asked, outdated)
+		if outdated {
+			nudge(s.nudgeGovern) // it learns by what to go
+		}
 		s.storeFailed(err)
 		return false
 	}
@@ -175,16 +184,16 @@ func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
 	_ = f.s.locks.Release(ctx, lease) // one that is lost frees itself, and correctness does not rest on it
 }
 
-// admit says whether this replica may run a candidate, and until when.
-func (f *feeder) admit(now time.Time, c ledger.Candidate) (time.Time, bool) {
+// admit says whether this replica may run a candidate of the pool as it is governed, and until when.
+func (f *feeder) admit(g governing, now time.Time, c ledger.Candidate) (time.Time, bool) {
 	if _, ok := f.s.plan.work(c.Task); !ok {
 		return time.Time{}, false
 	}
 	if c.Task.Job == "" {
-		return time.Time{}, true
+		return time.Time{}, g.lets(c.Task.Kind)
 	}
 	j := f.s.plan.jobs[c.Task.Job]
-	return j.until(now), j.hash == c.JobHash
+	return j.until(now), j.hash == c.JobHash && g.runs(j)
 }
 
 // push queues what was claimed and starts as much of it as there are workers.
@@ -213,7 +222,7 @@ func (f *feeder) startQueued(ctx context.Context) {
 // ahead is how many tasks to claim beyond the free workers. In limited pools a claimed task takes a
 // place from other replicas, so there it is none. The caller holds f.mu.
 func (f *feeder) ahead() int {
-	if f.pool.MaxRunning > 0 || f.took == 0 || f.took > aheadFor {
+	if f.governs.maxRunning > 0 || f.took == 0 || f.took > aheadFor {
 		return 0
 	}
 	return min(f.pool.Workers*int(aheadFor/f.took), claimBatch)

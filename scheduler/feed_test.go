@@ -133,3 +133,29 @@ func lockerOf(t *testing.T, service *memlock.Service) *locks.Locker {
 	t.Cleanup(func() { l.Close(context.Background()) })
 	return l
 }
+
+// outdating is a store whose pools are all governed otherwise.
+type outdating struct{ *memstore.Store }
+
+func (outdating) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
+	return ledger.Claimed{}, ledger.ErrOutdated
+}
+
+// A replica whose claim is refused for another definition of the pool asks by what to go, and claims nothing in a pool
+// that no configuration has.
+func TestARefusedClaimAsksWhatGoverns(t *testing.T) {
+	s := replicaOn(t, outdating{&memstore.Store{Database: memstore.New()}}, blocked{})
+	s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+	f := s.feeders["p"]
+	if again := f.claim(t.Context()); again || len(s.nudgeGovern) != 1 {
+		t.Errorf("claims again: %v, asks: %d", again, len(s.nudgeGovern))
+	}
+	if wake, work := f.eager(); wake || work {
+		t.Error("it looks at the pool as before")
+	}
+	<-s.nudgeGovern
+	f.goBy(f.pool.under(ledger.OtherPool{Name: "p"}))
+	if again := f.claim(t.Context()); again || len(s.nudgeGovern) != 0 {
+		t.Error("it claims in a retired pool")
+	}
+}

@@ -74,7 +74,7 @@ func TestForeignIsForgottenInOrder(t *testing.T) {
 		t.Error("the very first is no news")
 	}
 
-	feeder := newFeeder(nil, nil)
+	feeder := newFeeder(nil, &poolPlan{})
 	theirs := []jobs.Task{{Job: "job"}}
 	_, before := feeder.scope()
 	feeder.unskip()

@@ -46,15 +46,37 @@ func (s *Scheduler) govern(ctx context.Context) {
 			s.log.Warn("another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
 				"jobs", len(got.Jobs), "such as", strings.Join(got.Jobs[:min(10, len(got.Jobs))], ", "))
 		}
-		if news {
+		left := s.goBy(got.Pools)
+		newsOfPools := s.foreign.setPools(left)
+		if newsOfPools && len(left) > 0 {
+			s.log.Warn("another replica's newer configuration governs, and has handlers of pools otherwise; their tasks are left to that replica",
+				"pools", len(left), "such as", some(left))
+		}
+		if news || newsOfPools {
 			wait = governAgain
 		}
-		if !got.Governs && (wait == governAgain || len(got.Jobs) > 0) {
+		if !got.Governs && (wait == governAgain || len(got.Jobs)+len(got.Pools) > 0) {
 			again.Reset(wait)
-		}
-		for _, f := range s.feeders {
-			f.unskip()
 		}
 		s.look(ctx, s.owned())
 	}
+}
+
+// goBy has each pool's feeder go by the definition that governs, and returns what of the pools is left to others.
+func (s *Scheduler) goBy(others []ledger.OtherPool) (left []string) {
+	rows := map[string]ledger.OtherPool{}
+	for _, row := range others {
+		rows[row.Name] = row
+		if what := s.plan.left(row); what != "" {
+			left = append(left, what)
+		}
+	}
+	for name, f := range s.feeders {
+		g := f.pool.governs()
+		if row, differs := rows[name]; differs {
+			g = f.pool.under(row)
+		}
+		f.goBy(g)
+	}
+	return left
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -154,9 +155,7 @@ func (s *Scheduler) Health() []ledger.Condition {
 			off.Round(time.Millisecond), consistentRenewals)
 	}
 	conf := ledger.Condition{Name: "configuration", Ready: true}
-	if n := s.foreign.count(); n > 0 {
-		conf.Detail = fmt.Sprintf("a newer configuration governs %d jobs that this replica knows differently", n)
-	}
+	conf.Detail = s.drift()
 	drain := ledger.Condition{Name: "draining", Ready: !h.draining}
 	if h.draining {
 		drain.Detail = "this replica is stopping"
@@ -168,12 +167,27 @@ func (s *Scheduler) Health() []ledger.Condition {
 	return all
 }
 
+// drift says what is left to replicas with a newer configuration; "": nothing.
+func (s *Scheduler) drift() string {
+	var what []string
+	if n := s.foreign.count(); n > 0 {
+		what = append(what, fmt.Sprintf("%d jobs that this replica knows differently", n))
+	}
+	if left := s.foreign.leftPools(); len(left) > 0 {
+		what = append(what, fmt.Sprintf("tasks of %d pools that it has no such handlers for: %s", len(left), some(left)))
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	return "a newer configuration governs " + strings.Join(what, ", and ")
+}
+
 // Vitals says how this replica stands, without asking anybody.
 func (s *Scheduler) Vitals() ledger.Vitals {
 	v := ledger.Vitals{
 		Replica: s.opt.ID, Ready: true, Backend: s.backend,
 		SessionsLost: int(s.sessionsLost.Load()), Buried: int(s.buried.Load()),
-		Config: s.config.Load(), Foreign: s.foreign.count(), Workers: s.opt.Workers,
+		Config: s.config.Load(), Foreign: s.foreign.count(), ForeignPools: len(s.foreign.leftPools()), Workers: s.opt.Workers,
 		Running: s.running.byPool(),
 	}
 	for _, c := range s.Health() {

@@ -139,7 +139,7 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 		d := decider{
 			plan: s.plan, replica: s.opt.ID, now: now,
 			newID:  func(string, int) string { return id },
-			claims: s.claims(reserved),
+			claims: s.claims(reserved, request.Pools),
 		}
 		o := open(d, states[0])
 		if o.Task == nil && o.Trigger.Job == "" {

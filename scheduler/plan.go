@@ -32,8 +32,9 @@ type poolPlan struct {
 	jobs.Pool
 	name     string
 	hash     string
-	kinds    []string // that it has a handler for
-	notifier string   // as a job's
+	kinds    []string          // that it has a handler for
+	hashes   map[string]string // of them
+	notifier string            // as a job's
 }
 
 // work is how a task is to be executed.
@@ -53,7 +54,10 @@ func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
 		if name == jobs.NotificationsPool {
 			pool.Kinds = set.Notifiers()
 		}
-		p.pools[name] = &poolPlan{Pool: pool, name: name, hash: pool.Hash(), kinds: ledger.KindsOf(pool), notifier: notifier(pool.Notify, "pool "+name)}
+		p.pools[name] = &poolPlan{
+			Pool: pool, name: name, hash: pool.Hash(), kinds: ledger.KindsOf(pool), hashes: pool.HandlerHashes(),
+			notifier: notifier(pool.Notify, "pool "+name),
+		}
 	}
 	for name, job := range filled.Jobs {
 		j := &jobPlan{Job: job, name: name, hash: job.Hash(), stripe: jobs.Stripe(name), handler: job.Handler}
@@ -147,7 +151,7 @@ func (p *plan) definitions() ledger.Definitions {
 			MaxAttempts: pool.Retries.Limit + 1, Retry: pool.OnLost == jobs.LostRetries,
 		}
 		if name != jobs.NotificationsPool { // what a newer configuration notifies somebody with is forwarded
-			def.Kinds = pool.kinds
+			def.Kinds = pool.hashes
 		}
 		d.Pools = append(d.Pools, def)
 	}

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"io"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -113,21 +114,24 @@ func TestWhatTheStoreKeepsOfAPlan(t *testing.T) {
 	names = nil
 	for _, def := range d.Pools {
 		names = append(names, def.Name)
-		want := ledger.PoolDef{Name: def.Name, Hash: p.pools[def.Name].Pool.Hash(), MaxAttempts: 11, Retry: true}
+		pool := p.pools[def.Name].Pool
+		want := ledger.PoolDef{Name: def.Name, Hash: pool.Hash(), MaxAttempts: 11, Retry: true, Kinds: pool.HandlerHashes()}
+		kinds := []string{}
 		switch def.Name {
 		case "p":
-			want.Kinds = []string{"", "x"}
+			kinds = []string{"", "x"}
 		case "kinds":
-			want.Kinds, want.MaxRunning, want.MaxAttempts, want.Retry = []string{"x"}, 7, 3, false
-		case jobs.DefaultPool:
-			want.Kinds = []string{}
+			kinds, want.MaxRunning, want.MaxAttempts, want.Retry = []string{"x"}, 7, 3, false
 		case jobs.NotificationsPool:
-			want.MaxAttempts = 21
+			want.MaxAttempts, want.Kinds = 21, nil
 		}
-		if (def.Kinds == nil) != (want.Kinds == nil) || !slices.Equal(def.Kinds, want.Kinds) || def.MaxRunning != want.MaxRunning ||
+		if (def.Kinds == nil) != (want.Kinds == nil) || !maps.Equal(def.Kinds, want.Kinds) || len(def.Kinds) != len(kinds) || def.MaxRunning != want.MaxRunning ||
 			def.MaxAttempts != want.MaxAttempts || def.Retry != want.Retry || def.Hash != want.Hash {
 			t.Errorf("%+v, want %+v", def, want)
 		}
+	}
+	if got := slices.Sorted(maps.Keys(p.pools["p"].hashes)); !slices.Equal(got, []string{"", "x"}) {
+		t.Errorf("the pool p has the kinds %q", got)
 	}
 	if !slices.Equal(names, []string{jobs.DefaultPool, "kinds", jobs.NotificationsPool, "p"}) {
 		t.Errorf("pools %q", names)

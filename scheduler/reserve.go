@@ -19,15 +19,17 @@ func (s *Scheduler) reserve(names []string) reservation {
 
 // startsHere: in pools that are limited over all replicas, the claim counts, so nothing is born running there.
 func (s *Scheduler) startsHere(j *jobPlan) bool {
-	return j.here && j.handler != nil && s.plan.pools[j.Pool].MaxRunning == 0
+	g := s.feeders[j.Pool].governed()
+	return j.here && j.handler != nil && g.runs(j) && g.maxRunning == 0
 }
 
-// claims hands the slots out to those jobs that ask first: not all that were reserved for need be free.
-func (s *Scheduler) claims(reserved reservation) func(job string) bool {
+// claims hands the slots out to those jobs that ask first: not all that were reserved for need be free. pools are those
+// of the request.
+func (s *Scheduler) claims(reserved reservation, pools map[string]string) func(job string) bool {
 	left := maps.Clone(reserved)
 	return func(job string) bool {
 		j := s.plan.jobs[job]
-		if !s.startsHere(j) || left[j.Pool] == 0 {
+		if left[j.Pool] == 0 || !s.startsHere(j) || s.feeders[j.Pool].governed().hash != pools[j.Pool] {
 			return false
 		}
 		left[j.Pool]--

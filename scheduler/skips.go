@@ -54,6 +54,11 @@ func (f *feeder) askForAll(idle bool) (byKind bool) {
 func (f *feeder) unskip() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.forget()
+}
+
+// forget is unskip for who holds f.mu.
+func (f *feeder) forget() {
 	f.skipJobs = nil
 	f.seen = lookout{}
 	f.vain, f.notBefore = 0, time.Time{}
@@ -63,8 +68,8 @@ func (f *feeder) unskip() {
 // scope is which tasks to look at. asked is for skip and back. The caller holds f.mu.
 func (f *feeder) scope() (scope ledger.Scope, asked int) {
 	scope.SkipJobs = slices.Clone(f.skipJobs)
-	if f.byKind {
-		scope.Kinds = f.pool.kinds
+	if kinds := f.governs.kinds(f.pool); f.byKind || len(kinds) < len(f.pool.kinds) {
+		scope.Kinds = kinds
 	}
 	return scope, f.unskips
 }

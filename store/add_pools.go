@@ -50,10 +50,10 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			if row.hash == "" {
 				// Index: primary key.
 				_, err = t.exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
-					p.Hash(), p.MaxRunning, p.Retries.Limit+1, string(p.OnLost), has.encode(), name)
+					p.Hash(), p.MaxRunning, p.Retries.Limit+1, string(p.OnLost), has.declared(), name)
 			} else {
 				// Index: primary key.
-				_, err = t.exec(`UPDATE {pools} SET kinds = ? WHERE name = ? AND config = 0`, has.encode(), name)
+				_, err = t.exec(`UPDATE {pools} SET kinds = ? WHERE name = ? AND config = 0`, has.declared(), name)
 			}
 			if err != nil {
 				return err
@@ -68,7 +68,8 @@ func (r definedPool) declare(has kinds) (kinds, error) {
 	if r.hash == "" || len(r.kinds) == 0 {
 		return has, nil
 	}
-	before, err := readKinds(r.kinds)
+	h, err := readHandled(r.kinds)
+	before := h.names()
 	switch {
 	case has == nil:
 		return before, err
@@ -76,4 +77,16 @@ func (r definedPool) declare(has kinds) (kinds, error) {
 		return has, err
 	}
 	return has.and(before), err
+}
+
+// declared is what {pools} keeps of kinds without handlers.
+func (k kinds) declared() []byte {
+	var all map[string]string
+	if k != nil {
+		all = map[string]string{}
+	}
+	for _, kind := range k {
+		all[kind] = ""
+	}
+	return handled{Kinds: all}.encode()
 }

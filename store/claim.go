@@ -95,7 +95,7 @@ func (w *claim) room(t *tx) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !found || hash != w.Hash {
+	if !found || hash == "" || hash != w.Hash {
 		return 0, ledger.ErrOutdated
 	}
 	if paused != nil && *paused {

@@ -206,7 +206,7 @@ func (w *decision) holdBack(t *tx) error {
 		texts(names), func(scan func(...any) error) error {
 			var name, hash string
 			err := scan(&name, &hash)
-			open[name] = hash == w.Pools[name]
+			open[name] = hash != "" && hash == w.Pools[name]
 			return err
 		})
 	for _, o := range claims {

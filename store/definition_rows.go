@@ -125,7 +125,20 @@ func (r definedPool) differs(d *ledger.PoolDef) bool {
 		return r.hash != ""
 	}
 	return r.hash != d.Hash || r.maxRunning != d.MaxRunning || r.maxAttempts != d.MaxAttempts || r.onLost != string(onLost(d.Retry)) ||
-		string(r.kinds) != string(kinds(d.Kinds).encode())
+		string(r.kinds) != string(handled{d.Hash, d.Kinds}.encode())
+}
+
+// other is what a replica goes by that has the pool otherwise.
+func (r definedPool) other(name string) (ledger.OtherPool, error) {
+	o := ledger.OtherPool{Name: name, Hash: r.hash}
+	if r.hash == "" {
+		return o, nil
+	}
+	has, err := readHandled(r.kinds)
+	if o.MaxRunning = r.maxRunning; has.Hash == r.hash { // of a program that writes no kinds nothing is known
+		o.Kinds = has.Kinds
+	}
+	return o, err
 }
 
 func onLost(retry bool) jobs.OnLost {
@@ -164,7 +177,7 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 			row.hash = ""
 		} else {
 			row.name, row.hash, row.maxRunning, row.maxAttempts, row.onLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
-			row.kinds = kinds(d.Kinds).encode()
+			row.kinds = handled{d.Hash, d.Kinds}.encode()
 		}
 		changed = append(changed, []any{row.name, row.hash, config, row.maxRunning, row.maxAttempts, row.onLost, row.paused, row.pausedBy, row.kinds})
 	}

@@ -63,21 +63,34 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		poolDefs[d.Pools[i].Name] = &d.Pools[i]
 	}
 	var stalePools, staleJobs []string
+	var otherwise ledger.Assertion
 	governs := false
 	err := s.read(ctx, "assert", func(t *tx) (err error) {
 		if _, governs, err = t.governs(session, false); err != nil {
 			return err
 		}
-		if stalePools, err = stale(t, poolDefs, definedPool.differs, (*tx).poolRows); err != nil {
+		pools, err := t.poolRows(nil, false)
+		if err != nil {
 			return err
 		}
-		staleJobs, err = stale(t, jobDefs, definedJob.differs, (*tx).jobRows)
-		return err
+		defined, err := t.jobRows(nil, false)
+		if err != nil {
+			return err
+		}
+		stalePools, staleJobs = stale(pools, poolDefs, definedPool.differs), stale(defined, jobDefs, definedJob.differs)
+		otherwise = ledger.Assertion{Jobs: staleJobs}
+		for _, name := range stalePools {
+			other, err := pools[name].other(name)
+			if err != nil {
+				return err
+			}
+			otherwise.Pools = append(otherwise.Pools, other)
+		}
+		return nil
 	})
 	if err != nil {
 		return ledger.Assertion{}, err
 	}
-	otherwise := ledger.Assertion{Jobs: staleJobs, Pools: stalePools}
 	if !governs {
 		return otherwise, nil
 	}
@@ -141,11 +154,7 @@ func (t *tx) governs(session string, lock bool) (config int64, governs bool, err
 }
 
 // stale returns the names whose rows are missing, differ from their definition, or have none.
-func stale[R, D any](t *tx, defs map[string]*D, differs func(R, *D) bool, read func(*tx, []string, bool) (map[string]R, error)) ([]string, error) {
-	rows, err := read(t, nil, false)
-	if err != nil {
-		return nil, err
-	}
+func stale[R, D any](rows map[string]R, defs map[string]*D, differs func(R, *D) bool) []string {
 	var names []string
 	for name, row := range rows {
 		if differs(row, defs[name]) {
@@ -158,7 +167,7 @@ func stale[R, D any](t *tx, defs map[string]*D, differs func(R, *D) bool, read f
 		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return names
 }
 
 // Upcoming returns the next due times of the live jobs of the given stripes, in no order.

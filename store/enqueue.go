@@ -98,18 +98,19 @@ func (t *tx) fillPools(batch []*parcel) (map[string]kinds, error) {
 	}
 	sorted := slices.Sorted(maps.Keys(names))
 	governing := map[string]kinds{}
-	err := t.query(`SELECT name, max_attempts, on_lost, kinds FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
+	err := t.query(`SELECT name, hash, max_attempts, on_lost, kinds FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
 		func(scan func(...any) error) error {
-			var name, onLost string
+			var name, hash, onLost string
 			var attempts int
 			var text []byte
-			if err := scan(&name, &attempts, &onLost, &text); err != nil {
+			if err := scan(&name, &hash, &attempts, &onLost, &text); err != nil {
 				return err
 			}
-			var err error
-			if governing[name], err = readKinds(text); err != nil {
+			has, err := readHandled(text)
+			if err != nil {
 				return err
 			}
+			governing[name] = has.governs(hash)
 			for _, p := range names[name] {
 				p.task.MaxAttempts, p.task.OnLost = attempts, jobs.OnLost(onLost)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// kinds are those of the tasks that somebody has a handler for; "" is for tasks without a kind. Nil: any.
+// kinds are those of the tasks that somebody may claim; "" is for tasks without a kind. Nil: any.
 type kinds []string
 
 // noKinds: a pool that somebody does not have.
@@ -25,66 +25,139 @@ func (k kinds) and(other kinds) kinds {
 	if k == nil || other == nil {
 		return nil
 	}
-	return distinct(slices.Concat(noKinds, k, other))
+	return append(noKinds, distinct(slices.Concat(k, other))...)
 }
 
-// encode is what {pools} and {kinds} keep.
-func (k kinds) encode() []byte {
-	text, _ := json.Marshal([]string(k)) // strings always encode
+// handled is what {pools} and {kinds} keep: what a configuration has handlers for in a pool.
+type handled struct {
+	Hash  string            `json:"hash"`  // of the pool's definition; "": programs declared the kinds
+	Kinds map[string]string `json:"kinds"` // as in PoolDef; nil: any
+}
+
+func (h handled) encode() []byte {
+	text, _ := json.Marshal(h) // strings always encode
 	return text
 }
 
-// readKinds is the inverse of encode; what is not said is any.
-func readKinds(text []byte) (kinds, error) {
-	var k kinds
+// readHandled is the inverse of encode; what is not said is any.
+func readHandled(text []byte) (h handled, err error) {
 	if len(text) == 0 {
-		return nil, nil
+		return h, nil
 	}
-	if err := json.Unmarshal(text, &k); err != nil {
-		return nil, fmt.Errorf("kinds of a pool: %w", err)
+	if err := json.Unmarshal(text, &h); err != nil {
+		return h, fmt.Errorf("kinds of a pool: %w", err)
 	}
-	return k, nil
+	return h, nil
+}
+
+func (h handled) names() kinds {
+	if h.Kinds == nil {
+		return nil
+	}
+	return append(noKinds, slices.Sorted(maps.Keys(h.Kinds))...)
+}
+
+// governs is the row's kinds, for the pool's row: a program that knows no kinds may have defined the pool since.
+func (h handled) governs(pool string) kinds {
+	if h.Hash != "" && h.Hash != pool {
+		return nil
+	}
+	return h.names()
+}
+
+// beside is the kinds that a replica with h may claim while top governs.
+func (h handled) beside(top handled) kinds {
+	if h.Hash == top.Hash {
+		return h.names()
+	}
+	shared := noKinds
+	for kind, hash := range h.Kinds {
+		if top.Kinds[kind] == hash {
+			shared = append(shared, kind)
+		}
+	}
+	return shared
 }
 
 // keepKinds says what kinds the pools of a configuration have.
 func (t *tx) keepKinds(config int64, pools []ledger.PoolDef) error {
 	var rows [][]any
 	for _, p := range pools {
-		rows = append(rows, []any{p.Name, config, kinds(p.Kinds).encode()})
+		rows = append(rows, []any{p.Name, config, handled{p.Hash, p.Kinds}.encode()})
 	}
 	_, err := t.insert(`REPLACE INTO {kinds} (pool, config, kinds)`, "", rows)
 	return err
 }
 
-// liveKinds is what the live replicas have, by pool; absent: none of them has the pool. live is false while
-// there is no replica that takes tasks. nil, true: one of them does not say, so it may have any.
-func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
-	by = map[string]kinds{}
+// loaded is what a live replica has, by pool; none: its program is older than {kinds}.
+type loaded struct {
+	config   int64
+	draining bool
+	pools    map[string]handled
+}
+
+func (t *tx) loaded() (all []*loaded, err error) {
 	// A session that has loaded has a row for the pool default at least, unless its program is older than the table.
-	err = t.query(`SELECT COALESCE(k.pool, ''), COALESCE(k.kinds, '') FROM {sessions} s LEFT JOIN {kinds} k ON k.config = s.config
-		WHERE s.dead = 0 AND s.draining = 0 AND s.config > 0`, nil, func(scan func(...any) error) error {
+	err = t.query(`SELECT s.config, s.draining, COALESCE(k.pool, ''), COALESCE(k.kinds, '') FROM {sessions} s
+		LEFT JOIN {kinds} k ON k.config = s.config WHERE s.dead = 0 AND s.config > 0 ORDER BY s.config, s.id`, nil, func(scan func(...any) error) error {
+		var l loaded
 		var pool string
 		var text []byte
-		if err := scan(&pool, &text); err != nil {
+		if err := scan(&l.config, &l.draining, &pool, &text); err != nil {
 			return err
 		}
-		live = true
-		if pool == "" || by == nil {
-			by = nil
+		if n := len(all); n == 0 || all[n-1].config != l.config || all[n-1].draining != l.draining {
+			l.pools = map[string]handled{}
+			all = append(all, &l)
+		}
+		if pool == "" {
 			return nil
 		}
-		has, err := readKinds(text)
-		if before, known := by[pool]; known {
-			has = has.and(before)
-		}
-		by[pool] = has
+		has, err := readHandled(text)
+		all[len(all)-1].pools[pool] = has
 		return err
 	})
-	return by, live, err
+	return all, err
+}
+
+// liveKinds is what live replicas may claim, by pool: all that the newest of them has, which governs or is about to,
+// and what the others have in the same way. Absent: none of them has the pool. live is false while there is no
+// replica that takes tasks. nil, true: the newest does not say, so it may have any.
+func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
+	all, err := t.loaded()
+	if err != nil || len(all) == 0 {
+		return map[string]kinds{}, false, err
+	}
+	top := all[len(all)-1]
+	by = map[string]kinds{}
+	for _, l := range all {
+		if l.draining {
+			continue
+		}
+		live = true
+		if len(l.pools) == 0 {
+			l = top // with the same definitions it has no less, and with others it claims nothing
+		}
+		for pool, h := range l.pools {
+			governing, known := top.pools[pool]
+			if !known {
+				continue
+			}
+			has := h.beside(governing)
+			if before, is := by[pool]; is {
+				has = has.and(before)
+			}
+			by[pool] = has
+		}
+	}
+	if live && len(top.pools) == 0 {
+		return nil, true, nil
+	}
+	return by, live, nil
 }
 
 // refuseUnrunnable refuses the first new task of the batch whose kind neither the configuration that governs its
-// pool nor any live replica has. governing is of the first, by pool.
+// pool has nor any live replica may claim. governing is of the first, by pool.
 func (t *tx) refuseUnrunnable(batch []*parcel, governing map[string]kinds) error {
 	var by map[string]kinds
 	asked := false
@@ -131,7 +204,7 @@ func unrunnableQuery(pools []string) (text string, args []any) {
 	return strings.Join(looks, " UNION ALL "), args
 }
 
-// unrunnable makes the kinds of rows those that the live replicas have, and adds what is due and waits for nobody.
+// unrunnable makes the kinds of rows those that live replicas may claim, and adds what is due and waits for nobody.
 func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 	by, live, err := t.liveKinds()
 	if err != nil || by == nil {

@@ -30,8 +30,8 @@ func poolStatuses(ctx context.Context, read reading) ([]ledger.PoolStatus, error
 			if err := scan(&p.Name, &p.Hash, &p.MaxRunning, &p.Paused, &p.PausedBy, &text); err != nil {
 				return err
 			}
-			has, err := readKinds(text)
-			p.Kinds = has
+			has, err := readHandled(text)
+			p.Kinds = has.governs(p.Hash)
 			all = append(all, p)
 			return err
 		})

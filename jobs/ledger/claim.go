@@ -11,7 +11,7 @@ type Claim struct {
 	Session string
 	Replica string
 	Pool    string
-	Hash    string // of the pool's definition; another one in the row means ErrOutdated
+	Hash    string // of the pool's definition that the claim goes by; another one in the row, or none, means ErrOutdated
 	Limit   int    // ≥ 1
 	ID      string // of this claim, random: settles a commit whose answer was lost
 	// Guard locks the pool's row inside the transaction. It is set when the pool has limits; and when the

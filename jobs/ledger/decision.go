@@ -72,8 +72,8 @@ type Decide struct {
 	Session string
 	Replica string
 	Jobs    []string // distinct; the store sorts them
-	// Pools are hashes of pools, as the decider knows them. Tasks may have their handlers from there: in
-	// a pool that a newer configuration has otherwise, nothing may be born running here.
+	// Pools are hashes of pools, those of the definitions that the decider goes by. Tasks may have their handlers from
+	// there: in a pool whose row has another hash, nothing may be born running here.
 	Pools map[string]string
 	// Guard also locks the rows of the jobs' stripes: the lock service is the store's own database, and the
 	// decider looks after their stripes.

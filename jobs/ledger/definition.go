@@ -12,9 +12,19 @@ type Definitions struct {
 // Assertion is what became of an attempt to make definitions hold.
 type Assertion struct {
 	Governs bool // they hold
-	// Jobs and Pools are the names, sorted, that the governing configuration has otherwise, or that
-	// only one of the two has; nil where Governs.
-	Jobs, Pools []string
+	// Jobs are the names, sorted, of those that the governing configuration has otherwise, or that only one of the
+	// two has; nil where Governs.
+	Jobs []string
+	// Pools are those that it has otherwise, or that only one of the two has, by name; nil where Governs.
+	Pools []OtherPool
+}
+
+// OtherPool is a pool as its row defines it: what a replica goes by that has it otherwise.
+type OtherPool struct {
+	Name       string
+	Hash       string // "": no live configuration has it
+	MaxRunning int
+	Kinds      map[string]string // as in PoolDef; nil: any, or the program that governs does not say
 }
 
 // JobDef is one job's row.
@@ -34,8 +44,9 @@ type PoolDef struct {
 	MaxRunning  int
 	MaxAttempts int
 	Retry       bool // on_lost: retry
-	// Kinds are those of the tasks that it has a handler for, sorted; "" is for tasks without a kind. Nil: any.
-	Kinds []string
+	// Kinds are those of the tasks that it has a handler for, and what tells the handler from others, see
+	// [jobs.Pool.HandlerHashes]; "" is for tasks without a kind. Nil: any.
+	Kinds map[string]string
 }
 
 // Upcoming is one job's next due time as its row has it.

@@ -18,11 +18,13 @@ type Vitals struct {
 	ClockSkew    time.Duration // the database's clock less this machine's, at the last beat
 	ClockRefused int           // beats whose time was further from what was expected than max_clock_skew
 
-	Config  int64          // number of the configuration that was loaded; 0 = none yet
-	Foreign int            // jobs that a newer configuration governs and has otherwise
-	Stripes int            // of the 64, those whose due times this replica looks after
-	Workers int            // attempts at once, at most
-	Running map[string]int // attempts under way here, by pool; pools without any are absent
+	Config  int64 // number of the configuration that was loaded; 0 = none yet
+	Foreign int   // jobs that a newer configuration governs and has otherwise
+	// ForeignPools are those in which some tasks, or all, are left to replicas with a newer configuration.
+	ForeignPools int
+	Stripes      int            // of the 64, those whose due times this replica looks after
+	Workers      int            // attempts at once, at most
+	Running      map[string]int // attempts under way here, by pool; pools without any are absent
 }
 
 // ClaimTry is one try of a replica to take tasks of a pool, from asking for the lock to the answer

@@ -15,8 +15,9 @@ ALTER TABLE {p}audit
   ADD COLUMN tasks   INT           NOT NULL DEFAULT 0,
   ADD COLUMN repeats INT           NOT NULL DEFAULT 1;
 
--- kinds, here and below: JSON list of names, "" for tasks without a kind; null = any. Here they are those of what governs,
--- or what programs declared before a replica came; NULL: not said.
+-- kinds, here and below: JSON of the hash of the pool's definition, and of each kind what tells its handler from others; "" is for
+-- tasks without a kind, null = any kind. Here they are those of what governs, or what programs declared before a replica came;
+-- NULL: not said.
 ALTER TABLE {p}pools
   ADD COLUMN kinds MEDIUMBLOB NULL;
 

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -17,13 +18,26 @@ var kindCases = []Case{
 	{"Kinds/AddPools", addPoolKinds},
 	{"Kinds/Retry", retryKinds},
 	{"Kinds/Waiting", waitForNobody},
+	{"Kinds/Beside", claimBeside},
 }
 
-// withKinds is a configuration whose pool work has these kinds; of the others nothing is said.
+// withKinds is a configuration whose pool work has these kinds, all with one handler; of the other pools nothing is said.
 func withKinds(kinds ...string) ledger.Definitions {
 	d := definitions()
-	d.Pools[2].Kinds = append([]string{}, kinds...)
+	d.Pools[2].Kinds = map[string]string{}
+	for _, kind := range kinds {
+		d.Pools[2].Kinds[kind] = "1"
+	}
+	d.Pools[2].Hash = fmt.Sprintf("%q", kinds)
 	return d
+}
+
+// claimUnder is a claim in the pool work of a configuration.
+func (s *scene) claimUnder(d ledger.Definitions, limit int) ([]jobs.Task, error) {
+	c := s.claiming("work", limit)
+	c.Hash = d.Pools[2].Hash
+	got, err := s.Store.Claim(s.ctx(), c)
+	return got.Tasks, err
 }
 
 // load gives the replica a configuration.
@@ -77,16 +91,14 @@ func enqueueKinds(t *testing.T, b *Bench) {
 	_, err = b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: "x", Force: true})
 	must(t, err)
 
-	// A rolling upgrade: both kinds are taken as long as both replicas live.
+	// A rolling upgrade: what the newer one does not have, the older one may not claim.
 	newer := s.second("two")
 	newer.load(withKinds("mail", "sms"))
-	s.accepts(true, "work", "fax", "mail", "sms")
-	s.accepts(false, "work", "mms")
-	if refused := s.refuses("work", "mms"); !slices.Equal(refused.Kinds, []string{"fax", "mail", "sms"}) {
+	s.accepts(true, "work", "mail", "sms")
+	s.accepts(false, "work", "fax", "mms")
+	if refused := s.refuses("work", "mms"); !slices.Equal(refused.Kinds, []string{"mail", "sms"}) {
 		t.Errorf("refused: %+v", refused)
 	}
-	must(t, b.Store.SetDraining(s.ctx(), s.session))
-	s.accepts(false, "work", "fax") // it takes nothing any more
 	s.die()
 	s.accepts(false, "work", "fax")
 	newer.die()
@@ -98,6 +110,17 @@ func enqueueKinds(t *testing.T, b *Bench) {
 	older.load(withKinds("fax"))
 	b.DB.Exec(t, "DELETE FROM {kinds} WHERE config>0")
 	s.accepts(true, "work", "whatever")
+	older.die()
+
+	// It is told from those who have none.
+	d := withKinds()
+	for i := range d.Pools {
+		d.Pools[i].Kinds = map[string]string{}
+	}
+	for _, name := range []string{"four", "five"} {
+		s.second(name).load(d)
+		s.accepts(false, "work", "", "fax")
+	}
 }
 
 // A task that exists under its idempotency key is answered, whoever lives now.
@@ -127,7 +150,9 @@ func retryKinds(t *testing.T, b *Bench) {
 	enqueued, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: "fax"})
 	must(t, err)
 	id := enqueued[0].Task.ID
-	s.finish(result(s.claim("work", 1)[0], ledger.Ended, jobs.StateFailed))
+	claimed, err := s.claimUnder(withKinds("fax"), 1)
+	must(t, err)
+	s.finish(result(claimed[0], ledger.Ended, jobs.StateFailed))
 	s.load(withKinds("mail"))
 	_, err = b.Store.RetryTask(s.ctx(), id, "", false)
 	if refused, ok := errors.AsType[*jobs.KindError](err); !ok || refused.Pool != "work" || refused.Kind != "fax" || !slices.Equal(refused.Kinds, []string{"mail"}) {
@@ -246,7 +271,7 @@ func waitForNobody(t *testing.T, b *Bench) {
 	check("work", []string{"fax", "mail"}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "old", Tasks: 2})
 	second := s.second("two") // which can run some of them
 	second.load(withKinds("", "mail"))
-	check("work", []string{"", "fax", "mail"}, ledger.Unrunnable{Kind: "old", Tasks: 2})
+	check("work", []string{"", "mail"}, ledger.Unrunnable{Kind: "fax", Tasks: 1}, ledger.Unrunnable{Kind: "old", Tasks: 2})
 	s.die()
 	check("work", []string{"", "mail"}, ledger.Unrunnable{Kind: "fax", Tasks: 1}, ledger.Unrunnable{Kind: "old", Tasks: 2})
 	d := withKinds()
@@ -254,14 +279,14 @@ func waitForNobody(t *testing.T, b *Bench) {
 	second.load(d)
 	check("work", []string{}, ledger.Unrunnable{Tasks: 5}) // nobody has the pool
 	d = withKinds("", "fax", "mail", "old")
-	d.Pools[1].Kinds = []string{}
+	d.Pools[1].Kinds = map[string]string{}
 	second.load(d)
 	check("work", []string{"", "fax", "mail", "old"})
 	check("default", []string{}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "x", Tasks: 1}) // and not the job's
 
 	// Each pool is asked about its own tasks, and about those that wait, and are of no job.
 	d = withKinds("mail")
-	d.Pools[1].Kinds = []string{}
+	d.Pools[1].Kinds = map[string]string{}
 	second.load(d)
 	check("default", []string{}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "x", Tasks: 1})
 	check("work", []string{"mail"}, ledger.Unrunnable{Tasks: 1}, ledger.Unrunnable{Kind: "fax", Tasks: 1}, ledger.Unrunnable{Kind: "old", Tasks: 2})
@@ -272,4 +297,109 @@ func waitForNobody(t *testing.T, b *Bench) {
 
 	second.die()
 	check("default", []string{}, ledger.Unrunnable{Tasks: 1})
+}
+
+// An older replica beside a newer one is told by what the pool goes, claims by that what it has in the same way, and
+// counts as one who can run that.
+func claimBeside(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	own := withKinds("fax", "mail", "telex")
+	s.load(own)
+	newer := s.second("two")
+	edited := withKinds("fax", "mail", "sms")
+	edited.Pools[2].Kinds["fax"], edited.Pools[2].MaxRunning = "2", 7
+	newer.load(edited)
+	others := func(want ...ledger.OtherPool) {
+		t.Helper()
+		got, err := s.Store.Assert(s.ctx(), s.session, own)
+		must(t, err)
+		if d := cmp.Diff(ledger.Assertion{Pools: want}, got); d != "" {
+			t.Errorf("the older one is told: %s", d)
+		}
+	}
+	governing := ledger.OtherPool{
+		Name: "work", Hash: edited.Pools[2].Hash, MaxRunning: 7, Kinds: map[string]string{"fax": "2", "mail": "1", "sms": "1"},
+	}
+	others(governing)
+
+	force := func(kinds ...string) {
+		t.Helper()
+		for _, kind := range kinds {
+			_, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: kind, Force: true})
+			must(t, err)
+		}
+	}
+	force("fax", "mail", "sms", "telex")
+	if _, err := s.claimUnder(own, 9); !errors.Is(err, ledger.ErrOutdated) {
+		t.Errorf("by its own definition: %v", err)
+	}
+	c := s.claiming("work", 9)
+	c.Hash, c.MaxRunning, c.Scope.Kinds = governing.Hash, governing.MaxRunning, []string{"mail"}
+	got, err := s.Store.Claim(s.ctx(), c)
+	must(t, err)
+	if len(got.Tasks) != 1 || got.Tasks[0].Kind != "mail" || got.More {
+		t.Errorf("by the newer one: %+v", got)
+	}
+	s.finish(result(got.Tasks[0], ledger.Ended, jobs.StateSucceeded))
+
+	waits := func(when string, kinds []string, want ...string) {
+		t.Helper()
+		all, err := b.Store.PoolStatuses(s.ctx())
+		must(t, err)
+		for _, p := range all {
+			var waiting []string
+			for _, u := range p.Unrunnable {
+				waiting = append(waiting, u.Kind)
+			}
+			if p.Name == "work" && (!slices.Equal(p.Kinds, kinds) || !slices.Equal(waiting, want)) {
+				t.Errorf("%s: %q can be run and %q wait for nobody, want %q and %q", when, p.Kinds, waiting, kinds, want)
+			}
+		}
+	}
+	waits("both take tasks", []string{"fax", "mail", "sms"}, "telex")
+	s.accepts(false, "work", "telex")
+	must(t, b.Store.SetDraining(s.ctx(), newer.session))
+	waits("the newer one drains", []string{"mail"}, "fax", "sms", "telex")
+	newer.die()
+	waits("the older one is about to govern", []string{"fax", "mail", "telex"}, "sms")
+	s.accepts(true, "work", "telex")
+	got2, err := s.Store.Assert(s.ctx(), s.session, own)
+	must(t, err)
+	if !got2.Governs {
+		t.Errorf("it governs again: %+v", got2)
+	}
+	force("mail")
+	if claimed, err := s.claimUnder(own, 9); err != nil || len(claimed) < 3 {
+		t.Errorf("by its own definition again: %v, %v", ids(claimed), err)
+	}
+
+	// A program that knows no kinds defines the pool: what is kept of them is of before.
+	third := s.second("three")
+	third.load(withKinds("mail"))
+	s.DB.Exec(t, "DELETE FROM {kinds} WHERE config=(SELECT config FROM {sessions} WHERE id=?)", third.session)
+	s.DB.Exec(t, "UPDATE {pools} SET hash='of an older program', max_running=3 WHERE name='work'")
+	others(ledger.OtherPool{Name: "work", Hash: "of an older program", MaxRunning: 3})
+	s.accepts(true, "work", "whatever")
+
+	// One that lacks the pool retires it.
+	fourth := s.second("four")
+	d := definitions()
+	d.Pools = d.Pools[:2]
+	fourth.load(d)
+	others(ledger.OtherPool{Name: "work"})
+	for _, hash := range []string{"", own.Pools[2].Hash} {
+		c := s.claiming("work", 9)
+		c.Hash = hash
+		if _, err := s.Store.Claim(s.ctx(), c); !errors.Is(err, ledger.ErrOutdated) {
+			t.Errorf("of a retired pool, with hash %q: %v", hash, err)
+		}
+	}
+
+	// Nobody lives, and what governed last was of an older program.
+	fourth.load(withKinds("fax"))
+	s.DB.Exec(t, "UPDATE {pools} SET hash='of an older program' WHERE name='work'")
+	for _, r := range []*scene{s, third, fourth} {
+		r.die()
+	}
+	s.accepts(true, "work", "whatever")
 }

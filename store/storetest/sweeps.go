@@ -146,7 +146,9 @@ func sweepSessions(t *testing.T, b *Bench) {
 		}
 	}
 	s.enqueue("work", 1)
-	task := gone.claim("work", 1)[0]
+	claimed, err := gone.claimUnder(withKinds("fax"), 1)
+	must(t, err)
+	task := claimed[0]
 	gone.die()
 	idle.die()
 	loading.die() // before it had loaded

@@ -20,7 +20,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		for name, p := range all {
 			row := t.pools.rows[name]
 			if has := ledger.DeclaredKinds(p); row.Hash == "" || row.Config == 0 {
-				before, any := t.kindsOf(name, 0)
+				before, any := t.governing(name)
 				switch {
 				case row.Hash == "" || any:
 				case has == nil:
@@ -28,7 +28,14 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 				default:
 					has = slices.Compact(slices.Sorted(slices.Values(slices.Concat(has, before))))
 				}
-				t.keepKinds(0, name, has)
+				h := handled{}
+				if has != nil {
+					h.Kinds = map[string]string{}
+				}
+				for _, kind := range has {
+					h.Kinds[kind] = ""
+				}
+				t.keepKinds(0, name, h)
 			}
 			if row.Hash != "" {
 				continue

@@ -28,7 +28,7 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 	err = s.deciding(ctx, "claim", c.Session, c.Now, func(t *tx, now time.Time) error {
 		out = ledger.Claimed{Now: now}
 		pool := t.pools.rows[c.Pool]
-		if pool.Name == "" || pool.Hash != c.Hash {
+		if pool.Hash == "" || pool.Hash != c.Hash {
 			return ledger.ErrOutdated
 		}
 		if out.Paused = pool.Paused != nil && *pool.Paused; out.Paused {

@@ -184,7 +184,7 @@ func (w *decision) openTask(job *Job, o *ledger.Opening) error {
 		OnLost: string(cmp.Or(task.OnLost, jobs.LostFails)), Payload: task.Payload, Tags: encodeTags(task.Tags), RetryOf: task.RetryOf,
 		Reason: task.Reason, CreatedAt: micros(w.now), By: task.By,
 	}
-	if pool := w.t.pools.rows[row.Pool]; pool.MaxRunning > 0 || pool.Hash != w.Pools[row.Pool] || pool.Paused != nil && *pool.Paused {
+	if pool := w.t.pools.rows[row.Pool]; pool.MaxRunning > 0 || pool.Hash == "" || pool.Hash != w.Pools[row.Pool] || pool.Paused != nil && *pool.Paused {
 		o.Claim = false
 	}
 	switch {

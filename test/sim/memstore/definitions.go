@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,7 +24,7 @@ func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) 
 		row.Config = config
 		put(t, &t.sessions, row)
 		for _, p := range d.Pools {
-			t.keepKinds(config, p.Name, p.Kinds)
+			t.keepKinds(config, p.Name, handled{p.Hash, p.Kinds})
 		}
 		return nil
 	})
@@ -53,12 +54,15 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 			jobDefs[j.Name] = j
 		}
 		pools := stale(t.pools.rows, poolDefs, func(r Pool, p ledger.PoolDef, defined bool) bool {
-			has, any := t.kindsOf(p.Name, 0)
-			return r.differs(p, defined) || defined && (any != (p.Kinds == nil) || !slices.Equal(has, p.Kinds))
+			has, _ := t.handled(p.Name, 0)
+			return r.differs(p, defined) || defined && (has.Hash != p.Hash || (has.Kinds == nil) != (p.Kinds == nil) || !maps.Equal(has.Kinds, p.Kinds))
 		})
 		names := stale(t.jobs.rows, jobDefs, Job.differs)
 		if !got.Governs {
-			got.Jobs, got.Pools = names, pools
+			got.Jobs = names
+			for _, name := range pools {
+				got.Pools = append(got.Pools, t.other(name))
+			}
 			return nil
 		}
 		for _, name := range pools {
@@ -105,6 +109,19 @@ func (r Pool) differs(d ledger.PoolDef, defined bool) bool {
 	return r.Hash != d.Hash || r.MaxRunning != d.MaxRunning || r.MaxAttempts != d.MaxAttempts || r.OnLost != onLost(d.Retry)
 }
 
+// other is what a replica goes by that has the pool otherwise.
+func (t *tx) other(name string) ledger.OtherPool {
+	o := ledger.OtherPool{Name: name, Hash: t.pools.rows[name].Hash}
+	if o.Hash == "" {
+		return o
+	}
+	o.MaxRunning = t.pools.rows[name].MaxRunning
+	if has, _ := t.handled(name, 0); has.Hash == o.Hash {
+		o.Kinds = has.Kinds
+	}
+	return o
+}
+
 func onLost(retry bool) string {
 	if retry {
 		return string(jobs.LostRetries)
@@ -117,7 +134,7 @@ func (t *tx) definePool(config int64, name string, defs map[string]ledger.PoolDe
 	row.Config = config
 	if d, defined := defs[name]; defined {
 		row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, onLost(d.Retry)
-		t.keepKinds(0, name, d.Kinds)
+		t.keepKinds(0, name, handled{d.Hash, d.Kinds})
 	} else {
 		row.Hash = ""
 	}

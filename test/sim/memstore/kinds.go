@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -20,35 +21,69 @@ type kindsKey struct {
 	config int64
 }
 
-func (t *tx) keepKinds(config int64, pool string, kinds []string) {
-	text, _ := json.Marshal(kinds) // strings always encode
+// handled is what a configuration has handlers for in a pool.
+type handled struct {
+	Hash  string            `json:"hash"`  // of the pool's definition; "": programs declared the kinds
+	Kinds map[string]string `json:"kinds"` // nil: any
+}
+
+func (t *tx) keepKinds(config int64, pool string, h handled) {
+	text, _ := json.Marshal(h) // strings always encode
 	put(t, &t.kinds, Kinds{pool, config, text})
 }
 
-// kindsOf is what a configuration has in a pool: any, if it does not say.
-func (t *tx) kindsOf(pool string, config int64) (kinds []string, any bool) {
+func (t *tx) handled(pool string, config int64) (h handled, said bool) {
 	row, said := t.kinds.rows[kindsKey{pool, config}]
-	if !said {
-		return nil, config == 0
+	if said {
+		_ = json.Unmarshal(row.Kinds, &h) // keepKinds wrote it
 	}
-	_ = json.Unmarshal(row.Kinds, &kinds) // keepKinds wrote it
-	return kinds, kinds == nil
+	return h, said
 }
 
-// liveKinds is what the live replicas have in a pool.
+// governing is what the pool's row says has handlers: any, if it does not.
+func (t *tx) governing(pool string) (kinds []string, any bool) {
+	h, _ := t.handled(pool, 0)
+	if h.Kinds == nil || h.Hash != "" && h.Hash != t.pools.rows[pool].Hash {
+		return nil, true
+	}
+	return append([]string{}, slices.Sorted(maps.Keys(h.Kinds))...), false
+}
+
+// liveKinds is what the live replicas may claim in a pool.
 func (t *tx) liveKinds(pool string) (kinds []string, any, live bool) {
 	kinds = []string{}
+	says := map[int64]bool{}
+	for key := range t.kinds.rows {
+		says[key.config] = true
+	}
+	highest := int64(0)
+	for _, s := range t.sessions.rows {
+		if !s.Dead {
+			highest = max(highest, s.Config)
+		}
+	}
+	top, has := t.handled(pool, highest)
 	for _, s := range t.sessions.rows {
 		if s.Dead || s.Draining || s.Config == 0 {
 			continue
 		}
 		live = true
-		says := false
-		for key := range t.kinds.rows {
-			says = says || key.config == s.Config
+		own, said := t.handled(pool, s.Config)
+		switch {
+		case !says[highest]:
+			any = true
+		case !says[s.Config]:
+			own, said = top, has
 		}
-		has, all := t.kindsOf(pool, s.Config)
-		kinds, any = append(kinds, has...), any || all || !says
+		if !has || !said {
+			continue
+		}
+		any = any || own.Hash == top.Hash && own.Kinds == nil
+		for kind, hash := range own.Kinds {
+			if own.Hash == top.Hash || top.Kinds[kind] == hash {
+				kinds = append(kinds, kind)
+			}
+		}
 	}
 	slices.Sort(kinds)
 	return slices.Compact(kinds), any, live
@@ -56,7 +91,7 @@ func (t *tx) liveKinds(pool string) (kinds []string, any, live bool) {
 
 // runnable refuses a task that nobody can run.
 func (t *tx) runnable(index int, n jobs.NewTask) error {
-	governing, all := t.kindsOf(n.Pool, 0)
+	governing, all := t.governing(n.Pool)
 	live, any, _ := t.liveKinds(n.Pool)
 	if n.Force || all || any || slices.Contains(governing, n.Kind) || slices.Contains(live, n.Kind) {
 		return nil
@@ -69,7 +104,7 @@ func (t *tx) runnable(index int, n jobs.NewTask) error {
 func (t *tx) unrunnable(p *ledger.PoolStatus) {
 	kinds, any, live := t.liveKinds(p.Name)
 	if !live {
-		kinds, any = t.kindsOf(p.Name, 0)
+		kinds, any = t.governing(p.Name)
 	}
 	if any {
 		return
