@@ -310,7 +310,7 @@ func TestHowMuchIsClaimed(t *testing.T) {
 	f.queue = make([]claimed, 20)
 	check("many wait", 0)
 	f.queue = nil
-	f.pool.MaxRunning = 1
+	f.governs.maxRunning = 1
 	check("there is a limit", 4)
 	f.s.slots.take("p", 3)
 	check("three are busy", 1)
@@ -399,7 +399,7 @@ func TestWhatIsQueued(t *testing.T) {
 // The poll leaves a pool alone for longer with each claim that gets nothing, up to backMost, until one gets something.
 func TestHowLongAPoolIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFeeder(nil, nil)
+		f := newFeeder(nil, &poolPlan{})
 		for _, want := range []time.Duration{500, 1000, 2000, 4000, 8000, 10000, 10000, 10000, 10000, 10000, 10000, 10000, 10000} {
 			f.back(0, true)
 			time.Sleep(want*time.Millisecond - 1)
