@@ -14,7 +14,7 @@ import (
 // transaction; the answer has the order of results. It implements the scheduler's Tasks.
 //
 // A result whose row was taken away is Fenced and changes nothing, but for the own result of a task
-// that ended as lost: it replaces that once, as Late. Writing the same result again is Recorded
+// that ended as lost: it replaces that once, as Late, and its job no longer waits for it. Writing the same result again is Recorded
 // again: so an answer that was lost is settled by asking once more. Of several results for one task
 // only the first counts.
 //
@@ -65,6 +65,9 @@ func (w *finish) write(t *tx) (err error) {
 		if err := w.ended(t, foreign); err != nil {
 			return err
 		}
+	}
+	if err := t.freeJobs(w.late); err != nil {
+		return err
 	}
 	if err := t.move(w.now, "2", w.moves); err != nil {
 		return err
@@ -186,6 +189,23 @@ func (w *finish) ended(t *tx, foreign []int) error {
 			w.out[i].Finish, w.out[i].Task = ledger.Late, m.task(w.now)
 		case earlier[attempt{r.TaskID, r.Token, end}]:
 			w.out[i].Finish = ledger.Recorded
+		}
+	}
+	return nil
+}
+
+// freeJobs: a lost attempt whose own result has come runs no more, so its job need not wait until it may no longer run.
+// A job whose fence has another token has begun anew since, and waits for what that came to.
+//
+// Index: primary key of jobs.
+func (t *tx) freeJobs(late []move) error {
+	ofJobs := slices.DeleteFunc(slices.Clone(late), func(m move) bool { return m.Job == "" })
+	slices.SortFunc(ofJobs, func(a, b move) int { return strings.Compare(a.Job, b.Job) })
+	for part := range slices.Chunk(ofJobs, rowsPerStatement) {
+		_, err := t.exec("UPDATE {jobs}{by_key} SET busy_until=0 WHERE busy_until>0 AND "+tuples("name, fence", len(part)),
+			each(part, func(m move) []any { return []any{m.Job, m.Token} })...)
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -420,11 +420,15 @@ func lostAttempt(t *testing.T, b *Bench) {
 		t.Errorf("c is %+v", got)
 	}
 	s.finish(result(before.Started[1], ledger.Ended, jobs.StateSucceeded))
+	states = other.states()
+	if got := states["b"]; got.Lost != nil || !got.BusyUntil.IsZero() {
+		t.Errorf("after its late result b is %+v", got)
+	}
+	if got := states["a"]; got.Lost == nil || got.BusyUntil.IsZero() {
+		t.Errorf("after the late result of b a is %+v", got)
+	}
 	s.DB.Exec(t, "UPDATE {jobs} SET busy_until=1 WHERE name='a'")
 	states = other.states()
-	if got := states["b"]; got.Lost != nil || got.BusyUntil.IsZero() {
-		t.Errorf("after a late result b is %+v", got)
-	}
 	if got := states["a"]; got.Lost != nil {
 		t.Errorf("when its time is over a is %+v", got)
 	}
@@ -438,9 +442,13 @@ func lostAttempt(t *testing.T, b *Bench) {
 	if got := other.states()["a"]; got.Lost == nil || got.Lost.ID != later.Started[0].ID {
 		t.Errorf("after a second loss a is %+v", got)
 	}
+	s.finish(result(last.Started[0], ledger.Ended, jobs.StateFailed))
+	if got := other.states()["a"]; got.Lost == nil || got.BusyUntil.IsZero() {
+		t.Errorf("after the late result of the first a is %+v", got)
+	}
 	s.finish(result(later.Started[0], ledger.Ended, jobs.StateFailed))
-	if got := other.states()["a"]; got.Lost != nil || got.BusyUntil.IsZero() {
-		t.Errorf("after the late result of the second a is %+v", got.Lost)
+	if got := other.states()["a"]; got.Lost != nil || !got.BusyUntil.IsZero() {
+		t.Errorf("after the late result of the second a is %+v", got)
 	}
 }
 

@@ -129,6 +129,10 @@ func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.Stat
 		g.Outcome, g.Result, g.Reason, g.FinishedAt = string(jobs.Ran), string(end), behindForced(g.Reason, reason), micros(now)
 		put(t, &t.triggers, g)
 	}
+	if job, ofJob := t.jobs.rows[row.Job]; ofJob && job.Fence == row.Token && job.BusyUntil > 0 {
+		job.BusyUntil = 0
+		put(t, &t.jobs, job)
+	}
 	row.State, row.Reason, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), reason, r.Error, r.ExitCode, true, micros(now)
 	put(t, &t.done, row)
 	if len(r.Output) > 0 {
