@@ -36,6 +36,10 @@ func (p *poolPlan) under(row ledger.OtherPool) governing {
 	return g
 }
 
+func (g governing) same(other governing) bool {
+	return g.hash == other.hash && g.maxRunning == other.maxRunning && g.own == other.own && slices.Equal(g.shared, other.shared)
+}
+
 // kinds are those that this replica may run by handlers of the pool.
 func (g governing) kinds(p *poolPlan) []string {
 	if g.own {
@@ -52,12 +56,14 @@ func (g governing) runs(j *jobPlan) bool {
 	return g.hash != "" && (j.Handler != nil || g.lets(j.Kind))
 }
 
-// goBy has the feeder claim as g says, and forget which jobs could not be run.
+// goBy has the feeder claim as g says, and forget which jobs could not be run: they may be ours again.
 func (f *feeder) goBy(g governing) {
 	f.mu.Lock()
 	other := f.governs.hash != g.hash
-	f.governs = g
-	f.forget()
+	if !f.governs.same(g) || len(f.skipJobs) > 0 { // else the place behind what was passed holds
+		f.governs = g
+		f.forget()
+	}
 	f.mu.Unlock()
 	if other {
 		nudge(f.wake)

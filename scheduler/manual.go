@@ -26,7 +26,7 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by string, force bool) (jo
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 	}
 	forced, remedy := "", ""
-	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) ledger.Opening {
+	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) (o ledger.Opening, free bool) {
 		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
 		if forced = ""; force {
 			state, forced = d.override(j, state)
@@ -34,10 +34,10 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by string, force bool) (jo
 		var taken string
 		if taken, remedy = d.slotTaken(j, state, "scheduler jobs run "+name+" --force"); taken != "" {
 			t.Count, t.Outcome, t.Reason, t.Replica = 1, jobs.Skipped, taken, s.opt.ID
-			return ledger.Opening{Trigger: t}
+			return ledger.Opening{Trigger: t}, false
 		}
 		t.Reason = forced
-		return d.open(j, t, 0)
+		return d.open(j, t, 0), forced != ""
 	})
 	if err != nil {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w", name, err)
@@ -84,20 +84,20 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (j
 		return jobs.Task{}, fmt.Errorf("retry task %s: job %q: %w", id, old.Job, jobs.ErrNotFound)
 	}
 	taken, forced, remedy := "", "", ""
-	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) ledger.Opening {
+	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) (o ledger.Opening, free bool) {
 		if forced = ""; force {
 			state, forced = d.override(j, state)
 		}
 		if taken, remedy = d.slotTaken(j, state, "scheduler tasks retry "+id+" --force"); taken != "" {
-			return ledger.Opening{}
+			return ledger.Opening{}, false
 		}
-		o := d.open(j, jobs.Trigger{Job: j.name, At: old.ScheduledAt, Seq: old.Seq, By: by}, 0)
+		o = d.open(j, jobs.Trigger{Job: j.name, At: old.ScheduledAt, Seq: old.Seq, By: by}, 0)
 		o.Trigger = jobs.Trigger{}
 		o.Task.Payload, o.Task.RetryOf = old.Payload, old.ID
 		if old.RetryOf != "" {
 			o.Task.RetryOf = old.RetryOf
 		}
-		return o
+		return o, forced != ""
 	})
 	switch {
 	case err != nil:
@@ -113,8 +113,8 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (j
 }
 
 // openOne decides one job outside of its schedule and starts what was born running. An Opening
-// without a row and a task decides nothing. One with a task frees the job of a lost attempt: it was asked for with force.
-func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, ledger.JobState) ledger.Opening) (ledger.Decided, error) {
+// without a row and a task decides nothing; free is that of a Decision.
+func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
 	if !s.session.Load().trusted() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
 	}
@@ -141,11 +141,10 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 			newID:  func(string, int) string { return id },
 			claims: s.claims(reserved, request.Pools),
 		}
-		o := open(d, states[0])
+		o, free := open(d, states[0])
 		if o.Task == nil && o.Trigger.Job == "" {
 			return nil
 		}
-		free := o.Task != nil && j.Concurrency != jobs.Allow && states[0].BusyUntil.After(now)
 		return []ledger.Decision{{Job: j.name, Triggers: []ledger.Opening{o}, Free: free}}
 	}
 	// Not cut short by who asked: what was opened is to be done.

@@ -70,8 +70,8 @@ type Tasks interface {
 	// Ready promotes the tasks whose time has come and returns the pools that have pending tasks
 	// which are due, and when the next task will be (zero: none waits). now is as in Decide.
 	Ready(ctx context.Context, now ledger.Judge) (pools []string, next time.Time, err error)
-	// Look looks for tasks of a pool, of those that Ready speaks of, that are in a scope. What it costs has a bound,
-	// however many are not.
+	// Look looks for tasks of a pool, of those that Ready speaks of, that are in a scope. It reads l.Most tasks of each
+	// priority at most, and those with the run_at of the last, however many are out of scope.
 	Look(ctx context.Context, pool string, l ledger.Look) (ledger.Seen, error)
 	// Claim takes pending tasks that are due, in order of priority, due time and id.
 	Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)

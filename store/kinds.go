@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -96,28 +97,31 @@ type loaded struct {
 	pools    map[string]handled
 }
 
-func (t *tx) loaded() (all []*loaded, err error) {
+// loaded is all of them, the newest last. Each session has a number of its own.
+//
+// Index: sessions_dead, then the primary key of kinds.
+func (t *tx) loaded() ([]*loaded, error) {
+	by := map[int64]*loaded{}
 	// A session that has loaded has a row for the pool default at least, unless its program is older than the table.
-	err = t.query(`SELECT s.config, s.draining, COALESCE(k.pool, ''), COALESCE(k.kinds, '') FROM {sessions} s
-		LEFT JOIN {kinds} k ON k.config = s.config WHERE s.dead = 0 AND s.config > 0 ORDER BY s.config, s.id`, nil, func(scan func(...any) error) error {
-		var l loaded
+	err := t.query(`SELECT s.config, s.draining, COALESCE(k.pool, ''), COALESCE(k.kinds, '') FROM {sessions} s
+		LEFT JOIN {kinds} k ON k.config = s.config WHERE s.dead = 0 AND s.config > 0`, nil, func(scan func(...any) error) error {
+		l := loaded{pools: map[string]handled{}}
 		var pool string
 		var text []byte
 		if err := scan(&l.config, &l.draining, &pool, &text); err != nil {
 			return err
 		}
-		if n := len(all); n == 0 || all[n-1].config != l.config || all[n-1].draining != l.draining {
-			l.pools = map[string]handled{}
-			all = append(all, &l)
+		if by[l.config] == nil {
+			by[l.config] = &l
 		}
 		if pool == "" {
 			return nil
 		}
 		has, err := readHandled(text)
-		all[len(all)-1].pools[pool] = has
+		by[l.config].pools[pool] = has
 		return err
 	})
-	return all, err
+	return slices.SortedFunc(maps.Values(by), func(a, b *loaded) int { return cmp.Compare(a.config, b.config) }), err
 }
 
 // liveKinds is what live replicas may claim, by pool: all that the newest of them has, which governs or is about to,

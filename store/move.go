@@ -197,7 +197,7 @@ func triggerReason(c *choice[move], reason func(move) string) string {
 		}
 		return "; " + clip(reason(m), 512-forcedBytes-2)
 	})
-	return "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN CONCAT(reason, " + added + ") ELSE " + all() + " END"
+	return "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN SUBSTR(CONCAT(reason, " + added + "), 1, 512) ELSE " + all() + " END"
 }
 
 // forcedBytes is the room of a reason that begins with ledger.Forced, before something is added.

@@ -211,7 +211,7 @@ func fill(t *testing.T, s *Store) {
 				live, dead = 1, 0
 			}
 			sessions = append(sessions, []any{fmt.Sprint("s", i), fmt.Sprint("r", i), live, dead, i + 1, "", "", "", 0, 0, "", "", 1, []byte("{}"), i, i})
-			kinds = append(kinds, []any{fmt.Sprint("p", i%7), i / 7, []byte(`["k"]`)})
+			kinds = append(kinds, []any{fmt.Sprint("p", i%7), i / 7, handled{"h", map[string]string{"k": "h"}}.encode()})
 		}
 		for i := range 7 {
 			pools = append(pools, []any{fmt.Sprint("p", i), "h", 1, 0, 1, "fail"})

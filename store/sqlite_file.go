@@ -18,21 +18,23 @@ type openFile struct {
 	path string
 
 	mu      sync.Mutex
+	isOpen  bool        // else nothing is known
 	file    os.FileInfo // that was opened
 	logPath string      // empty: it was opened to be read without one
 	log     os.FileInfo // nil: not seen yet
 }
 
-// newOpenFile is called when the file is open, and its log if logged. Both are to stay open until the store is closed: SQLite
+// opened is called when the file is open, and its log if logged. Both are to stay open until the store is closed: SQLite
 // removes a log when the last connection of all processes closes.
-func newOpenFile(path string, logged bool) *openFile {
-	f := &openFile{path: path}
-	f.file, _ = os.Stat(path) // nil is no file's
+func (f *openFile) opened(logged bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.isOpen = true
+	f.file, _ = os.Stat(f.path) // nil is no file's
 	if logged {
-		f.logPath = logOf(path)
+		f.logPath = logOf(f.path)
 		f.log, _ = os.Stat(f.logPath)
 	}
-	return f
 }
 
 // logOf is where SQLite has the log of a database: beside the file that a link leads to.
@@ -50,6 +52,9 @@ func (f *openFile) holds() error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if !f.isOpen {
+		return nil
+	}
 	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.file, now) {
 		return f.lost(f.path)
 	}

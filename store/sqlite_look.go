@@ -56,7 +56,8 @@ func lookAtSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		_ = db.Close()
 		return nil, err
 	}
-	s.opened, s.file = closers{held, db}, newOpenFile(abs, logged)
+	s.opened, s.file = closers{held, db}, &openFile{path: abs}
+	s.file.opened(logged)
 	return s, nil
 }
 

@@ -40,7 +40,8 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 			return nil, fmt.Errorf("%w (sqlite %s)", fullDisk(file, err), path)
 		}
 		s.opened = append(closers{held}, h.opened...)
-		s.file = newOpenFile(file, true)
+		s.file = h.file
+		s.file.opened(true)
 	}
 	return s, nil
 }
@@ -50,28 +51,32 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 type handles struct {
 	writer, reader, vital, views *sql.DB
 	keeper                       *sql.DB
+	file                         *openFile
 	turns                        *turnstile
 	opened                       closers
 }
 
 func sqliteHandles(file string) (h handles, err error) {
 	location := "file::memory:"
+	v := url.Values{}
 	if file != "" {
 		location = fileURI(file)
+		v.Set("mode", "rw") // it is there
+		h.file = &openFile{path: file}
 	}
 	pool := func(conns, cacheKiB int, more ...string) *sql.DB {
 		if err != nil {
 			return nil
 		}
-		v := url.Values{"_pragma": append(more,
+		v["_pragma"] = append(more,
 			"synchronous(FULL)", "foreign_keys(0)", "temp_store(MEMORY)",
 			fmt.Sprintf("cache_size(-%d)", cacheKiB), "journal_size_limit(67108864)",
-		)}
+		)
 		var connector driver.Connector
 		if connector, err = sqlite.NewConnector(location + "?" + v.Encode()); err != nil {
 			return nil
 		}
-		db := sql.OpenDB(preparing{connector})
+		db := sql.OpenDB(preparing{connector, h.file})
 		db.SetMaxOpenConns(conns)
 		db.SetMaxIdleConns(conns)
 		h.opened = append(h.opened, db)

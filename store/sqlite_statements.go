@@ -10,15 +10,26 @@ import (
 // preparing is a connector of SQLite whose connections keep the statements that they have prepared: parsing the text was
 // a quarter of the time that a short transaction takes. A statement whose tables were changed is prepared
 // again by SQLite itself.
-type preparing struct{ driver.Connector }
+//
+// It opens none on a file that was deleted or replaced: that would make an empty database, or take the log of the one that
+// is open for the other one's.
+type preparing struct {
+	driver.Connector
+	file *openFile
+}
 
 const (
-	// keptStatements is how many a connection keeps. A text is bounded, as those of large batches are seldom sent twice.
+	// keptStatements is how many a connection keeps, and keptText how long their texts are. Of those of large batches, up to
+	// largeText, it keeps the last one: a statement has some thirty times the size of its text.
 	keptStatements = 64
 	keptText       = 4 << 10
+	largeText      = 32 << 10
 )
 
 func (p preparing) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := p.file.holds(); err != nil {
+		return nil, err
+	}
 	conn, err := p.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
@@ -53,11 +64,12 @@ type sqliteStatement interface {
 // preparingConn is a connection, used by one at a time as all are. kept are those of its statements that are not in use.
 type preparingConn struct {
 	sqliteConn
-	kept map[string]sqliteStatement
+	kept  map[string]sqliteStatement
+	large string // the text of the one that is longer than keptText; empty: none is kept
 }
 
 func (c *preparingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	if len(text) > keptText {
+	if len(text) > largeText {
 		return c.sqliteConn.ExecContext(ctx, text, args)
 	}
 	s, err := c.take(ctx, text)
@@ -74,7 +86,7 @@ func (c *preparingConn) ExecContext(ctx context.Context, text string, args []dri
 }
 
 func (c *preparingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	if len(text) > keptText {
+	if len(text) > largeText {
 		return c.sqliteConn.QueryContext(ctx, text, args)
 	}
 	s, err := c.take(ctx, text)
@@ -92,7 +104,7 @@ func (c *preparingConn) QueryContext(ctx context.Context, text string, args []dr
 // take returns a statement that nobody uses.
 func (c *preparingConn) take(ctx context.Context, text string) (sqliteStatement, error) {
 	if s, ok := c.kept[text]; ok {
-		delete(c.kept, text)
+		c.forget(text)
 		return s, nil
 	}
 	made, err := c.PrepareContext(ctx, text)
@@ -107,20 +119,37 @@ func (c *preparingConn) take(ctx context.Context, text string) (sqliteStatement,
 	return s, nil
 }
 
-// keep takes a statement back, and the place of any other one if there are too many.
+// keep takes a statement back, and the place of another one if there are too many.
 func (c *preparingConn) keep(text string, s sqliteStatement) {
-	if _, double := c.kept[text]; double {
+	other, crowded := "", false
+	switch {
+	case c.kept[text] != nil:
 		_ = s.Close()
 		return
-	}
-	if len(c.kept) == keptStatements {
-		for other, s := range c.kept {
-			delete(c.kept, other)
-			_ = s.Close()
+	case len(text) > keptText:
+		other, crowded = c.large, c.large != ""
+	case len(c.kept) >= keptStatements:
+		for other = range c.kept {
+			crowded = true
 			break
 		}
 	}
+	if crowded {
+		gone := c.kept[other]
+		c.forget(other)
+		_ = gone.Close()
+	}
 	c.kept[text] = s
+	if len(text) > keptText {
+		c.large = text
+	}
+}
+
+func (c *preparingConn) forget(text string) {
+	delete(c.kept, text)
+	if c.large == text {
+		c.large = ""
+	}
 }
 
 // Close closes the statements first: SQLite keeps a connection open as long as it has any.

@@ -59,7 +59,7 @@ func openCounting(t *testing.T) (*sql.DB, *counting, string) {
 		t.Fatal(err)
 	}
 	counts := &counting{Connector: connector, prepared: map[string]int{}}
-	db := sql.OpenDB(preparing{counts})
+	db := sql.OpenDB(preparing{counts, nil})
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
 	must(t, db, `CREATE TABLE a (n INTEGER PRIMARY KEY)`)
@@ -193,9 +193,17 @@ func TestKeptStatementsAreBounded(t *testing.T) {
 	if open != keptStatements {
 		t.Errorf("%d statements are kept", open)
 	}
-	long := `SELECT n FROM a -- ` + fmt.Sprintf("%0*d", keptText, 0)
-	column(t, db, long)
-	if counts.prepared[long] != 0 {
-		t.Error("a long text was kept")
+	long := func(n int, what string) string { return `SELECT n FROM a -- ` + what + fmt.Sprintf("%0*d", n, 0) }
+	one, other := long(keptText, "one"), long(keptText, "other")
+	for _, text := range []string{one, one, other, other, one} {
+		column(t, db, text)
+	}
+	if counts.prepared[one] != 2 || counts.prepared[other] != 1 {
+		t.Errorf("of large ones the last is not kept alone: %d and %d were prepared", counts.prepared[one], counts.prepared[other])
+	}
+	huge := long(largeText, "huge")
+	column(t, db, huge)
+	if counts.prepared[huge] != 0 {
+		t.Error("a huge text was kept")
 	}
 }

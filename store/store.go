@@ -41,7 +41,7 @@ const (
 // Options change what New and Open do. The zero Options are fine.
 type Options struct {
 	Prefix   string        // of every table, [a-z0-9_], at most 32 bytes; default "lockstep_"
-	Timeout  time.Duration // of a call whose context has no deadline; default 5s
+	Timeout  time.Duration // of a call whose context has no deadline within a minute; default 5s
 	MaxConns int           // of the pool that Open makes; default 16. On MySQL two more are for heartbeats, four for lists
 	TLS      *tls.Config   // for Open of MySQL, in place of tls= in the DSN; its ServerName, if empty, is the host
 }

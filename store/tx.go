@@ -69,11 +69,8 @@ func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error
 // view is read for what people look at: on connections that no work of replicas needs, or on a share of those of a
 // program's handle. However many look, and however slowly, no decision waits for them.
 func (s *Store) view(ctx context.Context, op string, fn func(t *tx) error) error {
-	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.timeout)
-		defer cancel()
-	}
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
 	leave, err := s.share.enter(ctx)
 	if err != nil {
 		return &opError{op, fmt.Errorf("%w: other reads have the connections: %w", jobs.ErrUnavailable, err)}
@@ -102,12 +99,21 @@ func (s *Store) keep(ctx context.Context, op string, fn func(t *tx) error) error
 	})
 }
 
-func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(context.Context, *sql.Conn) error) error {
-	if _, bounded := ctx.Deadline(); !bounded {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.timeout)
-		defer cancel()
+// ownBound is up to when a context's deadline is taken for one of the call. A later one is of something longer, such as
+// the attempt of a handler that enqueues.
+const ownBound = time.Minute
+
+// bound gives a call its time where the context does not.
+func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, bounded := ctx.Deadline(); bounded && time.Until(end) <= ownBound {
+		return ctx, func() {}
 	}
+	return context.WithTimeout(ctx, s.timeout)
+}
+
+func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(context.Context, *sql.Conn) error) error {
+	ctx, cancel := s.bound(ctx)
+	defer cancel()
 	var passing error // of the try before
 	for n := 0; ; n++ {
 		err := s.borrow(ctx, db, once)
@@ -151,7 +157,7 @@ func (s *Store) borrow(ctx context.Context, db *gorm.DB, once func(context.Conte
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		err = s.dialect.unreachable(err)
-		if s.fault(ctx, err) == faultNone { // a refusal of us, such as a password that was changed, and of no statement
+		if s.fault(ctx, err) == faultNone && !errors.Is(err, jobs.ErrUnavailable) { // a refusal of us, such as a password that was changed, and of no statement
 			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 		}
 		return err

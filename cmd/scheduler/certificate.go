@@ -73,7 +73,7 @@ func (c *certificate) expiry() string {
 
 func (c *certificate) warn() {
 	if why := c.expiry(); why != "" {
-		c.log.Warn("the certificate of the API must be renewed, in place and without a restart", "why", "it "+why, "file", c.certFile)
+		c.log.Warn("clients refuse the certificate of the API, or will soon: put another one in its place, without a restart", "why", "it "+why, "file", c.certFile)
 	}
 }
 
