@@ -14,6 +14,9 @@
 // environment are not used. Addresses that no job should speak to (see [New]) are refused when the
 // name has been resolved, at each connection.
 //
+// What a server sends behind the end of its answer, on a connection that is kept, net/http quotes to the standard logger
+// of the process (package log). That is not this package's to set: a program whose servers may repeat secrets discards it.
+//
 // A request is sent once. Where a connection breaks after something was written, the attempt fails
 // and the job's retries decide; only GET, HEAD, OPTIONS may be sent again by the transport.
 package httphandler

@@ -19,7 +19,7 @@ var habits = []struct {
 	{"time.Sleep", product, "a sleep cannot be interrupted: wait on the context too"},
 	{"os.Exit", library, "only the program may end the process"},
 	{
-		"log.Print log.Printf log.Println log.Fatal log.Fatalf log.Fatalln log.Panic log.Panicf log.Panicln " +
+		"log.Print log.Printf log.Println log.Fatal log.Fatalf log.Fatalln log.Panic log.Panicf log.Panicln log.SetOutput " +
 			"slog.Debug slog.Info slog.Warn slog.Error slog.Default fmt.Print fmt.Printf fmt.Println",
 		library, "libraries return errors; what they report goes to the logger they are given",
 	},
