@@ -85,13 +85,9 @@ func pairs(m map[string]string) string {
 // raw writes a job's output: to a terminal for people, else byte for byte, but for the line break that the
 // next thing needs.
 func (a *app) raw(output []byte) error {
-	to := a.exact
-	if isTerminal(to) {
-		to = a.stdout
-	}
 	if len(output) > 0 && !bytes.HasSuffix(output, []byte("\n")) {
 		output = append(output, '\n')
 	}
-	_, err := to.Write(output)
+	_, err := a.sink().Write(output)
 	return err
 }

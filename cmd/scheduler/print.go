@@ -18,25 +18,35 @@ var formats = []string{"table", "json", "yaml"}
 func (a *app) print(v any, table func(w io.Writer) error) error {
 	switch a.output {
 	case "json":
-		enc := json.NewEncoder(a.exact)
+		enc := json.NewEncoder(a.sink())
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
 	case "yaml":
-		return printYAML(a.exact, v)
+		return printYAML(a.sink(), v)
 	default:
 		return table(a.stdout)
 	}
 }
 
-// printYAML goes through JSON, so that the keys and their order are the same in both.
+// sink is where goes what programs read: byte for byte, and on a terminal through visible. JSON and YAML stay what they
+// are, as both take its escapes for what they stand for within double quotes.
+func (a *app) sink() io.Writer {
+	if isTerminal(a.exact) {
+		return a.stdout
+	}
+	return a.exact
+}
+
+// printYAML goes through JSON, so that the keys and their order are the same in both. In JSON a string may have what YAML
+// refuses, unless it is escaped.
 func printYAML(w io.Writer, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	if err := yaml.Unmarshal([]byte(show(string(data))), &doc); err != nil {
 		return err
 	}
 	blockStyle(&doc)
@@ -48,8 +58,12 @@ func printYAML(w io.Writer, v any) error {
 	return enc.Close()
 }
 
+// blockStyle is the style without braces, and with double quotes where an escape may have to stand.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
+	if strings.ContainsFunc(n.Value, misleads) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
 	for _, child := range n.Content {
 		blockStyle(child)
 	}

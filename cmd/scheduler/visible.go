@@ -71,12 +71,18 @@ func appendShown(to []byte, r rune, spelled []byte) []byte {
 	switch {
 	case r == utf8.RuneError && len(spelled) == 1, r < ' ':
 		return fmt.Appendf(to, `\x%02x`, spelled[0])
-	case r >= 0x7f && r < 0xa0, // DEL and C1, where a terminal may find an escape, too
-		r == 0x61c, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, // the order of text
-		r == 0x2028, r == 0x2029: // line breaks to some
+	case misleads(r):
 		return fmt.Appendf(to, `\u%04x`, r)
 	}
 	return append(to, spelled...)
+}
+
+// misleads reports whether r, which JSON takes as it is, is none that people can see.
+func misleads(r rune) bool {
+	return r >= 0x7f && r < 0xa0 || // DEL and C1, where a terminal may find an escape, too
+		r == 0x61c || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || // the order of text
+		r == 0x2028 || r == 0x2029 || // line breaks to some
+		r == 0xfffe || r == 0xffff // no characters
 }
 
 // cellText keeps a value from others in its cell: one line, as wide as it looks.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,12 +50,20 @@ func terminal(t *testing.T) (program *os.File, said func() string) {
 	}
 }
 
-// On a terminal an output and a reason phrase are shown, not obeyed.
+// On a terminal an output, a reason phrase, JSON and YAML are shown, not obeyed; the latter two say the same as ever.
 func TestOnATerminal(t *testing.T) {
 	t.Parallel()
+	valid := strings.ToValidUTF8(hostile, "") // all that JSON can say
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/logs") {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/logs"):
 			fmt.Fprint(w, hostile)
+			return
+		case r.URL.Path == "/api/v1/jobs":
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(map[string]any{"items": []map[string]any{
+				{"name": "a", "description": valid, "labels": map[string]string{valid: valid}}, {"name": "b", "description": "\u202eb\nc"},
+			}})
 			return
 		}
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -65,14 +75,27 @@ func TestOnATerminal(t *testing.T) {
 		fmt.Fprintf(conn, "HTTP/1.1 418 %s\r\nContent-Length: 0\r\n\r\n", strings.ReplaceAll(hostile, "\x00", ""))
 	}))
 	t.Cleanup(server.Close)
-	for _, args := range []string{"tasks logs 1", "tasks get 1", "healthcheck"} {
+	shown := func(args string) string {
 		program, said := terminal(t)
 		a := &app{stdin: strings.NewReader(""), stdout: program, stderr: program, environ: []string{"LOCKSTEP_SERVER=" + server.URL}, now: time.Now}
 		_ = a.execute(t.Context(), strings.Fields(args))
 		text := said()
 		wantHarmless(t, args, text)
-		if !strings.Contains(text, `\x1b]0;title`) {
+		return text
+	}
+	for _, args := range []string{"tasks logs 1", "tasks get 1", "healthcheck"} {
+		if text := shown(args); !strings.Contains(text, `\x1b]0;title`) {
 			t.Errorf("%s: %q", args, text)
+		}
+	}
+	for args, decode := range map[string]func([]byte, any) error{"jobs list -o json": json.Unmarshal, "jobs list -o yaml": yaml.Unmarshal} {
+		text := shown(args)
+		var list []struct {
+			Description string
+			Labels      map[string]string
+		}
+		if err := decode([]byte(text), &list); err != nil || len(list) != 2 || list[0].Description != valid || list[0].Labels[valid] != valid || list[1].Description != "\u202eb\nc" {
+			t.Errorf("%s: %v: %q", args, err, text)
 		}
 	}
 }

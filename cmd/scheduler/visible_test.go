@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // hostile has one of each that a terminal would obey or that turns text around.
@@ -27,6 +29,7 @@ func TestVisible(t *testing.T) {
 		"cut\xe2\x80":        `cut\xe2\x80`,
 		"end\r":              `end\x0d`,
 		"\u061c\u2069\ufffd": `\u061c\u2069` + "\ufffd",
+		"\ufffe\uffff":       `\ufffe\uffff`,
 	} {
 		for size := 1; size <= len(text); size++ {
 			var out bytes.Buffer
@@ -108,8 +111,12 @@ func TestNothingCommandsATerminal(t *testing.T) {
 		t.Errorf("an output became %q", got.stdout)
 	}
 	var list []struct{ Description string }
-	if got := call(t, environ, "jobs", "list", "-o", "json"); json.Unmarshal([]byte(got.stdout), &list) != nil || list[0].Description != strings.ToValidUTF8(hostile, "") {
+	if got := call(t, environ, "jobs", "list", "-o", "json"); json.Unmarshal([]byte(got.stdout), &list) != nil || list[0].Description != strings.ToValidUTF8(hostile, "") || !strings.Contains(got.stdout, "d\u009b31me\u202ef") {
 		t.Errorf("JSON became %q", got.stdout)
+	}
+	list = nil
+	if got := call(t, environ, "jobs", "list", "-o", "yaml"); yaml.Unmarshal([]byte(got.stdout), &list) != nil || len(list) != 1 || list[0].Description != strings.ToValidUTF8(hostile, "") {
+		t.Errorf("YAML became %q %s", got.stdout, got.stderr)
 	}
 }
 
