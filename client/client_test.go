@@ -65,9 +65,9 @@ func TestRequests(t *testing.T) {
 		{func() error { _, err := c.Task(ctx, "id"); return err }, "GET /below/api/v1/tasks/id  Bearer secret"},
 		{func() error { _, err := c.Output(ctx, "id", 2); return err }, "GET /below/api/v1/tasks/id/logs?attempt=2  Bearer secret"},
 		{func() error {
-			_, _, err := c.Enqueue(ctx, "mail", jobs.NewTask{Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC()}, jobs.NewTask{})
+			_, _, err := c.Enqueue(ctx, "mail", jobs.NewTask{Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC(), Force: true}, jobs.NewTask{})
 			return err
-		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","priority":-3,"idempotency_key":"i","tags":["t"]},{}]`},
+		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","priority":-3,"idempotency_key":"i","tags":["t"],"force":true},{}]`},
 		{func() error { _, err := c.CancelTask(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/cancel  Bearer secret"},
 		{func() error { _, err := c.RetryTask(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/retry  Bearer secret"},
 		{func() error { _, err := c.ForceRetryTask(ctx, "id"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":true}`},

@@ -307,6 +307,34 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		t.Errorf("%d %s", code, body)
 	}
 
+	told := log.count("cannot be used")
+	ready := func() string { _, body := status(t, c, "https://"+address+"/readyz", ""); return body }
+	if err := os.Chmod(key, 0o666); err != nil { // nothing else changes
+		t.Fatal(err)
+	}
+	await.Until(t, "readiness tells of a mode alone", func() bool {
+		for line := range strings.SplitSeq(ready(), "},") {
+			if strings.Contains(line, `"name":"certificate"`) && strings.Contains(line, "what was read before still holds") {
+				return true
+			}
+		}
+		return false
+	})
+	time.Sleep(2 * refreshEvery) // some looks that see nothing new
+	if n := log.count("cannot be used") - told; n != 1 || name() != "two" {
+		t.Errorf("the log told of one error %d times; %s is shown", n, name())
+	}
+	if err := os.Chmod(key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "it is fine again", func() bool {
+		body := ready()
+		return strings.Contains(body, "expires at") && !strings.Contains(body, "still holds")
+	})
+	if name() != "two" {
+		t.Errorf("%s is shown", name())
+	}
+
 	if _, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11}); err == nil {
 		t.Error("TLS 1.1 is spoken")
 	}

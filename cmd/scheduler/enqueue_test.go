@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/client"
 )
 
 // Where the answer to a batch is lost, nobody says that it was not enqueued: to send it again would do
@@ -33,5 +37,29 @@ func TestManyWithoutAnAnswer(t *testing.T) {
 				t.Errorf("%d %q", code, stderr)
 			}
 		})
+	}
+}
+
+// What is said to have changed nothing has: a replica that starts does nothing yet, while any other answer of a server in
+// trouble may come after the work.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{client.ErrUnreachable, true},
+		{&client.Error{Status: http.StatusUnprocessableEntity, Code: "invalid"}, true},
+		{&client.Error{Status: http.StatusTooManyRequests, Code: "busy"}, true},
+		{&client.Error{Status: http.StatusServiceUnavailable, Code: "starting"}, true},
+		{&client.Error{Status: http.StatusServiceUnavailable, Code: "unavailable"}, false},
+		{&client.Error{Status: http.StatusBadGateway}, false},
+		{io.ErrUnexpectedEOF, false},
+	} {
+		if got := refused(fmt.Errorf("enqueue: %w", c.err)); got != c.want {
+			t.Errorf("%v: refused is %v", c.err, got)
+		}
+	}
+	if refused(errors.New("no answer")) {
+		t.Error("an error that nobody knows is taken for a refusal")
 	}
 }

@@ -210,6 +210,58 @@ func TestTasksCommands(t *testing.T) {
 	}
 }
 
+// TestForcedTasks: a task that no live replica can run is refused and not added, unless it is forced: alone, in a line of many
+// and as a retry.
+func TestForcedTasks(t *testing.T) {
+	r := startReplica(t)
+	refused := func(stdin string, args ...string) string {
+		t.Helper()
+		code, stdout, stderr := r.scheduler(t, stdin, args...)
+		if code != exitFailed || stdout != "" || !strings.Contains(stderr, "kind") || !strings.Contains(stderr, `"nope"`) {
+			t.Errorf("%v: %d %q %q", args, code, stdout, stderr)
+		}
+		return stderr
+	}
+	forced := func(stdin string, args ...string) (ids []string) {
+		t.Helper()
+		code, stdout, stderr := r.scheduler(t, stdin, args...)
+		if ids = strings.Fields(stdout); code != exitFine || len(ids) == 0 {
+			t.Fatalf("%v: %d %q %q", args, code, stdout, stderr)
+		}
+		task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", ids[len(ids)-1], "-o", "json")).Task
+		if task.Kind != "nope" || task.State != jobs.StatePending {
+			t.Errorf("%v: %+v", args, task)
+		}
+		return ids
+	}
+	const line, forcedLine, unforcedLine = `{"kind":"nope"}`, `{"kind":"nope","force":true}`, `{"kind":"nope","force":false}`
+	refused("", "tasks", "enqueue", "mail", "--kind", "nope")
+	id := forced("", "tasks", "enqueue", "mail", "--kind", "nope", "--force")[0]
+
+	many := []string{"tasks", "enqueue", "mail", "--many"}
+	if said := refused("{}\n"+line+"\n", many...); !strings.Contains(said, "line 2: ") || !strings.Contains(said, "No line was enqueued") {
+		t.Error(said)
+	}
+	if ids := forced("{}\n"+forcedLine+"\n", many...); len(ids) != 2 {
+		t.Error(ids)
+	}
+	if said := refused(forcedLine+"\n"+line+"\n", many...); !strings.Contains(said, "line 2: ") {
+		t.Error(said)
+	}
+	forced(line+"\n", append(many, "--force")...)
+	refused(unforcedLine+"\n", append(many, "--force")...)
+
+	r.fine(t, "tasks", "cancel", id)
+	refused("", "tasks", "retry", id)
+	again := forced("", "tasks", "retry", id, "--force")[0]
+	if task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", again, "-o", "json")).Task; again == id || task.RetryOf != id {
+		t.Errorf("%+v", task)
+	}
+	if all := decodeJSON[[]jobs.Task](t, r.fine(t, "tasks", "list", "--limit", "0", "-o", "json")); len(all) != 5 {
+		t.Errorf("there are %d tasks, want 5: %+v", len(all), all)
+	}
+}
+
 func TestPoolsReplicasLocksCommands(t *testing.T) {
 	r := startReplica(t)
 	like(t, "POOL      STATE    WORKERS   MAX   RUNNING   PENDING   SCHEDULED   OLDEST\n"+

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -133,7 +135,18 @@ jobs:
 	}
 
 	digest := regexp.MustCompile(`=#[0-9a-f]{6,}| #[0-9a-f]{8}\b`)
+	digests := digestsOf(t, file)
+	for what, sum := range digests {
+		if strings.HasPrefix(what, "hash") && !strings.Contains(said["rows"]+said["rows-wal"], sum) {
+			t.Errorf("no row has the %s, %s, so that its absence elsewhere says nothing", what, sum)
+		}
+	}
 	for where, text := range said {
+		for what, sum := range digests {
+			if !strings.HasPrefix(where, "rows") && strings.Contains(strings.ToLower(text), sum) {
+				t.Errorf("%s has the %s, %s", where, what, sum)
+			}
+		}
 		if i := strings.Index(text, "CANARY"); i >= 0 {
 			t.Errorf("%s: %.300q", where, text[max(i-150, 0):])
 		}
@@ -149,6 +162,42 @@ jobs:
 			t.Errorf("%s lacks %q: %.600s", where, want, said[where])
 		}
 	}
+}
+
+// digestsOf are the hashes of what a file defines, which its secrets count in, and the digests by which handlers are told apart.
+func digestsOf(t *testing.T, file string) map[string]string {
+	t.Helper()
+	c, err := config.Load(file, config.Options{Environ: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	identity := func(of string, h jobs.Handler) {
+		if i, ok := jobs.As[jobs.Identified](h); ok {
+			for n, found := range regexp.MustCompile(`#([0-9a-f]{8,})`).FindAllStringSubmatch(i.Identity(), -1) {
+				all[fmt.Sprintf("digest %d of %s", n, of)] = found[1]
+			}
+		}
+	}
+	for name, job := range c.Set.Jobs {
+		all["hash of job "+name] = job.Hash()
+		identity("job "+name, job.Handler)
+		identity("what job "+name+" tells", job.Notify.Handler)
+	}
+	for name, pool := range c.Set.Pools {
+		if name == jobs.NotificationsPool {
+			continue // its kinds are known when it is served
+		}
+		all["hash of pool "+name] = pool.Hash()
+		identity("pool "+name, pool.Handler)
+		for kind, hash := range pool.HandlerHashes() {
+			all["hash of a handler of pool "+name+" "+kind] = hash
+		}
+	}
+	if of := fmt.Sprintf("%x", sha256.Sum256([]byte("PASSWORD=CANARY-value")))[:8]; all["digest 0 of job fails"] != of || len(all) < 9 {
+		t.Errorf("these are not all digests, %s of them: %v", of, all)
+	}
+	return all
 }
 
 var address = regexp.MustCompile(`127\.0\.0\.1:[1-9][0-9]*`)

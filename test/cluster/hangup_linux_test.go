@@ -20,14 +20,20 @@ import (
 // What is caught here is as usual in the programs that are started, also where these tests were started with nohup.
 func init() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) }
 
-// A daemon is told to load its configuration again by SIGHUP. That is not there yet, and must not end it.
+// A daemon is told to load its configuration again by SIGHUP. That is not there yet, and must neither end nor drain it.
 func TestHangupIsIgnored(t *testing.T) {
 	t.Parallel()
-	r := startReplica(t, busyConfig(t), "r1")
+	config := busyConfig(t)
+	r, started := startReplica(t, config, "r1"), filepath.Join(filepath.Dir(config), "started")
+	waitFor(t, started)
 	for n := range 3 {
 		r.Signal(t, syscall.SIGHUP)
 		program.Within(t, 10*time.Second, "the log tells of it", func() bool { return strings.Count(r.Log(), `"msg":"SIGHUP is ignored`) == n+1 })
 	}
+	if err := os.Remove(started); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, started) // one that drains starts nothing more
 	r.Drain(t, 30*time.Second)
 }
 
