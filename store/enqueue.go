@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,6 +62,9 @@ func (t *tx) enqueue(batch []*parcel) error {
 		return err
 	}
 	if err := t.refuseUnrunnable(batch, governing); err != nil {
+		if _, refused := errors.AsType[*jobs.KindError](err); refused {
+			err = cmp.Or(t.dropKeys(batch), err)
+		}
 		return err
 	}
 	var rows [][]any
@@ -187,6 +191,19 @@ func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 	for _, p := range batch {
 		if p.first != nil {
 			p.task.ID, p.existed = p.first.task.ID, true
+		}
+	}
+	return nil
+}
+
+// dropKeys takes back the keys that takeKeys added: a caller's transaction may go on without the tasks.
+func (t *tx) dropKeys(batch []*parcel) error {
+	for _, p := range batch {
+		if p.key == "" || p.existed {
+			continue
+		}
+		if _, err := t.exec(`DELETE FROM {idempotency} WHERE pool = ? AND idem_key = ?`, p.task.Pool, p.key); err != nil { // primary key
+			return err
 		}
 	}
 	return nil

@@ -15,7 +15,8 @@ import (
 // the ExecContext and QueryContext of [*sql.Tx] that is in a transaction on this store's database: a
 // *sqlx.Tx, or a [*sql.Conn] after BEGIN. Isolation level and flags are the caller's.
 //
-// Errors are those of Enqueue; a transaction that only reads is jobs.ErrInvalid. After any error the caller must roll back; what Enqueue would repeat
+// Errors are those of Enqueue; a transaction that only reads is jobs.ErrInvalid. A *jobs.KindError leaves nothing of the task in the
+// transaction, which may go on and be committed. After any other error the caller must roll back; what Enqueue would repeat
 // itself, such as a deadlock, is jobs.ErrUnavailable here, and the whole transaction is the caller's to
 // repeat. A task that exists under the same idempotency key is not an error: its id is returned. While
 // another open transaction has added the same key, EnqueueTx waits for its end, as long as the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,6 +23,7 @@ var enqueueTxCases = []Case{
 	{"EnqueueTx/Many", enqueueManyTx},
 	{"EnqueueTx/HundredWithOneKey", hundredTxWithOneKey},
 	{"EnqueueTx/HundredThatRollBack", hundredTxThatRollBack},
+	{"EnqueueTx/UnknownKind", unknownKindTx},
 	{"EnqueueTx/Isolation", isolation},
 	{"EnqueueTx/Wrapped", wrappedTx},
 	{"EnqueueTx/Conn", connTx},
@@ -219,6 +221,50 @@ func enqueueAgain(ctx context.Context, b *Bench, end func(*sql.Tx) error) (strin
 		_ = tx.Rollback()
 		if !errors.Is(err, jobs.ErrUnavailable) || ctx.Err() != nil {
 			return "", err
+		}
+	}
+}
+
+// unknownKindTx: a transaction whose task is refused for its kind may go on. Neither the task nor its key is in it, nor are
+// those beside it.
+func unknownKindTx(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.load(withKinds("fax"))
+	b.DB.Exec(t, `CREATE TABLE orders (id INTEGER)`)
+	known := jobs.NewTask{Pool: "work", Kind: "fax", IdempotencyKey: "known"}
+	unknown := jobs.NewTask{Pool: "work", Kind: "mail", IdempotencyKey: "unknown"}
+	existing := jobs.NewTask{Pool: "work", Kind: "fax", IdempotencyKey: "existing"}
+	id := Enqueue(t, b, existing)[0].Task.ID
+	Enqueue(t, b, jobs.NewTask{Pool: "default", IdempotencyKey: "unknown"}) // another pool's key
+	tx := begin(t, b)
+	defer func() {
+		_ = tx.Rollback() // it would keep the table
+		b.DB.Exec(t, `DROP TABLE orders`)
+	}()
+	order := func(n int) {
+		t.Helper()
+		_, err := tx.ExecContext(t.Context(), fmt.Sprintf(`INSERT INTO orders VALUES (%d)`, n))
+		must(t, err)
+	}
+	order(1)
+	_, err := b.SQL().EnqueueTx(t.Context(), tx, unknown)
+	if refused, ok := errors.AsType[*jobs.KindError](err); !ok || refused.Kind != "mail" {
+		t.Fatalf("alone: %v", err)
+	}
+	order(2)
+	_, err = b.SQL().EnqueueManyTx(t.Context(), tx, known, existing, unknown)
+	if refused, ok := errors.AsType[*jobs.KindError](err); !ok || refused.Index != 2 {
+		t.Fatalf("among others: %v", err)
+	}
+	order(3)
+	must(t, tx.Commit())
+	s.wantInt(3, `SELECT COUNT(*) FROM orders`)
+	s.wantInt(2, `SELECT COUNT(*) FROM {tasks}`)
+	s.wantInt(2, `SELECT COUNT(*) FROM {idempotency}`)
+	s.load(withKinds("fax", "mail"))
+	for _, task := range Enqueue(t, b, known, unknown, existing) {
+		if task.Existed != (task.Task.ID == id) {
+			t.Errorf("%s: %+v", task.Task.IdempotencyKey, task)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 var kindCases = []Case{
@@ -47,10 +48,21 @@ func (s *scene) load(d ledger.Definitions) {
 	must(s.t, err)
 }
 
-// refuses reports what kinds an enqueue was refused with; nil: it was not.
+// refuses reports what kinds an enqueue was refused with; nil: it was not. A transaction of the caller's gets the same
+// answer.
 func (s *scene) refuses(pool, kind string) *jobs.KindError {
 	s.t.Helper()
-	_, err := s.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: pool, Kind: kind})
+	task := jobs.NewTask{Pool: pool, Kind: kind}
+	_, err := s.Store.Enqueue(s.ctx(), task)
+	if st, is := s.Store.(*store.Store); is {
+		tx := begin(s.t, s.Bench)
+		_, within := st.EnqueueTx(s.ctx(), tx, task)
+		must(s.t, tx.Rollback())
+		var one, other *jobs.KindError
+		if errors.As(err, &one) != errors.As(within, &other) || !cmp.Equal(one, other) || (err == nil) != (within == nil) {
+			s.t.Fatalf("kind %q: Enqueue: %v; EnqueueTx: %v", kind, err, within)
+		}
+	}
 	if err == nil {
 		return nil
 	}
