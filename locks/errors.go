@@ -24,8 +24,8 @@ var (
 	// ErrUnavailable: nothing was granted, since the service cannot be reached or the Locker is
 	// closed.
 	ErrUnavailable = errors.New("lock service unavailable")
-	// ErrRecovering: nothing was granted; the service lost its state a short time ago and waits
-	// until every lease that it may have forgotten has ended.
+	// ErrRecovering: nothing was granted; the service is new or was started again, has failed over or has lost data, a
+	// short time ago, and waits until every lease that it may not know of has ended.
 	ErrRecovering = driver.ErrRecovering
 )
 

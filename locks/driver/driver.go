@@ -30,8 +30,8 @@ var (
 	// ErrSessionLost: the session is over, for good: it expired, was evicted, or the server forgot
 	// it. Nothing that was held through it is held any more.
 	ErrSessionLost = errors.New("lock session lost")
-	// ErrRecovering: the server answers but lost its state a short time ago and grants nothing
-	// until every lease that it may have forgotten has ended.
+	// ErrRecovering: the server answers but is new or was started again, has failed over or has lost data, a short time
+	// ago, and grants nothing until every lease that it may not know of has ended.
 	ErrRecovering = errors.New("lock service recovering")
 	// ErrUnreachable: nothing was sent. An error after sending must not wrap it.
 	ErrUnreachable = errors.New("lock service unreachable")

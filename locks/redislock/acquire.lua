@@ -1,7 +1,7 @@
 -- Takes each key that nobody holds, in one pass; a key whose holder's session is over is free.
 -- Nothing is written unless something is granted.
 -- ARGV: session, gen, ttl µs, acquisition, owner, then key, meta of each want
--- Returns {'ok', per want: '+token' granted | '-value of holders' busy | '?µs to wait' recovering}
+-- Returns {'ok', per want: '+token' granted | '-value of holders' busy | '?' and grace() recovering}
 --       | {'stale'} | {'lost'}
 local session, gen, acquisition, owner = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
 local why = wrong(redis.call('HGET', state, 'gen'), gen, session)
@@ -27,7 +27,8 @@ if #free == 0 then return answer end
 local present, till = epoch(tonumber(ARGV[3]), false)
 if present ~= gen then return {'stale'} end
 if till > now then
-  for _, f in ipairs(free) do answer[f.slot] = '?' .. text(till - now) end
+  local wait = grace(tonumber(ARGV[3]), till)
+  for _, f in ipairs(free) do answer[f.slot] = '?' .. wait end
   return answer
 end
 local token = math.max(tonumber(redis.call('HGET', state, 'token')) + 1, now)

@@ -241,7 +241,36 @@ func TestServerThatJustStartedWaits(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{Addr: servers.NewRedis(t).Addr})
 	defer rdb.Close()
-	refuses(t, open(t, rdb, "young"), "k")
+	s := open(t, rdb, "young")
+	refuses(t, s, "k")
+	says(t, s, "the server is new, or was started again, [0-9] s ago, and may not know of all locks")
+	if _, err := s.Evict(t.Context(), "k", 1); err == nil || !strings.Contains(err.Error(), "is new, or was started again") {
+		t.Errorf("evict: %v", err)
+	}
+}
+
+// says holds what people are told who have to wait: why, and from when on locks are granted.
+func says(t *testing.T, s driver.Session, why string) {
+	t.Helper()
+	_, err := s.TryAcquire(t.Context(), "early", lockstest.Wants("k"))
+	if text := regexp.MustCompile(`: ` + why + `; they are granted from \d\d:\d\d:\d\d on, in \d`); err == nil || !text.MatchString(err.Error()) {
+		t.Errorf("%v; want %s, and from when on", err, why)
+	}
+}
+
+// What a server has lost is not put down to its age.
+func TestReasonOfTheWait(t *testing.T) {
+	t.Parallel()
+	const lost = "the server was started again, has failed over or has lost data a short time ago, and may not know of all locks"
+	srv := servers.NewRedis(t)
+	rdb := client(t, srv.Addr)
+	old := open(t, rdb, "reasons")
+	rdb.FlushAll(t.Context())
+	says(t, open(t, rdb, "reasons"), lost)
+	says(t, old, lost)
+	srv.Kill()
+	srv.Start()
+	says(t, old, "the server is new, or was started again, [0-9] s ago, and may not know of all locks")
 }
 
 // With NoGracePeriod a server that has just started grants at once, and one that has lost the namespace's data does not.
@@ -260,12 +289,7 @@ func TestNoGracePeriod(t *testing.T) {
 	if err := rdb.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	late := begin(NewWith(rdb, Options{NoGracePeriod: true}))
-	refuses(t, late, "k")
-	_, err := late.TryAcquire(t.Context(), "early", lockstest.Wants("k"))
-	if when := regexp.MustCompile(`they are granted from \d\d:\d\d:\d\d on, in \d`); err == nil || !when.MatchString(err.Error()) {
-		t.Errorf("%v; want from when on", err)
-	}
+	refuses(t, begin(NewWith(rdb, Options{NoGracePeriod: true})), "k")
 }
 
 func TestInfoForbidden(t *testing.T) {

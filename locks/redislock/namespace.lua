@@ -88,6 +88,15 @@ local function epoch(ttl, new, unused)
   return gen, till
 end
 
+-- grace says how long nothing is granted yet, in µs, and behind a blank why, as waitFor reads it: for how many seconds the
+-- server has been up, where it was so young when the generation began that this alone is why.
+local function grace(ttl, till)
+  local run, uptime = server()
+  local began = tonumber(redis.call('HGET', state, 'began'))
+  local young = run ~= '' and (uptime - 1) * 1000000 - (now - began) <= ttl
+  return text(till - now) .. ' ' .. (young and text(uptime) or '')
+end
+
 -- wrong says why the session cannot act: the state is not the one it was installed in, or its time
 -- is over.
 local function wrong(gen, expected, session)

@@ -162,14 +162,20 @@ func (s *session) results(wants []driver.Want, answer []any) ([]driver.Result, e
 	return results, nil
 }
 
-func waitFor(micros string) error {
+// waitFor reads what grace() of namespace.lua says: how long nothing is granted, and why.
+func waitFor(grace string) error {
+	micros, up, _ := strings.Cut(grace, " ")
 	n, err := strconv.ParseInt(micros, 10, 64)
 	if err != nil {
 		return err
 	}
+	why := "the server was started again, has failed over or has lost data a short time ago"
+	if up != "" {
+		why = "the server is new, or was started again, " + up + " s ago"
+	}
 	wait := time.Duration(n) * time.Microsecond
-	return fmt.Errorf("%w: the server is new, has restarted empty or has failed over, and may not know of all locks; they are granted from %s on, in %v",
-		driver.ErrRecovering, time.Now().Add(wait).Format(time.TimeOnly), wait.Round(time.Millisecond))
+	return fmt.Errorf("%w: %s, and may not know of all locks; they are granted from %s on, in %v",
+		driver.ErrRecovering, why, time.Now().Add(wait).Format(time.TimeOnly), wait.Round(time.Millisecond))
 }
 
 func (s *session) Release(ctx context.Context, held []driver.Held) error {
