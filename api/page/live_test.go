@@ -124,6 +124,33 @@ func TestPools(t *testing.T) {
 	b.says("#trouble .more", "nobody@example.org")
 }
 
+// TestManyFailures: all that went wrong is counted, also what the lists have no row for.
+func TestManyFailures(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, jobs.Set{Pools: map[string]jobs.Pool{
+		"mail": {Workers: 8, Retries: &jobs.Retries{}, Kinds: map[string]jobs.Handler{
+			"bad":   does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no such address") }),
+			"worse": does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no such host") }),
+		}},
+	}}, api.Options{})
+	var tasks []jobs.NewTask
+	for range 45 {
+		tasks = append(tasks, jobs.NewTask{Pool: "mail", Kind: "bad"})
+	}
+	tasks = append(tasks, jobs.NewTask{Pool: "mail", Kind: "worse"}, jobs.NewTask{Pool: "mail", Kind: "worse"})
+	if _, err := s.store.Enqueue(t.Context(), tasks...); err != nil {
+		t.Fatal(err)
+	}
+	b := newTab(t, 1280)
+	b.visit(s.url)
+	b.says("#findings", "mail: 47 tasks went wrong within the last hour")
+	b.says("#trouble", "×45 within the last hour")
+	b.says("#trouble", "×2 within the last hour")
+	if n := eval[int](b, `document.querySelectorAll("#trouble tbody tr").length`); n != 2 {
+		t.Errorf("%d rows for two kinds of failures:\n%s", n, b.text("#trouble"))
+	}
+}
+
 // TestDeadWebhook: what should have told somebody and does not is itself a thing that is wrong.
 func TestDeadWebhook(t *testing.T) {
 	t.Parallel()
