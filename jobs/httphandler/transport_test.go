@@ -3,12 +3,15 @@ package httphandler
 import (
 	"context"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -87,6 +90,27 @@ func resolve(t *testing.T) func(netip.Addr) {
 		served.Wait()
 	})
 	return func(addr netip.Addr) { to.Store(&addr) }
+}
+
+// What is for want of descriptors is told from what another try would not help.
+func TestNoRoom(t *testing.T) {
+	for errno, want := range map[syscall.Errno]bool{
+		syscall.EMFILE: true, syscall.ENFILE: true,
+		syscall.EAGAIN: false, syscall.ENOMEM: false, syscall.ENOENT: false, syscall.EACCES: false, syscall.ECONNREFUSED: false,
+	} {
+		for _, err := range []error{
+			os.NewSyscallError("socket", errno),
+			&net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", errno)},
+			&fs.PathError{Op: "open", Path: "/etc/resolv.conf", Err: errno},
+		} {
+			if noRoom(err) != want {
+				t.Errorf("%v: %v", err, !want)
+			}
+		}
+	}
+	if noRoom(&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "name.test", IsNotFound: true}}) {
+		t.Error("a name that does not exist")
+	}
 }
 
 func TestProxiesOfTheEnvironmentAreIgnored(t *testing.T) {
