@@ -4,15 +4,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/docs"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -61,6 +64,7 @@ func named(t *testing.T) []namedFile {
 		}
 	}
 	const dsn = "user:password@tcp(127.0.0.1:3306)/db"
+	const lockMySQL = "lock: {driver: mysql, mysql: {dsn: \"" + dsn + "\", tls: "
 	token := "- {name: a, role: viewer, sha256: \"" + strings.Repeat("ab", 32) + "\"}\n"
 	return []namedFile{
 		{"the configuration", "version: 1" + jobsOfIt, false, func(ctx context.Context, path string) string { return command(ctx, nil, "validate", path) }},
@@ -72,6 +76,15 @@ func named(t *testing.T) []namedFile {
 		{"lock.mysql.dsn_file", dsn, true, by("lock: {driver: mysql, mysql: {dsn_file: FILE}}")},
 		{"lock.redis.password_file", "x", true, by("lock: {driver: redis, redis: {password_file: FILE}}")},
 		{"lock.redis.sentinel_password_file", "x", true, by("lock: {driver: redis, redis: {mode: sentinel, master_name: m, sentinel_password_file: FILE}}")},
+		{"lock.mysql.tls.ca_file", pem(cert), false, by(lockMySQL + "{ca_file: FILE}}}")},
+		{"lock.mysql.tls.cert_file", pem(cert), false, by(lockMySQL + "{cert_file: FILE, key_file: KEY}}}")},
+		{"lock.mysql.tls.key_file", pem(key), true, by(lockMySQL + "{cert_file: CERT, key_file: FILE}}}")},
+		{"lock.redis.tls.ca_file", pem(cert), false, by("lock: {driver: redis, redis: {tls: {ca_file: FILE}}}")},
+		{"lock.redis.tls.cert_file", pem(cert), false, by("lock: {driver: redis, redis: {tls: {cert_file: FILE, key_file: KEY}}}")},
+		{"lock.redis.tls.key_file", pem(key), true, by("lock: {driver: redis, redis: {tls: {cert_file: CERT, key_file: FILE}}}")},
+		{"lock.zookeeper.tls.ca_file", pem(cert), false, by("lock: {driver: zookeeper, zookeeper: {tls: {ca_file: FILE}}}")},
+		{"lock.zookeeper.tls.cert_file", pem(cert), false, by("lock: {driver: zookeeper, zookeeper: {tls: {cert_file: FILE, key_file: KEY}}}")},
+		{"lock.zookeeper.tls.key_file", pem(key), true, by("lock: {driver: zookeeper, zookeeper: {tls: {cert_file: CERT, key_file: FILE}}}")},
 		{"lock.zookeeper.auth_file", "a:b", true, by("lock: {driver: zookeeper, zookeeper: {auth_file: FILE}}")},
 		{"server.auth.tokens_file", token, true, by("server: {auth: {tokens_file: FILE}}")},
 		{"server.tls.cert_file", pem(cert), false, by("server: {tls: {cert_file: FILE, key_file: KEY}}")},
@@ -105,6 +118,52 @@ func said(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// TestEveryNamedFileIsTried: each key of the configuration that names a file is among those of TestNamedFiles.
+func TestEveryNamedFileIsTried(t *testing.T) {
+	tried := map[string]bool{}
+	for _, f := range named(t) {
+		tried[f.name] = true
+	}
+	var schema any
+	if err := json.Unmarshal(docs.Schema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	var walk func(node any, path []string)
+	walk = func(node any, path []string) {
+		switch node := node.(type) {
+		case []any:
+			for _, branch := range node {
+				walk(branch, path)
+			}
+		case map[string]any:
+			for word, child := range node {
+				properties, _ := child.(map[string]any)
+				switch {
+				case word == "properties" && properties != nil:
+					for key, child := range properties {
+						at := append(slices.Clone(path), key)
+						if name := strings.Join(at, "."); strings.HasSuffix(key, "_file") {
+							if seen++; !tried[name] && (key != "env_file" || !tried[key]) {
+								t.Errorf("%s names a file: add it to named()", name)
+							}
+						}
+						walk(child, at)
+					}
+				case word == "additionalProperties":
+					walk(child, append(slices.Clone(path), "NAME"))
+				default: // a definition, a branch, a list
+					walk(child, path)
+				}
+			}
+		}
+	}
+	walk(schema, nil)
+	if seen < 20 {
+		t.Errorf("only %d keys seen", seen)
+	}
 }
 
 // TestNamedFiles: a file that others could change, or that would be waited for, is refused wherever it is

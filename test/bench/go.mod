@@ -2,6 +2,8 @@ module github.com/lockstep-scheduler/lockstep/test/bench
 
 go 1.26.0
 
+toolchain go1.26.8
+
 require (
 	github.com/bsm/redislock v0.9.4
 	github.com/go-redsync/redsync/v4 v4.18.1

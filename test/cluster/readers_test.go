@@ -15,7 +15,9 @@ import (
 )
 
 // Twenty readers of 500 tasks with payloads of 256 KiB, none of whom takes what it asks for, cost next to nothing: no due
-// time is skipped, and others are answered beside them.
+// time is skipped, and others are answered beside them. This holds that lists leave payloads out and that what a reader
+// has not taken is small. It would pass without the bound on how many reads are under way at once, which has a test of
+// its own: TestRoomIsBounded in package api.
 func TestReadersThatDoNotRead(t *testing.T) {
 	const (
 		held    = 500

@@ -59,19 +59,44 @@ func TestActionsAndImagesArePinned(t *testing.T) {
 }
 
 var (
+	language  = regexp.MustCompile(`(?m)^go (\d+\.\d+\.\d+)$`)
 	toolchain = regexp.MustCompile(`(?m)^toolchain go(\d+\.\d+\.\d+)$`)
 	goImage   = regexp.MustCompile(`\bgolang:(\d[\d.]*)`)
 )
 
+// releaseOf is the release of Go that a go.mod names: its line toolchain, or its line go where that names the same. The go
+// command takes away a line toolchain that says no more than the line go.
+func releaseOf(module string) string {
+	for _, line := range []*regexp.Regexp{toolchain, language} {
+		if m := line.FindStringSubmatch(module); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
 // One release of Go builds everything: the one that go.mod names.
 func TestToolchainIsPinned(t *testing.T) {
-	module, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
+	release := func(file string) string {
+		module, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return releaseOf(string(module))
 	}
-	pinned := toolchain.FindSubmatch(module)
-	if pinned == nil {
+	pinned := release("go.mod")
+	if pinned == "" {
 		t.Fatal("go.mod has no line toolchain with a release: go mod edit -toolchain=go1.x.y")
+	}
+	modules, err := filepath.Glob("../../test/*/go.mod")
+	if err != nil || len(modules) < 2 {
+		t.Fatalf("%v, %v", modules, err)
+	}
+	for _, module := range modules {
+		file := strings.TrimPrefix(filepath.ToSlash(module), "../../")
+		if got := release(file); got != pinned {
+			t.Errorf("%s names Go %s, go.mod names %s: go mod edit -toolchain=go%s", file, got, pinned, pinned)
+		}
 	}
 	for _, file := range []string{"deploy/Dockerfile", ".github/workflows/ci.yml"} {
 		text, err := os.ReadFile(filepath.Join("../..", file))
@@ -83,8 +108,8 @@ func TestToolchainIsPinned(t *testing.T) {
 			t.Errorf("%s names no image of Go", file)
 		}
 		for _, image := range images {
-			if string(image[1]) != string(pinned[1]) {
-				t.Errorf("%s builds with Go %s, go.mod names %s", file, image[1], pinned[1])
+			if string(image[1]) != pinned {
+				t.Errorf("%s builds with Go %s, go.mod names %s", file, image[1], pinned)
 			}
 		}
 	}
