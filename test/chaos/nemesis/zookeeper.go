@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -158,8 +159,9 @@ func sessions(ctx context.Context, a *arena.Arena) (map[string]*arena.Replica, e
 			if err != nil {
 				return nil, err
 			}
-			if i := bytes.LastIndexByte(data, '\n'); a.Replica(string(data[i+1:])) != nil {
-				all[session] = a.Replica(string(data[i+1:]))
+			owner, _ := scheduler.StripeHolder(string(data[bytes.LastIndexByte(data, '\n')+1:]))
+			if replica := a.Replica(owner); replica != nil {
+				all[session] = replica
 			}
 		}
 	}
