@@ -1,6 +1,7 @@
 package mutants
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -74,6 +75,29 @@ func TestSample(t *testing.T) {
 		if killed < c.killed {
 			t.Errorf("%s: %d killed of %+v", c.mutants, killed, results)
 		}
+	}
+}
+
+// A run that tries some mistakes again keeps what is known of the others.
+func TestAgain(t *testing.T) {
+	o := Options{Root: root, Package: "jobs", Dir: t.TempDir(), Mutants: regexp.MustCompile("^none$"), Only: []string{"TestRetriesDelay"}, Again: true, Log: t.Output()}
+	survivor := Result{Fate: Survived}
+	for _, name := range names(t, "jobs") {
+		if strings.HasPrefix(name, "jobs/retries.go ") {
+			survivor.Name = name
+			break
+		}
+	}
+	text, err := json.Marshal(survivor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(o.Dir, "results.jsonl"), append(text, '\n'), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	results, err := Run(t.Context(), o)
+	if err != nil || len(results) != 1 || results[0].Name != survivor.Name || results[0].Fate != Survived {
+		t.Errorf("%+v, %v", results, err)
 	}
 }
 

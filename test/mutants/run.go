@@ -172,14 +172,14 @@ func (r *runner) all(ctx context.Context) ([]Result, error) {
 	}
 	var todo []planned
 	for _, p := range r.plan() {
-		if one, known := done[p.name]; known && (one.Fate == Killed || !r.Again) {
+		chosen := r.Mutants == nil || r.Mutants.MatchString(p.name)
+		switch one, known := done[p.name]; {
+		case known && (one.Fate == Killed || !r.Again || !chosen):
 			one.Line = p.line
 			if err := write(one); err != nil {
 				return nil, err
 			}
-			continue
-		}
-		if r.Mutants == nil || r.Mutants.MatchString(p.name) {
+		case chosen:
 			todo = append(todo, p)
 		}
 	}
