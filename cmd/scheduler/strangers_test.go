@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -57,4 +58,20 @@ func greeter(t *testing.T, greeting string) string {
 		}
 	}()
 	return l.Addr().String()
+}
+
+// The client of MySQL waits 5 s for a greeting, and a Redis for the client's first word: a start ends before that.
+func TestTheServerWaitsForItsClient(t *testing.T) {
+	t.Parallel()
+	addr := servers.Redis(t)
+	path := filepath.Join(t.TempDir(), "lockstep.yaml")
+	put(t, path, "version: 1\nname: prod\nlock: {driver: mysql, mysql: {dsn: \"u:p@tcp("+addr+")/x\"}}\nserver: {listen: \"127.0.0.1:0\"}\n")
+	began := time.Now()
+	got := call(t, nil, "serve", "-c", path)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it ended after %v", took)
+	}
+	if want := "lock.mysql.dsn: Redis without TLS answers at " + addr + ", not MySQL"; got.code != exitFailed || strings.Count(got.stderr, want) != 1 {
+		t.Errorf("%+v, want %q once", got, want)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -129,24 +130,47 @@ func untilThere(whenDown string) string {
 // lockTimeout bounds how long a lock service that does not answer holds up a start.
 const lockTimeout = 6 * time.Second
 
+// lockPatience is how long it may take until it is asked what kind of server answers there.
+const lockPatience = time.Second
+
 // tryLock asks the lock service whether it answers, and would do: what only somebody can change ends the start. One
 // that is slow is asked again.
 func (p *parts) tryLock(ctx context.Context, l config.Lock) error {
 	began := time.Now()
 	for {
-		calling, cancel := context.WithTimeout(ctx, lockTimeout)
-		err := p.locker.Ready(calling)
-		cancel()
+		err := p.ready(ctx, l)
 		switch {
 		case err == nil, errors.Is(err, locks.ErrRecovering):
 			return nil
 		case !errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil, time.Since(began) > lockTimeout-2*time.Second:
 			return fmt.Errorf("lock service %s: %w", p.service, err)
 		}
-		if _, stranger := away(ctx, l, err); stranger != nil { // which would not answer the next time either
-			return fmt.Errorf("lock service %s: %w", p.service, err)
-		}
 	}
+}
+
+// ready asks the lock service once. What lets it wait is looked at meanwhile, and another kind of server ends the call:
+// the client of MySQL waits 5 s for a greeting where a Redis waits for the client's first word.
+func (p *parts) ready(ctx context.Context, l config.Lock) error {
+	calling, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	var wrong error
+	var look sync.WaitGroup
+	look.Go(func() {
+		select {
+		case <-time.After(lockPatience):
+			if wrong = checkServers(calling, l); wrong != nil {
+				cancel()
+			}
+		case <-calling.Done():
+		}
+	})
+	err := p.locker.Ready(calling)
+	cancel()
+	look.Wait()
+	if err != nil && wrong != nil {
+		return wrong
+	}
+	return err
 }
 
 // fingerprint is equal for two replicas if, and only if, they lock at the same place in the same way.
