@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -50,11 +51,7 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.En
 // enqueue writes what is new of the batch, and fills in what the database knows. It may be called
 // again for the same batch.
 func (t *tx) enqueue(batch []*parcel) error {
-	now, err := t.now()
-	if err != nil {
-		return err
-	}
-	governing, err := t.fillPools(batch)
+	governing, now, err := t.fillPools(batch)
 	if err != nil {
 		return err
 	}
@@ -93,21 +90,22 @@ func (t *tx) enqueue(batch []*parcel) error {
 	return err
 }
 
-// fillPools gives the tasks their pools' policies, and returns the kinds that govern. It locks nothing: a pool that is retired in the
-// same moment keeps the task for whoever brings it back.
-func (t *tx) fillPools(batch []*parcel) (map[string]kinds, error) {
+// fillPools gives the tasks their pools' policies, and returns the kinds that govern and the database's time, which the same
+// statement asks for. It locks nothing: a pool that is retired in the same moment keeps the task for whoever brings it back.
+func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Time, err error) {
 	names := map[string][]*parcel{}
 	for _, p := range batch {
 		names[p.task.Pool] = append(names[p.task.Pool], p)
 	}
 	sorted := slices.Sorted(maps.Keys(names))
-	governing := map[string]kinds{}
-	err := t.query(`SELECT name, hash, max_attempts, on_lost, kinds FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
+	governing = map[string]kinds{}
+	var at sql.NullInt64
+	err = t.query(`SELECT name, hash, max_attempts, on_lost, kinds, {now} FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
 		func(scan func(...any) error) error {
 			var name, hash, onLost string
 			var attempts int
 			var text []byte
-			if err := scan(&name, &hash, &attempts, &onLost, &text); err != nil {
+			if err := scan(&name, &hash, &attempts, &onLost, &text, &at); err != nil {
 				return err
 			}
 			has, err := readHandled(text)
@@ -122,14 +120,18 @@ func (t *tx) fillPools(batch []*parcel) (map[string]kinds, error) {
 			return nil
 		})
 	if err != nil {
-		return nil, err
+		return nil, now, err
 	}
 	for _, name := range sorted {
 		if _, unknown := names[name]; unknown {
-			return nil, t.unknownPool(name)
+			return nil, now, t.unknownPool(name)
 		}
 	}
-	return governing, nil
+	if at.Valid {
+		return governing, fromMicros(at.Int64), nil
+	}
+	now, err = t.now()
+	return governing, now, err
 }
 
 // unknownPool says which pools there are: the name is wrong, or those who work on it come later.
