@@ -112,7 +112,7 @@ func latestReading(t time.Time, zone *time.Location) time.Time {
 	}
 	p := steadyAt(t, zone)
 	latest := p.reading(t)
-	for !p.start.IsZero() && t.Sub(p.start) < longestJump {
+	for t.Sub(p.start) < longestJump { // where there is no start, the days that schedules know begin later than that
 		last := p.start.Add(-time.Second)
 		p = steadyAt(last, zone)
 		if r := p.reading(last); r.After(latest) {

@@ -151,7 +151,7 @@ func (f *field) foreign(text string) string {
 		return "H is Jenkins'; choose a number"
 	case strings.Contains(upper, "#"):
 		return "# is Quartz's; give the days of the month as a range and let the job check the weekday"
-	case f.min == 1 && f.max == 31 && strings.ContainsAny(upper, "LW"):
+	case f.max == 31 && strings.ContainsAny(upper, "LW"):
 		return "L and W are Quartz's; for the last day of a month run on 28-31 and let the job check, or run on day 1"
 	case f.weekdays() && strings.HasSuffix(upper, "L"):
 		return "L is Quartz's; name the weekday and let the job check the date"

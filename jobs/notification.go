@@ -65,7 +65,7 @@ func (n Notification) Sentence() string {
 			b.WriteString(", the run" + due)
 		}
 	}
-	if n.Event != EventMissed && n.Job == "" && n.TaskID != "" {
+	if n.Job == "" && n.TaskID != "" {
 		b.WriteString(" (task " + n.TaskID + ")")
 	}
 	if why != "" {

@@ -17,7 +17,7 @@ func (r Retries) Delay(n int, rnd func() float64) time.Duration {
 	}
 	r = r.withDefaults()
 	delay := min(r.Backoff, r.MaxBackoff)
-	for ; n > 1 && delay < r.MaxBackoff; n-- {
+	for ; n > 1; n-- {
 		if delay > r.MaxBackoff/2 {
 			delay = r.MaxBackoff
 			break

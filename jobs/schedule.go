@@ -130,7 +130,7 @@ func (s *Schedule) CountBetween(after, until time.Time) (n int, exact bool) {
 	if !until.Before(latest) {
 		until = latest.Add(-time.Second)
 	}
-	if len(s.rules) == 0 || !until.After(after) {
+	if !until.After(after) {
 		return 0, true
 	}
 	if len(s.rules) == 1 {

@@ -118,9 +118,8 @@ func (p *problems) job(path string, job Job) {
 
 func (p *problems) schedules(path string, job Job) {
 	zone, err := LoadZone(job.Timezone)
-	if err != nil {
+	if err != nil { // the expressions can be judged without it
 		p.add(path+".timezone", "%s", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
-		zone = time.UTC
 	}
 	check := func(path, spec string) {
 		if _, err := parseSpec(spec, zone); err != nil {
