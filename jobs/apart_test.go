@@ -251,6 +251,28 @@ func TestNamesOfHandlersAreNotEmpty(t *testing.T) {
 	}
 }
 
+// What stands in several places is one problem of each, said of where it stands.
+func TestNamesOfHandlersAreJudgedWhereTheyStand(t *testing.T) {
+	empty, one, other := jobs.Named("", jobs.Func(sendWelcome)), jobs.Named("tell", jobs.Func(sendWelcome)), jobs.Named("tell", jobs.Func(shout))
+	const name = ` has a handler with an empty name; say what it does, as in jobs.Named("send mail", handler)`
+	const alike = `, and all are named "tell"; give each a name of its own`
+	for want, set := range map[string]jobs.Set{
+		"jobs.a:" + name + "\njobs.b:" + name: {Jobs: map[string]jobs.Job{"a": {Handler: empty}, "b": {Handler: jobs.Named("", jobs.Func(shout))}}},
+		"pools.p.kinds.k:" + name:             {Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": empty}}}},
+		"jobs.b: has another handler than jobs.a" + alike: {
+			Jobs: map[string]jobs.Job{"a": {Handler: one}, "b": {Handler: other}, "c": {Handler: one}},
+		},
+		"jobs.b: has another handler than jobs.a, pools.p.notify" + alike: {
+			Jobs:  map[string]jobs.Job{"a": {Handler: one}, "b": {Handler: other}},
+			Pools: map[string]jobs.Pool{"p": {Notify: jobs.Notify{Handler: jobs.Named("tell", jobs.Func(sendParcel))}}},
+		},
+	} {
+		if got := fmt.Sprint(set.Validate()); got != want {
+			t.Errorf("got\n%v\nwant\n%s", got, want)
+		}
+	}
+}
+
 func TestNamedCountsWhatItNames(t *testing.T) {
 	x, y := jobs.Job{Handler: jobs.Named("tell", command(t, "x"))}, jobs.Job{Handler: jobs.Named("tell", command(t, "y"))}
 	if x.Hash() == y.Hash() {

@@ -234,6 +234,14 @@ func TestHashesAndStripesStayAsTheyAre(t *testing.T) {
 		"job":      {job.Hash(), "6153375054eafa65a7fa9017a10b07b1"},
 		"schedule": {job.ScheduleHash(), "2ae0e6a136026c49d466ad75d7564bff"},
 		"pool":     {Pool{Workers: 8, Handler: says("exec")}.Hash(), "13d3513d9c7730c4a5bee59299584460"},
+		"nothing":  {Job{}.Hash(), "f55cd83007636753d9e43fac59481891"},
+		"notifies": {Job{Notify: Notify{Handler: says("n"), On: []Event{EventLost, EventFailed}}}.Hash(), "7aab9834f316ddef726d600f13944a27"},
+		"all":      {Job{Notify: Notify{Handler: says("n")}}.Hash(), "839441a8825478928ed7c693a796fb24"},
+		"nobody":   {Job{Notify: Notify{On: []Event{}}}.Hash(), "6b73564e296734633d158933681952e8"},
+		"empty":    {Pool{}.Hash(), "a17ce3f45ffa2310f160f28c10256d69"},
+		"kinds":    {Pool{Kinds: map[string]Handler{"k": says("k")}}.Hash(), "81852906d28be85d5c86e77ba6105d98"},
+		"handler":  {Pool{Handler: says("h")}.HandlerHashes()[""], "673214acf80d95b11287b8a414bc2ad7"},
+		"kind":     {Notify{Handler: says("n")}.Kind("job a"), "154e3f29a7097fab"},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: %s, want %s", what, pair[0], pair[1])

@@ -51,7 +51,12 @@ func TestRefusedExpressions(t *testing.T) {
 		{"*/ * * * *", "the step after / must be a number"},
 		{"*/5/5 * * * *", "the step after / must be a number"},
 		{"*/99999999999999999999 * * * *", "is larger than the range"},
-		{"MON * * * *", `minute: "MON" is not a number`},
+		{"MON * * * *", `minute: "MON" is not a number; write 0–59 without a sign`},
+		{"~ * * * *", `minute: "~" is not a number`},
+		{"5L * * * *", `minute: "5L" is not a number`},
+		{"0 0 L JAN *", "L and W are Quartz's; for the last day of a month run on 28-31"},
+		{"0 0 1 L *", `month: "L" is neither a number 1–12 nor a name JAN–DEC`},
+		{"0 0 * * 15W", `day of week: "15W" is neither a number 0–7 nor a name SUN–SAT`},
 		{"* * * FEBRUARY *", `month: "FEBRUARY" is neither a number 1–12 nor a name JAN–DEC`},
 		{"* * * * MONDAY", "a name SUN–SAT"},
 
@@ -85,6 +90,7 @@ func TestRefusedExpressions(t *testing.T) {
 		{"@every5m", "unknown macro @every5m"},
 		{"@every 5", "has no unit; did you mean 5s?"},
 		{"@every 0s", "the period must be at least 1s"},
+		{"@every 999ms", "the period must be at least 1s"},
 		{"@every 1ns", "the period must be at least 1s"},
 		{"@every 1.5s", "is not a whole number of seconds"},
 		{"@every -5m", "is not a duration"},
@@ -156,6 +162,9 @@ func TestSpellingsOfTheSame(t *testing.T) {
 		{"@every 5m", "*/5 * * * *"},
 		{"@every 90m", "@every 1h30m"},
 		{"@every 1d12h", "@every 36h"},
+		{"@every 1s", "* * * * * *"},
+		{"0 0 31 2 MON", "0 0 * 2 MON"},
+		{"0 0 30 2,4 *", "0 0 30 4 *"},
 		{"0 0 */2 * MON", "0 0 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31 * 1"},
 	} {
 		a, _ := schedule(t, "", pair[0]).Between(monday, monday.Add(400*day), 400)
@@ -185,12 +194,12 @@ func TestDayFieldsAreAlternatives(t *testing.T) {
 }
 
 func TestParseDuration(t *testing.T) {
-	for s, want := range map[string]time.Duration{"90s": 90 * time.Second, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "1.5h": 90 * time.Minute, "366d": MaxDuration, "0s": 0, "250ms": 250 * time.Millisecond} {
+	for s, want := range map[string]time.Duration{"90s": 90 * time.Second, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "1.5h": 90 * time.Minute, "366d": MaxDuration, "8784h": MaxDuration, "365d24h": MaxDuration, "0s": 0, "250ms": 250 * time.Millisecond} {
 		if got, err := ParseDuration(s); err != nil || got != want {
 			t.Errorf("ParseDuration(%q) = %v, %v, want %v", s, got, err, want)
 		}
 	}
-	for _, s := range []string{"", "0", "30", "1:30", "-5s", "+5s", "5 m", "d", "1w", "12h1d", "367d", "9999999h", "99999999999999h", "366d1ns", "1d1d", "∞"} {
+	for _, s := range []string{"", "0", "30", "1:30", "-5s", "+5s", "5 m", "d", "1w", "12h1d", "367d", "9999999h", "99999999999999h", "366d1ns", "999999d", "1d2562047h", "366d2562047h", "1d1d", "∞"} {
 		if got, err := ParseDuration(s); err == nil {
 			t.Errorf("ParseDuration(%q) = %v, want an error", s, got)
 		}

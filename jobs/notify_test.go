@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,13 +101,65 @@ func TestSentence(t *testing.T) {
 		"job backup: a task was lost, the run of 2026-06-01T08:00:00Z: replica a died while it had the task": {
 			Event: EventLost, Job: "backup", ScheduledAt: at, TaskID: "7", Reason: "replica a died while it had the task",
 		},
-		"pool mail failed (task 7): timeout after 30s":                                                               {Event: EventFailed, Pool: "mail", TaskID: "7", Reason: "timeout after 30s", Error: "x"},
-		"pool mail works again (task 7)":                                                                             {Event: EventRecovered, Pool: "mail", TaskID: "7", Reason: "late"},
-		"job backup missed its due time of 2026-06-01T08:00:00Z":                                                     {Event: EventMissed, Job: "backup", ScheduledAt: at, Count: 1},
+		"pool mail failed (task 7): timeout after 30s": {Event: EventFailed, Pool: "mail", TaskID: "7", Reason: "timeout after 30s", Error: "x"},
+		"pool mail failed":                                    {Event: EventFailed, Pool: "mail"},
+		"job backup failed: out of memory":                    {Event: EventFailed, Job: "backup", TaskID: "7", Error: "\n out of memory \nmore"},
+		"job backup: a task was lost":                         {Event: EventLost, Job: "backup", TaskID: "7"},
+		"pool mail: a task was lost (task 7): replica a died": {Event: EventLost, Pool: "mail", TaskID: "7", Reason: "replica a died"},
+		"job backup works again":                              {Event: EventRecovered, Job: "backup", ScheduledAt: at, TaskID: "7"},
+		"job backup missed 2 due times from 2026-06-01T08:00:00Z to 2026-06-01T09:00:00Z": {Event: EventMissed, Job: "backup", ScheduledAt: at, Until: at.Add(time.Hour), Count: 2},
+		"pool mail works again (task 7)":                         {Event: EventRecovered, Pool: "mail", TaskID: "7", Reason: "late"},
+		"job backup missed its due time of 2026-06-01T08:00:00Z": {Event: EventMissed, Job: "backup", ScheduledAt: at, Count: 1},
 		"job backup missed 3 due times from 2026-06-01T08:00:00Z to 2026-06-01T10:00:00Z: older than the window, 1h": {Event: EventMissed, Job: "backup", ScheduledAt: at, Until: at.Add(2 * time.Hour), Count: 3, Reason: "older than the window, 1h"},
 	} {
 		if got := n.Sentence(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// Somebody is told of what is listed, of everything where nothing is, and of nothing where there is nobody.
+func TestWants(t *testing.T) {
+	h := says("h")
+	for _, c := range []struct {
+		notify Notify
+		want   []Event
+	}{
+		{Notify{}, nil},
+		{Notify{On: Events}, nil},
+		{Notify{Handler: h}, Events},
+		{Notify{Handler: h, On: []Event{}}, nil},
+		{Notify{Handler: h, On: []Event{EventLost, EventMissed}}, []Event{EventMissed, EventLost}},
+	} {
+		var got []Event
+		for _, e := range Events {
+			if c.notify.Wants(e) {
+				got = append(got, e)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v wants %v, not %v", c.notify, got, c.want)
+		}
+	}
+}
+
+// Whoever notifies, their pool is there.
+func TestWhoNotifies(t *testing.T) {
+	h, told := says("h"), Notify{Handler: says("n")}
+	for what, c := range map[string]struct {
+		set  Set
+		want int // kinds of notifications
+	}{
+		"nobody":        {Set{Jobs: map[string]Job{"a": {Handler: h}}, Pools: map[string]Pool{"p": {Handler: h, Notify: Notify{On: Events}}}}, 0},
+		"jobs":          {Set{Jobs: map[string]Job{"a": {Notify: told}, "b": {Notify: told}, "c": {Notify: told}}}, 3},
+		"pools":         {Set{Pools: map[string]Pool{"p": {Notify: told}, "q": {Notify: told}, "r": {Notify: told}}}, 3},
+		"a job of two":  {Set{Jobs: map[string]Job{"a": {}, "b": {Notify: told}}, Pools: map[string]Pool{"p": {}}}, 1},
+		"a pool of two": {Set{Jobs: map[string]Job{"a": {}}, Pools: map[string]Pool{"p": {}, "q": {Notify: told}}}, 1},
+	} {
+		_, exists := c.set.Pool(NotificationsPool)
+		_, filled := c.set.WithDefaults().Pools[NotificationsPool]
+		if kinds := c.set.Notifiers(); len(kinds) != c.want || exists != (c.want > 0) || filled != exists {
+			t.Errorf("%s: %d kinds, want %d; the pool is there: %v, and with defaults: %v", what, len(kinds), c.want, exists, filled)
 		}
 	}
 }

@@ -61,8 +61,15 @@ func TestBetweenSaysWhetherThereAreMore(t *testing.T) {
 			t.Errorf("limit %d: %d due, more = %v, want %d, %v", c.limit, len(due), more, c.want, c.more)
 		}
 	}
-	if due, more := s.Between(monday.Add(time.Hour), monday, 5); len(due) != 0 || more {
-		t.Errorf("until before after: %v, %v", due, more)
+	for _, zone := range []string{"UTC", "Europe/London"} {
+		for _, spec := range []string{"* * * * * *", "* * 0-23 * * *", "@every 1s"} {
+			s := schedule(t, zone, spec)
+			due, more := s.Between(monday.Add(time.Hour), monday, 5)
+			n, exact := s.CountBetween(monday.Add(time.Hour), monday)
+			if len(due) != 0 || more || n != 0 || !exact || len(s.Latest(monday.Add(time.Hour), monday, 5)) != 0 {
+				t.Errorf("%s in %s until before after: %v, more: %v, count %d, exact: %v", spec, zone, due, more, n, exact)
+			}
+		}
 	}
 }
 
@@ -75,8 +82,8 @@ func TestLatestIsTheEndOfBetween(t *testing.T) {
 		}
 		for _, span := range spans {
 			all, _ := s.Between(monday.Add(-span), monday, 1<<22)
-			for _, n := range []int{0, 1, 3, 10} {
-				want := all[max(len(all)-n, 0):]
+			for _, n := range []int{-1, 0, 1, 3, 10} {
+				want := all[min(max(len(all)-n, 0), len(all)):]
 				got := s.Latest(monday.Add(-span), monday, n)
 				if len(want) != len(got) || len(got) > 0 && cmp.Diff(want, got) != "" {
 					t.Errorf("%s over %v, latest %d: %d due, want %d", spec, span, n, len(got), len(want))
@@ -150,6 +157,9 @@ func TestEdgesOfTime(t *testing.T) {
 			t.Errorf("after %v: %v, want none", end, due)
 		}
 	}
+	if due := schedule(t, "", "0 0 31 12 *").Next(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)); !due.IsZero() {
+		t.Errorf("on the last day that there is: %v, want none", due)
+	}
 	if due := s.Next(monday.Add(time.Nanosecond)); !due.Equal(monday.Add(time.Second)) {
 		t.Errorf("just behind a second: %v", due)
 	}
@@ -168,8 +178,12 @@ func TestParseScheduleNamesEveryBrokenExpression(t *testing.T) {
 			t.Errorf("%q is missing in %v", part, err)
 		}
 	}
-	if _, err := ParseSchedule(make([]string, maxSpecs+1), ""); !errors.Is(err, ErrInvalid) {
+	many := strings.Split(strings.Repeat("@daily,", maxSpecs)+"@daily", ",")
+	if _, err := ParseSchedule(many, ""); !errors.Is(err, ErrInvalid) || err.Error() != "invalid: 101 schedules, at most 100 are allowed" {
 		t.Errorf("too many expressions: %v", err)
+	}
+	if _, err := ParseSchedule(many[1:], ""); err != nil {
+		t.Errorf("as many as there may be: %v", err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -187,6 +188,25 @@ func TestRetriesDelay(t *testing.T) {
 	}
 	if len(seen) < 10 {
 		t.Errorf("only %d different delays of 20", len(seen))
+	}
+}
+
+// The delay is what its formula says, to the nanosecond, for whatever bounds.
+func TestRetriesDelayIsItsFormula(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		r := Retries{Backoff: time.Duration(1 + rnd.Int64N(1<<rnd.Int64N(40)))}
+		r.MaxBackoff = r.Backoff + time.Duration(rnd.Int64N(1<<rnd.Int64N(40)))
+		want := r.Backoff
+		for n := 1; n < 50; n++ {
+			if got := r.Delay(n, func() float64 { return 0.5 }); got != want {
+				t.Fatalf("%+v after attempt %d: %d ns, want %d", r, n, got, want)
+			}
+			want = min(2*want, r.MaxBackoff)
+		}
+	}
+	if got := (Retries{Backoff: 3 * time.Second, MaxBackoff: 2 * time.Second}).Delay(1, func() float64 { return 0.5 }); got != 2*time.Second {
+		t.Errorf("with the bound below the backoff: %v", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -155,5 +156,58 @@ func TestNamesThatAreNone(t *testing.T) {
 		if err := (Set{Jobs: map[string]Job{name: {Handler: says("h")}}}).Validate(); err != nil {
 			t.Errorf("the name %q was refused: %v", name, err)
 		}
+	}
+}
+
+// What people read: which field it is, what is wrong, and what to do.
+func TestValidateSaysWhatToDo(t *testing.T) {
+	h := says("h")
+	many := map[string]Pool{}
+	for i := range 10 {
+		many[fmt.Sprint("p", i)] = Pool{}
+	}
+	for want, set := range map[string]Set{
+		`pools.Mail: differs from pools.MAIL only in capitals; names must be unique without regard to case
+pools.mail: differs from pools.MAIL only in capitals; names must be unique without regard to case`: {Pools: map[string]Pool{"MAIL": {}, "Mail": {}, "mail": {}}},
+		`jobs.j.pool: there is no pool "mial"; defined are default`:                                                                         {Jobs: map[string]Job{"j": {Pool: "mial"}}},
+		`jobs.j.pool: there is no pool "mial"; defined are default, mail`:                                                                   {Jobs: map[string]Job{"j": {Pool: "mial"}}, Pools: map[string]Pool{"mail": {}, "default": {}}},
+		`jobs.j.pool: there is no pool "mial"; defined are default, p0, p1, p2, p3, p4, p5, p6, p7, p8 and 1 more`:                          {Jobs: map[string]Job{"j": {Pool: "mial"}}, Pools: many},
+		`jobs.j.pool: notifications is for notifications alone; use another pool`:                                                           {Jobs: map[string]Job{"j": {Pool: NotificationsPool}}},
+		`jobs.j: has nothing to do: neither it nor its pool default has a handler; give it a Handler, or the Kind of one that its pool has`: {Jobs: map[string]Job{"j": {}}},
+		`jobs.j.kind: pool mail has no kind "x"; it has none`:                                                                               {Jobs: map[string]Job{"j": {Pool: "mail", Kind: "x"}}, Pools: map[string]Pool{"mail": {Handler: h}}},
+		`jobs.j.kind: chooses among the handlers of pool mail, but the job has a handler of its own; remove one of them`:                    {Jobs: map[string]Job{"j": {Pool: "mail", Kind: "x", Handler: h}}, Pools: map[string]Pool{"mail": {Kinds: map[string]Handler{"x": h}}}},
+		`jobs.j.concurrency: replace: not yet, comes with a later release; use forbid or allow`:                                             {Jobs: map[string]Job{"j": {Handler: h, Concurrency: Replace}}},
+		`jobs.j.on_lost: "perhaps" is unknown; use fail or retry`:                                                                           {Jobs: map[string]Job{"j": {Handler: h, OnLost: "perhaps"}}},
+		`jobs.j.timeout: -1s is negative; leave it out for the default`:                                                                     {Jobs: map[string]Job{"j": {Handler: h, Timeout: -time.Second}}},
+		`jobs.j.retries.backoff: 1s is longer than max_backoff, 500ms; make it shorter, or max_backoff longer`:                              {Jobs: map[string]Job{"j": {Handler: h, Retries: Retries{MaxBackoff: 500 * time.Millisecond}}}},
+		`jobs.j.timezone: unknown time zone "Mars/X"; use an IANA name with its capitals, as in Europe/London
+jobs.j.schedule: hour: 25 is out of range 0–23`: {Jobs: map[string]Job{"j": {Handler: h, Timezone: "Mars/X", Schedule: "0 25 * * *"}}},
+		`jobs.j.schedules[1]: minute: 60 is out of range 0–59; hour: 25 is out of range 0–23`:                     {Jobs: map[string]Job{"j": {Handler: h, Schedules: []string{"@daily", "60 25 * * *"}}}},
+		`jobs.j.schedules[0]: the expression is empty; leave the schedule out for a job that runs on demand only`: {Jobs: map[string]Job{"j": {Handler: h, Schedules: []string{""}}}},
+		`jobs.j.description: must be at most 4096 bytes of text`:                                                  {Jobs: map[string]Job{"j": {Handler: h, Description: "\xff"}}},
+		`jobs.j.labels.: is missing
+jobs.j.labels.team: must be at most 255 bytes of printable text`: {Jobs: map[string]Job{"j": {Handler: h, Labels: map[string]string{"team": "\x1b[0m", "": "x"}}}},
+		`jobs.j.notify: says when somebody is to be told, and not how; give it a Handler`:                                                                                    {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{On: Events[:1]}}}},
+		`jobs.j.notify.on[1]: "nothing" is unknown; use failed or missed or lost or recovered`:                                                                               {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{Handler: h, On: []Event{EventLost, ""}}}}},
+		`jobs.j.notify.on[2]: "lost" stands there twice; remove one`:                                                                                                         {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{Handler: h, On: []Event{EventLost, EventMissed, EventLost}}}}},
+		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name`:   {Pools: map[string]Pool{NotificationsPool: {Handler: h}}},
+		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name `:  {Pools: map[string]Pool{NotificationsPool: {Kinds: map[string]Handler{"k": h}}}},
+		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name  `: {Pools: map[string]Pool{NotificationsPool: {Notify: Notify{Handler: h}}}},
+	} {
+		if d := cmp.Diff(strings.TrimRight(want, " "), text(set.Validate())); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// The labels of a replica are judged as those of a job are.
+func TestCheckLabels(t *testing.T) {
+	if err := errors.Join(CheckLabels("replica.labels", nil), CheckLabels("replica.labels", map[string]string{"zone": "a", "empty": ""})); err != nil {
+		t.Error(err)
+	}
+	want := `replica.labels.a b: "a b" is not a name; use letters, digits and . _ -, a letter or digit first, at most 64
+replica.labels.zone: must be at most 255 bytes of printable text`
+	if d := cmp.Diff(want, text(CheckLabels("replica.labels", map[string]string{"zone": "\n", "a b": "x"}))); d != "" {
+		t.Error(d)
 	}
 }

@@ -178,6 +178,9 @@ func TestHandlerFunc(t *testing.T) {
 	if err := jobs.HandlerFunc(nothing).Run(t.Context(), jobs.Task{}, nil); err != nil {
 		t.Error(err)
 	}
+	if got := jobs.HandlerFunc(nil).Describe(); got != "func ?" {
+		t.Errorf("no function is described as %q", got)
+	}
 	if got := described(jobs.HandlerFunc(nothing)); got != "func github.com/lockstep-scheduler/lockstep/jobs_test.nothing" {
 		t.Errorf("described as %q", got)
 	}

@@ -1,0 +1,114 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// text is what an error says; empty for none.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// What is as large as it may be is taken, and one more is refused with its limit.
+func TestLimitsOfDefinitions(t *testing.T) {
+	h := says("h")
+	job := func(change func(j *Job, n int)) func(n int) Set {
+		return func(n int) Set {
+			j := Job{Handler: h}
+			change(&j, n)
+			return Set{Jobs: map[string]Job{"j": j}}
+		}
+	}
+	pool := func(change func(p *Pool, n int)) func(n int) Set {
+		return func(n int) Set {
+			p := Pool{}
+			change(&p, n)
+			return Set{Pools: map[string]Pool{"p": p}}
+		}
+	}
+	labels := func(n int) map[string]string {
+		all := map[string]string{}
+		for i := range n {
+			all[fmt.Sprint("l", i)] = "v"
+		}
+		return all
+	}
+	const year = "8784h0m0.000000001s is longer than a year"
+	for _, c := range []struct {
+		limit int
+		with  func(n int) Set
+		says  string
+	}{
+		{MaxWorkers, pool(func(p *Pool, n int) { p.Workers = n }), "pools.p.workers: 10001 is out of range 0–10000"},
+		{MaxMaxRunning, pool(func(p *Pool, n int) { p.MaxRunning = n }), "pools.p.max_running: 1000001 is out of range 0–1000000"},
+		{MaxRetries, pool(func(p *Pool, n int) { p.Retries = &Retries{Limit: n} }), "pools.p.retries.limit: 1001 is out of range 0–1000"},
+		{MaxDescription, pool(func(p *Pool, n int) { p.Description = strings.Repeat("d", n) }), "pools.p.description: must be at most 4096 bytes of text"},
+		{int(MaxDuration), pool(func(p *Pool, n int) { p.Timeout = time.Duration(n) }), "pools.p.timeout: " + year},
+		{MaxRetries, job(func(j *Job, n int) { j.Retries.Limit = n }), "jobs.j.retries.limit: 1001 is out of range 0–1000"},
+		{int(MaxDuration), job(func(j *Job, n int) { j.Retries.Backoff = time.Duration(n) }), "jobs.j.retries.backoff: " + year},
+		{int(MaxDuration), job(func(j *Job, n int) { j.Retries.MaxBackoff = time.Duration(n) }), "jobs.j.retries.max_backoff: " + year},
+		{int(2 * time.Hour), job(func(j *Job, n int) { j.Retries = Retries{Backoff: time.Duration(n), MaxBackoff: 2 * time.Hour} }), "jobs.j.retries.backoff: 2h0m0.000000001s is longer than max_backoff, 2h0m0s; make it shorter, or max_backoff longer"},
+		{int(MaxDuration), job(func(j *Job, n int) { j.Timeout = time.Duration(n) }), "jobs.j.timeout: " + year},
+		{int(MaxDuration), job(func(j *Job, n int) { j.CatchUp.Window = time.Duration(n) }), "jobs.j.catch_up.window: " + year},
+		{int(MaxDuration), job(func(j *Job, n int) { j.CatchUp.Grace = time.Duration(n) }), "jobs.j.catch_up.grace: " + year},
+		{MaxCatchUp, job(func(j *Job, n int) { j.CatchUp.Limit = n }), "jobs.j.catch_up.limit: 10001 is out of range 0–10000"},
+		{MaxDescription, job(func(j *Job, n int) { j.Description = "of\n\ttwo lines" + strings.Repeat("d", n-13) }), "jobs.j.description: must be at most 4096 bytes of text"},
+		{MaxLabels, job(func(j *Job, n int) { j.Labels = labels(n) }), "jobs.j.labels: 65 labels, at most 64 are allowed"},
+		{MaxLabels, job(func(j *Job, n int) { j.RunsOn = labels(n) }), "jobs.j.runs_on: 65 labels, at most 64 are allowed"},
+		{255, job(func(j *Job, n int) { j.Labels = map[string]string{"team": strings.Repeat("v", n)} }), "jobs.j.labels.team: must be at most 255 bytes of printable text"},
+		{100, job(func(j *Job, n int) { j.Schedules = strings.Split(strings.Repeat("@daily,", n-1)+"@daily", ",") }), "jobs.j.schedules: 101 schedules, at most 100 are allowed"},
+		{99, job(func(j *Job, n int) {
+			j.Schedule, j.Schedules = "@hourly", strings.Split(strings.Repeat("@daily,", n-1)+"@daily", ",")
+		}), "jobs.j.schedules: 101 schedules, at most 100 are allowed"},
+		{256, job(func(j *Job, n int) { j.Schedule = "@daily" + strings.Repeat(" ", n-6) }), "jobs.j.schedule: the expression has 257 bytes, at most 256 are allowed; use several schedules"},
+		{MaxPayload, job(func(j *Job, n int) { j.Payload = []byte(`"` + strings.Repeat("x", n-2) + `"`) }), "jobs.j.payload: 262145 bytes, at most 262144 are allowed; store it elsewhere and pass its name"},
+		{MaxPayloadDepth, job(func(j *Job, n int) { j.Payload = []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }), "jobs.j.payload: nested deeper than 100; make it flatter"},
+	} {
+		if err := c.with(c.limit).Validate(); err != nil {
+			t.Errorf("at its limit: %v", err)
+		}
+		if got := text(c.with(c.limit + 1).Validate()); got != c.says {
+			t.Errorf("beyond its limit: got %s\nwant %s", got, c.says)
+		}
+	}
+}
+
+func TestLimitsOfTasks(t *testing.T) {
+	year := func(y int) time.Time { return time.Date(y, 12, 31, 0, 0, 0, 0, time.UTC) }
+	tags := func(n int) []string { return strings.Split(strings.Repeat("t,", n-1)+"t", ",") }
+	for _, c := range []struct {
+		most, more NewTask
+		says       string
+	}{
+		{NewTask{Priority: 100}, NewTask{Priority: 101}, "priority: 101 is out of range −100…100"},
+		{NewTask{Priority: -100}, NewTask{Priority: -101}, "priority: -101 is out of range −100…100"},
+		{NewTask{RunAt: year(1971)}, NewTask{RunAt: year(1970)}, "run_at: year 1970 is out of range 1971–9998"},
+		{NewTask{RunAt: year(9998)}, NewTask{RunAt: year(9999)}, "run_at: year 9999 is out of range 1971–9998"},
+		{NewTask{IdempotencyKey: strings.Repeat("k", 255)}, NewTask{IdempotencyKey: strings.Repeat("k", 256)}, "idempotency_key: must be at most 255 bytes of printable text"},
+		{NewTask{IdempotencyKey: "ключ"}, NewTask{IdempotencyKey: "\xff"}, "idempotency_key: must be at most 255 bytes of printable text"},
+		{NewTask{By: strings.Repeat("b", 255)}, NewTask{By: strings.Repeat("b", 256)}, "by: must be at most 255 bytes of printable text"},
+		{NewTask{By: "amy"}, NewTask{By: "a\nb"}, "by: must be at most 255 bytes of printable text"},
+		{NewTask{Tags: tags(20)}, NewTask{Tags: tags(21)}, "tags: 21 tags, at most 20 are allowed"},
+		{NewTask{Tags: []string{strings.Repeat("t", 64)}}, NewTask{Tags: []string{strings.Repeat("t", 65)}}, "tags[0]: must be 1 to 64 bytes of printable text"},
+		{NewTask{Tags: []string{"t"}}, NewTask{Tags: []string{"t", ""}}, "tags[1]: must be 1 to 64 bytes of printable text"},
+		{NewTask{Payload: json.RawMessage(`"ü"`)}, NewTask{Payload: json.RawMessage("\"\xff\"")}, "payload: not valid UTF-8"},
+		{NewTask{Payload: json.RawMessage(`[1]`)}, NewTask{Payload: json.RawMessage("[1")}, "payload: not valid JSON"},
+		{NewTask{}, NewTask{Payload: func() {}}, "payload: cannot be written as JSON: json: unsupported type: func()"},
+		{NewTask{Kind: "k"}, NewTask{Kind: "a b"}, `kind: "a b" is not a name; use letters, digits and . _ -, a letter or digit first, at most 64`},
+	} {
+		c.most.Pool, c.more.Pool = "mail", "mail"
+		if _, err := c.most.Encode(); err != nil {
+			t.Errorf("at its limit: %v", err)
+		}
+		if _, err := c.more.Encode(); text(err) != c.says {
+			t.Errorf("beyond its limit: got %v\nwant %s", err, c.says)
+		}
+	}
+}
