@@ -178,6 +178,36 @@ func TestSecretsAreHiddenInEveryEscape(t *testing.T) {
 	}
 }
 
+// Parts of a secret are hidden from six characters on, in capitals and small letters; whole paths and queries from two
+// on, as they are.
+func TestHowLongSecretsAre(t *testing.T) {
+	for _, c := range []struct{ path, query, header, said, shown string }{
+		{header: "abcde", said: "abcde", shown: "abcde"},
+		{header: "abcdef", said: "<abcdef ABCDEF>", shown: "<… …>"},
+		{query: "a", said: "a", shown: "a"},
+		{query: "ab", said: "<ab AB>", shown: "<… AB>"},
+		{query: "k=abcde", said: "<k=abcde abcde>", shown: "<… abcde>"},
+		{query: "k=abcdef", said: "<k=abcdef abcdef>", shown: "<… …>"},
+		{query: "abcdef&k=", said: "<abcdef&k= abcdef k=>", shown: "<… … k=>"},
+		{path: "/", said: "<//>", shown: "<//>"},
+		{path: "/x", said: "</x /X>", shown: "<… /X>"},
+		{path: "/abcde/abcdef", said: "<abcde abcdef>", shown: "<abcde …>"},
+		{path: "/abcdef", header: "bcdefg", said: "</abcdefg>", shown: "<…>"},
+	} {
+		at := echoes(t, func(string) string { return sized(c.said) })
+		r := httphandler.Request{URL: at + c.path, SecretPath: true}
+		if c.query != "" {
+			r.URL += "?" + c.query
+		}
+		if c.header != "" {
+			r.Headers = map[string]string{"X-Key": c.header}
+		}
+		if out, err := run(t, r, task); err != nil || out != c.shown {
+			t.Errorf("%+v: got %q, %v", c, out, err)
+		}
+	}
+}
+
 // A secret that lies across the end of what is kept, or of what is read, shows no part of itself; nor does one that
 // a broken connection cut.
 func TestLongSecretsAtTheEnd(t *testing.T) {

@@ -108,6 +108,7 @@ func TestStatuses(t *testing.T) {
 		w.Header().Set("Location", "http://other.example/x")
 		w.WriteHeader(status)
 	})
+	far := time.Now().Add(25 * time.Hour).UTC().Format(http.TimeFormat)
 	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
 	for _, c := range []struct {
 		path   string
@@ -132,9 +133,17 @@ func TestStatuses(t *testing.T) {
 		{"429?wait=soon", nil, "unexpected status 429", -1},
 		{"429?wait=-5", nil, "unexpected status 429", -1},
 		{"429?wait=99999999", nil, "unexpected status 429", -1},
+		{"429?wait=86400", nil, "unexpected status 429", 24 * time.Hour},
+		{"429?wait=86401", nil, "unexpected status 429", -1},
+		{"503?wait=Mon,%2001%20Jun%202020%2008:00:00%20GMT", nil, "unexpected status 503", 0},
+		{"503?wait=" + strings.ReplaceAll(far, " ", "%20"), nil, "unexpected status 503", -1},
+		{"300", nil, `unexpected status 300 Multiple Choices to "http://other.example"; redirects`, -1},
+		{"400", nil, "unexpected status 400 Bad Request$", -1},
+		{"399", nil, "unexpected status 399", -1},
+		{"204", []int{200, 201}, "unexpected status 204 No Content$", -1},
 	} {
 		_, err := run(t, httphandler.Request{URL: url + "/" + c.path, ExpectStatus: c.expect}, task)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error()+"$", c.says) {
 			t.Errorf("%s, expecting %v: got %v, want %q", c.path, c.expect, err, c.says)
 		}
 		wait, ok := jobs.RetryDelay(err)
@@ -158,6 +167,36 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 	if n := second.Load(); n != 0 {
 		t.Errorf("%d requests went to the target", n)
+	}
+}
+
+// Where a redirect leads is said as far as it is no secret: the server asked for may repeat what it was asked.
+func TestTargetsOfRedirects(t *testing.T) {
+	host := ""
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if to := r.URL.Query().Get("to"); to != "" {
+			w.Header().Set("Location", to)
+		}
+		w.WriteHeader(http.StatusFound)
+	})
+	host = strings.TrimPrefix(url, "http://")
+	const advice = "; redirects are not followed, ask the server with curl -i and write the new address"
+	for to, want := range map[string]string{
+		"":                       "unexpected status 302 Found",
+		"/other":                 "unexpected status 302 Found to another path of the same server" + advice,
+		"other":                  "unexpected status 302 Found to another path of the same server" + advice,
+		"http://" + host + "/x":  "unexpected status 302 Found to another path of the same server" + advice,
+		"https://" + host + "/x": `unexpected status 302 Found to "https://` + host + `"` + advice,
+		"http://u:p@elsewhere/x": `unexpected status 302 Found to "http://elsewhere"` + advice,
+		"ftp://elsewhere/x":      "unexpected status 302 Found to what is no address of HTTP" + advice,
+		"http:///x":              "unexpected status 302 Found to what is no address of HTTP" + advice,
+		"mailto:amy@elsewhere":   "unexpected status 302 Found to what is no address of HTTP" + advice,
+		"http://[elsewhere":      "unexpected status 302 Found to what is no address of HTTP" + advice,
+	} {
+		_, err := run(t, httphandler.Request{URL: url + "/?to=" + strings.NewReplacer("/", "%2F", ":", "%3A", "@", "%40", "[", "%5B").Replace(to)}, task)
+		if err == nil || err.Error() != "POST "+url+"/: "+want {
+			t.Errorf("%s: got %v\nwant %s", to, err, want)
+		}
 	}
 }
 

@@ -39,8 +39,14 @@ func TestNewRefuses(t *testing.T) {
 		{httphandler.Request{URL: ok, Method: "CONNECT"}, "is not one of"},
 		{httphandler.Request{URL: ok, ExpectStatus: []int{99}}, "99 is out of range"},
 		{httphandler.Request{URL: ok, ExpectStatus: []int{600}}, "600 is out of range"},
-		{httphandler.Request{URL: ok, Timeout: -1}, "timeout: "},
-		{httphandler.Request{URL: ok, Timeout: 2 * jobs.MaxDuration}, "timeout: "},
+		{httphandler.Request{URL: ok, ExpectStatus: []int{199}}, "expect_status: 199 is out of range 200–599"},
+		{httphandler.Request{URL: ok, Timeout: -1}, "timeout: -1ns is out of range 0–1 year"},
+		{httphandler.Request{URL: ok, Timeout: jobs.MaxDuration + 1}, "timeout: 8784h0m0.000000001s is out of range 0–1 year"},
+		{httphandler.Request{URL: "http://x:65536"}, "the port 65536 is out of range 1–65535"},
+		{httphandler.Request{URL: "http://:80/x"}, "it has no host"},
+		{httphandler.Request{URL: "http:opaque"}, "it has no host"},
+		{header("X", "s3cret\x7f"), "the value of X has a control character"},
+		{header("X", "s3cret\x1f"), "the value of X has a control character"},
 		{header("X", "s3cret\r\nY: b"), "the value of X has a control character"},
 		{header("X", "s3cret\x00"), "the value of X has a control character"},
 		{header("X\r\nY", "b"), "is not a name of a header"},
@@ -60,7 +66,13 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%+v: a value is shown in %v", c.request, err)
 		}
 	}
-	for _, url := range []string{"http://localhost:8080", "https://10.0.0.1/x?y#z", "http://[::1]:80/", "HTTP://EXAMPLE.com"} {
+	most := httphandler.Request{
+		URL: "http://x:65535/", Method: "delete", ExpectStatus: []int{200, 599}, Timeout: jobs.MaxDuration, Headers: map[string]string{"X": "a\tb c ~é", "user-agent": "me"},
+	}
+	if _, err := httphandler.New(most); err != nil {
+		t.Errorf("%+v: %v", most, err)
+	}
+	for _, url := range []string{"http://x:1", "http://localhost:8080", "https://10.0.0.1/x?y#z", "http://[::1]:80/", "HTTP://EXAMPLE.com"} {
 		if _, err := httphandler.New(httphandler.Request{URL: url}); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
@@ -107,5 +119,26 @@ func TestDescribe(t *testing.T) {
 	r.ExpectStatus, r.Method = []int{200, 204, 200}, "post"
 	if again := handler(t, r).Identity(); again != id {
 		t.Errorf("the same in other words is %s, want %s", again, id)
+	}
+}
+
+// Everything that is wrong is said at once, in one order.
+func TestNewSaysEverythingAtOnce(t *testing.T) {
+	r := httphandler.Request{
+		URL: "ftp://x", Method: "PUSH", ExpectStatus: []int{99, 200, 600}, Timeout: -time.Second,
+		Headers: map[string]string{"b c": "1", "Te": "1", "X-A": "1", "x-a": "2", "Ok": "1"},
+	}
+	want := strings.Join([]string{
+		`invalid: the method "PUSH" is not one of DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT`,
+		`invalid: url: the scheme "ftp" is not http or https`,
+		`invalid: headers: Te is set for each request; remove it`,
+		`invalid: headers: "b c" is not a name of a header`,
+		`invalid: headers: X-A stands there twice`,
+		`invalid: expect_status: 99 is out of range 200–599`,
+		`invalid: expect_status: 600 is out of range 200–599`,
+		`invalid: timeout: -1s is out of range 0–1 year`,
+	}, "\n")
+	if _, err := httphandler.New(r); err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 }
