@@ -65,7 +65,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 
 // declare adds kinds to those that other programs have declared, unless either of them says nothing of them.
 func (r definedPool) declare(has kinds) (kinds, error) {
-	if r.hash == "" || len(r.kinds) == 0 {
+	if r.hash == "" {
 		return has, nil
 	}
 	h, err := readHandled(r.kinds)

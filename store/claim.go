@@ -90,12 +90,12 @@ func (w *claim) room(t *tx) (int, error) {
 	}
 	var hash string
 	var paused *bool
-	found, err := t.one("SELECT hash, paused, max_attempts, on_lost FROM {pools} WHERE name=?"+lock, []any{w.Pool},
+	_, err := t.one("SELECT hash, paused, max_attempts, on_lost FROM {pools} WHERE name=?"+lock, []any{w.Pool},
 		&hash, &paused, &w.pool.MaxAttempts, &w.pool.OnLost)
 	if err != nil {
 		return 0, err
 	}
-	if !found || hash == "" || hash != w.Hash {
+	if hash == "" || hash != w.Hash { // retired, unknown, or another one
 		return 0, ledger.ErrOutdated
 	}
 	if paused != nil && *paused {

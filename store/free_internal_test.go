@@ -76,8 +76,14 @@ func (q contest) holdJobs(names ...string) (release func()) {
 // waits returns when somebody waits for a row.
 func (q contest) waits() {
 	q.t.Helper()
-	await.Until(q.t, "somebody waits for a row", func() bool {
-		return text(q.t, q.Store, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND id<>CONNECTION_ID() AND info LIKE '%LIMIT 1 FOR UPDATE'") == "1"
+	q.waitsFor("a row", "%LIMIT 1 FOR UPDATE")
+}
+
+// waitsFor returns when somebody is at a statement like this.
+func (q contest) waitsFor(what, like string) {
+	q.t.Helper()
+	await.Until(q.t, "somebody waits for "+what, func() bool {
+		return text(q.t, q.Store, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND id<>CONNECTION_ID() AND info LIKE '"+like+"'") == "1"
 	})
 }
 
@@ -123,7 +129,15 @@ func TestWhatIsFreeIsDecided(t *testing.T) {
 		wantNames(t, c.name+": busy", busy, "b")
 		c.release()
 	}
-	asked, busy, err := q.decide(true, "c", "b", "a", "nobody")
+	release := q.hold("SELECT stripe FROM {stripes} WHERE stripe=?", jobs.Stripe("b"))
+	asked, busy, err := q.decide(false, "c", "b", "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, "beside a stripe that is no guard: asked about", asked, "a", "b", "c")
+	wantNames(t, "beside a stripe that is no guard: busy", busy)
+	release()
+	asked, busy, err = q.decide(true, "c", "b", "a", "nobody")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +177,42 @@ func TestWhoWaitsHoldsNothing(t *testing.T) {
 		wantNames(t, "asked about", asked, "a", "b")
 		wantNames(t, "busy", busy, "c")
 		c()
+	}
+}
+
+// A claim waits for the row of its pool if that guards it, or if it counts what runs there; else for nobody.
+func TestWhoCountsWaitsForThePool(t *testing.T) {
+	q := newContest(t)
+	if _, err := q.Enqueue(t.Context(), slices.Repeat([]jobs.NewTask{{Pool: "p"}}, 3)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name  string
+		guard bool
+		most  int
+		waits bool
+	}{{"neither", false, 0, false}, {"guard", true, 0, true}, {"limit", false, 9, true}} {
+		release := q.hold("SELECT name FROM {pools} WHERE name='p'")
+		var got ledger.Claimed
+		var g errgroup.Group
+		g.Go(func() (err error) {
+			got, err = q.Claim(t.Context(), ledger.Claim{
+				Session: q.session, Replica: "a", Pool: "p", Hash: "h", Limit: 1, ID: uuid.NewString(), Guard: c.guard, MaxRunning: c.most,
+				Now:   func(now time.Time) (time.Time, error) { return now, nil },
+				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+			})
+			return err
+		})
+		if c.waits {
+			q.waitsFor("the pool", "%{pools}%FOR UPDATE")
+			release()
+		}
+		if err := g.Wait(); err != nil || len(got.Tasks) != 1 {
+			t.Errorf("%s: claimed %d, %v", c.name, len(got.Tasks), err)
+		}
+		if !c.waits {
+			release()
+		}
 	}
 }
 

@@ -64,9 +64,6 @@ func newParcel(n jobs.NewTask) (*parcel, error) {
 		return nil, err
 	}
 	runAt := n.RunAt.UTC().Truncate(time.Microsecond)
-	if n.RunAt.IsZero() {
-		runAt = time.Time{}
-	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n", n.Kind)
 	sum.Write(payload)

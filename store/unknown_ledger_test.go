@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -35,6 +37,54 @@ func TestLostAnswersOfTasks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The same on a file, where the answer is lost in this process: a disk that fails may have written.
+func TestLostAnswersOfTasksInAFile(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		t.Run(map[bool]string{false: "done", true: "not done"}[before], func(t *testing.T) {
+			s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
+			p := &forgetful{dialect: s.dialect, before: before}
+			s.dialect = p
+			lostAnswersOfTasks(t, s, func(op string, fn func() error) {
+				t.Helper()
+				p.lose, p.lost = true, false
+				if err := fn(); err != nil {
+					t.Fatalf("%s: %v", op, err)
+				}
+				if p.lose = false; !p.lost {
+					t.Fatalf("%s: no COMMIT was lost", op)
+				}
+			})
+		})
+	}
+}
+
+// forgetful is a dialect that loses the answer to the next COMMIT, or that COMMIT itself; meanwhile, others work.
+type forgetful struct {
+	dialect
+	lose, before, lost bool
+	meanwhile          func()
+}
+
+func (p *forgetful) commit(ctx context.Context, conn *sql.Conn) error {
+	if !p.lose {
+		return p.dialect.commit(ctx, conn)
+	}
+	p.lose, p.lost = false, true
+	var err error
+	if p.before {
+		_, err = conn.ExecContext(ctx, "ROLLBACK")
+	} else {
+		err = p.dialect.commit(ctx, conn)
+	}
+	if err != nil {
+		return err
+	}
+	if p.meanwhile != nil {
+		p.meanwhile()
+	}
+	return errUnknownCommit
 }
 
 func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func() error)) {
@@ -93,14 +143,40 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	want("1", `SELECT COUNT(*) FROM {triggers}`)
 	want("2", `SELECT COUNT(*) FROM {tasks}`)
 
-	_, err = s.Enqueue(ctx, jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p"})
-	check(err)
+	keyed := jobs.NewTask{Pool: "p", IdempotencyKey: "k"}
+	for _, existed := range []bool{false, true} {
+		losing("enqueue", func() error {
+			all, err := s.Enqueue(ctx, keyed)
+			if err == nil && all[0].Existed != existed {
+				err = errors.New("it is told wrongly whether the task was there before")
+			}
+			return err
+		})
+	}
+	losing("enqueue, some of them new", func() error {
+		all, err := s.Enqueue(ctx, keyed, jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p"})
+		if err == nil && (!all[0].Existed || all[1].Existed || all[3].Existed) {
+			err = errors.New("it is told wrongly whether the tasks were there before")
+		}
+		return err
+	})
+	want("6", `SELECT COUNT(*) FROM {tasks}`)
+	claim := func(admit bool) (ledger.Claimed, error) {
+		return s.Claim(ctx, ledger.Claim{
+			Session: session, Replica: "r", Pool: "p", Hash: "1", Limit: 9, ID: uuid.NewString(), Now: same,
+			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, admit },
+		})
+	}
+	losing("claim of nothing", func() error {
+		got, err := claim(false)
+		if err == nil && (len(got.Tasks) != 0 || len(got.Foreign) != 5) {
+			err = errors.New("what was refused is told wrongly")
+		}
+		return err
+	})
 	var tasks []jobs.Task
 	losing("claim", func() error {
-		got, err := s.Claim(ctx, ledger.Claim{
-			Session: session, Replica: "r", Pool: "p", Hash: "1", Limit: 9, ID: uuid.NewString(), Now: same,
-			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
-		})
+		got, err := claim(true)
 		for _, task := range got.Tasks {
 			if task.Job == "" {
 				tasks = append(tasks, task)
@@ -147,6 +223,66 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		return err
 	})
 	want("3", `SELECT COUNT(*) FROM {done} WHERE state = 'lost' AND losses = 1`)
+	late := []ledger.Result{{TaskID: run.Task.ID, Token: 1, Verdict: ledger.Ended, State: jobs.StateSucceeded}}
+	losing("late result", func() error {
+		done, err := s.Finish(ctx, session, late)
+		if err == nil && done[0].Finish != ledger.Late {
+			err = errors.New(string(done[0].Finish))
+		}
+		return err
+	})
+	want("1", `SELECT COUNT(*) FROM {done} WHERE late = 1 AND state = 'succeeded'`)
+	want("1", `SELECT COUNT(*) FROM {events} WHERE event = 'recovered'`)
+}
+
+// Whoever lost the answer to a cancellation that did not take place, and whose task somebody else ended meanwhile, has not
+// cancelled it.
+func TestALostCancelIsNotTakenForAnother(t *testing.T) {
+	for end, meanwhile := range map[string]func(t *testing.T, s *Store, id string) error{
+		"cancelled by another": func(t *testing.T, s *Store, id string) error {
+			_, err := s.CancelTask(t.Context(), id, "another")
+			return err
+		},
+		"failed in these words": func(t *testing.T, s *Store, id string) error {
+			session, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+			if err != nil {
+				return err
+			}
+			got, err := s.Claim(t.Context(), ledger.Claim{
+				Session: session, Replica: "r", Pool: "p", Hash: (jobs.Pool{}).WithDefaults().Hash(), Limit: 1, ID: uuid.NewString(),
+				Now:   func(now time.Time) (time.Time, error) { return now, nil },
+				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+			})
+			if err != nil {
+				return err
+			}
+			_, err = s.Finish(t.Context(), session, []ledger.Result{{
+				TaskID: id, Token: got.Tasks[0].Token, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "cancelled by me",
+			}})
+			return err
+		},
+	} {
+		t.Run(end, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "a.db")
+			other, s := migrated(t, "sqlite", file, Options{}), migrated(t, "sqlite", file, Options{})
+			if err := other.AddPools(t.Context(), map[string]jobs.Pool{"p": {}}); err != nil {
+				t.Fatal(err)
+			}
+			all, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			id := all[0].Task.ID
+			s.dialect = &forgetful{dialect: s.dialect, lose: true, before: true, meanwhile: func() {
+				if err := meanwhile(t, other, id); err != nil {
+					t.Error(err)
+				}
+			}}
+			if task, err := s.CancelTask(t.Context(), id, "me"); !errors.Is(err, jobs.ErrConflict) {
+				t.Errorf("%+v, %v; want %v", task, err, jobs.ErrConflict)
+			}
+		})
+	}
 }
 
 // While nobody can be asked what became of a COMMIT, nothing is known.

@@ -21,7 +21,10 @@ var claimCases = []Case{
 	{"Claims/Row", claimRow},
 	{"Claims/FirstStart", claimFirstStart},
 	{"Claims/Refusals", claimRefusals},
+	{"Claims/Nothing", claimNothing},
+	{"Claims/Candidates", claimCandidates},
 	{"Claims/Foreign", claimForeign},
+	{"Claims/Beyond", claimBeyond},
 	{"Claims/Skip", claimSkip},
 	{"Claims/Once", claimOnce},
 	{"Claims/MaxRunning", maxRunning},
@@ -134,6 +137,88 @@ func claimRefusals(t *testing.T, b *Bench) {
 	s.wantInt(0, "SELECT COUNT(*) FROM {tasks} WHERE state<>0")
 }
 
+// Who has no room for a task asks for none, whatever its session and its pool are; and where there is no room, none is
+// looked at.
+func claimNothing(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 4)
+	claim := func(change func(*ledger.Claim)) (got ledger.Claimed) {
+		t.Helper()
+		c := s.claiming("work", 4)
+		change(&c)
+		got, err := s.Store.Claim(s.ctx(), c)
+		must(t, err)
+		return got
+	}
+	want := func(what string, got, want ledger.Claimed) {
+		t.Helper()
+		want.Now = got.Now
+		if d := cmp.Diff(want, got); d != "" || got.Now.IsZero() {
+			t.Errorf("%s, at %v: %s", what, got.Now, d)
+		}
+	}
+	for _, limit := range []int{0, -1} {
+		if d := cmp.Diff(ledger.Claimed{}, claim(func(c *ledger.Claim) { c.Limit, c.Session = limit, "none" })); d != "" {
+			t.Errorf("limit %d: %s", limit, d)
+		}
+	}
+	if got := s.claim("work", 3); len(got) != 3 {
+		t.Fatalf("claimed %v", ids(got))
+	}
+	want("as many as may run", claim(func(c *ledger.Claim) { c.MaxRunning = 3 }), ledger.Claimed{Full: true})
+	want("more than may run now", claim(func(c *ledger.Claim) { c.MaxRunning = 2 }), ledger.Claimed{Full: true})
+	s.DB.Exec(t, "UPDATE {pools} SET paused=1 WHERE name='work'")
+	want("a paused pool", claim(func(*ledger.Claim) {}), ledger.Claimed{Paused: true})
+	s.DB.Exec(t, "UPDATE {pools} SET paused=0 WHERE name='work'")
+	got := claim(func(*ledger.Claim) {})
+	if len(got.Tasks) != 1 || got.More {
+		t.Errorf("claimed %v of a pool that is paused no more", ids(got.Tasks))
+	}
+	want("an empty pool", claim(func(*ledger.Claim) {}), ledger.Claimed{})
+}
+
+// Admit is told under which policy a task would run: one of a job under that which it was made with, any other one
+// under that of its pool, as it is now. What it admits runs under it.
+func claimCandidates(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	_, err := s.decide(run("a", due(1), false))
+	must(t, err)
+	s.enqueue("default", 1)
+	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=1 WHERE job=''")
+	s.DB.Exec(t, "UPDATE {pools} SET max_attempts=9, on_lost='retry' WHERE name='default'")
+	var asked []ledger.Candidate
+	c := s.claiming("default", 5)
+	c.Admit = func(now time.Time, k ledger.Candidate) (time.Time, bool) {
+		k.Task = jobs.Task{Job: k.Task.Job}
+		asked = append(asked, k)
+		return now, true
+	}
+	got, err := s.Store.Claim(s.ctx(), c)
+	must(t, err)
+	own := ledger.Policy{MaxAttempts: 3, OnLost: jobs.LostFails}
+	pool := ledger.Policy{MaxAttempts: 9, OnLost: jobs.LostRetries}
+	if d := cmp.Diff([]ledger.Candidate{{Task: jobs.Task{Job: "a"}, JobHash: hash, Policy: own}, {Policy: pool}}, asked[len(asked)-2:]); d != "" {
+		t.Error(d)
+	}
+	if len(got.Tasks) != 2 || len(got.Foreign) != 0 {
+		t.Fatalf("claimed %+v, foreign %+v", got.Tasks, got.Foreign)
+	}
+	for i, want := range []ledger.Policy{own, pool} {
+		if d := cmp.Diff(want, ledger.Policy{MaxAttempts: got.Tasks[i].MaxAttempts, OnLost: got.Tasks[i].OnLost}); d != "" {
+			t.Errorf("the answer: %s", d)
+		}
+		s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE state=2 AND id=? AND max_attempts=? AND on_lost=?", got.Tasks[i].ID, want.MaxAttempts, string(want.OnLost))
+	}
+
+	// A job whose row is gone has nothing that would order its runs.
+	s.finish(result(got.Tasks[0], ledger.HandBack, ""))
+	s.DB.Exec(t, "DELETE FROM {jobs}")
+	c.ID = newID()
+	if got, err = s.Store.Claim(s.ctx(), c); err != nil || len(got.Tasks) != 0 || len(got.Foreign) != 1 {
+		t.Errorf("of a job without a row: claimed %+v, foreign %+v, %v", got.Tasks, got.Foreign, err)
+	}
+}
+
 // Admit sees the hash of the job's row; what it refuses is named, and does not hide what comes after.
 func claimForeign(t *testing.T, b *Bench) {
 	s := newScene(t, b)
@@ -153,6 +238,52 @@ func claimForeign(t *testing.T, b *Bench) {
 		t.Errorf("claimed %v, foreign %v", ids(got.Tasks), foreign)
 	}
 	s.wantInt(0, "SELECT SUM(fence) FROM {jobs} WHERE name IN ('a', 'b')")
+}
+
+// The next batch is looked at if all of the first was refused and there may be more, and the third is not.
+func claimBeyond(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	got, err := s.decide(run("a", due(1), false), run("b", due(1), false), run("c", due(1), false))
+	must(t, err)
+	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=? WHERE id=?", 1, got.Opened[1].ID)
+	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=? WHERE id=?", 2, got.Opened[2].ID)
+	for _, c := range []struct {
+		limit, looks   int
+		theirs         []string
+		taken, foreign string
+		more           bool
+	}{
+		{1, 2, []string{"a", "b", "c"}, "", "ab", true},
+		{1, 2, []string{"a", "b"}, "", "ab", true},
+		{1, 2, []string{"a"}, "b", "a", true},
+		{2, 1, []string{"a"}, "b", "a", true}, // what was taken is told, and not looked behind
+		{3, 2, []string{"a", "b", "c"}, "", "abc", false},
+		{4, 1, []string{"a", "b", "c"}, "", "abc", false},
+		{4, 1, []string{"b"}, "ac", "b", false},
+	} {
+		looks := 0
+		q := s.claiming("default", c.limit)
+		q.Now = func(database time.Time) (time.Time, error) { looks++; return database, nil }
+		q.Admit = func(now time.Time, k ledger.Candidate) (time.Time, bool) {
+			return now, !slices.Contains(c.theirs, k.Task.Job)
+		}
+		got, err := s.Store.Claim(s.ctx(), q)
+		must(t, err)
+		names := func(tasks []jobs.Task) (all string) {
+			for _, task := range tasks {
+				all += task.Job
+			}
+			return all
+		}
+		if names(got.Tasks) != c.taken || names(got.Foreign) != c.foreign || got.More != c.more || len(got.Until) != len(got.Tasks) || c.taken == "" && looks != c.looks {
+			t.Errorf("%+v: claimed %q, foreign %q, more %v, in %d looks", c, names(got.Tasks), names(got.Foreign), got.More, looks)
+		}
+		var back []ledger.Result
+		for _, task := range got.Tasks {
+			back = append(back, result(task, ledger.HandBack, ""))
+		}
+		s.finish(back...)
+	}
 }
 
 func claimSkip(t *testing.T, b *Bench) {

@@ -17,6 +17,8 @@ import (
 var definitionCases = []Case{
 	{"Definitions/NewerGoverns", newerGoverns},
 	{"Definitions/ScheduleEdits", scheduleEdits},
+	{"Definitions/EachField", eachField},
+	{"Definitions/OnDemand", onDemand},
 	{"Definitions/OverridesSurvive", overridesSurvive},
 	{"Definitions/UnchangedRowsAreNotWritten", unchangedRowsAreNotWritten},
 	{"Definitions/DeadSession", deadSessionDefines},
@@ -215,6 +217,54 @@ func scheduleEdits(t *testing.T, b *Bench) {
 	}
 	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {events} WHERE event = 'missed'`); n != 3 {
 		t.Fatalf("%d events", n)
+	}
+}
+
+// Whatever differs from its definition is written again, whoever wrote it.
+func eachField(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	d := ledger.Definitions{
+		Jobs:  []ledger.JobDef{JobDef("j", "1", "s")},
+		Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 5, MaxRunning: 7, Retry: true, Kinds: map[string]string{"fax": "1"}}},
+	}
+	load(t, b, a, d)
+	for table, columns := range map[string][]string{
+		"jobs":  {"hash='x'", "schedule='x'", "stripe=63"},
+		"pools": {"hash='x'", "max_running=1", "max_attempts=1", "on_lost='fail'", "kinds=''", "hash=''"},
+	} {
+		for _, column := range columns {
+			b.DB.Exec(t, `UPDATE {`+table+`} SET `+column)
+			assertHolds(t, b, a, d, true)
+			if n := b.DB.Int(t, `SELECT COUNT(*) FROM {jobs} WHERE hash='1' AND schedule='s' AND stripe=?`, d.Jobs[0].Stripe); n != 1 {
+				t.Errorf("%s with %s stayed as it was", table, column)
+			}
+			if n := b.DB.Int(t, `SELECT COUNT(*) FROM {pools} WHERE hash='1' AND max_running=7 AND max_attempts=5 AND on_lost='retry'`); n != 1 {
+				t.Errorf("%s with %s stayed as it was", table, column)
+			}
+			if _, err := b.Store.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Kind: "mail"}); !errors.Is(err, jobs.ErrNoHandler) {
+				t.Errorf("%s with %s: a kind that the pool does not have: %v", table, column, err)
+			}
+		}
+	}
+}
+
+// A job that is run on demand alone has no due time, and none that an edit could miss.
+func onDemand(t *testing.T, b *Bench) {
+	a := Join(t, b, "a")
+	never := func(hash, schedule string) ledger.Definitions {
+		j := JobDef("j", hash, schedule)
+		j.Next = func(time.Time) time.Time { return time.Time{} }
+		return ledger.Definitions{Jobs: []ledger.JobDef{j}}
+	}
+	load(t, b, a, never("1", ""))
+	if cursor := b.DB.Int(t, `SELECT cursor_at FROM {jobs} WHERE next_at = 0`); cursor < ago(time.Hour) {
+		t.Errorf("a new job begins at %v", time.UnixMicro(cursor))
+	}
+	load(t, b, a, never("2", "on demand"))
+	load(t, b, a, never("3", ""))
+	load(t, b, a, ledger.Definitions{})
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {triggers}`); n != 0 {
+		t.Errorf("%d due times of a job that has none were missed", n)
 	}
 }
 

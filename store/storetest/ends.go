@@ -83,17 +83,33 @@ func mixedEnds(t *testing.T, b *Bench) {
 	s.want("output", b.DB.Text(t, "SELECT output FROM {outputs} WHERE task_id=? AND attempt=1", tasks[3].ID), "again")
 	s.wantInt(1, "SELECT COUNT(*) FROM {attempts}")
 
-	// The answer is what the rows say.
-	for i, want := range map[int]jobs.State{0: jobs.StatePending, 1: jobs.StateSucceeded, 3: jobs.StateFailed, 4: jobs.StateCancelled, 5: jobs.StatePending} {
-		if got := done[i].Task; got.State != want || got.ID != results[i].TaskID {
-			t.Errorf("answer %d is %+v", i, got)
-		}
+	s.wantInt(2, "SELECT COUNT(*) FROM {outputs}")
+
+	// The answer is what the rows say, also to what was refused as the row is another one's.
+	for i, want := range map[int]jobs.State{0: jobs.StatePending, 1: jobs.StateSucceeded, 2: jobs.StateRunning, 3: jobs.StateFailed, 4: jobs.StateCancelled, 5: jobs.StatePending} {
+		s.wantAnswer(done[i], want)
 	}
-	if at := b.DB.Int(t, "SELECT run_at FROM {tasks} WHERE id=?", tasks[3].ID); done[0].Task.RunAt.UnixMicro() != at {
-		t.Errorf("run_at is %d, the answer says %v", at, done[0].Task.RunAt)
+	for range 2 {
+		done = s.finish(result(tasks[0], ledger.Ended, jobs.StateFailed))
+		s.wantFinish(done, ledger.Fenced)
+		s.wantAnswer(done[0], jobs.StateSucceeded)
 	}
-	if at := b.DB.Int(t, "SELECT finished_at FROM {done} WHERE id=?", tasks[0].ID); done[1].Task.FinishedAt.UnixMicro() != at {
-		t.Errorf("finished_at is %d, the answer says %v", at, done[1].Task.FinishedAt)
+	if d := cmp.Diff(ledger.Finished{TaskID: "none", Finish: ledger.Fenced, Task: jobs.Task{ID: "none"}}, s.finish(ledger.Result{TaskID: "none"})[0]); d != "" {
+		t.Error(d)
+	}
+	if done := s.finish(); len(done) != 0 {
+		t.Errorf("of no results: %+v", done)
+	}
+}
+
+// wantAnswer holds that an answer has the task as its row is, but for the payload.
+func (s *scene) wantAnswer(got ledger.Finished, state jobs.State) {
+	s.t.Helper()
+	row, _, err := s.Store.Task(s.ctx(), got.TaskID)
+	must(s.t, err)
+	row.Payload, row.PayloadSize = nil, 0
+	if d := cmp.Diff(row, got.Task); d != "" || row.State != state {
+		s.t.Errorf("the task is %s, want %s, and the answer is not what the row says: %s", row.State, state, d)
 	}
 }
 
@@ -127,6 +143,17 @@ func staleFinish(t *testing.T, b *Bench) {
 		back = append(back, result(task, ledger.HandBack, ""))
 	}
 	s.finish(back...)
+	for _, task := range old {
+		// What was handed back is pending: handing it back once more changes nothing, and it has no end.
+		s.wantFinish(s.finish(result(task, ledger.HandBack, "")), ledger.Recorded)
+		for _, v := range []ledger.Verdict{ledger.Ended, ledger.Again, ledger.Died} {
+			s.wantFinish(s.finish(result(task, v, jobs.StateFailed)), ledger.Fenced)
+		}
+		older := task
+		older.Token--
+		s.wantFinish(s.finish(result(older, ledger.HandBack, "")), ledger.Fenced)
+		s.want("row", s.task(task.ID), "ready attempt 0 token 1 replica -: -")
+	}
 	held := other.claim("default", 5)
 	if len(held) != 2 {
 		t.Fatalf("claimed %d", len(held))
@@ -172,6 +199,10 @@ func repeatedFinish(t *testing.T, b *Bench) {
 	// But what ended does not end otherwise.
 	s.wantFinish(s.finish(result(tasks[0], ledger.Ended, jobs.StateFailed)), ledger.Fenced)
 	s.want("row", s.task(tasks[0].ID), "succeeded attempt 1 token 1 replica one: -")
+	s.wantFinish(s.finish(result(tasks[0], ledger.Again, jobs.StateFailed)), ledger.Fenced)
+	s.wantFinish(s.finish(result(tasks[1], ledger.Again, jobs.StateCancelled)), ledger.Fenced)
+	s.wantFinish(s.finish(result(tasks[0], ledger.HandBack, "")), ledger.Fenced)
+	s.wantFinish(s.finish(ledger.Result{TaskID: tasks[3].ID, Token: tasks[3].Token, Verdict: ledger.Died}), ledger.Recorded)
 }
 
 func retries(t *testing.T, b *Bench) {

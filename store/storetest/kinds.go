@@ -218,6 +218,14 @@ func addPoolKinds(t *testing.T, b *Bench) {
 	s.accepts(false, "work", "fax") // what a replica has loaded stays as it is
 	s.accepts(true, "work", "mail")
 
+	// A pool that was retired is declared anew: what a replica had in it before is no more.
+	d := withKinds("mail")
+	d.Pools = d.Pools[:2]
+	s.load(d)
+	add("work", "fax")
+	s.accepts(true, "work", "fax")
+	s.accepts(false, "work", "mail")
+
 	// Who has joined and not loaded yet can run nothing: what was declared since is still without a replica.
 	add("some", "fax")
 	s.accepts(true, "some", "fax")

@@ -87,6 +87,9 @@ func extend(t *testing.T, b *Bench) {
 	if must(t, err); !got[0] || until(2) != due(3).UnixMicro() {
 		t.Errorf("an older time, which comes late, moved may_run_until to %d", until(2))
 	}
+	if got, err = b.Store.Extend(s.ctx(), s.session, nil); err != nil || len(got) != 0 {
+		t.Errorf("of no tasks: %v, %v", got, err)
+	}
 	got, err = b.Store.Extend(s.ctx(), other.session, moves())
 	must(t, err)
 	if slices.Contains(got, true) {

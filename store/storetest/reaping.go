@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ var reapCases = []Case{
 	{"Reap/Fails", reapFails},
 	{"Reap/Retries", reapRetries},
 	{"Reap/Cancelled", reapCancelled},
+	{"Reap/Busy", reapBusy},
 	{"Reap/ClaimAfterDeath", claimAfterDeath},
 	{"Reap/Limit", reapLimit},
 	{"Reap/Together", reapTogether},
@@ -93,6 +95,39 @@ func reapCancelled(t *testing.T, b *Bench) {
 	s.want("row", s.task(task.ID), "lost attempt 1 token 1 replica one: replica one died while it had the task; cancelled by bob")
 }
 
+// A job is busy until the last of its attempts must have ended, and no shorter than it was; what may run again does so at
+// once if its attempt must have ended by now.
+func reapBusy(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	claim := func(job string, n int, until time.Time) {
+		t.Helper()
+		d := run(job, due(n), true)
+		d.Triggers[0].MayRunUntil = until
+		_, err := s.decide(d)
+		must(t, err)
+	}
+	claim("a", 1, due(90))
+	claim("a", 2, due(80))
+	claim("b", 1, due(50))
+	claim("c", 1, time.UnixMicro(5))
+	s.DB.Exec(t, "UPDATE {jobs} SET busy_until=? WHERE name='b'", due(70).UnixMicro())
+	over := s.enqueue("again", 1)[0]
+	s.claim("again", 1)
+	s.DB.Exec(t, "UPDATE {tasks} SET may_run_until=5 WHERE id=?", over)
+	s.die()
+	if reaped := other.reap(); len(reaped) != 5 {
+		t.Fatalf("reaped %+v", reaped)
+	}
+	s.wantInt(due(90).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='a'")
+	s.wantInt(due(70).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='b'")
+	s.wantInt(5, "SELECT busy_until FROM {jobs} WHERE name='c'")
+	s.want("what must have ended", s.task(over), "ready attempt 1 token 1 replica -: replica one died while it had the task")
+	if again := other.claim("again", 1); len(again) != 1 || again[0].Lost != 1 {
+		t.Errorf("claimed %+v", again)
+	}
+}
+
 // A claim that commits after its session was declared dead is found by the standing query.
 func claimAfterDeath(t *testing.T, b *Bench) {
 	s := newScene(t, b)
@@ -164,26 +199,45 @@ func reapExtended(t *testing.T, b *Bench) {
 	s.wantInt(due(90).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='a'")
 }
 
-// One row that the database does not take holds up no other.
+// One row that the database does not take holds up no other, and where it takes none, few are tried.
 func reapRefused(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	ids := s.enqueue("work", 40)
-	s.claim("work", 40)
+	ids := s.enqueue("work", 64)
+	s.claim("work", 64)
 	s.die()
-	for _, id := range []string{ids[0], ids[20]} { // an end of theirs is there already
+	refused := 0
+	for i, id := range ids {
+		if i%7 != 0 {
+			continue
+		}
+		refused++ // an end of theirs is there already
 		s.DB.Exec(t, `INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses, max_attempts, on_lost,
 			token, session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, finished_at)
 			SELECT id, pool, kind, job, trigger_at, trigger_seq, 'failed', rank_order, run_at, attempt, failures, losses, max_attempts, on_lost,
 			token, session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, 1 FROM {tasks} WHERE id=?`, id)
 	}
-	for _, want := range []int{38, 0} {
+	for _, want := range []int{64 - refused, 0} {
 		reaped, err := b.Store.Reap(s.ctx(), 100)
 		if err == nil || errors.Is(err, jobs.ErrUnavailable) || len(reaped) != want {
 			t.Errorf("%d were reaped, of %d: %v", len(reaped), want, err)
 		}
 	}
-	s.wantInt(38, "SELECT COUNT(*) FROM {done} WHERE state='lost'")
-	s.wantInt(2, "SELECT COUNT(*) FROM {tasks} WHERE state=2")
+	s.wantInt(int64(64-refused), "SELECT COUNT(*) FROM {done} WHERE state='lost'")
+	s.wantInt(int64(refused), "SELECT COUNT(*) FROM {tasks} WHERE state=2")
+
+	s.enqueue("work", 100)
+	s.session = s.join("one")
+	s.claim("work", 100)
+	s.die()
+	b.DB.Exec(t, "ALTER TABLE {done} RENAME TO {elsewhere}")
+	reaped, err := b.Store.Reap(s.ctx(), 100)
+	b.DB.Exec(t, "ALTER TABLE {elsewhere} RENAME TO {done}")
+	if err == nil || len(reaped) > 0 {
+		t.Fatalf("without a table, %d were reaped: %v", len(reaped), err)
+	}
+	if tries := strings.Count(err.Error(), "\n") + 1; tries > 30 {
+		t.Errorf("a database that takes no end of any task was asked about %d of them, one by one", tries)
+	}
 }
 
 func reapLimit(t *testing.T, b *Bench) {

@@ -49,6 +49,20 @@ func longTexts(t *testing.T, b *Bench) {
 	if got := b.DB.Text(t, "SELECT error FROM {attempts} WHERE task_id=?", tasks[1].ID); got != done[1].Task.Error {
 		t.Errorf("the earlier attempt has %d bytes of its error", len(got))
 	}
+
+	// A reason to which another one is added.
+	s.session = s.join("one")
+	s.enqueue("again", 1)
+	cancelled := s.claim("again", 1)[0]
+	_, err := b.Store.CancelTask(s.ctx(), cancelled.ID, "alice")
+	must(t, err)
+	died := ledger.Result{TaskID: cancelled.ID, Token: cancelled.Token, Verdict: ledger.Died, State: jobs.StateLost, Reason: long}
+	answer := s.finish(died)
+	s.wantFinish(answer, ledger.Recorded)
+	s.wantAnswer(answer[0], jobs.StateLost)
+	if reason := answer[0].Task.Reason; len(reason) > 512 || !strings.HasPrefix(reason, long[:501]) {
+		t.Errorf("the reason has %d bytes: %q", len(reason), reason)
+	}
 	s.want("beside them", s.task(tasks[3].ID), "succeeded attempt 1 token 1 replica one: -")
 	s.wantFinish(s.finish(results[0], late), ledger.Recorded, ledger.Late) // once more, after a lost answer
 }

@@ -26,7 +26,9 @@ var triggerCases = []Case{
 	{"Triggers/Forbid", forbid},
 	{"Triggers/Seq", manualSeq},
 	{"Triggers/Retry", retryOfJob},
+	{"Triggers/Filled", filledIn},
 	{"Triggers/Nothing", decideNothing},
+	{"Triggers/Refused", refusedDecisions},
 	{"Triggers/Guard", guard},
 	{"Triggers/Overdue", overdueOnly},
 	{"Triggers/HeldBack", heldBack},
@@ -237,6 +239,87 @@ func retryOfJob(t *testing.T, b *Bench) {
 	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
 }
 
+// What the decider leaves open is filled in, and its own task stays as it was; the answer is what the rows say.
+func filledIn(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	plain, later := &jobs.Task{ID: newID()}, &jobs.Task{
+		ID: newID(), Pool: "work", Kind: "mail", Priority: 7, RunAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond), MaxAttempts: 4,
+		OnLost: jobs.LostRetries, Payload: []byte(`{"a":1}`), Tags: []string{"x"}, Reason: "a test", By: "eve",
+	}
+	before, beforeLater := *plain, *later
+	long := strings.Repeat("x", 511)
+	got, err := s.Store.Decide(s.ctx(), s.deciding(func([]ledger.JobState) []ledger.Decision {
+		return []ledger.Decision{
+			{Job: "a", Triggers: []ledger.Opening{
+				{Trigger: jobs.Trigger{Job: "a", At: due(1), Seq: 5, Cause: jobs.CauseSchedule}, Task: plain, Claim: true, MayRunUntil: due(2)},
+				{Trigger: jobs.Trigger{Job: "a", At: due(2), Cause: jobs.CauseManual, By: "eve", Replica: "another", Count: 2}, Task: later},
+			}},
+			{Job: "b", Triggers: []ledger.Opening{
+				{Trigger: jobs.Trigger{Job: "b", At: due(1), Seq: 5, Cause: jobs.CauseCatchUp, Outcome: jobs.Skipped, Reason: long}, Claim: true},
+			}},
+		}
+	}))
+	must(t, err)
+	if d := cmp.Diff([]jobs.Task{before, beforeLater}, []jobs.Task{*plain, *later}); d != "" {
+		t.Errorf("the decider's tasks were changed: %s", d)
+	}
+	if len(got.Started) != 1 || len(got.Opened) != 1 {
+		t.Fatalf("started %+v, opened %+v", got.Started, got.Opened)
+	}
+	want := []jobs.Task{
+		{
+			ID: plain.ID, Pool: "default", Job: "a", State: jobs.StateRunning, ScheduledAt: due(1), RunAt: got.Now, CreatedAt: got.Now, StartedAt: got.Now,
+			Attempt: 1, MaxAttempts: 1, OnLost: jobs.LostFails, Token: 1, Replica: "one", IdempotencyKey: "a@" + due(1).Format(time.RFC3339),
+		},
+		beforeLater,
+	}
+	w := &want[1]
+	w.Job, w.State, w.ScheduledAt, w.Seq, w.CreatedAt = "a", jobs.StatePending, due(2), 1, got.Now
+	w.PayloadSize, w.IdempotencyKey = 7, "a@"+due(2).Format(time.RFC3339)+"/1"
+	for i, answer := range []jobs.Task{got.Started[0], got.Opened[0]} {
+		row, _, err := b.Store.Task(s.ctx(), answer.ID)
+		must(t, err)
+		if d := cmp.Diff(want[i], answer) + cmp.Diff(want[i], row); d != "" {
+			t.Errorf("task %d, as it is answered and as it is kept: %s", i, d)
+		}
+	}
+	s.want("plain", s.task(plain.ID), "running attempt 1 token 1 replica one: -")
+	s.want("later", s.task(later.ID), "waits attempt 0 token 0 replica -: a test")
+	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE id=? AND session_id=? AND may_run_until=?", plain.ID, s.session, due(2).UnixMicro())
+	for i, want := range []jobs.Trigger{
+		{Job: "a", At: due(1), Cause: jobs.CauseSchedule, Count: 1, Replica: "one", TaskID: plain.ID, DecidedAt: got.Now, StartedAt: got.Now},
+		{Job: "a", At: due(2), Seq: 1, Cause: jobs.CauseManual, By: "eve", Count: 2, Replica: "another", TaskID: later.ID, DecidedAt: got.Now},
+		{Job: "b", At: due(1), Cause: jobs.CauseCatchUp, Count: 1, Replica: "one", Outcome: jobs.Skipped, Reason: long, DecidedAt: got.Now},
+	} {
+		if d := cmp.Diff(want, slices.Concat(got.Decisions[0].Triggers, got.Decisions[1].Triggers)[i].Trigger); d != "" {
+			t.Errorf("trigger %d as it is answered: %s", i, d)
+		}
+		s.wantInt(1, `SELECT COUNT(*) FROM {triggers} WHERE job=? AND at=? AND seq=? AND cause=? AND by_whom=? AND due_count=? AND replica=? AND task_id=?
+			AND reason=? AND decided_at=? AND started_at=? AND finished_at=0`, want.Job, want.At.UnixMicro(), want.Seq, string(want.Cause), want.By, want.Count,
+			want.Replica, want.TaskID, want.Reason, want.DecidedAt.UnixMicro(), max(want.StartedAt.UnixMicro(), 0))
+	}
+	s.wantInt(noon, "SELECT cursor_at FROM {jobs} WHERE name='a'") // of which the decision said nothing
+	s.wantInt(noon+minute, "SELECT next_at FROM {jobs} WHERE name='a'")
+	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE id=? AND rank_order=-7", later.ID)
+}
+
+// A decision that is not about what was locked, or that cannot be kept, is refused whole.
+func refusedDecisions(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	for what, o := range map[string]ledger.Opening{
+		"a trigger of another job":     {Trigger: jobs.Trigger{Job: "b", At: due(1), Cause: jobs.CauseSchedule, Outcome: jobs.Skipped}},
+		"a task without an id":         {Trigger: jobs.Trigger{Job: "a", At: due(1), Cause: jobs.CauseSchedule}, Task: &jobs.Task{}},
+		"a retry without an id":        {Task: &jobs.Task{ScheduledAt: due(1)}},
+		"a claimed task without an id": {Trigger: jobs.Trigger{Job: "a", At: due(1), Cause: jobs.CauseSchedule}, Task: &jobs.Task{}, Claim: true},
+	} {
+		if _, err := s.decide(run("c", due(1), true), ledger.Decision{Job: "a", Triggers: []ledger.Opening{o}}); err == nil || errors.Is(err, jobs.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	s.wantEmpty("triggers", "tasks")
+	s.wantInt(noon, "SELECT MAX(cursor_at) FROM {jobs}")
+}
+
 func decideNothing(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	skew := s.deciding(func([]ledger.JobState) []ledger.Decision { return []ledger.Decision{run("a", due(1), true)} })
@@ -346,6 +429,14 @@ func heldBack(t *testing.T, b *Bench) {
 		}
 	}
 	s.wantInt(2, "SELECT fence FROM {jobs} WHERE name='a'")
+
+	// Nor in a pool that neither of them has.
+	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name='default'")
+	request := s.deciding(func([]ledger.JobState) []ledger.Decision { return []ledger.Decision{run("a", due(9), true)} })
+	request.Pools = nil
+	if got, err := s.Store.Decide(s.ctx(), request); err != nil || len(got.Started) > 0 || len(got.Opened) != 1 {
+		t.Errorf("in a pool that nobody has: %+v, %v", got, err)
+	}
 }
 
 // What was decided before is left out, also where it has more keys than one statement may.
@@ -463,9 +554,10 @@ func forced(t *testing.T, b *Bench) {
 	s.session = s.join("one")
 	const note = ledger.Forced + "somebody may object"
 	long := note + strings.Repeat("é", 300)
-	got, err := s.decide(byHand("a", 2, note, true), byHand("c", 2, long, false))
+	narrow := note + strings.Repeat("y", 600)
+	got, err := s.decide(byHand("a", 2, note, true), byHand("c", 2, long, false), byHand("c", 3, narrow, false))
 	must(t, err)
-	if len(got.Started) != 2 || got.Started[0].Token != lost.Started[0].Token+1 {
+	if len(got.Started) != 3 || got.Started[0].Token != lost.Started[0].Token+1 {
 		t.Fatalf("started %+v", got.Started)
 	}
 	s.wantInt(0, "SELECT busy_until FROM {jobs} WHERE name='a'")
@@ -474,22 +566,28 @@ func forced(t *testing.T, b *Bench) {
 
 	plain, err := s.decide(byHand("b", 2, "", false))
 	must(t, err)
+	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='b' AND busy_until>0")
 	failed := result(got.Started[1], ledger.Ended, jobs.StateFailed)
 	failed.Reason = strings.Repeat("x", 600)
-	s.finish(result(got.Started[0], ledger.Ended, jobs.StateSucceeded), failed, result(plain.Started[0], ledger.Ended, jobs.StateSucceeded))
+	again := failed
+	again.TaskID, again.Token = got.Started[2].ID, got.Started[2].Token
+	s.finish(result(got.Started[0], ledger.Ended, jobs.StateSucceeded), failed, again, result(plain.Started[0], ledger.Ended, jobs.StateSucceeded))
 	s.want("succeeded", s.trigger("a", due(2), 1), "ran succeeded: "+note)
 	s.want("not forced", s.trigger("b", due(2), 1), "ran succeeded: -")
 	if row := s.trigger("c", due(2), 1); !strings.HasPrefix(row, "ran failed: "+note) || !strings.Contains(row, "; "+strings.Repeat("x", 158)) || !utf8.ValidString(row) {
 		t.Errorf("a long reason: %q", row)
 	}
+	if row := s.trigger("c", due(3), 1); !strings.HasPrefix(row, "ran failed: "+note+"yyy") || !strings.Contains(row, "y; "+strings.Repeat("x", 158)) {
+		t.Errorf("a long reason in short letters: %q", row)
+	}
 
 	// A forced run that is lost itself, and whose result comes late.
-	again, err := s.decide(byHand("a", 3, note, true))
+	lostAgain, err := s.decide(byHand("a", 3, note, true))
 	must(t, err)
 	s.die()
 	other.reap()
 	s.want("lost", s.trigger("a", due(3), 1), "lost lost: "+note+"; replica one died while it had the task")
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='a' AND busy_until>0")
-	s.finish(result(again.Started[0], ledger.Ended, jobs.StateSucceeded))
+	s.finish(result(lostAgain.Started[0], ledger.Ended, jobs.StateSucceeded))
 	s.want("late", s.trigger("a", due(3), 1), "ran succeeded: "+note+"; replica one died while it had the task; late")
 }

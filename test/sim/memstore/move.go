@@ -49,6 +49,7 @@ func died(r Task, reason string) move {
 // move writes it, and returns the task afterwards, and what happened if it ended.
 func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 	r := m.row
+	m.reason = strings.ToValidUTF8(m.reason[:min(len(m.reason), 512)], "")
 	switch m.end {
 	case jobs.StateFailed:
 		r.Failures++
