@@ -50,14 +50,15 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	asked := s.foreign.asked()
 	ids := taskIDs{}
 	var nexts map[string]time.Time
-	request := s.request(names)
+	var foreign []string
+	request := s.request(names, reserved)
 	request.Overdue, request.Guard = overdue, request.Guard && !overdue // lock or no lock
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		d := decider{
 			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
-			claims: s.claims(reserved, request.Pools),
+			claims: reserved.claims(s.plan),
 		}
-		nexts, rest = make(map[string]time.Time, len(states)), nil
+		nexts, rest, foreign = make(map[string]time.Time, len(states)), nil, nil
 		var decisions []ledger.Decision
 		opened := 0
 		for _, state := range states {
@@ -68,9 +69,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 			dec, ok := d.decide(state)
 			opened += len(dec.Triggers)
 			if !ok {
-				if s.foreign.add(asked, state.Name) {
-					s.log.Warn("another replica's newer configuration governs this job, and has it otherwise; it is left to that replica", "job", state.Name)
-				}
+				foreign = append(foreign, state.Name)
 				continue
 			}
 			nexts[state.Name] = dec.NextAt
@@ -86,6 +85,11 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	if err != nil {
 		s.lookAgain(names)
 		return 0, nil
+	}
+	for _, name := range foreign {
+		if s.foreign.add(asked, name) {
+			s.log.Warn("another replica's newer configuration governs this job, and has it otherwise; it is left to that replica", "job", name)
+		}
 	}
 	soonest := s.clock.now().Add(lookLeast)
 	for name, at := range nexts {
@@ -116,16 +120,11 @@ func (s *Scheduler) write(ctx context.Context, request ledger.Decide, reserved r
 }
 
 // request is what every deciding transaction of this replica has in common.
-func (s *Scheduler) request(names []string) ledger.Decide {
-	r := ledger.Decide{
-		Session: s.session.Load().id, Replica: s.opt.ID, Jobs: names,
-		Guard: s.locks == nil, Now: s.clock.check, Pools: map[string]string{},
+func (s *Scheduler) request(names []string, reserved reservation) ledger.Decide {
+	return ledger.Decide{
+		Session: s.session.Load().id, Replica: s.opt.ID, Jobs: names, Pools: reserved.hashes(),
+		Guard: s.locks == nil, Now: s.clock.check,
 	}
-	for _, name := range names {
-		pool := s.plan.jobs[name].Pool
-		r.Pools[pool] = s.feeders[pool].governed().hash
-	}
-	return r
 }
 
 // startDecided starts the tasks that were born running, on the slots that were reserved for them,
@@ -140,7 +139,7 @@ func (s *Scheduler) startDecided(ctx context.Context, session string, decided le
 		}
 	}
 	for _, t := range decided.Started {
-		reserved[t.Pool]--
+		reserved.slots[t.Pool]--
 		s.start(ctx, claimed{t, session, until[t.ID], time.Now()})
 	}
 	s.giveBack(reserved)

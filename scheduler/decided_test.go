@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -282,7 +283,7 @@ func TestWorkersAreKeptForWhatMayStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := s.reserve([]string{"elsewhere", "large0", "large1", "limited0", "limited1", "small0", "small1", "small2"})
-	if diff := cmp.Diff(reservation{"large": 2, "small": 2}, kept); diff != "" {
+	if diff := cmp.Diff(map[string]int{"large": 2, "small": 2}, kept.slots); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 	rooms := func() []int {
@@ -291,12 +292,8 @@ func TestWorkersAreKeptForWhatMayStart(t *testing.T) {
 	if got := rooms(); !slices.Equal(got, []int{0, 8, 10}) {
 		t.Errorf("free are %v", got)
 	}
-	pools := map[string]string{}
-	for name, p := range s.plan.pools {
-		pools[name] = p.hash
-	}
 	for range 2 { // a transaction may ask twice
-		claims := s.claims(kept, pools)
+		claims := kept.claims(s.plan)
 		var may []string
 		for _, job := range []string{"elsewhere", "limited0", "small2", "large0", "small1", "small0", "large1", "large2"} {
 			if claims(job) {
@@ -307,13 +304,71 @@ func TestWorkersAreKeptForWhatMayStart(t *testing.T) {
 			t.Errorf("workers go to %v", may)
 		}
 	}
-	pools["large"] = "of another configuration"
-	if claims := s.claims(kept, pools); claims("large0") || !claims("small0") {
-		t.Error("a pool that is governed otherwise than the transaction was told of has runs born running")
-	}
 	s.giveBack(kept)
 	if got := rooms(); !slices.Equal(got, []int{2, 10, 10}) {
 		t.Errorf("free are %v after all were given back", got)
+	}
+}
+
+// repeating is a store whose transaction meets a deadlock: it asks what to write twice. Meanwhile something happens.
+type repeating struct {
+	Store
+	states    []ledger.JobState
+	meanwhile func()
+	pools     []map[string]string
+	answers   [][]ledger.Decision
+}
+
+func (r *repeating) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, error) {
+	for n := range 2 {
+		if n > 0 {
+			r.meanwhile()
+		}
+		r.pools = append(r.pools, maps.Clone(d.Pools))
+		r.answers = append(r.answers, d.Decide(clockTime("12:00:05"), r.states))
+	}
+	return ledger.Decided{}, nil
+}
+
+// A transaction that is repeated writes the same: what a pool's feeder learns meanwhile counts from the next one on, and
+// is told to the store with it.
+func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
+	for how, decide := range map[string]func(*Scheduler){
+		"due":     func(s *Scheduler) { s.decideFree(t.Context(), []string{"j"}, false) },
+		"by hand": func(s *Scheduler) { _, _, _ = s.RunJob(t.Context(), "j", "ann", false) },
+	} {
+		set := jobs.Set{
+			Jobs:  map[string]jobs.Job{"j": {Schedule: "* * * * * *", Pool: "p"}},
+			Pools: map[string]jobs.Pool{"p": {Handler: nothing{}}},
+		}
+		st := &repeating{Store: newPicky(nil)}
+		s, err := New(st, nil, set, Options{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.session.Store(&session{"session", boottime.Now().Add(time.Minute), boottime.Now()})
+		s.clock.observe(boottime.Now(), clockTime("12:00:05"))
+		p := s.plan.pools["p"]
+		st.states = []ledger.JobState{{Name: "j", Hash: s.plan.jobs["j"].hash, Cursor: clockTime("12:00:04")}}
+		newer := ledger.OtherPool{Name: "p", Hash: "newer", Kinds: map[string]string{"": "of another handler"}}
+		st.meanwhile = func() { s.feeders["p"].goBy(p.under(newer)) }
+		decide(s)
+		decide(s)
+		var claimed []bool
+		var told []string
+		for n, answer := range st.answers {
+			if len(answer) != 1 || len(answer[0].Triggers) != 1 {
+				t.Fatalf("%s: %+v", how, answer)
+			}
+			claimed = append(claimed, answer[0].Triggers[0].Claim)
+			told = append(told, st.pools[n]["p"])
+		}
+		if diff := cmp.Diff([]bool{true, true, false, false}, claimed); diff != "" {
+			t.Errorf("%s: born running (-want +got):\n%s", how, diff)
+		}
+		if diff := cmp.Diff([]string{p.hash, p.hash, "newer", "newer"}, told); diff != "" {
+			t.Errorf("%s: the store was told of (-want +got):\n%s", how, diff)
+		}
 	}
 }
 

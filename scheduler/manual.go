@@ -131,7 +131,7 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	}
 	reserved := s.reserve([]string{j.name})
 	id := uuid.Must(uuid.NewV7()).String()
-	request := s.request([]string{j.name})
+	request := s.request([]string{j.name}, reserved)
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		if len(states) == 0 || states[0].Hash != j.hash {
 			return nil
@@ -139,7 +139,7 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 		d := decider{
 			plan: s.plan, replica: s.opt.ID, now: now,
 			newID:  func(string, int) string { return id },
-			claims: s.claims(reserved, request.Pools),
+			claims: reserved.claims(s.plan),
 		}
 		o, free := open(d, states[0])
 		if o.Task == nil && o.Trigger.Job == "" {
