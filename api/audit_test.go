@@ -144,7 +144,7 @@ func TestWhoAsked(t *testing.T) {
 }
 
 // TestRefusedWhileTheStoreIsAway: a write that the store does not take, or that is refused meanwhile, is no line in the log; its
-// row is there when the store is back.
+// row is there when the store is back, and says what it was about.
 func TestRefusedWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys, b := newBunch(), newBackend()
@@ -152,7 +152,9 @@ func TestRefusedWhileTheStoreIsAway(t *testing.T) {
 		var logged strings.Builder
 		h := New(b.backend(), Options{Access: keys, Logger: textLogger(&logged)})
 		for _, role := range []Role{Viewer, Operator} {
-			ask(t, h, "POST", "/api/v1/jobs/report/suspend", "", with(keys.secrets[role]))
+			for _, job := range []string{"report", "backup", "report"} {
+				ask(t, h, "POST", "/api/v1/jobs/"+job+"/suspend", "", with(keys.secrets[role]))
+			}
 		}
 		b.mu.Lock()
 		b.err, b.audit = nil, nil // what it was told meanwhile it did not keep
@@ -162,10 +164,13 @@ func TestRefusedWhileTheStoreIsAway(t *testing.T) {
 		defer b.mu.Unlock()
 		var got []string
 		for _, e := range b.audit {
-			got = append(got, fmt.Sprint(e.Who, " ", e.Action, " ", e.Object, " ", e.Status))
+			got = append(got, fmt.Sprint(e.Who, " ", e.Action, " ", e.Object, " ", e.Status, " ", e.Count))
 		}
 		slices.Sort(got)
-		want := []string{"my-operator POST /jobs/{name}/suspend report 503", "my-viewer POST /jobs/{name}/suspend report 403"}
+		want := []string{
+			"my-operator POST /jobs/{name}/suspend backup 503 1", "my-operator POST /jobs/{name}/suspend report 503 2",
+			"my-viewer POST /jobs/{name}/suspend backup 403 1", "my-viewer POST /jobs/{name}/suspend report 403 2",
+		}
 		if diff := cmp.Diff(want, got); diff != "" || strings.Contains(logged.String(), "not in the audit") {
 			t.Errorf("%s\n%s", diff, &logged)
 		}

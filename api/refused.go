@@ -17,7 +17,8 @@ const (
 )
 
 // refused keeps writes that were refused from filling the audit: beyond a bucket for each party they are counted,
-// and each kind of them has one row with its count, within refusedHold. None is left out.
+// and each kind of them has one row with its count, within refusedHold. None is left out. The row has their object if it
+// is the same for all of them.
 type refused struct {
 	write func(ledger.AuditEntry) error
 
@@ -32,6 +33,7 @@ type refused struct {
 // refusal is what refused writes have in common that are counted together.
 type refusal struct {
 	party, role, action string
+	object              string // of what could not be written alone: each would have had a row of its own
 	status              int
 }
 
@@ -42,29 +44,33 @@ func (f *refused) hold(party string, e ledger.AuditEntry) bool {
 	if f.closed || f.buckets.take(party, time.Now(), refusedBurst, refusedInterval, refusedParties) == 0 {
 		return false
 	}
-	f.first(party, e)
+	f.first(party, "", e)
 	return true
 }
 
-// keep holds a write whose row could not be written; false if nothing is held any more.
+// keep holds a write whose row could not be written, and what it was about; false if nothing is held any more.
 func (f *refused) keep(party string, e ledger.AuditEntry) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.closed {
-		f.first(party, e)
+		f.first(party, e.Object, e)
 	}
 	return !f.closed
 }
 
 // first counts one write.
-func (f *refused) first(party string, e ledger.AuditEntry) {
+func (f *refused) first(party, object string, e ledger.AuditEntry) {
 	e.Count = 1
-	f.count(refusal{party, e.Role, e.Action, e.Status}, e)
+	f.count(refusal{party, e.Role, e.Action, object, e.Status}, e)
 }
 
 // count adds e to what is held. What differs within a count is left out of it.
 func (f *refused) count(kind refusal, e ledger.AuditEntry) {
 	same, known := f.held[kind]
+	if !known && kind.object != "" && len(f.held) >= refusedKinds/2 { // the other half is for other parties
+		kind.object = ""
+		same, known = f.held[kind]
+	}
 	if !known && len(f.held) >= refusedKinds {
 		kind.party, kind.role, e.Who, e.Role, e.Remote = "", "", "", "", ""
 		same, known = f.held[kind]

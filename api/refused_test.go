@@ -141,6 +141,37 @@ func TestRefusalsAreBounded(t *testing.T) {
 	})
 }
 
+// TestWhatCouldNotBeWrittenIsBounded: while the store is away, what writes were about is remembered as long as there is room; then
+// they are counted together, and none is left out.
+func TestWhatCouldNotBeWrittenIsBounded(t *testing.T) {
+	var rows []ledger.AuditEntry
+	f := &refused{write: func(e ledger.AuditEntry) error { rows = append(rows, e); return nil }}
+	const objects = 3 * refusedKinds
+	for i := range objects {
+		e := ledger.AuditEntry{Who: "ann", Role: "operator", Remote: "r", Action: "POST /x/{id}", Object: fmt.Sprint(i), Status: 503}
+		for range 2 {
+			if !f.keep("ann", e) || len(f.held) > refusedKinds {
+				t.Fatalf("%d kinds are kept", len(f.held))
+			}
+		}
+	}
+	_, _ = f.flush(false)
+	named, several := 0, 0
+	for _, e := range rows {
+		switch {
+		case e.Object != "" && e.Count == 2 && e.Who == "ann":
+			named++
+		case e.Object == "" && e.Who == "ann":
+			several += e.Count
+		default:
+			t.Errorf("%+v", e)
+		}
+	}
+	if named != refusedKinds/2 || several != 2*(objects-named) || len(rows) != named+1 {
+		t.Errorf("%d have their object, %d requests are counted without, in %d rows", named, several, len(rows))
+	}
+}
+
 // TestAuditNamesTasks: an enqueue names the first task and how many.
 func TestAuditNamesTasks(t *testing.T) {
 	b := newBackend()
