@@ -66,6 +66,9 @@ type Writer interface {
 type Replica interface {
 	ID() string
 	Set() jobs.Set
+	// Runs reports whether the replica takes tasks of the kind in the pool by their pool's handler: not if a newer
+	// configuration, which governs, has it otherwise, nor while it drains.
+	Runs(pool, kind string) bool
 	// Loaded reports whether the store knows the definitions of Set. Before that, what depends on
 	// them answers 503 with Retry-After.
 	Loaded() bool

@@ -30,11 +30,12 @@ func needsReplica(what string) error {
 	}
 }
 
-func (bystander) ID() string     { return "" }
-func (bystander) Set() jobs.Set  { return jobs.Set{} }
-func (bystander) Loaded() bool   { return true } // there is nothing to wait for
-func (bystander) Wake(...string) {}              // replicas notice one poll later
-func (bystander) Nudge()         {}
+func (bystander) ID() string               { return "" }
+func (bystander) Set() jobs.Set            { return jobs.Set{} }
+func (bystander) Runs(string, string) bool { return false }
+func (bystander) Loaded() bool             { return true } // there is nothing to wait for
+func (bystander) Wake(...string)           {}              // replicas notice one poll later
+func (bystander) Nudge()                   {}
 
 func (bystander) RunJob(context.Context, string, string, bool) (jobs.Trigger, jobs.Task, error) {
 	return jobs.Trigger{}, jobs.Task{}, needsReplica("a run of a job needs its definition")

@@ -236,6 +236,11 @@ func (b *backend) ID() string { return "r1" }
 
 func (b *backend) Set() jobs.Set { return b.set }
 
+func (b *backend) Runs(pool, kind string) bool {
+	p, known := b.set.Pools[pool]
+	return known && slices.Contains(ledger.KindsOf(p), kind)
+}
+
 func (b *backend) Loaded() bool { return !b.starting }
 
 func (b *backend) RunJob(_ context.Context, name, by string, force bool) (jobs.Trigger, jobs.Task, error) {

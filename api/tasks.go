@@ -82,7 +82,7 @@ type waiting struct {
 func (w *waiting) why(ctx context.Context, t jobs.Task) (why string, err error) {
 	runsOn := w.set.Jobs[t.Job].RunsOn
 	switch {
-	case t.Job == "" && !canRun(w.set, t):
+	case t.Job == "" && !w.s.Replica.Runs(t.Pool, t.Kind):
 		if w.pools == nil {
 			if w.pools, err = w.s.Reader.PoolStatuses(ctx); err != nil {
 				return "", err
@@ -100,11 +100,6 @@ func (w *waiting) why(ctx context.Context, t jobs.Task) (why string, err error) 
 		why = whyNowhere(runsOn, w.peers)
 	}
 	return why, nil
-}
-
-func canRun(set jobs.Set, t jobs.Task) bool {
-	pool, known := set.Pools[t.Pool]
-	return known && slices.Contains(ledger.KindsOf(pool), t.Kind)
 }
 
 // getTask answers a task with its earlier attempts; the last one is the task's own fields.

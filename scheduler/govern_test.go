@@ -126,3 +126,43 @@ func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 		})
 	}
 }
+
+// A replica takes the kinds of a pool for which it has a handler and by which it goes: all of its own configuration while that
+// governs, else what the newer one has in the same way, and none while it drains.
+func TestWhatAReplicaRuns(t *testing.T) {
+	s, err := New(newPicky(nil), nil, jobs.Set{Pools: map[string]jobs.Pool{
+		"mail": {Kinds: map[string]jobs.Handler{"welcome": blocked{}, "fax": blocked{}}},
+	}}, Options{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mail := s.plan.pools["mail"]
+	row := ledger.OtherPool{Name: "mail", Hash: "newer", Kinds: map[string]string{"welcome": mail.hashes["welcome"], "sms": "x"}}
+	if row.Kinds["welcome"] == "" {
+		t.Fatal("its handler has no identity")
+	}
+	runs := func() (kinds []string) {
+		for _, kind := range []string{"welcome", "fax", "sms", ""} {
+			if s.Runs("mail", kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+		return kinds
+	}
+	for _, c := range []struct {
+		when string
+		then func()
+		want []string
+	}{
+		{"its own governs", func() {}, []string{"welcome", "fax"}},
+		{"a newer one governs", func() { s.goBy([]ledger.OtherPool{row}) }, []string{"welcome"}},
+		{"a newer one lacks the pool", func() { s.goBy([]ledger.OtherPool{{Name: "mail"}}) }, nil},
+		{"it governs again", func() { s.goBy(nil) }, []string{"welcome", "fax"}},
+		{"it drains", func() { s.health.drain() }, nil},
+	} {
+		c.then()
+		if got := runs(); !slices.Equal(got, c.want) || s.Runs("unknown", "welcome") {
+			t.Errorf("%s: it runs %q, want %q", c.when, got, c.want)
+		}
+	}
+}

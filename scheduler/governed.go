@@ -77,6 +77,17 @@ func (f *feeder) governed() governing {
 	return f.governs
 }
 
+// Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler: not if a newer
+// configuration governs and has it otherwise, as far as this replica has learned of it, nor while it drains.
+func (s *Scheduler) Runs(pool, kind string) bool {
+	f, known := s.feeders[pool]
+	if !known || s.health.isDraining() {
+		return false
+	}
+	g := f.governed()
+	return g.hash != "" && slices.Contains(g.kinds(f.pool), kind)
+}
+
 // under is the same, and whether it was so when asked was.
 func (f *feeder) under(asked int) (g governing, same bool) {
 	f.mu.Lock()

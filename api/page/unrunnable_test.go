@@ -1,10 +1,15 @@
 package page_test
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 // What waits for nobody is a finding above all else, and a row of what went wrong: tasks of a kind without a handler, and
@@ -46,4 +51,40 @@ func TestWhatWaitsForNobody(t *testing.T) {
 	}
 	b.visit(s.url)
 	b.says("#headline", "Something is wrong")
+}
+
+// A task of a kind that only an older configuration has waits for nobody, as the newer one governs: every replica says so, the
+// one with the older configuration too, which has a handler and may not use it.
+func TestAKindThatOnlyTheOlderConfigurationHas(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "lockstep.db")
+	open := func(id string, kinds ...string) *scene {
+		pool := jobs.Pool{Kinds: map[string]jobs.Handler{}}
+		for _, kind := range kinds {
+			pool.Kinds[kind] = does(fine)
+		}
+		return newSceneOn(t, "sqlite", file, jobs.Set{Pools: map[string]jobs.Pool{"mail": pool}}, api.Options{}, scheduler.Options{ID: id})
+	}
+	older := open("older", "welcome", "fax")
+	newer := open("newer", "welcome")
+	await.Until(t, "the newer one governs", func() bool { return older.replica.Vitals().ForeignPools == 1 })
+	made, err := older.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "fax", Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := made[0].Task.ID
+	for _, s := range []*scene{older, newer} {
+		c, err := client.New(s.url, client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := c.Task(t.Context(), id)
+		if err != nil || !strings.Contains(one.Task.Reason, `no live replica has kind "fax" in the pool: nobody will run it`) {
+			t.Errorf("%s: %v: the task says %q", s.replica.ID(), err, one.Task.Reason)
+		}
+		list, err := c.Tasks(t.Context(), client.TaskFilter{Pool: "mail"})
+		if err != nil || len(list.Items) != 1 || list.Items[0].Reason != one.Task.Reason {
+			t.Errorf("%s: %v: the list says %+v", s.replica.ID(), err, list.Items)
+		}
+	}
 }
