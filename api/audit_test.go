@@ -39,7 +39,7 @@ func TestAudit(t *testing.T) {
 		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Viewer]), []ledger.AuditEntry{
 			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 403},
 		}},
-		{"/api/v1/jobs/backup/run", `{"force":true}`, secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+		{"/api/v1/jobs/backup/run", `{"force":"task-1"}`, secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
 			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run?force=true", Object: "backup", Status: 201, TaskID: "task-1", Tasks: 1},
 		}},
 		{"/api/v1/jobs/backup/run", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{

@@ -72,12 +72,12 @@ type Replica interface {
 	// Loaded reports whether the store knows the definitions of Set. Before that, what depends on
 	// them answers 503 with Retry-After.
 	Loaded() bool
-	// RunJob opens a manual trigger; jobs.ErrConflict says why it was skipped. Only with force does it start while a
-	// lost attempt may still run.
-	RunJob(ctx context.Context, name, by string, force bool) (jobs.Trigger, jobs.Task, error)
-	// RetryTask makes a new task of an ended one; only with force if no live replica can run it, or while a lost
-	// attempt of its job may still run.
-	RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error)
+	// RunJob opens a manual trigger; jobs.ErrConflict says why it was skipped. While a lost attempt may still run it
+	// starts with the force of its *jobs.LostError only.
+	RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error)
+	// RetryTask makes a new task of an ended one; that of a job with a lost attempt as RunJob, and one that no live
+	// replica can run only if force says anything.
+	RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error)
 	Wake(pools ...string) // there is new work
 	Nudge()               // something was overridden or cancelled: look now
 	Health() []ledger.Condition

@@ -37,11 +37,11 @@ func (bystander) Loaded() bool             { return true } // there is nothing t
 func (bystander) Wake(...string)           {}              // replicas notice one poll later
 func (bystander) Nudge()                   {}
 
-func (bystander) RunJob(context.Context, string, string, bool) (jobs.Trigger, jobs.Task, error) {
+func (bystander) RunJob(context.Context, string, string, string) (jobs.Trigger, jobs.Task, error) {
 	return jobs.Trigger{}, jobs.Task{}, needsReplica("a run of a job needs its definition")
 }
 
-func (bystander) RetryTask(context.Context, string, string, bool) (jobs.Task, error) {
+func (bystander) RetryTask(context.Context, string, string, string) (jobs.Task, error) {
 	return jobs.Task{}, needsReplica("a retry needs the definition of its job")
 }
 

@@ -67,7 +67,7 @@ func noHandler(refused *jobs.KindError, within string) error {
 	if len(refused.Kinds) > 0 {
 		field = join(within, "kind")
 	}
-	return &problem{http.StatusUnprocessableEntity, "no_handler", refused.Error(), field}
+	return &problem{status: http.StatusUnprocessableEntity, code: "no_handler", message: refused.Error(), field: field}
 }
 
 // listed is a task as lists have it: without a large payload.

@@ -243,28 +243,28 @@ func (b *backend) Runs(pool, kind string) bool {
 
 func (b *backend) Loaded() bool { return !b.starting }
 
-func (b *backend) RunJob(_ context.Context, name, by string, force bool) (jobs.Trigger, jobs.Task, error) {
+func (b *backend) RunJob(_ context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
 	switch {
 	case b.err != nil:
 		return jobs.Trigger{}, jobs.Task{}, b.err
 	case name == "report":
 		b.wrote("run %s %s", name, by)
 		return jobs.Trigger{Job: name, By: by, Cause: jobs.CauseManual}, b.tasks[0], nil
-	case name == "backup" && force:
+	case name == "backup" && force == "task-1":
 		b.wrote("force %s %s", name, by)
 		return jobs.Trigger{Job: name, By: by, Cause: jobs.CauseManual, Reason: ledger.Forced + "task-1"}, b.tasks[0], nil
 	case name == "backup":
-		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("%w: task-1 has the slot", jobs.ErrConflict)
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run: %w", &jobs.LostError{Job: name, Force: "task-1", Reason: "task-1 has the slot"})
 	}
 	return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 }
 
-func (b *backend) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
+func (b *backend) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
 	t, _, err := b.Task(ctx, id)
 	if err == nil && !t.State.Ended() {
 		err = fmt.Errorf("%w: task %s is %s", jobs.ErrConflict, id, t.State)
 	}
-	if err == nil && t.Kind == "gone" && !force {
+	if err == nil && t.Kind == "gone" && force == "" {
 		err = &jobs.KindError{Pool: t.Pool, Kind: t.Kind, Kinds: []string{"bye"}}
 	}
 	if err == nil {

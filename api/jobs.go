@@ -119,7 +119,8 @@ func nextDue(job jobs.Job, after time.Time, n int) ([]ledger.DueView, error) {
 }
 
 // runJob opens a manual trigger. A run that the job's policies forbid is recorded as skipped and
-// answered as a conflict. "force": true, in the parameters or in the body, starts it while a lost attempt may still run.
+// answered as a conflict. While a lost attempt may still run, the answer has "force", which starts it as a parameter or in
+// the body, unless another one was lost meanwhile.
 func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
 	force, err := readForce(w, r)
 	if err != nil {

@@ -1,6 +1,12 @@
 package api
 
-import "net/http"
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+)
 
 // readNothing reads a request that has nothing to say: no parameters, and no body or {}.
 func readNothing(w http.ResponseWriter, r *http.Request) error {
@@ -24,14 +30,61 @@ func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, er
 	return &value, nil
 }
 
-// readForce reads what run and retry take, and names it in the audit.
-func readForce(w http.ResponseWriter, r *http.Request) (bool, error) {
-	force, err := readFlag(w, r, "force")
-	if a, ok := w.(*auditing); ok && force {
+// readForce reads what run and retry take, as a parameter or in the body, and notes in the audit that it was said: what the
+// refusal says in its own "force", or true where nothing was lost.
+func readForce(w http.ResponseWriter, r *http.Request) (string, error) {
+	q := readQuery(r, "force")
+	force := q.force("force")
+	if q.err != nil {
+		return "", q.err
+	}
+	body, err := readBody(w, r, maxBody)
+	if err != nil {
+		return "", err
+	}
+	if body != nil {
+		var too forcing
+		if err := readObject(body, "", map[string]any{"force": &too}); err != nil {
+			return "", err
+		}
+		force = cmp.Or(string(too), force)
+	}
+	if a, ok := w.(*auditing); ok && force != "" {
 		a.entry.Action += "?force=true"
 	}
-	return force, err
+	return force, nil
 }
+
+// forcing is "force" in a body: true, false, or a text.
+type forcing string
+
+// forceText is the id of a task, or a time.
+var forceText = regexp.MustCompile(`^[0-9A-Za-z.:-]{6,64}$`)
+
+func (f *forcing) UnmarshalJSON(text []byte) error {
+	var said any
+	if err := json.Unmarshal(text, &said); err != nil {
+		return err
+	}
+	switch said := said.(type) {
+	case nil:
+		return nil
+	case bool:
+		*f = ""
+		if said {
+			*f = "true"
+		}
+		return nil
+	case string:
+		if forceText.MatchString(said) {
+			*f = forcing(said)
+			return nil
+		}
+	}
+	return errForce
+}
+
+var errForce = errors.New(`it takes true, false, or what "force" was in the refusal`)
 
 // readFlag reads what may be said once, as a parameter or in the body.
 func readFlag(w http.ResponseWriter, r *http.Request, name string) (bool, error) {

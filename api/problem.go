@@ -17,6 +17,7 @@ type problem struct {
 	code    string
 	message string
 	field   string // the key or parameter that is wrong; may be empty
+	force   string // what forces a run over lost attempts that are in its way; may be empty
 }
 
 func (p *problem) Error() string { return p.message }
@@ -32,16 +33,16 @@ func conflict(format string, args ...any) error {
 
 // malformed: the request cannot be understood.
 func malformed(field, format string, args ...any) error {
-	return &problem{http.StatusBadRequest, "malformed", fmt.Sprintf(format, args...), field}
+	return &problem{status: http.StatusBadRequest, code: "malformed", message: fmt.Sprintf(format, args...), field: field}
 }
 
 // invalid: the request is understood, and a value is out of range.
 func invalid(field, format string, args ...any) error {
-	return &problem{http.StatusUnprocessableEntity, "invalid", fmt.Sprintf(format, args...), field}
+	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: fmt.Sprintf(format, args...), field: field}
 }
 
 func tooLarge(field, format string, args ...any) error {
-	return &problem{http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf(format, args...), field}
+	return &problem{status: http.StatusRequestEntityTooLarge, code: "too_large", message: fmt.Sprintf(format, args...), field: field}
 }
 
 // problemOf finds the place of a backend's error. A read is refused as malformed where a write is
@@ -54,7 +55,11 @@ func problemOf(r *http.Request, err error) *problem {
 	case errors.Is(err, jobs.ErrNotFound):
 		return &problem{status: http.StatusNotFound, code: "not_found", message: explain(err)}
 	case errors.Is(err, jobs.ErrConflict):
-		return &problem{status: http.StatusConflict, code: "conflict", message: explain(err)}
+		p := &problem{status: http.StatusConflict, code: "conflict", message: explain(err)}
+		if lost, ok := errors.AsType[*jobs.LostError](err); ok {
+			p.force = lost.Force
+		}
+		return p
 	case errors.Is(err, jobs.ErrInvalid) && r.Method != http.MethodPost:
 		return &problem{status: http.StatusBadRequest, code: "malformed", message: explain(err)}
 	case errors.Is(err, jobs.ErrInvalid):
@@ -89,7 +94,8 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 		Field   string `json:"field,omitempty"`
-	}{p.code, p.message, p.field}
+		Force   string `json:"force,omitempty"`
+	}{p.code, p.message, p.field, p.force}
 	reply(w, p.status, map[string]any{"error": body})
 }
 

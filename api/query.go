@@ -83,6 +83,18 @@ func (q *query) truth(param string) bool {
 	return false
 }
 
+// force is readForce of a parameter.
+func (q *query) force(param string) string {
+	switch said := q.values.Get(param); {
+	case said == "", said == "false":
+	case said == "true", forceText.MatchString(said):
+		return said
+	default:
+		q.refuse(param, "%s", errForce)
+	}
+	return ""
+}
+
 func (q *query) time(param string) time.Time {
 	if !q.has(param) {
 		return time.Time{}

@@ -101,6 +101,10 @@ func TestRefusals(t *testing.T) {
 		{method: "POST", target: "/api/v1/jobs/report/run?now=true", status: 400, code: "malformed", field: "now"},
 		{method: "POST", target: "/api/v1/jobs/backup/run?force=1", status: 400, code: "malformed", field: "force"},
 		{method: "POST", target: "/api/v1/jobs/backup/run", body: `{"force":"true"}`, status: 400, code: "malformed", field: "force"},
+		{method: "POST", target: "/api/v1/jobs/backup/run", body: `{"force":1}`, status: 400, code: "malformed", field: "force"},
+		{method: "POST", target: "/api/v1/jobs/backup/run", body: `{"force":"a task"}`, status: 400, code: "malformed", field: "force"},
+		{method: "POST", target: "/api/v1/jobs/backup/run?force=a%20task", status: 400, code: "malformed", field: "force"},
+		{method: "POST", target: "/api/v1/jobs/backup/run", body: `{"force":true}`, status: 409, code: "conflict"},
 		{method: "POST", target: "/api/v1/jobs/backup/run", body: `{"force":false}`, status: 409, code: "conflict"},
 		{method: "POST", target: "/api/v1/jobs/report/suspend?reset=yes", status: 400, code: "malformed", field: "reset"},
 		{method: "POST", target: pool + "?priority=1", body: `{}`, status: 400, code: "malformed", field: "priority"},
@@ -207,7 +211,7 @@ func TestRefusals(t *testing.T) {
 			}
 			w := ask(t, b.api(Options{}), test.method, test.target, test.body, change)
 			var got struct {
-				Error struct{ Code, Message, Field string }
+				Error struct{ Code, Message, Field, Force string }
 			}
 			dec := json.NewDecoder(w.Body)
 			dec.DisallowUnknownFields()

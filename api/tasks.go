@@ -153,8 +153,8 @@ func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, task)
 }
 
-// retryTask makes a new task of an ended one. One that no live replica can run, or whose job may still have a lost attempt
-// that runs, is refused, unless "force": true stands in the parameters or in the body.
+// retryTask makes a new task of an ended one. One that no live replica can run is refused, unless "force": true stands in
+// the parameters or in the body; one whose job may still have a lost attempt that runs as in runJob.
 func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 	force, err := readForce(w, r)
 	if err != nil {

@@ -229,6 +229,32 @@ func TestKindsThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestForceNamesWhatIsLost: a run that a lost attempt is in the way of is refused with what forces it, and nothing else does.
+func TestForceNamesWhatIsLost(t *testing.T) {
+	b := newBackend()
+	h := b.api(Options{})
+	for _, with := range []struct{ query, body string }{{}, {"?force=true", ""}, {"?force=task-2", ""}, {"", `{"force":true}`}, {"", `{"force":"task-2"}`}, {"?force=task-1", `{"force":"task-2"}`}} {
+		w := ask(t, h, "POST", "/api/v1/jobs/backup/run"+with.query, with.body)
+		var got struct {
+			Error struct{ Code, Message, Force string }
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 409 || got.Error.Code != "conflict" || got.Error.Force != "task-1" {
+			t.Errorf("%+v: %d %s", with, w.Code, w.Body)
+		}
+	}
+	if len(b.changes) != 0 {
+		t.Errorf("changed: %q", b.changes)
+	}
+	for _, with := range []struct{ query, body string }{{"?force=task-1", ""}, {"", `{"force":"task-1"}`}, {"?force=task-1", `{"force":null}`}} {
+		if w := ask(t, h, "POST", "/api/v1/jobs/backup/run"+with.query, with.body); w.Code != 201 {
+			t.Errorf("%+v: %d %s", with, w.Code, w.Body)
+		}
+	}
+	if w := ask(t, h, "POST", "/api/v1/tasks/task-1/cancel", ""); strings.Contains(w.Body.String(), `"force"`) {
+		t.Errorf("another conflict: %s", w.Body)
+	}
+}
+
 // TestRetriesThatAreRefused: a retry is refused as an enqueue is, and force makes it.
 func TestRetriesThatAreRefused(t *testing.T) {
 	b := newBackend()

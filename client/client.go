@@ -34,6 +34,7 @@ type Error struct {
 	Code    string // for programs: "not_found", "conflict", "malformed", "invalid", …
 	Message string // for people
 	Field   string // the key or parameter that is wrong; may be empty
+	Force   string // of a conflict with a lost attempt: what forces a run over it, and over no other; may be empty
 }
 
 func (e *Error) Error() string {
@@ -225,10 +226,10 @@ func refusal(res *http.Response) *Error {
 		return e
 	}
 	var body struct {
-		Error struct{ Code, Message, Field string }
+		Error struct{ Code, Message, Field, Force string }
 	}
 	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&body); err == nil && body.Error.Code != "" {
-		e.Code, e.Message, e.Field = body.Error.Code, body.Error.Message, body.Error.Field
+		e.Code, e.Message, e.Field, e.Force = body.Error.Code, body.Error.Message, body.Error.Field, body.Error.Force
 	}
 	return e
 }

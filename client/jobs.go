@@ -37,10 +37,19 @@ func (c *Client) RunJob(ctx context.Context, name string) (run ledger.RunView, e
 }
 
 // ForceRunJob is RunJob, also while a lost attempt of the job may still run, of which nothing was heard: for those who know that
-// it has ended. The run's reason says so. A task that is pending or running is jobs.ErrConflict here, too.
-func (c *Client) ForceRunJob(ctx context.Context, name string) (run ledger.RunView, err error) {
-	err = c.post(ctx, &run, map[string]bool{"force": true}, "api", "v1", "jobs", name, "run")
+// it has ended. force is that of the [*Error] of RunJob; if another attempt was lost meanwhile, the answer is jobs.ErrConflict and
+// names that one. The run's reason says so. A task that is pending or running is jobs.ErrConflict here, too.
+func (c *Client) ForceRunJob(ctx context.Context, name, force string) (run ledger.RunView, err error) {
+	err = c.post(ctx, &run, forcing(force), "api", "v1", "jobs", name, "run")
 	return run, err
+}
+
+// forcing is the body that says force; "true" is for where nothing was lost.
+func forcing(force string) any {
+	if force == "" || force == "true" {
+		return map[string]bool{"force": true}
+	}
+	return map[string]string{"force": force}
 }
 
 // SuspendJob overrides the configuration: no due time of the job runs until it is resumed.

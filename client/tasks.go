@@ -78,9 +78,9 @@ func (c *Client) RetryTask(ctx context.Context, id string) (task jobs.Task, err 
 	return task, err
 }
 
-// ForceRetryTask is RetryTask, also if no live replica can run the task: those that can are to follow. A job's task is started
-// also while a lost attempt of the job may still run, as by [Client.ForceRunJob].
-func (c *Client) ForceRetryTask(ctx context.Context, id string) (task jobs.Task, err error) {
-	err = c.post(ctx, &task, map[string]bool{"force": true}, "api", "v1", "tasks", id, "retry")
+// ForceRetryTask is RetryTask, also if no live replica can run the task, whatever force is: those that can are to follow. A
+// job's task is started also while a lost attempt of the job may still run, as by [Client.ForceRunJob].
+func (c *Client) ForceRetryTask(ctx context.Context, id, force string) (task jobs.Task, err error) {
+	err = c.post(ctx, &task, forcing(force), "api", "v1", "tasks", id, "retry")
 	return task, err
 }

@@ -39,7 +39,7 @@ func TestTheBoundMovesWithTheBeats(t *testing.T) {
 	r := start(t, cut, nil, far(h, jobs.LostRetries), scheduler.Options{ID: "a", SessionTTL: ttl})
 	defer close(over)
 	await.Until(t, "the replica runs the job", func() bool {
-		_, _, err := r.RunJob(t.Context(), "j", "a test", false)
+		_, _, err := r.RunJob(t.Context(), "j", "a test", "")
 		return err == nil
 	})
 	bound := <-bounds

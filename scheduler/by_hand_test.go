@@ -60,7 +60,7 @@ func TestARunByHand(t *testing.T) {
 		s := runs(t, st, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Payload: []byte(`{"n":1}`)}}}, Options{ID: "a", Workers: 1})
 		time.Sleep(time.Second + 123*time.Microsecond)
 		asked := time.Now()
-		trigger, task, err := s.RunJob(t.Context(), "j", "ann", false)
+		trigger, task, err := s.RunJob(t.Context(), "j", "ann", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestARunByHand(t *testing.T) {
 			t.Errorf("the handler was given %+v", got)
 		}
 		time.Sleep(time.Second)
-		skipped, none, err := s.RunJob(t.Context(), "j", "bob", false)
+		skipped, none, err := s.RunJob(t.Context(), "j", "bob", "")
 		if !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), skipped.Reason+"; wait for its end, or cancel it first: scheduler tasks cancel "+task.ID) || none.ID != "" {
 			t.Errorf("a second run beside it: %v, %+v", err, none)
 		}
@@ -88,7 +88,7 @@ func TestARunByHand(t *testing.T) {
 		if got := triggersOf(st)[trigger.At.UnixMicro()]; got.Outcome != string(jobs.Ran) || got.Result != string(jobs.StateSucceeded) {
 			t.Errorf("recorded of the first run: %+v", got)
 		}
-		if _, task, err = s.RunJob(t.Context(), "j", "bob", false); err != nil || h.now().ID != task.ID {
+		if _, task, err = s.RunJob(t.Context(), "j", "bob", ""); err != nil || h.now().ID != task.ID {
 			t.Errorf("a run after it: %v", err)
 		}
 		h.finish(nil)
@@ -116,11 +116,11 @@ func TestARunByHandWithoutRoom(t *testing.T) {
 				set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}, "k": {Handler: h}}}
 				s := runs(t, &memstore.Store{Database: db}, set, Options{ID: "a", Workers: 1})
 				time.Sleep(5 * time.Second)
-				if _, _, err := s.RunJob(t.Context(), "j", "ann", false); err != nil {
+				if _, _, err := s.RunJob(t.Context(), "j", "ann", ""); err != nil {
 					t.Fatal(err)
 				}
 				h.now()
-				_, task, err := s.RunJob(t.Context(), "k", "ann", false)
+				_, task, err := s.RunJob(t.Context(), "k", "ann", "")
 				if err != nil || task.ID == "" || task.State != jobs.StatePending {
 					t.Fatalf("%v; the second task is %+v", err, task)
 				}
@@ -213,7 +213,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 					}
 				}()
 				time.Sleep(time.Second)
-				_, first, err := s.RunJob(t.Context(), "j", "ann", false)
+				_, first, err := s.RunJob(t.Context(), "j", "ann", "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -226,7 +226,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 				if job == "" {
 					job = "j"
 				}
-				trigger, task, err := s.RunJob(t.Context(), job, "ann", false)
+				trigger, task, err := s.RunJob(t.Context(), job, "ann", "")
 				if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || trigger.Job != "" || task.ID != "" {
 					t.Errorf("a run: %v, %+v, %+v; want %v that says %q", err, trigger, task, c.is, c.says)
 				}
@@ -234,7 +234,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 					t.Errorf("who should try again is told %v", err)
 				}
 				if c.job == "" {
-					if task, err := s.RetryTask(t.Context(), first.ID, "ann", false); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || task.ID != "" {
+					if task, err := s.RetryTask(t.Context(), first.ID, "ann", ""); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || task.ID != "" {
 						t.Errorf("a retry: %v, %+v", err, task)
 					}
 				}
@@ -247,7 +247,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 				st.err = nil
 				s.health.lockUp()
 				time.Sleep(s.opt.SessionTTL) // it beats
-				if _, task, err := s.RunJob(t.Context(), "j", "ann", false); err != nil || task.State != jobs.StateRunning || h.now().ID != task.ID {
+				if _, task, err := s.RunJob(t.Context(), "j", "ann", ""); err != nil || task.State != jobs.StateRunning || h.now().ID != task.ID {
 					t.Errorf("a run after that: %v, %+v", err, task)
 				}
 				h.finish(nil)
@@ -264,7 +264,7 @@ func TestARetiredJobIsNotRunByHand(t *testing.T) {
 		time.Sleep(time.Second)
 		runs(t, &memstore.Store{Database: db}, jobs.Set{}, Options{ID: "b"})
 		time.Sleep(5 * time.Second)
-		if _, _, err := older.RunJob(t.Context(), "j", "ann", false); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "newer configuration") {
+		if _, _, err := older.RunJob(t.Context(), "j", "ann", ""); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "newer configuration") {
 			t.Errorf("%v", err)
 		}
 	})
@@ -281,27 +281,27 @@ func TestANewerConfigurationGovernsRunsByHand(t *testing.T) {
 		}
 		older := runs(t, &memstore.Store{Database: db}, set("1"), Options{ID: "a", Workers: 1})
 		time.Sleep(time.Second)
-		_, first, err := older.RunJob(t.Context(), "j", "ann", false)
+		_, first, err := older.RunJob(t.Context(), "j", "ann", "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		newer := runs(t, &memstore.Store{Database: db}, set("2"), Options{ID: "b"})
 		time.Sleep(5 * time.Second)
 		h.now()
-		if _, _, err := older.RunJob(t.Context(), "j", "ann", false); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "newer configuration governs it") {
+		if _, _, err := older.RunJob(t.Context(), "j", "ann", ""); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), `newer configuration governs job "j"`) {
 			t.Errorf("a run: %v", err)
 		}
-		if _, err := older.RetryTask(t.Context(), first.ID, "ann", false); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), `newer configuration governs job "j"`) {
+		if _, err := older.RetryTask(t.Context(), first.ID, "ann", ""); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), `newer configuration governs job "j"`) {
 			t.Errorf("a retry: %v", err)
 		}
 		if got := h.now(); got.ID != "" {
 			t.Errorf("begun: %+v", got)
 		}
-		if _, task, err := newer.RunJob(t.Context(), "j", "ann", false); err != nil || string(task.Payload) != "2" || h.now().ID != task.ID {
+		if _, task, err := newer.RunJob(t.Context(), "j", "ann", ""); err != nil || string(task.Payload) != "2" || h.now().ID != task.ID {
 			t.Errorf("a run by the newer one: %v, %+v", err, task)
 		}
 		// What is retried is what failed, with the payload of then.
-		if task, err := newer.RetryTask(t.Context(), first.ID, "ann", false); err != nil || string(task.Payload) != "1" || string(h.now().Payload) != "1" {
+		if task, err := newer.RetryTask(t.Context(), first.ID, "ann", ""); err != nil || string(task.Payload) != "1" || string(h.now().Payload) != "1" {
 			t.Errorf("a retry by the newer one: %v, %+v", err, task)
 		}
 	})
@@ -317,21 +317,21 @@ func TestWhoAsksByHandAndGoes(t *testing.T) {
 		time.Sleep(time.Second)
 		ctx, goAway := context.WithCancel(t.Context())
 		goAway()
-		if _, _, err := s.RunJob(ctx, "j", "ann", false); !errors.Is(err, context.Canceled) || len(triggersOf(st.Store)) > 0 {
+		if _, _, err := s.RunJob(ctx, "j", "ann", ""); !errors.Is(err, context.Canceled) || len(triggersOf(st.Store)) > 0 {
 			t.Errorf("gone before: %v, %d rows", err, len(triggersOf(st.Store)))
 		}
 		for _, after := range []time.Duration{time.Second, time.Hour} {
 			st.hangs = true
 			ctx, goAway := context.WithTimeout(t.Context(), after)
 			began := time.Now()
-			_, _, err := s.RunJob(ctx, "j", "ann", false)
+			_, _, err := s.RunJob(ctx, "j", "ann", "")
 			goAway()
 			if took := time.Since(began); took != 10*time.Second || !errors.Is(err, jobs.ErrUnavailable) {
 				t.Errorf("who asks stays %v: %v after %v", after, err, took)
 			}
 			st.hangs = false
 		}
-		if _, task, err := s.RunJob(t.Context(), "j", "ann", false); err != nil || h.now().ID != task.ID {
+		if _, task, err := s.RunJob(t.Context(), "j", "ann", ""); err != nil || h.now().ID != task.ID {
 			t.Errorf("the only worker is not free: %v, %+v", err, task)
 		}
 		h.finish(nil)

@@ -109,7 +109,7 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 			t.Errorf("before: %+v", v)
 		}
 		time.Sleep(5 * time.Second)
-		if _, _, err := s.RunJob(t.Context(), "j", "ann", false); err != nil {
+		if _, _, err := s.RunJob(t.Context(), "j", "ann", ""); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

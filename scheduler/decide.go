@@ -47,7 +47,7 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 		dec.Triggers = d.miss(j, due.passed)
 	}
 	dec.Cursor = due.passed.last
-	taken, _ := d.slotTaken(j, state, "")
+	taken := d.slotTaken(j, state).why
 	opened := 0
 	for _, at := range due.runs {
 		late := d.late(j, at)

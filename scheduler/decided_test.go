@@ -335,7 +335,7 @@ func (r *repeating) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, 
 func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 	for how, decide := range map[string]func(*Scheduler){
 		"due":     func(s *Scheduler) { s.decideFree(t.Context(), []string{"j"}, false) },
-		"by hand": func(s *Scheduler) { _, _, _ = s.RunJob(t.Context(), "j", "ann", false) },
+		"by hand": func(s *Scheduler) { _, _, _ = s.RunJob(t.Context(), "j", "ann", "") },
 	} {
 		set := jobs.Set{
 			Jobs:  map[string]jobs.Job{"j": {Schedule: "* * * * * *", Pool: "p"}},

@@ -14,7 +14,8 @@ import (
 )
 
 // A job whose attempt was lost may not be run again until that attempt must have ended: the refusal says until when, whose
-// it is, and what to do. Who knows that it has ended may force a run, which says so; and nobody may force one over a task that runs.
+// it is, and what to do. Who knows that it has ended may force a run by naming it, which says so; and nobody may force one over a
+// task that runs.
 func TestForcedRuns(t *testing.T) {
 	for _, how := range []string{"run", "retry"} {
 		t.Run(how, func(t *testing.T) {
@@ -34,7 +35,7 @@ func TestForcedRuns(t *testing.T) {
 			if got.State != jobs.StateLost {
 				t.Fatalf("it is %s", got.State)
 			}
-			again := func(force bool) (jobs.Task, error) {
+			again := func(force string) (jobs.Task, error) {
 				if how == "retry" {
 					return b.RetryTask(t.Context(), lost.task.ID, "ann", force)
 				}
@@ -43,13 +44,13 @@ func TestForcedRuns(t *testing.T) {
 			}
 			until := got.StartedAt.Add(24 * time.Hour).Format("2006-01-02T15:")
 			whose := ": the run of " + lost.task.ScheduledAt.Format(time.RFC3339Nano) + " (task " + lost.task.ID + ") was lost with replica a at " + got.FinishedAt.Format(time.RFC3339)
-			command := map[string]string{"run": "scheduler jobs run j --force", "retry": "scheduler tasks retry " + lost.task.ID + " --force"}[how]
-			_, err := again(false)
+			command := map[string]string{"run": "scheduler jobs run j --force=", "retry": "scheduler tasks retry " + lost.task.ID + " --force="}[how] + lost.task.ID
+			_, err := again("")
 			if !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "a lost attempt may run until "+until) ||
 				!strings.HasSuffix(err.Error(), whose+"; try again then; if you know that it has ended, start it now: "+command) {
 				t.Errorf("not forced: %v", err)
 			}
-			task, err := again(true)
+			task, err := again(lost.task.ID)
 			if err != nil {
 				t.Fatalf("forced: %v", err)
 			}
@@ -57,10 +58,10 @@ func TestForcedRuns(t *testing.T) {
 			if next.task.ID != task.ID || next.task.Token <= lost.task.Token {
 				t.Errorf("the forced run got %+v after %+v", next.task, lost.task)
 			}
-			for _, force := range []bool{false, true} { // nobody may force what a replica knows of aside
+			for _, force := range []string{"", lost.task.ID, task.ID} { // nobody may force what a replica knows of aside
 				if _, _, err := b.RunJob(t.Context(), "j", "ann", force); !errors.Is(err, jobs.ErrConflict) ||
 					!strings.Contains(err.Error(), "(task "+task.ID+") has been running on replica b since ") || !strings.HasSuffix(err.Error(), "or cancel it first: scheduler tasks cancel "+task.ID) {
-					t.Errorf("beside it, forced %t: %v", force, err)
+					t.Errorf("beside it, forced %q: %v", force, err)
 				}
 			}
 			h.finish <- struct{}{}
@@ -84,7 +85,7 @@ func TestForcedRuns(t *testing.T) {
 			// The word holds for that attempt: the job is free.
 			var third jobs.Trigger
 			await.Until(t, "the job runs again", func() bool {
-				third, _, err = b.RunJob(t.Context(), "j", "ann", true)
+				third, _, err = b.RunJob(t.Context(), "j", "ann", lost.task.ID)
 				return err == nil
 			})
 			if third.Reason != "" {

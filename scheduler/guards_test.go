@@ -74,7 +74,7 @@ func TestWhenTheLockServiceIsDown(t *testing.T) {
 				await.Until(t, "the rows decide alone", func() bool { return ran.count() == 2 })
 				return
 			}
-			if _, _, err := r.RunJob(t.Context(), "by-hand", "me", false); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), ": the lock service is away, and lock.when_down is wait: nothing starts until it is back") {
+			if _, _, err := r.RunJob(t.Context(), "by-hand", "me", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), ": the lock service is away, and lock.when_down is wait: nothing starts until it is back") {
 				t.Errorf("a run of a job: %v", err)
 			}
 			// Nothing may start: two polls and a sweep go by.

@@ -190,7 +190,7 @@ func TestAReplicaThatWaitsForItsLocksBegins(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		time.AfterFunc(time.Millisecond, func() {
-			if _, _, err := s.RunJob(ctx, "j", "ann", false); !errors.Is(err, jobs.ErrUnavailable) || !s.Loaded() {
+			if _, _, err := s.RunJob(ctx, "j", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !s.Loaded() {
 				t.Errorf("a run by hand: %v", err)
 			}
 		})
@@ -325,7 +325,7 @@ func TestASessionWithWorkIsLeftToExpire(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Run(ctx) }()
 		time.Sleep(time.Second)
-		_, task, err := s.RunJob(t.Context(), "j", "ann", false)
+		_, task, err := s.RunJob(t.Context(), "j", "ann", "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,21 +19,21 @@ import (
 // cut short what has begun, which takes 10 s at most: nobody would know what came of it.
 //
 // force is for those who know that a lost attempt of the job has ended, of which nothing was heard: it takes the slot
-// that such an attempt has until it must have ended, and no other. The run's reason and the log say so.
-func (s *Scheduler) RunJob(ctx context.Context, name, by string, force bool) (jobs.Trigger, jobs.Task, error) {
+// that such an attempt has until it must have ended, and no other. It names the attempt as the refusal did, a
+// *jobs.LostError in its field Force. If another one is in the way meanwhile, that one is named and nothing starts. The
+// run's reason and the log say so.
+func (s *Scheduler) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
 	j, known := s.plan.jobs[name]
 	if !known {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 	}
-	forced, remedy := "", ""
+	var slot taken
+	forced := ""
 	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) (o ledger.Opening, free bool) {
 		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
-		if forced = ""; force {
-			state, forced = d.override(j, state)
-		}
-		var taken string
-		if taken, remedy = d.slotTaken(j, state, "scheduler jobs run "+name+" --force"); taken != "" {
-			t.Count, t.Outcome, t.Reason, t.Replica = 1, jobs.Skipped, taken, s.opt.ID
+		state, forced = d.override(j, state, force)
+		if slot = d.slotTaken(j, state); slot.why != "" {
+			t.Count, t.Outcome, t.Reason, t.Replica = 1, jobs.Skipped, slot.why, s.opt.ID
 			return ledger.Opening{Trigger: t}, false
 		}
 		t.Reason = forced
@@ -43,11 +43,11 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by string, force bool) (jo
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w", name, err)
 	}
 	if len(decided.Decisions) == 0 || len(decided.Decisions[0].Triggers) == 0 {
-		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w: a newer configuration governs it", name, jobs.ErrConflict)
+		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("run job %q: %w: another run has its row in the ledger; ask again", name, jobs.ErrConflict)
 	}
 	t := decided.Decisions[0].Triggers[0].Trigger
 	if t.Outcome == jobs.Skipped {
-		return t, jobs.Task{}, fmt.Errorf("job %q: %w: %s; %s", name, jobs.ErrConflict, t.Reason, remedy)
+		return t, jobs.Task{}, fmt.Errorf("job %q: %w", name, slot.refusal(name, "scheduler jobs run "+name, force))
 	}
 	task := opened(decided)
 	s.sayForced(task, forced)
@@ -63,8 +63,9 @@ func (s *Scheduler) sayForced(t jobs.Task, note string) {
 
 // RetryTask makes a new task of an ended one. A job's task needs the job's slot: jobs.ErrConflict
 // says which run has it, where, since when, and what to do; force takes it from a lost attempt, as in RunJob. A pool's task
-// that no live replica can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force.
-func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
+// that no live replica can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force
+// says anything.
+func (s *Scheduler) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
 	old, err := s.store.TaskRow(ctx, id)
 	if err != nil {
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
@@ -73,7 +74,7 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (j
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w: it is %s", id, jobs.ErrConflict, old.State)
 	}
 	if old.Job == "" {
-		t, err := s.store.RetryTask(ctx, id, by, force)
+		t, err := s.store.RetryTask(ctx, id, by, force != "")
 		if err == nil {
 			s.Wake(t.Pool)
 		}
@@ -83,12 +84,11 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (j
 	if !known {
 		return jobs.Task{}, fmt.Errorf("retry task %s: job %q: %w", id, old.Job, jobs.ErrNotFound)
 	}
-	taken, forced, remedy := "", "", ""
+	var slot taken
+	forced := ""
 	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) (o ledger.Opening, free bool) {
-		if forced = ""; force {
-			state, forced = d.override(j, state)
-		}
-		if taken, remedy = d.slotTaken(j, state, "scheduler tasks retry "+id+" --force"); taken != "" {
+		state, forced = d.override(j, state, force)
+		if slot = d.slotTaken(j, state); slot.why != "" {
 			return ledger.Opening{}, false
 		}
 		o = d.open(j, jobs.Trigger{Job: j.name, At: old.ScheduledAt, Seq: old.Seq, By: by}, 0)
@@ -102,10 +102,8 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (j
 	switch {
 	case err != nil:
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
-	case taken != "":
-		return jobs.Task{}, fmt.Errorf("retry task %s: %w: %s; %s", id, jobs.ErrConflict, taken, remedy)
-	case len(decided.Decisions) == 0:
-		return jobs.Task{}, fmt.Errorf("retry task %s: %w: a newer configuration governs job %q", id, jobs.ErrConflict, j.name)
+	case slot.why != "":
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, slot.refusal(j.name, "scheduler tasks retry "+id, force))
 	}
 	task := opened(decided)
 	s.sayForced(task, forced)
@@ -113,7 +111,8 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by string, force bool) (j
 }
 
 // openOne decides one job outside of its schedule and starts what was born running. An Opening
-// without a row and a task decides nothing; free is that of a Decision.
+// without a row and a task decides nothing; free is that of a Decision. jobs.ErrConflict: a newer configuration governs
+// the job.
 func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
 	if !s.session.Load().trusted() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
@@ -132,8 +131,9 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	reserved := s.reserve([]string{j.name})
 	id := uuid.Must(uuid.NewV7()).String()
 	request := s.request([]string{j.name}, reserved)
+	governs := false
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
-		if len(states) == 0 || states[0].Hash != j.hash {
+		if governs = len(states) > 0 && states[0].Hash == j.hash; !governs {
 			return nil
 		}
 		d := decider{
@@ -151,8 +151,11 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	decided, err := s.write(ctx, request, reserved)
-	if errors.Is(err, ledger.ErrClock) || errors.Is(err, ledger.ErrSessionDead) { // both pass
+	switch {
+	case errors.Is(err, ledger.ErrClock), errors.Is(err, ledger.ErrSessionDead): // both pass
 		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
+	case err == nil && !governs:
+		err = fmt.Errorf("%w: a newer configuration governs job %q", jobs.ErrConflict, j.name)
 	}
 	return decided, err
 }

@@ -29,7 +29,7 @@ func TestManualRuns(t *testing.T) {
 	var opened jobs.Task
 	await.Until(t, "the replica takes it", func() (ok bool) {
 		var err error
-		trigger, opened, err = r.RunJob(t.Context(), "j", "me", false)
+		trigger, opened, err = r.RunJob(t.Context(), "j", "me", "")
 		return err == nil
 	})
 	got := <-began
@@ -39,16 +39,16 @@ func TestManualRuns(t *testing.T) {
 	if got.ID != opened.ID || got.Token == 0 || string(got.Payload) != `{"n":1}` || !strings.HasPrefix(got.IdempotencyKey, "j@") {
 		t.Errorf("the handler got %+v", got)
 	}
-	if _, _, err := r.RunJob(t.Context(), "j", "me", false); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "(task "+opened.ID+") has been running on replica a since ") ||
+	if _, _, err := r.RunJob(t.Context(), "j", "me", ""); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), "(task "+opened.ID+") has been running on replica a since ") ||
 		!strings.HasSuffix(err.Error(), "; wait for its end, or cancel it first: scheduler tasks cancel "+opened.ID) {
 		t.Errorf("a second run beside the first: %v", err)
 	}
-	if _, err := r.RetryTask(t.Context(), opened.ID, "me", false); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := r.RetryTask(t.Context(), opened.ID, "me", ""); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("retry of a running task: %v", err)
 	}
 	finish <- struct{}{}
 	ended(t, st, opened.ID)
-	retried, err := r.RetryTask(t.Context(), opened.ID, "you", false)
+	retried, err := r.RetryTask(t.Context(), opened.ID, "you", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestManualRuns(t *testing.T) {
 		t.Errorf("the retry got %+v after %+v", again, got)
 	}
 	ended(t, st, retried.ID)
-	if _, _, err := r.RunJob(t.Context(), "nobody", "me", false); !errors.Is(err, jobs.ErrNotFound) {
+	if _, _, err := r.RunJob(t.Context(), "nobody", "me", ""); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("an unknown job: %v", err)
 	}
 	rows := ledgerOf(t, st, "j")
@@ -99,7 +99,7 @@ func TestDrainWaitsForARunByHand(t *testing.T) {
 	await.Until(t, "it is there", func() bool { return r.Vitals().Ready })
 	opened := make(chan jobs.Task, 1)
 	go func() {
-		_, task, err := r.RunJob(context.Background(), "j", "me", false)
+		_, task, err := r.RunJob(context.Background(), "j", "me", "")
 		if err != nil {
 			t.Error(err)
 		}
@@ -108,7 +108,7 @@ func TestDrainWaitsForARunByHand(t *testing.T) {
 	<-slow.asked
 	r.stop()
 	await.Until(t, "readiness says so", func() bool { return !r.Vitals().Ready })
-	if _, _, err := r.RunJob(t.Context(), "j", "me", false); !errors.Is(err, jobs.ErrUnavailable) || strings.Contains(err.Error(), "store") || !strings.Contains(err.Error(), "this replica is stopping") {
+	if _, _, err := r.RunJob(t.Context(), "j", "me", ""); !errors.Is(err, jobs.ErrUnavailable) || strings.Contains(err.Error(), "store") || !strings.Contains(err.Error(), "this replica is stopping") {
 		t.Errorf("while it drains: %v", err)
 	}
 	later := time.AfterFunc(time.Second, slow.goOn)
@@ -144,15 +144,15 @@ func TestAManualRunOutlivesWhoAskedForIt(t *testing.T) {
 	h := does(func(context.Context, jobs.Task, io.Writer) error { began <- struct{}{}; return nil })
 	r := start(t, hangsUp{sqlite(t).open(t), goAway}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, scheduler.Options{ID: "a", Workers: 1})
 	await.Until(t, "the replica is ready", func() bool { return r.Health()[0].Ready })
-	if _, _, err := r.RunJob(ctx, "j", "me", false); err != nil || ctx.Err() == nil {
+	if _, _, err := r.RunJob(ctx, "j", "me", ""); err != nil || ctx.Err() == nil {
 		t.Fatalf("%v; who asked: %v", err, ctx.Err())
 	}
 	<-began
-	if _, _, err := r.RunJob(ctx, "j", "me", false); !errors.Is(err, context.Canceled) {
+	if _, _, err := r.RunJob(ctx, "j", "me", ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("for who is gone already: %v", err)
 	}
 	await.Until(t, "the only worker is free for the next one", func() bool {
-		_, _, err := r.RunJob(t.Context(), "j", "me", false)
+		_, _, err := r.RunJob(t.Context(), "j", "me", "")
 		return err == nil
 	})
 	<-began

@@ -97,7 +97,7 @@ func TestMetricsAreTold(t *testing.T) {
 	lk := locker(t, memlock.New())
 	r := start(t, st, lk, set, scheduler.Options{ID: "a", Metrics: m})
 	await.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready })
-	if _, _, err := r.RunJob(t.Context(), "j", "ann", false); err != nil {
+	if _, _, err := r.RunJob(t.Context(), "j", "ann", ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Kind: "once"}); err != nil {

@@ -109,7 +109,7 @@ func TestWhoAskedIsTold(t *testing.T) {
 			run := func(job string) (done jobs.Task) {
 				t.Helper()
 				await.Until(t, "job "+job+" runs", func() bool {
-					_, opened, err := r.RunJob(t.Context(), job, "", false)
+					_, opened, err := r.RunJob(t.Context(), job, "", "")
 					if err == nil {
 						done = ended(t, st, opened.ID)
 					}

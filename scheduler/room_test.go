@@ -47,7 +47,7 @@ func TestNoRoom(t *testing.T) {
 		got := task(t, st, id)
 		return got.State == jobs.StatePending && got.Attempt == 0 && strings.Contains(got.Reason, "too many open files")
 	})
-	if _, _, err := r.RunJob(t.Context(), "j", "me", false); err != nil {
+	if _, _, err := r.RunJob(t.Context(), "j", "me", ""); err != nil {
 		t.Fatal(err)
 	}
 	conditions := r.Health()

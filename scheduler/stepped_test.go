@@ -68,7 +68,7 @@ func TestTheDatabaseClockStaysSteppedByAnHour(t *testing.T) {
 			each.step(step)
 			stopped := time.Now().Add(time.Second) // what was being decided is through by then
 			await.Until(t, "readiness says so", func() bool { return !r.Health()[2].Ready })
-			if _, _, err := r.RunJob(t.Context(), "every-second", "me", false); !errors.Is(err, jobs.ErrUnavailable) {
+			if _, _, err := r.RunJob(t.Context(), "every-second", "me", ""); !errors.Is(err, jobs.ErrUnavailable) {
 				t.Errorf("a run by hand meanwhile: %v", err)
 			}
 			if n := each.beats.Load(); n > 2 {

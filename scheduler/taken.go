@@ -8,41 +8,78 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// slotTaken says why no run of the job may start, or "": whose run is in the way, where it is and since when, as far as
-// the locked rows say. Who asked for a run is told the remedy, too: force is the command that starts it over a lost attempt.
-func (d decider) slotTaken(j *jobPlan, state ledger.JobState, force string) (why, remedy string) {
+// taken is what keeps a run of a job from starting. The zero one is a free slot.
+type taken struct {
+	why    string // whose run is in the way, where it is and since when, as far as the locked rows say
+	remedy string // for who asked for a run
+	until  time.Time
+	force  string // what forces a run over the lost attempts that are in the way; see [jobs.LostError]
+}
+
+// slotTaken says what is in the way of a run of the job.
+func (d decider) slotTaken(j *jobPlan, state ledger.JobState) taken {
 	switch {
 	case j.Concurrency == jobs.Allow:
-		return "", ""
+		return taken{}
 	case len(state.Open) > 0:
 		first := state.Open[0]
-		why = d.stands(first)
+		why := d.stands(first)
 		if more := len(state.Open) - 1; more > 0 { // of a time when the job allowed it
 			why += fmt.Sprintf("; %d more of the job are open", more)
 		}
-		return why, "wait for its end, or cancel it first: scheduler tasks cancel " + first.ID
+		return taken{why: why, remedy: "wait for its end, or cancel it first: scheduler tasks cancel " + first.ID}
 	case state.BusyUntil.After(d.now):
-		return d.mayRun(state), "try again then; if you know that it has ended, start it now: " + force
+		lost := taken{why: mayRun(state), until: state.BusyUntil, force: forceOver(state)}
+		lost.remedy = "try again then; if you know that it has ended"
+		if len(state.Lost) > 1 {
+			lost.remedy = "try again then; see them: scheduler tasks list --job " + j.name + " --state lost; if you know that all of them have ended"
+		}
+		return lost
 	}
-	return "", ""
+	return taken{}
 }
 
-// mayRun says until when a lost attempt keeps the job busy, and whose it is.
-func (d decider) mayRun(state ledger.JobState) string {
-	why := "a lost attempt may run until " + second(state.BusyUntil)
-	if lost := state.Lost; lost != nil {
-		why += ": " + runOf(lost.ID, lost.ScheduledAt) + " was lost with replica " + lost.Replica + " at " + second(lost.At)
+// refusal tells who asked for a run what is in the way; command starts it over lost attempts, behind what force said.
+func (t taken) refusal(job, command, force string) error {
+	if t.force == "" {
+		return fmt.Errorf("%w: %s; %s", jobs.ErrConflict, t.why, t.remedy)
 	}
-	return why
+	reason := t.why + "; "
+	if force != "" {
+		reason += fmt.Sprintf("force does not name it but %.80q; ", force)
+	}
+	return &jobs.LostError{Job: job, Until: t.until, Force: t.force, Reason: reason + t.remedy + ", start it now: " + command + " --force=" + t.force}
 }
 
-// override is what force does: the job counts as free, though a lost attempt of it may still run, of which the note tells.
-// An open task keeps the slot; force has no say about what a replica knows of.
-func (d decider) override(j *jobPlan, state ledger.JobState) (free ledger.JobState, note string) {
-	if j.Concurrency == jobs.Allow || len(state.Open) > 0 || !state.BusyUntil.After(d.now) {
+// forceOver is what forces a run over the lost attempts of a busy job as they are now: another loss changes it.
+func forceOver(state ledger.JobState) string {
+	if len(state.Lost) > 0 {
+		return state.Lost[0].ID
+	}
+	return state.BusyUntil.UTC().Format(time.RFC3339Nano)
+}
+
+// mayRun says until when lost attempts keep the job busy, and whose the last one is.
+func mayRun(state ledger.JobState) string {
+	until := second(state.BusyUntil)
+	if len(state.Lost) == 0 {
+		return "a lost attempt may run until " + until
+	}
+	last := state.Lost[0]
+	was := runOf(last.ID, last.ScheduledAt) + " was lost with replica " + last.Replica + " at " + second(last.At)
+	if more := len(state.Lost) - 1; more > 0 { // of a time when the job allowed it
+		return fmt.Sprintf("%d lost attempts may run until %s: %s, %d before", more+1, until, was, more)
+	}
+	return "a lost attempt may run until " + until + ": " + was
+}
+
+// override is what force does: the job counts as free, though the lost attempts that it names may still run, of which the
+// note tells. An open task keeps the slot; force has no say about what a replica knows of.
+func (d decider) override(j *jobPlan, state ledger.JobState, force string) (free ledger.JobState, note string) {
+	if d.slotTaken(j, state).force != force || force == "" {
 		return state, ""
 	}
-	note = ledger.Forced + d.mayRun(state)
+	note = ledger.Forced + mayRun(state)
 	state.BusyUntil, state.Lost = time.Time{}, nil
 	return state, note
 }

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,60 +25,109 @@ func TestSlotTaken(t *testing.T) {
 	later.RunAt = clockTime("12:00:09")
 	byHand.ScheduledAt = clockTime("12:00:00").Add(25 * time.Millisecond)
 	const wait = "wait for its end, or cancel it first: scheduler tasks cancel t1"
-	const force = "try again then; if you know that it has ended, start it now: scheduler jobs run j --force"
-	lost := ledger.LostTask{ID: "t1", ScheduledAt: clockTime("12:00:00"), Replica: "b", At: clockTime("12:00:04")}
+	const again = "try again then; if you know that it has ended"
+	lost := ledger.LostTask{ID: "t1", ScheduledAt: clockTime("12:00:00"), Replica: "b", At: clockTime("12:00:04"), Until: clockTime("12:00:06")}
+	before := lost
+	before.ID = "t0"
 	for _, c := range []struct {
-		state       ledger.JobState
-		why, remedy string
+		state              ledger.JobState
+		why, remedy, force string
 	}{
-		{ledger.JobState{}, "", ""},
-		{open(running), "the run of 2026-03-01T12:00:00Z (task t1) has been running on replica b since 2026-03-01T12:00:03Z", wait},
-		{open(waits), "the run of 2026-03-01T12:00:00Z (task t1) waits for a retry at 2026-03-01T12:00:09Z", wait},
-		{open(later), "the run of 2026-03-01T12:00:00Z (task t1) waits until 2026-03-01T12:00:09Z", wait},
-		{open(task), "the run of 2026-03-01T12:00:00Z (task t1) has been pending in pool default since 2026-03-01T12:00:00Z", wait},
-		{open(byHand), "the run of 2026-03-01T12:00:00.025Z (task t1) has been pending in pool default since 2026-03-01T12:00:00Z", wait},
-		{open(running, task, task), "the run of 2026-03-01T12:00:00Z (task t1) has been running on replica b since 2026-03-01T12:00:03Z; 2 more of the job are open", wait},
-		{ledger.JobState{BusyUntil: clockTime("12:00:06")}, "a lost attempt may run until 2026-03-01T12:00:06Z", force},
+		{ledger.JobState{}, "", "", ""},
+		{open(running), "the run of 2026-03-01T12:00:00Z (task t1) has been running on replica b since 2026-03-01T12:00:03Z", wait, ""},
+		{open(waits), "the run of 2026-03-01T12:00:00Z (task t1) waits for a retry at 2026-03-01T12:00:09Z", wait, ""},
+		{open(later), "the run of 2026-03-01T12:00:00Z (task t1) waits until 2026-03-01T12:00:09Z", wait, ""},
+		{open(task), "the run of 2026-03-01T12:00:00Z (task t1) has been pending in pool default since 2026-03-01T12:00:00Z", wait, ""},
+		{open(byHand), "the run of 2026-03-01T12:00:00.025Z (task t1) has been pending in pool default since 2026-03-01T12:00:00Z", wait, ""},
+		{open(running, task, task), "the run of 2026-03-01T12:00:00Z (task t1) has been running on replica b since 2026-03-01T12:00:03Z; 2 more of the job are open", wait, ""},
 		{
-			ledger.JobState{BusyUntil: clockTime("12:00:06"), Lost: &lost},
-			"a lost attempt may run until 2026-03-01T12:00:06Z: the run of 2026-03-01T12:00:00Z (task t1) was lost with replica b at 2026-03-01T12:00:04Z", force,
+			ledger.JobState{BusyUntil: clockTime("12:00:06").Add(time.Microsecond)},
+			"a lost attempt may run until 2026-03-01T12:00:06Z", again, "2026-03-01T12:00:06.000001Z",
 		},
-		{ledger.JobState{BusyUntil: clockTime("12:00:05"), Lost: &lost}, "", ""},
+		{
+			ledger.JobState{BusyUntil: clockTime("12:00:06"), Lost: []ledger.LostTask{lost}},
+			"a lost attempt may run until 2026-03-01T12:00:06Z: the run of 2026-03-01T12:00:00Z (task t1) was lost with replica b at 2026-03-01T12:00:04Z", again, "t1",
+		},
+		{
+			ledger.JobState{BusyUntil: clockTime("12:00:08"), Lost: []ledger.LostTask{lost, before}},
+			"2 lost attempts may run until 2026-03-01T12:00:08Z: the run of 2026-03-01T12:00:00Z (task t1) was lost with replica b at 2026-03-01T12:00:04Z, 1 before",
+			"try again then; see them: scheduler tasks list --job j --state lost; if you know that all of them have ended", "t1",
+		},
+		{ledger.JobState{BusyUntil: clockTime("12:00:05"), Lost: []ledger.LostTask{lost}}, "", "", ""},
 	} {
-		why, remedy := decider{now: now}.slotTaken(&jobPlan{}, c.state, "scheduler jobs run j --force")
-		if d := cmp.Diff([]string{c.why, c.remedy}, []string{why, remedy}); d != "" {
+		slot := decider{now: now}.slotTaken(&jobPlan{name: "j"}, c.state)
+		if d := cmp.Diff([]string{c.why, c.remedy, c.force}, []string{slot.why, slot.remedy, slot.force}); d != "" {
 			t.Error(d)
 		}
+		if c.force != "" && !slot.until.Equal(c.state.BusyUntil) {
+			t.Errorf("until %v", slot.until)
+		}
 	}
-	if why, _ := (decider{now: now}).slotTaken(&jobPlan{Job: jobs.Job{Concurrency: jobs.Allow}}, open(running), ""); why != "" {
-		t.Errorf("allow: %s", why)
+	if slot := (decider{now: now}).slotTaken(&jobPlan{Job: jobs.Job{Concurrency: jobs.Allow}}, open(running)); slot != (taken{}) {
+		t.Errorf("allow: %+v", slot)
 	}
 	long := running
 	long.ID, long.Replica, long.ScheduledAt = strings.Repeat("i", 36), strings.Repeat("r", 128), now.Add(time.Microsecond)
-	if why, _ := (decider{now: now}).slotTaken(&jobPlan{}, open(long, long), ""); len(why) > 512 {
+	if why := (decider{now: now}).slotTaken(&jobPlan{}, open(long, long)).why; len(why) > 512 {
 		t.Errorf("the column holds 512 bytes, and it has %d", len(why))
 	}
 }
 
-// Force takes the slot of a lost attempt, and no other; what it says fits the room that the store gives it.
+// Who asked for a run is told what forces it over a lost attempt, ready to be copied, and that what was forced is not what is
+// in the way. Over a task that is open nothing is forced.
+func TestRefusals(t *testing.T) {
+	lost := taken{why: "it is lost", remedy: "wait; else", until: clockTime("12:00:06"), force: "t2"}
+	for _, c := range []struct {
+		slot             taken
+		said, text, over string
+	}{
+		{lost, "", "conflict: it is lost; wait; else, start it now: scheduler jobs run j --force=t2", "t2"},
+		{lost, "t1", `conflict: it is lost; force does not name it but "t1"; wait; else, start it now: scheduler jobs run j --force=t2`, "t2"},
+		{taken{why: "it runs", remedy: "wait"}, "t1", "conflict: it runs; wait", ""},
+	} {
+		err := c.slot.refusal("j", "scheduler jobs run j", c.said)
+		refused, _ := errors.AsType[*jobs.LostError](err)
+		if over := refused != nil; err.Error() != c.text || !errors.Is(err, jobs.ErrConflict) || over != (c.over != "") {
+			t.Errorf("%v", err)
+		} else if over && (refused.Force != c.over || refused.Job != "j" || !refused.Until.Equal(lost.until)) {
+			t.Errorf("%+v", refused)
+		}
+	}
+}
+
+// Force takes the slot of the lost attempt that it names, and no other; what it says fits the room that the store gives it.
 func TestOverride(t *testing.T) {
-	d := decider{now: clockTime("12:00:05")}
+	d, j := decider{now: clockTime("12:00:05")}, &jobPlan{}
 	lost := ledger.LostTask{ID: strings.Repeat("i", 36), ScheduledAt: d.now.Add(time.Microsecond), Replica: strings.Repeat("r", 128), At: d.now}
-	busy := ledger.JobState{BusyUntil: clockTime("12:00:06"), Lost: &lost}
-	free, note := d.override(&jobPlan{}, busy)
-	if !free.BusyUntil.IsZero() || free.Lost != nil || note != ledger.Forced+d.mayRun(busy) || len(note) > 352 {
+	busy := ledger.JobState{BusyUntil: clockTime("12:00:06"), Lost: slices.Repeat([]ledger.LostTask{lost}, 99)}
+	free, note := d.override(j, busy, lost.ID)
+	if !free.BusyUntil.IsZero() || free.Lost != nil || note != ledger.Forced+mayRun(busy) || len(note) > 352 {
 		t.Errorf("%+v: %s (%d bytes)", free, note, len(note))
+	}
+	unknown := ledger.JobState{BusyUntil: clockTime("12:00:06")}
+	if free, note := d.override(j, unknown, "2026-03-01T12:00:06Z"); !free.BusyUntil.IsZero() || note != ledger.Forced+mayRun(unknown) {
+		t.Errorf("%+v: %s", free, note)
 	}
 	taken := busy
 	taken.Open = []ledger.OpenTask{{ID: "t1", State: jobs.StateRunning, Replica: "b"}}
+	another := busy
+	another.Lost = append([]ledger.LostTask{{ID: "another"}}, lost)
 	for name, state := range map[string]ledger.JobState{
-		"a task runs": taken, "its time is over": {BusyUntil: d.now, Lost: &lost}, "nothing was lost": {},
+		"a task runs": taken, "its time is over": {BusyUntil: d.now, Lost: busy.Lost}, "nothing was lost": {}, "it is not known which": unknown,
+		"another one was lost later": another,
 	} {
-		if got, note := d.override(&jobPlan{}, state); note != "" || !got.BusyUntil.Equal(state.BusyUntil) {
-			t.Errorf("%s: %s %+v", name, note, got)
+		for _, force := range []string{"", "true", lost.ID} {
+			if got, note := d.override(j, state, force); note != "" || !got.BusyUntil.Equal(state.BusyUntil) {
+				t.Errorf("%s: %s %+v", name, note, got)
+			}
 		}
 	}
-	if _, note := d.override(&jobPlan{Job: jobs.Job{Concurrency: jobs.Allow}}, busy); note != "" {
+	for _, force := range []string{"", "true", "2026-03-01T12:00:06Z"} {
+		if got, note := d.override(j, busy, force); note != "" || got.BusyUntil.IsZero() {
+			t.Errorf("forced with %q: %s", force, note)
+		}
+	}
+	if _, note := d.override(&jobPlan{Job: jobs.Job{Concurrency: jobs.Allow}}, busy, lost.ID); note != "" {
 		t.Errorf("allow: %s", note)
 	}
 }

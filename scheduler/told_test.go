@@ -51,7 +51,7 @@ func TestWhoWantsToKnowIsToldAtOnce(t *testing.T) {
 			!told[0].Until.Equal(first.Add(time.Hour)) || told[0].Text != told[0].Sentence() || told[0].Text == "" {
 			t.Fatalf("after the outage this is told: %+v", told)
 		}
-		_, task, err := s.RunJob(t.Context(), "j", "ann", false)
+		_, task, err := s.RunJob(t.Context(), "j", "ann", "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -165,7 +165,7 @@ func TestJobsOfOthersCostNothing(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		idle, _ := st.asked()
 		for i := range many {
-			if _, _, err := s.RunJob(t.Context(), fmt.Sprint("job-", i), "test", false); err != nil {
+			if _, _, err := s.RunJob(t.Context(), fmt.Sprint("job-", i), "test", ""); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Millisecond) // or the machine's clock, on which many calls take seconds, leaves the fake one behind

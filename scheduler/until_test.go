@@ -59,7 +59,7 @@ func far(h jobs.Handler, policy jobs.OnLost) jobs.Set {
 func runNow(t *testing.T, r *replica, b *blocking) *attempt {
 	t.Helper()
 	await.Until(t, "the replica runs the job", func() bool {
-		_, _, err := r.RunJob(t.Context(), "j", "a test", false)
+		_, _, err := r.RunJob(t.Context(), "j", "a test", "")
 		return err == nil
 	})
 	return <-b.began

@@ -49,6 +49,7 @@ type decision struct {
 	rows     []*jobRow
 	triggers []jobs.Trigger
 	tasks    []openTask
+	ended    []ledger.LostTask // as somebody knows
 	out      ledger.Decided
 }
 
@@ -81,6 +82,9 @@ func (w *decision) write(t *tx) error {
 		return err
 	}
 	if err := w.insertTasks(t); err != nil {
+		return err
+	}
+	if err := t.giveUp(w.ended); err != nil {
 		return err
 	}
 	if err := t.happened(w.now, missed(w.triggers)); err != nil {
@@ -177,6 +181,7 @@ func (w *decision) holdBack(t *tx) error {
 
 // open turns the openings into rows, hands out tokens and moves the cursors forward.
 func (w *decision) open() error {
+	w.ended = nil
 	for _, dec := range w.out.Decisions {
 		job, ok := findJob(w.rows, dec.Job)
 		if !ok {
@@ -187,6 +192,7 @@ func (w *decision) open() error {
 		}
 		if dec.Free {
 			job.BusyUntil, job.changed = time.Time{}, true
+			w.ended = append(w.ended, job.Lost...)
 		}
 		for i := range dec.Triggers {
 			o := &dec.Triggers[i]

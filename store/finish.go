@@ -66,7 +66,7 @@ func (w *finish) write(t *tx) (err error) {
 			return err
 		}
 	}
-	if err := t.freeJobs(w.late); err != nil {
+	if err := t.freeJobs(w.now, w.late); err != nil {
 		return err
 	}
 	if err := t.move(w.now, "2", w.moves); err != nil {
@@ -137,11 +137,12 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 func (w *finish) ended(t *tx, foreign []int) error {
 	wanted := ids(foreign, func(i int) string { return w.results[i].TaskID })
 	done := map[string]openTask{}
-	err := t.query("SELECT "+doneFacts+", late FROM {done} WHERE id IN ("+marks(len(wanted))+") ORDER BY id"+w.lock,
+	err := t.query("SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE id IN ("+marks(len(wanted))+") ORDER BY id"+w.lock,
 		wanted, func(scan func(...any) error) error {
 			var late int
-			task, err := scanTask(scan, &late)
-			done[task.ID] = openTask{Task: task, row: late}
+			var until int64
+			task, err := scanTask(scan, &late, &until)
+			done[task.ID] = openTask{Task: task, row: late, mayRunUntil: fromMicros(until)}
 			return err
 		})
 	if err != nil {
@@ -197,23 +198,6 @@ func (w *finish) ended(t *tx, foreign []int) error {
 	return nil
 }
 
-// freeJobs: a lost attempt whose own result has come runs no more, so its job need not wait until it may no longer run.
-// A job whose fence has another token has begun anew since, and waits for what that came to.
-//
-// Index: primary key of jobs.
-func (t *tx) freeJobs(late []move) error {
-	ofJobs := slices.DeleteFunc(slices.Clone(late), func(m move) bool { return m.Job == "" })
-	slices.SortFunc(ofJobs, func(a, b move) int { return strings.Compare(a.Job, b.Job) })
-	for part := range slices.Chunk(ofJobs, rowsPerStatement) {
-		_, err := t.exec("UPDATE {jobs}{by_key} SET busy_until=0 WHERE busy_until>0 AND "+tuples("name, fence", len(part)),
-			each(part, func(m move) []any { return []any{m.Job, m.Token} })...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // replaceLost writes results of tasks that had been given up, once: late says so.
 //
 // Index: primary keys of triggers and done.
@@ -234,7 +218,7 @@ func (t *tx) replacePart(now time.Time, late []move) error {
 	if born := bornOfTriggers(late); len(born) > 0 {
 		c := choice[move]{column: "task_id", id: move.id, list: born}
 		set := "result=" + c.of(func(m move) any { return string(m.end) }) +
-			", reason=" + triggerReason(&c, func(m move) string { return m.reason }) + ", outcome='ran', finished_at=?"
+			", reason=" + triggerReason(&c, lateBytes, func(m move) string { return m.reason }) + ", outcome='ran', finished_at=?"
 		_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='lost' AND "+tuples(ofTrigger, len(born)),
 			slices.Concat(c.args, []any{micros(now)}, triggerKeys(born))...)
 		if err != nil {

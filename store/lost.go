@@ -1,17 +1,18 @@
 package store
 
 import (
+	"cmp"
+	"slices"
 	"strings"
+	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// findLost says which task it is whose lost attempt keeps a job busy. While it does nobody opens another task of the
-// job, so it is the latest one that has ended; if that one is not lost, its result has come after all, and which attempt it
-// was besides is not known.
-//
-// Index: done_job, one look for each job and state.
+// lostLook is how many lost tasks of a job are looked at, the latest.
+const lostLook = 100
+
+// findLost adds to the locked rows of busy jobs whose attempts keep them busy.
 func (w *decision) findLost(t *tx) error {
 	var busy []string
 	for _, r := range w.rows {
@@ -19,30 +20,95 @@ func (w *decision) findLost(t *tx) error {
 			busy = append(busy, r.Name)
 		}
 	}
-	if len(busy) == 0 {
+	lost, err := t.lostTasks(w.now, busy)
+	for _, r := range w.rows {
+		r.Lost = lost[r.Name]
+	}
+	return err
+}
+
+// lostTasks are those of the jobs whose attempts may still be running, by job, the one that was lost last first. A job
+// that allows several runs at once may have several. Not known are an attempt that was lost to a program older than the
+// column, and one whose task was to run again and was cancelled before.
+//
+// Index: done_job, from the latest.
+func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostTask, error) {
+	lost := map[string][]ledger.LostTask{}
+	for part := range slices.Chunk(names, 100) {
+		var looks []string
+		var args []any
+		for _, name := range part {
+			looks = append(looks, `SELECT job, id, trigger_at, replica, finished_at, may_run_until FROM (
+				SELECT job, id, trigger_at, replica, finished_at, may_run_until FROM {done}{index}{done}_job{end}
+				WHERE job=? AND state='lost' ORDER BY id DESC LIMIT ?) AS latest WHERE may_run_until>?`)
+			args = append(args, name, lostLook, micros(now))
+		}
+		err := t.query(strings.Join(looks, " UNION ALL "), args, func(scan func(...any) error) error {
+			var job string
+			var task ledger.LostTask
+			var triggerAt, finishedAt, until int64
+			err := scan(&job, &task.ID, &triggerAt, &task.Replica, &finishedAt, &until)
+			task.ScheduledAt, task.At, task.Until = fromMicros(triggerAt), fromMicros(finishedAt), fromMicros(until)
+			lost[job] = append(lost[job], task)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, tasks := range lost {
+		slices.SortFunc(tasks, func(a, b ledger.LostTask) int { return cmp.Or(b.At.Compare(a.At), strings.Compare(b.ID, a.ID)) })
+	}
+	return lost, nil
+}
+
+// giveUp notes that these attempts have ended.
+//
+// Index: primary key.
+func (t *tx) giveUp(lost []ledger.LostTask) error {
+	if len(lost) == 0 {
 		return nil
 	}
-	var latest []string
-	var args []any
-	for _, state := range []jobs.State{jobs.StateLost, jobs.StateSucceeded, jobs.StateFailed, jobs.StateCancelled} {
-		latest = append(latest, "SELECT (SELECT m.id FROM {done} m WHERE m.job=j.name AND m.state='"+string(state)+"' ORDER BY m.id DESC LIMIT 1) AS id FROM {jobs} j WHERE j.name IN ("+marks(len(busy))+")")
-		args = append(args, texts(busy)...)
+	_, err := t.exec("UPDATE {done}{by_key} SET may_run_until=0 WHERE id IN ("+marks(len(lost))+")",
+		ids(lost, func(l ledger.LostTask) string { return l.ID })...)
+	return err
+}
+
+// freeJobs: a lost attempt whose own result has come runs no more, so its job waits for those alone that are lost besides. A
+// job that is busy for longer than this attempt, and whose fence has another token, waits for an attempt that is not known.
+func (t *tx) freeJobs(now time.Time, late []move) error {
+	came := map[string][]move{}
+	var names []string
+	for _, m := range late {
+		if m.Job != "" {
+			came[m.Job] = append(came[m.Job], m)
+			names = append(names, m.Job)
+		}
 	}
-	found := map[string]string{}
-	return t.query("SELECT d.job, d.id, d.state, d.trigger_at, d.replica, d.finished_at FROM ("+strings.Join(latest, " UNION ALL ")+") l JOIN {done} d ON d.id=l.id",
-		args, func(scan func(...any) error) error {
-			var job, state string
-			var lost ledger.LostTask
-			var triggerAt, finishedAt int64
-			if err := scan(&job, &lost.ID, &state, &triggerAt, &lost.Replica, &finishedAt); err != nil || lost.ID < found[job] {
-				return err
-			}
-			found[job] = lost.ID
-			lost.ScheduledAt, lost.At = fromMicros(triggerAt), fromMicros(finishedAt)
-			r, _ := findJob(w.rows, job)
-			if r.Lost = nil; state == string(jobs.StateLost) {
-				r.Lost = &lost
-			}
-			return nil
+	locked, err := t.lockJobs(names)
+	if err != nil {
+		return err
+	}
+	locked = slices.DeleteFunc(locked, func(r *jobRow) bool {
+		return r.BusyUntil.IsZero() || !slices.ContainsFunc(came[r.Name], func(m move) bool {
+			return m.Token == r.Fence || m.mayRunUntil.Equal(r.BusyUntil)
 		})
+	})
+	names = names[:0]
+	for _, r := range locked {
+		names = append(names, r.Name)
+	}
+	lost, err := t.lostTasks(now, names)
+	if err != nil {
+		return err
+	}
+	for _, r := range locked {
+		r.BusyUntil, r.changed = time.Time{}, true
+		for _, other := range lost[r.Name] {
+			if !slices.ContainsFunc(came[r.Name], func(m move) bool { return m.ID == other.ID }) {
+				r.BusyUntil = later(r.BusyUntil, other.Until)
+			}
+		}
+	}
+	return t.saveJobs(locked)
 }

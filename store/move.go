@@ -21,6 +21,7 @@ type move struct {
 	failure  string
 	exit     *int
 	after    time.Time // when a task that waits is due
+	until    time.Time // a lost attempt may be running until then
 	output   []byte
 }
 
@@ -177,7 +178,7 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 	}
 	c := choice[move]{column: "task_id", id: move.id, list: ended}
 	set := "outcome=" + c.of(func(m move) any { outcome, _ := m.outcome(); return string(outcome) }) +
-		", reason=" + triggerReason(&c, func(m move) string { _, reason := m.outcome(); return reason }) +
+		", reason=" + triggerReason(&c, endedBytes, func(m move) string { _, reason := m.outcome(); return reason }) +
 		", result=" + c.of(func(m move) any { return string(m.end) }) + ", finished_at=?"
 	_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='' AND "+tuples(ofTrigger, len(ended)),
 		slices.Concat(c.args, []any{micros(now)}, triggerKeys(ended))...)
@@ -185,23 +186,32 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 }
 
 // triggerReason is why a trigger ended. That its run was forced stays in front of it; runs by hand alone can be, whose
-// number is not 0.
-func triggerReason(c *choice[move], reason func(move) string) string {
+// number is not 0. There added is the room for the end's own reason.
+func triggerReason(c *choice[move], added int, reason func(move) string) string {
 	all := func() string { return c.of(func(m move) any { return clip(reason(m), 512) }) }
 	if !slices.ContainsFunc(c.list, func(m move) bool { return m.Seq > 0 }) {
 		return all()
 	}
-	added := c.of(func(m move) any {
+	behind := c.of(func(m move) any {
 		if reason(m) == "" {
 			return ""
 		}
-		return "; " + clip(reason(m), 512-forcedBytes-2)
+		if m.end == jobs.StateLost {
+			return "; " + clip(reason(m), lostBytes)
+		}
+		return "; " + clip(reason(m), added)
 	})
-	return "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN SUBSTR(CONCAT(reason, " + added + "), 1, 512) ELSE " + all() + " END"
+	return "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN CONCAT(reason, " + behind + ") ELSE " + all() + " END"
 }
 
-// forcedBytes is the room of a reason that begins with ledger.Forced, before something is added.
-const forcedBytes = 352
+// The room of a reason that begins with ledger.Forced, of how its run ended, and, if it was lost, of that and of the late
+// result. With what stands between them they fill the column, so that nothing is cut within a letter or left out.
+const (
+	forcedBytes = 352
+	endedBytes  = 158
+	lostBytes   = 98
+	lateBytes   = 58
+)
 
 // unstartTriggers undoes the start of first attempts that were handed back.
 //
@@ -226,10 +236,11 @@ func (t *tx) endTasks(now time.Time, states string, ended []move) error {
 		", losses+" + c.of(func(m move) any { return m.losses() }) +
 		", " + c.of(func(m move) any { return clip(m.reason, 512) }) +
 		", " + c.of(func(m move) any { return m.failure }) +
-		", " + c.of(move.exitCode) + ", ?"
+		", " + c.of(move.exitCode) +
+		", " + c.of(func(m move) any { return micros(m.until) }) + ", ?"
 	n, err := t.exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			state, failures, losses, reason, error, exit_code, finished_at)
+			state, failures, losses, reason, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			`+values+" FROM {tasks}{by_key} WHERE "+unmoved(states, len(ended))+"{for_update}",

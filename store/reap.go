@@ -98,7 +98,10 @@ func (w *reap) write(t *tx) error {
 	}
 	for _, r := range rows {
 		m := died(r, fmt.Sprintf("replica %s died while it had the task", r.Replica))
-		if m.to == toReady && r.mayRunUntil.After(now) {
+		switch {
+		case m.to == toDone:
+			m.until = r.mayRunUntil
+		case r.mayRunUntil.After(now):
 			m.to, m.after = toWait, r.mayRunUntil
 		}
 		w.moves = append(w.moves, m)

@@ -34,7 +34,7 @@ func TestHostileText(t *testing.T) {
 		Pools: map[string]jobs.Pool{"mail": {Description: evil("pool"), Handler: bad, Retries: &jobs.Retries{}}},
 	}
 	s := newSceneOf(t, set, api.Options{}, scheduler.Options{ID: "<b class=evil>id</b>", Version: "1<b class=evil>version</b>"})
-	if _, _, err := s.replica.RunJob(t.Context(), "backup", evil("asker")[:200], false); err != nil {
+	if _, _, err := s.replica.RunJob(t.Context(), "backup", evil("asker")[:200], ""); err != nil {
 		t.Fatal(err)
 	}
 	task := s.run("backup")

@@ -106,7 +106,7 @@ func (s *scene) open(address string) {
 // run runs a job by hand and waits for its end.
 func (s *scene) run(name string) jobs.Task {
 	s.t.Helper()
-	_, task, err := s.replica.RunJob(s.t.Context(), name, "test", false)
+	_, task, err := s.replica.RunJob(s.t.Context(), name, "test", "")
 	if err != nil {
 		s.t.Fatal(err)
 	}

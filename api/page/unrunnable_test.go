@@ -35,7 +35,7 @@ func TestWhatWaitsForNobody(t *testing.T) {
 	b.says("#trouble", "unrunnable")
 	b.says("#trouble", "2 tasks")
 
-	_, task, err := s.replica.RunJob(t.Context(), "report", "test", false)
+	_, task, err := s.replica.RunJob(t.Context(), "report", "test", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,21 +36,24 @@ func newJobsListCommand(a *app) *cobra.Command {
 }
 
 func newJobsRunCommand(a *app) *cobra.Command {
-	var follow, force bool
+	var follow bool
+	var force string
 	cmd := &cobra.Command{
 		Use:   "run JOB",
 		Short: "Run a job now",
 		Long: "Run a job now, whether it is due or not. It starts at the first replica that has room.\n" +
 			"With --follow: wait until it has ended, print its output, and exit with 1 unless it succeeded.\n\n" +
 			"When a replica died while it ran the job, the lost attempt may still run somewhere, so the job is not run again until the attempt's\n" +
-			"time is over. With --force: run it nevertheless, when you know that the attempt has ended; the audit, the run's reason and the log say so.\n" +
+			"time is over. The refusal names it, and the command that runs the job nevertheless, with --force=TASK, when you know that the attempt\n" +
+			"has ended. No other attempt is forced aside; the audit, the run's reason and the log say so.\n" +
 			"A run that is pending or running is not forced aside: cancel it first.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			start := c.RunJob
-			if force {
-				start = c.ForceRunJob
+			run, err := ledger.RunView{}, error(nil)
+			if force == "" {
+				run, err = c.RunJob(ctx, args[0])
+			} else {
+				run, err = c.ForceRunJob(ctx, args[0], force)
 			}
-			run, err := start(ctx, args[0])
 			switch {
 			case err != nil:
 				return err
@@ -63,9 +66,15 @@ func newJobsRunCommand(a *app) *cobra.Command {
 			})
 		}),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "also while a lost attempt of it may still run: you know that it has ended")
+	forceFlag(cmd, &force, "also while the lost attempt of `TASK` may still run: you know that it has ended")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "wait for its end and print its output")
 	return cmd
+}
+
+// forceFlag is --force=TASK. Without a task it forces what nobody can run, and a lost attempt is named by the refusal.
+func forceFlag(cmd *cobra.Command, force *string, usage string) {
+	cmd.Flags().StringVar(force, "force", "", usage)
+	cmd.Flags().Lookup("force").NoOptDefVal = "true"
 }
 
 type setJob = func(*client.Client, context.Context, string) (ledger.JobView, error)

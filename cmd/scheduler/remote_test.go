@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -320,8 +321,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestForcedRun: a run that is refused because a lost attempt may still run is started with --force, as its message says; one
-// that runs is not forced aside.
+// TestForcedRun: a run that is refused because a lost attempt may still run is started with the --force that its message says,
+// and with no other; one that runs is not forced aside.
 func TestForcedRun(t *testing.T) {
 	r := startReplica(t)
 	db, err := sql.Open("sqlite", r.file)
@@ -329,15 +330,22 @@ func TestForcedRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), "UPDATE lockstep_jobs SET busy_until=? WHERE name='waits'", time.Now().Add(time.Hour).UnixMicro()); err != nil {
+	until := time.Now().UTC().Add(time.Hour).Truncate(time.Second)
+	if _, err := db.ExecContext(t.Context(), "UPDATE lockstep_jobs SET busy_until=? WHERE name='waits'", until.UnixMicro()); err != nil {
 		t.Fatal(err)
 	}
-	code, _, stderr := r.scheduler(t, "", "jobs", "run", "waits")
-	if code != exitFailed || !strings.Contains(stderr, "a lost attempt may run until ") || !strings.HasSuffix(stderr, "start it now: scheduler jobs run waits --force\n") {
-		t.Fatalf("%d %q", code, stderr)
+	over := until.Format(time.RFC3339Nano) // nothing says which task it was
+	for _, force := range []string{"", "--force", "--force=another"} {
+		code, _, stderr := r.scheduler(t, "", slices.DeleteFunc([]string{"jobs", "run", "waits", force}, func(arg string) bool { return arg == "" })...)
+		if code != exitFailed || !strings.Contains(stderr, "a lost attempt may run until ") || !strings.HasSuffix(stderr, "start it now: scheduler jobs run waits --force="+over+"\n") {
+			t.Fatalf("%s: %d %q", force, code, stderr)
+		}
 	}
-	id := strings.TrimSpace(r.fine(t, "jobs", "run", "waits", "--force"))
-	if code, _, stderr := r.scheduler(t, "", "jobs", "run", "waits", "--force"); code != exitFailed || !strings.Contains(stderr, "cancel it first: scheduler tasks cancel "+id) {
+	if code, _, stderr := r.scheduler(t, "", "jobs", "run", "waits", "--force", over); code != exitUsage || !strings.Contains(stderr, "write --force="+over) {
+		t.Errorf("with a blank: %d %q", code, stderr)
+	}
+	id := strings.TrimSpace(r.fine(t, "jobs", "run", "waits", "--force="+over))
+	if code, _, stderr := r.scheduler(t, "", "jobs", "run", "waits", "--force="+over); code != exitFailed || !strings.Contains(stderr, "cancel it first: scheduler tasks cancel "+id) {
 		t.Errorf("over one that runs: %d %q", code, stderr)
 	}
 	if got := r.fine(t, "triggers", "list", "--job", "waits"); !strings.Contains(got, "forced although a lost attempt may run until ") {

@@ -24,15 +24,15 @@ func newTasksCommand(a *app) *cobra.Command {
 }
 
 func newTasksRetryCommand(a *app) *cobra.Command {
-	force := false
+	force := ""
 	retry := func(c *client.Client, ctx context.Context, id string) (jobs.Task, error) {
-		if force {
-			return c.ForceRetryTask(ctx, id)
+		if force != "" {
+			return c.ForceRetryTask(ctx, id, force)
 		}
 		return c.RetryTask(ctx, id)
 	}
 	cmd := newOneCommand(a, "retry TASK", "Make a new task of one that has ended", retry, printID)
-	cmd.Flags().BoolVar(&force, "force", false, "also if no live replica can run it, or a lost attempt of its job may still run")
+	forceFlag(cmd, &force, "also if no live replica can run it, or while the lost attempt of `TASK` of its job may still run: you know that it has ended")
 	return cmd
 }
 

@@ -25,7 +25,9 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 	}
 	if len(args) > len(names) {
 		hint := how
-		switch one := args[len(names)]; {
+		switch one, force := args[len(names)], cmd.Flags().Lookup("force"); {
+		case force != nil && force.Changed && force.Value.Type() == "string":
+			hint = "write --force=" + one + ", if that is what it is for"
 		case len(names) > 0:
 			hint += ", and put quotes around what has blanks in it"
 		case strings.HasSuffix(one, ".yaml"), strings.HasSuffix(one, ".yml"):

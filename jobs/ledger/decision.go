@@ -10,11 +10,11 @@ import (
 type JobState struct {
 	Name      string
 	Hash      string
-	Cursor    time.Time // all due times up to here are decided
-	Fence     int64     // last token handed out
-	Suspended *bool     // override of the API; nil: the definition holds
-	BusyUntil time.Time // a lost attempt of the job may still be running until then
-	Lost      *LostTask // whose attempt that is, if it is known and may be running now
+	Cursor    time.Time  // all due times up to here are decided
+	Fence     int64      // last token handed out
+	Suspended *bool      // override of the API; nil: the definition holds
+	BusyUntil time.Time  // a lost attempt of the job may still be running until then
+	Lost      []LostTask // whose attempts may be running now, as far as is known, the one that was lost last first
 	Open      []OpenTask
 }
 
@@ -24,6 +24,7 @@ type LostTask struct {
 	ScheduledAt time.Time // due time of the trigger that it was born of
 	Replica     string    // that had it
 	At          time.Time // when it was given up
+	Until       time.Time // it must have ended then
 }
 
 // OpenTask is a pending or running task of a job, as far as it is told to those whose due time it keeps from running.
@@ -45,7 +46,7 @@ type Decision struct {
 	Triggers []Opening
 	Cursor   time.Time // zero: leave cursor and NextAt as they are
 	NextAt   time.Time // zero: no further due time; see [Decision.Wait]
-	Free     bool      // BusyUntil is over now: somebody knows that the lost attempt has ended
+	Free     bool      // BusyUntil is over now, and no attempt counts as lost: somebody knows that they have ended
 }
 
 // Forced begins the reason of a ledger row whose run was started although a lost attempt might have been running.

@@ -112,7 +112,7 @@ func (b *Bench) idle(ctx context.Context, st scheduler.Store, s *scheduler.Sched
 			continue
 		}
 		if j.name != "" {
-			if _, _, err := s.RunJob(ctx, j.name, "schedulertest", false); err != nil {
+			if _, _, err := s.RunJob(ctx, j.name, "schedulertest", ""); err != nil {
 				return err
 			}
 			j.name = ""

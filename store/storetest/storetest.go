@@ -90,6 +90,7 @@ var Cases = slices.Concat(
 	auditCases,
 	[]Case{
 		{"Definitions/HundredThousand", hundredThousand},
+		{"Triggers/ForcedTexts", forcedTexts},
 		{"Standings/NoEvent", noEvent},
 		{"Reap/Refused", reapRefused},
 		{"Notify/Fails", notifyFails},

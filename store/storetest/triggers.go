@@ -34,6 +34,7 @@ var triggerCases = []Case{
 	{"Triggers/HeldBack", heldBack},
 	{"Triggers/ManyTwice", manyTwice},
 	{"Triggers/LostAttempt", lostAttempt},
+	{"Triggers/LostAttempts", lostAttempts},
 	{"Triggers/Forced", forced},
 }
 
@@ -499,11 +500,11 @@ func lostAttempt(t *testing.T, b *Bench) {
 	states := other.states()
 	for job, task := range map[string]jobs.Task{"a": last.Started[0], "b": before.Started[1]} {
 		got := states[job]
-		want := &ledger.LostTask{ID: task.ID, ScheduledAt: task.ScheduledAt, Replica: "one", At: got.BusyUntil}
-		if got.Lost != nil {
-			want.At = got.Lost.At
+		want := ledger.LostTask{ID: task.ID, ScheduledAt: task.ScheduledAt, Replica: "one", Until: got.BusyUntil}
+		if len(got.Lost) > 0 {
+			want.At = got.Lost[0].At
 		}
-		if d := cmp.Diff(want, got.Lost); d != "" || want.At.Before(last.Now) || !got.BusyUntil.After(want.At) {
+		if d := cmp.Diff([]ledger.LostTask{want}, got.Lost); d != "" || want.At.Before(last.Now) || !got.BusyUntil.After(want.At) {
 			t.Errorf("%s: %s; busy until %v", job, d, got.BusyUntil)
 		}
 	}
@@ -530,7 +531,7 @@ func lostAttempt(t *testing.T, b *Bench) {
 	must(t, err)
 	s.die()
 	other.reap()
-	if got := other.states()["a"]; got.Lost == nil || got.Lost.ID != later.Started[0].ID {
+	if got := other.states()["a"]; len(got.Lost) == 0 || got.Lost[0].ID != later.Started[0].ID {
 		t.Errorf("after a second loss a is %+v", got)
 	}
 	s.finish(result(last.Started[0], ledger.Ended, jobs.StateFailed))
@@ -540,6 +541,98 @@ func lostAttempt(t *testing.T, b *Bench) {
 	s.finish(result(later.Started[0], ledger.Ended, jobs.StateFailed))
 	if got := other.states()["a"]; got.Lost != nil || !got.BusyUntil.IsZero() {
 		t.Errorf("after the late result of the second a is %+v", got)
+	}
+}
+
+// The lost attempts of a time when a job allowed several at once: it is busy until the last of them must have ended, and says
+// all of them that may be running, the latest loss first. A late result takes its own attempt away and no other; who knows
+// that they have ended speaks of all of them.
+func lostAttempts(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	lose := func(job string, n int, until time.Duration) jobs.Task {
+		t.Helper()
+		d := byHand(job, n, "", false)
+		d.Triggers[0].MayRunUntil = now.Add(until)
+		got, err := s.decide(d)
+		must(t, err)
+		s.die()
+		other.reap()
+		s.session = s.join("one")
+		return got.Started[0]
+	}
+	says := func(when, job string, until time.Duration, lost ...jobs.Task) {
+		t.Helper()
+		got := other.states()[job]
+		var have, want []string
+		for _, task := range got.Lost {
+			have = append(have, task.ID)
+		}
+		for _, task := range lost {
+			want = append(want, task.ID)
+		}
+		wantUntil := time.Time{}
+		if until != 0 {
+			wantUntil = now.Add(until)
+		}
+		if d := cmp.Diff(want, have); d != "" || !got.BusyUntil.Equal(wantUntil) {
+			t.Errorf("%s: %s is busy until %v, want %v; its lost attempts (-want +got):\n%s", when, job, got.BusyUntil, wantUntil, d)
+		}
+	}
+	ended := func(task jobs.Task) {
+		t.Helper()
+		s.wantFinish(s.finish(result(task, ledger.Ended, jobs.StateSucceeded)), ledger.Late)
+	}
+	long, short := lose("a", 1, 3*time.Hour), lose("a", 2, 2*time.Hour)
+	says("after two losses", "a", 3*time.Hour, short, long)
+	ended(short)
+	says("after the late result of the shorter one", "a", 3*time.Hour, long)
+	last := lose("a", 3, time.Hour)
+	says("after another loss", "a", 3*time.Hour, last, long)
+	ended(long)
+	says("after the late result of the longer one", "a", time.Hour, last)
+	ended(last)
+	says("after all late results", "a", 0)
+
+	long, short = lose("b", 1, 3*time.Hour), lose("b", 2, 2*time.Hour)
+	s.DB.Exec(t, "UPDATE {done} SET may_run_until=1 WHERE id=?", short.ID)
+	says("when the time of one is over", "b", 3*time.Hour, long)
+	free, err := s.decide(byHand("b", 3, "", true))
+	must(t, err)
+	says("when they have been given up", "b", 0)
+	s.finish(result(free.Started[0], ledger.Ended, jobs.StateSucceeded))
+	last = lose("b", 4, time.Hour)
+	says("after a later loss", "b", time.Hour, last)
+}
+
+// However long the id of a replica and the reasons are: that a run was forced, lost and late stays in its row, and nothing is
+// cut within a letter.
+func forcedTexts(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	long := s.second(strings.Repeat("r", 128))
+	notes := map[string]string{"a": ledger.Forced + strings.Repeat("é", 300), "b": ledger.Forced + "somebody may object", "c": ledger.Forced + strings.Repeat("é", 166)}
+	got, err := long.decide(byHand("a", 1, notes["a"], false), byHand("b", 1, notes["b"], false), byHand("c", 1, notes["c"], false))
+	must(t, err)
+	long.die()
+	if n := len(s.reap()); n != 3 {
+		t.Fatalf("reaped %d", n)
+	}
+	var late []ledger.Result
+	for _, task := range got.Started {
+		r := result(task, ledger.Ended, jobs.StateFailed)
+		r.Reason = strings.Repeat("é", 300)
+		late = append(late, r)
+	}
+	s.wantFinish(long.finish(late...), ledger.Late, ledger.Late, ledger.Late)
+	for job, note := range notes {
+		reason := s.DB.Text(t, "SELECT reason FROM {triggers} WHERE job=? AND seq=1", job)
+		if note = note[:min(len(note), 352)]; !strings.HasPrefix(reason, strings.ToValidUTF8(note, "")) {
+			t.Errorf("%s: that it was forced is lost: %q", job, reason)
+		}
+		if !utf8.ValidString(reason) || len(reason) > 512 || !strings.Contains(reason, "; replica rrrrrrrr") || !strings.Contains(reason, "; late: éééééééé") {
+			t.Errorf("%s: its reason has %d bytes: %q", job, len(reason), reason)
+		}
 	}
 }
 

@@ -156,7 +156,7 @@ func (w *world) insist(lost jobs.Task) {
 		case try%2 == 0:
 			w.ask(step{Kind: runs, Name: lost.Job}, r)
 		default:
-			if task, err := r.s.RetryTask(context.Background(), lost.ID, "somebody", false); err == nil {
+			if task, err := r.s.RetryTask(context.Background(), lost.ID, "somebody", ""); err == nil {
 				w.ack(task.ID)
 			}
 		}
@@ -173,14 +173,14 @@ func (w *world) ask(s step, r *replica) {
 		if r == nil || !slices.Contains(slices.Collect(maps.Keys(r.s.Set().Jobs)), s.Name) {
 			return
 		}
-		_, task, err := r.s.RunJob(ctx, s.Name, "somebody", false)
+		_, task, err := r.s.RunJob(ctx, s.Name, "somebody", "")
 		if err == nil {
 			w.ack(task.ID)
 			w.count("manual runs")
 		}
 	case retries:
 		if id := w.some(true); r != nil && id != "" {
-			if task, err := r.s.RetryTask(ctx, id, "somebody", false); err == nil {
+			if task, err := r.s.RetryTask(ctx, id, "somebody", ""); err == nil {
 				w.ack(task.ID)
 				w.count("manual retries")
 			}

@@ -69,7 +69,7 @@ func (w *decision) states() (states []ledger.JobState) {
 			Name: name, Hash: r.Hash, Cursor: fromMicros(r.Cursor), Fence: r.Fence, Suspended: r.Suspended, BusyUntil: fromMicros(r.BusyUntil),
 		}
 		if r.BusyUntil > micros(w.now) {
-			state.Lost = w.t.lostOf(name)
+			state.Lost = w.t.lostOf(name, w.now)
 		}
 		for _, task := range w.t.tasks.rows {
 			if task.Job == name {
@@ -86,18 +86,16 @@ func (w *decision) states() (states []ledger.JobState) {
 	return states
 }
 
-// lostOf is the task of a busy job that has ended last, if it is lost.
-func (t *tx) lostOf(job string) (lost *ledger.LostTask) {
-	last := ""
+// lostOf are the tasks of a job whose attempts were lost and may be running, the one that was lost last first.
+func (t *tx) lostOf(job string, now time.Time) (lost []ledger.LostTask) {
 	for _, r := range t.done.rows {
-		if r.Job != job || r.ID < last {
-			continue
-		}
-		last = r.ID
-		if lost = nil; r.State == string(jobs.StateLost) {
-			lost = &ledger.LostTask{ID: r.ID, ScheduledAt: fromMicros(r.TriggerAt), Replica: r.Replica, At: fromMicros(r.FinishedAt)}
+		if r.Job == job && r.State == string(jobs.StateLost) && r.MayRunUntil > micros(now) {
+			lost = append(lost, ledger.LostTask{
+				ID: r.ID, ScheduledAt: fromMicros(r.TriggerAt), Replica: r.Replica, At: fromMicros(r.FinishedAt), Until: fromMicros(r.MayRunUntil),
+			})
 		}
 	}
+	slices.SortFunc(lost, func(a, b ledger.LostTask) int { return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.ID, a.ID)) })
 	return lost
 }
 
@@ -140,6 +138,11 @@ func (w *decision) open(dec ledger.Decision) (missed []happening, err error) {
 	}
 	if dec.Free {
 		job.BusyUntil = 0
+		for _, lost := range w.t.lostOf(dec.Job, w.now) {
+			row := w.t.done.rows[lost.ID]
+			row.MayRunUntil = 0
+			put(w.t, &w.t.done, row)
+		}
 	}
 	for i := range dec.Triggers {
 		o := &dec.Triggers[i]

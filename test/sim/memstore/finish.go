@@ -132,12 +132,15 @@ func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.Stat
 		g.Outcome, g.Result, g.Reason, g.FinishedAt = string(jobs.Ran), string(end), behindForced(g.Reason, reason), micros(now)
 		put(t, &t.triggers, g)
 	}
-	if job, ofJob := t.jobs.rows[row.Job]; ofJob && job.Fence == row.Token && job.BusyUntil > 0 {
-		job.BusyUntil = 0
-		put(t, &t.jobs, job)
-	}
 	row.State, row.Reason, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), reason, r.Error, r.ExitCode, true, micros(now)
 	put(t, &t.done, row)
+	if job, ofJob := t.jobs.rows[row.Job]; ofJob && job.BusyUntil > 0 && (job.Fence == row.Token || job.BusyUntil == row.MayRunUntil) {
+		job.BusyUntil = 0
+		for _, other := range t.lostOf(row.Job, now) {
+			job.BusyUntil = max(job.BusyUntil, micros(other.Until))
+		}
+		put(t, &t.jobs, job)
+	}
 	if len(r.Output) > 0 {
 		add(t, &t.outputs, output{row.ID, row.Attempt, r.Output, micros(now)})
 	}

@@ -20,6 +20,7 @@ type move struct {
 	failure string
 	exit    *int
 	due     int64 // when a task that is pending again may run
+	until   int64 // a lost attempt may be running until then
 	output  []byte
 }
 
@@ -63,7 +64,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 	if m.to == toDone {
 		t.endTrigger(now, m)
 		ended := r.done(string(m.end))
-		ended.FinishedAt = micros(now)
+		ended.FinishedAt, ended.MayRunUntil = micros(now), m.until
 		remove(t, &t.tasks, r.ID)
 		put(t, &t.done, ended)
 		return bare(ended.task()), ending(ended)

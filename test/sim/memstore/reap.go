@@ -28,7 +28,10 @@ func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, er
 				put(t, &t.jobs, job)
 			}
 			m := died(r, fmt.Sprintf("replica %s died while it had the task", r.Replica))
-			if m.to == toReady && r.MayRunUntil > micros(now) {
+			switch {
+			case m.to == toDone:
+				m.until = r.MayRunUntil
+			case r.MayRunUntil > micros(now):
 				m.to, m.due = toWait, r.MayRunUntil
 			}
 			task, end := t.move(now, m)

@@ -156,6 +156,7 @@ type Done struct {
 	CreatedAt   int64  `col:"created_at"`
 	StartedAt   int64  `col:"started_at"`
 	FinishedAt  int64  `col:"finished_at"`
+	MayRunUntil int64  `col:"may_run_until"`
 	Late        bool   `col:"late"`
 	By          string `col:"made_by"`
 }
