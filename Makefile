@@ -31,8 +31,10 @@ test: ## everything; on Debian as root it installs what is missing
 	@$(MAKE) --no-print-directory fuzz
 	@echo "make test: all passed, nothing left out"
 
-check: ## go vet and gofmt
+check: ## go vet, as other systems build it, too, and gofmt
 	$(GO) vet -tags chaos ./...
+	GOOS=darwin $(GO) vet -tags chaos ./...
+	GOOS=windows $(GO) vet ./...
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo "the files above need gofmt -w" >&2; exit 1; }
 
 install: ## the C compiler and the servers that the tests need

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -116,13 +115,4 @@ func TestLargeScrape(t *testing.T) {
 	if best > limit {
 		t.Errorf("a scrape takes %v of processor time, more than %v", best, limit)
 	}
-}
-
-// used is the processor time of this process.
-func used() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

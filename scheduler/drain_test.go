@@ -106,23 +106,29 @@ func newDeaf(t *testing.T, grace time.Duration) deaf {
 	return d
 }
 
-func (d deaf) end(t *testing.T) { _ = syscall.Kill(-d.pid(t), syscall.SIGKILL) }
+func (d deaf) end(t *testing.T) { _ = d.process(t).Kill() }
 
 func (d deaf) wrote(name string) bool {
 	_, err := os.Stat(filepath.Join(d.dir, name))
 	return err == nil
 }
 
-func (d deaf) pid(t *testing.T) int {
+func (d deaf) process(t *testing.T) *os.Process {
 	text, err := os.ReadFile(filepath.Join(d.dir, "pid"))
 	pid, notNumber := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err = errors.Join(err, notNumber); err != nil {
 		t.Fatal(err)
 	}
-	return pid
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
-func (d deaf) alive(t *testing.T) bool { return d.wrote("pid") && syscall.Kill(d.pid(t), 0) == nil }
+func (d deaf) alive(t *testing.T) bool {
+	return d.wrote("pid") && d.process(t).Signal(syscall.Signal(0)) == nil
+}
 
 func TestDrainGivesACommandItsOwnGracePeriod(t *testing.T) {
 	for name, around := range map[string]func(jobs.Handler) jobs.Handler{"bare": nil, "wrapped": surrounded} {

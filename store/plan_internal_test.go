@@ -169,6 +169,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			text, args := unrunnableQuery([]string{"p1", "p2"})
 			return t.query(text, args, func(scan func(...any) error) error { return nil })
 		})
+		check("lost attempts", []string{"done_job"}, func(t *tx) error { _, err := t.lostTasks(time.Now(), []string{"j3", "j8"}); return err })
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
 			return t.query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })
 		})

@@ -30,7 +30,7 @@ type instance struct {
 	tb    testing.TB                                   // the test that owns it; nil for a shared one
 	argv  func(s *instance) ([]string, error)          // the command line; may write files into dir
 	ready func(ctx context.Context, s *instance) error // nil once this very process answers
-	owner *syscall.Credential                          // who it runs as; nil for our own user
+	owner *account                                     // who it runs as; nil for our own user
 	clock *Clock                                       // its wall clock; nil for the machine's
 	disk  *Disk                                        // where its data is; nil: in dir
 	mute  bool                                         // its log does not say why it ended
@@ -52,7 +52,7 @@ func (s *instance) open() error {
 	}
 	s.dir = dir
 	if s.owner != nil {
-		if err := os.Chown(dir, int(s.owner.Uid), int(s.owner.Gid)); err != nil {
+		if err := os.Chown(dir, int(s.owner.uid), int(s.owner.gid)); err != nil {
 			return fmt.Errorf("start %s: %w", s.name, err)
 		}
 	}
@@ -174,10 +174,10 @@ func (s *instance) PID() int {
 }
 
 // Pause freezes the server (SIGSTOP): connections stay, nobody answers.
-func (s *instance) Pause() { s.tb.Helper(); s.locked(syscall.SIGSTOP) }
+func (s *instance) Pause() { s.tb.Helper(); s.locked(sigStop) }
 
 // Continue ends what Pause began.
-func (s *instance) Continue() { s.tb.Helper(); s.locked(syscall.SIGCONT) }
+func (s *instance) Continue() { s.tb.Helper(); s.locked(sigCont) }
 
 func (s *instance) locked(sig syscall.Signal) {
 	s.tb.Helper()

@@ -19,8 +19,11 @@ const (
 	ariaLogSize   = "--aria-log-file-size=8M"
 )
 
+// account is a user of this machine.
+type account struct{ uid, gid uint32 }
+
 // mysqlUser is who MariaDB runs as: it refuses root, so then its own user; else us (nil).
-func mysqlUser() *syscall.Credential {
+func mysqlUser() *account {
 	if os.Getuid() != 0 {
 		return nil
 	}
@@ -30,12 +33,12 @@ func mysqlUser() *syscall.Credential {
 	}
 	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
 	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return &account{uint32(uid), uint32(gid)}
 }
 
 // copyTemplate makes a fresh data folder at dir. Initialising one takes seconds, so it is done once
 // per version and machine, and copied from then on.
-func copyTemplate(dir string, owner *syscall.Credential) error {
+func copyTemplate(dir string, owner *account) error {
 	template, err := mysqlTemplate(owner)
 	if err != nil {
 		return err
@@ -59,7 +62,7 @@ func copyTemplate(dir string, owner *syscall.Credential) error {
 		if err != nil || owner == nil {
 			return err
 		}
-		return os.Chown(target, int(owner.Uid), int(owner.Gid))
+		return os.Chown(target, int(owner.uid), int(owner.gid))
 	})
 	if err != nil {
 		return fmt.Errorf("copy the data folder: %w", err)
@@ -69,7 +72,7 @@ func copyTemplate(dir string, owner *syscall.Credential) error {
 
 // mysqlTemplate returns an initialised data folder that nobody runs on. It appears by rename, so
 // test binaries that make it at the same time do not meet half of one.
-func mysqlTemplate(owner *syscall.Credential) (string, error) {
+func mysqlTemplate(owner *account) (string, error) {
 	program, _ := find("mariadbd")
 	version, err := exec.Command(program, "--no-defaults", "--version").Output()
 	if err != nil {
@@ -92,7 +95,7 @@ func mysqlTemplate(owner *syscall.Credential) (string, error) {
 	cmd.Env = append(os.Environ(), "TMPDIR="+fresh) // ours may be closed to the user it runs as
 	cmd.SysProcAttr = attributes(owner)
 	if owner != nil {
-		if err := os.Chown(fresh, int(owner.Uid), int(owner.Gid)); err != nil {
+		if err := os.Chown(fresh, int(owner.uid), int(owner.gid)); err != nil {
 			return "", err
 		}
 	}
@@ -107,12 +110,12 @@ func mysqlTemplate(owner *syscall.Credential) (string, error) {
 }
 
 // oursAlone refuses a template that somebody else planted under the name we look for.
-func oursAlone(info fs.FileInfo, owner *syscall.Credential) error {
+func oursAlone(info fs.FileInfo, owner *account) error {
 	want := uint32(os.Getuid())
 	if owner != nil {
-		want = owner.Uid
+		want = owner.uid
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || stat.Uid != want || info.Mode().Perm()&0o022 != 0 {
+	if uid, known := ownerOf(info); !known || !info.IsDir() || uid != want || info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("%s is not a folder that only user %d can write: remove it", info.Name(), want)
 	}
 	return nil

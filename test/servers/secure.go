@@ -30,7 +30,7 @@ func (s Secure) install(i *instance) (tlsFiles, error) {
 			return tlsFiles{}, err
 		}
 		if i.owner != nil {
-			if err := os.Chown(name, int(i.owner.Uid), int(i.owner.Gid)); err != nil {
+			if err := os.Chown(name, int(i.owner.uid), int(i.owner.gid)); err != nil {
 				return tlsFiles{}, err
 			}
 		}

@@ -72,11 +72,7 @@ func admit(s *instance) error {
 // Start starts a program that ends with this test binary, however that ends (on Linux). The test
 // that calls it still has to end it and to wait for it.
 func Start(cmd *exec.Cmd) error {
-	a := attributes(nil)
-	if own := cmd.SysProcAttr; own != nil {
-		a.Setpgid, a.Setsid, a.Setctty, a.Credential = own.Setpgid, own.Setsid, own.Setctty, own.Credential
-	}
-	cmd.SysProcAttr = a
+	cmd.SysProcAttr = tied(cmd.SysProcAttr)
 	return onKeeper(cmd.Start)
 }
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package arena is one cell for a chaos run, set up and torn down: three replicas as processes, real
 // servers that belong to the run, an edge that can be broken between each replica and each server,
 // work for the replicas with a ledger that is not theirs, and eyes on all of it.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package nemesis breaks things in an arena, shows from outside that it did, and mends them again.
 package nemesis
 

@@ -71,7 +71,11 @@ func TestRunUntilSignal(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- runUntilSignal(replica) }()
 	waitFor(t, st, "work")
-	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(syscall.SIGTERM)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := <-stopped; err != nil {

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Command ledger is what jobs and tasks of a chaos run execute. It writes down what happens to it,
 // one line of history.Effect for each write: its start, a beat every 100 ms, its end.
 package main
