@@ -25,6 +25,10 @@ var operations = []operation{
 	{"extend", extendScene},
 	{"reap", reapScene},
 	{"cancel", cancelScene},
+	{"join", joinScene},
+	{"beat", beatScene},
+	{"drain", drainScene},
+	{"bury", buryScene},
 }
 
 // Who is told of a claim has it, and who is told of none may have it without knowing.

@@ -79,7 +79,7 @@ func TestSchemaStates(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		refuses("scheduler migrate up", s.CheckSchema)
+		refuses("there are no tables with prefix x_: run \"scheduler migrate up\"", s.CheckSchema)
 		refuses("call Migrate first", func(ctx context.Context) error {
 			_, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p"})
 			return err
@@ -117,6 +117,10 @@ func TestSchemaStates(t *testing.T) {
 		if last := all[len(all)-1]; err != nil || last.Version != 99 || !last.Unknown {
 			t.Fatalf("%+v %v", all, err)
 		}
+		exec(fmt.Sprintf(`UPDATE x_migrations SET min_compatible = %d WHERE version = 99`, len(before)))
+		if err := s.CheckSchema(t.Context()); err != nil {
+			t.Errorf("it allows the newest that this program knows: %v", err)
+		}
 		// It does not.
 		exec(`UPDATE x_migrations SET min_compatible = 98 WHERE version = 99`)
 		refuses("98", s.CheckSchema)
@@ -135,6 +139,17 @@ func TestSchemaStates(t *testing.T) {
 		}
 		if again, err := s.Namespace(t.Context()); err != nil || again != namespace {
 			t.Fatalf("the namespace %s became %s, %v", namespace, again, err)
+		}
+
+		// What was applied is not applied again, whatever became of it.
+		exec(`DELETE FROM x_meta WHERE name = 'namespace'`)
+		exec(fmt.Sprintf(`DELETE FROM x_migrations WHERE version = %d`, len(before)))
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		refuses("no namespace", func(ctx context.Context) error { _, err := s.Namespace(ctx); return err })
+		if err := s.CheckSchema(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -35,6 +35,7 @@ func TestSQLiteRefusesPaths(t *testing.T) {
 		"x.db?mode=ro":                     "plain path",
 		file:                               "this file is not a database of SQLite",
 		"/proc/a.db":                       "",
+		os.DevNull:                         "not a regular file",
 	} {
 		_, err := store.Open(t.Context(), "sqlite", path, store.Options{})
 		if err == nil || !strings.Contains(err.Error(), want) {

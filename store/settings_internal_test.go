@@ -3,15 +3,22 @@ package store
 import (
 	"database/sql"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"gorm.io/gorm"
 
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// The settings hold on every connection, also on those that were made later.
+// The settings hold on every connection, also on those that were made later, whatever the DSN says of them.
 func TestConnectionSettings(t *testing.T) {
 	t.Run("mysql", func(t *testing.T) {
-		s := migrated(t, "mysql", servers.MySQL(t), Options{MaxConns: 4})
+		dsn := servers.MySQL(t)
+		if dsn += "?"; strings.Count(dsn, "?") > 1 {
+			dsn = strings.TrimSuffix(dsn, "?") + "&"
+		}
+		s := migrated(t, "mysql", dsn+"clientFoundRows=false&multiStatements=true&collation=latin1_swedish_ci", Options{MaxConns: 4})
 		pool, _ := s.writers.DB()
 		ask := `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@tx_isolation, @@character_set_connection, @@idle_transaction_timeout)`
 		if version := text(t, s, `SELECT VERSION()`); version[0] == '8' || version[0] == '9' {
@@ -38,6 +45,17 @@ func TestConnectionSettings(t *testing.T) {
 		if err != nil || n != 1 {
 			t.Errorf("a row that was found and not changed counts %d, %v", n, err)
 		}
+		if err := s.autocommit(t.Context(), "test", func(t *tx) error { _, err := t.exec(`SELECT 1; SELECT 2`); return err }); err == nil {
+			t.Error("one text may be two statements")
+		}
+		for name, c := range map[string]struct {
+			handle *gorm.DB
+			most   int
+		}{"work": {s.writers, 4}, "beats": {s.vital, vitalConns}, "views": {s.views, viewConns}} {
+			if pool, _ := c.handle.DB(); pool.Stats().MaxOpenConnections != c.most {
+				t.Errorf("%s: %d connections, want %d", name, pool.Stats().MaxOpenConnections, c.most)
+			}
+		}
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
@@ -63,6 +81,28 @@ func TestConnectionSettings(t *testing.T) {
 		}
 		crowd(t, writer, 1, check("1", "0"))
 		crowd(t, readers, 4, check("250", "1"))
+		if n := readers.Stats(); n.MaxOpenConnections != 4 || n.Idle != 4 {
+			t.Errorf("readers have %d connections, and keep %d open", n.MaxOpenConnections, n.Idle)
+		}
+	})
+}
+
+// Close leaves no connection of what Open opened.
+func TestCloseClosesEachHandle(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		handles := map[string]*gorm.DB{"writers": s.writers, "readers": s.readers, "vital": s.vital, "views": s.views}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for name, handle := range handles {
+			pool, err := handle.DB()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := pool.PingContext(t.Context()); err == nil || pool.Stats().OpenConnections > 0 {
+				t.Errorf("%s is open", name)
+			}
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -36,11 +37,18 @@ func crashed(t *testing.T) (path string, backup, raw []byte) {
 		t.Fatal(err)
 	}
 	backup = vacuumed(t, path)
-	st, err = store.Open(t.Context(), "sqlite", path, store.Options{})
+	crash(t, path, "last")
+	return path, backup, raw
+}
+
+// crash leaves a database and its log as a replica that has joined and is killed does.
+func crash(t *testing.T, path, replica string) {
+	t.Helper()
+	st, err := store.Open(t.Context(), "sqlite", path, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Join(t.Context(), ledger.Member{Replica: "last"}); err != nil {
+	if _, err := st.Join(t.Context(), ledger.Member{Replica: replica}); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(path)
@@ -56,7 +64,15 @@ func crashed(t *testing.T) (path string, backup, raw []byte) {
 	}
 	write(t, path, file)
 	write(t, path+"-wal", log)
-	return path, backup, raw
+}
+
+// replace puts another file in the place of one, with an inode of its own.
+func replace(t *testing.T, path string, content []byte) {
+	t.Helper()
+	write(t, path+".new", content) // before the other is gone, whose inode it might have
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func vacuumed(t *testing.T, path string) []byte {
@@ -157,11 +173,7 @@ func TestTheLogOfAnotherDatabaseIsRefused(t *testing.T) {
 			write(t, path, backup)
 		}, want: "s.db-wal is the log of another database"},
 		"the file of another time": {put: func(t *testing.T, path string, _, raw []byte) {
-			write(t, path+".old", raw) // before the other is gone, whose inode it might have
-			remove(t, path)
-			if err := os.Rename(path+".old", path); err != nil {
-				t.Fatal(err)
-			}
+			replace(t, path, raw)
 		}, want: "s.db is not the file that was open when s.db-wal was written", inode: true},
 		"the file of another time, with the same inode": {put: func(t *testing.T, path string, _, raw []byte) {
 			remove(t, path)
@@ -200,6 +212,52 @@ func TestTheLogOfAnotherDatabaseIsRefused(t *testing.T) {
 				t.Errorf("the backup has %q, and had nobody", all)
 			}
 		})
+	}
+}
+
+// A log without content belongs to any database, and one beside a database of which nothing is known to that one.
+func TestLogsOfNoOtherDatabaseAreOpened(t *testing.T) {
+	for name, c := range map[string]struct {
+		put  func(t *testing.T, path string, backup, raw []byte)
+		want string // who has joined
+	}{
+		"no content, beside a file of another time": {put: func(t *testing.T, path string, _, raw []byte) {
+			replace(t, path, raw)
+			write(t, path+"-wal", nil)
+		}},
+		"no content, beside a backup": {put: func(t *testing.T, path string, backup, _ []byte) {
+			replace(t, path, backup)
+			write(t, path+"-wal", nil)
+		}},
+		"no identity": {put: func(t *testing.T, path string, _, _ []byte) {
+			write(t, path+"-turn", make([]byte, 24))
+		}, want: "last"},
+		"half an identity": {put: func(t *testing.T, path string, _, _ []byte) {
+			write(t, path+"-turn", bytes.Repeat([]byte{1}, 12))
+		}, want: "last"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, backup, raw := crashed(t)
+			c.put(t, path, backup, raw)
+			if all := replicasOf(t, toRead, path); all != c.want {
+				t.Errorf("who looks sees %q, want %q", all, c.want)
+			}
+			if all := replicasOf(t, toWork, path); all != c.want {
+				t.Errorf("%q have joined, want %q", all, c.want)
+			}
+		})
+	}
+}
+
+// A backup that was put in the place of the database is the one that is known from its first opening on.
+func TestARestoredDatabaseIsRecovered(t *testing.T) {
+	path, backup, _ := crashed(t)
+	replace(t, path, backup)
+	remove(t, path+"-wal", path+"-shm")
+	crash(t, path, "later")
+	if all := replicasOf(t, toWork, path); all != "later" {
+		t.Errorf("%q have joined", all)
 	}
 }
 

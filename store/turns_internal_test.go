@@ -41,6 +41,42 @@ func TestReadersDelayNobody(t *testing.T) {
 	}
 }
 
+// Of a handle that views share with all else they have a quarter of the connections, one at least, and four where it has no
+// bound; of the next view the time runs out, until one of them ends.
+func TestViewsHaveAShareOfAHandle(t *testing.T) {
+	for most, want := range map[int]int{0: 4, 1: 1, 3: 1, 4: 1, 7: 1, 8: 2, 16: 4, 100: 25} {
+		db, err := sql.Open("sqlite", ":memory:")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		db.SetMaxOpenConns(most)
+		handle, err := openGorm(sqliteDialector{db})
+		if err != nil {
+			t.Fatal(err)
+		}
+		share := newTurns(handle)
+		enter := func(patience time.Duration) (leave func(), err error) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			return share.enter(ctx)
+		}
+		var leave func()
+		for n := range want {
+			if leave, err = enter(10 * time.Second); err != nil {
+				t.Fatalf("of %d connections, view %d: %v", most, n+1, err)
+			}
+		}
+		if _, err := enter(10 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("of %d connections views have more than %d: %v", most, want, err)
+		}
+		leave()
+		if _, err := enter(10 * time.Second); err != nil {
+			t.Errorf("of %d connections, after another view: %v", most, err)
+		}
+	}
+}
+
 func readersDelayNobody(t *testing.T, s *Store) {
 	let, began := make(chan struct{}), make(chan struct{}, 20)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -109,6 +109,23 @@ func TestTurnstileObeysTheContext(t *testing.T) {
 	})
 }
 
+// A file that cannot be locked costs the order, and no time.
+func TestTurnstileThatCannotBeLocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stile := turnstiles(t, 1)[0]
+		if err := stile.Close(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for range 3 {
+			inside(t, stile)()
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 // Who may write the database may pass, whoever made the turnstile.
 func TestTurnstileHasTheRightsOfItsDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.db")

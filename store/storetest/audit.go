@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func auditPages(t *testing.T, b *Bench) {
 	for i := range 13 {
 		e := ledger.AuditEntry{Who: "Ci", Role: "operator", Remote: "2001:db8::1", Action: "POST /jobs/{name}/run", Object: fmt.Sprint("job-", i), Status: 201, TaskID: newID(), Tasks: 3, Count: i * 7}
 		must(t, b.SQL().AddAudit(t.Context(), e))
-		want = append([]string{e.Object}, want...)
+		want = append([]string{auditLabel(e)}, want...)
 		if i == 0 {
 			all, next, err := b.SQL().AuditEntries(t.Context(), ledger.Page{})
 			must(t, err)
@@ -40,7 +41,7 @@ func auditPages(t *testing.T, b *Bench) {
 		}
 	}
 	b.DB.Exec(t, "UPDATE {audit} SET at=5 WHERE object IN ('job-3', 'job-4', 'job-5', 'job-6')")
-	want = append(append([]string{}, want[:6]...), "job-2", "job-1", "job-0", "job-6", "job-5", "job-4", "job-3")
+	want = slices.Concat(want[:6], want[10:], want[6:10]) // the jobs 12 … 7, 2 … 0, 6 … 3
 	for _, limit := range []int{1, 2, 5, 13, 500} {
 		var got []string
 		p := ledger.Page{Limit: limit}
@@ -48,7 +49,10 @@ func auditPages(t *testing.T, b *Bench) {
 			page, next, err := b.SQL().AuditEntries(t.Context(), p)
 			must(t, err)
 			for _, e := range page {
-				got = append(got, e.Object)
+				got = append(got, auditLabel(e))
+			}
+			if p.Cursor != "" && len(page) == 0 {
+				t.Errorf("an empty page follows one of %d", limit)
 			}
 			if p.Cursor = next; next == "" {
 				break
@@ -64,6 +68,8 @@ func auditPages(t *testing.T, b *Bench) {
 		}
 	}
 }
+
+func auditLabel(e ledger.AuditEntry) string { return fmt.Sprintf("%s ×%d", e.Object, e.Count) }
 
 // A long text costs its end, and never the row.
 func auditLongTexts(t *testing.T, b *Bench) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 var sessionCases = []Case{
@@ -51,18 +52,29 @@ func Join(t *testing.T, b *Bench, replica string) string {
 }
 
 func joinAndPeers(t *testing.T, b *Bench) {
-	second, first := Join(t, b, "b"), Join(t, b, "a")
+	patient := Member("b")
+	patient.TTL, patient.Config = 7*time.Second, 3
+	second, err := b.Store.Join(t.Context(), patient)
+	must(t, err)
+	first := Join(t, b, "a")
 	peers, err := b.Open(t).Peers(t.Context())
 	must(t, err)
 	want := []ledger.Peer{
 		{Member: Member("a"), Session: first},
-		{Member: Member("b"), Session: second},
+		{Member: patient, Session: second},
 	}
 	if diff := cmp.Diff(want, peers, cmpopts.IgnoreFields(ledger.Peer{}, "JoinedAt", "SeenAt")); diff != "" {
 		t.Fatal(diff)
 	}
 	if age := time.Since(peers[0].JoinedAt); age < -time.Minute || age > time.Minute {
 		t.Fatalf("joined %s ago", age)
+	}
+	beat, err := b.Store.Beat(t.Context(), first)
+	must(t, err)
+	later, err := b.Store.Peers(t.Context())
+	must(t, err)
+	if was, is := peers[0], later[0]; was.SeenAt != was.JoinedAt || is.JoinedAt != was.JoinedAt || !is.SeenAt.Equal(beat) || is.Beat != 1 {
+		t.Errorf("at %s it beats, and %+v became %+v", beat, was, is)
 	}
 }
 
@@ -105,6 +117,10 @@ func lockServicesAgree(t *testing.T, b *Bench) {
 	_, err := b.Store.Join(t.Context(), m)
 	if !errors.Is(err, ledger.ErrLockService) || !strings.Contains(err.Error(), "redis 7f") || !strings.Contains(err.Error(), "memory") {
 		t.Fatalf("got %v, want ErrLockService that names both", err)
+	}
+	Join(t, b, "b")
+	if _, err := b.Store.Join(t.Context(), m); !errors.Is(err, ledger.ErrLockService) { // a comes first
+		t.Errorf("got %v, want ErrLockService", err)
 	}
 }
 
@@ -236,6 +252,28 @@ func buryComparesTheBeat(t *testing.T, b *Bench) {
 		t.Fatalf("a buried session drains: %v", err)
 	}
 	Join(t, b, "a")
+}
+
+// sessionsFail: a statement that fails is no answer about a session, which would end its replica.
+func sessionsFail(t *testing.T, b *Bench) {
+	session := Join(t, b, "a")
+	b.DB.Exec(t, "ALTER TABLE {sessions} RENAME TO {elsewhere}")
+	_, beat := b.Store.Beat(t.Context(), session)
+	drain := b.Store.SetDraining(t.Context(), session)
+	buried, bury := b.Store.Bury(t.Context(), session, 0)
+	leave := b.Store.Leave(t.Context(), session)
+	b.DB.Exec(t, "ALTER TABLE {elsewhere} RENAME TO {sessions}")
+	for op, err := range map[string]error{"beat": beat, "drain": drain, "bury": bury, "leave": leave} {
+		if !errors.Is(err, store.ErrSchema) || errors.Is(err, ledger.ErrSessionDead) {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+	if buried {
+		t.Error("it was declared dead")
+	}
+	if _, err := b.Store.Beat(t.Context(), session); err != nil {
+		t.Error(err)
+	}
 }
 
 func leave(t *testing.T, b *Bench) {

@@ -89,6 +89,7 @@ var Cases = slices.Concat(
 	jobStandingCases,
 	auditCases,
 	[]Case{
+		{"Sessions/Fails", sessionsFail},
 		{"Definitions/HundredThousand", hundredThousand},
 		{"Triggers/ForcedTexts", forcedTexts},
 		{"Standings/NoEvent", noEvent},

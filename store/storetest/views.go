@@ -93,6 +93,9 @@ func viewTasks(t *testing.T, b *Bench) {
 					for _, task := range tasks {
 						got = append(got, task.ID)
 					}
+					if f.Cursor != "" && len(tasks) == 0 {
+						t.Errorf("pool %q, job %q, state %q: the last page is empty", pool, job, state)
+					}
 					if f.Cursor = next; next == "" {
 						break
 					}
@@ -162,6 +165,14 @@ func viewTask(t *testing.T, b *Bench) {
 	if _, _, err := b.SQL().Task(t.Context(), "nothing"); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatal(err)
 	}
+	row, err := b.SQL().TaskRow(t.Context(), id)
+	must(t, err)
+	if diff := cmp.Diff(task, row); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := b.SQL().TaskRow(t.Context(), "nothing"); !errors.Is(err, jobs.ErrNotFound) {
+		t.Error(err)
+	}
 }
 
 func addTrigger(t *testing.T, b *Bench, g jobs.Trigger) {
@@ -208,6 +219,9 @@ func viewTriggers(t *testing.T, b *Bench) {
 			triggers, next, err := b.SQL().Triggers(t.Context(), page)
 			must(t, err)
 			got = append(got, triggers...)
+			if page.Cursor != "" && len(triggers) == 0 {
+				t.Errorf("%+v: the last page is empty", f)
+			}
 			if page.Cursor = next; next == "" {
 				break
 			}

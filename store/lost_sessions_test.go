@@ -1,0 +1,96 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// peer is a replica beside the one at work, which has beaten once and is gone when the scene is over.
+func (p *play) peer() (session string, leave func()) {
+	p.t.Helper()
+	session, err := p.plain.Join(p.t.Context(), ledger.Member{Replica: "peer", LockService: "x"})
+	p.check(err)
+	_, err = p.plain.Beat(p.t.Context(), session)
+	p.check(err)
+	return session, func() { p.check(p.plain.Leave(p.t.Context(), session)) }
+}
+
+// A replica that is told of its session has one, and one that is told of none has one at most.
+func joinScene(p *play) (func(context.Context) error, func(error)) {
+	session := ""
+	call := func(ctx context.Context) (err error) {
+		session, err = p.wired.Join(ctx, ledger.Member{Replica: "joins", LockService: "x"})
+		return err
+	}
+	return call, func(err error) {
+		if err == nil {
+			p.count(1, "{sessions} WHERE replica='joins' AND dead=0 AND id=?", session)
+		} else if session != "" {
+			p.errorf("session %s came with %v", session, err)
+		}
+		if p.db.Int(p.t, "SELECT COUNT(*) FROM {sessions} WHERE replica='joins' AND dead=0") > 0 {
+			p.count(1, "{sessions} WHERE replica='joins' AND dead=0")
+			p.check(p.plain.Leave(p.t.Context(), p.db.Text(p.t, "SELECT id FROM {sessions} WHERE replica='joins' AND dead=0")))
+		}
+	}
+}
+
+// A beat that is acknowledged was counted, and none says of a live session that it is dead.
+func beatScene(p *play) (func(context.Context) error, func(error)) {
+	session, leave := p.peer()
+	call := func(ctx context.Context) error {
+		_, err := p.wired.Beat(ctx, session)
+		if errors.Is(err, ledger.ErrSessionDead) {
+			p.errorf("%v", err)
+		}
+		return err
+	}
+	return call, func(err error) {
+		if err == nil {
+			p.count(1, "{sessions} WHERE id=? AND beat>1", session)
+		}
+		p.count(1, "{sessions} WHERE id=? AND dead=0", session)
+		leave()
+	}
+}
+
+func drainScene(p *play) (func(context.Context) error, func(error)) {
+	session, leave := p.peer()
+	call := func(ctx context.Context) error {
+		err := p.wired.SetDraining(ctx, session)
+		if errors.Is(err, ledger.ErrSessionDead) {
+			p.errorf("%v", err)
+		}
+		return err
+	}
+	return call, func(err error) {
+		if err == nil {
+			p.count(1, "{sessions} WHERE id=? AND draining=1", session)
+		}
+		p.count(1, "{sessions} WHERE id=? AND dead=0", session)
+		leave()
+	}
+}
+
+// A session that is said to have been declared dead is, and one that beat meanwhile is not.
+func buryScene(p *play) (func(context.Context) error, func(error)) {
+	session, leave := p.peer()
+	buried, early := false, false
+	call := func(ctx context.Context) (err error) {
+		if early, err = p.wired.Bury(ctx, session, 0); err == nil {
+			buried, err = p.wired.Bury(ctx, session, 1)
+		}
+		return err
+	}
+	return call, func(err error) {
+		if early || err == nil && !buried {
+			p.errorf("declared dead at beat 0: %t, at beat 1: %t", early, buried)
+		}
+		if buried {
+			p.count(1, "{sessions} WHERE id=? AND dead=1", session)
+		}
+		leave()
+	}
+}
