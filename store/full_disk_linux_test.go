@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,40 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store/storetest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
+
+// A disk on which a database cannot grow any more is found before it is needed.
+func TestAFullDiskIsFound(t *testing.T) {
+	disk, ok := servers.NewDisk(t, 4<<20)
+	if !ok {
+		t.Log("this user may not mount: nothing to hold")
+		return
+	}
+	path := filepath.Join(disk.Dir, "a.db")
+	s := open(t, store.SQLite, path, store.Options{})
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	checks := map[string]func() error{
+		"the path":   func() error { return store.CheckSQLite(path) },
+		"the rights": func() error { return s.CheckRights(t.Context(), false) },
+	}
+	for name, check := range checks {
+		if err := check(); err != nil {
+			t.Errorf("%s, while there is room: %v", name, err)
+		}
+	}
+	if err := disk.Fill(); err != nil {
+		t.Fatal(err)
+	}
+	for name, check := range checks {
+		if err := check(); err == nil || !strings.Contains(err.Error(), "make room on its disk") {
+			t.Errorf("%s, on a full disk: %v", name, err)
+		}
+	}
+	if err := errors.Join(s.Close(), disk.Free()); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // A MariaDB whose disk is full counts as away: callers may try again, and what was acknowledged is
 // there when the disk has room.

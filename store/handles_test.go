@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -225,6 +226,85 @@ func TestSQLiteTransactionsTakeTurns(t *testing.T) {
 	_, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p"})
 	if !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "_txlock=immediate") {
 		t.Errorf("after it had read what is old: %v", err)
+	}
+}
+
+// EnqueueTx waits for the write lock of others for Options.Timeout, where its context says nothing.
+func TestEnqueueTxGivesUp(t *testing.T) {
+	db := lite(t, durable)
+	s, err := store.New(db, store.SQLite, store.Options{Timeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Migrate(t.Context()), s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}})); err != nil {
+		t.Fatal(err)
+	}
+	other, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := other.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it is all that is to be done
+	began := time.Now()
+	_, err = s.EnqueueTx(context.WithoutCancel(t.Context()), tx, jobs.NewTask{Pool: "p"})
+	if !errors.Is(err, jobs.ErrUnavailable) || time.Since(began) < 50*time.Millisecond {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+	if _, err := other.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p"}); err != nil {
+		t.Errorf("once the lock is free: %v", err)
+	}
+}
+
+// A handle is judged by its main database, whatever else its connections have.
+func TestHandlesWithMoreThanOneDatabase(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "more.db")
+	temporary := lite(t, durable)
+	temporary.SetMaxIdleConns(1)
+	if _, err := temporary.ExecContext(t.Context(), `CREATE TEMPORARY TABLE mine (n INTEGER)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.New(temporary, store.SQLite, store.Options{}); err != nil {
+		t.Errorf("a file, and a temporary table: %v", err)
+	}
+	attached := rawLite(t, ":memory:")
+	attached.SetMaxIdleConns(1)
+	if _, err := attached.ExecContext(t.Context(), `ATTACH ? AS more`, file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.New(attached, store.SQLite, store.Options{}); err == nil || !strings.Contains(err.Error(), "SetMaxOpenConns(1)") {
+		t.Errorf("in memory, and a file beside it: %v", err)
+	}
+}
+
+// Whatever a check of a handle fails at, New says that, and not what the check would have found.
+func TestNewSaysWhatFailed(t *testing.T) {
+	s := behindFaultyFile(t, fate{})
+	for k := 1; ; k++ {
+		s.cut.arm(fate{}, k, func() {})
+		_, err := store.New(s.handle, store.SQLite, store.Options{})
+		lost := s.cut.disarm()
+		if len(lost) == 0 {
+			if err != nil || k == 1 {
+				t.Errorf("%d statements: %v", k-1, err)
+			}
+			return
+		}
+		if strings.Contains(lost[0], "no_such_table") { // which is to fail
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), "disk I/O error") {
+			t.Errorf("%q fails: %v", lost, err)
+		}
 	}
 }
 

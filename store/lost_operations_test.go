@@ -29,6 +29,7 @@ var operations = []operation{
 	{"beat", beatScene},
 	{"drain", drainScene},
 	{"bury", buryScene},
+	{"notify", notifyScene},
 }
 
 // Who is told of a claim has it, and who is told of none may have it without knowing.

@@ -154,6 +154,32 @@ func TestSchemaStates(t *testing.T) {
 	})
 }
 
+// A statement of a migration that fails ends it, and the error names it. It is not taken for one that runs a second time.
+func TestMigrationsThatFail(t *testing.T) {
+	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
+		s := open(t, d, dsn, store.Options{})
+		raw := openRaw(t, d, dsn)
+		if _, err := raw.ExecContext(t.Context(), `CREATE VIEW lockstep_tasks AS SELECT 1 AS mine`); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "migration 00") {
+			t.Errorf("beside a view of the name of a table: %v", err)
+		}
+		if err := s.CheckSchema(t.Context()); !errors.Is(err, store.ErrSchema) {
+			t.Errorf("after that: %v", err)
+		}
+		if d == store.MySQL {
+			return // which commits what went before
+		}
+		if _, err := raw.ExecContext(t.Context(), `DROP VIEW lockstep_tasks`); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.Migrate(t.Context()), s.CheckSchema(t.Context())); err != nil {
+			t.Errorf("once it is gone: %v", err)
+		}
+	})
+}
+
 func TestMigrationSQL(t *testing.T) {
 	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
 		text, err := store.MigrationSQL(d, "")

@@ -94,7 +94,22 @@ func TestRights(t *testing.T) {
 			exec("GRANT %s ON %s.%s TO %s@'%%'", right, database, table, database)
 		}
 	}
-	if err := open(t, store.SQLite, filepath.Join(t.TempDir(), "a.db"), store.Options{}).CheckRights(t.Context(), true); err != nil {
+}
+
+// A SQLite file has no accounts. Beside one that Open opened a file is written, and removed.
+func TestRightsOnSQLite(t *testing.T) {
+	dir := t.TempDir()
+	if err := open(t, store.SQLite, filepath.Join(dir, "a.db"), store.Options{}).CheckRights(t.Context(), true); err != nil {
 		t.Error(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
+		t.Errorf("%q are left: %v", left, err)
+	}
+	own, err := store.New(lite(t, durable), store.SQLite, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := own.CheckRights(t.Context(), true); err != nil {
+		t.Errorf("a program's own handle: %v", err)
 	}
 }

@@ -2,6 +2,8 @@ package store
 
 import (
 	"database/sql"
+	"errors"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -81,6 +83,14 @@ func TestConnectionSettings(t *testing.T) {
 		}
 		crowd(t, writer, 1, check("1", "0"))
 		crowd(t, readers, 4, check("250", "1"))
+		look, err := OpenReadOnly(t.Context(), sqlitePath(t, s), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer look.Close()
+		if pool, _ := look.readers.DB(); pool.Stats().MaxOpenConnections != 2 { // one of which does nothing
+			t.Errorf("a look takes %d connections", pool.Stats().MaxOpenConnections)
+		}
 		if n := readers.Stats(); n.MaxOpenConnections != 4 || n.Idle != 4 {
 			t.Errorf("readers have %d connections, and keep %d open", n.MaxOpenConnections, n.Idle)
 		}
@@ -104,6 +114,25 @@ func TestCloseClosesEachHandle(t *testing.T) {
 			}
 		}
 	})
+	memory := migrated(t, "sqlite", ":memory:", Options{})
+	pool, _ := memory.writers.DB()
+	if err := errors.Join(memory.Close(), pool.PingContext(t.Context())); err == nil {
+		t.Error("a database in memory is open")
+	}
+}
+
+type ending func() error
+
+func (c ending) Close() error { return c() }
+
+// What cannot be closed keeps nothing else from it, and Close says all of it.
+func TestCloseClosesAllAndSaysWhatFailed(t *testing.T) {
+	one, other, closed := errors.New("one"), errors.New("other"), 0
+	ends := func(err error) io.Closer { return ending(func() error { closed++; return err }) }
+	err := (&Store{opened: closers{ends(one), ends(nil), ends(other)}}).Close()
+	if !errors.Is(err, one) || !errors.Is(err, other) || closed != 3 {
+		t.Errorf("%d closed: %v", closed, err)
+	}
 }
 
 func text(t *testing.T, s *Store, query string) (v string) {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -79,6 +80,22 @@ func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A log that was replaced before anything was asked of the store is noticed, too; and who only looks is told as others are.
+func TestALogThatIsReplacedAtOnceIsNoticed(t *testing.T) {
+	for how, open := range map[string]func(context.Context, string) (*store.Store, error){"to work": toWork, "to read": toRead} {
+		path, _, _ := crashed(t)
+		st, err := open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		replace(t, path+"-wal", []byte("another"))
+		if _, err := st.Peers(t.Context()); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), path+"-wal was deleted or replaced") {
+			t.Errorf("opened %s: %v", how, err)
+		}
 	}
 }
 

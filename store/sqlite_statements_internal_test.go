@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"modernc.org/sqlite"
@@ -138,12 +139,17 @@ func TestStatementsArePreparedOnce(t *testing.T) {
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the log after Close: %v", err)
 	}
+	counts.allClosed(t)
+}
+
+func (c *counting) allClosed(t *testing.T) {
+	t.Helper()
 	all := 0
-	for _, n := range counts.prepared {
+	for _, n := range c.prepared {
 		all += n
 	}
-	if counts.closed != all {
-		t.Errorf("%d statements were prepared, %d closed", all, counts.closed)
+	if c.closed != all {
+		t.Errorf("%d statements were prepared, %d closed", all, c.closed)
 	}
 }
 
@@ -179,6 +185,10 @@ func TestStatementsInUseAreNotShared(t *testing.T) {
 		t.Errorf("prepared %v", counts.prepared)
 	}
 	must(t, conn, `DROP TABLE a`) // which open rows would not let pass
+	if err := errors.Join(conn.Close(), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	counts.allClosed(t)
 }
 
 func TestKeptStatementsAreBounded(t *testing.T) {
@@ -195,15 +205,66 @@ func TestKeptStatementsAreBounded(t *testing.T) {
 	}
 	long := func(n int, what string) string { return `SELECT n FROM a -- ` + what + fmt.Sprintf("%0*d", n, 0) }
 	one, other := long(keptText, "one"), long(keptText, "other")
-	for _, text := range []string{one, one, other, other, one} {
+	const short = `SELECT 1`
+	for _, text := range []string{one, short, one, short, other, short, other, short, one} {
 		column(t, db, text)
 	}
 	if counts.prepared[one] != 2 || counts.prepared[other] != 1 {
 		t.Errorf("of large ones the last is not kept alone: %d and %d were prepared", counts.prepared[one], counts.prepared[other])
 	}
-	huge := long(largeText, "huge")
-	column(t, db, huge)
+	exactly := func(n int, what string) string { return long(n-len(long(1, what))+1, what) }
+	small, alike := exactly(keptText, "small"), exactly(keptText, "alike")
+	for _, text := range []string{small, alike, small, alike} {
+		column(t, db, text)
+	}
+	if len(small) != keptText || counts.prepared[small] != 1 || counts.prepared[alike] != 1 {
+		t.Errorf("texts of %d bytes do not count as small: %d and %d were prepared", len(small), counts.prepared[small], counts.prepared[alike])
+	}
+	large, huge := exactly(largeText, "large"), exactly(largeText+1, "huge")
+	for _, text := range []string{large, huge} {
+		column(t, db, text)
+		must(t, db, text)
+	}
+	if counts.prepared[large] != 1 {
+		t.Errorf("a text of %d bytes was prepared %d times", len(large), counts.prepared[large])
+	}
 	if counts.prepared[huge] != 0 {
 		t.Error("a huge text was kept")
+	}
+}
+
+// bare is a connector to connections that can do less than those of the driver, or whose statements can.
+type bare struct {
+	driver.Connector
+	statements bool
+}
+
+func (b bare) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := b.Connector.Connect(ctx)
+	if err != nil || !b.statements {
+		return struct{ driver.Conn }{conn}, err
+	}
+	return bareConn{conn.(sqliteConn)}, nil
+}
+
+type bareConn struct{ sqliteConn }
+
+func (c bareConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	s, err := c.sqliteConn.PrepareContext(ctx, text)
+	return struct{ driver.Stmt }{s}, err
+}
+
+// A driver that lacks what statements are kept by says so, and does nothing without it.
+func TestDriversThatCannotKeepStatements(t *testing.T) {
+	connector, err := sqlite.NewConnector("file:" + filepath.Join(t.TempDir(), "db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]driver.Connector{"connection": bare{connector, false}, "statement": bare{connector, true}} {
+		db := sql.OpenDB(preparing{c, nil})
+		defer db.Close()
+		if _, err := db.ExecContext(t.Context(), `SELECT 1`); err == nil || !strings.Contains(err.Error(), "the SQLite driver's "+what) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

@@ -45,21 +45,20 @@ func TestReadersDelayNobody(t *testing.T) {
 // bound; of the next view the time runs out, until one of them ends.
 func TestViewsHaveAShareOfAHandle(t *testing.T) {
 	for most, want := range map[int]int{0: 4, 1: 1, 3: 1, 4: 1, 7: 1, 8: 2, 16: 4, 100: 25} {
-		db, err := sql.Open("sqlite", ":memory:")
+		db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "own.db")+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer db.Close()
 		db.SetMaxOpenConns(most)
-		handle, err := openGorm(sqliteDialector{db})
+		s, err := New(db, SQLite, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		share := newTurns(handle)
 		enter := func(patience time.Duration) (leave func(), err error) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			return share.enter(ctx)
+			return s.share.enter(ctx)
 		}
 		var leave func()
 		for n := range want {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -151,6 +152,9 @@ func viewWrong(t *testing.T, b *Bench) {
 	}
 	shown := map[string]bool{}
 	for i, r := range o.Trouble {
+		if shown[r.TaskID] {
+			t.Errorf("task %s is shown twice", r.TaskID)
+		}
 		shown[r.TaskID] = true
 		if i > 0 && r.At.After(o.Trouble[i-1].At) {
 			t.Errorf("%v stands behind %v", r.At, o.Trouble[i-1].At)
@@ -158,6 +162,28 @@ func viewWrong(t *testing.T, b *Bench) {
 	}
 	if len(o.Trouble) != 5 || !shown[quiet] || !shown[of] {
 		t.Errorf("%d rows are shown, with the one of another pool %v, with the job's %v", len(o.Trouble), shown[quiet], shown[of])
+	}
+	latest := fail(newTask("p"), "j", jobs.StateLost, -time.Second)
+	o, err = b.SQL().Overview(t.Context(), 1)
+	must(t, err)
+	if len(o.Trouble) != 1 || o.Trouble[0].TaskID != latest {
+		t.Errorf("of one row it is not the latest: %+v", o.Trouble)
+	}
+}
+
+// viewFewRows: an overview has one row of each kind at least, and a hundred at most.
+func viewFewRows(t *testing.T, b *Bench) {
+	var d ledger.Definitions
+	for i := range 101 {
+		d.Jobs = append(d.Jobs, JobDef(fmt.Sprintf("j%03d", i), "1", "s"))
+	}
+	load(t, b, Join(t, b, "a"), d)
+	for asked, want := range map[int]int{-5: 1, 0: 1, 1: 1, 99: 99, 100: 100, 101: 100, 1 << 30: 100} {
+		o, err := b.SQL().Overview(t.Context(), asked)
+		must(t, err)
+		if len(o.Next) != want {
+			t.Errorf("asked for %d rows it has %d, want %d", asked, len(o.Next), want)
+		}
 	}
 }
 

@@ -167,6 +167,17 @@ func cancelledEnds(t *testing.T, b *Bench) {
 	s.want("events", s.events(), "failed job a")
 	s.want("standing", s.standing("job", "a"), "failing")
 	s.want("standing", s.standing("pool", "work"), "none")
+
+	// It is an end of its job, and neither a failure nor a success.
+	s.runJob("b", 1, jobs.StateSucceeded)
+	const end, success = "SELECT last_end_at FROM {standings} WHERE kind='job' AND name='b'", "SELECT last_success_at FROM {standings} WHERE kind='job' AND name='b'"
+	succeeded := b.DB.Int(t, success)
+	s.runJob("b", 2, jobs.StateCancelled)
+	s.want("standing", s.standing("job", "b"), "fine")
+	s.wantInt(succeeded, success)
+	if ended := b.DB.Int(t, end); ended <= succeeded {
+		t.Errorf("the last end was at %d, and the success before it at %d", ended, succeeded)
+	}
 }
 
 func lateRecovers(t *testing.T, b *Bench) {
@@ -200,6 +211,10 @@ func mixedBatch(t *testing.T, b *Bench) {
 	s.want("events", s.events(), "failed pool work, failed pool work")
 	batch(jobs.StateSucceeded, jobs.StateSucceeded)
 	s.want("events", s.events(), "failed pool work, failed pool work, recovered pool work")
+	batch(jobs.StateFailed)
+	batch(jobs.StateCancelled, jobs.StateSucceeded) // what was cancelled is neither
+	s.want("standing", s.standing("pool", "work"), "fine")
+	s.want("events", s.events(), "failed pool work, failed pool work, recovered pool work, failed pool work, recovered pool work")
 }
 
 // Nobody is notified of notifications.
@@ -208,6 +223,11 @@ func endsOfNotifications(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {pools} SET name=? WHERE name='work'", jobs.NotificationsPool)
 	s.runPool(jobs.NotificationsPool, jobs.StateFailed)
 	s.wantEmpty("events", "standings")
+	d, err := s.decide(run("a", due(1), true)) // a job that runs there is no notification
+	must(t, err)
+	s.DB.Exec(t, "UPDATE {tasks} SET pool=?", jobs.NotificationsPool)
+	s.finish(result(d.Started[0], ledger.Ended, jobs.StateFailed))
+	s.want("events", s.events(), "failed job a")
 }
 
 // Of two replicas that record successes at once, one recovers the job.

@@ -1,9 +1,11 @@
 package storetest
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ var viewCases = []Case{
 	{"Views/JobNames", viewJobNames},
 	{"Views/Overview", viewOverview},
 	{"Views/Wrong", viewWrong},
+	{"Views/FewRows", viewFewRows},
 	{"Views/ManyAttempts", viewManyAttempts},
 	{"Views/LargePayloads", viewLargePayloads},
 	{"Views/LongErrors", viewLongErrors},
@@ -247,7 +250,8 @@ func viewJobs(t *testing.T, b *Bench) {
 	for _, e := range Enqueue(t, b, newTask("p"), newTask("p"), newTask("p")) {
 		b.DB.Exec(t, `UPDATE {tasks} SET job = 'j' WHERE id = ?`, e.Task.ID)
 	}
-	Enqueue(t, b, newTask("p"))
+	orphan := Enqueue(t, b, newTask("p"), newTask("p"))[0].Task.ID
+	b.DB.Exec(t, `UPDATE {tasks} SET job = 'removed' WHERE id = ?`, orphan) // of a job that has no row
 
 	all, err := b.SQL().Jobs(t.Context())
 	must(t, err)
@@ -352,5 +356,18 @@ func brokenPages(t *testing.T, b *Bench) {
 	}
 	if _, _, err := b.SQL().Triggers(t.Context(), ledger.TriggerFilter{Page: ledger.Page{Cursor: next}}); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("a cursor of another list: %v", err)
+	}
+	made := func(parts ...string) string {
+		return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(parts, "\n")))
+	}
+	for _, cursor := range []string{next + "%", made("triggers", "x"), made("task"), made("task", "x", "y")} {
+		if _, _, err := b.SQL().Tasks(t.Context(), ledger.TaskFilter{Page: ledger.Page{Cursor: cursor}}); !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("tasks behind %q: %v", cursor, err)
+		}
+	}
+	for _, cursor := range []string{made("trigger", "x", "j", "0"), made("trigger", "1", "j", "x")} {
+		if _, _, err := b.SQL().Triggers(t.Context(), ledger.TriggerFilter{Page: ledger.Page{Cursor: cursor}}); !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("triggers behind %q: %v", cursor, err)
+		}
 	}
 }
