@@ -174,6 +174,7 @@ func retryTask(t *testing.T, b *Bench) {
 	if _, err := b.Store.RetryTask(s.ctx(), newID(), "", false); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("of no task: %v", err)
 	}
+	beside := s.enqueue("again", 1)[0] // which is none of it
 	id := first
 	for range 2 {
 		old := s.claim("work", 1)[0]
@@ -193,6 +194,7 @@ func retryTask(t *testing.T, b *Bench) {
 	}
 	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE state=0 AND rank_order=-5 AND idem_key=''")
+	s.want("the task beside it", s.task(beside), "ready attempt 0 token 0 replica -: -")
 
 	got, err := s.decide(run("a", due(1), true))
 	must(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 var claimCases = []Case{
@@ -30,6 +31,7 @@ var claimCases = []Case{
 	{"Claims/MaxRunning", maxRunning},
 	{"Claims/Stolen", claimStolen},
 	{"Claims/Ready", readyPools},
+	{"Claims/Promoted", promoted},
 	{"Claims/Scope", lookScope},
 	{"Claims/Look", lookWindows},
 	{"Claims/Within", claimWithin},
@@ -441,6 +443,35 @@ func readyPools(t *testing.T, b *Bench) {
 
 	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name='again'")
 	check(nil, noon*2)
+}
+
+// A task becomes ready when it is due, however many are ready, and once: one that another replica has
+// made ready meanwhile, and that somebody has claimed, stays claimed.
+func promoted(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 1000) // as many as become ready at once
+	id := s.enqueue("again", 1)[0]
+	s.DB.Exec(t, "UPDATE {tasks} SET state=1, run_at=2 WHERE id=?", id)
+	_, _, err := b.Store.Ready(s.ctx(), asIs)
+	must(t, err)
+	s.want("behind those that are ready", s.task(id), "ready attempt 0 token 0 replica -: -")
+	if b.Dialect == store.SQLite {
+		return // there, nobody writes between the statements of a transaction
+	}
+	s.DB.Exec(t, "UPDATE {tasks} SET state=1 WHERE id=?", id)
+	other, err := b.DB.Handle().BeginTx(s.ctx(), nil)
+	must(t, err)
+	defer func() { _ = other.Rollback() }()
+	_, err = other.ExecContext(s.ctx(), "UPDATE lockstep_tasks SET state=2, attempt=1, token=1, replica='two' WHERE id=?", id)
+	must(t, err)
+	done := make(chan error, 1)
+	go func() { _, _, err := b.Store.Ready(s.ctx(), asIs); done <- err }()
+	await.Until(t, "somebody has read that the task waits, and would make it ready", func() bool {
+		return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {tasks}%' AND id<>CONNECTION_ID()") == 1
+	})
+	must(t, other.Commit())
+	must(t, <-done)
+	s.want("what was claimed", s.task(id), "running attempt 1 token 1 replica two: -")
 }
 
 // What is out of scope is no work.

@@ -213,6 +213,7 @@ func addPoolKinds(t *testing.T, b *Bench) {
 	s.accepts(false, "some", "", "x")
 
 	s.replica, s.session = "one", s.join("one")
+	s.accepts(false, "some", "", "x") // it has not loaded anything yet
 	s.load(withKinds("mail"))
 	add("work", "fax")
 	s.accepts(false, "work", "fax") // what a replica has loaded stays as it is

@@ -173,30 +173,45 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 }
 
 // A beat of the dead that is on its way moves may_run_until while the task is being reaped: the job is busy
-// until then.
+// until then, and what runs again waits until then.
 func reapExtended(t *testing.T, b *Bench) {
 	if b.Dialect == store.SQLite {
 		return // there, nobody writes between the statements of a reaper
 	}
 	s := newScene(t, b)
 	other := s.second("two")
-	got, err := s.decide(run("a", due(1), true))
-	must(t, err)
-	s.die()
-	lock, err := b.DB.Handle().BeginTx(s.ctx(), nil)
-	must(t, err)
-	defer func() { _ = lock.Rollback() }()
-	must(t, lock.QueryRowContext(s.ctx(), "SELECT name FROM lockstep_jobs WHERE name='a' FOR UPDATE").Scan(new(string)))
-	reaped := make(chan error, 1)
-	go func() { _, err := other.Store.Reap(s.ctx(), 9); reaped <- err }()
-	await.Until(t, "the reaper has read the task, and waits for the job", func() bool {
-		return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE '%{jobs}%FOR UPDATE' AND id<>CONNECTION_ID()") == 1
-	})
-	b.DB.Exec(t, "UPDATE {tasks} SET may_run_until=? WHERE id=?", due(90).UnixMicro(), got.Started[0].ID)
-	must(t, lock.Rollback())
-	must(t, <-reaped)
-	s.want("task", s.task(got.Started[0].ID), "lost attempt 1 token 1 replica one: replica one died while it had the task")
-	s.wantInt(due(90).UnixMicro(), "SELECT busy_until FROM {jobs} WHERE name='a'")
+	for n, c := range []struct {
+		lost jobs.OnLost
+		row  string
+	}{
+		{jobs.LostFails, "lost attempt 1 token 1 replica one: replica one died while it had the task"},
+		{jobs.LostRetries, "waits attempt 1 token 2 replica -: replica one died while it had the task"},
+	} {
+		decision := run("a", due(n+1), true)
+		decision.Triggers[0].Task.OnLost = c.lost
+		got, err := s.decide(decision)
+		must(t, err)
+		s.die()
+		lock, err := b.DB.Handle().BeginTx(s.ctx(), nil)
+		must(t, err)
+		defer func() { _ = lock.Rollback() }()
+		must(t, lock.QueryRowContext(s.ctx(), "SELECT name FROM lockstep_jobs WHERE name='a' FOR UPDATE").Scan(new(string)))
+		reaped := make(chan error, 1)
+		go func() { _, err := other.Store.Reap(s.ctx(), 9); reaped <- err }()
+		await.Until(t, "the reaper has read the task, and waits for the job", func() bool {
+			return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE '%{jobs}%FOR UPDATE' AND id<>CONNECTION_ID()") == 1
+		})
+		until := due(90 + n).UnixMicro()
+		b.DB.Exec(t, "UPDATE {tasks} SET may_run_until=? WHERE id=?", until, got.Started[0].ID)
+		must(t, lock.Rollback())
+		must(t, <-reaped)
+		s.want("task", s.task(got.Started[0].ID), c.row)
+		s.wantInt(until, "SELECT busy_until FROM {jobs} WHERE name='a'")
+		if c.lost == jobs.LostRetries {
+			s.wantInt(until, "SELECT run_at FROM {tasks}")
+		}
+		s.session = s.join("one")
+	}
 }
 
 // One row that the database does not take holds up no other, and where it takes none, few are tried.

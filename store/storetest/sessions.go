@@ -176,6 +176,20 @@ func deadProcessIsEvicted(t *testing.T, b *Bench) {
 	if _, err := b.Store.Beat(t.Context(), old); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Fatalf("the predecessor's beat: %v", err)
 	}
+
+	// Those that live stay, whoever is evicted beside them.
+	living := next
+	living.Replica, living.Host = "b", "elsewhere"
+	beside, err := b.Store.Join(t.Context(), living)
+	must(t, err)
+	next.Replica = "c"
+	_, err = b.Store.Join(t.Context(), as(next, child))
+	must(t, err)
+	_, err = b.Store.Join(t.Context(), next)
+	must(t, err)
+	if _, err := b.Store.Beat(t.Context(), beside); err != nil {
+		t.Fatalf("the beat of one that lives: %v", err)
+	}
 }
 
 func startOf(t *testing.T, pid int) int64 {

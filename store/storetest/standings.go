@@ -20,6 +20,7 @@ var standingCases = []Case{
 	{"Standings/Mixed", mixedBatch},
 	{"Standings/Notifications", endsOfNotifications},
 	{"Standings/Together", recoverTogether},
+	{"Standings/Neighbours", standingNeighbours},
 }
 
 // standing is a row as "failing", "fine" or "none".
@@ -248,6 +249,32 @@ func recoverTogether(t *testing.T, b *Bench) {
 		must(t, <-failed)
 		s.wantInt(int64(n)+1, "SELECT COUNT(*) FROM {events} WHERE event='recovered'")
 	}
+}
+
+// A job and a pool of one name stand each for itself, and the end of one says nothing about those beside it.
+func standingNeighbours(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	b.DB.Exec(t, "UPDATE {pools} SET name='a' WHERE name='work'")
+	stands := func(kind, name string) string {
+		return fmt.Sprint(s.standing(kind, name), s.DB.Text(t, "SELECT last_end_at FROM {standings} WHERE kind=? AND name=?", kind, name))
+	}
+	s.runJob("b", 1, jobs.StateFailed)
+	s.runJob("a", 1, jobs.StateFailed)
+	a, other := stands("job", "a"), stands("job", "b")
+	s.runPool("a", jobs.StateSucceeded)
+	s.want("a pool that had no failure", stands("pool", "a"), "none")
+	s.runPool("a", jobs.StateFailed)
+	s.want("the pool", s.standing("pool", "a"), "failing")
+	s.want("the job of its name", stands("job", "a"), a)
+
+	s.runJob("c", 1, jobs.StateSucceeded)
+	s.want("beside the end of a job", stands("job", "b"), other)
+	got, err := s.decide(run("a", due(2), true), run("c", due(2), true))
+	must(t, err)
+	s.finish(result(got.Started[0], ledger.Ended, jobs.StateSucceeded), result(got.Started[1], ledger.Ended, jobs.StateSucceeded))
+	s.want("beside the ends of two", stands("job", "b"), other)
+	s.want("the job", s.standing("job", "a"), "fine")
+	s.want("the pool of its name", s.standing("pool", "a"), "failing")
 }
 
 // An end and its event are written together or not at all.
