@@ -14,20 +14,27 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// slowpoke is a dialect whose next COMMIT happens, and whose caller hears of it when everything else has.
+// slowpoke is a dialect whose next COMMIT happens, or does not if it is undone, and whose caller hears of it when
+// everything else has.
 type slowpoke struct {
 	dialect
+	undone    bool
 	meanwhile func()
 }
 
-func (p *slowpoke) commit(ctx context.Context, conn *sql.Conn) error {
-	err := p.dialect.commit(ctx, conn)
-	if meanwhile := p.meanwhile; meanwhile != nil && err == nil {
-		p.meanwhile = nil
-		meanwhile()
-		return errUnknownCommit
+func (p *slowpoke) commit(ctx context.Context, conn *sql.Conn) (err error) {
+	meanwhile := p.meanwhile
+	if meanwhile == nil {
+		return p.dialect.commit(ctx, conn)
 	}
-	return err
+	p.meanwhile = nil
+	if p.undone {
+		rollback(ctx, conn)
+	} else if err = p.dialect.commit(ctx, conn); err != nil {
+		return err
+	}
+	meanwhile()
+	return errUnknownCommit
 }
 
 // A task may have been claimed, and have ended, before whoever made it asks what became of the COMMIT: it

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// preceded is a dialect before whose next transaction somebody else does something.
+type preceded struct {
+	dialect
+	meanwhile func()
+}
+
+func (o *preceded) begin(ctx context.Context, conn *sql.Conn) error {
+	if meanwhile := o.meanwhile; meanwhile != nil {
+		o.meanwhile = nil
+		meanwhile()
+	}
+	return o.dialect.begin(ctx, conn)
+}
+
+// A replica looks for what the dead left, and before it takes that over another one has: what is pending again by then
+// stays so, and what a living replica has claimed by then goes on.
+func TestAReaperComesLate(t *testing.T) {
+	for driver, dsn := range map[string]func(t *testing.T) string{
+		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") },
+		"mysql":  func(t *testing.T) string { return servers.MySQL(t) },
+	} {
+		t.Run(driver, func(t *testing.T) {
+			at := dsn(t)
+			other, s := migrated(t, driver, at, Options{}), migrated(t, driver, at, Options{})
+			late := &preceded{dialect: s.dialect}
+			s.dialect = late
+			check := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			join := func(replica string) string {
+				t.Helper()
+				session, err := other.Join(t.Context(), ledger.Member{Replica: replica, LockService: "x"})
+				check(err)
+				return session
+			}
+			dead, living := join("dead"), join("living")
+			_, err := other.Load(t.Context(), living, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 9, Retry: true}}})
+			check(err)
+			_, err = other.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p"})
+			check(err)
+			claim := func(session string, limit int) {
+				t.Helper()
+				got, err := other.Claim(t.Context(), ledger.Claim{
+					Session: session, Replica: session, Pool: "p", Hash: "1", Limit: limit, ID: uuid.NewString(),
+					Now:   func(now time.Time) (time.Time, error) { return now, nil },
+					Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+				})
+				check(err)
+				if len(got.Tasks) != limit {
+					t.Fatalf("claimed %d of %d", len(got.Tasks), limit)
+				}
+			}
+			claim(dead, 2)
+			check(other.Leave(t.Context(), dead))
+			late.meanwhile = func() {
+				reaped, err := other.Reap(t.Context(), 9)
+				check(err)
+				if len(reaped) != 2 {
+					t.Errorf("the other one reaped %d", len(reaped))
+				}
+				claim(living, 1)
+			}
+			reaped, err := s.Reap(t.Context(), 9)
+			if err != nil || len(reaped) > 0 || late.meanwhile != nil {
+				t.Errorf("reaped %+v, %v", reaped, err)
+			}
+			if n := text(t, s, `SELECT COUNT(*) FROM {tasks} WHERE state=2 AND session_id='`+living+`' AND token=2 AND losses=1`); n != "1" {
+				t.Errorf("%s tasks of the living one run", n)
+			}
+			if n := text(t, s, `SELECT COUNT(*) FROM {tasks} WHERE state=0 AND losses=1`); n != "1" {
+				t.Errorf("%s tasks are ready", n)
+			}
+		})
+	}
+}

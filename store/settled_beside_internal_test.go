@@ -1,0 +1,197 @@
+package store
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// duel is a database with two stores: the answer to a COMMIT of late gets lost, and fast does something before late
+// asks what became of it.
+type duel struct {
+	t          *testing.T
+	late, fast *Store
+	commits    *slowpoke // of late
+	one, two   string    // sessions
+}
+
+// eachDuel runs fn on each database. There are the job j, the pool p, whose lost tasks run again, and the pool q.
+func eachDuel(t *testing.T, fn func(d *duel)) {
+	for driver, dsn := range map[string]func(t *testing.T) string{
+		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") },
+		"mysql":  func(t *testing.T) string { return servers.MySQL(t) },
+	} {
+		t.Run(driver, func(t *testing.T) {
+			at := dsn(t)
+			d := &duel{t: t, late: migrated(t, driver, at, Options{}), fast: migrated(t, driver, at, Options{})}
+			d.commits = &slowpoke{dialect: d.late.dialect}
+			d.late.dialect = d.commits
+			d.one, d.two = d.join("one"), d.join("two")
+			_, err := d.fast.Load(t.Context(), d.two, ledger.Definitions{
+				Jobs:  []ledger.JobDef{{Name: "j", Hash: "1", Schedule: "s", Next: func(at time.Time) time.Time { return at.Add(time.Hour) }}},
+				Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 9, Retry: true}, {Name: "q", Hash: "1", MaxAttempts: 1}},
+			})
+			d.check(err)
+			fn(d)
+		})
+	}
+}
+
+func (d *duel) check(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *duel) join(replica string) string {
+	d.t.Helper()
+	session, err := d.fast.Join(d.t.Context(), ledger.Member{Replica: replica, LockService: "x"})
+	d.check(err)
+	return session
+}
+
+// loses loses the answer to the next COMMIT of late.
+func (d *duel) loses(undone bool, meanwhile func()) {
+	d.commits.undone, d.commits.meanwhile = undone, meanwhile
+}
+
+func (d *duel) lost() {
+	d.t.Helper()
+	if d.commits.meanwhile != nil {
+		d.t.Error("no COMMIT was lost")
+	}
+}
+
+func (d *duel) enqueue(pool string) string {
+	d.t.Helper()
+	all, err := d.fast.Enqueue(d.t.Context(), jobs.NewTask{Pool: pool})
+	d.check(err)
+	return all[0].Task.ID
+}
+
+func (d *duel) claim(s *Store, session, pool string) []jobs.Task {
+	d.t.Helper()
+	got, err := s.Claim(d.t.Context(), ledger.Claim{
+		Session: session, Replica: session, Pool: pool, Hash: "1", Limit: 9, ID: uuid.NewString(),
+		Now:   func(now time.Time) (time.Time, error) { return now, nil },
+		Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+	})
+	d.check(err)
+	return got.Tasks
+}
+
+func (d *duel) decide(s *Store, replica string, now time.Time, o ledger.Opening) ledger.Decided {
+	d.t.Helper()
+	got, err := s.Decide(d.t.Context(), ledger.Decide{
+		Session: d.one, Replica: replica, Jobs: []string{"j"}, Pools: map[string]string{"q": "1"},
+		Now: func(time.Time) (time.Time, error) { return now, nil },
+		Decide: func(time.Time, []ledger.JobState) []ledger.Decision {
+			return []ledger.Decision{{Job: "j", Triggers: []ledger.Opening{o}}}
+		},
+	})
+	d.check(err)
+	return got
+}
+
+// A COMMIT did not happen, and before it is asked about somebody else does the same: what is his is not taken
+// for one's own.
+func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
+	eachDuel(t, func(d *duel) {
+		d.enqueue("p")
+		d.loses(true, func() { d.claim(d.fast, d.two, "p") })
+		if got := d.claim(d.late, d.one, "p"); len(got) > 0 {
+			d.t.Errorf("claimed what another replica has: %+v", got)
+		}
+		d.lost()
+
+		now := time.Now().UTC().Truncate(time.Second)
+		due := now
+		run := func() ledger.Opening {
+			return ledger.Opening{
+				Trigger: jobs.Trigger{Job: "j", At: due, Cause: jobs.CauseSchedule},
+				Task:    &jobs.Task{ID: uuid.NewString(), Pool: "q"}, Claim: true, MayRunUntil: now,
+			}
+		}
+		missed := func() ledger.Opening {
+			return ledger.Opening{Trigger: jobs.Trigger{Job: "j", At: due, Cause: jobs.CauseSchedule, Outcome: jobs.Missed}}
+		}
+		for _, c := range []struct {
+			what    string
+			opening func() ledger.Opening
+			replica string
+			at      time.Time
+		}{
+			{"another task of the same replica", run, "one", now},
+			{"at the same moment", missed, "two", now},
+			{"by the same replica", missed, "one", now.Add(time.Second)},
+		} {
+			due = due.Add(time.Minute)
+			d.loses(true, func() { d.decide(d.fast, c.replica, c.at, c.opening()) })
+			if got := d.decide(d.late, "one", now, c.opening()); len(got.Started) > 0 || len(got.Decisions[0].Triggers) > 0 {
+				d.t.Errorf("%s: decided what had been decided: %+v", c.what, got)
+			}
+			d.lost()
+		}
+
+		// A retry has no due time of its own; that of another task is there, and has ended.
+		d.enqueue("q")
+		ended := d.claim(d.fast, d.two, "q")[0]
+		_, err := d.fast.Finish(d.t.Context(), d.two, []ledger.Result{{TaskID: ended.ID, Token: ended.Token, Verdict: ledger.Ended, State: jobs.StateFailed}})
+		d.check(err)
+		retry := ledger.Opening{Task: &jobs.Task{ID: uuid.NewString(), Pool: "q", ScheduledAt: due}}
+		d.loses(true, func() {})
+		d.decide(d.late, "one", now, retry)
+		d.lost()
+		if n := text(d.t, d.fast, `SELECT COUNT(*) FROM {tasks} WHERE id='`+retry.Task.ID+`'`); n != "1" {
+			d.t.Errorf("%s tasks for the retry", n)
+		}
+	})
+}
+
+// A COMMIT happened, and more has happened before it is asked about: it is answered for what it did.
+func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
+	eachDuel(t, func(d *duel) {
+		for name, meanwhile := range map[string]func(){
+			"ready again":   func() {},
+			"claimed again": func() { d.claim(d.fast, d.two, "p") },
+		} {
+			dead := d.join("dead")
+			d.enqueue("p")
+			if n := len(d.claim(d.fast, dead, "p")); n == 0 {
+				d.t.Fatal("nothing was claimed")
+			}
+			d.check(d.fast.Leave(d.t.Context(), dead))
+			d.enqueue("q")
+			d.claim(d.fast, d.two, "q") // another one that runs, under the same token
+			d.loses(false, meanwhile)
+			reaped, err := d.late.Reap(d.t.Context(), 9)
+			if err != nil || len(reaped) == 0 {
+				d.t.Errorf("%s: reaped %+v, %v", name, reaped, err)
+			}
+			d.lost()
+			d.claim(d.fast, d.two, "p")
+		}
+
+		for _, task := range d.claim(d.fast, d.two, "q") {
+			d.t.Errorf("%s was not claimed", task.ID)
+		}
+		d.check(d.late.sure(d.t.Context(), "test", func(t *tx) error {
+			return t.keepEvents(time.Now(), []happening{{pool: "p", event: jobs.EventFailed}, {pool: "q", event: jobs.EventFailed}})
+		}))
+		d.loses(false, func() {})
+		got, err := d.late.Notify(d.t.Context(), ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) ledger.Route {
+			return ledger.Route{Keep: e.Pool == "q"}
+		}})
+		if err != nil || got.Dropped != 1 || got.Kept != 1 {
+			d.t.Errorf("notified %+v, %v", got, err)
+		}
+		d.lost()
+	})
+}
