@@ -83,8 +83,8 @@ func (s *Service) Stop() { s.set(true) }
 // Start ends what Stop began.
 func (s *Service) Start() { s.set(false) }
 
-// Restart loses all state. Until the longest forgotten lease must have ended the service grants
-// nothing (driver.ErrRecovering).
+// Restart loses all sessions and what they held. Until the longest forgotten lease must have ended
+// the service grants nothing (driver.ErrRecovering).
 func (s *Service) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,6 @@ func (s *Service) Restart() {
 	}
 	clear(s.spaces)
 	clear(s.sessions)
-	s.token = 0
 }
 
 func (s *Service) set(stopped bool) {

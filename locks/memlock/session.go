@@ -60,7 +60,7 @@ func (c *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 	for i, w := range wants {
 		h, held := s.holder(c.namespace, w.Key)
 		switch {
-		case !held && time.Now().Before(s.until):
+		case time.Now().Before(s.until): // so nobody holds anything
 			results[i].Err = driver.ErrRecovering
 		case !held:
 			h = holding{token: s.mint(), session: c, acquisition: acquisition, meta: w.Meta, since: time.Now()}
