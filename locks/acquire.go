@@ -173,13 +173,12 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 	if !granted {
 		return recovering
 	}
-	if alive && len(d.wants) > 0 {
+	if len(d.wants) > 0 {
 		s.doubts = append(s.doubts, d)
 		l.wake()
 	}
-	if alive && len(d.belated) > 0 {
+	if len(d.belated) > 0 { // for later: keep comes by before
 		s.doubts = append(s.doubts, &doubt{acquisition: d.acquisition, wants: d.belated, asked: d.asked, settled: true})
-		l.wake()
 	}
 	return nil
 }
@@ -240,7 +239,7 @@ func trouble(results []driver.Result, err error) error {
 func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) Attempt {
 	h := l.holds[r.Key]
 	switch {
-	case res.Err != nil && certain(res.Err):
+	case certain(res.Err):
 		return Attempt{Err: fmt.Errorf("%s: %w", r.Key, unavailable(res.Err))}
 	case res.Err != nil:
 		return Attempt{Err: fmt.Errorf("%w: %s: %w", ErrUnknown, r.Key, res.Err)}

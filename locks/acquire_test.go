@@ -25,6 +25,7 @@ func TestInvalidRequests(t *testing.T) {
 		"no key":     {},
 		"blank":      {Key: "user/a b"},
 		"newline":    {Key: "user/a\n"},
+		"delete":     {Key: "user/a\x7f"},
 		"not ASCII":  {Key: "user/ä"},
 		"too long":   {Key: strings.Repeat("k", 201)},
 		"shared":     {Key: "user/b", Mode: locks.Shared},
@@ -46,7 +47,7 @@ func TestInvalidRequests(t *testing.T) {
 	if n := len(f.counts()); n != 0 {
 		t.Errorf("the driver was called: %v", f.counts())
 	}
-	long := locks.Request{Key: strings.Repeat("k", 200), Limit: 1, Meta: strings.Repeat("m", 512)}
+	long := locks.Request{Key: strings.Repeat("~", 100) + strings.Repeat("!", 100), Limit: 1, Meta: strings.Repeat("m", 512)}
 	if a := try(t, l, long); a.Lease == nil {
 		t.Errorf("the longest request: %v", a.Err)
 	}
@@ -137,6 +138,9 @@ func TestCallerGivesUp(t *testing.T) {
 		f, l, other, _ := pair(t)
 		take(t, l, "user/kept")
 		f.on(only("acquire", func(ctx context.Context, _ string, do func() error) error {
+			if ctx.Err() != nil {
+				t.Error("asked in a context that is done")
+			}
 			_ = do()
 			return hangs(ctx, "", nil)
 		}))

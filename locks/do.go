@@ -60,14 +60,12 @@ func (l *Locker) wait(ctx context.Context, r Request) (*Lease, error) {
 		if ctx.Err() == nil || last == nil {
 			last = err
 		}
-		if ctx.Err() == nil && errors.Is(err, ErrUnavailable) && !l.waitable() {
+		if errors.Is(err, ErrUnavailable) && !l.waitable() {
 			return nil, err
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause))
 		select {
-		case <-timer.C:
+		case <-time.After(pause/2 + rand.N(pause)):
 		case <-ctx.Done():
-			timer.Stop()
 			return nil, errors.Join(last, ctx.Err())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
@@ -88,8 +89,11 @@ func TestDoErrors(t *testing.T) {
 // The wait ends with ctx, and the error says what it waited for.
 func TestDoInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, l, other, _ := pair(t)
+		f, l, other, _ := pair(t)
 		take(t, other, "user/a")
+		take(t, l, "user/b")
+		f.on(only("acquire", func(context.Context, string, func() error) error { return driver.ErrUnreachable }))
+		time.AfterFunc(10*time.Second, func() { f.on(nil) }) // what stood in the way at first is not what does in the end
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
@@ -104,6 +108,61 @@ func TestDoInterrupted(t *testing.T) {
 		wantErr(t, "what it waited for", err, locks.ErrBusy)
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v, want it to say why it stopped", err)
+		}
+	})
+}
+
+// What stood in the way is what the service said before the wait was cut short, if it said anything.
+func TestDoInterruptedDuringACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		take(t, other, "user/a")
+		for answers, want := range map[int]error{3: locks.ErrBusy, 0: locks.ErrUnknown} {
+			before := f.count("acquire")
+			f.on(only("acquire", func(ctx context.Context, call string, do func() error) error {
+				if f.count("acquire")-before > answers {
+					return hangs(ctx, call, do)
+				}
+				return do()
+			}))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := locks.Do(ctx, l, key, nil)
+			cancel()
+			wantErr(t, "what it waited for", err, want)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v, want it to say why it stopped", err)
+			}
+			f.on(nil)
+			time.Sleep(30 * time.Second) // until what is not known is settled
+		}
+	})
+}
+
+// A service that recovers answers: it is waited for, also by the first one who asks.
+func TestDoWhileRecovering(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		f.on(only("open", func(context.Context, string, func() error) error { return driver.ErrRecovering }))
+		time.AfterFunc(5*time.Second, func() { f.on(nil) })
+		ran := false
+		err := locks.Do(t.Context(), l, key, func(context.Context, locks.Token) error { ran = true; return nil })
+		if err != nil || !ran {
+			t.Errorf("%v, ran: %v", err, ran)
+		}
+	})
+}
+
+// A wait ends with the Locker.
+func TestDoWhenClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		take(t, other, "user/a")
+		time.AfterFunc(time.Minute, func() { _ = l.Close(context.Background()) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		wantErr(t, "do", locks.Do(ctx, l, key, nil), locks.ErrUnavailable)
+		if ctx.Err() != nil {
+			t.Error("it went on waiting")
 		}
 	})
 }

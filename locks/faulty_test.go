@@ -17,11 +17,13 @@ import (
 type faulty struct {
 	driver.Driver
 	caps *driver.Caps // instead of the driver's own
+	ends error        // of Close
 
 	mu     sync.Mutex
 	during func(ctx context.Context, call string, do func() error) error
 	calls  map[string]int
 	last   *faultySession
+	closed int           // how often the driver was
 	wants  []driver.Want // of the last acquire
 }
 
@@ -80,6 +82,13 @@ func (f *faulty) Open(ctx context.Context, o driver.Open) (s driver.Session, err
 	return f.last, nil
 }
 
+func (f *faulty) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed++
+	return f.ends
+}
+
 type faultySession struct {
 	driver.Session
 	f    *faulty
@@ -128,6 +137,14 @@ func (s *faultySession) List(ctx context.Context, prefix, after string, limit in
 		return err
 	})
 	return infos, err
+}
+
+func (s *faultySession) Evict(ctx context.Context, key string, token driver.Token) (freed bool, err error) {
+	err = s.f.through(ctx, "evict", func() (err error) {
+		freed, err = s.Session.Evict(ctx, key, token)
+		return err
+	})
+	return freed, err
 }
 
 func (s *faultySession) Close(ctx context.Context) error {

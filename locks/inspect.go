@@ -60,7 +60,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string, token Token) (boo
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h := l.holds[key]; freed && h != nil && h.token == token {
+	if h := l.holds[key]; h != nil && h.token == token { // also if somebody else took it away before
 		l.force(h)
 	}
 	return freed, nil

@@ -44,7 +44,7 @@ func (l *Locker) keep(ctx context.Context) {
 func (l *Locker) due() time.Duration {
 	h, s := &l.health, l.session
 	switch {
-	case s == nil && h.tried.IsZero(): // the first caller is about to open it
+	case h.tried.IsZero(): // the first caller is about to open it
 		return maxBackoff
 	case s == nil:
 		return backoff(h.fails, maxBackoff) - h.tried.Elapsed()
@@ -89,7 +89,6 @@ func (l *Locker) tidy(ctx context.Context) {
 func (l *Locker) renew(ctx context.Context, s *session) {
 	l.mu.Lock()
 	left := l.left(s)
-	l.health.tried = boottime.Now()
 	l.mu.Unlock()
 	if left <= 0 {
 		return
@@ -106,7 +105,7 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 		return
 	}
 	l.mu.Lock()
-	if ctx.Err() != nil || l.left(s) <= 0 {
+	if l.left(s) <= 0 {
 		l.mu.Unlock()
 		return
 	}
@@ -156,7 +155,7 @@ func (l *Locker) verify(ctx context.Context, s *session, held []driver.Held, lim
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, ok := range still {
-		if h := l.holds[held[i].Key]; !ok && h != nil && h.session == s && h.token == held[i].Token {
+		if h := l.holds[held[i].Key]; !ok && h != nil && h.token == held[i].Token {
 			l.force(h)
 		}
 	}

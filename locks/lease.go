@@ -13,7 +13,7 @@ type hold struct {
 	owner   string // of the Request
 	session *session
 	leases  map[*Lease]struct{} // not released yet
-	ended   error               // nil while it is held
+	ended   error               // why it ended before it was released
 }
 
 // finish ends the hold and all that share it.
@@ -75,9 +75,7 @@ func (l *Locker) check(lease *Lease) error {
 	if lease.released != nil {
 		return lease.released
 	}
-	if lease.hold.ended == nil {
-		l.left(lease.hold.session)
-	}
+	l.left(lease.hold.session)
 	return lease.hold.ended
 }
 

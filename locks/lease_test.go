@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -53,6 +54,9 @@ func TestReleaseManyInOneCall(t *testing.T) {
 		}
 		err := l.Release(t.Context(), leases[0], gone, foreign)
 		wantErr(t, "release", err, locks.ErrLost)
+		if err := l.Release(t.Context(), foreign); err == nil || !strings.Contains(err.Error(), "another Locker") {
+			t.Errorf("release of the lease of another Locker: %v", err)
+		}
 		if foreign.Check() != nil {
 			t.Errorf("the lease of another Locker: %v", foreign.Check())
 		}
@@ -102,7 +106,7 @@ func TestReleaseWhileAway(t *testing.T) {
 func TestForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, l, other, _ := pair(t)
-		a, b, c := take(t, l, "user/a"), take(t, l, "user/b"), take(t, l, "user/c")
+		a, b, c := try(t, l, locks.Request{Key: "user/a", Owner: "run 1"}).Lease, take(t, l, "user/b"), take(t, l, "user/c")
 		if ok, err := other.ForceRelease(t.Context(), "user/a", a.Token()+1); ok || err != nil {
 			t.Fatalf("wrong token: %v, %v", ok, err)
 		}
@@ -111,6 +115,7 @@ func TestForced(t *testing.T) {
 		}
 		next := take(t, other, "user/a")
 		endsAfter(t, a, locks.ErrForced, 10*time.Second/3, 50*time.Millisecond)
+		wantErr(t, "its owner again", try(t, l, locks.Request{Key: "user/a", Owner: "run 1"}).Err, locks.ErrBusy)
 		err := a.Release(t.Context())
 		if !errors.Is(err, locks.ErrLost) || !errors.Is(err, locks.ErrForced) {
 			t.Errorf("release: %v, want ErrLost and ErrForced", err)
@@ -138,11 +143,11 @@ func TestForced(t *testing.T) {
 func TestTakenAgainDuringCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
-		lease := take(t, l, "user/a")
+		lease, other := take(t, l, "user/a"), take(t, l, "user/b")
 		var again *locks.Lease
 		f.on(only("check", func(ctx context.Context, _ string, do func() error) error {
 			if again == nil {
-				if err := lease.Release(ctx); err != nil {
+				if err := l.Release(ctx, lease, other); err != nil {
 					t.Error(err)
 				}
 				again = take(t, l, "user/a")

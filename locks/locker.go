@@ -138,7 +138,6 @@ func (l *Locker) Close(ctx context.Context) error {
 	var errs []error
 	l.mu.Lock()
 	dead := l.dead
-	l.dead = nil
 	l.mu.Unlock()
 	for _, d := range dead {
 		// Only of the session that was good until now does anybody expect that it is freed.
@@ -200,7 +199,7 @@ type health struct {
 	since   time.Time
 	err     error            // of the last call
 	fails   int              // in a row
-	tried   boottime.Instant // when the session was last opened or renewed, or tried to be
+	tried   boottime.Instant // when the session was last opened or tried to be, or a call failed
 	reached bool             // at least one session was opened
 }
 

@@ -3,10 +3,14 @@ package locks_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -24,8 +28,12 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: want an error", name)
 		}
 	}
-	if _, err := locks.New(nil, locks.Options{}); err == nil {
-		t.Error("no driver: want an error")
+	for name, d := range map[string]driver.Driver{
+		"no driver": nil, "a driver that is nil": (*memlock.Service)(nil), "one that says what is wrong": invalid{memlock.New()},
+	} {
+		if _, err := locks.New(d, locks.Options{}); err == nil {
+			t.Errorf("%s: want an error", name)
+		}
 	}
 	f := newFaulty(memlock.New())
 	l := start(t, f, locks.Options{})
@@ -41,6 +49,32 @@ func TestNew(t *testing.T) {
 	if len(f.counts()) != 0 {
 		t.Errorf("calls %v, want none", f.counts())
 	}
+}
+
+// invalid is a driver that was made of nonsense.
+type invalid struct{ driver.Driver }
+
+func (invalid) Valid() error { return errors.New("no address") }
+
+// While a lost session is replaced there is none, and nothing is wrong with the service.
+func TestStateBetweenSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		take(t, l, "user/a")
+		f.on(only("open", func(_ context.Context, _ string, do func() error) error {
+			time.Sleep(time.Second)
+			return do()
+		}))
+		lost := f.last.ID()
+		close(f.last.lost)
+		for _, up := range []bool{false, true} {
+			synctest.Wait()
+			if st := l.State(); st.Up != up || st.Err != nil || (st.Session != "") != up || st.Session == lost || !st.Since.Equal(time.Now()) {
+				t.Errorf("state %+v, want it up: %v", st, up)
+			}
+			time.Sleep(1050 * time.Millisecond) // a pause and the opening
+		}
+	})
 }
 
 func TestReady(t *testing.T) {
@@ -145,9 +179,18 @@ func TestCloseWhileOpening(t *testing.T) {
 				t.Errorf("close: %v", err)
 			}
 		}()
+		var waits sync.WaitGroup
+		waits.Go(func() {
+			time.Sleep(250 * time.Millisecond)
+			wantErr(t, "who waits for the session", l.Ready(t.Context()), locks.ErrUnavailable)
+		})
 		_, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"})
 		wantErr(t, "acquire", err, locks.ErrUnavailable)
+		waits.Wait()
 		synctest.Wait()
+		if n := f.count("open"); n != 1 {
+			t.Errorf("%d sessions opened, want one: the Locker was closed meanwhile", n)
+		}
 		if opened, closed := f.count("open"), f.count("close"); opened != closed {
 			t.Errorf("%d sessions opened, %d closed", opened, closed)
 		}
@@ -174,6 +217,11 @@ func TestInspect(t *testing.T) {
 		if strings.Join(got, " ") != "user/a user/b" {
 			t.Errorf("got %v", got)
 		}
+		away := memlock.New()
+		away.Stop()
+		for _, err := range start(t, away, locks.Options{}).Inspect(t.Context(), "") {
+			wantErr(t, "where no session can be opened", err, locks.ErrUnavailable)
+		}
 		lost := f.last
 		f.on(only("list", func(_ context.Context, _ string, do func() error) error {
 			if f.last == lost {
@@ -196,5 +244,85 @@ func TestInspect(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d elements, want the error", n)
 		}
+	})
+}
+
+// A list goes over pages, in key order, and asks once more after the last full one.
+func TestInspectPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		var want []string
+		var reqs []locks.Request
+		for i := range 400 {
+			want = append(want, fmt.Sprintf("user/%03d", i))
+			reqs = append(reqs, locks.Request{Key: want[i]})
+		}
+		if _, err := other.TryAcquire(t.Context(), reqs...); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for info, err := range l.Inspect(t.Context(), "user/") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, info.Key)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+		if n := f.count("list"); n != 3 {
+			t.Errorf("%d calls, want 3", n)
+		}
+	})
+}
+
+func TestForceReleaseErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, service := pair(t)
+		lease := take(t, other, "user/a")
+		if ok, err := l.ForceRelease(t.Context(), "user/a b", lease.Token()); ok || err == nil {
+			t.Errorf("of a key that cannot be: %v, %v", ok, err)
+		}
+		if err := l.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		service.Expire(l.State().Session) // nothing was done in its name: it is asked again
+		if ok, err := l.ForceRelease(t.Context(), "user/a", lease.Token()); !ok || err != nil {
+			t.Errorf("after the session ended: %v, %v", ok, err)
+		}
+		service.Stop()
+		ok, err := l.ForceRelease(t.Context(), "user/a", lease.Token())
+		if ok || !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), "user/a") {
+			t.Errorf("while the service is away: %v, %v", ok, err)
+		}
+	})
+}
+
+// A key that changes hands while it is being taken away stays with its next holder. Whoever finds that it was taken away
+// before knows it, too.
+func TestForceReleaseOfAnEarlierHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		theirs := take(t, other, "user/a")
+		var mine *locks.Lease
+		f.on(only("evict", func(_ context.Context, _ string, do func() error) error {
+			err := do()
+			mine = take(t, l, "user/a")
+			return err
+		}))
+		if ok, err := l.ForceRelease(t.Context(), "user/a", theirs.Token()); !ok || err != nil {
+			t.Fatalf("force release: %v, %v", ok, err)
+		}
+		f.on(nil)
+		if err := mine.Check(); err != nil {
+			t.Errorf("the next holder: %v", err)
+		}
+		if ok, err := other.ForceRelease(t.Context(), "user/a", mine.Token()); !ok || err != nil {
+			t.Fatalf("force release: %v, %v", ok, err)
+		}
+		if ok, err := l.ForceRelease(t.Context(), "user/a", mine.Token()); ok || err != nil {
+			t.Errorf("once more: %v, %v", ok, err)
+		}
+		wantErr(t, "check", mine.Check(), locks.ErrForced)
 	})
 }

@@ -141,3 +141,16 @@ func TestMetricsAreTold(t *testing.T) {
 		}
 	})
 }
+
+// What a Locker gives back when it is closed is not lost.
+func TestMetricsOfClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &told{n: map[string]int{}}
+		l := start(t, memlock.New(), locks.Options{Metrics: m})
+		take(t, l, "a")
+		if err := l.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.want(t, map[string]int{"memory granted": 1})
+	})
+}

@@ -22,7 +22,6 @@ func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
 		}
 		switch err := l.check(lease); {
 		case errors.Is(err, ErrReleased): // before, or by Close
-			lease.released = ErrReleased
 		case err != nil:
 			errs = append(errs, fmt.Errorf("locks: release %s: %w", lease.Key(), gone(err)))
 		default:
@@ -30,7 +29,6 @@ func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
 			lease.released = ErrReleased
 			lease.cancel(ErrReleased)
 			if delete(h.leases, lease); len(h.leases) == 0 {
-				h.ended = ErrReleased
 				delete(l.holds, h.key)
 				l.inFlight[h.key]++
 				held = append(held, driver.Held{Key: h.key, Token: h.token})

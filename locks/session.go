@@ -70,13 +70,11 @@ func (l *Locker) open(ctx context.Context) error {
 	defer l.mu.Unlock()
 	switch {
 	case s.window <= 0:
-		s.ended = true
 		l.dead = append(l.dead, s)
 		err = fmt.Errorf("the service agreed to a ttl of %v, which is too short to be trusted", s.ttl)
 		l.note(err)
 		return unavailable(err)
 	case l.closed:
-		s.ended = true
 		l.dead = append(l.dead, s)
 		return unavailable(errClosed)
 	}
@@ -104,12 +102,8 @@ func (l *Locker) watch(s *session) {
 			return
 		case <-timer.C:
 			l.mu.Lock()
-			left := l.left(s)
+			timer.Reset(l.left(s)) // if nothing is left, it is over
 			l.mu.Unlock()
-			if left <= 0 {
-				return
-			}
-			timer.Reset(left)
 		}
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
@@ -44,6 +46,115 @@ func TestSuspend(t *testing.T) {
 			t.Errorf("release: %v, want ErrLost", err)
 		}
 	})
+}
+
+// The deadline is the first moment at which nothing is trusted, whoever looks first.
+func TestAtTheDeadline(t *testing.T) {
+	for name, look := range map[string]func(t *testing.T, l *Locker, lease *Lease){
+		"check": func(t *testing.T, _ *Locker, lease *Lease) {
+			if err := lease.Check(); !errors.Is(err, ErrLost) {
+				t.Errorf("check: %v, want ErrLost", err)
+			}
+		},
+		"join": func(t *testing.T, l *Locker, lease *Lease) {
+			a, err := l.TryAcquire(t.Context(), Request{Key: "user/a", Owner: "me"})
+			if err != nil || a[0].Lease != nil && a[0].Lease.Token() == lease.Token() {
+				t.Errorf("%+v, %v; want no share of what is lost", a, err)
+			}
+		},
+		"acquire": func(t *testing.T, l *Locker, _ *Lease) {
+			a, err := l.TryAcquire(t.Context(), Request{Key: "user/b"})
+			if err != nil || a[0].Lease == nil || a[0].Lease.Check() != nil {
+				t.Errorf("%+v, %v; want a lease of a new session", a, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, err := New(memlock.New(), Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer l.Close(t.Context())
+				attempts, err := l.TryAcquire(t.Context(), Request{Key: "user/a", Owner: "me"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.mu.Lock()
+				l.session.renewed = boottime.Now().Add(-l.session.window)
+				l.mu.Unlock()
+				look(t, l, attempts[0].Lease)
+				if err := context.Cause(attempts[0].Lease.Context()); !errors.Is(err, ErrLost) || err.Error() != "lock lost: not renewed for 9.9s" {
+					t.Errorf("cause %v, want ErrLost and nothing of the service", err)
+				}
+			})
+		})
+	}
+}
+
+// A session that has passed its deadline is not renewed, and a renewal that fails afterwards says nothing about the next one.
+func TestRenewalAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var renewed []string // sessions
+		var fails atomic.Bool
+		var l *Locker
+		past := func(d time.Duration) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.session.renewed = boottime.Now().Add(d - l.session.window)
+		}
+		l, err := New(watched{memlock.New(), func(s driver.Session) error {
+			if renewed = append(renewed, s.ID()); !fails.Load() {
+				return nil
+			}
+			past(0)
+			return errors.New("reset")
+		}}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close(t.Context())
+		const due = 10 * time.Second / 3
+		if err := l.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first := l.State().Session
+		synctest.Wait() // for the timer of its renewal
+		past(due)
+		time.Sleep(due)
+		synctest.Wait()
+		if second := l.State().Session; len(renewed) != 0 || second == first || second == "" {
+			t.Fatalf("renewed %v of %s, then %s", renewed, first, second)
+		}
+		second := l.State().Session
+		fails.Store(true)
+		time.Sleep(due)
+		synctest.Wait()
+		if st := l.State(); len(renewed) != 1 || !st.Up || st.Err != nil || st.Session == second || st.Session == "" {
+			t.Errorf("renewed %v, state %+v; want a new session", renewed, st)
+		}
+		fails.Store(false)
+	})
+}
+
+// watched tells of each renewal, and lets it fail.
+type watched struct {
+	driver.Driver
+	renews func(s driver.Session) error
+}
+
+func (d watched) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+	s, err := d.Driver.Open(ctx, o)
+	return watchedSession{s, d}, err
+}
+
+type watchedSession struct {
+	driver.Session
+	d watched
+}
+
+func (s watchedSession) Renew(ctx context.Context) error {
+	return errors.Join(s.d.renews(s), s.Session.Renew(ctx))
 }
 
 // A suspend while a renewal is under way: its answer comes late, whatever it says.

@@ -32,7 +32,7 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 		l.mu.Lock()
 		doubts, unfreed := slices.Clone(s.doubts), s.unfreed
 		s.unfreed = nil
-		if s.ended || ctx.Err() != nil || len(doubts)+len(unfreed) == 0 {
+		if s.ended || len(doubts)+len(unfreed) == 0 {
 			s.sweeping = false
 			l.mu.Unlock()
 			return

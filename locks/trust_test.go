@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,7 +28,7 @@ func TestDeadline(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, l, other, _ := pair(t)
 				lease := take(t, l, "user/a")
-				time.Sleep(time.Second)
+				time.Sleep(61 * time.Second) // it was renewed a second ago, and many times before
 				f.on(during)
 				began := time.Now()
 				if left := time.Until(lease.Deadline()); (left - window + time.Second).Abs() > 50*time.Millisecond {
@@ -148,6 +149,14 @@ func TestSessionLost(t *testing.T) {
 			time.Sleep(3500 * time.Millisecond)
 			close(f.last.lost)
 		}, 0},
+		"driver says so, and then a renewal": {func(f *faulty, _ *memlock.Service) {
+			f.on(only("renew", func(context.Context, string, func() error) error {
+				time.Sleep(time.Second)
+				return driver.ErrSessionLost
+			}))
+			time.Sleep(3500 * time.Millisecond)
+			close(f.last.lost)
+		}, 0},
 	}
 	for name, c := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +173,11 @@ func TestSessionLost(t *testing.T) {
 				if again.Token() <= a.Token() || l.State().Session == before {
 					t.Errorf("token %d after %d, session %s after %s", again.Token(), a.Token(), l.State().Session, before)
 				}
-				wantErr(t, "release of the lost one", a.Release(t.Context()), locks.ErrLost)
+				err := a.Release(t.Context())
+				wantErr(t, "release of the lost one", err, locks.ErrLost)
+				if n := strings.Count(err.Error(), "lock lost"); n != 1 {
+					t.Errorf("%q says %d times that it was lost", err, n)
+				}
 				if err := again.Check(); err != nil {
 					t.Errorf("the new one: %v", err)
 				}
@@ -191,6 +204,9 @@ func TestAcquireFindsSessionLost(t *testing.T) {
 		time.Sleep(time.Second)
 		if n := f.count("close"); n != 1 {
 			t.Errorf("%d sessions were closed, want the lost one", n)
+		}
+		if n := f.count("acquire"); n != 3 {
+			t.Errorf("asked %d times, want once on the old session and once on the new one", n-1)
 		}
 	})
 }
@@ -228,6 +244,26 @@ func TestGrantAfterDeadline(t *testing.T) {
 	})
 }
 
+// A grant that comes after the service ended the session is not one either.
+func TestGrantAfterLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		before := take(t, l, "user/before")
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			err := do()
+			close(f.last.lost)
+			<-before.Context().Done()
+			return err
+		}))
+		a := try(t, l, key)
+		f.on(nil)
+		wantErr(t, "attempt", a.Err, locks.ErrUnknown)
+		if a.Lease != nil {
+			t.Error("granted under a session that is over")
+		}
+	})
+}
+
 // One renewal and one check, however many keys.
 func TestOneRenewalForAllKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -261,7 +297,7 @@ func TestOneRenewalForAllKeys(t *testing.T) {
 func TestTTLTooShortToTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaulty(memlock.New())
-		f.caps = &driver.Caps{TrustMargin: time.Second}
+		f.caps = &driver.Caps{TrustMargin: 950 * time.Millisecond}
 		l := start(t, f, locks.Options{TTL: time.Second})
 		err := l.Ready(t.Context())
 		wantErr(t, "ready", err, locks.ErrUnavailable)

@@ -1,0 +1,128 @@
+package locks_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+)
+
+// What nobody answered is asked for again at once, and a last time a ttl after the first try. What that grants is released,
+// and nothing else.
+func TestUnknownIsAskedForTwice(t *testing.T) {
+	for name, busy := range map[string]bool{"free": false, "somebody else has it": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, l, other, _ := pair(t)
+				if busy {
+					take(t, other, "user/a")
+				}
+				f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+					if f.count("acquire") <= 2 {
+						return errNet
+					}
+					return do()
+				}))
+				began := time.Now()
+				wantErr(t, "attempt", try(t, l, key).Err, locks.ErrUnknown)
+				for _, c := range []struct {
+					after              time.Duration
+					acquires, releases int
+				}{{0, 3, 1}, {10*time.Second - 1, 3, 1}, {10 * time.Second, 4, 2}, {time.Minute, 4, 2}} {
+					time.Sleep(time.Until(began.Add(c.after)))
+					synctest.Wait()
+					if busy {
+						c.releases = 0
+					}
+					if a, r := f.count("acquire"), f.count("release"); a != c.acquires || r != c.releases {
+						t.Errorf("after %v: %d acquires and %d releases, want %d and %d", c.after, a, r, c.acquires, c.releases)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A key whose release was not confirmed is freed soon after the service is back, also when it is not the first one.
+func TestUnconfirmedReleaseIsRepeatedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		for range 3 {
+			lease, before := take(t, l, "user/a"), f.count("release")
+			f.on(only("release", func(_ context.Context, _ string, do func() error) error {
+				if f.count("release")-before <= 1 {
+					return errNet
+				}
+				return do()
+			}))
+			if err := lease.Release(t.Context()); err == nil {
+				t.Error("the release was confirmed")
+			}
+			synctest.Wait()
+			theirs := take(t, other, "user/a")
+			if err := theirs.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(100 * time.Millisecond) // the renewal that says that the service is back
+		}
+
+		lease, before := take(t, l, "user/a"), f.count("release")
+		f.on(only("release", func(context.Context, string, func() error) error { return errNet }))
+		_ = lease.Release(t.Context())
+		time.Sleep(3 * time.Second)
+		if n := f.count("release") - before; n < 6 || n > 9 {
+			t.Errorf("%d releases in 3 s, want a few at first, and then one a second", n)
+		}
+		f.on(nil)
+		time.Sleep(time.Second)
+		take(t, other, "user/a")
+		done := f.count("release")
+		time.Sleep(time.Minute)
+		if n := f.count("release"); n != done {
+			t.Errorf("%d releases more of what is free", n-done)
+		}
+	})
+}
+
+// Each trouble is met by quick tries at first, however long the one before has taken.
+func TestSweepTriesQuicklyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		lease := take(t, l, "user/a")
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			if f.count("acquire") <= 5 { // the lease, two tries, and two that settle them
+				return errNet
+			}
+			return do()
+		}))
+		wantErr(t, "attempt", try(t, l, locks.Request{Key: "user/b"}).Err, locks.ErrUnknown)
+		for _, c := range []struct {
+			after    time.Duration // the one before
+			acquires int
+		}{{0, 4}, {50 * time.Millisecond, 5}, {100 * time.Millisecond, 6}, {time.Second, 6}} {
+			time.Sleep(c.after)
+			synctest.Wait()
+			if n := f.count("acquire"); n != c.acquires {
+				t.Errorf("after %v more: %d acquires, want %d", c.after, n, c.acquires)
+			}
+		}
+
+		var releases []time.Time
+		f.on(only("release", func(_ context.Context, _ string, do func() error) error {
+			if releases = append(releases, time.Now()); len(releases) <= 2 {
+				return errNet
+			}
+			return do()
+		}))
+		if err := lease.Release(t.Context()); err == nil {
+			t.Error("the release was confirmed")
+		}
+		time.Sleep(2 * time.Second)
+		take(t, other, "user/a")
+		if len(releases) != 3 || releases[2].Sub(releases[1]) != 50*time.Millisecond {
+			t.Errorf("released at %v, want the last two 50 ms apart", releases)
+		}
+	})
+}
