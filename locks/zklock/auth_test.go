@@ -96,14 +96,21 @@ func TestWrongPasswordAndNone(t *testing.T) {
 
 func TestOptionsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	for want, o := range map[string]Options{
-		"user:password": {Auth: "hunter2"},
-		"scheme:id":     {Auth: alice, Share: []string{"operator"}},
-		"needs Auth":    {Share: []string{"x509:CN=operator"}},
+	for name, c := range map[string]struct {
+		o    Options
+		want string
+	}{
+		"no colon":             {Options{Auth: "hunter2"}, "user:password"},
+		"no user":              {Options{Auth: ":hunter2"}, "user:password"},
+		"no password":          {Options{Auth: "hunter2:"}, "user:password"},
+		"an id without scheme": {Options{Auth: alice, Share: []string{"operator"}}, "scheme:id"},
+		"an empty scheme":      {Options{Auth: alice, Share: []string{"ip:127.0.0.1", ":operator"}}, "scheme:id"},
+		"an empty id":          {Options{Auth: alice, Share: []string{"x509:"}}, "scheme:id"},
+		"nobody shares":        {Options{Share: []string{"x509:CN=operator"}}, "needs Auth"},
 	} {
-		_, err := New([]string{"127.0.0.1:1"}, o).Open(t.Context(), driver.Open{Namespace: "a", TTL: ttl})
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%v, want %q", err, want)
+		_, err := New([]string{"127.0.0.1:1"}, c.o).Open(t.Context(), driver.Open{Namespace: "a", TTL: ttl})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
 }
@@ -124,7 +131,11 @@ func TestNodesFromBeforeTheLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/before/prod/locks/k/held", "/before/prod/locks/k", "/before/prod/locks", "/before/prod/sessions", "/before/prod", "/before"} {
-		if _, err := op.SetACL(path, zk.AuthACL(zk.PermAll), -1); err != nil {
+		acl := zk.AuthACL(zk.PermAll)
+		if path == "/before/prod" { // whoever lets everybody read meant it
+			acl = append(acl, zk.WorldACL(zk.PermRead)...)
+		}
+		if _, err := op.SetACL(path, acl, -1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,5 +184,25 @@ func TestSharedNodes(t *testing.T) {
 	}
 	if err := op.Delete("/shared/prod/locks/k/held", -1); err != nil {
 		t.Errorf("whom the nodes are shared with: %v", err)
+	}
+}
+
+func TestWhatAServerSaysOfALogin(t *testing.T) {
+	t.Parallel()
+	below, broken := namesOf("/root", "prod"), errors.New("broken")
+	for name, c := range map[string]struct {
+		user string
+		err  error
+		want string
+	}{
+		"no user":             {"", zk.ErrNoAuth, "no user is given"},
+		"another user":        {"alice", zk.ErrNoAuth, `the nodes below /root/prod belong to another user of ZooKeeper than "alice"`},
+		"the login is denied": {"alice", zk.ErrAuthFailed, `does not let "alice" log in`},
+		"something else":      {"alice", broken, "broken"},
+	} {
+		err := login{user: c.user, password: "hunter2"}.refused(below, c.err)
+		if !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
 	}
 }

@@ -1,9 +1,13 @@
 package zklock
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
 // What a driver cannot be made of is said by the first call that returns an error, without a server.
@@ -15,5 +19,39 @@ func TestWhatItIsMadeOf(t *testing.T) {
 	}
 	if _, err := locks.New(New([]string{"127.0.0.1:1"}, Options{Auth: "nonsense"}), locks.Options{}); err == nil {
 		t.Error("a login that is none is taken")
+	}
+}
+
+// The session timeout that is set is asked for, else the TTL; and a quarter of it, at most a second, is not trusted.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	for timeout, want := range map[time.Duration]time.Duration{
+		-1: time.Second, 0: time.Second, 2 * time.Second: time.Second / 2, time.Minute: time.Second,
+	} {
+		if got := New(nil, Options{SessionTimeout: timeout}).Caps().TrustMargin; got != want {
+			t.Errorf("margin %v for a timeout of %v, want %v", got, timeout, want)
+		}
+	}
+	addr := servers.ZooKeeper(t)
+	for _, c := range []struct{ set, ttl, want time.Duration }{
+		{0, 2 * time.Second, 2 * time.Second}, {-1, 2 * time.Second, 2 * time.Second}, {3 * time.Second, 2 * time.Second, 3 * time.Second},
+	} {
+		d := New([]string{addr}, Options{SessionTimeout: c.set})
+		s, err := d.Open(t.Context(), driver.Open{Namespace: "timeouts", TTL: c.ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.TTL() != c.want || d.Caps().TrustMargin != c.want/4 {
+			t.Errorf("%+v: ttl %v, margin %v", c, s.TTL(), d.Caps().TrustMargin)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	for ttl, tooShort := range map[time.Duration]bool{0: true, time.Millisecond - 1: true, time.Millisecond: false} {
+		_, err := New([]string{"127.0.0.1:1"}, Options{}).Open(t.Context(), driver.Open{Namespace: "timeouts", TTL: ttl})
+		if err == nil || errors.Is(err, driver.ErrUnreachable) == tooShort {
+			t.Errorf("ttl %v: %v, want it too short: %t", ttl, err, tooShort)
+		}
 	}
 }

@@ -97,6 +97,52 @@ func TestNobodyDialsAfterExpiry(t *testing.T) {
 	}
 }
 
+// A session that is closed while no server can be reached ends by itself, which the caller is told at once.
+func TestCloseWhileCutOff(t *testing.T) {
+	t.Parallel()
+	way := newCut(t, servers.ZooKeeper(t))
+	a := openFor(t, way.addr, "closecut", 10*time.Second)
+	way.break_(true)
+	began := time.Now()
+	if err := a.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "ends by itself") || !strings.Contains(err.Error(), way.addr) {
+		t.Errorf("close: %v", err)
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// A session that is closed while it goes from one server to another frees its keys all the same.
+func TestCloseWhileItMoves(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	ways := []*cut{newCut(t, addr), newCut(t, addr)}
+	d := New([]string{ways[0].addr, ways[1].addr}, Options{})
+	opened, err := d.Open(t.Context(), driver.Open{Namespace: "moves", TTL: 10 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := opened.(*session)
+	lockstest.Grant(t, a, "k")
+	moving, on := make(chan struct{}, 10), make(chan struct{})
+	for _, way := range ways {
+		way.hold(func(uint32) { // it says to the next server which session it is
+			moving <- struct{}{}
+			<-on
+		})
+		way.break_(false)
+	}
+	<-moving
+	closed := make(chan error, 1)
+	go func() { closed <- a.Close(context.WithoutCancel(t.Context())) }()
+	<-a.quit
+	close(on)
+	if err := <-closed; err != nil {
+		t.Errorf("close: %v", err)
+	}
+	lockstest.Grant(t, openFor(t, addr, "moves", 10*time.Second), "k")
+}
+
 // keepAlive makes a session that is not renewed wait for the server's word.
 func (s *session) keepAlive(t *testing.T) {
 	t.Helper()

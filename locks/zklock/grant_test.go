@@ -1,0 +1,202 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// Requests, by their number in the protocol.
+const (
+	createNode = 1
+	getData    = 4
+	multi      = 14
+)
+
+// between opens a session of which the test sees each request before it goes on, and one beside it.
+func between(t *testing.T, namespace string) (a, b *session, op *zk.Conn, way *cut) {
+	t.Helper()
+	addr := servers.ZooKeeper(t)
+	way = newCut(t, addr)
+	return openFor(t, way.addr, namespace, 10*time.Second), openFor(t, addr, namespace, 10*time.Second), operator(t, addr), way
+}
+
+// before has do happen before the first request of a kind goes on.
+func (c *cut) before(opcode uint32, do func()) {
+	once := sync.OnceFunc(do)
+	c.hold(func(passing uint32) {
+		if passing == opcode {
+			once()
+		}
+	})
+}
+
+// lets releases a key, from any goroutine.
+func lets(t *testing.T, s *session, h driver.Held) {
+	if err := s.Release(context.WithoutCancel(t.Context()), []driver.Held{h}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A batch has an error of its own only if nothing is known of any key.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	answerLost, unsent := driver.Result{Err: errors.New("reset")}, driver.Result{Err: fmt.Errorf("away: %w", driver.ErrUnreachable)}
+	over := driver.Result{Err: fmt.Errorf("over: %w", driver.ErrSessionLost)}
+	granted, busy := driver.Result{Token: 1}, driver.Result{Holder: &driver.Info{Key: "k"}}
+	for name, c := range map[string]struct {
+		results []driver.Result
+		want    error
+	}{
+		"nothing was asked for":             {nil, nil},
+		"granted beside a lost answer":      {[]driver.Result{granted, answerLost}, nil},
+		"busy beside what was not sent":     {[]driver.Result{unsent, busy}, nil},
+		"one answer lost":                   {[]driver.Result{answerLost}, answerLost.Err},
+		"one not sent":                      {[]driver.Result{unsent}, driver.ErrUnreachable},
+		"one not sent, then an answer lost": {[]driver.Result{unsent, answerLost}, answerLost.Err},
+		"an answer lost, then one not sent": {[]driver.Result{answerLost, unsent}, answerLost.Err},
+		"the session over":                  {[]driver.Result{answerLost, granted, over}, driver.ErrSessionLost},
+	} {
+		if got := new(session).verdict(c.results); !errors.Is(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// A key that was freed before its holder could be read is granted.
+func TestFreedBeforeTheHolderIsRead(t *testing.T) {
+	t.Parallel()
+	a, b, _, way := between(t, "freed-read")
+	theirs := lockstest.Grant(t, b, "k")
+	way.before(getData, func() { lets(t, b, theirs) })
+	if r := lockstest.Acquire(t, a, "a", "k")[0]; r.Token <= theirs.Token {
+		t.Errorf("%+v, want it granted after token %d", r, theirs.Token)
+	}
+}
+
+// A key that changes hands whenever it is looked at is not looked at for ever, and it is not known whose it is.
+func TestChangesHandsTooFast(t *testing.T) {
+	t.Parallel()
+	a, b, op, way := between(t, "hands")
+	var mu sync.Mutex
+	var theirs []driver.Held
+	way.hold(func(opcode uint32) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch opcode {
+		case multi:
+			got, err := b.TryAcquire(context.WithoutCancel(t.Context()), "b", lockstest.Wants("k"))
+			if err != nil || got[0].Token == 0 {
+				t.Errorf("%+v, %v", got, err)
+				return
+			}
+			theirs = append(theirs, driver.Held{Key: "k", Token: got[0].Token})
+		case getData:
+			lets(t, b, theirs[len(theirs)-1])
+		}
+	})
+	got, err := a.TryAcquire(t.Context(), "a", lockstest.Wants("k"))
+	if err == nil || errors.Is(err, driver.ErrUnreachable) || errors.Is(err, driver.ErrSessionLost) || !strings.Contains(err.Error(), "too fast") {
+		t.Errorf("%+v, %v; want that it is not known", got, err)
+	}
+	way.hold(nil)
+
+	mine := lockstest.Grant(t, a, "k")
+	writes := func() {
+		if _, err := op.Set("/lockstep/hands/locks/k", nil, -1); err != nil {
+			t.Error(err)
+		}
+	}
+	way.hold(func(opcode uint32) {
+		if opcode == multi {
+			writes()
+		}
+	})
+	if err := a.Release(t.Context(), []driver.Held{mine}); err == nil || !strings.Contains(err.Error(), "too fast") {
+		t.Errorf("release: %v; want that it did not get through", err)
+	}
+	way.before(multi, writes)
+	if err := a.Release(t.Context(), []driver.Held{mine}); err != nil {
+		t.Errorf("release while somebody writes once: %v", err)
+	}
+	lockstest.Grant(t, b, "k")
+}
+
+// A key that its holder releases while it is being evicted was not evicted.
+func TestReleasedWhileItIsEvicted(t *testing.T) {
+	t.Parallel()
+	a, b, _, way := between(t, "evicted")
+	theirs := lockstest.Grant(t, b, "k")
+	way.before(multi, func() { lets(t, b, theirs) })
+	if ok, err := a.Evict(t.Context(), "k", theirs.Token); ok || err != nil {
+		t.Errorf("evict: %t, %v", ok, err)
+	}
+}
+
+// Nodes of which somebody else takes the rights away: what is held there is not known, and the error says why.
+func TestRightsTakenAway(t *testing.T) {
+	t.Parallel()
+	a, b, op, way := between(t, "rights")
+	lockstest.Grant(t, b, "k")
+	mine := lockstest.Grant(t, a, "mine")
+	bar := func(key string) {
+		if _, err := op.SetACL("/lockstep/rights/locks/"+key, zk.DigestACL(zk.PermAll, "mallory", "m"), -1); err != nil {
+			t.Error(err)
+		}
+	}
+	bar("k/held")
+	got, err := a.TryAcquire(t.Context(), "a", lockstest.Wants("k"))
+	if err == nil || errors.Is(err, driver.ErrUnreachable) || !strings.Contains(err.Error(), "read the holder") {
+		t.Errorf("acquire: %+v, %v", got, err)
+	}
+	if infos, err := a.List(t.Context(), "k", "", 10); !errors.Is(err, zk.ErrNoAuth) {
+		t.Errorf("list: %+v, %v", infos, err)
+	}
+	way.before(multi, func() { bar("mine") })
+	if err := a.Release(t.Context(), []driver.Held{mine}); !errors.Is(err, zk.ErrNoAuth) {
+		t.Errorf("release: %v", err)
+	}
+}
+
+// What is freed while it is being listed is not listed.
+func TestFreedWhileItIsListed(t *testing.T) {
+	t.Parallel()
+	a, b, _, way := between(t, "listed")
+	first, theirs := lockstest.Grant(t, a, "a"), lockstest.Grant(t, b, "b")
+	way.before(getData, func() { lets(t, b, theirs) })
+	infos, err := a.List(t.Context(), "b", "", 10)
+	if err != nil || len(infos) != 0 {
+		t.Errorf("%+v, %v", infos, err)
+	}
+	if infos, err := a.List(t.Context(), "", "", 10); err != nil || len(infos) != 1 || infos[0].Token != first.Token {
+		t.Errorf("%+v, %v; want a alone", infos, err)
+	}
+}
+
+// A session's node that is there already, as when the answer to its making was lost, is as good as made.
+func TestItsNodeIsThere(t *testing.T) {
+	t.Parallel()
+	a, _, op, way := between(t, "node")
+	node := "/lockstep/node/sessions/" + a.ID()
+	if err := op.Delete(node, -1); err != nil {
+		t.Fatal(err)
+	}
+	way.before(createNode, func() {
+		if _, err := op.Create(node, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := a.Renew(t.Context()); err != nil {
+		t.Errorf("renew: %v", err)
+	}
+}

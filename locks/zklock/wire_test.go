@@ -1,0 +1,203 @@
+package zklock
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// answer is the first answer of a server, as far as it is read.
+func answer(timeout time.Duration) []byte {
+	b := binary.BigEndian.AppendUint32(nil, 37)
+	b = binary.BigEndian.AppendUint32(b, 0)
+	return binary.BigEndian.AppendUint32(b, uint32(timeout/time.Millisecond))
+}
+
+// The session timeout is what the first answer on a connection says, in however many pieces it comes.
+func TestAgreedTimeout(t *testing.T) {
+	t.Parallel()
+	g := newGate(10*time.Second, nil)
+	hears := func(pieces ...[]byte) time.Duration {
+		t.Helper()
+		near, far := net.Pipe()
+		go func() {
+			defer far.Close()
+			for _, p := range pieces {
+				_, _ = far.Write(p)
+			}
+		}()
+		if _, err := io.Copy(io.Discard, &wire{Conn: near, gate: g}); err != nil {
+			t.Fatal(err)
+		}
+		timeout, _ := g.state()
+		return timeout
+	}
+	first, second := answer(4*time.Second), answer(9*time.Second)
+	if got := hears(first[:11]); got != 10*time.Second {
+		t.Errorf("%v after a part of the answer", got)
+	}
+	if got := hears(first[:3], first[3:10], append(first[10:], second...), second); got != 4*time.Second {
+		t.Errorf("agreed on %v", got)
+	}
+	if got := hears(second); got != 9*time.Second {
+		t.Errorf("on the next connection %v", got)
+	}
+	if got := hears(answer(0)); got != 9*time.Second { // the session has expired
+		t.Errorf("after an answer that agrees on nothing %v", got)
+	}
+}
+
+// deadlines notes what was set.
+type deadlines struct {
+	net.Conn
+	read, write time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
+
+// No call on a connection waits longer than two thirds of the session's timeout.
+func TestDeadlinesAreCapped(t *testing.T) {
+	t.Parallel()
+	d := &deadlines{}
+	w := &wire{Conn: d, gate: newGate(9*time.Second, nil)}
+	for _, c := range []struct{ asked, most time.Duration }{{time.Second, time.Second}, {time.Minute, 6 * time.Second}} {
+		began := time.Now()
+		_, _ = w.SetReadDeadline(began.Add(c.asked)), w.SetWriteDeadline(began.Add(c.asked))
+		late := time.Since(began)
+		for what, got := range map[string]time.Duration{"read": d.read.Sub(began), "write": d.write.Sub(began)} {
+			if got < c.most || got > c.most+late {
+				t.Errorf("%s: %v, want %v for %v", what, got, c.most, c.asked)
+			}
+		}
+	}
+	_, _ = w.SetReadDeadline(time.Time{}), w.SetWriteDeadline(time.Time{})
+	if !d.read.IsZero() || !d.write.IsZero() {
+		t.Errorf("%v, %v, want none", d.read, d.write)
+	}
+}
+
+// tlsServer accepts connections with a certificate for 127.0.0.1; hello is called before it answers.
+func tlsServer(t *testing.T, a *servers.Authority, hello func()) string {
+	t.Helper()
+	settings := a.TLS(a.Server())
+	settings.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		hello()
+		return nil, nil
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.Copy(io.Discard, c)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// A certificate is compared with the name of the server that was dialled, or with the one that is set.
+func TestDialWithTLS(t *testing.T) {
+	t.Parallel()
+	a := servers.NewAuthority(t)
+	var hello func()
+	addr := tlsServer(t, a, func() {
+		if hello != nil {
+			hello()
+		}
+	})
+	_, port, _ := strings.Cut(addr, ":")
+	for name, c := range map[string]struct{ listed, set, want string }{
+		"its address":                         {"127.0.0.1", "", ""},
+		"its address under a name":            {"localhost", "", "is for another name"},
+		"its address, and the name is set":    {"localhost", "127.0.0.1", ""},
+		"its address, and another one is set": {"127.0.0.1", "zookeeper.example", "is for another name"},
+	} {
+		settings := a.TLS()
+		settings.ServerName = c.set
+		g := newGate(ttl, settings)
+		g.hosts = &hosts{}
+		if err := g.hosts.Init([]string{net.JoinHostPort(c.listed, port)}); err != nil {
+			t.Fatal(err)
+		}
+		conn, err := g.dial("tcp", addr, time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if settings.ServerName != c.set {
+			t.Errorf("%s: the caller's settings say %q now", name, settings.ServerName)
+		}
+	}
+
+	// The session ends while a connection is being made.
+	g := newGate(ttl, a.TLS())
+	g.hosts = &hosts{}
+	if err := g.hosts.Init([]string{addr}); err != nil {
+		t.Fatal(err)
+	}
+	hello = g.refuse
+	if conn, err := g.dial("tcp", addr, time.Second); !errors.Is(err, errShut) {
+		t.Errorf("dial: %v, %v; want errShut", conn, err)
+	}
+}
+
+// Nothing was sent if all addresses have refused, and none has ever let the session in.
+func TestHopeless(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := l.Addr().String()
+	defer l.Close()
+	shut := "127.0.0.1:1"
+	for name, c := range map[string]struct {
+		dialled []string
+		want    bool
+	}{
+		"one of two refused":       {[]string{shut}, false},
+		"both refused":             {[]string{shut, shut}, true},
+		"they refuse for long":     {[]string{shut, shut, shut, shut}, true},
+		"one has let us in before": {[]string{open, shut, shut, shut}, false},
+	} {
+		g := newGate(ttl, nil)
+		g.hosts = &hosts{}
+		if err := g.hosts.Init([]string{open, shut}); err != nil {
+			t.Fatal(err)
+		}
+		for _, addr := range c.dialled {
+			if conn, err := g.dial("tcp", addr, time.Second); err == nil {
+				_ = conn.Close()
+			}
+		}
+		select {
+		case <-g.hopeless:
+			if _, cause := g.state(); !c.want || cause == nil {
+				t.Errorf("%s: given up, because of %v", name, cause)
+			}
+		default:
+			if c.want {
+				t.Errorf("%s: not given up", name)
+			}
+		}
+	}
+}
