@@ -14,19 +14,29 @@ import (
 	"strings"
 )
 
-// mutant is a mistake in the Go source that a build can make when it is told to.
+// mutant is a mistake in the Go source, or in a script, that a build can make when it is told to.
 type mutant struct {
-	name string
-	line int
+	name   string
+	line   int
+	script bool // it is in what a server runs, see scripts
 }
 
-// source is a package with all mistakes of its branches in it, each behind a switch.
+// source is a package with all mistakes of its branches and its scripts in it, each behind a switch.
 type source struct {
 	mutants []mutant
 	files   map[string]string // changed text, by path below root
 }
 
-// branches writes the mistakes of a package, "scheduler", into its source: each condition and each operand of
+// mistakes writes all mistakes of a package, "scheduler", into its source, but for those in its SQL.
+func mistakes(root, dir string) (*source, error) {
+	s, err := branches(root, dir)
+	if err == nil {
+		err = s.scripts(root, dir)
+	}
+	return s, err
+}
+
+// branches are the mistakes in the Go source: each condition and each operand of
 // one forced either way, each bound of a comparison moved by one, each statement left out that can be.
 // What only passes an error on is left alone: it takes a failing server, and there are tests of such.
 func branches(root, dir string) (*source, error) {
@@ -165,7 +175,7 @@ func (w *writer) number(n ast.Node, what string) string {
 	if w.names[name]++; w.names[name] > 1 {
 		name += fmt.Sprintf(" (%d)", w.names[name])
 	}
-	w.s.mutants = append(w.s.mutants, mutant{name, w.fset.Position(n.Pos()).Line})
+	w.s.mutants = append(w.s.mutants, mutant{name: name, line: w.fset.Position(n.Pos()).Line})
 	return fmt.Sprintf("%q", fmt.Sprint(len(w.s.mutants)-1))
 }
 

@@ -25,7 +25,7 @@ var hands = map[string]string{
 }
 
 // build compiles the tests of a package with all its mistakes, each behind a switch, and returns the
-// mistakes in its branches; those in its SQL are known when it runs. binary must be absolute. wrap, which may be
+// mistakes in its branches and scripts; those in its SQL are known when it runs. binary must be absolute. wrap, which may be
 // empty, goes before the command.
 func build(root, dir, binary string, wrap []string) (*source, error) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
@@ -43,7 +43,7 @@ func build(root, dir, binary string, wrap []string) (*source, error) {
 		}
 		util = bytes.Replace(util, []byte(from), []byte(to), 1)
 	}
-	s, err := branches(root, dir)
+	s, err := mistakes(root, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +63,7 @@ func build(root, dir, binary string, wrap []string) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer os.RemoveAll(overlay)
 	replace := map[string]string{}
 	for name, text := range files {
 		file := filepath.Join(overlay, fmt.Sprintf("%d.go", len(replace)))

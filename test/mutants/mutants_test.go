@@ -12,10 +12,10 @@ import (
 
 const root = "../.."
 
-// names are the mistakes in the branches of a package.
+// names are the mistakes in the branches and the scripts of a package.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
-	s, err := branches(root, dir)
+	s, err := mistakes(root, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +36,13 @@ func TestBranches(t *testing.T) {
 			"scheduler/record.go recorder.take GO left out: r.room.Broadcast()",
 		},
 		"store": {"store/claim.go claim.write GO without ||: len(w.taken) == 0"},
+		"locks/redislock": {
+			"locks/redislock/acquire.lua script LUA without and: under == acquisition",
+			"locks/redislock/namespace.lua epoch LUA without field: 'began', text(now)",
+			"locks/redislock/namespace.lua live LUA taken for >=: tonumber(expires) > now",
+			"locks/redislock/release.lua script LUA left out: drop(ARGV[i], session)",
+			"locks/redislock/generation.go session.forget GO always: s.book[h.Key].token == h.Token",
+		},
 	} {
 		all := names(t, dir)
 		for _, name := range want {
@@ -58,6 +65,8 @@ func TestSample(t *testing.T) {
 	}{
 		{"jobs", `jobs/retries\.go .* (never|always): delay`, []string{"TestRetriesDelay"}, 2},
 		{"store", `store/sweep\.go sweepTriggers SQL SELECT triggers: AND (decided_at|finished_at)<\?`, []string{"TestSQLite/Sweep/Triggers"}, 2},
+		{"locks/sqllock", `leaseSession\.Check SQL .* AND namespace = \?`, []string{"TestNamespacesInOneDatabaseKeepApart/sqlite"}, 1}, // held sends the same
+		{"locks/redislock", `acquire\.lua script LUA never: till > now`, []string{"TestServerThatJustStartedWaits"}, 1},
 		{"store", `store/claim\.go claim\.startTriggers SQL UPDATE triggers: (AND started_at=0|SET started_at=\?)`, []string{"TestSQLite/Claims/FirstStart"}, 2},
 	} {
 		results, err := Run(t.Context(), Options{
@@ -115,7 +124,7 @@ func TestEquivalents(t *testing.T) {
 		if known[dir] == nil {
 			known[dir] = names(t, dir)
 		}
-		if strings.Contains(name, " GO ") {
+		if strings.Contains(name, " GO ") || strings.Contains(name, " LUA ") {
 			if !slices.Contains(known[dir], name) {
 				t.Errorf("%s: no such mistake", name)
 			}

@@ -28,6 +28,7 @@ type Options struct {
 	Tests   *regexp.Regexp // which of the suite may judge; nil: all
 	Only    []string       // tests and subtests that judge, instead of those that Tests finds
 	Again   bool           // those that survived an earlier run
+	Whole   bool           // a test judges as a whole, however long it takes
 	AtOnce  int            // runs of the tests; 0: one
 	Wrap    []string       // goes before each command that takes long, as nice does
 	Log     io.Writer      // a line for each result; nil: none
@@ -61,8 +62,12 @@ type reached struct {
 // long is from when on the subtests of a test run one by one.
 const long = 2.0
 
-// quick is how long tests may take that are tried before all others.
-const quick = 4.0
+// quick is how long tests may take that are tried before all others, and more how many times as long those may that are
+// tried next.
+const (
+	quick = 4.0
+	more  = 8.0
+)
 
 // Run makes the mistakes of a package one by one and runs those of its own tests that reach them, until
 // one fails. It returns the results of this run and of earlier ones in the same folder.
@@ -128,7 +133,11 @@ func (r *runner) plan() []planned {
 	var all []planned
 	for i, m := range r.source.mutants {
 		n := strconv.Itoa(i)
-		all = append(all, planned{m, "LOCKSTEP_MUTANT_NUMBER=" + n, by[n]})
+		tests := by[n]
+		if m.script {
+			tests = slices.Collect(maps.Keys(r.tests))
+		}
+		all = append(all, planned{m, "LOCKSTEP_MUTANT_NUMBER=" + n, tests})
 	}
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if strings.Contains(name, " SQL ") {
@@ -173,8 +182,12 @@ func (r *runner) all(ctx context.Context) ([]Result, error) {
 	var todo []planned
 	for _, p := range r.plan() {
 		chosen := r.Mutants == nil || r.Mutants.MatchString(p.name)
-		switch one, known := done[p.name]; {
-		case known && (one.Fate == Killed || !r.Again || !chosen):
+		one, known := done[p.name]
+		if one.Fate == Survived && r.why[p.name] != "" {
+			one.Fate = Equivalent
+		}
+		switch {
+		case known && (one.Fate == Killed || one.Fate == Equivalent || !r.Again || !chosen):
 			one.Line = p.line
 			if err := write(one); err != nil {
 				return nil, err
@@ -217,32 +230,24 @@ feed:
 	return r.results, cmp.Or(err, ctx.Err())
 }
 
-// judge runs the tests that reach a mutant, the quick ones first.
+// judge runs the tests that reach a mutant: the quick ones, then more and more, and at last all at once, since some fail
+// only in the company of others that share a server with them.
 func (r *runner) judge(ctx context.Context, p planned) Result {
 	one := Result{Name: p.name, Line: p.line, Fate: Unreached}
 	if len(p.tests) == 0 {
 		return one
 	}
 	began := time.Now()
-	first, seconds := 1, r.tests[p.tests[0]].Seconds
-	for first < len(p.tests) && seconds+r.tests[p.tests[first]].Seconds <= quick {
-		seconds += r.tests[p.tests[first]].Seconds
-		first++
-	}
 	one.Fate = Survived
-	for _, part := range [][]string{p.tests[:first], p.tests[first:]} {
-		if len(part) == 0 {
-			continue
+	n, seconds := 0, 0.0
+	for room := quick; one.Fate == Survived && n < len(p.tests); room *= more {
+		for first := n; n < len(p.tests) && (n == first || seconds+r.tests[p.tests[n]].Seconds <= room); n++ {
+			seconds += r.tests[p.tests[n]].Seconds
 		}
-		longest := 20.0
-		for _, name := range part {
-			longest += 3 * r.tests[name].Seconds
-		}
-		out, err := r.command(ctx, []string{p.env}, "-test.run", pattern(part), "-test.failfast", "-test.count", "1",
-			"-test.timeout", fmt.Sprintf("%.0fs", longest)).CombinedOutput()
+		out, err := r.command(ctx, []string{p.env}, "-test.run", pattern(p.tests[:n]), "-test.failfast", "-test.count", "1",
+			"-test.timeout", fmt.Sprintf("%.0fs", 20+3*seconds)).CombinedOutput()
 		if err != nil {
 			one.Fate, one.By = Killed, blame(string(out))
-			break
 		}
 	}
 	one.Secs = int(time.Since(began).Seconds())

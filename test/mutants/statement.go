@@ -44,6 +44,9 @@ func hintless(statement string) string {
 func terms(statement string) []term {
 	s := &scan{text: statement}
 	s.words = lex(statement)
+	if len(s.words) > 0 && s.words[0].text == "SET" { // of a connection
+		return nil
+	}
 	for s.next < len(s.words) {
 		s.clause(len(statement))
 	}
@@ -304,7 +307,28 @@ func shape(text string) string {
 			s = strings.ReplaceAll(s, list[0], list[1])
 		}
 	}
-	return strings.ReplaceAll(s, "VALUES ", "")
+	return once(strings.ReplaceAll(s, "VALUES ", ""))
+}
+
+// once says "(a) OR (a)" as "(a)".
+func once(s string) string {
+	const or = " OR ("
+	for at := 0; ; {
+		i := strings.Index(s[at:], or)
+		if i < 0 {
+			return s
+		}
+		at += i
+		end := strings.IndexByte(s[at:], ')')
+		if end < 0 {
+			return s
+		}
+		if operand := s[at+len(" OR ") : at+end+1]; strings.HasSuffix(s[:at], operand) {
+			s = s[:at] + s[at+end+1:]
+		} else {
+			at += len(or)
+		}
+	}
 }
 
 // about names what a statement does, and to which table.

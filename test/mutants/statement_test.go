@@ -19,7 +19,8 @@ func TestTerms(t *testing.T) {
 		"INSERT INTO t (a) VALUES (?) ON CONFLICT (a) DO UPDATE SET a=excluded.a": {"s a=excluded.a"},
 		"SELECT 'a AND b' FROM t WHERE x='it AND is' FOR UPDATE SKIP LOCKED":      {"a x='it AND is'"},
 		"DELETE FROM t WHERE b=? OR c=?":                                          {"o b=?", "o c=?"},
-		"BEGIN IMMEDIATE":                                                         nil,
+		"SET SESSION wait_timeout = 5, SESSION innodb_lock_wait_timeout = 2":      nil,
+		"BEGIN IMMEDIATE": nil,
 	} {
 		var got []string
 		for _, f := range terms(statement) {
@@ -54,11 +55,13 @@ func TestWithout(t *testing.T) {
 
 func TestShape(t *testing.T) {
 	for text, want := range map[string]string{
-		"(id, token) IN (VALUES (?,?),(?,?),(?,?))":                 "(id, token) IN ((?))",
-		"(id, token) IN ((?,?),(?,?))":                              "(id, token) IN ((?))",
-		"id IN (?,?,?)":                                             "id IN (?)",
-		"reason=CASE id WHEN ? THEN ? WHEN ? THEN ? ELSE ? END":     "reason=?",
-		"EXISTS (SELECT 1 FROM lockstep_sessions s\n WHERE s.id=?)": "EXISTS (SELECT 1 FROM sessions s WHERE s.id=?)",
+		"(id, token) IN (VALUES (?,?),(?,?),(?,?))":                              "(id, token) IN ((?))",
+		"(id, token) IN ((?,?),(?,?))":                                           "(id, token) IN ((?))",
+		"id IN (?,?,?)":                                                          "id IN (?)",
+		"reason=CASE id WHEN ? THEN ? WHEN ? THEN ? ELSE ? END":                  "reason=?",
+		"((name=? AND token=?) OR (name=? AND token=?) OR (name=? AND token=?))": "((name=? AND token=?))",
+		"((a=?) OR (b=?) OR (b=?))":                                              "((a=?) OR (b=?))",
+		"EXISTS (SELECT 1 FROM lockstep_sessions s\n WHERE s.id=?)":              "EXISTS (SELECT 1 FROM sessions s WHERE s.id=?)",
 	} {
 		if got := shape(text); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)

@@ -21,11 +21,12 @@ import (
 
 // reach finds out which tests come by which mistakes, each test alone.
 func (r *runner) reach(ctx context.Context) error {
-	sum := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(r.source.files)) {
-		fmt.Fprintf(sum, "%s\n%s\n", name, r.source.files[name])
+	binary, err := os.ReadFile(r.binary) // the tests are in it
+	if err != nil {
+		return err
 	}
-	file := filepath.Join(r.dir, "reach-"+hex.EncodeToString(sum.Sum(nil))[:12]+".json")
+	sum := sha256.Sum256(binary)
+	file := filepath.Join(r.dir, "reach-"+hex.EncodeToString(sum[:6])+".json")
 	r.tests = map[string]reached{}
 	if text, err := os.ReadFile(file); err == nil {
 		if err := json.Unmarshal(text, &r.tests); err != nil {
@@ -47,23 +48,35 @@ func (r *runner) reach(ctx context.Context) error {
 	if err := r.traceAll(ctx, file, names); err != nil {
 		return err
 	}
-	judges := map[string]reached{}
 	for _, name := range names {
-		parts := r.tests[name].Parts
-		if err := r.traceAll(ctx, file, parts); err != nil {
+		if one := r.tests[name]; r.Whole {
+			one.Parts = nil
+			r.tests[name] = one
+		} else if err := r.traceAll(ctx, file, one.Parts); err != nil {
 			return err
 		}
-		if len(parts) == 0 {
-			parts = []string{name}
-		}
-		for _, part := range parts {
-			if !r.tests[part].Failed {
-				judges[part] = r.tests[part]
+	}
+	r.tests = judges(names, r.tests)
+	return nil
+}
+
+// judges are those of the tests that fail only by a mistake: the subtests of one that takes long, and that one as a whole
+// for what none of them comes by alone. What tests do at once, and one after the other, is more than each does alone.
+func judges(names []string, tests map[string]reached) map[string]reached {
+	all := map[string]reached{}
+	for _, name := range names {
+		whole := tests[name]
+		for _, part := range whole.Parts {
+			if one := tests[part]; !one.Failed {
+				all[part] = one
+				whole.Seen = slices.DeleteFunc(slices.Clone(whole.Seen), func(seen string) bool { return slices.Contains(one.Seen, seen) })
 			}
 		}
+		if !whole.Failed && (len(whole.Parts) == 0 || len(whole.Seen) > 0) {
+			all[name] = whole
+		}
 	}
-	r.tests = judges
-	return nil
+	return all
 }
 
 // traceAll runs each of some tests alone, but for those that file knows already.
@@ -113,10 +126,7 @@ func (r *runner) trace(ctx context.Context, name string) (reached, error) {
 	if ctx.Err() != nil {
 		return reached{}, ctx.Err()
 	}
-	one := reached{Failed: err != nil}
-	if took := ended.FindStringSubmatch(string(out)); took != nil {
-		one.Seconds, _ = strconv.ParseFloat(took[1], 64)
-	}
+	one := reached{Failed: err != nil, Seconds: seconds(string(out))}
 	if !strings.Contains(name, "/") && one.Seconds > long {
 		one.Parts = leaves(name, string(out))
 	}
@@ -128,9 +138,22 @@ func (r *runner) trace(ctx context.Context, name string) (reached, error) {
 }
 
 var (
-	ended = regexp.MustCompile(`(?m)^--- [A-Z]+: \S+ \(([0-9.]+)s\)`)
+	ended = regexp.MustCompile(`(?m)^( *)--- [A-Z]+: \S+ \(([0-9.]+)s\)$`)
 	runs  = regexp.MustCompile(`(?m)^=== RUN +(\S+)$`)
 )
+
+// seconds is how long a test took, or its subtests one after the other: its own time is without those that are
+// parallel.
+func seconds(out string) float64 {
+	sum := map[string]float64{}
+	longest := 0.0
+	for _, took := range ended.FindAllStringSubmatch(out, -1) {
+		s, _ := strconv.ParseFloat(took[2], 64)
+		sum[took[1]] += s
+		longest = max(longest, sum[took[1]])
+	}
+	return longest
+}
 
 // leaves are the subtests of a test that have none themselves.
 func leaves(name, out string) (all []string) {

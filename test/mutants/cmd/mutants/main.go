@@ -26,20 +26,21 @@ func run() error {
 	which := flag.String("mutants", "", "only those whose name matches")
 	tests := flag.String("tests", "", "only tests whose name matches judge")
 	again := flag.Bool("again", false, "try those again that survived or were not reached")
+	whole := flag.Bool("whole", false, "let tests judge as a whole, which takes long, and not by their subtests")
 	list := flag.Bool("list", false, "say what has been found so far, and run nothing")
 	atOnce := flag.Int("p", 1, "runs of the tests at once")
 	wrap := flag.String("exec", "", "a command to run builds and tests with, as nice")
 	flag.Parse()
 	packages := flag.Args()
 	if len(packages) == 0 {
-		packages = []string{"store", "locks/sqllock", "scheduler", "locks", "jobs"}
+		packages = []string{"store", "locks", "locks/memlock", "locks/sqllock", "locks/redislock", "locks/zklock", "scheduler", "jobs"}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	survived := 0
 	for _, p := range packages {
 		o := mutants.Options{
-			Root: ".", Package: strings.TrimPrefix(filepath.Clean(p), "./"), Again: *again, AtOnce: *atOnce,
+			Root: ".", Package: strings.TrimPrefix(filepath.Clean(p), "./"), Again: *again, Whole: *whole, AtOnce: *atOnce,
 			Wrap: strings.Fields(*wrap), Log: os.Stdout,
 		}
 		o.Dir = filepath.Join(*dir, strings.ReplaceAll(o.Package, "/", "-"))
