@@ -91,6 +91,51 @@ func TestAReleaseNamesTheToken(t *testing.T) {
 	})
 }
 
+// A namespace cleans up after its own sessions: another one, which would not find their keys, leaves them alone.
+func TestANamespaceIsSweptByItsOwn(t *testing.T) {
+	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
+		if d.Caps().Name == "mysql-row" {
+			return // the rows say no more of it than that they are free
+		}
+		dead := session(t, d, time.Minute)
+		take(t, dead, "k")
+		expire(db)(t, dead)
+		other, err := d.Open(t.Context(), driver.Open{Namespace: "other", TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		session(t, d, time.Minute)
+		left := 0
+		if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM lockstep_lock_leases`).Scan(&left); err != nil || left > 0 {
+			t.Errorf("%d keys of the expired session are left, %v", left, err)
+		}
+	})
+}
+
+// While a process has frozen as it takes a key of one namespace, those of the others are taken.
+func TestAFrozenNamespaceStopsNoOther(t *testing.T) {
+	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
+		if d.Caps().Name == "sqlite" {
+			return // the file has one writer
+		}
+		s := session(t, d, time.Minute)
+		other, err := d.Open(t.Context(), driver.Open{Namespace: "other", TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close(t.Context())
+		begin(t, db, `UPDATE lockstep_lock_marks SET token = token + 1 WHERE namespace = 'other'`)
+		ctx, cancel := contextFor(t, 15*time.Second)
+		defer cancel()
+		if got, err := s.TryAcquire(ctx, "1", []driver.Want{{Key: "k"}}); err != nil || got[0].Token == 0 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
 // What a session held that is over is listed no more, before anybody has cleaned up, and is its own no more. It is not
 // renewed.
 func TestWhoIsOverHoldsNothing(t *testing.T) {
@@ -122,10 +167,8 @@ func TestWhoIsOverHoldsNothing(t *testing.T) {
 			if still, err := b.Check(t.Context(), stays); err != nil || !still[0] {
 				t.Errorf("%s: the living holds nothing: %v", what, err)
 			}
+			take(t, b, "of "+what) // at once
 			if err := b.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := db.ExecContext(t.Context(), "DELETE FROM lockstep_lock_leases WHERE name = ?", "of "+what); err != nil {
 				t.Fatal(err)
 			}
 		}

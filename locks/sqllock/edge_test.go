@@ -75,6 +75,44 @@ func TestTheAnswerToCommitIsLost(t *testing.T) {
 	}
 }
 
+// What a session held that is over may go to another before all is cleaned up: then it stays there.
+func TestWhoCleansUpTakesNothingFromTheNextHolder(t *testing.T) {
+	t.Parallel()
+	dsn := servers.MySQL(t)
+	p, through := edge(t, dsn)
+	db := opened(t, dsn)
+	direct := sqllock.New(db, sqllock.MySQL, sqllock.Options{})
+	over, next := session(t, direct, time.Minute), session(t, direct, time.Minute)
+	tidy := session(t, sqllock.New(open(t, "mysql", through), sqllock.MySQL, sqllock.Options{}), time.Minute)
+	was := take(t, over, "k")
+	expire(db)(t, over)
+	var held []driver.Held
+	var once sync.Once
+	p.Judge(func(c proxy.Command) proxy.Verdict {
+		if strings.HasPrefix(c.Query, "DELETE FROM lockstep_lock_leases") {
+			once.Do(func() {
+				if ok, err := next.Evict(t.Context(), "k", was[0].Token); !ok || err != nil {
+					t.Error(ok, err)
+				}
+				for _, r := range lockstest.Acquire(t, next, "1", "k") {
+					held = append(held, driver.Held{Key: "k", Token: r.Token})
+				}
+			})
+		}
+		return proxy.Pass
+	})
+	got := lockstest.Acquire(t, tidy, "2", "k")
+	if len(held) != 1 || held[0].Token == 0 {
+		t.Fatalf("meanwhile granted: %v", held)
+	}
+	if got[0].Holder == nil || got[0].Holder.Session != next.ID() {
+		t.Errorf("%+v; want it busy", got)
+	}
+	if still, err := next.Check(t.Context(), held); err != nil || !still[0] {
+		t.Errorf("the next holder: %v, %v", still, err)
+	}
+}
+
 // Whoever freezes as it gives a key back holds up others for a second or so, however long its ttl is and
 // however its handle was opened.
 func TestAReleaseThatStallsStopsNobody(t *testing.T) {

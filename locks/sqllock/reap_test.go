@@ -10,6 +10,53 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
+// Who finds one session over ends that one alone: not another that looks so while the database's clock is ahead, nor one
+// that was stopped as it closed, whose keys are yet to be freed.
+func TestOneSessionIsEndedAtATime(t *testing.T) {
+	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
+		if d.Caps().Name == "mysql-row" {
+			return // no clock decides who lives
+		}
+		set := func(s driver.Session, column string, to int64) {
+			t.Helper()
+			if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions SET `+column+` = ? WHERE id = ?`, to, s.ID()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rows := func(of driver.Session) (n int) {
+			t.Helper()
+			if err := db.QueryRowContext(t.Context(), `SELECT (SELECT COUNT(*) FROM lockstep_lock_sessions WHERE id = ?) +
+				(SELECT COUNT(*) FROM lockstep_lock_leases WHERE session_id = ?)`, of.ID(), of.ID()).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		over, late, stopped, b := session(t, d, time.Minute), session(t, d, time.Minute), session(t, d, time.Minute), session(t, d, time.Minute)
+		take(t, over, "of one that is over")
+		held := take(t, late, "of one that seems so")
+		take(t, stopped, "of one that was stopped")
+		set(over, "expires_at", 1)
+		set(late, "expires_at", 1)
+		set(stopped, "dead", 1)
+		set(stopped, "expires_at", 1)
+		take(t, b, "of one that is over")
+		if n := rows(over); n != 0 {
+			t.Errorf("%d rows are left of the session that is over", n)
+		}
+		set(late, "expires_at", time.Now().Add(30*time.Second).UnixMicro()) // the clock is right again
+		if err := late.Renew(t.Context()); err != nil {
+			t.Errorf("renew: %v", err)
+		}
+		if still, err := late.Check(t.Context(), held); err != nil || !still[0] {
+			t.Errorf("check: %v, %v", still, err)
+		}
+		session(t, d, time.Minute) // sweeps
+		if n := rows(stopped); n != 0 {
+			t.Errorf("%d rows are left of the session that was stopped", n)
+		}
+	})
+}
+
 // After the database's clock was set back by an hour, the keys of who died meanwhile are free after a
 // ttl, not after an hour. Who lives on loses nothing, and nobody is taken for dead whose ttl is longer
 // than that of others.
