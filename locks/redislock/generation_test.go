@@ -69,16 +69,16 @@ func TestRestartFromOldSnapshot(t *testing.T) {
 	const ttl = 3 * ttl // a busy disk takes its time for a snapshot, and nobody renews meanwhile
 	rdb := clientAfter(t, srv.Addr, 8)
 	a, b := openFor(t, rdb, "snapshot", ttl), openFor(t, rdb, "snapshot", ttl)
-	old, kept := lockstest.Grant(t, a, "k"), lockstest.Grant(t, a, "kept")
+	old, kept, freed := lockstest.Grant(t, a, "k"), lockstest.Grant(t, a, "kept"), lockstest.Grant(t, a, "freed")
 	if err := rdb.Save(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Release(t.Context(), []driver.Held{old}); err != nil {
+	if err := a.Release(t.Context(), []driver.Held{old, freed}); err != nil {
 		t.Fatal(err)
 	}
 	late, fresh := lockstest.Grant(t, b, "k"), lockstest.Grant(t, b, "fresh")
 	srv.Kill()
-	srv.Start() // where a holds k, and fresh is free
+	srv.Start() // where a holds k and freed, and fresh is free
 
 	refuses(t, a, "fresh")
 	renew(t, a, b)
@@ -88,6 +88,9 @@ func TestRestartFromOldSnapshot(t *testing.T) {
 	lockstest.Holds(t, b, fresh, true)
 	if got := recovered(t, "fresh", b, a); got.Holder == nil || got.Holder.Session != b.ID() {
 		t.Errorf("fresh: %+v, want held by b", got)
+	}
+	if got := recovered(t, "freed", a, b); got.Token == 0 {
+		t.Errorf("freed: %+v, want granted to b", got)
 	}
 }
 
@@ -158,10 +161,23 @@ func TestTokensStayAboveWhatIsBroughtBack(t *testing.T) {
 	if mine.Token != driver.Token(ahead+1) {
 		t.Fatalf("token %d, want %d", mine.Token, ahead+1)
 	}
+	high := lockstest.Grant(t, a, "k1")
+	if high.Token <= mine.Token {
+		t.Errorf("token %d after %d", high.Token, mine.Token)
+	}
+	if err := a.Release(t.Context(), []driver.Held{high}); err != nil {
+		t.Fatal(err)
+	}
+	restarted(t, rdb, "high")
+	renew(t, a)
+	high = driver.Held{Key: "k2", Token: recovered(t, "k2", a).Token}
+	if high.Token <= mine.Token+1 {
+		t.Errorf("token %d after %d was in the snapshot", high.Token, mine.Token+1)
+	}
 	rdb.FlushAll(t.Context())
 	renew(t, a)
-	if got := recovered(t, "k2", a); got.Token <= mine.Token {
-		t.Errorf("token %d after %d was brought back", got.Token, mine.Token)
+	if got := recovered(t, "k3", a); got.Token <= high.Token {
+		t.Errorf("token %d after %d was brought back", got.Token, high.Token)
 	}
 }
 
@@ -307,6 +323,7 @@ func TestInfoForbidden(t *testing.T) {
 		t.Errorf("caps: %+v", d.Caps())
 	}
 	refuses(t, s, "k")
+	says(t, s, "the server was started again, has failed over or has lost data a short time ago, and may not know of all locks")
 	mine := recovered(t, "k", s)
 	rdb.FlushAll(t.Context())
 	refuses(t, s, "k2")

@@ -18,7 +18,7 @@ local lives = {}
 local function live(session)
   if lives[session] == nil then
     local expires = redis.call('ZSCORE', sessions, session)
-    lives[session] = expires and tonumber(expires) > now or false
+    lives[session] = expires and tonumber(expires) > now
   end
   return lives[session]
 end
@@ -106,7 +106,6 @@ end
 
 local function install(session, ttl)
   redis.call('ZADD', sessions, text(now + ttl), session)
-  lives[session] = true
 end
 
 -- tidy frees what a few expired sessions held, and pulls in sessions that a step back of the

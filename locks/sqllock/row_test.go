@@ -1,6 +1,7 @@
 package sqllock_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"strings"
@@ -119,6 +120,29 @@ func TestRowModeNamelessHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	take(t, a, "k")
+}
+
+// The row of a key that is free is not touched by who takes, holds and frees the key of that name in another namespace.
+func TestRowModeFreeRowOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
+	db := open(t, "mysql", servers.MySQL(t))
+	d := sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
+	s := session(t, d, time.Minute)
+	other, err := d.Open(t.Context(), driver.Open{Namespace: "other", TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = other.Close(context.Background()) })
+	insertRow(t, db)
+	theirs := take(t, other, "k")
+	held := take(t, s, "k")
+	if err := other.Release(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
+	take(t, other, "k")
+	if still, err := s.Check(t.Context(), held); err != nil || !still[0] {
+		t.Errorf("check: %v, %v", still, err)
+	}
 }
 
 // A row that somebody inserts and locks between a look and an insert must not be waited for.

@@ -1,0 +1,226 @@
+package redislock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
+)
+
+// unused is a client of a server that is known to be new.
+func unused(t *testing.T) *redis.Client {
+	t.Helper()
+	rdb := redis.NewClient(&redis.Options{Addr: servers.NewRedis(t).Addr})
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// begin opens a session there, which is granted keys at once.
+func begin(t *testing.T, rdb redis.UniversalClient, namespace string) driver.Session {
+	t.Helper()
+	s, err := NewWith(rdb, Options{NoGracePeriod: true}).Open(t.Context(), driver.Open{Namespace: namespace, TTL: time.Minute, Owner: "tester"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// must is for what the tests do to the server.
+func must(t *testing.T, cmds ...redis.Cmder) {
+	t.Helper()
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err != nil {
+			t.Fatal(cmd, err)
+		}
+	}
+}
+
+func part(namespace, name string) string { return "{lockstep:" + namespace + "}:" + name }
+
+// restarted makes the state look as a server finds it that was started again from its snapshot.
+func restarted(t *testing.T, rdb *redis.Client, namespace string) {
+	t.Helper()
+	must(t, rdb.HSet(t.Context(), part(namespace, "state"), "run", "another"))
+}
+
+// expired makes the server see that the time of a session is over.
+func expired(t *testing.T, rdb *redis.Client, namespace string, s driver.Session) {
+	t.Helper()
+	must(t, rdb.ZAdd(t.Context(), part(namespace, "sessions"), redis.Z{Member: s.ID(), Score: 1}))
+}
+
+// owned holds which keys the server counts as whose.
+func owned(t *testing.T, rdb *redis.Client, namespace, when string, want ...string) {
+	t.Helper()
+	got, err := rdb.ZRange(t.Context(), part(namespace, "owned"), 0, -1).Result()
+	if err != nil || len(got) != len(want) || len(want) == 1 && got[0] != want[0] {
+		t.Errorf("%s the server counts as owned %q, %v; want %q", when, got, err, want)
+	}
+}
+
+// Whatever a session asks first of a server that has lost data, it brings back what it holds.
+func TestTheFirstCallBringsBack(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	calls := map[string]func(s driver.Session, other driver.Held) error{
+		"renew": func(s driver.Session, _ driver.Held) error { return s.Renew(t.Context()) },
+		"check": func(s driver.Session, other driver.Held) error {
+			_, err := s.Check(t.Context(), []driver.Held{other})
+			return err
+		},
+		"acquire": func(s driver.Session, _ driver.Held) error {
+			_, err := s.TryAcquire(t.Context(), "early", lockstest.Wants("new"))
+			return err
+		},
+		"evict": func(s driver.Session, other driver.Held) error {
+			_, err := s.Evict(t.Context(), other.Key, other.Token)
+			return err
+		},
+		"release": func(s driver.Session, other driver.Held) error { return s.Release(t.Context(), []driver.Held{other}) },
+	}
+	for name, call := range calls {
+		for what, lose := range map[string]func(namespace string, s driver.Session){
+			"all": func(string, driver.Session) { must(t, rdb.FlushAll(t.Context())) },
+			"what is newer than a snapshot": func(namespace string, s driver.Session) {
+				restarted(t, rdb, namespace)
+				must(t, rdb.HDel(t.Context(), part(namespace, "holders"), "mine"), rdb.ZRem(t.Context(), part(namespace, "index"), "mine"),
+					rdb.ZRem(t.Context(), part(namespace, "owned"), s.ID()+" mine"))
+			},
+		} {
+			if name == "release" && what != "all" {
+				continue // it grants and says nothing: the next call finds out
+			}
+			namespace := name + " " + what
+			s := begin(t, rdb, namespace)
+			mine, other := lockstest.Grant(t, s, "mine"), lockstest.Grant(t, s, "other")
+			lose(namespace, s)
+			if err := call(s, other); err != nil && !errors.Is(err, driver.ErrRecovering) {
+				t.Errorf("%s after the loss of %s: %v", name, what, err)
+			}
+			if there := rdb.HExists(t.Context(), part(namespace, "holders"), mine.Key); there.Err() != nil || !there.Val() {
+				t.Errorf("%s after the loss of %s brings nothing back: %v", name, what, there.Err())
+			}
+			must(t, rdb.FlushAll(t.Context()))
+		}
+	}
+}
+
+// Nothing is granted for as long as the longest session may trust what it holds, as soon as it is known.
+func TestRecoveryLastsForTheLongestTTL(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	short, long := openFor(t, rdb, "ttls", 15*time.Second), openFor(t, rdb, "ttls", time.Minute)
+	lasts := func(when string, want time.Duration) {
+		t.Helper()
+		began, err := rdb.HGet(t.Context(), part("ttls", "state"), "began").Int64()
+		until, err2 := rdb.HGet(t.Context(), part("ttls", "state"), "until").Int64()
+		if got := time.Duration(until-began) * time.Microsecond; err != nil || err2 != nil || got != want {
+			t.Errorf("%s nothing is granted for %v, want %v (%v, %v)", when, got, want, err, err2)
+		}
+	}
+	restarted(t, rdb, "ttls")
+	renew(t, short)
+	lasts("found by the short one, where the long one is known,", time.Minute)
+	must(t, rdb.FlushAll(t.Context()))
+	renew(t, short)
+	lasts("found by the short one, where nothing is known,", 15*time.Second)
+	renew(t, long)
+	lasts("after the long one has come back", time.Minute)
+	must(t, rdb.FlushAll(t.Context()))
+	renew(t, long, short)
+	lasts("found by the long one", time.Minute)
+}
+
+// Who comes back when keys are granted again is lost, however long its own ttl is: somebody else may have them.
+func TestWhoComesBackAfterTheGracePeriodIsLost(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	a := begin(t, rdb, "patient")
+	lockstest.Grant(t, a, "k")
+	must(t, rdb.FlushAll(t.Context()))
+	b := open(t, rdb, "patient")
+	if got := recovered(t, "k", b); got.Token == 0 {
+		t.Fatalf("%+v", got)
+	}
+	if err := a.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("renew: %v, want ErrSessionLost", err)
+	}
+}
+
+// A session that was evicted and has not heard of it brings its key back: in whatever order, it is the later holder's.
+func TestWhatIsBroughtBackIsTheLaterHolders(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	for _, first := range []string{"early", "late"} {
+		a, b := begin(t, rdb, first), begin(t, rdb, first)
+		early := lockstest.Grant(t, a, "k")
+		if ok, err := b.Evict(t.Context(), "k", early.Token); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		late := lockstest.Grant(t, b, "k")
+		must(t, rdb.FlushAll(t.Context()))
+		if first == "early" {
+			renew(t, a, b)
+		} else {
+			renew(t, b, a)
+		}
+		owned(t, rdb, first, first+" first:", b.ID()+" k")
+		lockstest.Holds(t, a, early, false)
+		lockstest.Holds(t, b, late, true)
+	}
+}
+
+// A session that has come back and has not heard so asks again: that is no second time, nor too late. If it has expired since,
+// it is lost.
+func TestComingBackTwice(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	a := begin(t, rdb, "twice")
+	mine := lockstest.Grant(t, a, "k")
+	must(t, rdb.FlushAll(t.Context()))
+	again := func() error {
+		_, err := a.(*session).reassert(t.Context())
+		return err
+	}
+	if err := again(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, rdb.HSet(t.Context(), part("twice", "state"), "until", 0)) // keys are granted again
+	if err := again(); err != nil {
+		t.Errorf("asked again: %v", err)
+	}
+	lockstest.Holds(t, a, mine, true)
+	expired(t, rdb, "twice", a)
+	if err := again(); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("expired: %v, want ErrSessionLost", err)
+	}
+}
+
+// A state that another run of the server wrote is not that of a new namespace, though nothing says that it was used.
+func TestAStateOfAnotherRunIsNotNew(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	if err := begin(t, rdb, "used").Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	restarted(t, rdb, "used")
+	must(t, rdb.ScriptFlush(t.Context()))
+	refuses(t, begin(t, rdb, "used"), "k")
+}
+
+// Where INFO is forbidden nobody knows whether the server was promoted: then nothing is granted at once.
+func TestInfoForbiddenOnANewServer(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	rdb.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">pw", "~*", "+@all", "-info")
+	blind := redis.NewClient(&redis.Options{Addr: rdb.Options().Addr, Username: "blind", Password: "pw"})
+	defer blind.Close()
+	s := begin(t, blind, "blind")
+	refuses(t, s, "k")
+	says(t, s, "the server was started again, has failed over or has lost data a short time ago, and may not know of all locks")
+}
