@@ -226,7 +226,7 @@ func zooKeeperStarts(t *testing.T, s *secured) []start {
 		{"no password", "name: prod\n" + lock(srv.SecureAddr, "/owned", "", s.trusted()), []string{srv.SecureAddr, "no user is given"}},
 		{"wrong authority", lock(srv.SecureAddr, "/a", right, s.misled()), []string{srv.SecureAddr, "not trusted here"}},
 		{"expired", lock(late.SecureAddr, "/a", right, s.trusted()), []string{late.SecureAddr, "out of its time"}},
-		{"no TLS", lock(srv.SecureAddr, "/a", right, "{}"), []string{srv.SecureAddr, "perhaps it wants TLS"}},
+		{"no TLS", lock(srv.SecureAddr, "/a", right, "{}"), []string{"a server with TLS answers at " + srv.SecureAddr + ", not ZooKeeper without TLS; if that is the right one, set lock.zookeeper.tls.enabled"}},
 		{"TLS where there is none", lock(srv.Addr, "/a", right, s.trusted()), []string{srv.Addr, "does not speak TLS at this port"}},
 		{"no certificate", lock(picky.SecureAddr, "/a", right, s.trusted()), []string{picky.SecureAddr, "certificate"}},
 	}

@@ -38,10 +38,18 @@ func checkServers(ctx context.Context, l config.Lock) error {
 			}
 		}
 		if answers := speaks(ctx, addr); len(answers) > 0 && !slices.Contains(answers, kind) {
-			return wrongServer{fmt.Errorf("%s: %s answers at %s, not %s", field, answers[0], addr, kind)}
+			return wrongServer{fmt.Errorf("%s: %s answers at %s, not %s%s", field, answers[0], addr, kind, wantsTLS(l, answers[0]))}
 		}
 	}
 	return nil
+}
+
+// wantsTLS is what to do about a server with TLS that is talked to without.
+func wantsTLS(l config.Lock, answers string) string {
+	if answers != speaksTLS {
+		return ""
+	}
+	return fmt.Sprintf("; if that is the right one, set lock.%s.tls.enabled", l.Driver)
 }
 
 // lockServers says what should answer where, and with which TLS, if it begins with that.
