@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/lockstest"
@@ -18,9 +19,12 @@ import (
 
 // Requests, by their number in the protocol.
 const (
-	createNode = 1
-	getData    = 4
-	multi      = 14
+	createNode      = 1
+	getData         = 4
+	multi           = 14
+	createContainer = 19
+	ping            = 11
+	logsIn          = 100
 )
 
 // between opens a session of which the test sees each request before it goes on, and one beside it.
@@ -199,4 +203,57 @@ func TestItsNodeIsThere(t *testing.T) {
 	if err := a.Renew(t.Context()); err != nil {
 		t.Errorf("renew: %v", err)
 	}
+}
+
+// A key that nobody has held costs three requests: the parents are there.
+func TestRequestsOfAGrant(t *testing.T) {
+	t.Parallel()
+	a, b, op, way := between(t, "requests")
+	var mu sync.Mutex
+	var sent []uint32
+	way.hold(func(opcode uint32) {
+		mu.Lock()
+		defer mu.Unlock()
+		if opcode != ping {
+			sent = append(sent, opcode)
+		}
+	})
+	lockstest.Grant(t, a, "k")
+	way.hold(nil)
+	if diff := cmp.Diff([]uint32{multi, createContainer, multi}, sent); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+
+	// Another one makes the container at the same time.
+	way.before(createContainer, func() { lets(t, b, lockstest.Grant(t, b, "k2")) })
+	lockstest.Grant(t, a, "k2")
+
+	// Somebody deletes the tree.
+	way.hold(nil)
+	for _, s := range []*session{a, b} {
+		if err := op.Delete("/lockstep/requests/sessions/"+s.ID(), -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"/locks/k/held", "/locks/k", "/locks/k2/held", "/locks/k2", "/locks", "/sessions", ""} {
+		if err := op.Delete("/lockstep/requests"+path, -1); err != nil {
+			t.Fatalf("delete %s: %v", path, err)
+		}
+	}
+	if ok, err := a.Evict(t.Context(), "k", 1); ok || err != nil {
+		t.Errorf("evict of what nobody holds: %t, %v", ok, err)
+	}
+	lockstest.Grant(t, a, "k3")
+}
+
+// Without a login nothing is said about one.
+func TestNoLogin(t *testing.T) {
+	t.Parallel()
+	way := newCut(t, servers.ZooKeeper(t))
+	way.hold(func(opcode uint32) {
+		if opcode == logsIn {
+			t.Error("it logs in")
+		}
+	})
+	lockstest.Grant(t, openFor(t, way.addr, "nobody", 10*time.Second), "k")
 }

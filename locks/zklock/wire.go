@@ -51,7 +51,7 @@ func (g *gate) dial(network, address string, timeout time.Duration) (net.Conn, e
 	defer g.mu.Unlock()
 	if err != nil {
 		g.cause = err
-		if g.failures++; g.failures == g.hosts.Len() && !g.agreed {
+		if g.failures++; g.failures == g.hosts.Len() {
 			close(g.hopeless)
 		}
 		return nil, err
