@@ -22,12 +22,12 @@ func loginOf(auth string, share []string) (login, error) {
 		}
 		return login{}, nil
 	}
-	user, password, ok := strings.Cut(auth, ":")
-	if !ok || user == "" || password == "" {
+	user, password, _ := strings.Cut(auth, ":")
+	if user == "" || password == "" {
 		return login{}, errors.New("zklock: Auth must have the form user:password")
 	}
 	for _, id := range share {
-		if scheme, id, ok := strings.Cut(id, ":"); !ok || scheme == "" || id == "" {
+		if scheme, id, _ := strings.Cut(id, ":"); scheme == "" || id == "" {
 			return login{}, fmt.Errorf("zklock: Share: %q must have the form scheme:id, as in x509:CN=operator", id)
 		}
 	}

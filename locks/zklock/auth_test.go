@@ -198,9 +198,16 @@ func TestWhatAServerSaysOfALogin(t *testing.T) {
 		"no user":             {"", zk.ErrNoAuth, "no user is given"},
 		"another user":        {"alice", zk.ErrNoAuth, `the nodes below /root/prod belong to another user of ZooKeeper than "alice"`},
 		"the login is denied": {"alice", zk.ErrAuthFailed, `does not let "alice" log in`},
-		"something else":      {"alice", broken, "broken"},
+		"something else":      {"alice", broken, ""},
+		"nothing of a login":  {"", broken, ""},
 	} {
 		err := login{user: c.user, password: "hunter2"}.refused(below, c.err)
+		if c.want == "" {
+			c.want = c.err.Error()
+			if err != c.err { //nolint:errorlint // it says no more
+				t.Errorf("%s: %v, want nothing added", name, err)
+			}
+		}
 		if !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

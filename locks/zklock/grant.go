@@ -75,10 +75,7 @@ func (s *session) try(key string, r record) (driver.Result, error) {
 func (s *session) container(key string) error {
 	_, err := s.conn.CreateContainer(s.names.lock(key), nil, zk.FlagContainer, s.acl)
 	if errors.Is(err, zk.ErrNoNode) {
-		if err = s.parents(); err != nil {
-			return err
-		}
-		_, err = s.conn.CreateContainer(s.names.lock(key), nil, zk.FlagContainer, s.acl)
+		return s.parents() // the next round makes it
 	}
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil

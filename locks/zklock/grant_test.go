@@ -25,6 +25,7 @@ const (
 	createContainer = 19
 	ping            = 11
 	logsIn          = 100
+	closeSession    = 1<<32 - 11
 )
 
 // between opens a session of which the test sees each request before it goes on, and one beside it.
@@ -165,6 +166,11 @@ func TestRightsTakenAway(t *testing.T) {
 	}
 	if infos, err := a.List(t.Context(), "k", "", 10); !errors.Is(err, zk.ErrNoAuth) {
 		t.Errorf("list: %+v, %v", infos, err)
+	}
+	lets(t, b, lockstest.Grant(t, b, "free"))
+	bar("free")
+	if got, err := a.TryAcquire(t.Context(), "a", lockstest.Wants("free")); !errors.Is(err, zk.ErrNoAuth) {
+		t.Errorf("acquire where it may write nothing: %+v, %v", got, err)
 	}
 	way.before(multi, func() { bar("mine") })
 	if err := a.Release(t.Context(), []driver.Held{mine}); !errors.Is(err, zk.ErrNoAuth) {

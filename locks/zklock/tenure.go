@@ -114,7 +114,7 @@ func (t *tenure) keep(events <-chan zk.Event) {
 	gone := t.isOver()
 	asked := time.Now()
 	t.conn.Close() // waits for the answer, at most a second
-	switch answered := connected && time.Since(asked) < time.Second; {
+	switch answered := connected && time.Since(asked) < time.Second && t.gate.intact(); {
 	case answered:
 		t.told.Store(true)
 	case !gone:

@@ -112,6 +112,22 @@ func TestCloseWhileCutOff(t *testing.T) {
 	}
 }
 
+// A connection that breaks on the way of the last request leaves the session to its timeout, which the caller is told, too.
+func TestCloseThatDoesNotArrive(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	way := newCut(t, addr)
+	a, b := openFor(t, way.addr, "closelost", 10*time.Second), openFor(t, addr, "closelost", 10*time.Second)
+	mine := lockstest.Grant(t, a, "k")
+	way.before(closeSession, func() { way.break_(true) })
+	if err := a.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "ends by itself") {
+		t.Errorf("close: %v", err)
+	}
+	if r := lockstest.Acquire(t, b, "b", "k")[0]; r.Holder == nil || r.Holder.Token != mine.Token {
+		t.Errorf("%+v, want it held until the session ends", r)
+	}
+}
+
 // A session that is closed while it goes from one server to another frees its keys all the same.
 func TestCloseWhileItMoves(t *testing.T) {
 	t.Parallel()

@@ -130,17 +130,42 @@ func (g *gate) state() (timeout time.Duration, cause error) {
 	return g.timeout, g.cause
 }
 
+// intact reports whether the last connection has not broken. The library closes it when the answer to its last request
+// has come, and reads no more.
+func (g *gate) intact() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.wire != nil && !g.wire.broken
+}
+
 // wire is one connection to a server.
 type wire struct {
 	net.Conn
-	gate *gate
-	head []byte // of the first answer
+	gate   *gate
+	head   []byte // of the first answer
+	broken bool   // guarded by the gate's mu
+}
+
+func (w *wire) note(err error) {
+	if err == nil {
+		return
+	}
+	w.gate.mu.Lock()
+	defer w.gate.mu.Unlock()
+	w.broken = true
+}
+
+func (w *wire) Write(p []byte) (int, error) {
+	n, err := w.Conn.Write(p)
+	w.note(err)
+	return n, err
 }
 
 // Read also learns the agreed session timeout, which the library keeps to itself: the first answer
 // is its length, the protocol's version and the timeout in ms, each of four bytes.
 func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
+	w.note(err)
 	if lack := 12 - len(w.head); lack > 0 && n > 0 {
 		w.head = append(w.head, p[:min(n, lack)]...)
 		if len(w.head) == 12 {
