@@ -44,7 +44,6 @@ func (s *Store) Bury(ctx context.Context, session string, beat int64) (bool, err
 	err := s.settle(ctx, "bury", bury, func(t *tx) (bool, error) {
 		var dead bool
 		_, err := t.one(`SELECT dead FROM {sessions} WHERE id = ?{for_update}`, []any{session}, &dead)
-		buried = dead
 		return dead, err
 	})
 	return buried, err
