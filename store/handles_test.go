@@ -149,7 +149,7 @@ func TestSQLiteFlags(t *testing.T) {
 		t.Run(flags, func(t *testing.T) { works(t, store.SQLite, lite(t, flags)) })
 	}
 	t.Run("memory", func(t *testing.T) {
-		db := rawLite(t, ":memory:")
+		db := rawLite(t, ":memory:?_pragma=synchronous(OFF)") // there is nothing to keep over a power loss
 		db.SetMaxOpenConns(1)
 		s, err := store.New(db, store.SQLite, store.Options{})
 		if err != nil {
@@ -262,6 +262,25 @@ func TestEnqueueTxGivesUp(t *testing.T) {
 	}
 	if _, err := s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p"}); err != nil {
 		t.Errorf("once the lock is free: %v", err)
+	}
+}
+
+// EnqueueTx waits for nothing but the lock: what else is wrong it says at once.
+func TestEnqueueTxWaitsForTheLockAlone(t *testing.T) {
+	db := lite(t, durable)
+	s, err := store.New(db, store.SQLite, store.Options{Timeout: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it is all that is to be done
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := s.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "p"}); !errors.Is(err, store.ErrSchema) || ctx.Err() != nil {
+		t.Errorf("without tables: %v, and of its time is left %v", err, ctx.Err() == nil)
 	}
 }
 

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -67,6 +68,9 @@ func TestViewsStartAgain(t *testing.T) {
 	for name, view := range views {
 		want, err := view(t.Context(), s.plain)
 		p.check(err)
+		if reflect.ValueOf(want).IsZero() {
+			t.Errorf("%s: nothing is seen", name)
+		}
 		for k := 1; ; k++ {
 			s.cut.arm(fate{again: true}, k, func() {})
 			got, err := view(t.Context(), s.wired)

@@ -191,6 +191,9 @@ func TestMigrationSQL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if !strings.Contains(text, "\n-- 0001_start\n") {
+			t.Error("no line says where a migration begins")
+		}
 		s := open(t, d, dsn, store.Options{})
 		raw := openRaw(t, d, dsn)
 		for statement := range strings.SplitSeq(text, ";\n") {

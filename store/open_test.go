@@ -62,12 +62,27 @@ func TestOpenLeavesNothingElse(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
 	s := open(t, store.SQLite, ":memory:", store.Options{})
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Join(t.Context(), storetest.Member("a")); err != nil {
+	session, err := s.Join(t.Context(), storetest.Member("a"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := s.Beat(t.Context(), session); err != nil {
+		t.Error(err)
+	}
+	if peers, err := s.Peers(t.Context()); err != nil || len(peers) != 1 {
+		t.Errorf("%+v %v", peers, err)
+	}
+	if o, err := s.Overview(t.Context(), 1); err != nil || o.At.IsZero() {
+		t.Errorf("%+v %v", o, err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("files %v: %v", files, err)
 	}
 }
 

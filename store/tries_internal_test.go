@@ -106,6 +106,20 @@ func TestWhatTriesCameTo(t *testing.T) {
 	}
 }
 
+// A statement that is broken is no sign of tables that are missing.
+func TestOnlyMissingTablesAreAMatterOfTheSchema(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		for text, schema := range map[string]bool{
+			`SELECT 1 FROM {tasks} WHERE`: false, `SELECT nothing FROM {tasks}`: false, `SELECT 1 FROM elsewhere`: true,
+		} {
+			err := s.read(t.Context(), "look", func(t *tx) error { _, err := t.one(text, nil, new(int)); return err })
+			if err == nil || errors.Is(err, ErrSchema) != schema || strings.Contains(err.Error(), "call Migrate first") != schema {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+	})
+}
+
 // A transaction leaves its connection as it was, for the next one, however it ended.
 func TestConnectionsOutliveTransactions(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {

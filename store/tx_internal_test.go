@@ -158,6 +158,12 @@ func TestUnknownCommitsEnd(t *testing.T) {
 	if !errors.Is(err, errUnknownCommit) || calls != 1 {
 		t.Errorf("%v after %d calls, of whose time is over", err, calls)
 	}
+	for _, known := range []error{nil, jobs.ErrConflict} {
+		calls = 0
+		if err := s.untilKnown(t.Context(), func() error { calls++; return known }); !errors.Is(err, known) || calls != 1 {
+			t.Errorf("%v is known, and after %d calls %v", known, calls, err)
+		}
+	}
 }
 
 func TestTimeThatRanOutIsNotTheCause(t *testing.T) {
