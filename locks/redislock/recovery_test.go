@@ -224,3 +224,22 @@ func TestInfoForbiddenOnANewServer(t *testing.T) {
 	refuses(t, s, "k")
 	says(t, s, "the server was started again, has failed over or has lost data a short time ago, and may not know of all locks")
 }
+
+// A token is no lower than the server's clock in µs, whatever the last one was: it also says since when a key is held that
+// was brought back.
+func TestTokensKeepUpWithTheClock(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	s := begin(t, rdb, "clock")
+	must(t, rdb.HSet(t.Context(), part("clock", "state"), "token", 1))
+	began := time.Now()
+	mine := lockstest.Grant(t, s, "k")
+	if early := began.Add(-time.Second).UnixMicro(); int64(mine.Token) < early {
+		t.Errorf("token %d, want at least %d", mine.Token, early)
+	}
+	must(t, rdb.FlushAll(t.Context()))
+	renew(t, s)
+	if infos, err := s.List(t.Context(), "", "", 10); err != nil || len(infos) != 1 || infos[0].Since.Before(began.Add(-time.Second)) {
+		t.Errorf("listed: %+v, %v; want it held since %v", infos, err, began)
+	}
+}

@@ -128,13 +128,21 @@ func TestRowModeFreeRowOfAnotherNamespace(t *testing.T) {
 	db := open(t, "mysql", servers.MySQL(t))
 	d := sqllock.New(db, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row})
 	s := session(t, d, time.Minute)
-	other, err := d.Open(t.Context(), driver.Open{Namespace: "other", TTL: time.Minute})
-	if err != nil {
-		t.Fatal(err)
+	in := func(namespace string) driver.Session {
+		t.Helper()
+		s, err := d.Open(t.Context(), driver.Open{Namespace: namespace, TTL: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close(context.Background()) })
+		return s
 	}
-	t.Cleanup(func() { _ = other.Close(context.Background()) })
+	other := in("other")
 	insertRow(t, db)
 	theirs := take(t, other, "k")
+	if err := in("other").Close(t.Context()); err != nil { // both sweep what is free, and wait for no holder
+		t.Error(err)
+	}
 	held := take(t, s, "k")
 	if err := other.Release(t.Context(), theirs); err != nil {
 		t.Fatal(err)
