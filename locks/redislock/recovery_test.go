@@ -114,7 +114,7 @@ func TestTheFirstCallBringsBack(t *testing.T) {
 func TestRecoveryLastsForTheLongestTTL(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
-	short, long := openFor(t, rdb, "ttls", 15*time.Second), openFor(t, rdb, "ttls", time.Minute)
+	long, short := openFor(t, rdb, "ttls", time.Minute), openFor(t, rdb, "ttls", 15*time.Second)
 	lasts := func(when string, want time.Duration) {
 		t.Helper()
 		began, err := rdb.HGet(t.Context(), part("ttls", "state"), "began").Int64()

@@ -60,6 +60,9 @@ func TestNamespacesInOneDatabaseKeepApart(t *testing.T) {
 		if still, err := x.Check(t.Context(), ofX); d.Caps().Name != "mysql-row" && (err != nil || !slices.Equal(still, []bool{false, false, true})) {
 			t.Errorf("x still holds %v, %v", still, err)
 		}
+		if still, err := x.Check(t.Context(), ofX[2:]); err != nil || !still[0] {
+			t.Errorf("x holds c no more: %v", err)
+		}
 		if err := x.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
