@@ -3,21 +3,27 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// attentive is a dialect that counts the transactions that may write, and lets others work before one of them begins.
+// attentive is a dialect that counts the transactions that may write, and lets others work before one of them begins,
+// or the server go away.
 type attentive struct {
 	dialect
 	begins int
 	before func(n int)
+	away   bool
 }
 
 func (a *attentive) begin(ctx context.Context, conn *sql.Conn) error {
@@ -25,7 +31,76 @@ func (a *attentive) begin(ctx context.Context, conn *sql.Conn) error {
 	if a.before != nil {
 		a.before(a.begins)
 	}
+	if a.away {
+		return jobs.ErrUnavailable
+	}
 	return a.dialect.begin(ctx, conn)
+}
+
+// orphans is a store in which n tasks run whose replica is dead.
+func orphans(t *testing.T, file string, n int) *Store {
+	t.Helper()
+	s := migrated(t, "sqlite", file, Options{})
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}}))
+	_, err := s.Enqueue(t.Context(), slices.Repeat([]jobs.NewTask{{Pool: "p"}}, n)...)
+	check(err)
+	session, err := s.Join(t.Context(), ledger.Member{Replica: "dead", LockService: "x"})
+	check(err)
+	got, err := s.Claim(t.Context(), ledger.Claim{
+		Session: session, Replica: "dead", Pool: "p", Hash: (jobs.Pool{}).Hash(), Limit: n, ID: uuid.NewString(),
+		Now:   func(now time.Time) (time.Time, error) { return now, nil },
+		Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+	})
+	check(err)
+	if len(got.Tasks) != n {
+		t.Fatalf("claimed %d", len(got.Tasks))
+	}
+	check(s.Leave(t.Context(), session))
+	return s
+}
+
+// A database that refuses everything is asked so many times and not once for each task; one that is away, once.
+func TestReapingEndsWhereNothingIsTaken(t *testing.T) {
+	s := orphans(t, filepath.Join(t.TempDir(), "a.db"), 200)
+	a := &attentive{dialect: s.dialect}
+	s.dialect = a
+	if err := s.sure(t.Context(), "test", func(t *tx) error { _, err := t.exec("ALTER TABLE {attempts} RENAME TO elsewhere"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	a.begins = 0
+	if reaped, err := s.Reap(t.Context(), 500); err == nil || errors.Is(err, jobs.ErrUnavailable) || len(reaped) > 0 || a.begins != refusedForAll {
+		t.Errorf("reaped %d in %d tries, want %d tries: %v", len(reaped), a.begins, refusedForAll, err)
+	}
+	a.begins, a.away = 0, true
+	if reaped, err := s.Reap(t.Context(), 500); !errors.Is(err, jobs.ErrUnavailable) || len(reaped) > 0 || a.begins != 1 {
+		t.Errorf("reaped %d in %d tries while the database was away: %v", len(reaped), a.begins, err)
+	}
+}
+
+// What another replica has reaped meanwhile is not reaped again, whether or not the answer to that is lost.
+func TestWhatAnotherReaped(t *testing.T) {
+	for _, lose := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "a.db")
+		other, s := orphans(t, file, 3), migrated(t, "sqlite", file, Options{})
+		a := &attentive{dialect: s.dialect, before: func(n int) {
+			if n > 1 {
+				return
+			}
+			if reaped, err := other.Reap(t.Context(), 9); err != nil || len(reaped) != 3 {
+				t.Errorf("the other one reaped %d: %v", len(reaped), err)
+			}
+		}}
+		s.dialect = &forgetful{dialect: a, lose: lose}
+		if reaped, err := s.Reap(t.Context(), 9); err != nil || len(reaped) != 0 || a.begins == 0 {
+			t.Errorf("reaped %+v, %v", reaped, err)
+		}
+	}
 }
 
 // A replica that has nothing to do keeps nobody from writing, however often it looks.

@@ -88,10 +88,10 @@ func (m move) due() time.Time {
 	return m.RunAt
 }
 
-// What the move adds to the row's counts.
+// What the move adds to the row's counts; an attempt is undone in rows that are pending again.
 func (m move) losses() int64   { return bit(m.end == jobs.StateLost) }
 func (m move) failures() int64 { return bit(m.end == jobs.StateFailed) }
-func (m move) undone() int64   { return bit(m.never && m.to != toDone) }
+func (m move) undone() int64   { return bit(m.never) }
 
 // texts is how many bytes of text a statement has for the move, but for its output.
 func (m move) texts() int { return len(m.reason) + len(m.failure) }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
 var cancelCases = []Case{
@@ -17,6 +19,7 @@ var cancelCases = []Case{
 	{"Cancel/Running", cancelRunning},
 	{"Cancel/Verdicts", cancelVerdicts},
 	{"Cancel/Races", cancelRaces},
+	{"Cancel/Moved", cancelMoved},
 	{"Cancel/Retry", retryTask},
 }
 
@@ -162,6 +165,29 @@ func cancelRaces(t *testing.T, b *Bench) {
 	if !slices.Contains(accepted, true) {
 		t.Error("nothing was cancelled")
 	}
+}
+
+// A task that is handed back and claimed anew, while somebody is about to ask its owner, is cancelled under its new owner.
+func cancelMoved(t *testing.T, b *Bench) {
+	if b.Dialect == store.SQLite {
+		return // there, nobody writes between the statements of a cancellation
+	}
+	s := newScene(t, b)
+	s.enqueue("work", 1)
+	task := s.claim("work", 1)[0]
+	lock, err := b.DB.Handle().BeginTx(s.ctx(), nil)
+	must(t, err)
+	defer func() { _ = lock.Rollback() }()
+	_, err = lock.ExecContext(s.ctx(), "UPDATE lockstep_tasks SET token=token+1 WHERE id=?", task.ID)
+	must(t, err)
+	cancelled := make(chan error, 1)
+	go func() { _, err := b.Store.CancelTask(s.ctx(), task.ID, "alice"); cancelled <- err }()
+	await.Until(t, "the cancellation has read the task, and waits for its row", func() bool {
+		return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {tasks} SET cancel%' AND id<>CONNECTION_ID()") == 1
+	})
+	must(t, lock.Commit())
+	must(t, <-cancelled)
+	s.want("asked", b.DB.Text(t, "SELECT cancel FROM {tasks} WHERE token=2"), "cancelled by alice")
 }
 
 func retryTask(t *testing.T, b *Bench) {

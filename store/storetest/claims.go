@@ -188,6 +188,7 @@ func claimCandidates(t *testing.T, b *Bench) {
 	s.enqueue("default", 1)
 	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=1 WHERE job=''")
 	s.DB.Exec(t, "UPDATE {pools} SET max_attempts=9, on_lost='retry' WHERE name='default'")
+	s.DB.Exec(t, "UPDATE {jobs} SET fence=41 WHERE name='a'")
 	var asked []ledger.Candidate
 	c := s.claiming("default", 5)
 	c.Admit = func(now time.Time, k ledger.Candidate) (time.Time, bool) {
@@ -205,6 +206,11 @@ func claimCandidates(t *testing.T, b *Bench) {
 	if len(got.Tasks) != 2 || len(got.Foreign) != 0 {
 		t.Fatalf("claimed %+v, foreign %+v", got.Tasks, got.Foreign)
 	}
+	if job, other := got.Tasks[0].Token, got.Tasks[1].Token; job != 42 || other != 1 {
+		t.Errorf("the tokens are %d, which is the next of the job's, and %d", job, other)
+	}
+	s.want("the job's task", s.task(got.Tasks[0].ID), "running attempt 1 token 42 replica one: -")
+	s.wantInt(42, "SELECT fence FROM {jobs} WHERE name='a'")
 	for i, want := range []ledger.Policy{own, pool} {
 		if d := cmp.Diff(want, ledger.Policy{MaxAttempts: got.Tasks[i].MaxAttempts, OnLost: got.Tasks[i].OnLost}); d != "" {
 			t.Errorf("the answer: %s", d)
@@ -391,7 +397,7 @@ func claimStolen(t *testing.T, b *Bench) {
 	// The same for a claim of a single task, which is written otherwise.
 	for _, change := range []string{"token=token+1", "state=2"} {
 		s.DB.Exec(t, "DELETE FROM {tasks}")
-		alone := s.enqueue("work", 1)[0]
+		alone := s.enqueue("work", 2)[0] // and one behind it, which this claim has no room for
 		c := s.claiming("work", 1)
 		c.Admit = func(now time.Time, _ ledger.Candidate) (time.Time, bool) {
 			s.DB.Exec(t, "UPDATE {tasks} SET "+change+" WHERE id=?", alone)
@@ -400,7 +406,7 @@ func claimStolen(t *testing.T, b *Bench) {
 		if got, err := b.Store.Claim(s.ctx(), c); err != nil || len(got.Tasks) > 0 {
 			t.Errorf("%s: claimed %+v, %v", change, got.Tasks, err)
 		}
-		s.wantInt(0, "SELECT attempt FROM {tasks}")
+		s.wantInt(0, "SELECT SUM(attempt) FROM {tasks}")
 	}
 }
 

@@ -84,6 +84,7 @@ func mixedEnds(t *testing.T, b *Bench) {
 	s.wantInt(1, "SELECT COUNT(*) FROM {attempts}")
 
 	s.wantInt(2, "SELECT COUNT(*) FROM {outputs}")
+	s.wantInt(1, "SELECT run_at FROM {tasks} WHERE id=?", tasks[4].ID) // as before, so it keeps its place
 
 	// The answer is what the rows say, also to what was refused as the row is another one's.
 	for i, want := range map[int]jobs.State{0: jobs.StatePending, 1: jobs.StateSucceeded, 2: jobs.StateRunning, 3: jobs.StateFailed, 4: jobs.StateCancelled, 5: jobs.StatePending} {
@@ -199,6 +200,9 @@ func repeatedFinish(t *testing.T, b *Bench) {
 	// But what ended does not end otherwise.
 	s.wantFinish(s.finish(result(tasks[0], ledger.Ended, jobs.StateFailed)), ledger.Fenced)
 	s.want("row", s.task(tasks[0].ID), "succeeded attempt 1 token 1 replica one: -")
+	stale := tasks[0]
+	stale.Token--
+	s.wantFinish(s.finish(result(stale, ledger.Ended, jobs.StateSucceeded)), ledger.Fenced)
 	s.wantFinish(s.finish(result(tasks[0], ledger.Again, jobs.StateFailed)), ledger.Fenced)
 	s.wantFinish(s.finish(result(tasks[1], ledger.Again, jobs.StateCancelled)), ledger.Fenced)
 	s.wantFinish(s.finish(result(tasks[0], ledger.HandBack, "")), ledger.Fenced)
