@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -224,6 +225,34 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 		synctest.Wait()
 		if p := s.slots.room("p"); p != 4 {
 			t.Errorf("afterwards %d workers are free", p)
+		}
+	})
+}
+
+// A trigger that started nothing is logged with its outcome, and one that is to run is not; that a newer configuration
+// governs a job is said once.
+func TestWhatIsLoggedOfDecisions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := firing(t, "a", "b")
+		log := &everyLine{}
+		s.log = slog.New(log)
+		at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		st.does = func(d ledger.Decide) (ledger.Decided, error) {
+			states := rowsOf(s, time.Now(), "a", "b")
+			states[0].Hash = "of another configuration"
+			d.Decide(time.Now(), states)
+			return ledger.Decided{Decisions: []ledger.Decision{{Job: "b", Triggers: []ledger.Opening{
+				{Trigger: jobs.Trigger{Job: "b", At: at}}, {Task: &jobs.Task{ID: "1"}},
+				{Trigger: jobs.Trigger{Job: "b", At: at, Outcome: jobs.Missed, Count: 3, Reason: "it was late"}},
+			}}}}, nil
+		}
+		missed := "trigger job=b at=" + at.String() + " outcome=missed count=3 reason=it was late"
+		left := "another replica's newer configuration governs this job, and has it otherwise; it is left to that replica job=a"
+		for n, want := range [][]string{{left, missed}, {missed}} {
+			s.decideFree(t.Context(), []string{"a", "b"}, false)
+			if diff := cmp.Diff(want, slices.Sorted(slices.Values(log.take()))); diff != "" {
+				t.Errorf("decision %d: logged (-want +got):\n%s", n, diff)
+			}
 		}
 	})
 }

@@ -83,13 +83,9 @@ func (f *feeder) claim(ctx context.Context) bool {
 	if want == 0 || !ses.trusted() || s.waits() || f.governed().hash == "" {
 		return false
 	}
-	scope, asked, ok := f.look(ctx)
+	scope, under, asked, ok := f.look(ctx)
 	if !ok {
 		return false
-	}
-	under, same := f.under(asked)
-	if !same {
-		return true // the scope is of before
 	}
 	settled := s.running.transaction()
 	defer settled()
@@ -222,7 +218,7 @@ func (f *feeder) startQueued(ctx context.Context) {
 // ahead is how many tasks to claim beyond the free workers. In limited pools a claimed task takes a
 // place from other replicas, so there it is none. The caller holds f.mu.
 func (f *feeder) ahead() int {
-	if f.governs.maxRunning > 0 || f.took == 0 || f.took > aheadFor {
+	if f.governs.maxRunning > 0 || f.took == 0 {
 		return 0
 	}
 	return min(f.pool.Workers*int(aheadFor/f.took), claimBatch)

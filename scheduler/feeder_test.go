@@ -139,6 +139,22 @@ func TestAFeederGoesOnWhileThereIsMore(t *testing.T) {
 	})
 }
 
+// A claim that failed is not repeated before somebody wakes the feeder, though there is more and workers are free.
+func TestAClaimThatFailsIsNotRepeated(t *testing.T) {
+	f, st := fed(t, took(1, true), jobs.ErrUnavailable)
+	held(f)
+	f.claim(t.Context())
+	f.empty()
+	f.s.slots.give("p", 4)
+	for len(f.wake) > 0 {
+		<-f.wake
+	}
+	if again := f.claim(t.Context()); again || len(f.wake) > 0 {
+		t.Errorf("it claims again: %t, and is woken: %t", again, len(f.wake) > 0)
+	}
+	st.check(t, "twice", "claim", "claim")
+}
+
 // What is in a claim, and what it leads to.
 func TestWhatAFeederClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -165,6 +181,11 @@ func TestWhatAFeederClaims(t *testing.T) {
 			}
 			if away := f.s.health.store.err != nil; away != (c.got == any(jobs.ErrUnavailable)) {
 				t.Errorf("%+v: the store is away: %t", c.got, away)
+			}
+			if asks := len(f.s.nudgeGovern) > 0; asks != (c.got == any(ledger.ErrOutdated)) {
+				t.Errorf("%+v: it asks what governs: %t", c.got, asks)
+			} else if asks {
+				<-f.s.nudgeGovern
 			}
 			f.s.health.storeUp()
 			f.empty()
@@ -201,6 +222,10 @@ func TestWhatAFeederClaims(t *testing.T) {
 
 		st.asked, m.all = nil, nil
 		f.unskip()
+		f.goBy(f.pool.under(ledger.OtherPool{Name: "p"}))
+		claims(t, f, false)
+		st.check(t, "in a pool that no configuration has")
+		f.goBy(f.pool.governs())
 		f.s.session.Store(&session{"session", boottime.Awake(), boottime.Awake()})
 		claims(t, f, false)
 		st.check(t, "without a session")
@@ -276,7 +301,9 @@ func TestAFeederLooksBeforeItClaims(t *testing.T) {
 		step("the claim fails", false, []any{work(3), jobs.ErrUnavailable}, "look", "claim 3")
 		step("soon after", true, []any{took(1, false)}, "claim 3", "look")
 		step("the claim fails again", false, []any{work(3), jobs.ErrUnavailable}, "look", "claim 3")
-		time.Sleep(lookFor + 1)
+		time.Sleep(lookFor)
+		step("lookFor later", false, []any{jobs.ErrUnavailable}, "claim 3")
+		time.Sleep(1)
 		step("later", false, []any{work(4)}, "look", "claim 4")
 
 		st.on = func() { st.on = nil; f.unskip() }
@@ -285,6 +312,11 @@ func TestAFeederLooksBeforeItClaims(t *testing.T) {
 			t.Error("it does not look again")
 		}
 		step("after it", false, []any{work(6)}, "look", "claim 6")
+		f.unskip()
+		f.byKind = false
+		step("nothing is met again", false, nil, "claim")
+		f.skip(f.unskips, []jobs.Task{{Job: "of others"}})
+		step("a job is met", false, []any{work(7)}, "look", "claim 7")
 	})
 }
 
@@ -340,6 +372,9 @@ func TestWhatIsQueued(t *testing.T) {
 		}
 		if _, ok := f.next(); ok || f.waits() {
 			t.Error("there is something in an empty queue")
+		}
+		if f.startQueued(t.Context()); f.s.slots.room("p") != 4 {
+			t.Errorf("with nothing to start %d of 4 workers are free", f.s.slots.room("p"))
 		}
 		fill(2)
 		if !f.waits() || !f.holds("0") || !f.holds("1") || f.holds("2") {
@@ -446,6 +481,7 @@ func TestWhatIsLearned(t *testing.T) {
 		{[]jobs.Task{other, job}, true, []string{"a", "b"}, nil, false},
 		{[]jobs.Task{kind, job}, true, []string{"a", "b"}, []string{""}, true},
 		{[]jobs.Task{kind, {}}, false, []string{"a", "b"}, []string{""}, true},
+		{[]jobs.Task{{Job: "c"}, kind}, true, []string{"a", "b", "c"}, []string{""}, true},
 	} {
 		learned := f.skip(0, c.tasks)
 		scope, asked := f.scope()

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -80,6 +81,71 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What a replica leaves to a newer configuration is said once, as long as it stays the same: jobs and pools apart, ten
+// of each by name. When they are its own again nothing needs saying. It asks again soon after each change, seldom while
+// something is left.
+func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
+	const jobsSay, poolsSay = "another replica's newer configuration governs, and has jobs otherwise; they are left to that replica",
+		"another replica's newer configuration governs, and has handlers of pools otherwise; their tasks are left to that replica"
+	var many []string
+	for n := range 12 {
+		many = append(many, fmt.Sprintf("j%02d", n))
+	}
+	pools := []ledger.OtherPool{{Name: "p", Hash: "other"}, {Name: "q", Hash: "other", Kinds: map[string]string{"fax": "of theirs"}}}
+	steps := []struct {
+		answer ledger.Assertion
+		says   []string
+		again  time.Duration // it asks by itself; 0: not at all
+	}{
+		{ledger.Assertion{Jobs: []string{"x"}}, []string{jobsSay + " jobs=1 such as=x"}, governAgain},
+		{ledger.Assertion{Jobs: []string{"x"}}, nil, 10 * governAgain},
+		{ledger.Assertion{Jobs: many}, []string{jobsSay + " jobs=12 such as=j00, j01, j02, j03, j04, j05, j06, j07, j08, j09"}, governAgain},
+		{ledger.Assertion{Jobs: many, Pools: pools}, []string{poolsSay + " pools=2 such as=p (tasks without a kind), q (this replica does not have the pool)"}, governAgain},
+		{ledger.Assertion{Jobs: many, Pools: pools}, nil, 10 * governAgain},
+		{ledger.Assertion{Pools: pools}, nil, governAgain},
+		{ledger.Assertion{Pools: pools}, nil, 10 * governAgain},
+		{ledger.Assertion{Pools: pools[:1]}, []string{poolsSay + " pools=1 such as=p (tasks without a kind)"}, governAgain},
+		{ledger.Assertion{}, nil, governAgain},
+		{ledger.Assertion{Jobs: []string{"x"}, Pools: pools[1:]}, []string{jobsSay + " jobs=1 such as=x", poolsSay + " pools=1 such as=q (this replica does not have the pool)"}, governAgain},
+		{ledger.Assertion{Governs: true}, nil, 0},
+	}
+	synctest.Test(t, func(t *testing.T) {
+		st := &asserting{Store: &memstore.Store{Database: memstore.New()}}
+		st.answer = func(n int) (ledger.Assertion, error) { return steps[min(n, len(steps)-1)].answer, nil }
+		log := &lines{}
+		s := replicaOn(t, st, blocked{})
+		s.log = slog.New(log)
+		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.govern(ctx) }()
+		nudge(s.nudgeGovern)
+		for n, step := range steps {
+			synctest.Wait()
+			if got := len(st.when()); got != n+1 {
+				t.Errorf("step %d: asked %d times", n, got)
+			}
+			if got := log.take(); !slices.Equal(got, step.says) {
+				t.Errorf("step %d: said is %q, want %q", n, got, step.says)
+			}
+			if step.again > 0 {
+				time.Sleep(step.again - 1)
+				if got := len(st.when()); got != n+1 {
+					t.Errorf("step %d: it asks too soon", n)
+				}
+				time.Sleep(1)
+				continue
+			}
+			time.Sleep(time.Hour)
+			if got := len(st.when()); got != n+1 {
+				t.Errorf("step %d: it asks again", n)
+			}
+		}
+		stop()
+		<-ended
+	})
 }
 
 // rereading is a store that answers that this replica governs, and notes which stripes' due times it reads after that.

@@ -29,15 +29,16 @@ func (p *poolPlan) under(row ledger.OtherPool) governing {
 	}
 	g := governing{hash: row.Hash, maxRunning: row.MaxRunning, shared: []string{}}
 	for _, kind := range p.kinds {
-		if hash := p.hashes[kind]; hash != "" && row.Kinds[kind] == hash {
+		if row.Kinds[kind] == p.hashes[kind] {
 			g.shared = append(g.shared, kind)
 		}
 	}
 	return g
 }
 
+// same reports whether two of one pool are the same. A hash says all but shared, which an older program does not write.
 func (g governing) same(other governing) bool {
-	return g.hash == other.hash && g.maxRunning == other.maxRunning && g.own == other.own && slices.Equal(g.shared, other.shared)
+	return g.hash == other.hash && slices.Equal(g.shared, other.shared)
 }
 
 // kinds are those that this replica may run by handlers of the pool.
@@ -86,13 +87,6 @@ func (s *Scheduler) Runs(pool, kind string) bool {
 	}
 	g := f.governed()
 	return g.hash != "" && slices.Contains(g.kinds(f.pool), kind)
-}
-
-// under is the same, and whether it was so when asked was.
-func (f *feeder) under(asked int) (g governing, same bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.governs, f.unskips == asked
 }
 
 // left says which tasks of the pool are left to replicas with a newer configuration; "": none. That of the

@@ -14,11 +14,7 @@ type taskID struct {
 func (ids taskIDs) get(job string, n int) string {
 	key := taskID{job, n}
 	if ids[key] == "" {
-		id, err := uuid.NewV7()
-		if err != nil {
-			id = uuid.New()
-		}
-		ids[key] = id.String()
+		ids[key] = uuid.Must(uuid.NewV7()).String()
 	}
 	return ids[key]
 }

@@ -51,7 +51,7 @@ func (l *lookout) tell(now time.Time, seen ledger.Seen) {
 		l.past, l.again, l.next = l.again, nil, now.Add(lookAgain)
 	case l.turn:
 		maps.Copy(l.again, seen.Past)
-	case len(seen.Past) > 0:
+	default:
 		if len(l.past) == 0 {
 			l.past, l.next = map[int]time.Time{}, now.Add(lookAgain)
 		}
@@ -61,13 +61,15 @@ func (l *lookout) tell(now time.Time, seen ledger.Seen) {
 	l.nothing = ended && l.again == nil
 }
 
-// look is which tasks to claim; false if there is none that this replica can run. asked is for skip and back.
-func (f *feeder) look(ctx context.Context) (scope ledger.Scope, asked int, ok bool) {
+// look is which tasks to claim, and how the pool is governed for that; false if there is none that this replica can run.
+// asked is for skip and back.
+func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under governing, asked int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	scope, asked = f.scope()
+	under = f.governs
 	if len(scope.SkipJobs) == 0 && scope.Kinds == nil {
-		return scope, asked, true
+		return scope, under, asked, true
 	}
 	if f.seen.work == nil || time.Since(f.seen.looked) > lookFor {
 		past := f.seen.ask(time.Now())
@@ -78,16 +80,16 @@ func (f *feeder) look(ctx context.Context) (scope ledger.Scope, asked int, ok bo
 		f.mu.Lock()
 		if asked != f.unskips {
 			nudge(f.wake) // the answer is to a question of before unskip
-			return scope, asked, false
+			return scope, under, asked, false
 		}
 		if err != nil {
 			f.s.storeFailed(err)
-			return scope, asked, false
+			return scope, under, asked, false
 		}
 		f.seen.tell(time.Now(), seen)
 	}
 	scope.Within = f.seen.work
-	return scope, asked, scope.Within != nil
+	return scope, under, asked, scope.Within != nil
 }
 
 // lookOn has the next claim look first: there is nothing more to claim where the last look found work.

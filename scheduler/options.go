@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -77,22 +78,20 @@ func lockService(lk Locks) string {
 		return caps.Name
 	}
 	self := process.Self()
-	machine := self.Boot
-	if machine == "" {
-		machine, _ = os.Hostname()
-	}
-	return fmt.Sprintf("%s of process %d, started at %d, machine %s", caps.Name, self.PID, self.Start, machine)
+	return fmt.Sprintf("%s of process %d, started at %d, machine %s", caps.Name, self.PID, self.Start, cmp.Or(self.Boot, hostname()))
+}
+
+// hostname is empty where it is not known.
+func hostname() string {
+	host, _ := os.Hostname()
+	return host
 }
 
 const day = 24 * time.Hour
 
 func (o Options) withDefaults() (Options, error) {
 	if o.ID == "" {
-		host, err := os.Hostname()
-		if err != nil || host == "" {
-			host = "replica"
-		}
-		o.ID = host + "-" + uuid.NewString()[:8]
+		o.ID = cmp.Or(hostname(), "replica") + "-" + uuid.NewString()[:8]
 	}
 	fill(&o.Workers, 64)
 	fill(&o.SessionTTL, 10*time.Second)

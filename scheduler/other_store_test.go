@@ -94,6 +94,7 @@ func TestStripeHolder(t *testing.T) {
 		"a of store 7f":           {"a", "7f"},
 		"b of store c of store d": {"b of store c", "d"},
 		"older":                   {"older", ""},
+		" of store 7f":            {"", "7f"},
 		"":                        {"", ""},
 	} {
 		if replica, store := scheduler.StripeHolder(meta); [2]string{replica, store} != want {

@@ -1,7 +1,9 @@
 package scheduler
 
 import (
+	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +67,77 @@ func TestPausesForWantOfRoom(t *testing.T) {
 		// Pauses of less than a minute, of 64 refusals each: a line each ten seconds.
 		if lines := strings.Count(log.String(), "\n"); lines < 3 || lines > 8 {
 			t.Errorf("%d lines:\n%s", lines, &log)
+		}
+	})
+}
+
+// Readiness says which pools have no room, in order, with the last error of the one that is left to others longest. The
+// log is told of each pool at once, and after sayEvery how many of its starts have found none since.
+func TestWhatIsSaidForWantOfRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		r := room{log: slog.New(log)}
+		says := func(err string) {
+			t.Helper()
+			for range 50 { // in whatever order they are looked at
+				c, short := r.condition()
+				if want := "work of a, b, c cannot be started here and is handed back: " + err; !short || c.Name != "room" || c.Ready || c.Detail != want {
+					t.Fatalf("%+v, %t, want %q", c, short, want)
+				}
+			}
+		}
+		told := func(want ...string) {
+			t.Helper()
+			for i := range want {
+				want[i] = "work is handed back: it could not be started here pool=" + want[i]
+			}
+			if got := log.take(); !slices.Equal(got, want) {
+				t.Errorf("the log is told %q, want %q", got, want)
+			}
+		}
+		r.refused("b", errors.New("one"))
+		told("b tasks=1 error=one")
+		time.Sleep(roomLeast * 5 / 4)
+		r.refused("c", errors.New("of c"))
+		r.refused("b", errors.New("two")) // its second pause is longer than the first ones of others
+		r.refused("a", errors.New("of a"))
+		told("c tasks=1 error=of c", "a tasks=1 error=of a")
+		says("two")
+		r.refused("b", errors.New("three"))
+		says("three")
+		time.Sleep(sayEvery - roomLeast*5/4 - 1)
+		r.refused("b", errors.New("four"))
+		told()
+		time.Sleep(1)
+		r.refused("b", errors.New("five"))
+		told("b tasks=4 error=five")
+	})
+}
+
+// A pause is longer than the one before, unless that was over for more than roomMost; for roomShown more it is said.
+func TestHowLongAPauseIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := room{log: slog.New(slog.DiscardHandler)}
+		pause := func() time.Duration {
+			r.refused("p", jobs.ErrNoRoom)
+			return time.Until(r.pools["p"].until)
+		}
+		time.Sleep(pause() + roomMost)
+		second := pause()
+		if second < 2*roomLeast*3/4 {
+			t.Errorf("the second pause is %v", second)
+		}
+		time.Sleep(second + roomShown)
+		if _, short := r.condition(); !short {
+			t.Error("it is not said any more")
+		}
+		time.Sleep(1)
+		if _, short := r.condition(); short {
+			t.Error("it is still said")
+		}
+		time.Sleep(roomMost - roomShown)
+		if another := pause(); another > roomLeast*5/4 {
+			t.Errorf("after a long time without one the pause is %v", another)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -45,7 +46,7 @@ func TestWrongOptions(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{ID: strings.Repeat("ä", 64), Labels: map[string]string{"zone": ""}}); err != nil {
-		t.Errorf("as long as it may be: %v", err)
+	if _, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{ID: strings.Repeat("ä", 64), SessionTTL: time.Second, Labels: map[string]string{"zone": ""}}); err != nil {
+		t.Errorf("as long and as short as they may be: %v", err)
 	}
 }

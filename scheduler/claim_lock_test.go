@@ -1,0 +1,178 @@
+package scheduler
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+)
+
+// scripted is a lock service that answers as it is told, if it is, and notes what it was asked for.
+type scripted struct {
+	Locks
+	answer func(ctx context.Context) ([]locks.Attempt, error)
+	asked  []locks.Request
+}
+
+func (s *scripted) TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
+	s.asked = append(s.asked, requests...)
+	if s.answer != nil {
+		return s.answer(ctx)
+	}
+	return s.Locks.TryAcquire(ctx, requests...)
+}
+
+// A claim waits for the pool's lock no longer than busyLimit, however the lock service answers; then the pool's row
+// decides alone. A service that fails is away, and is not asked again for the same claim; one that is slow is not away for
+// that. A replica that is to wait for its lock service claims nothing without an answer of it, and one that is told to
+// stop claims nothing more.
+func TestAClaimAndThePoolsLock(t *testing.T) {
+	busy := []locks.Attempt{{Err: locks.ErrBusy}}
+	hangs := func(ctx context.Context) ([]locks.Attempt, error) { <-ctx.Done(); return nil, ctx.Err() }
+	fails := func(context.Context) ([]locks.Attempt, error) { return nil, locks.ErrUnavailable }
+	lateBusy := func(context.Context) ([]locks.Attempt, error) { time.Sleep(busyLimit); return busy, nil }
+	alwaysBusy := func(context.Context) ([]locks.Attempt, error) { return busy, nil }
+	const never = -1
+	for what, c := range map[string]struct {
+		when      WhenDown
+		answer    func(context.Context) ([]locks.Attempt, error)
+		held      time.Duration // by another replica
+		down      bool          // the service is known to be away
+		meanwhile bool          // that becomes known while it looks for work
+		stop      time.Duration // it is told to stop; 0: it is not
+
+		claims      time.Duration // when; never: not at all
+		within      time.Duration // or so much later
+		locked      bool          // it holds the lock meanwhile
+		least, most int           // questions
+		away        bool          // afterwards
+	}{
+		"free":                                {when: DownStore, locked: true, least: 1, most: 1},
+		"free, and it would wait":             {when: DownWait, locked: true, least: 1, most: 1},
+		"busy for a while":                    {when: DownStore, held: 100 * time.Millisecond, claims: 100 * time.Millisecond, within: 3 * busyLimit / 4, locked: true, least: 3, most: 12},
+		"busy":                                {when: DownStore, held: time.Hour, claims: busyLimit, within: busyLimit, least: 5, most: 14},
+		"busy, and it would wait":             {when: DownWait, held: time.Hour, claims: busyLimit, within: busyLimit, least: 5, most: 14},
+		"busy for as long as it waits":        {when: DownWait, answer: lateBusy, claims: busyLimit, least: 1, most: 1},
+		"it hangs":                            {when: DownStore, answer: hangs, claims: busyLimit, least: 1, most: 1},
+		"it hangs, and is waited for":         {when: DownWait, answer: hangs, claims: never, least: 1, most: 1, away: true},
+		"it fails":                            {when: DownStore, answer: fails, least: 1, most: 1, away: true},
+		"it fails, and is waited for":         {when: DownWait, answer: fails, claims: never, least: 1, most: 1, away: true},
+		"known to be away":                    {when: DownStore, answer: fails, down: true, away: true},
+		"known to be away, and is waited for": {when: DownWait, answer: fails, down: true, claims: never, away: true},
+		"it goes away, and comes back":        {when: DownWait, meanwhile: true, locked: true, least: 1, most: 1},
+		"it goes away":                        {when: DownWait, answer: fails, meanwhile: true, claims: never, least: 1, most: 1, away: true},
+		"told to stop while it hangs":         {when: DownStore, answer: hangs, stop: busyLimit / 2, claims: never, least: 1, most: 1},
+		"told to stop while it is busy":       {when: DownStore, answer: alwaysBusy, stop: busyLimit / 2, claims: never, least: 3, most: 14},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service := memlock.New()
+				holder, other := lockerOf(t, service), lockerOf(t, service)
+				f, st := fed(t, ledger.Seen{Work: &ledger.Window{}}, took(1, false))
+				held(f)
+				f.skipJobs = []string{"x"} // so that it looks first
+				m := &tries{Metrics: f.s.metrics}
+				lk := &scripted{Locks: lockerOf(t, service), answer: c.answer}
+				f.s.locks, f.s.opt.WhenDown, f.s.metrics = lk, c.when, m
+				if c.down {
+					f.s.health.lockDown(errRefused)
+				}
+				if c.held > 0 {
+					got, err := holder.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
+					if err != nil || got[0].Lease == nil {
+						t.Fatal(err, got)
+					}
+					time.AfterFunc(c.held, func() { _ = holder.Release(context.Background(), got[0].Lease) })
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				if c.stop > 0 {
+					time.AfterFunc(c.stop, stop)
+				}
+				free := func() bool {
+					got, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got[0].Lease == nil {
+						return false
+					}
+					if err := other.Release(t.Context(), got[0].Lease); err != nil {
+						t.Fatal(err)
+					}
+					return true
+				}
+				began, claimed := time.Now(), time.Duration(never)
+				locked := false
+				st.on = func() {
+					if st.asked[len(st.asked)-1] == "look" {
+						if c.meanwhile {
+							f.s.health.lockDown(errRefused)
+						}
+						return
+					}
+					claimed, locked = time.Since(began), !free()
+				}
+				f.claim(ctx)
+				if claimed < c.claims || claimed > c.claims+c.within {
+					t.Errorf("it claims after %v, want %v and %v at most", claimed, c.claims, c.within)
+				}
+				if want := c.locked || c.held > busyLimit; locked != want {
+					t.Errorf("nobody else claims: %t", locked)
+				}
+				if n := len(lk.asked); n < c.least || n > c.most {
+					t.Errorf("the lock service is asked %d times, want %d to %d", n, c.least, c.most)
+				}
+				for _, r := range lk.asked {
+					if r.Key != "sys/pool/p" || r.Meta != "a" {
+						t.Errorf("asked for %+v", r)
+					}
+				}
+				if f.s.health.lockIsDown() != c.away {
+					t.Errorf("the lock service is away: %t", !c.away)
+				}
+				want := ledger.ClaimTook
+				if c.claims == never {
+					want = ledger.ClaimFailed
+				}
+				if c.claims == never && c.down {
+					if len(m.all) > 0 {
+						t.Errorf("metrics are told %q", m.all)
+					}
+				} else if len(m.all) != 1 || m.all[0] != want {
+					t.Errorf("metrics are told %q, not %q", m.all, want)
+				}
+				if c.held <= busyLimit && !free() {
+					t.Error("the lock is not free afterwards")
+				}
+				f.empty()
+				f.s.running.mu.Lock()
+				defer f.s.running.mu.Unlock()
+				if len(f.s.running.open) > 0 {
+					t.Error("the claim is still under way")
+				}
+			})
+		})
+	}
+}
+
+// A claim that was sent comes to its end when the replica is told to stop, and gives the lock back.
+func TestAClaimThatWasSentGivesItsLockBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		other := lockerOf(t, service)
+		f, st := fed(t, jobs.ErrUnavailable)
+		f.s.locks = lockerOf(t, service)
+		ctx, stop := context.WithCancel(t.Context())
+		st.on = stop
+		f.claim(ctx)
+		if got, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"}); err != nil || got[0].Lease == nil {
+			t.Errorf("the lock is not free: %v, %+v", err, got)
+		}
+	})
+}

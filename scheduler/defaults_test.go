@@ -1,0 +1,83 @@
+package scheduler
+
+import (
+	"log/slog"
+	"os"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/internal/process"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+)
+
+// What is left zero has the default that its field names, and what is given stays.
+func TestDefaultsOfOptions(t *testing.T) {
+	const hour, days = time.Hour, 24 * time.Hour
+	got, err := Options{}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`^` + regexp.QuoteMeta(host) + `-[0-9a-f]{8}$`).MatchString(got.ID) {
+		t.Errorf("the id is %q", got.ID)
+	}
+	if again, err := (Options{}).withDefaults(); err != nil || again.ID == got.ID {
+		t.Errorf("two replicas are %q and %q: %v", got.ID, again.ID, err)
+	}
+	for what, c := range map[string]struct{ given, want Options }{
+		"nothing is given": {Options{ID: "a"}, Options{
+			ID: "a", Workers: 64, SessionTTL: 10 * time.Second, DrainTimeout: 25 * time.Second, StopGrace: 10 * time.Second, MaxClockSkew: 2 * time.Second,
+			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Metrics: unmeasured{},
+			Retention: Retention{Triggers: 30 * days, Succeeded: 2 * days, Failed: 14 * days, Output: 7 * days},
+		}},
+		"all is given": {
+			Options{
+				ID: "b", Workers: 1, SessionTTL: hour, DrainTimeout: 2 * hour, StopGrace: 3 * hour, MaxClockSkew: 4 * hour, WhenDown: DownWait, OutputLimit: 5,
+				Logger: slog.Default(), Metrics: &tries{}, Retention: Retention{6, 7, 8, 9}, LockService: "mine",
+			},
+			Options{
+				ID: "b", Workers: 1, SessionTTL: hour, DrainTimeout: 2 * hour, StopGrace: 3 * hour, MaxClockSkew: 4 * hour, WhenDown: DownWait, OutputLimit: 5,
+				Logger: slog.Default(), Metrics: &tries{}, Retention: Retention{6, 7, 8, 9}, LockService: "mine",
+			},
+		},
+	} {
+		got, err := c.given.withDefaults()
+		same := cmp.Comparer(func(a, b *slog.Logger) bool { return a.Handler() == b.Handler() })
+		if diff := cmp.Diff(c.want, got, same, cmp.AllowUnexported(tries{})); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
+		}
+	}
+}
+
+// Locks that exclude within one process alone are named with that process, and the machine that it is on.
+func TestLocksInMemoryAreNamedWithTheirProcess(t *testing.T) {
+	self := process.Self()
+	machine := self.Boot
+	if machine == "" {
+		machine, _ = os.Hostname()
+	}
+	got := lockService(lockerOf(t, memlock.New()))
+	m := regexp.MustCompile(`^memory of process (\d+), started at (\d+), machine (.+)$`).FindStringSubmatch(got)
+	if m == nil || m[3] != machine {
+		t.Errorf("it is %q, on machine %q", got, machine)
+	}
+}
+
+// shared is a lock service that all processes have in common.
+type shared struct{ noLocks }
+
+func (shared) Caps() locks.Caps { return locks.Caps{Name: "redis"} }
+
+// Other locks are named by their backend, the same in each process.
+func TestLocksThatAreSharedAreNamedByTheirBackend(t *testing.T) {
+	if got := lockService(shared{}); got != "redis" {
+		t.Errorf("it is %q", got)
+	}
+}

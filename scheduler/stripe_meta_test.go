@@ -1,0 +1,111 @@
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// called is a store with a name of its own, which it does not always say.
+type called struct {
+	Store
+	names []string // "": an error
+	asked int
+}
+
+func (c *called) Namespace(context.Context) (string, error) {
+	c.asked++
+	name := c.names[min(c.asked, len(c.names))-1]
+	if name == "" {
+		return "", errRights
+	}
+	return name, nil
+}
+
+// The locks of stripes say of which replica and store they are, as soon as the store has said its name; it is asked until
+// then, and no more. One without a name has the replica's alone.
+func TestWhatTheLockOfAStripeSays(t *testing.T) {
+	mem := &memstore.Store{Database: memstore.New()}
+	for what, c := range map[string]struct {
+		st    Store
+		metas []string
+		asked int
+	}{
+		"it has no name":         {mem, []string{"a", "a"}, 0},
+		"it says its name":       {&called{Store: mem, names: []string{"7f"}}, []string{"a of store 7f", "a of store 7f"}, 1},
+		"it does not at first":   {&called{Store: mem, names: []string{"", "", "7f"}}, []string{"a", "a", "a of store 7f", "a of store 7f"}, 3},
+		"its name is in another": {&called{Store: mem, names: []string{"7f of store 8"}}, []string{"a of store 7f of store 8"}, 1},
+	} {
+		s := replicaOn(t, c.st, blocked{})
+		for n, want := range c.metas {
+			if got := s.stripeMeta(t.Context()); got != want {
+				t.Errorf("%s: lock %d says %q, want %q", what, n, got, want)
+			}
+		}
+		if st, ok := c.st.(*called); ok && st.asked != c.asked {
+			t.Errorf("%s: asked %d times", what, st.asked)
+		}
+	}
+}
+
+// That a replica of another store has locks of the same names is said once. Other holders, and a replica that does not
+// know its own store's name, say nothing of the kind.
+func TestWhoHoldsALockOfTheSameName(t *testing.T) {
+	busy := func(metas ...string) (all []locks.Attempt) {
+		for _, meta := range metas {
+			all = append(all, locks.Attempt{Err: locks.ErrBusy, Holder: &locks.Info{Meta: meta}})
+		}
+		return all
+	}
+	const says = "a replica of another store has locks of the same names, and what is due here waits up to a second for them: " +
+		"give each store a namespace of its own (name in the file, locks.Options.Namespace in Go)"
+	for what, c := range map[string]struct {
+		own  string
+		met  [][]locks.Attempt
+		said []string
+	}{
+		"granted":                   {"7f", [][]locks.Attempt{{{Lease: &locks.Lease{}}, {Err: locks.ErrUnknown}}}, nil},
+		"of the same store":         {"7f", [][]locks.Attempt{busy("b of store 7f")}, nil},
+		"of an older version":       {"7f", [][]locks.Attempt{busy("b")}, nil},
+		"of another store":          {"7f", [][]locks.Attempt{busy("b", "c of store 7f", "d of store 8"), busy("e of store 9")}, []string{says + " holder=d its store=8 store=7f"}},
+		"its own name is not known": {"", [][]locks.Attempt{busy("d of store 8")}, nil},
+		"two of other stores":       {"7f", [][]locks.Attempt{busy("d of store 8", "e of store 9")}, []string{says + " holder=d its store=8 store=7f"}},
+	} {
+		s := replicaOn(t, &memstore.Store{Database: memstore.New()}, blocked{})
+		log := &lines{}
+		s.log, s.storeID = slog.New(log), c.own
+		for _, attempts := range c.met {
+			s.meetOtherStore(attempts)
+		}
+		if diff := cmp.Diff(c.said, log.take()); diff != "" {
+			t.Errorf("%s: said (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+// Both are seen where stripes are locked: what others read of the locks, and what is said of theirs.
+func TestStripesBesideThoseOfAnotherStore(t *testing.T) {
+	service := memlock.New()
+	other := lockerOf(t, service)
+	if got, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(1), Meta: "b of store 8"}); err != nil || got[0].Lease == nil {
+		t.Fatal(err, got)
+	}
+	s := replicaOn(t, &called{Store: &memstore.Store{Database: memstore.New()}, names: []string{"7f"}}, blocked{})
+	log := &lines{}
+	s.log, s.locks, s.stripes.mine = slog.New(log), lockerOf(t, service), []int{1, 2}
+	s.lockStripes(t.Context())
+	if got, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(2)}); err != nil || got[0].Holder == nil || got[0].Holder.Meta != "a of store 7f" {
+		t.Errorf("others see the lock of stripe 2 as %+v, %v", got, err)
+	}
+	if said := log.take(); len(said) != 1 || !slices.Equal(s.owned(), []int{2}) {
+		t.Errorf("it owns %v, and says %q", s.owned(), said)
+	}
+	s.leaveStripes(t.Context())
+}

@@ -1,0 +1,201 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// standing is a store whose pools stand like this.
+type standing struct {
+	Store
+	mu    sync.Mutex
+	pools []ledger.PoolStatus
+	asked int
+	on    func()
+}
+
+func (s *standing) Pools(context.Context) ([]ledger.PoolStatus, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked++
+	if s.on != nil {
+		s.on()
+	}
+	return s.pools, nil
+}
+
+func (s *standing) set(pools ...ledger.PoolStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pools = pools
+}
+
+func (s *standing) asks() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.asked
+	s.asked = 0
+	return n
+}
+
+// watching is a replica with pool p, which looks after what waits for nobody in a store whose pools stand like that.
+func watching(t *testing.T, pools ...ledger.PoolStatus) (*Scheduler, *standing, *lines) {
+	t.Helper()
+	st := &standing{Store: &memstore.Store{Database: memstore.New()}, pools: pools}
+	log := &lines{}
+	s, err := New(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}}}, Options{ID: "a", Logger: slog.New(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.session.Store(&session{"session", boottime.Awake().Add(100 * time.Hour), boottime.Awake()})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.unrunnable(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return s, st, log
+}
+
+// unrunnableIn is a pool that some configuration has, with a task of each of these kinds that waits for nobody.
+func unrunnableIn(pool string, kinds ...string) ledger.PoolStatus {
+	p := ledger.PoolStatus{Name: pool, Hash: "some", Pending: len(kinds)}
+	for _, kind := range kinds {
+		p.Unrunnable = append(p.Unrunnable, ledger.Unrunnable{Kind: kind, Tasks: 1, Since: time.Date(2026, 1, 1, 12, 0, 0, 5, time.UTC)})
+	}
+	return p
+}
+
+// What waits for nobody is said with what to do about it: that depends on what is missing.
+func TestWhatIsSaidOfWhatWaitsForNobody(t *testing.T) {
+	status := func(p ledger.PoolStatus, edit func(p *ledger.PoolStatus)) ledger.PoolStatus { edit(&p); return p }
+	synctest.Test(t, func(t *testing.T) {
+		s, _, log := watching(t,
+			unrunnableIn("p", "typo", ""),
+			status(unrunnableIn("retired", ""), func(p *ledger.PoolStatus) { p.Hash, p.Kinds = "", []string{} }),
+			status(unrunnableIn("bare", "k"), func(p *ledger.PoolStatus) { p.Kinds = []string{} }),
+			status(unrunnableIn("kinds", "k"), func(p *ledger.PoolStatus) { p.Kinds, p.Unrunnable[0].Tasks = []string{"fax"}, 7 }),
+			ledger.PoolStatus{Name: "fine", Hash: "some", Pending: 3},
+		)
+		s.meetUnknown()
+		synctest.Wait()
+		if diff := cmp.Diff([]string{
+			"tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=typo tasks=1 since=2026-01-01T12:00:00Z",
+			"tasks wait for nobody: they have no kind, and no live replica has a handler for those; start one that has, or cancel them pool=p kind= tasks=1 since=2026-01-01T12:00:00Z",
+			"tasks wait for nobody: no live configuration has their pool; start a replica that has it, or cancel them pool=retired kind= tasks=1 since=2026-01-01T12:00:00Z",
+			"tasks wait for nobody: their pool has no handler in any live replica; " + jobs.GiveHandler + ", or cancel them pool=bare kind=k tasks=1 since=2026-01-01T12:00:00Z",
+			"tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them pool=kinds kind=k tasks=7 since=2026-01-01T12:00:00Z",
+		}, log.take()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Each pool and kind is said once in an hour, and unrunnableLines of them at most in a look; the others a minute later.
+func TestHowOftenItIsSaidThatTasksWaitForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st, log := watching(t, unrunnableIn("p", "typo"), unrunnableIn("q", "typo"))
+		said := func(when string, want int) {
+			t.Helper()
+			synctest.Wait()
+			if got := log.take(); len(got) != want {
+				t.Errorf("%s: %d lines, want %d: %q", when, len(got), want, got)
+			}
+		}
+		s.meetUnknown()
+		said("at once", 2)
+		time.Sleep(unrunnableAgain - 1)
+		said("within the hour", 0)
+		time.Sleep(1)
+		said("an hour later", 2)
+
+		var many []string
+		for n := range 2*unrunnableLines + 1 {
+			many = append(many, fmt.Sprint("new-", n))
+		}
+		st.set(unrunnableIn("p", append([]string{"typo"}, many...)...))
+		for n, want := range []int{unrunnableLines, unrunnableLines, 1, 0} {
+			time.Sleep(unrunnableEvery)
+			said(fmt.Sprintf("look %d at many", n), want)
+		}
+		time.Sleep(unrunnableAgain - 5*unrunnableEvery)
+		for n, want := range []int{1, unrunnableLines, unrunnableLines, 1, 0} {
+			time.Sleep(unrunnableEvery)
+			said(fmt.Sprintf("look %d an hour later", n), want)
+		}
+	})
+}
+
+// As long as something waits for nobody a replica looks each minute. Once nothing does, it looks again when it meets
+// something, and not before a minute is over.
+func TestWhenItIsLookedAtWhatWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st, _ := watching(t, unrunnableIn("q", "typo"))
+		looks := func(what string, want int) {
+			t.Helper()
+			synctest.Wait()
+			if got := st.asks(); got != want {
+				t.Errorf("%s: %d looks, want %d", what, got, want)
+			}
+		}
+		s.meetUnknown()
+		looks("something is met", 1)
+		s.meetUnknown()
+		looks("it is met again", 0)
+		time.Sleep(10 * unrunnableEvery)
+		looks("ten minutes", 10)
+		nudge(s.nudgeUnrunnable)
+		looks("there is reason to look", 1)
+		st.set(unrunnableIn("q"))
+		time.Sleep(unrunnableEvery)
+		looks("it is gone", 1)
+		s.meetUnknown()
+		time.Sleep(unrunnableEvery - 1)
+		looks("met again at once", 0)
+		time.Sleep(1)
+		looks("a minute after the last look", 1)
+		time.Sleep(10 * unrunnableEvery)
+		looks("nothing is left", 0)
+		s.meetUnknown()
+		looks("met again, long after", 1)
+	})
+}
+
+// When nothing waits for nobody a replica asks for tasks of all kinds again, but in pools where others have work: there
+// it would meet the same kinds.
+func TestWhatIsForgottenWhenNothingWaitsForNobody(t *testing.T) {
+	for pending, forgets := range map[int]bool{0: true, 1: false} {
+		synctest.Test(t, func(t *testing.T) {
+			others := unrunnableIn("p")
+			others.Pending = pending
+			s, st, _ := watching(t, unrunnableIn("not here"), others)
+			f := s.feeders["p"]
+			f.skip(f.unskips, []jobs.Task{{Kind: "of others"}})
+			f.seen.nothing = true
+			synctest.Wait()
+			scope, _ := f.scope()
+			if kinds := f.pool.kinds; (scope.Kinds == nil) != forgets || !forgets && !slices.Equal(scope.Kinds, kinds) || f.seen.nothing == forgets {
+				t.Errorf("with %d tasks: it asks for %q", pending, scope.Kinds)
+			}
+			if s.metUnknown.Load() == forgets || st.asks() != 1 {
+				t.Errorf("with %d tasks: it goes on looking: %t", pending, forgets)
+			}
+		})
+	}
+	f, _ := fed(t)
+	f.seen.nothing = true
+	if f.askForAll(true) || f.askForAll(false) || !f.seen.nothing {
+		t.Error("a feeder that has met no kind remembers one, or forgets what it has passed")
+	}
+}
