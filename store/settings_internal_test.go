@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -83,6 +84,11 @@ func TestConnectionSettings(t *testing.T) {
 		}
 		crowd(t, writer, 1, check("1", "0"))
 		crowd(t, readers, 4, check("250", "1"))
+		views, _ := s.views.DB()
+		vital, _ := s.vital.DB()
+		if views.Stats().MaxOpenConnections != viewConns || views == readers || vital.Stats().MaxOpenConnections != 1 || vital == writer {
+			t.Error("views or beats have no connections of their own")
+		}
 		look, err := OpenReadOnly(t.Context(), sqlitePath(t, s), Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -103,6 +109,11 @@ func TestCloseClosesEachHandle(t *testing.T) {
 		handles := map[string]*gorm.DB{"writers": s.writers, "readers": s.readers, "vital": s.vital, "views": s.views}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
+		}
+		if d, ok := s.dialect.(sqliteDialect); ok {
+			if err := d.turns.Close(); !errors.Is(err, os.ErrClosed) {
+				t.Errorf("the turnstile is open: %v", err)
+			}
 		}
 		for name, handle := range handles {
 			pool, err := handle.DB()

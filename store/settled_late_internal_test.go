@@ -87,3 +87,21 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 		})
 	}
 }
+
+// A replica that does not learn what came of its COMMIT is not told that it declared a session dead which another one had
+// declared dead before.
+func TestBuryClaimsNothingOfOthers(t *testing.T) {
+	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
+	slow := &slowpoke{dialect: s.dialect}
+	s.dialect = slow
+	session, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, false} {
+		slow.meanwhile = func() {}
+		if buried, err := s.Bury(t.Context(), session, 0); err != nil || buried != want {
+			t.Errorf("declared dead by this one: %t, want %t: %v", buried, want, err)
+		}
+	}
+}

@@ -220,6 +220,13 @@ func TestKeptStatementsAreBounded(t *testing.T) {
 	if len(small) != keptText || counts.prepared[small] != 1 || counts.prepared[alike] != 1 {
 		t.Errorf("texts of %d bytes do not count as small: %d and %d were prepared", len(small), counts.prepared[small], counts.prepared[alike])
 	}
+	for _, text := range []string{one, other, small, alike} { // beside a large one, which they leave alone, and it them
+		column(t, db, text)
+	}
+	if counts.prepared[one] != 2 || counts.prepared[other] != 2 || counts.prepared[small] != 1 || counts.prepared[alike] != 1 {
+		t.Errorf("small ones take the place of large ones, or the other way round: %d and %d, %d and %d were prepared",
+			counts.prepared[small], counts.prepared[alike], counts.prepared[one], counts.prepared[other])
+	}
 	large, huge := exactly(largeText, "large"), exactly(largeText+1, "huge")
 	for _, text := range []string{large, huge} {
 		column(t, db, text)
