@@ -43,14 +43,11 @@ func (p *problems) apart(s Set) {
 }
 
 func (p *problems) alike(identity string, group []owned) {
-	others := group[0].path
-	if len(group) > 2 {
-		paths := make([]string, 0, len(group))
-		for _, h := range append(group[:1:1], group[2:]...) {
-			paths = append(paths, h.path)
-		}
-		others = some(paths)
+	paths := make([]string, 0, len(group))
+	for _, h := range append(group[:1:1], group[2:]...) {
+		paths = append(paths, h.path)
 	}
+	others := some(paths)
 	explicit, _ := As[Identified](group[0].handler)
 	if name, is := explicit.(named); is {
 		p.add(group[1].path, "has another handler than %s, and all are named %.80q; give each a name of its own", others, name.name)

@@ -93,6 +93,31 @@ type bare struct{ to string }
 
 func (b *bare) Run(context.Context, jobs.Task, io.Writer) error { return nil }
 
+// coded says what it does, and has code beside that.
+type coded struct {
+	run  func()
+	says string
+}
+
+func (c coded) Run(context.Context, jobs.Task, io.Writer) error { return nil }
+func (c coded) Describe() string                                { return c.says }
+
+func print1() {}
+func print2() {}
+
+// plain is a value that says nothing.
+type plain struct{ to any }
+
+func (p plain) Run(context.Context, jobs.Task, io.Writer) error { return nil }
+
+// calling is a function that says what it does.
+type calling func() string
+
+func (c calling) Run(context.Context, jobs.Task, io.Writer) error { return nil }
+func (c calling) Describe() string                                { return c() }
+
+func call(text string) calling { return func() string { return text } }
+
 func command(t *testing.T, argument string) jobs.Handler {
 	t.Helper()
 	h, err := exechandler.New(exechandler.Command{Argv: []string{"echo"}, Env: map[string]string{"A": argument}})
@@ -167,6 +192,30 @@ func TestHandlersAreToldApart(t *testing.T) {
 		"named alike, two functions":                         {jobs.Named("tell", jobs.Func(sendWelcome)), jobs.Named("tell", jobs.Func(sendParcel)), both},
 		"named alike, and wrapped":                           {jobs.Named("tell", wrap(jobs.Func(sendWelcome))), wrap(jobs.Named("tell", jobs.Func(sendParcel))), both},
 		"named alike, two commands":                          {jobs.Named("tell", command(t, "x")), jobs.Named("tell", command(t, "y")), ""},
+		"named alike, methods of two values":                 {jobs.Named("tell", jobs.Func(red.tellByValue)), jobs.Named("tell", jobs.Func(blue.tellByValue)), ""},
+		"methods of one value, twice":                        {jobs.Func(red.tellByValue), jobs.Func(red.tellByValue), twins},
+		"mute, one named":                                    {mute{jobs.Named("a", tell("red"))}, mute{tell("red")}, twins},
+		"mute, one command and a function":                   {mute{command(t, "x")}, mute{jobs.Func(shout)}, twins},
+		"mute, of two types":                                 {mute{&slack{channel: "a"}}, mute{&bare{"red"}}, twins},
+		"mute, described alike":                              {mute{&slack{channel: "a"}}, mute{&slack{channel: "a"}}, ""},
+		"mute, described otherwise":                          {mute{&slack{channel: "a"}}, mute{&slack{channel: "b"}}, twins},
+		"mute, functions described alike":                    {mute{call("a")}, mute{call("a")}, ""},
+		"mute, functions described otherwise":                {mute{call("a")}, mute{call("b")}, twins},
+		"mute, around nothing":                               {mute{logged{}}, mute{logged{}}, ""},
+		"mute, around nothing and something":                 {mute{logged{}}, mute{&bare{"red"}}, twins},
+		"mute, without a pointer":                            {mute{(*slack)(nil)}, mute{(*slack)(nil)}, ""},
+		"mute, with and without a pointer":                   {mute{(*slack)(nil)}, mute{&slack{}}, twins},
+		"described, with one code":                           {coded{print1, "a"}, coded{print1, "a"}, ""},
+		"described, with two codes":                          {coded{print1, "a"}, coded{print2, "a"}, twins},
+		"described, without code":                            {coded{nil, "a"}, coded{nil, "a"}, ""},
+		"described, with and without code":                   {coded{nil, "a"}, coded{print2, "a"}, twins},
+		"described by pointer, with one code":                {&coded{print1, "a"}, &coded{print1, "a"}, ""},
+		"described by pointer, with two codes":               {&coded{print1, "a"}, &coded{print2, "a"}, twins},
+		"plain, equal":                                       {plain{"red"}, plain{"red"}, ""},
+		"plain, different":                                   {plain{"red"}, plain{"blue"}, twins},
+		"plain, of two types":                                {plain{"red"}, plain{1}, twins},
+		"plain, with lists":                                  {plain{[]string{"red"}}, plain{[]string{"red"}}, twins},
+		"forwarding around a function of a handler":          {forwarding{run("red")}, run("red"), ""},
 		"mute, named otherwise":                              {mute{jobs.Named("a", tell("red"))}, mute{jobs.Named("b", tell("blue"))}, twins},
 	} {
 		t.Run(what, func(t *testing.T) {

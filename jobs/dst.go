@@ -45,9 +45,7 @@ func (f fixed) count(after, until time.Time) int {
 		jump := p.end
 		p = steadyAt(jump, f.zone)
 		before := latestReading(jump.Add(-time.Second), f.zone)
-		if merged := f.between(before, p.reading(jump)); merged > 1 {
-			total -= merged - 1
-		}
+		total -= max(f.between(before, p.reading(jump))-1, 0) // they are merged
 	}
 	return total
 }

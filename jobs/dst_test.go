@@ -131,6 +131,19 @@ func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 	}
 }
 
+// Where a clock never jumps again nobody looks for jumps.
+func TestClocksThatStaySteady(t *testing.T) {
+	for _, name := range []string{"UTC", "Asia/Kolkata", "Etc/GMT+5"} {
+		zone, err := LoadZone(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := steadyAt(monday, zone); !p.end.IsZero() || !p.reading(monday).Equal(monday.Add(p.offset)) {
+			t.Errorf("%s is steady until %v, %v from UTC", name, p.end, p.offset)
+		}
+	}
+}
+
 func TestDueTimesAtJumps(t *testing.T) {
 	for _, c := range []struct {
 		spec, zone, after string

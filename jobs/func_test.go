@@ -130,6 +130,11 @@ func TestVerdictsOfHandlers(t *testing.T) {
 			t.Errorf("%q", text)
 		}
 	}
+	for _, err := range []error{nil, cause, jobs.Permanent(cause)} {
+		if d, ok := jobs.RetryDelay(err); ok || d != 0 {
+			t.Errorf("%v chooses a delay of %v", err, d)
+		}
+	}
 	if jobs.IsCancel(nil) || jobs.IsCancel(cause) || jobs.IsPermanent(nil) || jobs.IsPermanent(jobs.Cancel(cause)) {
 		t.Error("nothing was said of it")
 	}

@@ -44,17 +44,13 @@ func (f *field) canonical(text string) (string, error) {
 	if star {
 		return "*", nil
 	}
-	var b strings.Builder
+	var numbers []string
 	for n, in := range set {
-		if !in {
-			continue
+		if in {
+			numbers = append(numbers, strconv.Itoa(n))
 		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(n))
 	}
-	return b.String(), nil
+	return strings.Join(numbers, ","), nil
 }
 
 // add puts the values of one item of the list into set; all reports a plain star.

@@ -124,6 +124,15 @@ func TestAllFieldsThatAreWrongAreNamed(t *testing.T) {
 	}
 }
 
+// What the parser cannot take is an error, whatever it does then.
+func TestTheParserDoesNotPanic(t *testing.T) {
+	for _, spec := range []string{"TZ=", "* * * * *", "x * * * * *"} {
+		if s, err := parseCanonical(spec); err == nil || s != nil || !strings.HasPrefix(err.Error(), "the expression cannot be parsed: ") {
+			t.Errorf("%q: %v, %v", spec, s, err)
+		}
+	}
+}
+
 func TestSpellingsOfTheSame(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"0 0 * * 7", "0 0 * * SUN"},
@@ -144,6 +153,8 @@ func TestSpellingsOfTheSame(t *testing.T) {
 		{"59-1 * * * *", "59,0,1 * * * *"},
 		{"0 0 1 jan ?", "0 0 1 1 *"},
 		{"0 0 ? * MON-FRI", "0 0 * * MON-FRI"},
+		{"0 0 *,5 * MON", "0 0 * * MON"},
+		{"0 0 5,*/1 * MON", "0 0 * * MON"},
 		{"0 0 ? * MON/2", "0 0 * * MON,WED,FRI"},
 		{"? * * * *", "* * * * *"},
 		{"*/1 */1 * * *", "* * * * *"},

@@ -143,6 +143,22 @@ func TestWants(t *testing.T) {
 	}
 }
 
+// Which pools there are.
+func TestPoolsOfASet(t *testing.T) {
+	set := Set{Pools: map[string]Pool{"mail": {Workers: 3}, NotificationsPool: {Workers: 2}}}
+	for name, want := range map[string]bool{"mail": true, DefaultPool: true, NotificationsPool: true, "post": false, "": false} {
+		if _, exists := set.Pool(name); exists != want {
+			t.Errorf("pool %q is there: %v", name, exists)
+		}
+	}
+	if _, exists := (Set{}).Pool(NotificationsPool); exists {
+		t.Error("notifications, and nobody notifies")
+	}
+	if pool, _ := set.Pool("mail"); pool.Workers != 3 || pool.Timeout != DefaultPoolTimeout {
+		t.Errorf("%+v", pool)
+	}
+}
+
 // Whoever notifies, their pool is there.
 func TestWhoNotifies(t *testing.T) {
 	h, told := says("h"), Notify{Handler: says("n")}

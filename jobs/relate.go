@@ -18,25 +18,29 @@ const (
 // relate compares handlers by what they say, and by the code in them; state is not looked at, as
 // others may be writing it. Descriptions are believed, as far as no code contradicts them.
 func relate(a, b Handler) relation {
-	if one, ok := As[Identified](a); ok {
-		other, ok := As[Identified](b)
-		if !ok || one.Identity() != other.Identity() {
-			return different
-		}
+	one, identified := As[Identified](a)
+	other, both := As[Identified](b)
+	switch {
+	case identified != both || identified && one.Identity() != other.Identity():
+		return different
+	case identified:
 		x, _ := one.(named)
-		y, _ := other.(named)
-		if x.inner != nil && y.inner != nil && relate(x.inner, y.inner) == different {
+		y, isNamed := other.(named)
+		if isNamed && relate(x.inner, y.inner) == different {
 			return different
 		}
 		return same
 	}
 	a, b = innermost(a), innermost(b)
-	if a == nil || b == nil || reflect.TypeOf(a) != reflect.TypeOf(b) {
+	switch none := isNil(a); {
+	case reflect.TypeOf(a) != reflect.TypeOf(b) || none != isNil(b):
 		return different
+	case none:
+		return same
 	}
 	x, y := addressable(reflect.ValueOf(a)), addressable(reflect.ValueOf(b))
-	one, isDescribed := a.(Described)
-	if isDescribed && x.Kind() != reflect.Func && one.Describe() != b.(Described).Describe() {
+	says, isDescribed := a.(Described)
+	if isDescribed && says.Describe() != b.(Described).Describe() {
 		return different
 	}
 	if x.Kind() == reflect.Pointer {
@@ -63,7 +67,7 @@ func relateValues(x, y reflect.Value, described bool) relation {
 			worst = max(worst, relateFields(x.Field(i), y.Field(i), described))
 		}
 		return worst
-	case described || x.Comparable() && y.Comparable() && x.Equal(y):
+	case described || x.Comparable() && x.Equal(y):
 		return same
 	}
 	return unclear
@@ -73,14 +77,7 @@ func relateFields(x, y reflect.Value, described bool) relation {
 	if !x.Type().Implements(reflect.TypeFor[Handler]()) {
 		return relateValues(x, y, described)
 	}
-	a, b := held(x), held(y)
-	if a == nil || b == nil {
-		if a == b {
-			return same
-		}
-		return different
-	}
-	return relate(a, b)
+	return relate(held(x), held(y))
 }
 
 // held is the handler in a field, which need not be exported.
@@ -102,10 +99,6 @@ func addressable(v reflect.Value) reflect.Value {
 func relateFuncs(x, y reflect.Value) relation {
 	one, other := runtime.FuncForPC(x.Pointer()), runtime.FuncForPC(y.Pointer())
 	switch {
-	case one == nil && other == nil: // nil functions
-		return same
-	case one == nil || other == nil:
-		return different
 	case isLiteral(one) && isLiteral(other): // whether they are one depends on what was inlined
 		return same
 	case x.Pointer() != y.Pointer():

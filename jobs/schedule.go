@@ -59,7 +59,6 @@ func ParseSchedule(specs []string, timezone string) (*Schedule, error) {
 		if err != nil {
 			shown := strings.ToValidUTF8(spec[:min(len(spec), maxSpec)], "�")
 			problems = append(problems, fmt.Errorf("%w schedule %q: %w", ErrInvalid, shown, err))
-			continue
 		}
 		s.rules = append(s.rules, r)
 	}
@@ -74,9 +73,6 @@ func ParseSchedule(specs []string, timezone string) (*Schedule, error) {
 func (s *Schedule) Next(t time.Time) time.Time {
 	if t.Before(earliest) {
 		t = earliest
-	}
-	if !t.Before(latest) {
-		return time.Time{}
 	}
 	var first time.Time
 	for _, r := range s.rules {

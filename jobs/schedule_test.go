@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,32 @@ func TestCountAgreesWithEnumeration(t *testing.T) {
 	}
 }
 
+// Whole days and parts of them are counted alike, however many hours behind the first one the last one ends.
+func TestCountOfDaysAndHours(t *testing.T) {
+	s := schedule(t, "", "* * * * *")
+	for hours := range 200 {
+		span := time.Duration(hours)*time.Hour + 30*time.Minute
+		if n, exact := s.CountBetween(monday, monday.Add(span)); n != hours*60+30 || !exact {
+			t.Errorf("every minute of %v: %d, exact: %v", span, n, exact)
+		}
+	}
+}
+
+// Of a long time, the end alone is looked at.
+func TestLatestIsCheap(t *testing.T) {
+	s := schedule(t, "", "* * * * * *")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	due := s.Latest(monday.Add(-10*day), monday, 3)
+	runtime.ReadMemStats(&after)
+	if want := []time.Time{monday.Add(-2 * time.Second), monday.Add(-time.Second), monday}; cmp.Diff(want, due) != "" {
+		t.Errorf("latest three: %v", due)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1<<20 {
+		t.Errorf("%d bytes for 3 of 864,000 due times", took)
+	}
+}
+
 func TestLongOutagesAreCheapToCount(t *testing.T) {
 	s := schedule(t, "Europe/London", "* * * * * *")
 	start := time.Now()
@@ -149,8 +176,26 @@ func TestScheduleWithoutExpressionsIsNeverDue(t *testing.T) {
 
 func TestEdgesOfTime(t *testing.T) {
 	s := schedule(t, "America/New_York", "* * * * * *")
-	if due := s.Next(time.Time{}); due.IsZero() || due.Year() != 1 {
-		t.Errorf("after the zero time: %v", due)
+	for _, specs := range [][]string{{"@hourly"}, {"@hourly", "@every 1h"}, {"0 0-23 * * *"}} {
+		s := schedule(t, "", specs...)
+		if due := s.Next(time.Time{}); !due.Equal(earliest.Add(time.Hour)) {
+			t.Errorf("%q after the zero time: %v", specs, due)
+		}
+		for _, c := range []struct {
+			after, until time.Time
+			want         int
+		}{
+			{time.Time{}, earliest.Add(150 * time.Minute), 2},
+			{time.Time{}, earliest.Add(-time.Hour), 0},
+			{latest.Add(-150 * time.Minute), latest.Add(400 * day), 2},
+			{latest, latest.Add(400 * day), 0},
+			{latest.Add(time.Hour), latest.Add(400 * day), 0},
+		} {
+			due, more := s.Between(c.after, c.until, 9)
+			if n, exact := s.CountBetween(c.after, c.until); n != c.want || !exact || len(due) != c.want || more {
+				t.Errorf("%q from %v until %v: count %d, enumerated %d, want %d", specs, c.after, c.until, n, len(due), c.want)
+			}
+		}
 	}
 	for _, end := range []time.Time{latest, latest.Add(400 * day), time.Unix(1<<40, 0)} {
 		if due := s.Next(end); !due.IsZero() {

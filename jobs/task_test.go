@@ -30,6 +30,8 @@ func TestKey(t *testing.T) {
 		{Task{ID: "id", Job: "nightly", ScheduledAt: at.Add(1500 * time.Microsecond), Seq: 1}, "", "nightly@2026-06-01T08:30:00.0015Z/1"},
 		{Task{ID: "id", Job: "nightly", ScheduledAt: at, RetryOf: "first"}, "", "nightly@2026-06-01T08:30:00Z"},
 		{Task{ID: "id"}, "", "id"},
+		{Task{ID: "id", Job: "nightly"}, "", "id"},
+		{Task{ID: "id", ScheduledAt: at}, "", "id"},
 		{Task{ID: "id", RetryOf: "first"}, "prod", "prod/first"},
 	} {
 		if got := c.task.Key(c.set); got != c.want {
@@ -61,6 +63,11 @@ func TestIdentity(t *testing.T) {
 	if headers["LOCKSTEP_TASK_ID"] != "Lockstep-Task-Id" || headers["LOCKSTEP_IDEMPOTENCY_KEY"] != "Idempotency-Key" {
 		t.Errorf("headers: %v", headers)
 	}
+	for _, v := range (Task{Pool: "mail"}).Identity() {
+		if v.Env == "LOCKSTEP_SCHEDULED_AT" && v.Value != "" {
+			t.Errorf("a task that nothing scheduled is of %s", v.Value)
+		}
+	}
 	if !regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`).MatchString(trace) {
 		t.Errorf("traceparent %q", trace)
 	}
@@ -83,6 +90,7 @@ func TestEncode(t *testing.T) {
 	}{
 		{nil, ""},
 		{json.RawMessage(nil), ""},
+		{json.RawMessage{}, ""},
 		{welcome{7}, `{"User":7}`},
 		{"text", `"text"`},
 		{7, "7"},
@@ -92,7 +100,7 @@ func TestEncode(t *testing.T) {
 		{json.RawMessage(strings.Repeat("[", 100) + strings.Repeat("]", 100)), strings.Repeat("[", 100) + strings.Repeat("]", 100)},
 	} {
 		got, err := NewTask{Pool: "mail", Payload: c.payload}.Encode()
-		if err != nil || string(got) != c.want {
+		if err != nil || string(got) != c.want || (got == nil) != (c.want == "") {
 			t.Errorf("%v: %q, %v, want %q", c.payload, got, err, c.want)
 		}
 	}

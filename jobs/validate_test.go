@@ -44,13 +44,17 @@ func TestZeroSetIsValid(t *testing.T) {
 		t.Error(err)
 	}
 	full := Set{
-		Name:  "prod",
-		Pools: map[string]Pool{"mail": {Handler: says("h"), Kinds: map[string]Handler{"receipt": says("r")}, Retries: &Retries{}}},
+		Name: "prod",
+		Pools: map[string]Pool{
+			"mail": {Handler: says("h"), Kinds: map[string]Handler{"receipt": says("r")}, Retries: &Retries{}},
+			"post": {Kinds: map[string]Handler{"letter": says("l")}},
+		},
 		Jobs: map[string]Job{
 			"own":    {Schedule: "0 8 * * MON-FRI", Handler: says("h")},
 			"pooled": {Schedules: []string{"@hourly", "@every 5m"}, Timezone: "Europe/London", Pool: "mail", Payload: []byte(`{"a": 1}`)},
 			"kind":   {Pool: "mail", Kind: "receipt", Retries: Retries{Limit: 2, Backoff: time.Hour}, Labels: map[string]string{"team": "infra"}},
 			"both":   {Pool: "mail", Handler: says("its own comes first")},
+			"kinds":  {Pool: "post", Kind: "letter"},
 		},
 	}
 	if err := full.Validate(); err != nil {
