@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"maps"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -223,6 +224,13 @@ func TestEqualDefinitionsHaveOneHash(t *testing.T) {
 	}
 	if len(first) != 32 {
 		t.Errorf("%q has not 32 digits", first)
+	}
+}
+
+// What has no form in JSON has a fingerprint all the same, of its own.
+func TestFingerprintsOfAnything(t *testing.T) {
+	if one, other := fingerprint(math.Inf(1)), fingerprint(math.Inf(-1)); one == other || len(one) != 32 {
+		t.Errorf("%s and %s", one, other)
 	}
 }
 

@@ -54,6 +54,7 @@ func TestRefusedExpressions(t *testing.T) {
 		{"MON * * * *", `minute: "MON" is not a number; write 0–59 without a sign`},
 		{"~ * * * *", `minute: "~" is not a number`},
 		{"5L * * * *", `minute: "5L" is not a number`},
+		{"0 0 MON * *", `day of month: "MON" is not a number`},
 		{"0 0 L JAN *", "L and W are Quartz's; for the last day of a month run on 28-31"},
 		{"0 0 1 L *", `month: "L" is neither a number 1–12 nor a name JAN–DEC`},
 		{"0 0 * * 15W", `day of week: "15W" is neither a number 0–7 nor a name SUN–SAT`},

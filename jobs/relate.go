@@ -25,8 +25,8 @@ func relate(a, b Handler) relation {
 		return different
 	case identified:
 		x, _ := one.(named)
-		y, isNamed := other.(named)
-		if isNamed && relate(x.inner, y.inner) == different {
+		y, _ := other.(named)
+		if relate(x.inner, y.inner) == different {
 			return different
 		}
 		return same
