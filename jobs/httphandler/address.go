@@ -73,7 +73,7 @@ var (
 // embedded returns the IPv4 addresses that an IPv6 one leads to. possible are those that it leads to
 // if its network uses a prefix of that length (RFC 6052); where it does not, they mean nothing.
 func embedded(addr netip.Addr) (certain, possible []netip.Addr) {
-	if !addr.Is6() || addr.IsUnspecified() || addr.IsLoopback() {
+	if addr.IsLoopback() {
 		return nil, nil
 	}
 	b := addr.As16()

@@ -9,7 +9,8 @@ import (
 func TestAddresses(t *testing.T) {
 	for address, says := range map[string]string{
 		"169.254.169.254": "link-local", "169.254.0.1": "link-local", "::ffff:169.254.169.254": "link-local",
-		"fe80::1": "link-local", "fe80::1%eth0": "link-local",
+		"::ffff:100.100.100.200": "metadata", "::ffff:0.1.2.3": "unspecified", "::ffff:240.0.0.1": "reserved", "::ffff:127.0.0.1": "", "fd00:ec2::254%eth0": "metadata",
+		"fd00::100:5efe:a9fe:a9fe": "", "fd00::200:5eff:a9fe:a9fe": "", "fe80::1": "link-local", "fe80::1%eth0": "link-local",
 		"224.0.0.1": "multicast", "239.1.2.3": "multicast", "ff02::1": "multicast",
 		"0.0.0.0": "unspecified", "0.1.2.3": "unspecified", "::": "unspecified",
 		"255.255.255.255": "reserved", "240.0.0.1": "reserved",

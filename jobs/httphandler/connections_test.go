@@ -104,6 +104,16 @@ func TestARequestIsSentOnce(t *testing.T) {
 	}
 }
 
+// A server that would speak something else than HTTP has done nothing of what it was asked.
+func TestNoSuccessBelow200(t *testing.T) {
+	at := echoes(t, func(string) string {
+		return "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"
+	})
+	if _, err := run(t, httphandler.Request{URL: at}, task); err == nil || !strings.HasSuffix(err.Error(), "unexpected status 101 Switching Protocols") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestUnreachableHosts(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

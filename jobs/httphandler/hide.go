@@ -29,18 +29,13 @@ func hide(u *url.URL, path bool, headers map[string]string) hidden {
 			h.add(leastPart, strings.Split(whole, "/")...)
 		}
 	}
-	if u.RawQuery != "" {
-		h.add(2, u.RawQuery)
-		for _, pair := range strings.Split(u.RawQuery, "&") {
-			name, value, _ := strings.Cut(pair, "=")
-			if value == "" { // a secret without a name looks like that
-				value = name
-			}
-			h.add(leastPart, value)
-			if plain, err := url.QueryUnescape(value); err == nil {
-				h.add(leastPart, plain)
-			}
+	h.add(2, u.RawQuery)
+	for _, pair := range strings.Split(u.RawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if value == "" { // a secret without a name looks like that
+			value = name
 		}
+		h.add(leastPart, value)
 	}
 	for name, value := range headers {
 		h.add(leastPart, secretsOf(name, value)...)

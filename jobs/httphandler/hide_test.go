@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
 )
@@ -190,6 +191,9 @@ func TestHowLongSecretsAre(t *testing.T) {
 		{query: "k=abcdef", said: "<k=abcdef abcdef>", shown: "<… …>"},
 		{query: "abcdef&k=", said: "<abcdef&k= abcdef k=>", shown: "<… … k=>"},
 		{path: "/", said: "<//>", shown: "<//>"},
+		{path: "//", said: "<//>", shown: "<//>"},
+		{path: "/x", query: "zz", said: "</x>", shown: "<…>"},
+		{query: "k=a+b%2Bc+d", said: "<a+b%2Bc+d a b+c d A+B%2bC%20D>", shown: "<… … …>"},
 		{path: "/x", said: "</x /X>", shown: "<… /X>"},
 		{path: "/abcde/abcdef", said: "<abcde abcdef>", shown: "<abcde …>"},
 		{path: "/abcdef", header: "bcdefg", said: "</abcdefg>", shown: "<…>"},
@@ -213,7 +217,11 @@ func TestHowLongSecretsAre(t *testing.T) {
 func TestLongSecretsAtTheEnd(t *testing.T) {
 	secret := strings.Repeat("CANARY&", 100)
 	request := httphandler.Request{Headers: map[string]string{"X-Key": secret}}
-	for name, said := range map[string]string{"plain": secret, "HTML": html.EscapeString(secret), "JSON": strings.ReplaceAll(secret, "&", `\u0026`)} {
+	var every strings.Builder
+	for _, r := range secret {
+		fmt.Fprintf(&every, `\u%04x`, r)
+	}
+	for name, said := range map[string]string{"plain": secret, "every character": every.String(), "HTML": html.EscapeString(secret), "JSON": strings.ReplaceAll(secret, "&", `\u0026`)} {
 		for before := httphandler.MaxOutput - 2*len(said); before < httphandler.MaxOutput+100; before += 97 {
 			text := strings.Repeat("x", before) + said + strings.Repeat("y", httphandler.MaxOutput)
 			request.URL = echoes(t, func(string) string { return sized(text) })
@@ -230,6 +238,37 @@ func TestLongSecretsAtTheEnd(t *testing.T) {
 			if err == nil || strings.Contains(out, "CANARY") || !strings.Contains(out, "xxx") {
 				t.Errorf("%s cut at %d: %v, %d bytes that end with %q", name, part, err, len(out), out[max(0, len(out)-200):])
 			}
+		}
+	}
+}
+
+// Of a short secret that is escaped and cut no part shows, either.
+func TestShortSecretsAtTheEnd(t *testing.T) {
+	const secret = "%61%62%63%64%65"
+	at := echoes(t, func(string) string {
+		return "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhere: " + secret[:len(secret)-1]
+	})
+	out, err := run(t, httphandler.Request{URL: at, Headers: map[string]string{"X-Key": secret}}, task)
+	if err == nil || strings.Contains(out, "%61") {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// What is shown is cut between characters, and what has none is cut all the same.
+func TestAnswersAreCutBetweenCharacters(t *testing.T) {
+	const mark = "\n[cut here: the answer is longer than 64 KiB]\n"
+	for what, c := range map[string]struct {
+		answer, query string
+		want          int
+	}{
+		"characters":   {answer: "x" + strings.Repeat("é", httphandler.MaxOutput), want: httphandler.MaxOutput - 1},
+		"none":         {answer: strings.Repeat("\x80", 2*httphandler.MaxOutput), want: httphandler.MaxOutput - 3},
+		"made longer":  {answer: strings.Repeat("ab ", httphandler.MaxOutput/3), query: "?ab", want: httphandler.MaxOutput - 2},
+		"not too long": {answer: strings.Repeat("ab ", httphandler.MaxOutput/3), want: httphandler.MaxOutput / 3 * 3},
+	} {
+		out, err := run(t, httphandler.Request{URL: echoes(t, func(string) string { return sized(c.answer) }) + c.query}, task)
+		if err != nil || len(out) != c.want || strings.HasSuffix(out, mark) != (what != "not too long") || what != "none" && !utf8.ValidString(out) {
+			t.Errorf("%s: %d bytes, want %d, that end with %q, %v", what, len(out), c.want, out[max(0, len(out)-60):], err)
 		}
 	}
 }

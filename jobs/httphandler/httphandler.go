@@ -131,7 +131,6 @@ func (h *Handler) prepare(ctx context.Context, t jobs.Task) (*http.Request, erro
 	}
 	request.Header = h.header.Clone()
 	request.Host = h.header.Get("Host")
-	request.Header.Del("Host")
 	if len(body) > 0 && request.Header.Get("Content-Type") == "" {
 		request.Header.Set("Content-Type", contentType)
 	}

@@ -98,6 +98,29 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
+// What a task does not have is no header, and a request that has no body sends none.
+func TestWhatIsNotSent(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	url := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		got = r
+		body, _ = io.ReadAll(r.Body)
+	})
+	if _, err := run(t, httphandler.Request{URL: url}, jobs.Task{ID: "0197", Pool: "mail"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Lockstep-Job", "Lockstep-Kind", "Lockstep-Scheduled-At", "Idempotency-Key", "Content-Type"} {
+		if values, is := got.Header[name]; is {
+			t.Errorf("%s is sent: %q", name, values)
+		}
+	}
+	for _, method := range []string{"GET", "HEAD"} {
+		if _, err := run(t, httphandler.Request{URL: url, Method: method}, task); err != nil || len(body) > 0 || got.ContentLength > 0 || got.Header.Get("Content-Type") != "" {
+			t.Errorf("%s: %q is sent, %v", method, body, err)
+		}
+	}
+}
+
 func TestStatuses(t *testing.T) {
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		status := 0
@@ -283,6 +306,39 @@ func TestStopEndsTheRequest(t *testing.T) {
 	err := handler(t, httphandler.Request{URL: url}).Run(ctx, task, io.Discard)
 	var stop *jobs.Stop
 	if !errors.As(err, &stop) || !strings.HasSuffix(err.Error(), ": cancelled by somebody") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A stop while the answer is being read is the stop, and nothing of the connection.
+func TestStopEndsTheAnswer(t *testing.T) {
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, strings.Repeat("x", 1000))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	h := handler(t, httphandler.Request{URL: url, Timeout: time.Hour})
+	time.AfterFunc(200*time.Millisecond, func() { cancel(&jobs.Stop{Reason: "drained"}) })
+	if err := h.Run(ctx, task, io.Discard); err == nil || err.Error() != "POST "+url+": drained" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// stopping stops the attempt while it writes.
+type stopping struct{ cancel context.CancelCauseFunc }
+
+func (s stopping) Write(p []byte) (int, error) {
+	s.cancel(&jobs.Stop{Reason: "drained"})
+	return len(p), nil
+}
+
+// An answer that has come is one, also where the attempt is stopped before it is judged.
+func TestAnAnswerIsOneHoweverLate(t *testing.T) {
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	err := handler(t, httphandler.Request{URL: url}).Run(ctx, task, stopping{cancel})
+	if err == nil || err.Error() != "POST "+url+": unexpected status 500 Internal Server Error" {
 		t.Errorf("got %v", err)
 	}
 }

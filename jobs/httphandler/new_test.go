@@ -113,6 +113,11 @@ func TestDescribe(t *testing.T) {
 	if got, not := handler(t, hidden).Describe(), handler(t, other).Describe(); !strings.HasPrefix(got, "POST https://app.internal/… expecting") || got != not {
 		t.Errorf("with a secret path described as %s, and another as %s", got, not)
 	}
+	bare := hidden
+	bare.URL = "https://app.internal/"
+	if got, want := handler(t, bare).Describe(), "POST https://app.internal/ expecting 200 204 within 30s with Authorization"; got != want {
+		t.Errorf("without a path described as %s, want %s", got, want)
+	}
 	if handler(t, hidden).Identity() == handler(t, other).Identity() {
 		t.Error("a change of a secret path does not count")
 	}
