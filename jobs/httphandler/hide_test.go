@@ -185,6 +185,8 @@ func TestHowLongSecretsAre(t *testing.T) {
 	for _, c := range []struct{ path, query, header, said, shown string }{
 		{header: "abcde", said: "abcde", shown: "abcde"},
 		{header: "abcdef", said: "<abcdef ABCDEF>", shown: "<… …>"},
+		{header: "abcdef", said: "abcdef at the beginning", shown: "… at the beginning"},
+		{header: "abcde\xc3", said: `<abcde\u00e9>`, shown: "<…>"},
 		{query: "a", said: "a", shown: "a"},
 		{query: "ab", said: "<ab AB>", shown: "<… AB>"},
 		{query: "k=abcde", said: "<k=abcde abcde>", shown: "<… abcde>"},

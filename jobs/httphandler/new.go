@@ -92,7 +92,7 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("the scheme %.20q is not http or https", u.Scheme)
 	case u.User != nil:
 		return nil, errors.New("a user or password in it would be logged everywhere; use the header Authorization")
-	case u.Hostname() == "" || u.Opaque != "":
+	case u.Hostname() == "":
 		return nil, errors.New("it has no host; write it as in http://app.internal/mail")
 	case strings.HasSuffix(u.Host, ":"):
 		return nil, errors.New("behind the : of the host a port is missing")

@@ -106,6 +106,9 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("a change of %s does not count", what)
 		}
 	}
+	if got, want := handler(t, httphandler.Request{URL: "http://app.internal", Timeout: time.Minute}).Describe(), "POST http://app.internal expecting 2xx within 1m0s"; got != want {
+		t.Errorf("described as %s, want %s", got, want)
+	}
 	hidden := r
 	hidden.SecretPath = true
 	other := hidden
@@ -131,11 +134,12 @@ func TestDescribe(t *testing.T) {
 func TestNewSaysEverythingAtOnce(t *testing.T) {
 	r := httphandler.Request{
 		URL: "ftp://x", Method: "PUSH", ExpectStatus: []int{99, 200, 600}, Timeout: -time.Second,
-		Headers: map[string]string{"b c": "1", "Te": "1", "X-A": "1", "x-a": "2", "Ok": "1"},
+		Headers: map[string]string{"b c": "1", "TE": "1", "Te": "1", "X-A": "1", "x-a": "2", "Ok": "1"},
 	}
 	want := strings.Join([]string{
 		`invalid: the method "PUSH" is not one of DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT`,
 		`invalid: url: the scheme "ftp" is not http or https`,
+		`invalid: headers: Te is set for each request; remove it`,
 		`invalid: headers: Te is set for each request; remove it`,
 		`invalid: headers: "b c" is not a name of a header`,
 		`invalid: headers: X-A stands there twice`,

@@ -3,6 +3,7 @@ package httphandler
 import (
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -44,6 +45,42 @@ func fillUp(t *testing.T) (free func()) {
 	}
 	t.Cleanup(free)
 	return free
+}
+
+// What was sent on a connection that broke, and for which no other could be made, has been started.
+func TestNoDescriptorsForASecondTry(t *testing.T) {
+	var was unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &was); err != nil {
+		t.Fatal(err)
+	}
+	limit := func(n uint64) {
+		if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: was.Max}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	defer limit(was.Cur)
+	var got atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if got.Add(1) == 2 {
+			limit(1)
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Start()
+	defer server.Close()
+	h, err := New(Request{URL: server.URL, Method: http.MethodGet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Run(t.Context(), jobs.Task{}, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	err = h.Run(t.Context(), jobs.Task{}, io.Discard)
+	limit(was.Cur)
+	if err == nil || errors.Is(err, jobs.ErrNotStarted) || !strings.Contains(err.Error(), "no room") || got.Load() != 2 {
+		t.Errorf("%v after %d requests", err, got.Load())
+	}
 }
 
 // Where no connection can be made for want of descriptors, nothing was sent; connections that lie idle
