@@ -358,3 +358,42 @@ func TestAWardenThatDoesNotHear(t *testing.T) {
 	}
 	wantDied(t, w, a)
 }
+
+// Who is told to stop hears it at once, and is killed when the shortest of its grace periods is over.
+func TestStop(t *testing.T) {
+	w, a := sleeper(t)
+	defer w.give()
+	a.Move(nil) // changes nothing
+	a.Stop(time.Hour)
+	<-a.Ended()
+	if end := a.End(); end.Err != nil || end.Why != Ordered || end.Status.Signal() != syscall.SIGTERM {
+		t.Errorf("it ended with %+v", end)
+	}
+	r, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	deaf, err := w.Start(Command{
+		Program: "/bin/sh", Argv: [][]byte{[]byte("sh"), []byte("-c"), []byte(`exec 2>/dev/null; trap "echo heard" TERM; echo ready; while :; do sleep 0.05; done`)}, Env: [][]byte{[]byte("PATH=/usr/bin:/bin")},
+	}, nil, nil, out)
+	out.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := func(want string) {
+		buf := make([]byte, len(want))
+		if _, err := io.ReadFull(r, buf); err != nil || string(buf) != want {
+			t.Fatalf("it says %q, %v, want %q", buf, err, want)
+		}
+	}
+	said("ready\n")
+	deaf.Stop(time.Hour)
+	said("heard\n")
+	deaf.Stop(0)
+	deaf.Stop(time.Hour) // which does not make it later
+	<-deaf.Ended()
+	if end := deaf.End(); end.Err != nil || end.Why != Ordered || end.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("who does not hear ended with %+v", end)
+	}
+}
