@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -22,6 +23,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(scheduler.MachineClock) == "" {
+		boottime.Simulated() // in a bubble of synctest its time is all there is
+	}
 	_ = flag.Set("test.parallel", "4") // they wait more than they work
 	os.Exit(servers.Main(m))
 }
