@@ -83,15 +83,19 @@ func TestWrongPasswordAndNone(t *testing.T) {
 		"another user":     {"bob:tr0ub4dor", `than "bob"`},
 		"no user":          {"", "no user is given"},
 	} {
-		began := time.Now()
-		_, err := New([]string{addr}, Options{Root: "/owned", Auth: c.auth}).Open(t.Context(), driver.Open{Namespace: "prod", TTL: ttl})
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "tr0ub4dor") {
-			t.Errorf("%s: %v; want the address and %q, and no password", name, err, c.want)
-		}
-		if took := time.Since(began); took > 4*time.Second {
-			t.Errorf("%s: it took %v", name, took)
+		for _, namespace := range []string{"prod", "another"} {
+			began := time.Now()
+			_, err := New([]string{addr}, Options{Root: "/owned", Auth: c.auth}).Open(t.Context(), driver.Open{Namespace: namespace, TTL: ttl})
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), addr) || strings.Contains(err.Error(), "tr0ub4dor") {
+				t.Errorf("%s, namespace %s: %v; want the address and %q, and no password", name, namespace, err, c.want)
+			}
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("%s: it took %v", name, took)
+			}
 		}
 	}
+	// The ensemble's own root belongs to everybody, and what is made below it does not.
+	lockstest.Grant(t, openAs(t, addr, "rooted", Options{Root: "/", Auth: alice}), "k")
 }
 
 func TestOptionsThatCannotBe(t *testing.T) {

@@ -104,12 +104,12 @@ func (s *session) remove(h driver.Held, session int64) (bool, error) {
 	for range 10 {
 		// In this order: if the grant is the one meant when held is read, and was when the version
 		// was read, then the version is that grant's. If it was not yet, the check below fails.
-		there, lock, err := s.conn.Exists(s.names.lock(h.Key))
-		if !there || err != nil {
+		_, lock, err := s.conn.Exists(s.names.lock(h.Key))
+		if err != nil {
 			return false, err
 		}
-		there, held, err := s.conn.Exists(s.names.held(h.Key))
-		if !there || err != nil {
+		_, held, err := s.conn.Exists(s.names.held(h.Key)) // what is not there has no token
+		if err != nil {
 			return false, err
 		}
 		if driver.Token(held.Czxid) != h.Token || session != 0 && held.EphemeralOwner != session {

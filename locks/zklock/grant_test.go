@@ -20,7 +20,9 @@ import (
 // Requests, by their number in the protocol.
 const (
 	createNode      = 1
+	exists          = 3
 	getData         = 4
+	setData         = 5
 	multi           = 14
 	createContainer = 19
 	ping            = 11
@@ -142,6 +144,8 @@ func TestReleasedWhileItIsEvicted(t *testing.T) {
 	t.Parallel()
 	a, b, _, way := between(t, "evicted")
 	theirs := lockstest.Grant(t, b, "k")
+	lets(t, a, theirs) // it is not its own
+	lockstest.Holds(t, b, theirs, true)
 	way.before(multi, func() { lets(t, b, theirs) })
 	if ok, err := a.Evict(t.Context(), "k", theirs.Token); ok || err != nil {
 		t.Errorf("evict: %t, %v", ok, err)
@@ -225,9 +229,15 @@ func TestRequestsOfAGrant(t *testing.T) {
 		}
 	})
 	lockstest.Grant(t, a, "k")
+	if err := a.Renew(t.Context()); err != nil {
+		t.Error(err)
+	}
 	way.hold(nil)
-	if diff := cmp.Diff([]uint32{multi, createContainer, multi}, sent); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]uint32{multi, createContainer, multi, setData}, sent); diff != "" {
+		t.Errorf("requests of a grant and a renewal (-want +got):\n%s", diff)
+	}
+	if got, err := a.TryAcquire(t.Context(), "two\nlines", lockstest.Wants("k")); err == nil {
+		t.Errorf("an id of two lines: %+v", got)
 	}
 
 	// Another one makes the container at the same time.
@@ -250,6 +260,17 @@ func TestRequestsOfAGrant(t *testing.T) {
 		t.Errorf("evict of what nobody holds: %t, %v", ok, err)
 	}
 	lockstest.Grant(t, a, "k3")
+}
+
+// What a check could not read is not lost.
+func TestCheckThatDoesNotArrive(t *testing.T) {
+	t.Parallel()
+	a, _, _, way := between(t, "unread")
+	mine := lockstest.Grant(t, a, "k")
+	way.before(exists, func() { way.break_(true) })
+	if still, err := a.Check(t.Context(), []driver.Held{mine}); err == nil {
+		t.Errorf("%v, want an error", still)
+	}
 }
 
 // Without a login nothing is said about one.

@@ -29,7 +29,8 @@ func TestHosts(t *testing.T) {
 	if _, retry := h.Next(); !retry {
 		t.Error("nobody says that all were tried")
 	}
-	h.Connected()
+	h.Next()
+	h.Connected() // not to the one that came first
 	for range n - 1 {
 		if _, retry := h.Next(); retry {
 			t.Error("not all were tried since the last connection")
@@ -37,6 +38,25 @@ func TestHosts(t *testing.T) {
 	}
 	if _, retry := h.Next(); !retry {
 		t.Error("nobody says that all were tried since the last connection")
+	}
+}
+
+// Clients spread over the servers.
+func TestHostsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	first := map[string]int{}
+	for range 600 {
+		h := &hosts{}
+		if err := h.Init([]string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}); err != nil {
+			t.Fatal(err)
+		}
+		addr, _ := h.Next()
+		first[addr]++
+	}
+	for addr, n := range first {
+		if n < 120 || n > 280 {
+			t.Errorf("%s came first %d times of 600, want about 200", addr, n)
+		}
 	}
 }
 

@@ -205,6 +205,11 @@ func TestListAndNames(t *testing.T) {
 	if err := a.Release(t.Context(), []driver.Held{{Key: "a/2", Token: got[8].Token}}); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"%61", "%zz"} { // no names of keys, the first one would be another name of "a"
+		if _, err := operator(t, addr).Create("/lockstep/list%2Fx/locks/"+name, nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	list := func(prefix string, limit int) (listed []string) {
 		for after := ""; ; {
 			page, err := a.List(t.Context(), prefix, after, limit)
