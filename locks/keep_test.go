@@ -131,7 +131,7 @@ func TestSlowFirstCaller(t *testing.T) {
 		f := newFaulty(memlock.New())
 		l := start(t, f, locks.Options{TTL: time.Second})
 		ctx := dawdling{t.Context(), sync.OnceFunc(func() {
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond)
 			if n := f.count("open"); n != 0 {
 				t.Errorf("%d sessions were opened before", n)
 			}
