@@ -152,6 +152,13 @@ func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
 		if n := text(d.t, d.fast, `SELECT COUNT(*) FROM {tasks} WHERE id='`+retry.Task.ID+`'`); n != "1" {
 			d.t.Errorf("%s tasks for the retry", n)
 		}
+		d.loses(true, func() {})
+		all, err := d.late.Enqueue(d.t.Context(), jobs.NewTask{Pool: "q"})
+		d.check(err)
+		d.lost()
+		if n := text(d.t, d.fast, `SELECT COUNT(*) FROM {tasks} WHERE id='`+all[0].Task.ID+`'`); n != "1" {
+			d.t.Errorf("%s tasks that were enqueued", n)
+		}
 	})
 }
 

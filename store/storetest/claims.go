@@ -524,6 +524,11 @@ func lookWindows(t *testing.T, b *Bench) {
 	}
 	s.DB.Exec(t, "UPDATE {tasks} SET rank_order=-7 WHERE id IN (?, ?)", made[10], made[11])
 	s.DB.Exec(t, "UPDATE {tasks} SET run_at=? WHERE id=?", noon+2, made[3]) // both are read, as one of them is
+	// What waits, runs, or is in another pool is not among them.
+	beside := append(s.enqueue("work", 4), s.enqueue("again", 4)...)
+	for i, id := range beside {
+		s.DB.Exec(t, "UPDATE {tasks} SET state=?, kind='mail', run_at=? WHERE id=?", []int{1, 2, 1, 2, 0, 0, 0, 0}[i], noon+int64(i%4)*3, id)
+	}
 	scope := ledger.Scope{Kinds: []string{"mail"}}
 	type past = map[int]time.Time
 	check := func(from past, want ledger.Seen) {

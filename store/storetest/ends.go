@@ -317,6 +317,8 @@ func lateResultOfJob(t *testing.T, b *Bench) {
 	s.want("trigger of a", s.trigger("a", due(1), 0), "ran failed: late: exit status 1")
 	s.want("trigger of b", s.trigger("b", due(1), 0), "ran failed: late")
 	s.want("trigger of c", s.trigger("c", due(1), 0), "lost lost: replica one died while it had the task") // of which nothing was heard
+	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='c' AND busy_until>0")
+	s.wantInt(0, "SELECT COUNT(*) FROM {jobs} WHERE name<>'c' AND busy_until>0")
 }
 
 // Somebody changes a task's row after its owner has read it and before it writes the end: what is written is about

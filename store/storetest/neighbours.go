@@ -107,10 +107,10 @@ func lateNeighbours(t *testing.T, b *Bench) {
 	other := s.second("two")
 	s.enqueue("work", 4)
 	tasks := s.claim("work", 4)
-	got, err := s.decide(run("a", due(1), true))
+	got, err := s.decide(run("a", due(1), true), run("b", due(1), true))
 	must(t, err)
 	s.die()
-	if reaped := other.reap(); len(reaped) != 5 {
+	if reaped := other.reap(); len(reaped) != 6 {
 		t.Fatalf("reaped %+v", reaped)
 	}
 	s.DB.Exec(t, "UPDATE {done} SET finished_at=1")
@@ -127,6 +127,8 @@ func lateNeighbours(t *testing.T, b *Bench) {
 	s.wantInt(4, "SELECT COUNT(*) FROM {done} WHERE state='failed' AND late=1 AND exit_code=4 AND error='boom' AND reason='late' AND finished_at>1")
 	s.wantInt(1, "SELECT COUNT(*) FROM {done} WHERE state='lost' AND late=0 AND exit_code IS NULL AND finished_at=1 AND id=?", tasks[3].ID)
 	s.wantInt(1, "SELECT COUNT(*) FROM {triggers} WHERE outcome='ran' AND result='failed' AND finished_at>1")
+	s.wantInt(0, "SELECT busy_until FROM {jobs} WHERE name='a'")
+	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='b' AND busy_until>0")
 }
 
 // Only the owner moves the end of an attempt, under the attempt's token, and of that attempt alone.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,6 +169,39 @@ func viewWrong(t *testing.T, b *Bench) {
 	must(t, err)
 	if len(o.Trouble) != 1 || o.Trouble[0].TaskID != latest {
 		t.Errorf("of one row it is not the latest: %+v", o.Trouble)
+	}
+}
+
+// viewWrongAtOnce: of everything that went wrong in one moment an overview has a task, behind many of another kind.
+func viewWrongAtOnce(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p", "q")
+	now, err := b.SQL().Now(t.Context())
+	must(t, err)
+	fail := func(task jobs.NewTask, job string, ago time.Duration) string {
+		t.Helper()
+		id := Enqueue(t, b, task)[0].Task.ID
+		b.DB.Exec(t, `UPDATE {tasks} SET job = ? WHERE id = ?`, job, id)
+		end(t, b, id, jobs.StateFailed)
+		b.DB.Exec(t, `UPDATE {done} SET finished_at = ? WHERE id = ?`, now.Add(-ago).UnixMicro(), id)
+		return id
+	}
+	for range 10 {
+		fail(jobs.NewTask{Pool: "p", Kind: "many"}, "", time.Minute)
+	}
+	var want []string
+	for _, job := range []string{"", "i", "j"} {
+		for _, pool := range []string{"p", "q"} {
+			for _, kind := range []string{"", "x"} {
+				want = append(want, fail(jobs.NewTask{Pool: pool, Kind: kind}, job, 2*time.Minute))
+			}
+		}
+	}
+	o, err := b.SQL().Overview(t.Context(), 13)
+	must(t, err)
+	for _, id := range want {
+		if !slices.ContainsFunc(o.Trouble, func(r ledger.Trouble) bool { return r.TaskID == id }) {
+			t.Errorf("task %s is not shown", id)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ var viewCases = []Case{
 	{"Views/JobNames", viewJobNames},
 	{"Views/Overview", viewOverview},
 	{"Views/Wrong", viewWrong},
+	{"Views/WrongAtOnce", viewWrongAtOnce},
 	{"Views/FewRows", viewFewRows},
 	{"Views/ManyAttempts", viewManyAttempts},
 	{"Views/LargePayloads", viewLargePayloads},
