@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -21,7 +22,9 @@ type duel struct {
 	one, two   string    // sessions
 }
 
-// eachDuel runs fn on each database. There are the job j, the pool p, whose lost tasks run again, and the pool q.
+func inAnHour(at time.Time) time.Time { return at.Add(time.Hour) }
+
+// eachDuel runs fn on each database. There are the jobs j and k, the pool p, whose lost tasks run again, and the pool q.
 func eachDuel(t *testing.T, fn func(d *duel)) {
 	for driver, dsn := range map[string]func(t *testing.T) string{
 		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") },
@@ -34,7 +37,7 @@ func eachDuel(t *testing.T, fn func(d *duel)) {
 			d.late.dialect = d.commits
 			d.one, d.two = d.join("one"), d.join("two")
 			_, err := d.fast.Load(t.Context(), d.two, ledger.Definitions{
-				Jobs:  []ledger.JobDef{{Name: "j", Hash: "1", Schedule: "s", Next: func(at time.Time) time.Time { return at.Add(time.Hour) }}},
+				Jobs:  []ledger.JobDef{{Name: "j", Hash: "1", Schedule: "s", Next: inAnHour}, {Name: "k", Hash: "1", Schedule: "s", Next: inAnHour}},
 				Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 9, Retry: true}, {Name: "q", Hash: "1", MaxAttempts: 1}},
 			})
 			d.check(err)
@@ -87,13 +90,13 @@ func (d *duel) claim(s *Store, session, pool string) []jobs.Task {
 	return got.Tasks
 }
 
-func (d *duel) decide(s *Store, replica string, now time.Time, o ledger.Opening) ledger.Decided {
+func (d *duel) decide(s *Store, replica string, now time.Time, job string, o ledger.Opening) ledger.Decided {
 	d.t.Helper()
 	got, err := s.Decide(d.t.Context(), ledger.Decide{
-		Session: d.one, Replica: replica, Jobs: []string{"j"}, Pools: map[string]string{"q": "1"},
+		Session: d.one, Replica: replica, Jobs: []string{job}, Pools: map[string]string{"q": "1"},
 		Now: func(time.Time) (time.Time, error) { return now, nil },
 		Decide: func(time.Time, []ledger.JobState) []ledger.Decision {
-			return []ledger.Decision{{Job: "j", Triggers: []ledger.Opening{o}}}
+			return []ledger.Decision{{Job: job, Triggers: []ledger.Opening{o}}}
 		},
 	})
 	d.check(err)
@@ -133,11 +136,38 @@ func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
 			{"by the same replica", missed, "one", now.Add(time.Second)},
 		} {
 			due = due.Add(time.Minute)
-			d.loses(true, func() { d.decide(d.fast, c.replica, c.at, c.opening()) })
-			if got := d.decide(d.late, "one", now, c.opening()); len(got.Started) > 0 || len(got.Decisions[0].Triggers) > 0 {
+			d.loses(true, func() { d.decide(d.fast, c.replica, c.at, "j", c.opening()) })
+			if got := d.decide(d.late, "one", now, "j", c.opening()); len(got.Started) > 0 || len(got.Decisions[0].Triggers) > 0 {
 				d.t.Errorf("%s: decided what had been decided: %+v", c.what, got)
 			}
 			d.lost()
+		}
+
+		// What else was decided in the same moment by the same replica is not what was lost.
+		for what, meanwhile := range map[string]func(){
+			"another job": func() {
+				o := missed()
+				o.Trigger.Job = "k"
+				d.decide(d.fast, "one", now, "k", o)
+			},
+			"another due time": func() {
+				o := missed()
+				o.Trigger.At = due.Add(-time.Hour)
+				d.decide(d.fast, "one", now, "j", o)
+			},
+			"a run by hand": func() {
+				o := missed()
+				o.Trigger.Cause, o.Trigger.Outcome = jobs.CauseManual, jobs.Skipped
+				d.decide(d.fast, "one", now, "j", o)
+			},
+		} {
+			due = due.Add(24 * time.Hour)
+			d.loses(true, meanwhile)
+			d.decide(d.late, "one", now, "j", missed())
+			d.lost()
+			if n := text(d.t, d.fast, fmt.Sprint(`SELECT COUNT(*) FROM {triggers} WHERE job='j' AND seq=0 AND at=`, due.UnixMicro())); n != "1" {
+				d.t.Errorf("beside %s: %s rows for the due time", what, n)
+			}
 		}
 
 		// A retry has no due time of its own; that of another task is there, and has ended.
@@ -147,7 +177,7 @@ func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
 		d.check(err)
 		retry := ledger.Opening{Task: &jobs.Task{ID: uuid.NewString(), Pool: "q", ScheduledAt: due}}
 		d.loses(true, func() {})
-		d.decide(d.late, "one", now, retry)
+		d.decide(d.late, "one", now, "j", retry)
 		d.lost()
 		if n := text(d.t, d.fast, `SELECT COUNT(*) FROM {tasks} WHERE id='`+retry.Task.ID+`'`); n != "1" {
 			d.t.Errorf("%s tasks for the retry", n)
