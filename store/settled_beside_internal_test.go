@@ -219,6 +219,26 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 		for _, task := range d.claim(d.fast, d.two, "q") {
 			d.t.Errorf("%s was not claimed", task.ID)
 		}
+
+		// Of two that were claimed the first one has ended since: the other one may run for as long as was said of it.
+		made := []string{d.enqueue("p"), d.enqueue("p")}
+		now := time.Now().UTC().Truncate(time.Second)
+		until := map[string]time.Time{made[0]: now.Add(time.Hour), made[1]: now.Add(2 * time.Hour)}
+		d.loses(false, func() {
+			_, err := d.fast.Finish(d.t.Context(), d.one, []ledger.Result{{TaskID: made[0], Token: 1, Verdict: ledger.Ended, State: jobs.StateSucceeded}})
+			d.check(err)
+		})
+		claimed, err := d.late.Claim(d.t.Context(), ledger.Claim{
+			Session: d.one, Replica: d.one, Pool: "p", Hash: "1", Limit: 9, ID: uuid.NewString(),
+			Now:   func(now time.Time) (time.Time, error) { return now, nil },
+			Admit: func(_ time.Time, c ledger.Candidate) (time.Time, bool) { return until[c.Task.ID], true },
+		})
+		d.check(err)
+		d.lost()
+		if len(claimed.Tasks) != 1 || claimed.Tasks[0].ID != made[1] || len(claimed.Until) != 1 || !claimed.Until[0].Equal(until[made[1]]) {
+			d.t.Errorf("claimed %+v until %v, want %s until %v", claimed.Tasks, claimed.Until, made[1], until[made[1]])
+		}
+
 		d.check(d.late.sure(d.t.Context(), "test", func(t *tx) error {
 			return t.keepEvents(time.Now(), []happening{{pool: "p", event: jobs.EventFailed}, {pool: "q", event: jobs.EventFailed}})
 		}))

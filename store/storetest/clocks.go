@@ -18,9 +18,10 @@ var clockCases = []Case{
 	{"Clocks/Assert", clockOfAssert},
 }
 
-// The database's clock is not believed, or an hour ahead of what is believed.
+// The database's clock is not believed, or an hour ahead of what is believed, or behind it.
 func noClock(time.Time) (time.Time, error)             { return time.Time{}, ledger.ErrClock }
 func anHourLess(database time.Time) (time.Time, error) { return database.Add(-time.Hour), nil }
+func anHourMore(database time.Time) (time.Time, error) { return database.Add(time.Hour), nil }
 
 // A task becomes ready when it is due by the time that is believed.
 func clockOfReady(t *testing.T, b *Bench) {
@@ -38,6 +39,10 @@ func clockOfReady(t *testing.T, b *Bench) {
 	s.want("row", s.task(id), "waits attempt 0 token 0 replica -: -")
 	if pools, _, err = b.Store.Ready(s.ctx(), asIs); err != nil || !cmp.Equal(pools, []string{"work"}) {
 		t.Errorf("%v, %v", pools, err)
+	}
+	s.DB.Exec(t, "UPDATE {tasks} SET state=1, run_at=?", ago(-30*time.Minute))
+	if pools, next, err = b.Store.Ready(s.ctx(), anHourMore); err != nil || !cmp.Equal(pools, []string{"work"}) || !next.IsZero() {
+		t.Errorf("%v, and the next task at %v, %v", pools, next, err)
 	}
 }
 

@@ -67,8 +67,8 @@ func extend(t *testing.T, b *Bench) {
 	moves := func() []ledger.Extension {
 		return []ledger.Extension{
 			{TaskID: tasks[2].ID, Token: tasks[2].Token, Until: due(3)},
-			{TaskID: tasks[1].ID, Token: tasks[1].Token - 1, Until: due(2)}, // stale
 			{TaskID: tasks[0].ID, Token: tasks[0].Token, Until: due(1)},
+			{TaskID: tasks[1].ID, Token: tasks[1].Token - 1, Until: due(2)}, // stale
 			{TaskID: newID(), Token: 1, Until: due(1)},
 		}
 	}
@@ -76,7 +76,7 @@ func extend(t *testing.T, b *Bench) {
 	for range 2 { // the second time the values are there already
 		got, err := b.Store.Extend(s.ctx(), s.session, moves())
 		must(t, err)
-		if d := cmp.Diff([]bool{true, false, true, false}, got); d != "" {
+		if d := cmp.Diff([]bool{true, true, false, false}, got); d != "" {
 			t.Error(d)
 		}
 	}

@@ -34,15 +34,16 @@ func ago(d time.Duration) int64 { return time.Now().Add(-d).UnixMicro() }
 
 func sweepTasks(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	s.enqueue("work", 4)
-	tasks := s.claim("work", 4)
+	s.enqueue("work", 5)
+	tasks := s.claim("work", 5)
 	var results []ledger.Result
-	for i, state := range []jobs.State{jobs.StateSucceeded, jobs.StateFailed, jobs.StateCancelled} {
+	for i, state := range []jobs.State{jobs.StateSucceeded, jobs.StateFailed, jobs.StateCancelled, jobs.StateFailed} {
 		r := result(tasks[i], ledger.Ended, state)
 		r.Output = []byte("out")
 		results = append(results, r)
 	}
 	s.finish(results...)
+	s.DB.Exec(t, "UPDATE {done} SET state='lost' WHERE id=?", tasks[3].ID) // its attempt would have been retried
 	for _, task := range tasks {
 		s.DB.Exec(t, "INSERT INTO {attempts} (task_id, attempt, state, token, replica, started_at, finished_at, error) VALUES (?, 0, 'failed', 0, '', 0, 0, '')", task.ID)
 		s.DB.Exec(t, "INSERT INTO {idempotency} (pool, idem_key, task_id, body, created_at) VALUES ('work', ?, ?, '', 0)", task.ID, task.ID)
@@ -51,14 +52,14 @@ func sweepTasks(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {outputs} SET created_at=?", ago(3*time.Hour))
 
 	s.sweep(ledger.Retention{Succeeded: 4 * time.Hour, Failed: 4 * time.Hour, Output: 4 * time.Hour}, 100)
-	s.wantInt(3, "SELECT COUNT(*) FROM {done}")
-	s.wantInt(3, "SELECT COUNT(*) FROM {outputs}")
+	s.wantInt(4, "SELECT COUNT(*) FROM {done}")
+	s.wantInt(4, "SELECT COUNT(*) FROM {outputs}")
 	s.sweep(ledger.Retention{Succeeded: 2 * time.Hour}, 100)
-	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
+	s.wantInt(3, "SELECT COUNT(*) FROM {done}")
 	s.wantInt(0, "SELECT COUNT(*) FROM {done} WHERE state='succeeded'")
-	s.wantInt(2, "SELECT COUNT(*) FROM {outputs}")
+	s.wantInt(3, "SELECT COUNT(*) FROM {outputs}")
 	s.sweep(ledger.Retention{Output: 2 * time.Hour}, 100)
-	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
+	s.wantInt(3, "SELECT COUNT(*) FROM {done}")
 	s.wantEmpty("outputs")
 	s.sweep(ledger.Retention{Failed: 2 * time.Hour}, 100)
 	s.wantEmpty("done")

@@ -606,6 +606,12 @@ func lostAttempts(t *testing.T, b *Bench) {
 	s.finish(result(free.Started[0], ledger.Ended, jobs.StateSucceeded))
 	last = lose("b", 4, time.Hour)
 	says("after a later loss", "b", time.Hour, last)
+	const columns = `pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt, max_attempts, on_lost, token, session_id, replica, idem_key,
+		payload, tags, retry_of, created_at, started_at, made_by, state, failures, losses, reason, error, exit_code, finished_at`
+	for i := range 100 {
+		s.DB.Exec(t, "INSERT INTO {done} (id, may_run_until, "+columns+") SELECT ?, 1, "+columns+" FROM {done} WHERE id=?", "0-"+strconv.Itoa(i), last.ID)
+	}
+	says("with a hundred losses before, whose time is over", "b", time.Hour, last)
 }
 
 // However long the id of a replica and the reasons are: that a run was forced, lost and late stays in its row, and nothing is
