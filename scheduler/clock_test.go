@@ -43,6 +43,23 @@ func TestTimersFollowTheLastDecision(t *testing.T) {
 	})
 }
 
+// A time of the database has one place on the boot clock, however long ago the database was last asked.
+func TestInstantsStayWhereTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{maxSkew: 2 * time.Second}
+		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		c.observe(boottime.Now(), database)
+		end := database.Add(time.Minute)
+		for range 3 {
+			left := end.Sub(c.now())
+			if got := c.instant(end).Until(); !within(got-left, 20*time.Millisecond) {
+				t.Errorf("%v after the last beat: %v left, want %v", c.now().Sub(database), got, left)
+			}
+			time.Sleep(7 * time.Second)
+		}
+	})
+}
+
 func TestClockBelievesAStepAfterThreeBeats(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

@@ -120,6 +120,30 @@ func held(f *feeder) {
 	f.took = time.Millisecond
 }
 
+// What a session claimed that is replaced before the answer comes is not started under the next one: it is handed back.
+func TestWhatAnEarlierSessionClaimedIsHandedBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, st := fed(t, took(2, false))
+		st.on = func() {
+			f.s.session.Store(&session{"next", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		}
+		f.claim(t.Context())
+		synctest.Wait()
+		if n := len(f.s.running.all()); n > 0 {
+			t.Fatalf("%d were started", n)
+		}
+		back := f.s.recorder.take()
+		if len(back) != 2 {
+			t.Fatalf("%d were handed back", len(back))
+		}
+		for _, o := range back {
+			if o.session != "session" || o.result.Verdict != ledger.HandBack {
+				t.Errorf("%s: %s, under %s", o.task.ID, o.result.Verdict, o.session)
+			}
+		}
+	})
+}
+
 // A feeder that was woken claims on while there is more, without being woken again, and not once it is told to end.
 func TestAFeederGoesOnWhileThereIsMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,9 +21,16 @@ type ownRowsOf struct {
 	err  error    // of Own
 	away error    // of Finish
 	back []string // "id/token"
+
+	during func() // while the rows are read
 }
 
-func (l *ownRowsOf) Own(context.Context, string) ([]ledger.Own, error) { return l.rows, l.err }
+func (l *ownRowsOf) Own(context.Context, string) ([]ledger.Own, error) {
+	if l.during != nil {
+		l.during()
+	}
+	return l.rows, l.err
+}
 
 func (l *ownRowsOf) Finish(_ context.Context, _ string, results []ledger.Result) ([]ledger.Finished, error) {
 	for _, r := range results {
@@ -179,6 +186,32 @@ func TestHowLongARowIsNotKnown(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A transaction that begins while the rows are read may be the one that made a row this replica's: its end is waited for.
+func TestARowWaitsForATransactionThatBeganWithTheRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := lists(t, "1")
+		unknown := orphans{}
+		var settled func()
+		st.during = func() {
+			time.Sleep(time.Second)
+			settled = s.running.transaction()
+			time.Sleep(time.Second)
+		}
+		s.ownRows(t.Context(), unknown)
+		st.during = nil
+		time.Sleep(s.opt.SessionTTL)
+		s.ownRows(t.Context(), unknown)
+		if len(st.back) > 0 {
+			t.Errorf("%v was handed back while the transaction was under way", st.back)
+		}
+		settled()
+		s.ownRows(t.Context(), unknown)
+		if len(st.back) != 1 {
+			t.Errorf("%v was handed back after its end", st.back)
+		}
+	})
 }
 
 // A row that somebody wants cancelled stops the attempt of its token, and no other.
