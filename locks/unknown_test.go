@@ -141,6 +141,41 @@ func TestFirstTryThatArrivesAfterTheSecondWasBusy(t *testing.T) {
 	})
 }
 
+// What became of several calls is unknown, and each of them arrives late: all are freed, though the last tries come at the same time.
+func TestUnknownOfSeveralCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		take(t, l, "user/kept")
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			time.Sleep(time.Millisecond) // so that all are under way
+			go func() { time.Sleep(7 * time.Second); _ = do() }()
+			return errNet
+		}))
+		keys := []string{"user/a", "user/b", "user/c"}
+		var all sync.WaitGroup
+		for _, key := range keys {
+			all.Go(func() {
+				attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: key})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				wantErr(t, key, attempts[0].Err, locks.ErrUnknown)
+			})
+		}
+		all.Wait()
+		f.on(nil)
+		time.Sleep(8 * time.Second)
+		for _, key := range keys {
+			wantBusy(t, other, key)
+		}
+		time.Sleep(5 * time.Second)
+		for _, key := range keys {
+			take(t, other, key)
+		}
+	})
+}
+
 // What the service refuses for as long as it renews the session is not asked for ever.
 func TestUnknownForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

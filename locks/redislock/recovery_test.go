@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -173,6 +174,28 @@ func TestWhatIsBroughtBackIsTheLaterHolders(t *testing.T) {
 		lockstest.Holds(t, a, early, false)
 		lockstest.Holds(t, b, late, true)
 	}
+}
+
+// A key that was taken away stays away, and what else the session holds is brought back, though one check asked for all.
+func TestWhatWasTakenAwayIsNotBroughtBack(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	a, b := begin(t, rdb, "evicted"), begin(t, rdb, "evicted")
+	held := []driver.Held{lockstest.Grant(t, a, "k1"), lockstest.Grant(t, a, "k2"), lockstest.Grant(t, a, "k3")}
+	if ok, err := b.Evict(t.Context(), "k2", held[1].Token); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	check := func(when string) {
+		t.Helper()
+		still, err := a.Check(t.Context(), held)
+		if want := []bool{true, false, true}; err != nil || !slices.Equal(still, want) {
+			t.Errorf("%s held %v, %v; want %v", when, still, err, want)
+		}
+	}
+	check("taken away:")
+	must(t, rdb.FlushAll(t.Context()))
+	renew(t, a)
+	check("brought back:")
 }
 
 // A session that has come back and has not heard so asks again: that is no second time, nor too late. If it has expired since,

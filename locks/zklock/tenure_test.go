@@ -2,6 +2,7 @@ package zklock
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -307,6 +308,47 @@ func TestShortTimeoutIsRaisedByTheServer(t *testing.T) {
 	s := openFor(t, servers.NewZooKeeper(t).Addr, "short", 900*time.Millisecond)
 	if s.TTL() != time.Second { // two ticks of this server
 		t.Errorf("ttl %v", s.TTL())
+	}
+}
+
+// A session that is never renewed ends when the ttl that the server agreed to is over, not the longer one that was asked for.
+func TestUnrenewedSessionEndsByTheAgreedTTL(t *testing.T) {
+	t.Parallel()
+	server := servers.ZooKeeper(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		conn, err := net.Dial("tcp", server)
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		go func() { _, _ = io.Copy(conn, client) }()
+		var agreed [12]byte // length, version of the protocol, timeout
+		if _, err := io.ReadFull(conn, agreed[:]); err != nil {
+			return
+		}
+		binary.BigEndian.PutUint32(agreed[8:], 1500)
+		if _, err := client.Write(agreed[:]); err == nil {
+			_, _ = io.Copy(client, conn)
+		}
+	}()
+	s := openFor(t, l.Addr().String(), "agreed", 50*time.Second)
+	if s.TTL() != 1500*time.Millisecond {
+		t.Fatalf("ttl %v", s.TTL())
+	}
+	select {
+	case <-s.Lost():
+	case <-time.After(20 * time.Second):
+		t.Error("it goes on")
 	}
 }
 
