@@ -1,9 +1,12 @@
 package client
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -204,6 +207,32 @@ func TestNew(t *testing.T) {
 		"http://u:CANARY@host", "http://u:CANARY@ho st", "http://host?CANARY", "http://u:CANARY@host:port", "u:CANARY@host"} {
 		if _, err := New(base, Options{}); err == nil || strings.Contains(err.Error(), "CANARY") || !strings.HasPrefix(err.Error(), "client: ") || !strings.Contains(err.Error(), "http://127.0.0.1:8080") && !strings.Contains(err.Error(), "token") {
 			t.Errorf("%q: %v", base, err)
+		}
+	}
+}
+
+// TestTLS: the authorities that one Client trusts are trusted by it alone, and by nothing else in the program.
+func TestTLS(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) }))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that are to fail
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	authorities := x509.NewCertPool()
+	authorities.AddCert(srv.Certificate())
+	for _, test := range []struct {
+		options Options
+		trusts  bool
+	}{
+		{Options{TLS: &tls.Config{RootCAs: authorities}}, true},
+		{Options{}, false},
+		{Options{TLS: &tls.Config{RootCAs: x509.NewCertPool()}}, false},
+	} {
+		c, err := New(srv.URL, test.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Job(t.Context(), "backup"); (err == nil) != test.trusts {
+			t.Errorf("TLS %v: %v", test.options.TLS, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -51,6 +52,26 @@ func TestInclude(t *testing.T) {
 	}
 	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0].Problem, "no file matches") {
 		t.Errorf("warnings: %v", c.Warnings)
+	}
+}
+
+// What a job of an included file has from the defaults is wrong where they stand, in the main file.
+func TestProblemsOfIncludedJobs(t *testing.T) {
+	folder := t.TempDir()
+	main := write(t, folder, "lockstep.yaml", "version: 1\ninclude: [jobs.d/*.yaml]\ndefaults:\n  pool: nightly\njobs: {}\n", 0o600)
+	included := write(t, folder, "jobs.d/a.yaml", "jobs:\n  a: {command: [echo]}\n  b: {command: [echo], pool: daily}\n", 0o600)
+	_, err := config.Load(main, options)
+	var problems config.Errors
+	if !errors.As(err, &problems) {
+		t.Fatalf("%v", err)
+	}
+	var places []string
+	for _, p := range problems {
+		places = append(places, fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Path))
+	}
+	want := []string{main + ":4: jobs.a.pool", included + ":3: jobs.b.pool"}
+	if diff := cmp.Diff(want, places); diff != "" {
+		t.Errorf("(-want +got)\n%s\n%v", diff, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +232,22 @@ func TestEqualDefinitionsHaveOneHash(t *testing.T) {
 func TestFingerprintsOfAnything(t *testing.T) {
 	if one, other := fingerprint(math.Inf(1)), fingerprint(math.Inf(-1)); one == other || len(one) != 32 {
 		t.Errorf("%s and %s", one, other)
+	}
+}
+
+// The definition is the caller's: what is spelled in another way for the hash stays as it was written.
+func TestHashesLeaveTheDefinitionAlone(t *testing.T) {
+	job := Job{
+		Schedules: []string{"@weekly", "0  8 * * *", "@daily", "@daily"}, Handler: says("h"),
+		Labels: map[string]string{"team": "infra"}, RunsOn: map[string]string{"disk": "ssd"},
+	}
+	job.Hash()
+	job.ScheduleHash()
+	if want := []string{"@weekly", "0  8 * * *", "@daily", "@daily"}; !slices.Equal(job.Schedules, want) {
+		t.Errorf("the schedules are %q, not %q", job.Schedules, want)
+	}
+	if len(job.Labels) != 1 || len(job.RunsOn) != 1 {
+		t.Errorf("labels %v, runs on %v", job.Labels, job.RunsOn)
 	}
 }
 
