@@ -80,22 +80,37 @@ func TestRowModeWithoutConnections(t *testing.T) {
 	dsn := servers.MySQL(t)
 	narrow := open(t, "mysql", dsn)
 	narrow.SetMaxOpenConns(2)
-	a := session(t, sqllock.New(narrow, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
+	a := session(t, sqllock.New(narrow, sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), 10*time.Minute) // longer than the test waits
 	b := session(t, sqllock.New(open(t, "mysql", dsn), sqllock.MySQL, sqllock.Options{Mode: sqllock.Row}), time.Minute)
-	ctx, cancel := contextFor(t, 300*time.Millisecond)
-	defer cancel()
-	if got, err := a.TryAcquire(ctx, "1", []driver.Want{{Key: "k"}}); err == nil {
-		t.Fatalf("%+v, want an error: one connection stands for the session, one for the key, and none is left to mint", got)
-	} else if !strings.Contains(err.Error(), "all 2 connections that the handle may open are in use") || !strings.Contains(err.Error(), "SetMaxOpenConns") {
-		t.Errorf("%v; want the limit, and what to set", err)
+	for what, wants := range map[string][]driver.Want{
+		"one connection stands for the session, one for the key, and none is left to mint": {{Key: "k"}},
+		"one connection stands for the session, one for a key, and none for the other":     {{Key: "k"}, {Key: "l"}},
+	} {
+		ctx, cancel := contextFor(t, 300*time.Millisecond)
+		if got, err := a.TryAcquire(ctx, "1", wants); err == nil {
+			t.Fatalf("%+v, want an error: %s", got, what)
+		} else if !strings.Contains(err.Error(), "all 2 connections that the handle may open are in use") || !strings.Contains(err.Error(), "SetMaxOpenConns") {
+			t.Errorf("%v; want the limit, and what to set", err)
+		}
+		cancel()
+		if err := a.Renew(t.Context()); err != nil {
+			t.Errorf("renew: %v", err)
+		}
+		for _, w := range wants {
+			var held driver.Held
+			await.Until(t, w.Key+" is free", func() bool {
+				got, err := b.TryAcquire(t.Context(), "2", []driver.Want{w})
+				if err != nil || got[0].Token == 0 {
+					return false
+				}
+				held = driver.Held{Key: w.Key, Token: got[0].Token}
+				return true
+			})
+			if err := b.Release(t.Context(), []driver.Held{held}); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if err := a.Renew(t.Context()); err != nil {
-		t.Errorf("renew: %v", err)
-	}
-	await.Until(t, "the key is free", func() bool {
-		got, err := b.TryAcquire(t.Context(), "2", []driver.Want{{Key: "k"}})
-		return err == nil && got[0].Token > 0
-	})
 }
 
 // Somebody who has locked a row and not said his name holds up that key alone, and not for long; who
