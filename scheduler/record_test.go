@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -84,6 +86,42 @@ func replicaOn(t *testing.T, st Store, h jobs.Handler) *Scheduler {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// underWhich is a store that notes which results it was given under which session.
+type underWhich struct {
+	*picky
+	under []string
+}
+
+func (n *underWhich) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
+	for _, r := range results {
+		session += " " + r.TaskID
+	}
+	n.under = append(n.under, session)
+	return n.picky.Finish(ctx, session, results)
+}
+
+// A result is recorded under the session that its attempt was claimed under, whichever the replica has by then.
+func TestAResultIsRecordedUnderItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &underWhich{picky: newPicky(nil)}
+		s := replicaOn(t, st, blocked{})
+		s.session.Store(&session{"next", boottime.Now().Add(time.Hour), boottime.Now()})
+		for i, session := range []string{"before", "before", "next"} {
+			task := jobs.Task{ID: fmt.Sprint(i), Pool: "p"}
+			s.recorder.add(session, task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded})
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.recorder.run(ctx) }()
+		synctest.Wait()
+		stop()
+		<-ended
+		if want := []string{"before 0 1", "next 2"}; !slices.Equal(st.under, want) {
+			t.Errorf("recorded %q, want %q", st.under, want)
+		}
+	})
 }
 
 func settledNow(s *Scheduler) bool {
