@@ -24,15 +24,23 @@ func (h here) Local() bool { return h.local }
 // MachineClock is the variable of a run of the tests that goes by the machine's clocks.
 const MachineClock = "LOCKSTEP_TEST_MACHINE_CLOCK"
 
+// OnTheMachinesClocks reports whether the test goes by them. If not, it runs the test in a process that does.
+func OnTheMachinesClocks(t *testing.T) bool {
+	if os.Getenv(MachineClock) != "" {
+		return true
+	}
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	again.Env = append(os.Environ(), MachineClock+"=1")
+	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
 // Sessions are judged by the clock that stands still while the machine sleeps if all replicas are on it: those of a
 // local store that is its own lock service. Work is bound by the same clock.
 func TestTheClockOfSessions(t *testing.T) {
-	if os.Getenv(MachineClock) == "" {
-		again := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheClockOfSessions$", "-test.v")
-		again.Env = append(os.Environ(), MachineClock+"=1")
-		if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestTheClockOfSessions") {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !OnTheMachinesClocks(t) {
 		return
 	}
 	lk := lockerOf(t, memlock.New())

@@ -54,6 +54,12 @@ func (s *standing) asks() int {
 // watching is a replica with pool p, which looks after what waits for nobody in a store whose pools stand like that.
 func watching(t *testing.T, pools ...ledger.PoolStatus) (*Scheduler, *standing, *lines) {
 	t.Helper()
+	return watchingFrom(t, func(*Scheduler) {}, pools...)
+}
+
+// watchingFrom is watching by a replica that has been through something before it looks.
+func watchingFrom(t *testing.T, before func(*Scheduler), pools ...ledger.PoolStatus) (*Scheduler, *standing, *lines) {
+	t.Helper()
 	st := &standing{Store: &memstore.Store{Database: memstore.New()}, pools: pools}
 	log := &lines{}
 	s, err := New(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}}}, Options{ID: "a", Logger: slog.New(log)})
@@ -61,6 +67,7 @@ func watching(t *testing.T, pools ...ledger.PoolStatus) (*Scheduler, *standing, 
 		t.Fatal(err)
 	}
 	s.session.Store(&session{"session", boottime.Awake().Add(100 * time.Hour), boottime.Awake()})
+	before(s)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.unrunnable(ctx) }()
@@ -179,10 +186,12 @@ func TestWhatIsForgottenWhenNothingWaitsForNobody(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			others := unrunnableIn("p")
 			others.Pending = pending
-			s, st, _ := watching(t, unrunnableIn("not here"), others)
+			s, st, _ := watchingFrom(t, func(s *Scheduler) {
+				f := s.feeders["p"]
+				f.skip(f.unskips, []jobs.Task{{Kind: "of others"}})
+				f.seen.nothing = true
+			}, unrunnableIn("not here"), others)
 			f := s.feeders["p"]
-			f.skip(f.unskips, []jobs.Task{{Kind: "of others"}})
-			f.seen.nothing = true
 			synctest.Wait()
 			scope, _ := f.scope()
 			if kinds := f.pool.kinds; (scope.Kinds == nil) != forgets || !forgets && !slices.Equal(scope.Kinds, kinds) || f.seen.nothing == forgets {
