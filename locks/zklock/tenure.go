@@ -112,9 +112,8 @@ func (t *tenure) keep(events <-chan zk.Event) {
 	}
 	connected := t.connected(time.Second)
 	gone := t.isOver()
-	asked := time.Now()
 	t.conn.Close() // waits for the answer, at most a second
-	switch answered := connected && time.Since(asked) < time.Second && t.gate.intact(); {
+	switch answered := connected && t.gate.closed(); {
 	case answered:
 		t.told.Store(true)
 	case !gone:

@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -130,12 +131,12 @@ func (g *gate) state() (timeout time.Duration, cause error) {
 	return g.timeout, g.cause
 }
 
-// intact reports whether the last connection has not broken. The library closes it when the answer to its last request
-// has come, and reads no more.
-func (g *gate) intact() bool {
+// closed reports whether the last connection brought the server's answer to the request that ends the session. A
+// connection that broke instead looks the same to the library.
+func (g *gate) closed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.wire != nil && !g.wire.broken
+	return g.wire != nil && g.wire.closed
 }
 
 // wire is one connection to a server.
@@ -143,36 +144,62 @@ type wire struct {
 	net.Conn
 	gate   *gate
 	head   []byte // of the first answer
-	broken bool   // guarded by the gate's mu
+	frames frames // what was read
+
+	closing []byte // the number of the request that ends the session; guarded by the gate's mu
+	closed  bool   // it was answered; guarded by the gate's mu
 }
 
-func (w *wire) note(err error) {
-	if err == nil {
-		return
-	}
-	w.gate.mu.Lock()
-	defer w.gate.mu.Unlock()
-	w.broken = true
-}
+// ending is the operation that ends a session. The library writes a request at once: its length, its number and its
+// operation, each of four bytes, come first.
+var ending = binary.BigEndian.AppendUint32(nil, 1<<32-11)
 
 func (w *wire) Write(p []byte) (int, error) {
-	n, err := w.Conn.Write(p)
-	w.note(err)
-	return n, err
+	if len(p) >= 12 && bytes.Equal(p[8:12], ending) {
+		w.gate.mu.Lock()
+		w.closing = bytes.Clone(p[4:8])
+		w.gate.mu.Unlock()
+	}
+	return w.Conn.Write(p)
 }
 
 // Read also learns the agreed session timeout, which the library keeps to itself: the first answer
-// is its length, the protocol's version and the timeout in ms, each of four bytes.
+// is its length, the protocol's version and the timeout in ms, each of four bytes. And it looks for the last answer.
 func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
-	w.note(err)
 	if lack := 12 - len(w.head); lack > 0 && n > 0 {
 		w.head = append(w.head, p[:min(n, lack)]...)
 		if len(w.head) == 12 {
 			w.gate.agree(binary.BigEndian.Uint32(w.head[8:]))
 		}
 	}
+	w.frames.read(p[:n], func(number []byte) {
+		w.gate.mu.Lock()
+		defer w.gate.mu.Unlock()
+		w.closed = w.closed || bytes.Equal(number, w.closing)
+	})
 	return n, err
+}
+
+// frames takes answers apart: each is its length, then as many bytes, the first four of which are the number of its request.
+type frames struct {
+	head []byte // length and number, as far as they have come
+	rest int    // of the answer, to be passed over
+}
+
+func (f *frames) read(p []byte, each func(number []byte)) {
+	for len(p) > 0 {
+		if n := min(f.rest, len(p)); n > 0 {
+			p, f.rest = p[n:], f.rest-n
+			continue
+		}
+		n := min(8-len(f.head), len(p))
+		f.head, p = append(f.head, p[:n]...), p[n:]
+		if len(f.head) == 8 {
+			each(f.head[4:])
+			f.rest, f.head = max(int(binary.BigEndian.Uint32(f.head))-4, 0), f.head[:0]
+		}
+	}
 }
 
 // The library waits for the first answer ten times longer than for all others, and a session is

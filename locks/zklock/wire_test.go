@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +198,52 @@ func TestHopeless(t *testing.T) {
 		default:
 			if c.want {
 				t.Errorf("%s: not given up", name)
+			}
+		}
+	}
+}
+
+// The answer to the last request is known for one however it comes in, whatever comes before it, and though the server
+// hangs up behind it. Without it the session was not closed.
+func TestTheLastAnswer(t *testing.T) {
+	t.Parallel()
+	answer := func(number uint32, body int) []byte {
+		b := binary.BigEndian.AppendUint32(nil, uint32(4+body)) //nolint:gosec // small
+		return append(binary.BigEndian.AppendUint32(b, number), make([]byte, body)...)
+	}
+	first := answer(0, 33)
+	for name, c := range map[string]struct {
+		answers []byte
+		closed  bool
+	}{
+		"it comes":             {slices.Concat(first, answer(7, 12)), true},
+		"after others":         {slices.Concat(first, answer(1<<32-2, 12), answer(6, 300), answer(7, 12)), true},
+		"another's has it":     {slices.Concat(first, answer(6, 12), binary.BigEndian.AppendUint32(nil, 4), make([]byte, 4)), false},
+		"nothing comes":        {first, false},
+		"half of it":           {slices.Concat(first, answer(7, 12)[:7]), false},
+		"it hangs up at once":  {nil, false},
+		"its number elsewhere": {slices.Concat(first, answer(6, 4), []byte{0, 0, 0, 8, 0, 0, 0, 6, 0, 0, 0, 7}), false},
+	} {
+		for _, size := range []int{1, 3, 512} {
+			here, there := net.Pipe()
+			g := newGate(time.Second, nil)
+			w := &wire{Conn: here, gate: g}
+			g.wire = w
+			go func() {
+				_, _ = io.ReadFull(there, make([]byte, 12))
+				_, _ = there.Write(c.answers)
+				_ = there.Close()
+			}()
+			if _, err := w.Write(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), 7), closeSession)); err != nil {
+				t.Fatal(err)
+			}
+			for buf := make([]byte, size); ; {
+				if _, err := w.Read(buf); err != nil {
+					break
+				}
+			}
+			if g.closed() != c.closed {
+				t.Errorf("%s, read by %d: closed %t, want %t", name, size, g.closed(), c.closed)
 			}
 		}
 	}
