@@ -171,19 +171,16 @@ func (w *finish) ended(t *tx, foreign []int) error {
 			w.out[i].Task = row.Task
 		}
 		end := r.State
-		switch r.Verdict {
-		case ledger.Died:
+		if r.Verdict == ledger.Died {
 			end = jobs.StateLost
-		case ledger.HandBack:
-			end = jobs.StateCancelled // as was asked; else it has no end
 		}
 		switch {
+		case r.Verdict == ledger.HandBack: // also of one that ended as cancelled by that: it is no owner any more
 		case is && row.Token == r.Token && (row.State == end || r.Verdict == ledger.Again && row.State == jobs.StateCancelled):
 			w.out[i].Finish = ledger.Recorded
 			if row.row == 1 {
 				w.out[i].Finish = ledger.Late
 			}
-		case r.Verdict == ledger.HandBack:
 		case is && row.Token == r.Token && row.State == jobs.StateLost && row.row == 0:
 			m := move{openTask: row, to: toDone, end: end, reason: "late", failure: r.Error, exit: r.ExitCode, output: r.Output}
 			if r.Reason != "" {

@@ -94,20 +94,17 @@ func (t *tx) settle(now time.Time, r ledger.Result, row Done, ended bool, out *l
 		out.Task = bare(row.task())
 	}
 	end := r.State
-	switch r.Verdict {
-	case ledger.Died:
+	if r.Verdict == ledger.Died {
 		end = jobs.StateLost
-	case ledger.HandBack:
-		end = jobs.StateCancelled // as was asked; else it has no end
 	}
 	state := jobs.State(row.State)
 	switch {
+	case r.Verdict == ledger.HandBack:
 	case ended && row.Token == r.Token && (state == end || r.Verdict == ledger.Again && state == jobs.StateCancelled):
 		out.Finish = ledger.Recorded
 		if row.Late {
 			out.Finish = ledger.Late
 		}
-	case r.Verdict == ledger.HandBack:
 	case ended && row.Token == r.Token && state == jobs.StateLost && !row.Late:
 		out.Finish = ledger.Late
 		return t.replaceLost(now, row, r, end, out)
