@@ -73,7 +73,7 @@ jobs:
 	})
 	owed := 0
 	for _, row := range a.triggers(t, "") {
-		if !row.At.Before(up) || row.DecidedAt.Before(up) {
+		if !row.At.Before(up) || row.DecidedAt.Before(down) { // what is quick decides before Start has returned
 			continue
 		}
 		owed += max(row.Count, 1)
