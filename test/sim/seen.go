@@ -21,7 +21,7 @@ type seen struct {
 	leaving   map[string]memstore.Task          // rows between tasks and done
 	done      map[string]string                 // states
 	epochs    map[string][]epoch                // by job
-	busy      map[string]int64                  // until when attempts of jobs may run whose replicas are gone
+	busy      map[string]map[string]int64       // by job and task: until when attempts may run whose replicas are gone, and of which nothing came
 	suspended map[string]bool                   // jobs, by override
 	paused    map[string]bool                   // pools, by override
 	sessions  map[string]*replica               // by session
@@ -58,7 +58,7 @@ func newSeen() *seen {
 	return &seen{
 		token: map[string]int64{}, claims: map[claimKey]claim{}, open: map[string][]string{}, inPool: map[string]int{},
 		owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
-		busy: map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{},
+		busy: map[string]map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{},
 		sessions: map[string]*replica{}, beats: map[string]time.Time{}, buried: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
 
 		runs: map[claimKey]*run{}, active: map[string][]*run{}, starts: map[string]int{}, fence: map[string]int64{},

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -67,7 +68,7 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 		if r.Job != "" && w.forbids(r.Job) && len(w.open[r.Job]) > 1 {
 			w.violate(r.Job, "job %s forbids, and has the open tasks %v", r.Job, w.open[r.Job])
 		}
-		if until := w.busy[r.Job]; r.Job != "" && w.forbids(r.Job) && until > r.CreatedAt {
+		if until := slices.Max(append(slices.Collect(maps.Values(w.busy[r.Job])), 0)); r.Job != "" && w.forbids(r.Job) && until > r.CreatedAt {
 			w.violate(r.Job, "job %s is busy until %s, and a task of it was made at %s", r.Job, clock(until), clock(r.CreatedAt))
 		}
 		before = memstore.Task{ID: r.ID}
@@ -125,7 +126,10 @@ func (w *world) watchTask(c memstore.Change, before memstore.Task, existed bool,
 // noteBusy notes until when an attempt may still run whose replica is gone. With w.mu held.
 func (w *world) noteBusy(op string, r memstore.Task) {
 	if op == "reap" && r.State == memstore.Running {
-		w.busy[r.Job] = max(w.busy[r.Job], r.MayRunUntil)
+		if w.busy[r.Job] == nil {
+			w.busy[r.Job] = map[string]int64{}
+		}
+		w.busy[r.Job][r.ID] = max(w.busy[r.Job][r.ID], r.MayRunUntil)
 	}
 }
 
@@ -135,6 +139,7 @@ func (w *world) watchDone(c memstore.Change, before memstore.Done, existed bool,
 			w.violate(r.ID, "task %s ended as %s, and then as %s", r.ID, before.State, r.State)
 		}
 		w.counted["late"]++
+		delete(w.busy[r.Job], r.ID) // its attempt has ended
 	}
 	w.done[r.ID] = r.State
 	row, was := w.leaving[r.ID]
