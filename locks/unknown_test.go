@@ -226,7 +226,7 @@ func TestGhost(t *testing.T) {
 		synctest.Wait()
 		wantBusy(t, l, "user/kept")
 		if n := f.count("release"); n > 4 {
-			t.Errorf("%d releases, want the first one, the ghost's and those of the sweep", n)
+			t.Errorf("%d releases, want the first one, that of the attempt whose answer was lost, and those of the sweep", n)
 		}
 	})
 }

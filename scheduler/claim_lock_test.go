@@ -123,7 +123,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 					t.Errorf("it claims after %v, want %v and %v at most", claimed, c.claims, c.within)
 				}
 				if want := c.locked || c.held > busyLimit; locked != want {
-					t.Errorf("nobody else claims: %t", locked)
+					t.Errorf("no other replica claims: %t", locked)
 				}
 				if n := len(lk.asked); n < c.least || n > c.most {
 					t.Errorf("the lock service is asked %d times, want %d to %d", n, c.least, c.most)
