@@ -82,3 +82,15 @@ func (m Migration) Statements(prefix string) []string {
 	}
 	return statements
 }
+
+// Tables returns the names of the tables that the migration creates.
+func (m Migration) Tables(prefix string) []string {
+	var names []string
+	for _, statement := range m.Statements(prefix) {
+		if rest, ok := strings.CutPrefix(statement, "CREATE TABLE IF NOT EXISTS "); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -34,7 +34,7 @@ type dialect interface {
 	joined(t *tx) error
 	// alone runs fn while no other process runs one, for as long as the schema changes.
 	alone(ctx context.Context, s *Store, fn func(t *tx) error) error
-	hasTable(t *tx, name string) (bool, error)
+	hasTable(t *tx, name string) (bool, error) // or a view
 	now(t *tx) (time.Time, error)
 	fault(err error) fault
 	// readsOnly: the transaction or its handle may not write, which is no trouble of the server.

@@ -37,7 +37,8 @@ type Migration struct {
 
 // Migrate brings the schema to this program's version. Any number of replicas may call it at once:
 // one does the work and the others wait. A newer schema is left alone, if it allows this program;
-// otherwise the error is ErrSchema.
+// otherwise the error is ErrSchema. So it is where a table or view of something else has the name of one
+// that Migrate would create; then it changes nothing.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.CheckSchema(ctx); err == nil {
 		return nil // without waiting for the lock
@@ -52,6 +53,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 		return err
 	}
 	return s.dialect.alone(ctx, s, func(t *tx) error {
+		if err := t.namesAreFree(steps); err != nil {
+			return err
+		}
 		if _, err := t.exec(migrationsTable); err != nil {
 			return err
 		}
@@ -72,6 +76,24 @@ func (s *Store) Migrate(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// namesAreFree refuses tables of something else. Where the table of migrations exists, the others may, too: MySQL keeps what a
+// migration that was interrupted has created.
+func (t *tx) namesAreFree(steps []migrations.Migration) error {
+	if began, err := t.s.dialect.hasTable(t, t.s.prefix+"migrations"); err != nil || began {
+		return err
+	}
+	for _, step := range steps {
+		for _, name := range step.Tables(t.s.prefix) {
+			if taken, err := t.s.dialect.hasTable(t, name); err != nil {
+				return err
+			} else if taken {
+				return fmt.Errorf("%w: there is a table %s already, which Lockstep did not create: set store.table_prefix (Options.Prefix) to another prefix, or rename that table", ErrSchema, name)
+			}
+		}
+	}
+	return nil
 }
 
 func (t *tx) apply(step migrations.Migration) error {

@@ -164,8 +164,11 @@ func TestMigrationsThatFail(t *testing.T) {
 	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
 		s := open(t, d, dsn, store.Options{})
 		raw := openRaw(t, d, dsn)
-		if _, err := raw.ExecContext(t.Context(), `CREATE VIEW lockstep_tasks AS SELECT 1 AS mine`); err != nil {
-			t.Fatal(err)
+		steps, _, _ := strings.Cut(migrationSQL(t, d), ";\n") // an earlier one was interrupted
+		for _, statement := range []string{steps, `CREATE VIEW lockstep_tasks AS SELECT 1 AS mine`} {
+			if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "migration 00") {
 			t.Errorf("beside a view of the name of a table: %v", err)
@@ -185,12 +188,45 @@ func TestMigrationsThatFail(t *testing.T) {
 	})
 }
 
+// A table or a view of something else that has a name of ours is refused before anything is created.
+func TestMigrateBesideATableOfSomethingElse(t *testing.T) {
+	for _, foreign := range []string{
+		`CREATE TABLE lockstep_tasks (mine INT)`, `CREATE VIEW lockstep_tasks AS SELECT 1 AS mine`, `CREATE TABLE lockstep_kinds (mine INT)`,
+	} {
+		eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
+			s := open(t, d, dsn, store.Options{})
+			raw := openRaw(t, d, dsn)
+			if _, err := raw.ExecContext(t.Context(), foreign); err != nil {
+				t.Fatal(err)
+			}
+			err := s.Migrate(t.Context())
+			name := strings.Fields(foreign)[2]
+			if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "there is a table "+name+" already") || !strings.Contains(err.Error(), "store.table_prefix") {
+				t.Errorf("%s: %v", foreign, err)
+			}
+			if _, err := raw.ExecContext(t.Context(), `SELECT 1 FROM lockstep_meta`); err == nil {
+				t.Errorf("%s: some tables were created", foreign)
+			}
+			beside := open(t, d, dsn, store.Options{Prefix: "other_"})
+			if err := errors.Join(beside.Migrate(t.Context()), beside.CheckSchema(t.Context())); err != nil {
+				t.Errorf("%s: with another prefix: %v", foreign, err)
+			}
+		})
+	}
+}
+
+func migrationSQL(t *testing.T, d store.Dialect) string {
+	t.Helper()
+	text, err := store.MigrationSQL(d, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 func TestMigrationSQL(t *testing.T) {
 	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
-		text, err := store.MigrationSQL(d, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := migrationSQL(t, d)
 		if !strings.Contains(text, "\n-- 0001_start\n") {
 			t.Error("no line says where a migration begins")
 		}

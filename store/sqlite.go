@@ -178,7 +178,7 @@ func (sqliteDialect) alone(ctx context.Context, s *Store, fn func(t *tx) error) 
 
 func (sqliteDialect) hasTable(t *tx, name string) (bool, error) {
 	var n int
-	return t.one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", []any{name}, &n)
+	return t.one("SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?", []any{name}, &n)
 }
 
 // now is the machine's clock, which SQLite's own functions read with less precision.
