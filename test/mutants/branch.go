@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/printer"
 	"go/token"
 	"os"
@@ -37,32 +36,28 @@ func mistakes(root, dir string) (*source, error) {
 }
 
 // branches are the mistakes in the Go source: each condition and each operand of
-// one forced either way, each bound of a comparison moved by one, each statement left out that can be.
+// one forced either way, each bound of a comparison moved by one, each statement left out that can be; and values taken
+// for others, see values.go.
 // What only passes an error on is left alone: it takes a failing server, and there are tests of such.
 func branches(root, dir string) (*source, error) {
-	entries, err := os.ReadDir(filepath.Join(root, dir))
+	fset := token.NewFileSet()
+	named, files, err := parse(root, dir, fset)
+	if err != nil {
+		return nil, err
+	}
+	known, err := check(root, dir, fset, files)
 	if err != nil {
 		return nil, err
 	}
 	s := &source{files: map[string]string{}}
 	names := map[string]int{}
-	pkg := ""
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
-			continue
-		}
-		file := path.Join(dir, e.Name())
+	for i, parsed := range files {
+		file := path.Join(dir, named[i])
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
 			return nil, err
 		}
-		fset := token.NewFileSet()
-		parsed, err := parser.ParseFile(fset, file, text, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		pkg = parsed.Name.Name
-		w := &writer{s: s, fset: fset, file: file, names: names}
+		w := &writer{s: s, fset: fset, file: file, source: string(text), names: names, types: known, kept: map[ast.Node]bool{}}
 		for _, d := range parsed.Decls {
 			if f, is := d.(*ast.FuncDecl); is && f.Body != nil {
 				w.function = functionName(f)
@@ -71,6 +66,7 @@ func branches(root, dir string) (*source, error) {
 		}
 		s.files[file] = w.apply(string(text))
 	}
+	pkg := known.own.Name()
 	s.files[path.Join(dir, "mutants_switch.go")] = "package " + pkg + switches
 	return s, nil
 }
@@ -111,6 +107,13 @@ func mutantForced(n string, to, is bool) bool {
 	return is
 }
 
+func mutantPick[T any](n string, is, other T) T {
+	if mutantIs(n) {
+		return other
+	}
+	return is
+}
+
 func mutantBound[T cmp.Ordered](n string, a, b T, op string) bool {
 	other := mutantIs(n)
 	switch op {
@@ -147,8 +150,11 @@ type writer struct {
 	s        *source
 	fset     *token.FileSet
 	file     string
+	source   string
 	function string
 	names    map[string]int
+	types    *typed
+	kept     map[ast.Node]bool // what is written to, or whose address is taken
 	edits    []edit
 }
 
@@ -160,6 +166,11 @@ type edit struct {
 	span    int // of the node that it is about: what is wider goes outside
 	turn    int // of two about the same node, the first goes outside
 }
+
+// text is how a node stands in the source.
+func (w *writer) text(n ast.Node) string { return w.between(n.Pos(), n.End()) }
+
+func (w *writer) between(from, to token.Pos) string { return w.source[w.offset(from):w.offset(to)] }
 
 func (w *writer) offset(p token.Pos) int { return w.fset.Position(p).Offset }
 
@@ -191,7 +202,19 @@ func (w *writer) force(e ast.Expr, to bool, what string) {
 
 // Visit is for ast.Walk.
 func (w *writer) Visit(n ast.Node) ast.Visitor {
+	w.keep(n)
 	switch n := n.(type) {
+	case *ast.CallExpr:
+		w.call(n)
+	case *ast.SelectorExpr:
+		if !w.kept[n] {
+			w.field(n)
+		}
+	case *ast.Ident:
+		if !w.kept[n] {
+			w.variable(n)
+			w.constant(n)
+		}
 	case *ast.GenDecl:
 		if n.Tok == token.CONST {
 			return nil

@@ -1,5 +1,6 @@
 // Package mutants asks whether a package's own tests notice small mistakes in it, made one at a time:
-// a term of a condition that is missing, a comparison off by one, a statement left out; and, in SQL, each
+// a term of a condition that is missing, a comparison off by one, a statement left out; a value taken for another of its
+// type (a field, a variable, an argument), the smaller for the larger, before for after, a copy left out; and, in SQL, each
 // operand of AND and OR and each assignment of SET; and, in Lua scripts, conditions, operands, comparisons, calls,
 // the fields of an HSET and what the larger is taken of. A mistake that no test notices either needs a test, or changes
 // nothing that anybody can see, which equivalents.txt then says.

@@ -34,8 +34,22 @@ func TestBranches(t *testing.T) {
 			"scheduler/clock.go clock.observe GO left out: c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)",
 			"scheduler/clock.go clock.observe GO bound: c.seen >= consistentRenewals",
 			"scheduler/record.go recorder.take GO left out: r.room.Broadcast()",
+			"scheduler/stripes.go Scheduler.owned GO without slices.Clone: slices.Clone(st.mine)",
+			"scheduler/execute.go Scheduler.start GO without context.WithoutCancel: context.WithoutCancel(ctx)",
+			"scheduler/stripes.go rank GO other variable self: id (2)",
+			"scheduler/decide.go decider.due GO swapped 1 and 2: later(cursor, lateUntil)",
+			"scheduler/feed.go feeder.claim GO other field Tasks: got.Foreign (2)",
+			"scheduler/attempt.go attempt.stop GO other sign: killBy.Add(-killMargin)",
+			"scheduler/attempt.go attempt.deadline GO bound: b.Until() > end.Until()",
+			"scheduler/feed.go feeder.lock GO max: min(wait, busyLimit/4)",
+			"scheduler/decide.go decider.late GO After: at.Before(d.now.Add(-j.CatchUp.Grace))",
+			"scheduler/feed.go feeder.wanted GO doubled: claimBatch",
 		},
-		"store": {"store/claim.go claim.write GO without ||: len(w.taken) == 0"},
+		"store": {
+			"store/claim.go claim.write GO without ||: len(w.taken) == 0",
+			"store/move.go tx.endTasks GO other field after: m.until",
+			"store/enqueue.go tx.takeKeys GO turned: cmp.Compare(a.task.Pool, b.task.Pool)",
+		},
 		"locks/redislock": {
 			"locks/redislock/acquire.lua script LUA without and: under == acquisition",
 			"locks/redislock/namespace.lua epoch LUA without field: 'began', text(now)",
@@ -63,11 +77,14 @@ func TestSample(t *testing.T) {
 		tests        []string
 		killed       int
 	}{
-		{"jobs", `jobs/retries\.go .* (never|always): delay`, []string{"TestRetriesDelay"}, 2},
-		{"store", `store/sweep\.go sweepTriggers SQL SELECT triggers: AND (decided_at|finished_at)<\?`, []string{"TestSQLite/Sweep/Triggers"}, 2},
+		{"jobs", `jobs/retries\.go (.* (never|always): delay|Retries\.Delay GO (min|max|other field|doubled))`, []string{"TestRetriesDelay"}, 4},
+		{
+			"store", `store/sweep\.go sweepTriggers SQL SELECT triggers: AND (decided_at|finished_at)<\?|` +
+				`store/claim\.go claim\.startTriggers SQL UPDATE triggers: (AND started_at=0|SET started_at=\?)`,
+			[]string{"TestSQLite/Sweep/Triggers", "TestSQLite/Claims/FirstStart"}, 4,
+		},
 		{"locks/sqllock", `leaseSession\.Check SQL .* AND namespace = \?`, []string{"TestNamespacesInOneDatabaseKeepApart/sqlite"}, 1}, // held sends the same
 		{"locks/redislock", `acquire\.lua script LUA never: till > now`, []string{"TestServerThatJustStartedWaits"}, 1},
-		{"store", `store/claim\.go claim\.startTriggers SQL UPDATE triggers: (AND started_at=0|SET started_at=\?)`, []string{"TestSQLite/Claims/FirstStart"}, 2},
 	} {
 		results, err := Run(t.Context(), Options{
 			Root: root, Package: c.dir, Dir: t.TempDir(), Mutants: regexp.MustCompile(c.mutants), Only: c.tests, Log: t.Output(),

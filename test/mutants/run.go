@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"os"
@@ -26,6 +27,7 @@ type Options struct {
 
 	Mutants *regexp.Regexp // which, by name; nil: all
 	Tests   *regexp.Regexp // which of the suite may judge; nil: all
+	Sample  int            // so many of them, the same ones each time; 0: all
 	Only    []string       // tests and subtests that judge, instead of those that Tests finds
 	Again   bool           // those that survived an earlier run
 	Whole   bool           // a test judges as a whole, however long it takes
@@ -195,6 +197,15 @@ func (r *runner) all(ctx context.Context) ([]Result, error) {
 		case chosen:
 			todo = append(todo, p)
 		}
+	}
+	if r.Sample > 0 && len(todo) > r.Sample {
+		hash := func(p planned) uint64 {
+			h := fnv.New64a()
+			h.Write([]byte(p.name))
+			return h.Sum64()
+		}
+		slices.SortFunc(todo, func(a, b planned) int { return cmp.Compare(hash(a), hash(b)) })
+		todo = todo[:r.Sample]
 	}
 	fmt.Fprintf(r.Log, "%s: %d mutants to go, %d known, %d tests\n", r.Package, len(todo), len(r.results), len(r.tests))
 	next := make(chan planned)

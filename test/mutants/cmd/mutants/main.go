@@ -26,6 +26,7 @@ func run() error {
 	which := flag.String("mutants", "", "only those whose name matches")
 	tests := flag.String("tests", "", "only tests whose name matches judge")
 	again := flag.Bool("again", false, "try those again that survived or were not reached")
+	sample := flag.Int("sample", 0, "only so many of them")
 	whole := flag.Bool("whole", false, "let tests judge as a whole, which takes long, and not by their subtests")
 	list := flag.Bool("list", false, "say what has been found so far, and run nothing")
 	atOnce := flag.Int("p", 1, "runs of the tests at once")
@@ -40,7 +41,7 @@ func run() error {
 	survived := 0
 	for _, p := range packages {
 		o := mutants.Options{
-			Root: ".", Package: strings.TrimPrefix(filepath.Clean(p), "./"), Again: *again, Whole: *whole, AtOnce: *atOnce,
+			Root: ".", Package: strings.TrimPrefix(filepath.Clean(p), "./"), Again: *again, Sample: *sample, Whole: *whole, AtOnce: *atOnce,
 			Wrap: strings.Fields(*wrap), Log: os.Stdout,
 		}
 		o.Dir = filepath.Join(*dir, strings.ReplaceAll(o.Package, "/", "-"))
