@@ -31,6 +31,9 @@ var list = []testCase{
 				t.Fatalf("%d entries on a page of 7, %v", len(infos), err)
 			}
 			for _, info := range infos {
+				if info.Key <= after {
+					t.Fatalf("%s comes after %s", info.Key, after)
+				}
 				after = info.Key
 				got = append(got, info.Key)
 			}

@@ -57,6 +57,47 @@ func TestOneSessionIsEndedAtATime(t *testing.T) {
 	})
 }
 
+// A session that has more than its ttl left, since the database's clock was set back, gets its ttl from now on. One whose ttl
+// is that long keeps what it has. A renewal in time gives all of it again.
+func TestASessionHasItsTTLLeft(t *testing.T) {
+	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
+		if d.Caps().Name == "mysql-row" {
+			return // no clock decides who lives
+		}
+		ahead, long, b := session(t, d, time.Minute), session(t, d, 2*time.Hour), session(t, d, time.Minute)
+		take(t, ahead, "k")
+		set := func(s driver.Session, left time.Duration) {
+			t.Helper()
+			if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions SET expires_at = ? WHERE id = ?`,
+				time.Now().Add(left).UnixMicro(), s.ID()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		has := func(when string, s driver.Session, want time.Duration) {
+			t.Helper()
+			var at int64
+			if err := db.QueryRowContext(t.Context(), `SELECT expires_at FROM lockstep_lock_sessions WHERE id = ?`, s.ID()).Scan(&at); err != nil {
+				t.Fatal(err)
+			}
+			if left := time.Until(time.UnixMicro(at)); left > want+time.Second || left < want-15*time.Second {
+				t.Errorf("%s it has %v left, want %v", when, left, want)
+			}
+		}
+		set(ahead, time.Hour)
+		if got := lockstest.Acquire(t, b, "1", "k"); got[0].Holder == nil {
+			t.Fatalf("%+v; want it busy", got)
+		}
+		has("with too much,", ahead, time.Minute)
+		has("with a long ttl,", long, 2*time.Hour)
+		set(ahead, 30*time.Second)
+		if err := ahead.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		has("after a renewal", ahead, time.Minute)
+		has("with a long ttl,", long, 2*time.Hour)
+	})
+}
+
 // After the database's clock was set back by an hour, the keys of who died meanwhile are free after a
 // ttl, not after an hour. Who lives on loses nothing, and nobody is taken for dead whose ttl is longer
 // than that of others.
