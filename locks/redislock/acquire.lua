@@ -17,7 +17,6 @@ for i = 6, #ARGV, 2 do
   elseif by and live(by) then
     answer[slot] = '-' .. held
   else
-    answer[slot] = ''
     free[#free + 1] = {arg = i, slot = slot, by = by}
   end
 end

@@ -2,7 +2,9 @@ package redislock
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,8 +173,79 @@ func TestWhatIsBroughtBackIsTheLaterHolders(t *testing.T) {
 			renew(t, b, a)
 		}
 		owned(t, rdb, first, first+" first:", b.ID()+" k")
+		if first == "late" { // a was told, and does not bring it back when b has given it back
+			if err := b.Release(t.Context(), []driver.Held{late}); err != nil {
+				t.Fatal(err)
+			}
+			must(t, rdb.FlushAll(t.Context()))
+			renew(t, a, b)
+			owned(t, rdb, first, "given back:")
+			continue
+		}
 		lockstest.Holds(t, a, early, false)
 		lockstest.Holds(t, b, late, true)
+	}
+}
+
+// Where a session is over, none of its calls takes, frees or confirms anything: each says that it is lost.
+func TestALostSessionIsTold(t *testing.T) {
+	t.Parallel()
+	rdb := unused(t)
+	b := begin(t, rdb, "over")
+	theirs := lockstest.Grant(t, b, "theirs")
+	for name, call := range map[string]func(s driver.Session, mine driver.Held) error{
+		"renew": func(s driver.Session, _ driver.Held) error { return s.Renew(t.Context()) },
+		"check": func(s driver.Session, mine driver.Held) error {
+			_, err := s.Check(t.Context(), []driver.Held{mine})
+			return err
+		},
+		"acquire of what is free": func(s driver.Session, _ driver.Held) error {
+			_, err := s.TryAcquire(t.Context(), "late", lockstest.Wants("free"))
+			return err
+		},
+		"acquire of what is held": func(s driver.Session, _ driver.Held) error {
+			_, err := s.TryAcquire(t.Context(), "late", lockstest.Wants("theirs"))
+			return err
+		},
+		"evict": func(s driver.Session, _ driver.Held) error {
+			_, err := s.Evict(t.Context(), theirs.Key, theirs.Token)
+			return err
+		},
+	} {
+		s := begin(t, rdb, "over")
+		mine := lockstest.Grant(t, s, name)
+		expired(t, rdb, "over", s)
+		if err := call(s, mine); !errors.Is(err, driver.ErrSessionLost) {
+			t.Errorf("%s: %v, want ErrSessionLost", name, err)
+		}
+		lockstest.Holds(t, b, theirs, true)
+		infos, err := b.List(t.Context(), "", "", 10)
+		if err != nil || len(infos) != 1 || infos[0].Key != "theirs" {
+			t.Errorf("after %s held are %+v, %v; want theirs alone", name, infos, err)
+		}
+	}
+}
+
+// A server that has been up for as long as the ttl, to the second that it counts in, may have forgotten a session of that
+// ttl: it waits.
+func TestAServerAsOldAsTheTTLWaits(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, servers.Redis(t))
+	uptime := func() (seconds int) {
+		t.Helper()
+		_, text, _ := strings.Cut(rdb.Info(t.Context(), "server").Val(), "uptime_in_seconds:")
+		if _, err := fmt.Sscan(text, &seconds); err != nil {
+			t.Fatal(err)
+		}
+		return seconds
+	}
+	for {
+		up := uptime()
+		s := openFor(t, rdb, fmt.Sprint("as-old-", up), time.Duration(up-1)*time.Second)
+		if uptime() == up {
+			refuses(t, s, "k")
+			return
+		}
 	}
 }
 
