@@ -2,7 +2,10 @@ package zklock
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -62,5 +65,43 @@ func TestCheckOfNoServer(t *testing.T) {
 	cancel()
 	if err := New([]string{servers.ZooKeeper(t)}, Options{}).Check(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// Check asks for the session timeout that is set.
+func TestCheckAsksForTheTimeout(t *testing.T) {
+	t.Parallel()
+	for set, want := range map[time.Duration]time.Duration{0: checkTimeout, -1: checkTimeout, 7 * time.Second: 7 * time.Second} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := make(chan time.Duration, 1)
+		go func() {
+			defer cancel()
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			var request [20]byte // length, version of the protocol, last zxid, timeout
+			if _, err := io.ReadFull(conn, request[:]); err == nil {
+				asked <- time.Duration(binary.BigEndian.Uint32(request[16:])) * time.Millisecond
+			}
+		}()
+		if err := New([]string{l.Addr().String()}, Options{SessionTimeout: set}).Check(ctx); err == nil {
+			t.Error("no server, and no error")
+		}
+		<-ctx.Done()
+		select {
+		case got := <-asked:
+			if got != want {
+				t.Errorf("set to %v it asks for %v, want %v", set, got, want)
+			}
+		default:
+			t.Errorf("set to %v it asks for nothing", set)
+		}
 	}
 }

@@ -215,6 +215,49 @@ func TestItsNodeIsThere(t *testing.T) {
 	}
 }
 
+// Keys that nobody waits for any more are not asked for.
+func TestGivenUpInTheMiddleOfABatch(t *testing.T) {
+	t.Parallel()
+	a, b, _, way := between(t, "middle")
+	ctx, cancel := context.WithCancel(t.Context())
+	way.before(multi, cancel)
+	var keys []string
+	for i := range 3 * inFlight {
+		keys = append(keys, fmt.Sprintf("k%03d", i))
+	}
+	if got, err := a.TryAcquire(ctx, "a", lockstest.Wants(keys...)); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if err := a.calls.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if infos, err := b.List(t.Context(), "", "", len(keys)); err != nil || len(infos) > inFlight {
+		t.Errorf("%d of %d keys were granted, %v; want no more than were asked for at once", len(infos), len(keys), err)
+	}
+}
+
+// Where the parents are there, a session begins with one request, that which makes its node.
+func TestRequestsOfASession(t *testing.T) {
+	t.Parallel()
+	_, _, _, way := between(t, "begins")
+	var mu sync.Mutex
+	made := 0
+	way.hold(func(opcode uint32) {
+		mu.Lock()
+		defer mu.Unlock()
+		if opcode == createNode {
+			made++
+		}
+	})
+	openFor(t, way.addr, "begins", 10*time.Second)
+	way.hold(nil)
+	mu.Lock()
+	defer mu.Unlock()
+	if made != 1 {
+		t.Errorf("%d requests make nodes, want 1", made)
+	}
+}
+
 // A key that nobody has held costs three requests: the parents are there.
 func TestRequestsOfAGrant(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,7 @@ func TestErrors(t *testing.T) {
 		"any error":                       {at(1, false, false), reset, reset, false},
 		"no server":                       {at(1, false, false), zk.ErrNoServer, driver.ErrUnreachable, false},
 		"the login is denied":             {at(1, false, false), zk.ErrAuthFailed, zk.ErrAuthFailed, false},
+		"it is over, its login is denied": {at(1, true, false), zk.ErrAuthFailed, zk.ErrAuthFailed, false},
 		"nodes of somebody else":          {at(1, false, false), zk.ErrNoAuth, zk.ErrNoAuth, false},
 		"it has expired":                  {at(1, false, false), zk.ErrSessionExpired, driver.ErrSessionLost, true},
 		"it is over":                      {at(1, true, false), reset, driver.ErrSessionLost, true},
@@ -39,6 +40,9 @@ func TestErrors(t *testing.T) {
 		err := c.s.failed("list", c.err)
 		if !errors.Is(err, c.want) || errors.Is(err, driver.ErrSessionLost) != c.lost || !strings.HasPrefix(err.Error(), "zklock: list at zk1:2181,zk2:2181: ") {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		if denied := errors.Is(c.err, zk.ErrAuthFailed); denied != strings.Contains(err.Error(), "the server does not let") {
+			t.Errorf("%s: %v; want it to say whether the login was denied", name, err)
 		}
 		if expired := name == "it has expired"; expired && (!c.s.isOver() || !c.s.told.Load()) {
 			t.Errorf("%s: the session goes on", name)

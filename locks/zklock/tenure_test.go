@@ -56,6 +56,9 @@ func TestExpiryWhileCutOff(t *testing.T) {
 		t.Errorf("acquire: %v, want ErrSessionLost", err)
 	}
 	lockstest.Holds(t, b, theirs, true)
+	if err := a.Close(t.Context()); err != nil {
+		t.Errorf("close of what was lost: %v", err)
+	}
 }
 
 func TestExpiredByTheServer(t *testing.T) {
@@ -95,6 +98,51 @@ func TestNobodyDialsAfterExpiry(t *testing.T) {
 	tn.event(zk.Event{Type: zk.EventSession, State: zk.StateExpired}) // the library would dial next
 	if _, err := tn.gate.dial("tcp", addr, time.Second); !errors.Is(err, errShut) {
 		t.Errorf("dial: %v, want errShut", err)
+	}
+	if !tn.told.Load() {
+		t.Error("the server has said that it expired, and that is not known")
+	}
+	denied := newTenure(ttl, nil)
+	denied.event(zk.Event{Type: zk.EventSession, State: zk.StateAuthFailed})
+	if !denied.isOver() || denied.told.Load() {
+		t.Error("a session whose login is denied goes on, or counts as ended by a server")
+	}
+}
+
+// A session that cannot begin leaves nothing behind.
+func TestASessionThatDoesNotBeginIsLeft(t *testing.T) {
+	t.Parallel()
+	s, wrong := newSession(New([]string{"no-port"}, Options{}), driver.Open{}), errors.New("wrong")
+	if err := s.begin(t.Context(), ttl, nil); !errors.Is(err, driver.ErrUnreachable) {
+		t.Errorf("without a server: %v", err)
+	}
+	if err := s.close(t.Context()); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	s = newSession(New([]string{servers.ZooKeeper(t)}, Options{}), driver.Open{})
+	if err := s.begin(t.Context(), ttl, func() error { return wrong }); !errors.Is(err, wrong) {
+		t.Errorf("%v, want %v", err, wrong)
+	}
+	select {
+	case <-s.quit:
+		<-s.done
+	default:
+		t.Error("its connection stays")
+	}
+}
+
+// Who waits for a session in vain is told what went wrong on the way, if anything did.
+func TestNoSessionInTime(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	tn := newTenure(ttl, nil)
+	if err := tn.established(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "%!") {
+		t.Errorf("nothing went wrong: %v", err)
+	}
+	tn.gate.cause = errors.New("refused")
+	if err := tn.established(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, tn.gate.cause) {
+		t.Errorf("%v, want the context's error and its cause", err)
 	}
 }
 
@@ -347,7 +395,7 @@ func TestUnrenewedSessionEndsByTheAgreedTTL(t *testing.T) {
 	}
 	select {
 	case <-s.Lost():
-	case <-time.After(20 * time.Second):
+	case <-time.After(openLimit - time.Second): // it has as long to open
 		t.Error("it goes on")
 	}
 }
