@@ -1,8 +1,12 @@
 package zklock
 
 import (
+	"context"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestHosts(t *testing.T) {
@@ -76,5 +80,26 @@ func TestHostsThatDoNotResolve(t *testing.T) {
 	}
 	if err := h.Init([]string{"no-port"}); err == nil {
 		t.Error("a server without a port was taken")
+	}
+}
+
+// A name server that does not answer holds up a session for a second where another server has an address, and else for as
+// long as the limit says: a server that is wrongly written does not count. It runs beside no other test.
+func TestHostsThatResolveSlowly(t *testing.T) {
+	was := net.DefaultResolver
+	_, _ = was.LookupHost(t.Context(), "localhost") // reads the settings, which all look-ups share
+	defer func() { net.DefaultResolver = was }()
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}
+	for first, want := range map[string]time.Duration{"127.0.0.1:2": lookupRest, "no-port": lookupLimit} {
+		synctest.Test(t, func(t *testing.T) {
+			h, began := &hosts{}, time.Now()
+			err := h.Init([]string{first, "slow.invalid.:1"})
+			if took := time.Since(began); took != want || (err == nil) != (want == lookupRest) {
+				t.Errorf("beside %s it takes %v, want %v: %v", first, took, want, err)
+			}
+		})
 	}
 }
