@@ -51,7 +51,7 @@ func TestShortened(t *testing.T) {
 	for n := range 8 {
 		text := strings.Repeat("a", n) + strings.Repeat("日本", 40)
 		said, err := strconv.Unquote(quote(text))
-		if short := strings.TrimSuffix(said, "…"); err != nil || !strings.HasPrefix(text, short) || len(short) < 78 || len(short) > 80 {
+		if short := strings.TrimSuffix(said, "…"); err != nil || !utf8.ValidString(short) || !strings.HasPrefix(text, short) || len(short) < 78 || len(short) > 80 {
 			t.Errorf("%q is shown as %q", text, said)
 		}
 		if field := join("", text); !utf8.ValidString(field) || !strings.HasPrefix(text, field) || len(field) < 78 || len(field) > 80 {

@@ -11,7 +11,7 @@
 // request cannot be understood, 401 there is no good token, 403 its role is too weak, or the request
 // came from a foreign page or for a foreign host, 404 there is no such thing, 405 not with this
 // method, 409 the thing's state forbids it ("force" beside the message is what forces a run over a lost attempt), 413 too large, 415 not JSON, 422 understood and out of
-// range, 429 too many bad tokens or streams, 501 this process has no replica, 503 the store or the lock service
+// range, 429 too many bad tokens or streams, or "busy": too many requests are being answered (Retry-After says when to ask again), 501 this process has no replica, 503 the store or the lock service
 // does not answer, or the replica is starting. Input never causes a 500.
 //
 // Until the replica has loaded its definitions, whatever names a job or a pool answers 503 with the code
@@ -24,10 +24,12 @@
 // With [Options].Access every route but /healthz, /readyz and those of the page needs a bearer token,
 // whose role must be the route's or a stronger one: GET needs Viewer, POST Operator, the audit Admin.
 // Without a token /readyz says no more than true or false. Every write by somebody who may ask at
-// all, done or refused, is given to [Backend].Audit before its answer goes out.
+// all, done or refused, is given to [Backend].Audit before its answer goes out; but for many that are refused, which
+// are counted, and given to it as one entry within half a minute or by [Handler.Flush].
 //
 // Lists are {"items":[…],"next":"…"}; ?limit= is 1 … 500, default 50; ?cursor= is the "next" of the
-// page before, which is absent on the last one.
+// page before, which is absent on the last one. A page ends after about 1 MiB, too, so it may have fewer items and a
+// "next". Tasks in lists have "payload_size" in bytes, and no payload above 1 KiB: GET /tasks/{id} has it whole.
 //
 // GET /events is a stream of server-sent events: "overview" with a [ledger.OverviewView], at once and
 // after each change, at most once a second. The store is read once for all streams, and not at all

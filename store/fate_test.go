@@ -46,6 +46,8 @@ type cut struct {
 	giveUp func()        // called when it is lost
 	next   chan struct{} // closed when another statement comes after it
 	over   chan struct{} // closed when the caller has given up
+	late   int           // connection of what arrives after that
+	came   chan struct{} // closed when the server has answered it; nil: nothing arrives late
 	lines  lines         // of its senders, where they are told to give them up
 }
 
@@ -54,15 +56,30 @@ func (c *cut) arm(f fate, at int, giveUp func()) {
 	defer c.mu.Unlock()
 	c.fate, c.at, c.giveUp = f, at, giveUp
 	c.seen, c.lost, c.next, c.over = 0, nil, make(chan struct{}), make(chan struct{})
+	c.late, c.came = 0, nil
 }
 
-// disarm lets everything pass, and returns what was lost.
+// disarm lets everything pass, and returns what was lost. What arrives late has taken effect by then.
 func (c *cut) disarm() []string {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.at = 0
 	close(c.over)
-	return c.lost
+	lost, came := c.lost, c.came
+	c.mu.Unlock()
+	if came != nil {
+		<-came
+	}
+	return lost
+}
+
+// answers sees what the server answers.
+func (c *cut) answers(conn int, up bool, _ []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !up && conn == c.late {
+		close(c.came)
+		c.late = 0
+	}
 }
 
 // meets says what becomes of a statement: whether it is lost, and if so, whether it still takes effect.
@@ -84,6 +101,9 @@ func (c *cut) meets(text string) (lost bool, f fate, over <-chan struct{}) {
 	if c.seen > c.at {
 		return true, fate{}, nil
 	}
+	if c.fate.late {
+		c.came = make(chan struct{})
+	}
 	c.giveUp()
 	return true, c.fate, c.over
 }
@@ -98,6 +118,9 @@ func (c *cut) judge(command proxy.Command) proxy.Verdict {
 	case !lost:
 		return proxy.Pass
 	case f.late:
+		c.mu.Lock()
+		c.late = command.Conn
+		c.mu.Unlock()
 		<-over
 		return proxy.Pass
 	case f.slow:
@@ -150,6 +173,7 @@ func behindEdge(t *testing.T, f fate) *stage {
 		t.Fatal(err)
 	}
 	edge.Judge(s.cut.judge)
+	edge.Tap(s.cut.answers)
 	c.Addr, c.Logger = edge.Addr(), &mysql.NopLogger{}
 	c.InterpolateParams = true // one command for a statement
 	if f.slow {

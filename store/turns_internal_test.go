@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -125,9 +126,37 @@ func readersDelayNobody(t *testing.T, s *Store) {
 	if err != nil {
 		t.Errorf("beside readers that do not end: %v", err)
 	}
-	short, over := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer over()
-	if _, _, err := s.Tasks(short, ledger.TaskFilter{}); !errors.Is(err, jobs.ErrUnavailable) {
-		t.Errorf("one reader more: %v", err)
+	busy := func(look func(ctx context.Context) error, patience time.Duration) bool {
+		ctx, over := context.WithTimeout(t.Context(), patience)
+		defer over()
+		return errors.Is(look(ctx), jobs.ErrUnavailable)
+	}
+	all := looks(s)
+	await.Until(t, "readers have all places", func() bool { return busy(all["tasks"], 50*time.Millisecond) })
+	var more sync.WaitGroup
+	for name, look := range all {
+		more.Go(func() {
+			if !busy(look, time.Second) {
+				t.Errorf("%s did not wait behind the other readers", name)
+			}
+		})
+	}
+	more.Wait()
+}
+
+// looks are all that people look at.
+func looks(s *Store) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"tasks":         func(ctx context.Context) error { _, _, err := s.Tasks(ctx, ledger.TaskFilter{}); return err },
+		"task":          func(ctx context.Context) error { _, _, err := s.Task(ctx, "none"); return err },
+		"triggers":      func(ctx context.Context) error { _, _, err := s.Triggers(ctx, ledger.TriggerFilter{}); return err },
+		"output":        func(ctx context.Context) error { _, err := s.Output(ctx, "none", 0); return err },
+		"jobs":          func(ctx context.Context) error { _, err := s.Jobs(ctx); return err },
+		"job names":     func(ctx context.Context) error { _, err := s.JobNames(ctx, "", "", true, 1); return err },
+		"job standings": func(ctx context.Context) error { _, err := s.JobStandings(ctx); return err },
+		"pools":         func(ctx context.Context) error { _, err := s.PoolStatuses(ctx); return err },
+		"replicas":      func(ctx context.Context) error { _, err := s.Replicas(ctx); return err },
+		"overview":      func(ctx context.Context) error { _, err := s.Overview(ctx, 1); return err },
+		"audit":         func(ctx context.Context) error { _, _, err := s.AuditEntries(ctx, ledger.Page{}); return err },
 	}
 }

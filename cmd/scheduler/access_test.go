@@ -4,8 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,6 +183,29 @@ func TestCommandsThroughTheDoor(t *testing.T) {
 	}
 	if _, stdout, _ := program(t, as("admin"), "audit", "list", "--limit", "1"); strings.Count(stdout, "\n") != 2 || !strings.Contains(stdout, "my-operator") {
 		t.Error(stdout)
+	}
+}
+
+// TestAuditListShowsWhatWasCounted: many refused requests are one entry, with their number, and with the object if they were
+// about the same one.
+func TestAuditListShowsWhatWasCounted(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"items":[
+			{"id":"3","at":"2026-03-01T08:00:00Z","who":"v","role":"viewer","action":"POST /jobs/{name}/run","status":403,"count":25},
+			{"id":"2","at":"2026-03-01T08:00:00Z","who":"v","role":"viewer","action":"POST /jobs/{name}/run","object":"j","status":403,"count":7},
+			{"id":"1","at":"2026-03-01T08:00:00Z","who":"v","role":"viewer","action":"POST /jobs/{name}/run","object":"k","status":403}]}`)
+	}))
+	defer server.Close()
+	code, stdout, stderr := program(t, []string{"LOCKSTEP_SERVER=" + server.URL}, "audit", "list")
+	var shown []string
+	for line := range strings.Lines(stdout) {
+		words := strings.Fields(line)
+		shown = append(shown, strings.Join(words[max(0, len(words)-5):], " "))
+	}
+	want := []string{"OBJECT STATUS TASK TASKS REQUESTS", "(several) 403 - - 25", "j 403 - - 7", "k 403 - - 1"}
+	if code != exitFine || !slices.Equal(shown, want) {
+		t.Errorf("exit code %d, %q, want %q\n%s%s", code, shown, want, stdout, stderr)
 	}
 }
 

@@ -23,8 +23,8 @@ type Options struct {
 	// Store is a migrated store that no replica works on; it stays the caller's. Default: a new one on
 	// SQLite in memory. The Bench takes all tasks in it for its own.
 	Store *store.Store
-	// Scheduler is for the replica that works while a method runs: Labels, Logger, … Handlers run one at a
-	// time unless Workers is larger, but for those of notifications, which run beside them.
+	// Scheduler is for the replica that works while a method runs: Labels, Logger, … Handlers, also those of
+	// notifications, run one at a time unless Workers is larger.
 	Scheduler scheduler.Options
 }
 

@@ -3,6 +3,7 @@ package schedulertest
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -79,7 +80,11 @@ func (b *Bench) run(j job) {
 // work has a replica work until nothing is due, and ends it.
 func (b *Bench) work(st scheduler.Store, j job) {
 	b.t.Helper()
-	s, err := scheduler.New(st, nil, b.set, b.opt.Scheduler)
+	set := b.set
+	if b.opt.Scheduler.Workers == 1 {
+		set = set.Wrap(oneAtATime())
+	}
+	s, err := scheduler.New(st, nil, set, b.opt.Scheduler)
 	if err != nil {
 		b.t.Fatalf("schedulertest: the set cannot run:\n%v", err)
 	}
@@ -94,6 +99,28 @@ func (b *Bench) work(st scheduler.Store, j job) {
 	if err != nil {
 		b.t.Fatalf("schedulertest: %v", err)
 	}
+}
+
+// oneAtATime is for notifications, which have workers of their own beside the replica's. What handlers wait for is a
+// channel, which a synctest bubble sees, unlike a mutex.
+func oneAtATime() func(jobs.Handler) jobs.Handler {
+	turn := make(chan struct{}, 1)
+	return func(next jobs.Handler) jobs.Handler { return inTurn{turn, next} }
+}
+
+type inTurn struct {
+	turn chan struct{}
+	next jobs.Handler
+}
+
+func (h inTurn) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
+	select {
+	case h.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-h.turn }()
+	return h.next.Run(ctx, t, out)
 }
 
 // idle waits until the replica has started, runs j, and waits until nothing is due. It looks less and

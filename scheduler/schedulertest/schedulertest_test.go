@@ -186,15 +186,17 @@ func TestHandlersRunOneAtATime(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				running.Add(-1)
-				return nil
+				return jobs.Permanent(errors.New("no"))
 			})
-			set := jobs.Set{Pools: map[string]jobs.Pool{"a": {Handler: h}, "b": {Handler: h}}}
+			told := jobs.Notify{On: []jobs.Event{jobs.EventFailed}, Handler: h}
+			set := jobs.Set{Pools: map[string]jobs.Pool{"a": {Handler: h, Notify: told}, "b": {Handler: h}}}
 			b := schedulertest.New(t, set, schedulertest.Options{Scheduler: scheduler.Options{Workers: workers}})
 			for range 6 {
 				b.Enqueue(jobs.NewTask{Pool: "a"}, jobs.NewTask{Pool: "b"})
 			}
-			if ended := b.Drain(); len(ended) != 12 || most.Load() != want {
-				t.Errorf("%d workers: %d ended, %d at once", workers, len(ended), most.Load())
+			ended := b.Drain()
+			if n := most.Load(); len(ended) <= 12 || n < want || want == 1 && n > 1 {
+				t.Errorf("%d workers: %d ended, %d at once", workers, len(ended), n)
 			}
 		})
 	}
