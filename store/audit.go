@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -28,8 +27,8 @@ func (s *Store) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 		}
 		// To write the same id again changes nothing.
 		_, err = t.exec("{insert_ignore} {audit} (id, at, who, role, remote, action, object, status, task_id, tasks, repeats) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-			id.String(), micros(now), cutTo(128, e.Who), cutTo(16, e.Role), cutTo(64, e.Remote), cutTo(64, e.Action), cutTo(128, e.Object), e.Status,
-			cutTo(36, e.TaskID), e.Tasks, max(e.Count, 1))
+			id.String(), micros(now), clip(e.Who, 128), clip(e.Role, 16), clip(e.Remote, 64), clip(e.Action, 64), clip(e.Object, 128), e.Status,
+			clip(e.TaskID, 36), e.Tasks, max(e.Count, 1))
 		return err
 	})
 }
@@ -97,11 +96,4 @@ func sweepAudit(t *tx, before int64, limit int) (int, error) {
 	}
 	_, err = t.exec("{delete} {audit} AS t{by_key} WHERE id IN ("+marks(len(ids))+")", texts(ids)...)
 	return len(ids), err
-}
-
-func cutTo(bytes int, s string) string {
-	if len(s) > bytes {
-		s = strings.ToValidUTF8(s[:bytes], "")
-	}
-	return s
 }

@@ -107,13 +107,11 @@ func portions[T any](list []T, size func(T) int) iter.Seq[[]T] {
 func (t *tx) insert(into, after string, rows [][]any) (written int64, err error) {
 	for len(rows) > 0 {
 		n, bytes := 0, 0
-		for n < len(rows) && (n == 0 || (n+1)*len(rows[0]) <= maxArgs) {
+		for n < len(rows) && (n+1)*len(rows[0]) <= maxArgs {
 			for _, arg := range rows[n] {
-				if b, ok := bytesOf(arg); ok {
-					bytes += len(b)
-				} else if s, ok := arg.(string); ok {
-					bytes += len(s)
-				}
+				b, _ := bytesOf(arg)
+				s, _ := arg.(string)
+				bytes += len(b) + len(s)
 			}
 			if n > 0 && bytes > maxBytes {
 				break
@@ -147,7 +145,7 @@ func (t *tx) onConflict(key string, columns ...string) string {
 	return start + strings.Join(sets, ", ")
 }
 
-// clip cuts text to n bytes of valid UTF-8, for a column of that size.
+// clip cuts text to n bytes of valid UTF-8, for a column of that size. What fits stays as it is.
 func clip(text string, n int) string {
 	if len(text) <= n {
 		return text

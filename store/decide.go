@@ -54,7 +54,7 @@ type decision struct {
 }
 
 func (w *decision) write(t *tx) error {
-	w.triggers, w.tasks, w.out = nil, nil, ledger.Decided{}
+	w.triggers, w.tasks, w.ended, w.out = nil, nil, nil, ledger.Decided{}
 	if err := w.lock(t); err != nil {
 		return err
 	}
@@ -174,14 +174,13 @@ func (w *decision) holdBack(t *tx) error {
 			return err
 		})
 	for _, o := range claims {
-		o.Claim = o.Claim && open[cmp.Or(o.Task.Pool, jobs.DefaultPool)]
+		o.Claim = open[cmp.Or(o.Task.Pool, jobs.DefaultPool)]
 	}
 	return err
 }
 
 // open turns the openings into rows, hands out tokens and moves the cursors forward.
 func (w *decision) open() error {
-	w.ended = nil
 	for _, dec := range w.out.Decisions {
 		job, ok := findJob(w.rows, dec.Job)
 		if !ok {

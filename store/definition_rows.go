@@ -56,8 +56,8 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 	var undecided []jobs.Trigger
 	for _, name := range names {
 		row, d := rows[name], defs[name]
-		if row.name != "" && !row.differs(d) {
-			continue // somebody wrote it in the meantime
+		if !row.differs(d) {
+			continue // somebody wrote it, or took it out, in the meantime
 		}
 		at := ledger.Undecided(fromMicros(row.cursor), fromMicros(row.next))
 		if schedule := scheduleOf(d); !at.IsZero() && !at.After(now) && row.schedule != schedule {
@@ -80,7 +80,7 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 	}
 	_, err = t.insert(`REPLACE INTO {jobs}
 		(name, stripe, hash, schedule, config, cursor_at, next_at, fence, suspended, suspended_by, busy_until)`, "", changed)
-	if err != nil || len(undecided) == 0 {
+	if err != nil {
 		return err
 	}
 	if _, err := t.insertTriggers(undecided); err != nil {
@@ -170,7 +170,7 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 	var changed [][]any
 	for _, name := range names {
 		row, d := rows[name], defs[name]
-		if row.name != "" && !row.differs(d) {
+		if !row.differs(d) {
 			continue
 		}
 		if d == nil {

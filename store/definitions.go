@@ -195,15 +195,17 @@ const overdueQuery = `SELECT name, next_at FROM {jobs} WHERE next_at > 0 AND nex
 func (s *Store) upcoming(ctx context.Context, op, text string, args []any) ([]ledger.Upcoming, error) {
 	var all []ledger.Upcoming
 	err := s.read(ctx, op, func(t *tx) error {
-		all = nil
-		return t.query(text, args, func(scan func(...any) error) error {
+		var found []ledger.Upcoming
+		err := t.query(text, args, func(scan func(...any) error) error {
 			var u ledger.Upcoming
 			var next int64
 			err := scan(&u.Job, &next)
 			u.NextAt = fromMicros(next)
-			all = append(all, u)
+			found = append(found, u)
 			return err
 		})
+		all = found
+		return err
 	})
 	return all, err
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"strings"
 	"time"
 
@@ -50,12 +49,7 @@ type dialect interface {
 }
 
 // marks is n placeholders: "?,?,?".
-func marks(n int) string {
-	if n <= 0 {
-		return ""
-	}
-	return strings.Repeat("?,", n-1) + "?"
-}
+func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
 
 // micros is how times are kept: microseconds since 1970; 0 for the zero time.
 func micros(t time.Time) int64 {
@@ -73,19 +67,10 @@ func fromMicros(n int64) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// bytesOf gives the raw bytes of arguments that are some kind of them: never nil, since no BLOB of ours may be
-// NULL.
+// bytesOf gives the bytes of arguments that are bytes: never nil, since no BLOB of ours may be NULL.
 func bytesOf(arg any) (b []byte, ok bool) {
-	switch arg := arg.(type) {
-	case []byte:
-		b = arg
-	case json.RawMessage:
-		b = arg
-	default:
-		return nil, false
-	}
-	if b == nil {
+	if b, ok = arg.([]byte); ok && b == nil {
 		b = []byte{}
 	}
-	return b, true
+	return b, ok
 }

@@ -154,9 +154,6 @@ func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 	slices.SortFunc(keyed, func(a, b *parcel) int {
 		return cmp.Or(cmp.Compare(a.task.Pool, b.task.Pool), cmp.Compare(a.key, b.key))
 	})
-	if len(keyed) == 0 {
-		return nil
-	}
 	var rows [][]any
 	byKey := map[[2]string]*parcel{}
 	for _, p := range keyed {
@@ -223,7 +220,7 @@ func keysByPool(batch []*parcel) map[string][]string {
 func (t *tx) enqueued(batch []*parcel) ([]ledger.Enqueued, error) {
 	var old []string
 	for _, p := range batch {
-		if p.existed && p.first == nil {
+		if p.existed {
 			old = append(old, p.task.ID)
 		}
 	}

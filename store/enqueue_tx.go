@@ -64,7 +64,7 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 // inTransaction finds what runs statements in a caller's transaction, and refuses what would run
 // each of them in one of its own.
 func inTransaction(handle any) (querier, error) {
-	if v := reflect.ValueOf(handle); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if v := reflect.ValueOf(handle); v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%w: the transaction is nil", jobs.ErrInvalid)
 	}
 	switch h := handle.(type) {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -63,18 +65,15 @@ func (t *tx) fillHashes(events []ledger.Event) error {
 		},
 	} {
 		places := map[string][]int{}
-		var names []string
 		for i, e := range events {
 			if n := name(e); n != "" {
-				if places[n] == nil {
-					names = append(names, n)
-				}
 				places[n] = append(places[n], i)
 			}
 		}
-		if len(names) == 0 {
+		if len(places) == 0 {
 			continue
 		}
+		names := slices.Sorted(maps.Keys(places))
 		err := t.query("SELECT name, hash FROM "+table+" WHERE name IN ("+marks(len(names))+")", texts(names), func(scan func(...any) error) error {
 			var name, hash string
 			err := scan(&name, &hash)

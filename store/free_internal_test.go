@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -31,14 +32,11 @@ func newContest(t *testing.T) contest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "h", MaxAttempts: 1}}}
-	for _, name := range []string{"a", "b", "c"} {
-		d.Jobs = append(d.Jobs, ledger.JobDef{Name: name, Stripe: jobs.Stripe(name), Hash: "h", Next: func(at time.Time) time.Time { return at.Add(time.Minute) }})
-	}
-	if _, err := s.Load(t.Context(), session, d); err != nil {
+	q := contest{s, t, session}
+	if _, err := s.Load(t.Context(), session, q.definitions("")); err != nil {
 		t.Fatal(err)
 	}
-	return contest{s, t, session}
+	return q
 }
 
 // hold locks rows in a transaction that ends with release, and not by itself.
@@ -153,6 +151,58 @@ func TestWhatIsFreeIsDecided(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNames(t, "asked about, where there are no stripes", asked, "a")
+	if asked, busy, err = q.decide(true); err != nil || len(asked)+len(busy) > 0 {
+		t.Errorf("of no jobs: asked about %q, busy %q, %v", asked, busy, err)
+	}
+	release = q.holdJobs("b", "c")
+	if asked, busy, err = q.decide(false, "c", "b", "a", "b"); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, "asked about, named twice", asked, "a")
+	wantNames(t, "busy, named twice", busy, "b", "c")
+	release()
+}
+
+// However many rows there are: none is waited for while one is free, and no more is asked than is of use.
+func TestLooksForFreeRows(t *testing.T) {
+	const look, wait = "{for_update}{skip_locked}", " LIMIT 1{for_update}"
+	failed := errors.New("failed")
+	type answer struct {
+		rows []int
+		err  error
+	}
+	for name, c := range map[string]struct {
+		n       int
+		answers []answer
+		asked   []string
+		want    answer
+	}{
+		"of none":                        {n: 0},
+		"some are free":                  {3, []answer{{rows: []int{2}}}, []string{look}, answer{rows: []int{2}}},
+		"the first becomes free":         {3, []answer{{}, {rows: []int{1}}, {rows: []int{1, 3}}}, []string{look, wait, look}, answer{rows: []int{1, 3}}},
+		"the only one becomes free":      {1, []answer{{}, {rows: []int{1}}}, []string{look, wait}, answer{rows: []int{1}}},
+		"there are none":                 {3, []answer{{}, {}}, []string{look, wait}, answer{}},
+		"the look fails":                 {3, []answer{{err: failed}}, []string{look}, answer{err: failed}},
+		"the wait fails":                 {3, []answer{{}, {err: failed}}, []string{look, wait}, answer{err: failed}},
+		"the wait fails with one":        {3, []answer{{}, {[]int{1}, failed}}, []string{look, wait}, answer{[]int{1}, failed}},
+		"the look after the wait failed": {3, []answer{{}, {rows: []int{1}}, {err: failed}}, []string{look, wait, look}, answer{err: failed}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []string
+			rows, err := lockFree(c.n, func(lock string) ([]int, error) {
+				asked = append(asked, lock)
+				if len(asked) > len(c.answers) {
+					t.Fatalf("asked %q", asked)
+				}
+				a := c.answers[len(asked)-1]
+				return a.rows, a.err
+			})
+			wantNames(t, "asked", asked, c.asked...)
+			if !slices.Equal(rows, c.want.rows) || !errors.Is(err, c.want.err) {
+				t.Errorf("got %v, %v", rows, err)
+			}
+		})
+	}
 }
 
 // If others have all, one waits for the first, with none in hand; then he takes what is free by now.
@@ -219,7 +269,7 @@ func TestWhoCountsWaitsForThePool(t *testing.T) {
 // A claim passes tasks whose job somebody else is writing, and waits for one if there are only such.
 func TestWhatIsFreeIsClaimed(t *testing.T) {
 	q := newContest(t)
-	for _, job := range []string{"a", "b", ""} {
+	for _, job := range []string{"b", "a", ""} { // in the order of claims
 		task, err := q.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
 		if err != nil {
 			t.Fatal(err)
@@ -241,6 +291,9 @@ func TestWhatIsFreeIsClaimed(t *testing.T) {
 		})
 		for _, task := range got.Tasks {
 			names = append(names, task.Job)
+		}
+		for _, task := range got.Foreign {
+			t.Errorf("the task of job %q, which is busy, counts as one that is not admitted", task.Job)
 		}
 		slices.Sort(names)
 		return names, got.More, err
@@ -267,4 +320,94 @@ func TestWhatIsFreeIsClaimed(t *testing.T) {
 		t.Fatalf("more is %v, error %v", more, err)
 	}
 	wantNames(t, "claimed in the end", names, "b")
+}
+
+// definitions are those of the contest, and the job a with a schedule.
+func (q contest) definitions(schedule string) ledger.Definitions {
+	d := ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "h" + schedule, MaxAttempts: 1}}}
+	for _, name := range []string{"a", "b", "c"} {
+		d.Jobs = append(d.Jobs, ledger.JobDef{Name: name, Stripe: jobs.Stripe(name), Hash: "h", Next: func(at time.Time) time.Time { return at.Add(time.Minute) }})
+	}
+	d.Jobs[0].Schedule = schedule
+	return d
+}
+
+// changes writes to rows in a transaction that ends with commit.
+func (q contest) changes(text string, args ...any) (commit func()) {
+	q.t.Helper()
+	pool, err := q.writers.DB()
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	change, err := pool.BeginTx(context.WithoutCancel(q.t.Context()), nil)
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	if _, err := change.ExecContext(q.t.Context(), q.words.Replace(text), args...); err != nil {
+		q.t.Fatal(err)
+	}
+	return func() {
+		q.t.Helper()
+		if err := change.Commit(); err != nil {
+			q.t.Error(err)
+		}
+	}
+}
+
+// Whoever writes definitions waits for those who are writing the same rows, and keeps what they wrote.
+func TestDefinitionsKeepWhatIsWrittenBeside(t *testing.T) {
+	q := newContest(t)
+	for i, c := range []struct{ what, change, waits, after, want string }{
+		{"a job's fence", "UPDATE {jobs} SET fence=fence+7 WHERE name='a'", "%{jobs}%WHERE name IN%FOR UPDATE", "SELECT fence FROM {jobs} WHERE name='a'", "7"},
+		{"a pool's pause", "UPDATE {pools} SET paused=1 WHERE name='p'", "%{pools}%WHERE name IN%FOR UPDATE", "SELECT paused FROM {pools} WHERE name='p'", "1"},
+	} {
+		commit := q.changes(c.change)
+		var g errgroup.Group
+		g.Go(func() error {
+			got, err := q.Assert(t.Context(), q.session, q.definitions(string(rune('1'+i))))
+			if err == nil && !got.Governs {
+				err = errors.New("it does not govern")
+			}
+			return err
+		})
+		q.waitsFor(c.what, c.waits)
+		commit()
+		if err := g.Wait(); err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		if got := text(t, q.Store, c.after); got != c.want {
+			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+
+	commit := q.changes("UPDATE {sessions} SET dead=1 WHERE id=?", q.session)
+	var g errgroup.Group
+	g.Go(func() error {
+		_, err := q.Assert(t.Context(), q.session, q.definitions("of the dead"))
+		return err
+	})
+	q.waitsFor("the end of the session", "%{sessions}%FOR UPDATE")
+	commit()
+	if err := g.Wait(); !errors.Is(err, ledger.ErrSessionDead) {
+		t.Errorf("of a session that was ended beside it: %v", err)
+	}
+	if got := text(t, q.Store, "SELECT COUNT(*) FROM {jobs} WHERE schedule='of the dead'"); got != "0" {
+		t.Error("a dead session wrote a job")
+	}
+}
+
+// A look at definitions that hold waits for nobody.
+func TestDefinitionsThatHoldWaitForNobody(t *testing.T) {
+	q := newContest(t)
+	for _, release := range []func(){
+		q.holdJobs("a", "b", "c"), q.hold("SELECT name FROM {pools} WHERE name='p'"), q.hold("SELECT id FROM {sessions} WHERE id=?", q.session),
+	} {
+		defer release()
+	}
+	d := q.definitions("")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if got, err := q.Assert(ctx, q.session, d); err != nil || !got.Governs {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

@@ -250,5 +250,16 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 			d.t.Errorf("notified %+v, %v", got, err)
 		}
 		d.lost()
+
+		// A decision that opens no task is found by its rows.
+		at := time.Now().UTC().Truncate(time.Second)
+		d.loses(false, func() {})
+		decided := d.decide(d.late, "one", at, "j", ledger.Opening{
+			Trigger: jobs.Trigger{Job: "j", At: at, Cause: jobs.CauseSchedule, Outcome: jobs.Missed},
+		})
+		d.lost()
+		if len(decided.Decisions[0].Triggers) != 1 {
+			d.t.Errorf("what was written is left out of the answer: %+v", decided)
+		}
 	})
 }

@@ -136,9 +136,13 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	tasks := claim("p")
 	step("finish")
 	finish(tasks, ledger.Ended, jobs.StateSucceeded, "")
-	step("")
+	for i := range batch {
+		batch[i].IdempotencyKey = newID()
+	}
+	step("enqueue with keys")
 	_, err = s.Enqueue(ctx, batch...)
 	check(err)
+	step("")
 	tasks = claim("p")
 	step("finish, again with output")
 	finish(tasks, ledger.Again, jobs.StateFailed, "out")
@@ -149,7 +153,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	tasks = decide(true, "q").Started
 	step("finish of jobs")
 	finish(tasks, ledger.Ended, jobs.StateSucceeded, "")
-	step("")
+	step("decide what waits")
 	decide(false, "q")
 	step("claim of jobs")
 	tasks = claim("q")
@@ -181,8 +185,15 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("")
 }
 
-// hot is what the calls that set the pace send, BEGIN and COMMIT with it: one round trip each on MySQL.
-var hot = map[string]int{"enqueue": 4, "claim": 6}
+// hot is what the calls that set the pace send, BEGIN and COMMIT with it: one round trip each on MySQL. A decision there
+// locks stripes, too.
+var hot = map[string]map[store.Dialect]int{
+	"enqueue":           {store.SQLite: 4, store.MySQL: 4},
+	"claim":             {store.SQLite: 6, store.MySQL: 6},
+	"decide":            {store.SQLite: 9, store.MySQL: 10},
+	"decide what waits": {store.SQLite: 8, store.MySQL: 9},
+	"enqueue with keys": {store.SQLite: 6, store.MySQL: 6},
+}
 
 // The number of statements does not depend on how many tasks there are, and that of the hot calls is known.
 func TestStatements(t *testing.T) {
@@ -221,8 +232,8 @@ func TestStatements(t *testing.T) {
 				if name != "sweep" && count[name][0] != count[name][1] { // a sweep skips kinds that have nothing old
 					t.Errorf("%s: %d statements for 2, %d for 100", name, count[name][0], count[name][1])
 				}
-				if want, is := hot[name]; is && count[name][1] != want {
-					t.Errorf("%s: %d statements, want %d", name, count[name][1], want)
+				if want, is := hot[name]; is && count[name][1] != want[d] {
+					t.Errorf("%s: %d statements, want %d", name, count[name][1], want[d])
 				}
 			}
 		})
@@ -236,7 +247,7 @@ func TestPlans(t *testing.T) {
 	s, db, r := recordedStore(t, store.MySQL)
 	explained := 0
 	part := ""
-	day(t, s, 20, func(next string) {
+	look := func(next string) {
 		for _, c := range r.take() {
 			for _, table := range []string{"lockstep_tasks", "lockstep_triggers", "lockstep_jobs", "lockstep_pools", "lockstep_standings", "lockstep_stripes"} {
 				locks := strings.Contains(c.text, " FOR UPDATE") && strings.Contains(c.text, "FROM "+table) ||
@@ -246,7 +257,8 @@ func TestPlans(t *testing.T) {
 				}
 				explained++
 				for _, p := range plan(t, db, c) {
-					if p.key != "PRIMARY" || p.kind != "range" && p.kind != "const" {
+					gone := p == accessPath{} // a single row was looked up by its key, and is not there any more
+					if !gone && (p.key != "PRIMARY" || p.kind != "range" && p.kind != "const") {
 						t.Errorf("%s: %s %s for %.120s …", part, p.kind, p.key, c.text)
 					}
 				}
@@ -254,8 +266,16 @@ func TestPlans(t *testing.T) {
 		}
 		part = next
 		r.take()
-	})
-	if explained < 15 {
+	}
+	for _, n := range []int{1, 20} { // MariaDB looks a single tuple up in another way
+		for _, text := range []string{"DELETE FROM lockstep_standings", "UPDATE lockstep_jobs SET busy_until=0"} {
+			if _, err := db.ExecContext(t.Context(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		day(t, s, n, look)
+	}
+	if explained < 30 {
 		t.Errorf("%d statements that lock were seen", explained)
 	}
 }

@@ -1,18 +1,21 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"gorm.io/gorm"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -29,6 +32,34 @@ func migrated(t testing.TB, driver, dsn string, o Options) *Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// A transaction of gorm's is one to enqueue in; its handle alone is none.
+func TestEnqueueWithGorm(t *testing.T) {
+	eachStore(t, func(t *testing.T, s *Store) {
+		if err := s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}}); err != nil {
+			t.Fatal(err)
+		}
+		undo := errors.New("undo")
+		for n, want := range []error{undo, nil} {
+			err := s.writers.Transaction(func(g *gorm.DB) error {
+				_, err := s.EnqueueTx(t.Context(), g, jobs.NewTask{Pool: "p"})
+				return cmp.Or(err, want)
+			})
+			if !errors.Is(err, want) {
+				t.Fatal(err)
+			}
+			if got := text(t, s, "SELECT COUNT(*) FROM {tasks}"); got != strconv.Itoa(n) {
+				t.Errorf("%s tasks after the end %v", got, want)
+			}
+		}
+		if _, err := s.EnqueueTx(t.Context(), s.writers, jobs.NewTask{Pool: "p"}); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "not in a transaction") {
+			t.Errorf("without a transaction: %v", err)
+		}
+		if got := text(t, s, "SELECT COUNT(*) FROM {tasks}"); got != "1" {
+			t.Errorf("%s tasks, one of them without a transaction", got)
+		}
+	})
 }
 
 func eachStore(t *testing.T, fn func(t *testing.T, s *Store)) {

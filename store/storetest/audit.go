@@ -80,6 +80,11 @@ func auditLongTexts(t *testing.T, b *Bench) {
 	if len(all) != 1 || all[0].Who != strings.Repeat("ü", 64) || all[0].Role != strings.Repeat("ü", 8) || all[0].Object != strings.Repeat("ü", 64) {
 		t.Errorf("%+v", all)
 	}
+	fits := "\xff" + strings.Repeat("x", 127) // from a URL, and no text
+	must(t, b.SQL().AddAudit(t.Context(), ledger.AuditEntry{Object: fits}))
+	if all, _, err = b.SQL().AuditEntries(t.Context(), ledger.Page{}); err != nil || all[0].Object != fits {
+		t.Errorf("what just fits is %q, %v", all[0].Object, err)
+	}
 }
 
 // The audit is kept as long as the ledger.

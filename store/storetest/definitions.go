@@ -16,6 +16,7 @@ import (
 
 var definitionCases = []Case{
 	{"Definitions/NewerGoverns", newerGoverns},
+	{"Definitions/Differs", toldWhatDiffers},
 	{"Definitions/ScheduleEdits", scheduleEdits},
 	{"Definitions/EachField", eachField},
 	{"Definitions/OnDemand", onDemand},
@@ -143,6 +144,29 @@ func newerGoverns(t *testing.T, b *Bench) {
 	if n := load(t, b, y, edited); n != 3 {
 		t.Fatalf("the third configuration has number %d", n)
 	}
+}
+
+// A replica that does not govern is told, in order, what the governing configuration has otherwise. With the same definitions
+// it does not govern either.
+func toldWhatDiffers(t *testing.T, b *Bench) {
+	var old, edited ledger.Definitions
+	var want ledger.Assertion
+	for i := range 20 {
+		job, pool := fmt.Sprintf("j%02d", i), fmt.Sprintf("p%02d", i)
+		old.Jobs, edited.Jobs = append(old.Jobs, JobDef(job, "1", "s")), append(edited.Jobs, JobDef(job, "2", "s"))
+		old.Pools = append(old.Pools, ledger.PoolDef{Name: pool, Hash: "1"})
+		edited.Pools = append(edited.Pools, ledger.PoolDef{Name: pool, Hash: "2", MaxRunning: i})
+		want.Jobs, want.Pools = append(want.Jobs, job), append(want.Pools, ledger.OtherPool{Name: pool, Hash: "2", MaxRunning: i})
+	}
+	a, z := Join(t, b, "a"), Join(t, b, "z")
+	load(t, b, a, old)
+	load(t, b, z, edited)
+	got, err := b.Store.Assert(t.Context(), a, old)
+	must(t, err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	assertHolds(t, b, a, edited, false)
 }
 
 func scheduleEdits(t *testing.T, b *Bench) {
@@ -305,6 +329,9 @@ func deadSessionDefines(t *testing.T, b *Bench) {
 	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {jobs}`); n != 0 {
 		t.Fatalf("a dead session wrote %d rows", n)
 	}
+	if n := load(t, b, Join(t, b, "z"), d); n != 1 {
+		t.Errorf("after a dead session the first configuration has number %d", n)
+	}
 }
 
 func upcomingAndOverdue(t *testing.T, b *Bench) {
@@ -328,6 +355,9 @@ func upcomingAndOverdue(t *testing.T, b *Bench) {
 	slices.SortFunc(up, func(x, y ledger.Upcoming) int { return x.NextAt.Compare(y.NextAt) })
 	if diff := cmp.Diff([]ledger.Upcoming{{Job: "j2", NextAt: at(2)}, {Job: "j0", NextAt: at(0)}}, up); diff != "" {
 		t.Fatal(diff)
+	}
+	if up, err = b.Store.Upcoming(t.Context(), nil); err != nil || len(up) > 0 {
+		t.Errorf("of no stripes: %v, %v", up, err)
 	}
 	over, err := b.Store.Overdue(t.Context(), at(1), 10)
 	must(t, err)

@@ -210,10 +210,15 @@ func idempotency(t *testing.T, b *Bench) {
 func idempotencyInOneList(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	task := jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "key"}
+	same := task
+	same.Priority, same.By = 5, "ann" // not part of the body
 	for range 2 {
-		all := Enqueue(t, b, task, task)
+		all := Enqueue(t, b, task, same)
 		if all[0].Task.ID != all[1].Task.ID || !all[1].Existed {
 			t.Fatalf("%+v", all)
+		}
+		if diff := cmp.Diff(all[0].Task, all[1].Task, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("one task, two answers: %s", diff)
 		}
 	}
 	other := task

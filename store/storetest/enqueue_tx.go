@@ -59,11 +59,17 @@ func visibleAtCommit(t *testing.T, b *Bench) {
 	if err != nil || again != id {
 		t.Fatalf("the same key gave %s and %s, %v", id, again, err)
 	}
-	if _, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 2, IdempotencyKey: "ü"}); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 2, IdempotencyKey: "ü"}); !errors.Is(err, jobs.ErrConflict) || errors.Is(err, jobs.ErrUnavailable) {
 		t.Fatalf("another body: %v", err)
 	}
 	if _, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "q"}); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatalf("another pool: %v", err)
+	}
+	if _, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Priority: 101}); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "priority") {
+		t.Fatalf("a bad task: %v", err)
+	}
+	if ids, err := b.SQL().EnqueueManyTx(t.Context(), tx); err != nil || len(ids) > 0 {
+		t.Fatalf("no tasks: %v, %v", ids, err)
 	}
 }
 

@@ -2,17 +2,21 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 var schemaCases = []Case{
 	{"Schema/MigrateTwice", migrateTwice},
 	{"Schema/Namespace", namespace},
+	{"Schema/NoCounter", noCounter},
 }
 
 func migrateTwice(t *testing.T, b *Bench) {
@@ -28,6 +32,26 @@ func namespace(t *testing.T, b *Bench) {
 	must(t, err)
 	if len(first) != 16 || first != again || first != b.DB.Text(t, "SELECT value FROM {meta} WHERE name = 'namespace'") {
 		t.Fatalf("namespace is %q, and then %q", first, again)
+	}
+}
+
+// A database from which the row is gone that orders all who join, load or assert lets none of them go on.
+func noCounter(t *testing.T, b *Bench) {
+	session := Join(t, b, "a")
+	b.DB.Exec(t, "DELETE FROM {meta} WHERE name='config_counter'")
+	defer b.DB.Exec(t, "INSERT INTO {meta} (name, value) VALUES ('config_counter', '0')")
+	_, err := b.Store.Join(t.Context(), ledger.Member{Replica: "b", LockService: "x"})
+	if !errors.Is(err, store.ErrSchema) || !strings.Contains(err.Error(), "config_counter") {
+		t.Errorf("Join: %v", err)
+	}
+	if _, err := b.Store.Load(t.Context(), session, definitions()); !errors.Is(err, store.ErrSchema) {
+		t.Errorf("Load: %v", err)
+	}
+	if _, err := b.Store.Assert(t.Context(), session, definitions()); !errors.Is(err, store.ErrSchema) {
+		t.Errorf("Assert: %v", err)
+	}
+	if n := b.DB.Int(t, "SELECT COUNT(*) FROM {jobs}"); n != 0 {
+		t.Errorf("%d jobs were written", n)
 	}
 }
 

@@ -92,6 +92,7 @@ var Cases = slices.Concat(
 		{"Sessions/Fails", sessionsFail},
 		{"Definitions/HundredThousand", hundredThousand},
 		{"Triggers/ForcedTexts", forcedTexts},
+		{"Triggers/AskedAgain", askedAgain},
 		{"Standings/NoEvent", noEvent},
 		{"Reap/Refused", reapRefused},
 		{"Notify/Fails", notifyFails},

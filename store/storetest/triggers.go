@@ -248,6 +248,7 @@ func filledIn(t *testing.T, b *Bench) {
 		OnLost: jobs.LostRetries, Payload: []byte(`{"a":1}`), Tags: []string{"x"}, Reason: "a test", By: "eve",
 	}
 	before, beforeLater := *plain, *later
+	b.DB.Exec(t, "UPDATE {jobs} SET cursor_at=0 WHERE name='c'")
 	long := strings.Repeat("x", 511)
 	got, err := s.Store.Decide(s.ctx(), s.deciding(func([]ledger.JobState) []ledger.Decision {
 		return []ledger.Decision{
@@ -258,6 +259,7 @@ func filledIn(t *testing.T, b *Bench) {
 			{Job: "b", Triggers: []ledger.Opening{
 				{Trigger: jobs.Trigger{Job: "b", At: due(1), Seq: 5, Cause: jobs.CauseCatchUp, Outcome: jobs.Skipped, Reason: long}, Claim: true},
 			}},
+			{Job: "c"},
 		}
 	}))
 	must(t, err)
@@ -280,8 +282,8 @@ func filledIn(t *testing.T, b *Bench) {
 	for i, answer := range []jobs.Task{got.Started[0], got.Opened[0]} {
 		row, _, err := b.Store.Task(s.ctx(), answer.ID)
 		must(t, err)
-		if d := cmp.Diff(want[i], answer) + cmp.Diff(want[i], row); d != "" {
-			t.Errorf("task %d, as it is answered and as it is kept: %s", i, d)
+		if d := cmp.Diff(want[i], answer) + cmp.Diff(want[i], *got.Decisions[0].Triggers[i].Task) + cmp.Diff(want[i], row); d != "" {
+			t.Errorf("task %d, as it is answered twice and as it is kept: %s", i, d)
 		}
 	}
 	s.want("plain", s.task(plain.ID), "running attempt 1 token 1 replica one: -")
@@ -300,6 +302,7 @@ func filledIn(t *testing.T, b *Bench) {
 			want.Replica, want.TaskID, want.Reason, want.DecidedAt.UnixMicro(), max(want.StartedAt.UnixMicro(), 0))
 	}
 	s.wantInt(noon, "SELECT cursor_at FROM {jobs} WHERE name='a'") // of which the decision said nothing
+	s.wantInt(noon+minute, "SELECT next_at FROM {jobs} WHERE name='c'")
 	s.wantInt(noon+minute, "SELECT next_at FROM {jobs} WHERE name='a'")
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE id=? AND rank_order=-7", later.ID)
 }
@@ -642,6 +645,29 @@ func forcedTexts(t *testing.T, b *Bench) {
 			t.Errorf("%s: its reason has %d bytes: %q", job, len(reason), reason)
 		}
 	}
+}
+
+// What a decision gave up that was not written, because somebody had decided before, stays as it was.
+func askedAgain(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	other := s.second("two")
+	_, err := s.decide(byHand("a", 1, "", false), run("b", due(1), false))
+	must(t, err)
+	s.die()
+	other.reap()
+	before := other.states()["a"]
+	asked := 0
+	_, err = other.Store.Decide(s.ctx(), other.deciding(func([]ledger.JobState) []ledger.Decision {
+		if asked++; asked > 1 {
+			return nil
+		}
+		return []ledger.Decision{byHand("a", 2, "", true), run("b", due(1), false)}
+	}))
+	must(t, err)
+	if d := cmp.Diff(before, other.states()["a"]); asked != 2 || len(before.Lost) != 1 || d != "" {
+		t.Errorf("asked %d times: %s", asked, d)
+	}
+	s.wantInt(1, "SELECT COUNT(*) FROM {done} WHERE job='a' AND may_run_until>0")
 }
 
 // A run that is forced frees its job of the lost attempt, and its row says so for good, beside what its end adds.
