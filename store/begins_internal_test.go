@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
 // attentive is a dialect that counts the transactions that may write, and lets others work before one of them begins,
@@ -103,6 +104,41 @@ func TestWhatAnotherReaped(t *testing.T) {
 	}
 }
 
+// What another replica has made ready meanwhile is ready.
+func TestWhatAnotherMadeReady(t *testing.T) {
+	for driver, dsn := range map[string]func(t *testing.T) string{
+		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") },
+		"mysql":  func(t *testing.T) string { return servers.MySQL(t) },
+	} {
+		t.Run(driver, func(t *testing.T) {
+			at := dsn(t)
+			other, s := migrated(t, driver, at, Options{}), migrated(t, driver, at, Options{})
+			same := func(now time.Time) (time.Time, error) { return now, nil }
+			ready := func(s *Store) {
+				t.Helper()
+				if pools, next, err := s.Ready(t.Context(), same); err != nil || !slices.Equal(pools, []string{"p"}) || !next.IsZero() {
+					t.Errorf("ready: %q, next %v, %v", pools, next, err)
+				}
+			}
+			if err := s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.sure(t.Context(), "test", func(t *tx) error { _, err := t.exec("UPDATE {tasks} SET state=1, run_at=1"); return err }); err != nil {
+				t.Fatal(err)
+			}
+			a := &attentive{dialect: s.dialect, before: func(int) { ready(other) }}
+			s.dialect = a
+			ready(s)
+			if a.begins != 1 {
+				t.Errorf("%d transactions that may write", a.begins)
+			}
+		})
+	}
+}
+
 // A replica that has nothing to do keeps nobody from writing, however often it looks.
 func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
@@ -117,6 +153,13 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	if _, err := s.Load(t.Context(), session, d); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)}); err != nil { // what waits is none
+		t.Fatal(err)
+	}
+	err = s.sure(t.Context(), "test", func(t *tx) error { return t.keepEvents(time.Now(), []happening{{pool: "p", event: jobs.EventFailed}}) })
+	if err != nil {
+		t.Fatal(err)
+	}
 	a := &attentive{dialect: s.dialect}
 	s.dialect = a
 	same := func(now time.Time) (time.Time, error) { return now, nil }
@@ -129,6 +172,13 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 		"upcoming": func() error { _, err := s.Upcoming(t.Context(), nil); return err },
 		"claim": func() error {
 			_, err := s.Claim(t.Context(), ledger.Claim{Session: session, Pool: "p", Hash: "1"})
+			return err
+		},
+		"notify": func() error {
+			done, err := s.Notify(t.Context(), ledger.Notify{Limit: 9, Route: func(time.Time, ledger.Event) ledger.Route { return ledger.Route{Keep: true} }})
+			if done.Kept != 1 {
+				t.Errorf("notify: %+v", done)
+			}
 			return err
 		},
 		"finish":  func() error { _, err := s.Finish(t.Context(), session, nil); return err },

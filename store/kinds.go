@@ -72,8 +72,8 @@ func (h handled) beside(top handled) kinds {
 		return h.names()
 	}
 	shared := noKinds
-	for kind, hash := range h.Kinds {
-		if top.Kinds[kind] == hash {
+	for _, kind := range slices.Sorted(maps.Keys(h.Kinds)) {
+		if top.Kinds[kind] == h.Kinds[kind] {
 			shared = append(shared, kind)
 		}
 	}
@@ -125,8 +125,8 @@ func (t *tx) loaded() ([]*loaded, error) {
 }
 
 // liveKinds is what live replicas may claim, by pool: all that the newest of them has, which governs or is about to,
-// and what the others have in the same way. Absent: none of them has the pool. live is false while there is no
-// replica that takes tasks. nil, true: the newest does not say, so it may have any.
+// and what the others have in the same way. Absent: none of those that take tasks has the pool. live is false while
+// there is no replica that takes tasks. nil, true: the newest does not say, so it may have any.
 func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
 	all, err := t.loaded()
 	if err != nil || len(all) == 0 {
@@ -143,11 +143,7 @@ func (t *tx) liveKinds() (by map[string]kinds, live bool, err error) {
 			l = top // with the same definitions it has no less, and with others it claims nothing
 		}
 		for pool, h := range l.pools {
-			governing, known := top.pools[pool]
-			if !known {
-				continue
-			}
-			has := h.beside(governing)
+			has := h.beside(top.pools[pool])
 			if before, is := by[pool]; is {
 				has = has.and(before)
 			}
@@ -211,8 +207,14 @@ func unrunnableQuery(pools []string) (text string, args []any) {
 // unrunnable makes the kinds of rows those that live replicas may claim, and adds what is due and waits for nobody.
 func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 	by, live, err := t.liveKinds()
-	if err != nil || by == nil {
+	if err != nil {
 		return err
+	}
+	if by == nil {
+		for _, p := range rows {
+			p.Kinds = nil
+		}
+		return nil
 	}
 	var looks []string
 	for _, name := range slices.Sorted(maps.Keys(rows)) {

@@ -53,9 +53,7 @@ func (t *tx) lookAt(pool string, rank int, l ledger.Look, seen *ledger.Seen) err
 	if err != nil {
 		return err
 	}
-	if full {
-		w.UpTo = fromMicros(end)
-	}
+	w.UpTo = fromMicros(end) // none if it is not full
 	l.Within = w
 	scope, of := inScope(l.Scope)
 	found, err := t.one("SELECT id"+ready+scope+" LIMIT 1", append([]any{pool}, of...), new(string))

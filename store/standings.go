@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -148,11 +149,7 @@ func (t *tx) changedPools(fails map[string]bool) (changed []subject, err error) 
 	if len(fails) == 0 {
 		return nil, nil
 	}
-	names := make([]string, 0, len(fails))
-	for name := range fails {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(fails))
 	failing := map[string]bool{}
 	err = t.query("SELECT name, failing FROM {standings} WHERE kind='pool' AND name IN ("+marks(len(names))+")", texts(names),
 		func(scan func(...any) error) error {

@@ -42,12 +42,8 @@ func (s *Store) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, 
 // Errors: jobs.ErrUnavailable.
 func (s *Store) JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error) {
 	w := &where{}
-	if prefix != "" { // '~' sorts behind whatever a name may hold
-		w.and(`name >= ? AND name < ?`, prefix, prefix+"~")
-	}
-	if after != "" {
-		w.and(`name > ?`, after)
-	}
+	w.and(`name >= ? AND name < ?`, prefix, prefix+"~") // '~' sorts behind whatever a name may hold
+	w.and(`name > ?`, after)
 	if !retired {
 		w.and(`hash <> ''`)
 	}

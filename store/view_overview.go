@@ -21,7 +21,6 @@ func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error)
 	rows = min(max(rows, 1), 100)
 	var o ledger.Overview
 	err := s.view(ctx, "overview", func(t *tx) (err error) {
-		o = ledger.Overview{}
 		if o.At, err = t.now(); err != nil {
 			return err
 		}

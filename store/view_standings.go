@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -51,12 +52,7 @@ func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStandi
 			before[j.Name] = &ledger.JobStatus{}
 		}
 	}
-	names := make([]string, 0, len(before))
-	for name := range before {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for part := range slices.Chunk(names, rowsPerStatement) {
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(before)), rowsPerStatement) {
 		if err := t.lastSuccesses(part, before); err != nil {
 			return nil, nil, err
 		}

@@ -221,6 +221,9 @@ func retryTask(t *testing.T, b *Bench) {
 	}
 	s.wantInt(2, "SELECT COUNT(*) FROM {done}")
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE state=0 AND rank_order=-5 AND idem_key=''")
+	unnamed, err := b.Store.RetryTask(s.ctx(), first, "", false)
+	must(t, err)
+	s.want("the reason of a retry that no one is named for", unnamed.Reason, "retry of "+first)
 	s.want("the task beside it", s.task(beside), "ready attempt 0 token 0 replica -: -")
 
 	got, err := s.decide(run("a", due(1), true))

@@ -84,6 +84,10 @@ func enqueueFields(t *testing.T, b *Bench) {
 	if states != "0 1 0" {
 		t.Fatalf("row states %s", states)
 	}
+	none := Enqueue(t, b, jobs.NewTask{Pool: "p", Tags: []string{}})[0].Task.ID
+	if task, _, err := b.Store.Task(t.Context(), none); err != nil || task.Tags != nil {
+		t.Errorf("an empty list of tags is read as %#v: %v", task.Tags, err)
+	}
 }
 
 // A task says who enqueued it or asked for it as long as it is kept; whoever repeats an enqueue is not named.
@@ -161,7 +165,7 @@ func enqueueBadInput(t *testing.T, b *Bench) {
 		for _, list := range [][]jobs.NewTask{{task}, {newTask("p"), task}} {
 			_, err := b.Store.Enqueue(t.Context(), list...)
 			wrong, ok := errors.AsType[*jobs.FieldError](err)
-			if !ok || wrong.Path != field || !errors.Is(err, jobs.ErrInvalid) || strings.Contains(err.Error(), "task 2 of the list") != (len(list) > 1) {
+			if !ok || wrong.Path != field || !errors.Is(err, jobs.ErrInvalid) || strings.Contains(err.Error(), "task 2 of the list") != (len(list) > 1) || strings.Contains(err.Error(), "task 1 of") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

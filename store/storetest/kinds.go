@@ -20,6 +20,8 @@ var kindCases = []Case{
 	{"Kinds/Retry", retryKinds},
 	{"Kinds/Waiting", waitForNobody},
 	{"Kinds/Beside", claimBeside},
+	{"Kinds/Draining", runBesideDraining},
+	{"Kinds/Any", runAny},
 }
 
 // withKinds is a configuration whose pool work has these kinds, all with one handler; of the other pools nothing is said.
@@ -318,6 +320,85 @@ func waitForNobody(t *testing.T, b *Bench) {
 
 	second.die()
 	check("default", []string{}, ledger.Unrunnable{Tasks: 1})
+	check("work", []string{"mail"}, ledger.Unrunnable{Tasks: 1}) // nobody lives: what governed last
+
+	// The program of a replica that does not say what it has may have all of it.
+	older := s.second("older")
+	older.load(d)
+	b.DB.Exec(t, "DELETE FROM {kinds} WHERE config>0")
+	check("work", nil)
+	d.Pools = d.Pools[:2]
+	s.second("without").load(d)
+	check("work", []string{}, ledger.Unrunnable{Tasks: 4})
+	b.DB.Exec(t, "DELETE FROM {tasks}")
+	check("work", []string{})
+}
+
+// waits reports what can be run in the pool work, and what waits there for nobody.
+func (s *scene) waits(when string, kinds []string, want ...string) {
+	s.t.Helper()
+	all, err := s.Store.PoolStatuses(s.ctx())
+	must(s.t, err)
+	for _, p := range all {
+		var waiting []string
+		for _, u := range p.Unrunnable {
+			waiting = append(waiting, u.Kind)
+		}
+		if p.Name == "work" && (!slices.Equal(p.Kinds, kinds) || (p.Kinds == nil) != (kinds == nil) || !slices.Equal(waiting, want)) {
+			s.t.Errorf("%s: %q can be run and %q wait for nobody, want %q and %q", when, p.Kinds, waiting, kinds, want)
+		}
+	}
+}
+
+// While the newest replica drains, what the others have together can be run.
+func runBesideDraining(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	second, newest := s.second("two"), s.second("three")
+	s.load(withKinds("fax", "mail"))
+	second.load(withKinds("mail", "sms"))
+	newest.load(withKinds("fax", "mail", "sms", "telex"))
+	for _, kind := range []string{"fax", "mail", "sms", "telex"} {
+		_, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: kind})
+		must(t, err)
+	}
+	must(t, b.Store.SetDraining(s.ctx(), newest.session))
+	s.waits("two older ones", []string{"fax", "mail", "sms"}, "telex")
+	second.die()
+	s.waits("an older one", []string{"fax", "mail"}, "sms", "telex")
+
+	// A program that does not say what it has, with the same definitions, has no less.
+	s.DB.Exec(t, "DELETE FROM {kinds} WHERE config=(SELECT config FROM {sessions} WHERE id=?)", s.session)
+	s.waits("an older program", []string{"fax", "mail", "sms", "telex"})
+
+	// Where none takes tasks, what governs holds.
+	s.DB.Exec(t, "DELETE FROM {kinds} WHERE config>0")
+	s.accepts(true, "work", "whatever")
+	must(t, b.Store.SetDraining(s.ctx(), s.session))
+	s.accepts(false, "work", "whatever")
+}
+
+// A pool of which nothing is said runs any kind, also beside a replica that says it otherwise, and while a definition
+// governs that is gone.
+func runAny(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.load(withKinds("fax"))
+	open := s.second("two")
+	open.load(definitions())
+	_, err := b.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: "work", Kind: "whatever"})
+	must(t, err)
+	s.waits("beside one that says its kinds", nil)
+	gone := s.second("three")
+	gone.load(withKinds("mail"))
+	s.waits("beside a newer one that says its kinds", []string{"mail"}, "whatever")
+	gone.die()
+	s.accepts(true, "work", "whatever")
+
+	// The newest one drains, beside one with its definition, and one that says it otherwise and came in between.
+	other, newest := s.second("four"), s.second("five")
+	other.load(withKinds("fax"))
+	newest.load(definitions())
+	must(t, b.Store.SetDraining(s.ctx(), newest.session))
+	s.waits("while the newest one drains", nil)
 }
 
 // An older replica beside a newer one is told by what the pool goes, claims by that what it has in the same way, and
@@ -363,26 +444,12 @@ func claimBeside(t *testing.T, b *Bench) {
 	}
 	s.finish(result(got.Tasks[0], ledger.Ended, jobs.StateSucceeded))
 
-	waits := func(when string, kinds []string, want ...string) {
-		t.Helper()
-		all, err := b.Store.PoolStatuses(s.ctx())
-		must(t, err)
-		for _, p := range all {
-			var waiting []string
-			for _, u := range p.Unrunnable {
-				waiting = append(waiting, u.Kind)
-			}
-			if p.Name == "work" && (!slices.Equal(p.Kinds, kinds) || !slices.Equal(waiting, want)) {
-				t.Errorf("%s: %q can be run and %q wait for nobody, want %q and %q", when, p.Kinds, waiting, kinds, want)
-			}
-		}
-	}
-	waits("both take tasks", []string{"fax", "mail", "sms"}, "telex")
+	s.waits("both take tasks", []string{"fax", "mail", "sms"}, "telex")
 	s.accepts(false, "work", "telex")
 	must(t, b.Store.SetDraining(s.ctx(), newer.session))
-	waits("the newer one drains", []string{"mail"}, "fax", "sms", "telex")
+	s.waits("the newer one drains", []string{"mail"}, "fax", "sms", "telex")
 	newer.die()
-	waits("the older one is about to govern", []string{"fax", "mail", "telex"}, "sms")
+	s.waits("the older one is about to govern", []string{"fax", "mail", "telex"}, "sms")
 	s.accepts(true, "work", "telex")
 	got2, err := s.Store.Assert(s.ctx(), s.session, own)
 	must(t, err)

@@ -106,10 +106,12 @@ func standingOfPool(t *testing.T, b *Bench) {
 	s.runPool("work", jobs.StateFailed)
 	s.want("standing", s.standing("pool", "work"), "failing")
 	s.runPool("again", jobs.StateSucceeded)
+	s.wantInt(0, "SELECT MAX(last_end_at) FROM {standings}") // a pool's row is not written with each end
 	s.runPool("work", jobs.StateSucceeded)
 	s.runPool("work", jobs.StateSucceeded)
 	s.want("standing", s.standing("pool", "work"), "fine")
 	s.want("events", s.events(), "failed pool work, failed pool work, recovered pool work")
+	s.wantInt(0, "SELECT MAX(last_success_at) FROM {standings}")
 
 	// An attempt that is followed by another one is no end.
 	s.enqueue("work", 1)
@@ -216,6 +218,40 @@ func mixedBatch(t *testing.T, b *Bench) {
 	batch(jobs.StateCancelled, jobs.StateSucceeded) // what was cancelled is neither
 	s.want("standing", s.standing("pool", "work"), "fine")
 	s.want("events", s.events(), "failed pool work, failed pool work, recovered pool work, failed pool work, recovered pool work")
+
+	const success = "SELECT last_success_at FROM {standings} WHERE kind='job' AND name='a'"
+	n := 0
+	ofJob := func(states ...jobs.State) {
+		t.Helper()
+		s.DB.Exec(t, "DELETE FROM {events}")
+		var decisions []ledger.Decision
+		for range states {
+			n++
+			decisions = append(decisions, run("a", due(n), true))
+		}
+		d, err := s.decide(decisions...)
+		must(t, err)
+		var results []ledger.Result
+		for i, task := range d.Started {
+			results = append(results, result(task, ledger.Ended, states[i]))
+		}
+		s.finish(results...)
+	}
+	ofJob(jobs.StateSucceeded, jobs.StateFailed)
+	s.want("standing of the job", s.standing("job", "a"), "failing")
+	first := b.DB.Int(t, success)
+	if first == 0 {
+		t.Error("a success beside a failure is not kept")
+	}
+	ofJob(jobs.StateFailed, jobs.StateSucceeded)
+	s.want("events of the job", s.events(), "failed job a")
+	s.want("standing of the job", s.standing("job", "a"), "failing")
+	ofJob(jobs.StateSucceeded, jobs.StateCancelled)
+	s.want("events of the job", s.events(), "recovered job a")
+	s.want("standing of the job", s.standing("job", "a"), "fine")
+	if last := b.DB.Int(t, success); last <= first {
+		t.Errorf("the last success was at %d, and the first one at %d", last, first)
+	}
 }
 
 // Nobody is notified of notifications.

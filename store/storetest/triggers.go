@@ -231,6 +231,9 @@ func retryOfJob(t *testing.T, b *Bench) {
 	}}})
 	must(t, err)
 	retry := again.Started[0]
+	if d := cmp.Diff(jobs.Trigger{TaskID: retry.ID}, again.Decisions[0].Triggers[0].Trigger); d != "" {
+		t.Errorf("a retry is of no due time: %s", d)
+	}
 	if retry.Token != 2 || retry.RetryOf != ended.ID || !retry.ScheduledAt.Equal(due(1)) || retry.IdempotencyKey != ended.IdempotencyKey {
 		t.Errorf("retry is %+v", retry)
 	}
@@ -552,7 +555,7 @@ func lostAttempt(t *testing.T, b *Bench) {
 // that they have ended speaks of all of them.
 func lostAttempts(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	other := s.second("two")
+	other, third := s.second("two"), s.second("three")
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	lose := func(job string, n int, until time.Duration) jobs.Task {
 		t.Helper()
@@ -598,14 +601,43 @@ func lostAttempts(t *testing.T, b *Bench) {
 	ended(last)
 	says("after all late results", "a", 0)
 
+	// A program that knows no may_run_until has freed the job.
+	lose("a", 4, 3*time.Hour)
+	freed := lose("a", 5, 2*time.Hour)
+	s.DB.Exec(t, "UPDATE {jobs} SET busy_until=0 WHERE name='a'")
+	ended(freed)
+	says("after a late result, when it had been freed", "a", 0)
+	s.DB.Exec(t, "UPDATE {done} SET may_run_until=1 WHERE job='a'")
+
+	// What such a program has lost is not known, and nor is how long it may run.
+	known := lose("a", 6, time.Hour)
+	s.DB.Exec(t, "UPDATE {jobs} SET fence=?, busy_until=? WHERE name='a'", known.Token+1, now.Add(2*time.Hour).UnixMicro())
+	ended(known)
+	says("after a late result beside an attempt that is not known", "a", 2*time.Hour)
+	s.DB.Exec(t, "UPDATE {jobs} SET busy_until=0 WHERE name='a'")
+	old := lose("a", 7, time.Hour)
+	s.DB.Exec(t, "UPDATE {done} SET may_run_until=0 WHERE id=?", old.ID)
+	ended(old)
+	says("after the late result of the attempt that is not known", "a", 0)
+
 	long, short = lose("b", 1, 3*time.Hour), lose("b", 2, 2*time.Hour)
 	s.DB.Exec(t, "UPDATE {done} SET may_run_until=1 WHERE id=?", short.ID)
 	says("when the time of one is over", "b", 3*time.Hour, long)
 	apart := lose("c", 1, time.Hour)
+
+	// The later one of two tasks is lost first.
+	d := byHand("c", 2, "", false)
+	d.Triggers[0].MayRunUntil = now.Add(time.Hour)
+	earlier, err := third.decide(d)
+	must(t, err)
+	lostFirst := lose("c", 3, time.Hour)
+	third.die()
+	other.reap()
+	says("when the later one of two was lost first", "c", time.Hour, earlier.Started[0], lostFirst, apart)
 	free, err := s.decide(byHand("b", 3, "", true))
 	must(t, err)
 	says("when they have been given up", "b", 0)
-	says("beside what was given up", "c", time.Hour, apart)
+	says("beside what was given up", "c", time.Hour, earlier.Started[0], lostFirst, apart)
 	s.finish(result(free.Started[0], ledger.Ended, jobs.StateSucceeded))
 	last = lose("b", 4, time.Hour)
 	says("after a later loss", "b", time.Hour, last)

@@ -100,6 +100,9 @@ func viewTasks(t *testing.T, b *Bench) {
 					if f.Cursor != "" && len(tasks) == 0 {
 						t.Errorf("pool %q, job %q, state %q: the last page is empty", pool, job, state)
 					}
+					if next != "" && len(tasks) != f.Limit {
+						t.Errorf("pool %q, job %q, state %q: a page of %d tasks, which is not the last", pool, job, state, len(tasks))
+					}
 					if f.Cursor = next; next == "" {
 						break
 					}
