@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,6 +239,53 @@ func TestStatements(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is asked again and again sends no statement for what there is none of, and one for all of a kind.
+func TestStatementsThatAreSaved(t *testing.T) {
+	s, _, r := recordedStore(t, store.SQLite)
+	ctx := t.Context()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	load := func(replica, kind string) string {
+		t.Helper()
+		session, err := s.Join(ctx, ledger.Member{Replica: replica, LockService: "x"})
+		check(err)
+		_, err = s.Load(ctx, session, ledger.Definitions{Pools: []ledger.PoolDef{
+			{Name: "any", Hash: "h", MaxAttempts: 5}, {Name: "p", Hash: kind, MaxAttempts: 5, Kinds: map[string]string{kind: "1"}},
+		}})
+		check(err)
+		return session
+	}
+	load("one", "fax")
+	check(s.Leave(ctx, load("two", "mail"))) // which governs, until one asserts what it has
+	sent := func(name string, want int, do func() error) {
+		t.Helper()
+		r.take()
+		check(do())
+		if got := r.take(); len(got) != want {
+			t.Errorf("%s: %d statements, want %d", name, len(got), want)
+		}
+	}
+	sent("events of which there are none", 1, func() error {
+		_, err := s.Notify(ctx, ledger.Notify{Limit: 9})
+		return err
+	})
+	pools := func() error { _, err := s.PoolStatuses(ctx); return err }
+	sent("pools without tasks", 3, pools)
+	for _, n := range []int{1, 2, 100} {
+		sent(fmt.Sprint(n, " tasks of a kind that only a live replica has"), 5, func() error {
+			_, err := s.Enqueue(ctx, slices.Repeat([]jobs.NewTask{{Pool: "p", Kind: "fax"}}, n)...)
+			return err
+		})
+	}
+	_, err := s.Enqueue(ctx, jobs.NewTask{Pool: "any"})
+	check(err)
+	sent("pools with tasks, of which one runs any kind", 4, pools)
 }
 
 // Statements that lock or write rows look them up by the primary key, one by one, even in tables as

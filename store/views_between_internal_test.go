@@ -1,7 +1,6 @@
 package store
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -11,7 +10,10 @@ import (
 // The statements of a view see different moments. What was made after the first of them is left out, and what went away is
 // missed by none of the others.
 func TestViewsWithWhatCameInBetween(t *testing.T) {
-	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
+	eachStore(t, viewsWithWhatCameInBetween)
+}
+
+func viewsWithWhatCameInBetween(t *testing.T, s *Store) {
 	err := s.tx(t.Context(), "test", func(t *tx) error {
 		for _, text := range []string{
 			`INSERT INTO {jobs} (name, stripe, hash, schedule, config, cursor_at, next_at) VALUES ('j', 1, 'h', 's', 1, 5, 9)`,
