@@ -215,6 +215,23 @@ func TestMigrateBesideATableOfSomethingElse(t *testing.T) {
 	}
 }
 
+// A trigger is no table, and may have the name of one.
+func TestMigrateBesideATriggerOfSomethingElse(t *testing.T) {
+	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
+		raw := openRaw(t, d, dsn)
+		does := map[store.Dialect]string{store.SQLite: `BEGIN SELECT 1; END`, store.MySQL: `FOR EACH ROW SET @inserted = 1`}[d]
+		for _, statement := range []string{`CREATE TABLE mine (n INT)`, `CREATE TRIGGER lockstep_tasks AFTER INSERT ON mine ` + does} {
+			if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := open(t, d, dsn, store.Options{})
+		if err := errors.Join(s.Migrate(t.Context()), s.CheckSchema(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func migrationSQL(t *testing.T, d store.Dialect) string {
 	t.Helper()
 	text, err := store.MigrationSQL(d, "")

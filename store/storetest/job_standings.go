@@ -12,6 +12,7 @@ import (
 
 var jobStandingCases = []Case{
 	{"JobStandings/Unmet", unmetDueTimes},
+	{"JobStandings/First", firstUnmet},
 	{"JobStandings/Retired", retiredStand},
 	{"JobStandings/Many", manyUnmet},
 }
@@ -84,6 +85,44 @@ func unmetDueTimes(t *testing.T, b *Bench) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
+	}
+}
+
+// firstUnmet: of each job it is the first due time since the last success that the job was not suspended at, however it came out.
+func firstUnmet(t *testing.T, b *Bench) {
+	d := ledger.Definitions{}
+	names := []string{"i", "j", "k"}
+	for _, name := range names {
+		d.Jobs = append(d.Jobs, JobDef(name, "1", "s"))
+	}
+	load(t, b, Join(t, b, "a"), d)
+	for _, first := range []jobs.Trigger{
+		{Outcome: jobs.Ran, Result: jobs.StateFailed},
+		{Outcome: jobs.Ran, Result: jobs.StateFailed, Reason: "suspended"}, // the task's own word
+		{Outcome: jobs.Skipped, Reason: "still running"},
+		{},
+	} {
+		b.DB.Exec(t, `DELETE FROM {triggers}`)
+		b.DB.Exec(t, `DELETE FROM {standings}`)
+		for _, name := range names {
+			succeeded(t, b, name, second(20))
+			addTrigger(t, b, jobs.Trigger{Job: name, At: second(10), Outcome: jobs.Ran, Result: jobs.StateFailed})
+			addTrigger(t, b, jobs.Trigger{Job: name, At: second(30), Seq: 1, Outcome: jobs.Ran, Result: jobs.StateFailed})
+			suspendedAt(t, b, name, second(40))
+			first.Job, first.At = name, second(50)
+			addTrigger(t, b, first)
+			addTrigger(t, b, jobs.Trigger{Job: name, At: second(60), Outcome: jobs.Missed})
+		}
+		got, err := b.SQL().JobStandings(t.Context())
+		must(t, err)
+		for _, j := range got {
+			if !j.Unmet.Equal(second(50)) {
+				t.Errorf("%s, first %q for %q: unmet since %v", j.Name, first.Outcome, first.Reason, j.Unmet)
+			}
+		}
+		if len(got) != len(names) {
+			t.Errorf("%d jobs", len(got))
+		}
 	}
 }
 

@@ -38,32 +38,46 @@ func (s *scene) ledgerRow(job string, at time.Time, seq int) string {
 func triggerNeighbours(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	other := s.second("two")
-	succeed := func(task jobs.Task) { s.finish(result(task, ledger.Ended, jobs.StateSucceeded)) }
+	with := func(v ledger.Verdict, state jobs.State) func(...jobs.Task) {
+		return func(tasks ...jobs.Task) {
+			var results []ledger.Result
+			for _, task := range tasks {
+				results = append(results, result(task, v, state))
+			}
+			s.finish(results...)
+		}
+	}
+	succeed := with(ledger.Ended, jobs.StateSucceeded)
 	steps := []struct {
 		name    string
 		claimed bool
 		lost    bool
 		started int64 // of the rows beside it
-		do      func(jobs.Task)
+		do      func(...jobs.Task)
 	}{
-		{"claim", false, false, 0, func(jobs.Task) { s.claim("default", 1) }},
-		{"hand back", true, false, 5, func(task jobs.Task) { s.finish(result(task, ledger.HandBack, "")) }},
+		{"claim", false, false, 0, func(tasks ...jobs.Task) { s.claim("default", len(tasks)) }},
+		{"hand back", true, false, 5, with(ledger.HandBack, "")},
 		{"end", true, false, 5, succeed},
 		{"late result", true, true, 5, succeed},
 	}
 	n := 0
 	for _, step := range steps {
-		for _, apart := range []string{"", "task_id='another'", "outcome='skipped'"} {
+		for i, apart := range []string{"", "task_id='another'", "outcome='skipped'", "", "task_id='another'", "outcome='skipped'"} {
 			n += 10
 			s.DB.Exec(t, "DELETE FROM {tasks}")
 			at := due(n)
-			got, err := s.decide(run("a", at, step.claimed))
+			decisions := []ledger.Decision{run("a", at, step.claimed)}
+			if i >= 3 { // together with another job's
+				decisions = append(decisions, run("c", at, step.claimed))
+			}
+			got, err := s.decide(decisions...)
 			must(t, err)
-			task := append(got.Started, got.Opened...)[0]
+			tasks := append(got.Started, got.Opened...)
+			task := tasks[0]
 			outcome := ""
 			if step.lost {
 				s.die()
-				if reaped := other.reap(); len(reaped) != 1 {
+				if reaped := other.reap(); len(reaped) != len(tasks) {
 					t.Fatalf("reaped %+v", reaped)
 				}
 				s.session, outcome = s.join("one"), "lost"
@@ -90,7 +104,7 @@ func triggerNeighbours(t *testing.T, b *Bench) {
 				return all
 			}
 			before, was := rows(), s.ledgerRow(own.job, own.at, own.seq)
-			step.do(task)
+			step.do(tasks...)
 			if d := cmp.Diff(before, rows()); d != "" {
 				t.Errorf("%s %s: %s", step.name, apart, d)
 			}

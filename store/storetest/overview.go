@@ -67,10 +67,17 @@ func viewOverview(t *testing.T, b *Bench) {
 	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(2), Outcome: jobs.Ran, Result: jobs.StateFailed, Reason: "exit status 3"})
 	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(3), Outcome: jobs.Skipped, Reason: "still running"})
 	addTrigger(t, b, jobs.Trigger{Job: "k", At: second(4), Outcome: jobs.Missed, Reason: "missed: nobody was there"})
+	// Nothing of these is why a job fails: a later run that has succeeded, though it ended before, one that was skipped, and
+	// what another job did.
+	for n, job := range []string{"j", "k"} {
+		addTrigger(t, b, jobs.Trigger{Job: job, At: second(5 + int64(n)), Outcome: jobs.Ran, Result: jobs.StateSucceeded, Reason: "well"})
+		addTrigger(t, b, jobs.Trigger{Job: job, At: second(7 + int64(n)), Outcome: jobs.Skipped, Reason: "still running"})
+	}
+	addTrigger(t, b, jobs.Trigger{Job: "i", At: second(9), Outcome: jobs.Ran, Result: jobs.StateFailed, Reason: "of another job"})
 	for _, job := range []string{"gone", "i", "j", "k"} {
 		b.DB.Exec(t, `INSERT INTO {standings} (kind, name, failing, last_success_at, last_end_at) VALUES ('job', ?, ?, 5, ?)`, job, job != "i", job[0])
 	}
-	b.DB.Exec(t, `INSERT INTO {standings} (kind, name, failing) VALUES ('pool', 'p', 1)`)
+	b.DB.Exec(t, `INSERT INTO {standings} (kind, name, failing) VALUES ('pool', 'p', 1), ('pool', 'i', 1)`) // a pool of a job's name, too
 	var ids []string
 	for i, e := range Enqueue(t, b, newTask("p"), newTask("p"), newTask("p"), newTask("p"), newTask("p")) {
 		ids = append(ids, e.Task.ID)
@@ -107,7 +114,7 @@ func viewOverview(t *testing.T, b *Bench) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Overview{}, "At", "Recent")); diff != "" {
 		t.Error(diff)
 	}
-	if len(got.Recent) != 4 || got.Recent[0].At != second(4) || got.Recent[3].At != second(1) {
+	if len(got.Recent) != 9 || got.Recent[0].At != second(9) || got.Recent[8].At != second(1) {
 		t.Errorf("recent: %+v", got.Recent)
 	}
 	one, err := b.SQL().Overview(t.Context(), 1)

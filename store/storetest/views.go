@@ -248,6 +248,9 @@ func viewJobs(t *testing.T, b *Bench) {
 	second := func(n int64) time.Time { return time.Unix(n, 0).UTC() }
 	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(1), Outcome: jobs.Ran, Result: jobs.StateSucceeded})
 	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(2), Outcome: jobs.Ran, Result: jobs.StateSucceeded})
+	// A run by hand of the same moment ended later, and not well.
+	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(2), Seq: 1, Outcome: jobs.Ran, Result: jobs.StateFailed})
+	b.DB.Exec(t, `UPDATE {triggers} SET finished_at = finished_at + 5 WHERE seq = 1`)
 	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(3), Outcome: jobs.Ran, Result: jobs.StateFailed})
 	addTrigger(t, b, jobs.Trigger{Job: "j", At: second(3), Seq: 1})
 	addTrigger(t, b, jobs.Trigger{Job: "k", At: second(9), Outcome: jobs.Missed})
@@ -334,6 +337,9 @@ func viewOverrides(t *testing.T, b *Bench) {
 
 func viewOutput(t *testing.T, b *Bench) {
 	b.DB.Exec(t, `INSERT INTO {outputs} (task_id, attempt, output, created_at) VALUES ('t', 1, 'one', 1), ('t', 2, 'two', 1)`)
+	for _, beside := range []string{"s", "u"} {
+		b.DB.Exec(t, `INSERT INTO {outputs} (task_id, attempt, output, created_at) VALUES (?, 1, 'of another', 1), (?, 3, 'of another', 1)`, beside, beside)
+	}
 	for attempt, want := range []string{"two", "one", "two"} {
 		got, err := b.SQL().Output(t.Context(), "t", attempt)
 		if err != nil || string(got) != want {
