@@ -74,37 +74,6 @@ func cancelRunning(t *testing.T, b *Bench) {
 	s.want("task", s.task(claimed.ID)[:9], "succeeded")
 }
 
-// A task that was handed back while its owner was about to be asked has no owner: it is cancelled at once.
-func cancelHandedBack(t *testing.T, b *Bench) {
-	if b.Dialect == store.SQLite {
-		return // there, nobody writes between the statements of a cancellation
-	}
-	s := newScene(t, b)
-	s.enqueue("work", 1)
-	id := s.claim("work", 1)[0].ID
-	owner, err := b.DB.Handle().BeginTx(s.ctx(), nil)
-	must(t, err)
-	defer func() { _ = owner.Rollback() }()
-	_, err = owner.ExecContext(s.ctx(), "UPDATE lockstep_tasks SET state=0, attempt=0, session_id='', replica='', claim_id='', may_run_until=0, started_at=0 WHERE id=?", id)
-	must(t, err)
-	cancelled := make(chan jobs.Task, 1)
-	go func() {
-		task, err := b.Store.CancelTask(s.ctx(), id, "alice")
-		if err != nil {
-			t.Error(err)
-		}
-		cancelled <- task
-	}()
-	await.Until(t, "somebody has read that the task runs, and would ask its owner", func() bool {
-		return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {tasks}%' AND id<>CONNECTION_ID()") == 1
-	})
-	must(t, owner.Commit())
-	if task := <-cancelled; task.State != jobs.StateCancelled {
-		t.Errorf("answer is %+v", task)
-	}
-	s.want("task", s.task(id), "cancelled attempt 0 token 1 replica -: cancelled by alice")
-}
-
 // Nothing runs again that somebody wants cancelled, whatever its owner says.
 func cancelVerdicts(t *testing.T, b *Bench) {
 	s := newScene(t, b)

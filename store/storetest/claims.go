@@ -32,7 +32,6 @@ var claimCases = []Case{
 	{"Claims/Stolen", claimStolen},
 	{"Claims/Ready", readyPools},
 	{"Claims/Promoted", promoted},
-	{"Claims/Moved", claimMoved},
 	{"Claims/Scope", lookScope},
 	{"Claims/Look", lookWindows},
 	{"Claims/Within", claimWithin},
@@ -479,45 +478,6 @@ func promoted(t *testing.T, b *Bench) {
 	must(t, other.Commit())
 	must(t, <-done)
 	s.want("what was claimed", s.task(id), "running attempt 1 token 1 replica two: -")
-}
-
-// A task that changes after a claim has read it is not claimed: not one that was claimed and handed back meanwhile, which
-// has another token, nor one that waits again. What stands beside it is.
-func claimMoved(t *testing.T, b *Bench) {
-	if b.Dialect == store.SQLite {
-		return // there, nobody writes between the statements of a claim
-	}
-	s := newScene(t, b)
-	for _, c := range []struct{ change, row string }{
-		{"token=token+1", "ready attempt 0 token 1 replica -: -"},
-		{"state=1", "waits attempt 0 token 0 replica -: -"},
-	} {
-		for n := 1; n <= 2; n++ {
-			made := s.enqueue("work", n)
-			other, err := b.DB.Handle().BeginTx(s.ctx(), nil)
-			must(t, err)
-			defer func() { _ = other.Rollback() }()
-			_, err = other.ExecContext(s.ctx(), "UPDATE lockstep_tasks SET "+c.change+" WHERE id=?", made[0])
-			must(t, err)
-			claimed := make(chan []string, 1)
-			go func() {
-				got, err := b.Store.Claim(s.ctx(), s.claiming("work", n))
-				if err != nil {
-					t.Error(err)
-				}
-				claimed <- ids(got.Tasks)
-			}()
-			await.Until(t, "the claim has read the tasks, and would take them", func() bool {
-				return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {tasks}%' AND id<>CONNECTION_ID()") == 1
-			})
-			must(t, other.Commit())
-			if got := <-claimed; !slices.Equal(got, made[1:]) {
-				t.Errorf("%s: claimed %q of %q", c.change, got, made)
-			}
-			s.want(c.change, s.task(made[0]), c.row)
-			b.DB.Exec(t, "DELETE FROM {tasks}")
-		}
-	}
 }
 
 // What is out of scope is no work.

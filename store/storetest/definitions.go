@@ -24,6 +24,7 @@ var definitionCases = []Case{
 	{"Definitions/UnchangedRowsAreNotWritten", unchangedRowsAreNotWritten},
 	{"Definitions/DeadSession", deadSessionDefines},
 	{"Definitions/LoadsAtOnce", loadsAtOnce},
+	{"Definitions/BesideWork", loadsBesideWork},
 	{"Definitions/UpcomingAndOverdue", upcomingAndOverdue},
 	{"Definitions/AddPools", addPools},
 }

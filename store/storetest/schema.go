@@ -26,7 +26,6 @@ func migrateTwice(t *testing.T, b *Bench) {
 
 func namespace(t *testing.T, b *Bench) {
 	load(t, b, Join(t, b, "a"), definitions()) // which writes into the same table
-	b.DB.Exec(t, "INSERT INTO {meta} (name, value) VALUES ('a', 'of something else'), ('z', 'of something else')")
 	first, err := b.SQL().Namespace(t.Context())
 	must(t, err)
 	again, err := b.Open(t).(*store.Store).Namespace(t.Context())
