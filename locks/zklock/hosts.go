@@ -24,12 +24,16 @@ const (
 // hosts are the addresses of an ensemble, in turn: the library's HostProvider. Unlike its own ones
 // it knows the name behind each address, which is what a certificate is issued for.
 type hosts struct {
+	resolve func(ctx context.Context, host string) (ips []string, err error)
+
 	mu      sync.Mutex
 	addrs   []string          // ip:port
 	names   map[string]string // ip:port -> host name
 	current int
 	last    int // where the turn began: the address that last let us in, or the first
 }
+
+func newHosts() *hosts { return &hosts{resolve: net.DefaultResolver.LookupHost} }
 
 // Init resolves the names, once for the session. It fails only if no server has an address: a name
 // may be unknown for as long as its server is away.
@@ -38,7 +42,7 @@ func (h *hosts) Init(servers []string) error {
 	defer cancel()
 	found, errs := make([]map[string]string, len(servers)), make([]error, len(servers))
 	each(len(servers), func(i int) {
-		if found[i], errs[i] = lookup(ctx, servers[i]); errs[i] == nil {
+		if found[i], errs[i] = h.lookup(ctx, servers[i]); errs[i] == nil {
 			time.AfterFunc(lookupRest, cancel)
 		}
 	})
@@ -58,12 +62,12 @@ func (h *hosts) Init(servers []string) error {
 }
 
 // lookup returns the addresses of one server, each with its name.
-func lookup(ctx context.Context, server string) (map[string]string, error) {
+func (h *hosts) lookup(ctx context.Context, server string) (map[string]string, error) {
 	host, port, err := net.SplitHostPort(server)
 	if err != nil {
 		return nil, err
 	}
-	ips, err := net.DefaultResolver.LookupHost(ctx, host)
+	ips, err := h.resolve(ctx, host)
 	names := map[string]string{}
 	for _, ip := range ips {
 		names[net.JoinHostPort(ip, port)] = host

@@ -2,8 +2,6 @@ package zklock
 
 import (
 	"context"
-	"errors"
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,7 +10,7 @@ import (
 
 func TestHosts(t *testing.T) {
 	t.Parallel()
-	h := &hosts{}
+	h := newHosts()
 	if err := h.Init([]string{"localhost:1", "127.0.0.1:2", "[::1]:3"}); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +49,7 @@ func TestHostsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	first := map[string]int{}
 	for range 600 {
-		h := &hosts{}
+		h := newHosts()
 		if err := h.Init([]string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"}); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +66,7 @@ func TestHostsInAnyOrder(t *testing.T) {
 // A server whose name is not known, as that of a pod that is not ready, leaves the others.
 func TestHostsThatDoNotResolve(t *testing.T) {
 	t.Parallel()
-	h := &hosts{}
+	h := newHosts()
 	if err := h.Init([]string{"nowhere.invalid:1", "127.0.0.1:2", "nobody.invalid:3"}); err != nil {
 		t.Fatal(err)
 	}
@@ -85,22 +83,20 @@ func TestHostsThatDoNotResolve(t *testing.T) {
 }
 
 // A name server that does not answer holds up a session for a second where another server has an address, and else for as
-// long as the limit says: a server that is wrongly written does not count. It runs beside no other test.
+// long as the limit says: a server that is wrongly written does not count.
 func TestHostsThatResolveSlowly(t *testing.T) {
-	was := net.DefaultResolver
-	_, _ = was.LookupHost(t.Context(), "localhost") // reads the settings, which all look-ups share
-	defer func() { net.DefaultResolver = was }()
 	for first, want := range map[string]time.Duration{"127.0.0.1:2": lookupRest, "no-port": lookupLimit} {
 		synctest.Test(t, func(t *testing.T) {
-			over := make(chan struct{})
-			defer close(over)
-			// It does not answer for longer than the machine's settings have it asked.
-			net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-				<-over
-				return nil, errors.New("no answer")
-			}}
-			h, began := &hosts{}, time.Now()
-			err := h.Init([]string{first, "slow.invalid.:1"})
+			h, began := newHosts(), time.Now()
+			known := h.resolve
+			h.resolve = func(ctx context.Context, host string) ([]string, error) {
+				if host != "slow" {
+					return known(ctx, host)
+				}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			err := h.Init([]string{first, "slow:1"})
 			if took := time.Since(began); took != want || (err == nil) != (want == lookupRest) {
 				t.Errorf("beside %s it takes %v, want %v: %v", first, took, want, err)
 			}

@@ -47,7 +47,7 @@ func newTenure(timeout time.Duration, settings *tls.Config) *tenure {
 
 // connect starts the library's connection and the goroutine that ends it.
 func (t *tenure) connect(servers []string, timeout time.Duration) error {
-	hosts := &hosts{}
+	hosts := newHosts()
 	t.gate.hosts = hosts
 	conn, events, err := zk.Connect(servers, timeout, zk.WithHostProvider(hosts), zk.WithDialer(t.gate.dial),
 		zk.WithEventCallback(t.event), zk.WithLogger(t.gate), zk.WithLogInfo(false))

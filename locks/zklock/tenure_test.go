@@ -89,7 +89,7 @@ func TestNobodyDialsAfterExpiry(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
 	tn := newTenure(ttl, nil)
-	tn.gate.hosts = &hosts{}
+	tn.gate.hosts = newHosts()
 	conn, err := tn.gate.dial("tcp", addr, time.Second)
 	if err != nil {
 		t.Fatal(err)

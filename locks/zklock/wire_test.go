@@ -133,7 +133,7 @@ func TestDialWithTLS(t *testing.T) {
 		settings := a.TLS()
 		settings.ServerName = c.set
 		g := newGate(ttl, settings)
-		g.hosts = &hosts{}
+		g.hosts = newHosts()
 		if err := g.hosts.Init([]string{net.JoinHostPort(c.listed, port)}); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestDialWithTLS(t *testing.T) {
 
 	// The session ends while a connection is being made.
 	g := newGate(ttl, a.TLS())
-	g.hosts = &hosts{}
+	g.hosts = newHosts()
 	if err := g.hosts.Init([]string{addr}); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestHopeless(t *testing.T) {
 		"one has let us in before": {[]string{open, shut, shut, shut}, false},
 	} {
 		g := newGate(ttl, nil)
-		g.hosts = &hosts{}
+		g.hosts = newHosts()
 		if err := g.hosts.Init([]string{open, shut}); err != nil {
 			t.Fatal(err)
 		}
