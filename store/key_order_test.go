@@ -34,7 +34,7 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 	}
 	_, err = s.Load(ctx, session, defs)
 	check(err)
-	_, err = s.Enqueue(ctx, jobs.NewTask{Pool: "q", IdempotencyKey: "b"}, jobs.NewTask{Pool: "q", Priority: 1, IdempotencyKey: "a"}, jobs.NewTask{Pool: "p", Priority: 2, IdempotencyKey: "c"})
+	_, err = s.Enqueue(ctx, jobs.NewTask{Pool: "q", IdempotencyKey: "b"}, jobs.NewTask{Pool: "q", Kind: "z", Priority: 1, IdempotencyKey: "a"}, jobs.NewTask{Pool: "p", Kind: "z", Priority: 2, IdempotencyKey: "c"})
 	check(err)
 	claim := func(pool string) []jobs.Task {
 		t.Helper()

@@ -206,7 +206,7 @@ func (t *tx) applied() (map[int]*Migration, newestSchema, error) {
 		return nil, newest, err
 	}
 	applied := map[int]*Migration{}
-	err := t.query(`SELECT version, name, min_compatible, applied_at FROM {migrations}`, nil, func(scan func(...any) error) error {
+	err := t.query(`SELECT version, name, min_compatible, applied_at FROM {migrations} ORDER BY version`, nil, func(scan func(...any) error) error {
 		var m Migration
 		var least int
 		var at int64
@@ -215,7 +215,7 @@ func (t *tx) applied() (map[int]*Migration, newestSchema, error) {
 		}
 		m.AppliedAt = fromMicros(at)
 		applied[m.Version] = &m
-		newest = newestSchema{max(newest.version, m.Version), max(newest.least, least)}
+		newest = newestSchema{m.Version, max(newest.least, least)}
 		return nil
 	})
 	return applied, newest, err

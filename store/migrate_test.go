@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -108,6 +109,7 @@ func TestSchemaStates(t *testing.T) {
 		if err := s.CheckSchema(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		wantMigrations(t, raw, d, "x_")
 		after, err := s.MigrationStatus(t.Context())
 		if err != nil || after[0].AppliedAt.IsZero() || after[0].Name != "start" {
 			t.Fatalf("%+v %v", after, err)
@@ -146,6 +148,13 @@ func TestSchemaStates(t *testing.T) {
 			t.Fatalf("the namespace %s became %s, %v", namespace, again, err)
 		}
 
+		exec(`DELETE FROM x_migrations WHERE version = 2`)
+		refuses("migration 0002_", s.CheckSchema)
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantMigrations(t, raw, d, "x_")
+
 		// What was applied is not applied again, whatever became of it.
 		exec(`DELETE FROM x_meta WHERE name = 'namespace'`)
 		exec(fmt.Sprintf(`DELETE FROM x_migrations WHERE version = %d`, len(before)))
@@ -157,6 +166,23 @@ func TestSchemaStates(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// wantMigrations compares what the database says of the migrations with what they are.
+func wantMigrations(t *testing.T, db *sql.DB, d store.Dialect, prefix string) {
+	t.Helper()
+	steps, err := migrations.For(string(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range steps {
+		var name string
+		var least int
+		row := db.QueryRowContext(t.Context(), fmt.Sprintf(`SELECT name, min_compatible FROM %smigrations WHERE version = %d`, prefix, step.Version))
+		if err := row.Scan(&name, &least); err != nil || name != step.Name || least != step.MinCompatible {
+			t.Errorf("migration %d is %q, for programs that know %d, want %q and %d: %v", step.Version, name, least, step.Name, step.MinCompatible, err)
+		}
+	}
 }
 
 // A statement of a migration that fails ends it, and the error names it. It is not taken for one that runs a second time.
@@ -257,6 +283,7 @@ func TestMigrationSQL(t *testing.T) {
 				t.Fatalf("%s: %v", statement, err)
 			}
 		}
+		wantMigrations(t, raw, d, "lockstep_")
 		if err := s.CheckSchema(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"net"
 	"os"
@@ -9,8 +10,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	gosql "github.com/go-sql-driver/mysql"
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 
@@ -26,11 +29,16 @@ func TestSQLiteRefusesPaths(t *testing.T) {
 	if err := os.WriteFile(file, []byte("this is certainly not a database, and long enough to look like one"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(dir, "turns.db-turn"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
 	for path, want := range map[string]string{
 		dir:                                "folder",
 		"":                                 "no path",
 		filepath.Join(dir, "none", "a.db"): "no such file",
-		filepath.Join(file, "a.db"):        "not a",
+		filepath.Join(file, "a.db"):        file + " is not a folder",
+		"turns.db":                         "cannot be written",
 		"file:x.db":                        "plain path",
 		"x.db?mode=ro":                     "plain path",
 		file:                               "this file is not a database of SQLite",
@@ -38,7 +46,7 @@ func TestSQLiteRefusesPaths(t *testing.T) {
 		os.DevNull:                         "not a regular file",
 	} {
 		_, err := store.Open(t.Context(), "sqlite", path, store.Options{})
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "store: sqlite "+path+": ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", path, err, want)
 		}
 	}
@@ -112,6 +120,47 @@ func TestUnreachable(t *testing.T) {
 	all.Wait()
 }
 
+// A dial is given up after what the DSN says of it, and after 5 s where it says nothing; where each is refused, New and Open end
+// within 6 s.
+func TestDialsAreBounded(t *testing.T) {
+	var patience time.Duration
+	gosql.RegisterDialContext("refusing", func(ctx context.Context, _ string) (net.Conn, error) {
+		deadline, _ := ctx.Deadline()
+		patience = max(patience, time.Until(deadline))
+		return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	})
+	t.Cleanup(func() { gosql.DeregisterDialContext("refusing") })
+	for flags, want := range map[string]time.Duration{"": 5 * time.Second, "?timeout=2s": 2 * time.Second, "?readTimeout=1s": 5 * time.Second} {
+		dsn := "root@refusing(there)/db" + flags
+		for how, open := range map[string]func(t *testing.T) error{
+			"Open": func(t *testing.T) error { _, err := store.Open(t.Context(), "mysql", dsn, store.Options{}); return err },
+			"New": func(*testing.T) error {
+				db, err := sql.Open("mysql", dsn)
+				if err != nil {
+					return err
+				}
+				defer db.Close()
+				_, err = store.New(db, store.MySQL, store.Options{})
+				return err
+			},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				patience = 0
+				began := time.Now()
+				if err := open(t); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "connection refused") {
+					t.Errorf("%s: %v", how, err)
+				}
+				if took := time.Since(began); took > 6*time.Second {
+					t.Errorf("%s took %v", how, took)
+				}
+				if how == "Open" && patience != want {
+					t.Errorf("with the flags %q a dial may take %v, want %v", flags, patience, want)
+				}
+			})
+		}
+	}
+}
+
 func TestOpenRefusesDSNs(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"nonsense":                    "DSN",
@@ -125,8 +174,12 @@ func TestOpenRefusesDSNs(t *testing.T) {
 	if _, err := store.Open(t.Context(), "postgres", "x", store.Options{}); err == nil || !strings.Contains(err.Error(), "postgres") {
 		t.Error(err)
 	}
-	if _, err := store.Open(t.Context(), "sqlite", filepath.Join(t.TempDir(), "a"), store.Options{Prefix: "a-b"}); err == nil || !strings.Contains(err.Error(), "prefix") {
-		t.Error(err)
+	t.Chdir(t.TempDir())
+	for _, path := range []string{"a.db", ":memory:"} {
+		_, err := store.Open(t.Context(), "sqlite", path, store.Options{Prefix: "a-b"})
+		if err == nil || !strings.Contains(err.Error(), "prefix") || !strings.HasSuffix(err.Error(), " (sqlite "+path+")") {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 

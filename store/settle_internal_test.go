@@ -75,6 +75,9 @@ func TestSettle(t *testing.T) {
 					t.Errorf("%v, want %v", err, want)
 				}
 			}
+			if errors.Is(err, mute) && !strings.HasPrefix(err.Error(), "store: test: "+errUnknownCommit.Error()+"\n") {
+				t.Errorf("%q, and what came first is the lost answer", err)
+			}
 			if got := strings.Join(again, " "); got != c.again || asked != len(c.answers) {
 				t.Errorf("tried as %s, want %s; asked %d times of %d", got, c.again, asked, len(c.answers))
 			}

@@ -37,9 +37,17 @@ func (f *openFile) opened(logged bool) {
 	}
 }
 
-// logOf is where SQLite has the log of a database: beside the file that a link leads to.
+// logOf is where SQLite has the log of a database: beside the file that a link leads to, whether that is there or not.
 func logOf(path string) string {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
+	for range 100 { // SQLite follows no more
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			folder, _ := filepath.Split(path)
+			target = folder + target
+		}
 		path = target
 	}
 	return path + "-wal"

@@ -21,13 +21,24 @@ func none(time.Time, []ledger.JobState) []ledger.Decision { return nil }
 // A store whose file, or its log, was deleted or replaced answers nothing and takes nothing: whoever opens the name anew
 // knows nothing of it. Once the file is back it goes on.
 func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
-	for name, c := range map[string]struct{ suffix, put string }{
+	for name, c := range map[string]struct {
+		suffix, put string
+		link        bool // it was opened by one
+	}{
 		"deleted": {}, "replaced": {put: "another"}, "its log deleted": {suffix: "-wal"}, "its log replaced": {suffix: "-wal", put: "another"},
+		"its log deleted, behind a link": {suffix: "-wal", link: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "lockstep.db")
-			st, err := store.Open(t.Context(), "sqlite", path, store.Options{})
+			opened := path
+			if c.link {
+				opened = filepath.Join(t.TempDir(), "lockstep.db")
+				if err := os.Symlink(path, opened); err != nil {
+					t.Fatal(err)
+				}
+			}
+			st, err := store.Open(t.Context(), "sqlite", opened, store.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +78,8 @@ func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
 				}
 			}
 			for op, call := range calls {
-				if err := call(); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), victim+" was deleted or replaced") {
+				if err := call(); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), victim+" was deleted or replaced") ||
+					!strings.Contains(err.Error(), "remove lockstep.db-wal and lockstep.db-shm") {
 					t.Errorf("%s: %v", op, err)
 				}
 			}

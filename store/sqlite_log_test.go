@@ -215,6 +215,26 @@ func TestTheLogOfAnotherDatabaseIsRefused(t *testing.T) {
 	}
 }
 
+// Behind a link it is the database that is named, and not the link: its log lies beside it.
+func TestALogBehindALinkIsNamed(t *testing.T) {
+	path, _, _ := crashed(t)
+	remove(t, path)
+	dir := t.TempDir()
+	near, err := filepath.Rel(dir, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, relative := filepath.Join(dir, "link.db"), filepath.Join(dir, "relative.db")
+	if err := errors.Join(os.Symlink(path, link), os.Symlink(near, relative)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{link, relative} {
+		if _, err := toWork(t.Context(), name); err == nil || !strings.Contains(err.Error(), "s.db-wal is here without s.db: the database was deleted") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A log without content belongs to any database, and one beside a database of which nothing is known to that one.
 func TestLogsOfNoOtherDatabaseAreOpened(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -113,7 +113,8 @@ func TestOnlyMissingTablesAreAMatterOfTheSchema(t *testing.T) {
 			`SELECT 1 FROM {tasks} WHERE`: false, `SELECT nothing FROM {tasks}`: false, `SELECT 1 FROM elsewhere`: true,
 		} {
 			err := s.read(t.Context(), "look", func(t *tx) error { _, err := t.one(text, nil, new(int)); return err })
-			if err == nil || errors.Is(err, ErrSchema) != schema || strings.Contains(err.Error(), "call Migrate first") != schema {
+			if err == nil || errors.Is(err, ErrSchema) != schema || strings.HasPrefix(err.Error(), "store: look: database schema does not fit this program: ") != schema ||
+				strings.HasSuffix(err.Error(), ": call Migrate first, or run \"scheduler migrate up\"") != schema {
 				t.Errorf("%s: %v", text, err)
 			}
 		}

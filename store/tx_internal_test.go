@@ -163,6 +163,9 @@ func TestWaitsEndWithTheContext(t *testing.T) {
 			if !errors.Is(err, jobs.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v", err)
 			}
+			if s.dialect.name() == SQLite && !strings.Contains(err.Error(), "context deadline exceeded, after database is locked") {
+				t.Errorf("it is not said what it waited for: %v", err)
+			}
 			if d := time.Since(start); d > 2*time.Second {
 				t.Errorf("it took %s", d)
 			}
@@ -335,13 +338,23 @@ func TestFrozenClient(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
-	for version, fine := range map[string]bool{
-		"8.0.16": true, "8.0.36-0ubuntu0.22.04.1": true, "8.4.0": true, "9.1.0": true, "8.0.15": false, "5.7.44-log": false,
-		"10.6.0-MariaDB": true, "10.11.6-MariaDB-0+deb12u1": true, "11.4.2-MariaDB": true, "5.5.5-10.11.6-MariaDB": true,
-		"10.5.23-MariaDB": false, "5.5.5-10.3.1-MariaDB": false, "unknown": false,
+	for _, version := range []string{
+		"8.0.16", "8.0.36-0ubuntu0.22.04.1", "8.4.0", "9.1.0",
+		"10.6.0-MariaDB", "10.11.6-MariaDB-0+deb12u1", "11.4.2-MariaDB", "5.5.5-10.11.6-MariaDB",
 	} {
-		if err := checkVersion(version); (err == nil) != fine {
+		if err := checkVersion(version); err != nil {
 			t.Errorf("%s: %v", version, err)
+		}
+	}
+	for version, want := range map[string]string{
+		"8.0.15":               `server version "8.0.15" is too old: MySQL 8.0.16 or later is needed`,
+		"5.7.44-log":           `server version "5.7.44-log" is too old: MySQL 8.0.16 or later is needed`,
+		"10.5.23-MariaDB":      `server version "10.5.23-MariaDB" is too old: MariaDB 10.6.0 or later is needed`,
+		"5.5.5-10.3.1-MariaDB": `server version "5.5.5-10.3.1-MariaDB" is too old: MariaDB 10.6.0 or later is needed`,
+		"8.x.1":                `server version "8.x.1" cannot be read`,
+	} {
+		if err := checkVersion(version); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", version, err, want)
 		}
 	}
 }

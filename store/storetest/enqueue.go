@@ -194,7 +194,7 @@ func idempotency(t *testing.T, b *Bench) {
 	} {
 		other := task
 		change(&other)
-		if _, err := b.Store.Enqueue(t.Context(), newTask("p"), other); !errors.Is(err, jobs.ErrConflict) {
+		if _, err := b.Store.Enqueue(t.Context(), newTask("p"), other); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), `idempotency key "key" of pool "p" was used before`) {
 			t.Fatalf("another body: %v", err)
 		}
 	}
@@ -227,7 +227,7 @@ func idempotencyInOneList(t *testing.T, b *Bench) {
 	}
 	other := task
 	other.Payload = 2
-	if _, err := b.Store.Enqueue(t.Context(), task, other); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.Store.Enqueue(t.Context(), task, other); !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), `idempotency key "key" of pool "p" `) {
 		t.Fatal(err)
 	}
 	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 1 {

@@ -146,7 +146,7 @@ func viewWrong(t *testing.T, b *Bench) {
 	quiet := fail(newTask("q"), "", jobs.StateFailed, 50*time.Minute)
 	fail(newTask("q"), "", jobs.StateFailed, 55*time.Minute)
 	of := fail(newTask("p"), "j", jobs.StateLost, 40*time.Minute)
-	fail(newTask("p"), "", jobs.StateFailed, 2*time.Hour)
+	fail(newTask("p"), "", jobs.StateFailed, 65*time.Minute)
 	o, err := b.SQL().Overview(t.Context(), 5)
 	must(t, err)
 	last := func(ago time.Duration) time.Time { return now.Add(-ago) }

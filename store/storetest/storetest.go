@@ -68,6 +68,7 @@ var Contract = slices.Concat(
 	definitionCases,
 	enqueueCases,
 	kindCases,
+	rowCases,
 	triggerCases,
 	claimCases,
 	endCases,

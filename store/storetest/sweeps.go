@@ -206,7 +206,10 @@ func sweepSessions(t *testing.T, b *Bench) {
 	s.sweep(ledger.Retention{}, 100)
 	s.wantInt(5, "SELECT COUNT(*) FROM {sessions}")
 	kinds("living", "gone", "idle")
-	s.DB.Exec(t, "UPDATE {sessions} SET seen_at=?", ago(2*time.Hour))
+	s.DB.Exec(t, "UPDATE {sessions} SET seen_at=?", ago(55*time.Minute))
+	s.sweep(ledger.Retention{}, 100)
+	s.wantInt(5, "SELECT COUNT(*) FROM {sessions}")
+	s.DB.Exec(t, "UPDATE {sessions} SET seen_at=?", ago(65*time.Minute))
 	if s.sweep(ledger.Retention{}, 3) {
 		t.Error("after two of at most three sessions it says that more is left")
 	}
