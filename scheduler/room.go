@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// roomLeast and roomMost bound how long a pool's work is left to others after a start found no room.
+	// roomLeast and roomMost bound how long a pool's work is left to others after a start found no room. With roomShown the
+	// longest is how long a replica is not ready once there is room again.
 	roomLeast = 500 * time.Millisecond
-	roomMost  = 15 * time.Second
+	roomMost  = 2 * time.Second
 	// roomShown is how long after that it is still said, unless something was started.
 	roomShown = 2 * time.Second
 )
