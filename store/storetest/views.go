@@ -295,11 +295,12 @@ func viewPools(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "empty", "p")
 	old := time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond)
 	all := Enqueue(t, b, jobs.NewTask{Pool: "p", RunAt: old, Priority: -5}, jobs.NewTask{Pool: "p", Priority: 5},
-		jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)}, newTask("p"))
+		jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)}, newTask("p"),
+		jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)}, jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)})
 	b.DB.Exec(t, `UPDATE {tasks} SET state = 2 WHERE id = ?`, all[3].Task.ID)
 	pools, err := b.SQL().PoolStatuses(t.Context())
 	must(t, err)
-	want := []ledger.PoolStatus{{Name: "empty", Hash: "h"}, {Name: "p", Hash: "h", Pending: 2, Scheduled: 1, Running: 1, OldestPending: old}}
+	want := []ledger.PoolStatus{{Name: "empty", Hash: "h"}, {Name: "p", Hash: "h", Pending: 2, Scheduled: 3, Running: 1, OldestPending: old}}
 	if diff := cmp.Diff(want, pools); diff != "" {
 		t.Fatal(diff)
 	}
