@@ -55,7 +55,7 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 	}
 	if len(rest) < len(order) { // some joined a hold that is there
 		for _, i := range rest {
-			attempts[i].Err = unavailable(err)
+			attempts[i].Err = fmt.Errorf("%s: %w", reqs[i].Key, unavailable(err))
 		}
 		return attempts, nil
 	}
@@ -166,9 +166,10 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 		if unknown(results[n]) {
 			d.wants = append(d.wants, wants[n])
 		}
-		attempts[i] = l.record(s, reqs[i], results[n], alive)
-		granted = granted || !errors.Is(attempts[i].Err, ErrRecovering)
-		recovering = attempts[i].Err
+		a := l.record(s, reqs[i], results[n], alive)
+		attempts[i] = a
+		granted = granted || !errors.Is(a.Err, ErrRecovering)
+		recovering = a.Err
 	}
 	if !granted {
 		return recovering

@@ -64,7 +64,7 @@ func TestOrder(t *testing.T) {
 		asked := []string{"user/z", "user/m", "user/a", "user/q"}
 		var reqs []locks.Request
 		for _, key := range asked {
-			reqs = append(reqs, locks.Request{Key: key})
+			reqs = append(reqs, locks.Request{Key: key, Meta: "meta of " + key})
 		}
 		attempts, err := l.TryAcquire(t.Context(), reqs...)
 		if err != nil {
@@ -85,9 +85,9 @@ func TestOrder(t *testing.T) {
 		}
 		var sent []string
 		for _, w := range f.wants {
-			sent = append(sent, w.Key)
+			sent = append(sent, w.Key+" "+w.Meta)
 		}
-		if diff := cmp.Diff([]string{"user/a", "user/m", "user/q", "user/z"}, sent); diff != "" {
+		if diff := cmp.Diff([]string{"user/a meta of user/a", "user/m meta of user/m", "user/q meta of user/q", "user/z meta of user/z"}, sent); diff != "" {
 			t.Errorf("what the driver was asked (-want +got):\n%s", diff)
 		}
 		synctest.Wait()

@@ -152,6 +152,29 @@ func TestDoWhileRecovering(t *testing.T) {
 	})
 }
 
+// However long a key is waited for, it is asked for often enough to be had soon after it is free, and no more often.
+func TestDoAsksOftenEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		theirs := take(t, other, "user/a")
+		const held = 10 * time.Minute
+		var free time.Time
+		time.AfterFunc(held, func() {
+			free = time.Now()
+			if err := theirs.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		err := locks.Do(t.Context(), l, key, func(context.Context, locks.Token) error { return nil })
+		if after := time.Since(free); err != nil || after >= 375*time.Millisecond {
+			t.Errorf("had %v after it was free: %v", after, err)
+		}
+		if n := f.count("acquire"); n < int(held/(375*time.Millisecond)) || n > int(held/(125*time.Millisecond))+20 {
+			t.Errorf("asked for %d times in %v, want one to four times in half a second", n, held)
+		}
+	})
+}
+
 // A wait ends with the Locker.
 func TestDoWhenClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

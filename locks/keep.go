@@ -16,8 +16,8 @@ const (
 )
 
 // backoff is the pause after so many failures in a row.
-func backoff(fails int, most time.Duration) time.Duration {
-	return min(minBackoff<<min(max(fails-1, 0), 10), most, maxBackoff)
+func backoff(fails int) time.Duration {
+	return min(minBackoff<<min(max(fails-1, 0), 10), maxBackoff)
 }
 
 // keep renews the session, opens a new one when there is none, and cleans up, until ctx is done.
@@ -47,9 +47,9 @@ func (l *Locker) due() time.Duration {
 	case h.tried.IsZero(): // the first caller is about to open it
 		return maxBackoff
 	case s == nil:
-		return backoff(h.fails, maxBackoff) - h.tried.Elapsed()
+		return backoff(h.fails) - h.tried.Elapsed()
 	case h.err != nil && !errors.Is(h.err, ErrRecovering):
-		return backoff(h.fails, s.ttl/10) - h.tried.Elapsed()
+		return min(backoff(h.fails), s.ttl/10) - h.tried.Elapsed()
 	}
 	return min(s.ttl/3, s.window/2) - s.renewed.Elapsed()
 }

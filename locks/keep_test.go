@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -68,6 +69,51 @@ func TestRenewalsBackOff(t *testing.T) {
 			}
 			f.on(nil)
 			time.Sleep(1100 * time.Millisecond)
+		}
+		if err := lease.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A session is renewed each third of its ttl, and where that fails ten times in it or more often.
+func TestWhenASessionIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaulty(memlock.New())
+		l := start(t, f, locks.Options{TTL: 3 * time.Second})
+		var last time.Time
+		var after []time.Duration
+		fails := false
+		f.on(only("renew", func(_ context.Context, _ string, do func() error) error {
+			after, last = append(after, time.Since(last)), time.Now()
+			if fails {
+				return errNet
+			}
+			return do()
+		}))
+		last = time.Now()
+		take(t, l, "user/a")
+		time.Sleep(2500 * time.Millisecond)
+		fails = true
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		ms := time.Millisecond
+		want := []time.Duration{time.Second, time.Second, time.Second, 50 * ms, 100 * ms, 200 * ms, 300 * ms, 300 * ms}
+		if !slices.Equal(after, want) {
+			t.Errorf("renewed after %v, want %v", after, want)
+		}
+	})
+}
+
+// A check that hangs is given up in time for the next renewal.
+func TestACheckThatHangsDelaysNoRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		lease := take(t, l, "user/a")
+		f.on(only("check", hangs))
+		time.Sleep(time.Minute + time.Second)
+		if n := f.count("renew"); n != 18 {
+			t.Errorf("%d renewals in a minute, want one each third of the ttl", n)
 		}
 		if err := lease.Check(); err != nil {
 			t.Error(err)

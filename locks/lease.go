@@ -3,6 +3,7 @@ package locks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -87,7 +88,7 @@ func (l *Lease) Release(ctx context.Context) error { return l.locker.Release(ctx
 
 func gone(cause error) error {
 	if errors.Is(cause, ErrForced) {
-		return errors.Join(ErrLost, cause)
+		return fmt.Errorf("%w: %w", ErrLost, cause)
 	}
 	return cause
 }

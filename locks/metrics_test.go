@@ -18,8 +18,9 @@ import (
 
 // told counts what Metrics is told.
 type told struct {
-	mu sync.Mutex
-	n  map[string]int
+	mu    sync.Mutex
+	n     map[string]int
+	fails error // of the last renewal that failed
 }
 
 func (m *told) add(n int, what string) {
@@ -41,6 +42,11 @@ func (m *told) Asked(backend string, a locks.Asked) {
 }
 
 func (m *told) Renewed(backend string, _ time.Duration, err error) {
+	if err != nil {
+		m.mu.Lock()
+		m.fails = err
+		m.mu.Unlock()
+	}
 	switch {
 	case errors.Is(err, locks.ErrLost):
 		m.add(1, backend+" renewal too late")
@@ -125,6 +131,9 @@ func TestMetricsAreTold(t *testing.T) {
 		m.mu.Lock()
 		if m.n["memory lost"] < 2 || m.n["memory renewal too late"] != 1 {
 			t.Error(m.n)
+		}
+		if want := "lock lost: memlock: renew: " + driver.ErrSessionLost.Error(); said(m.fails) != want {
+			t.Errorf("the last renewal failed as %q, want %q", said(m.fails), want)
 		}
 		clear(m.n)
 		m.mu.Unlock()

@@ -2,7 +2,6 @@ package locks
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -39,30 +38,33 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 		}
 		l.mu.Unlock()
 
-		var err error
+		failed := false
 		for _, d := range doubts {
 			if d.settled && d.asked.Elapsed() < s.ttl {
 				continue
 			}
-			granted, askErr := l.settle(ctx, s, d)
+			granted, err := l.settle(ctx, s, d)
 			unfreed = append(unfreed, granted...)
-			err = errors.Join(err, askErr)
+			if err != nil {
+				failed = true
+			}
 		}
 		if len(unfreed) > 0 {
 			calling, cancel := l.calling(ctx)
-			freeErr := s.drv.Release(calling, unfreed)
+			err := s.drv.Release(calling, unfreed)
 			cancel()
-			if freeErr == nil {
+			if err == nil {
 				unfreed = nil
+			} else {
+				failed = true
 			}
-			err = errors.Join(err, freeErr)
 		}
 
 		wait := maxBackoff
-		if fails++; err == nil {
-			fails = 0
+		if fails++; failed {
+			wait = backoff(fails)
 		} else {
-			wait = backoff(fails, maxBackoff)
+			fails = 0
 		}
 		l.mu.Lock()
 		s.unfreed = append(s.unfreed, unfreed...)

@@ -6,7 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/driver"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
 // What nobody answered is asked for again at once, and a last time a ttl after the first try. What that grants is released,
@@ -43,6 +47,60 @@ func TestUnknownIsAskedForTwice(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The last try comes a ttl after the first one to the second, whatever part of the ttl may be trusted.
+func TestUnknownIsAskedForByTheTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaulty(memlock.New())
+		f.caps = &driver.Caps{TrustMargin: 3 * time.Second}
+		l := start(t, f, locks.Options{TTL: 11 * time.Second})
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			if f.count("acquire") <= 2 {
+				return errNet
+			}
+			return do()
+		}))
+		wantErr(t, "attempt", try(t, l, key).Err, locks.ErrUnknown)
+		time.Sleep(11*time.Second - 1)
+		before := f.count("acquire")
+		time.Sleep(1)
+		synctest.Wait()
+		if after := f.count("acquire"); before != 3 || after != 4 {
+			t.Errorf("asked %d times within a ttl, and %d times at its end; want 3 and 4", before, after)
+		}
+	})
+}
+
+// The last try for one call settles nothing of a later one.
+func TestUnknownOfALaterCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		tries := map[string][]time.Duration{}
+		began := time.Now()
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			f.mu.Lock()
+			of := f.wants[0].Key
+			f.mu.Unlock()
+			if tries[of] = append(tries[of], time.Since(began)); len(tries[of]) <= 2 {
+				return errNet
+			}
+			return do()
+		}))
+		for _, k := range []string{"user/a", "user/b"} {
+			wantErr(t, k, try(t, l, locks.Request{Key: k}).Err, locks.ErrUnknown)
+			time.Sleep(5500 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		want := map[string][]time.Duration{
+			"user/a": {0, 0, 0, 10 * time.Second},
+			"user/b": {5500 * time.Millisecond, 5500 * time.Millisecond, 6 * time.Second, 16 * time.Second},
+		}
+		if diff := cmp.Diff(want, tries); diff != "" {
+			t.Errorf("tries (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // A key whose release was not confirmed is freed soon after the service is back, also when it is not the first one.
