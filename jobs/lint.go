@@ -3,7 +3,6 @@ package jobs
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -80,7 +79,7 @@ func parseFields(words []string, zone *time.Location) (rule, error) {
 		return nil, fmt.Errorf("5 fields are needed (minute, hour, day of month, month, day of week), or 6 with seconds first; found %d", len(words))
 	}
 	var problems []error
-	canonical := slices.Clone(words)
+	canonical := make([]string, len(words))
 	for i, word := range words {
 		text, err := fields[i].canonical(word)
 		if err != nil {

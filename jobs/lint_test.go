@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,11 @@ func TestRefusedExpressions(t *testing.T) {
 		{"5* * * * *", `minute: "5*": only a step`},
 		{"** * * * *", `minute: "**": only a step`},
 		{"+5 * * * *", `minute: "+5" is not a number`},
-		{"-5 * * * *", "minute: a range or step has no start or end"},
+		{"-5 * * * *", "minute: a range or step has no start or end; write both, as in 0-59"},
+		{"* * -5 * *", "day of month: a range or step has no start or end; write both, as in 1-31"},
+		{"* * * -5 *", "month: a range or step has no start or end; write both, as in 1-12"},
+		{"* * * * -5", "day of week: a range or step has no start or end; write both, as in 0-6"},
+		{"* * MON-5 * *", `day of month: "MON" is not a number; write 1–31 without a sign`},
 		{"5- * * * *", "minute: a range or step has no start or end"},
 		{"1-2-3 * * * *", `minute: "2-3" is not a number`},
 		{"/5 * * * *", "minute: a range or step has no start or end"},
@@ -103,12 +108,16 @@ func TestRefusedExpressions(t *testing.T) {
 		{"0 0 * * *\n", "character U+000A"},
 		{"0\u00a00 * * *", "character U+00A0"},
 		{"\xff * * * *", "character U+FFFD"},
-		{strings.Repeat("1,", 200) + "1 * * * *", "at most 256 are allowed"},
+		{strings.Repeat("1,", 200) + "1 * * * *", "the expression has 409 bytes, at most 256 are allowed; use several schedules"},
 	} {
 		start := time.Now()
 		_, err := ParseSchedule([]string{c.spec}, "")
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: got %v, want an error with %q", c.spec, err, c.says)
+		}
+		shown := fmt.Sprintf("invalid schedule %q: ", strings.ToValidUTF8(c.spec[:min(len(c.spec), 256)], "�"))
+		if !strings.HasPrefix(text(err), shown) {
+			t.Errorf("%q: got %v, want it to begin with %s", c.spec, err, shown)
 		}
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("%q took %v", c.spec, took)

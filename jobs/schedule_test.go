@@ -122,6 +122,23 @@ func TestCountAgreesWithEnumeration(t *testing.T) {
 	}
 }
 
+// Due times that a jump makes one are counted once, at each of the jumps of several years.
+func TestCountOverSeveralJumps(t *testing.T) {
+	from := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, zone := range []string{"America/New_York", "Europe/London", "Australia/Lord_Howe", "Antarctica/Troll"} {
+		for _, spec := range []string{"0,20,40 0-3 * * *", "10,50 1,2 * * SUN", "30 */2 * * *", "5 1/3 * * *", "0 * * * *"} {
+			s := schedule(t, zone, spec)
+			for years := range 4 {
+				until := from.AddDate(years, 9, 0)
+				due, _ := s.Between(from, until, 1<<22)
+				if n, exact := s.CountBetween(from, until); n != len(due) || !exact {
+					t.Errorf("%s in %s until %v: count %d, enumerated %d", spec, zone, until, n, len(due))
+				}
+			}
+		}
+	}
+}
+
 // Whole days and parts of them are counted alike, however many hours behind the first one the last one ends.
 func TestCountOfDaysAndHours(t *testing.T) {
 	s := schedule(t, "", "* * * * *")
