@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -224,8 +225,13 @@ func TestASessionThatDied(t *testing.T) {
 			}
 			return nil
 		}
+		log := &lines{}
+		s.log = slog.New(log)
 		if err := s.beat(t.Context(), time.Second); err != nil {
 			t.Fatal(err)
+		}
+		if said := log.take(); len(said) != 1 || said[0] != "the others declared this replica dead; joining again replica=a" {
+			t.Errorf("said is %q", said)
 		}
 		ses := s.session.Load()
 		if ses.id != "session 2" || !ses.trusted() || st.member.Config != 42 || s.sessionsLost.Load() != 1 {

@@ -84,6 +84,10 @@ func TestARunByHand(t *testing.T) {
 			got.By != "bob" || got.Replica != "a" || got.Count != 1 || got.TaskID != "" || len(rows) != 2 {
 			t.Errorf("recorded of the second run: %+v, in %d rows", got, len(rows))
 		}
+		time.Sleep(time.Second)
+		if third, _, err := s.RunJob(t.Context(), "j", "", ""); !errors.Is(err, jobs.ErrConflict) || third.Reason != skipped.Reason || len(triggersOf(st)) != 3 {
+			t.Errorf("a third run, nobody knows by whom: %v, %+v, in %d rows", err, third, len(triggersOf(st)))
+		}
 		h.finish(nil)
 		if got := triggersOf(st)[trigger.At.UnixMicro()]; got.Outcome != string(jobs.Ran) || got.Result != string(jobs.StateSucceeded) {
 			t.Errorf("recorded of the first run: %+v", got)
@@ -190,7 +194,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 		"after its drain":            {spoil: func(s *Scheduler, _ *undecided) { <-s.attempts.close() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
 		"without the lock service":   {spoil: func(s *Scheduler, _ *undecided) { s.health.lockDown(unwell) }, is: jobs.ErrUnavailable, says: "lock service is away, and lock.when_down is wait"},
 		"without the store":          {spoil: func(_ *Scheduler, st *undecided) { st.err = fmt.Errorf("%w: away", jobs.ErrUnavailable) }, is: jobs.ErrUnavailable, says: "away"},
-		"while no clock is believed": {spoil: func(_ *Scheduler, st *undecided) { st.err = ledger.ErrClock }, is: jobs.ErrUnavailable, says: ledger.ErrClock.Error()},
+		"while no clock is believed": {spoil: func(_ *Scheduler, st *undecided) { st.err = ledger.ErrClock }, is: jobs.ErrUnavailable, says: ": " + jobs.ErrUnavailable.Error() + ": " + ledger.ErrClock.Error()},
 		"after its session's death":  {spoil: func(_ *Scheduler, st *undecided) { st.err = ledger.ErrSessionDead }, is: jobs.ErrUnavailable, says: ledger.ErrSessionDead.Error()},
 		"and the store refuses":      {spoil: func(_ *Scheduler, st *undecided) { st.err = unwell }, is: unwell, says: "unwell"},
 	} {

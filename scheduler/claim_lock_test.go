@@ -55,8 +55,8 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 		"free":                                {when: DownStore, locked: true, least: 1, most: 1},
 		"free, and it would wait":             {when: DownWait, locked: true, least: 1, most: 1},
 		"busy for a while":                    {when: DownStore, held: 100 * time.Millisecond, claims: 100 * time.Millisecond, within: 3 * busyLimit / 4, locked: true, least: 3, most: 12},
-		"busy":                                {when: DownStore, held: time.Hour, claims: busyLimit, within: busyLimit, least: 5, most: 14},
-		"busy, and it would wait":             {when: DownWait, held: time.Hour, claims: busyLimit, within: busyLimit, least: 5, most: 14},
+		"busy":                                {when: DownStore, held: time.Hour, claims: busyLimit, least: 5, most: 14},
+		"busy, and it would wait":             {when: DownWait, held: time.Hour, claims: busyLimit, least: 5, most: 14},
 		"busy for as long as it waits":        {when: DownWait, answer: lateBusy, claims: busyLimit, least: 1, most: 1},
 		"it hangs":                            {when: DownStore, answer: hangs, claims: busyLimit, least: 1, most: 1},
 		"it hangs, and is waited for":         {when: DownWait, answer: hangs, claims: never, least: 1, most: 1, away: true},
@@ -171,6 +171,9 @@ func TestAClaimThatWasSentGivesItsLockBack(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		st.on = stop
 		f.claim(ctx)
+		if st.cut != nil {
+			t.Errorf("the claim is cut short: %v", st.cut)
+		}
 		if got, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"}); err != nil || got[0].Lease == nil {
 			t.Errorf("the lock is not free: %v, %+v", err, got)
 		}

@@ -74,6 +74,83 @@ func TestDecideAtItsEdges(t *testing.T) {
 	}
 }
 
+// A due time that does not run says why, which due times it stands for, and who decided that.
+func TestWhatIsSaidOfWhatDoesNotRun(t *testing.T) {
+	at := clockTime
+	minute := func(p jobs.CatchUpPolicy, window time.Duration, limit int) jobs.Job {
+		return jobs.Job{Schedule: "0 * * * * *", CatchUp: jobs.CatchUp{Policy: p, Grace: 2 * time.Second, Window: window, Limit: limit}}
+	}
+	suspended := minute(jobs.CatchUpLatest, time.Hour, 0)
+	suspended.Suspend = true
+	missed := func(from, to string, n int, reason string) jobs.Trigger {
+		t := jobs.Trigger{Job: "j", At: at(from), Until: at(to), Count: n, Cause: jobs.CauseCatchUp, Outcome: jobs.Missed, Reason: reason, Replica: "a"}
+		if n == 1 {
+			t.Until = time.Time{}
+		}
+		return t
+	}
+	skipped := func(from, to string, n int, reason string) jobs.Trigger {
+		t := missed(from, to, n, reason)
+		t.Outcome = jobs.Skipped
+		return t
+	}
+	for what, c := range map[string]struct {
+		job    jobs.Job
+		cursor string
+		want   []jobs.Trigger // with an outcome
+	}{
+		"older than the window": {minute(jobs.CatchUpLatest, 3*time.Minute, 0), "11:50:30", []jobs.Trigger{
+			missed("11:51:00", "11:57:00", 7, "older than the catch-up window of 3m0s"),
+			missed("11:58:00", "11:59:00", 2, "catch-up policy latest: a later due time stands for it"),
+		}},
+		"none":             {minute(jobs.CatchUpNone, time.Hour, 0), "11:58:30", []jobs.Trigger{missed("11:59:00", "12:00:00", 2, "catch-up policy none")}},
+		"beyond the limit": {minute(jobs.CatchUpAll, time.Hour, 2), "11:57:30", []jobs.Trigger{missed("11:58:00", "11:58:00", 1, "beyond the catch-up limit of 2")}},
+		"suspended":        {suspended, "11:57:30", []jobs.Trigger{skipped("11:58:00", "12:00:00", 3, "suspended")}},
+	} {
+		dec, _ := decides(t, c.job, c.cursor, false, true)
+		var got []jobs.Trigger
+		for _, o := range dec.Triggers {
+			if o.Trigger.Outcome != "" {
+				got = append(got, o.Trigger)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+}
+
+// A task that a due time opens is as its job says, and the row names it.
+func TestWhatADueTimeOpens(t *testing.T) {
+	p, err := newPlan(jobs.Set{
+		Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": nothing{}}}},
+		Jobs: map[string]jobs.Job{"j": {
+			Pool: "p", Kind: "k", Schedule: "0 * * * * *", Payload: []byte("[1]"), Retries: jobs.Retries{Limit: 4}, OnLost: jobs.LostFails,
+			CatchUp: jobs.CatchUp{Grace: time.Minute},
+		}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, at := clockTime("12:00:05"), clockTime("12:00:00")
+	dec, _ := decider{
+		plan: p, replica: "a", now: now,
+		newID: func(job string, n int) string { return fmt.Sprint("task of ", job, n) }, claims: func(job string) bool { return job == "j" },
+	}.decide(ledger.JobState{Name: "j", Hash: p.jobs["j"].hash, Cursor: clockTime("11:59:30")})
+	want := ledger.Decision{
+		Job: "j", Cursor: at, NextAt: clockTime("12:01:00"), Triggers: []ledger.Opening{{
+			Trigger: jobs.Trigger{Job: "j", At: at, Count: 1, Cause: jobs.CauseSchedule, TaskID: "task of j0", Replica: "a"},
+			Task: &jobs.Task{
+				ID: "task of j0", Pool: "p", Kind: "k", Job: "j", ScheduledAt: at, MaxAttempts: 5, OnLost: jobs.LostFails, RunAt: now, Payload: []byte("[1]"),
+			},
+			Claim: true, MayRunUntil: clockTime("12:01:00"),
+		}},
+	}
+	if diff := cmp.Diff(want, dec); diff != "" {
+		t.Errorf("decided (-want +got):\n%s", diff)
+	}
+}
+
 // A task is born running only if this replica has room for it, and then its row says until when nobody may start in its
 // place: until the next due time, or its timeout if that is sooner.
 func TestWhatIsBornRunning(t *testing.T) {

@@ -165,10 +165,11 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 			}
 			return nothing, nil
 		}
-		if time.Since(began) >= busyLimit {
+		left := busyLimit - time.Since(began)
+		if left <= 0 {
 			return nothing, nil
 		}
-		if !pause(ctx, min(wait, busyLimit/4)+rand.N(wait), nil) {
+		if !pause(ctx, min(wait+rand.N(wait), left), nil) {
 			return nil, ctx.Err()
 		}
 	}

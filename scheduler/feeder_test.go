@@ -24,6 +24,7 @@ type answers struct {
 	all   []any // ledger.Claimed, ledger.Seen or an error; then there is nothing
 	asked []string
 	last  ledger.Claim
+	cut   error // the end of its context before the last claim was answered
 	on    func()
 }
 
@@ -38,8 +39,9 @@ func (a *answers) next(asked string) (next any) {
 	return next
 }
 
-func (a *answers) Claim(_ context.Context, c ledger.Claim) (ledger.Claimed, error) {
+func (a *answers) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	a.last = c
+	defer func() { a.cut = ctx.Err() }()
 	asked := "claim"
 	if c.Scope.Within != nil {
 		asked = fmt.Sprint("claim ", c.Scope.Within.Priority)

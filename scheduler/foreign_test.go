@@ -3,13 +3,17 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
 // crowded is a store where many jobs are overdue, the foreign ones longest.
@@ -52,6 +56,45 @@ func TestForeignJobsDoNotHideOthers(t *testing.T) {
 	s.overdue(t.Context())
 	if !slices.Equal(st.decided, []string{"mine"}) {
 		t.Errorf("decided: %v", st.decided)
+	}
+}
+
+// renewed is a store whose jobs are all governed by a newer configuration.
+type renewed struct{ *memstore.Store }
+
+func (renewed) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, error) {
+	var states []ledger.JobState
+	for _, name := range d.Jobs {
+		states = append(states, ledger.JobState{Name: name, Hash: "newer"})
+	}
+	return ledger.Decided{Decisions: d.Decide(time.Now(), states)}, nil
+}
+
+// Of several jobs that one decision finds to be another replica's each one is left to it, and said once.
+func TestEveryForeignJobIsLeftAlone(t *testing.T) {
+	names, set := []string{"a", "b", "c"}, jobs.Set{Jobs: map[string]jobs.Job{}}
+	var want []string
+	for _, name := range names {
+		set.Jobs[name] = jobs.Job{Handler: blocked{}}
+		want = append(want, "another replica's newer configuration governs this job, and has it otherwise; it is left to that replica job="+name)
+	}
+	s, err := New(renewed{&memstore.Store{Database: memstore.New()}}, nil, set, Options{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &lines{}
+	s.log = slog.New(log)
+	s.session.Store(&session{"session", boottime.Now().Add(time.Minute), boottime.Now()})
+	for range 2 {
+		s.decide(t.Context(), names)
+	}
+	if diff := cmp.Diff(want, log.take()); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+	for _, name := range names {
+		if !s.foreign.has(name) {
+			t.Errorf("%s is not noted", name)
+		}
 	}
 }
 

@@ -23,20 +23,16 @@ func (o *output) Write(p []byte) (int, error) {
 	defer o.mu.Unlock()
 	n := len(p)
 	half := o.limit / 2
-	if room := half - len(o.head); room > 0 {
-		take := min(room, len(p))
-		o.head = append(o.head, p[:take]...)
-		p = p[take:]
-	}
+	take := min(half-len(o.head), len(p))
+	o.head = append(o.head, p[:take]...)
+	p = p[take:]
 	if len(p) > half {
 		o.dropped += int64(len(p) - half)
 		p = p[len(p)-half:]
 	}
-	if room := half - len(o.tail); room > 0 && o.at == 0 {
-		take := min(room, len(p))
-		o.tail = append(o.tail, p[:take]...)
-		p = p[take:]
-	}
+	take = min(half-len(o.tail), len(p))
+	o.tail = append(o.tail, p[:take]...)
+	p = p[take:]
 	o.dropped += int64(len(p))
 	for len(p) > 0 {
 		took := copy(o.tail[o.at:], p)

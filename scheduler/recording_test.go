@@ -175,12 +175,36 @@ func TestWhatIsSaidOfRefusals(t *testing.T) {
 					told++
 				}
 			}
-			if told == 0 || told > refusedForAll {
+			if told == 0 || told > 2 { // of one result, and once more when it is tried again
 				t.Errorf("%d results are refused: the log says so %d times", n, told)
 			}
 			stop()
 			<-ended
 		})
+	}
+}
+
+// Of a result that the store refuses the log tells whose it is, why it is refused, and what was lost of it.
+func TestWhatIsSaidOfOneRefusedResult(t *testing.T) {
+	result := ledger.Result{TaskID: "7", Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "timeout", Error: "curse", Output: []byte("out")}
+	for want, taken := range map[string]bool{
+		"result recorded without its error and output, which the store refused task=7 job=j pool=p state=failed refusal=" + errRefused.Error() + " error=curse": true,
+		"the store refuses a result; it is tried again task=7 job=j pool=p state=failed refusal=" + errRefused.Error() + " in=10s":                              false,
+	} {
+		st := newPicky(func(r ledger.Result) error {
+			if taken && r.Error == "" {
+				return nil
+			}
+			return errRefused
+		})
+		s, log := replicaOn(t, st, blocked{}), &lines{}
+		s.log = slog.New(log)
+		if !s.recorder.record(t.Context(), []outcome{{"session", jobs.Task{ID: "7", Job: "j", Pool: "p", Kind: "k", Reason: "before"}, result}}) {
+			t.Error("it is told to end")
+		}
+		if got := log.take(); len(got) == 0 || got[0] != want {
+			t.Errorf("said %q, want %q", got, want)
+		}
 	}
 }
 

@@ -160,12 +160,17 @@ func TestALostAnswerToAJoinIsNotWaitedFor(t *testing.T) {
 type hanging struct {
 	*entry
 	join, beat bool
+	slow       bool // it answers a join at the last moment
 }
 
 func (h hanging) Join(ctx context.Context, m ledger.Member) (string, error) {
 	if h.join {
 		<-ctx.Done()
 		return "", fmt.Errorf("%w: %w", jobs.ErrUnavailable, ctx.Err())
+	}
+	if h.slow {
+		end, _ := ctx.Deadline()
+		time.Sleep(time.Until(end) - 1)
 	}
 	return "new", nil
 }
@@ -180,7 +185,7 @@ func (h hanging) Beat(ctx context.Context, session string) (time.Time, error) {
 
 // A store that does not answer is an error within ten seconds.
 func TestAStoreThatDoesNotAnswerAJoin(t *testing.T) {
-	for _, st := range []hanging{{join: true}, {beat: true}} {
+	for _, st := range []hanging{{join: true}, {beat: true}, {slow: true, beat: true}} {
 		synctest.Test(t, func(t *testing.T) {
 			st.entry = &entry{crowd: &crowd{picky: newPicky(nil)}}
 			s := replicaOn(t, st, blocked{})

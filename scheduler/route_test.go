@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -59,6 +61,73 @@ func TestRoutesOfEvents(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.what, got, c.want)
+		}
+	}
+}
+
+// Who is told is told all that is known of the event.
+func TestWhatANotificationSays(t *testing.T) {
+	p, err := newPlan(jobs.Set{
+		Name:  "prod",
+		Pools: map[string]jobs.Pool{"p": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}},
+		Jobs:  map[string]jobs.Job{"j": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, until, happened := clockTime("11:00:00"), clockTime("11:30:00"), clockTime("11:59:00")
+	of := func(e jobs.Event) ledger.Event {
+		return ledger.Event{
+			ID: "5", Event: e, Job: "j", Pool: "p", At: at, Seq: 6, TaskID: "7", Attempt: 2, Replica: "a", Reason: "timeout", Error: "no luck",
+			HappenedAt: happened, Hash: p.jobs["j"].hash,
+		}
+	}
+	ofPool, missed := of(jobs.EventFailed), of(jobs.EventMissed)
+	ofPool.Job, ofPool.At, ofPool.Hash = "", time.Time{}, p.pools["p"].hash
+	missed.TaskID, missed.Pool, missed.Attempt, missed.Error, missed.Until, missed.Count = "", "", 0, "", until, 3
+	told := func(change func(n *jobs.Notification)) jobs.Notification {
+		n := jobs.Notification{
+			Name: "prod", Job: "j", Pool: "p", ScheduledAt: at, TaskID: "7", Attempt: 2, Replica: "a", Reason: "timeout", Error: "no luck", At: happened,
+		}
+		change(&n)
+		return n
+	}
+	const run = ", the run of 2026-03-01T11:00:00Z: "
+	for _, c := range []struct {
+		event ledger.Event
+		want  jobs.Notification
+	}{
+		{of(jobs.EventFailed), told(func(n *jobs.Notification) {
+			n.ID, n.Event, n.Text = "failed/7", jobs.EventFailed, "[prod] job j failed"+run+"timeout"
+		})},
+		{of(jobs.EventLost), told(func(n *jobs.Notification) {
+			n.ID, n.Event, n.Text = "lost/7", jobs.EventLost, "[prod] job j: a task was lost"+run+"timeout"
+		})},
+		{of(jobs.EventRecovered), told(func(n *jobs.Notification) {
+			n.ID, n.Event, n.Text = "recovered/7", jobs.EventRecovered, "[prod] job j works again"
+		})},
+		{ofPool, told(func(n *jobs.Notification) {
+			n.ID, n.Event, n.Text = "failed/7", jobs.EventFailed, "[prod] pool p failed (task 7): timeout"
+			n.Job, n.ScheduledAt = "", time.Time{}
+		})},
+		{missed, told(func(n *jobs.Notification) {
+			n.ID, n.Event = "missed/j@2026-03-01T11:00:00Z/6", jobs.EventMissed
+			n.Text = "[prod] job j missed 3 due times from 2026-03-01T11:00:00Z to 2026-03-01T11:30:00Z: timeout"
+			n.TaskID, n.Pool, n.Attempt, n.Error, n.Until, n.Count = "", "", 0, "", until, 3
+		})},
+	} {
+		route := p.route(clockTime("12:00:00"), c.event)
+		if route.Task == nil {
+			t.Errorf("nobody is told of %s", c.want.ID)
+			continue
+		}
+		kind := p.jobs["j"].notifier
+		if c.event.Job == "" {
+			kind = p.pools["p"].notifier
+		}
+		want := &jobs.NewTask{Pool: jobs.NotificationsPool, Kind: kind, Payload: c.want, IdempotencyKey: c.want.ID}
+		if diff := cmp.Diff(want, route.Task); diff != "" {
+			t.Errorf("of %s (-want +got):\n%s", c.want.ID, diff)
 		}
 	}
 }

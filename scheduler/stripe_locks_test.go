@@ -19,13 +19,15 @@ import (
 type noted struct {
 	*locks.Locker
 	tried    [][]string // keys, by call
-	released []int      // leases, by call
+	last     locks.Request
+	released []int // leases, by call
 }
 
 func (n *noted) TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
 	var keys []string
 	for _, r := range requests {
 		keys = append(keys, r.Key)
+		n.last = r
 	}
 	n.tried = append(n.tried, keys)
 	return n.Locker.TryAcquire(ctx, requests...)
@@ -175,6 +177,9 @@ func TestStripesWhileTheLockServiceIsAway(t *testing.T) {
 				tried, released := mine.asked()
 				if diff := cmp.Diff([][]string{{"sys/replica/a"}}, tried); diff != "" || s.health.lockIsDown() || s.waits() {
 					t.Errorf("it is back, and counts as away: %t; asked for (-want +got):\n%s", s.health.lockIsDown(), diff)
+				}
+				if want := (locks.Request{Key: "sys/replica/a", Meta: "a"}); mine.last != want {
+					t.Errorf("asked for %+v, want %+v", mine.last, want)
 				}
 				probed, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/replica/a"})
 				if err != nil || probed[0].Lease == nil || !slices.Equal(released, []int{1}) {

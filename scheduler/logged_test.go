@@ -1,0 +1,85 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
+)
+
+// clinging is a store that lets nobody sign off.
+type clinging struct{ *memstore.Store }
+
+func (clinging) Leave(context.Context, string) error { return errors.New("no way") }
+
+// Of a life without incidents the log has its beginning and its end, and that others could not be told of the end.
+func TestWhatIsLoggedOfALife(t *testing.T) {
+	for what, c := range map[string]struct {
+		store func(*memstore.Store) Store
+		last  string
+	}{
+		"signed off":  {func(st *memstore.Store) Store { return st }, ""},
+		"not let off": {func(st *memstore.Store) Store { return clinging{st} }, "could not sign off; the others will notice within the session ttl error=no way"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				log := &everyLine{}
+				set := jobs.Set{
+					Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}, "q": {Handler: blocked{}}},
+					Jobs:  map[string]jobs.Job{"a": {Handler: blocked{}}, "b": {Handler: blocked{}}},
+				}
+				s, err := New(c.store(&memstore.Store{Database: memstore.New()}), nil, set, Options{ID: "r", DrainTimeout: 7 * time.Second, Logger: slog.New(log)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				runFor(t, s, time.Minute)
+				want := []string{"joined replica=r jobs=2 pools=3 configuration=1", "draining running=0 timeout=7s"}
+				if c.last != "" {
+					want = append(want, c.last)
+				}
+				if diff := cmp.Diff(want, log.take()); diff != "" {
+					t.Errorf("logged (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// The log names who was declared dead, after how long, and what each task was that had an attempt there, with what
+// becomes of it.
+func TestWhatIsLoggedOfTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer := peerOf("b", "theirs", 7)
+		peer.Host = "elsewhere"
+		s, st := among(t, nil)
+		log := &everyLine{}
+		s.log = slog.New(log)
+		seen := pulses{}
+		for range 6 {
+			s.bury(t.Context(), seen, []ledger.Peer{peer})
+			time.Sleep(2 * time.Second)
+		}
+		st.reaped = []ledger.Reaped{{
+			Task: jobs.Task{
+				ID: "1", Job: "j", Pool: "p", Kind: "k", State: jobs.StateLost, Reason: "replica b died while it had the task", Replica: "c", Error: "before",
+			},
+			Replica: "b",
+		}}
+		s.reap(t.Context())
+		want := []string{
+			"replica declared dead replica=b silent=10s",
+			"attempt lost with its replica task=1 job=j pool=p replica=b state=lost reason=replica b died while it had the task",
+		}
+		if diff := cmp.Diff(want, log.take()); diff != "" {
+			t.Errorf("logged (-want +got):\n%s", diff)
+		}
+	})
+}
