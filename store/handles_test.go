@@ -164,9 +164,9 @@ func TestSQLiteFlags(t *testing.T) {
 func TestSQLiteFlagsThatAreRefused(t *testing.T) {
 	for flags, want := range map[string][]string{
 		"": {"journal_mode(WAL)"},
-		"_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)": {"synchronous(FULL)"},
-		durable + "&_pragma=query_only(1)":                      {"query_only", "remove"},
-		durable + "&_pragma=locking_mode(EXCLUSIVE)":            {"locking_mode", "remove"},
+		"_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)": {"synchronous is 1, and must be FULL", "synchronous(FULL)"},
+		durable + "&_pragma=query_only(1)":                      {"query_only is 1, ", "remove"},
+		durable + "&_pragma=locking_mode(EXCLUSIVE)":            {"locking_mode is exclusive, ", "remove"},
 	} {
 		_, err := store.New(lite(t, flags), store.SQLite, store.Options{})
 		for _, word := range want {

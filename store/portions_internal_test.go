@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,6 +39,27 @@ func TestPortionsFitIntoStatements(t *testing.T) {
 				t.Errorf("the first is %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// More standings than one statement takes are made, and read, in the order of their keys.
+func TestManyStandings(t *testing.T) {
+	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
+	var subjects []subject
+	for i := range rowsPerStatement + 3 {
+		subjects = append(subjects, subject{"job", fmt.Sprintf("%06d", (i*7)%(rowsPerStatement+3))})
+	}
+	for range 2 {
+		var rows []*standing
+		err := s.tx(t.Context(), "test", func(t *tx) (err error) { rows, err = t.lockStandings(slices.Clone(subjects)); return err })
+		if err != nil || len(rows) != len(subjects) {
+			t.Fatalf("%d of %d: %v", len(rows), len(subjects), err)
+		}
+		for i, r := range rows {
+			if want := fmt.Sprintf("%06d", i); r.name != want {
+				t.Fatalf("row %d is %s", i, r.name)
+			}
+		}
 	}
 }
 

@@ -28,17 +28,16 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
 	}
 	s, err := assembleSQLite(ctx, h, o)
+	var held *sql.Conn
+	if err == nil && file != "" {
+		held, err = holdOpen(ctx, h.keeper)
+	}
 	if err != nil {
 		_ = h.opened.Close()
 		return nil, fmt.Errorf("%w (sqlite %s)", fullDisk(file, err), path)
 	}
 	s.opened = h.opened
 	if file != "" {
-		held, err := holdOpen(ctx, h.keeper)
-		if err != nil {
-			_ = h.opened.Close()
-			return nil, fmt.Errorf("%w (sqlite %s)", fullDisk(file, err), path)
-		}
 		s.opened = append(closers{held}, h.opened...)
 		s.file = h.file
 		s.file.opened(true)

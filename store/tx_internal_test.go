@@ -252,6 +252,18 @@ func TestAlone(t *testing.T) {
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
 		}
+		if s.dialect.name() == MySQL { // whose lock is the connection's, which lives on
+			var mine int64
+			ctx, cancel := context.WithCancel(t.Context())
+			_ = s.dialect.alone(ctx, s, func(t *tx) error {
+				_, err := t.one("SELECT CONNECTION_ID()", nil, &mine)
+				cancel()
+				return err
+			})
+			if held := text(t, s, fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT IS_USED_LOCK(SHA2(CONCAT('lockstep.migrate.', DATABASE(), '.', '%s'), 256)) AS id) held WHERE id = %d`, s.prefix, mine)); held != "0" {
+				t.Error("who gave up holds the others up")
+			}
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -237,7 +238,8 @@ func retryTask(t *testing.T, b *Bench) {
 	got, err := s.decide(run("a", due(1), true))
 	must(t, err)
 	s.finish(result(got.Started[0], ledger.Ended, jobs.StateFailed))
-	if _, err := b.Store.RetryTask(s.ctx(), got.Started[0].ID, "", false); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.Store.RetryTask(s.ctx(), got.Started[0].ID, "", false); !errors.Is(err, jobs.ErrConflict) ||
+		!strings.Contains(err.Error(), "task "+got.Started[0].ID+" belongs to job a") {
 		t.Errorf("of a job's task: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 var kindCases = []Case{
 	{"Kinds/Enqueue", enqueueKinds},
+	{"Kinds/Refused", refusedKinds},
 	{"Kinds/Known", enqueueKnownKey},
 	{"Kinds/AddPools", addPoolKinds},
 	{"Kinds/Retry", retryKinds},
@@ -135,6 +136,19 @@ func enqueueKinds(t *testing.T, b *Bench) {
 	for _, name := range []string{"four", "five"} {
 		s.second(name).load(d)
 		s.accepts(false, "work", "", "fax")
+	}
+}
+
+// A refusal says what the configuration that governs has, and what live replicas have besides, with tasks that have no kind.
+func refusedKinds(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.load(withKinds("", "fax"))
+	newer := s.second("two")
+	newer.load(withKinds("mail"))
+	newer.die()
+	refused := s.refuses("work", "maill")
+	if refused == nil || !slices.Equal(refused.Kinds, []string{"", "fax", "mail"}) {
+		t.Errorf("refused: %#v", refused)
 	}
 }
 

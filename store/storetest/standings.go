@@ -181,6 +181,14 @@ func cancelledEnds(t *testing.T, b *Bench) {
 	if ended := b.DB.Int(t, end); ended <= succeeded {
 		t.Errorf("the last end was at %d, and the success before it at %d", ended, succeeded)
 	}
+
+	// A success is when it was, also where the clock was ahead at the end before.
+	b.DB.Exec(t, "UPDATE {standings} SET last_end_at=? WHERE name='b'", due(1_000_000).UnixMicro())
+	s.runJob("b", 3, jobs.StateSucceeded)
+	s.wantInt(due(1_000_000).UnixMicro(), end)
+	if now := b.DB.Int(t, success); now <= succeeded || now >= due(1_000_000).UnixMicro() {
+		t.Errorf("the last success was at %d", now)
+	}
 }
 
 func lateRecovers(t *testing.T, b *Bench) {

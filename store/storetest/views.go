@@ -25,6 +25,7 @@ var viewCases = []Case{
 	{"Views/Pools", viewPools},
 	{"Views/Overrides", viewOverrides},
 	{"Views/Output", viewOutput},
+	{"Views/BrokenTags", brokenTags},
 	{"Views/BrokenPages", brokenPages},
 	{"Views/JobNames", viewJobNames},
 	{"Views/Overview", viewOverview},
@@ -349,6 +350,16 @@ func viewOutput(t *testing.T, b *Bench) {
 	}
 	if _, err := b.SQL().Output(t.Context(), "t", 3); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatal(err)
+	}
+}
+
+// brokenTags: a row that cannot be read is named.
+func brokenTags(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	id := Enqueue(t, b, newTask("p"))[0].Task.ID
+	b.DB.Exec(t, `UPDATE {tasks} SET tags = '{'`)
+	if _, _, err := b.SQL().Task(t.Context(), id); err == nil || !strings.Contains(err.Error(), "tags of task "+id+": ") {
+		t.Error(err)
 	}
 }
 
