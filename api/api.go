@@ -67,11 +67,11 @@ func newAPI(b Backend, o Options) *server {
 }
 
 func (s *server) handler(hosts []string) http.Handler {
-	origin := http.NewCrossOriginProtection()
+	origin := http.NewCrossOriginProtection() // lets all reads pass
 	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"})
+		s.refuse(w, r, errCrossOrigin)
 	}))
-	return secure(s.visit(s.knownHosts(hosts, origin.Handler(http.HandlerFunc(s.route)))))
+	return secure(s.visit(s.knownHosts(hosts, origin.Handler(s.ownReads(http.HandlerFunc(s.route))))))
 }
 
 type server struct {

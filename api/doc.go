@@ -9,7 +9,7 @@
 //
 // An answer is JSON, a log is text. Every error is {"error":{"code","message","field"}}: 400 the
 // request cannot be understood, 401 there is no good token, 403 its role is too weak, or the request
-// came from a foreign page or for a foreign host, 404 there is no such thing, 405 not with this
+// came from a foreign page or for a foreign host, 404 there is no such thing, or ("no_path") nothing at this path, 405 not with this
 // method, 409 the thing's state forbids it ("force" beside the message is what forces a run over a lost attempt), 413 too large, 415 not JSON, 422 understood and out of
 // range, 429 too many bad tokens or streams, or "busy": too many requests are being answered (Retry-After says when to ask again), 501 this process has no replica, 503 the store or the lock service
 // does not answer, or the replica is starting. Input never causes a 500.

@@ -45,3 +45,18 @@ func arrivedAt(r *http.Request) netip.Addr {
 	}
 	return netip.Addr{}
 }
+
+var errCrossOrigin = &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"}
+
+// ownReads refuses what a browser asks the API for in the name of a page of another site. That page could not read
+// the answer; it could take the places of those who can.
+func (s *server) ownReads(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		data := strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/metrics"
+		if data && r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+			s.refuse(w, r, errCrossOrigin)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

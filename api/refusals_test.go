@@ -27,13 +27,13 @@ func TestRefusals(t *testing.T) {
 		change               func(*http.Request)
 	}{
 		// Paths: nothing is cleaned, redirected or decoded twice.
-		{method: "GET", target: "/", status: 404, code: "not_found"},
-		{method: "GET", target: "/api/v1", status: 404, code: "not_found"},
+		{method: "GET", target: "/", status: 404, code: "no_path"},
+		{method: "GET", target: "/api/v1", status: 404, code: "no_path"},
 		{method: "GET", target: "/api/v1/jobs/", status: 404, code: "not_found"},
-		{method: "GET", target: "/api/v1//jobs", status: 404, code: "not_found"},
-		{method: "GET", target: "/api/v1/./jobs", status: 404, code: "not_found"},
-		{method: "GET", target: "/api/v1/tasks/../jobs", status: 404, code: "not_found"},
-		{method: "GET", target: "/api/v1/%6Aobs", status: 404, code: "not_found"},
+		{method: "GET", target: "/api/v1//jobs", status: 404, code: "no_path"},
+		{method: "GET", target: "/api/v1/./jobs", status: 404, code: "no_path"},
+		{method: "GET", target: "/api/v1/tasks/../jobs", status: 404, code: "no_path"},
+		{method: "GET", target: "/api/v1/%6Aobs", status: 404, code: "no_path"},
 		{method: "GET", target: "/api/v1/jobs/%2562ackup", status: 404, code: "not_found"},
 		{method: "GET", target: "/api/v1/jobs/..%2Fbackup", status: 404, code: "not_found"},
 		{method: "GET", target: "/api/v1/jobs/%00", status: 404, code: "not_found"},
@@ -52,11 +52,11 @@ func TestRefusals(t *testing.T) {
 		{method: "POST", target: "/api/v1/tasks/" + long + "/cancel", status: 404, code: "not_found"},
 		{method: "POST", target: "/api/v1/jobs/nope/run", status: 404, code: "not_found"},
 		{method: "POST", target: "/api/v1/jobs/nope/suspend", status: 404, code: "not_found"},
-		{method: "POST", target: "/api/v1/jobs/report/run/", status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/jobs/report/run/", status: 404, code: "no_path"},
 		{method: "POST", target: "/api/v1/pools/nope/tasks", body: `{}`, status: 404, code: "not_found"},
 		{method: "POST", target: "/api/v1/pools/nope/pause", status: 404, code: "not_found"},
-		{method: "POST", target: "/api/v1/jobs/backup/backfill", body: `{}`, status: 404, code: "not_found"}, // comes later
-		{method: "POST", target: "/api/v1/locks/release", body: `{}`, status: 404, code: "not_found"},
+		{method: "POST", target: "/api/v1/jobs/backup/backfill", body: `{}`, status: 404, code: "no_path"}, // comes later
+		{method: "POST", target: "/api/v1/locks/release", body: `{}`, status: 404, code: "no_path"},
 
 		// Methods.
 		{method: "DELETE", target: "/api/v1/jobs", status: 405, code: "method_not_allowed"},
@@ -192,6 +192,9 @@ func TestRefusals(t *testing.T) {
 		// Foreign pages, foreign names.
 		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Sec-Fetch-Site", "cross-site")},
 		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Sec-Fetch-Site", "same-site")},
+		{method: "GET", target: "/api/v1/jobs", status: 403, code: "cross_origin", change: header("Sec-Fetch-Site", "cross-site")},
+		{method: "GET", target: "/api/v1/events", status: 403, code: "cross_origin", change: header("Sec-Fetch-Site", "cross-site")},
+		{method: "GET", target: "/metrics", status: 403, code: "cross_origin", change: header("Sec-Fetch-Site", "cross-site")},
 		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Origin", "http://evil.example")},
 		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Origin", "null")},
 		{method: "POST", target: "/api/v1/jobs/report/run", status: 403, code: "cross_origin", change: header("Origin", "http://127.0.0.1:9999")},

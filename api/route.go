@@ -65,7 +65,8 @@ var values = map[string]*regexp.Regexp{
 	"{file}": regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,63}$`),
 }
 
-var errNothing = notFound("there is nothing at this path")
+// errNothing has a code of its own: who asks for a task at a wrong path must not take it for one that is gone.
+var errNothing = &problem{status: http.StatusNotFound, code: "no_path", message: "there is nothing at this path"}
 
 // pass lets h answer. nil is a part that this program does not have.
 func pass(h http.Handler, w http.ResponseWriter, r *http.Request) error {
@@ -86,7 +87,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 		method = http.MethodGet
 	}
 	var allowed []string
-	nothing := errNothing
+	var nothing error = errNothing
 	for _, route := range routes {
 		fits, err := match(r, strings.Split(route.path, "/"), path)
 		if err != nil {

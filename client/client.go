@@ -47,12 +47,12 @@ func (e *Error) Error() string {
 // Is matches the errors of package jobs that the API makes an answer of.
 func (e *Error) Is(target error) bool {
 	switch target {
-	case jobs.ErrNotFound:
-		return e.Status == http.StatusNotFound
+	case jobs.ErrNotFound: // not whatever another server, or another path, has no page for
+		return e.Status == http.StatusNotFound && e.Code == "not_found"
 	case jobs.ErrConflict:
 		return e.Status == http.StatusConflict
 	case jobs.ErrInvalid:
-		return e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity
+		return e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity || e.Code == "too_large"
 	case jobs.ErrNoHandler:
 		return e.Code == "no_handler"
 	case jobs.ErrUnavailable: // or what stands between cannot reach it
@@ -219,8 +219,12 @@ func (c *Client) failed(err error) error {
 	return fmt.Errorf("client: %s: %w", c.base, err)
 }
 
+// refusal is what an answer says. One that is not of the API comes from something else at that address, or in front of it.
 func refusal(res *http.Response) *Error {
 	e := &Error{Status: res.StatusCode, Code: "unknown", Message: "the answer was " + res.Status}
+	if res.StatusCode < 500 {
+		e.Message += ", which is none of the API: is this the address of a replica, with the path that the API is mounted at?"
+	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if kind != "application/json" {
 		return e

@@ -111,6 +111,7 @@ func TestImpossibleNames(t *testing.T) {
 
 // TestRefusals: an answer that refuses says so with all that it has.
 func TestRefusals(t *testing.T) {
+	const elsewhere = ", which is none of the API: is this the address of a replica, with the path that the API is mounted at?"
 	tests := []struct {
 		status            int
 		contentType, body string
@@ -128,7 +129,10 @@ func TestRefusals(t *testing.T) {
 		{504, "", "", Error{504, "unknown", "the answer was 504 Gateway Timeout", "", ""}, jobs.ErrUnavailable},
 		{503, "text/html", `<h1>proxy</h1>`, Error{503, "unknown", "the answer was 503 Service Unavailable", "", ""}, jobs.ErrUnavailable},
 		{500, "application/json", `{`, Error{500, "unknown", "the answer was 500 Internal Server Error", "", ""}, nil},
-		{302, "text/html", ``, Error{302, "unknown", "the answer was 302 Found", "", ""}, nil},
+		{302, "text/html", ``, Error{302, "unknown", "the answer was 302 Found" + elsewhere, "", ""}, nil},
+		{404, "text/plain", "404 page not found", Error{404, "unknown", "the answer was 404 Not Found" + elsewhere, "", ""}, nil},
+		{404, "application/json", `{"error":{"code":"no_path","message":"there is nothing at this path"}}`, Error{404, "no_path", "there is nothing at this path", "", ""}, nil},
+		{413, "application/json", `{"error":{"code":"too_large","message":"larger than 256 KiB","field":"payload"}}`, Error{413, "too_large", "larger than 256 KiB", "payload", ""}, jobs.ErrInvalid},
 	}
 	for _, test := range tests {
 		c, asked := server(t, test.status, test.contentType, test.body)
@@ -149,6 +153,14 @@ func TestRefusals(t *testing.T) {
 		if len(*asked) != 1 {
 			t.Errorf("%d: asked %d times", test.status, len(*asked))
 		}
+	}
+}
+
+// TestEnqueueNothing: no tasks are none, and nobody is asked.
+func TestEnqueueNothing(t *testing.T) {
+	c, asked := server(t, http.StatusInternalServerError, "", "")
+	if tasks, created, err := c.Enqueue(t.Context(), "p"); len(tasks) > 0 || created || err != nil || len(*asked) > 0 {
+		t.Errorf("%v, %t, %v, asked %v", tasks, created, err, *asked)
 	}
 }
 

@@ -54,10 +54,13 @@ func (c *Client) Output(ctx context.Context, id string, attempt int) ([]byte, er
 	return output, nil
 }
 
-// Enqueue adds tasks (1 … 1,000) to a pool, all or none, and returns them in order; their Pool
-// fields are not looked at. created is false if the idempotency keys of all of them were used
+// Enqueue adds tasks (at most 1,000) to a pool, all or none, and returns them in order; their Pool
+// fields are not looked at. With none it asks nothing. created is false if the idempotency keys of all of them were used
 // before: then the tasks are those.
 func (c *Client) Enqueue(ctx context.Context, pool string, tasks ...jobs.NewTask) (enqueued []jobs.Task, created bool, err error) {
+	if len(tasks) == 0 {
+		return nil, false, nil
+	}
 	var list List[jobs.Task]
 	res, err := c.do(ctx, http.MethodPost, []string{"api", "v1", "pools", pool, "tasks"}, nil, tasks, &list)
 	if err != nil {

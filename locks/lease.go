@@ -83,8 +83,13 @@ func (l *Locker) check(lease *Lease) error {
 // Release frees the key, or leaves it to the others that share the hold. It returns nil if this
 // Lease was released before, and an error that matches ErrLost if it was already gone: then it frees
 // nothing, whoever has the key now. After any other error the key is freed in the background, or by
-// the end of the session. The lease's context ends before the service is asked.
-func (l *Lease) Release(ctx context.Context) error { return l.locker.Release(ctx, l) }
+// the end of the session. The lease's context ends before the service is asked. Of a nil Lease it returns nil: nothing was held.
+func (l *Lease) Release(ctx context.Context) error {
+	if l == nil || l.locker == nil {
+		return nil
+	}
+	return l.locker.Release(ctx, l)
+}
 
 func gone(cause error) error {
 	if errors.Is(cause, ErrForced) {

@@ -9,13 +9,25 @@ import (
 )
 
 // Release releases leases of this Locker, all in one call. See [Lease.Release] for what it returns;
-// with several leases the errors are joined.
+// with several leases the errors are joined. A nil lease, as that of an [Attempt] that was busy, is left out.
 func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
-	var errs []error
-	var held []driver.Held
+	s, held, errs := l.drop(leases)
+	if len(held) > 0 {
+		if err := l.free(ctx, s, held); err != nil {
+			errs = append(errs, fmt.Errorf("locks: release: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// drop ends leases, and returns what nobody here holds any more, with calls in flight counted.
+func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, errs []error) {
 	l.mu.Lock()
-	s := l.session
+	defer l.mu.Unlock()
 	for _, lease := range leases {
+		if lease == nil || lease.hold == nil {
+			continue
+		}
 		if lease.locker != l {
 			errs = append(errs, fmt.Errorf("locks: release %s: a lease of another Locker", lease.Key()))
 			continue
@@ -35,13 +47,7 @@ func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
 			}
 		}
 	}
-	l.mu.Unlock()
-	if len(held) > 0 {
-		if err := l.free(ctx, s, held); err != nil {
-			errs = append(errs, fmt.Errorf("locks: release: %w", err))
-		}
-	}
-	return errors.Join(errs...)
+	return l.session, held, errs
 }
 
 // free asks the service to free keys, whose calls in flight were counted. What it does not confirm

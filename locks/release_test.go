@@ -100,3 +100,23 @@ func TestReleaseWhileRecovering(t *testing.T) {
 		}
 	})
 }
+
+// A lease that was not granted is none: to release it, with others or alone, does nothing, and the Locker works on.
+func TestReleaseOfNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, l, other, _ := pair(t)
+		take(t, other, "user/busy")
+		mine := take(t, l, "user/a")
+		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/busy"})
+		if err != nil || attempts[0].Lease != nil {
+			t.Fatalf("%+v, %v", attempts, err)
+		}
+		if err := l.Release(t.Context(), attempts[0].Lease, &locks.Lease{}, mine); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(attempts[0].Lease.Release(t.Context()), (&locks.Lease{}).Release(t.Context())); err != nil {
+			t.Error(err)
+		}
+		take(t, other, "user/a")
+	})
+}
