@@ -76,7 +76,7 @@ func TestARunByHand(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		skipped, none, err := s.RunJob(t.Context(), "j", "bob", "")
-		if !errors.Is(err, jobs.ErrConflict) || !strings.Contains(err.Error(), skipped.Reason+"; wait for its end, or cancel it first: scheduler tasks cancel "+task.ID) || none.ID != "" {
+		if !errors.Is(err, jobs.ErrConflict) || !strings.HasPrefix(err.Error(), `job "j": conflict: `+skipped.Reason+"; wait for its end, or cancel it first: scheduler tasks cancel "+task.ID) || none.ID != "" {
 			t.Errorf("a second run beside it: %v, %+v", err, none)
 		}
 		rows := triggersOf(st)
@@ -186,7 +186,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 		says  string
 		ends  bool // the replica with it
 	}{
-		"a job that nobody knows": {job: "k", is: jobs.ErrNotFound, says: `"k"`},
+		"a job that nobody knows": {job: "k", is: jobs.ErrNotFound, says: `job "k": not found`},
 		"without touch with the store": {spoil: func(s *Scheduler, _ *undecided) {
 			s.session.Store(&session{id: s.session.Load().id, trust: boottime.Now()})
 		}, is: jobs.ErrUnavailable, says: "lost touch with the store"},
@@ -231,6 +231,9 @@ func TestWhatByHandIsRefused(t *testing.T) {
 					job = "j"
 				}
 				trigger, task, err := s.RunJob(t.Context(), job, "ann", "")
+				if prefix := `run job "j": `; c.job == "" && !strings.HasPrefix(err.Error(), prefix) {
+					t.Errorf("%v does not begin with %q", err, prefix)
+				}
 				if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || trigger.Job != "" || task.ID != "" {
 					t.Errorf("a run: %v, %+v, %+v; want %v that says %q", err, trigger, task, c.is, c.says)
 				}
@@ -238,7 +241,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 					t.Errorf("who should try again is told %v", err)
 				}
 				if c.job == "" {
-					if task, err := s.RetryTask(t.Context(), first.ID, "ann", ""); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || task.ID != "" {
+					if task, err := s.RetryTask(t.Context(), first.ID, "ann", ""); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) || !strings.HasPrefix(err.Error(), "retry task "+first.ID+": ") || task.ID != "" {
 						t.Errorf("a retry: %v, %+v", err, task)
 					}
 				}

@@ -78,7 +78,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				f.skipJobs = []string{"x"} // so that it looks first
 				m := &tries{Metrics: f.s.metrics}
 				lk := &scripted{Locks: lockerOf(t, service), answer: c.answer}
-				f.s.locks, f.s.opt.WhenDown, f.s.metrics = lk, c.when, m
+				f.s.locks, f.s.backend, f.s.opt.WhenDown, f.s.metrics = lk, "scripted", c.when, m
 				if c.down {
 					f.s.health.lockDown(errRefused)
 				}
@@ -146,6 +146,8 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 					}
 				} else if len(m.all) != 1 || m.all[0] != want {
 					t.Errorf("metrics are told %q, not %q", m.all, want)
+				} else if m.last.Pool != "p" || m.last.LockBackend != "scripted" || m.last.Took < claimed || (m.last.Tasks == 1) != (want == ledger.ClaimTook) {
+					t.Errorf("metrics are told %+v", m.last)
 				}
 				if c.held <= busyLimit && !free() {
 					t.Error("the lock is not free afterwards")

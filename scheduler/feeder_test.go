@@ -96,10 +96,11 @@ func took(n int, more bool) ledger.Claimed {
 // tries are Metrics that note how claims ended.
 type tries struct {
 	Metrics
-	all []ledger.ClaimResult
+	all  []ledger.ClaimResult
+	last ledger.ClaimTry
 }
 
-func (m *tries) Claimed(c ledger.ClaimTry) { m.all = append(m.all, c.Result) }
+func (m *tries) Claimed(c ledger.ClaimTry) { m.all, m.last = append(m.all, c.Result), c }
 
 // claims has a feeder claim until there is nothing more to do. Nothing that it takes is started.
 func claims(t *testing.T, f *feeder, want bool) {

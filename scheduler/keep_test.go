@@ -17,12 +17,16 @@ type distant struct {
 	takes   time.Duration
 	answers int32
 	asked   atomic.Int32
+	quick   atomic.Int32 // until then it answers at once
 }
 
 func (d *distant) Beat(ctx context.Context, session string) (time.Time, error) {
 	takes := d.takes
-	if d.asked.Add(1) > d.answers {
+	switch n := d.asked.Add(1); {
+	case n > d.answers:
 		takes = time.Hour
+	case n <= d.quick.Load():
+		takes = 0
 	}
 	if !pause(ctx, takes, nil) {
 		return time.Time{}, jobs.ErrUnavailable
@@ -54,6 +58,19 @@ func TestBeatsAreWaitedFor(t *testing.T) {
 			if !s.session.Load().trusted() {
 				t.Fatal("not trusted, though each beat is answered in a third of the session's ttl")
 			}
+		}
+	})
+}
+
+// An answer within a fifth of the session's ttl is waited for also after others that came at once.
+func TestABeatIsWaitedForAfterQuickOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := keeping(t, math.MaxInt32)
+		st.takes = s.opt.SessionTTL/5 - 1
+		st.quick.Store(5)
+		time.Sleep(3 * s.opt.SessionTTL)
+		if s.session.Load().steady.IsZero() || s.health.store.err != nil || st.asked.Load() < 8 {
+			t.Errorf("after %d beats the store counts as away: %v", st.asked.Load(), s.health.store.err)
 		}
 	})
 }

@@ -40,6 +40,9 @@ func TestWhatIsLoggedOfALife(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if s.ID() != "r" {
+					t.Errorf("its id is %q", s.ID())
+				}
 				runFor(t, s, time.Minute)
 				want := []string{"joined replica=r jobs=2 pools=3 configuration=1", "draining running=0 timeout=7s"}
 				if c.last != "" {

@@ -2,15 +2,27 @@ package scheduler
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 func TestOutputKeepsHeadAndTail(t *testing.T) {
 	const limit = 64
 	rnd := rand.New(rand.NewPCG(1, 2))
+	write := func(o *output, p []byte) {
+		if n, err := o.Write(p); n != len(p) || err != nil {
+			t.Fatalf("of %d bytes it takes %d: %v", len(p), n, err)
+		}
+	}
 	for size := range 400 {
 		var all bytes.Buffer
 		for i := 0; all.Len() < size; i++ {
@@ -19,7 +31,7 @@ func TestOutputKeepsHeadAndTail(t *testing.T) {
 		o := newOutput(limit)
 		for rest := all.Bytes(); len(rest) > 0; {
 			n := min(len(rest), 1+rnd.IntN(90))
-			o.Write(rest[:n])
+			write(o, rest[:n])
 			rest = rest[n:]
 		}
 		got := string(o.Bytes())
@@ -45,6 +57,34 @@ func TestOutputIsBounded(t *testing.T) {
 	if n := len(o.Bytes()); n > 1100 {
 		t.Errorf("kept %d bytes", n)
 	}
+}
+
+// writer is a handler that says x so many times.
+type writer int
+
+func (n writer) Run(_ context.Context, _ jobs.Task, out io.Writer) error {
+	_, err := io.WriteString(out, strings.Repeat("x", int(n)))
+	return err
+}
+
+func (writer) Describe() string { return "writer" }
+
+// What is recorded of an attempt's output is as long as the replica's limit says.
+func TestOutputIsCutAtTheLimitOfTheReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newPicky(nil)
+		s := replicaOn(t, st, writer(1000))
+		s.opt.OutputLimit = 100
+		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		s.slots.take("p", 1)
+		s.start(t.Context(), claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
+		synctest.Wait()
+		half := strings.Repeat("x", 50)
+		all := s.recorder.take()
+		if want := half + "\n… 900 bytes left out …\n" + half; len(all) != 1 || string(all[0].result.Output) != want {
+			t.Errorf("recorded is %+v", all)
+		}
+	})
 }
 
 // The least limit that there is keeps nothing, and counts what is left out.

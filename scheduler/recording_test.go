@@ -267,6 +267,8 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		"of another job":      {jobs.Task{ID: "3", Job: "k", Pool: "p"}, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p job=k at=" + time.Time{}.String() + " task=3 attempt=0", ""},
 		"of a pool":           {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Recorded, jobs.StateSucceeded), "attempt ended state=succeeded pool=p task=2 attempt=1", ""},
 		"failed":              {ofPool, failed, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 reason=timeout error=no luck", "notify"},
+		"failed, no reason":   {ofPool, ledger.Result{State: jobs.StateFailed, Error: "no luck"}, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 error=no luck", "notify"},
+		"failed, no error":    {ofPool, ledger.Result{State: jobs.StateFailed, Reason: "timeout"}, became(ledger.Recorded, jobs.StateFailed), "attempt ended state=failed pool=p task=2 attempt=1 reason=timeout", "notify"},
 		"lost":                {ofPool, ledger.Result{Verdict: ledger.Died, State: jobs.StateLost}, became(ledger.Recorded, jobs.StateLost), "attempt ended state=lost pool=p task=2 attempt=1", "notify"},
 		"late":                {ofPool, ledger.Result{State: jobs.StateSucceeded}, became(ledger.Late, jobs.StateSucceeded), "attempt ended state=succeeded pool=p late=true task=2 attempt=1", ""},
 		"again":               {ofPool, ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute + time.Microsecond}, became(ledger.Recorded, jobs.StatePending), "attempt ended state=failed pool=p task=2 attempt=1 retry_in=1m0s", "poll"},
@@ -287,7 +289,7 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		other := replicaOn(t, newPicky(nil), blocked{})
 		other.log = slog.New(warnings)
 		other.recorded(outcome{"session", c.task, c.r}, c.f)
-		if warned := len(warnings.take()) > 0; warned != (what == "failed" || c.f.Finish == ledger.Fenced) {
+		if warned := len(warnings.take()) > 0; warned != (strings.HasPrefix(what, "failed") || c.f.Finish == ledger.Fenced) {
 			t.Errorf("%s: it is a warning: %v", what, warned)
 		}
 		if want := []string{fmt.Sprintf("%s %s is %s", c.task.ID, c.r.Verdict, c.f.Finish)}; !slices.Equal(m.all, want) {

@@ -25,7 +25,7 @@ func TestARetryByHandOfAJobsTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := h.now()
-		if _, err := s.RetryTask(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) || !strings.HasSuffix(err.Error(), ": it is running") {
+		if _, err := s.RetryTask(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) || err.Error() != "retry task "+first.ID+": conflict: it is running" {
 			t.Errorf("a retry of what runs: %v", err)
 		}
 		h.finish(errors.New("failed"))
@@ -41,7 +41,7 @@ func TestARetryByHandOfAJobsTask(t *testing.T) {
 				!got.ScheduledAt.Equal(first.ScheduledAt) || got.Seq != first.Seq || retry.State != jobs.StateRunning {
 				t.Errorf("retry %d is %+v, and begins as %+v", n+1, retry, got)
 			}
-			if _, err := s.RetryTask(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) ||
+			if _, err := s.RetryTask(t.Context(), first.ID, "bob", ""); !errors.Is(err, jobs.ErrConflict) || !strings.HasPrefix(err.Error(), "retry task "+first.ID+": conflict: the run of ") ||
 				!strings.Contains(err.Error(), "(task "+retry.ID+") has been running on replica a since ") || !strings.HasSuffix(err.Error(), "; wait for its end, or cancel it first: scheduler tasks cancel "+retry.ID) {
 				t.Errorf("a retry beside retry %d: %v", n+1, err)
 			}
@@ -117,11 +117,11 @@ func TestWhatIsNotRetriedByHand(t *testing.T) {
 		h.now()
 		lacks := runs(t, &memstore.Store{Database: db}, jobs.Set{}, Options{ID: "b"})
 		time.Sleep(time.Second)
-		if _, err := lacks.RetryTask(t.Context(), task.ID, "bob", "true"); !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), `job "j"`) {
+		if _, err := lacks.RetryTask(t.Context(), task.ID, "bob", "true"); !errors.Is(err, jobs.ErrNotFound) || err.Error() != "retry task "+task.ID+`: job "j": not found` {
 			t.Errorf("by a replica without the job: %v", err)
 		}
 		missing := fmt.Sprintf("%036d", 0)
-		if _, err := s.RetryTask(t.Context(), missing, "bob", "true"); !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), missing) {
+		if _, err := s.RetryTask(t.Context(), missing, "bob", "true"); !errors.Is(err, jobs.ErrNotFound) || !strings.HasPrefix(err.Error(), "retry task "+missing+": ") {
 			t.Errorf("of what is not there: %v", err)
 		}
 	})

@@ -136,16 +136,19 @@ func TestWhatANotificationSays(t *testing.T) {
 func TestNotificationsOfAnEarlierConfiguration(t *testing.T) {
 	got := ""
 	now := jobs.Func(func(_ context.Context, _ jobs.Task, n jobs.Notification) error { got = n.ID; return nil })
-	p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{
-		"a": {Handler: nothing{}, Notify: jobs.Notify{Handler: now}},
-		"b": {Handler: nothing{}},
-	}}, nil)
+	p, err := newPlan(jobs.Set{
+		Pools: map[string]jobs.Pool{"p": {Handler: nothing{}, Notify: jobs.Notify{Handler: now}}},
+		Jobs: map[string]jobs.Job{
+			"a": {Handler: nothing{}, Notify: jobs.Notify{Handler: now}},
+			"b": {Handler: nothing{}},
+		},
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for job, told := range map[string]bool{"a": true, "b": false, "gone": false} {
+	for job, told := range map[string]bool{"a": true, "b": false, "gone": false, "": true} { // without a job it is of the pool
 		got = ""
-		payload, _ := json.Marshal(jobs.Notification{ID: "7", Job: job})
+		payload, _ := json.Marshal(jobs.Notification{ID: "7", Job: job, Pool: "p", TaskID: "8", Reason: "timeout"})
 		task := jobs.Task{Pool: jobs.NotificationsPool, Kind: "earlier", Payload: payload}
 		w, ok := p.work(task)
 		if !ok {

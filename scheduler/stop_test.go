@@ -94,21 +94,35 @@ func (w *witness) Run(ctx context.Context, _ jobs.Task, _ io.Writer) error {
 
 func (*witness) Describe() string { return "witness" }
 
+// The last results are waited for ten seconds, and what becomes of them then is said.
+func TestHowLongADrainWaitsForItsLastResults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := recording(t, newPicky(away), 1)
+		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		began := time.Now()
+		err := s.drain(t.Context())
+		const want = "scheduler: the store did not take the last results within 10s; the others will find these tasks lost"
+		if took := time.Since(began); took != 10*time.Second || err == nil || err.Error() != want {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
+
 // What runs may finish within the drain timeout, then has its grace period, and is told to end at once drainMargin
 // after that. A halt cuts each of that short: what runs has haltGrace from then on.
 func TestHowLongADrainLeavesWork(t *testing.T) {
-	const second = time.Second // the drain timeout and the grace period are one each
+	const drain, grace = 3 * time.Second, 2 * time.Second
 	for what, c := range map[string]struct {
 		halt         time.Duration // 0: never
 		deaf         bool
 		told, killed time.Duration
 		ends         time.Duration
 	}{
-		"no halt":                      {0, false, second, 2*second + drainMargin, 2*second + drainMargin},
-		"halted in the drain timeout":  {second / 2, false, second / 2, second/2 + haltGrace - killMargin, second/2 + haltGrace - killMargin},
-		"halted in the grace period":   {3 * second / 2, false, second, 3*second/2 + haltGrace - killMargin, 3*second/2 + haltGrace - killMargin},
-		"no halt, and it does not end": {0, true, second, 2*second + drainMargin, 2*second + 2*drainMargin},
-		"halted, and it does not end":  {second / 2, true, second / 2, second/2 + haltGrace - killMargin, second/2 + haltGrace + drainMargin},
+		"no halt":                      {0, false, drain, drain + grace + drainMargin, drain + grace + drainMargin},
+		"halted in the drain timeout":  {drain / 2, false, drain / 2, drain/2 + haltGrace - killMargin, drain/2 + haltGrace - killMargin},
+		"halted in the grace period":   {drain + grace/2, false, drain, drain + grace/2 + haltGrace - killMargin, drain + grace/2 + haltGrace - killMargin},
+		"no halt, and it does not end": {0, true, drain, drain + grace + drainMargin, drain + grace + 2*drainMargin},
+		"halted, and it does not end":  {drain / 2, true, drain / 2, drain/2 + haltGrace - killMargin, drain/2 + haltGrace + drainMargin},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,6 +131,7 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 					w.end = make(chan struct{})
 				}
 				s := replicaOn(t, newPicky(nil), w)
+				s.opt.DrainTimeout, s.opt.StopGrace = drain, grace
 				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
 				recording, stop := context.WithCancel(t.Context())
 				recorded := make(chan struct{})

@@ -20,7 +20,7 @@ import (
 type stripes struct {
 	mu   sync.Mutex
 	live []string             // replicas that take part
-	mine []int                // by rendezvous hashing over them; sorted
+	mine []int                // by rendezvous hashing over them; sorted; replaced, never changed
 	held map[int]*locks.Lease // of those, with a lock service
 	read map[int]bool         // those whose due times have been read, and not been forgotten since
 }
@@ -209,7 +209,7 @@ func (s *Scheduler) owned() []int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if s.locks == nil || s.health.lockIsDown() && s.opt.WhenDown == DownStore {
-		return slices.Clone(st.mine)
+		return st.mine
 	}
 	var owned []int
 	for n, lease := range st.held {
