@@ -65,6 +65,9 @@ func TestAnswersInAnotherOrderThanGrants(t *testing.T) {
 		lease := take(t, l, "user/a")
 		answered.Wait()
 		wantErr(t, "the late answer", late.Err, locks.ErrBusy)
+		if said(late.Err) != "lock busy: user/a: held by one" {
+			t.Errorf("it says %q", said(late.Err))
+		}
 		want := &locks.Info{Key: "user/a", Token: lease.Token(), Session: f.last.ID(), Owner: "one"}
 		if diff := cmp.Diff(want, late.Holder); late.Lease != nil || diff != "" {
 			t.Errorf("lease %v; holder (-want +got):\n%s", late.Lease, diff)
@@ -234,6 +237,9 @@ func TestOneKeyThatIsNotGranted(t *testing.T) {
 				}
 				m.want(t, map[string]int{"memory granted": 1, "memory unavailable": 1})
 				wantErr(t, "user/z", attempts[1].Err, want.matches)
+				if !strings.HasPrefix(said(attempts[1].Err), "user/z: ") {
+					t.Errorf("it does not name the key: %q", said(attempts[1].Err))
+				}
 				time.Sleep(time.Minute)
 				if calls != 2 {
 					t.Errorf("asked for %d keys, want 2", calls)
@@ -325,11 +331,11 @@ func TestOneUnknownKeyIsFreedAtOnce(t *testing.T) {
 			}
 			return r
 		}}, locks.Options{}), start(t, service, locks.Options{})
-		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/lost"})
+		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/lost"}, locks.Request{Key: "user/a"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantErr(t, "the lost one", attempts[1].Err, locks.ErrUnknown)
+		wantErr(t, "the lost one", attempts[0].Err, locks.ErrUnknown)
 		if st := l.State(); !st.Up || st.Err != nil {
 			t.Errorf("state %+v, want up: the service answered", st)
 		}

@@ -175,6 +175,16 @@ func TestOwnerJoins(t *testing.T) {
 		if n := f.count("acquire"); n != calls {
 			t.Errorf("joining asked the service")
 		}
+		both, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/b"}, mine)
+		if err != nil || both[0].Lease == nil || both[1].Lease == nil || both[1].Lease.Token() != first.Token() {
+			t.Errorf("with another key: %+v, %v", both, err)
+		}
+		if len(f.wants) != 1 || f.wants[0].Key != "user/b" {
+			t.Errorf("the service was asked for %+v", f.wants)
+		}
+		if err := l.Release(t.Context(), both[0].Lease, both[1].Lease); err != nil {
+			t.Error(err)
+		}
 		for name, r := range map[string]locks.Request{
 			"another owner": {Key: "user/a", Owner: "run 2"},
 			"no owner":      {Key: "user/a"},
@@ -211,7 +221,7 @@ func TestOwnerJoinsWhileAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if attempts[1].Lease == nil {
+		if attempts[1].Lease == nil || attempts[1].Err != nil {
 			t.Errorf("joined: %v", attempts[1].Err)
 		}
 		wantErr(t, "the other", attempts[0].Err, locks.ErrUnavailable)

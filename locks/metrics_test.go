@@ -99,6 +99,10 @@ func TestMetricsAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.want(t, map[string]int{}) // it joined its own hold
+		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "a", Owner: "me"}, locks.Request{Key: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		m.want(t, map[string]int{"memory busy": 1})
 
 		time.Sleep(10*time.Second/3 + time.Millisecond)
 		m.want(t, map[string]int{"memory renewed": 1})
