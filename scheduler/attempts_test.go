@@ -220,6 +220,38 @@ func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
 	}
 }
 
+// Shortly before the end of its session's trust a replica starts what may run for longer in any case. What would be told to
+// stop at once goes back, and is not lost.
+func TestWhatWouldBeToldToStopIsNotStarted(t *testing.T) {
+	for what, c := range map[string]struct {
+		trust, mayRun time.Duration // besides the last grace; mayRun 0: no longer than the session is trusted
+		starts        bool
+	}{
+		"the session has time":               {time.Millisecond, 0, true},
+		"the session has none":               {0, 0, false},
+		"the session has none, the job some": {0, time.Minute, true},
+		"neither has any":                    {0, -time.Millisecond, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				started := false
+				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { started = true; return nil }), &observed{})
+				s.clock.observe(boottime.Now(), time.Now())
+				s.session.Store(&session{"session", boottime.Awake().Add(s.lastGrace() + c.trust), boottime.Awake()})
+				one := claimOf("1")
+				if c.mayRun != 0 {
+					one.until = s.clock.now().Add(s.lastGrace() + c.mayRun)
+				}
+				s.running.expect("1")
+				s.execute(t.Context(), one)
+				if r := results(s)["1"]; started != c.starts || (r.Verdict == ledger.HandBack) != !c.starts {
+					t.Errorf("started: %t, %+v", started, r)
+				}
+			})
+		})
+	}
+}
+
 // What finds no room goes back with all that is queued behind it, and the pool is left to others for a while. What could
 // be started ends that, and keeps its queue.
 func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {

@@ -25,7 +25,7 @@ func (s *Scheduler) decide(ctx context.Context, names []string) {
 		if len(names) == 0 {
 			return
 		}
-		if ctx.Err() != nil || !s.session.Load().trusted() || s.waits() {
+		if ctx.Err() != nil || !s.mayBegin() || s.waits() {
 			s.lookAgain(names)
 			return
 		}

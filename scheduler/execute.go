@@ -64,6 +64,10 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	t.Replica = s.opt.ID
 	t.IdempotencyKey = t.Key(s.plan.set.Name)
 	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until}
+	if a.deadline(ses, s.clock).Until() <= s.lastGrace() {
+		s.handBack(c) // it would be told to stop at once, and be lost
+		return
+	}
 	ctx, end := a.begin(ctx)
 	a.bound = jobs.NewBound(ses.trust, s.lastGrace(), a.bounds(ses, s.clock)...)
 	ctx = jobs.WithBound(ctx, a.bound)

@@ -80,7 +80,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	}
 	ses := s.session.Load()
 	want := f.wanted()
-	if want == 0 || !ses.trusted() || s.waits() || f.governed().hash == "" {
+	if want == 0 || !s.mayBegin() || s.waits() || f.governed().hash == "" {
 		return false
 	}
 	scope, under, asked, ok := f.look(ctx)

@@ -31,7 +31,7 @@ func (s *Scheduler) fire(ctx context.Context) {
 		if wait > 0 && !pause(ctx, wait, s.nudgeFire) {
 			return
 		}
-		if !s.session.Load().trusted() || s.waits() {
+		if !s.mayBegin() || s.waits() {
 			if !pause(ctx, overdueEvery, s.nudgeFire) {
 				return
 			}

@@ -155,6 +155,10 @@ func TestWhoMayNotStartAnythingDecidesNothing(t *testing.T) {
 	}
 	for what, c := range map[string]struct{ may, mayNot func(s *Scheduler) }{
 		"its session is over": {func(s *Scheduler) { trust(s, time.Hour) }, func(s *Scheduler) { trust(s, 0) }},
+		"its session ends before what begins could": {
+			func(s *Scheduler) { trust(s, s.lastGrace()+time.Second) },
+			func(s *Scheduler) { trust(s, s.lastGrace()) },
+		},
 		"it waits for the lock service": {
 			func(s *Scheduler) { s.health.lockUp() },
 			func(s *Scheduler) { s.health.lockDown(errRefused) },

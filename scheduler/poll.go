@@ -17,7 +17,7 @@ const (
 func (s *Scheduler) poll(ctx context.Context) {
 	wait := pollFast
 	for pause(ctx, wait, s.nudgePoll) {
-		if !s.session.Load().trusted() || s.waits() {
+		if !s.mayBegin() || s.waits() {
 			wait = pollSlow
 			continue
 		}

@@ -21,6 +21,13 @@ type session struct {
 // trusted reports whether new work may start under the session.
 func (s *session) trusted() bool { return s != nil && s.trust.Until() > 0 }
 
+// mayBegin reports whether new work may be taken: what begins has more time than the last grace, at the beginning of which an
+// attempt is told to end. With less left, as right after an outage of the store, the next beat comes first.
+func (s *Scheduler) mayBegin() bool {
+	ses := s.session.Load()
+	return ses.trusted() && ses.trust.Until() > s.lastGrace()
+}
+
 // trustFor is how long a beat that was asked for at a moment vouches for the session: the ttl less
 // 1 % for clocks that run at different speeds, at least 50 ms.
 func (s *Scheduler) trustFor() time.Duration {
