@@ -151,7 +151,7 @@ func (r *reader) seekProgram(n *yaml.Node, d handlerDraft) {
 			file = filepath.Join(d.workingDir, file)
 		}
 		if !r.executable(file) {
-			r.warn(n, fmt.Sprintf("%s is no program on this machine", clip(file)), "")
+			r.warn(n, fmt.Sprintf("%s is no program on this machine", clip(program)), "it does not exist, or is not executable (chmod +x)")
 		}
 		return
 	}

@@ -26,7 +26,7 @@ type OnLost string
 
 const (
 	LostFails   OnLost = "fail"  // ends as lost: started at most once
-	LostRetries OnLost = "retry" // runs again, until LostLimit replicas died under it
+	LostRetries OnLost = "retry" // runs again, until LostLimit attempts were lost
 )
 
 // LostLimit is how many replicas may die under one task before it ends as lost.

@@ -34,7 +34,7 @@ type Task struct {
 	Reason      string          `json:"reason,omitempty"` // why the state is what it is, for people
 	Attempt     int             `json:"attempt"`          // from 1; 0 before the first claim
 	MaxAttempts int             `json:"max_attempts"`     // retries limit + 1
-	Lost        int             `json:"-"`                // replicas that died under it
+	Lost        int             `json:"-"`                // attempts that were lost
 	Token       int64           `json:"token,omitempty"`  // fencing token of the attempt
 	Replica     string          `json:"replica,omitempty"`
 	Priority    int             `json:"priority"` // −100 … 100, larger first

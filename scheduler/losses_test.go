@@ -77,7 +77,7 @@ func TestATaskEndsAsLostWhenThreeReplicasDiedUnderIt(t *testing.T) {
 		}
 	}
 	got := ended(t, st, a.task.ID)
-	if got.State != jobs.StateLost || got.Attempt != 3 || got.Lost != 3 || !strings.Contains(got.Reason, "3 replicas died under it") {
+	if got.State != jobs.StateLost || got.Attempt != 3 || got.Lost != 3 || !strings.Contains(got.Reason, "3 attempts were lost") {
 		t.Errorf("%s %q after %d attempts and %d losses", got.State, got.Reason, got.Attempt, got.Lost)
 	}
 	if rows := ledgerOf(t, st, "j"); len(rows) != 1 || rows[0].Outcome != jobs.Lost {

@@ -155,7 +155,7 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	case errors.Is(err, ledger.ErrClock), errors.Is(err, ledger.ErrSessionDead): // both pass
 		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 	case err == nil && !governs:
-		err = fmt.Errorf("%w: a newer configuration governs job %q", jobs.ErrConflict, j.name)
+		err = fmt.Errorf("%w: a newer configuration governs job %q; ask a replica that was started with it: scheduler replicas list", jobs.ErrConflict, j.name)
 	}
 	return decided, err
 }

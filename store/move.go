@@ -34,7 +34,7 @@ const (
 )
 
 // died is what a task's policy says when its owner is gone: it runs again until LostLimit replicas
-// died under it, unless somebody asked for its cancellation.
+// died under it or gave it up, unless somebody asked for its cancellation.
 func died(r openTask, reason string) move {
 	m := move{openTask: r, to: toDone, end: jobs.StateLost, reason: reason}
 	switch {
@@ -42,7 +42,7 @@ func died(r openTask, reason string) move {
 	case r.cancel != "":
 		m.reason += "; " + r.cancel
 	case r.Lost+1 >= jobs.LostLimit:
-		m.reason += fmt.Sprintf("; %d replicas died under it", r.Lost+1)
+		m.reason += fmt.Sprintf("; %d attempts were lost", r.Lost+1)
 	default:
 		m.to = toReady
 	}

@@ -145,7 +145,7 @@ func (a *app) showJob(w io.Writer, j ledger.JobView) error {
 	}
 	state := suspension(j)
 	if j.Retired {
-		state = "retired: no live configuration has it"
+		state = "retired: the configuration that governs has it no more"
 	}
 	return fields(w,
 		field{"job", j.Name},

@@ -56,7 +56,7 @@ func newNextCommand(a *app) *cobra.Command {
 			if n < 1 || n > maxNext {
 				return usagef("-n %d: must be 1 to %d", n, maxNext)
 			}
-			specs, zoneName, err := a.specsOf(args[0])
+			specs, zoneName, suspended, err := a.specsOf(args[0])
 			if err != nil {
 				return err
 			}
@@ -78,6 +78,9 @@ func newNextCommand(a *app) *cobra.Command {
 				}
 			}
 			due := dueTimes(schedule, zone, start, n)
+			if suspended {
+				fmt.Fprintf(a.stderr, "note: the file suspends job %s: it does not run at these times\n", args[0])
+			}
 			return a.print(due, func(w io.Writer) error {
 				rows := make([][]string, len(due))
 				for i, d := range due {
@@ -93,23 +96,23 @@ func newNextCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// specsOf returns the schedules that an argument means, and their zone.
-func (a *app) specsOf(arg string) (specs []string, timezone string, err error) {
+// specsOf returns the schedules that an argument means, their zone, and whether it is a job that is suspended.
+func (a *app) specsOf(arg string) (specs []string, timezone string, suspended bool, err error) {
 	if strings.ContainsAny(arg, " \t") || strings.HasPrefix(arg, "@") || arg == "" {
-		return []string{arg}, "UTC", nil
+		return []string{arg}, "UTC", false, nil
 	}
 	c, err := a.loadConfig()
 	if err != nil {
-		return nil, "", err
+		return nil, "", false, err
 	}
 	job, ok := c.Set.Jobs[arg]
 	if !ok {
-		return nil, "", usagef("%s has no job %q%s", c.Path, arg, didYouMean(similar(arg, c)))
+		return nil, "", false, usagef("%s has no job %q%s", c.Path, arg, didYouMean(similar(arg, c)))
 	}
 	if len(job.Specs()) == 0 {
-		return nil, "", fmt.Errorf("job %s has no schedule: it runs on demand", arg)
+		return nil, "", false, fmt.Errorf("job %s has no schedule: it runs on demand", arg)
 	}
-	return job.Specs(), job.Timezone, nil
+	return job.Specs(), job.Timezone, job.Suspend, nil
 }
 
 func similar(name string, c *config.Config) []string {

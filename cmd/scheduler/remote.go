@@ -115,6 +115,10 @@ func (a *app) explain(err error) error {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	answer, _ := errors.AsType[*client.Error](err)
 	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s did not answer in time (%w)\nIt may be frozen or overloaded; name another replica with --server URL or LOCKSTEP_SERVER", a.server(), err)
+	case answer != nil && answer.Force != "" && a.serverFlag != "": // the command to copy goes to the same replica
+		answer.Message = strings.ReplaceAll(answer.Message, ": scheduler ", ": scheduler --server "+a.serverFlag+" ")
 	case errors.Is(err, client.ErrUnreachable):
 		return fmt.Errorf("%w\nStart a replica with 'scheduler serve', or name a running one with --server URL or LOCKSTEP_SERVER", err)
 	case unknown:

@@ -51,7 +51,7 @@ func reapFails(t *testing.T, b *Bench) {
 	}
 }
 
-// What is retried when lost runs again, until three replicas died under it, not before the lost
+// What is retried when lost runs again, until three attempts were lost, not before the lost
 // attempt must have ended, and without using up its retries.
 func reapRetries(t *testing.T, b *Bench) {
 	s := newScene(t, b)
@@ -79,7 +79,7 @@ func reapRetries(t *testing.T, b *Bench) {
 	if len(reaped) != 1 || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.Lost != 3 {
 		t.Fatalf("reaped %+v", reaped)
 	}
-	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: replica one died while it had the task; 3 replicas died under it")
+	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: replica one died while it had the task; 3 attempts were lost")
 }
 
 // Nobody wants it any more, so it does not run again.

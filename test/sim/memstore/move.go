@@ -40,7 +40,7 @@ func died(r Task, reason string) move {
 	case r.Cancel != "":
 		m.reason += "; " + r.Cancel
 	case r.Losses+1 >= jobs.LostLimit:
-		m.reason += fmt.Sprintf("; %d replicas died under it", r.Losses+1)
+		m.reason += fmt.Sprintf("; %d attempts were lost", r.Losses+1)
 	default:
 		m.to = toReady
 	}
