@@ -6,7 +6,7 @@ import "regexp"
 const DefaultPool = "default"
 
 // NamePattern is what names of jobs, pools and kinds look like. Names are unique without regard
-// to case.
+// to case; "default" and "notifications" are taken, also where a Set does not define them.
 var NamePattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 // Set is what one replica knows: its jobs and its pools, by name. The zero Set is valid and empty.

@@ -18,6 +18,7 @@ func (s Set) Validate() error {
 	}
 	p.names("pools", slices.Sorted(maps.Keys(s.Pools)))
 	for _, name := range slices.Sorted(maps.Keys(s.Pools)) {
+		p.builtIn("pools."+name, name, s.Pools)
 		p.pool("pools."+name, name, s.Pools[name])
 		if name == NotificationsPool {
 			p.notifications("pools."+name, s.Pools[name])
@@ -43,6 +44,15 @@ func (p *problems) names(section string, names []string) {
 			continue
 		}
 		first[strings.ToLower(name)] = name
+	}
+}
+
+// builtIn refuses a pool whose name differs only in case from that of a pool which need not be defined.
+func (p *problems) builtIn(path, name string, pools map[string]Pool) {
+	for _, own := range []string{DefaultPool, NotificationsPool} {
+		if _, defined := pools[own]; !defined && name != own && strings.EqualFold(name, own) {
+			p.add(path, "differs from the built-in pool %s only in capitals; write %s to set its limits, or give this pool another name", own, own)
+		}
 	}
 }
 

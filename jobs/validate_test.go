@@ -173,6 +173,9 @@ func TestValidateSaysWhatToDo(t *testing.T) {
 	for want, set := range map[string]Set{
 		`pools.Mail: differs from pools.MAIL only in capitals; names must be unique without regard to case
 pools.mail: differs from pools.MAIL only in capitals; names must be unique without regard to case`: {Pools: map[string]Pool{"MAIL": {}, "Mail": {}, "mail": {}}},
+		`pools.Default: differs from the built-in pool default only in capitals; write default to set its limits, or give this pool another name
+pools.NOTIFICATIONS: differs from the built-in pool notifications only in capitals; write notifications to set its limits, or give this pool another name`: {Pools: map[string]Pool{"Default": {}, "NOTIFICATIONS": {}}},
+		`pools.default: differs from pools.Default only in capitals; names must be unique without regard to case`:                           {Pools: map[string]Pool{"Default": {}, "default": {}}},
 		`jobs.j.pool: there is no pool "mial"; defined are default`:                                                                         {Jobs: map[string]Job{"j": {Pool: "mial"}}},
 		`jobs.j.pool: there is no pool "mial"; defined are default, mail`:                                                                   {Jobs: map[string]Job{"j": {Pool: "mial"}}, Pools: map[string]Pool{"mail": {}, "default": {}}},
 		`jobs.j.pool: there is no pool "mial"; defined are default, p0, p1, p2, p3, p4, p5, p6, p7, p8 and 1 more`:                          {Jobs: map[string]Job{"j": {Pool: "mial"}}, Pools: many},

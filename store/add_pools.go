@@ -1,9 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -15,7 +19,8 @@ import (
 // alone, and with a Handler those without a kind; a pool with neither takes any, until a replica has loaded it. What a replica has loaded stays as it is; a pool that was retired comes
 // back, until the replica that governs looks again and does not have it either.
 //
-// Errors: jobs.ErrInvalid with all problems of the pools; jobs.ErrUnavailable.
+// Errors: jobs.ErrInvalid with all problems of the pools, and for a new pool whose name differs from that of one which is known
+// only in capitals; jobs.ErrUnavailable.
 func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error {
 	if err := (jobs.Set{Pools: ledger.Declared(pools)}).Validate(); err != nil {
 		return &opError{"add pools", err}
@@ -30,8 +35,15 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		rows = append(rows, []any{name, p.Hash(), 0, p.MaxRunning, p.Retries.Limit + 1, string(p.OnLost)})
 	}
 	return s.sure(ctx, "add pools", func(t *tx) error {
+		known, err := t.strings(`SELECT name FROM {pools} WHERE hash <> ''`)
+		if err != nil {
+			return err
+		}
 		// A replica may be loading the same pools: its rows must win, so that nothing is replaced here.
 		if _, err := t.insert(`{insert_ignore} {pools} (name, hash, config, max_running, max_attempts, on_lost)`, "", rows); err != nil {
+			return err
+		}
+		if err := t.sameButForCapitals(names, known); err != nil {
 			return err
 		}
 		there, err := t.poolRows(names, false)
@@ -61,6 +73,33 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		}
 		return nil
 	})
+}
+
+// sameButForCapitals refuses names that are not known yet where a pool has them in other capitals. The rows of the new ones
+// are there already, and all are locked, so that of two who add such names at once the one or the other sees it.
+func (t *tx) sameButForCapitals(names, known []string) error {
+	added := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
+	if len(added) == 0 {
+		return nil
+	}
+	taken := map[string][]string{}
+	err := t.query(`SELECT name, hash FROM {pools}{share}`, nil, func(scan func(...any) error) error {
+		var name, hash string
+		err := scan(&name, &hash)
+		if lower := strings.ToLower(name); hash != "" {
+			taken[lower] = append(taken[lower], name)
+		}
+		return err
+	})
+	var problems []error
+	for _, name := range added {
+		for _, other := range taken[strings.ToLower(name)] {
+			if other != name {
+				problems = append(problems, &jobs.FieldError{Path: "pools." + name, Problem: fmt.Sprintf("differs from pool %s, which is there already, only in capitals; write %s, or give it another name", other, other)})
+			}
+		}
+	}
+	return cmp.Or(err, errors.Join(problems...))
 }
 
 // declare adds kinds to those that other programs have declared, unless either of them says nothing of them.

@@ -52,9 +52,6 @@ func newBatch(tasks []jobs.NewTask) ([]*parcel, error) {
 }
 
 func newParcel(n jobs.NewTask) (*parcel, error) {
-	if n.Pool != "" && !jobs.NamePattern.MatchString(n.Pool) { // no such pool can exist
-		return nil, fmt.Errorf("pool %.64q: %w", n.Pool, jobs.ErrNotFound)
-	}
 	payload, err := n.Encode()
 	if err != nil {
 		return nil, err

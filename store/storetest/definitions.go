@@ -1,10 +1,12 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ var definitionCases = []Case{
 	{"Definitions/BesideWork", loadsBesideWork},
 	{"Definitions/UpcomingAndOverdue", upcomingAndOverdue},
 	{"Definitions/AddPools", addPools},
+	{"Definitions/AddPoolsInOtherCapitals", addPoolsInOtherCapitals},
 }
 
 // JobDef is a job that is due each minute.
@@ -77,6 +80,44 @@ func addPools(t *testing.T, b *Bench) {
 	err = b.Store.AddPools(t.Context(), map[string]jobs.Pool{"a b": {}, "c": {Workers: -1}})
 	if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "a b") || !strings.Contains(err.Error(), "workers") {
 		t.Fatalf("bad pools: %v", err)
+	}
+}
+
+// addPoolsInOtherCapitals: a pool is not there twice because somebody wrote its name otherwise. What was retired is not in the
+// way, and neither are names that a replica has loaded nevertheless.
+func addPoolsInOtherCapitals(t *testing.T, b *Bench) {
+	session := Join(t, b, "a")
+	Pools(t, b, session, "mail", "Old")
+	Pools(t, b, session, "mail")
+	for _, name := range []string{"MAIL", "Mail"} {
+		err := b.Store.AddPools(t.Context(), map[string]jobs.Pool{"fax": {}, name: {}})
+		wrong, ok := errors.AsType[*jobs.FieldError](err)
+		if !ok || wrong.Path != "pools."+name || !strings.Contains(wrong.Problem, "pool mail") || !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {pools} WHERE hash <> '' AND name <> 'mail' AND name <> 'default'`); n != 0 {
+		t.Errorf("%d pools were added", n)
+	}
+	must(t, b.Store.AddPools(t.Context(), map[string]jobs.Pool{"mail": {}, "OLD": {}}))
+	if err := b.Store.AddPools(t.Context(), map[string]jobs.Pool{"Old": {}}); !errors.Is(err, jobs.ErrInvalid) {
+		t.Errorf("one that comes back: %v", err)
+	}
+	Pools(t, b, session, "mail", "MAIL")
+	must(t, b.Store.AddPools(t.Context(), map[string]jobs.Pool{"MAIL": {}}))
+
+	var refused atomic.Int32
+	Together(t, 8, func(ctx context.Context, i int) error {
+		name := []string{"print", "Print", "PRINT", "prinT"}[i%4]
+		err := b.Store.AddPools(ctx, map[string]jobs.Pool{name: {}})
+		if errors.Is(err, jobs.ErrInvalid) {
+			refused.Add(1)
+			return nil
+		}
+		return err
+	})
+	if n := refused.Load(); n != 6 {
+		t.Errorf("%d of 8 were refused", n)
 	}
 }
 

@@ -133,7 +133,7 @@ func enqueueUnknownPool(t *testing.T, b *Bench) {
 	session := Join(t, b, "a")
 	Pools(t, b, session, "p", "Q")
 	Pools(t, b, session, "p")
-	for _, pool := range []string{"q", "Q", "none", strings.Repeat("x", 100), "no blanks"} { // another case, retired, never there, too long, no name
+	for _, pool := range []string{"q", "Q", "none"} { // another case, retired, never there
 		_, err := b.Store.Enqueue(t.Context(), newTask("p"), newTask(pool))
 		if !errors.Is(err, jobs.ErrNotFound) {
 			t.Fatalf("pool %q: %v", pool, err)
@@ -148,7 +148,9 @@ func enqueueBadInput(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	bad := map[string]jobs.NewTask{
 		"pool":            {},
-		"kind":            {Pool: "p", Kind: "no blanks"},
+		"pool long":       {Pool: strings.Repeat("x", 100)},
+		"pool blank":      {Pool: "no blanks"},
+		"kind":            {Pool: "none", Kind: "no blanks"},
 		"by":              {Pool: "p", By: strings.Repeat("x", 256)},
 		"by too":          {Pool: "p", By: "a\nb"},
 		"payload":         {Pool: "p", Payload: math.Inf(1)},
@@ -168,6 +170,12 @@ func enqueueBadInput(t *testing.T, b *Bench) {
 			if !ok || wrong.Path != field || !errors.Is(err, jobs.ErrInvalid) || strings.Contains(err.Error(), "task 2 of the list") != (len(list) > 1) || strings.Contains(err.Error(), "task 1 of") {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+	}
+	_, err := b.Store.Enqueue(t.Context(), jobs.NewTask{Pool: "bad pool", Kind: "bad kind", Priority: 1000})
+	for _, field := range []string{"pool: ", "kind: ", "priority: "} {
+		if !errors.Is(err, jobs.ErrInvalid) || errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), field) {
+			t.Errorf("several at once, of which %s: %v", field, err)
 		}
 	}
 	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 0 {

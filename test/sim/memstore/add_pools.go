@@ -2,8 +2,10 @@ package memstore
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -17,6 +19,13 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 	all := map[string]jobs.Pool{jobs.DefaultPool: {}}
 	maps.Copy(all, pools)
 	return s.tx(ctx, "add pools", func(t *tx) error {
+		for name := range all {
+			for other, row := range t.pools.rows {
+				if row.Hash != "" && t.pools.rows[name].Hash == "" && name != other && strings.EqualFold(name, other) {
+					return &jobs.FieldError{Path: "pools." + name, Problem: fmt.Sprintf("differs from pool %s only in capitals", other)}
+				}
+			}
+		}
 		for name, p := range all {
 			row := t.pools.rows[name]
 			if has := ledger.DeclaredKinds(p); row.Hash == "" || row.Config == 0 {

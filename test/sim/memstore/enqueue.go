@@ -25,9 +25,6 @@ type parcel struct {
 }
 
 func (s *Store) newParcel(n jobs.NewTask) (*parcel, error) {
-	if n.Pool != "" && !jobs.NamePattern.MatchString(n.Pool) {
-		return nil, fmt.Errorf("pool %.64q: %w", n.Pool, jobs.ErrNotFound)
-	}
 	payload, err := n.Encode()
 	if err != nil {
 		return nil, err
