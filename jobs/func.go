@@ -27,7 +27,8 @@ func (f HandlerFunc) Describe() string { return "func " + funcName(reflect.Value
 // further attempts, as by [Permanent]; the error names the kind, the P, and what is wrong. A P of
 // json.RawMessage takes the payload as it is.
 //
-// A method value (shop.sendReceipt) brings along what the function needs.
+// A method value (shop.sendReceipt) brings along what the function needs. Take it of a pointer where it stands in several places: one
+// of an interface hides what it is a method of, so that [Set.Validate] refuses two of them, even of one value.
 //
 // A function or a method counts with its name in the hash of a job or pool, so that replicas notice when it is
 // another one. A function literal has no name of its own: what the compiler calls it depends on what stands

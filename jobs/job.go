@@ -59,7 +59,7 @@ type Job struct {
 	Pool    string // default: DefaultPool
 	Handler Handler
 	Kind    string // without a Handler: the kind of the pool's handler; "" = the pool's own
-	Payload []byte // what each task of the job gets: the body, or standard input
+	Payload []byte // what each task of the job gets, as it is: the body, or standard input
 
 	Timeout     time.Duration // of one attempt; default 24h
 	Concurrency Concurrency   // default forbid

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -25,8 +26,12 @@ const (
 var ErrRan = errors.New("metrics: Run was called before; each New is for one replica")
 
 // Run says whose metrics these are, and reads the store every now and then, as long as somebody
-// scrapes, until ctx is done; then it returns nil. A second call returns [ErrRan] at once, and changes nothing.
+// scrapes, until ctx is done; then it returns nil. A second call returns [ErrRan] at once, and changes nothing;
+// a nil replica is an error.
 func (m *Metrics) Run(ctx context.Context, r Replica) error {
+	if v := reflect.ValueOf(r); r == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return errors.New("metrics: Run: the replica is nil")
+	}
 	set := r.Set().WithDefaults()
 	w := &watched{r, slices.Sorted(maps.Keys(set.Pools))}
 	if !m.watched.CompareAndSwap(nil, w) {

@@ -61,6 +61,11 @@ func TestASecondRunIsRefused(t *testing.T) {
 				synctest.Wait()
 				other := scene()
 				other.vitals.Workers, other.set.Pools = 99, map[string]jobs.Pool{"other": {}}
+				for _, none := range []Replica{nil, (*fake)(nil)} {
+					if err := m.Run(t.Context(), none); err == nil || errors.Is(err, ErrRan) || !strings.Contains(err.Error(), "the replica is nil") {
+						t.Errorf("without a replica: %v", err)
+					}
+				}
 				if err := m.Run(t.Context(), other); !errors.Is(err, ErrRan) {
 					t.Error(err)
 				}

@@ -29,6 +29,8 @@ type dialect interface {
 	commit(ctx context.Context, conn *sql.Conn) error
 	// single runs fn, each of whose statements may be a transaction of its own.
 	single(ctx context.Context, s *Store, conn *sql.Conn, fn func(t *tx) error) error
+	// inTransaction reports whether the connection is in a transaction of the caller's.
+	inTransaction(t *tx) (bool, error)
 	// joined makes a caller's transaction ready to write.
 	joined(t *tx) error
 	// alone runs fn while no other process runs one, for as long as the schema changes.

@@ -18,10 +18,11 @@ import (
 // Enqueue adds tasks to pools, all or none, in one transaction; the answer has their order.
 //
 // A task whose idempotency key was used before in its pool, with the same kind and payload, is not
-// added: the answer has the task that exists. With another kind or payload it is jobs.ErrConflict.
+// added: the answer has the task that exists. With another kind or payload it is jobs.ErrConflict. Payloads are
+// the same if their compact JSON is, byte for byte: the order of fields counts, and how numbers and characters are written.
 // A pool that no replica has loaded is jobs.ErrNotFound, see AddPools. A new task that no live replica can run, nor
 // the configuration that governs or did last, is a *jobs.KindError, unless it has Force. A bad field is jobs.ErrInvalid, with all
-// that NewTask.Encode finds wrong with the first bad task.
+// that NewTask.Encode finds wrong with the first bad task; fields come before pools.
 func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
 	batch, err := newBatch(tasks)
 	if err != nil || len(tasks) == 0 {
@@ -100,12 +101,16 @@ func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Ti
 	sorted := slices.Sorted(maps.Keys(names))
 	governing = map[string]kinds{}
 	var at sql.NullInt64
-	err = t.query(`SELECT name, hash, max_attempts, on_lost, kinds, {now} FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
+	namespace, whose := sql.NullString{}, `NULL`
+	if t.callers {
+		whose = `(SELECT value FROM {meta} WHERE name = 'namespace')`
+	}
+	err = t.query(`SELECT name, hash, max_attempts, on_lost, kinds, {now}, `+whose+` FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
 		func(scan func(...any) error) error {
 			var name, hash, onLost string
 			var attempts int
 			var text []byte
-			if err := scan(&name, &hash, &attempts, &onLost, &text, &at); err != nil {
+			if err := scan(&name, &hash, &attempts, &onLost, &text, &at, &namespace); err != nil {
 				return err
 			}
 			has, err := readHandled(text)
@@ -121,6 +126,16 @@ func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Ti
 		})
 	if err != nil {
 		return nil, now, err
+	}
+	if t.callers {
+		if !namespace.Valid { // none of the pools is there
+			if namespace.String, err = t.ownNamespace(); err != nil {
+				return nil, now, err
+			}
+		}
+		if err := t.ours(namespace.String); err != nil {
+			return nil, now, err
+		}
 	}
 	for _, name := range sorted {
 		if _, unknown := names[name]; unknown {

@@ -15,7 +15,11 @@ import (
 // the ExecContext and QueryContext of [*sql.Tx] that is in a transaction on this store's database: a
 // *sqlx.Tx, or a [*sql.Conn] after BEGIN. Isolation level and flags are the caller's.
 //
-// Errors are those of Enqueue; a transaction that only reads is jobs.ErrInvalid. A *jobs.KindError leaves nothing of the task in the
+// Errors are those of Enqueue. What is in no transaction is jobs.ErrInvalid, since the task would exist at once: what has no Commit, such as
+// a connection, is asked, which takes a statement more (on MySQL two). So is a transaction that only reads; but the driver
+// modernc.org/sqlite ignores [sql.TxOptions].ReadOnly, and the task is written. And so is a transaction on a database whose tables are those of
+// another store: their [Store.Namespace] is compared with the one that New, Migrate or CheckSchema read. A copy of a database has the same, and a
+// Store that was made before its tables, and of which neither Migrate nor CheckSchema was called since, compares nothing. A *jobs.KindError leaves nothing of the task in the
 // transaction, which may go on and be committed. After any other error the caller must roll back; what Enqueue would repeat
 // itself, such as a deadlock, is jobs.ErrUnavailable here, and the whole transaction is the caller's to
 // repeat. A task that exists under the same idempotency key is not an error: its id is returned. While
@@ -35,6 +39,9 @@ func (s *Store) EnqueueTx(ctx context.Context, tx any, task jobs.NewTask) (id st
 // EnqueueManyTx is EnqueueTx for several tasks; the ids have their order.
 func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask) (ids []string, err error) {
 	conn, err := inTransaction(tx)
+	if err == nil && s.dialect == nil {
+		err = errNotMade
+	}
 	if err != nil {
 		return nil, &opError{"enqueue", err}
 	}
@@ -43,7 +50,8 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 		return nil, err
 	}
 	t := s.within(ctx, conn)
-	if err = s.dialect.joined(t); err == nil {
+	t.callers = true
+	if err = t.join(); err == nil {
 		err = t.enqueue(batch)
 	}
 	if err != nil {
@@ -61,6 +69,33 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 	return ids, nil
 }
 
+// join makes a caller's transaction ready to write. What can be committed is in a transaction; of the rest, such as a
+// connection, that is asked.
+func (t *tx) join() error {
+	if _, ends := t.conn.(gorm.TxCommitter); !ends {
+		if is, err := t.s.dialect.inTransaction(t); err != nil {
+			return err
+		} else if !is {
+			return fmt.Errorf("%w: this %T is in no transaction, and the task would exist at once: send BEGIN on it first, or use Enqueue", jobs.ErrInvalid, t.conn)
+		}
+	}
+	return t.s.dialect.joined(t)
+}
+
+// ours refuses a caller's transaction on another database, whose tables have another namespace. The store's own is asked for
+// again before that, as its tables may have been made anew.
+func (t *tx) ours(namespace string) error {
+	own := t.s.namespace.Load()
+	if own == nil || *own == namespace {
+		return nil
+	}
+	now, err := t.s.Namespace(t.ctx)
+	if err == nil && now != namespace {
+		err = fmt.Errorf("%w: this transaction is on the database of another store (%s, and this one is %s): begin it on the database that this store is on", jobs.ErrInvalid, namespace, now)
+	}
+	return err
+}
+
 // inTransaction finds what runs statements in a caller's transaction, and refuses what would run
 // each of them in one of its own.
 func inTransaction(handle any) (querier, error) {
@@ -69,6 +104,9 @@ func inTransaction(handle any) (querier, error) {
 	}
 	switch h := handle.(type) {
 	case *gorm.DB:
+		if h.Config == nil || h.Statement == nil {
+			return nil, fmt.Errorf("%w: this *gorm.DB was not made by gorm.Open", jobs.ErrInvalid)
+		}
 		if _, ok := h.Statement.ConnPool.(gorm.TxCommitter); !ok {
 			return nil, fmt.Errorf("%w: this *gorm.DB is not in a transaction", jobs.ErrInvalid)
 		}

@@ -254,7 +254,7 @@ func TestEnqueueTxGivesUp(t *testing.T) {
 	defer tx.Rollback() //nolint:errcheck // it is all that is to be done
 	began := time.Now()
 	_, err = s.EnqueueTx(context.WithoutCancel(t.Context()), tx, jobs.NewTask{Pool: "p"})
-	if !errors.Is(err, jobs.ErrUnavailable) || time.Since(began) < 50*time.Millisecond {
+	if !errors.Is(err, jobs.ErrUnavailable) || time.Since(began) < 50*time.Millisecond || !strings.Contains(err.Error(), "another connection holds SQLite's write lock") {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 	if _, err := other.ExecContext(t.Context(), "ROLLBACK"); err != nil {
@@ -262,6 +262,41 @@ func TestEnqueueTxGivesUp(t *testing.T) {
 	}
 	if _, err := s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p"}); err != nil {
 		t.Errorf("once the lock is free: %v", err)
+	}
+}
+
+// Enqueue beside a transaction of the caller's own that has written waits for it in vain, and says for what. With a busy_timeout
+// SQLite itself waits, and is interrupted; a call that was given up before it began waited for nothing.
+func TestEnqueueBesideATransactionOfOnesOwn(t *testing.T) {
+	for _, flags := range []string{durable, durable + "&_txlock=immediate&_pragma=busy_timeout(5000)"} {
+		db := lite(t, flags)
+		s, err := store.New(db, store.SQLite, store.Options{Timeout: 300 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.Migrate(t.Context()), s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}})); err != nil {
+			t.Fatal(err)
+		}
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback() //nolint:errcheck // it is all that is to be done
+		if _, err := tx.ExecContext(t.Context(), "CREATE TABLE orders (id INTEGER)"); err != nil {
+			t.Fatal(err)
+		}
+		const held = "another connection holds SQLite's write lock"
+		if _, err = s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), held) {
+			t.Errorf("%s: %v", flags, err)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err = s.Enqueue(over, jobs.NewTask{Pool: "p"}); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), held) {
+			t.Errorf("%s: given up before: %v", flags, err)
+		}
+		if _, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p"}); err != nil {
+			t.Errorf("%s: within it: %v", flags, err)
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, migrateTimeout)
 		defer cancel()
 	}
-	steps, err := migrations.For(string(s.dialect.name()))
+	steps, err := s.steps()
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,15 @@ func (s *Store) Migrate(ctx context.Context) error {
 				return fmt.Errorf("migration %04d_%s: %w", step.Version, step.Name, err)
 			}
 		}
-		return nil
+		return t.learnNamespace()
 	})
+}
+
+func (s *Store) steps() ([]migrations.Migration, error) {
+	if s.dialect == nil {
+		return nil, &opError{"schema", errNotMade}
+	}
+	return migrations.For(string(s.dialect.name()))
 }
 
 // namesAreFree refuses tables of something else. Where the table of migrations exists, the others may, too: MySQL keeps what a
@@ -113,7 +120,7 @@ func (t *tx) apply(step migrations.Migration) error {
 
 // CheckSchema is nil when the tables fit this program, and ErrSchema when they do not.
 func (s *Store) CheckSchema(ctx context.Context) error {
-	steps, err := migrations.For(string(s.dialect.name()))
+	steps, err := s.steps()
 	if err != nil {
 		return err
 	}
@@ -133,13 +140,13 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 				return fmt.Errorf("%w: migration %04d_%s is missing: run \"scheduler migrate up\", set store.migrate: auto, or call Migrate", ErrSchema, step.Version, step.Name)
 			}
 		}
-		return nil
+		return t.learnNamespace()
 	})
 }
 
 // MigrationStatus lists the steps this program knows, and those a newer one applied.
 func (s *Store) MigrationStatus(ctx context.Context) ([]Migration, error) {
-	steps, err := migrations.For(string(s.dialect.name()))
+	steps, err := s.steps()
 	if err != nil {
 		return nil, err
 	}
@@ -221,15 +228,34 @@ func (t *tx) applied() (map[int]*Migration, newestSchema, error) {
 	return applied, newest, err
 }
 
-// Namespace is the id that the first migration minted: what belongs to this store and no other.
+// Namespace is the id that the first migration minted: what belongs to this store and no other. A copy of the database has it, too.
 func (s *Store) Namespace(ctx context.Context) (string, error) {
 	var id string
-	err := s.read(ctx, "namespace", func(t *tx) error {
-		found, err := t.one(`SELECT value FROM {meta} WHERE name = ?`, []any{"namespace"}, &id)
-		if err == nil && !found {
-			err = fmt.Errorf("%w: no namespace in its meta table", ErrSchema)
+	err := s.read(ctx, "namespace", func(t *tx) (err error) {
+		if id, err = t.ownNamespace(); err == nil {
+			s.namespace.Store(&id)
 		}
 		return err
 	})
 	return id, err
+}
+
+func (t *tx) ownNamespace() (id string, err error) {
+	found, err := t.one(`SELECT value FROM {meta} WHERE name = ?`, []any{"namespace"}, &id)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: no namespace in its meta table", ErrSchema)
+	}
+	return id, err
+}
+
+// learnNamespace keeps in mind which store this is, if there are tables yet: EnqueueTx compares it.
+func (t *tx) learnNamespace() error {
+	id, err := t.ownNamespace()
+	switch {
+	case err == nil:
+		t.s.namespace.Store(&id)
+	case t.s.dialect.noTable(err) || errors.Is(err, ErrSchema):
+		return nil
+	}
+	return err
 }

@@ -159,6 +159,18 @@ func (mysqlDialect) single(ctx context.Context, s *Store, conn *sql.Conn, fn fun
 	return fn(s.within(ctx, conn))
 }
 
+// inTransaction: a savepoint that is set outside of a transaction is not there for the next statement.
+func (mysqlDialect) inTransaction(t *tx) (bool, error) {
+	if _, err := t.exec("SAVEPOINT lockstep_in_transaction"); err != nil {
+		return false, err
+	}
+	_, err := t.exec("RELEASE SAVEPOINT lockstep_in_transaction")
+	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok && answer.Number == 1305 { // it does not exist
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func (mysqlDialect) joined(*tx) error { return nil }
 
 // alone holds a lock of the server for this database and prefix. Each statement commits at once, as

@@ -1,5 +1,10 @@
 package store
 
+import "errors"
+
+// errNotMade: a zero Store has no database.
+var errNotMade = errors.New("this Store was not made by store.New or store.Open")
+
 // opError says which method of the store failed.
 type opError struct {
 	op  string

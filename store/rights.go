@@ -24,6 +24,9 @@ var written = [][2]string{
 // does. It changes nothing. A SQLite file that this package opened has no accounts: a small file is written beside it, and
 // removed, to see that there is room.
 func (s *Store) CheckRights(ctx context.Context, migrate bool) error {
+	if s.dialect == nil {
+		return &opError{"check rights", errNotMade}
+	}
 	if s.dialect.name() == SQLite {
 		if s.file == nil {
 			return nil

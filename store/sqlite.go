@@ -99,18 +99,28 @@ func (d sqliteDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	}
 	defer leave()
 	for n := 0; ; n++ {
+		asked := time.Now()
 		_, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE")
 		if err == nil {
 			return nil
 		}
 		if code(err) != lib.SQLITE_BUSY {
-			return begun(ctx, conn, err)
+			if err = begun(ctx, conn, err); ctx.Err() != nil && time.Since(asked) > lockedOut {
+				err = fmt.Errorf("%w: %s", err, heldElsewhere) // with a busy_timeout SQLite waits itself, and does not come to say so
+			}
+			return err
 		}
 		if over := pause(ctx, n, turnNap); over != nil {
-			return fmt.Errorf("%w, after %w", over, err)
+			return fmt.Errorf("%w, after %w: %s", over, err, heldElsewhere)
 		}
 	}
 }
+
+const (
+	heldElsewhere = "another connection holds SQLite's write lock, with a transaction that has not ended"
+	// lockedOut is how long a BEGIN takes that waits for the write lock: nothing else in it takes as long.
+	lockedOut = 100 * time.Millisecond
+)
 
 // begun undoes a BEGIN that was answered with an error.
 func begun(ctx context.Context, conn *sql.Conn, err error) error {
@@ -141,6 +151,22 @@ func (sqliteDialect) commit(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
+// inTransaction: SQLite refuses a BEGIN within a transaction. One outside takes no lock, and is undone; neither waits.
+func (sqliteDialect) inTransaction(t *tx) (bool, error) {
+	if err := t.ctx.Err(); err != nil {
+		return false, err
+	}
+	ctx := context.WithoutCancel(t.ctx)
+	_, err := t.conn.ExecContext(ctx, "BEGIN")
+	if code(err) == lib.SQLITE_ERROR {
+		return true, nil
+	}
+	if err == nil {
+		_, err = t.conn.ExecContext(ctx, "ROLLBACK")
+	}
+	return false, err
+}
+
 // joined takes the write lock before anything is read: a transaction that reads first cannot write any
 // more once somebody else has. While the lock is taken nothing has happened, so that asking again
 // is right; unless the caller has read what is old now.
@@ -148,14 +174,14 @@ func (sqliteDialect) joined(t *tx) error {
 	for began, n := time.Now(), 0; ; n++ {
 		_, err := t.exec("UPDATE {meta} SET value = value WHERE 1 = 0")
 		var e *sqlite.Error
-		if !errors.As(err, &e) || e.Code()&0xff != lib.SQLITE_BUSY || time.Since(began) > t.s.timeout {
+		if !errors.As(err, &e) || e.Code()&0xff != lib.SQLITE_BUSY {
 			return err
 		}
 		if e.Code() == lib.SQLITE_BUSY_SNAPSHOT {
 			return fmt.Errorf("the transaction had read before, and others have written since; begin it with BEGIN IMMEDIATE (modernc: ?_txlock=immediate): %w", err)
 		}
-		if pause(t.ctx, n, sqliteNap) != nil {
-			return err
+		if time.Since(began) > t.s.timeout || pause(t.ctx, n, sqliteNap) != nil {
+			return fmt.Errorf("%w: %s", err, heldElsewhere)
 		}
 	}
 }

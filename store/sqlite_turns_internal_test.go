@@ -119,7 +119,7 @@ func TestWhoWaitsForTheWriteLockIsToldSo(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := sqliteDialect{}.begin(ctx, conns[1])
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "context deadline exceeded, after database is locked") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "context deadline exceeded, after database is locked") || !strings.HasSuffix(err.Error(), heldElsewhere) {
 			t.Error(err)
 		}
 	})

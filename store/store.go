@@ -22,8 +22,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -46,7 +48,7 @@ type Options struct {
 	TLS      *tls.Config   // for Open of MySQL, in place of tls= in the DSN; its ServerName, if empty, is the host
 }
 
-// Store is safe for concurrent use.
+// Store is safe for concurrent use. New and Open make it; the calls of a zero Store fail.
 type Store struct {
 	writers *gorm.DB
 	readers *gorm.DB // the same handle but for SQLite files, which have one writer and several readers
@@ -57,8 +59,10 @@ type Store struct {
 	prefix  string
 	timeout time.Duration
 	words   *strings.Replacer
-	opened  closers   // what Close closes
-	file    *openFile // of a SQLite file that Open opened, else nil
+
+	namespace atomic.Pointer[string] // what was last read of it; nil: nothing yet
+	opened    closers                // what Close closes
+	file      *openFile              // of a SQLite file that Open opened, else nil
 }
 
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
@@ -95,10 +99,16 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 		if db == nil {
 			return nil, errors.New("store: the handle is nil")
 		}
+		if db.Config == nil {
+			return nil, errors.New("store: the *gorm.DB was not made by gorm.Open")
+		}
 		handle = db
 	case *sql.DB:
 		if db == nil {
 			return nil, errors.New("store: the handle is nil")
+		}
+		if err := opened(db); err != nil {
+			return nil, err
 		}
 		if handle, err = openGorm(dial.gorm(db)); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
@@ -117,16 +127,30 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: the gorm handle has no connection pool (is it a transaction?): %w", err)
 	}
+	if err := opened(pool); err != nil {
+		return nil, err
+	}
 	err = s.read(ctx, "check the handle", func(t *tx) error {
 		if err := dial.check(t, false); err != nil {
 			return err
 		}
-		return dial.checkPool(t, pool)
+		if err := dial.checkPool(t, pool); err != nil {
+			return err
+		}
+		return t.learnNamespace()
 	})
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// opened refuses a zero sql.DB, all of whose methods that need a connection would panic.
+func opened(db *sql.DB) error {
+	if connector := reflect.ValueOf(db).Elem().FieldByName("connector"); connector.IsValid() && connector.IsNil() {
+		return errors.New("store: the *sql.DB was not made by sql.Open or sql.OpenDB")
+	}
+	return nil
 }
 
 // openTimeout bounds how long an unreachable database holds up New and Open.
@@ -162,7 +186,7 @@ func (c closers) Close() error {
 }
 
 // Local reports whether all that share the store run on this machine, so that they sleep when it does.
-func (s *Store) Local() bool { return s.dialect.name() == SQLite }
+func (s *Store) Local() bool { return s.dialect != nil && s.dialect.name() == SQLite }
 
 func build(writers, readers *gorm.DB, d dialect, o Options) (*Store, error) {
 	prefix, err := tablePrefix(o.Prefix)

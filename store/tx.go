@@ -20,7 +20,8 @@ type tx struct {
 	s    *Store
 	conn querier
 
-	again bool // a COMMIT of the same work has had no answer; see settle
+	callers bool // somebody else begins and ends the transaction
+	again   bool // a COMMIT of the same work has had no answer; see settle
 }
 
 // within is for statements on conn, whose transaction is ended elsewhere.
@@ -112,6 +113,9 @@ func (s *Store) bound(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 func (s *Store) repeat(ctx context.Context, op string, db *gorm.DB, once func(context.Context, *sql.Conn) error) error {
+	if s.dialect == nil {
+		return &opError{op, errNotMade}
+	}
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
 	var passing error // of the try before

@@ -27,6 +27,7 @@ var enqueueTxCases = []Case{
 	{"EnqueueTx/Isolation", isolation},
 	{"EnqueueTx/Wrapped", wrappedTx},
 	{"EnqueueTx/Conn", connTx},
+	{"EnqueueTx/ConnWithoutBegin", connWithoutBegin},
 }
 
 // begin gives a transaction that is over when the test is. The test's context would end it before, and
@@ -117,18 +118,22 @@ func readOnlyTx(t *testing.T, b *Bench) {
 	conn, err := b.DB.Handle().Conn(t.Context())
 	must(t, err)
 	defer conn.Close()
-	begin, end := "START TRANSACTION READ ONLY", "ROLLBACK"
+	begin, end := []string{"START TRANSACTION READ ONLY"}, []string{"ROLLBACK"}
 	if b.Dialect == "sqlite" {
-		begin, end = "PRAGMA query_only = 1", "PRAGMA query_only = 0"
+		begin, end = []string{"PRAGMA query_only = 1", "BEGIN"}, []string{"ROLLBACK", "PRAGMA query_only = 0"}
 	}
-	_, err = conn.ExecContext(t.Context(), begin)
-	must(t, err)
+	for _, text := range begin {
+		_, err = conn.ExecContext(t.Context(), text)
+		must(t, err)
+	}
 	_, err = b.SQL().EnqueueTx(t.Context(), conn, newTask("p"))
 	if !errors.Is(err, jobs.ErrInvalid) || errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "this transaction only reads") {
 		t.Errorf("got %v", err)
 	}
-	_, err = conn.ExecContext(t.Context(), end)
-	must(t, err)
+	for _, text := range end {
+		_, err = conn.ExecContext(t.Context(), text)
+		must(t, err)
+	}
 	var n int
 	must(t, conn.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM lockstep_tasks`).Scan(&n))
 	if n != 0 {
@@ -174,6 +179,49 @@ func connTx(t *testing.T, b *Bench) {
 		}
 	}
 }
+
+// connWithoutBegin: a connection that is in no transaction is refused, and stays in none. One in a transaction is left as it is.
+func connWithoutBegin(t *testing.T, b *Bench) {
+	Pools(t, b, Join(t, b, "a"), "p")
+	conn, err := b.DB.Handle().Conn(t.Context())
+	must(t, err)
+	defer conn.Close()
+	refused := func(after string, handle any) {
+		t.Helper()
+		_, err := b.SQL().EnqueueTx(t.Context(), handle, newTask("p"))
+		if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "is in no transaction") || !strings.Contains(err.Error(), "BEGIN") {
+			t.Errorf("%s: %v", after, err)
+		}
+		if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 0 {
+			t.Fatalf("%s: %d tasks are there at once", after, n)
+		}
+	}
+	exec := func(text string) {
+		t.Helper()
+		_, err := conn.ExecContext(t.Context(), text)
+		must(t, err)
+	}
+	refused("a new connection", conn)
+	exec("BEGIN") // which SQLite would refuse in a transaction
+	exec("ROLLBACK")
+	refused("after the end", conn)
+	refused("within a type of the caller's", wrappedConn{conn})
+
+	b.DB.Exec(t, `CREATE TABLE orders (id INTEGER)`)
+	defer b.DB.Exec(t, `DROP TABLE orders`)
+	exec("BEGIN")
+	exec("INSERT INTO orders VALUES (1)")
+	exec("SAVEPOINT mine")
+	_, err = b.SQL().EnqueueTx(t.Context(), wrappedConn{conn}, newTask("p"))
+	must(t, err)
+	exec("ROLLBACK TO SAVEPOINT mine")
+	exec("COMMIT")
+	if orders, tasks := b.DB.Int(t, `SELECT COUNT(*) FROM orders`), b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); orders != 1 || tasks != 0 {
+		t.Errorf("%d orders and %d tasks", orders, tasks)
+	}
+}
+
+type wrappedConn struct{ *sql.Conn }
 
 // hundredTxWithOneKey: callers that repeat a transaction which met another one get one task.
 func hundredTxWithOneKey(t *testing.T, b *Bench) {
@@ -301,11 +349,15 @@ func enqueueManyTx(t *testing.T, b *Bench) {
 	conn, err := b.DB.Handle().Conn(context.Background()) // anything with the two methods
 	must(t, err)
 	defer conn.Close()
+	_, err = conn.ExecContext(t.Context(), "BEGIN")
+	must(t, err)
 	ids, err := b.SQL().EnqueueManyTx(t.Context(), conn, newTask("p"), jobs.NewTask{Pool: "p", IdempotencyKey: "k"}, jobs.NewTask{Pool: "p", IdempotencyKey: "k"})
 	must(t, err)
 	if len(ids) != 3 || ids[0] == ids[1] || ids[1] != ids[2] {
 		t.Fatal(ids)
 	}
+	_, err = conn.ExecContext(t.Context(), "COMMIT")
+	must(t, err)
 	var got []string
 	tasks, _, err := b.SQL().Tasks(t.Context(), pageOf("p", "", 0))
 	must(t, err)

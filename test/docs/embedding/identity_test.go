@@ -30,6 +30,7 @@ func logged(log *slog.Logger) func(jobs.Handler) jobs.Handler {
 // spanKey is what a trace puts into the context.
 type spanKey struct{}
 
+// traced is middleware that gives the handler something in its context.
 func traced(next jobs.Handler) jobs.Handler {
 	return jobs.HandlerFunc(func(ctx context.Context, t jobs.Task, out io.Writer) error {
 		return next.Run(context.WithValue(ctx, spanKey{}, t.ID), t, out)
