@@ -27,6 +27,9 @@ type source struct {
 
 func (s *source) at(n *yaml.Node) position { return position{s, n.Line, n.Column} }
 
+// emptyFile is the problem of a file that has no document, or one that is null.
+const emptyFile = "the file is empty"
+
 // parse reads one YAML document into s.root. It reports everything that is wrong with the YAML
 // itself; if that is so it returns false, and s.root must not be walked.
 func parse(s *source, data []byte, r *report) bool {
@@ -39,7 +42,7 @@ func parse(s *source, data []byte, r *report) bool {
 	err := decode(dec, &doc)
 	switch {
 	case errors.Is(err, io.EOF), err == nil && blank(&doc):
-		r.add(position{file: s}, "", "the file is empty", "")
+		r.add(position{file: s}, "", emptyFile, "")
 		return false
 	case err != nil:
 		p, problem, hint := syntaxError(s, data, err)

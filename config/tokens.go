@@ -19,6 +19,15 @@ import (
 // maxTokens bounds a file of tokens: some thousand of them.
 const maxTokens = 1 << 20
 
+// ErrNoTokens is what [ParseTokens] says, among others, of a file that is a list without any token, or empty but for comments.
+var ErrNoTokens = errors.New("the file has no tokens")
+
+// noTokens are Errors of such a file.
+type noTokens struct{ Errors }
+
+// Unwrap lets errors.Is find ErrNoTokens, and errors.As the Errors.
+func (e noTokens) Unwrap() []error { return []error{ErrNoTokens, e.Errors} }
+
 // LoadTokens reads the file that server.auth.tokens_file names, a YAML list with one entry for each
 // token:
 //
@@ -26,7 +35,7 @@ const maxTokens = 1 << 20
 //	- {name: ci, role: operator, sha256: 5e88…, expires: 2027-01-31T00:00:00Z}
 //
 // expires may be missing. A file without any token is an error: it is more often half written than
-// meant. So is a file that others may write. The error is an [Errors].
+// meant. So is a file that others may write. The error has an [Errors].
 func LoadTokens(path string) ([]api.Token, error) {
 	data, err := ReadTokens(path)
 	if err != nil {
@@ -48,17 +57,24 @@ func ReadTokens(path string) ([]byte, error) {
 	return nil, Errors{e}
 }
 
-// ParseTokens is LoadTokens of a file whose content is data.
+// ParseTokens is LoadTokens of a file whose content is data. The error of a file that has no token is an [ErrNoTokens], too.
 func ParseTokens(path string, data []byte) ([]api.Token, error) {
 	r := &reader{env: lookup(nil), file: &source{name: path, size: len(data)}, doubtful: map[string]bool{}}
 	var list []api.Token
+	none := false
 	if parse(r.file, data, &r.report) {
 		list = r.readTokens(r.file.root)
+		root := deref(r.file.root)
+		none = root.Kind == yaml.SequenceNode && len(root.Content) == 0
 	}
-	if bad := r.report.errors(); bad != nil {
-		return nil, bad
+	bad := r.report.errors()
+	switch {
+	case bad == nil:
+		return list, nil
+	case none, bad[0].Problem == emptyFile:
+		return nil, noTokens{bad}
 	}
-	return list, nil
+	return nil, bad
 }
 
 // tokenDraft is a token on its way, and which of its keys were there.

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,10 @@ func TestBadTokens(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, err.Error()); diff != "" {
 			t.Errorf("%q (-want +got)\n%s", text, diff)
+		}
+		none := text == "" || text[0] == '#' || text == "[]\n"
+		if all, ok := errors.AsType[config.Errors](err); !ok || len(all) == 0 || errors.Is(err, config.ErrNoTokens) != none {
+			t.Errorf("%q: %v, is ErrNoTokens: %v", text, all, !none)
 		}
 		if strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: shows a secret", text)

@@ -159,6 +159,9 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 			return nil
 		}
 	}
+	if exposed, remedy, write := exposedStore(c.Store, -1); exposed != "" { // a replica may run as another user than the doctor
+		e.add("store", levelWarning, remedy, "%s: %s", exposure(write), exposed)
+	}
 	began := time.Now()
 	st, err := look(ctx, c.Store)
 	if err != nil {

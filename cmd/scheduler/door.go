@@ -46,7 +46,7 @@ func newDoor(c config.Server, log *slog.Logger) (*door, error) {
 				d.tokens.Replace(list)
 			}
 			return err
-		}}
+		}, revoke: func() { d.tokens.Replace(nil) }}
 		if err := f.first(); err != nil {
 			return nil, err
 		}
@@ -117,8 +117,8 @@ func (d *door) conditions() []ledger.Condition {
 	}
 	all := append([]ledger.Condition{{Name: "access", Ready: true, Detail: detail}}, d.descriptors.conditions()...)
 	for _, f := range d.files {
-		if err := f.trouble(); err != nil {
-			all = append(all, ledger.Condition{Name: f.what, Ready: true, Detail: "what was read before still holds: " + oneLine(err)})
+		if revoked, err := f.trouble(); err != nil {
+			all = append(all, ledger.Condition{Name: f.what, Ready: true, Detail: holds(revoked) + ": " + oneLine(err)})
 		}
 	}
 	if d.cert != nil {

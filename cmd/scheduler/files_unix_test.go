@@ -237,6 +237,21 @@ func TestNamedFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			holds("another user's", path, "is owned by user 4321", "chown 0 "+path)
+			if err := os.Chmod(path, 0o664); err != nil {
+				t.Fatal(err)
+			}
+			if !f.secret {
+				holds("written by the private group of another user", path, "is owned by user 4321")
+			}
+			if err := os.Chown(path, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+			holds("written by group 0", path, "can be written by others (mode 0664)", remedy)
+			if err := os.Chown(path, 4321, 4321); err != nil {
+				t.Fatal(err)
+			}
+			servers.Grant(t, path, 65534)
+			holds("written by whom an ACL names", path, "can be written by others (mode 0664", remedy)
 		})
 	}
 }

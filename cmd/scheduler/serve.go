@@ -90,6 +90,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(ctx)) }()
+	tellExposed(c.Store, log)
 	s, err := p.replica(c, listener.Addr().String(), log)
 	if err != nil {
 		return err

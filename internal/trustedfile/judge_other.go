@@ -13,6 +13,9 @@ const modes = false
 
 func (Rule) judge(string, *os.File, fs.FileInfo) error { return nil }
 
+// Others says nothing where files have no modes.
+func Others(string, int) (problem string, change bool) { return "", false }
+
 func isHanded(string) bool { return false }
 
 func isSocket(error) bool { return false }

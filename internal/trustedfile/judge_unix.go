@@ -25,7 +25,7 @@ func (r Rule) judge(path string, f *os.File, info fs.FileInfo) error {
 	if !ok {
 		return &Error{Path: path, Problem: "the system does not say who owns it"}
 	}
-	private := !r.Secret && stat.Gid == stat.Uid
+	private := !r.Secret && isPrivate(stat)
 	remedy := "chmod go-w " + path
 	if r.Secret {
 		remedy = "chmod 600 " + path
@@ -33,6 +33,8 @@ func (r Rule) judge(path string, f *os.File, info fs.FileInfo) error {
 	switch {
 	case mode&0o002 != 0, mode&0o020 != 0 && !private:
 		return &Error{Path: path, Problem: fmt.Sprintf("can be written by others (mode %04o)", mode), Remedy: remedy}
+	case mode&0o020 != 0 && hasACL(f):
+		return &Error{Path: path, Problem: fmt.Sprintf("can be written by others (mode %04o, and it has an ACL)", mode), Remedy: remedy}
 	case stat.Uid == 0, int(stat.Uid) == os.Geteuid(), mountedReadOnly(f):
 		return nil
 	}

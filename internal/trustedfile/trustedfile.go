@@ -9,7 +9,8 @@
 // Two things are fine although others own or may write the file:
 //
 //   - its group may write it, if the group has the number of the owner: the private group of a user,
-//     as useradd makes it. A checkout under umask 002 has such files. Not so for a [Rule.Secret].
+//     as useradd makes it. A checkout under umask 002 has such files. Not so for a [Rule.Secret], for group 0, and for
+//     a file with an ACL, whose users and groups may write it then (Linux only).
 //   - it has another owner, but is mounted read-only here, by a mount that is not the one of the
 //     root folder: so container engines mount files of the machine's users. Linux only.
 //

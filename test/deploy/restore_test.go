@@ -43,11 +43,17 @@ func TestRestoreOfABackup(t *testing.T) {
 			r := serving(t, dir, driver, dsn)
 			c := plain(t, r)
 			program.Within(t, 20*time.Second, "it runs", func() bool { return len(ran(t, c)) >= 3 })
-			backup := filepath.Join(dir, "backup")
+			backup := filepath.Join(dir, "backup.sql")
 			if driver == "sqlite" {
-				script(t, dir, "sqlite3 lockstep.db \"VACUUM INTO 'backup'\"")
-			} else {
-				script(t, dir, "mysqldump "+flags(t, dsn)+" --single-transaction > backup")
+				backup = filepath.Join(dir, "backup.db")
+			}
+			script(t, dir, "umask 022\n"+backupOf(t, driver, dsn))
+			info, err := os.Stat(backup)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm() != 0o600 {
+				t.Errorf("others can use the backup: %v", info.Mode())
 			}
 			taken := time.Now()
 			program.Within(t, 20*time.Second, "it runs on", func() bool { return len(ran(t, c)) >= 8 })
@@ -57,7 +63,7 @@ func TestRestoreOfABackup(t *testing.T) {
 				dsn = backup
 			} else {
 				dsn = servers.MySQL(t)
-				script(t, dir, "mysql "+flags(t, dsn)+" < backup")
+				script(t, dir, "mysql "+flags(t, dsn)+" < backup.sql")
 			}
 			lift := "sqlite3 " + dsn
 			if driver == "mysql" {
@@ -90,6 +96,19 @@ func TestRestoreOfABackup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// backupOf is what the page of operations has an operator run for a backup of a store.
+func backupOf(t *testing.T, driver, dsn string) string {
+	t.Helper()
+	m := regexp.MustCompile("(?m)^(umask .*\n)(sqlite3 .*\n)mysqldump( .*) lockstep( .*\n)").FindStringSubmatch(readFile(t, operations))
+	if m == nil {
+		t.Fatal("the page has no backup")
+	}
+	if driver == "sqlite" {
+		return m[1] + m[2]
+	}
+	return m[1] + "mysqldump " + flags(t, dsn) + m[3] + m[4]
 }
 
 // sqlOf is what the page of operations has an operator run before the start.

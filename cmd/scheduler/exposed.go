@@ -1,0 +1,36 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/store"
+)
+
+// tellExposed says in the log that others may use the files of the store. They are used all the same: older programs and
+// backups have left such files.
+func tellExposed(c config.Store, log *slog.Logger) {
+	exposed, remedy, write := exposedStore(c, os.Geteuid())
+	switch {
+	case write:
+		log.Error(exposure(write), "why", exposed, "do", remedy)
+	case exposed != "":
+		log.Warn(exposure(write), "why", exposed, "do", remedy)
+	}
+}
+
+// exposedStore is store.ExposedSQLite of a store in a file, and nothing of others.
+func exposedStore(c config.Store, user int) (exposed, remedy string, write bool) {
+	if c.Driver != config.SQLite || c.DSN == ":memory:" {
+		return "", "", false
+	}
+	return store.ExposedSQLite(c.DSN, user)
+}
+
+func exposure(write bool) string {
+	if write {
+		return "insecure: others can write the store, and so make jobs run"
+	}
+	return "insecure: others can read the store"
+}
