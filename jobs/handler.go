@@ -17,7 +17,8 @@ import (
 //
 // A nil error means the attempt succeeded. [Permanent] fails the task, and [Cancel] cancels it, without
 // further attempts; [RetryAfter] chooses when the next one starts, an [*ExitError] carries an exit code;
-// every other error fails the attempt. A panic fails the attempt only. Of an error's text the first [MaxError]
+// every other error fails the attempt. A panic fails the attempt only, also one in a method of the error, as that of
+// a nil pointer returned as an error that is not nil. Of an error's text the first [MaxError]
 // bytes are kept; what is longer belongs into out.
 type Handler interface {
 	Run(ctx context.Context, t Task, out io.Writer) error
@@ -39,7 +40,7 @@ type Identified interface {
 }
 
 // Graceful handlers say how long they may take to end once their context is done, at most; those
-// that do not have the replica's own grace period. A replica that drains waits that long for them.
+// that do not, or panic when asked, have the replica's own grace period. A replica that drains waits that long for them.
 type Graceful interface {
 	StopGrace() time.Duration
 }

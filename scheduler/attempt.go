@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -94,8 +95,16 @@ func (a *attempt) stop(why stopped, reason string, killBy time.Time) {
 	}
 }
 
-// grace is how long the handler may take to end once it was told to.
-func (a *attempt) grace(usual time.Duration) time.Duration {
+// grace is how long the handler may take to end once it was told to. StopGrace is the handler's code: if it panics,
+// that is said, and usual holds.
+func (a *attempt) grace(usual time.Duration, log *slog.Logger) (grace time.Duration) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Warn("StopGrace of a handler panicked; the replica's own grace period holds",
+				"task", a.task.ID, "job", a.task.Job, "pool", a.task.Pool, "kind", a.task.Kind, "panic", fmt.Sprint(p))
+			grace = usual
+		}
+	}()
 	if h, ok := jobs.As[jobs.Graceful](a.work.handler); ok {
 		return h.StopGrace()
 	}

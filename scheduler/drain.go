@@ -63,7 +63,7 @@ func (s *Scheduler) drain(ctx context.Context) error {
 func (s *Scheduler) stopAll(killBy time.Time) (grace time.Duration) {
 	for _, a := range s.running.all() {
 		a.stop(stopDrained, "drained", killBy)
-		grace = max(grace, a.grace(s.opt.StopGrace))
+		grace = max(grace, a.grace(s.opt.StopGrace, s.log))
 	}
 	return grace
 }

@@ -111,7 +111,7 @@ func (s *Scheduler) foundRoom(pool string, r ledger.Result, err error) {
 // errGoexit is the outcome of a handler that called runtime.Goexit, as the FailNow of a test does.
 var errGoexit = errors.New("the handler ended its goroutine")
 
-// run calls the handler; a panic fails this attempt only.
+// run calls the handler; a panic fails this attempt only, also one of a method of the error that it returns.
 func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -119,5 +119,5 @@ func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err err
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return h.Run(ctx, t, out)
+	return read(h.Run(ctx, t, out), out)
 }

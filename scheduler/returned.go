@@ -1,0 +1,62 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// returned is what the error of a handler says, read once. The error's own methods are the handler's code: they may
+// panic, and nobody calls them again.
+type returned struct {
+	text string
+	is   []error // of this package's own making, or of package jobs
+}
+
+func (r *returned) Error() string { return r.text }
+
+func (r *returned) Unwrap() []error { return r.is }
+
+// read makes of the error that a handler returned one with the same text that means the same. If a method of it
+// panics, as those of a nil pointer do, that is the error, and the stack is in the output.
+func read(err error, out io.Writer) (safe error) {
+	if err == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			safe = unreadable(err, p)
+			fmt.Fprintf(out, "panic: %v\n\n%s", p, debug.Stack())
+		}
+	}()
+	r := &returned{text: err.Error()}
+	for _, meant := range []error{jobs.ErrNoRoom, jobs.ErrNotStarted, jobs.ErrLost} {
+		if errors.Is(err, meant) {
+			r.is = append(r.is, meant)
+		}
+	}
+	if exit := (*jobs.ExitError)(nil); errors.As(err, &exit) {
+		r.is = append(r.is, &jobs.ExitError{Code: exit.Code})
+	}
+	if jobs.IsCancel(err) {
+		r.is = append(r.is, jobs.Cancel(nil))
+	}
+	if jobs.IsPermanent(err) {
+		r.is = append(r.is, jobs.Permanent(nil))
+	}
+	if delay, ok := jobs.RetryDelay(err); ok {
+		r.is = append(r.is, jobs.RetryAfter(delay, nil))
+	}
+	return r
+}
+
+// unreadable says of an error that a method of it panicked with p.
+func unreadable(err error, p any) error {
+	if isNil(err) {
+		return fmt.Errorf("panic: %v: the handler returned a nil %T as its error; for success, return nil itself", p, err)
+	}
+	return fmt.Errorf("panic: %v: a method of the %T that the handler returned as its error panicked", p, err)
+}
