@@ -24,7 +24,7 @@ type Options struct {
 	Owner string
 	// CallTimeout bounds each call to the service; 2 s if zero.
 	CallTimeout time.Duration
-	// Metrics is told about the calls to the service; nobody is if nil.
+	// Metrics is told about the calls to the service; nobody is if nil, or a nil pointer.
 	Metrics Metrics
 }
 
@@ -61,10 +61,10 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 	if o.CallTimeout == 0 {
 		o.CallTimeout = 2 * time.Second
 	}
-	if o.Metrics == nil {
+	if isNil(o.Metrics) { // a nil *metrics.Metrics is a non-nil interface
 		o.Metrics = unmeasured{}
 	}
-	if v := reflect.ValueOf(drv); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if isNil(drv) {
 		return nil, errors.New("locks: New: the driver is nil")
 	}
 	if made, ok := drv.(driver.Checked); ok {
@@ -91,6 +91,12 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 		inFlight: map[string]int{},
 		health:   health{since: time.Now()},
 	}, nil
+}
+
+// isNil reports whether what an interface holds is nothing, or a nil pointer.
+func isNil(v any) bool {
+	value := reflect.ValueOf(v)
+	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 // Caps says what the backend really guarantees.

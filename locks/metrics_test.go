@@ -156,6 +156,13 @@ func TestMetricsAreTold(t *testing.T) {
 }
 
 // What a Locker gives back when it is closed is not lost.
+// A nil pointer is no Metrics: nobody is told, and nothing panics.
+func TestNilMetricsAreNone(t *testing.T) {
+	var none *told
+	l := start(t, memlock.New(), locks.Options{Metrics: none})
+	take(t, l, "user/a")
+}
+
 func TestMetricsOfClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &told{n: map[string]int{}}

@@ -277,7 +277,7 @@ func TestWhatAReplicaJoinsWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &pacemaker{picky: newPicky(nil), began: time.Now()}
 		o := Options{ID: "a", SessionTTL: 7 * time.Second, Workers: 5, Labels: map[string]string{"zone": "b"}, LockService: "redis", Version: "1", Address: "here:1"}
-		s, err := New(st, nil, jobs.Set{}, o)
+		s, err := New(st, noLocks{}, jobs.Set{}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,11 @@ func TestDefaultsOfOptions(t *testing.T) {
 			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Metrics: unmeasured{},
 			Retention: Retention{Triggers: 30 * days, Succeeded: 2 * days, Failed: 14 * days, Output: 7 * days},
 		}},
+		"nil metrics are none": {Options{ID: "c", Metrics: (*tries)(nil)}, Options{
+			ID: "c", Workers: 64, SessionTTL: 10 * time.Second, DrainTimeout: 25 * time.Second, StopGrace: 10 * time.Second, MaxClockSkew: 2 * time.Second,
+			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Metrics: unmeasured{},
+			Retention: Retention{30 * days, 2 * days, 14 * days, 7 * days},
+		}},
 		"all is given": {
 			Options{
 				ID: "b", Workers: 1, SessionTTL: hour, DrainTimeout: 2 * hour, StopGrace: 3 * hour, MaxClockSkew: 4 * hour, WhenDown: DownWait, OutputLimit: 5,

@@ -170,7 +170,7 @@ func TestAnOlderReplicaLeavesWhatANewerFileChanged(t *testing.T) {
 func TestReplicasThatCannotExcludeEachOtherAreRefused(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
-	start(t, db.open(t), nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis 127.0.0.1:6379"})
+	start(t, db.open(t), locker(t, memlock.New()), jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis 127.0.0.1:6379"})
 	st := db.open(t)
 	await.Until(t, "a is there", func() bool { return len(peers(t, st)) == 1 })
 	for _, c := range []struct {
@@ -180,7 +180,7 @@ func TestReplicasThatCannotExcludeEachOtherAreRefused(t *testing.T) {
 		{scheduler.Options{ID: "b", LockService: "zookeeper 127.0.0.1:2181"}, ledger.ErrLockService},
 		{scheduler.Options{ID: "a", LockService: "redis 127.0.0.1:6379"}, ledger.ErrReplicaLive},
 	} {
-		s, err := scheduler.New(st, nil, jobs.Set{}, c.o)
+		s, err := scheduler.New(st, locker(t, memlock.New()), jobs.Set{}, c.o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +264,7 @@ func TestASilentPredecessorIsOutlived(t *testing.T) {
 	if _, err := st.Join(t.Context(), ledger.Member{Replica: "a", Host: "elsewhere", LockService: "redis"}); err != nil {
 		t.Fatal(err)
 	}
-	r := start(t, st, nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})
+	r := start(t, st, locker(t, memlock.New()), jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})
 	await.Until(t, "it is ready", func() bool { return r.Health()[0].Ready })
 	if live := peers(t, st); len(live) != 1 || live[0].Host == "elsewhere" {
 		t.Errorf("live are %+v", live)
@@ -273,6 +273,6 @@ func TestASilentPredecessorIsOutlived(t *testing.T) {
 	if _, err := st.Join(t.Context(), ledger.Member{Replica: "old", Host: "elsewhere", LockService: "zookeeper"}); err != nil {
 		t.Fatal(err)
 	}
-	r = start(t, st, nil, jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})
+	r = start(t, st, locker(t, memlock.New()), jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})
 	await.Until(t, "it is ready beside what used another lock service", func() bool { return r.Health()[0].Ready })
 }

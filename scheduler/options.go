@@ -40,7 +40,7 @@ type Options struct {
 
 	// LockService names the lock service: all replicas of a store must agree, and one that differs
 	// from those that live is refused by Run. Name whatever makes it another one: servers, database,
-	// namespace. Default: StoreLocks without a lock service, else the name of its backend, with this
+	// namespace; without a lock service, nothing else than StoreLocks. Default: StoreLocks without a lock service, else the name of its backend, with this
 	// process where the backend excludes within one process only. The default cannot tell two
 	// servers of one kind apart.
 	LockService string
@@ -50,7 +50,7 @@ type Options struct {
 	Version     string // for people
 	Address     string // of the replica's API, for people
 	Logger      *slog.Logger
-	Metrics     Metrics // default: nobody is told
+	Metrics     Metrics // default, also for a nil pointer: nobody is told
 }
 
 // Retention says how long ended things are kept; zero fields mean the defaults beside them.
@@ -87,6 +87,20 @@ func hostname() string {
 	return host
 }
 
+// checkLocks refuses a replica that was to have a lock service and would not use it.
+func checkLocks(lk Locks, named string) error {
+	switch {
+	case lk != nil && isNil(lk):
+		return fmt.Errorf("scheduler: New: the locks are a nil %T; look at the error of what made them, "+
+			"or give nil itself if the store's own database is to be the lock service", lk)
+	case lk == nil && named != "" && named != StoreLocks:
+		return fmt.Errorf("scheduler: %w", &jobs.FieldError{Path: "Options.LockService",
+			Problem: fmt.Sprintf("%.80q is named, and New was given no locks; give it those of that service, or leave the name empty: "+
+				"the store's own database is the lock service then", named)})
+	}
+	return nil
+}
+
 const day = 24 * time.Hour
 
 func (o Options) withDefaults() (Options, error) {
@@ -107,7 +121,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Metrics == nil {
+	if isNil(o.Metrics) { // a nil *metrics.Metrics is a non-nil interface
 		o.Metrics = unmeasured{}
 	}
 	return o, o.validate()

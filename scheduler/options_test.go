@@ -41,7 +41,6 @@ func TestLockServiceOfThoseThatNameNone(t *testing.T) {
 	memory := memlock.New()
 	kinds := map[string]func() scheduler.Locks{
 		"none":   func() scheduler.Locks { return nil },
-		"nil":    func() scheduler.Locks { return (*locks.Locker)(nil) },
 		"memory": func() scheduler.Locks { return newLocker(t, memory) },
 		"redis":  func() scheduler.Locks { return newLocker(t, redislock.New(rdb)) },
 	}
@@ -51,7 +50,6 @@ func TestLockServiceOfThoseThatNameNone(t *testing.T) {
 		together   bool
 	}{
 		{"none", "none", true},
-		{"none", "nil", true},
 		{"redis", "redis", true},
 		{"memory", "memory", true},
 		{"none", "redis", false},

@@ -70,8 +70,8 @@ type Scheduler struct {
 var ErrRan = errors.New("scheduler: Run was called before; each New is for one Run")
 
 // New makes a replica of set on st. With lk == nil the store's own database is the lock service:
-// stripe and pool guards are rows locked inside the deciding transaction. The error names every
-// problem of o, or of set.
+// stripe and pool guards are rows locked inside the deciding transaction. A nil pointer is an error, as whoever gave it
+// meant to have locks. The error names every problem of o, or of set.
 func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	if isNil(st) {
 		return nil, errors.New("scheduler: New: the store is nil")
@@ -80,12 +80,15 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkLocks(lk, o.LockService); err != nil {
+		return nil, err
+	}
 	p, err := newPlan(set, o.Labels)
 	if err != nil {
 		return nil, err
 	}
 	s := &Scheduler{
-		store: st, opt: o, log: o.Logger, plan: p, metrics: o.Metrics,
+		store: st, locks: lk, opt: o, log: o.Logger, plan: p, metrics: o.Metrics,
 		clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger}, room: room{log: o.Logger},
 		upcoming:        newUpcoming(),
 		feeders:         map[string]*feeder{},
@@ -98,9 +101,6 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 		nudgeNotify:     make(chan struct{}, 1),
 		halted:          make(chan struct{}),
 		nudgeUnrunnable: make(chan struct{}, 1),
-	}
-	if !isNil(lk) { // a nil *locks.Locker is a non-nil interface, and means none as well
-		s.locks = lk
 	}
 	s.backend = backend(s.locks)
 	if st, ok := st.(interface{ Local() bool }); ok && s.locks == nil {

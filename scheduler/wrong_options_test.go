@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -39,6 +41,27 @@ func TestWrongOptions(t *testing.T) {
 		_, err := scheduler.New(st, nil, jobs.Set{}, o)
 		if d := cmp.Diff("scheduler: "+want, fmt.Sprint(err)); d != "" {
 			t.Error(d)
+		}
+	}
+	const named = `scheduler: Options.LockService: "redis at x" is named, and New was given no locks; give it those of that service, ` +
+		`or leave the name empty: the store's own database is the lock service then`
+	const none = "scheduler: New: the locks are a nil *locks.Locker; look at the error of what made them, " +
+		"or give nil itself if the store's own database is to be the lock service"
+	for _, c := range []struct {
+		lk    scheduler.Locks
+		named string
+		want  string
+	}{
+		{nil, "", "<nil>"},
+		{nil, scheduler.StoreLocks, "<nil>"},
+		{nil, "redis at x", named},
+		{(*locks.Locker)(nil), "redis at x", none},
+		{(*locks.Locker)(nil), "", none},
+		{newLocker(t, memlock.New()), "redis at x", "<nil>"},
+	} {
+		_, err := scheduler.New(st, c.lk, jobs.Set{}, scheduler.Options{LockService: c.named})
+		if got := fmt.Sprint(err); got != c.want {
+			t.Errorf("locks %v named %q: %s, want %s", c.lk, c.named, got, c.want)
 		}
 	}
 	for what, st := range map[string]scheduler.Store{"nil": nil, "a nil pointer": (*store.Store)(nil)} {

@@ -80,7 +80,7 @@ func startReplica(t *testing.T) *running {
 	if err := st.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s, err := scheduler.New(st, nil, set, scheduler.Options{ID: "r1", LockService: "store", DrainTimeout: time.Second})
+	s, err := scheduler.New(st, nil, set, scheduler.Options{ID: "r1", DrainTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type Options struct {
 	// Store is a migrated store that no replica works on; it stays the caller's. Default: a new one on
 	// SQLite in memory. The Bench takes all tasks in it for its own.
 	Store *store.Store
-	// Scheduler is for the replica that works while a method runs: Labels, Logger, … Handlers, also those of
+	// Scheduler is for the replica that works while a method runs: Labels, Logger, … LockService does not count. Handlers, also those of
 	// notifications, run one at a time unless Workers is larger.
 	Scheduler scheduler.Options
 }
@@ -47,6 +47,7 @@ func New(t testing.TB, set jobs.Set, o Options) *Bench {
 	o.Scheduler.SessionTTL = cmp.Or(o.Scheduler.SessionTTL, time.Minute)
 	o.Scheduler.Workers = cmp.Or(o.Scheduler.Workers, 1)
 	o.Scheduler.MaxClockSkew = cmp.Or(o.Scheduler.MaxClockSkew, time.Hour)
+	o.Scheduler.LockService = "" // whatever the program uses
 	b := &Bench{t: t, set: set, opt: o, seen: map[string]bool{}}
 	if o.Store == nil {
 		b.open()

@@ -39,20 +39,21 @@ func newReplica(n *node) *replica {
 	e := &edge{index: n.index, w: w, life: r.life}
 	e.st = &memstore.Store{Database: w.db, Name: r.id, NewID: e.newID, Stall: e.stall, Repeat: e.repeat}
 	var lk scheduler.Locks
+	service := scheduler.StoreLocks
 	if !p.NoLocks {
 		r.lock = &lockEdge{Service: w.locks, w: w, index: n.index, life: r.life}
 		locker, err := locks.New(r.lock, locks.Options{TTL: p.TTL, Owner: r.id})
 		if err != nil {
 			panic(err)
 		}
-		r.locks, lk = locker, locker
+		r.locks, lk, service = locker, locker, "simulated"
 	}
 	var st scheduler.Store = e
 	if w.between != nil {
 		st = w.between(e)
 	}
 	s, err := scheduler.New(st, lk, p.configuration(n.version, &handler{w, r}), scheduler.Options{
-		ID: r.id, SessionTTL: p.TTL, DrainTimeout: p.Drain, StopGrace: 2 * time.Second, WhenDown: p.WhenDown, LockService: "simulated",
+		ID: r.id, SessionTTL: p.TTL, DrainTimeout: p.Drain, StopGrace: 2 * time.Second, WhenDown: p.WhenDown, LockService: service,
 		Workers: 16, Labels: zone(n.index), Logger: w.logger(r.id),
 	})
 	if err != nil {

@@ -18,12 +18,15 @@ import (
 
 func program(ctx context.Context, db *sql.DB, rdb *redis.Client) error {
 	st, _ := store.New(db, store.MySQL, store.Options{}) // your handle; st.Migrate(ctx), or your own tool
-	lk, _ := locks.New(redislock.New(rdb), locks.Options{})
+	lk, err := locks.New(redislock.New(rdb), locks.Options{})
+	if err != nil {
+		return err
+	}
 	s, _ := scheduler.New(st, lk, jobs.Set{ // the same struct that the YAML file becomes
 		Pools: map[string]jobs.Pool{"mail": {Workers: 20, MaxRunning: 100, Kinds: map[string]jobs.Handler{"welcome": jobs.Func(sendWelcome)}}},
 		Jobs:  map[string]jobs.Job{"digest": {Schedule: "0 8 * * MON-FRI", Timezone: "Europe/London", Handler: jobs.Func(sendDigest)}},
 	}, scheduler.Options{})
-	err := s.Run(ctx) // blocks; ctx done = drain; nil after a clean stop
+	err = s.Run(ctx) // blocks; ctx done = drain; nil after a clean stop
 	return err
 }
 
