@@ -32,6 +32,10 @@ type attempt struct {
 	work    work
 	bound   *jobs.Bound // what the handler knows of its deadline
 
+	// Of sayDeaf alone:
+	told  time.Time // when it was seen to be told to stop
+	sayAt time.Time // when people are told that it goes on
+
 	// Of its context, see begin:
 	cancel  context.CancelCauseFunc
 	cause   func() error       // why it is done

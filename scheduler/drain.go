@@ -52,7 +52,7 @@ func (s *Scheduler) drain(ctx context.Context) error {
 	}
 	var deaf []string
 	for _, a := range s.running.all() {
-		deaf = append(deaf, strings.TrimSpace(a.task.Job+" "+a.task.ID))
+		deaf = append(deaf, a.name())
 	}
 	_ = s.settle()
 	return fmt.Errorf("scheduler: still running after the last wait: %s", strings.Join(deaf, ", "))

@@ -22,7 +22,7 @@ const (
 
 // expire stops attempts whose may_run_until comes near, until ctx is done: they get at most
 // lastGrace to end by themselves and are killed when the time is over. Once the replica is told to
-// stop at once, that holds for all of them. Claimed tasks that wait for a worker too long go back.
+// stop at once, that holds for all of them. What goes on after it was told to stop is logged. Claimed tasks that wait for a worker too long go back.
 func (s *Scheduler) expire(ctx context.Context) {
 	halted := s.halted
 	for pause(ctx, expireEvery, halted) {
@@ -37,6 +37,7 @@ func (s *Scheduler) expire(ctx context.Context) {
 		}
 		for _, a := range s.running.all() {
 			s.stopBefore(a, s.lastGrace())
+			s.sayDeaf(a)
 		}
 	}
 }

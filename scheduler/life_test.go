@@ -330,7 +330,7 @@ func TestASessionWithWorkIsLeftToExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		stop()
-		if err := <-ended; err == nil || !strings.Contains(err.Error(), "still running after the last wait: j "+task.ID) {
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "still running after the last wait: task "+task.ID+" of job j of pool ") {
 			t.Errorf("Run says %v", err)
 		}
 		if n := sessionsOf(st.Store); n != 1 {

@@ -149,7 +149,7 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 				if told, killed := w.told.Sub(began), w.killed.Sub(began); told != c.told || killed != c.killed || took != c.ends {
 					t.Errorf("told to stop after %v and to end at once after %v, drained after %v; want %v, %v, %v", told, killed, took, c.told, c.killed, c.ends)
 				}
-				if c.deaf == (err == nil) || c.deaf && !strings.HasSuffix(err.Error(), "after the last wait: 1") {
+				if c.deaf == (err == nil) || c.deaf && !strings.HasSuffix(err.Error(), "after the last wait: task 1 of pool p") {
 					t.Errorf("drain says %v", err)
 				}
 				if c.deaf {
