@@ -18,6 +18,11 @@ type team struct{ name string }
 
 func (t *team) tell(context.Context, jobs.Task, jobs.Notification) error { return nil }
 
+// teller hides what it holds: Func says so.
+type teller interface {
+	tell(context.Context, jobs.Task, jobs.Notification) error
+}
+
 func (t *team) shout(context.Context, jobs.Task, jobs.Notification) error { return io.EOF }
 
 func shout(context.Context, jobs.Task, jobs.Notification) error { return io.EOF }
@@ -153,6 +158,7 @@ func TestHandlersAreToldApart(t *testing.T) {
 		"named alike, a literal and a function":              {jobs.Named("tell", tell("red")), jobs.Named("tell", jobs.Func(shout)), both},
 		"methods of one":                                     {jobs.Func(red.tell), jobs.Func(red.tell), ""},
 		"methods of two":                                     {jobs.Func(red.tell), jobs.Func(blue.tell), twins},
+		"methods of one, through an interface":               {jobs.Func(teller(red).tell), jobs.Func(teller(red).tell), twins},
 		"methods of two values":                              {jobs.Func(red.tellByValue), jobs.Func(blue.tellByValue), twins},
 		"methods of two boxes":                               {jobs.Func((&box[int]{1}).tell), jobs.Func((&box[int]{2}).tell), twins},
 		"methods of boxes of two types":                      {jobs.Func((&box[int]{}).tell), jobs.Func((&box[string]{}).tell), ""},

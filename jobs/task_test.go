@@ -93,6 +93,7 @@ func TestEncode(t *testing.T) {
 		{json.RawMessage{}, ""},
 		{welcome{7}, `{"User":7}`},
 		{"text", `"text"`},
+		{[]byte(`{"a":1}`), `"eyJhIjoxfQ=="`}, // as the comment of the field says
 		{7, "7"},
 		{json.RawMessage(" {\"a\" : [1,\n2]} "), `{"a":[1,2]}`},
 		{json.RawMessage("1e400"), "1e400"},

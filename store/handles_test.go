@@ -416,6 +416,29 @@ func mask(err error) error {
 	return errors.New(err.Error())
 }
 
+// modernc.org/sqlite ignores the flag of database/sql, as EnqueueTx says; where it stops to, that is to be said.
+func TestSQLiteTransactionsThatSayTheyOnlyRead(t *testing.T) {
+	db := lite(t, durable+"&_txlock=immediate")
+	s, err := store.New(db, store.SQLite, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Migrate(t.Context()), s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}})); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p"})
+	if err := errors.Join(err, tx.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Task(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+}
+
 // A handle that was opened to read takes no tasks, and says so.
 func TestHandlesThatReadOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")

@@ -206,6 +206,23 @@ func idempotency(t *testing.T, b *Bench) {
 			t.Fatalf("another body: %v", err)
 		}
 	}
+	for one, other := range map[any]string{
+		welcome{1, 2}: `{"a":1,"b":2}`, 1.0: ` 1 `, "same text": `"same text"`, // compact JSON is compared
+	} {
+		keyed := jobs.NewTask{Pool: "q", Payload: one, IdempotencyKey: fmt.Sprint(one)}
+		id := Enqueue(t, b, keyed)[0].Task.ID
+		if keyed.Payload = json.RawMessage(other); Enqueue(t, b, keyed)[0].Task.ID != id {
+			t.Errorf("%v is another one than %s", one, other)
+		}
+	}
+	for one, other := range map[any]string{welcome{1, 2}: `{"b":2,"a":1}`, 1.0: `1.0`, "é": `"\u00e9"`} { // byte for byte
+		keyed := jobs.NewTask{Pool: "q", Payload: one, IdempotencyKey: fmt.Sprint("other ", one)}
+		Enqueue(t, b, keyed)
+		keyed.Payload = json.RawMessage(other)
+		if _, err := b.Store.Enqueue(t.Context(), keyed); !errors.Is(err, jobs.ErrConflict) {
+			t.Errorf("%v and %s: %v", one, other, err)
+		}
+	}
 	task.Pool = "q"
 	if Enqueue(t, b, task)[0].Existed {
 		t.Fatal("keys of another pool count")
@@ -214,9 +231,14 @@ func idempotency(t *testing.T, b *Bench) {
 	if Enqueue(t, b, task)[0].Existed {
 		t.Fatal("keys in another case count")
 	}
-	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 4 {
-		t.Fatalf("%d tasks, want 4", n)
+	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {tasks}`); n != 10 {
+		t.Fatalf("%d tasks, want 10", n)
 	}
+}
+
+type welcome struct {
+	A int `json:"a"`
+	B int `json:"b"`
 }
 
 func idempotencyInOneList(t *testing.T, b *Bench) {
