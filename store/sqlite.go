@@ -74,8 +74,16 @@ var sqliteSettings = []struct {
 
 // checkPool refuses a database in memory with several connections: each would have one of its own.
 func (sqliteDialect) checkPool(t *tx, pool *sql.DB) error {
-	var file string
-	err := t.query("PRAGMA database_list", nil, func(scan func(...any) error) error {
+	file, err := sqliteFile(t)
+	if err == nil && file == "" && pool.Stats().MaxOpenConnections != 1 {
+		err = errors.New("the database is in memory, and each connection has one of its own: call SetMaxOpenConns(1) on the handle, or use a file")
+	}
+	return err
+}
+
+// sqliteFile is where the database is; empty if it is in memory.
+func sqliteFile(t *tx) (file string, err error) {
+	err = t.query("PRAGMA database_list", nil, func(scan func(...any) error) error {
 		var seq int
 		var name, path string
 		err := scan(&seq, &name, &path)
@@ -84,10 +92,7 @@ func (sqliteDialect) checkPool(t *tx, pool *sql.DB) error {
 		}
 		return err
 	})
-	if err == nil && file == "" && pool.Stats().MaxOpenConnections != 1 {
-		err = errors.New("the database is in memory, and each connection has one of its own: call SetMaxOpenConns(1) on the handle, or use a file")
-	}
-	return err
+	return file, err
 }
 
 // begin takes the write lock at once: a transaction that reads first and then writes could

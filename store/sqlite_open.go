@@ -41,6 +41,7 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		s.opened = append(closers{held}, h.opened...)
 		s.file = h.file
 		s.file.opened(true)
+		s.gate = newLogGate(logOf(file), s.timeout, h.turns)
 	}
 	return s, nil
 }
@@ -69,7 +70,7 @@ func sqliteHandles(file string) (h handles, err error) {
 		}
 		v["_pragma"] = append(more,
 			"synchronous(FULL)", "foreign_keys(0)", "temp_store(MEMORY)",
-			fmt.Sprintf("cache_size(-%d)", cacheKiB), "journal_size_limit(67108864)",
+			fmt.Sprintf("cache_size(-%d)", cacheKiB), fmt.Sprintf("journal_size_limit(%d)", mostLog),
 		)
 		var connector driver.Connector
 		if connector, err = sqlite.NewConnector(location + "?" + v.Encode()); err != nil {

@@ -61,6 +61,7 @@ type Store struct {
 	words   *strings.Replacer
 
 	namespace atomic.Pointer[string] // what was last read of it; nil: nothing yet
+	gate      *logGate               // of a SQLite file, for views; else nil
 	opened    closers                // what Close closes
 	file      *openFile              // of a SQLite file that Open opened, else nil
 }
@@ -136,6 +137,15 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 		}
 		if err := dial.checkPool(t, pool); err != nil {
 			return err
+		}
+		if d == SQLite {
+			file, err := sqliteFile(t)
+			if err != nil {
+				return err
+			}
+			if file != "" {
+				s.gate = newLogGate(logOf(file), s.timeout, nil)
+			}
 		}
 		return t.learnNamespace()
 	})

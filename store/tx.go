@@ -68,7 +68,8 @@ func (s *Store) read(ctx context.Context, op string, fn func(t *tx) error) error
 }
 
 // view is read for what people look at: on connections that no work of replicas needs, or on a share of those of a
-// program's handle. However many look, and however slowly, no decision waits for them.
+// program's handle. However many look, and however slowly, no decision waits for them. On a SQLite file they wait while its
+// log is too large, see logGate.
 func (s *Store) view(ctx context.Context, op string, fn func(t *tx) error) error {
 	ctx, cancel := s.bound(ctx)
 	defer cancel()
@@ -77,6 +78,13 @@ func (s *Store) view(ctx context.Context, op string, fn func(t *tx) error) error
 		return &opError{op, fmt.Errorf("%w: other reads have the connections: %w", jobs.ErrUnavailable, err)}
 	}
 	defer leave()
+	left, err := s.gate.enter(ctx, func(ctx context.Context, once func(context.Context, *sql.Conn) error) error {
+		return s.borrow(ctx, s.views, once)
+	})
+	if err != nil {
+		return &opError{op, fmt.Errorf("%w: reads wait until the write-ahead log is in the database: %w", jobs.ErrUnavailable, err)}
+	}
+	defer left()
 	return s.repeat(ctx, op, s.views, func(ctx context.Context, conn *sql.Conn) error {
 		return fn(s.within(ctx, conn))
 	})

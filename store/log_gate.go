@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// mostLog is above what size of a write-ahead log views are held back. It is what SQLite leaves of a log that begins
+	// again, so that a larger one has not begun again since.
+	mostLog = 64 << 20
+	// restartBusy is how many milliseconds at a time writers wait for the readers of other processes.
+	restartBusy = 10
+	// restartPages is how many pages may be left to move into the database while writers wait: as many as the COMMIT of any of
+	// them moves.
+	restartPages = 1000
+	// restartNap is the longest pause between two tries.
+	restartNap = 250 * time.Millisecond
+)
+
+// logGate keeps the write-ahead log of a SQLite file from growing as long as people look: SQLite begins the log again only
+// at a moment at which nobody reads it, and views that overlap leave none.
+//
+// While the log is larger than most, views wait until those under way have ended; then one of them moves the log into the
+// database and empties it, and all go on. That costs a view what the longest one under way takes, patience at most. The
+// processes of a file see the same size, so that they wait at the same time, and one of them finds it without readers.
+//
+// If something else reads the file for longer, such as a backup, views go on after patience, and wait again in a later
+// period. Periods are those of the machine's clock, the same for all processes. They begin at four times patience, and are
+// doubled twice.
+//
+// Who writes never waits for views: most of the log is moved beside writers, and emptied in a turn of theirs, which a reader
+// of another process extends by restartBusy at most.
+type logGate struct {
+	path     string
+	most     int64
+	patience time.Duration
+	turns    *turnstile // nil: the writers of this process take none
+
+	mu      sync.Mutex
+	inside  int           // views under way
+	emptied bool          // it is being emptied, by one of those that wait
+	until   time.Time     // views wait; zero: they do not
+	failed  int           // periods in a row in which it could not be emptied
+	tried   time.Time     // the beginning of the last of them
+	changed chan struct{} // closed at each change
+}
+
+func newLogGate(log string, patience time.Duration, turns *turnstile) *logGate {
+	return &logGate{path: log, most: mostLog, patience: patience, turns: turns, changed: make(chan struct{})}
+}
+
+// lend calls once with a connection.
+type lend func(ctx context.Context, once func(context.Context, *sql.Conn) error) error
+
+// enter waits as long as views are held back; leave must be called. borrow is called when no view has a connection. No gate
+// is one that is always open.
+func (g *logGate) enter(ctx context.Context, borrow lend) (leave func(), err error) {
+	if g == nil {
+		return func() {}, nil
+	}
+	for {
+		g.mu.Lock()
+		held, until, changed := g.held(time.Now()), g.until, g.changed
+		mine := held && g.inside == 0 && !g.emptied
+		switch {
+		case !held:
+			g.inside++
+		case mine:
+			g.emptied = true
+		}
+		g.mu.Unlock()
+		switch {
+		case !held:
+			return g.leave, nil
+		case mine:
+			rctx, cancel := context.WithDeadline(ctx, until)
+			err := g.restart(rctx, borrow)
+			failed := err != nil && rctx.Err() == nil // the disk is full, or the file was replaced, which views say
+			cancel()
+			g.change(func() {
+				g.emptied = false
+				if failed {
+					g.until = time.Now()
+				}
+			})
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		timer := time.NewTimer(min(time.Until(until), restartNap)) // another process may empty it
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		timer.Stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (g *logGate) leave() { g.change(func() { g.inside-- }) }
+
+// change tells those that wait.
+func (g *logGate) change(what func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	what()
+	if !g.until.IsZero() {
+		close(g.changed)
+		g.changed = make(chan struct{})
+	}
+}
+
+// held reports whether views wait now.
+func (g *logGate) held(now time.Time) bool {
+	switch {
+	case !g.large():
+		g.until, g.failed, g.tried = time.Time{}, 0, time.Time{}
+		return false
+	case g.until.IsZero() && now.Truncate(g.period()).Equal(g.tried):
+		return false
+	case g.until.IsZero():
+		g.until = now.Add(g.patience)
+	case !now.Before(g.until):
+		g.until = time.Time{}
+		g.failed++
+		g.tried = now.Truncate(g.period())
+		return false
+	}
+	return true
+}
+
+func (g *logGate) large() bool {
+	log, err := os.Stat(g.path)
+	return err == nil && log.Size() > g.most
+}
+
+func (g *logGate) period() time.Duration { return 4 * g.patience << min(max(g.failed-1, 0), 2) }
+
+// restart moves the log into the database and empties it, however often it has to try until ctx ends. In between it has no
+// connection, and writers and the readers of other processes go on.
+func (g *logGate) restart(ctx context.Context, borrow lend) error {
+	before, emptied := 0, false
+	for n := 0; ; n++ {
+		err := borrow(ctx, func(ctx context.Context, conn *sql.Conn) (err error) {
+			before, emptied, err = g.try(ctx, conn, before)
+			return err
+		})
+		if err != nil || emptied || !g.large() { // the last: another process has, whose views go on
+			return err
+		}
+		if err := pause(ctx, n, restartNap); err != nil {
+			return err
+		}
+	}
+}
+
+// try returns how many pages it has moved; before is that of the last one.
+func (g *logGate) try(ctx context.Context, conn *sql.Conn, before int) (moved int, emptied bool, err error) {
+	var usual int
+	if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&usual); err != nil {
+		return before, false, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout(%d)", usual)); err != nil {
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+	}()
+	if _, err := conn.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout(%d)", restartBusy)); err != nil {
+		return before, false, err
+	}
+	// Beside writers, and as far as readers of other processes let it.
+	_, pages, moved, err := checkpoint(ctx, conn, "PASSIVE")
+	if err != nil || pages-moved > restartPages || moved-before > restartPages { // the last: as much may have come meanwhile
+		return moved, false, err
+	}
+	leave, err := g.turns.enter(ctx) // it waits for one transaction at most
+	if err != nil {
+		return moved, false, err
+	}
+	defer leave()
+	busy, _, _, err := checkpoint(ctx, conn, "TRUNCATE")
+	return moved, err == nil && !busy, err
+}
+
+// checkpoint returns how many pages the log has, and how many of them the database has, too.
+func checkpoint(ctx context.Context, conn *sql.Conn, how string) (busy bool, pages, moved int, err error) {
+	err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+how+")").Scan(&busy, &pages, &moved)
+	return busy, pages, moved, err
+}
