@@ -88,8 +88,12 @@ func (r *reader) build(doing string, d handlerDraft) (jobs.Handler, error) {
 		}
 		return httphandler.New(*d.http)
 	case "func":
-		if h := r.options.Funcs[d.function]; h != nil {
+		h, known := r.options.Funcs[d.function]
+		switch {
+		case h != nil:
 			return h, nil
+		case known:
+			return nil, fmt.Errorf("the function %q of this program is nil; its Funcs must have a handler", d.function)
 		}
 		if len(r.options.Funcs) == 0 {
 			return nil, errors.New("this program has no functions; they are for programs that embed the scheduler")

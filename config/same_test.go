@@ -14,6 +14,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
+// A function of the program that is nil is there, and is said to be nil.
+func TestANilFunction(t *testing.T) {
+	_, err := config.LoadBytes("a.yaml", []byte("version: 1\npools: {p: {func: report}}"), config.Options{Funcs: map[string]jobs.Handler{"report": nil}})
+	if err == nil || !strings.Contains(err.Error(), `the function "report" of this program is nil; its Funcs must have a handler`) {
+		t.Error(err)
+	}
+}
+
 // A set is judged alike, whoever wrote it: of a Go program the same fields are refused as of a file. The
 // words may differ, as a file shows what was written.
 func TestGoAndYAMLAreJudgedAlike(t *testing.T) {

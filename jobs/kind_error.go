@@ -12,10 +12,14 @@ type KindError struct {
 	Kind    string   // its kind, which may be empty
 	Kinds   []string // that the pool has handlers for, sorted; "" is for tasks without a kind
 	Nearest string   // the one of them that may have been meant; may be empty
+	Waits   bool     // the task is in the pool already, so that force would do nothing for it
 }
 
 func (e *KindError) Error() string {
-	const remedy = "; if replicas that can run it follow, use force"
+	remedy := "; if replicas that can run it follow, use force"
+	if e.Waits {
+		remedy = ""
+	}
 	kinds := slices.DeleteFunc(slices.Clone(e.Kinds), func(kind string) bool { return kind == "" })
 	switch {
 	case len(e.Kinds) == 0:

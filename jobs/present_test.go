@@ -23,19 +23,31 @@ func (h *holds) Unwrap() jobs.Handler { return h.inner }
 
 func (h *holds) Describe() string { return fmt.Sprintf("holds %v", h.inner) }
 
+// ring is a handler that surrounds itself, with so many others in between.
+func ring(n int) jobs.Handler {
+	first := &holds{}
+	first.inner = first
+	for range n - 1 {
+		first.inner = &holds{first.inner}
+	}
+	return first
+}
+
 // A handler that would panic at its first run is refused before, wherever it stands and whatever it is wrapped in.
 func TestNilHandlersAreRefused(t *testing.T) {
 	work := jobs.Func(sendWelcome)
 	for what, h := range map[string]jobs.Handler{
-		"has a handler that is a nil jobs.HandlerFunc; give it one that is not, or remove it":       jobs.HandlerFunc(nil),
-		"has a handler that is a nil *jobs_test.slack; give it one that is not, or remove it":       (*slack)(nil),
-		"has a handler that is a nil jobs_test.mine; give it one that is not, or remove it":         mine(nil),
-		"has a handler that is a nil *jobs_test.holds; give it one that is not, or remove it":       (*holds)(nil),
-		"has a handler that is a nil *jobs_test.bare; give it one that is not, or remove it":        &holds{(*bare)(nil)},
-		"has a handler that is a nil *jobs_test.teamHandler; give it one that is not, or remove it": jobs.Named("x", (*teamHandler)(nil)),
-		"has no handler; give it one, or remove it":                                                 &holds{},
-		"has no handler; give it one, or remove it ":                                                jobs.NewKind[int]("p", "k").Handle(nil),
-		"has a handler that is a nil jobs.HandlerFunc; give it one that is not, or remove it  ":     jobs.Wrap(jobs.HandlerFunc(nil), around("a", nil)),
+		"has a handler that is a nil jobs.HandlerFunc; give it one that is not, or remove it":                  jobs.HandlerFunc(nil),
+		"has a handler that is a nil *jobs_test.slack; give it one that is not, or remove it":                  (*slack)(nil),
+		"has a handler that is a nil jobs_test.mine; give it one that is not, or remove it":                    mine(nil),
+		"has a handler that is a nil *jobs_test.holds; give it one that is not, or remove it":                  (*holds)(nil),
+		"has a handler that is a nil *jobs_test.bare; give it one that is not, or remove it":                   &holds{(*bare)(nil)},
+		"has a handler that is a nil *jobs_test.teamHandler; give it one that is not, or remove it":            jobs.Named("x", (*teamHandler)(nil)),
+		"has a handler that surrounds itself; the Unwrap of a *jobs_test.holds must return the handler in it":  ring(1),
+		"has a handler that surrounds itself; the Unwrap of a *jobs_test.holds must return the handler in it ": jobs.Named("x", ring(2)),
+		"has no handler; give it one, or remove it":                                                            &holds{},
+		"has no handler; give it one, or remove it ":                                                           jobs.NewKind[int]("p", "k").Handle(nil),
+		"has a handler that is a nil jobs.HandlerFunc; give it one that is not, or remove it  ":                jobs.Wrap(jobs.HandlerFunc(nil), around("a", nil)),
 	} {
 		want := strings.TrimSpace(what)
 		for path, set := range map[string]jobs.Set{

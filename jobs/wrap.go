@@ -58,9 +58,13 @@ func (w wrapped) Run(ctx context.Context, t Task, out io.Writer) error { return 
 func (w wrapped) Unwrap() Handler { return w.inner }
 
 // As finds what h is beside a Handler, such as [Described] or [Graceful]: h itself if it is a T, else
-// what it surrounds. A handler says by Unwrap() Handler what it surrounds, as those of [Wrap] do.
+// what it surrounds. A handler says by Unwrap() Handler what it surrounds, as those of [Wrap] do; one that surrounds
+// itself is refused by [Set.Validate].
 func As[T any](h Handler) (found T, ok bool) {
-	for !isNil(h) {
+	for range deepest {
+		if isNil(h) {
+			break
+		}
 		if found, ok = h.(T); ok {
 			return found, true
 		}
@@ -71,13 +75,23 @@ func As[T any](h Handler) (found T, ok bool) {
 
 // innermost is what h surrounds in the end, h itself if that is nothing.
 func innermost(h Handler) Handler {
-	for {
+	for range deepest {
 		inner, more := unwrap(h)
 		if !more {
-			return h
+			break
 		}
 		h = inner
 	}
+	return h
+}
+
+// deepest is how many handlers are looked for within each other. Where there are more, one surrounds itself.
+const deepest = 1000
+
+// endless reports whether h surrounds itself, so that nothing is innermost.
+func endless(h Handler) bool {
+	_, more := unwrap(innermost(h))
+	return more
 }
 
 func unwrap(h Handler) (inner Handler, ok bool) {

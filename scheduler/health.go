@@ -131,6 +131,8 @@ func (s *Scheduler) Health() []ledger.Condition {
 
 	store := ledger.Condition{Name: "store", Ready: true}
 	switch {
+	case !h.started && h.draining:
+		store.Ready, store.Detail = false, "not joined, as this replica was told to stop before"
 	case !h.started:
 		store.Ready, store.Detail = false, "joining"
 	case h.store.err != nil:

@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -9,9 +11,35 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
+
+// A replica that has not joined runs nothing by hand, and says why; one that was told to stop before does not join any more.
+func TestAReplicaThatHasNotJoinedSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: blocked{}}}}, Options{ID: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		const want = `run job "j": this replica has not joined the store; Run joins it, and Health says whether it has`
+		if _, _, err := s.RunJob(t.Context(), "j", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || err.Error() != want {
+			t.Errorf("before Run: %v, want %s", err, want)
+		}
+		if said := s.Health()[0].Detail; said != "joining" {
+			t.Errorf("before Run it is %q", said)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if err := s.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Health(); got[0].Ready || got[0].Detail != "not joined, as this replica was told to stop before" || got[4].Ready {
+			t.Errorf("after Run it is %+v", got)
+		}
+	})
+}
 
 // Every decision meets a clock that is not believed, some fifty a second; the log says so now and then.
 func TestADisbelievedClockFillsNoLog(t *testing.T) {

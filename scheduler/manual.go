@@ -15,7 +15,7 @@ import (
 // RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
 // the next replica that has. While the job's slot is taken it is recorded as skipped, and the error
 // is jobs.ErrConflict with the reason and what to do; jobs.ErrNotFound if this replica does not know the job;
-// jobs.ErrUnavailable, too, while this replica is stopping, or waits for its lock service. The end of ctx does not
+// jobs.ErrUnavailable, too, before this replica has joined the store, while it is stopping, or waits for its lock service. The end of ctx does not
 // cut short what has begun, which takes 10 s at most: nobody would know what came of it.
 //
 // force is for those who know that a lost attempt of the job has ended, of which nothing was heard: it takes the slot
@@ -114,7 +114,11 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by, force string) (jobs.T
 // without a row and a task decides nothing; free is that of a Decision. jobs.ErrConflict: a newer configuration governs
 // the job.
 func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
-	if !s.session.Load().trusted() {
+	ses := s.session.Load()
+	if ses == nil {
+		return ledger.Decided{}, notNow("this replica has not joined the store; Run joins it, and Health says whether it has")
+	}
+	if !ses.trusted() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
 	}
 	// A drain waits until what is born running here has started, or gone back.

@@ -143,6 +143,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 	if err := s.join(ctx); err != nil {
 		if ctx.Err() != nil {
+			s.health.drain()
 			return nil // told to stop before it had begun
 		}
 		return err

@@ -36,6 +36,7 @@ type Bench struct {
 	opt  Options
 	db   *sql.DB
 	seen map[string]bool // tasks whose end was returned
+	made time.Time
 }
 
 // New makes a Bench of set, whose pools are known to its store from then on. The test fails if set is
@@ -48,7 +49,7 @@ func New(t testing.TB, set jobs.Set, o Options) *Bench {
 	o.Scheduler.Workers = cmp.Or(o.Scheduler.Workers, 1)
 	o.Scheduler.MaxClockSkew = cmp.Or(o.Scheduler.MaxClockSkew, time.Hour)
 	o.Scheduler.LockService = "" // whatever the program uses
-	b := &Bench{t: t, set: set, opt: o, seen: map[string]bool{}}
+	b := &Bench{t: t, set: set, opt: o, seen: map[string]bool{}, made: time.Now().Round(0)}
 	if o.Store == nil {
 		b.open()
 	}

@@ -15,5 +15,5 @@
 //
 // Within a [testing/synctest] bubble, [Bench.RunUntil] goes through schedules, delays and retries of
 // days in milliseconds; only what a handler itself waits for costs more, about a second for each hour.
-// The Bench must be made inside the bubble. Nothing else differs there.
+// The Bench must be made inside the bubble, and fails the test otherwise. Nothing else differs there.
 package schedulertest

@@ -53,6 +53,7 @@ func fails(t *testing.T, test func(t testing.TB)) string {
 func TestFailures(t *testing.T) {
 	var did []string
 	set := work(&did)
+	set.Jobs["by-hand"] = jobs.Job{Handler: set.Jobs["report"].Handler}
 	for name, c := range map[string]struct {
 		test func(b *schedulertest.Bench)
 		want string
@@ -67,6 +68,7 @@ func TestFailures(t *testing.T) {
 		"an unknown pool":  {func(b *schedulertest.Bench) { b.Enqueue(jobs.NewTask{Pool: "order"}) }, "known are default, orders"},
 		"an unknown job":   {func(b *schedulertest.Bench) { b.Fire("reprot") }, `job "reprot": not found`},
 		"no due time":      {func(b *schedulertest.Bench) { b.FireAt("report", time.Date(2030, 1, 6, 8, 0, 0, 0, time.UTC)) }, "2030-01-07T08:00:00Z"},
+		"no schedule":      {func(b *schedulertest.Bench) { b.FireAt("by-hand", monday) }, `job "by-hand" has no schedule; use Fire`},
 		"a due time twice": {func(b *schedulertest.Bench) { b.FireAt("report", monday); b.FireAt("report", monday) }, "was decided before"},
 		"another's payload": {func(b *schedulertest.Bench) {
 			schedulertest.Payload[int](failingOf(b), jobs.Task{Payload: []byte(`"a"`)})
@@ -79,7 +81,7 @@ func TestFailures(t *testing.T) {
 					under[b] = t
 					c.test(b)
 				})
-				if !strings.Contains(why, c.want) {
+				if !strings.Contains(why, c.want) || strings.Contains(why, "force") != (name == "an unknown kind") {
 					t.Errorf("it says %q, want %q", why, c.want)
 				}
 			})
@@ -90,6 +92,20 @@ func TestFailures(t *testing.T) {
 	})
 	if !strings.Contains(why, "a b") || !strings.Contains(why, "schedule") {
 		t.Error(why)
+	}
+}
+
+// A Bench that was made outside of the bubble has tasks that are due in decades there.
+func TestABenchOfAnotherClock(t *testing.T) {
+	var did []string
+	f := &failing{TB: t}
+	b := schedulertest.New(f, work(&did), schedulertest.Options{})
+	synctest.Test(t, func(*testing.T) {
+		go b.RunUntil(time.Now().Add(24 * time.Hour))
+		synctest.Wait()
+	})
+	if !strings.Contains(f.why, "it is 2000-01-01, and the Bench was made at 20") || !strings.Contains(f.why, "make it inside the synctest bubble") {
+		t.Errorf("it says %q", f.why)
 	}
 }
 

@@ -46,7 +46,7 @@ func tasks(ctx context.Context, st scheduler.Store) (running, due int, err error
 		}
 		due += p.Pending
 		for _, u := range p.Unrunnable {
-			return 0, 0, &jobs.KindError{Pool: p.Name, Kind: u.Kind, Kinds: p.Kinds}
+			return 0, 0, &jobs.KindError{Pool: p.Name, Kind: u.Kind, Kinds: p.Kinds, Waits: true}
 		}
 	}
 	return running, due, err
@@ -108,6 +108,9 @@ func (b *Bench) isDue(name string, at time.Time) error {
 	schedule, err := j.Compile()
 	if err != nil {
 		return fmt.Errorf("job %q: %w", name, err)
+	}
+	if len(j.Specs()) == 0 {
+		return fmt.Errorf("job %q has no schedule; use Fire", name)
 	}
 	if next := schedule.Next(at.Add(-time.Nanosecond)); !next.Equal(at) {
 		return fmt.Errorf("job %q is not due at %s; its next due time is %s", name, at.Format(time.RFC3339), next.Format(time.RFC3339))

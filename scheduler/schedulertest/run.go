@@ -80,6 +80,10 @@ func (b *Bench) run(j job) {
 // work has a replica work until nothing is due, and ends it.
 func (b *Bench) work(st scheduler.Store, j job) {
 	b.t.Helper()
+	if now := time.Now(); now.Before(b.made.AddDate(0, 0, -1)) {
+		b.t.Fatalf("schedulertest: it is %s, and the Bench was made at %s: make it inside the synctest bubble that it is used in",
+			now.Format(time.DateOnly), b.made.Format(time.DateOnly))
+	}
 	set := b.set
 	if b.opt.Scheduler.Workers == 1 {
 		set = set.Wrap(oneAtATime())
