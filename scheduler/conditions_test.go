@@ -15,7 +15,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
-	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -214,10 +213,9 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 		locks   Locks
 		backend string
 	}{
-		"none":                  {nil, "store"},
-		"a *Locker that is nil": {(*locks.Locker)(nil), "store"},
-		"a *Locker":             {lockerOf(t, memlock.New()), "memory"},
-		"one of others":         {noLocks{}, "other"},
+		"none":          {nil, "store"},
+		"a *Locker":     {lockerOf(t, memlock.New()), "memory"},
+		"one of others": {noLocks{}, "other"},
 	} {
 		s, err := New(&memstore.Store{Database: memstore.New()}, c.locks, jobs.Set{}, Options{ID: "a"})
 		if err != nil {

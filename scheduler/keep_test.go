@@ -14,14 +14,14 @@ import (
 // distant is a store that takes a while to answer a beat, and after some does not any more.
 type distant struct {
 	*picky
-	takes   time.Duration
+	takes   atomic.Int64 // a time.Duration
 	answers int32
 	asked   atomic.Int32
 	quick   atomic.Int32 // until then it answers at once
 }
 
 func (d *distant) Beat(ctx context.Context, session string) (time.Time, error) {
-	takes := d.takes
+	takes := time.Duration(d.takes.Load())
 	switch n := d.asked.Add(1); {
 	case n > d.answers:
 		takes = time.Hour
@@ -41,7 +41,7 @@ func keeping(t *testing.T, answers int32) (*Scheduler, *distant) {
 	if err := s.join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	st.takes = s.opt.SessionTTL * 3 / 10
+	st.takes.Store(int64(s.opt.SessionTTL * 3 / 10))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.keep(ctx) }()
@@ -66,7 +66,7 @@ func TestBeatsAreWaitedFor(t *testing.T) {
 func TestABeatIsWaitedForAfterQuickOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := keeping(t, math.MaxInt32)
-		st.takes = s.opt.SessionTTL/5 - 1
+		st.takes.Store(int64(s.opt.SessionTTL/5 - 1))
 		st.quick.Store(5)
 		for range 300 {
 			time.Sleep(s.opt.SessionTTL / 100)

@@ -110,7 +110,7 @@ func (d sqliteDialect) begin(ctx context.Context, conn *sql.Conn) error {
 			return nil
 		}
 		if code(err) != lib.SQLITE_BUSY {
-			if err = begun(ctx, conn, err); ctx.Err() != nil && time.Since(asked) > lockedOut {
+			if err = begun(ctx, conn, err); ctx.Err() != nil && (n > 0 || time.Since(asked) > lockedOut) {
 				err = fmt.Errorf("%w: %s", err, heldElsewhere) // with a busy_timeout SQLite waits itself, and does not come to say so
 			}
 			return err
