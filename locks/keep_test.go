@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,20 +82,19 @@ func TestWhenASessionIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaulty(memlock.New())
 		l := start(t, f, locks.Options{TTL: 3 * time.Second})
-		var last time.Time
+		last := time.Now()
 		var after []time.Duration
-		fails := false
+		var fails atomic.Bool
 		f.on(only("renew", func(_ context.Context, _ string, do func() error) error {
 			after, last = append(after, time.Since(last)), time.Now()
-			if fails {
+			if fails.Load() {
 				return errNet
 			}
 			return do()
 		}))
-		last = time.Now()
 		take(t, l, "user/a")
 		time.Sleep(2500 * time.Millisecond)
-		fails = true
+		fails.Store(true)
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
 		ms := time.Millisecond
