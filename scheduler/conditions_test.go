@@ -103,10 +103,15 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newGiven()
 		st := &memstore.Store{Database: memstore.New()}
-		s := runs(t, st, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, Options{ID: "a", Workers: 7})
-		if v := s.Vitals(); v.Ready || v.StoreUp || !v.Now.IsZero() || v.RenewalAge != 0 || v.Stripes != 0 || s.Loaded() {
+		set, o := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, Options{ID: "a", Workers: 7}
+		idle, err := New(st, nil, set, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := idle.Vitals(); v.Ready || v.StoreUp || !v.Now.IsZero() || v.RenewalAge != 0 || v.Stripes != 0 || idle.Loaded() {
 			t.Errorf("before: %+v", v)
 		}
+		s := runs(t, st, set, o)
 		time.Sleep(5 * time.Second)
 		if _, _, err := s.RunJob(t.Context(), "j", "ann", ""); err != nil {
 			t.Fatal(err)
