@@ -29,7 +29,7 @@ const (
 	LostRetries OnLost = "retry" // runs again, until LostLimit attempts were lost
 )
 
-// LostLimit is how many replicas may die under one task before it ends as lost.
+// LostLimit is how many attempts of one task may be lost before it ends as lost.
 const LostLimit = 3
 
 // CatchUp bounds what is made up for after an outage. Zero fields mean the defaults.

@@ -18,7 +18,7 @@ type session struct {
 	steady boottime.Instant // every beat was acknowledged since; zero: the last one was not
 }
 
-// trusted reports whether new work may start under the session.
+// trusted reports whether nobody can have declared the session dead; for new work see mayBegin.
 func (s *session) trusted() bool { return s != nil && s.trust.Until() > 0 }
 
 // mayBegin reports whether new work may be taken: what begins has more time than the last grace, at the beginning of which an

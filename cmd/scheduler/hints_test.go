@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/client"
 )
 
 // The command that a refusal ends with goes to the replica that refused, and not to the default one.
@@ -36,6 +38,10 @@ func TestAReplicaThatDoesNotAnswerIsSaidTo(t *testing.T) {
 	err := a.explain(fmt.Errorf("client: %w", context.DeadlineExceeded))
 	if text := err.Error(); !strings.Contains(text, "http://127.0.0.1:1 did not answer in time") || !strings.Contains(text, "another replica with --server") {
 		t.Error(text)
+	}
+	err = a.explain(fmt.Errorf("client: %w: %w", client.ErrUnreachable, context.DeadlineExceeded))
+	if text := err.Error(); strings.Contains(text, "frozen") || !strings.Contains(text, "Start a replica") {
+		t.Errorf("no connection was made: %s", text)
 	}
 }
 

@@ -115,12 +115,12 @@ func (a *app) explain(err error) error {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	answer, _ := errors.AsType[*client.Error](err)
 	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s did not answer in time (%w)\nIt may be frozen or overloaded; name another replica with --server URL or LOCKSTEP_SERVER", a.server(), err)
 	case answer != nil && answer.Force != "" && a.serverFlag != "": // the command to copy goes to the same replica
 		answer.Message = strings.ReplaceAll(answer.Message, ": scheduler ", ": scheduler --server "+a.serverFlag+" ")
 	case errors.Is(err, client.ErrUnreachable):
 		return fmt.Errorf("%w\nStart a replica with 'scheduler serve', or name a running one with --server URL or LOCKSTEP_SERVER", err)
+	case errors.Is(err, context.DeadlineExceeded): // after a connection was made
+		return fmt.Errorf("%s did not answer in time (%w)\nIt may be frozen or overloaded; name another replica with --server URL or LOCKSTEP_SERVER", a.server(), err)
 	case unknown:
 		return fmt.Errorf("%w\nName the authority that signed the replica's certificate with --ca-file FILE or LOCKSTEP_CA_FILE", err)
 	case answer != nil && answer.Status == http.StatusUnauthorized:
