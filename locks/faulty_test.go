@@ -114,9 +114,12 @@ func (s *faultySession) TryAcquire(ctx context.Context, id string, wants []drive
 		r = results
 		return err
 	})
+	if err != nil {
+		return nil, err // the answer is lost
+	}
 	mu.Lock()
 	defer mu.Unlock()
-	return r, err
+	return r, nil
 }
 
 func (s *faultySession) Release(ctx context.Context, held []driver.Held) error {

@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -8,6 +9,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
+
+// mostDoubts is how many are kept beyond two ttls: where more are never answered for, some keys stay busy until the
+// session ends, or somebody of this process asks for them again.
+const mostDoubts = 1000
 
 // doubt is an acquisition whose answer never came: its keys may be held in our name, for as long as
 // the session lives. It has no keys for which the answer came: those that were granted have leases.
@@ -47,6 +52,8 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 			unfreed = append(unfreed, granted...)
 			if err != nil {
 				failed = true
+				l.postpone(s, d)
+				break
 			}
 		}
 		if len(unfreed) > 0 {
@@ -68,7 +75,7 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 		}
 		l.mu.Lock()
 		s.unfreed = append(s.unfreed, unfreed...)
-		s.doubts = slices.DeleteFunc(s.doubts, func(d *doubt) bool { return d.asked.Elapsed() > 2*s.ttl })
+		s.limit()
 		idle := len(s.doubts)+len(s.unfreed) == 0
 		l.mu.Unlock()
 		if !idle {
@@ -88,15 +95,36 @@ func (l *Locker) settle(ctx context.Context, s *session, d *doubt) (granted []dr
 			granted = append(granted, driver.Held{Key: d.wants[i].Key, Token: r.Token})
 		}
 	}
+	for _, r := range results {
+		err = cmp.Or(err, r.Err)
+	}
+	if err != nil {
+		return granted, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil && !slices.ContainsFunc(results, func(r driver.Result) bool { return r.Err != nil }) {
-		d.settled = true
-		if late { // that was the last time
-			s.doubts = slices.DeleteFunc(s.doubts, func(other *doubt) bool { return other == d })
-		}
+	d.settled = true
+	if late { // that was the last time
+		s.doubts = slices.DeleteFunc(s.doubts, func(other *doubt) bool { return other == d })
 	}
-	return granted, err
+	return granted, nil
+}
+
+// postpone makes d the last doubt to be settled.
+func (l *Locker) postpone(s *session, d *doubt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	others := slices.DeleteFunc(s.doubts, func(other *doubt) bool { return other == d })
+	s.doubts = append(others, d)
+}
+
+// limit forgets the doubts that are too many, of those that are older than two ttls. With the Locker's mu held.
+func (s *session) limit() {
+	tooMany := len(s.doubts) - mostDoubts
+	s.doubts = slices.DeleteFunc(s.doubts, func(d *doubt) bool {
+		tooMany--
+		return tooMany >= 0 && d.asked.Elapsed() > 2*s.ttl
+	})
 }
 
 // exorcise frees a key that the service says we hold and of which we know nothing: a request that

@@ -2,6 +2,8 @@ package locks_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,6 +101,111 @@ func TestUnknownOfALaterCall(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, tries); diff != "" {
 			t.Errorf("tries (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A service that renews the session and answers for no key may do so for long. What it granted in that time is freed when it
+// answers again.
+func TestUnknownForLong(t *testing.T) {
+	for name, lost := range map[string]func(do func() error){
+		"nothing arrives":      func(func() error) {},
+		"the answers are lost": func(do func() error) { _ = do() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, l, other, _ := pair(t)
+				f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+					if f.count("acquire") == 1 { // the first is granted
+						_ = do()
+					} else {
+						lost(do)
+					}
+					return errNet
+				}))
+				wantErr(t, "attempt", try(t, l, locks.Request{Key: "user/a"}).Err, locks.ErrUnknown)
+				time.Sleep(45 * time.Second) // four and a half times the ttl
+				wantErr(t, "the other's attempt", try(t, other, locks.Request{Key: "user/a"}).Err, locks.ErrBusy)
+				f.on(nil)
+				time.Sleep(time.Second)
+				take(t, other, "user/a")
+				asked := f.count("acquire")
+				time.Sleep(time.Minute)
+				if n := f.count("acquire"); n != asked {
+					t.Errorf("asked %d times more of what is free", n-asked)
+				}
+			})
+		})
+	}
+}
+
+// Of those that are never answered for, a thousand are remembered for longer than two ttls.
+func TestUnknownOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			time.Sleep(time.Second)
+			_ = do()
+			return errNet
+		}))
+		const many = 1100
+		var all sync.WaitGroup
+		for n := range many {
+			all.Go(func() { try(t, l, locks.Request{Key: fmt.Sprint("user/", n)}) })
+		}
+		all.Wait()
+		free := func() (n int) {
+			for i := range many {
+				a := try(t, other, locks.Request{Key: fmt.Sprint("user/", i)})
+				if a.Lease != nil {
+					n++
+					if err := a.Lease.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			return n
+		}
+		time.Sleep(time.Minute)
+		if n := free(); n != 0 {
+			t.Errorf("%d are free; want none while nobody is told that they are held", n)
+		}
+		f.on(nil)
+		time.Sleep(2 * time.Second)
+		if n := free(); n != 1000 {
+			t.Errorf("%d of %d are free, want 1,000", n, many)
+		}
+	})
+}
+
+// A key for which the service never answers holds up no other one.
+func TestUnknownBesideOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, other, _ := pair(t)
+		down := true
+		f.on(only("acquire", func(ctx context.Context, _ string, do func() error) error {
+			f.mu.Lock()
+			of, all := f.wants[0].Key, down
+			f.mu.Unlock()
+			if all || of == "user/a" || of == "user/c" {
+				_ = do()
+				<-ctx.Done()
+				return errNet
+			}
+			return do()
+		}))
+		for _, k := range []string{"user/a", "user/b", "user/c", "user/d"} {
+			wantErr(t, k, try(t, l, locks.Request{Key: k}).Err, locks.ErrUnknown)
+			time.Sleep(2 * time.Second) // the renewal that says that the service is back
+		}
+		f.mu.Lock()
+		down = false
+		f.mu.Unlock()
+		time.Sleep(10 * time.Second) // two that take the whole of a call's time, and one for the pauses
+		take(t, other, "user/b")
+		take(t, other, "user/d")
+		for _, k := range []string{"user/a", "user/c"} {
+			wantErr(t, k, try(t, other, locks.Request{Key: k}).Err, locks.ErrBusy)
 		}
 	})
 }
