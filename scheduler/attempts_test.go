@@ -252,6 +252,35 @@ func TestWhatWouldBeToldToStopIsNotStarted(t *testing.T) {
 	}
 }
 
+// While a pool's work is left to others nothing of it is claimed, ahead of its workers neither, and what was being claimed
+// goes back at once. Once that is over it is claimed as before.
+func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { return nil }), nil)
+		f := s.feeders["p"]
+		f.took = time.Millisecond // of which workers do many within aheadFor
+		before := f.wanted()
+		if before < 2 {
+			t.Fatalf("%d are wanted, and none ahead", before)
+		}
+		s.room.refused("p", jobs.ErrNoRoom)
+		if n := f.wanted(); n != 0 {
+			t.Errorf("%d are wanted", n)
+		}
+		f.push(t.Context(), s.session.Load(), ledger.Claimed{Tasks: []jobs.Task{claimOf("1").task, claimOf("2").task}, Until: make([]time.Time, 2)})
+		got := results(s)
+		for _, id := range []string{"1", "2"} {
+			if r, is := got[id]; !is || r.Verdict != ledger.HandBack {
+				t.Errorf("task %s: %+v, want it handed back", id, r)
+			}
+		}
+		time.Sleep(2 * roomLeast)
+		if n := f.wanted(); n != before {
+			t.Errorf("once there is room %d are wanted, not %d", n, before)
+		}
+	})
+}
+
 // What finds no room goes back with all that is queued behind it, and the pool is left to others for a while. What could
 // be started ends that, and keeps its queue.
 func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {

@@ -24,9 +24,7 @@ func (s *Scheduler) drain(ctx context.Context) error {
 	s.leaveStripes(ctx)
 	cancel()
 	for _, f := range s.feeders {
-		for _, c := range f.empty() {
-			s.handBack(c)
-		}
+		f.handBackQueue()
 	}
 	s.recorder.makeRoom() // nothing more is taken
 	done := s.attempts.close()

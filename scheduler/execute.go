@@ -102,9 +102,7 @@ func (s *Scheduler) foundRoom(pool string, r ledger.Result, err error) {
 		s.room.worked(pool)
 	case errors.Is(err, jobs.ErrNoRoom):
 		s.room.refused(pool, err)
-		for _, c := range s.feeders[pool].empty() {
-			s.handBack(c)
-		}
+		s.feeders[pool].handBackQueue()
 	}
 }
 

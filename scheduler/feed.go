@@ -131,9 +131,13 @@ func (f *feeder) claim(ctx context.Context) bool {
 	return len(got.Tasks) > 0
 }
 
-// wanted is how many tasks to claim: as many as there are free workers, and some ahead.
+// wanted is how many tasks to claim: as many as there are free workers, and some ahead. It is none while the pool's work
+// is left to others: what is claimed ahead would wait here for nothing.
 func (f *feeder) wanted() int {
 	free := f.s.slots.room(f.pool.name)
+	if f.s.room.shut(f.pool.name) {
+		return 0
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return max(0, min(free+f.ahead()-len(f.queue), claimBatch))
@@ -204,8 +208,13 @@ func (f *feeder) push(ctx context.Context, ses *session, got ledger.Claimed) {
 	f.startQueued(ctx)
 }
 
-// startQueued starts as much of the queue as there are workers; for the rest, slots wakes the feeder when one is free.
+// startQueued starts as much of the queue as there are workers; for the rest, slots wakes the feeder when one is free. While
+// the pool's work is left to others all of it goes back: it was claimed as a start found no room.
 func (f *feeder) startQueued(ctx context.Context) {
+	if f.s.room.shut(f.pool.name) {
+		f.handBackQueue()
+		return
+	}
 	for f.s.slots.take(f.pool.name, 1) == 1 {
 		c, ok := f.next()
 		if !ok {
@@ -263,6 +272,12 @@ func (f *feeder) holds(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.ContainsFunc(f.queue, func(c claimed) bool { return c.task.ID == id })
+}
+
+func (f *feeder) handBackQueue() {
+	for _, c := range f.empty() {
+		f.s.handBack(c)
+	}
 }
 
 // empty takes everything that was claimed and not started.
