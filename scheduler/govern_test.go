@@ -148,6 +148,32 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 	})
 }
 
+// The health says what is left to a newer configuration: jobs, pools whose handlers it has otherwise, or both. A pool that it
+// has with other limits is not left to it.
+func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
+	s := replicaOn(t, newPicky(nil), blocked{})
+	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.plan.pools["p"].hashes}
+	handler := ledger.OtherPool{Name: "p", Hash: "newer", Kinds: map[string]string{"": "of theirs"}}
+	for what, c := range map[string]struct {
+		jobs  []string
+		pools []ledger.OtherPool
+		says  string
+	}{
+		"nothing":   {nil, nil, ""},
+		"a limit":   {nil, []ledger.OtherPool{limits}, ""},
+		"jobs":      {[]string{"x", "y"}, []ledger.OtherPool{limits}, "a newer configuration governs 2 jobs that this replica knows differently"},
+		"a handler": {nil, []ledger.OtherPool{handler}, "a newer configuration governs tasks of 1 pools that it has no such handlers for: p (tasks without a kind)"},
+		"a job, and handlers of two pools": {[]string{"x"}, []ledger.OtherPool{handler, {Name: "q", Hash: "newer"}},
+			"a newer configuration governs 1 jobs that this replica knows differently, and tasks of 2 pools that it has no such handlers for: p (tasks without a kind), q (this replica does not have the pool)"},
+	} {
+		s.foreign.set(c.jobs)
+		s.foreign.setPools(s.goBy(c.pools))
+		if got := s.Health()[3]; got.Name != "configuration" || !got.Ready || got.Detail != c.says {
+			t.Errorf("%s: %+v, want %q", what, got, c.says)
+		}
+	}
+}
+
 // rereading is a store that answers that this replica governs, and notes which stripes' due times it reads after that.
 type rereading struct {
 	*asserting

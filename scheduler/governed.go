@@ -85,8 +85,7 @@ func (s *Scheduler) Runs(pool, kind string) bool {
 	if !known || s.health.isDraining() {
 		return false
 	}
-	g := f.governed()
-	return g.hash != "" && slices.Contains(g.kinds(f.pool), kind)
+	return slices.Contains(f.governed().kinds(f.pool), kind)
 }
 
 // left says which tasks of the pool are left to replicas with a newer configuration; "": none. That of the

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -194,6 +195,24 @@ func TestAReplicaThatWaitsForItsLocksBegins(t *testing.T) {
 				t.Errorf("a run by hand: %v", err)
 			}
 		})
+		if err := s.Run(ctx); err != nil || ran.Load() > 0 {
+			t.Errorf("%v; it ran %d times", err, ran.Load())
+		}
+	})
+}
+
+// What is due while a lock service that is waited for has not answered yet is not decided, lock or no lock.
+func TestWhatIsDueWaitsForTheFirstAnswerOfTheLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ran := new(atomic.Int64)
+		hangs := func(ctx context.Context) ([]locks.Attempt, error) { <-ctx.Done(); return nil, ctx.Err() }
+		set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: quick{ran}, Schedule: "* * * * * *"}}}
+		s, err := New(quietStore(), &scripted{answer: hangs}, set, Options{ID: "a", WhenDown: DownWait})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
+		defer stop()
 		if err := s.Run(ctx); err != nil || ran.Load() > 0 {
 			t.Errorf("%v; it ran %d times", err, ran.Load())
 		}

@@ -91,8 +91,7 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by, force string) (jobs.T
 		if slot = d.slotTaken(j, state); slot.why != "" {
 			return ledger.Opening{}, false
 		}
-		o = d.open(j, jobs.Trigger{At: old.ScheduledAt, Seq: old.Seq, By: by}, 0)
-		o.Trigger = jobs.Trigger{}
+		o = d.open(j, jobs.Trigger{At: old.ScheduledAt, Seq: old.Seq, By: by}, 0) // of no job: it has no row of its own
 		o.Task.Payload, o.Task.RetryOf = old.Payload, old.ID
 		if old.RetryOf != "" {
 			o.Task.RetryOf = old.RetryOf

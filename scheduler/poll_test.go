@@ -59,6 +59,9 @@ func TestWhenThePollAsks(t *testing.T) {
 		"there is no room to start any of it": {always("p"), func(s *Scheduler) {
 			s.room.pools = map[string]*shortage{"p": {err: errRefused, until: time.Now().Add(time.Hour)}}
 		}, idle, true},
+		"claims get nothing of it": {always("p"), func(s *Scheduler) {
+			s.feeders["p"].vain, s.feeders["p"].notBefore = 1, time.Now().Add(time.Hour)
+		}, idle, false},
 		"there was some, once": {func(n int) ([]string, time.Time, error) {
 			if n == 2 {
 				return []string{"p"}, time.Time{}, nil

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -314,3 +315,24 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 type everyLine struct{ lines }
 
 func (*everyLine) Enabled(context.Context, slog.Level) bool { return true }
+
+// A retry is counted from now, by the clock of the database as the replica reckons it when it writes the result.
+func TestARetryIsCountedFromWhenItIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newPicky(nil)
+		s := replicaOn(t, st, blocked{})
+		s.clock.observe(boottime.Now(), time.Now().Add(time.Second)) // the database's is ahead
+		s.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1", Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		time.Sleep(time.Hour)
+		go func() { defer close(ended); s.recorder.run(ctx) }()
+		synctest.Wait()
+		stop()
+		<-ended
+		_, taken := st.look()
+		if now := s.clock.now(); !taken["1"].Now.Equal(now) || taken["1"].RetryIn != time.Minute {
+			t.Errorf("recorded at %v as %+v", now, taken["1"])
+		}
+	})
+}

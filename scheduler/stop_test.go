@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -212,6 +213,25 @@ func TestWhenAnAttemptIsStopped(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// graceful is a handler with a grace period of its own.
+type graceful struct{ blocked }
+
+func (graceful) StopGrace() time.Duration { return time.Minute }
+
+// A handler has the replica's grace period unless it says one itself; neither is worth a word in the log.
+func TestWhoseGracePeriodHolds(t *testing.T) {
+	for handler, want := range map[jobs.Handler]time.Duration{blocked{}: time.Second, graceful{}: time.Minute} {
+		log := &lines{}
+		a := &attempt{work: work{handler: handler}}
+		if got := a.grace(time.Second, slog.New(log)); got != want {
+			t.Errorf("%T: %v, want %v", handler, got, want)
+		}
+		if said := log.take(); len(said) > 0 {
+			t.Errorf("%T: %q", handler, said)
+		}
 	}
 }
 

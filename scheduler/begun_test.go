@@ -1,0 +1,74 @@
+package scheduler
+
+import (
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// What was claimed under a session that is trusted no more, or under an earlier one, goes back, however long the job grants
+// it: its row may be another replica's by now.
+func TestWhatMayBeAnothersIsNotStarted(t *testing.T) {
+	for what, c := range map[string]struct {
+		session string
+		trust   time.Duration
+		starts  bool
+	}{
+		"the session is trusted":         {"session", time.Minute, true},
+		"the session is trusted no more": {"session", 0, false},
+		"there is another session":       {"another", time.Minute, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				started := false
+				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { started = true; return nil }), nil)
+				s.clock.observe(boottime.Now(), time.Now())
+				s.session.Store(&session{c.session, boottime.Awake().Add(c.trust), boottime.Awake()})
+				one := claimOf("1")
+				one.until = s.clock.now().Add(time.Hour)
+				s.running.expect("1")
+				s.execute(t.Context(), one)
+				if r := results(s)["1"]; started != c.starts || (r.Verdict == ledger.HandBack) != !c.starts {
+					t.Errorf("started: %t, %+v", started, r)
+				}
+			})
+		})
+	}
+}
+
+// beats is a context within which the session is renewed as soon as something is derived from it.
+type beats struct {
+	context.Context
+	renew func()
+}
+
+func (b beats) Done() <-chan struct{} {
+	b.renew()
+	return b.Context.Done()
+}
+
+// A beat that comes while an attempt begins is no beat too late: the handler is told of it.
+func TestAnAttemptIsToldOfABeatBesideItsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var left, toStart time.Duration
+		s := executing(t, function(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
+			bound := jobs.BoundOf(ctx)
+			left, toStart = bound.Left(), bound.StartLeft()
+			return nil
+		}), nil)
+		s.session.Store(&session{"session", boottime.Awake().Add(time.Minute), boottime.Awake()})
+		s.running.expect("1")
+		s.execute(beats{t.Context(), func() {
+			s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		}}, claimOf("1"))
+		if left != time.Hour || toStart != time.Minute {
+			t.Errorf("it may be started for %v, and has %v; want %v and %v", toStart, left, time.Minute, time.Hour)
+		}
+	})
+}
