@@ -139,6 +139,68 @@ func TestWhatAnotherMadeReady(t *testing.T) {
 	}
 }
 
+// What another replica was told of meanwhile is not told again.
+func TestWhatAnotherWasToldOf(t *testing.T) {
+	for driver, dsn := range map[string]func(t *testing.T) string{
+		"sqlite": func(t *testing.T) string { return filepath.Join(t.TempDir(), "a.db") },
+		"mysql":  func(t *testing.T) string { return servers.MySQL(t) },
+	} {
+		t.Run(driver, func(t *testing.T) {
+			at := dsn(t)
+			other, s := migrated(t, driver, at, Options{}), migrated(t, driver, at, Options{})
+			if err := s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}}); err != nil {
+				t.Fatal(err)
+			}
+			err := s.sure(t.Context(), "test", func(t *tx) error {
+				return t.keepEvents(time.Now(), []happening{{pool: "p", event: jobs.EventFailed}, {pool: "p", event: jobs.EventLost}})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tell := func(s *Store) (ledger.Notified, error) {
+				return s.Notify(t.Context(), ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) (r ledger.Route) {
+					if e.Event == jobs.EventLost {
+						r.Task = &jobs.NewTask{Pool: "p", IdempotencyKey: e.ID}
+					}
+					return r
+				}})
+			}
+			a := &attentive{dialect: s.dialect, before: func(int) {
+				if done, err := tell(other); err != nil || done.Tasks != 1 || done.Dropped != 1 {
+					t.Errorf("the other one: %+v, %v", done, err)
+				}
+			}}
+			s.dialect = a
+			if done, err := tell(s); err != nil || done.Tasks != 0 || done.Dropped != 0 || a.begins != 1 {
+				t.Errorf("%+v, in %d transactions: %v", done, a.begins, err)
+			}
+			if n := text(t, s, "SELECT COUNT(*) FROM {tasks}"); n != "1" {
+				t.Errorf("%s tasks", n)
+			}
+		})
+	}
+}
+
+// A task that is swept while its retry is written is not there any more. On SQLite nobody sweeps meanwhile.
+func TestWhatIsSweptIsNotRetried(t *testing.T) {
+	at := servers.MySQL(t)
+	other, s := migrated(t, "mysql", at, Options{}), migrated(t, "mysql", at, Options{})
+	write := func(text string) {
+		t.Helper()
+		if err := other.sure(t.Context(), "test", func(t *tx) error { _, err := t.exec(text); return err }); err != nil {
+			t.Error(err)
+		}
+	}
+	write(ended9)
+	s.dialect = &interrupted{dialect: s.dialect, at: 2, do: func() { write(`DELETE FROM {done}`) }} // after the task was read
+	if task, err := s.RetryTask(t.Context(), "t9", "", true); !errors.Is(err, jobs.ErrNotFound) {
+		t.Errorf("%+v, %v", task, err)
+	}
+	if n := text(t, s, `SELECT COUNT(*) FROM {done}`) + text(t, s, `SELECT COUNT(*) FROM {tasks}`); n != "00" {
+		t.Errorf("%s rows", n)
+	}
+}
+
 // A replica that has nothing to do keeps nobody from writing, however often it looks.
 func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
@@ -160,15 +222,26 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	older, err := s.Join(t.Context(), ledger.Member{Replica: "older", LockService: "x"}) // it has loaded nothing
+	if err != nil {
+		t.Fatal(err)
+	}
 	a := &attentive{dialect: s.dialect}
 	s.dialect = a
 	same := func(now time.Time) (time.Time, error) { return now, nil }
 	for name, do := range map[string]func() error{
-		"ready":    func() error { _, _, err := s.Ready(t.Context(), same); return err },
-		"reap":     func() error { _, err := s.Reap(t.Context(), 9); return err },
-		"look":     func() error { _, err := s.Look(t.Context(), "p", ledger.Look{Most: 9}); return err },
-		"own":      func() error { _, err := s.Own(t.Context(), session); return err },
-		"assert":   func() error { _, err := s.Assert(t.Context(), session, d); return err },
+		"ready":  func() error { _, _, err := s.Ready(t.Context(), same); return err },
+		"reap":   func() error { _, err := s.Reap(t.Context(), 9); return err },
+		"look":   func() error { _, err := s.Look(t.Context(), "p", ledger.Look{Most: 9}); return err },
+		"own":    func() error { _, err := s.Own(t.Context(), session); return err },
+		"assert": func() error { _, err := s.Assert(t.Context(), session, d); return err },
+		"assert what does not govern": func() error {
+			got, err := s.Assert(t.Context(), older, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "2", MaxAttempts: 5}}})
+			if got.Governs || len(got.Pools) != 1 || len(got.Jobs) != 1 {
+				t.Errorf("assert what does not govern: %+v", got)
+			}
+			return err
+		},
 		"upcoming": func() error { _, err := s.Upcoming(t.Context(), nil); return err },
 		"claim": func() error {
 			_, err := s.Claim(t.Context(), ledger.Claim{Session: session, Pool: "p", Hash: "1"})
@@ -235,6 +308,51 @@ func TestANewerConfigurationStopsAnOlderOne(t *testing.T) {
 				text(t, s, "SELECT MIN(hash) || ' ' || COUNT(*) FROM {jobs} WHERE hash='newer'"), text(t, s, "SELECT hash FROM {pools} WHERE name='p'"),
 			}); d != "" {
 				t.Error(d)
+			}
+		})
+	}
+}
+
+// Definitions that another replica has written meanwhile, or taken out, are not written again.
+func TestWhatAnotherDefined(t *testing.T) {
+	one := ledger.Definitions{
+		Jobs:  []ledger.JobDef{{Name: "j", Hash: "1", Schedule: "s", Next: inAnHour}},
+		Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 5}},
+	}
+	for name, c := range map[string]struct{ before, after ledger.Definitions }{
+		"written": {ledger.Definitions{}, one}, "taken out": {one, ledger.Definitions{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "a.db")
+			other, s := migrated(t, "sqlite", file, Options{}), migrated(t, "sqlite", file, Options{})
+			session, err := other.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := other.Load(t.Context(), session, c.before); err != nil {
+				t.Fatal(err)
+			}
+			a := &attentive{dialect: s.dialect}
+			a.before = func(n int) {
+				if n > 1 {
+					return
+				}
+				if got, err := other.Assert(t.Context(), session, c.after); err != nil || !got.Governs {
+					t.Errorf("the other one: %+v, %v", got, err)
+				}
+				for _, table := range []string{"jobs", "pools"} { // from here on no row may be written
+					err := other.sure(t.Context(), "test", func(t *tx) error {
+						_, err := t.exec(`CREATE TRIGGER no_` + table + ` BEFORE INSERT ON {` + table + `} BEGIN SELECT RAISE(FAIL, 'written again'); END`)
+						return err
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			s.dialect = a
+			if got, err := s.Assert(t.Context(), session, c.after); err != nil || !got.Governs || a.begins != 2 {
+				t.Errorf("%+v, in %d transactions: %v", got, a.begins, err)
 			}
 		})
 	}

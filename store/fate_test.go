@@ -31,6 +31,7 @@ type fate struct {
 	late  bool // as mute, and it arrives when the caller has given up
 	slow  bool // a COMMIT; its sender gives up the line, and it arrives after what is asked on another one
 	again bool // it is worth another try, and says so
+	half  bool // with again: one row of its answer is read before
 }
 
 // lasts says that the caller does not see the end of it.
@@ -263,10 +264,28 @@ func (c faultyConn) QueryContext(ctx context.Context, text string, args []driver
 	switch {
 	case !lost:
 		return c.Conn.(driver.QueryerContext).QueryContext(ctx, text, args)
+	case fate.again && fate.half:
+		rows, err := c.Conn.(driver.QueryerContext).QueryContext(ctx, text, args)
+		return &halfRows{Rows: rows, then: c.f.busy}, err
 	case fate.again:
 		return nil, c.f.busy
 	}
 	return nil, c.f.broken
+}
+
+// halfRows end behind the first one with an error.
+type halfRows struct {
+	driver.Rows
+	read bool
+	then error
+}
+
+func (r *halfRows) Next(dest []driver.Value) error {
+	if r.read {
+		return r.then
+	}
+	r.read = true
+	return r.Rows.Next(dest)
 }
 
 // brokenFile is what SQLite says about a disk that fails.

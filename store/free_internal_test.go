@@ -52,6 +52,9 @@ func (q contest) hold(query string, args ...any) (release func()) {
 		q.t.Fatal(err)
 	}
 	_, _ = conn.ExecContext(ctx, "SET SESSION idle_transaction_timeout=0") // MySQL has no such setting
+	if _, err := conn.ExecContext(ctx, "SET SESSION wait_timeout=300"); err != nil {
+		q.t.Fatal(err)
+	}
 	t := q.within(ctx, conn)
 	if _, err := t.exec("START TRANSACTION"); err != nil {
 		q.t.Fatal(err)

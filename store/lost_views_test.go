@@ -74,17 +74,19 @@ func TestViewsStartAgain(t *testing.T) {
 		if reflect.ValueOf(want).IsZero() {
 			t.Errorf("%s: nothing is seen", name)
 		}
-		for k := 1; ; k++ {
-			s.cut.arm(fate{again: true}, k, func() {})
-			got, err := view(t.Context(), s.wired)
-			if lost := s.cut.disarm(); len(lost) == 0 {
-				break
-			}
-			if err != nil {
-				t.Errorf("%s, statement %d: %v", name, k, err)
-			}
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Overview{}, "At")); diff != "" {
-				t.Errorf("%s, statement %d: %s", name, k, diff)
+		for _, f := range []fate{{name: "at once", again: true}, {name: "behind a row", again: true, half: true}} {
+			for k := 1; ; k++ {
+				s.cut.arm(f, k, func() {})
+				got, err := view(t.Context(), s.wired)
+				if lost := s.cut.disarm(); len(lost) == 0 {
+					break
+				}
+				if err != nil {
+					t.Errorf("%s, statement %d, %s: %v", name, k, f.name, err)
+				}
+				if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Overview{}, "At")); diff != "" {
+					t.Errorf("%s, statement %d, %s: %s", name, k, f.name, diff)
+				}
 			}
 		}
 	}

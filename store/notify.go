@@ -80,7 +80,6 @@ func (w *notification) write(t *tx) error {
 	var batch []*parcel
 	for _, id := range locked {
 		if p := w.parcels[id]; p != nil {
-			p.existed, p.task.ID = false, p.own
 			batch = append(batch, p)
 		} else {
 			w.dropped++

@@ -133,6 +133,9 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			{ledger.TriggerFilter{Since: time.UnixMicro(1000)}, []string{"triggers_at"}},
 		} {
 			f := c.TriggerFilter
+			if !lite {
+				c.indexes = c.indexes[:1] // SQLite chooses
+			}
 			f.Cursor = triggerCursor(1800, "j1", 0)
 			check(fmt.Sprintf("triggers %+v", f), c.indexes, func(t *tx) error { _, err := t.triggerPage(f, 5); return err })
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
@@ -214,6 +215,26 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	losing("cancel, running", func() error { _, err := s.CancelTask(ctx, tasks[3].ID, "me"); return err })
 	losing("retry", func() error { _, err := s.RetryTask(ctx, tasks[0].ID, "me", false); return err })
 	want("1", `SELECT COUNT(*) FROM {tasks} WHERE retry_of <> '' AND job = ''`)
+	check(s.sure(ctx, "test", func(t *tx) error {
+		_, err := t.exec(`DELETE FROM {events}`)
+		if err != nil {
+			return err
+		}
+		return t.keepEvents(time.Now(), []happening{{pool: "p", event: jobs.EventFailed}, {pool: "p", event: jobs.EventLost}})
+	}))
+	losing("notify", func() error {
+		done, err := s.Notify(ctx, ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) (r ledger.Route) {
+			if e.Event == jobs.EventLost {
+				r.Task = &jobs.NewTask{Pool: "p", Kind: "told", IdempotencyKey: e.ID}
+			}
+			return r
+		}})
+		if err == nil && (done.Tasks != 1 || done.Dropped != 1) {
+			err = fmt.Errorf("%d tasks and %d events without one are counted", done.Tasks, done.Dropped)
+		}
+		return err
+	})
+	want("1", `SELECT COUNT(*) FROM {tasks} WHERE kind = 'told'`)
 	check(s.Leave(ctx, session))
 	losing("reap", func() error {
 		reaped, err := s.Reap(ctx, 9)

@@ -78,7 +78,7 @@ import (
 	"cmp"
 	"os"
 	"strconv"
-	"sync"
+	"sync/atomic"
 )
 
 var (
@@ -87,13 +87,12 @@ var (
 		f, _ := os.OpenFile(os.Getenv("LOCKSTEP_MUTANTS_SEEN"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
 		return f
 	}()
-	mutantsKnown sync.Map
+	mutantsKnown [1 << 16]atomic.Bool
 )
 
 func mutantIs(n string) bool {
 	if mutantSeen != nil {
-		if _, known := mutantsKnown.LoadOrStore(n, true); !known {
-			i, _ := strconv.Atoi(n)
+		if i, _ := strconv.Atoi(n); !mutantsKnown[i].Load() && !mutantsKnown[i].Swap(true) {
 			mutantSeen.WriteString(strconv.Itoa(i) + "\n")
 		}
 	}
