@@ -177,6 +177,8 @@ func TestHandlersAreToldApart(t *testing.T) {
 		"mute by pointer":                                    {&mute{jobs.Func(sendWelcome)}, &mute{jobs.Func(sendParcel)}, twins},
 		"functions that are handlers":                        {run("red"), run("blue"), ""},
 		"functions of a type that says nothing":              {mine(nothing), mine(nothingElse), twins},
+		"the same, the first a literal":                      {mine(func(context.Context, jobs.Task, io.Writer) error { return nil }), mine(nothing), twins},
+		"the same, the second a literal":                     {mine(nothing), mine(func(context.Context, jobs.Task, io.Writer) error { return nil }), twins},
 		"described alike":                                    {&slack{channel: "a", sent: 1}, &slack{channel: "a"}, ""},
 		"described otherwise":                                {&slack{channel: "a"}, &slack{channel: "b"}, ""},
 		"bare, one":                                          {shared, shared, ""},
@@ -314,6 +316,9 @@ func TestNamesOfHandlersAreJudgedWhereTheyStand(t *testing.T) {
 	for want, set := range map[string]jobs.Set{
 		"jobs.a:" + name + "\njobs.b:" + name: {Jobs: map[string]jobs.Job{"a": {Handler: empty}, "b": {Handler: jobs.Named("", jobs.Func(shout))}}},
 		"pools.p.kinds.k:" + name:             {Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": empty}}}},
+		"jobs.a: has a handler that is a nil *jobs_test.bare; give it one that is not, or remove it": { // and is like no other
+			Jobs: map[string]jobs.Job{"a": {Handler: (*bare)(nil)}, "b": {Handler: &bare{"red"}}},
+		},
 		"jobs.b: has another handler than jobs.a" + alike: {
 			Jobs: map[string]jobs.Job{"a": {Handler: one}, "b": {Handler: other}, "c": {Handler: one}},
 		},

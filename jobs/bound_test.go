@@ -32,6 +32,12 @@ func TestABoundMovesAhead(t *testing.T) {
 		if b.Left() != 4*time.Hour || !closed(second) {
 			t.Errorf("moved again: %v left, told: %v", b.Left(), closed(second))
 		}
+		if until, _ = b.Until(); len(until) == 2 {
+			until[0], until[1] = now, now
+		}
+		if b.Left() != 4*time.Hour {
+			t.Errorf("whoever reads the moments has changed them: %v left", b.Left())
+		}
 		time.Sleep(5 * time.Hour)
 		if b.Left() != -time.Hour || b.StartLeft() >= 0 {
 			t.Errorf("an hour later than its end: %v left, %v to start", b.Left(), b.StartLeft())

@@ -3,6 +3,7 @@ package jobs
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -72,21 +73,17 @@ func (p Pool) WithDefaults() Pool {
 // WithDefaults returns a copy of the set in which all jobs and pools have their zero fields filled
 // in, and which has the pool [DefaultPool] and, if something notifies, [NotificationsPool].
 func (s Set) WithDefaults() Set {
-	filled := Set{Name: s.Name, Jobs: maps.Clone(s.Jobs), Pools: maps.Clone(s.Pools)}
-	if filled.Pools == nil {
-		filled.Pools = map[string]Pool{}
+	pools := map[string]Pool{}
+	for _, name := range append(slices.Collect(maps.Keys(s.Pools)), DefaultPool, NotificationsPool) {
+		if pool, exists := s.Pool(name); exists {
+			pools[name] = pool
+		}
 	}
-	filled.Pools[DefaultPool] = s.Pools[DefaultPool]
-	if s.notifies() {
-		filled.Pools[NotificationsPool] = s.Pools[NotificationsPool]
+	s.Jobs, s.Pools = maps.Clone(s.Jobs), pools
+	for name, job := range s.Jobs {
+		s.Jobs[name] = job.WithDefaults()
 	}
-	for name := range filled.Pools {
-		filled.Pools[name], _ = s.Pool(name)
-	}
-	for name, job := range filled.Jobs {
-		filled.Jobs[name] = job.WithDefaults()
-	}
-	return filled
+	return s
 }
 
 // Pool is a pool of the set with its zero fields filled in, [DefaultPool] and [NotificationsPool]

@@ -58,7 +58,7 @@ func (r running) next(t time.Time) time.Time {
 	for {
 		due := r.calendar.next(p.reading(t))
 		if due.IsZero() {
-			return due
+			return time.Time{}
 		}
 		if at := p.moment(due); !p.endsBy(at) {
 			return at

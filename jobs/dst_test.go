@@ -92,6 +92,7 @@ func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 		{"Asia/Kolkata", around(2026, 5, 1), "no jump, half-hour offset"},
 		{"Asia/Pyongyang", around(2018, 5, 4), "30 min ahead for good"},
 		{"Africa/Casablanca", around(2026, 2, 15), "back for Ramadan"},
+		{"Europe/Moscow", around(2014, 10, 26), "back for good"},
 		{"Antarctica/Troll", around(2026, 3, 29), "2 h gap"},
 		{"Antarctica/Troll", around(2026, 10, 25), "2 h back"},
 		// Beyond 2037 zone files have a rule instead of a list.

@@ -35,8 +35,7 @@ func ParseDuration(s string) (time.Duration, error) {
 			rest = MaxDuration + 1 // the pattern leaves one error only: too large
 		}
 	}
-	// The pattern's six digits keep the days from overflowing before they are compared.
-	if days > 366 || rest > MaxDuration || time.Duration(days)*24*time.Hour+rest > MaxDuration {
+	if days > 366 || rest > MaxDuration-time.Duration(days)*24*time.Hour {
 		return 0, fmt.Errorf("duration %q is longer than a year", s)
 	}
 	return time.Duration(days)*24*time.Hour + rest, nil

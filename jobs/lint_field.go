@@ -130,7 +130,7 @@ func (f *field) value(text string) (int, error) {
 	if text == "" {
 		return 0, fmt.Errorf("a range or step has no start or end; write both, as in %d-%d", f.min, f.max)
 	}
-	if why := f.foreign(text); why != "" {
+	if why := f.foreign(strings.ToUpper(text)); why != "" {
 		return 0, fmt.Errorf("%q is not supported: %s", text, why)
 	}
 	if len(f.names) > 0 {
@@ -139,9 +139,8 @@ func (f *field) value(text string) (int, error) {
 	return 0, fmt.Errorf("%q is not a number; write %d–%d without a sign", text, f.min, top)
 }
 
-// foreign explains what other schedulers would read here.
-func (f *field) foreign(text string) string {
-	upper := strings.ToUpper(text)
+// foreign explains what other schedulers would read here, where upper is, in capitals.
+func (f *field) foreign(upper string) string {
 	switch {
 	case strings.HasPrefix(upper, "H"):
 		return "H is Jenkins'; choose a number"

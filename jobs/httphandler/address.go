@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	thisNet  = netip.MustParsePrefix("0.0.0.0/8")
+	thisNet  = netip.MustParsePrefix("0.0.0.0/8")   // :: leads there
 	reserved = netip.MustParsePrefix("240.0.0.0/4") // broadcast included
 	// metadata are the services of clouds whose addresses are not link-local.
 	metadata = []netip.Prefix{
@@ -42,7 +42,7 @@ func refused(addr netip.Addr) string {
 	switch {
 	case addr.IsMulticast():
 		return "multicast"
-	case addr.IsUnspecified() || thisNet.Contains(addr):
+	case thisNet.Contains(addr):
 		return "unspecified"
 	case reserved.Contains(addr):
 		return "reserved"

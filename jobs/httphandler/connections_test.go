@@ -2,6 +2,7 @@ package httphandler_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -98,8 +99,8 @@ func TestARequestIsSentOnce(t *testing.T) {
 		if err := h.Run(t.Context(), again, io.Discard); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
-		if err := h.Run(t.Context(), again, io.Discard); err == nil || requests.Load() != 2 {
-			t.Errorf("%s: %v after %d requests, want an error after 2", c.what, err, requests.Load())
+		if err := h.Run(t.Context(), again, io.Discard); !errors.Is(err, io.EOF) || requests.Load() != 2 {
+			t.Errorf("%s: %v after %d requests, want the end of the connection after 2", c.what, err, requests.Load())
 		}
 	}
 }

@@ -180,7 +180,7 @@ func TestSecretsAreHiddenInEveryEscape(t *testing.T) {
 }
 
 // Parts of a secret are hidden from six characters on, in capitals and small letters; whole paths and queries from two
-// on, as they are.
+// on, as they are. At most three escapes are around each other.
 func TestHowLongSecretsAre(t *testing.T) {
 	for _, c := range []struct{ path, query, header, said, shown string }{
 		{header: "abcde", said: "abcde", shown: "abcde"},
@@ -199,6 +199,8 @@ func TestHowLongSecretsAre(t *testing.T) {
 		{path: "/x", said: "</x /X>", shown: "<… /X>"},
 		{path: "/abcde/abcdef", said: "<abcde abcdef>", shown: "<abcde …>"},
 		{path: "/abcdef", header: "bcdefg", said: "</abcdefg>", shown: "<…>"},
+		{header: "abcdef", said: "<%252561bcdef %25252561bcdef>", shown: "<… %25252561bcdef>"},
+		{header: "%2525252541bcdef", said: "<%2541bcdef %41bcdef>", shown: "<… %41bcdef>"},
 	} {
 		at := echoes(t, func(string) string { return sized(c.said) })
 		r := httphandler.Request{URL: at + c.path, SecretPath: true}
