@@ -99,6 +99,53 @@ func TestSecondTryFindsSessionLost(t *testing.T) {
 	})
 }
 
+// A second try of which nothing comes leaves what the first one said.
+func TestSecondTryThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		f := newFaulty(amended{service, func(call int, key string, r driver.Result) driver.Result {
+			if call == 1 && key == "user/lost" {
+				return driver.Result{Err: errNet}
+			}
+			return r
+		}})
+		l, other := start(t, f, locks.Options{}), start(t, service, locks.Options{})
+		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+			if f.count("acquire") == 2 {
+				return errNet
+			}
+			return do()
+		}))
+		attempts, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/lost"})
+		if err != nil || attempts[0].Lease == nil {
+			t.Fatalf("%+v, %v; want user/a", attempts, err)
+		}
+		wantErr(t, "the lost one", attempts[1].Err, locks.ErrUnknown)
+		synctest.Wait()
+		take(t, other, "user/lost")
+		wantBusy(t, other, "user/a")
+	})
+}
+
+// Keys whose outcome is asked for together are settled one by one: what is not known of one is asked for again soon.
+func TestOneOfSeveralThatIsNotSettled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := memlock.New()
+		l, other := start(t, amended{service, func(call int, key string, r driver.Result) driver.Result {
+			if call <= 2 || call == 3 && key == "user/a" {
+				return driver.Result{Err: errNet}
+			}
+			return r
+		}}, locks.Options{}), start(t, service, locks.Options{})
+		if _, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"}, locks.Request{Key: "user/b"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		take(t, other, "user/a")
+		take(t, other, "user/b")
+	})
+}
+
 // second is a world in which the answers of a batch's first and second call are rewritten, and things happen in between.
 type second struct {
 	t      *testing.T

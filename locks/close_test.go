@@ -30,13 +30,15 @@ func TestCloseOfTheDriver(t *testing.T) {
 // A Locker that was closed before its first use stays as it is.
 func TestUseAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which sees to it that nothing runs on
-		l := start(t, memlock.New(), locks.Options{})
+		m := &told{n: map[string]int{}}
+		l := start(t, memlock.New(), locks.Options{Metrics: m})
 		if err := l.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		_, err := l.TryAcquire(t.Context(), key)
 		wantErr(t, "acquire", err, locks.ErrUnavailable)
 		wantErr(t, "ready", l.Ready(t.Context()), locks.ErrUnavailable)
+		m.want(t, map[string]int{}) // nothing was asked for
 	})
 }
 

@@ -20,11 +20,15 @@ func backoff(fails int) time.Duration {
 	return min(minBackoff<<min(max(fails-1, 0), 10), maxBackoff)
 }
 
-// keep renews the session, opens a new one when there is none, and cleans up, until ctx is done.
+// keep renews the session, opens a new one when there is none, and cleans up, until Close, which does the rest and ends ctx.
 func (l *Locker) keep(ctx context.Context) {
-	for ctx.Err() == nil {
-		l.tidy(ctx)
+	for {
 		l.mu.Lock()
+		if l.closed {
+			l.mu.Unlock()
+			return
+		}
+		l.tidy(ctx)
 		s, wait := l.session, l.due()
 		l.mu.Unlock()
 		switch {
@@ -64,13 +68,8 @@ func (l *Locker) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// tidy starts what has to be done about lost sessions and unconfirmed calls.
+// tidy starts what has to be done about lost sessions and unconfirmed calls. With mu held.
 func (l *Locker) tidy(ctx context.Context) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return // Close does it
-	}
 	for _, s := range l.dead {
 		l.work.Go(func() {
 			calling, cancel := l.calling(ctx)

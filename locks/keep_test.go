@@ -2,6 +2,7 @@ package locks_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,14 +17,23 @@ import (
 
 // A session is renewed in time however little of its ttl may be trusted, from its first moment on.
 func TestRenewedInTime(t *testing.T) {
-	for name, c := range map[string]struct{ ttl, margin time.Duration }{
-		"the shortest ttl":    {time.Second, 0},
-		"much is not trusted": {10 * time.Second, 9 * time.Second},
+	for name, c := range map[string]struct{ ttl, margin, takes time.Duration }{
+		"the shortest ttl":                      {time.Second, 0, 0},
+		"much is not trusted":                   {10 * time.Second, 9 * time.Second, 0},
+		"much is not trusted, and answers take": {10 * time.Second, 9 * time.Second, 300 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFaulty(memlock.New())
 				f.caps = &driver.Caps{TrustMargin: c.margin}
+				f.on(only("renew", func(ctx context.Context, _ string, do func() error) error {
+					select {
+					case <-time.After(c.takes):
+						return do()
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}))
 				lease := take(t, start(t, f, locks.Options{TTL: c.ttl}), "user/a")
 				time.Sleep(time.Minute)
 				if err := lease.Check(); err != nil {
@@ -32,6 +42,38 @@ func TestRenewedInTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A session is renewed in time, too, if a call that was given up before it was sent is what started the Locker.
+func TestRenewedInTimeThoughTheFirstCallWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := start(t, memlock.New(), locks.Options{TTL: time.Second})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.TryAcquire(ctx, key); !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v", err)
+		}
+		synctest.Wait()
+		lease := take(t, l, "user/a")
+		time.Sleep(time.Minute)
+		if err := lease.Check(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A session that the service has ended is replaced at once.
+func TestLostSessionIsReplacedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, l, _, _ := pair(t)
+		take(t, l, "user/a")
+		time.Sleep(time.Second)
+		close(f.last.lost)
+		synctest.Wait()
+		if n := f.count("open"); n != 2 || !l.State().Up {
+			t.Errorf("%d sessions were opened, state %+v; want a second one", n, l.State())
+		}
+	})
 }
 
 // A renewal that hangs leaves time for another one.

@@ -24,6 +24,9 @@ func TestReleaseFindsSessionLost(t *testing.T) {
 			t.Errorf("release: %v", err)
 		}
 		endsAfter(t, b, locks.ErrLost, 0, 0)
+		if want := "lock lost: " + driver.ErrSessionLost.Error(); said(b.Check()) != want {
+			t.Errorf("it says %q, want %q", said(b.Check()), want)
+		}
 		if st := l.State(); st.Err != nil {
 			t.Errorf("state %+v, want nothing wrong with the service", st)
 		}

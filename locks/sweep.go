@@ -1,7 +1,6 @@
 package locks
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -94,9 +93,9 @@ func (l *Locker) settle(ctx context.Context, s *session, d *doubt) (granted []dr
 		if r.Token > 0 {
 			granted = append(granted, driver.Held{Key: d.wants[i].Key, Token: r.Token})
 		}
-	}
-	for _, r := range results {
-		err = cmp.Or(err, r.Err)
+		if r.Err != nil {
+			err = r.Err
+		}
 	}
 	if err != nil {
 		return granted, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,27 +52,35 @@ func TestUnknownIsAskedForTwice(t *testing.T) {
 	}
 }
 
-// The last try comes a ttl after the first one to the second, whatever part of the ttl may be trusted.
+// The last try comes a ttl after the first one to the second, whatever part of the ttl may be trusted, and however late the
+// one before was answered.
 func TestUnknownIsAskedForByTheTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFaulty(memlock.New())
-		f.caps = &driver.Caps{TrustMargin: 3 * time.Second}
-		l := start(t, f, locks.Options{TTL: 11 * time.Second})
-		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
-			if f.count("acquire") <= 2 {
-				return errNet
-			}
-			return do()
-		}))
-		wantErr(t, "attempt", try(t, l, key).Err, locks.ErrUnknown)
-		time.Sleep(11*time.Second - 1)
-		before := f.count("acquire")
-		time.Sleep(1)
-		synctest.Wait()
-		if after := f.count("acquire"); before != 3 || after != 4 {
-			t.Errorf("asked %d times within a ttl, and %d times at its end; want 3 and 4", before, after)
-		}
-	})
+	for name, answers := range map[string]time.Duration{"at once": 0, "when less is left than may be trusted": 9 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFaulty(memlock.New())
+				f.caps = &driver.Caps{TrustMargin: 3 * time.Second}
+				l := start(t, f, locks.Options{TTL: 11 * time.Second})
+				began, answered := time.Now(), new(atomic.Int32)
+				f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+					if f.count("acquire") <= 2 || time.Since(began) < answers {
+						return errNet
+					}
+					answered.Add(1)
+					return do()
+				}))
+				wantErr(t, "attempt", try(t, l, key).Err, locks.ErrUnknown)
+				time.Sleep(11*time.Second - 1)
+				before := answered.Load()
+				time.Sleep(time.Second)
+				after := answered.Load()
+				time.Sleep(time.Minute)
+				if all := answered.Load(); before != 1 || after != 2 || all != 2 {
+					t.Errorf("answered %d times within a ttl, %d times by its end, %d times in all; want 1, 2 and 2", before, after, all)
+				}
+			})
+		})
+	}
 }
 
 // The last try for one call settles nothing of a later one.
@@ -139,43 +148,54 @@ func TestUnknownForLong(t *testing.T) {
 	}
 }
 
-// Of those that are never answered for, a thousand are remembered for longer than two ttls.
+// Of those that are never answered for, a thousand are remembered for longer than two ttls, and all until then, whatever
+// part of a ttl may be trusted.
 func TestUnknownOfMany(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, l, other, _ := pair(t)
-		f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
-			time.Sleep(time.Second)
-			_ = do()
-			return errNet
-		}))
-		const many = 1100
-		var all sync.WaitGroup
-		for n := range many {
-			all.Go(func() { try(t, l, locks.Request{Key: fmt.Sprint("user/", n)}) })
-		}
-		all.Wait()
-		free := func() (n int) {
-			for i := range many {
-				a := try(t, other, locks.Request{Key: fmt.Sprint("user/", i)})
-				if a.Lease != nil {
-					n++
-					if err := a.Lease.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
+	for name, c := range map[string]struct {
+		margin, away time.Duration
+		want         int
+	}{"for long": {0, time.Minute, 1000}, "for less than two ttls": {3 * time.Second, 17 * time.Second, 1100}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				service := memlock.New()
+				f := newFaulty(service)
+				f.caps = &driver.Caps{TrustMargin: c.margin}
+				l, other := start(t, f, locks.Options{TTL: 11 * time.Second}), start(t, service, locks.Options{})
+				f.on(only("acquire", func(_ context.Context, _ string, do func() error) error {
+					time.Sleep(time.Second)
+					_ = do()
+					return errNet
+				}))
+				const many = 1100
+				var all sync.WaitGroup
+				for n := range many {
+					all.Go(func() { try(t, l, locks.Request{Key: fmt.Sprint("user/", n)}) })
 				}
-			}
-			return n
-		}
-		time.Sleep(time.Minute)
-		if n := free(); n != 0 {
-			t.Errorf("%d are free; want none while nobody is told that they are held", n)
-		}
-		f.on(nil)
-		time.Sleep(2 * time.Second)
-		if n := free(); n != 1000 {
-			t.Errorf("%d of %d are free, want 1,000", n, many)
-		}
-	})
+				all.Wait()
+				free := func() (n int) {
+					for i := range many {
+						a := try(t, other, locks.Request{Key: fmt.Sprint("user/", i)})
+						if a.Lease != nil {
+							n++
+							if err := a.Lease.Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+						}
+					}
+					return n
+				}
+				time.Sleep(c.away)
+				if n := free(); n != 0 {
+					t.Errorf("%d are free; want none while nobody is told that they are held", n)
+				}
+				f.on(nil)
+				time.Sleep(2 * time.Second)
+				if n := free(); n != c.want {
+					t.Errorf("%d of %d are free, want %d", n, many, c.want)
+				}
+			})
+		})
+	}
 }
 
 // A key for which the service never answers holds up no other one.

@@ -20,6 +20,7 @@ type cut struct {
 	mu    sync.Mutex
 	deaf  bool                // what the server answers is thrown away, and then the connection
 	held  func(opcode uint32) // called before a request goes on; nil: nothing
+	amend func(answer []byte) // called before answers go on; nil: nothing
 	dead  bool                // no connection is accepted
 	conns []net.Conn
 }
@@ -77,8 +78,11 @@ func (c *cut) pump(to, from net.Conn, answers bool) {
 			}
 		}
 		c.mu.Lock()
-		deaf := c.deaf && answers && n > 0
+		deaf, amend := c.deaf && answers && n > 0, c.amend
 		c.mu.Unlock()
+		if answers && amend != nil {
+			amend(buf[:n])
+		}
 		if deaf || err != nil {
 			return
 		}
@@ -108,6 +112,13 @@ func (c *cut) hold(held func(opcode uint32)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.held = held
+}
+
+// change has each part of what the server answers wait for what amend does to it.
+func (c *cut) change(amend func(answer []byte)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.amend = amend
 }
 
 func (c *cut) set(deaf, dead bool) {

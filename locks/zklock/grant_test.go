@@ -2,10 +2,12 @@ package zklock
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,6 +90,23 @@ func TestFreedBeforeTheHolderIsRead(t *testing.T) {
 	way.before(getData, func() { lets(t, b, theirs) })
 	if r := lockstest.Acquire(t, a, "a", "k")[0]; r.Token <= theirs.Token {
 		t.Errorf("%+v, want it granted after token %d", r, theirs.Token)
+	}
+}
+
+// Where the servers say that the session has expired instead of who the holder is, nothing was granted.
+func TestExpiredBeforeTheHolderIsRead(t *testing.T) {
+	t.Parallel()
+	a, b, _, way := between(t, "expired-read")
+	lockstest.Grant(t, b, "k")
+	way.before(getData, func() {
+		way.change(func(answer []byte) { // length, number, zxid, error: of four, four, eight and four bytes
+			if len(answer) >= 20 && binary.BigEndian.Uint32(answer[4:]) < 1<<31 { // no ping
+				binary.BigEndian.PutUint32(answer[16:], 1<<32-112)
+			}
+		})
+	})
+	if got, err := a.TryAcquire(t.Context(), "a", lockstest.Wants("k")); !errors.Is(err, driver.ErrSessionLost) {
+		t.Errorf("%+v, %v; want that the session is lost", got, err)
 	}
 }
 
@@ -233,6 +252,29 @@ func TestGivenUpInTheMiddleOfABatch(t *testing.T) {
 	}
 	if infos, err := b.List(t.Context(), "", "", len(keys)); err != nil || len(infos) > inFlight {
 		t.Errorf("%d of %d keys were granted, %v; want no more than were asked for at once", len(infos), len(keys), err)
+	}
+}
+
+// spent is a context that ends in the middle of a call: who waits for the call has not heard of it yet.
+type spent struct {
+	context.Context
+	asked atomic.Int32
+}
+
+func (c *spent) Err() error {
+	if c.asked.Add(1) > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Of a key that was not asked for any more, as its caller gave up, nothing is known.
+func TestGivenUpBeforeTheFirstKey(t *testing.T) {
+	t.Parallel()
+	a, _, _, _ := between(t, "early")
+	got, err := a.TryAcquire(&spent{Context: context.Background()}, "a", lockstest.Wants("k"))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v; want the context's error", got, err)
 	}
 }
 

@@ -110,11 +110,11 @@ func (t *tenure) keep(events <-chan zk.Event) {
 			running = false
 		}
 	}
-	connected := t.connected(time.Second)
+	t.connected(time.Second)
 	gone := t.isOver()
 	t.conn.Close() // waits for the answer, at most a second
-	switch answered := connected && t.gate.closed(); {
-	case answered:
+	switch {
+	case t.gate.closed():
 		t.told.Store(true)
 	case !gone:
 		t.closed = errors.New("no connection: the session ends by itself")
@@ -126,19 +126,18 @@ func (t *tenure) keep(events <-chan zk.Event) {
 }
 
 // connected waits a moment for a connection that was just lost: nothing could be freed without.
-func (t *tenure) connected(patience time.Duration) bool {
+func (t *tenure) connected(patience time.Duration) {
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
 	for t.conn.State() != zk.StateHasSession {
 		select {
 		case <-t.changed:
 		case <-t.over:
-			return false
+			return
 		case <-enough.C:
-			return false
+			return
 		}
 	}
-	return true
 }
 
 // renewed says that the session was renewed by a request sent at asked.

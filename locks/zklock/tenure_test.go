@@ -99,6 +99,9 @@ func TestNobodyDialsAfterExpiry(t *testing.T) {
 	if _, err := tn.gate.dial("tcp", addr, time.Second); !errors.Is(err, errShut) {
 		t.Errorf("dial: %v, want errShut", err)
 	}
+	if _, err := tn.gate.dial("tcp", "127.0.0.1:1", time.Second); !errors.Is(err, errShut) { // it is not even tried
+		t.Errorf("dial where nobody listens: %v, want errShut", err)
+	}
 	if !tn.told.Load() {
 		t.Error("the server has said that it expired, and that is not known")
 	}
@@ -163,6 +166,41 @@ func TestCloseWhileCutOff(t *testing.T) {
 	}
 }
 
+// A session that is closed while nothing is answered ends by itself, and its connection at once.
+func TestCloseWhileNothingIsAnswered(t *testing.T) {
+	t.Parallel()
+	way := newCut(t, servers.ZooKeeper(t))
+	a := openFor(t, way.addr, "closemute", 30*time.Second)
+	on := make(chan struct{})
+	defer close(on)
+	way.hold(func(uint32) { <-on })
+	began := time.Now()
+	if err := a.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "ends by itself") {
+		t.Errorf("close: %v", err)
+	}
+	if took := time.Since(began); took > 10*time.Second { // the library waits for 20 s
+		t.Errorf("it took %v", took)
+	}
+}
+
+// Who closes a session that has just lost its connection waits until it has another one.
+func TestConnectedAnew(t *testing.T) {
+	t.Parallel()
+	way := newCut(t, servers.ZooKeeper(t))
+	a := openFor(t, way.addr, "anew", 30*time.Second)
+	way.break_(true)
+	await.Until(t, "the connection is lost", func() bool { return a.conn.State() != zk.StateHasSession })
+	then := make(chan zk.State, 1)
+	go func() {
+		a.connected(time.Minute)
+		then <- a.conn.State()
+	}()
+	way.set(false, false)
+	if state := <-then; state != zk.StateHasSession {
+		t.Errorf("%v, want a session", state)
+	}
+}
+
 // A connection that breaks on the way of the last request leaves the session to its timeout, which the caller is told, too.
 func TestCloseThatDoesNotArrive(t *testing.T) {
 	t.Parallel()
@@ -171,8 +209,8 @@ func TestCloseThatDoesNotArrive(t *testing.T) {
 	a, b := openFor(t, way.addr, "closelost", 10*time.Second), openFor(t, addr, "closelost", 10*time.Second)
 	mine := lockstest.Grant(t, a, "k")
 	way.before(closeSession, func() { way.break_(true) })
-	if err := a.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "ends by itself") {
-		t.Errorf("close: %v", err)
+	if err := a.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "ends by itself") || a.told.Load() {
+		t.Errorf("close: %v; a server has said that nothing is held: %v", err, a.told.Load())
 	}
 	if r := lockstest.Acquire(t, b, "b", "k")[0]; r.Holder == nil || r.Holder.Token != mine.Token {
 		t.Errorf("%+v, want it held until the session ends", r)
@@ -204,8 +242,8 @@ func TestCloseWhileItMoves(t *testing.T) {
 	go func() { closed <- a.Close(context.WithoutCancel(t.Context())) }()
 	<-a.quit
 	close(on)
-	if err := <-closed; err != nil {
-		t.Errorf("close: %v", err)
+	if err := <-closed; err != nil || !a.told.Load() {
+		t.Errorf("close: %v; a server has said that nothing is held: %v", err, a.told.Load())
 	}
 	lockstest.Grant(t, openFor(t, addr, "moves", 10*time.Second), "k")
 }

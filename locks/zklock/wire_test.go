@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -245,6 +246,30 @@ func TestTheLastAnswer(t *testing.T) {
 			if g.closed() != c.closed {
 				t.Errorf("%s, read by %d: closed %t, want %t", name, size, g.closed(), c.closed)
 			}
+		}
+	}
+}
+
+// What the library logs explains a failure: an error without the library's words until there is a session, and not what a dial
+// has said already.
+func TestWhatIsLogged(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	for name, c := range map[string]struct {
+		agreed bool
+		arg    any
+		want   string
+	}{
+		"no error":                 {false, "zk1", "log: zk1"},
+		"what the dial said":       {false, fmt.Errorf("dial: %w", refused), "refused"},
+		"something else":           {false, errors.New("reset"), "reset"},
+		"while there is a session": {true, errors.New("reset"), "log: reset"},
+	} {
+		g := newGate(ttl, nil)
+		g.cause, g.agreed = refused, c.agreed
+		g.Printf("log: %v", c.arg)
+		if _, cause := g.state(); cause.Error() != c.want {
+			t.Errorf("%s: %q, want %q", name, cause, c.want)
 		}
 	}
 }

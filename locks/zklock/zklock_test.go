@@ -216,6 +216,9 @@ func TestListAndNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if len(page) > limit {
+				t.Errorf("a page of %d, want %d at most", len(page), limit)
+			}
 			for _, info := range page {
 				if info.Owner != "tester" || info.Meta != "meta of "+info.Key || info.Session != a.ID() || time.Since(info.Since).Abs() > time.Minute {
 					t.Errorf("info: %+v", info)
