@@ -201,22 +201,56 @@ func TestAReplicaThatWaitsForItsLocksBegins(t *testing.T) {
 	})
 }
 
-// What is due while a lock service that is waited for has not answered yet is not decided, lock or no lock.
-func TestWhatIsDueWaitsForTheFirstAnswerOfTheLocks(t *testing.T) {
+// While a lock service that is waited for has not answered yet nothing starts: what is due is not decided, lock or no lock,
+// and who asks for a run by hand is told.
+func TestNothingStartsBeforeTheLocksHaveAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := new(atomic.Int64)
 		hangs := func(ctx context.Context) ([]locks.Attempt, error) { <-ctx.Done(); return nil, ctx.Err() }
-		set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: quick{ran}, Schedule: "* * * * * *"}}}
+		set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: quick{ran}, Schedule: "* * * * * *", Concurrency: jobs.Allow}}}
 		s, err := New(quietStore(), &scripted{answer: hangs}, set, Options{ID: "a", WhenDown: DownWait})
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
 		defer stop()
+		time.AfterFunc(time.Second, func() {
+			if _, _, err := s.RunJob(ctx, "j", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "the lock service has not answered yet") {
+				t.Errorf("a run by hand: %v", err)
+			}
+		})
 		if err := s.Run(ctx); err != nil || ran.Load() > 0 {
 			t.Errorf("%v; it ran %d times", err, ran.Load())
 		}
 	})
+}
+
+// A run by hand waits for the first answer of a lock service only where there is one that is waited for.
+func TestARunByHandAndTheFirstAnswerOfTheLocks(t *testing.T) {
+	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: quick{new(atomic.Int64)}}}}
+	for _, c := range []struct {
+		locks     Locks
+		when      WhenDown
+		met, told bool
+	}{
+		{mute{}, DownWait, false, true},
+		{mute{}, DownWait, true, false},
+		{mute{}, DownStore, false, false},
+		{nil, DownWait, false, false},
+	} {
+		s, err := New(quietStore(), c.locks, set, Options{ID: "a", WhenDown: c.when})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trusting(s)
+		if c.met {
+			s.health.start()
+		}
+		_, _, err = s.RunJob(t.Context(), "j", "ann", "")
+		if told := err != nil && strings.Contains(err.Error(), "the lock service has not answered yet"); told != c.told {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
 }
 
 // What is enqueued begins at once where the replica is woken, and a poll later else. There may be no such pool.

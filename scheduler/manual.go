@@ -128,6 +128,9 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	if s.waits() {
 		return ledger.Decided{}, notNow("the lock service is away, and lock.when_down is wait: nothing starts until it is back")
 	}
+	if s.locks != nil && s.opt.WhenDown == DownWait && !s.Loaded() {
+		return ledger.Decided{}, notNow("the lock service has not answered yet, and lock.when_down is wait: nothing starts before it has")
+	}
 	if err := ctx.Err(); err != nil {
 		return ledger.Decided{}, err
 	}
