@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // listTasks answers tasks, the latest first. A pool or job that nobody knows is not found, rather
@@ -58,15 +59,17 @@ func (s *server) sayWhy(ctx context.Context, tasks []jobs.Task) {
 		if t.State != jobs.StatePending {
 			continue
 		}
-		why, err := asked.why(ctx, *t)
-		switch {
-		case err != nil:
+		code, why, err := asked.why(ctx, *t)
+		if err != nil {
 			return // what was asked for has an answer
-		case why != "" && t.Reason != "":
-			t.Reason += "; " + why
-		case why != "":
-			t.Reason = why
 		}
+		if why == "" {
+			continue
+		}
+		if t.Reason != "" {
+			why = t.Reason + "; " + why
+		}
+		t.Reason, t.ReasonCode = why, code
 	}
 }
 
@@ -79,27 +82,29 @@ type waiting struct {
 }
 
 // why is empty if somebody can run the task.
-func (w *waiting) why(ctx context.Context, t jobs.Task) (why string, err error) {
+func (w *waiting) why(ctx context.Context, t jobs.Task) (code reason.Code, why string, err error) {
 	runsOn := w.set.Jobs[t.Job].RunsOn
 	switch {
 	case t.Job == "" && !w.s.Replica.Runs(t.Pool, t.Kind):
 		if w.pools == nil {
 			if w.pools, err = w.s.Reader.PoolStatuses(ctx); err != nil {
-				return "", err
+				return "", "", err
 			}
 		}
 		if i := slices.IndexFunc(w.pools, func(p ledger.PoolStatus) bool { return p.Name == t.Pool }); i >= 0 {
-			why = whyUnrunnable(w.pools[i], t.Kind)
+			code, why = whyUnrunnable(w.pools[i], t.Kind)
 		}
 	case len(runsOn) > 0:
 		if w.peers == nil {
 			if w.peers, err = w.s.Reader.Replicas(ctx); err != nil {
-				return "", err
+				return "", "", err
 			}
 		}
-		why = whyNowhere(runsOn, w.peers)
+		if why = whyNowhere(runsOn, w.peers); why != "" {
+			code = reason.NoReplica
+		}
 	}
-	return why, nil
+	return code, why, nil
 }
 
 // getTask answers a task with its earlier attempts; the last one is the task's own fields.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // unrunnable is what is due and waits for nobody, as trouble.
@@ -18,8 +19,9 @@ func unrunnable(pools []ledger.PoolStatus) (all []ledger.Trouble) {
 			if len(all) == overviewRows {
 				return all
 			}
+			code, why := whyUnrunnable(p, u.Kind)
 			all = append(all, ledger.Trouble{
-				At: u.Since, State: ledger.StateUnrunnable, Pool: p.Name, Kind: u.Kind, Count: u.Tasks, Reason: whyUnrunnable(p, u.Kind),
+				At: u.Since, State: ledger.StateUnrunnable, Pool: p.Name, Kind: u.Kind, Count: u.Tasks, Reason: why, ReasonCode: code,
 			})
 		}
 	}
@@ -27,18 +29,18 @@ func unrunnable(pools []ledger.PoolStatus) (all []ledger.Trouble) {
 }
 
 // whyUnrunnable is empty if some live replica can run tasks of the kind, or may be able to.
-func whyUnrunnable(p ledger.PoolStatus, kind string) string {
+func whyUnrunnable(p ledger.PoolStatus, kind string) (reason.Code, string) {
 	switch {
 	case p.Hash == "":
-		return "no live configuration has the pool: nobody will run it"
+		return reason.NoPool, "no live configuration has the pool: nobody will run it"
 	case p.Kinds == nil || slices.Contains(p.Kinds, kind):
-		return ""
+		return "", ""
 	case len(p.Kinds) == 0:
-		return "pool " + p.Name + " has no handler in any live replica: nobody will run it; " + jobs.GiveHandler
+		return reason.NoHandler, "pool " + p.Name + " has no handler in any live replica: nobody will run it; " + jobs.GiveHandler
 	case kind == "":
-		return "no live replica has a handler in the pool for tasks without a kind: nobody will run it"
+		return reason.NoHandler, "no live replica has a handler in the pool for tasks without a kind: nobody will run it"
 	}
-	return "no live replica has kind " + quote(kind) + " in the pool: nobody will run it"
+	return reason.NoHandler, "no live replica has kind " + quote(kind) + " in the pool: nobody will run it"
 }
 
 // whyNowhere is empty if some live replica has the labels that a job runs on, or none lives.
@@ -100,7 +102,7 @@ func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.T
 		if err != nil {
 			return nil, err
 		}
-		t := ledger.Trouble{State: ledger.StateUnrunnable, Job: row.Name, Reason: whyNowhere(set.Jobs[row.Name].RunsOn, peers)}
+		t := ledger.Trouble{State: ledger.StateUnrunnable, Job: row.Name, Reason: whyNowhere(set.Jobs[row.Name].RunsOn, peers), ReasonCode: reason.NoReplica}
 		for _, w := range waiting {
 			if w.RunAt.After(now) {
 				continue

@@ -148,7 +148,7 @@ func TestKindsThatNobodyKnows(t *testing.T) {
 	}
 	b.tasks[0].Kind, b.tasks[0].Reason = "gone", "an earlier attempt"
 	for _, target := range []string{"/api/v1/tasks", "/api/v1/tasks/task-1"} {
-		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), `"reason":"an earlier attempt; no live replica has kind \"gone\" in the pool: nobody will run it"`) {
+		if w := ask(t, h, "GET", target, ""); !strings.Contains(w.Body.String(), `"reason":"an earlier attempt; no live replica has kind \"gone\" in the pool: nobody will run it","reason_code":"no_handler"`) {
 			t.Errorf("%s: %s", target, w.Body)
 		}
 	}
@@ -182,7 +182,7 @@ func TestPoolsWithoutAHandler(t *testing.T) {
 			t.Errorf("%s: %s", target, w.Body)
 		}
 	}
-	if got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context()); err != nil || got.Trouble[0].Reason != waits {
+	if got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context()); err != nil || got.Trouble[0].Reason != waits || got.Trouble[0].ReasonCode != "no_handler" {
 		t.Errorf("%v %+v", err, got.Trouble)
 	}
 }
@@ -335,10 +335,13 @@ func TestJobsThatNoLabelsMatch(t *testing.T) {
 		}
 	}
 	all := look()
-	if len(all) != 1 || all[0].Job != "backup" || all[0].Pool != "default" || all[0].Count != 2 || !all[0].At.Equal(due) || all[0].Reason != why {
+	if len(all) != 1 || all[0].Job != "backup" || all[0].Pool != "default" || all[0].Count != 2 || !all[0].At.Equal(due) || all[0].Reason != why || all[0].ReasonCode != "no_replica" {
 		t.Errorf("trouble: %+v", all)
 	}
 	says(true)
+	if w := ask(t, h, "GET", "/api/v1/tasks/first", ""); !strings.Contains(w.Body.String(), `"reason_code":"no_replica"`) {
+		t.Errorf("a task without its code: %s", w.Body)
+	}
 	if f, ok := b.filters[0].(ledger.TaskFilter); !ok || f.Job != "backup" || f.State != jobs.StatePending {
 		t.Errorf("asked for %+v", b.filters[0])
 	}

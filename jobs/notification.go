@@ -4,25 +4,28 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Notification is what somebody is told, as JSON. Fields that do not apply are absent.
 type Notification struct {
-	ID          string    `json:"id"` // of the event: the same each time it is told
-	Event       Event     `json:"event"`
-	Text        string    `json:"text"`           // all of it in one line, for people
-	Name        string    `json:"name,omitempty"` // of the set
-	Job         string    `json:"job,omitempty"`  // absent for a task that a user enqueued
-	Pool        string    `json:"pool,omitempty"` // of the task
-	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
-	Until       time.Time `json:"until,omitzero"` // missed: the last of several due times
-	Count       int       `json:"count,omitzero"` // missed: how many
-	TaskID      string    `json:"task_id,omitempty"`
-	Attempt     int       `json:"attempt,omitzero"`  // the last one
-	Replica     string    `json:"replica,omitempty"` // that had the task, or decided
-	Reason      string    `json:"reason,omitempty"`
-	Error       string    `json:"error,omitempty"` // at most 4096 bytes
-	At          time.Time `json:"at"`              // when it happened
+	ID          string      `json:"id"` // of the event: the same each time it is told
+	Event       Event       `json:"event"`
+	Text        string      `json:"text"`           // all of it in one line, for people
+	Name        string      `json:"name,omitempty"` // of the set
+	Job         string      `json:"job,omitempty"`  // absent for a task that a user enqueued
+	Pool        string      `json:"pool,omitempty"` // of the task
+	ScheduledAt time.Time   `json:"scheduled_at,omitzero"`
+	Until       time.Time   `json:"until,omitzero"` // missed: the last of several due times
+	Count       int         `json:"count,omitzero"` // missed: how many
+	TaskID      string      `json:"task_id,omitempty"`
+	Attempt     int         `json:"attempt,omitzero"`  // the last one
+	Replica     string      `json:"replica,omitempty"` // that had the task, or decided
+	Reason      string      `json:"reason,omitempty"`
+	ReasonCode  reason.Code `json:"reason_code,omitempty"`
+	Error       string      `json:"error,omitempty"` // at most 4096 bytes
+	At          time.Time   `json:"at"`              // when it happened
 }
 
 // Sentence is the notification in one line, for Text.

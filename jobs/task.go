@@ -3,6 +3,8 @@ package jobs
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // State is where a task is. Terminal states never change, but for one case: the own late result
@@ -31,11 +33,12 @@ type Task struct {
 	ScheduledAt time.Time       `json:"scheduled_at,omitzero"` // due time of the trigger that it was born of
 	Seq         int             `json:"-"`                     // of that trigger; 0 = the schedule's own
 	State       State           `json:"state"`
-	Reason      string          `json:"reason,omitempty"` // why the state is what it is, for people
-	Attempt     int             `json:"attempt"`          // from 1; 0 before the first claim
-	MaxAttempts int             `json:"max_attempts"`     // retries limit + 1
-	Lost        int             `json:"-"`                // attempts that were lost
-	Token       int64           `json:"token,omitempty"`  // fencing token of the attempt
+	Reason      string          `json:"reason,omitempty"`      // why the state is what it is, for people; see also Error
+	ReasonCode  reason.Code     `json:"reason_code,omitempty"` // the same for programs
+	Attempt     int             `json:"attempt"`               // from 1; 0 before the first claim
+	MaxAttempts int             `json:"max_attempts"`          // retries limit + 1
+	Lost        int             `json:"-"`                     // attempts that were lost
+	Token       int64           `json:"token,omitempty"`       // fencing token of the attempt
 	Replica     string          `json:"replica,omitempty"`
 	Priority    int             `json:"priority"` // −100 … 100, larger first
 	RunAt       time.Time       `json:"run_at,omitzero"`
@@ -58,15 +61,16 @@ type Task struct {
 
 // Attempt is one earlier, ended execution of a task.
 type Attempt struct {
-	Attempt    int       `json:"attempt"`
-	State      State     `json:"state"`
-	Reason     string    `json:"reason,omitempty"`
-	Token      int64     `json:"token,omitempty"`
-	Replica    string    `json:"replica,omitempty"`
-	StartedAt  time.Time `json:"started_at,omitzero"`
-	FinishedAt time.Time `json:"finished_at,omitzero"`
-	ExitCode   *int      `json:"exit_code,omitempty"`
-	Error      string    `json:"error,omitempty"` // the first MaxError bytes of it
+	Attempt    int         `json:"attempt"`
+	State      State       `json:"state"`
+	Reason     string      `json:"reason,omitempty"`
+	ReasonCode reason.Code `json:"reason_code,omitempty"`
+	Token      int64       `json:"token,omitempty"`
+	Replica    string      `json:"replica,omitempty"`
+	StartedAt  time.Time   `json:"started_at,omitzero"`
+	FinishedAt time.Time   `json:"finished_at,omitzero"`
+	ExitCode   *int        `json:"exit_code,omitempty"`
+	Error      string      `json:"error,omitempty"` // the first MaxError bytes of it
 }
 
 // NewTask is a task to enqueue. Only Pool is required.

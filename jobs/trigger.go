@@ -1,6 +1,10 @@
 package jobs
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+)
 
 // Cause says why a trigger exists.
 type Cause string
@@ -25,19 +29,20 @@ const (
 // Trigger is one row of the ledger: a due time of a job. A missed or skipped one may stand for a
 // range of Count due times from At to Until.
 type Trigger struct {
-	Job        string    `json:"job"`
-	At         time.Time `json:"at"`             // nominal, UTC
-	Seq        int       `json:"-"`              // 0 = schedule; each due time has exactly one such row. Manual runs have more
-	Until      time.Time `json:"until,omitzero"` // zero unless a range
-	Count      int       `json:"count"`          // due times covered, ≥ 1
-	Cause      Cause     `json:"cause"`
-	By         string    `json:"by,omitempty"` // who asked, for manual runs
-	Outcome    Outcome   `json:"outcome,omitempty"`
-	Reason     string    `json:"reason,omitempty"`
-	Result     State     `json:"result,omitempty"` // of the task, once it ended
-	TaskID     string    `json:"task_id,omitempty"`
-	Replica    string    `json:"replica,omitempty"` // who decided it
-	DecidedAt  time.Time `json:"decided_at,omitzero"`
-	StartedAt  time.Time `json:"started_at,omitzero"`
-	FinishedAt time.Time `json:"finished_at,omitzero"`
+	Job        string      `json:"job"`
+	At         time.Time   `json:"at"`             // nominal, UTC
+	Seq        int         `json:"-"`              // 0 = schedule; each due time has exactly one such row. Manual runs have more
+	Until      time.Time   `json:"until,omitzero"` // zero unless a range
+	Count      int         `json:"count"`          // due times covered, ≥ 1
+	Cause      Cause       `json:"cause"`
+	By         string      `json:"by,omitempty"` // who asked, for manual runs
+	Outcome    Outcome     `json:"outcome,omitempty"`
+	Reason     string      `json:"reason,omitempty"`      // why it ended so, for people
+	ReasonCode reason.Code `json:"reason_code,omitempty"` // the same for programs
+	Result     State       `json:"result,omitempty"`      // of the task, once it ended
+	TaskID     string      `json:"task_id,omitempty"`
+	Replica    string      `json:"replica,omitempty"` // who decided it
+	DecidedAt  time.Time   `json:"decided_at,omitzero"`
+	StartedAt  time.Time   `json:"started_at,omitzero"`
+	FinishedAt time.Time   `json:"finished_at,omitzero"`
 }

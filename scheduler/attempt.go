@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // stopped says why an attempt was told to stop.
@@ -24,6 +25,13 @@ const (
 	stopDrained
 	stopExpired // somebody else may start in its place from now on
 )
+
+// code is what the ledger says of it.
+func (s stopped) code() reason.Code {
+	return [...]reason.Code{
+		stopTimeout: reason.Timeout, stopCancelled: reason.Cancelled, stopDrained: reason.Drained, stopExpired: reason.SessionExpired,
+	}[s]
+}
 
 // attempt is one execution that is under way here.
 type attempt struct {
@@ -163,19 +171,24 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 		r.State = jobs.StateSucceeded
 		return r
 	}
-	r.Error = err.Error()
+	r.Error, r.Code = err.Error(), reason.Error
 	if exit := (*jobs.ExitError)(nil); errors.As(err, &exit) {
-		r.ExitCode = &exit.Code
+		r.ExitCode, r.Code = &exit.Code, reason.ExitCode
 	}
-	why, reason := a.stoppedBy()
-	r.Reason = reason
+	if errors.Is(err, errPanic) {
+		r.Code = reason.Panic
+	}
+	why, said := a.stoppedBy()
+	if why != notStopped {
+		r.Reason, r.Code = said, why.code()
+	}
 	switch {
 	case errors.Is(err, jobs.ErrNoRoom) && why != stopCancelled:
-		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack, Reason: err.Error()}
+		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack, Reason: err.Error(), Code: reason.NoRoom}
 	case errors.Is(err, jobs.ErrNotStarted) && why != stopCancelled:
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack}
 	case errors.Is(err, jobs.ErrLost) && why == notStopped:
-		r.Verdict, r.State, r.Reason = ledger.Died, jobs.StateLost, err.Error()
+		r.Verdict, r.State, r.Reason, r.Code = ledger.Died, jobs.StateLost, err.Error(), reason.OutcomeUnknown
 		return r
 	case why == stopDrained || why == stopExpired:
 		r.Verdict, r.State = ledger.Died, jobs.StateLost
@@ -184,7 +197,7 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 		r.State = jobs.StateCancelled
 		return r
 	case jobs.IsCancel(err):
-		r.State, r.Reason = jobs.StateCancelled, "cancelled by its handler"
+		r.State, r.Reason, r.Code = jobs.StateCancelled, "cancelled by its handler", reason.CancelledByHandler
 		return r
 	}
 	r.State = jobs.StateFailed

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // function is a handler.
@@ -182,9 +183,10 @@ func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
 	for what, c := range map[string]struct {
 		breaks      func()
 		err, output string
+		code        reason.Code
 	}{
-		"panic":  {func() { panic("ouch") }, "panic: ouch", "before\npanic: ouch\n\ngoroutine "},
-		"Goexit": {runtime.Goexit, errGoexit.Error(), "before\n"},
+		"panic":  {func() { panic("ouch") }, "panic: ouch", "before\npanic: ouch\n\ngoroutine ", reason.Panic},
+		"Goexit": {runtime.Goexit, errGoexit.Error(), "before\n", reason.Error},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -200,7 +202,7 @@ func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
 				synctest.Wait()
 				got := results(s)
 				for _, id := range []string{"1", "2"} {
-					if r := got[id]; r.State != jobs.StateFailed || r.Error != c.err || !strings.HasPrefix(string(r.Output), c.output) {
+					if r := got[id]; r.State != jobs.StateFailed || r.Error != c.err || r.Code != c.code || !strings.HasPrefix(string(r.Output), c.output) {
 						t.Errorf("task %s has ended as %+v with the output %q", id, r, r.Output)
 					}
 				}

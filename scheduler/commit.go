@@ -35,8 +35,14 @@ func (s *Scheduler) decide(ctx context.Context, names []string) {
 func (s *Scheduler) lookAgain(names []string) {
 	at := s.clock.now().Add(afterFailure)
 	for _, name := range names {
-		s.upcoming.set(name, at)
+		s.upcoming.set(name, at, true) // a due time may wait
 	}
+}
+
+// next is when to look at a job that was decided.
+type next struct {
+	at    time.Time
+	waits bool // a due time, for the slot
 }
 
 // decideFree is one transaction, and returns how many rows it wrote. Nothing was decided about the rest: others were
@@ -49,7 +55,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	reserved := s.reserve(names)
 	asked := s.foreign.asked()
 	ids := taskIDs{}
-	var nexts map[string]time.Time
+	var nexts map[string]next
 	var foreign []string
 	request := s.request(names, reserved)
 	request.Overdue, request.Guard = overdue, request.Guard && !overdue // lock or no lock
@@ -58,7 +64,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
 			claims: reserved.claims(s.plan),
 		}
-		nexts, rest, foreign = make(map[string]time.Time, len(states)), nil, nil
+		nexts, rest, foreign = make(map[string]next, len(states)), nil, nil
 		var decisions []ledger.Decision
 		opened := 0
 		for _, state := range states {
@@ -72,9 +78,9 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 				foreign = append(foreign, state.Name)
 				continue
 			}
-			nexts[state.Name] = dec.NextAt
+			nexts[state.Name] = next{dec.NextAt, !dec.Waiting.IsZero()}
 			if dec.Cursor.IsZero() {
-				nexts[state.Name] = s.plan.jobs[state.Name].next(state.Cursor)
+				nexts[state.Name] = next{at: s.plan.jobs[state.Name].next(state.Cursor)}
 				continue
 			}
 			decisions = append(decisions, dec)
@@ -92,11 +98,11 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 		}
 	}
 	soonest := s.clock.now().Add(lookLeast)
-	for name, at := range nexts {
-		if !at.IsZero() && at.Before(soonest) {
-			at = soonest
+	for name, n := range nexts {
+		if !n.at.IsZero() && n.at.Before(soonest) {
+			n.at = soonest
 		}
-		s.upcoming.set(name, at)
+		s.upcoming.set(name, n.at, n.waits)
 	}
 	for _, dec := range decided.Decisions {
 		rows += len(dec.Triggers)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // freshLimit bounds how many due times within the grace one decision opens or skips. What lies
@@ -42,17 +43,17 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 	}
 	if suspended(j, state) {
 		due = span{passed: j.between(state.Cursor, d.now)}
-		dec.Triggers = append(dec.Triggers, d.pass(j, due.passed, jobs.Skipped, "suspended"))
+		dec.Triggers = append(dec.Triggers, d.pass(j, due.passed, jobs.Skipped, reason.Suspended, "suspended"))
 	} else {
 		dec.Triggers = d.miss(j, due.passed)
 	}
 	dec.Cursor = due.passed.last
-	taken := d.slotTaken(j, state).why
+	taken := d.slotTaken(j, state)
 	opened := 0
 	for _, at := range due.runs {
 		late := d.late(j, at)
 		switch {
-		case taken == "":
+		case taken.why == "":
 			opening := d.open(j, jobs.Trigger{Job: j.name, At: at, Cause: causeOf(late)}, opened)
 			opened++
 			dec.Triggers = append(dec.Triggers, opening)
@@ -63,7 +64,7 @@ func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 			dec.Wait(at, d.now)
 			return dec, true
 		default:
-			dec.Triggers = append(dec.Triggers, d.pass(j, stretch{at, at, 1}, jobs.Skipped, taken))
+			dec.Triggers = append(dec.Triggers, d.pass(j, stretch{at, at, 1}, jobs.Skipped, taken.code, taken.why))
 		}
 		dec.Cursor = at
 	}
@@ -164,30 +165,32 @@ func (d decider) miss(j *jobPlan, passed stretch) (rows []ledger.Opening) {
 	edge := d.now.Add(-j.CatchUp.Window)
 	before := passed.first.Add(-time.Nanosecond)
 	if old := j.between(before, earlier(edge.Add(-time.Nanosecond), passed.last)); old.count > 0 {
-		rows = append(rows, d.pass(j, old, jobs.Missed, fmt.Sprintf("older than the catch-up window of %v", j.CatchUp.Window)))
+		rows = append(rows, d.pass(j, old, jobs.Missed, reason.CatchUpWindow,
+			fmt.Sprintf("older than the catch-up window of %v", j.CatchUp.Window)))
 		before = old.last
 	}
 	if rest := j.between(before, passed.last); rest.count > 0 {
-		rows = append(rows, d.pass(j, rest, jobs.Missed, missedBecause(j)))
+		code, why := missedBecause(j)
+		rows = append(rows, d.pass(j, rest, jobs.Missed, code, why))
 	}
 	return rows
 }
 
-func missedBecause(j *jobPlan) string {
+func missedBecause(j *jobPlan) (reason.Code, string) {
 	switch j.CatchUp.Policy {
 	case jobs.CatchUpNone:
-		return "catch-up policy none"
+		return reason.CatchUpNone, "catch-up policy none"
 	case jobs.CatchUpAll:
-		return fmt.Sprintf("beyond the catch-up limit of %d", j.CatchUp.Limit)
+		return reason.CatchUpLimit, fmt.Sprintf("beyond the catch-up limit of %d", j.CatchUp.Limit)
 	}
-	return "catch-up policy latest: a later due time stands for it"
+	return reason.CatchUpLatest, "catch-up policy latest: a later due time stands for it"
 }
 
 // pass is the row of due times that do not run.
-func (d decider) pass(j *jobPlan, r stretch, o jobs.Outcome, reason string) ledger.Opening {
+func (d decider) pass(j *jobPlan, r stretch, o jobs.Outcome, code reason.Code, why string) ledger.Opening {
 	t := jobs.Trigger{
 		Job: j.name, At: r.first, Count: r.count, Cause: causeOf(d.late(j, r.first)),
-		Outcome: o, Reason: reason, Replica: d.replica,
+		Outcome: o, Reason: why, ReasonCode: code, Replica: d.replica,
 	}
 	if r.count > 1 {
 		t.Until = r.last

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // decides decides about one job at 12:00:05, from a cursor, with a task that has the slot or none.
@@ -46,13 +47,13 @@ func TestDecideAtItsEdges(t *testing.T) {
 		want   []string
 		upTo   string
 	}{
-		"all: within the grace it is skipped while the slot is taken":      {with(second, jobs.CatchUpAll, 0), "12:00:04", true, []string{"12:00:05 skipped 1 schedule"}, "12:00:05"},
-		"all: at the end of the grace it is not late":                      {with(second, jobs.CatchUpAll, 0), "12:00:02", true, []string{"12:00:03 skipped 1 schedule", "12:00:04 skipped 1 schedule", "12:00:05 skipped 1 schedule"}, "12:00:05"},
-		"latest: a late one is skipped while the slot is taken":            {minute, "11:59:30", true, []string{"12:00:00 skipped 1 catch_up"}, "12:00:00"},
-		"none: nothing late runs":                                          {with(minute, jobs.CatchUpNone, 0), "11:58:30", false, []string{"11:59:00..12:00:00 missed 2 catch_up"}, "12:00:00"},
-		"a window shorter than the grace takes nothing from the grace":     {with(second, jobs.CatchUpLatest, time.Nanosecond), "12:00:01", false, []string{"12:00:02 missed 1 catch_up", "12:00:03 open schedule claimed", "12:00:04 skipped 1 schedule", "12:00:05 skipped 1 schedule"}, "12:00:05"},
-		"at the beginning of the window it is not too old":                 {with(minute, jobs.CatchUpLatest, 5*time.Second), "11:58:30", false, []string{"11:59:00 missed 1 catch_up", "12:00:00 open catch_up claimed"}, "12:00:00"},
-		"just before the window it is":                                     {with(minute, jobs.CatchUpLatest, 5*time.Second-1), "11:58:30", false, []string{"11:59:00..12:00:00 missed 2 catch_up"}, "12:00:00"},
+		"all: within the grace it is skipped while the slot is taken":      {with(second, jobs.CatchUpAll, 0), "12:00:04", true, []string{"12:00:05 skipped 1 schedule slot_taken"}, "12:00:05"},
+		"all: at the end of the grace it is not late":                      {with(second, jobs.CatchUpAll, 0), "12:00:02", true, []string{"12:00:03 skipped 1 schedule slot_taken", "12:00:04 skipped 1 schedule slot_taken", "12:00:05 skipped 1 schedule slot_taken"}, "12:00:05"},
+		"latest: a late one is skipped while the slot is taken":            {minute, "11:59:30", true, []string{"12:00:00 skipped 1 catch_up slot_taken"}, "12:00:00"},
+		"none: nothing late runs":                                          {with(minute, jobs.CatchUpNone, 0), "11:58:30", false, []string{"11:59:00..12:00:00 missed 2 catch_up catch_up_none"}, "12:00:00"},
+		"a window shorter than the grace takes nothing from the grace":     {with(second, jobs.CatchUpLatest, time.Nanosecond), "12:00:01", false, []string{"12:00:02 missed 1 catch_up catch_up_window", "12:00:03 open schedule claimed", "12:00:04 skipped 1 schedule slot_taken", "12:00:05 skipped 1 schedule slot_taken"}, "12:00:05"},
+		"at the beginning of the window it is not too old":                 {with(minute, jobs.CatchUpLatest, 5*time.Second), "11:58:30", false, []string{"11:59:00 missed 1 catch_up catch_up_window", "12:00:00 open catch_up claimed"}, "12:00:00"},
+		"just before the window it is":                                     {with(minute, jobs.CatchUpLatest, 5*time.Second-1), "11:58:30", false, []string{"11:59:00..12:00:00 missed 2 catch_up catch_up_window"}, "12:00:00"},
 		"a job that runs on demand has no due times":                       {onDemand, "11:00:00", false, nil, ""},
 		"a due time at the cursor is decided, and the next one is not due": {minute, "12:00:00", false, nil, ""},
 	} {
@@ -82,15 +83,15 @@ func TestWhatIsSaidOfWhatDoesNotRun(t *testing.T) {
 	}
 	suspended := minute(jobs.CatchUpLatest, time.Hour, 0)
 	suspended.Suspend = true
-	missed := func(from, to string, n int, reason string) jobs.Trigger {
-		t := jobs.Trigger{Job: "j", At: at(from), Until: at(to), Count: n, Cause: jobs.CauseCatchUp, Outcome: jobs.Missed, Reason: reason, Replica: "a"}
+	missed := func(from, to string, n int, code reason.Code, why string) jobs.Trigger {
+		t := jobs.Trigger{Job: "j", At: at(from), Until: at(to), Count: n, Cause: jobs.CauseCatchUp, Outcome: jobs.Missed, Reason: why, ReasonCode: code, Replica: "a"}
 		if n == 1 {
 			t.Until = time.Time{}
 		}
 		return t
 	}
-	skipped := func(from, to string, n int, reason string) jobs.Trigger {
-		t := missed(from, to, n, reason)
+	skipped := func(from, to string, n int, code reason.Code, why string) jobs.Trigger {
+		t := missed(from, to, n, code, why)
 		t.Outcome = jobs.Skipped
 		return t
 	}
@@ -100,12 +101,12 @@ func TestWhatIsSaidOfWhatDoesNotRun(t *testing.T) {
 		want   []jobs.Trigger // with an outcome
 	}{
 		"older than the window": {minute(jobs.CatchUpLatest, 3*time.Minute, 0), "11:50:30", []jobs.Trigger{
-			missed("11:51:00", "11:57:00", 7, "older than the catch-up window of 3m0s"),
-			missed("11:58:00", "11:59:00", 2, "catch-up policy latest: a later due time stands for it"),
+			missed("11:51:00", "11:57:00", 7, reason.CatchUpWindow, "older than the catch-up window of 3m0s"),
+			missed("11:58:00", "11:59:00", 2, reason.CatchUpLatest, "catch-up policy latest: a later due time stands for it"),
 		}},
-		"none":             {minute(jobs.CatchUpNone, time.Hour, 0), "11:58:30", []jobs.Trigger{missed("11:59:00", "12:00:00", 2, "catch-up policy none")}},
-		"beyond the limit": {minute(jobs.CatchUpAll, time.Hour, 2), "11:57:30", []jobs.Trigger{missed("11:58:00", "11:58:00", 1, "beyond the catch-up limit of 2")}},
-		"suspended":        {suspended, "11:57:30", []jobs.Trigger{skipped("11:58:00", "12:00:00", 3, "suspended")}},
+		"none":             {minute(jobs.CatchUpNone, time.Hour, 0), "11:58:30", []jobs.Trigger{missed("11:59:00", "12:00:00", 2, reason.CatchUpNone, "catch-up policy none")}},
+		"beyond the limit": {minute(jobs.CatchUpAll, time.Hour, 2), "11:57:30", []jobs.Trigger{missed("11:58:00", "11:58:00", 1, reason.CatchUpLimit, "beyond the catch-up limit of 2")}},
+		"suspended":        {suspended, "11:57:30", []jobs.Trigger{skipped("11:58:00", "12:00:00", 3, reason.Suspended, "suspended")}},
 	} {
 		dec, _ := decides(t, c.job, c.cursor, false, true)
 		var got []jobs.Trigger

@@ -39,7 +39,7 @@ func row(o ledger.Opening) string {
 		}
 		return fmt.Sprintf("%s open %s%s", at, t.Cause, claim)
 	}
-	return fmt.Sprintf("%s %s %d %s", at, t.Outcome, t.Count, t.Cause)
+	return fmt.Sprintf("%s %s %d %s %s", at, t.Outcome, t.Count, t.Cause, t.ReasonCode)
 }
 
 func TestDecide(t *testing.T) {
@@ -68,7 +68,7 @@ func TestDecide(t *testing.T) {
 		want: []string{"12:00:05 open schedule claimed"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "forbid: the second due time finds the slot taken", job: everySecond(nil), cursor: "12:00:03", now: "12:00:05",
-		want: []string{"12:00:04 open schedule claimed", "12:00:05 skipped 1 schedule"}, upTo: "12:00:05", next: "12:00:06",
+		want: []string{"12:00:04 open schedule claimed", "12:00:05 skipped 1 schedule slot_taken"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "allow: both run, one slot was reserved", job: everySecond(func(j *jobs.Job) { j.Concurrency = jobs.Allow }),
 		cursor: "12:00:03", now: "12:00:05",
@@ -76,11 +76,11 @@ func TestDecide(t *testing.T) {
 	}, {
 		name: "forbid: an open task has the slot", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
 		state: ledger.JobState{Open: []ledger.OpenTask{{ID: "t1", State: jobs.StateRunning}}},
-		want:  []string{"12:00:05 skipped 1 schedule"}, upTo: "12:00:05", next: "12:00:06",
+		want:  []string{"12:00:05 skipped 1 schedule slot_taken"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "forbid: a lost attempt may still run", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
 		state: ledger.JobState{BusyUntil: clockTime("12:00:06")},
-		want:  []string{"12:00:05 skipped 1 schedule"}, upTo: "12:00:05", next: "12:00:06",
+		want:  []string{"12:00:05 skipped 1 schedule lost_may_run"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "forbid: its time is over", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
 		state: ledger.JobState{BusyUntil: clockTime("12:00:05")},
@@ -88,54 +88,54 @@ func TestDecide(t *testing.T) {
 	}, {
 		name: "suspended by the API", job: everySecond(nil), cursor: "12:00:02", now: "12:00:05",
 		state: ledger.JobState{Suspended: &yes},
-		want:  []string{"12:00:03..12:00:05 skipped 3 schedule"}, upTo: "12:00:05", next: "12:00:06",
+		want:  []string{"12:00:03..12:00:05 skipped 3 schedule suspended"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "latest: a due time within the grace stands for the late ones", job: everySecond(nil), cursor: "12:00:00", now: "12:00:05",
 		want: []string{
-			"12:00:01..12:00:02 missed 2 catch_up", "12:00:03 open schedule claimed",
-			"12:00:04 skipped 1 schedule", "12:00:05 skipped 1 schedule",
+			"12:00:01..12:00:02 missed 2 catch_up catch_up_latest", "12:00:03 open schedule claimed",
+			"12:00:04 skipped 1 schedule slot_taken", "12:00:05 skipped 1 schedule slot_taken",
 		}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "latest: only late ones, the latest runs", job: everySecond(func(j *jobs.Job) { j.Schedule = "0 * * * * *" }),
 		cursor: "12:00:00", now: "12:03:30",
-		want: []string{"12:01:00..12:02:00 missed 2 catch_up", "12:03:00 open catch_up claimed"}, upTo: "12:03:00", next: "12:04:00",
+		want: []string{"12:01:00..12:02:00 missed 2 catch_up catch_up_latest", "12:03:00 open catch_up claimed"}, upTo: "12:03:00", next: "12:04:00",
 	}, {
 		name: "latest: outside the window nothing runs", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 0 * * * *"
 			j.CatchUp.Window = time.Minute
 		}), cursor: "10:00:00", now: "12:30:00",
-		want: []string{"11:00:00..12:00:00 missed 2 catch_up"}, upTo: "12:00:00", next: "13:00:00",
+		want: []string{"11:00:00..12:00:00 missed 2 catch_up catch_up_window"}, upTo: "12:00:00", next: "13:00:00",
 	}, {
 		name: "latest: a part outside the window", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 0 * * * *"
 			j.CatchUp.Window = 150 * time.Minute
 		}), cursor: "08:00:00", now: "12:00:30",
-		want: []string{"09:00:00 missed 1 catch_up", "10:00:00..11:00:00 missed 2 catch_up", "12:00:00 open catch_up claimed"}, upTo: "12:00:00", next: "13:00:00",
+		want: []string{"09:00:00 missed 1 catch_up catch_up_window", "10:00:00..11:00:00 missed 2 catch_up catch_up_latest", "12:00:00 open catch_up claimed"}, upTo: "12:00:00", next: "13:00:00",
 	}, {
 		name: "none", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 * * * * *"
 			j.CatchUp.Policy = jobs.CatchUpNone
 		}), cursor: "12:00:00", now: "12:03:30",
-		want: []string{"12:01:00..12:03:00 missed 3 catch_up"}, upTo: "12:03:00", next: "12:04:00",
+		want: []string{"12:01:00..12:03:00 missed 3 catch_up catch_up_none"}, upTo: "12:03:00", next: "12:04:00",
 	}, {
 		name: "all with allow: the latest ones within the limit", job: everySecond(func(j *jobs.Job) {
 			j.Schedule, j.Concurrency = "0 * * * * *", jobs.Allow
 			j.CatchUp.Policy, j.CatchUp.Limit = jobs.CatchUpAll, 2
 		}), cursor: "12:00:00", now: "12:03:30",
-		want: []string{"12:01:00 missed 1 catch_up", "12:02:00 open catch_up claimed", "12:03:00 open catch_up"}, upTo: "12:03:00", next: "12:04:00",
+		want: []string{"12:01:00 missed 1 catch_up catch_up_limit", "12:02:00 open catch_up claimed", "12:03:00 open catch_up"}, upTo: "12:03:00", next: "12:04:00",
 	}, {
 		name: "all with forbid: one after the other", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 * * * * *"
 			j.CatchUp.Policy = jobs.CatchUpAll
 		}), cursor: "12:00:00", now: "12:03:30",
-		want: []string{"12:01:00 open catch_up claimed"}, upTo: "12:01:59.999999", next: "12:03:31.000001",
+		want: []string{"12:01:00 open catch_up claimed"}, upTo: "12:01:59.999999", next: "12:03:31",
 	}, {
 		name: "all with forbid: the slot is taken, all wait", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 * * * * *"
 			j.CatchUp.Policy = jobs.CatchUpAll
 		}), cursor: "12:00:00", now: "12:03:30",
 		state: ledger.JobState{Open: []ledger.OpenTask{{ID: "t1"}}},
-		upTo:  "12:00:59.999999", next: "12:03:31.000001",
+		upTo:  "12:00:59.999999", next: "12:03:31",
 	}}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -97,8 +97,8 @@ func TestAJobWithoutDueTimesIsForgotten(t *testing.T) {
 			s.plan.jobs["a"].schedule = nil
 			return ledger.Decided{Decisions: d.Decide(time.Now(), states)}, nil
 		}
-		s.upcoming.set("a", st.began)
-		s.upcoming.set("b", st.began)
+		s.upcoming.set("a", st.began, false)
+		s.upcoming.set("b", st.began, false)
 		s.decide(t.Context(), []string{"a", "b"})
 		left := s.upcoming.take(st.began.Add(time.Hour), 10, func(string) bool { return true })
 		if !slices.Equal(left, []string{"b"}) {

@@ -114,7 +114,7 @@ func run(ctx context.Context, h jobs.Handler, t jobs.Task, out *output) (err err
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(out, "panic: %v\n\n%s", p, debug.Stack())
-			err = fmt.Errorf("panic: %v", p)
+			err = panicked(fmt.Sprintf("panic: %v", p))
 		}
 	}()
 	return read(h.Run(ctx, t, out), out)

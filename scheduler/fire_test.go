@@ -120,11 +120,11 @@ func TestADueTimeIsDecidedWhenItComes(t *testing.T) {
 		s.clock = &clock{maxSkew: s.clock.maxSkew}
 		s.clock.observe(boottime.Awake(), time.Now().Add(apart))
 		in := func(d time.Duration) time.Time { return st.began.Add(apart + d) }
-		s.upcoming.set("a", in(1700*time.Millisecond))
-		s.upcoming.set("b", in(3200*time.Millisecond))
+		s.upcoming.set("a", in(1700*time.Millisecond), false)
+		s.upcoming.set("b", in(3200*time.Millisecond), false)
 		stop := fires(t, s)
 		time.Sleep(2250 * time.Millisecond)
-		s.upcoming.set("c", in(2300*time.Millisecond)) // a moment after the look for what is overdue
+		s.upcoming.set("c", in(2300*time.Millisecond), false) // a moment after the look for what is overdue
 		nudge(s.nudgeFire)
 		time.Sleep(7750*time.Millisecond + time.Nanosecond)
 		stop()
@@ -169,7 +169,7 @@ func TestWhoMayNotStartAnythingDecidesNothing(t *testing.T) {
 				s, st := firing(t, "a", "b")
 				s.locks, s.opt.WhenDown = lockerOf(t, memlock.New()), DownWait
 				s.lockStripes(t.Context())
-				s.upcoming.set("a", st.began.Add(time.Second))
+				s.upcoming.set("a", st.began.Add(time.Second), false)
 				st.rows = func(int) []ledger.Upcoming { return []ledger.Upcoming{{Job: "b", NextAt: st.began.Add(-time.Hour)}} }
 				c.mayNot(s)
 				stop := fires(t, s)
@@ -203,7 +203,7 @@ func TestWhatBecomesDueAsAReplicaStops(t *testing.T) {
 		}
 		stop := fires(t, s)
 		time.Sleep(overdueEvery - time.Nanosecond)
-		s.upcoming.set("a", st.began)
+		s.upcoming.set("a", st.began, false)
 		stop()
 		if calls := st.decisions(); len(calls) > 0 {
 			t.Errorf("decided: %+v", calls)
@@ -221,7 +221,7 @@ func TestOnlyOwnStripesAreDueHere(t *testing.T) {
 		var mine []string
 		var all, others []int
 		for _, name := range names {
-			s.upcoming.set(name, st.began)
+			s.upcoming.set(name, st.began, false)
 			stripe := s.plan.jobs[name].stripe
 			all = append(all, stripe)
 			if slices.Contains(s.owned(), stripe) {

@@ -90,8 +90,8 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 				if err != nil || task.State != jobs.StateRunning || h.now().ID != task.ID {
 					t.Fatalf("forced: %v, %+v", err, task)
 				}
-				if how == "run" && !strings.HasPrefix(trigger.Reason, ledger.Forced+"a lost attempt may run until ") {
-					t.Errorf("its reason is %q", trigger.Reason)
+				if how == "run" && (trigger.ReasonCode != "forced" || !strings.HasPrefix(trigger.Reason, ledger.Forced+"a lost attempt may run until ")) {
+					t.Errorf("its reason is %s: %q", trigger.ReasonCode, trigger.Reason)
 				}
 				said := log.take()
 				if len(said) != 1 || !strings.HasPrefix(said[0], "a run was forced although a lost attempt of the job may still run job=j task="+task.ID+" by=bob reason="+ledger.Forced+"a lost attempt") {
@@ -105,7 +105,7 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 				h.finish(nil) // either of them; both are told alike
 				h.finish(nil)
 				trigger, task, err = again(lost.ID)
-				if err != nil || trigger.Reason != "" || h.now().ID != task.ID {
+				if err != nil || trigger.Reason != "" || trigger.ReasonCode != "" || h.now().ID != task.ID {
 					t.Errorf("forced with nothing in the way: %v, %+v", err, trigger)
 				}
 				if said := log.take(); len(said) > 0 && strings.HasPrefix(said[len(said)-1], "a run was forced") {

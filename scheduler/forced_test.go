@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -70,16 +71,16 @@ func TestForcedRuns(t *testing.T) {
 			}
 			if how == "run" {
 				rows := ledgerOf(t, st, "j")
-				at := func(id string) (reason string) {
+				at := func(id string) (why string) {
 					for _, row := range rows {
-						if row.TaskID == id && row.Cause == jobs.CauseManual && row.By == "ann" && row.Result == jobs.StateSucceeded {
-							reason = row.Reason
+						if row.TaskID == id && row.Cause == jobs.CauseManual && row.By == "ann" && row.ReasonCode == reason.Forced && row.Result == jobs.StateSucceeded {
+							why = row.Reason
 						}
 					}
-					return reason
+					return why
 				}
-				if reason := at(task.ID); !strings.HasPrefix(reason, "forced although a lost attempt may run until "+until) || !strings.HasSuffix(reason, whose) {
-					t.Errorf("its reason is %q", reason)
+				if why := at(task.ID); !strings.HasPrefix(why, "forced although a lost attempt may run until "+until) || !strings.HasSuffix(why, whose) {
+					t.Errorf("its reason is %q", why)
 				}
 			}
 			// The word holds for that attempt: the job is free.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
@@ -33,10 +34,12 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by, force string) (jobs.Tr
 		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
 		state, forced = d.override(j, state, force)
 		if slot = d.slotTaken(j, state); slot.why != "" {
-			t.Count, t.Outcome, t.Reason, t.Replica = 1, jobs.Skipped, slot.why, s.opt.ID
+			t.Count, t.Outcome, t.Reason, t.ReasonCode, t.Replica = 1, jobs.Skipped, slot.why, slot.code, s.opt.ID
 			return ledger.Opening{Trigger: t}, false
 		}
-		t.Reason = forced
+		if forced != "" {
+			t.Reason, t.ReasonCode = forced, reason.Forced
+		}
 		return d.open(j, t, 0), forced != ""
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ func TestManualRuns(t *testing.T) {
 		t.Errorf("an unknown job: %v", err)
 	}
 	rows := ledgerOf(t, st, "j")
-	if len(rows) != 2 || rows[0].Outcome != jobs.Ran || rows[1].Outcome != jobs.Skipped || strings.Contains(rows[1].Reason, "cancel") || rows[0].Seq == 0 || rows[0].By != "me" {
+	if len(rows) != 2 || rows[0].Outcome != jobs.Ran || rows[1].Outcome != jobs.Skipped || strings.Contains(rows[1].Reason, "cancel") || rows[1].ReasonCode != "slot_taken" || rows[0].ReasonCode != "" || rows[0].Seq == 0 || rows[0].By != "me" {
 		t.Errorf("the ledger has %+v", rows)
 	}
 	_ = trigger

@@ -63,7 +63,7 @@ func (p *plan) route(now time.Time, e ledger.Event) ledger.Route {
 	}
 	told := jobs.Notification{
 		ID: eventKey(e), Event: e.Event, Name: p.set.Name, Job: e.Job, Pool: e.Pool, ScheduledAt: e.At, TaskID: e.TaskID,
-		Attempt: e.Attempt, Replica: e.Replica, Reason: e.Reason, Error: e.Error, At: e.HappenedAt,
+		Attempt: e.Attempt, Replica: e.Replica, Reason: e.Reason, ReasonCode: e.ReasonCode, Error: e.Error, At: e.HappenedAt,
 	}
 	if e.Event == jobs.EventMissed {
 		told.Until, told.Count = cmp.Or(e.Until, e.At), e.Count

@@ -132,7 +132,7 @@ func TestWhoAskedIsTold(t *testing.T) {
 				want := jobs.Notification{
 					ID: "failed/" + failed.ID, Event: jobs.EventFailed, Name: "prod", Job: "a", Pool: "default",
 					Text:        "[prod] job a failed, the run of " + failed.ScheduledAt.Format(time.RFC3339Nano) + ": no luck",
-					ScheduledAt: failed.ScheduledAt, TaskID: failed.ID, Attempt: 1, Replica: "a", Error: "no luck\nat all", At: failed.FinishedAt,
+					ScheduledAt: failed.ScheduledAt, TaskID: failed.ID, Attempt: 1, Replica: "a", ReasonCode: "error", Error: "no luck\nat all", At: failed.FinishedAt,
 				}
 				if d := cmp.Diff(want, n); d != "" {
 					t.Error(d)

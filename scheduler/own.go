@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // orphans are running rows of the own session that this replica does not know, by task id: a claim
@@ -85,7 +86,7 @@ func (s *Scheduler) clearRows(ctx context.Context, ses *session) {
 
 // unheard hands back what was claimed, and nobody heard of it.
 func unheard(row ledger.Own) ledger.Result {
-	return ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost"}
+	return ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost", Code: reason.ClaimLost}
 }
 
 func (s *Scheduler) queued(id string) bool {

@@ -46,7 +46,7 @@ func (u *unheardOf) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, 
 func (u *unheardOf) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
 	done, err := u.Store.Finish(ctx, session, results)
 	for _, r := range results {
-		if err == nil && r.Verdict == ledger.HandBack {
+		if err == nil && r.Verdict == ledger.HandBack && r.Code == "claim_lost" {
 			u.mu.Lock()
 			u.back++
 			u.mu.Unlock()

@@ -281,7 +281,7 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		log, m := &everyLine{}, &observed{}
 		s := replicaOn(t, newPicky(nil), blocked{})
 		s.log, s.metrics = slog.New(log), m
-		s.upcoming.set("j", at.Add(time.Second/2)) // a due time waits for the slot
+		s.upcoming.set("j", at.Add(time.Second/2), true) // a due time waits for the slot
 		s.recorded(outcome{"session", c.task, c.r}, c.f)
 		if got := strings.Join(log.take(), "\n"); got != c.want {
 			t.Errorf("%s: said is %q, want %q", what, got, c.want)

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 const (
@@ -64,6 +66,7 @@ func (r *recorder) recordBare(ctx context.Context, o outcome, why error) bool {
 	bare := o
 	bare.result.Error, bare.result.Output = "", nil
 	bare.result.Reason = "recorded without error and output, which the store refused: " + why.Error()
+	bare.result.Code = cmp.Or(o.result.Code, reason.RecordRefused)
 	texts := o.result.Reason != "" || o.result.Error != "" || len(o.result.Output) > 0
 	err := why
 	if texts && r.refused < refusedForAll {

@@ -11,19 +11,20 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // What an attempt comes to, by how it ended and why it was told to stop.
 func TestWhatAnAttemptComesTo(t *testing.T) {
 	failed := errors.New("failed")
 	again := func(in time.Duration) ledger.Result {
-		return ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed, Error: "failed", RetryIn: in}
+		return ledger.Result{Verdict: ledger.Again, State: jobs.StateFailed, Code: reason.Error, Error: "failed", RetryIn: in}
 	}
-	ended := func(s jobs.State, reason, text string) ledger.Result {
-		return ledger.Result{Verdict: ledger.Ended, State: s, Reason: reason, Error: text}
+	ended := func(s jobs.State, code reason.Code, why, text string) ledger.Result {
+		return ledger.Result{Verdict: ledger.Ended, State: s, Code: code, Reason: why, Error: text}
 	}
-	died := func(reason, text string) ledger.Result {
-		return ledger.Result{Verdict: ledger.Died, State: jobs.StateLost, Reason: reason, Error: text}
+	died := func(code reason.Code, why, text string) ledger.Result {
+		return ledger.Result{Verdict: ledger.Died, State: jobs.StateLost, Code: code, Reason: why, Error: text}
 	}
 	noRoom, notStarted := fmt.Errorf("fork: %w", jobs.ErrNoRoom), fmt.Errorf("late: %w", jobs.ErrNotStarted)
 	lost := fmt.Errorf("its helper: %w", jobs.ErrLost)
@@ -33,35 +34,35 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 		attempt, lost int
 		want          ledger.Result
 	}{
-		"no error":                         {nil, notStopped, 1, 0, ended(jobs.StateSucceeded, "", "")},
-		"no error after a stop":            {nil, stopTimeout, 1, 0, ended(jobs.StateSucceeded, "", "")},
+		"no error":                         {nil, notStopped, 1, 0, ended(jobs.StateSucceeded, "", "", "")},
+		"no error after a stop":            {nil, stopTimeout, 1, 0, ended(jobs.StateSucceeded, "", "", "")},
 		"the first failure":                {failed, notStopped, 1, 0, again(time.Second)},
 		"the last failure with a retry":    {failed, notStopped, 2, 0, again(time.Second)},
-		"the first one without":            {failed, notStopped, 3, 0, ended(jobs.StateFailed, "", "failed")},
+		"the first one without":            {failed, notStopped, 3, 0, ended(jobs.StateFailed, reason.Error, "", "failed")},
 		"a failure after losses":           {failed, notStopped, 4, 2, again(time.Second)},
-		"a failure after too few losses":   {failed, notStopped, 4, 1, ended(jobs.StateFailed, "", "failed")},
+		"a failure after too few losses":   {failed, notStopped, 4, 1, ended(jobs.StateFailed, reason.Error, "", "failed")},
 		"a delay of its own":               {jobs.RetryAfter(time.Hour, failed), notStopped, 1, 0, again(time.Hour)},
-		"a timeout":                        {failed, stopTimeout, 3, 0, ended(jobs.StateFailed, "why", "failed")},
-		"a drain":                          {failed, stopDrained, 1, 0, died("why", "failed")},
-		"its time was over":                {failed, stopExpired, 1, 0, died("why", "failed")},
-		"cancelled":                        {failed, stopCancelled, 1, 0, ended(jobs.StateCancelled, "why", "failed")},
-		"cancelled by its handler":         {jobs.Cancel(failed), notStopped, 1, 0, ended(jobs.StateCancelled, "cancelled by its handler", jobs.Cancel(failed).Error())},
-		"permanent":                        {jobs.Permanent(failed), notStopped, 1, 0, ended(jobs.StateFailed, "", "not retried: failed")},
-		"permanent, wrapped, in a delay":   {jobs.RetryAfter(time.Hour, fmt.Errorf("send: %w", jobs.Permanent(failed))), notStopped, 1, 0, ended(jobs.StateFailed, "", "send: not retried: failed")},
-		"permanent, after a timeout":       {jobs.Permanent(failed), stopTimeout, 1, 0, ended(jobs.StateFailed, "why", "not retried: failed")},
-		"permanent, in a drain":            {jobs.Permanent(failed), stopDrained, 1, 0, died("why", "not retried: failed")},
-		"permanent, and cancelled":         {jobs.Permanent(failed), stopCancelled, 1, 0, ended(jobs.StateCancelled, "why", "not retried: failed")},
-		"permanent, and cancels itself":    {errors.Join(jobs.Permanent(failed), jobs.Cancel(nil)), notStopped, 1, 0, ended(jobs.StateCancelled, "cancelled by its handler", "not retried: failed\ncancelled by its handler")},
-		"no room":                          {noRoom, notStopped, 1, 0, ledger.Result{Verdict: ledger.HandBack, Reason: noRoom.Error()}},
-		"no room, in a drain":              {noRoom, stopDrained, 1, 0, ledger.Result{Verdict: ledger.HandBack, Reason: noRoom.Error()}},
-		"no room for what was cancelled":   {noRoom, stopCancelled, 1, 0, ended(jobs.StateCancelled, "why", noRoom.Error())},
+		"a timeout":                        {failed, stopTimeout, 3, 0, ended(jobs.StateFailed, reason.Timeout, "why", "failed")},
+		"a drain":                          {failed, stopDrained, 1, 0, died(reason.Drained, "why", "failed")},
+		"its time was over":                {failed, stopExpired, 1, 0, died(reason.SessionExpired, "why", "failed")},
+		"cancelled":                        {failed, stopCancelled, 1, 0, ended(jobs.StateCancelled, reason.Cancelled, "why", "failed")},
+		"cancelled by its handler":         {jobs.Cancel(failed), notStopped, 1, 0, ended(jobs.StateCancelled, reason.CancelledByHandler, "cancelled by its handler", jobs.Cancel(failed).Error())},
+		"permanent":                        {jobs.Permanent(failed), notStopped, 1, 0, ended(jobs.StateFailed, reason.Error, "", "not retried: failed")},
+		"permanent, wrapped, in a delay":   {jobs.RetryAfter(time.Hour, fmt.Errorf("send: %w", jobs.Permanent(failed))), notStopped, 1, 0, ended(jobs.StateFailed, reason.Error, "", "send: not retried: failed")},
+		"permanent, after a timeout":       {jobs.Permanent(failed), stopTimeout, 1, 0, ended(jobs.StateFailed, reason.Timeout, "why", "not retried: failed")},
+		"permanent, in a drain":            {jobs.Permanent(failed), stopDrained, 1, 0, died(reason.Drained, "why", "not retried: failed")},
+		"permanent, and cancelled":         {jobs.Permanent(failed), stopCancelled, 1, 0, ended(jobs.StateCancelled, reason.Cancelled, "why", "not retried: failed")},
+		"permanent, and cancels itself":    {errors.Join(jobs.Permanent(failed), jobs.Cancel(nil)), notStopped, 1, 0, ended(jobs.StateCancelled, reason.CancelledByHandler, "cancelled by its handler", "not retried: failed\ncancelled by its handler")},
+		"no room":                          {noRoom, notStopped, 1, 0, ledger.Result{Verdict: ledger.HandBack, Reason: noRoom.Error(), Code: reason.NoRoom}},
+		"no room, in a drain":              {noRoom, stopDrained, 1, 0, ledger.Result{Verdict: ledger.HandBack, Reason: noRoom.Error(), Code: reason.NoRoom}},
+		"no room for what was cancelled":   {noRoom, stopCancelled, 1, 0, ended(jobs.StateCancelled, reason.Cancelled, "why", noRoom.Error())},
 		"not started":                      {notStarted, notStopped, 1, 0, ledger.Result{Verdict: ledger.HandBack}},
 		"not started, in a drain":          {notStarted, stopDrained, 1, 0, ledger.Result{Verdict: ledger.HandBack}},
-		"not started, as it was cancelled": {notStarted, stopCancelled, 1, 0, ended(jobs.StateCancelled, "why", notStarted.Error())},
-		"lost":                             {lost, notStopped, 1, 0, died(lost.Error(), lost.Error())},
-		"lost, in a drain":                 {lost, stopDrained, 1, 0, died("why", lost.Error())},
-		"lost, and cancelled":              {lost, stopCancelled, 1, 0, ended(jobs.StateCancelled, "why", lost.Error())},
-		"lost, after a timeout":            {lost, stopTimeout, 3, 0, ended(jobs.StateFailed, "why", lost.Error())},
+		"not started, as it was cancelled": {notStarted, stopCancelled, 1, 0, ended(jobs.StateCancelled, reason.Cancelled, "why", notStarted.Error())},
+		"lost":                             {lost, notStopped, 1, 0, died(reason.OutcomeUnknown, lost.Error(), lost.Error())},
+		"lost, in a drain":                 {lost, stopDrained, 1, 0, died(reason.Drained, "why", lost.Error())},
+		"lost, and cancelled":              {lost, stopCancelled, 1, 0, ended(jobs.StateCancelled, reason.Cancelled, "why", lost.Error())},
+		"lost, after a timeout":            {lost, stopTimeout, 3, 0, ended(jobs.StateFailed, reason.Timeout, "why", lost.Error())},
 	} {
 		a := &attempt{
 			task: jobs.Task{ID: "1", Token: 7, Attempt: c.attempt, Lost: c.lost},
@@ -84,8 +85,8 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 		}
 	}
 	exit := (&attempt{}).result(fmt.Errorf("command: %w", &jobs.ExitError{Code: 3}), nil)
-	if exit.ExitCode == nil || *exit.ExitCode != 3 {
-		t.Errorf("the exit code is %v", exit.ExitCode)
+	if exit.ExitCode == nil || *exit.ExitCode != 3 || exit.Code != reason.ExitCode {
+		t.Errorf("the exit code is %v, and the reason %s", exit.ExitCode, exit.Code)
 	}
 }
 

@@ -20,6 +20,16 @@ func (r *returned) Error() string { return r.text }
 
 func (r *returned) Unwrap() []error { return r.is }
 
+// errPanic ends an attempt whose handler panicked.
+var errPanic = errors.New("the handler panicked")
+
+// panicked is errPanic with what is known of it.
+type panicked string
+
+func (p panicked) Error() string { return string(p) }
+
+func (p panicked) Is(target error) bool { return target == errPanic }
+
 // read makes of the error that a handler returned one with the same text that means the same. If a method of it
 // panics, as those of a nil pointer do, that is the error, and the stack is in the output.
 func read(err error, out io.Writer) (safe error) {
@@ -56,7 +66,7 @@ func read(err error, out io.Writer) (safe error) {
 // unreadable says of an error that a method of it panicked with p.
 func unreadable(err error, p any) error {
 	if isNil(err) {
-		return fmt.Errorf("panic: %v: the handler returned a nil %T as its error; for success, return nil itself", p, err)
+		return panicked(fmt.Sprintf("panic: %v: the handler returned a nil %T as its error; for success, return nil itself", p, err))
 	}
-	return fmt.Errorf("panic: %v: a method of the %T that the handler returned as its error panicked", p, err)
+	return panicked(fmt.Sprintf("panic: %v: a method of the %T that the handler returned as its error panicked", p, err))
 }

@@ -69,7 +69,7 @@ func TestAnErrorThatPanicsFailsItsAttempt(t *testing.T) {
 				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
 				s.execute(context.Background(), claimOf("1"))
 				got := results(s)["1"]
-				if got.Verdict != ledger.Again || got.State != jobs.StateFailed || got.Error != c.want || got.RetryIn <= 0 {
+				if got.Verdict != ledger.Again || got.State != jobs.StateFailed || got.Error != c.want || got.Code != "panic" || got.RetryIn <= 0 {
 					t.Errorf("recorded as %+v, want the error %q", got, c.want)
 				}
 				if out := string(got.Output); !strings.HasPrefix(out, "panic: ") || !strings.Contains(out, "goroutine ") {

@@ -76,7 +76,7 @@ func TestNoOwnDueTimeStaysForgotten(t *testing.T) {
 			if err := s.locks.Release(t.Context(), s.stripes.held[stripe]); err != nil {
 				t.Fatal(err)
 			}
-			s.upcoming.set("j", s.clock.now())
+			s.upcoming.set("j", s.clock.now(), false)
 			if names := s.dueHere(); len(names) > 0 {
 				t.Errorf("%q is decided without its stripe", names)
 			}

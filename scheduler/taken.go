@@ -6,10 +6,12 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // taken is what keeps a run of a job from starting. The zero one is a free slot.
 type taken struct {
+	code   reason.Code
 	why    string // whose run is in the way, where it is and since when, as far as the locked rows say
 	remedy string // for who asked for a run
 	until  time.Time
@@ -27,9 +29,9 @@ func (d decider) slotTaken(j *jobPlan, state ledger.JobState) taken {
 		if more := len(state.Open) - 1; more > 0 { // of a time when the job allowed it
 			why += fmt.Sprintf("; %d more of the job are open", more)
 		}
-		return taken{why: why, remedy: "wait for its end, or cancel it first: scheduler tasks cancel " + first.ID}
+		return taken{code: reason.SlotTaken, why: why, remedy: "wait for its end, or cancel it first: scheduler tasks cancel " + first.ID}
 	case state.BusyUntil.After(d.now):
-		lost := taken{why: mayRun(state), until: state.BusyUntil, force: forceOver(state)}
+		lost := taken{code: reason.LostMayRun, why: mayRun(state), until: state.BusyUntil, force: forceOver(state)}
 		lost.remedy = "try again then; if you know that it has ended"
 		if len(state.Lost) > 1 {
 			lost.remedy = "try again then; see them: scheduler tasks list --job " + j.name + " --state lost; if you know that all of them have ended"
@@ -44,11 +46,11 @@ func (t taken) refusal(job, command, force string) error {
 	if t.force == "" {
 		return fmt.Errorf("%w: %s; %s", jobs.ErrConflict, t.why, t.remedy)
 	}
-	reason := t.why + "; "
+	why := t.why + "; "
 	if force != "" {
-		reason += fmt.Sprintf("force does not name it but %.80q; ", force)
+		why += fmt.Sprintf("force does not name it but %.80q; ", force)
 	}
-	return &jobs.LostError{Job: job, Until: t.until, Force: t.force, Reason: reason + t.remedy + ", start it now: " + command + " --force=" + t.force}
+	return &jobs.LostError{Job: job, Until: t.until, Force: t.force, Reason: why + t.remedy + ", start it now: " + command + " --force=" + t.force}
 }
 
 // forceOver is what forces a run over the lost attempts of a busy job as they are now: another loss changes it.
@@ -100,8 +102,8 @@ func (d decider) stands(t ledger.OpenTask) string {
 
 // openedFirst says of a due time that an earlier one got the slot in the same decision. Whether that starts at once is
 // not known yet.
-func openedFirst(o ledger.Opening, now time.Time) string {
-	return runOf(o.Task.ID, o.Task.ScheduledAt) + " was opened first, at " + second(now)
+func openedFirst(o ledger.Opening, now time.Time) taken {
+	return taken{code: reason.SlotTaken, why: runOf(o.Task.ID, o.Task.ScheduledAt) + " was opened first, at " + second(now)}
 }
 
 func runOf(task string, at time.Time) string {

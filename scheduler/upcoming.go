@@ -16,17 +16,18 @@ type upcoming struct {
 }
 
 type due struct {
-	job string
-	at  time.Time
-	pos int
+	job   string
+	at    time.Time
+	waits bool // a due time waits for the slot, as far as is known: at is when to look again
+	pos   int
 }
 
 func newUpcoming() *upcoming {
 	return &upcoming{index: map[string]*due{}, freed: map[string]time.Time{}}
 }
 
-// set makes at the job's next time; a zero at forgets the job.
-func (u *upcoming) set(job string, at time.Time) {
+// set makes at the job's next time; a zero at forgets the job. With waits it is looked at when its slot is free, too.
+func (u *upcoming) set(job string, at time.Time, waits bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	d, known := u.index[job]
@@ -36,18 +37,14 @@ func (u *upcoming) set(job string, at time.Time) {
 		delete(u.index, job)
 	case at.IsZero():
 	case known:
-		d.at = at
+		d.at, d.waits = at, waits
 		heap.Fix(&u.queue, d.pos)
 	default:
-		d = &due{job: job, at: at}
+		d = &due{job: job, at: at, waits: waits}
 		u.index[job] = d
 		heap.Push(&u.queue, d)
 	}
 }
-
-// waits reports whether a job is looked at for a due time that waits for its slot: times to look again are no whole
-// seconds, and due times are.
-func waits(at time.Time) bool { return !at.Equal(at.Truncate(time.Second)) }
 
 // free makes now the time to look at a job of which a due time waits for the slot, and reports whether there is one. If
 // the job is just being decided, decided does so: whether a due time waits is not known before.
@@ -64,7 +61,7 @@ func (u *upcoming) free(job string, now time.Time) bool {
 // hasten looks at a job at that moment, if a due time waits. The caller holds u.mu.
 func (u *upcoming) hasten(job string, at time.Time) bool {
 	d, known := u.index[job]
-	if !known || !waits(d.at) {
+	if !known || !d.waits {
 		return false
 	}
 	d.at = earlier(d.at, at)
@@ -153,7 +150,7 @@ func (s *Scheduler) look(ctx context.Context, stripes []int) {
 	}
 	for _, u := range rows {
 		if _, known := s.plan.jobs[u.Job]; known {
-			s.upcoming.set(u.Job, u.NextAt)
+			s.upcoming.set(u.Job, u.NextAt, u.Waits)
 		}
 	}
 	nudge(s.nudgeFire)

@@ -25,7 +25,7 @@ func TestUpcomingIsInOrder(t *testing.T) {
 		} else {
 			model[name] = at
 		}
-		u.set(name, at)
+		u.set(name, at, false)
 	}
 	all := func(string) bool { return true }
 	for now := start; len(model) > 0; now = now.Add(50 * time.Second) {
@@ -52,8 +52,8 @@ func TestUpcomingIsInOrder(t *testing.T) {
 
 func TestUpcomingForgetsWhatIsNotWanted(t *testing.T) {
 	u := newUpcoming()
-	u.set("a", time.Unix(1, 0))
-	u.set("b", time.Unix(2, 0))
+	u.set("a", time.Unix(1, 0), false)
+	u.set("b", time.Unix(2, 0), false)
 	got := u.take(time.Unix(5, 0), 10, func(job string) bool { return job == "b" })
 	if !slices.Equal(got, []string{"b"}) {
 		t.Errorf("took %v", got)
@@ -68,24 +68,25 @@ func TestOnlyWhatWaitsForASlotIsLookedAtWhenItIsFree(t *testing.T) {
 	now, second := clockTime("12:00:05"), time.Second
 	for what, c := range map[string]struct {
 		at    time.Time // zero: nothing of the job is due
+		waits bool
 		freed bool
 		next  time.Time
 	}{
-		"a due time waits":           {now.Add(second / 2), true, now},
-		"it is looked at right now":  {now.Add(-second / 2), true, now.Add(-second / 2)},
-		"the next due time is later": {now.Add(second), false, now.Add(second)},
-		"nothing will be due":        {time.Time{}, false, time.Time{}},
+		"a due time waits":           {now.Add(second / 2), true, true, now},
+		"it is looked at right now":  {now.Add(-second / 2), true, true, now.Add(-second / 2)},
+		"the next due time is later": {now.Add(second), false, false, now.Add(second)},
+		"nothing will be due":        {time.Time{}, false, false, time.Time{}},
 	} {
 		u := newUpcoming()
-		u.set("j", c.at)
-		u.set("other", now.Add(second/4))
+		u.set("j", c.at, c.waits)
+		u.set("other", now.Add(second/4), false)
 		if u.free("j", now) != c.freed {
 			t.Errorf("%s: freed: %v", what, !c.freed)
 		}
 		if at, _ := u.next(); c.freed && !at.Equal(c.next) {
 			t.Errorf("%s: the first look is at %v, want %v", what, at, c.next)
 		}
-		u.set("other", time.Time{})
+		u.set("other", time.Time{}, false)
 		if at, _ := u.next(); !at.Equal(c.next) {
 			t.Errorf("%s: the job is looked at at %v, want %v", what, at, c.next)
 		}
@@ -98,27 +99,28 @@ func TestASlotThatIsFreedMeanwhile(t *testing.T) {
 	for what, c := range map[string]struct {
 		freed bool
 		at    time.Time // set by the decision
+		waits bool
 		next  time.Time
 	}{
-		"a due time waits":                   {true, start.Add(2*second + 1), start.Add(second)},
-		"it would be looked at sooner":       {true, start.Add(second / 2), start.Add(second / 2)},
-		"the next due time is later":         {true, start.Add(2 * second), start.Add(2 * second)},
-		"nothing will be due":                {true, time.Time{}, time.Time{}},
-		"a due time waits, and still has to": {false, start.Add(2*second + 1), start.Add(2*second + 1)},
+		"a due time waits":                   {true, start.Add(2 * second), true, start.Add(second)},
+		"it would be looked at sooner":       {true, start.Add(second / 2), true, start.Add(second / 2)},
+		"the next due time is later":         {true, start.Add(2 * second), false, start.Add(2 * second)},
+		"nothing will be due":                {true, time.Time{}, false, time.Time{}},
+		"a due time waits, and still has to": {false, start.Add(2 * second), true, start.Add(2 * second)},
 	} {
 		u := newUpcoming()
 		decided := u.deciding([]string{"i", "j"})
 		if c.freed && u.free("j", start.Add(second)) {
 			t.Errorf("%s: there is something to look at before it is known", what)
 		}
-		u.set("j", c.at)
+		u.set("j", c.at, c.waits)
 		decided()
 		if at, _ := u.next(); !at.Equal(c.next) {
 			t.Errorf("%s: the next look is at %v, want %v", what, at, c.next)
 		}
-		u.set("j", start.Add(9*second+1)) // that was for one look
+		u.set("j", start.Add(9*second), true) // that was for one look
 		u.deciding([]string{"j"})()
-		if at, _ := u.next(); !at.Equal(start.Add(9*second + 1)) {
+		if at, _ := u.next(); !at.Equal(start.Add(9 * second)) {
 			t.Errorf("%s: the look after it is at %v", what, at)
 		}
 		if !u.free("j", start) {
@@ -153,7 +155,7 @@ func TestADueTimeStartsWhenItsSlotIsFree(t *testing.T) {
 func TestUpcomingTakesNoMoreThanItIsAskedFor(t *testing.T) {
 	u := newUpcoming()
 	for name, at := range map[string]int64{"a": 1, "b": 2, "c": 3, "d": 4, "later": 9} {
-		u.set(name, time.Unix(at, 0))
+		u.set(name, time.Unix(at, 0), false)
 	}
 	for _, want := range [][]string{{"a", "b"}, {"c", "d"}, nil} {
 		if got := u.take(time.Unix(5, 0), 2, func(string) bool { return true }); !slices.Equal(got, want) {

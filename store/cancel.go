@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // CancelTask ends a pending task as cancelled at once. Of a running one it asks the owner, which
@@ -13,9 +14,9 @@ import (
 // by is who asked, for people; it may be empty. Errors: jobs.ErrNotFound, jobs.ErrConflict if the
 // task has ended, jobs.ErrUnavailable.
 func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error) {
-	reason := "cancelled"
+	why := "cancelled"
 	if by != "" {
-		reason = clip("cancelled by "+by, 255)
+		why = clip("cancelled by "+by, 255)
 	}
 	var task jobs.Task
 	write := func(t *tx) error {
@@ -30,7 +31,7 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error
 				return err
 			case !found:
 				return fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
-			case t.again && ended.State == jobs.StateCancelled && ended.Reason == reason: // by the COMMIT whose answer was lost
+			case t.again && ended.State == jobs.StateCancelled && ended.Reason == why: // by the COMMIT whose answer was lost
 				task = ended
 				return nil
 			}
@@ -39,13 +40,13 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error
 		row := rows[0]
 		task = row.Task
 		if row.row == rowRunning {
-			return askOwner(t, row, reason)
+			return askOwner(t, row, why)
 		}
 		now, err := t.now()
 		if err != nil {
 			return err
 		}
-		m := move{openTask: row, to: toDone, end: jobs.StateCancelled, reason: reason, failure: row.Error, exit: row.ExitCode}
+		m := move{openTask: row, to: toDone, end: jobs.StateCancelled, reason: why, code: reason.Cancelled, failure: row.Error, exit: row.ExitCode}
 		task = m.task(now)
 		return t.move(now, "0,1", []move{m})
 	}
@@ -56,11 +57,11 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error
 // askOwner leaves word for the owner of a running task. The first one who asks is named.
 //
 // Index: primary key.
-func askOwner(t *tx, row openTask, reason string) error {
+func askOwner(t *tx, row openTask, why string) error {
 	if row.cancel != "" {
 		return nil
 	}
-	n, err := t.exec("UPDATE {tasks} SET cancel=? WHERE id=? AND token=? AND state+0=2", reason, row.ID, row.Token)
+	n, err := t.exec("UPDATE {tasks} SET cancel=? WHERE id=? AND token=? AND state+0=2", why, row.ID, row.Token)
 	if err == nil && n != 1 {
 		return errMoved
 	}

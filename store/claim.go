@@ -217,7 +217,7 @@ func (w *claim) take(t *tx) error {
 			", may_run_until=" + c.of(func(m mine) any { return m.until }) +
 			", max_attempts=" + c.of(func(m mine) any { return int64(w.policy(m.openTask).MaxAttempts) }) +
 			", on_lost=" + c.of(func(m mine) any { return string(w.policy(m.openTask).OnLost) }) +
-			", state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?, reason='', error='', exit_code=NULL, cancel=''"
+			", state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?, reason='', reason_code='', error='', exit_code=NULL, cancel=''"
 		n, err := t.exec("UPDATE {tasks}{by_key} SET "+set+" WHERE "+owned("0", len(part)), slices.Concat(c.args,
 			[]any{w.Session, w.Replica, w.ID, micros(w.now)}, each(part, func(m mine) []any { return []any{m.ID, m.Token} }))...)
 		if err != nil {
@@ -269,7 +269,7 @@ func (w *claim) report(got func(id string) bool) {
 		task.State, task.Token, task.Attempt = jobs.StateRunning, w.tokens[i], r.Attempt+1
 		task.Replica, task.StartedAt = w.Replica, w.now
 		task.MaxAttempts, task.OnLost = p.MaxAttempts, p.OnLost
-		task.Reason, task.Error, task.ExitCode = "", "", nil
+		task.Reason, task.ReasonCode, task.Error, task.ExitCode = "", "", "", nil
 		w.out.Tasks = append(w.out.Tasks, task)
 		w.out.Until = append(w.out.Until, w.until[i])
 	}

@@ -187,7 +187,7 @@ func (w *decision) open() error {
 			return fmt.Errorf("a decision about job %q, whose row is not locked", dec.Job)
 		}
 		if !dec.Cursor.IsZero() && !dec.Cursor.Before(job.Cursor) {
-			job.Cursor, job.next, job.changed = dec.Cursor, dec.NextAt, true
+			job.Cursor, job.next, job.waiting, job.changed = dec.Cursor, dec.NextAt, dec.Waiting, true
 		}
 		if dec.Free {
 			job.BusyUntil, job.changed = time.Time{}, true
@@ -280,11 +280,11 @@ func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
 		}
 		rows[i] = []any{
 			g.Job, micros(g.At), g.Seq, micros(g.Until), g.Count, string(g.Cause), clip(g.By, 255), string(g.Outcome),
-			clip(g.Reason, room), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
+			clip(g.Reason, room), string(g.ReasonCode), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
 		}
 	}
 	return t.insert(`{insert_ignore} {triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,
-		reason, result, task_id, replica, decided_at, started_at, finished_at)`, "", rows)
+		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at)`, "", rows)
 }
 
 func (w *decision) insertTasks(t *tx) error {
@@ -293,13 +293,13 @@ func (w *decision) insertTasks(t *tx) error {
 		rows[i] = []any{
 			r.ID, r.Pool, r.Kind, r.Job, micros(r.ScheduledAt), r.Seq, r.row, -r.Priority, micros(r.RunAt), r.Attempt,
 			r.MaxAttempts, string(r.OnLost), r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
-			encodeTags(r.Tags), r.RetryOf, clip(r.Reason, 512),
+			encodeTags(r.Tags), r.RetryOf, clip(r.Reason, 512), string(r.ReasonCode),
 			[]byte{},
 			micros(r.CreatedAt), micros(r.StartedAt), clip(r.By, jobs.MaxBy),
 		}
 	}
 	_, err := t.insert(`INSERT INTO {tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
-		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, error,
+		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
 		created_at, started_at, made_by)`, "", rows)
 	return err
 }
@@ -311,7 +311,7 @@ func missed(triggers []jobs.Trigger) []happening {
 		if g.Outcome == jobs.Missed {
 			all = append(all, happening{
 				job: g.Job, at: g.At, seq: g.Seq, until: g.Until, count: g.Count, replica: g.Replica,
-				event: jobs.EventMissed, reason: g.Reason,
+				event: jobs.EventMissed, reason: g.Reason, code: g.ReasonCode,
 			})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // definedJob is a row of {jobs}, whole: REPLACE writes all of it.
@@ -14,6 +15,7 @@ type definedJob struct {
 	stripe               int
 	hash, schedule       string
 	config, cursor, next int64
+	waiting              int64
 	fence                int64
 	suspended            sql.NullBool
 	suspendedBy          string
@@ -30,10 +32,10 @@ func (r definedJob) differs(d *ledger.JobDef) bool {
 // jobRows reads all rows, or those with the given names.
 func (t *tx) jobRows(names []string, lock bool) (map[string]definedJob, error) {
 	rows := map[string]definedJob{}
-	text, args := named(`SELECT name, stripe, hash, schedule, config, cursor_at, next_at, fence, suspended, suspended_by, busy_until FROM {jobs}`, names, lock)
+	text, args := named(`SELECT name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by, busy_until FROM {jobs}`, names, lock)
 	err := t.query(text, args, func(scan func(...any) error) error {
 		var r definedJob
-		err := scan(&r.name, &r.stripe, &r.hash, &r.schedule, &r.config, &r.cursor, &r.next, &r.fence, &r.suspended, &r.suspendedBy, &r.busyUntil)
+		err := scan(&r.name, &r.stripe, &r.hash, &r.schedule, &r.config, &r.cursor, &r.next, &r.waiting, &r.fence, &r.suspended, &r.suspendedBy, &r.busyUntil)
 		rows[r.name] = r
 		return err
 	})
@@ -59,27 +61,27 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 		if !row.differs(d) {
 			continue // somebody wrote it, or took it out, in the meantime
 		}
-		at := ledger.Undecided(fromMicros(row.cursor), fromMicros(row.next))
+		at := ledger.Undecided(fromMicros(row.next), fromMicros(row.waiting))
 		if schedule := scheduleOf(d); !at.IsZero() && !at.After(now) && row.schedule != schedule {
 			undecided = append(undecided, overtaken(name, at, schedule, now))
 		}
 		switch {
 		case d == nil: // retired; when it comes back, its schedule is new
-			row.hash, row.schedule, row.next = "", "", 0
+			row.hash, row.schedule, row.next, row.waiting = "", "", 0, 0
 		case row.name == "" || row.schedule != d.Schedule:
 			row.cursor = max(row.cursor, micros(now))
-			row.schedule, row.next = d.Schedule, micros(d.Next(fromMicros(row.cursor)))
+			row.schedule, row.next, row.waiting = d.Schedule, micros(d.Next(fromMicros(row.cursor))), 0
 		}
 		if d != nil {
 			row.name, row.hash, row.stripe = name, d.Hash, d.Stripe
 		}
 		changed = append(changed, []any{
-			row.name, row.stripe, row.hash, row.schedule, config, row.cursor, row.next,
+			row.name, row.stripe, row.hash, row.schedule, config, row.cursor, row.next, row.waiting,
 			row.fence, row.suspended, row.suspendedBy, row.busyUntil,
 		})
 	}
 	_, err = t.insert(`REPLACE INTO {jobs}
-		(name, stripe, hash, schedule, config, cursor_at, next_at, fence, suspended, suspended_by, busy_until)`, "", changed)
+		(name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by, busy_until)`, "", changed)
 	if err != nil {
 		return err
 	}
@@ -99,13 +101,13 @@ func scheduleOf(d *ledger.JobDef) string {
 // overtaken is the row for the first due time that an edit found undecided. How many more there were
 // only the old schedule knows, and nobody has that any more.
 func overtaken(job string, at time.Time, schedule string, now time.Time) jobs.Trigger {
-	reason := ledger.ReasonEdited
+	code, why := reason.ScheduleChanged, ledger.ReasonEdited
 	if schedule == "" {
-		reason = ledger.ReasonRemoved
+		code, why = reason.JobRemoved, ledger.ReasonRemoved
 	}
 	return jobs.Trigger{
 		Job: job, At: at, Count: 1, Cause: jobs.CauseSchedule, Outcome: jobs.Missed,
-		Reason: reason, DecidedAt: now,
+		Reason: why, ReasonCode: code, DecidedAt: now,
 	}
 }
 

@@ -180,7 +180,7 @@ func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming,
 		args[i] = stripe
 	}
 	// index jobs_next
-	return s.upcoming(ctx, "upcoming", `SELECT name, next_at FROM {jobs} WHERE next_at > 0 AND stripe IN (`+marks(len(stripes))+`)`, args)
+	return s.upcoming(ctx, "upcoming", `SELECT name, next_at, waiting_at FROM {jobs} WHERE next_at > 0 AND stripe IN (`+marks(len(stripes))+`)`, args)
 }
 
 // Overdue returns jobs of any stripe whose next due time is at or before t, earliest first, at
@@ -190,7 +190,7 @@ func (s *Store) Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.U
 }
 
 // index jobs_next
-const overdueQuery = `SELECT name, next_at FROM {jobs} WHERE next_at > 0 AND next_at <= ? ORDER BY next_at LIMIT ?`
+const overdueQuery = `SELECT name, next_at, waiting_at FROM {jobs} WHERE next_at > 0 AND next_at <= ? ORDER BY next_at LIMIT ?`
 
 func (s *Store) upcoming(ctx context.Context, op, text string, args []any) ([]ledger.Upcoming, error) {
 	var all []ledger.Upcoming
@@ -198,9 +198,9 @@ func (s *Store) upcoming(ctx context.Context, op, text string, args []any) ([]le
 		var found []ledger.Upcoming
 		err := t.query(text, args, func(scan func(...any) error) error {
 			var u ledger.Upcoming
-			var next int64
-			err := scan(&u.Job, &next)
-			u.NextAt = fromMicros(next)
+			var next, waiting int64
+			err := scan(&u.Job, &next, &waiting)
+			u.NextAt, u.Waits = fromMicros(next), waiting > 0
 			found = append(found, u)
 			return err
 		})

@@ -23,11 +23,11 @@ func (t *tx) keepEvents(now time.Time, events []happening) error {
 		}
 		rows[i] = []any{
 			id.String(), string(h.event), h.job, h.pool, micros(h.at), h.seq, micros(h.until), h.count, h.task, h.attempt,
-			h.replica, clip(h.reason, 512), clip(h.failure, eventError), micros(now),
+			h.replica, clip(h.reason, 512), string(h.code), clip(h.failure, eventError), micros(now),
 		}
 	}
 	_, err := t.insert(`INSERT INTO {events} (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt,
-		replica, reason, error, happened_at)`, "", rows)
+		replica, reason, reason_code, error, happened_at)`, "", rows)
 	return err
 }
 
@@ -37,13 +37,13 @@ func (t *tx) keepEvents(now time.Time, events []happening) error {
 func (t *tx) events(after string, limit int) ([]ledger.Event, error) {
 	var all []ledger.Event
 	err := t.query(`SELECT id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason,
-			error, happened_at
+			reason_code, error, happened_at
 		FROM {events} WHERE id>? ORDER BY id LIMIT ?`, []any{after, limit}, func(scan func(...any) error) error {
 		var e ledger.Event
 		var at, until, happened int64
 		var failure []byte
 		err := scan(&e.ID, &e.Event, &e.Job, &e.Pool, &at, &e.Seq, &until, &e.Count, &e.TaskID, &e.Attempt, &e.Replica, &e.Reason,
-			&failure, &happened)
+			&e.ReasonCode, &failure, &happened)
 		e.At, e.Until, e.HappenedAt, e.Error = fromMicros(at), fromMicros(until), fromMicros(happened), string(failure)
 		all = append(all, e)
 		return err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Finish writes the ends of attempts of the session's tasks, each under its token, in one
@@ -111,18 +113,18 @@ func (w *finish) own(t *tx) (foreign []int, err error) {
 
 func (w *finish) move(row openTask, r ledger.Result) move {
 	if r.Verdict == ledger.Died {
-		m := died(row, r.Reason)
+		m := died(row, r.Code, r.Reason)
 		m.failure, m.exit, m.output = r.Error, r.ExitCode, r.Output
 		return m
 	}
 	m := move{
-		openTask: row, to: toDone, end: r.State, reason: r.Reason, failure: r.Error, exit: r.ExitCode,
+		openTask: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode,
 		output: r.Output, never: r.Verdict == ledger.HandBack, after: r.Due(w.now),
 	}
 	switch {
 	case r.Verdict == ledger.Ended:
 	case row.cancel != "":
-		m.end, m.reason = jobs.StateCancelled, row.cancel
+		m.end, m.reason, m.code = jobs.StateCancelled, row.cancel, reason.Cancelled
 	case r.Verdict == ledger.Again:
 		m.to = toWait
 	default:
@@ -182,7 +184,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 				w.out[i].Finish = ledger.Late
 			}
 		case is && row.Token == r.Token && row.State == jobs.StateLost && row.row == 0:
-			m := move{openTask: row, to: toDone, end: end, reason: "late", failure: r.Error, exit: r.ExitCode, output: r.Output}
+			m := move{openTask: row, to: toDone, end: end, reason: "late", code: cmp.Or(r.Code, reason.Late), failure: r.Error, exit: r.ExitCode, output: r.Output}
 			if r.Reason != "" {
 				m.reason += ": " + r.Reason
 			}
@@ -215,7 +217,8 @@ func (t *tx) replacePart(now time.Time, late []move) error {
 	if born := bornOfTriggers(late); len(born) > 0 {
 		c := choice[move]{column: "task_id", id: move.id, list: born}
 		set := "result=" + c.of(func(m move) any { return string(m.end) }) +
-			", reason=" + triggerReason(&c, lateBytes, func(m move) string { return m.reason }) + ", outcome='ran', finished_at=?"
+			", reason=" + triggerReason(&c, lateBytes, func(m move) string { return m.reason }) +
+			", reason_code=" + c.of(move.reasonCode) + ", outcome='ran', finished_at=?"
 		_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='lost' AND "+tuples(ofTrigger, len(born)),
 			slices.Concat(c.args, []any{micros(now)}, triggerKeys(born))...)
 		if err != nil {
@@ -225,6 +228,7 @@ func (t *tx) replacePart(now time.Time, late []move) error {
 	c := choice[move]{column: "id", id: move.id, list: late}
 	set := "state=" + c.of(func(m move) any { return string(m.end) }) +
 		", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) +
+		", reason_code=" + c.of(move.reasonCode) +
 		", error=" + c.of(func(m move) any { return m.failure }) +
 		", exit_code=" + c.of(move.exitCode) + ", late=1, finished_at=?"
 	n, err := t.exec("UPDATE {done}{by_key} SET "+set+" WHERE COALESCE(state, '')='lost' AND late=0 AND "+tuples("id, token", len(late)),

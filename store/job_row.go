@@ -12,6 +12,7 @@ import (
 type jobRow struct {
 	ledger.JobState
 	next    time.Time
+	waiting time.Time
 	changed bool // saveJobs writes it
 }
 
@@ -33,12 +34,12 @@ func (t *tx) selectJobs(names []string, dueBy time.Time, lock string) ([]*jobRow
 	if !dueBy.IsZero() {
 		where, args = where+" AND next_at>0 AND next_at<=?", append(args, micros(dueBy))
 	}
-	err := t.query("SELECT name, hash, cursor_at, next_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
+	err := t.query("SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
 		where+" ORDER BY name"+lock, args, func(scan func(...any) error) error {
 		r := &jobRow{}
-		var cursor, next, busy int64
-		err := scan(&r.Name, &r.Hash, &cursor, &next, &r.Fence, &r.Suspended, &busy)
-		r.Cursor, r.next, r.BusyUntil = fromMicros(cursor), fromMicros(next), fromMicros(busy)
+		var cursor, next, waiting, busy int64
+		err := scan(&r.Name, &r.Hash, &cursor, &next, &waiting, &r.Fence, &r.Suspended, &busy)
+		r.Cursor, r.next, r.waiting, r.BusyUntil = fromMicros(cursor), fromMicros(next), fromMicros(waiting), fromMicros(busy)
 		rows = append(rows, r)
 		return err
 	})
@@ -46,16 +47,16 @@ func (t *tx) selectJobs(names []string, dueBy time.Time, lock string) ([]*jobRow
 }
 
 // saveJobs writes the changed ones in one statement. The rows are locked, so they exist: the INSERT
-// always ends as an update of the last four columns.
+// always ends as an update of the last five columns.
 func (t *tx) saveJobs(rows []*jobRow) error {
 	var values [][]any
 	for _, r := range rows {
 		if r.changed {
-			values = append(values, []any{r.Name, 0, "", "", 0, micros(r.Cursor), micros(r.next), r.Fence, micros(r.BusyUntil)})
+			values = append(values, []any{r.Name, 0, "", "", 0, micros(r.Cursor), micros(r.next), micros(r.waiting), r.Fence, micros(r.BusyUntil)})
 		}
 	}
-	_, err := t.insert("INSERT INTO {jobs} (name, stripe, hash, schedule, config, cursor_at, next_at, fence, busy_until)",
-		t.onConflict("name", "cursor_at", "next_at", "fence", "busy_until"), values)
+	_, err := t.insert("INSERT INTO {jobs} (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until)",
+		t.onConflict("name", "cursor_at", "next_at", "waiting_at", "fence", "busy_until"), values)
 	return err
 }
 

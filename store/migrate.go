@@ -37,7 +37,8 @@ type Migration struct {
 
 // Migrate brings the schema to this program's version. Any number of replicas may call it at once:
 // one does the work and the others wait. A newer schema is left alone, if it allows this program;
-// otherwise the error is ErrSchema. So it is where a table or view of something else has the name of one
+// otherwise the error is ErrSchema. So it is while replicas are at work whose programs could not use the new
+// schema (their session was renewed within its ttl), and where a table or view of something else has the name of one
 // that Migrate would create; then it changes nothing.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := s.CheckSchema(ctx); err == nil {
@@ -64,6 +65,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 			return err
 		}
 		if err := newest.allows(len(steps)); err != nil {
+			return err
+		}
+		if err := t.refuseBeside(steps, newest); err != nil {
 			return err
 		}
 		for _, step := range steps {

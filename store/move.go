@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // move is what becomes of a row of {tasks}: it ends, or it is pending again.
@@ -18,6 +19,7 @@ type move struct {
 	never    bool       // the attempt was claimed and not started
 	end      jobs.State // of the attempt, and of the task if it ends
 	reason   string
+	code     reason.Code
 	failure  string
 	exit     *int
 	after    time.Time // when a task that waits is due
@@ -35,13 +37,14 @@ const (
 
 // died is what a task's policy says when its owner is gone: it runs again until LostLimit replicas
 // died under it or gave it up, unless somebody asked for its cancellation.
-func died(r openTask, reason string) move {
-	m := move{openTask: r, to: toDone, end: jobs.StateLost, reason: reason}
+func died(r openTask, code reason.Code, why string) move {
+	m := move{openTask: r, to: toDone, end: jobs.StateLost, code: code, reason: why}
 	switch {
 	case r.OnLost != jobs.LostRetries:
 	case r.cancel != "":
 		m.reason += "; " + r.cancel
 	case r.Lost+1 >= jobs.LostLimit:
+		m.code = reason.LostLimit
 		m.reason += fmt.Sprintf("; %d attempts were lost", r.Lost+1)
 	default:
 		m.to = toReady
@@ -69,7 +72,7 @@ func firstLine(text string) string {
 // task is the row afterwards, without its payload.
 func (m move) task(now time.Time) jobs.Task {
 	t := m.Task
-	t.Reason, t.Error, t.ExitCode = clip(m.reason, 512), m.failure, m.exit
+	t.Reason, t.ReasonCode, t.Error, t.ExitCode = clip(m.reason, 512), m.code, m.failure, m.exit
 	t.Lost += int(m.losses())
 	if m.to == toDone {
 		t.State, t.FinishedAt = m.end, now
@@ -178,7 +181,8 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 	}
 	c := choice[move]{column: "task_id", id: move.id, list: ended}
 	set := "outcome=" + c.of(func(m move) any { outcome, _ := m.outcome(); return string(outcome) }) +
-		", reason=" + triggerReason(&c, endedBytes, func(m move) string { _, reason := m.outcome(); return reason }) +
+		", reason=" + triggerReason(&c, endedBytes, func(m move) string { _, why := m.outcome(); return why }) +
+		", reason_code=" + triggerCode(&c) +
 		", result=" + c.of(func(m move) any { return string(m.end) }) + ", finished_at=?"
 	_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='' AND "+tuples(ofTrigger, len(ended)),
 		slices.Concat(c.args, []any{micros(now)}, triggerKeys(ended))...)
@@ -187,21 +191,30 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 
 // triggerReason is why a trigger ended. That its run was forced stays in front of it; runs by hand alone can be, whose
 // number is not 0. There added is the room for the end's own reason.
-func triggerReason(c *choice[move], added int, reason func(move) string) string {
-	all := func() string { return c.of(func(m move) any { return clip(reason(m), 512) }) }
+func triggerReason(c *choice[move], added int, why func(move) string) string {
+	all := func() string { return c.of(func(m move) any { return clip(why(m), 512) }) }
 	if !slices.ContainsFunc(c.list, func(m move) bool { return m.Seq > 0 }) {
 		return all()
 	}
 	behind := c.of(func(m move) any {
-		if reason(m) == "" {
+		if why(m) == "" {
 			return ""
 		}
 		if m.end == jobs.StateLost {
-			return "; " + clip(reason(m), lostBytes)
+			return "; " + clip(why(m), lostBytes)
 		}
-		return "; " + clip(reason(m), added)
+		return "; " + clip(why(m), added)
 	})
 	return "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN CONCAT(reason, " + behind + ") ELSE " + all() + " END"
+}
+
+// triggerCode is that of the end; a run that was forced and succeeded remains one that was forced.
+func triggerCode(c *choice[move]) string {
+	code := c.of(move.reasonCode)
+	if !slices.ContainsFunc(c.list, func(m move) bool { return m.Seq > 0 }) {
+		return code
+	}
+	return "CASE WHEN reason_code='" + string(reason.Forced) + "' AND " + code + "='' THEN reason_code ELSE " + c.of(move.reasonCode) + " END"
 }
 
 // The room of a reason that begins with ledger.Forced, of how its run ended, and, if it was lost, of that and of the late
@@ -235,12 +248,13 @@ func (t *tx) endTasks(now time.Time, states string, ended []move) error {
 		", failures+" + c.of(func(m move) any { return m.failures() }) +
 		", losses+" + c.of(func(m move) any { return m.losses() }) +
 		", " + c.of(func(m move) any { return clip(m.reason, 512) }) +
+		", " + c.of(move.reasonCode) +
 		", " + c.of(func(m move) any { return m.failure }) +
 		", " + c.of(move.exitCode) +
 		", " + c.of(func(m move) any { return micros(m.until) }) + ", ?"
 	n, err := t.exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			state, failures, losses, reason, error, exit_code, may_run_until, finished_at)
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			`+values+" FROM {tasks}{by_key} WHERE "+unmoved(states, len(ended))+"{for_update}",
@@ -265,6 +279,7 @@ func (t *tx) requeue(states string, pending []move) error {
 		", failures=failures+" + c.of(func(m move) any { return m.failures() }) +
 		", losses=losses+" + c.of(func(m move) any { return m.losses() }) +
 		", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) +
+		", reason_code=" + c.of(move.reasonCode) +
 		", error=" + c.of(func(m move) any { return m.failure }) +
 		", exit_code=" + c.of(move.exitCode) +
 		", session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0"
@@ -278,12 +293,12 @@ func (t *tx) keepAttempts(now time.Time, pending []move) error {
 	for _, m := range pending {
 		if !m.never {
 			rows = append(rows, []any{
-				m.ID, m.Attempt, string(m.end), clip(m.reason, 512), m.Token, m.Replica,
+				m.ID, m.Attempt, string(m.end), clip(m.reason, 512), string(m.code), m.Token, m.Replica,
 				micros(m.StartedAt), micros(now), m.exitCode(), m.failure,
 			})
 		}
 	}
-	_, err := t.insert(`INSERT INTO {attempts} (task_id, attempt, state, reason, token, replica, started_at, finished_at,
+	_, err := t.insert(`INSERT INTO {attempts} (task_id, attempt, state, reason, reason_code, token, replica, started_at, finished_at,
 		exit_code, error)`, "", rows)
 	return err
 }
@@ -299,6 +314,8 @@ func (t *tx) keepOutputs(now time.Time, moves []move) error {
 	_, err := t.insert("{insert_ignore} {outputs} (task_id, attempt, output, created_at)", "", rows)
 	return err
 }
+
+func (m move) reasonCode() any { return string(m.code) }
 
 func (m move) exitCode() any {
 	if m.exit == nil {

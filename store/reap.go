@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Reap is the standing query over all dead sessions: their running tasks end as lost or are pending
@@ -97,7 +98,7 @@ func (w *reap) write(t *tx) error {
 		return err
 	}
 	for _, r := range rows {
-		m := died(r, fmt.Sprintf("replica %s died while it had the task", r.Replica))
+		m := died(r, reason.ReplicaDied, fmt.Sprintf("replica %s died while it had the task", r.Replica))
 		switch {
 		case m.to == toDone:
 			m.until = r.mayRunUntil

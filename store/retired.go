@@ -3,6 +3,7 @@ package store
 import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // cancelRetired cancels pending tasks of jobs that no configuration has any more, at most limit: nobody
@@ -30,7 +31,7 @@ func cancelRetired(t *tx, limit int) (int, error) {
 	}
 	moves := make([]move, len(rows))
 	for i, r := range rows {
-		moves[i] = move{openTask: r, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, failure: r.Error, exit: r.ExitCode}
+		moves[i] = move{openTask: r, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, code: reason.JobRemoved, failure: r.Error, exit: r.ExitCode}
 	}
 	return len(rows), t.move(now, "0,1", moves)
 }

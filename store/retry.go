@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // RetryTask enqueues an ended task again, as a new one that is due now and names the first of the
@@ -22,9 +23,9 @@ func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (jobs.
 	if err != nil {
 		return jobs.Task{}, &opError{"retry task", err}
 	}
-	reason := "retry of " + id
+	why := "retry of " + id
 	if by != "" {
-		reason = clip(reason+" by "+by, 512)
+		why = clip(why+" by "+by, 512)
 	}
 	var task jobs.Task
 	write := func(t *tx) error {
@@ -49,10 +50,10 @@ func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (jobs.
 		}
 		// Index: primary key.
 		_, err = t.exec(`INSERT INTO {tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, payload,
-				tags, retry_of, reason, error, created_at, made_by)
+				tags, retry_of, reason, reason_code, error, created_at, made_by)
 			SELECT ?, pool, kind, 0, rank_order, ?, max_attempts, on_lost, payload,
-				tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, '', ?, ?
-			FROM {done} WHERE id=?`, fresh.String(), micros(now), reason, micros(now), clip(by, jobs.MaxBy), id)
+				tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, ?, '', ?, ?
+			FROM {done} WHERE id=?`, fresh.String(), micros(now), why, string(reason.Retry), micros(now), clip(by, jobs.MaxBy), id)
 		if err != nil {
 			return err
 		}

@@ -11,9 +11,9 @@ import (
 // taskColumns and doneColumns are what scanTask reads, of {tasks} and of {done}.
 const (
 	taskColumns = `id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses,
-		max_attempts, on_lost, token, replica, retry_of, reason, error, exit_code, created_at, started_at, 0 AS finished_at, made_by, tags, payload`
+		max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, 0 AS finished_at, made_by, tags, payload`
 	doneColumns = `id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, losses,
-		max_attempts, on_lost, token, replica, retry_of, reason, error, exit_code, created_at, started_at, finished_at, made_by, tags, payload`
+		max_attempts, on_lost, token, replica, retry_of, reason, reason_code, error, exit_code, created_at, started_at, finished_at, made_by, tags, payload`
 )
 
 // State of a row in {tasks}. Rows of {done} carry the jobs.State as text.
@@ -32,7 +32,7 @@ func scanTask(scan func(dest ...any) error, more ...any) (jobs.Task, error) {
 	var failure, payload, tags []byte
 	dest := []any{
 		&t.ID, &t.Pool, &t.Kind, &t.Job, &triggerAt, &t.Seq, &state, &rank, &runAt, &t.Attempt, &t.Lost,
-		&t.MaxAttempts, &onLost, &t.Token, &t.Replica, &t.RetryOf, &t.Reason, &failure, &t.ExitCode, &createdAt, &startedAt, &finishedAt, &t.By, &tags, &payload,
+		&t.MaxAttempts, &onLost, &t.Token, &t.Replica, &t.RetryOf, &t.Reason, &t.ReasonCode, &failure, &t.ExitCode, &createdAt, &startedAt, &finishedAt, &t.By, &tags, &payload,
 	}
 	if err := scan(append(dest, more...)...); err != nil {
 		return t, err

@@ -60,8 +60,7 @@ func (t *tx) admit(m ledger.Member) error {
 	}
 	var refused error
 	for _, p := range live {
-		// The host's name too: containers share a boot, but not their process ids.
-		if p.Host == m.Host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone() {
+		if gone(p, m.Host) {
 			if _, err := t.exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, p.Session); err != nil {
 				return err
 			}
@@ -78,6 +77,12 @@ func (t *tx) admit(m ledger.Member) error {
 		}
 	}
 	return refused
+}
+
+// gone reports whether the process of a session is known to have ended. host is this one: containers share a boot, but
+// not their process ids.
+func gone(p ledger.Peer, host string) bool {
+	return p.Host == host && (process.ID{Boot: p.BootID, PID: p.PID, Start: p.PIDStart}).Gone()
 }
 
 // Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // happening is an end that changes how a job or pool stands: of a task, or of due times that
@@ -23,6 +24,7 @@ type happening struct {
 	replica string
 	event   jobs.Event // EventFailed, EventMissed, EventLost; EventRecovered: a success, of whatever; "": cancelled
 	reason  string
+	code    reason.Code
 	failure string
 }
 
@@ -52,7 +54,7 @@ func ends(moves []move) []happening {
 		}
 		h := happening{
 			job: m.Job, pool: m.Pool, at: m.ScheduledAt, seq: m.Seq, count: 1, task: m.ID,
-			attempt: m.Attempt, replica: m.Replica, reason: m.reason, failure: m.failure,
+			attempt: m.Attempt, replica: m.Replica, reason: m.reason, code: m.code, failure: m.failure,
 		}
 		switch m.end {
 		case jobs.StateFailed:

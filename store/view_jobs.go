@@ -57,12 +57,12 @@ func (s *Store) JobNames(ctx context.Context, prefix, after string, retired bool
 
 func (t *tx) jobStatuses(names []string) ([]ledger.JobStatus, error) {
 	var all []ledger.JobStatus
-	text, args := ofJobs(`SELECT name, hash, config, cursor_at, next_at, fence, suspended, suspended_by FROM {jobs} j`, `j.name`, names)
+	text, args := ofJobs(`SELECT name, hash, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by FROM {jobs} j`, `j.name`, names)
 	err := t.query(text+` ORDER BY name`, args, func(scan func(...any) error) error {
 		var j ledger.JobStatus
-		var cursor, next int64
-		err := scan(&j.Name, &j.Hash, &j.Config, &cursor, &next, &j.Fence, &j.Suspended, &j.SuspendedBy)
-		j.Cursor, j.NextAt = fromMicros(cursor), ledger.Undecided(fromMicros(cursor), fromMicros(next))
+		var cursor, next, waiting int64
+		err := scan(&j.Name, &j.Hash, &j.Config, &cursor, &next, &waiting, &j.Fence, &j.Suspended, &j.SuspendedBy)
+		j.Cursor, j.NextAt = fromMicros(cursor), ledger.Undecided(fromMicros(next), fromMicros(waiting))
 		all = append(all, j)
 		return err
 	})

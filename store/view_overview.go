@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // errorShown is how many bytes of an error an overview has.
@@ -51,12 +52,12 @@ func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error)
 // nextDue: index jobs_next, in its order. A retired job has no next time.
 func (t *tx) nextDue(n int) ([]ledger.Next, error) {
 	var all []ledger.Next
-	err := t.query(`SELECT name, cursor_at, next_at, suspended FROM {jobs}{index}{jobs}_next{end} WHERE next_at > 0 ORDER BY next_at, stripe LIMIT ?`, []any{n},
+	err := t.query(`SELECT name, next_at, waiting_at, suspended FROM {jobs}{index}{jobs}_next{end} WHERE next_at > 0 ORDER BY next_at, stripe LIMIT ?`, []any{n},
 		func(scan func(...any) error) error {
 			var next ledger.Next
-			var cursor, at int64
-			err := scan(&next.Job, &cursor, &at, &next.Suspended)
-			next.At = ledger.Undecided(fromMicros(cursor), fromMicros(at))
+			var at, waiting int64
+			err := scan(&next.Job, &at, &waiting, &next.Suspended)
+			next.At = ledger.Undecided(fromMicros(at), fromMicros(waiting))
 			all = append(all, next)
 			return err
 		})
@@ -83,7 +84,7 @@ const (
 	wrongMost   = 100 // jobs, and kinds in pools
 )
 
-const troubleColumns = `id, pool, kind, job, trigger_at, attempt, replica, exit_code, reason, SUBSTR(error, 1, ?), finished_at`
+const troubleColumns = `id, pool, kind, job, trigger_at, attempt, replica, exit_code, reason, reason_code, SUBSTR(error, 1, ?), finished_at`
 
 // trouble merges the latest failed and lost tasks, and those of each wrong thing, index done_state, with the latest
 // missed due times, index triggers_outcome. The latest task of each wrong thing comes before a second one of another.
@@ -95,7 +96,7 @@ func (t *tx) trouble(n int, wrong []ledger.Wrong) ([]ledger.Trouble, error) {
 				r := ledger.Trouble{State: string(state)}
 				var due, ended int64
 				var failure []byte
-				err := scan(&r.TaskID, &r.Pool, &r.Kind, &r.Job, &due, &r.Attempt, &r.Replica, &r.ExitCode, &r.Reason, &failure, &ended)
+				err := scan(&r.TaskID, &r.Pool, &r.Kind, &r.Job, &due, &r.Attempt, &r.Replica, &r.ExitCode, &r.Reason, &r.ReasonCode, &failure, &ended)
 				r.Due, r.At, r.Error = fromMicros(due), fromMicros(ended), strings.ToValidUTF8(string(failure), "")
 				all = append(all, r)
 				return err
@@ -125,7 +126,7 @@ func (t *tx) trouble(n int, wrong []ledger.Wrong) ([]ledger.Trouble, error) {
 	}
 	for _, m := range missed {
 		all = append(all, ledger.Trouble{
-			State: string(jobs.Missed), At: m.DecidedAt, Job: m.Job, Due: m.At, Count: m.Count, Replica: m.Replica, Reason: m.Reason,
+			State: string(jobs.Missed), At: m.DecidedAt, Job: m.Job, Due: m.At, Count: m.Count, Replica: m.Replica, Reason: m.Reason, ReasonCode: m.ReasonCode,
 		})
 	}
 	byTime := func(a, b ledger.Trouble) int { return b.At.Compare(a.At) }
@@ -194,32 +195,40 @@ func (t *tx) broken(n int) (count int, all []ledger.Broken, err error) {
 	}
 	reasons, err := t.reasons(all)
 	for i := range all {
-		all[i].Reason = reasons[all[i].Job]
+		r := reasons[all[i].Job]
+		all[i].Reason, all[i].ReasonCode = r.text, r.code
 	}
 	return count, all, err
 }
 
+// latestReason is why a job's latest due time ended without success.
+type latestReason struct {
+	text string
+	code reason.Code
+}
+
 // reasons reads, for each job, its latest due time that ended without success: primary key,
 // backwards, a few rows, since these jobs fail now.
-func (t *tx) reasons(of []ledger.Broken) (map[string]string, error) {
+func (t *tx) reasons(of []ledger.Broken) (map[string]latestReason, error) {
 	var parts []string
 	var names []any
 	for _, b := range of {
-		parts = append(parts, `SELECT * FROM (SELECT job, outcome, result, reason FROM {triggers}
+		parts = append(parts, `SELECT * FROM (SELECT job, outcome, result, reason, reason_code FROM {triggers}
 			WHERE job = ? AND outcome IN ('ran', 'lost', 'missed') AND result <> 'succeeded' ORDER BY at DESC, seq DESC LIMIT 1) AS one`)
 		names = append(names, b.Job)
 	}
-	reasons := map[string]string{}
+	reasons := map[string]latestReason{}
 	if len(parts) == 0 {
 		return reasons, nil
 	}
 	err := t.query(strings.Join(parts, ` UNION ALL `), names, func(scan func(...any) error) error {
-		var job, outcome, result, reason string
-		err := scan(&job, &outcome, &result, &reason)
-		if word := cmp.Or(result, outcome); !strings.HasPrefix(reason, word) {
-			reason = strings.TrimSuffix(word+": "+reason, ": ")
+		var job, outcome, result string
+		var r latestReason
+		err := scan(&job, &outcome, &result, &r.text, &r.code)
+		if word := cmp.Or(result, outcome); !strings.HasPrefix(r.text, word) {
+			r.text = strings.TrimSuffix(word+": "+r.text, ": ")
 		}
-		reasons[job] = reason
+		reasons[job] = r
 		return err
 	})
 	return reasons, err

@@ -32,14 +32,14 @@ func (s *Store) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) 
 // Index: primary keys; MAX(at) of one job is the end of its range in that of triggers.
 func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStanding, err error) {
 	var last []int64 // due time that was decided
-	err = t.query(`SELECT j.name, j.cursor_at, j.next_at, j.suspended, COALESCE(s.failing, 0), COALESCE(s.last_success_at, 0),
+	err = t.query(`SELECT j.name, j.next_at, j.waiting_at, j.suspended, COALESCE(s.failing, 0), COALESCE(s.last_success_at, 0),
 			COALESCE((SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name), 0)
 		FROM {jobs} j LEFT JOIN {standings} s ON s.kind = 'job' AND s.name = j.name WHERE j.hash <> '' ORDER BY j.name`, nil,
 		func(scan func(...any) error) error {
 			var j ledger.JobStanding
-			var cursor, next, success, at int64
-			err := scan(&j.Name, &cursor, &next, &j.Suspended, &j.Failing, &success, &at)
-			j.NextAt, j.LastSuccess = ledger.Undecided(fromMicros(cursor), fromMicros(next)), fromMicros(success)
+			var next, waiting, success, at int64
+			err := scan(&j.Name, &next, &waiting, &j.Suspended, &j.Failing, &success, &at)
+			j.NextAt, j.LastSuccess = ledger.Undecided(fromMicros(next), fromMicros(waiting)), fromMicros(success)
 			all, last = append(all, j), append(last, at)
 			return err
 		})
@@ -72,7 +72,8 @@ func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStandi
 // unmetPerStatement keeps a compound below SQLite's limit of 500 parts.
 const unmetPerStatement = 100
 
-// firstUnmet fills in Unmet. Each part of the compound ends at the first row that counts.
+// firstUnmet fills in Unmet. Each part of the compound ends at the first row that counts. Rows that are older than codes have
+// none.
 //
 // Index: primary key of triggers, a range of it for each job.
 func (t *tx) firstUnmet(jobs []*ledger.JobStanding) error {
@@ -81,7 +82,7 @@ func (t *tx) firstUnmet(jobs []*ledger.JobStanding) error {
 		byName[j.Name] = j
 	}
 	const one = `SELECT * FROM (SELECT job, at FROM {triggers} WHERE job = ? AND at > ? AND seq = 0
-		AND NOT (outcome = 'skipped' AND reason = 'suspended') ORDER BY job, at LIMIT 1) a`
+		AND NOT (outcome = 'skipped' AND (reason_code = 'suspended' OR reason_code = '' AND reason = 'suspended')) ORDER BY job, at LIMIT 1) a`
 	for part := range slices.Chunk(jobs, unmetPerStatement) {
 		err := t.query(strings.Repeat(one+" UNION ALL ", len(part)-1)+one,
 			each(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} }),

@@ -273,13 +273,13 @@ func inJSON[T ~string | ~[]byte](text T) int {
 // attempts has so many bytes of each error.
 func (t *tx) attempts(id string, bytes int) ([]jobs.Attempt, error) {
 	var all []jobs.Attempt
-	err := t.query(`SELECT attempt, state, reason, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?)
+	err := t.query(`SELECT attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?)
 		FROM {attempts} WHERE task_id = ? ORDER BY attempt`, []any{bytes, id}, func(scan func(...any) error) error {
 		var a jobs.Attempt
 		var state string
 		var started, finished int64
 		var failure []byte
-		err := scan(&a.Attempt, &state, &a.Reason, &a.Token, &a.Replica, &started, &finished, &a.ExitCode, &failure)
+		err := scan(&a.Attempt, &state, &a.Reason, &a.ReasonCode, &a.Token, &a.Replica, &started, &finished, &a.ExitCode, &failure)
 		a.State, a.Error = jobs.State(state), strings.ToValidUTF8(string(failure), "")
 		a.StartedAt, a.FinishedAt = fromMicros(started), fromMicros(finished)
 		all = append(all, a)

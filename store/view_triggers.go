@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-const triggerColumns = `job, at, seq, until_at, due_count, cause, by_whom, outcome, reason, result, task_id, replica, decided_at, started_at, finished_at`
+const triggerColumns = `job, at, seq, until_at, due_count, cause, by_whom, outcome, reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at`
 
 // Triggers lists ledger rows, latest due time first, and returns the cursor of the next page, ""
 // after the last.
@@ -99,7 +99,7 @@ func scanTrigger(scan func(dest ...any) error) (jobs.Trigger, error) {
 	var t jobs.Trigger
 	var at, until, decided, started, finished int64
 	var cause, outcome, result string
-	err := scan(&t.Job, &at, &t.Seq, &until, &t.Count, &cause, &t.By, &outcome, &t.Reason, &result, &t.TaskID, &t.Replica, &decided, &started, &finished)
+	err := scan(&t.Job, &at, &t.Seq, &until, &t.Count, &cause, &t.By, &outcome, &t.Reason, &t.ReasonCode, &result, &t.TaskID, &t.Replica, &decided, &started, &finished)
 	t.At, t.Until, t.DecidedAt, t.StartedAt, t.FinishedAt = fromMicros(at), fromMicros(until), fromMicros(decided), fromMicros(started), fromMicros(finished)
 	t.Cause, t.Outcome, t.Result = jobs.Cause(cause), jobs.Outcome(outcome), jobs.State(result)
 	return t, err

@@ -145,6 +145,7 @@ func (a *app) showTask(w io.Writer, h jobs.History) error {
 		field{"due", a.when(t.ScheduledAt)},
 		field{"state", string(t.State)},
 		field{"reason", t.Reason},
+		field{"reason code", string(t.ReasonCode)},
 		field{"attempt", attemptOf(t)},
 		field{"replica", t.Replica},
 		field{"token", number(int(t.Token))},

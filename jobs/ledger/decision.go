@@ -45,7 +45,8 @@ type Decision struct {
 	Job      string
 	Triggers []Opening
 	Cursor   time.Time // zero: leave cursor and NextAt as they are
-	NextAt   time.Time // zero: no further due time; see [Decision.Wait]
+	NextAt   time.Time // zero: no further due time
+	Waiting  time.Time // a due time that waits for the job's slot; zero: none. See [Decision.Wait]
 	Free     bool      // BusyUntil is over now, and no attempt counts as lost: somebody knows that they have ended
 }
 

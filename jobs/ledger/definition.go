@@ -53,4 +53,5 @@ type PoolDef struct {
 type Upcoming struct {
 	Job    string
 	NextAt time.Time
+	Waits  bool // for its slot: NextAt is when to look again
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Event is something that happened to a job or pool, written in the transaction that made it
@@ -21,6 +22,7 @@ type Event struct {
 	Attempt    int
 	Replica    string
 	Reason     string
+	ReasonCode reason.Code
 	Error      string
 	HappenedAt time.Time
 	Hash       string // of the job's row, or without a job the pool's; "" = retired, or no row

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Overview is what a person looks at first, read in one go. The lists are short: each has at most
@@ -22,10 +23,11 @@ type Overview struct {
 
 // Broken is a job whose last end was no success.
 type Broken struct {
-	Job         string    `json:"job"`
-	Reason      string    `json:"reason,omitempty"` // of the latest such end
-	LastSuccess time.Time `json:"last_success,omitzero"`
-	LastEnd     time.Time `json:"last_end,omitzero"`
+	Job         string      `json:"job"`
+	Reason      string      `json:"reason,omitempty"` // of the latest such end
+	ReasonCode  reason.Code `json:"reason_code,omitempty"`
+	LastSuccess time.Time   `json:"last_success,omitzero"`
+	LastEnd     time.Time   `json:"last_end,omitzero"`
 }
 
 // StateUnrunnable is the state of Trouble with tasks that are due and wait for nobody.
@@ -34,19 +36,20 @@ const StateUnrunnable = "unrunnable"
 // Trouble is a task that failed or was lost, or due times that were missed, or tasks of one kind or of a job that no
 // live replica can run, which come first.
 type Trouble struct {
-	At       time.Time `json:"at"`    // when it ended; since when the first of the tasks is due
-	State    string    `json:"state"` // failed, lost, missed or unrunnable
-	Job      string    `json:"job,omitempty"`
-	Due      time.Time `json:"due,omitzero"`    // of the job's trigger; the first one of a range
-	Count    int       `json:"count,omitempty"` // due times missed, or tasks that wait
-	Pool     string    `json:"pool,omitempty"`
-	Kind     string    `json:"kind,omitempty"`
-	TaskID   string    `json:"task_id,omitempty"`
-	Attempt  int       `json:"attempt,omitempty"`
-	Replica  string    `json:"replica,omitempty"`
-	ExitCode *int      `json:"exit_code,omitempty"`
-	Reason   string    `json:"reason,omitempty"`
-	Error    string    `json:"error,omitempty"` // its beginning
+	At         time.Time   `json:"at"`    // when it ended; since when the first of the tasks is due
+	State      string      `json:"state"` // failed, lost, missed or unrunnable
+	Job        string      `json:"job,omitempty"`
+	Due        time.Time   `json:"due,omitzero"`    // of the job's trigger; the first one of a range
+	Count      int         `json:"count,omitempty"` // due times missed, or tasks that wait
+	Pool       string      `json:"pool,omitempty"`
+	Kind       string      `json:"kind,omitempty"`
+	TaskID     string      `json:"task_id,omitempty"`
+	Attempt    int         `json:"attempt,omitempty"`
+	Replica    string      `json:"replica,omitempty"`
+	ExitCode   *int        `json:"exit_code,omitempty"`
+	Reason     string      `json:"reason,omitempty"`
+	ReasonCode reason.Code `json:"reason_code,omitempty"`
+	Error      string      `json:"error,omitempty"` // its beginning
 }
 
 // Wrong counts the tasks of a job, or of a kind in a pool, that failed or were lost within the last hour.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Verdict is what the owner says about one attempt.
@@ -28,6 +29,7 @@ type Result struct {
 	RetryIn  time.Duration // with Again: the next attempt is due this long after Now
 	Now      time.Time     // the database's time as the owner of the task reckons it; zero: as the database says
 	Reason   string        // the first 512 bytes are kept
+	Code     reason.Code   // of Reason
 	Error    string        // the first jobs.MaxError bytes are kept
 	ExitCode *int
 	Output   []byte // the first jobs.MaxOutput bytes are kept

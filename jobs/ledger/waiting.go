@@ -1,33 +1,20 @@
 package ledger
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
-// A late due time that waits for its job's slot (catch-up "all") is not decided: the job's cursor
-// stops right before it, and next_at says when to look again. Due times are whole seconds, and a
-// time to look again is not: so whoever reads the row knows what waits, without the schedule.
-
-// lookAgain is how soon.
+// lookAgain is how soon a job is looked at again of which a due time waits.
 const lookAgain = time.Second
 
-// resolution is that of the times in a row.
-const resolution = time.Microsecond
-
-// Wait makes d stop before a due time that has to wait.
+// Wait makes d stop before a late due time that waits for its job's slot (catch-up "all"). It is not decided: the job's cursor
+// stops right before it, Waiting is it, and NextAt says when to look again.
 func (d *Decision) Wait(at, now time.Time) {
-	d.Cursor = at.Add(-resolution)
-	d.NextAt = now.Add(lookAgain).Truncate(resolution)
-	if whole(d.NextAt) {
-		d.NextAt = d.NextAt.Add(resolution)
-	}
+	d.Cursor = at.Add(-time.Microsecond)
+	d.Waiting, d.NextAt = at, now.Add(lookAgain)
 }
 
 // Undecided is the first due time that a job's row knows to be undecided: the one that waits, or else
 // the next one. Zero: there is none.
-func Undecided(cursor, next time.Time) time.Time {
-	if at := cursor.Add(resolution); !next.IsZero() && !whole(next) && whole(at) {
-		return at
-	}
-	return next
-}
-
-func whole(t time.Time) bool { return t.Truncate(time.Second).Equal(t) }
+func Undecided(next, waiting time.Time) time.Time { return cmp.Or(waiting, next) }

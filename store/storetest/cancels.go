@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -33,7 +34,7 @@ func cancelPending(t *testing.T, b *Bench) {
 	id := got.Opened[0].ID
 	task, err := b.Store.CancelTask(s.ctx(), id, "alice")
 	must(t, err)
-	if task.State != jobs.StateCancelled || task.Reason != "cancelled by alice" || task.FinishedAt.IsZero() {
+	if task.State != jobs.StateCancelled || task.Reason != "cancelled by alice" || task.ReasonCode != reason.Cancelled || task.FinishedAt.IsZero() {
 		t.Errorf("answer is %+v", task)
 	}
 	s.want("task", s.task(id), "cancelled attempt 0 token 0 replica -: cancelled by alice")
@@ -218,7 +219,7 @@ func retryTask(t *testing.T, b *Bench) {
 		task, err := b.Store.RetryTask(s.ctx(), id, "alice", false)
 		must(t, err)
 		want := old
-		want.ID, want.RetryOf, want.State, want.Reason = task.ID, first, jobs.StatePending, "retry of "+id+" by alice"
+		want.ID, want.RetryOf, want.State, want.Reason, want.ReasonCode = task.ID, first, jobs.StatePending, "retry of "+id+" by alice", reason.Retry
 		want.By = "alice"
 		want.Attempt, want.Token, want.Replica = 0, 0, ""
 		want.RunAt, want.CreatedAt, want.StartedAt = task.RunAt, task.RunAt, task.FinishedAt

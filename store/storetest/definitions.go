@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 var definitionCases = []Case{
@@ -238,18 +239,18 @@ func scheduleEdits(t *testing.T, b *Bench) {
 		t.Fatalf("an edit of something else moved the cursor from %s to %s, due at %s", past, cursor, next)
 	}
 
-	missed := func(at time.Time, reason string) {
+	missed := func(at time.Time, code reason.Code, why string) {
 		t.Helper()
 		if n := b.DB.Int(t, `SELECT COUNT(*) FROM {triggers} WHERE job = 'j' AND at = ? AND seq = 0 AND due_count = 1 AND outcome = 'missed' AND reason = ?
-			AND decided_at >= ?`, at.UnixMicro(), reason, before.UnixMicro()); n != 1 {
-			t.Fatalf("%d rows say of what was due at %s: %s", n, at, reason)
+			AND reason_code = ? AND decided_at >= ?`, at.UnixMicro(), why, string(code), before.UnixMicro()); n != 1 {
+			t.Fatalf("%d rows say of what was due at %s: %s", n, at, why)
 		}
 	}
 	load(t, b, a, one("3", "s2"))
 	if cursor, _ := row(); cursor.Before(before) {
 		t.Fatalf("an edit of the schedule left the cursor at %s, an hour back", cursor)
 	}
-	missed(past.Add(time.Minute), ledger.ReasonEdited)
+	missed(past.Add(time.Minute), reason.ScheduleChanged, ledger.ReasonEdited)
 
 	future := before.Add(time.Hour).Truncate(time.Minute)
 	set(future)
@@ -261,7 +262,7 @@ func scheduleEdits(t *testing.T, b *Bench) {
 	past = past.Add(10 * time.Minute)
 	set(past)
 	load(t, b, a, ledger.Definitions{})
-	missed(past.Add(time.Minute), ledger.ReasonRemoved)
+	missed(past.Add(time.Minute), reason.JobRemoved, ledger.ReasonRemoved)
 	load(t, b, a, one("4", "s3"))
 	if cursor, _ := row(); cursor.Before(before) {
 		t.Fatalf("a job that came back fires what was due from %s on", cursor)
@@ -269,14 +270,15 @@ func scheduleEdits(t *testing.T, b *Bench) {
 
 	var waits ledger.Decision // for its slot, and will be looked at in a second
 	waits.Wait(past.Add(2*time.Minute), before.Add(time.Hour))
-	b.DB.Exec(t, `UPDATE {jobs} SET cursor_at = ?, next_at = ? WHERE name = 'j'`, waits.Cursor.UnixMicro(), waits.NextAt.UnixMicro())
+	b.DB.Exec(t, `UPDATE {jobs} SET cursor_at = ?, next_at = ?, waiting_at = ? WHERE name = 'j'`, waits.Cursor.UnixMicro(), waits.NextAt.UnixMicro(), waits.Waiting.UnixMicro())
+	load(t, b, a, one("4a", "s3")) // an edit of something else
 	all, err := b.Store.Jobs(t.Context(), "j")
 	must(t, err)
 	if !all[0].NextAt.Equal(past.Add(2 * time.Minute)) {
 		t.Fatalf("what waits for its slot is shown as due at %s", all[0].NextAt)
 	}
 	load(t, b, a, one("5", "s4"))
-	missed(past.Add(2*time.Minute), ledger.ReasonEdited)
+	missed(past.Add(2*time.Minute), reason.ScheduleChanged, ledger.ReasonEdited)
 
 	if n := b.DB.Int(t, `SELECT COUNT(*) FROM {triggers}`); n != 3 {
 		t.Fatalf("%d rows in the ledger after three edits that left something undecided", n)

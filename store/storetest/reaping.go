@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -76,10 +77,12 @@ func reapRetries(t *testing.T, b *Bench) {
 	}
 	s.die()
 	reaped := living.reap()
-	if len(reaped) != 1 || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.Lost != 3 {
+	if len(reaped) != 1 || reaped[0].Task.State != jobs.StateLost || reaped[0].Task.Lost != 3 || reaped[0].Task.ReasonCode != reason.LostLimit {
 		t.Fatalf("reaped %+v", reaped)
 	}
 	s.want("row", s.task(id), "lost attempt 3 token 3 replica one: replica one died while it had the task; 3 attempts were lost")
+	s.wantInt(1, "SELECT COUNT(*) FROM {done} WHERE reason_code='lost_limit'")
+	s.wantInt(2, "SELECT COUNT(*) FROM {attempts} WHERE reason_code='replica_died'")
 }
 
 // Nobody wants it any more, so it does not run again.

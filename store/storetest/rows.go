@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -114,7 +115,7 @@ func ordinary(id string) row {
 	return row{
 		"id": id, "pool": "default", "kind": "", "job": "", "trigger_at": 0, "trigger_seq": 0, "state": 0, "rank_order": 0, "run_at": 0,
 		"attempt": 0, "failures": 0, "losses": 0, "max_attempts": 1, "on_lost": "fail", "token": 0, "session_id": "", "replica": "",
-		"claim_id": "", "may_run_until": 0, "cancel": "", "idem_key": "", "payload": "", "tags": "", "retry_of": "", "reason": "",
+		"claim_id": "", "may_run_until": 0, "cancel": "", "idem_key": "", "payload": "", "tags": "", "retry_of": "", "reason": "", "reason_code": "",
 		"error": "", "exit_code": nil, "created_at": 0, "started_at": 0, "made_by": "",
 	}
 }
@@ -130,20 +131,20 @@ func decidedRows(t *testing.T, b *Bench) {
 	got, err := s.decide(
 		ledger.Decision{Job: "a", Cursor: due(11), NextAt: due(12), Triggers: []ledger.Opening{{
 			Trigger: jobs.Trigger{
-				Job: "a", At: due(1), Until: due(4), Count: 4, Cause: jobs.CauseManual, By: "alice", Reason: "by hand", Replica: "asker",
+				Job: "a", At: due(1), Until: due(4), Count: 4, Cause: jobs.CauseManual, By: "alice", Reason: "by hand", ReasonCode: reason.Forced, Replica: "asker",
 			},
 			Task: &jobs.Task{
 				ID: claimed, Pool: "default", Kind: "k", Priority: 7, RunAt: micro(1), MaxAttempts: 5, OnLost: jobs.LostRetries,
-				Payload: json.RawMessage(`{"n":1}`), Tags: []string{"x", "y"}, RetryOf: "first", Reason: "again", By: "bob",
+				Payload: json.RawMessage(`{"n":1}`), Tags: []string{"x", "y"}, RetryOf: "first", Reason: "again", ReasonCode: reason.Retry, By: "bob",
 			},
 			Claim: true, MayRunUntil: due(9),
 		}}},
-		ledger.Decision{Job: "b", Cursor: due(13), Triggers: []ledger.Opening{{
+		ledger.Decision{Job: "b", Cursor: due(13), Waiting: due(14), Triggers: []ledger.Opening{{
 			Trigger: jobs.Trigger{Job: "b", At: due(2), Cause: jobs.CauseSchedule},
 			Task:    &jobs.Task{ID: waits, Pool: "work", RunAt: due(1_000_000)},
 		}}},
 		ledger.Decision{Job: "c", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{
-			Job: "c", At: due(3), Until: due(5), Count: 3, Cause: jobs.CauseCatchUp, By: "carol", Outcome: jobs.Missed, Reason: "too late",
+			Job: "c", At: due(3), Until: due(5), Count: 3, Cause: jobs.CauseCatchUp, By: "carol", Outcome: jobs.Missed, Reason: "too late", ReasonCode: reason.CatchUpNone,
 			Result: jobs.StateLost, TaskID: "none", StartedAt: micro(2), FinishedAt: micro(3),
 		}}}},
 	)
@@ -152,7 +153,7 @@ func decidedRows(t *testing.T, b *Bench) {
 	s.wantRow("task that was claimed", s.row("tasks", "id=?", claimed), ordinary(claimed).with(row{
 		"kind": "k", "job": "a", "trigger_at": due(1), "trigger_seq": 1, "state": 2, "rank_order": -7, "run_at": micro(1), "attempt": 1,
 		"max_attempts": 5, "on_lost": "retry", "token": 1, "session_id": s.session, "replica": "one", "may_run_until": due(9),
-		"payload": `{"n":1}`, "tags": `["x","y"]`, "retry_of": "first", "reason": "again", "created_at": got.Now, "started_at": got.Now,
+		"payload": `{"n":1}`, "tags": `["x","y"]`, "retry_of": "first", "reason": "again", "reason_code": "retry", "created_at": got.Now, "started_at": got.Now,
 		"made_by": "bob",
 	}))
 	s.wantTask(got.Started[0])
@@ -163,19 +164,19 @@ func decidedRows(t *testing.T, b *Bench) {
 
 	s.wantRow("trigger of a", s.row("triggers", "job='a'"), row{
 		"job": "a", "at": due(1), "seq": 1, "until_at": due(4), "due_count": 4, "cause": "manual", "by_whom": "alice", "outcome": "",
-		"reason": "by hand", "result": "", "task_id": claimed, "replica": "asker", "decided_at": got.Now, "started_at": got.Now, "finished_at": 0,
+		"reason": "by hand", "reason_code": "forced", "result": "", "task_id": claimed, "replica": "asker", "decided_at": got.Now, "started_at": got.Now, "finished_at": 0,
 	})
 	s.wantRow("trigger of b", s.row("triggers", "job='b'"), row{
 		"job": "b", "at": due(2), "seq": 0, "until_at": 0, "due_count": 1, "cause": "schedule", "by_whom": "", "outcome": "",
-		"reason": "", "result": "", "task_id": waits, "replica": "one", "decided_at": got.Now, "started_at": 0, "finished_at": 0,
+		"reason": "", "reason_code": "", "result": "", "task_id": waits, "replica": "one", "decided_at": got.Now, "started_at": 0, "finished_at": 0,
 	})
 	s.wantRow("trigger of c", s.row("triggers", "job='c'"), row{
 		"job": "c", "at": due(3), "seq": 0, "until_at": due(5), "due_count": 3, "cause": "catch_up", "by_whom": "carol", "outcome": "missed",
-		"reason": "too late", "result": "lost", "task_id": "none", "replica": "one", "decided_at": got.Now, "started_at": micro(2), "finished_at": micro(3),
+		"reason": "too late", "reason_code": "catch_up_none", "result": "lost", "task_id": "none", "replica": "one", "decided_at": got.Now, "started_at": micro(2), "finished_at": micro(3),
 	})
 	s.wantRow("event of c", s.row("events", "1=1").without("id"), row{
 		"event": "missed", "job": "c", "pool": "", "trigger_at": due(3), "trigger_seq": 0, "until_at": due(5), "due_count": 3, "task_id": "",
-		"attempt": 0, "replica": "one", "reason": "too late", "error": "", "happened_at": got.Now,
+		"attempt": 0, "replica": "one", "reason": "too late", "reason_code": "catch_up_none", "error": "", "happened_at": got.Now,
 	})
 	s.wantRow("standing of c", s.row("standings", "kind='job' AND name='c'"), row{
 		"kind": "job", "name": "c", "failing": 1, "last_success_at": 0, "last_end_at": got.Now,
@@ -189,10 +190,10 @@ func decidedRows(t *testing.T, b *Bench) {
 
 	job := s.row("jobs", "name='a'").without("config")
 	s.wantRow("job a", job, row{
-		"name": "a", "stripe": 0, "hash": hash, "schedule": "every minute", "cursor_at": due(11), "next_at": due(12), "fence": 1,
+		"name": "a", "stripe": 0, "hash": hash, "schedule": "every minute", "cursor_at": due(11), "next_at": due(12), "waiting_at": 0, "fence": 1,
 		"suspended": nil, "suspended_by": "", "busy_until": 0,
 	})
-	s.wantRow("job b", s.row("jobs", "name='b'").without("config"), job.with(row{"name": "b", "stripe": 1, "cursor_at": due(13), "next_at": 0, "fence": 0}))
+	s.wantRow("job b", s.row("jobs", "name='b'").without("config"), job.with(row{"name": "b", "stripe": 1, "cursor_at": due(13), "next_at": 0, "waiting_at": due(14), "fence": 0}))
 }
 
 // made is a task of the pool again with all that one can be given, and its row.
@@ -223,7 +224,7 @@ func (s *scene) taken(until time.Time) (jobs.Task, row) {
 	task := got.Tasks[0]
 	return task, row{
 		"state": 2, "attempt": task.Attempt, "token": task.Token, "session_id": s.session, "replica": s.replica, "claim_id": c.ID,
-		"may_run_until": until, "started_at": got.Now, "reason": "", "error": "", "exit_code": nil,
+		"may_run_until": until, "started_at": got.Now, "reason": "", "reason_code": "", "error": "", "exit_code": nil,
 	}
 }
 
@@ -258,11 +259,11 @@ func endedRows(t *testing.T, b *Bench) {
 	exit := 3
 	s.finish(ledger.Result{
 		TaskID: task.ID, Token: task.Token, Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute, Now: micro(2),
-		Reason: "exit status 3", Error: "boom", ExitCode: &exit, Output: []byte("first"),
+		Reason: "exit status 3", Code: reason.ExitCode, Error: "boom", ExitCode: &exit, Output: []byte("first"),
 	})
 	want = want.with(row{
 		"state": 1, "run_at": micro(2 + minute), "failures": 1, "session_id": "", "replica": "", "claim_id": "", "may_run_until": 0,
-		"reason": "exit status 3", "error": "boom", "exit_code": 3, "started_at": 0,
+		"reason": "exit status 3", "reason_code": "exit_code", "error": "boom", "exit_code": 3, "started_at": 0,
 	})
 	s.wantRow("task that is attempted again", s.row("tasks", "id=?", task.ID), want)
 	attempt := s.row("attempts", "1=1")
@@ -271,17 +272,17 @@ func endedRows(t *testing.T, b *Bench) {
 		t.Errorf("the attempt began at %v and ended at %v", task.StartedAt, at)
 	}
 	s.wantRow("first attempt", attempt, row{
-		"task_id": task.ID, "attempt": 1, "state": "failed", "reason": "exit status 3", "token": 1, "replica": "one", "started_at": task.StartedAt,
+		"task_id": task.ID, "attempt": 1, "state": "failed", "reason": "exit status 3", "reason_code": "exit_code", "token": 1, "replica": "one", "started_at": task.StartedAt,
 		"finished_at": at, "exit_code": 3, "error": "boom",
 	})
 	s.wantRow("output of the first attempt", s.row("outputs", "attempt=1"), row{"task_id": task.ID, "attempt": 1, "output": "first", "created_at": at})
 	first := jobs.Attempt{
-		Attempt: 1, State: jobs.StateFailed, Reason: "exit status 3", Token: 1, Replica: "one", StartedAt: task.StartedAt, FinishedAt: at,
+		Attempt: 1, State: jobs.StateFailed, Reason: "exit status 3", ReasonCode: reason.ExitCode, Token: 1, Replica: "one", StartedAt: task.StartedAt, FinishedAt: at,
 		ExitCode: &exit, Error: "boom",
 	}
 	pending := task
 	pending.State, pending.Replica, pending.StartedAt, pending.RunAt = jobs.StatePending, "", time.Time{}, micro(2+minute)
-	pending.Reason, pending.Error, pending.ExitCode = "exit status 3", "boom", &exit
+	pending.Reason, pending.ReasonCode, pending.Error, pending.ExitCode = "exit status 3", reason.ExitCode, "boom", &exit
 	s.wantTask(pending, first)
 
 	s.DB.Exec(t, "UPDATE {tasks} SET state=0 WHERE id=?", task.ID)
@@ -291,12 +292,12 @@ func endedRows(t *testing.T, b *Bench) {
 	s.wantRow("task of the second attempt", s.row("tasks", "id=?", task.ID), want)
 	four := 4
 	done := second.finish(ledger.Result{
-		TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "exit status 4", Error: "bang",
+		TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "exit status 4", Code: reason.ExitCode, Error: "bang",
 		ExitCode: &four, Output: []byte("second"),
 	})
 	ended := done[0].Task
 	s.wantRow("task that ended", s.row("done", "id=?", task.ID), want.done(row{
-		"state": "failed", "failures": 2, "reason": "exit status 4", "error": "bang", "exit_code": 4, "finished_at": ended.FinishedAt,
+		"state": "failed", "failures": 2, "reason": "exit status 4", "reason_code": "exit_code", "error": "bang", "exit_code": 4, "finished_at": ended.FinishedAt,
 	}))
 	ended.Payload, ended.PayloadSize = task.Payload, task.PayloadSize
 	s.wantTask(ended, first)
@@ -305,7 +306,7 @@ func endedRows(t *testing.T, b *Bench) {
 	})
 	s.wantRow("event", s.row("events", "1=1").without("id"), row{
 		"event": "failed", "job": "", "pool": "again", "trigger_at": 0, "trigger_seq": 0, "until_at": 0, "due_count": 1, "task_id": task.ID,
-		"attempt": 2, "replica": "two", "reason": "exit status 4", "error": "bang", "happened_at": ended.FinishedAt,
+		"attempt": 2, "replica": "two", "reason": "exit status 4", "reason_code": "exit_code", "error": "bang", "happened_at": ended.FinishedAt,
 	})
 	s.wantRow("standing", s.row("standings", "1=1"), row{"kind": "pool", "name": "again", "failing": 1, "last_success_at": 0, "last_end_at": 0})
 }
@@ -319,11 +320,11 @@ func reapedRows(t *testing.T, b *Bench) {
 	reaped := second.reap()
 	s.wantRow("task that is attempted again", s.row("tasks", "id=?", task.ID), want.with(by).with(row{
 		"state": 1, "run_at": due(1_000_000), "losses": 1, "session_id": "", "replica": "", "claim_id": "", "may_run_until": 0, "started_at": 0,
-		"reason": "replica one died while it had the task",
+		"reason": "replica one died while it had the task", "reason_code": "replica_died",
 	}))
 	attempt := s.row("attempts", "1=1")
 	s.wantRow("attempt that was lost", attempt, row{
-		"task_id": task.ID, "attempt": 1, "state": "lost", "reason": "replica one died while it had the task", "token": 1, "replica": "one",
+		"task_id": task.ID, "attempt": 1, "state": "lost", "reason": "replica one died while it had the task", "reason_code": "replica_died", "token": 1, "replica": "one",
 		"started_at": task.StartedAt, "finished_at": attempt["finished_at"], "exit_code": nil, "error": "",
 	})
 	if len(reaped) != 1 || reaped[0].Replica != "one" {
@@ -332,7 +333,7 @@ func reapedRows(t *testing.T, b *Bench) {
 	answered := reaped[0].Task
 	answered.Payload, answered.PayloadSize = task.Payload, task.PayloadSize
 	s.wantTask(answered, jobs.Attempt{
-		Attempt: 1, State: jobs.StateLost, Reason: "replica one died while it had the task", Token: 1, Replica: "one", StartedAt: task.StartedAt,
+		Attempt: 1, State: jobs.StateLost, Reason: "replica one died while it had the task", ReasonCode: reason.ReplicaDied, Token: 1, Replica: "one", StartedAt: task.StartedAt,
 		FinishedAt: time.UnixMicro(attempt["finished_at"].(int64)).UTC(),
 	})
 }
@@ -352,19 +353,19 @@ func lateRows(t *testing.T, b *Bench) {
 	lost := second.reap()[0].Task
 
 	want = want.done(row{
-		"state": "lost", "losses": 1, "reason": "replica one died while it had the task", "may_run_until": due(1_000_000),
+		"state": "lost", "losses": 1, "reason": "replica one died while it had the task", "reason_code": "replica_died", "may_run_until": due(1_000_000),
 		"finished_at": lost.FinishedAt,
 	})
 	s.wantRow("lost task", s.row("done", "1=1"), want)
 	s.wantTask(lost)
 	trigger = trigger.with(row{
-		"outcome": "lost", "result": "lost", "reason": "replica one died while it had the task", "finished_at": lost.FinishedAt,
+		"outcome": "lost", "result": "lost", "reason": "replica one died while it had the task", "reason_code": "replica_died", "finished_at": lost.FinishedAt,
 	})
 	s.wantRow("its trigger", s.row("triggers", "task_id=?", task.ID), trigger)
 	s.wantRow("its job", s.row("jobs", "name='a'"), job.with(row{"busy_until": due(1_000_000)}))
 	event := row{
 		"event": "lost", "job": "a", "pool": "default", "trigger_at": due(1), "trigger_seq": 0, "until_at": 0, "due_count": 1, "task_id": task.ID,
-		"attempt": 1, "replica": "one", "reason": "replica one died while it had the task", "error": "", "happened_at": lost.FinishedAt,
+		"attempt": 1, "replica": "one", "reason": "replica one died while it had the task", "reason_code": "replica_died", "error": "", "happened_at": lost.FinishedAt,
 	}
 	s.wantRow("its event", s.row("events", "1=1").without("id"), event)
 	standing := row{"kind": "job", "name": "a", "failing": 1, "last_success_at": 0, "last_end_at": lost.FinishedAt}
@@ -380,15 +381,15 @@ func lateRows(t *testing.T, b *Bench) {
 	}
 	at := late.Task.FinishedAt
 	s.wantRow("task with a late result", s.row("done", "1=1"), want.with(row{
-		"state": "succeeded", "reason": "late: well", "error": "but", "exit_code": 0, "finished_at": at, "late": 1,
+		"state": "succeeded", "reason": "late: well", "reason_code": "late", "error": "but", "exit_code": 0, "finished_at": at, "late": 1,
 	}))
 	s.wantTask(late.Task)
 	s.wantRow("its trigger, late", s.row("triggers", "task_id=?", task.ID), trigger.with(row{
-		"outcome": "ran", "result": "succeeded", "reason": "late: well", "finished_at": at,
+		"outcome": "ran", "result": "succeeded", "reason": "late: well", "reason_code": "late", "finished_at": at,
 	}))
 	s.wantRow("its job, late", s.row("jobs", "name='a'"), job)
 	s.wantRow("its event, late", s.row("events", "event='recovered'").without("id"), event.with(row{
-		"event": "recovered", "reason": "late: well", "error": "but", "happened_at": at,
+		"event": "recovered", "reason": "late: well", "reason_code": "late", "error": "but", "happened_at": at,
 	}))
 	s.wantRow("standing of its job, late", s.row("standings", "1=1"), standing.with(row{"failing": 0, "last_success_at": at, "last_end_at": at}))
 	s.wantRow("its output", s.row("outputs", "1=1"), row{"task_id": task.ID, "attempt": 1, "output": "said", "created_at": at})
@@ -406,10 +407,10 @@ func cancelledRows(t *testing.T, b *Bench) {
 
 	exit := 3
 	ended := s.finish(ledger.Result{
-		TaskID: task.ID, Token: task.Token, Verdict: ledger.Again, State: jobs.StateFailed, Reason: "exit status 3", Error: "boom", ExitCode: &exit,
+		TaskID: task.ID, Token: task.Token, Verdict: ledger.Again, State: jobs.StateFailed, Reason: "exit status 3", Code: reason.ExitCode, Error: "boom", ExitCode: &exit,
 	})[0].Task
 	s.wantRow("task that stopped", s.row("done", "id=?", task.ID), want.done(row{
-		"state": "cancelled", "reason": "cancelled by carol", "error": "boom", "exit_code": 3, "finished_at": ended.FinishedAt,
+		"state": "cancelled", "reason": "cancelled by carol", "reason_code": "cancelled", "error": "boom", "exit_code": 3, "finished_at": ended.FinishedAt,
 	}))
 
 	s.DB.Exec(t, "DELETE FROM {idempotency}")
@@ -417,7 +418,7 @@ func cancelledRows(t *testing.T, b *Bench) {
 	cancelled, err := s.Store.CancelTask(s.ctx(), pending.ID, "dave")
 	must(t, err)
 	s.wantRow("pending task", s.row("done", "id=?", pending.ID), want.done(row{
-		"state": "cancelled", "reason": "cancelled by dave", "finished_at": cancelled.FinishedAt,
+		"state": "cancelled", "reason": "cancelled by dave", "reason_code": "cancelled", "finished_at": cancelled.FinishedAt,
 	}))
 	cancelled.Payload, cancelled.PayloadSize = pending.Payload, pending.PayloadSize
 	s.wantTask(cancelled)
@@ -429,12 +430,12 @@ func retriedRows(t *testing.T, b *Bench) {
 	task, _ := s.taken(due(9))
 	exit := 3
 	s.finish(ledger.Result{
-		TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "exit status 3", Error: "boom", ExitCode: &exit,
+		TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "exit status 3", Code: reason.ExitCode, Error: "boom", ExitCode: &exit,
 	})
 	again, err := s.Store.RetryTask(s.ctx(), task.ID, "carol", false)
 	must(t, err)
 	want = want.with(row{
-		"id": again.ID, "run_at": again.CreatedAt, "idem_key": "", "retry_of": task.ID, "reason": "retry of " + task.ID + " by carol",
+		"id": again.ID, "run_at": again.CreatedAt, "idem_key": "", "retry_of": task.ID, "reason": "retry of " + task.ID + " by carol", "reason_code": "retry",
 		"created_at": again.CreatedAt, "made_by": "carol",
 	})
 	s.wantRow("task that is retried", s.row("tasks", "id=?", again.ID), want)
@@ -475,12 +476,12 @@ func definedRows(t *testing.T, b *Bench) {
 	yes := true
 	must(t, s.Store.SuspendJob(s.ctx(), "b", &yes, "alice"))
 	must(t, s.Store.PausePool(s.ctx(), "work", &yes, "bob"))
-	s.DB.Exec(t, "UPDATE {jobs} SET fence=20, busy_until=21, cursor_at=? WHERE name='b'", due(900_000).UnixMicro())
+	s.DB.Exec(t, "UPDATE {jobs} SET fence=20, busy_until=21, waiting_at=22, cursor_at=? WHERE name='b'", due(900_000).UnixMicro())
 	config, err := s.Store.Load(s.ctx(), s.session, d)
 	must(t, err)
 	job := row{
 		"name": "b", "stripe": 17, "hash": "hash of b", "schedule": "schedule of b", "config": config, "cursor_at": due(900_000),
-		"next_at": due(1_000_000), "fence": 20, "suspended": 1, "suspended_by": "alice", "busy_until": 21,
+		"next_at": due(1_000_000), "waiting_at": 0, "fence": 20, "suspended": 1, "suspended_by": "alice", "busy_until": 21,
 	}
 	s.wantRow("job", s.row("jobs", "name='b'"), job)
 	kinds := `{"hash":"hash of work","kinds":{"k":"h"}}`
@@ -495,6 +496,7 @@ func definedRows(t *testing.T, b *Bench) {
 	s.wantRow("kinds", s.row("kinds", "pool='work' AND config=?", config), row{"pool": "work", "config": config, "kinds": kinds})
 	s.wantInt(config, "SELECT config FROM {sessions} WHERE id=?", s.session)
 
+	s.DB.Exec(t, "UPDATE {jobs} SET waiting_at=22 WHERE name='b'")
 	d.Jobs, d.Pools = d.Jobs[:1], d.Pools[:2]
 	config, err = s.Store.Load(s.ctx(), s.session, d)
 	must(t, err)

@@ -132,7 +132,7 @@ func sweepRetiredJobs(t *testing.T, b *Bench) {
 	s.want("what runs", s.trigger("b", due(1), 0), "open: -")
 	s.want("what waits beside it", s.trigger("b", due(2), 0), "skipped cancelled: cancelled")
 	s.want("what is still defined", s.trigger("a", due(1), 0), "open: -")
-	s.wantInt(2, "SELECT COUNT(*) FROM {done} WHERE state='cancelled' AND job='c' AND reason=?", ledger.ReasonRetired)
+	s.wantInt(2, "SELECT COUNT(*) FROM {done} WHERE state='cancelled' AND job='c' AND reason=? AND reason_code='job_removed'", ledger.ReasonRetired)
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE id=?", own)
 	s.wantInt(3, "SELECT COUNT(*) FROM {tasks}")
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -467,9 +468,13 @@ func manyTwice(t *testing.T, b *Bench) {
 }
 
 // byHand is a run of job that somebody asked for, born running.
-func byHand(job string, n int, reason string, free bool) ledger.Decision {
+func byHand(job string, n int, why string, free bool) ledger.Decision {
+	var code reason.Code
+	if why != "" {
+		code = reason.Forced
+	}
 	return ledger.Decision{Job: job, Free: free, Triggers: []ledger.Opening{{
-		Trigger: jobs.Trigger{Job: job, At: due(n), Cause: jobs.CauseManual, Reason: reason},
+		Trigger: jobs.Trigger{Job: job, At: due(n), Cause: jobs.CauseManual, Reason: why, ReasonCode: code},
 		Task:    &jobs.Task{ID: newID(), Pool: "default"},
 		Claim:   true, MayRunUntil: time.Now().UTC().Truncate(time.Microsecond).Add(time.Hour),
 	}}}
@@ -669,12 +674,12 @@ func forcedTexts(t *testing.T, b *Bench) {
 	}
 	s.wantFinish(long.finish(late...), ledger.Late, ledger.Late, ledger.Late)
 	for job, note := range notes {
-		reason := s.DB.Text(t, "SELECT reason FROM {triggers} WHERE job=? AND seq=1", job)
-		if note = note[:min(len(note), 352)]; !strings.HasPrefix(reason, strings.ToValidUTF8(note, "")) {
-			t.Errorf("%s: that it was forced is lost: %q", job, reason)
+		why := s.DB.Text(t, "SELECT reason FROM {triggers} WHERE job=? AND seq=1", job)
+		if note = note[:min(len(note), 352)]; !strings.HasPrefix(why, strings.ToValidUTF8(note, "")) {
+			t.Errorf("%s: that it was forced is lost: %q", job, why)
 		}
-		if !utf8.ValidString(reason) || len(reason) > 512 || !strings.Contains(reason, "; replica rrrrrrrr") || !strings.Contains(reason, "; late: éééééééé") {
-			t.Errorf("%s: its reason has %d bytes: %q", job, len(reason), reason)
+		if !utf8.ValidString(why) || len(why) > 512 || !strings.Contains(why, "; replica rrrrrrrr") || !strings.Contains(why, "; late: éééééééé") {
+			t.Errorf("%s: its reason has %d bytes: %q", job, len(why), why)
 		}
 	}
 }
@@ -727,11 +732,17 @@ func forced(t *testing.T, b *Bench) {
 	must(t, err)
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='b' AND busy_until>0")
 	failed := result(got.Started[1], ledger.Ended, jobs.StateFailed)
-	failed.Reason = strings.Repeat("x", 600)
+	failed.Reason, failed.Code = strings.Repeat("x", 600), reason.ExitCode
 	again := failed
 	again.TaskID, again.Token = got.Started[2].ID, got.Started[2].Token
 	s.finish(result(got.Started[0], ledger.Ended, jobs.StateSucceeded), failed, again, result(plain.Started[0], ledger.Ended, jobs.StateSucceeded))
 	s.want("succeeded", s.trigger("a", due(2), 1), "ran succeeded: "+note)
+	code := func(job string, n int) string {
+		return s.DB.Text(t, "SELECT reason_code FROM {triggers} WHERE job=? AND at=? AND seq=1", job, due(n).UnixMicro())
+	}
+	s.want("succeeded", code("a", 2), "forced")
+	s.want("not forced", code("b", 2), "")
+	s.want("failed", code("c", 2), "exit_code")
 	s.want("not forced", s.trigger("b", due(2), 1), "ran succeeded: -")
 	if row := s.trigger("c", due(2), 1); !strings.HasPrefix(row, "ran failed: "+note) || !strings.Contains(row, "; "+strings.Repeat("x", 158)) || !utf8.ValidString(row) {
 		t.Errorf("a long reason: %q", row)
@@ -750,7 +761,9 @@ func forced(t *testing.T, b *Bench) {
 	s.die()
 	other.reap()
 	s.want("lost", s.trigger("a", due(3), 1), "lost lost: "+note+"; replica one died while it had the task")
+	s.want("lost", code("a", 3), "replica_died")
 	s.wantInt(1, "SELECT COUNT(*) FROM {jobs} WHERE name='a' AND busy_until>0")
 	s.finish(result(lostAgain.Started[0], ledger.Ended, jobs.StateSucceeded))
 	s.want("late", s.trigger("a", due(3), 1), "ran succeeded: "+note+"; replica one died while it had the task; late")
+	s.want("late", code("a", 3), "late")
 }

@@ -19,6 +19,10 @@ import (
 // them; both go on deciding due times and working through pools, each due time once; the one before
 // still starts on the new tables, and goes on alone after the way back.
 func TestOneByOneAndBack(t *testing.T) {
+	if endsCompatibility(t) {
+		t.Log("the newest migration ends the compatibility with the program before: see TestAllAtOnce")
+		return
+	}
 	before, genuine := buildPrevious(t)
 	now := build(t, root, "now")
 	for driver, dsn := range map[string]string{"sqlite": "lockstep.db", "mysql": servers.MySQL(t)} {

@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // CancelTask ends a pending task as cancelled, and leaves word for the owner of a running one. Errors:
 // jobs.ErrNotFound, jobs.ErrConflict if it has ended.
 func (s *Store) CancelTask(ctx context.Context, id, by string) (task jobs.Task, err error) {
-	reason := "cancelled"
+	why := "cancelled"
 	if by != "" {
-		reason += " by " + by
+		why += " by " + by
 	}
 	err = s.tx(ctx, "cancel task", func(t *tx) error {
 		row, open := t.tasks.rows[id]
@@ -22,14 +23,14 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (task jobs.Task, 
 		case row.State == Running:
 			task = row.task()
 			if row.Cancel == "" {
-				row.Cancel = reason
+				row.Cancel = why
 				put(t, &t.tasks, row)
 			}
 			return nil
 		}
 		now := t.now()
 		var end *happening
-		task, end = t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: reason, failure: row.Error, exit: row.ExitCode})
+		task, end = t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: why, code: reason.Cancelled, failure: row.Error, exit: row.ExitCode})
 		if end == nil {
 			return nil
 		}

@@ -126,7 +126,7 @@ func (t *tx) take(c ledger.Claim, pool Pool, now time.Time, r Task, out *ledger.
 	r.State, r.Attempt, r.Session, r.Replica, r.ClaimID = Running, r.Attempt+1, c.Session, c.Replica, c.ID
 	r.MayRunUntil, r.StartedAt = micros(until), micros(now)
 	r.MaxAttempts, r.OnLost = candidate.Policy.MaxAttempts, string(candidate.Policy.OnLost)
-	r.Reason, r.Error, r.ExitCode, r.Cancel = "", "", nil, ""
+	r.Reason, r.ReasonCode, r.Error, r.ExitCode, r.Cancel = "", "", "", nil, ""
 	put(t, &t.tasks, r)
 	out.Tasks, out.Until = append(out.Tasks, r.task()), append(out.Until, until)
 }

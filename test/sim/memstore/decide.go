@@ -134,7 +134,7 @@ func (w *decision) open(dec ledger.Decision) (missed []happening, err error) {
 	}
 	before := job
 	if !dec.Cursor.IsZero() && micros(dec.Cursor) >= job.Cursor {
-		job.Cursor, job.Next = micros(dec.Cursor), micros(dec.NextAt)
+		job.Cursor, job.Next, job.Waiting = micros(dec.Cursor), micros(dec.NextAt), micros(dec.Waiting)
 	}
 	if dec.Free {
 		job.BusyUntil = 0
@@ -166,7 +166,7 @@ func (w *decision) open(dec ledger.Decision) (missed []happening, err error) {
 		if g := o.Trigger; g.Outcome == jobs.Missed {
 			missed = append(missed, happening{
 				job: g.Job, at: micros(g.At), seq: g.Seq, until: micros(g.Until), count: g.Count, replica: g.Replica,
-				event: jobs.EventMissed, reason: g.Reason,
+				event: jobs.EventMissed, reason: g.Reason, code: g.ReasonCode,
 			})
 		}
 	}
@@ -185,7 +185,7 @@ func (w *decision) openTask(job *Job, o *ledger.Opening) error {
 		ID: task.ID, Pool: cmp.Or(task.Pool, jobs.DefaultPool), Kind: task.Kind, Job: job.Name, TriggerAt: micros(task.ScheduledAt),
 		TriggerSeq: task.Seq, Rank: -task.Priority, RunAt: cmp.Or(micros(task.RunAt), micros(w.now)), MaxAttempts: max(task.MaxAttempts, 1),
 		OnLost: string(cmp.Or(task.OnLost, jobs.LostFails)), Payload: task.Payload, Tags: encodeTags(task.Tags), RetryOf: task.RetryOf,
-		Reason: task.Reason, CreatedAt: micros(w.now), By: task.By,
+		Reason: task.Reason, ReasonCode: task.ReasonCode, CreatedAt: micros(w.now), By: task.By,
 	}
 	if pool := w.t.pools.rows[row.Pool]; pool.MaxRunning > 0 || pool.Hash == "" || pool.Hash != w.Pools[row.Pool] || pool.Paused != nil && *pool.Paused {
 		o.Claim = false
@@ -219,7 +219,7 @@ func (w *decision) openTrigger(o *ledger.Opening) error {
 	}
 	row := Trigger{
 		Job: g.Job, At: micros(g.At), Seq: g.Seq, Until: micros(g.Until), Count: g.Count, Cause: string(g.Cause), By: g.By,
-		Outcome: string(g.Outcome), Reason: g.Reason, Result: string(g.Result), TaskID: g.TaskID, Replica: g.Replica,
+		Outcome: string(g.Outcome), Reason: g.Reason, ReasonCode: g.ReasonCode, Result: string(g.Result), TaskID: g.TaskID, Replica: g.Replica,
 		DecidedAt: micros(g.DecidedAt), StartedAt: micros(g.StartedAt), FinishedAt: micros(g.FinishedAt),
 	}
 	if !add(w.t, &w.t.triggers, row) {

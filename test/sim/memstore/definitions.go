@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Load implements scheduler.Definitions.
@@ -152,23 +153,23 @@ func (r Job) differs(d ledger.JobDef, defined bool) bool {
 func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef, now int64) (missed []happening) {
 	row, existed := t.jobs.rows[name]
 	d, defined := defs[name]
-	at := micros(ledger.Undecided(fromMicros(row.Cursor), fromMicros(row.Next)))
+	at := micros(ledger.Undecided(fromMicros(row.Next), fromMicros(row.Waiting)))
 	if at > 0 && at <= now && (!defined || row.Schedule != d.Schedule) {
-		reason := ledger.ReasonEdited
+		code, why := reason.ScheduleChanged, ledger.ReasonEdited
 		if !defined {
-			reason = ledger.ReasonRemoved
+			code, why = reason.JobRemoved, ledger.ReasonRemoved
 		}
-		if add(t, &t.triggers, Trigger{Job: name, At: at, Count: 1, Cause: string(jobs.CauseSchedule), Outcome: string(jobs.Missed), Reason: reason, DecidedAt: now}) {
-			missed = append(missed, happening{job: name, at: at, count: 1, event: jobs.EventMissed, reason: reason})
+		if add(t, &t.triggers, Trigger{Job: name, At: at, Count: 1, Cause: string(jobs.CauseSchedule), Outcome: string(jobs.Missed), Reason: why, ReasonCode: code, DecidedAt: now}) {
+			missed = append(missed, happening{job: name, at: at, count: 1, event: jobs.EventMissed, reason: why, code: code})
 		}
 	}
 	row.Config = config
 	switch {
 	case !defined:
-		row.Hash, row.Schedule, row.Next = "", "", 0
+		row.Hash, row.Schedule, row.Next, row.Waiting = "", "", 0, 0
 	case !existed || row.Schedule != d.Schedule:
 		row.Cursor = max(row.Cursor, now)
-		row.Schedule, row.Next = d.Schedule, micros(d.Next(fromMicros(row.Cursor)))
+		row.Schedule, row.Next, row.Waiting = d.Schedule, micros(d.Next(fromMicros(row.Cursor))), 0
 	}
 	if defined {
 		row.Name, row.Hash, row.Stripe = name, d.Hash, d.Stripe
@@ -193,7 +194,7 @@ func (s *Store) upcoming(ctx context.Context, op string, wanted func(Job) bool) 
 	err = s.tx(ctx, op, func(t *tx) error {
 		for _, r := range t.jobs.rows {
 			if r.Next > 0 && wanted(r) {
-				all = append(all, ledger.Upcoming{Job: r.Name, NextAt: fromMicros(r.Next)})
+				all = append(all, ledger.Upcoming{Job: r.Name, NextAt: fromMicros(r.Next), Waits: r.Waiting > 0})
 			}
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // happening is an end that changes how a job or pool stands.
@@ -19,6 +20,7 @@ type happening struct {
 	replica   string
 	event     jobs.Event // EventRecovered: a success, of whatever; "": cancelled
 	reason    string
+	code      reason.Code
 	failure   string
 }
 
@@ -29,7 +31,7 @@ func ending(r Done) *happening {
 	}
 	h := &happening{
 		job: r.Job, pool: r.Pool, at: r.TriggerAt, seq: r.TriggerSeq, count: 1, task: r.ID, attempt: r.Attempt, replica: r.Replica,
-		reason: r.Reason, failure: r.Error,
+		reason: r.Reason, code: r.ReasonCode, failure: r.Error,
 	}
 	switch jobs.State(r.State) {
 	case jobs.StateFailed:
@@ -99,7 +101,7 @@ func (t *tx) happened(now time.Time, all []happening) error {
 		}
 		put(t, &t.events, event{
 			ID: id, Event: string(h.event), Job: h.job, Pool: h.pool, TriggerAt: h.at, TriggerSeq: h.seq, Until: h.until, Count: h.count,
-			TaskID: h.task, Attempt: h.attempt, Replica: h.replica, Reason: h.reason, Error: h.failure, HappenedAt: micros(now),
+			TaskID: h.task, Attempt: h.attempt, Replica: h.replica, Reason: h.reason, ReasonCode: h.code, Error: h.failure, HappenedAt: micros(now),
 		})
 	}
 	return nil

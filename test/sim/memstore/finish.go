@@ -1,11 +1,13 @@
 package memstore
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Finish implements scheduler.Tasks.
@@ -68,18 +70,18 @@ func bare(task jobs.Task) jobs.Task {
 // finishing plans what a result means for a row that is its writer's.
 func finishing(row Task, r ledger.Result, now time.Time) move {
 	if r.Verdict == ledger.Died {
-		m := died(row, r.Reason)
+		m := died(row, r.Code, r.Reason)
 		m.failure, m.exit, m.output = r.Error, r.ExitCode, r.Output
 		return m
 	}
 	m := move{
-		row: row, to: toDone, end: r.State, reason: r.Reason, failure: r.Error, exit: r.ExitCode, output: r.Output,
+		row: row, to: toDone, end: r.State, reason: r.Reason, code: r.Code, failure: r.Error, exit: r.ExitCode, output: r.Output,
 		never: r.Verdict == ledger.HandBack, due: row.RunAt,
 	}
 	switch {
 	case r.Verdict == ledger.Ended:
 	case row.Cancel != "":
-		m.end, m.reason = jobs.StateCancelled, row.Cancel
+		m.end, m.reason, m.code = jobs.StateCancelled, row.Cancel, reason.Cancelled
 	case r.Verdict == ledger.Again:
 		m.to, m.due = toWait, micros(r.Due(now))
 	default:
@@ -120,16 +122,16 @@ func (t *tx) settle(now time.Time, r ledger.Result, row Done, ended bool, out *l
 
 // replaceLost writes the own result of a task that had been given up.
 func (t *tx) replaceLost(now time.Time, row Done, r ledger.Result, end jobs.State, out *ledger.Finished) *happening {
-	reason := "late"
+	why, code := "late", cmp.Or(r.Code, reason.Late)
 	if r.Reason != "" {
-		reason += ": " + r.Reason
+		why += ": " + r.Reason
 	}
 	key := TriggerKey{row.Job, row.TriggerAt, row.TriggerSeq}
 	if g, born := t.triggers.rows[key]; row.Job != "" && born && g.TaskID == row.ID && g.Outcome == string(jobs.Lost) {
-		g.Outcome, g.Result, g.Reason, g.FinishedAt = string(jobs.Ran), string(end), behindForced(g.Reason, reason), micros(now)
+		g.Outcome, g.Result, g.Reason, g.ReasonCode, g.FinishedAt = string(jobs.Ran), string(end), behindForced(g.Reason, why), code, micros(now)
 		put(t, &t.triggers, g)
 	}
-	row.State, row.Reason, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), reason, r.Error, r.ExitCode, true, micros(now)
+	row.State, row.Reason, row.ReasonCode, row.Error, row.ExitCode, row.Late, row.FinishedAt = string(end), why, code, r.Error, r.ExitCode, true, micros(now)
 	put(t, &t.done, row)
 	if job, ofJob := t.jobs.rows[row.Job]; ofJob && job.BusyUntil > 0 && (job.Fence == row.Token || job.BusyUntil == row.MayRunUntil) {
 		job.BusyUntil = 0

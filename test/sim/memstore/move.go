@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // move is what becomes of a row of tasks: it ends, or it is pending again.
@@ -17,6 +18,7 @@ type move struct {
 	never   bool       // the attempt was claimed and not started
 	end     jobs.State // of the attempt, and of the task if it ends
 	reason  string
+	code    reason.Code
 	failure string
 	exit    *int
 	due     int64 // when a task that is pending again may run
@@ -33,13 +35,14 @@ const (
 )
 
 // died is what a task's policy says when its owner is gone.
-func died(r Task, reason string) move {
-	m := move{row: r, to: toDone, end: jobs.StateLost, reason: reason, due: r.RunAt}
+func died(r Task, code reason.Code, why string) move {
+	m := move{row: r, to: toDone, end: jobs.StateLost, reason: why, code: code, due: r.RunAt}
 	switch {
 	case r.OnLost != string(jobs.LostRetries):
 	case r.Cancel != "":
 		m.reason += "; " + r.Cancel
 	case r.Losses+1 >= jobs.LostLimit:
+		m.code = reason.LostLimit
 		m.reason += fmt.Sprintf("; %d attempts were lost", r.Losses+1)
 	default:
 		m.to = toReady
@@ -57,7 +60,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 	case jobs.StateLost:
 		r.Losses++
 	}
-	r.Reason, r.Error, r.ExitCode = m.reason, m.failure, m.exit
+	r.Reason, r.ReasonCode, r.Error, r.ExitCode = m.reason, m.code, m.failure, m.exit
 	if len(m.output) > 0 {
 		add(t, &t.outputs, output{r.ID, r.Attempt, m.output, micros(now)})
 	}
@@ -74,7 +77,7 @@ func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 		r.Attempt--
 	} else {
 		put(t, &t.attempts, attempt{
-			TaskID: r.ID, Attempt: r.Attempt, State: string(m.end), Reason: m.reason, Token: r.Token, Replica: r.Replica,
+			TaskID: r.ID, Attempt: r.Attempt, State: string(m.end), Reason: m.reason, ReasonCode: m.code, Token: r.Token, Replica: r.Replica,
 			StartedAt: r.StartedAt, FinishedAt: micros(now), ExitCode: m.exit, Error: m.failure,
 		})
 	}
@@ -103,19 +106,20 @@ func (t *tx) endTrigger(now time.Time, m move) {
 		g.Outcome, g.Reason = string(jobs.Ran), cmp.Or(m.reason, strings.TrimSpace(line))
 	}
 	g.Reason = behindForced(opened, g.Reason)
+	g.ReasonCode = cmp.Or(m.code, g.ReasonCode)
 	g.Result, g.FinishedAt = string(m.end), micros(now)
 	put(t, &t.triggers, g)
 }
 
-// behindForced is reason, behind what says that the run was forced.
-func behindForced(before, reason string) string {
+// behindForced is why, behind what says that the run was forced.
+func behindForced(before, why string) string {
 	switch {
 	case !strings.HasPrefix(before, ledger.Forced):
-		return reason
-	case reason == "":
+		return why
+	case why == "":
 		return before
 	}
-	return before + "; " + reason
+	return before + "; " + why
 }
 
 // unstartTrigger undoes the start of a first attempt that is handed back.

@@ -62,7 +62,7 @@ func (t *tx) shown(e event) ledger.Event {
 	}
 	return ledger.Event{
 		ID: e.ID, Event: jobs.Event(e.Event), Job: e.Job, Pool: e.Pool, At: fromMicros(e.TriggerAt), Seq: e.TriggerSeq,
-		Until: fromMicros(e.Until), Count: e.Count, TaskID: e.TaskID, Attempt: e.Attempt, Replica: e.Replica, Reason: e.Reason,
+		Until: fromMicros(e.Until), Count: e.Count, TaskID: e.TaskID, Attempt: e.Attempt, Replica: e.Replica, Reason: e.Reason, ReasonCode: e.ReasonCode,
 		Error: e.Error, HappenedAt: fromMicros(e.HappenedAt), Hash: hash,
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // Reap implements scheduler.Tasks.
@@ -27,7 +28,7 @@ func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, er
 				job.BusyUntil = r.MayRunUntil
 				put(t, &t.jobs, job)
 			}
-			m := died(r, fmt.Sprintf("replica %s died while it had the task", r.Replica))
+			m := died(r, reason.ReplicaDied, fmt.Sprintf("replica %s died while it had the task", r.Replica))
 			switch {
 			case m.to == toDone:
 				m.until = r.MayRunUntil

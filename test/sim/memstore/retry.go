@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // RetryTask implements scheduler.Tasks.
@@ -31,9 +32,9 @@ func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (task 
 				return err
 			}
 		}
-		reason := "retry of " + id
+		why := "retry of " + id
 		if by != "" {
-			reason += " by " + by
+			why += " by " + by
 		}
 		first := row.RetryOf
 		if first == "" {
@@ -42,7 +43,7 @@ func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (task 
 		now := micros(t.now())
 		again := Task{
 			ID: fresh, Pool: row.Pool, Kind: row.Kind, Rank: row.Rank, RunAt: now, MaxAttempts: row.MaxAttempts, OnLost: row.OnLost,
-			Payload: row.Payload, Tags: row.Tags, RetryOf: first, Reason: reason, CreatedAt: now, By: by,
+			Payload: row.Payload, Tags: row.Tags, RetryOf: first, Reason: why, ReasonCode: reason.Retry, CreatedAt: now, By: by,
 		}
 		put(t, &t.tasks, again)
 		task = again.task()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // The rows have the columns of the tables that migrations makes; times are microseconds since 1970,
@@ -54,6 +55,7 @@ type Job struct {
 	Config      int64  `col:"config"`
 	Cursor      int64  `col:"cursor_at"`
 	Next        int64  `col:"next_at"`
+	Waiting     int64  `col:"waiting_at"`
 	Fence       int64  `col:"fence"`
 	Suspended   *bool  `col:"suspended"`
 	SuspendedBy string `col:"suspended_by"`
@@ -69,21 +71,22 @@ type TriggerKey struct {
 
 // Trigger is a row of triggers.
 type Trigger struct {
-	Job        string `col:"job"`
-	At         int64  `col:"at"`
-	Seq        int    `col:"seq"`
-	Until      int64  `col:"until_at"`
-	Count      int    `col:"due_count"`
-	Cause      string `col:"cause"`
-	By         string `col:"by_whom"`
-	Outcome    string `col:"outcome"`
-	Reason     string `col:"reason"`
-	Result     string `col:"result"`
-	TaskID     string `col:"task_id"`
-	Replica    string `col:"replica"`
-	DecidedAt  int64  `col:"decided_at"`
-	StartedAt  int64  `col:"started_at"`
-	FinishedAt int64  `col:"finished_at"`
+	Job        string      `col:"job"`
+	At         int64       `col:"at"`
+	Seq        int         `col:"seq"`
+	Until      int64       `col:"until_at"`
+	Count      int         `col:"due_count"`
+	Cause      string      `col:"cause"`
+	By         string      `col:"by_whom"`
+	Outcome    string      `col:"outcome"`
+	Reason     string      `col:"reason"`
+	ReasonCode reason.Code `col:"reason_code"`
+	Result     string      `col:"result"`
+	TaskID     string      `col:"task_id"`
+	Replica    string      `col:"replica"`
+	DecidedAt  int64       `col:"decided_at"`
+	StartedAt  int64       `col:"started_at"`
+	FinishedAt int64       `col:"finished_at"`
 }
 
 // States of a row of tasks.
@@ -95,70 +98,72 @@ const (
 
 // Task is a row of tasks.
 type Task struct {
-	ID          string `col:"id"`
-	Pool        string `col:"pool"`
-	Kind        string `col:"kind"`
-	Job         string `col:"job"`
-	TriggerAt   int64  `col:"trigger_at"`
-	TriggerSeq  int    `col:"trigger_seq"`
-	State       int    `col:"state"`
-	Rank        int    `col:"rank_order"`
-	RunAt       int64  `col:"run_at"`
-	Attempt     int    `col:"attempt"`
-	Failures    int    `col:"failures"`
-	Losses      int    `col:"losses"`
-	MaxAttempts int    `col:"max_attempts"`
-	OnLost      string `col:"on_lost"`
-	Token       int64  `col:"token"`
-	Session     string `col:"session_id"`
-	Replica     string `col:"replica"`
-	ClaimID     string `col:"claim_id"`
-	MayRunUntil int64  `col:"may_run_until"`
-	Cancel      string `col:"cancel"`
-	Key         string `col:"idem_key"`
-	Payload     []byte `col:"payload"`
-	Tags        []byte `col:"tags"`
-	RetryOf     string `col:"retry_of"`
-	Reason      string `col:"reason"`
-	Error       string `col:"error"`
-	ExitCode    *int   `col:"exit_code"`
-	CreatedAt   int64  `col:"created_at"`
-	StartedAt   int64  `col:"started_at"`
-	By          string `col:"made_by"`
+	ID          string      `col:"id"`
+	Pool        string      `col:"pool"`
+	Kind        string      `col:"kind"`
+	Job         string      `col:"job"`
+	TriggerAt   int64       `col:"trigger_at"`
+	TriggerSeq  int         `col:"trigger_seq"`
+	State       int         `col:"state"`
+	Rank        int         `col:"rank_order"`
+	RunAt       int64       `col:"run_at"`
+	Attempt     int         `col:"attempt"`
+	Failures    int         `col:"failures"`
+	Losses      int         `col:"losses"`
+	MaxAttempts int         `col:"max_attempts"`
+	OnLost      string      `col:"on_lost"`
+	Token       int64       `col:"token"`
+	Session     string      `col:"session_id"`
+	Replica     string      `col:"replica"`
+	ClaimID     string      `col:"claim_id"`
+	MayRunUntil int64       `col:"may_run_until"`
+	Cancel      string      `col:"cancel"`
+	Key         string      `col:"idem_key"`
+	Payload     []byte      `col:"payload"`
+	Tags        []byte      `col:"tags"`
+	RetryOf     string      `col:"retry_of"`
+	Reason      string      `col:"reason"`
+	ReasonCode  reason.Code `col:"reason_code"`
+	Error       string      `col:"error"`
+	ExitCode    *int        `col:"exit_code"`
+	CreatedAt   int64       `col:"created_at"`
+	StartedAt   int64       `col:"started_at"`
+	By          string      `col:"made_by"`
 }
 
 // Done is a row of done.
 type Done struct {
-	ID          string `col:"id"`
-	Pool        string `col:"pool"`
-	Kind        string `col:"kind"`
-	Job         string `col:"job"`
-	TriggerAt   int64  `col:"trigger_at"`
-	TriggerSeq  int    `col:"trigger_seq"`
-	State       string `col:"state"`
-	Rank        int    `col:"rank_order"`
-	RunAt       int64  `col:"run_at"`
-	Attempt     int    `col:"attempt"`
-	Failures    int    `col:"failures"`
-	Losses      int    `col:"losses"`
-	MaxAttempts int    `col:"max_attempts"`
-	OnLost      string `col:"on_lost"`
-	Token       int64  `col:"token"`
-	Session     string `col:"session_id"`
-	Replica     string `col:"replica"`
-	Key         string `col:"idem_key"`
-	Payload     []byte `col:"payload"`
-	Tags        []byte `col:"tags"`
-	RetryOf     string `col:"retry_of"`
-	Reason      string `col:"reason"`
-	Error       string `col:"error"`
-	ExitCode    *int   `col:"exit_code"`
-	CreatedAt   int64  `col:"created_at"`
-	StartedAt   int64  `col:"started_at"`
-	FinishedAt  int64  `col:"finished_at"`
-	MayRunUntil int64  `col:"may_run_until"`
-	Late        bool   `col:"late"`
-	By          string `col:"made_by"`
+	ID          string      `col:"id"`
+	Pool        string      `col:"pool"`
+	Kind        string      `col:"kind"`
+	Job         string      `col:"job"`
+	TriggerAt   int64       `col:"trigger_at"`
+	TriggerSeq  int         `col:"trigger_seq"`
+	State       string      `col:"state"`
+	Rank        int         `col:"rank_order"`
+	RunAt       int64       `col:"run_at"`
+	Attempt     int         `col:"attempt"`
+	Failures    int         `col:"failures"`
+	Losses      int         `col:"losses"`
+	MaxAttempts int         `col:"max_attempts"`
+	OnLost      string      `col:"on_lost"`
+	Token       int64       `col:"token"`
+	Session     string      `col:"session_id"`
+	Replica     string      `col:"replica"`
+	Key         string      `col:"idem_key"`
+	Payload     []byte      `col:"payload"`
+	Tags        []byte      `col:"tags"`
+	RetryOf     string      `col:"retry_of"`
+	Reason      string      `col:"reason"`
+	ReasonCode  reason.Code `col:"reason_code"`
+	Error       string      `col:"error"`
+	ExitCode    *int        `col:"exit_code"`
+	CreatedAt   int64       `col:"created_at"`
+	StartedAt   int64       `col:"started_at"`
+	FinishedAt  int64       `col:"finished_at"`
+	MayRunUntil int64       `col:"may_run_until"`
+	Late        bool        `col:"late"`
+	By          string      `col:"made_by"`
 }
 
 // attemptKey is the primary key of attempts and outputs.
@@ -168,16 +173,17 @@ type attemptKey struct {
 }
 
 type attempt struct {
-	TaskID     string `col:"task_id"`
-	Attempt    int    `col:"attempt"`
-	State      string `col:"state"`
-	Reason     string `col:"reason"`
-	Token      int64  `col:"token"`
-	Replica    string `col:"replica"`
-	StartedAt  int64  `col:"started_at"`
-	FinishedAt int64  `col:"finished_at"`
-	ExitCode   *int   `col:"exit_code"`
-	Error      string `col:"error"`
+	TaskID     string      `col:"task_id"`
+	Attempt    int         `col:"attempt"`
+	State      string      `col:"state"`
+	Reason     string      `col:"reason"`
+	ReasonCode reason.Code `col:"reason_code"`
+	Token      int64       `col:"token"`
+	Replica    string      `col:"replica"`
+	StartedAt  int64       `col:"started_at"`
+	FinishedAt int64       `col:"finished_at"`
+	ExitCode   *int        `col:"exit_code"`
+	Error      string      `col:"error"`
 }
 
 type output struct {
@@ -198,20 +204,21 @@ type idempotency struct {
 }
 
 type event struct {
-	ID         string `col:"id"`
-	Event      string `col:"event"`
-	Job        string `col:"job"`
-	Pool       string `col:"pool"`
-	TriggerAt  int64  `col:"trigger_at"`
-	TriggerSeq int    `col:"trigger_seq"`
-	Until      int64  `col:"until_at"`
-	Count      int    `col:"due_count"`
-	TaskID     string `col:"task_id"`
-	Attempt    int    `col:"attempt"`
-	Replica    string `col:"replica"`
-	Reason     string `col:"reason"`
-	Error      string `col:"error"`
-	HappenedAt int64  `col:"happened_at"`
+	ID         string      `col:"id"`
+	Event      string      `col:"event"`
+	Job        string      `col:"job"`
+	Pool       string      `col:"pool"`
+	TriggerAt  int64       `col:"trigger_at"`
+	TriggerSeq int         `col:"trigger_seq"`
+	Until      int64       `col:"until_at"`
+	Count      int         `col:"due_count"`
+	TaskID     string      `col:"task_id"`
+	Attempt    int         `col:"attempt"`
+	Replica    string      `col:"replica"`
+	Reason     string      `col:"reason"`
+	ReasonCode reason.Code `col:"reason_code"`
+	Error      string      `col:"error"`
+	HappenedAt int64       `col:"happened_at"`
 }
 
 // subject is who stands: its kind is "job" or "pool".
@@ -255,14 +262,14 @@ func (r Task) done(state string) Done {
 		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Job: r.Job, TriggerAt: r.TriggerAt, TriggerSeq: r.TriggerSeq, State: state,
 		Rank: r.Rank, RunAt: r.RunAt, Attempt: r.Attempt, Failures: r.Failures, Losses: r.Losses, MaxAttempts: r.MaxAttempts,
 		OnLost: r.OnLost, Token: r.Token, Session: r.Session, Replica: r.Replica, Key: r.Key, Payload: r.Payload, Tags: r.Tags,
-		RetryOf: r.RetryOf, Reason: r.Reason, Error: r.Error, ExitCode: r.ExitCode, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, By: r.By,
+		RetryOf: r.RetryOf, Reason: r.Reason, ReasonCode: r.ReasonCode, Error: r.Error, ExitCode: r.ExitCode, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, By: r.By,
 	}
 }
 
 func (r Done) task() jobs.Task {
 	t := jobs.Task{
 		ID: r.ID, Pool: r.Pool, Kind: r.Kind, Job: r.Job, ScheduledAt: fromMicros(r.TriggerAt), Seq: r.TriggerSeq,
-		State: jobs.State(r.State), Reason: r.Reason, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Lost: r.Losses, Token: r.Token,
+		State: jobs.State(r.State), Reason: r.Reason, ReasonCode: r.ReasonCode, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Lost: r.Losses, Token: r.Token,
 		Replica: r.Replica, Priority: -r.Rank, RunAt: fromMicros(r.RunAt), CreatedAt: fromMicros(r.CreatedAt),
 		StartedAt: fromMicros(r.StartedAt), FinishedAt: fromMicros(r.FinishedAt), ExitCode: r.ExitCode, Error: r.Error,
 		RetryOf: r.RetryOf, OnLost: jobs.OnLost(r.OnLost), By: r.By,

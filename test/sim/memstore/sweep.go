@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // deadSessionsFor is how long the row of a dead session stays.
@@ -31,7 +32,7 @@ func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r ledger.Retentio
 		var ended []happening
 		for _, row := range t.tasks.rows {
 			if row.Job != "" && t.jobs.rows[row.Job].Hash == "" && row.State != Running && room("retired") {
-				_, h := t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, failure: row.Error, exit: row.ExitCode})
+				_, h := t.move(now, move{row: row, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, code: reason.JobRemoved, failure: row.Error, exit: row.ExitCode})
 				if h != nil {
 					ended = append(ended, *h)
 				}

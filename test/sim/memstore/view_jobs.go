@@ -18,7 +18,7 @@ func (s *Store) Jobs(ctx context.Context, names ...string) (all []ledger.JobStat
 				continue
 			}
 			all = append(all, ledger.JobStatus{
-				Name: r.Name, Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), NextAt: ledger.Undecided(fromMicros(r.Cursor), fromMicros(r.Next)), Fence: r.Fence,
+				Name: r.Name, Hash: r.Hash, Config: r.Config, Cursor: fromMicros(r.Cursor), NextAt: ledger.Undecided(fromMicros(r.Next), fromMicros(r.Waiting)), Fence: r.Fence,
 				Suspended: r.Suspended, SuspendedBy: r.SuspendedBy,
 			})
 		}

@@ -30,7 +30,7 @@ func (s *Store) Task(ctx context.Context, id string) (task jobs.Task, attempts [
 		for _, a := range t.attempts.rows {
 			if a.TaskID == id {
 				attempts = append(attempts, jobs.Attempt{
-					Attempt: a.Attempt, State: jobs.State(a.State), Reason: a.Reason, Token: a.Token, Replica: a.Replica,
+					Attempt: a.Attempt, State: jobs.State(a.State), Reason: a.Reason, ReasonCode: a.ReasonCode, Token: a.Token, Replica: a.Replica,
 					StartedAt: fromMicros(a.StartedAt), FinishedAt: fromMicros(a.FinishedAt), ExitCode: a.ExitCode, Error: a.Error,
 				})
 			}

@@ -1,0 +1,57 @@
+// Package reason lists the codes that say why a trigger, a task or an attempt is in its state: one word for programs, beside
+// a sentence for people. What a code means does not change; sentences may.
+package reason
+
+// Code is one of the constants below; empty: there is nothing to say, as of what succeeded.
+type Code string
+
+// Of due times that did not run.
+const (
+	Suspended       Code = "suspended"        // the job is suspended
+	SlotTaken       Code = "slot_taken"       // another run of the job is open, and the job forbids a second one
+	LostMayRun      Code = "lost_may_run"     // a lost attempt of the job may still be running
+	CatchUpNone     Code = "catch_up_none"    // too late, and the job catches up on nothing
+	CatchUpWindow   Code = "catch_up_window"  // too late, and older than the job's catch-up window
+	CatchUpLatest   Code = "catch_up_latest"  // too late, and a later due time runs in its place
+	CatchUpLimit    Code = "catch_up_limit"   // too late, and beyond the job's catch-up limit
+	ScheduleChanged Code = "schedule_changed" // the schedule was edited before the due time was decided
+	JobRemoved      Code = "job_removed"      // no configuration has the job any more; also of tasks
+)
+
+// Of attempts that ended, and with the last one of their tasks and triggers.
+const (
+	Error              Code = "error"                // the handler returned an error
+	ExitCode           Code = "exit_code"            // the command ended with a code other than 0
+	Panic              Code = "panic"                // the handler panicked
+	Timeout            Code = "timeout"              // stopped after the task's timeout
+	Cancelled          Code = "cancelled"            // somebody cancelled the task
+	CancelledByHandler Code = "cancelled_by_handler" // the handler cancelled the task
+	Drained            Code = "drained"              // stopped because its replica was
+	SessionExpired     Code = "session_expired"      // stopped because its replica lost touch with the store
+	ReplicaDied        Code = "replica_died"         // its replica was declared dead
+	OutcomeUnknown     Code = "outcome_unknown"      // the handler does not know how far it came
+	LostLimit          Code = "lost_limit"           // lost, as were as many attempts before as a task may lose
+	Late               Code = "late"                 // succeeded after its replica had been declared dead
+	RecordRefused      Code = "record_refused"       // recorded without its texts, which the store refused
+)
+
+// Of runs that somebody asked for, and of tasks that wait.
+const (
+	Forced    Code = "forced"     // started although a lost attempt might have been running
+	Retry     Code = "retry"      // somebody had an ended task run again
+	NoRoom    Code = "no_room"    // handed back: its replica had no descriptors, processes or memory for it
+	ClaimLost Code = "claim_lost" // handed back: the answer to its claim was lost
+	NoPool    Code = "no_pool"    // no live configuration has its pool
+	NoHandler Code = "no_handler" // no live replica has a handler for its kind
+	NoReplica Code = "no_replica" // no live replica has the labels that its job runs on
+)
+
+// All are the codes there are.
+func All() []Code {
+	return []Code{
+		Suspended, SlotTaken, LostMayRun, CatchUpNone, CatchUpWindow, CatchUpLatest, CatchUpLimit, ScheduleChanged, JobRemoved,
+		Error, ExitCode, Panic, Timeout, Cancelled, CancelledByHandler, Drained, SessionExpired, ReplicaDied, OutcomeUnknown,
+		LostLimit, Late, RecordRefused,
+		Forced, Retry, NoRoom, ClaimLost, NoPool, NoHandler, NoReplica,
+	}
+}
