@@ -17,6 +17,7 @@ func TestKindError(t *testing.T) {
 		`pool mail has no kind "x"; it has none` + force:                                                                                                      {Pool: "mail", Kind: "x", Kinds: []string{""}},
 		`pool mail has no kind "x"; it has a, b, c, d, e, f, g, h, i, j` + force:                                                                              {Pool: "mail", Kind: "x", Kinds: many[:11]},
 		`pool mail has no kind "x"; it has a, b, c, d, e, f, g, h, i, j and 2 more` + force:                                                                   {Pool: "mail", Kind: "x", Kinds: many},
+		"pool mail has handlers by kind only, and the task has no kind; it has card":                                                                          {Pool: "mail", Kinds: []string{"card"}, Waits: true},
 	} {
 		if got := e.Error(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

@@ -93,6 +93,10 @@ func (t *tenure) established(ctx context.Context) error {
 	}
 }
 
+// reconnects is how long a lost connection may take to be made again: between two rounds of its addresses, and before the first
+// where there is one alone, the library pauses for a second.
+const reconnects = 1500 * time.Millisecond
+
 // keep ends the session when it is over, left, or not renewed for too long, and then the connection.
 func (t *tenure) keep(events <-chan zk.Event) {
 	defer close(t.done)
@@ -110,7 +114,7 @@ func (t *tenure) keep(events <-chan zk.Event) {
 			running = false
 		}
 	}
-	t.connected(time.Second)
+	t.connected(reconnects)
 	gone := t.isOver()
 	t.conn.Close() // waits for the answer, at most a second
 	switch {

@@ -201,6 +201,21 @@ func TestConnectedAnew(t *testing.T) {
 	}
 }
 
+// A session that is closed just after it lost its connection waits until it has another one, and frees its keys.
+func TestCloseAfterTheConnectionWasLost(t *testing.T) {
+	t.Parallel()
+	addr := servers.ZooKeeper(t)
+	way := newCut(t, addr)
+	a := openFor(t, way.addr, "closeanew", 30*time.Second)
+	lockstest.Grant(t, a, "k")
+	way.break_(false)
+	await.Until(t, "the connection is lost", func() bool { return a.conn.State() != zk.StateHasSession })
+	if err := a.Close(t.Context()); err != nil || !a.told.Load() {
+		t.Errorf("close: %v; a server has said that nothing is held: %v", err, a.told.Load())
+	}
+	lockstest.Grant(t, openFor(t, addr, "closeanew", 10*time.Second), "k")
+}
+
 // A connection that breaks on the way of the last request leaves the session to its timeout, which the caller is told, too.
 func TestCloseThatDoesNotArrive(t *testing.T) {
 	t.Parallel()

@@ -91,7 +91,7 @@ func (g *gate) Printf(format string, args ...any) {
 	for _, arg := range args {
 		switch err, ok := arg.(error); {
 		case !ok || g.agreed:
-		case g.cause != nil && errors.Is(err, g.cause): // dial said it
+		case errors.Is(err, g.cause): // dial said it
 			return
 		default: // without the library's words: it calls the first exchange "authentication"
 			g.cause = handshake.Explain(err, g.tls != nil)
@@ -189,11 +189,9 @@ type frames struct {
 
 func (f *frames) read(p []byte, each func(number []byte)) {
 	for len(p) > 0 {
-		if n := min(f.rest, len(p)); n > 0 {
-			p, f.rest = p[n:], f.rest-n
-			continue
-		}
-		n := min(8-len(f.head), len(p))
+		n := min(f.rest, len(p))
+		p, f.rest = p[n:], f.rest-n
+		n = min(8-len(f.head), len(p))
 		f.head, p = append(f.head, p[:n]...), p[n:]
 		if len(f.head) == 8 {
 			each(f.head[4:])
@@ -207,10 +205,8 @@ func (f *frames) read(p []byte, each func(number []byte)) {
 func (w *wire) SetReadDeadline(t time.Time) error  { return w.Conn.SetReadDeadline(w.cap(t)) }
 func (w *wire) SetWriteDeadline(t time.Time) error { return w.Conn.SetWriteDeadline(w.cap(t)) }
 
+// cap leaves a zero t, which is no deadline, as it is.
 func (w *wire) cap(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
 	timeout, _ := w.gate.state()
 	if latest := time.Now().Add(timeout * 2 / 3); t.After(latest) {
 		return latest

@@ -220,6 +220,7 @@ func TestTheLastAnswer(t *testing.T) {
 		"it comes":             {slices.Concat(first, answer(7, 12)), true},
 		"after others":         {slices.Concat(first, answer(1<<32-2, 12), answer(6, 300), answer(7, 12)), true},
 		"another's has it":     {slices.Concat(first, answer(6, 12), binary.BigEndian.AppendUint32(nil, 4), make([]byte, 4)), false},
+		"before another":       {slices.Concat(first, answer(7, 12), answer(8, 12)), true},
 		"nothing comes":        {first, false},
 		"half of it":           {slices.Concat(first, answer(7, 12)[:7]), false},
 		"it hangs up at once":  {nil, false},
@@ -247,6 +248,34 @@ func TestTheLastAnswer(t *testing.T) {
 				t.Errorf("%s, read by %d: closed %t, want %t", name, size, g.closed(), c.closed)
 			}
 		}
+	}
+}
+
+// What is shorter than a request goes on as it is. A gate that is closed cuts its connection, if it has one.
+func TestAGateIsClosed(t *testing.T) {
+	t.Parallel()
+	g := newGate(time.Second, nil)
+	if g.closed() {
+		t.Error("the session was closed without a connection")
+	}
+	g.close()
+	here, there := net.Pipe()
+	g.wire = &wire{Conn: here, gate: g}
+	got := make(chan string, 1)
+	_ = there.SetReadDeadline(time.Now().Add(10 * time.Second))
+	go func() {
+		all, err := io.ReadAll(there)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- string(all)
+	}()
+	if _, err := g.wire.Write([]byte("ruok")); err != nil {
+		t.Error(err)
+	}
+	g.close()
+	if sent := <-got; sent != "ruok" {
+		t.Errorf("%q arrived before the end", sent)
 	}
 }
 
