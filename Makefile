@@ -19,7 +19,12 @@ RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false
 AT_ONCE ?= $(shell getconf _NPROCESSORS_ONLN)
 LONGEST = ./test/cluster ./store ./scheduler ./locks/sqllock ./test/sim ./test/chaos ./locks/zklock
 
-.PHONY: build test check install unit fuzz sim chaos chaos-outage chaos-wait chaos-matrix chaos-full chaos-selftest soak mutants lint vuln bench bench-smoke cover clean
+# The packages with tests that start neither a server nor the program. Those of the simulation run by themselves, and the
+# mistakes that test/mutants makes take long.
+SERVERLESS = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}{{end}}' ./... | \
+	grep -v '/test/servers\|/test/program' | cut -d ' ' -f 1 | grep -v '/test/sim$$\|/test/mutants$$')
+
+.PHONY: build test quick check install unit fuzz sim chaos chaos-outage chaos-wait chaos-matrix chaos-full chaos-selftest soak mutants lint vuln bench bench-smoke cover clean
 
 build: ## the binary, as bin/scheduler
 	$(GO) build -trimpath -o bin/scheduler ./cmd/scheduler
@@ -30,6 +35,11 @@ test: ## everything; on Debian as root it installs what is missing
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory fuzz
 	@echo "make test: all passed, nothing left out"
+
+quick: ## go vet, the tests that need no server, the layers, and 200 simulated clusters: for between two edits
+	$(GO) vet ./...
+	$(GO) test $(SERVERLESS) ./test/layers
+	@$(MAKE) --no-print-directory sim SEEDS=200
 
 check: ## go vet, as other systems build it, too, and gofmt
 	$(GO) vet -tags chaos ./...
