@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/metrics"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -124,6 +127,7 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 		}
 	}
 	e.commands()
+	e.startable(c)
 }
 
 // listen takes the address of the API, and leaves it at once.
@@ -319,4 +323,31 @@ func (e *examination) commands() {
 		return
 	}
 	e.add("commands", levelOK, "", "they end with the replica that started them, when it is killed or frozen, too")
+}
+
+// startable says which commands that this replica may be asked to run could not be started here now.
+func (e *examination) startable(c *config.Config) {
+	look := func(what string, h jobs.Handler) {
+		command, is := jobs.As[*exechandler.Handler](h)
+		if !is {
+			return
+		}
+		if err := command.Check(); err != nil {
+			e.add("commands", levelWarning, "correct the configuration, or see to it before it is due", "%s: %v", what, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Set.Jobs)) {
+		if job := c.Set.Jobs[name]; ledger.Matches(job.RunsOn, c.Replica.Labels) {
+			look("job "+name, job.Handler)
+			look("notify of job "+name, job.Notify.Handler)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Set.Pools)) {
+		pool := c.Set.Pools[name]
+		look("pool "+name, pool.Handler)
+		look("notify of pool "+name, pool.Notify.Handler)
+		for _, kind := range slices.Sorted(maps.Keys(pool.Kinds)) {
+			look("kind "+kind+" of pool "+name, pool.Kinds[kind])
+		}
+	}
 }

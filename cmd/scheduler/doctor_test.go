@@ -137,6 +137,34 @@ func TestDoctor(t *testing.T) {
 			wantFinding(t, all, "warning commands: on this system the commands of a replica that is killed or frozen go on")
 		}
 	})
+	t.Run("commands that could not be started", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		more := `jobs:
+  b: {command: [echo], working_dir: ` + dir + `/none}
+  c: {command: [no-such-program-here], runs_on: {zone: b}}
+  d: {shell: no-such-program-here, notify: {on: [failed], command: [./none]}}
+pools:
+  p: {command: [` + dir + `], kinds: {k: {command: [no-such-program-here]}, l: {command: [echo]}}}
+  q: {http: {url: "http://127.0.0.1:1"}, notify: {on: [failed], command: [no-such-program-here]}}
+`
+		if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(more), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all, code := consult(t, dir, "include: [more.yaml]\nreplica: {labels: {zone: a}}")
+		wantFinding(t, all, "warning commands: job b: working directory: stat "+dir+"/none: no such file or directory: correct the configuration",
+			`warning commands: notify of job d: command "./none" not found`, "warning commands: pool p: cannot start "+dir,
+			`warning commands: kind k of pool p: command "no-such-program-here" not found in PATH`, `warning commands: notify of pool q: command "no-such-program-here" not found in PATH`)
+		said := 0
+		for _, f := range all {
+			if strings.HasPrefix(f, "warning commands: ") {
+				said++
+			}
+		}
+		if said != 5 || code != 0 {
+			t.Errorf("exit code %d, %d commands that could not be started: %q", code, said, all)
+		}
+	})
 	t.Run("a lock service before there is a file", func(t *testing.T) {
 		t.Parallel()
 		for text, want := range map[string]string{

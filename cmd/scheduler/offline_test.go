@@ -241,8 +241,11 @@ func TestRunReadsTheProcess(t *testing.T) {
 		t.Errorf("exit code %d, stderr %s", code, &stderr)
 	}
 	stderr.Reset()
-	if code := run(context.Background(), []string{"version"}, strings.NewReader(""), &stdout, &stderr); code != exitFine || !strings.HasPrefix(stdout.String(), "scheduler ") {
-		t.Errorf("exit code %d, stdout %s", code, &stdout)
+	for _, asked := range []string{"version", "--version"} {
+		stdout.Reset()
+		if code := run(context.Background(), []string{asked}, strings.NewReader(""), &stdout, &stderr); code != exitFine || stdout.String() != line(readBuildInfo()) || !strings.HasPrefix(stdout.String(), "scheduler ") {
+			t.Errorf("%s: exit code %d, stdout %s", asked, code, &stdout)
+		}
 	}
 }
 

@@ -109,6 +109,7 @@ func newRootCommand(a *app) *cobra.Command {
 			"  scheduler init                 write a commented " + defaultFile + "\n" +
 			"  scheduler validate             check it, and see when its jobs run\n" +
 			"  scheduler serve                run it; start more of them on the same file",
+		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
@@ -118,6 +119,7 @@ func newRootCommand(a *app) *cobra.Command {
 			return nil
 		},
 	}
+	root.SetVersionTemplate(line(readBuildInfo()))
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.configFlag, "config", "c", "", "configuration `FILE` (else $LOCKSTEP_CONFIG, else ./"+defaultFile+")")
 	flags.StringVar(&a.serverFlag, "server", "", "`URL` of a running replica (else $LOCKSTEP_SERVER, else "+defaultServer+")")

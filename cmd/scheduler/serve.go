@@ -153,6 +153,9 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	stopServing()
 	err = errors.Join(err, <-served, <-measured)
 	handler.Flush(context.WithoutCancel(ctx))
+	if err == nil {
+		log.Info("stopped", "replica", s.ID())
+	}
 	return err
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,32 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
+
+// A replica that was told to stop says last that it has.
+func TestTheLastWordOfAReplica(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "lockstep.yaml")
+	if err := os.WriteFile(path, []byte("version: 1\njobs: {a: {command: [echo]}}\nserver: {listen: \"127.0.0.1:0\"}\nreplica: {id: one}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	heard, says := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"serve", "-c", path}, strings.NewReader(""), io.Discard, says)
+		_ = says.Close()
+	}()
+	last := ""
+	for lines := bufio.NewScanner(heard); lines.Scan(); {
+		if last = lines.Text(); strings.Contains(last, "joined") {
+			stop()
+		}
+	}
+	if c := <-code; c != exitFine || !strings.Contains(last, "stopped") || !strings.Contains(last, "one") {
+		t.Errorf("exit code %d, and last of all: %s", c, last)
+	}
+}
 
 // A replica that locks at another place than those that live says what to do, as the doctor does.
 func TestRefusedOverLockServices(t *testing.T) {

@@ -46,6 +46,11 @@ func readBuildInfo() buildInfo {
 	return b
 }
 
+// line is the version for people.
+func line(b buildInfo) string {
+	return fmt.Sprintf("scheduler %s (%s, %s)\n", b.Version, b.Go, b.Platform)
+}
+
 func newVersionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -53,7 +58,7 @@ func newVersionCommand(a *app) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuildInfo()
 			return a.print(b, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "scheduler %s (%s, %s)\n", b.Version, b.Go, b.Platform)
+				_, err := io.WriteString(w, line(b))
 				return err
 			})
 		},

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -147,6 +148,18 @@ func TestCommandsThatCannotStart(t *testing.T) {
 		var exit *jobs.ExitError
 		if err == nil || errors.As(err, &exit) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %.300v, want an error with %q that is no exit code", what, err, c.says)
+		}
+		// What only the system can tell is found out by a run.
+		seen := !slices.Contains([]string{"no interpreter", "no #! line", "too large"}, what)
+		if err := handler(t, c.command).Check(); seen && (err == nil || !strings.Contains(err.Error(), c.says)) || !seen && err != nil {
+			t.Errorf("%s: its check says %.300v, want %q: %t", what, err, c.says, seen)
+		}
+	}
+	for what, c := range map[string]exechandler.Command{
+		"in PATH": {Argv: []string{"true"}}, "a line": {Shell: "no-such-program-here"}, "beside": {Argv: []string{"./script"}, Dir: dir}, "in a folder": {Argv: []string{"true"}, Dir: dir},
+	} {
+		if err := handler(t, c).Check(); err != nil {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

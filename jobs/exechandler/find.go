@@ -38,6 +38,31 @@ func find(program, path string) (string, error) {
 	return "", fmt.Errorf("command %q not found in PATH (%s); install it there, or give its full path", program, path)
 }
 
+// Check reports why a run would fail now: the working directory does not exist, or the program does not, or may not be executed.
+// Nothing is started. Nil is no promise: files come and go.
+func (h *Handler) Check() error {
+	program, err := find(h.argv[0], h.path)
+	if err != nil {
+		return err
+	}
+	file, dir := program, h.command.Dir
+	if dir != "" {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return explain(program, dir, fs.ErrNotExist)
+		}
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(dir, file)
+		}
+	}
+	switch info, err := os.Stat(file); {
+	case err != nil:
+		return explain(program, dir, err)
+	case info.IsDir() || info.Mode()&0o111 == 0:
+		return explain(program, dir, fs.ErrPermission)
+	}
+	return nil
+}
+
 // explain says what to do about a command that could not be started.
 func explain(program, dir string, err error) error {
 	if full := noRoom(program, err); full != nil {
