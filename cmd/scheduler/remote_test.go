@@ -59,6 +59,27 @@ func TestJobsCommands(t *testing.T) {
 	}
 }
 
+// The shell completes names of jobs and pools, as the replica lists them; where none answers there are none.
+func TestNamesAreCompleted(t *testing.T) {
+	r := startReplica(t)
+	for line, want := range map[string]string{
+		"jobs run ":         "fails\nhello\nwaits\n:4\n",
+		"jobs get he":       "hello\n:4\n",
+		"jobs suspend w":    "waits\n:4\n",
+		"jobs run hello ":   ":4\n",
+		"pools pause def":   "default\n:4\n",
+		"tasks enqueue def": "default\n:4\n",
+	} {
+		args := strings.Split("__complete "+line, " ")
+		if code, got, _ := r.scheduler(t, "", args...); code != exitFine || got != want {
+			t.Errorf("%s: exit code %d, %q; want %q", line, code, got, want)
+		}
+	}
+	if got := call(t, nil, "__complete", "--server", "http://127.0.0.1:1", "jobs", "run", ""); got.code != exitFine || got.stdout != ":4\n" {
+		t.Errorf("where no replica answers: %+v", got)
+	}
+}
+
 // TestRunFollow: following prints the output of every attempt, and the exit code is the task's.
 func TestRunFollow(t *testing.T) {
 	r := startReplica(t)

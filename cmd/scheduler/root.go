@@ -134,6 +134,7 @@ func newRootCommand(a *app) *cobra.Command {
 	for _, construct := range commands {
 		root.AddCommand(construct(a))
 	}
+	a.complete(root)
 	root.InitDefaultCompletionCmd()
 	a.guard(root)
 	return root

@@ -105,6 +105,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 		log.Warn("insecure", "why", strings.Join(weak, "; "))
 		options.Conditions = withWeak(options.Conditions, weak)
 	}
+	options.Conditions = withLongLog(options.Conditions, c.Store)
 	handler := api.New(backend, options)
 
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-scheduler/lockstep/client"
+)
+
+const (
+	completeWithin = 2 * time.Second // a shell waits for it
+	completeMost   = 500             // names
+)
+
+// completions says what a word in a command's usage stands for.
+var completions = map[string]func(ctx context.Context, c *client.Client, p client.Page) ([]string, error){
+	"JOB": func(ctx context.Context, c *client.Client, p client.Page) (names []string, err error) {
+		list, err := c.Jobs(ctx, p)
+		for _, j := range list.Items {
+			names = append(names, j.Name)
+		}
+		return names, err
+	},
+	"POOL": func(ctx context.Context, c *client.Client, p client.Page) (names []string, err error) {
+		list, err := c.Pools(ctx, p)
+		for _, pool := range list.Items {
+			names = append(names, pool.Name)
+		}
+		return names, err
+	},
+}
+
+// complete has the shell complete names of jobs and pools in cmd and all below it, as the replica that --server names lists them,
+// the first completeMost. Where none answers there are none.
+func (a *app) complete(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		a.complete(sub)
+	}
+	words := strings.Fields(cmd.Use)
+	if len(words) != 2 || completions[words[1]] == nil {
+		return
+	}
+	names := completions[words[1]]
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		c, err := a.remote()
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
+		defer cancel()
+		all, _ := names(ctx, c, client.Page{Limit: completeMost})
+		return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, begun) }), cobra.ShellCompDirectiveNoFileComp
+	}
+}
