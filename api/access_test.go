@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // bunch is one token of each role, and one that has expired.
@@ -174,9 +174,9 @@ func TestDefaultDeny(t *testing.T) {
 // TestReadyTellsStrangersNothing: conditions name addresses.
 func TestReadyTellsStrangersNothing(t *testing.T) {
 	keys, b := newBunch(), newBackend()
-	b.health = []ledger.Condition{{Name: "lock", Ready: false, Detail: "redis 10.0.0.5:6379 does not answer"}}
-	more := func() []ledger.Condition {
-		return []ledger.Condition{{Name: "access", Ready: true, Detail: "insecure"}}
+	b.health = []wire.Condition{{Name: "lock", Ready: false, Detail: "redis 10.0.0.5:6379 does not answer"}}
+	more := func() []wire.Condition {
+		return []wire.Condition{{Name: "access", Ready: true, Detail: "insecure"}}
 	}
 	h := b.api(Options{Access: keys, Conditions: more})
 	if w := ask(t, h, "GET", "/readyz", ""); w.Code != 503 || w.Body.String() != "{\"ready\":false}\n" {

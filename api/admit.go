@@ -46,7 +46,7 @@ func (s *server) identify(w http.ResponseWriter, r *http.Request) (caller, error
 	}
 	if wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-		return who, &problem{status: http.StatusTooManyRequests, code: "too_many_requests", message: "too many bad tokens from your address"}
+		return who, newProblem(http.StatusTooManyRequests, "too_many_requests", "too many bad tokens from your address")
 	}
 	message := ErrUnknownToken.Error()
 	if errors.Is(err, ErrExpired) {
@@ -65,9 +65,9 @@ func bearer(given []string) (secret string, ok bool) {
 
 func unauthorized(w http.ResponseWriter, challenge, message string) error {
 	w.Header().Set("WWW-Authenticate", challenge)
-	return &problem{status: http.StatusUnauthorized, code: "unauthorized", message: message}
+	return newProblem(http.StatusUnauthorized, "unauthorized", message)
 }
 
 func forbidden(have, need Role) error {
-	return &problem{status: http.StatusForbidden, code: "forbidden", message: fmt.Sprintf("this needs the role %s, and the token has the role %s", need, have)}
+	return newProblem(http.StatusForbidden, "forbidden", fmt.Sprintf("this needs the role %s, and the token has the role %s", need, have))
 }

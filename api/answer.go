@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
@@ -10,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 // reply answers with v as JSON.
@@ -29,30 +28,20 @@ const pageBytes = 1 << 20
 // replyList answers with a page. The page ends early where it would be longer than pageBytes, if key gives the
 // cursors of its items; a nil key is for what the store has bounded.
 func replyList[T any](w http.ResponseWriter, status int, items []T, next string, key func(T) string) error {
-	var out bytes.Buffer
-	out.WriteString(`{"items":[`)
+	page := wire.List[json.RawMessage]{Items: make([]json.RawMessage, 0, len(items)), Next: next}
+	size := 0
 	for i, item := range items {
 		line, err := json.Marshal(item)
 		if err != nil {
 			return err
 		}
-		if i > 0 && key != nil && out.Len()+len(line) > pageBytes {
-			next = cursorAfter(key(items[i-1]))
+		if size += len(line); i > 0 && key != nil && size > pageBytes {
+			page.Next = cursorAfter(key(items[i-1]))
 			break
 		}
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.Write(line)
+		page.Items = append(page.Items, line)
 	}
-	out.WriteByte(']')
-	if next != "" {
-		text, _ := json.Marshal(next) // a string always can be
-		out.WriteString(`,"next":` + string(text))
-	}
-	out.WriteString("}\n")
-	send(w, status, out.Bytes())
-	return nil
+	return reply(w, status, page)
 }
 
 const (
@@ -84,7 +73,7 @@ func send(w http.ResponseWriter, status int, body []byte) {
 
 // cut returns the page of rows that p asks for. The rows are sorted by their keys, which are
 // distinct.
-func cut[T any](rows []T, key func(T) string, p ledger.Page) (page []T, next string, err error) {
+func cut[T any](rows []T, key func(T) string, p wire.Page) (page []T, next string, err error) {
 	after, err := readCursor(p.Cursor)
 	if err != nil {
 		return nil, "", err

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 // Options of the API. The zero value works.
@@ -21,7 +21,7 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 
 	// Conditions of /readyz besides those of the replica. It is called for each request.
-	Conditions func() []ledger.Condition
+	Conditions func() []wire.Condition
 
 	// Metrics serves GET /metrics, to those who may read. Default: there is no such path.
 	Metrics http.Handler
@@ -40,7 +40,7 @@ func New(b Backend, o Options) *Handler {
 	if err := b.incomplete(); err != nil {
 		s.log.Error("the API has nothing to serve", "error", err)
 		return &Handler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.refuse(w, r, &problem{status: http.StatusInternalServerError, code: "incomplete", message: err.Error()})
+			s.refuse(w, r, newProblem(http.StatusInternalServerError, "incomplete", err.Error()))
 		}), server: s, incomplete: err}
 	}
 	return &Handler{Handler: s.handler(o.Hosts), server: s}
@@ -80,8 +80,8 @@ type server struct {
 	access        Access // nil: everybody may do everything
 	logins        logins
 	proxies       []netip.Prefix
-	conditions    func() []ledger.Condition // may be nil
-	metrics, page http.Handler              // nil: their paths are not served
+	conditions    func() []wire.Condition // may be nil
+	metrics, page http.Handler            // nil: their paths are not served
 	watch         *watch
 	reads, bodies quota
 	streams       quota

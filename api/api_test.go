@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -98,6 +100,17 @@ func TestUnavailable(t *testing.T) {
 		if len(b.changes) > 0 {
 			t.Errorf("%s %s: %v", route.method, route.path, b.changes)
 		}
+	}
+}
+
+// TestExisted: the answer to an enqueue says which of its tasks were there under their key already.
+func TestExisted(t *testing.T) {
+	b := newBackend()
+	b.keys["used"] = jobs.Task{ID: "old", Kind: "welcome"}
+	w := ask(t, b.api(Options{}), "POST", "/api/v1/pools/mail/tasks", `[{"kind":"welcome","idempotency_key":"used"},{"kind":"bye"}]`)
+	var list wire.List[jobs.Enqueued]
+	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Items) != 2 || !list.Items[0].Existed || list.Items[0].ID != "old" || list.Items[1].Existed {
+		t.Errorf("%v: %s", err, w.Body)
 	}
 }
 

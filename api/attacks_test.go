@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -40,8 +40,8 @@ func hostile() *backend {
 	b.pools[0].PausedBy = markup
 	b.locks = []driver.Info{{Key: "user/a", Owner: markup, Meta: markup}}
 	b.output["task-1"], b.output["task-2"] = []byte(markup), []byte(markup)
-	b.health = []ledger.Condition{{Name: markup, Detail: markup}}
-	b.audit = []ledger.AuditEntry{{Who: markup, Object: markup}}
+	b.health = []wire.Condition{{Name: markup, Detail: markup}}
+	b.audit = []wire.AuditEntry{{Who: markup, Object: markup}}
 	return b
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 // auditTimeout is how long an answer waits for its row in the audit.
@@ -19,13 +19,13 @@ type auditing struct {
 	http.ResponseWriter
 	server  *server
 	request *http.Request
-	entry   ledger.AuditEntry // without its status
+	entry   wire.AuditEntry // without its status
 	done    bool
 }
 
 func (s *server) auditing(w http.ResponseWriter, r *http.Request, route string) *auditing {
 	who := callerOf(r)
-	entry := ledger.AuditEntry{
+	entry := wire.AuditEntry{
 		Who: who.Name, Action: r.Method + " " + strings.TrimPrefix(route, "/api/v1"), Object: r.PathValue("name") + r.PathValue("id"),
 	}
 	if s.access != nil {
@@ -67,14 +67,14 @@ func (w *auditing) end(status int) {
 	}
 }
 
-func (s *server) record(e ledger.AuditEntry) error {
+func (s *server) record(e wire.AuditEntry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), auditTimeout)
 	defer cancel()
 	return s.Audit.AddAudit(ctx, e)
 }
 
 // unaudited logs what could not be noted.
-func (s *server) unaudited(ctx context.Context, e ledger.AuditEntry, err error) {
+func (s *server) unaudited(ctx context.Context, e wire.AuditEntry, err error) {
 	s.log.ErrorContext(ctx, "not in the audit", "who", e.Who, "role", e.Role, "remote", e.Remote,
 		"action", e.Action, "object", e.Object, "status", e.Status, "task_id", e.TaskID, "tasks", e.Tasks, "count", max(e.Count, 1), "error", err)
 }

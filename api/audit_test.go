@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // TestAudit: each write leaves one row, before its answer; refused ones too, but not those of
@@ -31,37 +31,37 @@ func TestAudit(t *testing.T) {
 		target, body string
 		o            Options
 		change       func(*http.Request)
-		want         []ledger.AuditEntry
+		want         []wire.AuditEntry
 	}{
-		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Operator]), []wire.AuditEntry{
 			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201, TaskID: "task-1", Tasks: 1},
 		}},
-		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Viewer]), []ledger.AuditEntry{
+		{"/api/v1/jobs/report/run", "", secured, with(keys.secrets[Viewer]), []wire.AuditEntry{
 			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 403},
 		}},
-		{"/api/v1/jobs/backup/run", `{"force":"task-1"}`, secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+		{"/api/v1/jobs/backup/run", `{"force":"task-1"}`, secured, with(keys.secrets[Operator]), []wire.AuditEntry{
 			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run?force=true", Object: "backup", Status: 201, TaskID: "task-1", Tasks: 1},
 		}},
-		{"/api/v1/jobs/backup/run", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+		{"/api/v1/jobs/backup/run", "", secured, with(keys.secrets[Operator]), []wire.AuditEntry{
 			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "backup", Status: 409},
 		}},
-		{"/api/v1/tasks/task-2/retry?force=true", "", secured, with(keys.secrets[Operator]), []ledger.AuditEntry{
+		{"/api/v1/tasks/task-2/retry?force=true", "", secured, with(keys.secrets[Operator]), []wire.AuditEntry{
 			{Who: "my-operator", Role: "operator", Remote: "127.0.0.1", Action: "POST /tasks/{id}/retry?force=true", Object: "task-2", Status: 201, TaskID: "task-2", Tasks: 1},
 		}},
-		{"/api/v1/jobs/backup/run?force=true", "", secured, with(keys.secrets[Viewer]), []ledger.AuditEntry{
+		{"/api/v1/jobs/backup/run?force=true", "", secured, with(keys.secrets[Viewer]), []wire.AuditEntry{
 			{Who: "my-viewer", Role: "viewer", Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "backup", Status: 403},
 		}},
-		{"/api/v1/tasks/task-2/cancel", "", secured, with(keys.secrets[Admin]), []ledger.AuditEntry{
+		{"/api/v1/tasks/task-2/cancel", "", secured, with(keys.secrets[Admin]), []wire.AuditEntry{
 			{Who: "my-admin", Role: "admin", Remote: "127.0.0.1", Action: "POST /tasks/{id}/cancel", Object: "task-2", Status: 409},
 		}},
 		{"/api/v1/pools/mail/tasks", `{"priority":101}`, secured, func(r *http.Request) {
 			with(keys.secrets[Operator])(r)
 			r.Header.Set("X-Forwarded-For", "203.0.113.9")
-		}, []ledger.AuditEntry{{Who: "my-operator", Role: "operator", Remote: "203.0.113.9", Action: "POST /pools/{name}/tasks", Object: "mail", Status: 422}}},
+		}, []wire.AuditEntry{{Who: "my-operator", Role: "operator", Remote: "203.0.113.9", Action: "POST /pools/{name}/tasks", Object: "mail", Status: 422}}},
 		{"/api/v1/jobs/report/run", "", secured, func(*http.Request) {}, nil},
 		{"/api/v1/jobs/report/run", "", secured, with(keys.expired), nil},
 		{"/api/v1/jobs", "", secured, with(keys.secrets[Admin]), nil}, // no such write
-		{"/api/v1/jobs/report/run", "", Options{}, func(*http.Request) {}, []ledger.AuditEntry{
+		{"/api/v1/jobs/report/run", "", Options{}, func(*http.Request) {}, []wire.AuditEntry{
 			{Remote: "127.0.0.1", Action: "POST /jobs/{name}/run", Object: "report", Status: 201, TaskID: "task-1", Tasks: 1},
 		}},
 		{"/api/v1/jobs/report/run", "", Options{}, header("Origin", "http://evil.example"), nil},
@@ -123,12 +123,12 @@ func TestAudit(t *testing.T) {
 
 	// Who may, can read it.
 	b = newBackend()
-	b.audit = []ledger.AuditEntry{{ID: "1", Who: "<script>", Action: "POST /x", Status: 403}}
+	b.audit = []wire.AuditEntry{{ID: "1", Who: "<script>", Action: "POST /x", Status: 403}}
 	w := httptest.NewRecorder()
 	r = httptest.NewRequest("GET", "http://localhost/api/v1/audit", nil)
 	with(keys.secrets[Admin])(r)
 	b.api(secured).ServeHTTP(w, r)
-	var got struct{ Items []ledger.AuditEntry }
+	var got struct{ Items []wire.AuditEntry }
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || cmp.Diff(b.audit, got.Items) != "" || strings.Contains(w.Body.String(), "<script>") {
 		t.Errorf("%v %s", err, w.Body)
 	}

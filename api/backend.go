@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -42,10 +43,10 @@ type Reader interface {
 	// after the name after; those that no live configuration has only with retired.
 	JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error)
 	// Overview returns at most so many rows of each kind.
-	Overview(ctx context.Context, rows int) (ledger.Overview, error)
-	Triggers(ctx context.Context, f ledger.TriggerFilter) (rows []jobs.Trigger, next string, err error)
+	Overview(ctx context.Context, rows int) (wire.Overview, error)
+	Triggers(ctx context.Context, f wire.TriggerFilter) (rows []jobs.Trigger, next string, err error)
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
-	Tasks(ctx context.Context, f ledger.TaskFilter) (rows []jobs.Task, next string, err error)
+	Tasks(ctx context.Context, f wire.TaskFilter) (rows []jobs.Task, next string, err error)
 	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
 	Output(ctx context.Context, id string, attempt int) ([]byte, error)
 	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
@@ -55,7 +56,7 @@ type Reader interface {
 // Writer is what the store does at once, whoever asks. by says who, for people.
 type Writer interface {
 	// Enqueue adds all tasks or none.
-	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error)
+	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
 	CancelTask(ctx context.Context, id, by string) (jobs.Task, error)
 	// SuspendJob and PausePool set the override, or clear it with nil.
 	SuspendJob(ctx context.Context, name string, override *bool, by string) error
@@ -80,7 +81,7 @@ type Replica interface {
 	RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error)
 	Wake(pools ...string) // there is new work
 	Nudge()               // something was overridden or cancelled: look now
-	Health() []ledger.Condition
+	Health() []wire.Condition
 }
 
 // Locks shows who holds what in the lock service, in the order of keys.
@@ -91,7 +92,7 @@ type Locks interface {
 // Audit keeps who changed what.
 type Audit interface {
 	// AddAudit adds an entry; ID and At are given to it.
-	AddAudit(ctx context.Context, e ledger.AuditEntry) error
+	AddAudit(ctx context.Context, e wire.AuditEntry) error
 	// AuditEntries returns entries, the latest first.
-	AuditEntries(ctx context.Context, p ledger.Page) (rows []ledger.AuditEntry, next string, err error)
+	AuditEntries(ctx context.Context, p wire.Page) (rows []wire.AuditEntry, next string, err error)
 }

@@ -42,11 +42,11 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 		}
 	}()
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return nil, &problem{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "bodies must not be compressed"}
+		return nil, newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type", "bodies must not be compressed")
 	}
 	given := r.Header.Get("Content-Type")
 	if given != "" && !isJSON(given) {
-		return nil, &problem{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "the body must be application/json, not " + quote(given)}
+		return nil, newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must be application/json, not "+quote(given))
 	}
 	if r.ContentLength > limit {
 		return nil, tooLarge("", "the body is larger than %d bytes", limit)
@@ -68,7 +68,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	case len(trim(body)) == 0:
 		return nil, nil
 	case given == "":
-		return nil, &problem{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", message: "the body must have the content type application/json"}
+		return nil, newProblem(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body must have the content type application/json")
 	case !utf8.Valid(body):
 		return nil, malformed("", "the body is not valid UTF-8")
 	case nesting.Depth(body) > maxDepth:

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // bystander stands in for the replica in a process that has none: it shows what the store knows, and
@@ -24,10 +24,7 @@ func none(part any) bool {
 
 // needsReplica refuses what only a process with a replica can answer.
 func needsReplica(what string) error {
-	return &problem{
-		status: http.StatusNotImplemented, code: "no_replica",
-		message: what + ": this server shows the store and runs no replica; ask the address of a replica",
-	}
+	return newProblem(http.StatusNotImplemented, "no_replica", what+": this server shows the store and runs no replica; ask the address of a replica")
 }
 
 func (bystander) ID() string               { return "" }
@@ -45,6 +42,6 @@ func (bystander) RetryTask(context.Context, string, string, string) (jobs.Task, 
 	return jobs.Task{}, needsReplica("a retry needs the definition of its job")
 }
 
-func (bystander) Health() []ledger.Condition {
-	return []ledger.Condition{{Name: "replica", Ready: true, Detail: "none in this process: it shows what the store knows"}}
+func (bystander) Health() []wire.Condition {
+	return []wire.Condition{{Name: "replica", Ready: true, Detail: "none in this process: it shows what the store knows"}}
 }

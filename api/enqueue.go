@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -46,19 +47,21 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	status := http.StatusOK
-	items := make([]jobs.Task, len(enqueued))
-	for i, e := range enqueued {
-		items[i] = listed(e.Task)
+	rows := make([]*jobs.Task, len(enqueued))
+	for i := range enqueued {
+		e := &enqueued[i]
+		leaveOut(&e.Task)
+		rows[i] = &e.Task
 		if !e.Existed {
 			status = http.StatusCreated
 		}
 	}
-	s.sayWhy(r.Context(), items)
+	s.sayWhy(r.Context(), rows...)
 	if status == http.StatusCreated {
 		s.Replica.Wake(pool)
 	}
-	made(w, items[0].ID, len(items))
-	return replyList(w, status, items, "", nil)
+	made(w, enqueued[0].ID, len(enqueued))
+	return replyList(w, status, enqueued, "", nil)
 }
 
 // noHandler is the answer to a task that no live replica can run. If its pool has no handler at all, its kind is not to blame.
@@ -67,16 +70,15 @@ func noHandler(refused *jobs.KindError, within string) error {
 	if len(refused.Kinds) > 0 {
 		field = join(within, "kind")
 	}
-	return &problem{status: http.StatusUnprocessableEntity, code: "no_handler", message: refused.Error(), field: field}
+	return &problem{http.StatusUnprocessableEntity, wire.Problem{Code: "no_handler", Message: refused.Error(), Field: field}}
 }
 
-// listed is a task as lists have it: without a large payload.
-func listed(t jobs.Task) jobs.Task {
+// leaveOut takes a large payload out of a task, as lists have it.
+func leaveOut(t *jobs.Task) {
 	t.PayloadSize = max(t.PayloadSize, len(t.Payload))
 	if t.PayloadSize > jobs.MaxListedPayload {
 		t.Payload = nil
 	}
-	return t
 }
 
 // readTasks decodes a body: an object, or a list of objects. keys is the header for one task.

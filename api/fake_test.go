@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -33,13 +34,13 @@ type backend struct {
 	locks    []driver.Info
 	keys     map[string]jobs.Task
 	output   map[string][]byte
-	health   []ledger.Condition
+	health   []wire.Condition
 	starting bool // the definitions are not loaded
 
 	err     error    // of every method
 	panics  bool     // Jobs does
 	changes []string // what was written, and who asked
-	audit   []ledger.AuditEntry
+	audit   []wire.AuditEntry
 	filters []any // what Triggers and Tasks were asked for
 	looks   int   // at the overview
 }
@@ -74,7 +75,7 @@ func newBackend() *backend {
 		locks:  []driver.Info{{Key: "sys/stripe/01", Token: 5, Session: "s", Owner: "r1"}, {Key: "user/a", Token: 6}, {Key: "user/b", Token: 7}},
 		keys:   map[string]jobs.Task{},
 		output: map[string][]byte{"task-2": []byte("Plain \xff <script>\x00")},
-		health: []ledger.Condition{{Name: "store", Ready: true}},
+		health: []wire.Condition{{Name: "store", Ready: true}},
 	}
 }
 
@@ -106,14 +107,14 @@ func (b *backend) JobNames(ctx context.Context, prefix, after string, retired bo
 	return names, err
 }
 
-func (b *backend) Overview(_ context.Context, rows int) (ledger.Overview, error) {
+func (b *backend) Overview(_ context.Context, rows int) (wire.Overview, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.looks++
-	return ledger.Overview{At: time.Now(), Jobs: len(b.jobs), Recent: b.triggers[:min(rows, len(b.triggers))]}, b.err
+	return wire.Overview{At: time.Now(), Jobs: len(b.jobs), Recent: b.triggers[:min(rows, len(b.triggers))]}, b.err
 }
 
-func (b *backend) Triggers(_ context.Context, f ledger.TriggerFilter) ([]jobs.Trigger, string, error) {
+func (b *backend) Triggers(_ context.Context, f wire.TriggerFilter) ([]jobs.Trigger, string, error) {
 	b.filters = append(b.filters, f)
 	if _, err := base64.StdEncoding.DecodeString(f.Cursor); err != nil {
 		return nil, "", fmt.Errorf("%w: cursor", jobs.ErrInvalid)
@@ -137,7 +138,7 @@ func (b *backend) Task(_ context.Context, id string) (jobs.Task, []jobs.Attempt,
 	return jobs.Task{}, nil, fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
 }
 
-func (b *backend) Tasks(_ context.Context, f ledger.TaskFilter) ([]jobs.Task, string, error) {
+func (b *backend) Tasks(_ context.Context, f wire.TaskFilter) ([]jobs.Task, string, error) {
 	b.filters = append(b.filters, f)
 	return slices.Clone(b.tasks), "", b.err
 }
@@ -157,13 +158,13 @@ func (b *backend) PoolStatuses(context.Context) ([]ledger.PoolStatus, error) { r
 
 func (b *backend) Replicas(context.Context) ([]ledger.Peer, error) { return b.peers, b.err }
 
-func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
+func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.err != nil {
 		return nil, b.err
 	}
-	var out []ledger.Enqueued
+	var out []jobs.Enqueued
 	for i, n := range tasks {
 		for _, p := range b.pools {
 			if p.Name == n.Pool && p.Kinds != nil && !slices.Contains(p.Kinds, n.Kind) && !n.Force {
@@ -179,7 +180,7 @@ func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]ledger.En
 			if old.Kind != n.Kind {
 				return nil, fmt.Errorf("%w: the key was used with another body", jobs.ErrConflict)
 			}
-			out = append(out, ledger.Enqueued{Task: old, Existed: true})
+			out = append(out, jobs.Enqueued{Task: old, Existed: true})
 			continue
 		}
 		t := jobs.Task{ID: fmt.Sprint("new-", len(b.changes)), Pool: n.Pool, Kind: n.Kind, State: jobs.StatePending, Priority: n.Priority, RunAt: n.RunAt, Tags: n.Tags, By: n.By}
@@ -187,7 +188,7 @@ func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]ledger.En
 			b.keys[n.IdempotencyKey] = t
 		}
 		b.wrote("enqueue %s %s %d %s %v", n.Pool, n.Kind, n.Priority, n.Payload, n.Tags)
-		out = append(out, ledger.Enqueued{Task: t})
+		out = append(out, jobs.Enqueued{Task: t})
 	}
 	return out, nil
 }
@@ -273,9 +274,9 @@ func (b *backend) RetryTask(ctx context.Context, id, by, force string) (jobs.Tas
 	return t, err
 }
 
-func (b *backend) Wake(pools ...string)       { b.wrote("wake %v", pools) }
-func (b *backend) Nudge()                     { b.wrote("nudge") }
-func (b *backend) Health() []ledger.Condition { return b.health }
+func (b *backend) Wake(pools ...string)     { b.wrote("wake %v", pools) }
+func (b *backend) Nudge()                   { b.wrote("nudge") }
+func (b *backend) Health() []wire.Condition { return b.health }
 
 func (b *backend) Inspect(_ context.Context, prefix string) iter.Seq2[driver.Info, error] {
 	return func(yield func(driver.Info, error) bool) {
@@ -290,7 +291,7 @@ func (b *backend) Inspect(_ context.Context, prefix string) iter.Seq2[driver.Inf
 	}
 }
 
-func (b *backend) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
+func (b *backend) AddAudit(ctx context.Context, e wire.AuditEntry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if ctx.Err() != nil {
@@ -300,7 +301,7 @@ func (b *backend) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 	return b.err
 }
 
-func (b *backend) AuditEntries(context.Context, ledger.Page) ([]ledger.AuditEntry, string, error) {
+func (b *backend) AuditEntries(context.Context, wire.Page) ([]wire.AuditEntry, string, error) {
 	return b.audit, "", b.err
 }
 

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 // live answers as long as the process can.
@@ -32,19 +32,19 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) error {
 }
 
 // readiness is what the replica and the program that runs it say; only the replica can be unready.
-func (s *server) readiness() ledger.ReadyView {
+func (s *server) readiness() wire.Readiness {
 	conditions := s.Replica.Health()
-	ready := !slices.ContainsFunc(conditions, func(c ledger.Condition) bool { return !c.Ready })
+	ready := !slices.ContainsFunc(conditions, func(c wire.Condition) bool { return !c.Ready })
 	if s.conditions != nil {
 		conditions = slices.Concat(conditions, s.conditions())
 	}
 	if conditions == nil {
-		conditions = []ledger.Condition{}
+		conditions = []wire.Condition{}
 	}
-	return ledger.ReadyView{Ready: ready, Conditions: conditions}
+	return wire.Readiness{Ready: ready, Conditions: conditions}
 }
 
 // storeUp is whether the replica finds its store there.
 func (s *server) storeUp() bool {
-	return !slices.ContainsFunc(s.Replica.Health(), func(c ledger.Condition) bool { return c.Name == "store" && !c.Ready })
+	return !slices.ContainsFunc(s.Replica.Health(), func(c wire.Condition) bool { return c.Name == "store" && !c.Ready })
 }

@@ -26,7 +26,7 @@ func (s *server) knownHosts(more []string, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		s.refuse(w, r, &problem{status: http.StatusForbidden, code: "foreign_host", message: "this server does not answer for the host " + quote(r.Host) + "; its configuration lists those that it answers for: server.hosts of a file, Options.Hosts of a program"})
+		s.refuse(w, r, newProblem(http.StatusForbidden, "foreign_host", "this server does not answer for the host "+quote(r.Host)+"; its configuration lists those that it answers for: server.hosts of a file, Options.Hosts of a program"))
 	})
 }
 
@@ -46,7 +46,7 @@ func arrivedAt(r *http.Request) netip.Addr {
 	return netip.Addr{}
 }
 
-var errCrossOrigin = &problem{status: http.StatusForbidden, code: "cross_origin", message: "the request comes from a page of another origin"}
+var errCrossOrigin = newProblem(http.StatusForbidden, "cross_origin", "the request comes from a page of another origin")
 
 // ownReads refuses what a browser asks the API for in the name of a page of another site. That page could not read
 // the answer; it could take the places of those who can.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -31,7 +32,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 		names = names[:page.Limit]
 		next = cursorAfter(names[page.Limit-1])
 	}
-	views := make([]ledger.JobView, 0, len(names))
+	views := make([]wire.Job, 0, len(names))
 	if len(names) > 0 { // no name would mean all
 		rows, err := s.Reader.Jobs(r.Context(), names...)
 		if err != nil {
@@ -43,7 +44,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 		}
 		s.sayNowhere(r.Context(), views)
 	}
-	return replyList(w, http.StatusOK, views, next, func(v ledger.JobView) string { return v.Name })
+	return replyList(w, http.StatusOK, views, next, func(v wire.Job) string { return v.Name })
 }
 
 func (s *server) getJob(w http.ResponseWriter, r *http.Request) error {
@@ -58,7 +59,7 @@ func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name strin
 	if err != nil {
 		return err
 	}
-	views := []ledger.JobView{viewJob(s.Replica.Set(), row)}
+	views := []wire.Job{viewJob(s.Replica.Set(), row)}
 	s.sayNowhere(ctx, views)
 	return reply(w, http.StatusOK, views[0])
 }
@@ -99,7 +100,7 @@ func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request) error {
 	return replyList(w, http.StatusOK, due, "", nil)
 }
 
-func nextDue(job jobs.Job, after time.Time, n int) ([]ledger.DueView, error) {
+func nextDue(job jobs.Job, after time.Time, n int) ([]wire.Due, error) {
 	schedule, err := job.Compile()
 	if err != nil {
 		return nil, err
@@ -108,12 +109,12 @@ func nextDue(job jobs.Job, after time.Time, n int) ([]ledger.DueView, error) {
 	if err != nil {
 		return nil, err
 	}
-	var due []ledger.DueView
+	var due []wire.Due
 	for range n {
 		if after = schedule.Next(after); after.IsZero() {
 			break
 		}
-		due = append(due, ledger.DueView{At: after.UTC(), Local: after.In(zone).Format(time.RFC3339)})
+		due = append(due, wire.Due{At: after.UTC(), Local: after.In(zone).Format(time.RFC3339)})
 	}
 	return due, nil
 }
@@ -135,7 +136,7 @@ func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	made(w, task.ID, 1)
-	return reply(w, http.StatusCreated, ledger.RunView{Trigger: trigger, Task: task})
+	return reply(w, http.StatusCreated, wire.Run{Trigger: trigger, Task: task})
 }
 
 // unknownJob says more of a job that this replica's configuration does not have, if it has a row.
@@ -174,8 +175,8 @@ func (s *server) overrideJob(w http.ResponseWriter, r *http.Request, suspended b
 }
 
 // viewJob joins a job's row with what this replica's configuration says of it.
-func viewJob(set jobs.Set, row ledger.JobStatus) ledger.JobView {
-	v := ledger.JobView{
+func viewJob(set jobs.Set, row ledger.JobStatus) wire.Job {
+	v := wire.Job{
 		Name:        row.Name,
 		Override:    row.Suspended,
 		SuspendedBy: row.SuspendedBy,

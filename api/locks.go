@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 var keyPrefix = regexp.MustCompile(`^[!-~]{0,200}$`)
@@ -36,26 +36,26 @@ func (s *server) listLocks(w http.ResponseWriter, r *http.Request) error {
 		views = views[:page.Limit]
 		next = cursorAfter(views[page.Limit-1].Key)
 	}
-	return replyList(w, http.StatusOK, views, next, func(v ledger.LockView) string { return v.Key })
+	return replyList(w, http.StatusOK, views, next, func(v wire.Lock) string { return v.Key })
 }
 
 // inspect returns the page's locks, and one more if there are more.
-func (s *server) inspect(ctx context.Context, prefix string, page ledger.Page) ([]ledger.LockView, error) {
+func (s *server) inspect(ctx context.Context, prefix string, page wire.Page) ([]wire.Lock, error) {
 	after, err := readCursor(page.Cursor)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
-	var views []ledger.LockView
+	var views []wire.Lock
 	for info, err := range s.Locks.Inspect(ctx, prefix) {
 		if err != nil {
-			return nil, &problem{status: http.StatusServiceUnavailable, code: "unavailable", message: err.Error()}
+			return nil, newProblem(http.StatusServiceUnavailable, "unavailable", err.Error())
 		}
 		if info.Key <= after {
 			continue
 		}
-		views = append(views, ledger.LockView{Key: info.Key, Token: int64(info.Token), Owner: info.Owner, Meta: info.Meta, Since: info.Since})
+		views = append(views, wire.Lock{Key: info.Key, Token: int64(info.Token), Owner: info.Owner, Meta: info.Meta, Since: info.Since})
 		if len(views) > page.Limit {
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -15,13 +16,13 @@ const (
 	overviewTimeout = 5 * time.Second
 )
 
-// overview reads what a person looks at first. With an error the view still says how this replica
-// is.
-func (s *server) overview(ctx context.Context) (ledger.OverviewView, error) {
+// overview reads what a person looks at first. With an error the view still says how this replica is.
+func (s *server) overview(ctx context.Context) (wire.Overview, error) {
 	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 	defer cancel()
-	view := ledger.OverviewView{Replica: s.Replica.ID(), ReadyView: s.readiness()}
-	o, err := s.Reader.Overview(ctx, overviewRows)
+	id, readiness := s.Replica.ID(), s.readiness()
+	view, err := s.Reader.Overview(ctx, overviewRows)
+	view.Replica, view.Readiness = id, readiness
 	if err != nil {
 		return view, err
 	}
@@ -33,20 +34,19 @@ func (s *server) overview(ctx context.Context) (ledger.OverviewView, error) {
 	if err != nil {
 		return view, err
 	}
-	view.Overview = o
-	waiting, err := s.unlabelled(ctx, peers, o.At)
+	waiting, err := s.unlabelled(ctx, peers, view.At)
 	if err != nil {
 		return view, err
 	}
 	view.Trouble = slices.Concat(unrunnable(pools), waiting, view.Trouble)
 	s.addDefinitions(view.Next)
-	view.Replicas, view.ReplicasTotal = overviewReplicas(peers, o.At), len(peers)
+	view.Replicas, view.ReplicasTotal = overviewReplicas(peers, view.At), len(peers)
 	view.Pools, view.PoolsTotal = s.overviewPools(pools)
 	listAll(&view)
 	return view, nil
 }
 
-func listAll(view *ledger.OverviewView) {
+func listAll(view *wire.Overview) {
 	view.Broken, view.Trouble, view.Next = orEmpty(view.Broken), orEmpty(view.Trouble), orEmpty(view.Next)
 	view.Wrong = orEmpty(view.Wrong)
 	view.Running, view.Recent = orEmpty(view.Running), orEmpty(view.Recent)
@@ -62,7 +62,7 @@ func orEmpty[T any](rows []T) []T {
 }
 
 // addDefinitions says which jobs are suspended by their definition.
-func (s *server) addDefinitions(next []ledger.Next) {
+func (s *server) addDefinitions(next []wire.NextDue) {
 	set := s.Replica.Set()
 	for i, n := range next {
 		if job, ok := set.Jobs[n.Job]; ok && n.Suspended == nil && job.Suspend {
@@ -71,8 +71,8 @@ func (s *server) addDefinitions(next []ledger.Next) {
 	}
 }
 
-func overviewReplicas(peers []ledger.Peer, now time.Time) []ledger.ReplicaView {
-	var views []ledger.ReplicaView
+func overviewReplicas(peers []ledger.Peer, now time.Time) []wire.Replica {
+	var views []wire.Replica
 	for _, p := range peers {
 		r := viewReplica(p)
 		r.Labels = nil // like what pools are left without: it may be long, and the lists have it
@@ -81,12 +81,12 @@ func overviewReplicas(peers []ledger.Peer, now time.Time) []ledger.ReplicaView {
 		}
 		views = append(views, r)
 	}
-	slices.SortStableFunc(views, func(a, b ledger.ReplicaView) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(views, func(a, b wire.Replica) int { return cmp.Compare(a.ID, b.ID) })
 	return views[:min(overviewParts, len(views))]
 }
 
 // overviewPools is by name; of too many, those stay in which something is.
-func (s *server) overviewPools(rows []ledger.PoolStatus) (views []ledger.PoolView, total int) {
+func (s *server) overviewPools(rows []ledger.PoolStatus) (views []wire.Pool, total int) {
 	set := s.Replica.Set()
 	for _, row := range rows {
 		if row.Hash != "" || row.Pending+row.Scheduled+row.Running > 0 {
@@ -97,15 +97,15 @@ func (s *server) overviewPools(rows []ledger.PoolStatus) (views []ledger.PoolVie
 	}
 	total = len(views)
 	if total > overviewParts {
-		idle := func(p ledger.PoolView) int {
+		idle := func(p wire.Pool) int {
 			if p.Paused || p.Pending+p.Running > 0 {
 				return 0
 			}
 			return 1
 		}
-		slices.SortStableFunc(views, func(a, b ledger.PoolView) int { return cmp.Compare(idle(a), idle(b)) })
+		slices.SortStableFunc(views, func(a, b wire.Pool) int { return cmp.Compare(idle(a), idle(b)) })
 		views = views[:overviewParts]
 	}
-	slices.SortFunc(views, func(a, b ledger.PoolView) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(views, func(a, b wire.Pool) int { return cmp.Compare(a.Name, b.Name) })
 	return views, total
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -24,18 +25,18 @@ func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	set := s.Replica.Set()
-	views := make([]ledger.PoolView, 0, len(rows))
+	views := make([]wire.Pool, 0, len(rows))
 	for _, row := range rows {
 		if retired || row.Hash != "" || row.Pending+row.Scheduled+row.Running > 0 {
 			views = append(views, viewPool(set, row))
 		}
 	}
-	slices.SortFunc(views, func(a, b ledger.PoolView) int { return cmp.Compare(a.Name, b.Name) })
-	views, next, err := cut(views, func(v ledger.PoolView) string { return v.Name }, page)
+	slices.SortFunc(views, func(a, b wire.Pool) int { return cmp.Compare(a.Name, b.Name) })
+	views, next, err := cut(views, func(v wire.Pool) string { return v.Name }, page)
 	if err != nil {
 		return err
 	}
-	return replyList(w, http.StatusOK, views, next, func(v ledger.PoolView) string { return v.Name })
+	return replyList(w, http.StatusOK, views, next, func(v wire.Pool) string { return v.Name })
 }
 
 func (s *server) pausePool(w http.ResponseWriter, r *http.Request) error {
@@ -76,8 +77,8 @@ func (s *server) poolRow(ctx context.Context, name string) (ledger.PoolStatus, e
 	return ledger.PoolStatus{}, notFound("there is no pool %s", quote(name))
 }
 
-func viewPool(set jobs.Set, row ledger.PoolStatus) ledger.PoolView {
-	v := ledger.PoolView{
+func viewPool(set jobs.Set, row ledger.PoolStatus) wire.Pool {
+	v := wire.Pool{
 		Name:          row.Name,
 		MaxRunning:    row.MaxRunning,
 		Paused:        row.Paused != nil && *row.Paused,

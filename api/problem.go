@@ -8,41 +8,43 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // problem is an error with its place in the API.
 type problem struct {
-	status  int
-	code    string
-	message string
-	field   string // the key or parameter that is wrong; may be empty
-	force   string // what forces a run over lost attempts that are in its way; may be empty
+	status int
+	wire.Problem
 }
 
-func (p *problem) Error() string { return p.message }
+func (p *problem) Error() string { return p.Message }
+
+func newProblem(status int, code, message string) *problem {
+	return &problem{status, wire.Problem{Code: code, Message: message}}
+}
 
 func notFound(format string, args ...any) error {
-	return &problem{status: http.StatusNotFound, code: "not_found", message: fmt.Sprintf(format, args...)}
+	return newProblem(http.StatusNotFound, "not_found", fmt.Sprintf(format, args...))
 }
 
 // conflict: the thing is in a state that does not allow it.
 func conflict(format string, args ...any) error {
-	return &problem{status: http.StatusConflict, code: "conflict", message: fmt.Sprintf(format, args...)}
+	return newProblem(http.StatusConflict, "conflict", fmt.Sprintf(format, args...))
 }
 
 // malformed: the request cannot be understood.
 func malformed(field, format string, args ...any) error {
-	return &problem{status: http.StatusBadRequest, code: "malformed", message: fmt.Sprintf(format, args...), field: field}
+	return &problem{http.StatusBadRequest, wire.Problem{Code: "malformed", Message: fmt.Sprintf(format, args...), Field: field}}
 }
 
 // invalid: the request is understood, and a value is out of range.
 func invalid(field, format string, args ...any) error {
-	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: fmt.Sprintf(format, args...), field: field}
+	return &problem{http.StatusUnprocessableEntity, wire.Problem{Code: "invalid", Message: fmt.Sprintf(format, args...), Field: field}}
 }
 
 func tooLarge(field, format string, args ...any) error {
-	return &problem{status: http.StatusRequestEntityTooLarge, code: "too_large", message: fmt.Sprintf(format, args...), field: field}
+	return &problem{http.StatusRequestEntityTooLarge, wire.Problem{Code: "too_large", Message: fmt.Sprintf(format, args...), Field: field}}
 }
 
 // problemOf finds the place of a backend's error. A read is refused as malformed where a write is
@@ -53,19 +55,19 @@ func problemOf(r *http.Request, err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, jobs.ErrNotFound):
-		return &problem{status: http.StatusNotFound, code: "not_found", message: explain(err)}
+		return newProblem(http.StatusNotFound, "not_found", explain(err))
 	case errors.Is(err, jobs.ErrConflict):
-		p := &problem{status: http.StatusConflict, code: "conflict", message: explain(err)}
+		p := newProblem(http.StatusConflict, "conflict", explain(err))
 		if lost, ok := errors.AsType[*jobs.LostError](err); ok {
-			p.force = lost.Force
+			p.Force = lost.Force
 		}
 		return p
 	case errors.Is(err, jobs.ErrInvalid) && r.Method != http.MethodPost:
-		return &problem{status: http.StatusBadRequest, code: "malformed", message: explain(err)}
+		return newProblem(http.StatusBadRequest, "malformed", explain(err))
 	case errors.Is(err, jobs.ErrInvalid):
-		return &problem{status: http.StatusUnprocessableEntity, code: "invalid", message: explain(err)}
+		return newProblem(http.StatusUnprocessableEntity, "invalid", explain(err))
 	case errors.Is(err, jobs.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &problem{status: http.StatusServiceUnavailable, code: "unavailable", message: explain(err)}
+		return newProblem(http.StatusServiceUnavailable, "unavailable", explain(err))
 	}
 	return nil
 }
@@ -88,15 +90,9 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(r, err)
 	if p == nil {
 		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		p = &problem{status: http.StatusInternalServerError, code: "internal", message: "something went wrong here; the log of this replica says what"}
+		p = newProblem(http.StatusInternalServerError, "internal", "something went wrong here; the log of this replica says what")
 	}
-	body := struct {
-		Code    string `json:"code"`
-		Message string `json:"message"`
-		Field   string `json:"field,omitempty"`
-		Force   string `json:"force,omitempty"`
-	}{p.code, p.message, p.field, p.force}
-	reply(w, p.status, map[string]any{"error": body})
+	_ = reply(w, p.status, wire.Refusal{Error: p.Problem})
 }
 
 // quote shows foreign text, shortened, without letting it be more than text.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 const (
@@ -106,8 +106,8 @@ func (q *query) time(param string) time.Time {
 	return t.UTC()
 }
 
-func (q *query) page() ledger.Page {
-	return ledger.Page{Limit: q.number("limit", defaultLimit, 1, maxLimit), Cursor: q.values.Get("cursor")}
+func (q *query) page() wire.Page {
+	return wire.Page{Limit: q.number("limit", defaultLimit, 1, maxLimit), Cursor: q.values.Get("cursor")}
 }
 
 // oneOf returns the parameter's value, which must be one of those allowed, or "".

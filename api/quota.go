@@ -110,7 +110,7 @@ func busy(w http.ResponseWriter, after time.Duration, all bool, what string, mos
 	if all {
 		message = fmt.Sprintf("%v %s are the most at once for all, and as much is under way: ask again", most, what)
 	}
-	return &problem{status: http.StatusTooManyRequests, code: "busy", message: message}
+	return newProblem(http.StatusTooManyRequests, "busy", message)
 }
 
 // room holds a place for a request until it is answered: a read for its answer, a write for its body.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 const (
@@ -20,11 +20,11 @@ const (
 // and each kind of them has one row with its count, within refusedHold. None is left out. The row has their object if it
 // is the same for all of them.
 type refused struct {
-	write func(ledger.AuditEntry) error
+	write func(wire.AuditEntry) error
 
 	mu      sync.Mutex
 	buckets buckets[string]
-	held    map[refusal]ledger.AuditEntry
+	held    map[refusal]wire.AuditEntry
 	timer   *time.Timer // set while something is held
 	closed  bool        // nothing is held any more
 	writing sync.Mutex  // held before mu
@@ -38,7 +38,7 @@ type refusal struct {
 }
 
 // hold counts a refused write, if it is not to have a row of its own.
-func (f *refused) hold(party string, e ledger.AuditEntry) bool {
+func (f *refused) hold(party string, e wire.AuditEntry) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed || f.buckets.take(party, time.Now(), refusedBurst, refusedInterval, refusedParties) == 0 {
@@ -49,7 +49,7 @@ func (f *refused) hold(party string, e ledger.AuditEntry) bool {
 }
 
 // keep holds a write whose row could not be written, and what it was about; false if nothing is held any more.
-func (f *refused) keep(party string, e ledger.AuditEntry) bool {
+func (f *refused) keep(party string, e wire.AuditEntry) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.closed {
@@ -59,13 +59,13 @@ func (f *refused) keep(party string, e ledger.AuditEntry) bool {
 }
 
 // first counts one write.
-func (f *refused) first(party, object string, e ledger.AuditEntry) {
+func (f *refused) first(party, object string, e wire.AuditEntry) {
 	e.Count = 1
 	f.count(refusal{party, e.Role, e.Action, object, e.Status}, e)
 }
 
 // count adds e to what is held. What differs within a count is left out of it.
-func (f *refused) count(kind refusal, e ledger.AuditEntry) {
+func (f *refused) count(kind refusal, e wire.AuditEntry) {
 	same, known := f.held[kind]
 	if !known && kind.object != "" && len(f.held) >= refusedKinds/2 { // the other half is for other parties
 		kind.object = ""
@@ -85,7 +85,7 @@ func (f *refused) count(kind refusal, e ledger.AuditEntry) {
 		}
 	}
 	if f.held == nil {
-		f.held = map[refusal]ledger.AuditEntry{}
+		f.held = map[refusal]wire.AuditEntry{}
 	}
 	f.held[kind] = e
 	if f.timer == nil {
@@ -94,7 +94,7 @@ func (f *refused) count(kind refusal, e ledger.AuditEntry) {
 }
 
 // flush writes what is held. What cannot be written is returned; it stays for the next time, unless this is the last.
-func (f *refused) flush(last bool) (left []ledger.AuditEntry, err error) {
+func (f *refused) flush(last bool) (left []wire.AuditEntry, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	f.mu.Lock()

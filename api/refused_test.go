@@ -7,12 +7,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // counted sums what rows stand for.
-func counted(rows []ledger.AuditEntry) (n int) {
+func counted(rows []wire.AuditEntry) (n int) {
 	for _, e := range rows {
 		n += max(1, e.Count)
 	}
@@ -38,7 +38,7 @@ func TestManyRefusals(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		var viewer []ledger.AuditEntry
+		var viewer []wire.AuditEntry
 		done, bad := 0, 0
 		for _, e := range b.audit {
 			switch {
@@ -119,14 +119,14 @@ func TestRefusalsAreKept(t *testing.T) {
 // TestRefusalsAreBounded: what is remembered of refusals is bounded, however many parties there are, and none is left out.
 func TestRefusalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var rows []ledger.AuditEntry
-		f := &refused{write: func(e ledger.AuditEntry) error { rows = append(rows, e); return nil }}
+		var rows []wire.AuditEntry
+		f := &refused{write: func(e wire.AuditEntry) error { rows = append(rows, e); return nil }}
 		const parties, each = 5 * refusedKinds, refusedBurst + 2
 		direct := 0
 		for i := range parties {
 			for range each {
 				name := fmt.Sprint("t-", i)
-				if !f.hold(name, ledger.AuditEntry{Who: name, Role: "viewer", Remote: name, Action: "POST /x", Status: 403}) {
+				if !f.hold(name, wire.AuditEntry{Who: name, Role: "viewer", Remote: name, Action: "POST /x", Status: 403}) {
 					direct++
 				}
 			}
@@ -144,11 +144,11 @@ func TestRefusalsAreBounded(t *testing.T) {
 // TestWhatCouldNotBeWrittenIsBounded: while the store is away, what writes were about is remembered as long as there is room; then
 // they are counted together, and none is left out.
 func TestWhatCouldNotBeWrittenIsBounded(t *testing.T) {
-	var rows []ledger.AuditEntry
-	f := &refused{write: func(e ledger.AuditEntry) error { rows = append(rows, e); return nil }}
+	var rows []wire.AuditEntry
+	f := &refused{write: func(e wire.AuditEntry) error { rows = append(rows, e); return nil }}
 	const objects = 3 * refusedKinds
 	for i := range objects {
-		e := ledger.AuditEntry{Who: "ann", Role: "operator", Remote: "r", Action: "POST /x/{id}", Object: fmt.Sprint(i), Status: 503}
+		e := wire.AuditEntry{Who: "ann", Role: "operator", Remote: "r", Action: "POST /x/{id}", Object: fmt.Sprint(i), Status: 503}
 		for range 2 {
 			if !f.keep("ann", e) || len(f.held) > refusedKinds {
 				t.Fatalf("%d kinds are kept", len(f.held))

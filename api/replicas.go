@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -19,13 +20,13 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	views := make([]ledger.ReplicaView, len(peers))
+	views := make([]wire.Replica, len(peers))
 	for i, p := range peers {
 		views[i] = viewReplica(p)
 	}
 	// A live replica may carry the id of a dead one.
-	key := func(v ledger.ReplicaView) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
-	slices.SortFunc(views, func(a, b ledger.ReplicaView) int { return cmp.Compare(key(a), key(b)) })
+	key := func(v wire.Replica) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
+	slices.SortFunc(views, func(a, b wire.Replica) int { return cmp.Compare(key(a), key(b)) })
 	views, next, err := cut(views, key, page)
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
 	return replyList(w, http.StatusOK, views, next, key)
 }
 
-func viewReplica(p ledger.Peer) ledger.ReplicaView {
+func viewReplica(p ledger.Peer) wire.Replica {
 	state := "live"
 	switch {
 	case p.Dead:
@@ -41,7 +42,7 @@ func viewReplica(p ledger.Peer) ledger.ReplicaView {
 	case p.Draining:
 		state = "draining"
 	}
-	return ledger.ReplicaView{
+	return wire.Replica{
 		ID:       p.Replica,
 		State:    state,
 		Host:     p.Host,

@@ -66,7 +66,7 @@ var values = map[string]*regexp.Regexp{
 }
 
 // errNothing has a code of its own: who asks for a task at a wrong path must not take it for one that is gone.
-var errNothing = &problem{status: http.StatusNotFound, code: "no_path", message: "there is nothing at this path"}
+var errNothing = newProblem(http.StatusNotFound, "no_path", "there is nothing at this path")
 
 // pass lets h answer. nil is a part that this program does not have.
 func pass(h http.Handler, w http.ResponseWriter, r *http.Request) error {
@@ -115,7 +115,7 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 		allowed = append(allowed, http.MethodHead)
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	s.refuse(w, r, &problem{status: http.StatusMethodNotAllowed, code: "method_not_allowed", message: "this path takes " + strings.Join(allowed, " and ")})
+	s.refuse(w, r, newProblem(http.StatusMethodNotAllowed, "method_not_allowed", "this path takes "+strings.Join(allowed, " and ")))
 }
 
 // refuse answers with an error before anything of the body was read, and does not wait for it.

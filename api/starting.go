@@ -7,10 +7,7 @@ import (
 
 // errStarting refuses what depends on the definitions before the store knows them: what is not found
 // yet may be there in a moment. Nothing was asked of the store, so anything may be asked again.
-var errStarting = &problem{
-	status: http.StatusServiceUnavailable, code: "starting",
-	message: "this replica is starting and has not loaded its definitions; ask again in a moment",
-}
+var errStarting = newProblem(http.StatusServiceUnavailable, "starting", "this replica is starting and has not loaded its definitions; ask again in a moment")
 
 // starting reports whether a route has to wait until the definitions are loaded.
 func (s *server) starting(path string) bool {

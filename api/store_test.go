@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -79,7 +80,7 @@ func TestOverSQLite(t *testing.T) {
 	if other := ask(t, h, "POST", pool, `{"payload":2,"kind":"welcome"}`, header("Idempotency-Key", "welcome-7")); other.Code != http.StatusConflict {
 		t.Errorf("the same key with another body: %d %s", other.Code, other.Body)
 	}
-	got := decode[jobs.History](t, ask(t, h, "GET", "/api/v1/tasks/"+first[0].ID, "").Body.String())
+	got := decode[wire.Task](t, ask(t, h, "GET", "/api/v1/tasks/"+first[0].ID, "").Body.String())
 	if string(got.Task.Payload) != `{"n":1e400,"big":12345678901234567890123}` || got.Task.RunAt.Year() != 2199 || got.Task.MaxAttempts != 11 || len(got.Task.Tags) != 2 {
 		t.Errorf("%+v", got.Task)
 	}

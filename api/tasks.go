@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -17,7 +18,7 @@ import (
 // than empty.
 func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r, "pool", "job", "state", "limit", "cursor")
-	filter := ledger.TaskFilter{Pool: q.name("pool"), Job: q.name("job"), State: oneOf(q, "state", states...), Page: q.page()}
+	filter := wire.TaskFilter{Pool: q.name("pool"), Job: q.name("job"), State: oneOf(q, "state", states...), Page: q.page()}
 	if q.err != nil {
 		return q.err
 	}
@@ -30,7 +31,11 @@ func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	s.sayWhy(r.Context(), rows)
+	waiting := make([]*jobs.Task, len(rows))
+	for i := range rows {
+		waiting[i] = &rows[i]
+	}
+	s.sayWhy(r.Context(), waiting...)
 	return replyList(w, http.StatusOK, rows, next, nil)
 }
 
@@ -52,10 +57,9 @@ func (s *server) known(ctx context.Context, pool, job string) error {
 
 // sayWhy gives tasks that wait for nobody the reason, behind what they say of their last attempt: no live replica claims a kind
 // that it has no handler for, or a job whose labels it lacks. What this replica can run itself it asks nobody about.
-func (s *server) sayWhy(ctx context.Context, tasks []jobs.Task) {
+func (s *server) sayWhy(ctx context.Context, tasks ...*jobs.Task) {
 	asked := waiting{s: s, set: s.Replica.Set()}
-	for i := range tasks {
-		t := &tasks[i]
+	for _, t := range tasks {
 		if t.State != jobs.StatePending {
 			continue
 		}
@@ -116,9 +120,8 @@ func (s *server) getTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one := []jobs.Task{task}
-	s.sayWhy(r.Context(), one)
-	return reply(w, http.StatusOK, jobs.History{Task: one[0], Attempts: attempts})
+	s.sayWhy(r.Context(), &task)
+	return reply(w, http.StatusOK, wire.Task{Task: task, Attempts: attempts})
 }
 
 // logsOfTask answers what is kept of an attempt's output, as text whatever it is: ?attempt= from 1,
@@ -173,7 +176,6 @@ func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	made(w, task.ID, 1)
-	one := []jobs.Task{task}
-	s.sayWhy(r.Context(), one)
-	return reply(w, http.StatusCreated, one[0])
+	s.sayWhy(r.Context(), &task)
+	return reply(w, http.StatusCreated, task)
 }

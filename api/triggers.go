@@ -3,8 +3,8 @@ package api
 import (
 	"net/http"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 var (
@@ -31,7 +31,7 @@ func (s *server) triggersOfJob(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *server) replyTriggers(w http.ResponseWriter, r *http.Request, q *query, job string) error {
-	filter := ledger.TriggerFilter{
+	filter := wire.TriggerFilter{
 		Job:     job,
 		Outcome: oneOf(q, "outcome", outcomes...),
 		Result:  oneOf(q, "result", ends...),

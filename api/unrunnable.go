@@ -7,21 +7,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // unrunnable is what is due and waits for nobody, as trouble.
-func unrunnable(pools []ledger.PoolStatus) (all []ledger.Trouble) {
+func unrunnable(pools []ledger.PoolStatus) (all []wire.Trouble) {
 	for _, p := range pools {
 		for _, u := range p.Unrunnable {
 			if len(all) == overviewRows {
 				return all
 			}
 			code, why := whyUnrunnable(p, u.Kind)
-			all = append(all, ledger.Trouble{
-				At: u.Since, State: ledger.StateUnrunnable, Pool: p.Name, Kind: u.Kind, Count: u.Tasks, Reason: why, ReasonCode: code,
+			all = append(all, wire.Trouble{
+				At: u.Since, State: wire.StateUnrunnable, Pool: p.Name, Kind: u.Kind, Count: u.Tasks, Reason: why, ReasonCode: code,
 			})
 		}
 	}
@@ -56,7 +57,7 @@ func whyNowhere(runsOn map[string]string, peers []ledger.Peer) string {
 }
 
 // sayNowhere gives jobs that no live replica runs the reason.
-func (s *server) sayNowhere(ctx context.Context, views []ledger.JobView) {
+func (s *server) sayNowhere(ctx context.Context, views []wire.Job) {
 	var peers []ledger.Peer
 	for i := range views {
 		v := &views[i]
@@ -78,7 +79,7 @@ const unlabelledLook = 100
 
 // unlabelled is what is due of jobs whose labels no live replica has, as trouble. As long as all jobs of this
 // replica's configuration have a replica, the store is not asked.
-func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.Time) ([]ledger.Trouble, error) {
+func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.Time) ([]wire.Trouble, error) {
 	set := s.Replica.Set()
 	var names []string
 	for name, job := range set.Jobs {
@@ -93,16 +94,16 @@ func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.T
 	if err != nil {
 		return nil, err
 	}
-	var all []ledger.Trouble
+	var all []wire.Trouble
 	for _, row := range rows {
 		if row.Open == 0 || row.Hash != set.Jobs[row.Name].Hash() || len(all) == overviewRows {
 			continue // nothing waits, or another configuration says where it runs
 		}
-		waiting, _, err := s.Reader.Tasks(ctx, ledger.TaskFilter{Job: row.Name, State: jobs.StatePending, Page: ledger.Page{Limit: unlabelledLook}})
+		waiting, _, err := s.Reader.Tasks(ctx, wire.TaskFilter{Job: row.Name, State: jobs.StatePending, Page: wire.Page{Limit: unlabelledLook}})
 		if err != nil {
 			return nil, err
 		}
-		t := ledger.Trouble{State: ledger.StateUnrunnable, Job: row.Name, Reason: whyNowhere(set.Jobs[row.Name].RunsOn, peers), ReasonCode: reason.NoReplica}
+		t := wire.Trouble{State: wire.StateUnrunnable, Job: row.Name, Reason: whyNowhere(set.Jobs[row.Name].RunsOn, peers), ReasonCode: reason.NoReplica}
 		for _, w := range waiting {
 			if w.RunAt.After(now) {
 				continue

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -84,9 +85,9 @@ func TestFilters(t *testing.T) {
 	ask(t, h, "GET", "/api/v1/triggers?job=backup&outcome=ran&result=failed&since=2026-01-02T03:04:05%2B01:00", "")
 	ask(t, h, "GET", "/api/v1/jobs/report/triggers?outcome=missed&cursor=YWJj", "")
 	want := []any{
-		ledger.TaskFilter{Pool: "mail", Job: "backup", State: jobs.StateRunning, Page: ledger.Page{Limit: 500, Cursor: "abc"}},
-		ledger.TriggerFilter{Job: "backup", Outcome: jobs.Ran, Result: jobs.StateFailed, Since: time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC), Page: ledger.Page{Limit: 50}},
-		ledger.TriggerFilter{Job: "report", Outcome: jobs.Missed, Page: ledger.Page{Limit: 50, Cursor: "YWJj"}},
+		wire.TaskFilter{Pool: "mail", Job: "backup", State: jobs.StateRunning, Page: wire.Page{Limit: 500, Cursor: "abc"}},
+		wire.TriggerFilter{Job: "backup", Outcome: jobs.Ran, Result: jobs.StateFailed, Since: time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC), Page: wire.Page{Limit: 50}},
+		wire.TriggerFilter{Job: "report", Outcome: jobs.Missed, Page: wire.Page{Limit: 50, Cursor: "YWJj"}},
 	}
 	if diff := cmp.Diff(want, b.filters); diff != "" {
 		t.Errorf("filters (-want +got):\n%s", diff)
@@ -96,7 +97,7 @@ func TestFilters(t *testing.T) {
 // TestNext: due times are in order, in the future, and shown in the job's zone too.
 func TestNext(t *testing.T) {
 	w := ask(t, newBackend().api(Options{}), "GET", "/api/v1/jobs/backup/next?n=100", "")
-	var got struct{ Items []ledger.DueView }
+	var got struct{ Items []wire.Due }
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.Items) != 100 {
 		t.Fatalf("%v: %d %s", err, w.Code, w.Body)
 	}
@@ -313,14 +314,14 @@ func TestJobsThatNoLabelsMatch(t *testing.T) {
 	second := jobs.Task{ID: "second", Pool: "default", Job: "backup", State: jobs.StatePending, RunAt: due.Add(time.Minute)}
 	b.tasks = []jobs.Task{later, second, first}
 	h := b.api(Options{})
-	look := func() (trouble []ledger.Trouble) {
+	look := func() (trouble []wire.Trouble) {
 		t.Helper()
 		got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, tr := range got.Trouble {
-			if tr.State == ledger.StateUnrunnable {
+			if tr.State == wire.StateUnrunnable {
 				trouble = append(trouble, tr)
 			}
 		}
@@ -342,7 +343,7 @@ func TestJobsThatNoLabelsMatch(t *testing.T) {
 	if w := ask(t, h, "GET", "/api/v1/tasks/first", ""); !strings.Contains(w.Body.String(), `"reason_code":"no_replica"`) {
 		t.Errorf("a task without its code: %s", w.Body)
 	}
-	if f, ok := b.filters[0].(ledger.TaskFilter); !ok || f.Job != "backup" || f.State != jobs.StatePending {
+	if f, ok := b.filters[0].(wire.TaskFilter); !ok || f.Job != "backup" || f.State != jobs.StatePending {
 		t.Errorf("asked for %+v", b.filters[0])
 	}
 
@@ -381,7 +382,7 @@ func TestRunOfARetiredJob(t *testing.T) {
 
 func TestReady(t *testing.T) {
 	b := newBackend()
-	b.health = []ledger.Condition{{Name: "store", Ready: false, Detail: "connection refused"}, {Name: "lock", Ready: true, Detail: "down; the store decides"}}
+	b.health = []wire.Condition{{Name: "store", Ready: false, Detail: "connection refused"}, {Name: "lock", Ready: true, Detail: "down; the store decides"}}
 	w := ask(t, b.api(Options{}), "GET", "/readyz", "")
 	want := `{"ready":false,"conditions":[{"name":"store","ready":false,"detail":"connection refused"},{"name":"lock","ready":true,"detail":"down; the store decides"}]}` + "\n"
 	if w.Code != http.StatusServiceUnavailable || w.Body.String() != want {

@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 const (
@@ -18,14 +18,14 @@ const (
 // the others get what was read. So it costs the same however many look, and nothing while nobody
 // does.
 type watch struct {
-	read    func(context.Context) (ledger.OverviewView, error)
+	read    func(context.Context) (wire.Overview, error)
 	explain func(error) string
 	up      func() bool   // whether the replica finds the store there
 	turn    chan struct{} // to read, or to look at what follows
 	last    glance
-	view    ledger.OverviewView // that last was made of
-	failed  bool                // the last read did
-	away    bool                // and the replica has found the store away since
+	view    wire.Overview // that last was made of
+	failed  bool          // the last read did
+	away    bool          // and the replica has found the store away since
 }
 
 // glance is what was read at one moment.
@@ -35,7 +35,7 @@ type glance struct {
 	until  time.Time // nobody reads before
 }
 
-func newWatch(read func(context.Context) (ledger.OverviewView, error), explain func(error) string, up func() bool) *watch {
+func newWatch(read func(context.Context) (wire.Overview, error), explain func(error) string, up func() bool) *watch {
 	w := &watch{read: read, explain: explain, up: up, turn: make(chan struct{}, 1)}
 	listAll(&w.view) // what is told if the store has never answered
 	return w
@@ -68,7 +68,7 @@ func (w *watch) look(ctx context.Context) (glance, error) {
 	w.failed, w.away = err != nil, err != nil && !w.up()
 	if err != nil {
 		known := w.view
-		known.Replica, known.ReadyView, known.Error = view.Replica, view.ReadyView, w.explain(err)
+		known.Replica, known.Readiness, known.Error = view.Replica, view.Readiness, w.explain(err)
 		view = known
 	}
 	w.tell(view)
@@ -77,7 +77,7 @@ func (w *watch) look(ctx context.Context) (glance, error) {
 }
 
 // tell makes view the last one. That the clock has moved is no news.
-func (w *watch) tell(view ledger.OverviewView) {
+func (w *watch) tell(view wire.Overview) {
 	at := view.At
 	view.At = w.view.At
 	if w.last.number > 0 && bytes.Equal(eventOf("overview", view), w.last.event) {

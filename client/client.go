@@ -22,6 +22,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -30,11 +31,8 @@ var ErrUnreachable = errors.New("cannot be reached")
 
 // Error is an answer that refuses.
 type Error struct {
-	Status  int    // of HTTP
-	Code    string // for programs: "not_found", "conflict", "malformed", "invalid", …
-	Message string // for people
-	Field   string // the key or parameter that is wrong; may be empty
-	Force   string // of a conflict with a lost attempt: what forces a run over it, and over no other; may be empty
+	Status int // of HTTP
+	wire.Problem
 }
 
 func (e *Error) Error() string {
@@ -108,39 +106,25 @@ func New(base string, o Options) (*Client, error) {
 	return &Client{base: u, token: o.Token, http: o.HTTPClient}, nil
 }
 
-// Page asks for a page of a list. The zero Page is the first one, as long as the server likes.
-type Page struct {
-	Limit  int // 1 … 500; 0 = the server's default
-	Cursor string
-}
-
-// List is a page of a list.
-type List[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty"` // cursor of the page that follows; absent on the last one
-}
-
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 256 << 20
 
 func (c *Client) get(ctx context.Context, into any, query url.Values, path ...string) error {
-	_, err := c.do(ctx, http.MethodGet, path, query, nil, into)
-	return err
+	return c.do(ctx, http.MethodGet, path, query, nil, into)
 }
 
 func (c *Client) post(ctx context.Context, into, body any, path ...string) error {
-	_, err := c.do(ctx, http.MethodPost, path, nil, body, into)
-	return err
+	return c.do(ctx, http.MethodPost, path, nil, body, into)
 }
 
 // do sends a request and decodes the answer into into.
-func (c *Client) do(ctx context.Context, method string, path []string, query url.Values, body, into any) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, method string, path []string, query url.Values, body, into any) error {
 	res, err := c.send(ctx, method, path, query, body)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer res.Body.Close()
-	return res, c.decode(res, into)
+	return c.decode(res, into)
 }
 
 func (c *Client) decode(res *http.Response, into any) error {
@@ -221,7 +205,7 @@ func (c *Client) failed(err error) error {
 
 // refusal is what an answer says. One that is not of the API comes from something else at that address, or in front of it.
 func refusal(res *http.Response) *Error {
-	e := &Error{Status: res.StatusCode, Code: "unknown", Message: "the answer was " + res.Status}
+	e := &Error{res.StatusCode, wire.Problem{Code: "unknown", Message: "the answer was " + res.Status}}
 	if res.StatusCode < 500 {
 		e.Message += ", which is none of the API: is this the address of a replica, with the path that the API is mounted at?"
 	}
@@ -229,11 +213,9 @@ func refusal(res *http.Response) *Error {
 	if kind != "application/json" {
 		return e
 	}
-	var body struct {
-		Error struct{ Code, Message, Field, Force string }
-	}
+	var body wire.Refusal
 	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&body); err == nil && body.Error.Code != "" {
-		e.Code, e.Message, e.Field, e.Force = body.Error.Code, body.Error.Message, body.Error.Field, body.Error.Force
+		e.Problem = body.Error
 	}
 	return e
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -49,7 +50,7 @@ func TestRequests(t *testing.T) {
 		do   func() error
 		want string
 	}{
-		{func() error { _, err := c.Jobs(ctx, Page{Limit: 5, Cursor: "a+b"}); return err }, "GET /below/api/v1/jobs?cursor=a%2Bb&limit=5  Bearer secret"},
+		{func() error { _, err := c.Jobs(ctx, wire.Page{Limit: 5, Cursor: "a+b"}); return err }, "GET /below/api/v1/jobs?cursor=a%2Bb&limit=5  Bearer secret"},
 		{func() error { _, err := c.Job(ctx, "a/../b%?x"); return err }, "GET /below/api/v1/jobs/a%2F..%2Fb%25%3Fx  Bearer secret"},
 		{func() error { _, err := c.Next(ctx, "backup", 3); return err }, "GET /below/api/v1/jobs/backup/next?n=3  Bearer secret"},
 		{func() error { _, err := c.RunJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/run  Bearer secret"},
@@ -59,30 +60,30 @@ func TestRequests(t *testing.T) {
 		{func() error { _, err := c.ResumeJob(ctx, "backup"); return err }, "POST /below/api/v1/jobs/backup/resume application/json Bearer secret {}"},
 		{func() error { _, err := c.ResetJob(ctx, "backup"); return err }, `POST /below/api/v1/jobs/backup/resume application/json Bearer secret {"reset":true}`},
 		{func() error {
-			_, err := c.Triggers(ctx, TriggerFilter{Job: "j", Outcome: jobs.Ran, Result: jobs.StateFailed, Since: since})
+			_, err := c.Triggers(ctx, wire.TriggerFilter{Job: "j", Outcome: jobs.Ran, Result: jobs.StateFailed, Since: since})
 			return err
 		}, "GET /below/api/v1/triggers?job=j&outcome=ran&result=failed&since=2026-01-02T02%3A04%3A05.000006Z  Bearer secret"},
 		{func() error {
-			_, err := c.Tasks(ctx, TaskFilter{Pool: "mail", State: jobs.StatePending})
+			_, err := c.Tasks(ctx, wire.TaskFilter{Pool: "mail", State: jobs.StatePending})
 			return err
 		}, "GET /below/api/v1/tasks?pool=mail&state=pending  Bearer secret"},
 		{func() error { _, err := c.Task(ctx, "id"); return err }, "GET /below/api/v1/tasks/id  Bearer secret"},
 		{func() error { _, err := c.Output(ctx, "id", 2); return err }, "GET /below/api/v1/tasks/id/logs?attempt=2  Bearer secret"},
 		{func() error {
-			_, _, err := c.Enqueue(ctx, "mail", jobs.NewTask{Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC(), Force: true}, jobs.NewTask{})
+			_, err := c.Enqueue(ctx, jobs.NewTask{Pool: "mail", Payload: json.RawMessage(`{"n":1e400}`), Kind: "k", Priority: -3, IdempotencyKey: "i", Tags: []string{"t"}, RunAt: since.UTC(), Force: true}, jobs.NewTask{Pool: "mail"})
 			return err
 		}, `POST /below/api/v1/pools/mail/tasks application/json Bearer secret [{"kind":"k","payload":{"n":1e400},"run_at":"2026-01-02T02:04:05.000006Z","priority":-3,"idempotency_key":"i","tags":["t"],"force":true},{}]`},
 		{func() error { _, err := c.CancelTask(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/cancel  Bearer secret"},
 		{func() error { _, err := c.RetryTask(ctx, "id"); return err }, "POST /below/api/v1/tasks/id/retry  Bearer secret"},
 		{func() error { _, err := c.ForceRetryTask(ctx, "id", "true"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":true}`},
 		{func() error { _, err := c.ForceRetryTask(ctx, "id", "task-1"); return err }, `POST /below/api/v1/tasks/id/retry application/json Bearer secret {"force":"task-1"}`},
-		{func() error { _, err := c.Pools(ctx, Page{}); return err }, "GET /below/api/v1/pools  Bearer secret"},
+		{func() error { _, err := c.Pools(ctx, wire.Page{}); return err }, "GET /below/api/v1/pools  Bearer secret"},
 		{func() error { _, err := c.PausePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/pause application/json Bearer secret {}"},
 		{func() error { _, err := c.ResumePool(ctx, "mail"); return err }, "POST /below/api/v1/pools/mail/resume application/json Bearer secret {}"},
 		{func() error { _, err := c.ResetPool(ctx, "mail"); return err }, `POST /below/api/v1/pools/mail/resume application/json Bearer secret {"reset":true}`},
-		{func() error { _, err := c.Replicas(ctx, Page{}); return err }, "GET /below/api/v1/replicas  Bearer secret"},
-		{func() error { _, err := c.Locks(ctx, "sys/", Page{}); return err }, "GET /below/api/v1/locks?prefix=sys%2F  Bearer secret"},
-		{func() error { _, err := c.Audit(ctx, Page{Limit: 7}); return err }, "GET /below/api/v1/audit?limit=7  Bearer secret"},
+		{func() error { _, err := c.Replicas(ctx, wire.Page{}); return err }, "GET /below/api/v1/replicas  Bearer secret"},
+		{func() error { _, err := c.Locks(ctx, "sys/", wire.Page{}); return err }, "GET /below/api/v1/locks?prefix=sys%2F  Bearer secret"},
+		{func() error { _, err := c.Audit(ctx, wire.Page{Limit: 7}); return err }, "GET /below/api/v1/audit?limit=7  Bearer secret"},
 		{func() error { _, err := c.Ready(ctx); return err }, "GET /below/readyz  Bearer secret"},
 	}
 	for _, call := range calls {
@@ -118,21 +119,21 @@ func TestRefusals(t *testing.T) {
 		want              Error
 		is                error // what it matches
 	}{
-		{404, "application/json; charset=utf-8", `{"error":{"code":"not_found","message":"there is no job \"x\""}}`, Error{404, "not_found", `there is no job "x"`, "", ""}, jobs.ErrNotFound},
-		{409, "application/json", `{"error":{"code":"conflict","message":"m"}}`, Error{409, "conflict", "m", "", ""}, jobs.ErrConflict},
-		{409, "application/json", `{"error":{"code":"conflict","message":"m","force":"t"}}`, Error{409, "conflict", "m", "", "t"}, jobs.ErrConflict},
-		{400, "application/json", `{"error":{"code":"malformed","message":"m","field":"limit"}}`, Error{400, "malformed", "m", "limit", ""}, jobs.ErrInvalid},
-		{422, "application/json", `{"error":{"code":"invalid","message":"m"}}`, Error{422, "invalid", "m", "", ""}, jobs.ErrInvalid},
-		{422, "application/json", `{"error":{"code":"no_handler","message":"m","field":"kind"}}`, Error{422, "no_handler", "m", "kind", ""}, errors.Join(jobs.ErrInvalid, jobs.ErrNoHandler)},
-		{503, "application/json", `{"error":{"code":"unavailable","message":"m"}}`, Error{503, "unavailable", "m", "", ""}, jobs.ErrUnavailable},
-		{502, "text/html", `<h1>proxy</h1>`, Error{502, "unknown", "the answer was 502 Bad Gateway", "", ""}, jobs.ErrUnavailable},
-		{504, "", "", Error{504, "unknown", "the answer was 504 Gateway Timeout", "", ""}, jobs.ErrUnavailable},
-		{503, "text/html", `<h1>proxy</h1>`, Error{503, "unknown", "the answer was 503 Service Unavailable", "", ""}, jobs.ErrUnavailable},
-		{500, "application/json", `{`, Error{500, "unknown", "the answer was 500 Internal Server Error", "", ""}, nil},
-		{302, "text/html", ``, Error{302, "unknown", "the answer was 302 Found" + elsewhere, "", ""}, nil},
-		{404, "text/plain", "404 page not found", Error{404, "unknown", "the answer was 404 Not Found" + elsewhere, "", ""}, nil},
-		{404, "application/json", `{"error":{"code":"no_path","message":"there is nothing at this path"}}`, Error{404, "no_path", "there is nothing at this path", "", ""}, nil},
-		{413, "application/json", `{"error":{"code":"too_large","message":"larger than 256 KiB","field":"payload"}}`, Error{413, "too_large", "larger than 256 KiB", "payload", ""}, jobs.ErrInvalid},
+		{404, "application/json; charset=utf-8", `{"error":{"code":"not_found","message":"there is no job \"x\""}}`, Error{404, wire.Problem{Code: "not_found", Message: `there is no job "x"`}}, jobs.ErrNotFound},
+		{409, "application/json", `{"error":{"code":"conflict","message":"m"}}`, Error{409, wire.Problem{Code: "conflict", Message: "m"}}, jobs.ErrConflict},
+		{409, "application/json", `{"error":{"code":"conflict","message":"m","force":"t"}}`, Error{409, wire.Problem{Code: "conflict", Message: "m", Force: "t"}}, jobs.ErrConflict},
+		{400, "application/json", `{"error":{"code":"malformed","message":"m","field":"limit"}}`, Error{400, wire.Problem{Code: "malformed", Message: "m", Field: "limit"}}, jobs.ErrInvalid},
+		{422, "application/json", `{"error":{"code":"invalid","message":"m"}}`, Error{422, wire.Problem{Code: "invalid", Message: "m"}}, jobs.ErrInvalid},
+		{422, "application/json", `{"error":{"code":"no_handler","message":"m","field":"kind"}}`, Error{422, wire.Problem{Code: "no_handler", Message: "m", Field: "kind"}}, errors.Join(jobs.ErrInvalid, jobs.ErrNoHandler)},
+		{503, "application/json", `{"error":{"code":"unavailable","message":"m"}}`, Error{503, wire.Problem{Code: "unavailable", Message: "m"}}, jobs.ErrUnavailable},
+		{502, "text/html", `<h1>proxy</h1>`, Error{502, wire.Problem{Code: "unknown", Message: "the answer was 502 Bad Gateway"}}, jobs.ErrUnavailable},
+		{504, "", "", Error{504, wire.Problem{Code: "unknown", Message: "the answer was 504 Gateway Timeout"}}, jobs.ErrUnavailable},
+		{503, "text/html", `<h1>proxy</h1>`, Error{503, wire.Problem{Code: "unknown", Message: "the answer was 503 Service Unavailable"}}, jobs.ErrUnavailable},
+		{500, "application/json", `{`, Error{500, wire.Problem{Code: "unknown", Message: "the answer was 500 Internal Server Error"}}, nil},
+		{302, "text/html", ``, Error{302, wire.Problem{Code: "unknown", Message: "the answer was 302 Found" + elsewhere}}, nil},
+		{404, "text/plain", "404 page not found", Error{404, wire.Problem{Code: "unknown", Message: "the answer was 404 Not Found" + elsewhere}}, nil},
+		{404, "application/json", `{"error":{"code":"no_path","message":"there is nothing at this path"}}`, Error{404, wire.Problem{Code: "no_path", Message: "there is nothing at this path"}}, nil},
+		{413, "application/json", `{"error":{"code":"too_large","message":"larger than 256 KiB","field":"payload"}}`, Error{413, wire.Problem{Code: "too_large", Message: "larger than 256 KiB", Field: "payload"}}, jobs.ErrInvalid},
 	}
 	for _, test := range tests {
 		c, asked := server(t, test.status, test.contentType, test.body)
@@ -156,11 +157,19 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestEnqueueNothing: no tasks are none, and nobody is asked.
-func TestEnqueueNothing(t *testing.T) {
-	c, asked := server(t, http.StatusInternalServerError, "", "")
-	if tasks, created, err := c.Enqueue(t.Context(), "p"); len(tasks) > 0 || created || err != nil || len(*asked) > 0 {
-		t.Errorf("%v, %t, %v, asked %v", tasks, created, err, *asked)
+// TestEnqueueOfOneCall: no tasks are none, and those of several pools are refused before anything is asked.
+func TestEnqueueOfOneCall(t *testing.T) {
+	c, asked := server(t, http.StatusCreated, "application/json", `{"items":[{"id":"1"},{"id":"2","existed":true}]}`)
+	if tasks, err := c.Enqueue(t.Context()); len(tasks) > 0 || err != nil || len(*asked) > 0 {
+		t.Errorf("%v, %v, asked %v", tasks, err, *asked)
+	}
+	one, other := jobs.NewTask{Pool: "one"}, jobs.NewTask{Pool: "other"}
+	if _, err := c.Enqueue(t.Context(), one, one, other); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), `"other"`) || len(*asked) > 0 {
+		t.Errorf("%v, asked %v", err, *asked)
+	}
+	want := []jobs.Enqueued{{Task: jobs.Task{ID: "1"}}, {Task: jobs.Task{ID: "2"}, Existed: true}}
+	if tasks, err := c.Enqueue(t.Context(), one, one); err != nil || !cmp.Equal(want, tasks) {
+		t.Errorf("%v, %v", tasks, err)
 	}
 }
 

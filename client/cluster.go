@@ -4,44 +4,44 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 // Pools returns the pools by name.
-func (c *Client) Pools(ctx context.Context, p Page) (list List[ledger.PoolView], err error) {
-	err = c.get(ctx, &list, p.query(), "api", "v1", "pools")
+func (c *Client) Pools(ctx context.Context, p wire.Page) (list wire.List[wire.Pool], err error) {
+	err = c.get(ctx, &list, pageQuery(p), "api", "v1", "pools")
 	return list, err
 }
 
 // PausePool stops claims of the pool's tasks on all replicas until it is resumed.
-func (c *Client) PausePool(ctx context.Context, name string) (ledger.PoolView, error) {
+func (c *Client) PausePool(ctx context.Context, name string) (wire.Pool, error) {
 	return c.overridePool(ctx, name, "pause", false)
 }
 
 // ResumePool lets the pool's tasks be claimed again.
-func (c *Client) ResumePool(ctx context.Context, name string) (ledger.PoolView, error) {
+func (c *Client) ResumePool(ctx context.Context, name string) (wire.Pool, error) {
 	return c.overridePool(ctx, name, "resume", false)
 }
 
 // ResetPool clears the override.
-func (c *Client) ResetPool(ctx context.Context, name string) (ledger.PoolView, error) {
+func (c *Client) ResetPool(ctx context.Context, name string) (wire.Pool, error) {
 	return c.overridePool(ctx, name, "resume", true)
 }
 
-func (c *Client) overridePool(ctx context.Context, name, verb string, reset bool) (pool ledger.PoolView, err error) {
-	err = c.post(ctx, &pool, override{reset}, "api", "v1", "pools", name, verb)
+func (c *Client) overridePool(ctx context.Context, name, verb string, reset bool) (pool wire.Pool, err error) {
+	err = c.post(ctx, &pool, wire.Reset{Reset: reset}, "api", "v1", "pools", name, verb)
 	return pool, err
 }
 
 // Replicas returns the replicas by id.
-func (c *Client) Replicas(ctx context.Context, p Page) (list List[ledger.ReplicaView], err error) {
-	err = c.get(ctx, &list, p.query(), "api", "v1", "replicas")
+func (c *Client) Replicas(ctx context.Context, p wire.Page) (list wire.List[wire.Replica], err error) {
+	err = c.get(ctx, &list, pageQuery(p), "api", "v1", "replicas")
 	return list, err
 }
 
 // Locks returns who holds the keys that begin with prefix.
-func (c *Client) Locks(ctx context.Context, prefix string, p Page) (list List[ledger.LockView], err error) {
-	q := p.query()
+func (c *Client) Locks(ctx context.Context, prefix string, p wire.Page) (list wire.List[wire.Lock], err error) {
+	q := pageQuery(p)
 	add(q, "prefix", prefix)
 	err = c.get(ctx, &list, q, "api", "v1", "locks")
 	return list, err
@@ -49,7 +49,7 @@ func (c *Client) Locks(ctx context.Context, prefix string, p Page) (list List[le
 
 // Ready says whether this replica starts new work, and why not. That it does not is an answer here
 // and no error.
-func (c *Client) Ready(ctx context.Context) (ready ledger.ReadyView, err error) {
+func (c *Client) Ready(ctx context.Context) (ready wire.Readiness, err error) {
 	res, err := c.roundTrip(ctx, http.MethodGet, []string{"readyz"}, nil, nil)
 	if err != nil {
 		return ready, err
@@ -62,7 +62,7 @@ func (c *Client) Ready(ctx context.Context) (ready ledger.ReadyView, err error) 
 }
 
 // Audit returns who changed what through the API, or tried to, the latest first.
-func (c *Client) Audit(ctx context.Context, p Page) (list List[ledger.AuditEntry], err error) {
-	err = c.get(ctx, &list, p.query(), "api", "v1", "audit")
+func (c *Client) Audit(ctx context.Context, p wire.Page) (list wire.List[wire.AuditEntry], err error) {
+	err = c.get(ctx, &list, pageQuery(p), "api", "v1", "audit")
 	return list, err
 }

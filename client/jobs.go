@@ -6,32 +6,32 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Jobs returns the live jobs by name.
-func (c *Client) Jobs(ctx context.Context, p Page) (list List[ledger.JobView], err error) {
-	err = c.get(ctx, &list, p.query(), "api", "v1", "jobs")
+func (c *Client) Jobs(ctx context.Context, p wire.Page) (list wire.List[wire.Job], err error) {
+	err = c.get(ctx, &list, pageQuery(p), "api", "v1", "jobs")
 	return list, err
 }
 
 // Job returns one job, live or retired.
-func (c *Client) Job(ctx context.Context, name string) (job ledger.JobView, err error) {
+func (c *Client) Job(ctx context.Context, name string) (job wire.Job, err error) {
 	err = c.get(ctx, &job, nil, "api", "v1", "jobs", name)
 	return job, err
 }
 
 // Next returns the next n (1 … 100) due times of a job.
-func (c *Client) Next(ctx context.Context, name string, n int) ([]ledger.DueView, error) {
-	var list List[ledger.DueView]
+func (c *Client) Next(ctx context.Context, name string, n int) ([]wire.Due, error) {
+	var list wire.List[wire.Due]
 	err := c.get(ctx, &list, url.Values{"n": {strconv.Itoa(n)}}, "api", "v1", "jobs", name, "next")
 	return list.Items, err
 }
 
 // RunJob runs a job now. A run that the job's policies forbid is jobs.ErrConflict with the reason and what to do,
 // and recorded as skipped.
-func (c *Client) RunJob(ctx context.Context, name string) (run ledger.RunView, err error) {
+func (c *Client) RunJob(ctx context.Context, name string) (run wire.Run, err error) {
 	err = c.post(ctx, &run, nil, "api", "v1", "jobs", name, "run")
 	return run, err
 }
@@ -39,7 +39,7 @@ func (c *Client) RunJob(ctx context.Context, name string) (run ledger.RunView, e
 // ForceRunJob is RunJob, also while a lost attempt of the job may still run, of which nothing was heard: for those who know that
 // it has ended. force is that of the [*Error] of RunJob; if another attempt was lost meanwhile, the answer is jobs.ErrConflict and
 // names that one. The run's reason says so. A task that is pending or running is jobs.ErrConflict here, too.
-func (c *Client) ForceRunJob(ctx context.Context, name, force string) (run ledger.RunView, err error) {
+func (c *Client) ForceRunJob(ctx context.Context, name, force string) (run wire.Run, err error) {
 	err = c.post(ctx, &run, forcing(force), "api", "v1", "jobs", name, "run")
 	return run, err
 }
@@ -53,41 +53,28 @@ func forcing(force string) any {
 }
 
 // SuspendJob overrides the configuration: no due time of the job runs until it is resumed.
-func (c *Client) SuspendJob(ctx context.Context, name string) (ledger.JobView, error) {
+func (c *Client) SuspendJob(ctx context.Context, name string) (wire.Job, error) {
 	return c.overrideJob(ctx, name, "suspend", false)
 }
 
 // ResumeJob overrides the configuration: due times of the job run again, from now on.
-func (c *Client) ResumeJob(ctx context.Context, name string) (ledger.JobView, error) {
+func (c *Client) ResumeJob(ctx context.Context, name string) (wire.Job, error) {
 	return c.overrideJob(ctx, name, "resume", false)
 }
 
 // ResetJob clears the override: the configuration holds again.
-func (c *Client) ResetJob(ctx context.Context, name string) (ledger.JobView, error) {
+func (c *Client) ResetJob(ctx context.Context, name string) (wire.Job, error) {
 	return c.overrideJob(ctx, name, "resume", true)
 }
 
-func (c *Client) overrideJob(ctx context.Context, name, verb string, reset bool) (job ledger.JobView, err error) {
-	err = c.post(ctx, &job, override{reset}, "api", "v1", "jobs", name, verb)
+func (c *Client) overrideJob(ctx context.Context, name, verb string, reset bool) (job wire.Job, err error) {
+	err = c.post(ctx, &job, wire.Reset{Reset: reset}, "api", "v1", "jobs", name, verb)
 	return job, err
 }
 
-type override struct {
-	Reset bool `json:"reset,omitempty"`
-}
-
-// TriggerFilter selects rows of the ledger, the latest first. Zero fields select everything.
-type TriggerFilter struct {
-	Job     string
-	Outcome jobs.Outcome
-	Result  jobs.State
-	Since   time.Time
-	Page
-}
-
-// Triggers returns a page of the ledger.
-func (c *Client) Triggers(ctx context.Context, f TriggerFilter) (list List[jobs.Trigger], err error) {
-	q := f.query()
+// Triggers returns a page of the ledger, the latest first.
+func (c *Client) Triggers(ctx context.Context, f wire.TriggerFilter) (list wire.List[jobs.Trigger], err error) {
+	q := pageQuery(f.Page)
 	add(q, "job", f.Job)
 	add(q, "outcome", string(f.Outcome))
 	add(q, "result", string(f.Result))
@@ -98,7 +85,7 @@ func (c *Client) Triggers(ctx context.Context, f TriggerFilter) (list List[jobs.
 	return list, err
 }
 
-func (p Page) query() url.Values {
+func pageQuery(p wire.Page) url.Values {
 	q := url.Values{}
 	if p.Limit != 0 {
 		q.Set("limit", strconv.Itoa(p.Limit))

@@ -37,9 +37,9 @@ func TestStarting(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	tasks, created, err := c.Enqueue(t.Context(), "a b", jobs.NewTask{Kind: "k"})
-	if err != nil || !created || len(tasks) != 1 || len(asked) != 2 || asked[0] != asked[1] || asked[0] != `/api/v1/pools/a%20b/tasks [{"kind":"k"}]` {
-		t.Errorf("%v %v %v, asked %q", tasks, created, err, asked)
+	tasks, err := c.Enqueue(t.Context(), jobs.NewTask{Pool: "a b", Kind: "k"})
+	if err != nil || len(tasks) != 1 || len(asked) != 2 || asked[0] != asked[1] || asked[0] != `/api/v1/pools/a%20b/tasks [{"kind":"k"}]` {
+		t.Errorf("%v %v, asked %q", tasks, err, asked)
 	}
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("asked again after %v", took)
@@ -48,22 +48,22 @@ func TestStarting(t *testing.T) {
 	asked, refuse = nil, 1000
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, _, err = c.Enqueue(ctx, "a", jobs.NewTask{})
+	_, err = c.Enqueue(ctx, jobs.NewTask{Pool: "a"})
 	if refused, ok := errors.AsType[*Error](err); !ok || refused.Code != "starting" || !errors.Is(err, jobs.ErrUnavailable) || len(asked) != 1 {
 		t.Errorf("the context ends: %v, asked %q", err, asked)
 	}
 
 	asked, refuse, status, answer = nil, 1, http.StatusTooManyRequests, `{"error":{"code":"busy","message":"in a moment"}}`
-	if _, _, err := c.Enqueue(t.Context(), "a", jobs.NewTask{}); err != nil || len(asked) != 2 || asked[0] != asked[1] {
+	if _, err := c.Enqueue(t.Context(), jobs.NewTask{Pool: "a"}); err != nil || len(asked) != 2 || asked[0] != asked[1] {
 		t.Errorf("a busy replica: %v, asked %q", err, asked)
 	}
 	asked, answer = nil, `{"error":{"code":"too_many_requests","message":"bad tokens"}}`
-	if _, _, err := c.Enqueue(t.Context(), "a", jobs.NewTask{}); err == nil || len(asked) != 1 {
+	if _, err := c.Enqueue(t.Context(), jobs.NewTask{Pool: "a"}); err == nil || len(asked) != 1 {
 		t.Errorf("too many bad tokens: %v, asked %q", err, asked)
 	}
 
 	asked, refuse, status, answer = nil, 1000, http.StatusServiceUnavailable, `{"error":{"code":"unavailable","message":"the store does not answer"}}`
-	if _, _, err := c.Enqueue(t.Context(), "a", jobs.NewTask{}); !errors.Is(err, jobs.ErrUnavailable) || len(asked) != 1 {
+	if _, err := c.Enqueue(t.Context(), jobs.NewTask{Pool: "a"}); !errors.Is(err, jobs.ErrUnavailable) || len(asked) != 1 {
 		t.Errorf("a store that is away: %v, asked %q", err, asked)
 	}
 }

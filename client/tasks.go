@@ -8,20 +8,13 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// TaskFilter selects tasks, the latest first. Zero fields select everything.
-type TaskFilter struct {
-	Pool  string
-	Job   string
-	State jobs.State
-	Page
-}
-
-// Tasks returns a page of tasks.
-func (c *Client) Tasks(ctx context.Context, f TaskFilter) (list List[jobs.Task], err error) {
-	q := f.query()
+// Tasks returns a page of tasks, the latest first.
+func (c *Client) Tasks(ctx context.Context, f wire.TaskFilter) (list wire.List[jobs.Task], err error) {
+	q := pageQuery(f.Page)
 	add(q, "pool", f.Pool)
 	add(q, "job", f.Job)
 	add(q, "state", string(f.State))
@@ -30,7 +23,7 @@ func (c *Client) Tasks(ctx context.Context, f TaskFilter) (list List[jobs.Task],
 }
 
 // Task returns a task with its earlier attempts.
-func (c *Client) Task(ctx context.Context, id string) (task jobs.History, err error) {
+func (c *Client) Task(ctx context.Context, id string) (task wire.Task, err error) {
 	err = c.get(ctx, &task, nil, "api", "v1", "tasks", id)
 	return task, err
 }
@@ -54,19 +47,21 @@ func (c *Client) Output(ctx context.Context, id string, attempt int) ([]byte, er
 	return output, nil
 }
 
-// Enqueue adds tasks (at most 1,000) to a pool, all or none, and returns them in order; their Pool
-// fields are not looked at. With none it asks nothing. created is false if the idempotency keys of all of them were used
-// before: then the tasks are those.
-func (c *Client) Enqueue(ctx context.Context, pool string, tasks ...jobs.NewTask) (enqueued []jobs.Task, created bool, err error) {
+// Enqueue adds tasks (at most 1,000) to a pool, all or none; the answer has their order. Tasks of several pools are
+// jobs.ErrInvalid: a request is about one. With none it asks nothing.
+func (c *Client) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	if len(tasks) == 0 {
-		return nil, false, nil
+		return nil, nil
 	}
-	var list List[jobs.Task]
-	res, err := c.do(ctx, http.MethodPost, []string{"api", "v1", "pools", pool, "tasks"}, nil, tasks, &list)
-	if err != nil {
-		return nil, false, err
+	pool := tasks[0].Pool
+	for _, t := range tasks {
+		if t.Pool != pool {
+			return nil, fmt.Errorf("client: %w: tasks of pool %q and of pool %q; enqueue those of each pool by a call of its own", jobs.ErrInvalid, pool, t.Pool)
+		}
 	}
-	return list.Items, res.StatusCode == http.StatusCreated, nil
+	var list wire.List[jobs.Enqueued]
+	err := c.post(ctx, &list, tasks, "api", "v1", "pools", pool, "tasks")
+	return list.Items, err
 }
 
 // CancelTask ends a task that waits, and asks one that runs to stop.

@@ -2,20 +2,8 @@ package jobs
 
 import "encoding/json"
 
-// History is a task with its earlier attempts, oldest first; in JSON it is one object, the task's
-// with "attempts" added.
-type History struct {
-	Task     Task
-	Attempts []Attempt
-}
-
 // taskFields is Task without its methods.
 type taskFields Task
-
-type historyFields struct {
-	taskFields
-	Attempts []Attempt `json:"attempts"`
-}
 
 // MarshalJSON never fails for a task with times of this era. A payload that is not JSON (a job's
 // payload may be any bytes) is shown as a string.
@@ -29,18 +17,15 @@ func (t Task) fields() taskFields {
 	return taskFields(t)
 }
 
-func (h History) MarshalJSON() ([]byte, error) {
-	if h.Attempts == nil {
-		h.Attempts = []Attempt{}
-	}
-	return json.Marshal(historyFields{h.Task.fields(), h.Attempts})
+// Enqueued is the outcome of enqueueing one task. In JSON it is the task's object, with "existed" if that is true.
+type Enqueued struct {
+	Task
+	Existed bool `json:"existed,omitempty"` // its idempotency key was used before; Task is that one
 }
 
-func (h *History) UnmarshalJSON(b []byte) error {
-	var f historyFields
-	if err := json.Unmarshal(b, &f); err != nil {
-		return err
-	}
-	*h = History{Task(f.taskFields), f.Attempts}
-	return nil
+func (e Enqueued) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		taskFields
+		Existed bool `json:"existed,omitempty"`
+	}{e.fields(), e.Existed})
 }

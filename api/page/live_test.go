@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 func fine(_ context.Context, t jobs.Task, out io.Writer) error {
@@ -242,10 +242,10 @@ func TestToken(t *testing.T) {
 func TestInsecure(t *testing.T) {
 	t.Parallel()
 	detail := make(chan string, 1)
-	s := newScene(t, jobs.Set{}, api.Options{Conditions: func() []ledger.Condition {
+	s := newScene(t, jobs.Set{}, api.Options{Conditions: func() []wire.Condition {
 		now := <-detail
 		detail <- now
-		return []ledger.Condition{{Name: "access", Ready: true, Detail: now}}
+		return []wire.Condition{{Name: "access", Ready: true, Detail: now}}
 	}})
 	detail <- "insecure: everybody who reaches 10.0.0.1:8080 may do everything"
 	for _, path := range []string{"", "jobs/x"} {
@@ -268,8 +268,8 @@ func TestInsecure(t *testing.T) {
 // row of conditions.
 func TestWeakConnections(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, jobs.Set{}, api.Options{Conditions: func() []ledger.Condition {
-		return []ledger.Condition{
+	s := newScene(t, jobs.Set{}, api.Options{Conditions: func() []wire.Condition {
+		return []wire.Condition{
 			{Name: "access", Ready: true, Detail: "TLS"},
 			{Name: "connections", Ready: true, Detail: "insecure: store: the certificate is not checked"},
 		}

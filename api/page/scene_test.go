@@ -14,8 +14,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/api/page"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -72,7 +72,7 @@ func newSceneOn(t *testing.T, driver, dsn string, set jobs.Set, o api.Options, r
 		}
 	})
 	await.Until(t, "the replica is ready", func() bool {
-		return !slices.ContainsFunc(r.Health(), func(c ledger.Condition) bool { return !c.Ready })
+		return !slices.ContainsFunc(r.Health(), func(c wire.Condition) bool { return !c.Ready })
 	})
 	o.Page = page.Handler()
 	s := &scene{t: t, store: st, replica: r, handler: api.New(api.Backend{Reader: st, Writer: st, Replica: r}, o)}

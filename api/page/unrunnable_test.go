@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -82,7 +83,7 @@ func TestAKindThatOnlyTheOlderConfigurationHas(t *testing.T) {
 		if err != nil || !strings.Contains(one.Task.Reason, `no live replica has kind "fax" in the pool: nobody will run it`) {
 			t.Errorf("%s: %v: the task says %q", s.replica.ID(), err, one.Task.Reason)
 		}
-		list, err := c.Tasks(t.Context(), client.TaskFilter{Pool: "mail"})
+		list, err := c.Tasks(t.Context(), wire.TaskFilter{Pool: "mail"})
 		if err != nil || len(list.Items) != 1 || list.Items[0].Reason != one.Task.Reason {
 			t.Errorf("%s: %v: the list says %+v", s.replica.ID(), err, list.Items)
 		}

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -171,7 +171,7 @@ func TestCommandsThroughTheDoor(t *testing.T) {
 	}
 
 	code, stdout, stderr := program(t, as("admin"), "audit", "list", "-o", "json")
-	rows := decodeJSON[[]ledger.AuditEntry](t, stdout)
+	rows := decodeJSON[[]wire.AuditEntry](t, stdout)
 	if code != exitFine || len(rows) != 2 {
 		t.Fatalf("%d %s%s", code, stdout, stderr)
 	}

@@ -129,10 +129,10 @@ func (c start) works(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := wire(t.Context(), loaded)
+	p, err := openParts(t.Context(), loaded)
 	for range 3 { // a busy machine
 		if errors.Is(err, context.DeadlineExceeded) {
-			p, err = wire(t.Context(), loaded)
+			p, err = openParts(t.Context(), loaded)
 		}
 	}
 	if err != nil {

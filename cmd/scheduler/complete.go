@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 )
 
@@ -17,15 +18,15 @@ const (
 )
 
 // completions says what a word in a command's usage stands for.
-var completions = map[string]func(ctx context.Context, c *client.Client, p client.Page) ([]string, error){
-	"JOB": func(ctx context.Context, c *client.Client, p client.Page) (names []string, err error) {
+var completions = map[string]func(ctx context.Context, c *client.Client, p wire.Page) ([]string, error){
+	"JOB": func(ctx context.Context, c *client.Client, p wire.Page) (names []string, err error) {
 		list, err := c.Jobs(ctx, p)
 		for _, j := range list.Items {
 			names = append(names, j.Name)
 		}
 		return names, err
 	},
-	"POOL": func(ctx context.Context, c *client.Client, p client.Page) (names []string, err error) {
+	"POOL": func(ctx context.Context, c *client.Client, p wire.Page) (names []string, err error) {
 		list, err := c.Pools(ctx, p)
 		for _, pool := range list.Items {
 			names = append(names, pool.Name)
@@ -52,7 +53,7 @@ func (a *app) complete(cmd *cobra.Command) {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeWithin)
 		defer cancel()
-		all, _ := names(ctx, c, client.Page{Limit: completeMost})
+		all, _ := names(ctx, c, wire.Page{Limit: completeMost})
 		return slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, begun) }), cobra.ShellCompDirectiveNoFileComp
 	}
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 const (
@@ -50,9 +50,9 @@ func (d descriptors) short() string {
 }
 
 // conditions tell people what short does; it keeps no replica from its work.
-func (d descriptors) conditions() []ledger.Condition {
+func (d descriptors) conditions() []wire.Condition {
 	if why := d.short(); why != "" {
-		return []ledger.Condition{{Name: "descriptors", Ready: true, Detail: why}}
+		return []wire.Condition{{Name: "descriptors", Ready: true, Detail: why}}
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"sync"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // door is where requests come in: who may, and over which certificate.
@@ -102,7 +102,7 @@ func (d *door) guard(o *api.Options) {
 
 // conditions say who may come in, for people; they keep no replica from its work. "insecure: …"
 // means that others can do what only some should.
-func (d *door) conditions() []ledger.Condition {
+func (d *door) conditions() []wire.Condition {
 	detail := d.settings.Exposed()
 	if detail != "" {
 		detail = "insecure: " + detail
@@ -115,24 +115,24 @@ func (d *door) conditions() []ledger.Condition {
 			detail += fmt.Sprintf(", tokens: %d", d.tokens.Len())
 		}
 	}
-	all := append([]ledger.Condition{{Name: "access", Ready: true, Detail: detail}}, d.descriptors.conditions()...)
+	all := append([]wire.Condition{{Name: "access", Ready: true, Detail: detail}}, d.descriptors.conditions()...)
 	for _, f := range d.files {
 		if revoked, err := f.trouble(); err != nil {
-			all = append(all, ledger.Condition{Name: f.what, Ready: true, Detail: holds(revoked) + ": " + oneLine(err)})
+			all = append(all, wire.Condition{Name: f.what, Ready: true, Detail: holds(revoked) + ": " + oneLine(err)})
 		}
 	}
 	if d.cert != nil {
 		if soon := d.cert.expiry(); soon != "" {
-			all = append(all, ledger.Condition{Name: "certificate", Ready: true, Detail: soon})
+			all = append(all, wire.Condition{Name: "certificate", Ready: true, Detail: soon})
 		}
 	}
 	return all
 }
 
 // withWeak adds to conditions what is weak in the connections to the store and to the lock service.
-func withWeak(conditions func() []ledger.Condition, weak []string) func() []ledger.Condition {
-	c := ledger.Condition{Name: "connections", Ready: true, Detail: "insecure: " + strings.Join(weak, "; ")}
-	return func() []ledger.Condition { return append(conditions(), c) }
+func withWeak(conditions func() []wire.Condition, weak []string) func() []wire.Condition {
+	c := wire.Condition{Name: "connections", Ready: true, Detail: "insecure: " + strings.Join(weak, "; ")}
+	return func() []wire.Condition { return append(conditions(), c) }
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

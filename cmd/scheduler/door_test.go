@@ -22,9 +22,9 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
@@ -125,9 +125,9 @@ type empty struct {
 // idle is a replica of which only the health is asked.
 type idle struct{ api.Replica }
 
-func (idle) Health() []ledger.Condition { return nil }
-func (idle) Set() jobs.Set              { return jobs.Set{} }
-func (idle) Loaded() bool               { return true }
+func (idle) Health() []wire.Condition { return nil }
+func (idle) Set() jobs.Set            { return jobs.Set{} }
+func (idle) Loaded() bool             { return true }
 
 // status asks for what a viewer may read.
 func status(t *testing.T, c *http.Client, url, token string) (code int, body string) {

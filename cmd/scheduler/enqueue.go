@@ -38,6 +38,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			"  scheduler tasks enqueue mail --payload @letter.json --run-at 2h\n" +
 			"  scheduler tasks enqueue mail --many < tasks.ndjson",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
+			task.Pool = args[0]
 			var err error
 			if task.RunAt, err = a.moment(runAt, +1); err != nil {
 				return usagef("--run-at: %w", err)
@@ -46,22 +47,23 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 				if payload != "" || task.IdempotencyKey != "" {
 					return usagef("--many takes payloads and keys from the lines: it does not go with --payload and --key")
 				}
-				return a.enqueueMany(ctx, c, args[0], task)
+				return a.enqueueMany(ctx, c, task)
 			}
 			if task.Payload, err = a.payload(payload); err != nil {
 				return usagef("--payload: %w", err)
 			}
-			tasks, created, err := c.Enqueue(ctx, args[0], task)
+			enqueued, err := c.Enqueue(ctx, task)
 			if err != nil {
 				return err
 			}
-			if !created {
+			made := enqueued[0]
+			if made.Existed {
 				fmt.Fprintln(a.stderr, "There is a task with this key already.")
 			}
-			if why := tasks[0].Reason; why != "" && !tasks[0].State.Ended() {
-				fmt.Fprintln(a.stderr, "Note:", why)
+			if made.Reason != "" && !made.State.Ended() {
+				fmt.Fprintln(a.stderr, "Note:", made.Reason)
 			}
-			return a.print(tasks[0], func(w io.Writer) error { return printID(w, tasks[0]) })
+			return a.print(made, func(w io.Writer) error { return printID(w, made.Task) })
 		}),
 	}
 	cmd.Flags().StringVar(&task.Kind, "kind", "", "`KIND` of the task, by which the pool chooses its handler")
@@ -122,13 +124,13 @@ const (
 )
 
 // enqueueMany enqueues the lines of standard input in batches; defaults is what a line leaves open.
-func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, defaults jobs.NewTask) error {
+func (a *app) enqueueMany(ctx context.Context, c *client.Client, defaults jobs.NewTask) error {
 	lines := bufio.NewScanner(a.stdin)
 	lines.Buffer(nil, maxLine)
 	var batch []jobs.NewTask
 	var from []int // the line of each task of the batch
 	at, size, done := 0, 0, 0
-	enqueued := []jobs.Task{}
+	enqueued := []jobs.Enqueued{}
 	brokeOff := func(err error) error {
 		if done == 0 {
 			return fmt.Errorf("%w\nNo line was enqueued", err)
@@ -143,7 +145,7 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, pool string, de
 		if len(batch) == 0 {
 			return nil
 		}
-		tasks, _, err := c.Enqueue(ctx, pool, batch...)
+		tasks, err := c.Enqueue(ctx, batch...)
 		switch {
 		case err != nil && refused(err):
 			return brokeOff(nameLine(err, from))

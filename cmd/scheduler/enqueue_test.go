@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 )
 
@@ -48,10 +49,10 @@ func TestRefused(t *testing.T) {
 		want bool
 	}{
 		{client.ErrUnreachable, true},
-		{&client.Error{Status: http.StatusUnprocessableEntity, Code: "invalid"}, true},
-		{&client.Error{Status: http.StatusTooManyRequests, Code: "busy"}, true},
-		{&client.Error{Status: http.StatusServiceUnavailable, Code: "starting"}, true},
-		{&client.Error{Status: http.StatusServiceUnavailable, Code: "unavailable"}, false},
+		{&client.Error{Status: http.StatusUnprocessableEntity, Problem: wire.Problem{Code: "invalid"}}, true},
+		{&client.Error{Status: http.StatusTooManyRequests, Problem: wire.Problem{Code: "busy"}}, true},
+		{&client.Error{Status: http.StatusServiceUnavailable, Problem: wire.Problem{Code: "starting"}}, true},
+		{&client.Error{Status: http.StatusServiceUnavailable, Problem: wire.Problem{Code: "unavailable"}}, false},
 		{&client.Error{Status: http.StatusBadGateway}, false},
 		{io.ErrUnexpectedEOF, false},
 	} {

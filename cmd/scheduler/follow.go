@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -27,8 +28,8 @@ func (a *app) followRun(ctx context.Context, c *client.Client, id string) error 
 			return err
 		}
 	}
-	if t := task.Task; t.State != jobs.StateSucceeded {
-		return fmt.Errorf("the run was not a success: %s", t.State) // why, was told along the way
+	if task.State != jobs.StateSucceeded {
+		return fmt.Errorf("the run was not a success: %s", task.State) // why, was told along the way
 	}
 	return nil
 }
@@ -47,7 +48,7 @@ func ending(t jobs.Task) string {
 
 // follow waits for a task's end. It tells on stderr how it goes on, and prints the output of each
 // attempt when that has ended, unless programs read along.
-func (a *app) follow(ctx context.Context, c *client.Client, id string) (jobs.History, error) {
+func (a *app) follow(ctx context.Context, c *client.Client, id string) (wire.Task, error) {
 	var told string
 	printed := 0
 	reached := a.now()
@@ -63,7 +64,7 @@ func (a *app) follow(ctx context.Context, c *client.Client, id string) (jobs.His
 			if err := a.printAttempts(ctx, c, task, &printed); err != nil {
 				return task, err
 			}
-			if task.Task.State.Ended() {
+			if task.State.Ended() {
 				return task, nil
 			}
 		case !errors.Is(err, client.ErrUnreachable) && !errors.Is(err, jobs.ErrUnavailable) || a.now().Sub(reached) > followGrace:
@@ -78,16 +79,16 @@ func (a *app) follow(ctx context.Context, c *client.Client, id string) (jobs.His
 }
 
 // printAttempts prints what ended attempts after the first printed ones have put out.
-func (a *app) printAttempts(ctx context.Context, c *client.Client, task jobs.History, printed *int) error {
+func (a *app) printAttempts(ctx context.Context, c *client.Client, task wire.Task, printed *int) error {
 	if a.output != "table" {
 		return nil
 	}
-	ended := task.Task.Attempt
-	if !task.Task.State.Ended() {
+	ended := task.Attempt
+	if !task.State.Ended() {
 		ended = len(task.Attempts)
 	}
 	for ; *printed < ended; *printed++ {
-		output, err := c.Output(ctx, task.Task.ID, *printed+1)
+		output, err := c.Output(ctx, task.ID, *printed+1)
 		switch {
 		case errors.Is(err, jobs.ErrNotFound): // it printed nothing
 		case errors.Is(err, client.ErrUnreachable), errors.Is(err, jobs.ErrUnavailable):

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 func newJobsCommand(a *app) *cobra.Command {
@@ -24,11 +24,11 @@ func newJobsCommand(a *app) *cobra.Command {
 }
 
 func newJobsListCommand(a *app) *cobra.Command {
-	return newListCommand(a, listing[ledger.JobView]{
+	return newListCommand(a, listing[wire.Job]{
 		short:   "List the jobs",
 		heading: "JOB SCHEDULE NEXT LAST RESULT OPEN",
 		fetch:   (*client.Client).Jobs,
-		row: func(j ledger.JobView) []string {
+		row: func(j wire.Job) []string {
 			last, result := a.lastOf(j)
 			return []string{j.Name, strings.Join(j.Schedules, "; "), a.nextOf(j), last, result, number(j.Open)}
 		},
@@ -48,7 +48,7 @@ func newJobsRunCommand(a *app) *cobra.Command {
 			"has ended. No other attempt is forced aside; the audit, the run's reason and the log say so.\n" +
 			"A run that is pending or running is not forced aside: cancel it first.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
-			run, err := ledger.RunView{}, error(nil)
+			run, err := wire.Run{}, error(nil)
 			if force == "" {
 				run, err = c.RunJob(ctx, args[0])
 			} else {
@@ -77,18 +77,18 @@ func forceFlag(cmd *cobra.Command, force *string, usage string) {
 	cmd.Flags().Lookup("force").NoOptDefVal = "true"
 }
 
-type setJob = func(*client.Client, context.Context, string) (ledger.JobView, error)
+type setJob = func(*client.Client, context.Context, string) (wire.Job, error)
 
 func newJobsOverrideCommand(a *app, verb, short string, set setJob) *cobra.Command {
-	return newOverrideCommand(a, setting[ledger.JobView]{
+	return newOverrideCommand(a, setting[wire.Job]{
 		use: verb + " JOB", short: short, set: set, reset: (*client.Client).ResetJob,
 		long: ". This overrides the configuration, survives its reloads, and holds until --reset.",
-		told: func(j ledger.JobView) string { return j.Name + " is " + suspension(j) },
+		told: func(j wire.Job) string { return j.Name + " is " + suspension(j) },
 	})
 }
 
 // suspension says whether a job is suspended, and whose word that is.
-func suspension(j ledger.JobView) string {
+func suspension(j wire.Job) string {
 	state := "active"
 	if j.Suspended {
 		state = "suspended"
@@ -102,7 +102,7 @@ func suspension(j ledger.JobView) string {
 	return state + ", overridden"
 }
 
-func (a *app) nextOf(j ledger.JobView) string {
+func (a *app) nextOf(j wire.Job) string {
 	switch {
 	case j.Retired:
 		return "retired"
@@ -113,7 +113,7 @@ func (a *app) nextOf(j ledger.JobView) string {
 }
 
 // lastOf says when the latest ledger row of a job was due, and what became of it.
-func (a *app) lastOf(j ledger.JobView) (when, result string) {
+func (a *app) lastOf(j wire.Job) (when, result string) {
 	if j.Last == nil {
 		return "", ""
 	}
@@ -131,7 +131,7 @@ func resultOf(t jobs.Trigger) string {
 	return string(t.Outcome)
 }
 
-func (a *app) showJob(w io.Writer, j ledger.JobView) error {
+func (a *app) showJob(w io.Writer, j wire.Job) error {
 	last, result := a.lastOf(j)
 	if last != "" {
 		last = a.when(j.Last.At) + ": " + result

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 )
 
@@ -14,7 +15,7 @@ import (
 type listing[T any] struct {
 	short   string
 	heading string // one word for each cell of a row
-	fetch   func(*client.Client, context.Context, client.Page) (client.List[T], error)
+	fetch   func(*client.Client, context.Context, wire.Page) (wire.List[T], error)
 	row     func(T) []string
 	latest  bool // the list may be long: it is cut at --limit
 }
@@ -28,7 +29,7 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 			if limit < 0 {
 				return usagef("--limit %d: must be 0 or more", limit)
 			}
-			rows, more, err := collect(limit, func(p client.Page) (client.List[T], error) { return l.fetch(c, ctx, p) })
+			rows, more, err := collect(limit, func(p wire.Page) (wire.List[T], error) { return l.fetch(c, ctx, p) })
 			if err != nil {
 				return err
 			}
@@ -54,9 +55,9 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 const everything = 0
 
 // collect follows a list from page to page, up to limit rows. more says that there are further ones.
-func collect[T any](limit int, fetch func(client.Page) (client.List[T], error)) (rows []T, more bool, err error) {
+func collect[T any](limit int, fetch func(wire.Page) (wire.List[T], error)) (rows []T, more bool, err error) {
 	rows = []T{}
-	var p client.Page
+	var p wire.Page
 	for {
 		p.Limit = 500
 		if limit != everything {

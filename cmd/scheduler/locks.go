@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 func newLocksCommand(a *app) *cobra.Command {
@@ -16,13 +16,13 @@ func newLocksCommand(a *app) *cobra.Command {
 
 func newLocksListCommand(a *app) *cobra.Command {
 	var prefix string
-	cmd := newListCommand(a, listing[ledger.LockView]{
+	cmd := newListCommand(a, listing[wire.Lock]{
 		short:   "List the locks that are held",
 		heading: "LOCK OWNER TOKEN HELD NOTE",
-		fetch: func(c *client.Client, ctx context.Context, p client.Page) (client.List[ledger.LockView], error) {
+		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[wire.Lock], error) {
 			return c.Locks(ctx, prefix, p)
 		},
-		row: func(l ledger.LockView) []string {
+		row: func(l wire.Lock) []string {
 			return []string{l.Key, l.Owner, fmt.Sprint(l.Token), a.ago(l.Since), l.Meta}
 		},
 	})

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Readiness says that the store's log is far too large, and stays green.
 func TestConditionOfALongLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lockstep.db")
-	before := func() []ledger.Condition { return []ledger.Condition{{Name: "access", Ready: true}} }
+	before := func() []wire.Condition { return []wire.Condition{{Name: "access", Ready: true}} }
 	for name, c := range map[string]struct {
 		store config.Store
 		size  int64

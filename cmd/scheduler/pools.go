@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 func newPoolsCommand(a *app) *cobra.Command {
@@ -18,27 +18,27 @@ func newPoolsCommand(a *app) *cobra.Command {
 }
 
 func newPoolsListCommand(a *app) *cobra.Command {
-	return newListCommand(a, listing[ledger.PoolView]{
+	return newListCommand(a, listing[wire.Pool]{
 		short:   "List the pools and what is in them",
 		heading: "POOL STATE WORKERS MAX RUNNING PENDING SCHEDULED OLDEST",
 		fetch:   (*client.Client).Pools,
-		row: func(p ledger.PoolView) []string {
+		row: func(p wire.Pool) []string {
 			return []string{p.Name, poolState(p), number(p.Workers), number(p.MaxRunning), number(p.Running), number(p.Pending), number(p.Scheduled), a.ago(p.OldestPending)}
 		},
 	})
 }
 
-type setPool = func(*client.Client, context.Context, string) (ledger.PoolView, error)
+type setPool = func(*client.Client, context.Context, string) (wire.Pool, error)
 
 func newPoolsOverrideCommand(a *app, verb, short string, set setPool) *cobra.Command {
-	return newOverrideCommand(a, setting[ledger.PoolView]{
+	return newOverrideCommand(a, setting[wire.Pool]{
 		use: verb + " POOL", short: short, set: set, reset: (*client.Client).ResetPool,
 		long: ", on all replicas. What runs goes on. This overrides the configuration until --reset.",
-		told: func(p ledger.PoolView) string { return p.Name + " is " + poolState(p) },
+		told: func(p wire.Pool) string { return p.Name + " is " + poolState(p) },
 	})
 }
 
-func poolState(p ledger.PoolView) string {
+func poolState(p wire.Pool) string {
 	switch {
 	case p.Retired:
 		return "retired"

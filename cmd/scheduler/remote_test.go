@@ -13,8 +13,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 func TestJobsCommands(t *testing.T) {
@@ -23,7 +23,7 @@ func TestJobsCommands(t *testing.T) {
 		"fails   -           -…   -      -        -\n"+
 		"hello   0 0 1 1 *   in …d   -      -        -\n"+
 		"waits   -           -…   -      -        -\n", r.fine(t, "jobs", "list"))
-	list := decodeJSON[[]ledger.JobView](t, r.fine(t, "jobs", "list", "-o", "json"))
+	list := decodeJSON[[]wire.Job](t, r.fine(t, "jobs", "list", "-o", "json"))
 	if len(list) != 3 || list[1].Name != "hello" || list[1].NextAt.IsZero() {
 		t.Errorf("%+v", list)
 	}
@@ -92,7 +92,7 @@ func TestRunFollow(t *testing.T) {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 	code, stdout, _ = r.scheduler(t, "", "jobs", "run", "fails", "-f", "-o", "json")
-	if got := decodeJSON[jobs.History](t, stdout); code != exitFailed || got.Task.State != jobs.StateFailed || len(got.Attempts) != 1 {
+	if got := decodeJSON[wire.Task](t, stdout); code != exitFailed || got.Task.State != jobs.StateFailed || len(got.Attempts) != 1 {
 		t.Errorf("%d %s", code, stdout)
 	}
 
@@ -146,7 +146,7 @@ func TestTasksCommands(t *testing.T) {
 	if got := r.fine(t, "tasks", "logs", first, "--attempt", "1"); got != "mail {\"n\":1e400}\n" {
 		t.Errorf("%q", got)
 	}
-	task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", first, "-o", "json")).Task
+	task := decodeJSON[wire.Task](t, r.fine(t, "tasks", "get", first, "-o", "json")).Task
 	if task.State != jobs.StateSucceeded || task.Priority != -5 || strings.Join(task.Tags, "|") != "a|b c" {
 		t.Errorf("%+v", task)
 	}
@@ -154,12 +154,12 @@ func TestTasksCommands(t *testing.T) {
 		t.Error(got)
 	}
 	again := strings.TrimSpace(r.fine(t, "tasks", "retry", first))
-	if task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", again, "-o", "json")).Task; again == first || task.RetryOf != first {
+	if task := decodeJSON[wire.Task](t, r.fine(t, "tasks", "get", again, "-o", "json")).Task; again == first || task.RetryOf != first {
 		t.Errorf("%+v", task)
 	}
 
 	later := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail", "--run-at", "2h"))
-	if task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", later, "-o", "json")).Task; time.Until(task.RunAt).Round(time.Minute) != 2*time.Hour {
+	if task := decodeJSON[wire.Task](t, r.fine(t, "tasks", "get", later, "-o", "json")).Task; time.Until(task.RunAt).Round(time.Minute) != 2*time.Hour {
 		t.Errorf("run at %v", task.RunAt)
 	}
 	like(t, later+" is cancelled\n", r.fine(t, "tasks", "cancel", later))
@@ -250,7 +250,7 @@ func TestForcedTasks(t *testing.T) {
 		if ids = strings.Fields(stdout); code != exitFine || len(ids) == 0 {
 			t.Fatalf("%v: %d %q %q", args, code, stdout, stderr)
 		}
-		task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", ids[len(ids)-1], "-o", "json")).Task
+		task := decodeJSON[wire.Task](t, r.fine(t, "tasks", "get", ids[len(ids)-1], "-o", "json")).Task
 		if task.Kind != "nope" || task.State != jobs.StatePending {
 			t.Errorf("%v: %+v", args, task)
 		}
@@ -276,7 +276,7 @@ func TestForcedTasks(t *testing.T) {
 	r.fine(t, "tasks", "cancel", id)
 	refused("", "tasks", "retry", id)
 	again := forced("", "tasks", "retry", id, "--force")[0]
-	if task := decodeJSON[jobs.History](t, r.fine(t, "tasks", "get", again, "-o", "json")).Task; again == id || task.RetryOf != id {
+	if task := decodeJSON[wire.Task](t, r.fine(t, "tasks", "get", again, "-o", "json")).Task; again == id || task.RetryOf != id {
 		t.Errorf("%+v", task)
 	}
 	if all := decodeJSON[[]jobs.Task](t, r.fine(t, "tasks", "list", "--limit", "0", "-o", "json")); len(all) != 5 {
@@ -291,7 +291,7 @@ func TestPoolsReplicasLocksCommands(t *testing.T) {
 		"mail      active   4         20    -         -         -           -\n", r.fine(t, "pools", "list"))
 	like(t, "mail is paused\n", r.fine(t, "pools", "pause", "mail"))
 	id := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail"))
-	if pools := decodeJSON[[]ledger.PoolView](t, r.fine(t, "pools", "list", "-o", "json")); !pools[1].Paused || pools[1].PausedBy != "api:127.0.0.1" || pools[1].Pending != 1 {
+	if pools := decodeJSON[[]wire.Pool](t, r.fine(t, "pools", "list", "-o", "json")); !pools[1].Paused || pools[1].PausedBy != "api:127.0.0.1" || pools[1].Pending != 1 {
 		t.Errorf("%+v", pools)
 	}
 	like(t, "mail is active\n", r.fine(t, "pools", "resume", "mail", "--reset"))

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 func newReplicasCommand(a *app) *cobra.Command {
@@ -14,11 +14,11 @@ func newReplicasCommand(a *app) *cobra.Command {
 }
 
 func newReplicasListCommand(a *app) *cobra.Command {
-	cmd := newListCommand(a, listing[ledger.ReplicaView]{
+	cmd := newListCommand(a, listing[wire.Replica]{
 		short:   "List the replicas, and dead ones whose tasks are about to be taken over",
 		heading: "REPLICA STATE PROCESS ADDRESS WORKERS VERSION LOAD JOINED SEEN LABELS",
 		fetch:   (*client.Client).Replicas,
-		row: func(r ledger.ReplicaView) []string {
+		row: func(r wire.Replica) []string {
 			return []string{
 				r.ID, r.State, fmt.Sprintf("%s/%d", r.Host, r.PID), r.Address, number(r.Workers), r.Version,
 				number(int(r.Config)), a.ago(r.JoinedAt), a.ago(r.SeenAt), pairs(r.Labels),

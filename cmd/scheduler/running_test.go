@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -107,7 +108,7 @@ func startReplica(t *testing.T) *running {
 	}
 	await.Until(t, "the replica is ready and its configuration holds", func() bool {
 		ready, err := c.Ready(t.Context())
-		jobs, err2 := c.Jobs(t.Context(), client.Page{})
+		jobs, err2 := c.Jobs(t.Context(), wire.Page{})
 		return err == nil && err2 == nil && ready.Ready && len(jobs.Items) == len(set.Jobs)
 	})
 	return r

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -72,12 +73,12 @@ jobs:
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := c.Enqueue(t.Context(), "mail", jobs.NewTask{}); err != nil {
+	if _, err := c.Enqueue(t.Context(), jobs.NewTask{Pool: "mail"}); err != nil {
 		t.Fatal(err)
 	}
 	await.Until(t, "all was tried, and somebody was told in vain", func() bool {
 		ended := 0
-		tasks, err := c.Tasks(t.Context(), client.TaskFilter{})
+		tasks, err := c.Tasks(t.Context(), wire.TaskFilter{})
 		for _, task := range tasks.Items {
 			if task.State == jobs.StateFailed {
 				ended++
@@ -94,7 +95,7 @@ jobs:
 	for _, job := range []string{"asks", "fails"} {
 		paths = append(paths, "/api/v1/jobs/"+job, "/api/v1/jobs/"+job+"/next", "/api/v1/jobs/"+job+"/triggers")
 	}
-	tasks, err := c.Tasks(t.Context(), client.TaskFilter{})
+	tasks, err := c.Tasks(t.Context(), wire.TaskFilter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if door.descriptors = newDescriptors(c.Replica.Workers); door.descriptors.short() != "" {
 		log.Warn("few descriptors", "why", door.descriptors.short())
 	}
-	p, err := wire(ctx, c)
+	p, err := openParts(ctx, c)
 	if err != nil {
 		return err
 	}

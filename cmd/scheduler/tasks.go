@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -38,13 +39,13 @@ func newTasksRetryCommand(a *app) *cobra.Command {
 
 func newTasksListCommand(a *app) *cobra.Command {
 	var (
-		filter client.TaskFilter
+		filter wire.TaskFilter
 		state  string
 	)
 	cmd := newListCommand(a, listing[jobs.Task]{
 		short:   "List tasks, the latest first",
 		heading: "TASK POOL KIND JOB STATE ATTEMPT REPLICA CREATED REASON",
-		fetch: func(c *client.Client, ctx context.Context, p client.Page) (client.List[jobs.Task], error) {
+		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[jobs.Task], error) {
 			filter.Page, filter.State = p, jobs.State(state)
 			return c.Tasks(ctx, filter)
 		},
@@ -109,9 +110,9 @@ func printID(w io.Writer, t jobs.Task) error {
 }
 
 // printIDs writes one id per line.
-func printIDs(w io.Writer, tasks ...jobs.Task) error {
+func printIDs(w io.Writer, tasks ...jobs.Enqueued) error {
 	for _, t := range tasks {
-		if err := printID(w, t); err != nil {
+		if err := printID(w, t.Task); err != nil {
 			return err
 		}
 	}
@@ -131,8 +132,7 @@ func exitCode(code *int) string {
 	return fmt.Sprint(*code)
 }
 
-func (a *app) showTask(w io.Writer, h jobs.History) error {
-	t := h.Task
+func (a *app) showTask(w io.Writer, t wire.Task) error {
 	priority := ""
 	if t.Priority != 0 {
 		priority = fmt.Sprint(t.Priority)
@@ -146,7 +146,7 @@ func (a *app) showTask(w io.Writer, h jobs.History) error {
 		field{"state", string(t.State)},
 		field{"reason", t.Reason},
 		field{"reason code", string(t.ReasonCode)},
-		field{"attempt", attemptOf(t)},
+		field{"attempt", attemptOf(t.Task)},
 		field{"replica", t.Replica},
 		field{"token", number(int(t.Token))},
 		field{"priority", priority},
@@ -161,11 +161,11 @@ func (a *app) showTask(w io.Writer, h jobs.History) error {
 		field{"retry of", t.RetryOf},
 		field{"tags", strings.Join(t.Tags, ", ")},
 	)
-	if err != nil || len(h.Attempts) == 0 {
+	if err != nil || len(t.Attempts) == 0 {
 		return err
 	}
-	rows := make([][]string, len(h.Attempts))
-	for i, e := range h.Attempts {
+	rows := make([][]string, len(t.Attempts))
+	for i, e := range t.Attempts {
 		rows[i] = []string{fmt.Sprint(e.Attempt), string(e.State), e.Replica, utc(e.StartedAt), exitCode(e.ExitCode), e.Reason, e.Error}
 	}
 	fmt.Fprintln(w, "\nEarlier attempts:")

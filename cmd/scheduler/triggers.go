@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -17,14 +18,14 @@ func newTriggersCommand(a *app) *cobra.Command {
 
 func newTriggersListCommand(a *app) *cobra.Command {
 	var (
-		filter          client.TriggerFilter
+		filter          wire.TriggerFilter
 		outcome, result string
 		since           string
 	)
 	cmd := newListCommand(a, listing[jobs.Trigger]{
 		short:   "List due times, the latest first",
 		heading: "JOB AT(UTC) AGO DUE CAUSE RESULT REPLICA TASK REASON",
-		fetch: func(c *client.Client, ctx context.Context, p client.Page) (client.List[jobs.Trigger], error) {
+		fetch: func(c *client.Client, ctx context.Context, p wire.Page) (wire.List[jobs.Trigger], error) {
 			filter.Page, filter.Outcome, filter.Result = p, jobs.Outcome(outcome), jobs.State(result)
 			return c.Triggers(ctx, filter)
 		},

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -40,7 +40,7 @@ func TestWeakConnectionsAreShown(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 
-	conditions := withWeak(func() []ledger.Condition { return []ledger.Condition{{Name: "access", Ready: true}} }, []string{"store: a", "lock: b"})
+	conditions := withWeak(func() []wire.Condition { return []wire.Condition{{Name: "access", Ready: true}} }, []string{"store: a", "lock: b"})
 	for range 2 {
 		got := conditions()
 		if len(got) != 2 || got[1].Name != "connections" || !got[1].Ready || got[1].Detail != "insecure: store: a; lock: b" {

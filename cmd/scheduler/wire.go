@@ -25,7 +25,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// parts is what one replica is wired from: a store, a lock service, and what to close, in order.
+// parts is what one replica is made of: a store, a lock service, and what to close, in order.
 type parts struct {
 	store   *store.Store
 	metrics *metrics.Metrics
@@ -35,9 +35,9 @@ type parts struct {
 	closers []func(context.Context) error
 }
 
-// wire opens what c names. Within 10 s a store that cannot be reached is an error that names its address, and so is a
+// openParts opens what c names. Within 10 s a store that cannot be reached is an error that names its address, and so is a
 // lock service that answers and cannot be used. One that is away is no error: see parts.away.
-func wire(ctx context.Context, c *config.Config) (_ *parts, err error) {
+func openParts(ctx context.Context, c *config.Config) (_ *parts, err error) {
 	p := &parts{}
 	defer func() {
 		if err != nil {

@@ -6,13 +6,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Condition is one thing that readiness depends on, or that is worth saying beside it.
-type Condition struct {
-	Name   string `json:"name"`             // "store", "lock", "clock", "configuration", "draining"
-	Ready  bool   `json:"ready"`            // false: this replica starts nothing new
-	Detail string `json:"detail,omitempty"` // for people; never empty when something is wrong
-}
-
 // JobStatus is a job's row for people.
 type JobStatus struct {
 	Name        string

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -166,7 +166,7 @@ func TestTwoSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := startReplica(t, file, "a")
-	if err := r.call("POST", "/api/v1/jobs/long/run", nil, &ledger.RunView{}); err != nil {
+	if err := r.call("POST", "/api/v1/jobs/long/run", nil, &wire.Run{}); err != nil {
 		t.Fatal(err)
 	}
 	program.Within(t, 10*time.Second, "the job runs", func() bool {

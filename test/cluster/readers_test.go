@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -45,10 +46,10 @@ jobs:
 			if err != nil {
 				t.Fatal(err)
 			}
-			large := jobs.NewTask{Payload: strings.Repeat("x", jobs.MaxPayload-2), RunAt: time.Now().Add(time.Hour)}
+			large := jobs.NewTask{Pool: "later", Payload: strings.Repeat("x", jobs.MaxPayload-2), RunAt: time.Now().Add(time.Hour)}
 			var ids []string
 			for len(ids) < held {
-				tasks, _, err := c.Enqueue(t.Context(), "later", large, large, large, large, large, large, large, large, large, large)
+				tasks, err := c.Enqueue(t.Context(), large, large, large, large, large, large, large, large, large, large)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -70,7 +71,7 @@ jobs:
 				peak = max(peak, r.memory(t))
 				time.Sleep(20 * time.Millisecond)
 			}
-			list, err := c.Tasks(t.Context(), client.TaskFilter{Pool: "later", Page: client.Page{Limit: 500}})
+			list, err := c.Tasks(t.Context(), wire.TaskFilter{Pool: "later", Page: wire.Page{Limit: 500}})
 			if err != nil || len(list.Items) != held || list.Items[0].PayloadSize != jobs.MaxPayload || len(list.Items[0].Payload) > 0 {
 				t.Errorf("beside them a list has %d tasks: %v", len(list.Items), err)
 			}

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -90,7 +90,7 @@ pools:
 		var err error
 		for end := time.Now().Add(10 * time.Second); ; {
 			c = operator()
-			if _, err = c.Jobs(t.Context(), client.Page{}); err == nil {
+			if _, err = c.Jobs(t.Context(), wire.Page{}); err == nil {
 				return c
 			}
 			if time.Now().After(end) {
@@ -101,7 +101,7 @@ pools:
 	first := letIn()
 	var ids []string
 	for range 5 {
-		tasks, _, err := first.Enqueue(t.Context(), "shell", make([]jobs.NewTask, 20)...)
+		tasks, err := first.Enqueue(t.Context(), slices.Repeat([]jobs.NewTask{{Pool: "shell"}}, 20)...)
 		if err != nil {
 			t.Fatalf("an operator who was let in is not answered: %v", err)
 		}
@@ -114,7 +114,7 @@ pools:
 	program.Within(t, 60*time.Second, "all tasks have ended", func() bool {
 		left := 0
 		for _, state := range []jobs.State{jobs.StatePending, jobs.StateRunning} {
-			list, err := first.Tasks(t.Context(), client.TaskFilter{Pool: "shell", State: state})
+			list, err := first.Tasks(t.Context(), wire.TaskFilter{Pool: "shell", State: state})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,8 +138,8 @@ pools:
 		}
 	}
 	due := map[int64]bool{}
-	for page := (client.Page{Limit: 500}); ; {
-		list, err := first.Triggers(t.Context(), client.TriggerFilter{Job: "second", Since: began, Page: page})
+	for page := (wire.Page{Limit: 500}); ; {
+		list, err := first.Triggers(t.Context(), wire.TriggerFilter{Job: "second", Since: began, Page: page})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ pools:
 			t.Errorf("%v did not run", time.Unix(at, 0).UTC())
 		}
 	}
-	if ready, err := first.Ready(t.Context()); err != nil || !slices.ContainsFunc(ready.Conditions, func(c ledger.Condition) bool {
+	if ready, err := first.Ready(t.Context()); err != nil || !slices.ContainsFunc(ready.Conditions, func(c wire.Condition) bool {
 		return c.Name == "descriptors" && strings.Contains(c.Detail, "256 files may be open")
 	}) {
 		t.Errorf("readiness says nothing of the limit: %+v, %v", ready, err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	steps "github.com/lockstep-scheduler/lockstep/migrations"
 	"github.com/lockstep-scheduler/lockstep/test/program"
@@ -56,7 +56,7 @@ jobs:
 				t.Fatal(err)
 			}
 			old := start(t, before, config, "old-1")
-			failed, _, err := old.Enqueue(t.Context(), "work", jobs.NewTask{})
+			failed, err := old.Enqueue(t.Context(), jobs.NewTask{Pool: "work"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ jobs:
 			if err != nil || h.Task.State != jobs.StateFailed || h.Task.Error == "" || h.Task.ReasonCode != "" {
 				t.Errorf("what failed before: %+v, %v", h.Task, err)
 			}
-			again, _, err := new1.Enqueue(t.Context(), "work", jobs.NewTask{})
+			again, err := new1.Enqueue(t.Context(), jobs.NewTask{Pool: "work"})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +107,7 @@ jobs:
 
 func triggers(t *testing.T, r *replica, job string) []jobs.Trigger {
 	t.Helper()
-	list, err := r.Triggers(t.Context(), client.TriggerFilter{Job: job, Page: client.Page{Limit: 500}})
+	list, err := r.Triggers(t.Context(), wire.TriggerFilter{Job: job, Page: wire.Page{Limit: 500}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,10 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/program"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -79,12 +80,12 @@ func works(t *testing.T, replicas ...*replica) {
 	seen := map[string]map[string]bool{"work": {}, "each-second": {}}
 	program.Within(t, 30*time.Second, "every replica works on the pool, and due times are run", func() bool {
 		for _, r := range replicas {
-			if _, _, err := r.Enqueue(t.Context(), "work", make([]jobs.NewTask, 20)...); err != nil {
+			if _, err := r.Enqueue(t.Context(), slices.Repeat([]jobs.NewTask{{Pool: "work"}}, 20)...); err != nil {
 				t.Fatalf("enqueue at %s: %v", r.id, err)
 			}
 		}
 		time.Sleep(200 * time.Millisecond) // let them have some of it
-		tasks, err := replicas[0].Tasks(t.Context(), client.TaskFilter{State: jobs.StateSucceeded, Page: client.Page{Limit: 500}})
+		tasks, err := replicas[0].Tasks(t.Context(), wire.TaskFilter{State: jobs.StateSucceeded, Page: wire.Page{Limit: 500}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func works(t *testing.T, replicas ...*replica) {
 // eachSecondOnce reads the ledger: from its first second to its last, none is missing, and each ran.
 func eachSecondOnce(t *testing.T, r *replica) {
 	t.Helper()
-	list, err := r.Triggers(t.Context(), client.TriggerFilter{Job: "each-second", Page: client.Page{Limit: 500}})
+	list, err := r.Triggers(t.Context(), wire.TriggerFilter{Job: "each-second", Page: wire.Page{Limit: 500}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/program"
@@ -132,7 +133,7 @@ func TestMoveToMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload := "it's \\ \"quoted\"\n\tüñí \u2028 😀"
-	task, _, err := c.Enqueue(t.Context(), "held", jobs.NewTask{Kind: "odd", Payload: payload, IdempotencyKey: `a'b\c`})
+	task, err := c.Enqueue(t.Context(), jobs.NewTask{Pool: "held", Kind: "odd", Payload: payload, IdempotencyKey: `a'b\c`})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +156,9 @@ func TestMoveToMySQL(t *testing.T) {
 	if diff := cmp.Diff(before, after); err != nil || diff != "" {
 		t.Errorf("the task is otherwise: %v\n%s", err, diff)
 	}
-	again, created, err := c.Enqueue(t.Context(), "held", jobs.NewTask{Kind: "odd", Payload: payload, IdempotencyKey: `a'b\c`})
-	if err != nil || created || again[0].ID != task[0].ID {
-		t.Errorf("its key makes another task: %+v %v %v", again, created, err)
+	again, err := c.Enqueue(t.Context(), jobs.NewTask{Pool: "held", Kind: "odd", Payload: payload, IdempotencyKey: `a'b\c`})
+	if err != nil || !again[0].Existed || again[0].ID != task[0].ID {
+		t.Errorf("its key makes another task: %+v %v", again, err)
 	}
 	began := time.Now().UTC().Add(time.Second)
 	program.Within(t, 20*time.Second, "it runs again", func() bool {
@@ -204,7 +205,7 @@ func plain(t *testing.T, r *program.Process) *client.Client {
 // ran is the part of the ledger that ran, latest first.
 func ran(t *testing.T, c *client.Client) []jobs.Trigger {
 	t.Helper()
-	list, err := c.Triggers(t.Context(), client.TriggerFilter{Job: "second", Outcome: jobs.Ran, Page: client.Page{Limit: 500}})
+	list, err := c.Triggers(t.Context(), wire.TriggerFilter{Job: "second", Outcome: jobs.Ran, Page: wire.Page{Limit: 500}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +215,7 @@ func ran(t *testing.T, c *client.Client) []jobs.Trigger {
 // everySecond returns the ledger, latest first, and holds that it covers each second once.
 func everySecond(t *testing.T, c *client.Client) []jobs.Trigger {
 	t.Helper()
-	list, err := c.Triggers(t.Context(), client.TriggerFilter{Job: "second", Page: client.Page{Limit: 500}})
+	list, err := c.Triggers(t.Context(), wire.TriggerFilter{Job: "second", Page: wire.Page{Limit: 500}})
 	if err != nil {
 		t.Fatal(err)
 	}

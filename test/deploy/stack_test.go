@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/program"
@@ -48,14 +49,14 @@ func TestStacks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := stranger.Replicas(t.Context(), client.Page{}); !refused(err, 401) {
+			if _, err := stranger.Replicas(t.Context(), wire.Page{}); !refused(err, 401) {
 				t.Errorf("without a token: %v", err)
 			}
 			c, err := client.New(url, client.Options{Token: token, TLS: authority.TLS()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			replicas, err := c.Replicas(t.Context(), client.Page{})
+			replicas, err := c.Replicas(t.Context(), wire.Page{})
 			if err != nil || len(replicas.Items) != 1 || name == "kubernetes" && replicas.Items[0].ID != "lockstep-6d4cf56db6-x2x9k" {
 				t.Errorf("the replicas are %+v, %v", replicas.Items, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/program"
@@ -147,7 +148,7 @@ func (r *reader) goesOn(addr, job string, every time.Duration) {
 	began := time.Now()
 	var rows []jobs.Trigger
 	program.Within(r.t, 6*every, job+" goes on", func() bool {
-		list, err := c.Triggers(r.t.Context(), client.TriggerFilter{Job: job})
+		list, err := c.Triggers(r.t.Context(), wire.TriggerFilter{Job: job})
 		rows = list.Items // the latest first
 		later := slices.IndexFunc(rows, func(row jobs.Trigger) bool { return !row.At.After(began) })
 		return err == nil && later >= 2 && rows[1].Outcome == jobs.Ran
@@ -171,7 +172,7 @@ func (r *reader) lost(addr, job string) {
 		r.t.Fatal(err)
 	}
 	program.Within(r.t, 30*time.Second, job+" is lost", func() bool {
-		list, err := c.Triggers(r.t.Context(), client.TriggerFilter{Job: job})
+		list, err := c.Triggers(r.t.Context(), wire.TriggerFilter{Job: job})
 		return err == nil && len(list.Items) == 1 && list.Items[0].Outcome == jobs.Lost
 	})
 }

@@ -36,7 +36,7 @@ func (l layer) String() string {
 
 // layers names the layer of each package; a package below a named one belongs to it.
 var layers = map[string]layer{
-	"jobs": words, "jobs/ledger": words, "jobs/reason": words, "locks": words, "locks/driver": words, "migrations": words, "internal/boottime": words, "internal/calls": words, "internal/handshake": words, "internal/mysqlconn": words, "internal/nearest": words, "internal/nesting": words, "internal/process": words, "internal/trustedfile": words,
+	"jobs": words, "jobs/ledger": words, "jobs/reason": words, "api/wire": words, "locks": words, "locks/driver": words, "migrations": words, "internal/boottime": words, "internal/calls": words, "internal/handshake": words, "internal/mysqlconn": words, "internal/nearest": words, "internal/nesting": words, "internal/process": words, "internal/trustedfile": words,
 
 	"locks/redislock": hands, "locks/zklock": hands, "locks/sqllock": hands, "locks/memlock": hands, "locks/quorumlock": hands,
 	"store": hands, "jobs/exechandler": hands, "jobs/httphandler": hands,
@@ -249,6 +249,9 @@ func TestRules(t *testing.T) {
 		{"jobs", module + "/jobs/exechandler", false},
 		{"api", module + "/scheduler", false},
 		{"client", module + "/api", false},
+		{"client", module + "/api/wire", true},
+		{"store", module + "/api/wire", true},
+		{"api/wire", module + "/api", false},
 		{"cmd/scheduler", module + "/locks/zklock", true},
 		{"cmd/scheduler", module + "/test/servers", false},
 		{"cmd/scheduler", "github.com/redis/go-redis/v9", true},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/api/page"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -52,9 +53,9 @@ func TestDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	tasks, created, err := c.Enqueue(ctx, "mail", jobs.NewTask{Payload: Letter{To: "ada"}})
-	if err != nil || !created {
-		t.Fatalf("%v, %v", created, err)
+	tasks, err := c.Enqueue(ctx, jobs.NewTask{Pool: "mail", Payload: Letter{To: "ada"}})
+	if err != nil || tasks[0].Existed {
+		t.Fatalf("%v, %v", tasks, err)
 	}
 	await.Until(t, "the replica has done what the dashboard enqueued", func() bool {
 		task, err := c.Task(ctx, tasks[0].ID)
@@ -68,12 +69,12 @@ func TestDashboard(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	_, list := c.Jobs(ctx, client.Page{})
+	_, list := c.Jobs(ctx, wire.Page{})
 	_, job := c.Job(ctx, "digest")
 	_, suspend := c.SuspendJob(ctx, "digest")
-	_, pools := c.Pools(ctx, client.Page{})
+	_, pools := c.Pools(ctx, wire.Page{})
 	_, pause := c.PausePool(ctx, "mail")
-	_, replicas := c.Replicas(ctx, client.Page{})
+	_, replicas := c.Replicas(ctx, wire.Page{})
 	_, ready := c.Ready(ctx)
 	if err := errors.Join(list, job, suspend, pools, pause, replicas, ready); err != nil {
 		t.Error(err)
@@ -146,7 +147,7 @@ func TestMount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pools, err := c.Pools(t.Context(), client.Page{}); err != nil || len(pools.Items) != 2 {
+	if pools, err := c.Pools(t.Context(), wire.Page{}); err != nil || len(pools.Items) != 2 {
 		t.Errorf("the client gets %v, %v", pools, err)
 	}
 	foreign, _ := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/lockstep/healthz", nil)

@@ -1,4 +1,4 @@
-package ledger
+package wire
 
 import (
 	"time"
@@ -7,22 +7,45 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Overview is what a person looks at first, read in one go. The lists are short: each has at most
-// the rows that were asked for, the most urgent first.
+// Readiness says whether a replica starts new work, and why not.
+type Readiness struct {
+	Ready      bool        `json:"ready"`
+	Conditions []Condition `json:"conditions"`
+}
+
+// Condition is one thing that readiness depends on, or that is worth saying beside it.
+type Condition struct {
+	Name   string `json:"name"`             // "store", "lock", "clock", "configuration", "draining"
+	Ready  bool   `json:"ready"`            // false: this replica starts nothing new
+	Detail string `json:"detail,omitempty"` // for people; never empty when something is wrong
+}
+
+// Overview is what a person looks at first, as one replica tells it. The lists are short, the most urgent first.
 type Overview struct {
+	Replica   string `json:"replica"` // that tells
+	Readiness        // of that replica
+	// Error says why the store did not answer. What comes after it is then as it was At.
+	Error string `json:"error,omitempty"`
+
+	// What the store reads in one go: each list has at most the rows that were asked for.
 	At      time.Time      `json:"at,omitzero"` // database time; zero: it was never read
 	Jobs    int            `json:"jobs"`        // that a live configuration has
 	Failing int            `json:"failing"`     // of them, those whose last end was no success
-	Broken  []Broken       `json:"broken"`      // the failing jobs, the last end first
+	Broken  []FailingJob   `json:"broken"`      // the failing jobs, the last end first
 	Trouble []Trouble      `json:"trouble"`     // ends that were no success, the latest first; of each Wrong at least the latest
-	Wrong   []Wrong        `json:"wrong"`       // what went wrong within the last hour, counted, the latest first
-	Next    []Next         `json:"next"`        // the next due times; what is past is overdue
-	Running []Running      `json:"running"`     // the longest first
+	Wrong   []TroubleCount `json:"wrong"`       // what went wrong within the last hour, counted, the latest first
+	Next    []NextDue      `json:"next"`        // the next due times; what is past is overdue
+	Running []RunningTask  `json:"running"`     // the longest first
 	Recent  []jobs.Trigger `json:"recent"`      // due times, the latest first
+
+	Replicas      []Replica `json:"replicas"` // at most 100
+	ReplicasTotal int       `json:"replicas_total"`
+	Pools         []Pool    `json:"pools"` // at most 100
+	PoolsTotal    int       `json:"pools_total"`
 }
 
-// Broken is a job whose last end was no success.
-type Broken struct {
+// FailingJob is a job whose last end was no success.
+type FailingJob struct {
 	Job         string      `json:"job"`
 	Reason      string      `json:"reason,omitempty"` // of the latest such end
 	ReasonCode  reason.Code `json:"reason_code,omitempty"`
@@ -30,7 +53,7 @@ type Broken struct {
 	LastEnd     time.Time   `json:"last_end,omitzero"`
 }
 
-// StateUnrunnable is the state of Trouble with tasks that are due and wait for nobody.
+// StateUnrunnable is the state of Trouble with tasks that are due and that no live replica can run.
 const StateUnrunnable = "unrunnable"
 
 // Trouble is a task that failed or was lost, or due times that were missed, or tasks of one kind or of a job that no
@@ -52,8 +75,8 @@ type Trouble struct {
 	Error      string      `json:"error,omitempty"` // its beginning
 }
 
-// Wrong counts the tasks of a job, or of a kind in a pool, that failed or were lost within the last hour.
-type Wrong struct {
+// TroubleCount counts the tasks of a job, or of a kind in a pool, that failed or were lost within the last hour.
+type TroubleCount struct {
 	State string    `json:"state"` // failed or lost
 	Job   string    `json:"job,omitempty"`
 	Pool  string    `json:"pool"`
@@ -62,15 +85,15 @@ type Wrong struct {
 	Last  time.Time `json:"last"` // when the latest ended
 }
 
-// Next is a job's next due time.
-type Next struct {
+// NextDue is a job's next due time.
+type NextDue struct {
 	Job       string    `json:"job"`
 	At        time.Time `json:"at"`
 	Suspended *bool     `json:"suspended,omitempty"` // override of the API; nil: the definition holds
 }
 
-// Running is a task that is being executed.
-type Running struct {
+// RunningTask is a task that is being executed.
+type RunningTask struct {
 	TaskID  string    `json:"task_id"`
 	Pool    string    `json:"pool"`
 	Kind    string    `json:"kind,omitempty"`

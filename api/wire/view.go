@@ -1,4 +1,4 @@
-package ledger
+package wire
 
 import (
 	"time"
@@ -6,10 +6,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// The views are what the API answers and its clients read. Fields that do not apply are absent.
-
-// JobView is a job: its definition, as the answering replica has it, and the state of its row.
-type JobView struct {
+// Job is a job: its definition, as the answering replica has it, and the state of its row.
+type Job struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description,omitempty"`
 	Schedules   []string          `json:"schedules,omitempty"`
@@ -34,8 +32,8 @@ type JobView struct {
 	LastSuccess time.Time     `json:"last_success,omitzero"`
 }
 
-// PoolView is a pool: its definition, as the answering replica has it, and what is in it.
-type PoolView struct {
+// Pool is a pool: its definition, as the answering replica has it, and what is in it.
+type Pool struct {
 	Name          string    `json:"name"`
 	Description   string    `json:"description,omitempty"`
 	Kinds         []string  `json:"kinds,omitempty"`   // that the answering replica can run
@@ -52,8 +50,8 @@ type PoolView struct {
 	Unrunnable    int       `json:"unrunnable,omitempty"` // of those that are due, which no live replica can run
 }
 
-// ReplicaView is a replica.
-type ReplicaView struct {
+// Replica is a replica.
+type Replica struct {
 	ID       string            `json:"id"`
 	State    string            `json:"state"` // "live", "draining", or "dead": its tasks are about to be taken over
 	Host     string            `json:"host,omitempty"`
@@ -67,8 +65,8 @@ type ReplicaView struct {
 	SeenAt   time.Time         `json:"seen_at,omitzero"`
 }
 
-// LockView is a key that is held in the lock service.
-type LockView struct {
+// Lock is a key that is held in the lock service.
+type Lock struct {
 	Key   string    `json:"key"`
 	Token int64     `json:"token"`
 	Owner string    `json:"owner,omitempty"`
@@ -76,33 +74,8 @@ type LockView struct {
 	Since time.Time `json:"since,omitzero"` // server time
 }
 
-// RunView is a manual run: its ledger row, and the task that it became.
-type RunView struct {
-	Trigger jobs.Trigger `json:"trigger"`
-	Task    jobs.Task    `json:"task"`
-}
-
-// DueView is a future due time.
-type DueView struct {
+// Due is a future due time.
+type Due struct {
 	At    time.Time `json:"at"`    // UTC
 	Local string    `json:"local"` // RFC 3339 in the job's zone
-}
-
-// ReadyView says whether a replica starts new work, and why not.
-type ReadyView struct {
-	Ready      bool        `json:"ready"`
-	Conditions []Condition `json:"conditions"`
-}
-
-// OverviewView is what a person looks at first, as one replica tells it.
-type OverviewView struct {
-	Replica   string `json:"replica"` // that tells
-	ReadyView        // of that replica
-	// Error says why the store did not answer. What comes after it is then as it was At.
-	Error string `json:"error,omitempty"`
-	Overview
-	Replicas      []ReplicaView `json:"replicas"` // at most 100
-	ReplicasTotal int           `json:"replicas_total"`
-	Pools         []PoolView    `json:"pools"` // at most 100
-	PoolsTotal    int           `json:"pools_total"`
 }

@@ -1,0 +1,29 @@
+// Package wire holds the JSON of the API as Go types: what package api answers, package client returns, the
+// program prints with -o json and the page reads. Tasks, triggers and attempts are those of package jobs.
+//
+// Times are UTC. Fields that do not apply are absent.
+package wire
+
+// List is a page of a list.
+type List[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next,omitempty"` // cursor of the page that follows; absent on the last one
+}
+
+// Problem says why a request was refused.
+type Problem struct {
+	Code    string `json:"code"`            // for programs: "not_found", "conflict", "malformed", "invalid", …
+	Message string `json:"message"`         // for people
+	Field   string `json:"field,omitempty"` // the key or parameter that is wrong
+	Force   string `json:"force,omitempty"` // of a conflict with a lost attempt: what forces a run over it, and over no other
+}
+
+// Refusal is the body of every answer that is an error.
+type Refusal struct {
+	Error Problem `json:"error"`
+}
+
+// Reset is the body that suspend, resume and pause take. True clears the override: the configuration holds again.
+type Reset struct {
+	Reset bool `json:"reset,omitempty"`
+}
