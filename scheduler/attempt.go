@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -55,6 +54,8 @@ type attempt struct {
 	why      stopped
 	reason   string
 	killBy   time.Time // zero: the handler's own grace period holds
+	stopKill func()    // stops the timer that kills; nil: there is none
+	over     bool      // the handler has returned
 	orphaned bool      // its session is dead: others may have started in its place
 }
 
@@ -70,23 +71,14 @@ func (a *attempt) begin(ctx context.Context) (_ context.Context, end func()) {
 	return ctx, func() {
 		stopTimer()
 		a.cancel(nil)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.over = true
+		if a.stopKill != nil {
+			a.stopKill()
+		}
 	}
 }
-
-func (a *attempt) until() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.mayRun
-}
-
-func (a *attempt) setUntil(t time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.mayRun = t
-}
-
-// killMargin is how much before the time by which it must be gone a handler is told to end at once.
-const killMargin = 100 * time.Millisecond
 
 // stop tells the attempt to stop; killBy zero leaves it its own grace period. The first call says
 // why, unless the timeout was sooner; later ones can only make it end sooner.
@@ -98,12 +90,15 @@ func (a *attempt) stop(why stopped, reason string, killBy time.Time) {
 		a.why, a.reason = why, reason
 		a.noteTimeout()
 	}
-	if killBy.IsZero() { // its own grace period, which the handler keeps itself
+	if killBy.IsZero() || a.over { // zero: its own grace period, which the handler keeps itself
 		return
 	}
 	if a.killBy.IsZero() || killBy.Before(a.killBy) {
 		a.killBy = killBy
-		time.AfterFunc(time.Until(killBy.Add(-killMargin)), a.kill)
+		if a.stopKill != nil {
+			a.stopKill()
+		}
+		a.stopKill = after(time.Until(killBy.Add(-killMargin)), a.kill)
 	}
 }
 
@@ -137,31 +132,6 @@ func (a *attempt) noteTimeout() {
 	if a.timeout != nil && a.cause() == error(a.timeout) {
 		a.why, a.reason = stopTimeout, a.timeout.Reason
 	}
-}
-
-// deadline is when somebody else may start in the attempt's place: the last of its bounds; zero if
-// it has none.
-func (a *attempt) deadline(ses *session, c *clock) (end boottime.Instant) {
-	for _, b := range a.bounds(ses, c) {
-		if end.IsZero() || b.Until() > end.Until() {
-			end = b
-		}
-	}
-	return end
-}
-
-// bounds are the end of the session's trust window, and of what the row grants. Which of them is
-// later may change: they are on different clocks where the machine's sleep does not end a session.
-func (a *attempt) bounds(ses *session, c *clock) (bounds []boottime.Instant) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if ses.id == a.session && !a.orphaned {
-		bounds = append(bounds, ses.trust)
-	}
-	if !a.mayRun.IsZero() {
-		bounds = append(bounds, c.instant(a.mayRun))
-	}
-	return bounds
 }
 
 // result says what an attempt that ended with err means.

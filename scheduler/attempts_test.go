@@ -99,7 +99,7 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		s.start(ctx, claimOf("1"))
-		if !s.running.knows("1") || s.slots.room("p") != 0 {
+		if !s.register.knows("1") || s.slots.room("p") != 0 {
 			t.Error("what is about to run is not known, or its worker is free")
 		}
 		time.Sleep(3 * time.Second)
@@ -117,8 +117,8 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 		if given.Err() == nil {
 			t.Error("what it left behind is not told that it is over")
 		}
-		if s.running.knows("1") || s.slots.room("p") != 1 {
-			t.Errorf("known: %v, %d workers are free", s.running.knows("1"), s.slots.room("p"))
+		if !s.register.holds("1") || s.slots.room("p") != 1 {
+			t.Errorf("its result waits: %v, %d workers are free", s.register.holds("1"), s.slots.room("p"))
 		}
 		if told := strings.Join(m.all, "; "); told != "1 started; 1 ended succeeded after 3s" {
 			t.Errorf("told: %s", told)
@@ -139,7 +139,7 @@ func TestWhatIsStartedIsKnown(t *testing.T) {
 		for n := range 1000 {
 			id := fmt.Sprint(n)
 			s.start(t.Context(), claimOf(id))
-			if !s.running.knows(id) {
+			if !s.register.knows(id) {
 				t.Fatalf("task %s was started, and nobody knows it", id)
 			}
 		}
@@ -197,7 +197,8 @@ func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
 					}
 					return nil
 				}), nil)
-				s.feeders["p"].queue = []claimed{claimOf("2"), claimOf("3")}
+				s.register.queue(claimOf("2"))
+				s.register.queue(claimOf("3"))
 				s.start(t.Context(), claimOf("1"))
 				synctest.Wait()
 				got := results(s)
@@ -209,8 +210,8 @@ func TestAHandlerThatBreaksOffFailsOnlyItsAttempt(t *testing.T) {
 				if r := got["3"]; r.State != jobs.StateSucceeded {
 					t.Errorf("the task behind them has ended as %+v", r)
 				}
-				if s.slots.room("p") != 1 || len(s.running.all()) > 0 {
-					t.Errorf("%d workers are free, %d attempts run", s.slots.room("p"), len(s.running.all()))
+				if s.slots.room("p") != 1 || len(s.register.attempts()) > 0 {
+					t.Errorf("%d workers are free, %d attempts run", s.slots.room("p"), len(s.register.attempts()))
 				}
 				select {
 				case <-s.attempts.close():
@@ -244,7 +245,7 @@ func TestWhatWouldBeToldToStopIsNotStarted(t *testing.T) {
 				if c.mayRun != 0 {
 					one.until = s.clock.now().Add(s.lastGrace() + c.mayRun)
 				}
-				s.running.expect("1")
+				s.register.start(claimOf("1"))
 				s.execute(t.Context(), one)
 				if r := results(s)["1"]; started != c.starts || (r.Verdict == ledger.HandBack) != !c.starts {
 					t.Errorf("started: %t, %+v", started, r)
@@ -302,8 +303,9 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { return c.err }), m)
 				s.room.refused("p", jobs.ErrNoRoom)
 				time.Sleep(2 * roomLeast)
-				s.feeders["p"].queue = []claimed{claimOf("2"), claimOf("3")}
-				s.running.expect("1")
+				s.register.queue(claimOf("2"))
+				s.register.queue(claimOf("3"))
+				s.register.start(claimOf("1"))
 				s.execute(t.Context(), claimOf("1"))
 				got := results(s)
 				handedBack := 0
@@ -312,11 +314,11 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 						handedBack++
 					}
 				}
-				if (handedBack == 2) != c.back || (len(s.feeders["p"].queue) == 0) != c.back {
-					t.Errorf("%d of 2 go back, %d stay", handedBack, len(s.feeders["p"].queue))
+				if (handedBack == 2) != c.back || (s.register.queued("p") == 0) != c.back {
+					t.Errorf("%d of 2 go back, %d stay", handedBack, s.register.queued("p"))
 				}
-				if s.running.knows("1") || c.back && s.running.knows("2") {
-					t.Error("what went back is still known")
+				if !s.register.holds("1") || c.back != s.register.holds("2") {
+					t.Error("what has ended is not to be recorded, or what is queued is")
 				}
 				if _, short := s.room.condition(); short != c.shut {
 					t.Errorf("said to have no room: %v", short)
@@ -337,12 +339,12 @@ func TestAnAttemptThatStartsDuringARenewalIsTold(t *testing.T) {
 		left = jobs.BoundOf(ctx).Left()
 		return nil
 	}), nil)
-	s.running.mu.Lock() // it stands before it is known to those that renew
+	s.register.mu.Lock() // it stands before it is known to those that renew
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.execute(context.Background(), claimOf("1")) }()
 	time.Sleep(50 * time.Millisecond) // if it is not there yet it sees the new session from the beginning
 	s.session.Store(&session{"session", boottime.Awake().Add(2 * time.Hour), boottime.Awake()})
-	s.running.mu.Unlock()
+	s.register.mu.Unlock()
 	<-ended
 	if left < time.Hour {
 		t.Errorf("it may run for %v", left)

@@ -32,20 +32,20 @@ func TestExpireDoesNotWaitForRoom(t *testing.T) {
 		s := recording(t, newPicky(away), 0)
 		s.session.Store(&session{"session", boottime.Now().Add(5 * time.Second), boottime.Now()})
 		s.recorder.fill()
-		s.feeders["p"].queue = []claimed{{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()}}
+		s.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.expire(ctx) }()
 		defer func() { stop(); s.recorder.makeRoom(); <-ended }()
 
 		time.Sleep(queuedFor + 2*expireEvery)
-		if !s.recorder.holds("queued") {
+		if !s.register.holds("queued") {
 			t.Error("the task that waits for a worker too long is not handed back")
 		}
 		a := attemptOf(jobs.Task{ID: "running", Pool: "p"})
 		told, end := a.begin(t.Context())
 		defer end()
-		s.running.add(a)
+		s.register.run(a)
 		select {
 		case <-told.Done():
 		case <-time.After(5 * time.Second):
@@ -83,7 +83,7 @@ func TestDrainDoesNotWaitForRoom(t *testing.T) {
 					t.Errorf("%d workers are free to take more", free)
 				}
 				s.feeders["p"].mu.Lock()
-				s.feeders["p"].queue = []claimed{{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()}}
+				s.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
 				s.feeders["p"].mu.Unlock()
 
 				stop(s, cancel)
@@ -124,7 +124,7 @@ func TestDrainHandsBackAtOnce(t *testing.T) {
 		}
 		f := s.feeders["p"]
 		f.mu.Lock()
-		f.queue = []claimed{{task: jobs.Task{ID: "queued", Pool: "p"}, session: s.session.Load().id, since: time.Now()}}
+		s.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: s.session.Load().id, since: time.Now()})
 		f.mu.Unlock()
 		cancel()
 		time.Sleep(queuedFor / 2)

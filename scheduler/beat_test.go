@@ -217,8 +217,8 @@ func TestASessionThatDied(t *testing.T) {
 			t.Fatal(err)
 		}
 		mine, earlier := &attempt{task: jobs.Task{ID: "1"}, session: "session 1"}, &attempt{task: jobs.Task{ID: "2"}, session: "session 0"}
-		s.running.add(mine)
-		s.running.add(earlier)
+		s.register.run(mine)
+		s.register.run(earlier)
 		st.fail = func(n int) error {
 			if n == 1 {
 				return fmt.Errorf("beat: %w", ledger.ErrSessionDead)
@@ -330,7 +330,7 @@ func TestWhichAttemptsMayRunLonger(t *testing.T) {
 				a.session = s.session.Load().id
 			}
 			all[id] = a
-			s.running.add(a)
+			s.register.run(a)
 		}
 		time.Sleep(time.Second)
 		if err := s.beat(t.Context(), time.Second); err != nil {
@@ -368,7 +368,7 @@ func TestWhichAttemptsMayRunLonger(t *testing.T) {
 		}
 		st.stuck, st.then = nil, func() {
 			for _, id := range []string{"passed", "taken"} {
-				s.running.remove(all[id])
+				s.register.forget(all[id])
 			}
 		}
 		if err := s.beat(t.Context(), time.Second); err != nil || !all["passed"].until().Equal(passed) {

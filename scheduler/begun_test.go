@@ -32,7 +32,7 @@ func TestWhatMayBeAnothersIsNotStarted(t *testing.T) {
 				s.session.Store(&session{c.session, boottime.Awake().Add(c.trust), boottime.Awake()})
 				one := claimOf("1")
 				one.until = s.clock.now().Add(time.Hour)
-				s.running.expect("1")
+				s.register.start(claimOf("1"))
 				s.execute(t.Context(), one)
 				if r := results(s)["1"]; started != c.starts || (r.Verdict == ledger.HandBack) != !c.starts {
 					t.Errorf("started: %t, %+v", started, r)
@@ -63,7 +63,7 @@ func TestAnAttemptIsToldOfABeatBesideItsBeginning(t *testing.T) {
 			return nil
 		}), nil)
 		s.session.Store(&session{"session", boottime.Awake().Add(time.Minute), boottime.Awake()})
-		s.running.expect("1")
+		s.register.start(claimOf("1"))
 		s.execute(beats{t.Context(), func() {
 			s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
 		}}, claimOf("1"))

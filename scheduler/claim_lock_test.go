@@ -152,10 +152,10 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				if c.held <= busyLimit && !free() {
 					t.Error("the lock is not free afterwards")
 				}
-				f.empty()
-				f.s.running.mu.Lock()
-				defer f.s.running.mu.Unlock()
-				if len(f.s.running.open) > 0 {
+				f.s.register.unqueue("p", 0)
+				f.s.register.mu.Lock()
+				defer f.s.register.mu.Unlock()
+				if len(f.s.register.claims) > 0 {
 					t.Error("the claim is still under way")
 				}
 			})

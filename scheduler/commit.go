@@ -112,8 +112,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 
 // write has the store decide, and starts what was born running on the slots reserved for it.
 func (s *Scheduler) write(ctx context.Context, request ledger.Decide, reserved reservation) (ledger.Decided, error) {
-	settled := s.running.transaction()
-	defer settled()
+	defer s.register.claim()()
 	decided, err := s.store.Decide(ctx, request)
 	if err != nil {
 		s.storeFailed(err)

@@ -32,7 +32,7 @@ func (l *looks) Run(ctx context.Context, task jobs.Task, _ io.Writer) error {
 	defer cancel()
 	if l.stopHere > 0 {
 		time.Sleep(l.stopHere)
-		l.s.running.get(task.ID).stop(stopCancelled, "cancelled by ann", time.Time{})
+		l.s.register.attemptAt(task.ID).stop(stopCancelled, "cancelled by ann", time.Time{})
 	}
 	<-below.Done()
 	<-ctx.Done()

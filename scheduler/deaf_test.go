@@ -57,7 +57,7 @@ func TestWhatGoesOnAfterItWasToldToStopIsLogged(t *testing.T) {
 				looked := make(chan struct{})
 				go func() { defer close(looked); s.expire(ctx) }()
 				if c.cancel {
-					time.AfterFunc(time.Second, func() { s.running.get("1").stop(stopCancelled, "cancelled by ann", time.Time{}) })
+					time.AfterFunc(time.Second, func() { s.register.attemptAt("1").stop(stopCancelled, "cancelled by ann", time.Time{}) })
 				}
 				s.execute(ctx, claimOf("1"))
 				time.Sleep(2 * deafEvery)

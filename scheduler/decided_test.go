@@ -209,7 +209,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 		rows, _ := s.decideFree(t.Context(), []string{"a", "b", "c", "d"}, false)
 		<-h.began
 		synctest.Wait()
-		if a := s.running.get("1"); rows != 4 || a == nil || !a.until().Equal(until) || a.session != "session" || a.task.Token != 7 {
+		if a := s.register.attemptAt("1"); rows != 4 || a == nil || !a.until().Equal(until) || a.session != "session" || a.task.Token != 7 {
 			t.Fatalf("%d rows; running is %+v", rows, a)
 		}
 		if p, q := s.slots.room("p"), s.slots.room("q"); p != 3 || q != 4 {

@@ -8,7 +8,7 @@
 //
 //	              ┌─ keep     beats, trust window, clock           (session.go, clock.go)
 //	              ├─ watch    buries the dead, reaps, cancels      (watch.go, own.go)
-//	              ├─ expire   attempts whose time is over          (attempt.go)
+//	              ├─ expire   attempts whose time is over          (deadline.go)
 //	              ├─ govern   whose configuration holds            (govern.go)
 //	              ├─ record   results → store, in batches          (record.go, refusal.go)
 //	Run(ctx) ─────┤
@@ -24,6 +24,9 @@
 // Three guards, in this order. The lock decides who tries; busy is advice with a time limit, and
 // what has been due for more than 250 ms behind a busy lock is done on the row alone. The row
 // decides who wins. The token keeps stale hands off: each result carries it.
+//
+// The register (register.go) has every task that the replica is concerned with, in one state: claiming, queued, running or
+// recording. Who may stop an attempt, and until when it may run, is in deadline.go.
 //
 // A replica trusts its session until the moment before it asked for the last acknowledged beat,
 // plus the session's ttl, less a margin. Beyond that it starts nothing, and stops what another

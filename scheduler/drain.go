@@ -28,7 +28,7 @@ func (s *Scheduler) drain(ctx context.Context) error {
 	}
 	s.recorder.makeRoom() // nothing more is taken
 	done := s.attempts.close()
-	s.log.Info("draining", "running", len(s.running.all()), "timeout", s.opt.DrainTimeout.String())
+	s.log.Info("draining", "running", len(s.register.attempts()), "timeout", s.opt.DrainTimeout.String())
 	if s.finish(done, s.opt.DrainTimeout) {
 		return s.settle()
 	}
@@ -49,21 +49,11 @@ func (s *Scheduler) drain(ctx context.Context) error {
 	case <-timer.C:
 	}
 	var deaf []string
-	for _, a := range s.running.all() {
+	for _, a := range s.register.attempts() {
 		deaf = append(deaf, a.name())
 	}
 	_ = s.settle()
 	return fmt.Errorf("scheduler: still running after the last wait: %s", strings.Join(deaf, ", "))
-}
-
-// stopAll tells everything that runs to stop, and returns the longest grace period among it; killBy
-// zero leaves it that.
-func (s *Scheduler) stopAll(killBy time.Time) (grace time.Duration) {
-	for _, a := range s.running.all() {
-		a.stop(stopDrained, "drained", killBy)
-		grace = max(grace, a.grace(s.opt.StopGrace, s.log))
-	}
-	return grace
 }
 
 // halting reports whether the replica is told to stop at once.
@@ -97,7 +87,7 @@ func (s *Scheduler) settle() error {
 	timer := time.NewTimer(settleTimeout)
 	defer timer.Stop()
 	select {
-	case <-s.recorder.settled():
+	case <-s.register.allRecorded():
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("scheduler: the store did not take the last results within %v; the others will find these tasks lost", settleTimeout)

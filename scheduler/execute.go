@@ -17,7 +17,7 @@ import (
 func (s *Scheduler) start(ctx context.Context, c claimed) {
 	ctx = context.WithoutCancel(ctx)
 	pool := c.task.Pool
-	s.running.expect(c.task.ID)
+	s.register.start(c)
 	if s.attempts.enter() {
 		go s.work(ctx, c)
 		return
@@ -46,7 +46,6 @@ func (s *Scheduler) work(ctx context.Context, c claimed) {
 // handBack makes a claimed task that was never started pending again.
 func (s *Scheduler) handBack(c claimed) {
 	s.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
-	s.running.unexpect(c.task.ID)
 }
 
 // execute is the one path that every attempt takes: a last look at the session, the handler with
@@ -71,7 +70,7 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 	ctx, end := a.begin(ctx)
 	a.bound = jobs.NewBound(ses.trust, s.lastGrace(), a.bounds(ses, s.clock)...)
 	ctx = jobs.WithBound(ctx, a.bound)
-	s.running.add(a)
+	s.register.run(a)
 	if s.session.Load() != ses {
 		s.tell([]*attempt{a}) // what was renewed meanwhile
 	}
@@ -89,7 +88,6 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 		}
 		s.metrics.Ended(t, result, took)
 		s.recorder.add(c.session, t, result)
-		s.running.remove(a)
 		s.recorder.waitForRoom()
 	}()
 	err = run(ctx, w.handler, t, out)

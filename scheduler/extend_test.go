@@ -43,11 +43,11 @@ func TestExtendMovesTheAttemptThatItAskedFor(t *testing.T) {
 			}
 			now := s.clock.now()
 			was, is := attemptOf(5, now.Add(-time.Second)), attemptOf(6, now.Add(time.Hour))
-			s.running.add(was)
+			s.register.run(was)
 			want := was
 			if next {
 				want = is
-				st.meanwhile = func() { s.running.remove(was); s.running.add(is) }
+				st.meanwhile = func() { s.register.forget(was); s.register.run(is) }
 			}
 			before := want.until()
 			s.extend(t.Context())

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
@@ -27,15 +25,7 @@ const (
 	queuedFor = time.Second
 )
 
-// claimed is a task that is ours and has not been started.
-type claimed struct {
-	task    jobs.Task
-	session string    // under which it was claimed
-	until   time.Time // may_run_until; zero: as long as the session is trusted
-	since   time.Time // when it was claimed, on this machine's clock
-}
-
-// feeder keeps one pool's workers busy: it claims in batches and queues what is claimed.
+// feeder keeps one pool's workers busy: it claims in batches, and the register queues what is claimed.
 type feeder struct {
 	s    *Scheduler
 	pool *poolPlan
@@ -43,8 +33,7 @@ type feeder struct {
 	last time.Duration // how long the last claim took
 
 	mu        sync.Mutex
-	governs   governing // as it was learned last
-	queue     []claimed
+	governs   governing     // as it was learned last
 	took      time.Duration // an attempt, as a moving average; 0 = none has ended yet
 	more      bool          // the last claim left work behind
 	skipJobs  []string      // what this replica cannot run, as candidates showed
@@ -75,7 +64,7 @@ func (f *feeder) run(ctx context.Context) {
 // claim takes one batch and starts it; false when there is nothing more to do until the next wake.
 func (f *feeder) claim(ctx context.Context) bool {
 	s := f.s
-	if f.waits() {
+	if s.register.queued(f.pool.name) > 0 {
 		f.startQueued(ctx) // a slot has come free elsewhere
 	}
 	ses := s.session.Load()
@@ -87,8 +76,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
-	settled := s.running.transaction()
-	defer settled()
+	defer s.register.claim()()
 	began := time.Now()
 	tried := func(r ledger.ClaimResult, tasks int) {
 		s.metrics.Claimed(ledger.ClaimTry{Pool: f.pool.name, LockBackend: s.backend, Result: r, Tasks: tasks, Took: time.Since(began)})
@@ -140,7 +128,7 @@ func (f *feeder) wanted() int {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return max(0, min(free+f.ahead()-len(f.queue), claimBatch))
+	return max(0, min(free+f.ahead()-f.s.register.queued(f.pool.name), claimBatch))
 }
 
 // lock tries for the pool's claim lock. It waits for a busy one no longer than busyLimit, then the
@@ -201,10 +189,10 @@ func (f *feeder) admit(g governing, now time.Time, c ledger.Candidate) (time.Tim
 func (f *feeder) push(ctx context.Context, ses *session, got ledger.Claimed) {
 	f.mu.Lock()
 	f.more = got.More && len(got.Tasks) > 0
-	for i, t := range got.Tasks {
-		f.queue = append(f.queue, claimed{t, ses.id, got.Until[i], time.Now()})
-	}
 	f.mu.Unlock()
+	for i, t := range got.Tasks {
+		f.s.register.queue(claimed{t, ses.id, got.Until[i], time.Now()})
+	}
 	f.startQueued(ctx)
 }
 
@@ -247,57 +235,21 @@ func (f *feeder) ended(took time.Duration) {
 
 // next takes a claimed task from the queue, and wakes the feeder when it runs low.
 func (f *feeder) next() (claimed, bool) {
+	c, of, ok := f.s.register.next(f.pool.name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.more && len(f.queue) <= f.ahead()/2 {
+	if f.more && of <= f.ahead()/2 {
 		nudge(f.wake)
 	}
-	if len(f.queue) == 0 {
-		return claimed{}, false
-	}
-	c := f.queue[0]
-	f.s.running.expect(c.task.ID)
-	f.queue = f.queue[1:]
-	return c, true
+	return c, ok
 }
 
-// waits reports whether something that is claimed waits for a worker.
-func (f *feeder) waits() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.queue) > 0
-}
+// handBackQueue hands back all that is claimed and not started.
+func (f *feeder) handBackQueue() { f.handBackOverdue(0) }
 
-func (f *feeder) holds(id string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.queue, func(c claimed) bool { return c.task.ID == id })
-}
-
-func (f *feeder) handBackQueue() {
-	for _, c := range f.empty() {
+// handBackOverdue hands back what has waited for a worker for so long: the workers got slower than they were.
+func (f *feeder) handBackOverdue(waited time.Duration) {
+	for _, c := range f.s.register.unqueue(f.pool.name, waited) {
 		f.s.handBack(c)
 	}
-}
-
-// empty takes everything that was claimed and not started.
-func (f *feeder) empty() []claimed {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	rest := f.queue
-	f.queue = nil
-	return rest
-}
-
-// overdue takes what has waited for a worker too long: the workers got slower than they were.
-func (f *feeder) overdue() []claimed {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := 0
-	for n < len(f.queue) && time.Since(f.queue[n].since) > queuedFor {
-		n++
-	}
-	late := f.queue[:n:n]
-	f.queue = f.queue[n:]
-	return late
 }

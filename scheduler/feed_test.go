@@ -86,7 +86,7 @@ func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
 		go f.run(ctx)
 		nudge(f.wake)
 		synctest.Wait()
-		if !f.holds("t") || len(work.began) > 0 {
+		if !s.register.waits("t") || len(work.began) > 0 {
 			t.Fatal("it does not wait for a worker")
 		}
 		s.slots.give("p", 1)

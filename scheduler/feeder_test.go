@@ -114,7 +114,7 @@ func claims(t *testing.T, f *feeder, want bool) {
 	if got := took > 0; got != want {
 		t.Errorf("it claimed again: %t", got)
 	}
-	f.empty()
+	f.s.register.unqueue("p", 0)
 }
 
 // held has all workers of the pool busy, and room for what is claimed ahead.
@@ -132,7 +132,7 @@ func TestWhatAnEarlierSessionClaimedIsHandedBack(t *testing.T) {
 		}
 		f.claim(t.Context())
 		synctest.Wait()
-		if n := len(f.s.running.all()); n > 0 {
+		if n := len(f.s.register.attempts()); n > 0 {
 			t.Fatalf("%d were started", n)
 		}
 		back := f.s.recorder.take()
@@ -162,7 +162,7 @@ func TestAFeederGoesOnWhileThereIsMore(t *testing.T) {
 		nudge(f.wake)
 		<-ended
 		st.check(t, "told to end", "claim")
-		f.empty()
+		f.s.register.unqueue("p", 0)
 	})
 }
 
@@ -171,7 +171,7 @@ func TestAClaimThatFailsIsNotRepeated(t *testing.T) {
 	f, st := fed(t, took(1, true), jobs.ErrUnavailable)
 	held(f)
 	f.claim(t.Context())
-	f.empty()
+	f.s.register.unqueue("p", 0)
 	f.s.slots.give("p", 4)
 	for len(f.wake) > 0 {
 		<-f.wake
@@ -215,7 +215,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 				<-f.s.nudgeGovern
 			}
 			f.s.health.storeUp()
-			f.empty()
+			f.s.register.unqueue("p", 0)
 		}
 		if c := st.last; c.Session != "session" || c.Replica != "a" || c.Pool != "p" || c.Hash != f.pool.hash || c.Hash == "" || c.ID == "" || !c.Guard || c.Limit != 4*50 {
 			t.Errorf("claimed is %+v", c)
@@ -241,7 +241,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 			st.all = []any{ledger.Seen{Work: &ledger.Window{}}, foreign(tasks)}
 			f.seen = lookout{}
 			f.claim(t.Context())
-			f.empty()
+			f.s.register.unqueue("p", 0)
 			if wake, _ := f.eager(); wake != want {
 				t.Errorf("%d tasks beside what is known to be of others: the poll wakes it: %t", tasks, wake)
 			}
@@ -364,11 +364,11 @@ func TestHowMuchIsClaimed(t *testing.T) {
 		check(took.String(), want)
 	}
 	f.took = aheadFor / 2
-	f.queue = make([]claimed, 5)
+	refill(f, 5)
 	check("some wait", 4+8-5)
-	f.queue = make([]claimed, 20)
+	refill(f, 20)
 	check("many wait", 0)
-	f.queue = nil
+	refill(f, 0)
 	f.governs.maxRunning = 1
 	check("there is a limit", 4)
 	f.s.slots.take("p", 3)
@@ -387,29 +387,28 @@ func TestHowMuchIsClaimed(t *testing.T) {
 	}
 }
 
+// refill makes the queue of a feeder's pool n tasks long.
+func refill(f *feeder, n int) {
+	f.s.register.unqueue("p", 0)
+	for i := range n {
+		f.s.register.queue(claimed{task: jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, since: time.Now()})
+	}
+}
+
 // The queue of a feeder is first in, first out; who finds it low has more claimed, if there is more.
 func TestWhatIsQueued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := fed(t)
-		fill := func(n int) {
-			f.queue = nil
-			for i := range n {
-				f.queue = append(f.queue, claimed{task: jobs.Task{ID: fmt.Sprint(i)}, since: time.Now()})
-			}
-		}
-		if _, ok := f.next(); ok || f.waits() {
+		if _, ok := f.next(); ok {
 			t.Error("there is something in an empty queue")
 		}
 		if f.startQueued(t.Context()); f.s.slots.room("p") != 4 {
 			t.Errorf("with nothing to start %d of 4 workers are free", f.s.slots.room("p"))
 		}
-		fill(2)
-		if !f.waits() || !f.holds("0") || !f.holds("1") || f.holds("2") {
-			t.Error("the queue does not know what is in it")
-		}
+		refill(f, 2)
 		for n := range 2 {
 			c, ok := f.next()
-			if !ok || c.task.ID != fmt.Sprint(n) || f.holds(c.task.ID) || !f.s.running.knows(c.task.ID) {
+			if !ok || c.task.ID != fmt.Sprint(n) || f.s.register.waits(c.task.ID) || !f.s.register.knows(c.task.ID) {
 				t.Errorf("the next is %+v, %t", c, ok)
 			}
 		}
@@ -419,7 +418,7 @@ func TestWhatIsQueued(t *testing.T) {
 			n    int
 			want bool
 		}{{true, 5, false}, {true, 4, true}, {false, 4, false}, {true, 0, true}} {
-			fill(c.n)
+			refill(f, c.n)
 			f.more = c.more
 			if f.next(); len(f.wake) > 0 != c.want {
 				t.Errorf("%+v: woken: %t", c, !c.want)
@@ -436,24 +435,29 @@ func TestWhatIsQueued(t *testing.T) {
 			if f.push(t.Context(), &session{id: "mine"}, c.got); f.more != c.want {
 				t.Errorf("%+v leaves more behind: %t", c.got, f.more)
 			}
-			for _, got := range f.empty() {
+			for _, got := range f.s.register.unqueue("p", 0) {
 				if len(c.got.Tasks) == 0 || got.task.ID != "t0" || got.session != "mine" || !got.since.Equal(time.Now()) {
 					t.Errorf("queued is %+v", got)
 				}
 			}
 		}
-		fill(3)
-		time.Sleep(queuedFor)
-		f.queue[2].since = time.Now()
-		if late := f.overdue(); len(late) > 0 {
-			t.Errorf("%d are overdue too soon", len(late))
+		refill(f, 2)
+		time.Sleep(queuedFor / 2)
+		f.s.register.queue(claimed{task: jobs.Task{ID: "young", Pool: "p"}, since: time.Now()})
+		if time.Sleep(queuedFor/2 - 1); f.s.register.queued("p") != 3 {
+			t.Error("what has not waited long has gone")
+		}
+		f.handBackOverdue(queuedFor)
+		if n := f.s.register.queued("p"); n != 3 {
+			t.Errorf("%d of 3 stay before it is time", n)
 		}
 		time.Sleep(1)
-		if late := f.overdue(); len(late) != 2 || late[0].task.ID != "0" || len(f.queue) != 1 || f.queue[0].task.ID != "2" {
-			t.Errorf("overdue are %+v, and %+v stay", late, f.queue)
+		f.handBackOverdue(queuedFor)
+		if n := f.s.register.queued("p"); n != 1 || !f.s.register.holds("0") || !f.s.register.holds("1") || !f.s.register.waits("young") {
+			t.Errorf("%d of 3 stay", n)
 		}
-		if rest := f.empty(); len(rest) != 1 || f.waits() {
-			t.Errorf("taken from it is %+v", rest)
+		if f.handBackQueue(); f.s.register.queued("p") != 0 || !f.s.register.holds("young") {
+			t.Error("the queue is not handed back")
 		}
 	})
 }

@@ -26,7 +26,7 @@ func TestWhatIsToldToStopAtOnce(t *testing.T) {
 			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: work{timeout: time.Hour}}
 			ctx, end := a.begin(t.Context())
 			t.Cleanup(end)
-			s.running.add(a)
+			s.register.run(a)
 			return a, ctx
 		}
 		a, running := told()
@@ -68,7 +68,7 @@ func TestHowLongBeforeItsTimeIsOverWorkIsTold(t *testing.T) {
 			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: work{timeout: time.Hour}}
 			running, end := a.begin(t.Context())
 			defer end()
-			s.running.add(a)
+			s.register.run(a)
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan struct{})
 			go func() { defer close(ended); s.expire(ctx) }()

@@ -190,7 +190,7 @@ func (s *Scheduler) Vitals() ledger.Vitals {
 		Replica: s.opt.ID, Ready: true, Backend: s.backend,
 		SessionsLost: int(s.sessionsLost.Load()), Buried: int(s.buried.Load()),
 		Config: s.config.Load(), Foreign: s.foreign.count(), ForeignPools: len(s.foreign.leftPools()), Workers: s.opt.Workers,
-		Running: s.running.byPool(),
+		Running: s.register.attemptsByPool(),
 	}
 	for _, c := range s.Health() {
 		v.Ready = v.Ready && c.Ready

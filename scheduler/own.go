@@ -2,23 +2,19 @@ package scheduler
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// orphans are running rows of the own session that this replica does not know, by task id: a claim
-// whose answer was lost, and since when they were seen.
-type orphans map[string]orphan
+// orphans are running rows of the own session that the register does not have: claims whose answer was lost, and since
+// when they were seen.
+type orphans map[claimKey]time.Time
 
-type orphan struct {
-	token int64
-	since time.Time
-}
-
-// ownRows reads what the store says is running here: cancelled work is stopped, and what nobody
-// here knows is handed back.
+// ownRows reads what the store says is running here: cancelled work is stopped, and what the register does not have is
+// handed back.
 func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
 	ctx, cancel := context.WithTimeout(ctx, watchCall)
 	defer cancel()
@@ -29,45 +25,33 @@ func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
 		return
 	}
 	read := time.Now()
-	listed := map[string]bool{}
+	orphaned := orphans{}
 	var back []ledger.Result
 	for _, row := range rows {
-		listed[row.TaskID] = true
-		if a := s.running.get(row.TaskID); a != nil {
-			if row.Cancel != "" && a.task.Token == row.Token {
-				a.stop(stopCancelled, row.Cancel, time.Time{})
-			}
-			delete(unknown, row.TaskID)
+		key := claimKey{row.TaskID, row.Token}
+		state, a := s.register.find(key)
+		if a != nil && row.Cancel != "" {
+			a.stopCancelled(row.Cancel)
+		}
+		if state != taskUnknown {
 			continue
 		}
-		if s.running.knows(row.TaskID) || s.recorder.holds(row.TaskID) || s.queued(row.TaskID) {
-			delete(unknown, row.TaskID)
-			continue
+		since, seen := unknown[key]
+		if !seen {
+			since = read
 		}
-		first, seen := unknown[row.TaskID]
-		if !seen || first.token != row.Token {
-			unknown[row.TaskID] = orphan{row.Token, read}
-			continue
-		}
+		orphaned[key] = since
 		// Every transaction that was under way when it was first seen has ended since.
-		if !s.running.underWaySince(first.since) && read.Sub(first.since) >= s.opt.SessionTTL/3 {
+		if seen && !s.register.claimingSince(since) && read.Sub(since) >= s.opt.SessionTTL/3 {
 			back = append(back, unheard(row))
 		}
 	}
-	for id := range unknown {
-		if !listed[id] {
-			delete(unknown, id)
-		}
-	}
-	if len(back) > 0 {
-		if _, err := s.store.Finish(ctx, ses.id, back); err != nil {
-			s.storeFailed(err)
-		}
-	}
+	clear(unknown)
+	maps.Copy(unknown, orphaned)
+	s.finishUnheard(ctx, ses, back)
 }
 
-// clearRows hands back whatever the store says is running here when nothing is any more: a claim
-// whose answer was lost.
+// clearRows hands back whatever the store says is running here when nothing is any more: claims whose answer was lost.
 func (s *Scheduler) clearRows(ctx context.Context, ses *session) {
 	rows, err := s.store.Own(ctx, ses.id)
 	if err != nil {
@@ -75,25 +59,23 @@ func (s *Scheduler) clearRows(ctx context.Context, ses *session) {
 	}
 	var back []ledger.Result
 	for _, row := range rows {
-		if !s.running.knows(row.TaskID) && !s.recorder.holds(row.TaskID) {
+		if state, _ := s.register.find(claimKey{row.TaskID, row.Token}); state == taskUnknown {
 			back = append(back, unheard(row))
 		}
 	}
-	if len(back) > 0 {
-		_, _ = s.store.Finish(ctx, ses.id, back) // else the others find them lost
+	s.finishUnheard(ctx, ses, back)
+}
+
+func (s *Scheduler) finishUnheard(ctx context.Context, ses *session, back []ledger.Result) {
+	if len(back) == 0 {
+		return
+	}
+	if _, err := s.store.Finish(ctx, ses.id, back); err != nil {
+		s.storeFailed(err)
 	}
 }
 
 // unheard hands back what was claimed, and nobody heard of it.
 func unheard(row ledger.Own) ledger.Result {
 	return ledger.Result{TaskID: row.TaskID, Token: row.Token, Verdict: ledger.HandBack, Reason: "claimed, but the answer was lost", Code: reason.ClaimLost}
-}
-
-func (s *Scheduler) queued(id string) bool {
-	for _, f := range s.feeders {
-		if f.holds(id) {
-			return true
-		}
-	}
-	return false
 }

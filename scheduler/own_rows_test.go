@@ -58,21 +58,20 @@ func lists(t *testing.T, ids ...string) (*Scheduler, *ownRowsOf) {
 var known = map[string]func(s *Scheduler, task jobs.Task) (forget func()){
 	"it runs": func(s *Scheduler, task jobs.Task) func() {
 		a := attemptOf(task)
-		s.running.add(a)
-		return func() { s.running.remove(a) }
+		s.register.run(a)
+		return func() { s.register.forget(a) }
 	},
 	"it is about to run": func(s *Scheduler, task jobs.Task) func() {
-		s.running.expect(task.ID)
-		return func() { s.running.unexpect(task.ID) }
+		s.register.start(claimed{task: task})
+		return func() { s.register.forget(&attempt{task: task}) }
 	},
 	"its result waits for the store": func(s *Scheduler, task jobs.Task) func() {
 		s.recorder.add("session", task, ledger.Result{TaskID: task.ID, Token: task.Token})
-		return func() { s.recorder.acknowledged(s.recorder.take()) }
+		return func() { s.register.recorded(s.recorder.take()[0].task) }
 	},
 	"it waits for a worker": func(s *Scheduler, task jobs.Task) func() {
-		f := s.feeders["p"]
-		f.queue = append(f.queue, claimed{task: task, session: "session", since: time.Now()})
-		return func() { f.empty() }
+		s.register.queue(claimed{task: task, session: "session", since: time.Now()})
+		return func() { s.register.forget(&attempt{task: s.register.unqueue(task.Pool, 0)[0].task}) }
 	},
 }
 
@@ -158,15 +157,15 @@ func TestHowLongARowIsNotKnown(t *testing.T) {
 		}, true},
 		"a transaction began after it was seen": {func(s *Scheduler, _ *ownRowsOf, _ func()) {
 			time.Sleep(time.Nanosecond)
-			s.running.transaction()
+			s.register.claim()
 		}, true},
-		"one began before, and goes on": {func(s *Scheduler, _ *ownRowsOf, _ func()) { s.running.transaction() }, false},
+		"one began before, and goes on": {func(s *Scheduler, _ *ownRowsOf, _ func()) { s.register.claim() }, false},
 		"one began before, and has ended": {func(s *Scheduler, _ *ownRowsOf, _ func()) {
-			s.running.transaction()()
+			s.register.claim()()
 		}, true},
 		"two began before, and one goes on": {func(s *Scheduler, _ *ownRowsOf, _ func()) {
-			first := s.running.transaction()
-			s.running.transaction()
+			first := s.register.claim()
+			s.register.claim()
 			first()
 		}, false},
 	} {
@@ -196,7 +195,7 @@ func TestARowWaitsForATransactionThatBeganWithTheRead(t *testing.T) {
 		var settled func()
 		st.during = func() {
 			time.Sleep(time.Second)
-			settled = s.running.transaction()
+			settled = s.register.claim()
 			time.Sleep(time.Second)
 		}
 		s.ownRows(t.Context(), unknown)
@@ -224,7 +223,7 @@ func TestACancelledRowStopsItsAttempt(t *testing.T) {
 		s, st := lists(t, "1")
 		st.rows[0].Cancel, st.rows[0].Token = c.cancel, c.token
 		a := attemptOf(jobs.Task{ID: "1", Token: 7, Pool: "p"})
-		s.running.add(a)
+		s.register.run(a)
 		s.ownRows(t.Context(), orphans{})
 		if why, reason := a.stoppedBy(); why != c.want || why != notStopped && reason != c.cancel {
 			t.Errorf("%+v: stopped %v for %q", c, why, reason)

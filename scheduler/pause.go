@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -16,6 +17,17 @@ func pause(ctx context.Context, d time.Duration, nudged <-chan struct{}) bool {
 	case <-timer.C:
 	}
 	return ctx.Err() == nil
+}
+
+// after calls fn once d is over. stop prevents that, or waits until fn has returned.
+func after(d time.Duration, fn func()) (stop func()) {
+	done := make(chan struct{})
+	timer := time.AfterFunc(d, func() { defer close(done); fn() })
+	return sync.OnceFunc(func() {
+		if !timer.Stop() {
+			<-done
+		}
+	})
 }
 
 // nudge ends a pause, this one or the next.

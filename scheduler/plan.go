@@ -100,20 +100,6 @@ func (j *jobPlan) next(t time.Time) time.Time {
 	return j.schedule.Next(t)
 }
 
-// until is how long an attempt that starts now may run even if this replica loses touch with the
-// store: until somebody else may start in its place, or its timeout. Zero: no longer than the session is
-// trusted.
-func (j *jobPlan) until(now time.Time) time.Time {
-	if j.OnLost == jobs.LostRetries {
-		return time.Time{}
-	}
-	until := now.Add(j.Timeout)
-	if next := j.next(now); j.Concurrency != jobs.Allow && !next.IsZero() && next.Before(until) {
-		until = next
-	}
-	return until
-}
-
 // work says how to execute t here; false if this replica cannot: it does not know the job, the
 // pool or the kind, or its labels do not match.
 func (p *plan) work(t jobs.Task) (work, bool) {

@@ -34,9 +34,7 @@ type recorder struct {
 	room    sync.Cond
 	endless bool // nobody waits for room any more
 	pending []outcome
-	held    map[string]int // results of a task that are not acknowledged
 	ready   chan struct{}
-	done    chan struct{} // of settled
 }
 
 type outcome struct {
@@ -46,16 +44,16 @@ type outcome struct {
 }
 
 func newRecorder(s *Scheduler) *recorder {
-	r := &recorder{s: s, held: map[string]int{}, ready: make(chan struct{}, 1)}
+	r := &recorder{s: s, ready: make(chan struct{}, 1)}
 	r.room.L = &r.mu
 	return r
 }
 
 // add hands a result over. It never waits: who hands a task back has others to look after.
 func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
+	r.s.register.record(t)
 	r.mu.Lock()
 	r.pending = append(r.pending, outcome{session, t, result})
-	r.held[t.ID]++
 	r.mu.Unlock()
 	nudge(r.ready)
 }
@@ -75,31 +73,6 @@ func (r *recorder) makeRoom() {
 	defer r.mu.Unlock()
 	r.endless = true
 	r.room.Broadcast()
-}
-
-// holds reports whether a result of the task waits to be acknowledged.
-func (r *recorder) holds(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.held[id] > 0
-}
-
-// settled is closed once everything is acknowledged; nothing may be added afterwards.
-func (r *recorder) settled() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	done := make(chan struct{})
-	r.done = done
-	r.closeWhenIdle()
-	return done
-}
-
-// closeWhenIdle closes what settled returned. The caller holds r.mu.
-func (r *recorder) closeWhenIdle() {
-	if r.done != nil && len(r.held) == 0 {
-		close(r.done)
-		r.done = nil
-	}
 }
 
 // errTooSlow: a batch was not taken in time. A smaller one may be.
@@ -149,8 +122,8 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 	for {
 		finished, err := r.finish(ctx, batch)
 		if err == nil {
-			r.acknowledged(batch)
 			for i, f := range finished {
+				r.s.register.recorded(batch[i].task)
 				r.s.recorded(batch[i], f)
 			}
 			return nil
@@ -183,17 +156,6 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 		err = fmt.Errorf("%w: %w", ctx.Err(), err)
 	}
 	return finished, err
-}
-
-func (r *recorder) acknowledged(batch []outcome) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, o := range batch {
-		if r.held[o.task.ID]--; r.held[o.task.ID] == 0 {
-			delete(r.held, o.task.ID)
-		}
-	}
-	r.closeWhenIdle()
 }
 
 // recorded tells people, and those who wait for what just became free.

@@ -126,7 +126,7 @@ func TestAResultIsRecordedUnderItsSession(t *testing.T) {
 
 func settledNow(s *Scheduler) bool {
 	select {
-	case <-s.recorder.settled():
+	case <-s.register.allRecorded():
 		return true
 	default:
 		return false
@@ -171,8 +171,8 @@ func TestAResultThatIsRefusedWithoutItsTextsStays(t *testing.T) {
 		})
 		s := recording(t, st, n)
 		synctest.Wait()
-		if _, taken := st.look(); len(taken) != n-2 || !s.recorder.holds("7") || settledNow(s) {
-			t.Fatalf("%d of %d are recorded, the refused one is still held: %v", len(taken), n-2, s.recorder.holds("7"))
+		if _, taken := st.look(); len(taken) != n-2 || !s.register.holds("7") || settledNow(s) {
+			t.Fatalf("%d of %d are recorded, the refused one is still held: %v", len(taken), n-2, s.register.holds("7"))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()

@@ -24,15 +24,15 @@ func TestResultsOutliveAnAbsenceOfTheStore(t *testing.T) {
 			s := recording(t, st, n)
 			s.health.start()
 			time.Sleep(10*time.Minute + recordRetry/2)
-			if up, _, _ := s.health.state(); up || !s.recorder.holds("0") || settledNow(s) {
-				t.Errorf("%d results: the store is there: %v; the result is held: %v", n, up, s.recorder.holds("0"))
+			if up, _, _ := s.health.state(); up || !s.register.holds("0") || settledNow(s) {
+				t.Errorf("%d results: the store is there: %v; the result is held: %v", n, up, s.register.holds("0"))
 			}
 			st.became(nil)
 			before, _ := st.look()
 			time.Sleep(recordRetry)
 			synctest.Wait()
 			calls, taken := st.look()
-			if len(taken) != n || calls-before != 1 || !settledNow(s) || s.recorder.holds("0") {
+			if len(taken) != n || calls-before != 1 || !settledNow(s) || s.register.holds("0") {
 				t.Errorf("%d of %d are recorded by %d calls", len(taken), n, calls-before)
 			}
 			for id, r := range taken {

@@ -97,8 +97,8 @@ func TestWhatComesAfterTheLastStartGoesBack(t *testing.T) {
 	s.attempts.close()
 	s.slots.take("p", 1)
 	s.start(t.Context(), claimed{task: jobs.Task{ID: "1", Token: 7, Pool: "p"}, session: "session"})
-	if room := s.slots.room("p"); room != 4 || s.running.knows("1") {
-		t.Errorf("%d slots are free, want 4; the task is known: %v", room, s.running.knows("1"))
+	if room := s.slots.room("p"); room != 4 || !s.register.holds("1") {
+		t.Errorf("%d slots are free, want 4; it is to be recorded: %v", room, s.register.holds("1"))
 	}
 	if batch := s.recorder.take(); len(batch) != 1 || batch[0].result.Verdict != ledger.HandBack || batch[0].result.Token != 7 || batch[0].session != "session" {
 		t.Errorf("to record: %+v", batch)
@@ -151,7 +151,7 @@ func TestWhatGoesIntoABatch(t *testing.T) {
 		"more than it takes":        {"aaa", append(half[:len(half):len(half)], half...), "x", []int{1, 1, 1}},
 		"a byte more than it takes": {"aaa", half, "x", []int{1, 1, 1}},
 	} {
-		r := newRecorder(nil)
+		r := newRecorder(&Scheduler{register: newRegister()})
 		for n, session := range c.sessions {
 			r.add(string(session), jobs.Task{ID: fmt.Sprint(n)}, ledger.Result{Output: c.output, Error: c.text})
 		}
@@ -169,40 +169,22 @@ func TestWhatGoesIntoABatch(t *testing.T) {
 // Workers wait while recordBacklog results wait, and no longer; with one less they do not.
 func TestWhenWorkersWaitForTheRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRecorder(nil)
+		r := newRecorder(&Scheduler{register: newRegister()})
 		for range recordBacklog - 1 {
 			r.add("session", jobs.Task{ID: "1"}, ledger.Result{})
 		}
 		r.waitForRoom()
-		r.add("session", jobs.Task{ID: "1"}, ledger.Result{})
+		r.add("session", jobs.Task{ID: "2"}, ledger.Result{})
 		var went bool
 		go func() { r.waitForRoom(); went = true }()
 		synctest.Wait()
 		if went {
 			t.Error("a worker went on with a full backlog")
 		}
-		batch := r.take()
+		r.take()
 		synctest.Wait()
 		if !went {
 			t.Error("a worker waits beside a backlog that is not full")
-		}
-		// The results of one task: it is held until the last of them is acknowledged.
-		settled := r.settled()
-		r.acknowledged(batch)
-		if !r.holds("1") {
-			t.Error("nothing is held, and results wait")
-		}
-		for batch = r.take(); len(batch) > 0; batch = r.take() {
-			select {
-			case <-settled:
-				t.Fatal("settled before all is acknowledged")
-			default:
-			}
-			r.acknowledged(batch)
-		}
-		<-settled
-		if r.holds("1") {
-			t.Error("what is acknowledged is still held")
 		}
 	})
 }

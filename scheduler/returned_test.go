@@ -125,8 +125,8 @@ func TestAStopGraceThatPanicsIsTheReplicasOwn(t *testing.T) {
 		log := &everyLine{}
 		s := replicaOn(t, newPicky(nil), ungraceful{})
 		s.log = slog.New(log)
-		s.running.add(&attempt{task: jobs.Task{ID: "1", Pool: "p", Kind: "k"}, work: work{handler: ungraceful{}, timeout: time.Hour}})
-		_, end := s.running.get("1").begin(t.Context())
+		s.register.run(&attempt{task: jobs.Task{ID: "1", Pool: "p", Kind: "k"}, work: work{handler: ungraceful{}, timeout: time.Hour}})
+		_, end := s.register.attemptAt("1").begin(t.Context())
 		defer end()
 		if got := s.stopAll(time.Time{}); got != time.Second {
 			t.Errorf("its grace period is %v, want the replica's own", got)

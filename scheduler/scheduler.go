@@ -44,7 +44,7 @@ type Scheduler struct {
 	stripes  *stripes
 	upcoming *upcoming
 	feeders  map[string]*feeder
-	running  *running
+	register *register
 	foreign  foreign
 	recorder *recorder
 	attempts gate
@@ -92,7 +92,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 		clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger}, room: room{log: o.Logger},
 		upcoming:        newUpcoming(),
 		feeders:         map[string]*feeder{},
-		running:         newRunning(),
+		register:        newRegister(),
 		nudgeWatch:      make(chan struct{}, 1),
 		nudgeGovern:     make(chan struct{}, 1),
 		nudgeBalance:    make(chan struct{}, 1),
@@ -221,7 +221,7 @@ func (s *Scheduler) leave(ctx context.Context) {
 	defer cancel()
 	s.leaveStripes(ctx)
 	s.clearRows(ctx, ses)
-	if n := len(s.running.all()); n > 0 {
+	if n := len(s.register.attempts()); n > 0 {
 		s.log.Warn("not signing off, as work goes on that was told to stop; the others will notice within the session ttl", "running", n)
 		return
 	}

@@ -97,7 +97,7 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 			s.log.Warn("the others declared this replica dead; joining again", "replica", s.opt.ID)
 			s.sessionsLost.Add(1)
 		}
-		s.running.sessionDied(ses.id)
+		s.sessionDied(ses.id)
 		if err := s.join(ctx); err != nil {
 			return err
 		}
@@ -116,40 +116,9 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 	}
 	s.session.Store(&session{ses.id, since.Add(s.trustFor()), steady})
 	s.health.storeUp()
-	s.tell(s.running.all())
+	s.tell(s.register.attempts())
 	ectx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s.extend(ectx)
 	return nil
-}
-
-// extend moves may_run_until of those attempts ahead that have passed a due time of their job
-// while they ran: nobody starts in their place before the next one.
-func (s *Scheduler) extend(ctx context.Context) {
-	now := s.clock.now()
-	var moves []ledger.Extension
-	for _, a := range s.running.all() {
-		j, ok := s.plan.jobs[a.task.Job]
-		if !ok || a.session != s.session.Load().id {
-			continue
-		}
-		if until := j.until(now); !until.IsZero() && until.After(a.until()) && a.until().Before(now) {
-			moves = append(moves, ledger.Extension{TaskID: a.task.ID, Token: a.task.Token, Until: until})
-		}
-	}
-	if len(moves) == 0 {
-		return
-	}
-	ours, err := s.store.Extend(ctx, s.session.Load().id, moves)
-	if err != nil {
-		return // the old bound holds, and the next beat asks again
-	}
-	var moved []*attempt
-	for i, m := range moves {
-		if a := s.running.get(m.TaskID); ours[i] && a != nil && a.task.Token == m.Token { // it may be the next attempt by now
-			a.setUntil(m.Until)
-			moved = append(moved, a)
-		}
-	}
-	s.tell(moved)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -171,14 +170,13 @@ func TestADrainHandsBackWhatWaitsForAWorker(t *testing.T) {
 		s := recording(t, st, 0)
 		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
 		for _, id := range []string{"1", "2"} {
-			s.feeders["p"].queue = append(s.feeders["p"].queue, claimed{task: jobs.Task{ID: id, Pool: "p"}, session: "session"})
-			s.running.expect(id)
+			s.register.queue(claimed{task: jobs.Task{ID: id, Pool: "p"}, session: "session", since: time.Now()})
 		}
 		if err := s.drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		_, taken := st.look()
-		if len(taken) != 2 || taken["1"].Verdict != ledger.HandBack || taken["2"].Verdict != ledger.HandBack || s.running.knows("1") {
+		if len(taken) != 2 || taken["1"].Verdict != ledger.HandBack || taken["2"].Verdict != ledger.HandBack || s.register.knows("1") {
 			t.Errorf("%+v", taken)
 		}
 	})
@@ -266,29 +264,12 @@ func TestTheLastBoundHolds(t *testing.T) {
 
 // The attempts of a session that died are marked, and no others.
 func TestOnlyTheAttemptsOfASessionDieWithIt(t *testing.T) {
-	r := newRunning()
+	s := &Scheduler{register: newRegister()}
 	mine, other := &attempt{task: jobs.Task{ID: "1", Pool: "p"}, session: "died"}, &attempt{task: jobs.Task{ID: "2", Pool: "p"}, session: "lives"}
-	third := &attempt{task: jobs.Task{ID: "3", Pool: "q"}, session: "lives"}
-	for _, a := range []*attempt{mine, other, third} {
-		r.expect(a.task.ID)
-		r.add(a)
-	}
-	r.sessionDied("died")
+	s.register.run(mine)
+	s.register.run(other)
+	s.sessionDied("died")
 	if !mine.orphaned || other.orphaned {
 		t.Errorf("orphaned: %v, %v; want the first alone", mine.orphaned, other.orphaned)
-	}
-	if n := r.byPool(); n["p"] != 2 || n["q"] != 1 {
-		t.Errorf("running are %v", n)
-	}
-	// The next attempt of a task takes its place, and the end of the first one does not remove it.
-	again := &attempt{task: jobs.Task{ID: "1", Pool: "p"}, session: "lives"}
-	r.add(again)
-	r.remove(mine)
-	if r.get("1") != again {
-		t.Error("the attempt that runs was removed by the one before")
-	}
-	r.remove(again)
-	if r.knows("1") || !r.knows("2") || !slices.Contains(r.all(), other) {
-		t.Error("what has ended is still known, or what runs is not")
 	}
 }

@@ -31,7 +31,7 @@ func names(t *testing.T, dir string) []string {
 func TestBranches(t *testing.T) {
 	for dir, want := range map[string][]string{
 		"scheduler": {
-			"scheduler/own.go Scheduler.ownRows GO without ||: first.token != row.Token",
+			"scheduler/own.go Scheduler.ownRows GO without &&: !s.register.claimingSince(since)",
 			"scheduler/clock.go clock.observe GO left out: c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)",
 			"scheduler/clock.go clock.observe GO bound: c.seen >= consistentRenewals",
 			"scheduler/record.go recorder.take GO left out: r.room.Broadcast()",
@@ -41,7 +41,7 @@ func TestBranches(t *testing.T) {
 			"scheduler/decide.go decider.due GO swapped 1 and 2: later(cursor, lateUntil)",
 			"scheduler/feed.go feeder.claim GO other field Tasks: got.Foreign (2)",
 			"scheduler/attempt.go attempt.stop GO other sign: killBy.Add(-killMargin)",
-			"scheduler/attempt.go attempt.deadline GO bound: b.Until() > end.Until()",
+			"scheduler/deadline.go attempt.deadline GO bound: b.Until() > end.Until()",
 			"scheduler/poll.go Scheduler.poll GO max: min(2*wait, pollSlow)",
 			"scheduler/decide.go decider.late GO After: at.Before(d.now.Add(-j.CatchUp.Grace))",
 			"scheduler/feed.go feeder.wanted GO doubled: claimBatch",
