@@ -40,7 +40,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			return err
 		}
 		// A replica may be loading the same pools: its rows must win, so that nothing is replaced here.
-		if _, err := t.insert(`{insert_ignore} {pools} (name, hash, config, max_running, max_attempts, on_lost)`, "", rows); err != nil {
+		if _, err := t.InsertNew(`{pools} (name, hash, config, max_running, max_attempts, on_lost)`, rows); err != nil {
 			return err
 		}
 		if err := t.sameButForCapitals(names, known); err != nil {
@@ -61,11 +61,11 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 			}
 			if row.hash == "" {
 				// Index: primary key.
-				_, err = t.exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
+				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
 					p.Hash(), p.MaxRunning, p.Retries.Limit+1, string(p.OnLost), has.declared(), name)
 			} else {
 				// Index: primary key.
-				_, err = t.exec(`UPDATE {pools} SET kinds = ? WHERE name = ? AND config = 0`, has.declared(), name)
+				_, err = t.Exec(`UPDATE {pools} SET kinds = ? WHERE name = ? AND config = 0`, has.declared(), name)
 			}
 			if err != nil {
 				return err
@@ -83,7 +83,7 @@ func (t *tx) sameButForCapitals(names, known []string) error {
 		return nil
 	}
 	taken := map[string][]string{}
-	err := t.query(`SELECT name, hash FROM {pools}{share}`, nil, func(scan func(...any) error) error {
+	err := t.Query(`SELECT name, hash FROM {pools}{share}`, nil, func(scan func(...any) error) error {
 		var name, hash string
 		err := scan(&name, &hash)
 		if lower := strings.ToLower(name); hash != "" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -21,12 +22,12 @@ func (s *Store) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 		return err
 	}
 	return s.sure(ctx, "record in the audit", func(t *tx) error {
-		now, err := t.now()
+		now, err := t.Now()
 		if err != nil {
 			return err
 		}
 		// To write the same id again changes nothing.
-		_, err = t.exec("{insert_ignore} {audit} (id, at, who, role, remote, action, object, status, task_id, tasks, repeats) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+		_, err = t.Exec("{insert_ignore} {audit} (id, at, who, role, remote, action, object, status, task_id, tasks, repeats) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
 			id.String(), micros(now), clip(e.Who, 128), clip(e.Role, 16), clip(e.Remote, 64), clip(e.Action, 64), clip(e.Object, 128), e.Status,
 			clip(e.TaskID, 36), e.Tasks, max(e.Count, 1))
 		return err
@@ -73,7 +74,7 @@ func (t *tx) auditPage(cursor string, n int) (entries []ledger.AuditEntry, err e
 		}
 		w.and(`at <= ? AND NOT (at = ? AND id >= ?)`, at, at, after[1])
 	}
-	err = t.query(`SELECT id, at, who, role, remote, action, object, status, task_id, tasks, repeats FROM {audit}{index}{audit}_at{end}`+w.text()+` ORDER BY at DESC, id DESC LIMIT ?`,
+	err = t.Query(`SELECT id, at, who, role, remote, action, object, status, task_id, tasks, repeats FROM {audit}{index}{audit}_at{end}`+w.text()+` ORDER BY at DESC, id DESC LIMIT ?`,
 		append(w.args, n), func(scan func(...any) error) error {
 			var e ledger.AuditEntry
 			var at int64
@@ -94,6 +95,6 @@ func sweepAudit(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	_, err = t.exec("{delete} {audit} AS t{by_key} WHERE id IN ("+marks(len(ids))+")", texts(ids)...)
+	_, err = t.Exec("{delete} {audit} AS t{by_key} WHERE id IN ("+sqlkit.Marks(len(ids))+")", sqlkit.Texts(ids)...)
 	return len(ids), err
 }

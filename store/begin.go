@@ -15,7 +15,7 @@ import (
 func (t *tx) begin(session string, judge ledger.Judge) (now time.Time, err error) {
 	var dead bool
 	var at sql.NullInt64
-	found, err := t.one("SELECT dead, {now} FROM {sessions} WHERE id=?", []any{session}, &dead, &at)
+	found, err := t.One("SELECT dead, {now} FROM {sessions} WHERE id=?", []any{session}, &dead, &at)
 	if err == nil && (!found || dead) {
 		err = ledger.ErrSessionDead
 	}
@@ -30,7 +30,7 @@ func (t *tx) begin(session string, judge ledger.Judge) (now time.Time, err error
 
 // judged is what judge makes of the database's time.
 func (t *tx) judged(judge ledger.Judge) (now time.Time, err error) {
-	if now, err = t.now(); err != nil {
+	if now, err = t.Now(); err != nil {
 		return now, err
 	}
 	return judged(judge, now)

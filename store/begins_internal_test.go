@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -21,13 +22,13 @@ import (
 // attentive is a dialect that counts the transactions that may write, and lets others work before one of them begins,
 // or the server go away.
 type attentive struct {
-	dialect
+	sqlkit.Dialect
 	begins int
 	before func(n int)
 	away   bool
 }
 
-func (a *attentive) begin(ctx context.Context, conn *sql.Conn) error {
+func (a *attentive) Begin(ctx context.Context, conn *sql.Conn) error {
 	a.begins++
 	if a.before != nil {
 		a.before(a.begins)
@@ -35,7 +36,7 @@ func (a *attentive) begin(ctx context.Context, conn *sql.Conn) error {
 	if a.away {
 		return jobs.ErrUnavailable
 	}
-	return a.dialect.begin(ctx, conn)
+	return a.Dialect.Begin(ctx, conn)
 }
 
 // orphans is a store in which n tasks run whose replica is dead.
@@ -69,9 +70,9 @@ func orphans(t *testing.T, file string, n int) *Store {
 // A database that refuses everything is asked so many times and not once for each task; one that is away, once.
 func TestReapingEndsWhereNothingIsTaken(t *testing.T) {
 	s := orphans(t, filepath.Join(t.TempDir(), "a.db"), 200)
-	a := &attentive{dialect: s.dialect}
-	s.dialect = a
-	if err := s.sure(t.Context(), "test", func(t *tx) error { _, err := t.exec("ALTER TABLE {attempts} RENAME TO elsewhere"); return err }); err != nil {
+	a := &attentive{Dialect: s.db.Dialect}
+	s.db.Dialect = a
+	if err := s.sure(t.Context(), "test", func(t *tx) error { _, err := t.Exec("ALTER TABLE {attempts} RENAME TO elsewhere"); return err }); err != nil {
 		t.Fatal(err)
 	}
 	a.begins = 0
@@ -89,7 +90,7 @@ func TestWhatAnotherReaped(t *testing.T) {
 	for _, lose := range []bool{false, true} {
 		file := filepath.Join(t.TempDir(), "a.db")
 		other, s := orphans(t, file, 3), migrated(t, "sqlite", file, Options{})
-		a := &attentive{dialect: s.dialect, before: func(n int) {
+		a := &attentive{Dialect: s.db.Dialect, before: func(n int) {
 			if n > 1 {
 				return
 			}
@@ -97,7 +98,7 @@ func TestWhatAnotherReaped(t *testing.T) {
 				t.Errorf("the other one reaped %d: %v", len(reaped), err)
 			}
 		}}
-		s.dialect = &forgetful{dialect: a, lose: lose}
+		s.db.Dialect = &forgetful{Dialect: a, lose: lose}
 		if reaped, err := s.Reap(t.Context(), 9); err != nil || len(reaped) != 0 || a.begins == 0 {
 			t.Errorf("reaped %+v, %v", reaped, err)
 		}
@@ -126,11 +127,11 @@ func TestWhatAnotherMadeReady(t *testing.T) {
 			if _, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.sure(t.Context(), "test", func(t *tx) error { _, err := t.exec("UPDATE {tasks} SET state=1, run_at=1"); return err }); err != nil {
+			if err := s.sure(t.Context(), "test", func(t *tx) error { _, err := t.Exec("UPDATE {tasks} SET state=1, run_at=1"); return err }); err != nil {
 				t.Fatal(err)
 			}
-			a := &attentive{dialect: s.dialect, before: func(int) { ready(other) }}
-			s.dialect = a
+			a := &attentive{Dialect: s.db.Dialect, before: func(int) { ready(other) }}
+			s.db.Dialect = a
 			ready(s)
 			if a.begins != 1 {
 				t.Errorf("%d transactions that may write", a.begins)
@@ -165,12 +166,12 @@ func TestWhatAnotherWasToldOf(t *testing.T) {
 					return r
 				}})
 			}
-			a := &attentive{dialect: s.dialect, before: func(int) {
+			a := &attentive{Dialect: s.db.Dialect, before: func(int) {
 				if done, err := tell(other); err != nil || done.Tasks != 1 || done.Dropped != 1 {
 					t.Errorf("the other one: %+v, %v", done, err)
 				}
 			}}
-			s.dialect = a
+			s.db.Dialect = a
 			if done, err := tell(s); err != nil || done.Tasks != 0 || done.Dropped != 0 || a.begins != 1 {
 				t.Errorf("%+v, in %d transactions: %v", done, a.begins, err)
 			}
@@ -187,12 +188,12 @@ func TestWhatIsSweptIsNotRetried(t *testing.T) {
 	other, s := migrated(t, "mysql", at, Options{}), migrated(t, "mysql", at, Options{})
 	write := func(text string) {
 		t.Helper()
-		if err := other.sure(t.Context(), "test", func(t *tx) error { _, err := t.exec(text); return err }); err != nil {
+		if err := other.sure(t.Context(), "test", func(t *tx) error { _, err := t.Exec(text); return err }); err != nil {
 			t.Error(err)
 		}
 	}
 	write(ended9)
-	s.dialect = &interrupted{dialect: s.dialect, at: 2, do: func() { write(`DELETE FROM {done}`) }} // after the task was read
+	s.db.Dialect = &interrupted{Dialect: s.db.Dialect, at: 2, do: func() { write(`DELETE FROM {done}`) }} // after the task was read
 	if task, err := s.RetryTask(t.Context(), "t9", "", true); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("%+v, %v", task, err)
 	}
@@ -226,8 +227,8 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &attentive{dialect: s.dialect}
-	s.dialect = a
+	a := &attentive{Dialect: s.db.Dialect}
+	s.db.Dialect = a
 	same := func(now time.Time) (time.Time, error) { return now, nil }
 	for name, do := range map[string]func() error{
 		"ready":  func() error { _, _, err := s.Ready(t.Context(), same); return err },
@@ -281,7 +282,7 @@ func TestANewerConfigurationStopsAnOlderOne(t *testing.T) {
 			}
 			definitions := func(hash string) (d ledger.Definitions) {
 				d.Pools = []ledger.PoolDef{{Name: "p", Hash: hash, MaxAttempts: 5}}
-				for i := range rowsPerStatement + 1 {
+				for i := range sqlkit.MaxRows + 1 {
 					d.Jobs = append(d.Jobs, ledger.JobDef{Name: fmt.Sprintf("j%04d", i), Hash: hash, Schedule: "s", Next: func(t time.Time) time.Time { return t.Add(time.Hour) }})
 				}
 				return d
@@ -290,7 +291,7 @@ func TestANewerConfigurationStopsAnOlderOne(t *testing.T) {
 			if _, err := other.Load(t.Context(), session, ledger.Definitions{}); err != nil {
 				t.Fatal(err)
 			}
-			a := &attentive{dialect: s.dialect}
+			a := &attentive{Dialect: s.db.Dialect}
 			a.before = func(begins int) {
 				if begins == n {
 					if _, err := other.Load(t.Context(), join("newer"), definitions("newer")); err != nil {
@@ -298,12 +299,12 @@ func TestANewerConfigurationStopsAnOlderOne(t *testing.T) {
 					}
 				}
 			}
-			s.dialect = a
+			s.db.Dialect = a
 			got, err := s.Assert(t.Context(), session, definitions("older"))
 			if err != nil || got.Governs || a.begins != n {
 				t.Errorf("governs: %v, after %d batches, %v", got.Governs, a.begins, err)
 			}
-			want := fmt.Sprint("newer ", rowsPerStatement+1)
+			want := fmt.Sprint("newer ", sqlkit.MaxRows+1)
 			if d := cmp.Diff([]string{want, "newer"}, []string{
 				text(t, s, "SELECT MIN(hash) || ' ' || COUNT(*) FROM {jobs} WHERE hash='newer'"), text(t, s, "SELECT hash FROM {pools} WHERE name='p'"),
 			}); d != "" {
@@ -332,7 +333,7 @@ func TestWhatAnotherDefined(t *testing.T) {
 			if _, err := other.Load(t.Context(), session, c.before); err != nil {
 				t.Fatal(err)
 			}
-			a := &attentive{dialect: s.dialect}
+			a := &attentive{Dialect: s.db.Dialect}
 			a.before = func(n int) {
 				if n > 1 {
 					return
@@ -342,7 +343,7 @@ func TestWhatAnotherDefined(t *testing.T) {
 				}
 				for _, table := range []string{"jobs", "pools"} { // from here on no row may be written
 					err := other.sure(t.Context(), "test", func(t *tx) error {
-						_, err := t.exec(`CREATE TRIGGER no_` + table + ` BEFORE INSERT ON {` + table + `} BEGIN SELECT RAISE(FAIL, 'written again'); END`)
+						_, err := t.Exec(`CREATE TRIGGER no_` + table + ` BEFORE INSERT ON {` + table + `} BEGIN SELECT RAISE(FAIL, 'written again'); END`)
 						return err
 					})
 					if err != nil {
@@ -350,7 +351,7 @@ func TestWhatAnotherDefined(t *testing.T) {
 					}
 				}
 			}
-			s.dialect = a
+			s.db.Dialect = a
 			if got, err := s.Assert(t.Context(), session, c.after); err != nil || !got.Governs || a.begins != 2 {
 				t.Errorf("%+v, in %d transactions: %v", got, a.begins, err)
 			}

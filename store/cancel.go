@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -31,7 +32,7 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error
 				return err
 			case !found:
 				return fmt.Errorf("task %s: %w", id, jobs.ErrNotFound)
-			case t.again && ended.State == jobs.StateCancelled && ended.Reason == why: // by the COMMIT whose answer was lost
+			case t.Again && ended.State == jobs.StateCancelled && ended.Reason == why: // by the COMMIT whose answer was lost
 				task = ended
 				return nil
 			}
@@ -42,7 +43,7 @@ func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error
 		if row.row == rowRunning {
 			return askOwner(t, row, why)
 		}
-		now, err := t.now()
+		now, err := t.Now()
 		if err != nil {
 			return err
 		}
@@ -61,16 +62,16 @@ func askOwner(t *tx, row openTask, why string) error {
 	if row.cancel != "" {
 		return nil
 	}
-	n, err := t.exec("UPDATE {tasks} SET cancel=? WHERE id=? AND token=? AND state+0=2", why, row.ID, row.Token)
+	n, err := t.Exec("UPDATE {tasks} SET cancel=? WHERE id=? AND token=? AND state+0=2", why, row.ID, row.Token)
 	if err == nil && n != 1 {
-		return errMoved
+		return sqlkit.ErrMoved
 	}
 	return err
 }
 
 // endedTask reads a row of {done}, without its payload.
 func (t *tx) endedTask(id string) (task jobs.Task, found bool, err error) {
-	err = t.query("SELECT "+doneFacts+" FROM {done} WHERE id=?", []any{id}, func(scan func(...any) error) error {
+	err = t.Query("SELECT "+doneFacts+" FROM {done} WHERE id=?", []any{id}, func(scan func(...any) error) error {
 		found = true
 		task, err = scanTask(scan)
 		return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -90,7 +91,7 @@ func (w *claim) room(t *tx) (int, error) {
 	}
 	var hash string
 	var paused *bool
-	_, err := t.one("SELECT hash, paused, max_attempts, on_lost FROM {pools} WHERE name=?"+lock, []any{w.Pool},
+	_, err := t.One("SELECT hash, paused, max_attempts, on_lost FROM {pools} WHERE name=?"+lock, []any{w.Pool},
 		&hash, &paused, &w.pool.MaxAttempts, &w.pool.OnLost)
 	if err != nil {
 		return 0, err
@@ -106,7 +107,7 @@ func (w *claim) room(t *tx) (int, error) {
 		return w.Limit, nil
 	}
 	var count int
-	if _, err := t.one("SELECT COUNT(*) FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=?", []any{w.Pool}, &count); err != nil {
+	if _, err := t.One("SELECT COUNT(*) FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=?", []any{w.Pool}, &count); err != nil {
 		return 0, err
 	}
 	room := w.MaxRunning - count
@@ -191,7 +192,7 @@ func (w *claim) startTriggers(t *tx) error {
 	if len(started) == 0 {
 		return nil
 	}
-	_, err := t.exec("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+tuples(ofTrigger, len(started)),
+	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+sqlkit.Tuples(ofTrigger, len(started)),
 		append([]any{micros(w.now)}, triggerKeys(started)...)...)
 	return err
 }
@@ -211,15 +212,15 @@ func (w *claim) take(t *tx) error {
 	}
 	slices.SortFunc(rows, func(a, b mine) int { return lockOrder(a.openTask, b.openTask) })
 	taken := 0
-	for part := range slices.Chunk(rows, rowsPerStatement) {
+	for part := range slices.Chunk(rows, sqlkit.MaxRows) {
 		c := choice[mine]{column: "id", id: mine.id, list: part}
 		set := "token=token+" + c.of(func(m mine) any { return m.token - m.Token }) +
 			", may_run_until=" + c.of(func(m mine) any { return m.until }) +
 			", max_attempts=" + c.of(func(m mine) any { return int64(w.policy(m.openTask).MaxAttempts) }) +
 			", on_lost=" + c.of(func(m mine) any { return string(w.policy(m.openTask).OnLost) }) +
 			", state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?, reason='', reason_code='', error='', exit_code=NULL, cancel=''"
-		n, err := t.exec("UPDATE {tasks}{by_key} SET "+set+" WHERE "+owned("0", len(part)), slices.Concat(c.args,
-			[]any{w.Session, w.Replica, w.ID, micros(w.now)}, each(part, func(m mine) []any { return []any{m.ID, m.Token} }))...)
+		n, err := t.Exec("UPDATE {tasks}{by_key} SET "+set+" WHERE "+owned("0", len(part)), slices.Concat(c.args,
+			[]any{w.Session, w.Replica, w.ID, micros(w.now)}, sqlkit.Each(part, func(m mine) []any { return []any{m.ID, m.Token} }))...)
 		if err != nil {
 			return err
 		}
@@ -248,8 +249,8 @@ func (w *claim) policy(r openTask) ledger.Policy {
 // Index: primary key.
 func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
 	got := map[string]bool{}
-	err := t.query("SELECT id FROM {tasks} WHERE id IN ("+marks(len(w.taken))+") AND state+0=2 AND claim_id=? ORDER BY id"+lock,
-		append(ids(w.taken, openTask.id), w.ID), func(scan func(...any) error) error {
+	err := t.Query("SELECT id FROM {tasks} WHERE id IN ("+sqlkit.Marks(len(w.taken))+") AND state+0=2 AND claim_id=? ORDER BY id"+lock,
+		append(sqlkit.IDs(w.taken, openTask.id), w.ID), func(scan func(...any) error) error {
 			var id string
 			err := scan(&id)
 			got[id] = true

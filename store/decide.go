@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -99,7 +100,7 @@ func (w *decision) lock(t *tx) (err error) {
 		return err
 	}
 	names, dueBy := w.Jobs, time.Time{}
-	if w.Guard && t.s.dialect.name() != SQLite { // there BEGIN is the guard
+	if w.Guard && t.DB.Dialect.LocksRows() { // else BEGIN is the guard
 		if names, w.out.Busy, err = t.lockFreeStripes(names); err != nil {
 			return err
 		}
@@ -118,8 +119,8 @@ func (w *decision) lock(t *tx) (err error) {
 // Index: tasks_job.
 func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	if len(w.rows) > 0 {
-		err := t.query("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE job IN ("+marks(len(w.rows))+") ORDER BY job, id",
-			ids(w.rows, func(r *jobRow) string { return r.Name }), func(scan func(...any) error) error {
+		err := t.Query("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE job IN ("+sqlkit.Marks(len(w.rows))+") ORDER BY job, id",
+			sqlkit.IDs(w.rows, func(r *jobRow) string { return r.Name }), func(scan func(...any) error) error {
 				var job, state string
 				var task ledger.OpenTask
 				var triggerAt, runAt, startedAt int64
@@ -166,8 +167,8 @@ func (w *decision) holdBack(t *tx) error {
 	}
 	names := slices.Sorted(maps.Keys(pools))
 	open := map[string]bool{}
-	err := t.query("SELECT name, hash FROM {pools} WHERE name IN ("+marks(len(names))+") AND COALESCE(paused, 0)=0 AND max_running=0",
-		texts(names), func(scan func(...any) error) error {
+	err := t.Query("SELECT name, hash FROM {pools} WHERE name IN ("+sqlkit.Marks(len(names))+") AND COALESCE(paused, 0)=0 AND max_running=0",
+		sqlkit.Texts(names), func(scan func(...any) error) error {
 			var name, hash string
 			err := scan(&name, &hash)
 			open[name] = hash != "" && hash == w.Pools[name]
@@ -283,8 +284,8 @@ func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
 			clip(g.Reason, room), string(g.ReasonCode), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
 		}
 	}
-	return t.insert(`{insert_ignore} {triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,
-		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at)`, "", rows)
+	return t.InsertNew(`{triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,
+		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at)`, rows)
 }
 
 func (w *decision) insertTasks(t *tx) error {
@@ -298,9 +299,9 @@ func (w *decision) insertTasks(t *tx) error {
 			micros(r.CreatedAt), micros(r.StartedAt), clip(r.By, jobs.MaxBy),
 		}
 	}
-	_, err := t.insert(`INSERT INTO {tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
+	_, err := t.Insert(`{tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
 		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
-		created_at, started_at, made_by)`, "", rows)
+		created_at, started_at, made_by)`, rows)
 	return err
 }
 
@@ -333,13 +334,13 @@ func (w *decision) committed(t *tx) (found bool, err error) {
 	var task string
 	if len(w.triggers) > 0 {
 		g := w.triggers[0]
-		found, err = t.one("SELECT task_id FROM {triggers} WHERE job=? AND at=? AND seq=? AND task_id=? AND decided_at=? AND replica=?{for_update}",
+		found, err = t.One("SELECT task_id FROM {triggers} WHERE job=? AND at=? AND seq=? AND task_id=? AND decided_at=? AND replica=?{for_update}",
 			[]any{g.Job, micros(g.At), g.Seq, g.TaskID, micros(g.DecidedAt), g.Replica}, &task)
 		return found, err
 	}
 	for _, table := range []string{"{tasks}", "{done}"} {
 		if len(w.tasks) > 0 && !found && err == nil {
-			found, err = t.one("SELECT id FROM "+table+" WHERE id=?{for_update}", []any{w.tasks[0].ID}, &task)
+			found, err = t.One("SELECT id FROM "+table+" WHERE id=?{for_update}", []any{w.tasks[0].ID}, &task)
 		}
 	}
 	return found, err

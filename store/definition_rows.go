@@ -4,12 +4,13 @@ import (
 	"database/sql"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// definedJob is a row of {jobs}, whole: REPLACE writes all of it.
+// definedJob is a row of {jobs}, whole: the upsert writes all of it.
 type definedJob struct {
 	name                 string
 	stripe               int
@@ -33,7 +34,7 @@ func (r definedJob) differs(d *ledger.JobDef) bool {
 func (t *tx) jobRows(names []string, lock bool) (map[string]definedJob, error) {
 	rows := map[string]definedJob{}
 	text, args := named(`SELECT name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by, busy_until FROM {jobs}`, names, lock)
-	err := t.query(text, args, func(scan func(...any) error) error {
+	err := t.Query(text, args, func(scan func(...any) error) error {
 		var r definedJob
 		err := scan(&r.name, &r.stripe, &r.hash, &r.schedule, &r.config, &r.cursor, &r.next, &r.waiting, &r.fence, &r.suspended, &r.suspendedBy, &r.busyUntil)
 		rows[r.name] = r
@@ -80,8 +81,7 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 			row.fence, row.suspended, row.suspendedBy, row.busyUntil,
 		})
 	}
-	_, err = t.insert(`REPLACE INTO {jobs}
-		(name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by, busy_until)`, "", changed)
+	err = t.Upsert(`{jobs} (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by, busy_until)`, "name", changed)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func onLost(retry bool) jobs.OnLost {
 func (t *tx) poolRows(names []string, lock bool) (map[string]definedPool, error) {
 	rows := map[string]definedPool{}
 	text, args := named(`SELECT name, hash, config, max_running, max_attempts, on_lost, paused, paused_by, kinds FROM {pools}`, names, lock)
-	err := t.query(text, args, func(scan func(...any) error) error {
+	err := t.Query(text, args, func(scan func(...any) error) error {
 		var r definedPool
 		err := scan(&r.name, &r.hash, &r.config, &r.maxRunning, &r.maxAttempts, &r.onLost, &r.paused, &r.pausedBy, &r.kinds)
 		rows[r.name] = r
@@ -183,16 +183,15 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 		}
 		changed = append(changed, []any{row.name, row.hash, config, row.maxRunning, row.maxAttempts, row.onLost, row.paused, row.pausedBy, row.kinds})
 	}
-	_, err = t.insert(`REPLACE INTO {pools} (name, hash, config, max_running, max_attempts, on_lost, paused, paused_by, kinds)`, "", changed)
-	return err
+	return t.Upsert(`{pools} (name, hash, config, max_running, max_attempts, on_lost, paused, paused_by, kinds)`, "name", changed)
 }
 
 // named adds WHERE name IN (…), for no names nothing, and the lock. Names must be sorted.
 func named(text string, names []string, lock bool) (string, []any) {
 	var args []any
 	if names != nil {
-		args = texts(names)
-		text += ` WHERE name IN (` + marks(len(names)) + `) ORDER BY name`
+		args = sqlkit.Texts(names)
+		text += ` WHERE name IN (` + sqlkit.Marks(len(names)) + `) ORDER BY name`
 	}
 	if lock {
 		text += `{for_update}`

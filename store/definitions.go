@@ -7,15 +7,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-const (
-	// rowsPerStatement is where statements with many rows stop getting cheaper.
-	rowsPerStatement = 500
-	// assertTimeout bounds Load and Assert where the context does not: 100,000 jobs take seconds.
-	assertTimeout = time.Minute
-)
+// assertTimeout bounds Load and Assert where the context does not: 100,000 jobs take seconds.
+const assertTimeout = time.Minute
 
 // Load takes the next configuration number for the session, keeps it there, and asserts d.
 func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
@@ -25,10 +22,10 @@ func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) 
 			return err
 		}
 		config = last + 1
-		if _, err := t.exec(`UPDATE {meta} SET value = ? WHERE name = ?`, strconv.FormatInt(config, 10), "config_counter"); err != nil {
+		if _, err := t.Exec(`UPDATE {meta} SET value = ? WHERE name = ?`, strconv.FormatInt(config, 10), "config_counter"); err != nil {
 			return err
 		}
-		n, err := t.exec(`UPDATE {sessions} SET config = ? WHERE id = ? AND dead = 0`, config, session)
+		n, err := t.Exec(`UPDATE {sessions} SET config = ? WHERE id = ? AND dead = 0`, config, session)
 		if err == nil && n == 0 {
 			err = ledger.ErrSessionDead
 		}
@@ -99,7 +96,7 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		judge = func(database time.Time) (time.Time, error) { return database, nil }
 	}
 	batch := func(names []string, write func(t *tx, config int64, names []string) error) error {
-		for part := range slices.Chunk(names, rowsPerStatement) {
+		for part := range slices.Chunk(names, sqlkit.MaxRows) {
 			err := s.sure(ctx, "assert", func(t *tx) error {
 				if _, err := t.lockConfig(); err != nil {
 					return err
@@ -128,7 +125,7 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 // lockConfig makes the caller the only one that joins, loads or asserts, until its transaction
 // ends, and returns the last configuration number.
 func (t *tx) lockConfig() (last int64, err error) {
-	found, err := t.one(`SELECT value FROM {meta} WHERE name = ?{for_update}`, []any{"config_counter"}, &last)
+	found, err := t.One(`SELECT value FROM {meta} WHERE name = ?{for_update}`, []any{"config_counter"}, &last)
 	if err == nil && !found {
 		err = fmt.Errorf("%w: no config_counter in its meta table", ErrSchema)
 	}
@@ -141,7 +138,7 @@ func (t *tx) governs(session string, lock bool) (config int64, governs bool, err
 	if lock {
 		own += `{for_update}`
 	}
-	found, err := t.one(own, []any{session}, &config)
+	found, err := t.One(own, []any{session}, &config)
 	if err != nil {
 		return 0, false, err
 	}
@@ -149,7 +146,7 @@ func (t *tx) governs(session string, lock bool) (config int64, governs bool, err
 		return 0, false, ledger.ErrSessionDead
 	}
 	var highest int64
-	_, err = t.one(`SELECT COALESCE(MAX(config), 0) FROM {sessions} WHERE dead = 0`, nil, &highest)
+	_, err = t.One(`SELECT COALESCE(MAX(config), 0) FROM {sessions} WHERE dead = 0`, nil, &highest)
 	return config, config >= highest, err
 }
 
@@ -180,7 +177,7 @@ func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming,
 		args[i] = stripe
 	}
 	// index jobs_next
-	return s.upcoming(ctx, "upcoming", `SELECT name, next_at, waiting_at FROM {jobs} WHERE next_at > 0 AND stripe IN (`+marks(len(stripes))+`)`, args)
+	return s.upcoming(ctx, "upcoming", `SELECT name, next_at, waiting_at FROM {jobs} WHERE next_at > 0 AND stripe IN (`+sqlkit.Marks(len(stripes))+`)`, args)
 }
 
 // Overdue returns jobs of any stripe whose next due time is at or before t, earliest first, at
@@ -196,7 +193,7 @@ func (s *Store) upcoming(ctx context.Context, op, text string, args []any) ([]le
 	var all []ledger.Upcoming
 	err := s.read(ctx, op, func(t *tx) error {
 		var found []ledger.Upcoming
-		err := t.query(text, args, func(scan func(...any) error) error {
+		err := t.Query(text, args, func(scan func(...any) error) error {
 			var u ledger.Upcoming
 			var next, waiting int64
 			err := scan(&u.Job, &next, &waiting)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -86,8 +87,7 @@ func (t *tx) enqueue(batch []*parcel) error {
 			micros(now), k.By,
 		})
 	}
-	_, err = t.insert(`INSERT INTO {tasks}
-		(id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by)`, "", rows)
+	_, err = t.Insert(`{tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by)`, rows)
 	return err
 }
 
@@ -105,7 +105,7 @@ func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Ti
 	if t.callers {
 		whose = `(SELECT value FROM {meta} WHERE name = 'namespace')`
 	}
-	err = t.query(`SELECT name, hash, max_attempts, on_lost, kinds, {now}, `+whose+` FROM {pools} WHERE hash <> '' AND name IN (`+marks(len(sorted))+`)`, texts(sorted), // primary key
+	err = t.Query(`SELECT name, hash, max_attempts, on_lost, kinds, {now}, `+whose+` FROM {pools} WHERE hash <> '' AND name IN (`+sqlkit.Marks(len(sorted))+`)`, sqlkit.Texts(sorted), // primary key
 		func(scan func(...any) error) error {
 			var name, hash, onLost string
 			var attempts int
@@ -145,7 +145,7 @@ func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Ti
 	if at.Valid {
 		return governing, fromMicros(at.Int64), nil
 	}
-	now, err = t.now()
+	now, err = t.Now()
 	return governing, now, err
 }
 
@@ -175,17 +175,17 @@ func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 		rows = append(rows, []any{p.task.Pool, p.key, p.own, p.body, micros(now)})
 		byKey[[2]string{p.task.Pool, p.key}] = p
 	}
-	if _, err := t.insert(`{insert_ignore} {idempotency} (pool, idem_key, task_id, body, created_at)`, "", rows); err != nil {
+	if _, err := t.InsertNew(`{idempotency} (pool, idem_key, task_id, body, created_at)`, rows); err != nil {
 		return err
 	}
-	for part := range slices.Chunk(keyed, rowsPerStatement) {
+	for part := range slices.Chunk(keyed, sqlkit.MaxRows) {
 		var conditions []string
 		var args []any
 		for pool, keys := range keysByPool(part) {
-			conditions = append(conditions, `pool = ? AND idem_key IN (`+marks(len(keys))+`)`)
-			args = append(append(args, pool), texts(keys)...)
+			conditions = append(conditions, `pool = ? AND idem_key IN (`+sqlkit.Marks(len(keys))+`)`)
+			args = append(append(args, pool), sqlkit.Texts(keys)...)
 		}
-		err := t.query(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE `+strings.Join(conditions, ` OR `)+`{share}`, args, // primary key
+		err := t.Query(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE `+strings.Join(conditions, ` OR `)+`{share}`, args, // primary key
 			func(scan func(...any) error) error {
 				var pool, key, id, body string
 				if err := scan(&pool, &key, &id, &body); err != nil {
@@ -216,7 +216,7 @@ func (t *tx) dropKeys(batch []*parcel) error {
 		if p.key == "" || p.existed {
 			continue
 		}
-		if _, err := t.exec(`DELETE FROM {idempotency} WHERE pool = ? AND idem_key = ?`, p.task.Pool, p.key); err != nil { // primary key
+		if _, err := t.Exec(`DELETE FROM {idempotency} WHERE pool = ? AND idem_key = ?`, p.task.Pool, p.key); err != nil { // primary key
 			return err
 		}
 	}
@@ -258,9 +258,9 @@ func (t *tx) enqueued(batch []*parcel) ([]ledger.Enqueued, error) {
 // kept reports whether a task was committed, waiting for those who are about to. It may have ended since.
 func (t *tx) kept(id string) (bool, error) {
 	var n int
-	found, err := t.one(`SELECT 1 FROM {tasks} WHERE id = ?{for_update}`, []any{id}, &n)
+	found, err := t.One(`SELECT 1 FROM {tasks} WHERE id = ?{for_update}`, []any{id}, &n)
 	if err != nil || found {
 		return found, err
 	}
-	return t.one(`SELECT 1 FROM {done} WHERE id = ?{for_update}`, []any{id}, &n)
+	return t.One(`SELECT 1 FROM {done} WHERE id = ?{for_update}`, []any{id}, &n)
 }

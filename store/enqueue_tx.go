@@ -7,6 +7,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -39,7 +40,7 @@ func (s *Store) EnqueueTx(ctx context.Context, tx any, task jobs.NewTask) (id st
 // EnqueueManyTx is EnqueueTx for several tasks; the ids have their order.
 func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask) (ids []string, err error) {
 	conn, err := inTransaction(tx)
-	if err == nil && s.dialect == nil {
+	if err == nil && s.db == nil {
 		err = errNotMade
 	}
 	if err != nil {
@@ -56,9 +57,9 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 	}
 	if err != nil {
 		switch {
-		case s.dialect.readsOnly(err):
+		case s.db.Dialect.Answer(err) == sqlkit.AnswerReadsOnly:
 			err = fmt.Errorf("%w: this transaction only reads, and the task could not be written in it: begin one that may write, on a handle that may: %w", jobs.ErrInvalid, err)
-		case s.fault(ctx, err) != faultNone:
+		case s.db.Fault(ctx, err) != sqlkit.FaultNone:
 			err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 		}
 		return nil, &opError{"enqueue", s.explain(err)}
@@ -72,14 +73,14 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 // join makes a caller's transaction ready to write. What can be committed is in a transaction; of the rest, such as a
 // connection, that is asked.
 func (t *tx) join() error {
-	if _, ends := t.conn.(gorm.TxCommitter); !ends {
-		if is, err := t.s.dialect.inTransaction(t); err != nil {
+	if _, ends := t.Conn.(gorm.TxCommitter); !ends {
+		if is, err := t.DB.Dialect.InTransaction(t.Tx); err != nil {
 			return err
 		} else if !is {
-			return fmt.Errorf("%w: this %T is in no transaction, and the task would exist at once: send BEGIN on it first, or use Enqueue", jobs.ErrInvalid, t.conn)
+			return fmt.Errorf("%w: this %T is in no transaction, and the task would exist at once: send BEGIN on it first, or use Enqueue", jobs.ErrInvalid, t.Conn)
 		}
 	}
-	return t.s.dialect.joined(t)
+	return t.DB.Dialect.Join(t.Tx, "UPDATE {meta} SET value = value WHERE 1 = 0")
 }
 
 // ours refuses a caller's transaction on another database, whose tables have another namespace. The store's own is asked for
@@ -89,7 +90,7 @@ func (t *tx) ours(namespace string) error {
 	if own == nil || *own == namespace {
 		return nil
 	}
-	now, err := t.s.Namespace(t.ctx)
+	now, err := t.s.Namespace(t.Ctx)
 	if err == nil && now != namespace {
 		err = fmt.Errorf("%w: this transaction is on the database of another store (%s, and this one is %s): begin it on the database that this store is on", jobs.ErrInvalid, namespace, now)
 	}
@@ -98,7 +99,7 @@ func (t *tx) ours(namespace string) error {
 
 // inTransaction finds what runs statements in a caller's transaction, and refuses what would run
 // each of them in one of its own.
-func inTransaction(handle any) (querier, error) {
+func inTransaction(handle any) (sqlkit.Conn, error) {
 	if v := reflect.ValueOf(handle); v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%w: the transaction is nil", jobs.ErrInvalid)
 	}
@@ -113,7 +114,7 @@ func inTransaction(handle any) (querier, error) {
 		return h.Statement.ConnPool, nil
 	case interface{ SetMaxOpenConns(int) }: // *sql.DB, *sqlx.DB
 		return nil, fmt.Errorf("%w: a %T is not a transaction; begin one", jobs.ErrInvalid, handle)
-	case querier:
+	case sqlkit.Conn:
 		return h, nil
 	}
 	return nil, fmt.Errorf("%w: %T is not a transaction", jobs.ErrInvalid, handle)

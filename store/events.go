@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -26,8 +27,7 @@ func (t *tx) keepEvents(now time.Time, events []happening) error {
 			h.replica, clip(h.reason, 512), string(h.code), clip(h.failure, eventError), micros(now),
 		}
 	}
-	_, err := t.insert(`INSERT INTO {events} (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt,
-		replica, reason, reason_code, error, happened_at)`, "", rows)
+	_, err := t.Insert(`{events} (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at)`, rows)
 	return err
 }
 
@@ -36,7 +36,7 @@ func (t *tx) keepEvents(now time.Time, events []happening) error {
 // Index: primary key.
 func (t *tx) events(after string, limit int) ([]ledger.Event, error) {
 	var all []ledger.Event
-	err := t.query(`SELECT id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason,
+	err := t.Query(`SELECT id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason,
 			reason_code, error, happened_at
 		FROM {events} WHERE id>? ORDER BY id LIMIT ?`, []any{after, limit}, func(scan func(...any) error) error {
 		var e ledger.Event
@@ -74,7 +74,7 @@ func (t *tx) fillHashes(events []ledger.Event) error {
 			continue
 		}
 		names := slices.Sorted(maps.Keys(places))
-		err := t.query("SELECT name, hash FROM "+table+" WHERE name IN ("+marks(len(names))+")", texts(names), func(scan func(...any) error) error {
+		err := t.Query("SELECT name, hash FROM "+table+" WHERE name IN ("+sqlkit.Marks(len(names))+")", sqlkit.Texts(names), func(scan func(...any) error) error {
 			var name, hash string
 			err := scan(&name, &hash)
 			for _, i := range places[name] {

@@ -3,11 +3,13 @@ package store
 import (
 	"strings"
 	"testing"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // Explain is how a server is asked for a plan as a table of tables. MySQL 9 draws a tree unless it
 // is told, and MariaDB knows no such format.
-func Explain(t *testing.T, db querier) string {
+func Explain(t *testing.T, db sqlkit.Conn) string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), "SELECT VERSION()")
 	if err != nil {

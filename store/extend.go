@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -34,19 +35,19 @@ func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error 
 	}
 	found := map[pair]bool{}
 	sorted := slices.SortedFunc(slices.Values(moves), func(a, b ledger.Extension) int { return strings.Compare(a.TaskID, b.TaskID) })
-	for part := range slices.Chunk(sorted, rowsPerStatement) {
-		pairs := each(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} })
+	for part := range slices.Chunk(sorted, sqlkit.MaxRows) {
+		pairs := sqlkit.Each(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} })
 		c := choice[ledger.Extension]{column: "id", id: func(e ledger.Extension) string { return e.TaskID }, list: part}
 		until := func(e ledger.Extension) any { return micros(e.Until) }
 		mine := "session_id=? AND EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=? AND s.dead=0) AND " + owned("2", len(part))
 		owner := append([]any{session, session}, pairs...)
 		set := "UPDATE {tasks}{by_key} SET may_run_until=" + c.of(until) + " WHERE may_run_until<" + c.of(until) + " AND " + mine
-		_, err := t.exec(set, append(c.args, owner...)...)
+		_, err := t.Exec(set, append(c.args, owner...)...)
 		if err != nil {
 			return err
 		}
 		// Rows affected would not do: a value may have been there before, and is not counted then.
-		err = t.query("SELECT id, token FROM {tasks} WHERE "+mine, owner, func(scan func(...any) error) error {
+		err = t.Query("SELECT id, token FROM {tasks} WHERE "+mine, owner, func(scan func(...any) error) error {
 			var p pair
 			err := scan(&p.id, &p.token)
 			found[p] = true

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -53,10 +54,10 @@ type finish struct {
 func (w *finish) write(t *tx) (err error) {
 	w.moves, w.late = nil, nil
 	w.out = make([]ledger.Finished, len(w.results))
-	if t.again {
+	if t.Again {
 		w.lock = "{for_update}"
 	}
-	if w.now, err = t.now(); err != nil {
+	if w.now, err = t.Now(); err != nil {
 		return err
 	}
 	foreign, err := w.own(t)
@@ -82,8 +83,8 @@ func (w *finish) write(t *tx) (err error) {
 //
 // Index: primary key.
 func (w *finish) own(t *tx) (foreign []int, err error) {
-	rows, err := t.openTasks(taskFacts, " WHERE id IN ("+marks(len(w.results))+") ORDER BY id"+w.lock,
-		ids(w.results, func(r ledger.Result) string { return r.TaskID })...)
+	rows, err := t.openTasks(taskFacts, " WHERE id IN ("+sqlkit.Marks(len(w.results))+") ORDER BY id"+w.lock,
+		sqlkit.IDs(w.results, func(r ledger.Result) string { return r.TaskID })...)
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +138,9 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 //
 // Index: primary keys of done and attempts.
 func (w *finish) ended(t *tx, foreign []int) error {
-	wanted := ids(foreign, func(i int) string { return w.results[i].TaskID })
+	wanted := sqlkit.IDs(foreign, func(i int) string { return w.results[i].TaskID })
 	done := map[string]openTask{}
-	err := t.query("SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE id IN ("+marks(len(wanted))+") ORDER BY id"+w.lock,
+	err := t.Query("SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE id IN ("+sqlkit.Marks(len(wanted))+") ORDER BY id"+w.lock,
 		wanted, func(scan func(...any) error) error {
 			var late int
 			var until int64
@@ -156,7 +157,7 @@ func (w *finish) ended(t *tx, foreign []int) error {
 		state jobs.State
 	}
 	earlier := map[attempt]bool{}
-	err = t.query("SELECT task_id, token, state FROM {attempts} WHERE task_id IN ("+marks(len(wanted))+")",
+	err = t.Query("SELECT task_id, token, state FROM {attempts} WHERE task_id IN ("+sqlkit.Marks(len(wanted))+")",
 		wanted, func(scan func(...any) error) error {
 			var a attempt
 			err := scan(&a.id, &a.token, &a.state)
@@ -205,7 +206,7 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 		return nil
 	}
 	slices.SortFunc(late, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
-	for part := range portions(late, move.texts) {
+	for part := range sqlkit.Portions(late, move.texts) {
 		if err := t.replacePart(now, part); err != nil {
 			return err
 		}
@@ -219,7 +220,7 @@ func (t *tx) replacePart(now time.Time, late []move) error {
 		set := "result=" + c.of(func(m move) any { return string(m.end) }) +
 			", reason=" + triggerReason(&c, lateBytes, func(m move) string { return m.reason }) +
 			", reason_code=" + c.of(move.reasonCode) + ", outcome='ran', finished_at=?"
-		_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='lost' AND "+tuples(ofTrigger, len(born)),
+		_, err := t.Exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='lost' AND "+sqlkit.Tuples(ofTrigger, len(born)),
 			slices.Concat(c.args, []any{micros(now)}, triggerKeys(born))...)
 		if err != nil {
 			return err
@@ -231,7 +232,7 @@ func (t *tx) replacePart(now time.Time, late []move) error {
 		", reason_code=" + c.of(move.reasonCode) +
 		", error=" + c.of(func(m move) any { return m.failure }) +
 		", exit_code=" + c.of(move.exitCode) + ", late=1, finished_at=?"
-	n, err := t.exec("UPDATE {done}{by_key} SET "+set+" WHERE COALESCE(state, '')='lost' AND late=0 AND "+tuples("id, token", len(late)),
+	n, err := t.Exec("UPDATE {done}{by_key} SET "+set+" WHERE COALESCE(state, '')='lost' AND late=0 AND "+sqlkit.Tuples("id, token", len(late)),
 		slices.Concat(c.args, []any{micros(now)}, tokens(late))...)
 	if err := all(n, err, late); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -29,7 +30,7 @@ func lockFree[R any](n int, read func(lock string) ([]R, error)) ([]R, error) {
 //
 // Index: primary key.
 func (t *tx) lockFreeJobs(names []string, dueBy time.Time) (rows []*jobRow, busy []string, err error) {
-	names = distinct(names)
+	names = sqlkit.Distinct(names)
 	rows, err = lockFree(len(names), func(lock string) ([]*jobRow, error) { return t.selectJobs(names, dueBy, lock) })
 	if err != nil || len(rows) == 0 {
 		return nil, nil, err
@@ -41,7 +42,7 @@ func (t *tx) lockFreeJobs(names []string, dueBy time.Time) (rows []*jobRow, busy
 //
 // Index: primary key.
 func (t *tx) tryLockFreeJobs(names []string) (rows []*jobRow, busy []string, err error) {
-	names = distinct(names)
+	names = sqlkit.Distinct(names)
 	rows, err = t.selectJobs(names, time.Time{}, "{for_update}{skip_locked}")
 	return rows, without(names, rows), err
 }
@@ -63,10 +64,10 @@ func (t *tx) lockFreeStripes(names []string) (mine, busy []string, err error) {
 	for _, name := range names {
 		stripes = append(stripes, jobs.Stripe(name))
 	}
-	stripes = distinct(stripes)
+	stripes = sqlkit.Distinct(stripes)
 	locked, err := lockFree(len(stripes), func(lock string) (locked []int, err error) {
-		err = t.query("SELECT stripe FROM {stripes}{by_key} WHERE stripe IN ("+marks(len(stripes))+") ORDER BY stripe"+lock,
-			each(stripes, func(n int) []any { return []any{n} }), func(scan func(...any) error) error {
+		err = t.Query("SELECT stripe FROM {stripes}{by_key} WHERE stripe IN ("+sqlkit.Marks(len(stripes))+") ORDER BY stripe"+lock,
+			sqlkit.Each(stripes, func(n int) []any { return []any{n} }), func(scan func(...any) error) error {
 				var n int
 				err := scan(&n)
 				locked = append(locked, n)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -43,10 +44,7 @@ func newContest(t *testing.T) contest {
 func (q contest) hold(query string, args ...any) (release func()) {
 	q.t.Helper()
 	ctx := q.t.Context()
-	pool, err := q.writers.DB()
-	if err != nil {
-		q.t.Fatal(err)
-	}
+	pool := q.db.Pool
 	conn, err := pool.Conn(ctx)
 	if err != nil {
 		q.t.Fatal(err)
@@ -56,14 +54,14 @@ func (q contest) hold(query string, args ...any) (release func()) {
 		q.t.Fatal(err)
 	}
 	t := q.within(ctx, conn)
-	if _, err := t.exec("START TRANSACTION"); err != nil {
+	if _, err := t.Exec("START TRANSACTION"); err != nil {
 		q.t.Fatal(err)
 	}
-	if err := t.query(query+" FOR UPDATE", args, func(func(...any) error) error { return nil }); err != nil {
+	if err := t.Query(query+" FOR UPDATE", args, func(func(...any) error) error { return nil }); err != nil {
 		q.t.Fatal(err)
 	}
 	return func() {
-		rollback(context.WithoutCancel(ctx), conn)
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // with its setting
 		_ = conn.Close()
 	}
@@ -71,7 +69,7 @@ func (q contest) hold(query string, args ...any) (release func()) {
 
 func (q contest) holdJobs(names ...string) (release func()) {
 	q.t.Helper()
-	return q.hold("SELECT name FROM {jobs} WHERE name IN ("+marks(len(names))+") ORDER BY name", texts(names)...)
+	return q.hold("SELECT name FROM {jobs} WHERE name IN ("+sqlkit.Marks(len(names))+") ORDER BY name", sqlkit.Texts(names)...)
 }
 
 // waits returns when somebody waits for a row.
@@ -147,7 +145,7 @@ func TestWhatIsFreeIsDecided(t *testing.T) {
 	if asked, busy, err = q.decide(true, busy...); err != nil || len(asked)+len(busy) > 0 {
 		t.Errorf("of a job that does not exist: asked about %q, busy %q, %v", asked, busy, err)
 	}
-	if err := q.sure(t.Context(), "test", func(t *tx) error { _, err := t.exec("DELETE FROM {stripes}"); return err }); err != nil {
+	if err := q.sure(t.Context(), "test", func(t *tx) error { _, err := t.Exec("DELETE FROM {stripes}"); return err }); err != nil {
 		t.Fatal(err)
 	}
 	if asked, _, err = q.decide(true, "a"); err != nil {
@@ -278,7 +276,7 @@ func TestWhatIsFreeIsClaimed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := q.sure(t.Context(), "test", func(t *tx) error {
-			_, err := t.exec("UPDATE {tasks} SET job=? WHERE id=?", job, task[0].Task.ID)
+			_, err := t.Exec("UPDATE {tasks} SET job=? WHERE id=?", job, task[0].Task.ID)
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -338,15 +336,12 @@ func (q contest) definitions(schedule string) ledger.Definitions {
 // changes writes to rows in a transaction that ends with commit.
 func (q contest) changes(text string, args ...any) (commit func()) {
 	q.t.Helper()
-	pool, err := q.writers.DB()
-	if err != nil {
-		q.t.Fatal(err)
-	}
+	pool := q.db.Pool
 	change, err := pool.BeginTx(context.WithoutCancel(q.t.Context()), nil)
 	if err != nil {
 		q.t.Fatal(err)
 	}
-	if _, err := change.ExecContext(q.t.Context(), q.words.Replace(text), args...); err != nil {
+	if _, err := change.ExecContext(q.t.Context(), q.db.Text(text), args...); err != nil {
 		q.t.Fatal(err)
 	}
 	return func() {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -20,7 +21,7 @@ type jobRow struct {
 //
 // Index: primary key.
 func (t *tx) lockJobs(names []string) ([]*jobRow, error) {
-	return t.selectJobs(distinct(names), time.Time{}, "{for_update}")
+	return t.selectJobs(sqlkit.Distinct(names), time.Time{}, "{for_update}")
 }
 
 // selectJobs reads the rows of those jobs that exist, and whose next due time has come by dueBy, if that is
@@ -30,11 +31,11 @@ func (t *tx) selectJobs(names []string, dueBy time.Time, lock string) ([]*jobRow
 	if len(names) == 0 {
 		return nil, nil
 	}
-	where, args := "name IN ("+marks(len(names))+")", texts(names)
+	where, args := "name IN ("+sqlkit.Marks(len(names))+")", sqlkit.Texts(names)
 	if !dueBy.IsZero() {
 		where, args = where+" AND next_at>0 AND next_at<=?", append(args, micros(dueBy))
 	}
-	err := t.query("SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
+	err := t.Query("SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
 		where+" ORDER BY name"+lock, args, func(scan func(...any) error) error {
 		r := &jobRow{}
 		var cursor, next, waiting, busy int64
@@ -55,9 +56,8 @@ func (t *tx) saveJobs(rows []*jobRow) error {
 			values = append(values, []any{r.Name, 0, "", "", 0, micros(r.Cursor), micros(r.next), micros(r.waiting), r.Fence, micros(r.BusyUntil)})
 		}
 	}
-	_, err := t.insert("INSERT INTO {jobs} (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until)",
-		t.onConflict("name", "cursor_at", "next_at", "waiting_at", "fence", "busy_until"), values)
-	return err
+	return t.Upsert("{jobs} (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, busy_until)", "name", values,
+		"cursor_at", "next_at", "waiting_at", "fence", "busy_until")
 }
 
 func findJob(rows []*jobRow, name string) (*jobRow, bool) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -26,7 +27,7 @@ func (k kinds) and(other kinds) kinds {
 	if k == nil || other == nil {
 		return nil
 	}
-	return append(noKinds, distinct(slices.Concat(k, other))...)
+	return append(noKinds, sqlkit.Distinct(slices.Concat(k, other))...)
 }
 
 // handled is what {pools} and {kinds} keep: what a configuration has handlers for in a pool.
@@ -86,8 +87,7 @@ func (t *tx) keepKinds(config int64, pools []ledger.PoolDef) error {
 	for _, p := range pools {
 		rows = append(rows, []any{p.Name, config, handled{p.Hash, p.Kinds}.encode()})
 	}
-	_, err := t.insert(`REPLACE INTO {kinds} (pool, config, kinds)`, "", rows)
-	return err
+	return t.Upsert(`{kinds} (pool, config, kinds)`, "config, pool", rows)
 }
 
 // loaded is what a live replica has, by pool; none: its program is older than {kinds}.
@@ -103,7 +103,7 @@ type loaded struct {
 func (t *tx) loaded() ([]*loaded, error) {
 	by := map[int64]*loaded{}
 	// A session that has loaded has a row for the pool default at least, unless its program is older than the table.
-	err := t.query(`SELECT s.config, s.draining, COALESCE(k.pool, ''), COALESCE(k.kinds, '') FROM {sessions} s
+	err := t.Query(`SELECT s.config, s.draining, COALESCE(k.pool, ''), COALESCE(k.kinds, '') FROM {sessions} s
 		LEFT JOIN {kinds} k ON k.config = s.config WHERE s.dead = 0 AND s.config > 0`, nil, func(scan func(...any) error) error {
 		l := loaded{pools: map[string]handled{}}
 		var pool string
@@ -238,7 +238,7 @@ func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 	}
 	for part := range slices.Chunk(looks, 100) {
 		text, args := unrunnableQuery(part)
-		err := t.query(text, args, func(scan func(...any) error) error {
+		err := t.Query(text, args, func(scan func(...any) error) error {
 			var pool string
 			var u ledger.Unrunnable
 			var since int64

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -42,5 +43,5 @@ func bornOfTriggers[T born](list []T) []T {
 
 // triggerKeys are the arguments of ofTrigger.
 func triggerKeys[T born](list []T) []any {
-	return each(list, func(r T) []any { k := r.key(); return []any{k.job, k.at, k.seq, r.id()} })
+	return sqlkit.Each(list, func(r T) []any { k := r.key(); return []any{k.job, k.at, k.seq, r.id()} })
 }

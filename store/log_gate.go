@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 const (
@@ -159,7 +161,7 @@ func (g *logGate) restart(ctx context.Context, borrow lend) error {
 		if err != nil || emptied || !g.large() { // the last: another process has, whose views go on
 			return err
 		}
-		if err := pause(ctx, n, restartNap); err != nil {
+		if err := sqlkit.Pause(ctx, n, restartNap); err != nil {
 			return err
 		}
 	}
@@ -186,7 +188,7 @@ func (g *logGate) try(ctx context.Context, conn *sql.Conn, before int) (moved in
 	if err != nil || pages-moved > restartPages || moved-before > restartPages { // the last: as much may have come meanwhile
 		return moved, false, err
 	}
-	leave, err := g.turns.enter(ctx) // it waits for one transaction at most
+	leave, err := g.turns.Enter(ctx) // it waits for one transaction at most
 	if err != nil {
 		return moved, false, err
 	}

@@ -40,7 +40,7 @@ func scribble(t *testing.T, s *Store, text string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := s.tx(ctx, "write", func(t *tx) error { _, err := t.exec(text); return err }); err != nil {
+	if err := s.tx(ctx, "write", func(t *tx) error { _, err := t.Exec(text); return err }); err != nil {
 		t.Error(err)
 	}
 }
@@ -64,7 +64,7 @@ func keepLooking(t *testing.T, looked chan<- struct{}, stores ...*Store) {
 			looking.Go(func() {
 				for ctx.Err() == nil {
 					err := s.view(ctx, "look", func(t *tx) error {
-						return t.query(`SELECT 1 FROM {meta} LIMIT 2`, nil, func(func(...any) error) error {
+						return t.Query(`SELECT 1 FROM {meta} LIMIT 2`, nil, func(func(...any) error) error {
 							time.Sleep(15 * time.Millisecond) // of work
 							return nil
 						})
@@ -140,7 +140,7 @@ func TestABackupHoldsUpViewsForAWhile(t *testing.T) {
 		scribble(t, s, `UPDATE much SET x = randomblob(500000)`)
 	}
 	look := func() error {
-		return s.view(t.Context(), "look", func(t *tx) error { _, err := t.one(`SELECT 1`, nil, new(int)); return err })
+		return s.view(t.Context(), "look", func(t *tx) error { _, err := t.One(`SELECT 1`, nil, new(int)); return err })
 	}
 	var over atomic.Bool
 	var writing sync.WaitGroup
@@ -149,7 +149,7 @@ func TestABackupHoldsUpViewsForAWhile(t *testing.T) {
 		for !over.Load() {
 			began := time.Now()
 			if err := s.keep(t.Context(), "beat", func(t *tx) error {
-				_, err := t.exec(`UPDATE {meta} SET value = value WHERE name = ?`, "config_counter")
+				_, err := t.Exec(`UPDATE {meta} SET value = value WHERE name = ?`, "config_counter")
 				return err
 			}); err != nil {
 				t.Error(err)
@@ -183,7 +183,7 @@ func TestABackupHoldsUpViewsForAWhile(t *testing.T) {
 		t.Errorf("after the backup: %v, %d bytes of log, %d periods", err, logSize(t, file), s.gate.failed)
 	}
 	var usual int
-	err = s.view(t.Context(), "look", func(t *tx) error { _, err := t.one(`PRAGMA busy_timeout`, nil, &usual); return err })
+	err = s.view(t.Context(), "look", func(t *tx) error { _, err := t.One(`PRAGMA busy_timeout`, nil, &usual); return err })
 	if err != nil || usual != 250 {
 		t.Errorf("the connection goes on with a busy_timeout of %d: %v", usual, err)
 	}
@@ -199,7 +199,7 @@ func TestViewsThatAreHeldBackMayGo(t *testing.T) {
 	defer views.Wait()
 	look := func(ctx context.Context, each func()) error {
 		return s.view(ctx, "look", func(t *tx) error {
-			return t.query(`SELECT COUNT(*) FROM much`, nil, func(func(...any) error) error { each(); return nil })
+			return t.Query(`SELECT COUNT(*) FROM much`, nil, func(func(...any) error) error { each(); return nil })
 		})
 	}
 	views.Go(func() {
@@ -311,7 +311,7 @@ func TestWritersDoNotWaitForMuch(t *testing.T) {
 	}
 	defer other.Close()
 	s.gate.turns = other
-	leave, err := other.enter(t.Context()) // who wants a turn waits
+	leave, err := other.Enter(t.Context()) // who wants a turn waits
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +319,7 @@ func TestWritersDoNotWaitForMuch(t *testing.T) {
 	try := func(patience time.Duration) (emptied bool, err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		err = s.borrow(ctx, s.views, func(ctx context.Context, conn *sql.Conn) (err error) {
+		err = s.db.On(s.views).Borrow(ctx, func(ctx context.Context, conn *sql.Conn) (err error) {
 			moved, emptied, err = s.gate.try(ctx, conn, moved)
 			return err
 		})

@@ -35,7 +35,7 @@ func (s *Store) Look(ctx context.Context, pool string, l ledger.Look) (seen ledg
 //
 // Index: tasks_claim, one probe.
 func (t *tx) nextRank(pool string, rank int) (next int, found bool, err error) {
-	found, err = t.one("SELECT rank_order FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND rank_order>? ORDER BY rank_order LIMIT 1",
+	found, err = t.One("SELECT rank_order FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=? AND rank_order>? ORDER BY rank_order LIMIT 1",
 		[]any{pool, rank}, &next)
 	return next, found, err
 }
@@ -49,14 +49,14 @@ func (t *tx) lookAt(pool string, rank int, l ledger.Look, seen *ledger.Seen) err
 	w := &ledger.Window{Priority: -rank, After: l.Past[-rank]}
 	rest, from := inScope(ledger.Scope{Within: w})
 	var end int64
-	full, err := t.one("SELECT run_at"+ready+rest+" ORDER BY run_at LIMIT 1 OFFSET ?", slices.Concat([]any{pool}, from, []any{l.Most - 1}), &end)
+	full, err := t.One("SELECT run_at"+ready+rest+" ORDER BY run_at LIMIT 1 OFFSET ?", slices.Concat([]any{pool}, from, []any{l.Most - 1}), &end)
 	if err != nil {
 		return err
 	}
 	w.UpTo = fromMicros(end) // none if it is not full
 	l.Within = w
 	scope, of := inScope(l.Scope)
-	found, err := t.one("SELECT id"+ready+scope+" LIMIT 1", append([]any{pool}, of...), new(string))
+	found, err := t.One("SELECT id"+ready+scope+" LIMIT 1", append([]any{pool}, of...), new(string))
 	switch {
 	case err != nil:
 		return err

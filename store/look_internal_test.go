@@ -30,10 +30,10 @@ func behind(t testing.TB, s *Store, n int) (last time.Time) {
 			}
 			tasks = append(tasks, []any{uuid.Must(uuid.NewV7()).String(), "p", kind, 0, micros(at(i)), []byte("payload"), []byte{}, []byte{}, micros(at(i))})
 		}
-		if _, err := t.exec(`INSERT INTO {pools} (name, hash, config, max_running, max_attempts, on_lost) VALUES ('p', 'h', 1, 0, 1, 'fail')`); err != nil {
+		if _, err := t.Exec(`INSERT INTO {pools} (name, hash, config, max_running, max_attempts, on_lost) VALUES ('p', 'h', 1, 0, 1, 'fail')`); err != nil {
 			return err
 		}
-		_, err := t.insert(`INSERT INTO {tasks} (id, pool, kind, state, run_at, payload, tags, error, created_at)`, "", tasks)
+		_, err := t.Insert(`{tasks} (id, pool, kind, state, run_at, payload, tags, error, created_at)`, tasks)
 		return err
 	})
 	if err != nil {
@@ -45,7 +45,7 @@ func behind(t testing.TB, s *Store, n int) (last time.Time) {
 // reads is how many rows, or entries of indexes, the connection has read by what it did.
 func reads(t *tx, do func() error) (n int, err error) {
 	count := func() (sum int, err error) {
-		err = t.query(`SHOW SESSION STATUS LIKE 'Handler_read%'`, nil, func(scan func(...any) error) error {
+		err = t.Query(`SHOW SESSION STATUS LIKE 'Handler_read%'`, nil, func(scan func(...any) error) error {
 			var name string
 			var n int
 			err := scan(&name, &n)
@@ -111,15 +111,15 @@ func TestALookReadsSoMuch(t *testing.T) {
 					}
 				}
 				err := s.read(t.Context(), "test", func(tx *tx) error {
-					if s.dialect.name() == MySQL {
+					if s.db.Dialect.Name() == string(MySQL) {
 						n, err := reads(tx, func() error { return do(tx) })
 						if err == nil && n > 5*most {
 							t.Errorf("%s %s: it reads %d", what, name, n)
 						}
 						return err
 					}
-					p := &planner{querier: tx.conn, t: t, lite: true}
-					if err := do(s.within(tx.ctx, p)); err != nil {
+					p := &planner{Conn: tx.Conn, t: t, lite: true}
+					if err := do(s.within(tx.Ctx, p)); err != nil {
 						return err
 					}
 					ends := 0

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -43,7 +44,7 @@ func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostT
 				WHERE job=? AND state='lost' ORDER BY id DESC LIMIT ?) AS latest WHERE may_run_until>?`)
 			args = append(args, name, lostLook, micros(now))
 		}
-		err := t.query(strings.Join(looks, " UNION ALL "), args, func(scan func(...any) error) error {
+		err := t.Query(strings.Join(looks, " UNION ALL "), args, func(scan func(...any) error) error {
 			var job string
 			var task ledger.LostTask
 			var triggerAt, finishedAt, until int64
@@ -69,8 +70,8 @@ func (t *tx) giveUp(lost []ledger.LostTask) error {
 	if len(lost) == 0 {
 		return nil
 	}
-	_, err := t.exec("UPDATE {done}{by_key} SET may_run_until=0 WHERE id IN ("+marks(len(lost))+")",
-		ids(lost, func(l ledger.LostTask) string { return l.ID })...)
+	_, err := t.Exec("UPDATE {done}{by_key} SET may_run_until=0 WHERE id IN ("+sqlkit.Marks(len(lost))+")",
+		sqlkit.IDs(lost, func(l ledger.LostTask) string { return l.ID })...)
 	return err
 }
 

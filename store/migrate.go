@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/migrations"
 )
 
@@ -53,11 +54,11 @@ func (s *Store) Migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.dialect.alone(ctx, s, func(t *tx) error {
+	return s.alone(ctx, func(t *tx) error {
 		if err := t.namesAreFree(steps); err != nil {
 			return err
 		}
-		if _, err := t.exec(migrationsTable); err != nil {
+		if _, err := t.Exec(migrationsTable); err != nil {
 			return err
 		}
 		applied, newest, err := t.applied()
@@ -83,21 +84,26 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 func (s *Store) steps() ([]migrations.Migration, error) {
-	if s.dialect == nil {
+	if s.db == nil {
 		return nil, &opError{"schema", errNotMade}
 	}
-	return migrations.For(string(s.dialect.name()))
+	return migrations.For(s.db.Dialect.Name())
+}
+
+// alone runs fn while no other process changes the schema.
+func (s *Store) alone(ctx context.Context, fn func(t *tx) error) error {
+	return s.do("migrate", func() error { return s.db.Dialect.Alone(ctx, s.db, "lockstep.migrate", s.of(fn)) })
 }
 
 // namesAreFree refuses tables of something else. Where the table of migrations exists, the others may, too: MySQL keeps what a
 // migration that was interrupted has created.
 func (t *tx) namesAreFree(steps []migrations.Migration) error {
-	if began, err := t.s.dialect.hasTable(t, t.s.prefix+"migrations"); err != nil || began {
+	if began, err := t.hasMigrations(); err != nil || began {
 		return err
 	}
 	for _, step := range steps {
-		for _, name := range step.Tables(t.s.prefix) {
-			if taken, err := t.s.dialect.hasTable(t, name); err != nil {
+		for _, name := range step.Tables(t.DB.Prefix) {
+			if taken, err := t.DB.Dialect.HasTable(t.Tx, name); err != nil {
 				return err
 			} else if taken {
 				return fmt.Errorf("%w: there is a table %s already, which Lockstep did not create: set store.table_prefix (Options.Prefix) to another prefix, or rename that table", ErrSchema, name)
@@ -108,17 +114,16 @@ func (t *tx) namesAreFree(steps []migrations.Migration) error {
 }
 
 func (t *tx) apply(step migrations.Migration) error {
-	for _, statement := range step.Statements(t.s.prefix) {
-		if _, err := t.exec(statement); err != nil && !t.s.dialect.hasColumn(err) { // it runs a second time
+	for _, statement := range step.Statements(t.DB.Prefix) {
+		if _, err := t.Exec(statement); err != nil && t.DB.Dialect.Answer(err) != sqlkit.AnswerHasColumn { // it runs a second time
 			return err
 		}
 	}
-	now, err := t.now()
+	now, err := t.Now()
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`{insert_ignore} {migrations} (version, name, min_compatible, applied_at) VALUES (?, ?, ?, ?)`,
-		step.Version, step.Name, step.MinCompatible, micros(now))
+	_, err = t.InsertNew(`{migrations} (version, name, min_compatible, applied_at)`, [][]any{{step.Version, step.Name, step.MinCompatible, micros(now)}})
 	return err
 }
 
@@ -137,7 +142,7 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 			return err
 		}
 		if len(applied) == 0 {
-			return fmt.Errorf("%w: there are no tables with prefix %s: run \"scheduler migrate up\", set store.migrate: auto, or call Migrate", ErrSchema, s.prefix)
+			return fmt.Errorf("%w: there are no tables with prefix %s: run \"scheduler migrate up\", set store.migrate: auto, or call Migrate", ErrSchema, s.db.Prefix)
 		}
 		for _, step := range steps {
 			if applied[step.Version] == nil {
@@ -210,14 +215,19 @@ func (n newestSchema) allows(known int) error {
 	return nil
 }
 
+// hasMigrations reports whether anything was applied.
+func (t *tx) hasMigrations() (bool, error) {
+	return t.DB.Dialect.HasTable(t.Tx, t.DB.Prefix+"migrations")
+}
+
 // applied reads what was applied; nothing if there are no tables yet.
 func (t *tx) applied() (map[int]*Migration, newestSchema, error) {
 	var newest newestSchema
-	if exists, err := t.s.dialect.hasTable(t, t.s.prefix+"migrations"); err != nil || !exists {
+	if exists, err := t.hasMigrations(); err != nil || !exists {
 		return nil, newest, err
 	}
 	applied := map[int]*Migration{}
-	err := t.query(`SELECT version, name, min_compatible, applied_at FROM {migrations} ORDER BY version`, nil, func(scan func(...any) error) error {
+	err := t.Query(`SELECT version, name, min_compatible, applied_at FROM {migrations} ORDER BY version`, nil, func(scan func(...any) error) error {
 		var m Migration
 		var least int
 		var at int64
@@ -245,7 +255,7 @@ func (s *Store) Namespace(ctx context.Context) (string, error) {
 }
 
 func (t *tx) ownNamespace() (id string, err error) {
-	found, err := t.one(`SELECT value FROM {meta} WHERE name = ?`, []any{"namespace"}, &id)
+	found, err := t.One(`SELECT value FROM {meta} WHERE name = ?`, []any{"namespace"}, &id)
 	if err == nil && !found {
 		err = fmt.Errorf("%w: no namespace in its meta table", ErrSchema)
 	}
@@ -258,7 +268,7 @@ func (t *tx) learnNamespace() error {
 	switch {
 	case err == nil:
 		t.s.namespace.Store(&id)
-	case t.s.dialect.noTable(err) || errors.Is(err, ErrSchema):
+	case t.DB.Dialect.Answer(err) == sqlkit.AnswerNoTable || errors.Is(err, ErrSchema):
 		return nil
 	}
 	return err

@@ -28,7 +28,7 @@ func (t *tx) refuseBeside(steps []migrations.Migration, schema newestSchema) err
 	if err != nil {
 		return err
 	}
-	now, err := t.now()
+	now, err := t.Now()
 	if err != nil {
 		return err
 	}

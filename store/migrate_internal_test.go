@@ -5,15 +5,17 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // timing is a dialect that notes how long a change of the schema may take, and makes none.
 type timing struct {
-	dialect
+	sqlkit.Dialect
 	left time.Duration
 }
 
-func (d *timing) alone(ctx context.Context, _ *Store, _ func(*tx) error) error {
+func (d *timing) Alone(ctx context.Context, _ *sqlkit.DB, _ string, _ func(*sqlkit.Tx) error) error {
 	if end, bounded := ctx.Deadline(); bounded {
 		d.left = time.Until(end)
 	}
@@ -27,8 +29,8 @@ func TestMigrateIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	notes := &timing{dialect: s.dialect}
-	s.dialect = notes
+	notes := &timing{Dialect: s.db.Dialect}
+	s.db.Dialect = notes
 	if err := s.Migrate(t.Context()); err != nil || notes.left <= 0 || notes.left > migrateTimeout {
 		t.Errorf("it has %v: %v", notes.left, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -111,7 +112,7 @@ func bit(is bool) int64 {
 //
 // Index: primary key.
 func owned(states string, n int) string {
-	return "state+0 IN (" + states + ") AND " + tuples("id, token", n)
+	return "state+0 IN (" + states + ") AND " + sqlkit.Tuples("id, token", n)
 }
 
 // unmoved is the condition under which moves write: each row is owned as it was when it was read, and
@@ -120,23 +121,23 @@ func owned(states string, n int) string {
 //
 // Index: primary key.
 func unmoved(states string, n int) string {
-	return "state+0 IN (" + states + ") AND " + tuples("id, token, may_run_until", n)
+	return "state+0 IN (" + states + ") AND " + sqlkit.Tuples("id, token, may_run_until", n)
 }
 
 func readings(list []move) []any {
-	return each(list, func(m move) []any { return []any{m.ID, m.Token, micros(m.mayRunUntil)} })
+	return sqlkit.Each(list, func(m move) []any { return []any{m.ID, m.Token, micros(m.mayRunUntil)} })
 }
 
 func tokens(list []move) []any {
-	return each(list, func(m move) []any { return []any{m.ID, m.Token} })
+	return sqlkit.Each(list, func(m move) []any { return []any{m.ID, m.Token} })
 }
 
 // move writes all of them, each portion with at most eight statements, and what follows for standings
 // and events. All were in one of the states when they were read; if one is no longer, has another token,
-// or may run for longer, the answer is errMoved and nothing may be committed.
+// or may run for longer, the answer is sqlkit.ErrMoved and nothing may be committed.
 func (t *tx) move(now time.Time, states string, moves []move) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
-	for part := range portions(moves, move.texts) {
+	for part := range sqlkit.Portions(moves, move.texts) {
 		if err := t.movePart(now, states, part); err != nil {
 			return err
 		}
@@ -184,7 +185,7 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 		", reason=" + triggerReason(&c, endedBytes, func(m move) string { _, why := m.outcome(); return why }) +
 		", reason_code=" + triggerCode(&c) +
 		", result=" + c.of(func(m move) any { return string(m.end) }) + ", finished_at=?"
-	_, err := t.exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='' AND "+tuples(ofTrigger, len(ended)),
+	_, err := t.Exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='' AND "+sqlkit.Tuples(ofTrigger, len(ended)),
 		slices.Concat(c.args, []any{micros(now)}, triggerKeys(ended))...)
 	return err
 }
@@ -234,7 +235,7 @@ func (t *tx) unstartTriggers(pending []move) error {
 	if len(undone) == 0 {
 		return nil
 	}
-	_, err := t.exec("UPDATE {triggers}{by_key} SET started_at=0 WHERE COALESCE(outcome, '')='' AND "+tuples(ofTrigger, len(undone)), triggerKeys(undone)...)
+	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=0 WHERE COALESCE(outcome, '')='' AND "+sqlkit.Tuples(ofTrigger, len(undone)), triggerKeys(undone)...)
 	return err
 }
 
@@ -252,7 +253,7 @@ func (t *tx) endTasks(now time.Time, states string, ended []move) error {
 		", " + c.of(func(m move) any { return m.failure }) +
 		", " + c.of(move.exitCode) +
 		", " + c.of(func(m move) any { return micros(m.until) }) + ", ?"
-	n, err := t.exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
@@ -262,7 +263,7 @@ func (t *tx) endTasks(now time.Time, states string, ended []move) error {
 	if err := all(n, err, ended); err != nil {
 		return err
 	}
-	n, err = t.exec("{delete} {tasks} AS t{by_key} WHERE "+unmoved(states, len(ended)), readings(ended)...)
+	n, err = t.Exec("{delete} {tasks} AS t{by_key} WHERE "+unmoved(states, len(ended)), readings(ended)...)
 	return all(n, err, ended)
 }
 
@@ -283,7 +284,7 @@ func (t *tx) requeue(states string, pending []move) error {
 		", error=" + c.of(func(m move) any { return m.failure }) +
 		", exit_code=" + c.of(move.exitCode) +
 		", session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0"
-	n, err := t.exec("UPDATE {tasks}{by_key} SET "+set+" WHERE cancel='' AND "+unmoved(states, len(pending)), append(c.args, readings(pending)...)...)
+	n, err := t.Exec("UPDATE {tasks}{by_key} SET "+set+" WHERE cancel='' AND "+unmoved(states, len(pending)), append(c.args, readings(pending)...)...)
 	return all(n, err, pending)
 }
 
@@ -298,8 +299,7 @@ func (t *tx) keepAttempts(now time.Time, pending []move) error {
 			})
 		}
 	}
-	_, err := t.insert(`INSERT INTO {attempts} (task_id, attempt, state, reason, reason_code, token, replica, started_at, finished_at,
-		exit_code, error)`, "", rows)
+	_, err := t.Insert(`{attempts} (task_id, attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, error)`, rows)
 	return err
 }
 
@@ -311,7 +311,7 @@ func (t *tx) keepOutputs(now time.Time, moves []move) error {
 			rows = append(rows, []any{m.ID, m.Attempt, m.output, micros(now)})
 		}
 	}
-	_, err := t.insert("{insert_ignore} {outputs} (task_id, attempt, output, created_at)", "", rows)
+	_, err := t.InsertNew("{outputs} (task_id, attempt, output, created_at)", rows)
 	return err
 }
 
@@ -324,10 +324,10 @@ func (m move) exitCode() any {
 	return int64(*m.exit)
 }
 
-// all turns rows affected into errMoved, if they are not all that were meant.
+// all turns rows affected into sqlkit.ErrMoved, if they are not all that were meant.
 func all(n int64, err error, meant []move) error {
 	if err == nil && n != int64(len(meant)) {
-		return errMoved
+		return sqlkit.ErrMoved
 	}
 	return err
 }

@@ -1,17 +1,10 @@
 package store
 
 import (
-	"context"
-	"database/sql"
-	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strings"
 	"testing"
-
-	"github.com/go-sql-driver/mysql"
 )
 
 // What a session must not have is refused, and the error names the setting and says what to do.
@@ -45,49 +38,6 @@ func TestSessionSettings(t *testing.T) {
 		err := checkSession(settings)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s=%s: %v, want %q", c.name, c.value, err, c.want)
-		}
-	}
-}
-
-// answering is a driver that answers each statement with an error, or with none. No server can be made to give all of these.
-type answering struct{ err error }
-
-func (a answering) Connect(context.Context) (driver.Conn, error) { return a, nil }
-func (a answering) Driver() driver.Driver                        { return nil }
-func (a answering) Prepare(string) (driver.Stmt, error)          { return nil, errors.New("not needed") }
-func (a answering) Begin() (driver.Tx, error)                    { return nil, errors.New("not needed") }
-func (a answering) Close() error                                 { return nil }
-func (a answering) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
-	return driver.ResultNoRows, a.err
-}
-
-// The outcome of COMMIT is known where the server says that it undid the transaction, and where nothing was sent.
-func TestAnswersToCommit(t *testing.T) {
-	for _, c := range []struct {
-		err     error
-		unknown bool
-	}{
-		{nil, false},
-		{driver.ErrBadConn, false},
-		{&mysql.MySQLError{Number: 1213}, false},
-		{&mysql.MySQLError{Number: 1205}, false},
-		{&mysql.MySQLError{Number: 1020}, false},
-		{&mysql.MySQLError{Number: 1053}, true},
-		{&mysql.MySQLError{Number: 1180}, true}, // an error during COMMIT
-		{mysql.ErrInvalidConn, true},
-		{io.ErrUnexpectedEOF, true},
-		{context.DeadlineExceeded, true},
-	} {
-		db := sql.OpenDB(answering{c.err})
-		defer db.Close()
-		conn, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		err = mysqlDialect{}.commit(t.Context(), conn)
-		if !errors.Is(err, c.err) || errors.Is(err, errUnknownCommit) != c.unknown {
-			t.Errorf("of %v it says %v", c.err, err)
 		}
 	}
 }

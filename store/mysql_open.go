@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/mysqlconn"
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // sessionSettings hold on every connection that Open makes, but that those of heartbeats wait longer.
@@ -55,28 +56,22 @@ func openMySQL(ctx context.Context, dsn string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	db.SetMaxOpenConns(conns)
-	dial := mysqlDialect{address: c.Addr}
-	s, err := assembleMySQL(ctx, db, dial, o)
+	s, err := assembleMySQL(ctx, db, c.Addr, o)
 	if err != nil {
 		_ = db.Close()
 		return nil, err
 	}
 	s.opened = closers{db}
-	vital, err := mysqlconn.Open(c, o.TLS, vitalConns, answerLimit, append(slices.Clone(sessionSettings), vitalWait)...)
+	s.vital, err = mysqlconn.Open(c, o.TLS, vitalConns, answerLimit, append(slices.Clone(sessionSettings), vitalWait)...)
 	if err == nil {
-		s.opened = append(s.opened, vital)
-		vital.SetMaxOpenConns(vitalConns)
-		vital.SetConnMaxIdleTime(vitalIdle)
-		s.vital, err = openGorm(dial.gorm(vital))
-	}
-	var views *sql.DB
-	if err == nil {
-		views, err = mysqlconn.Open(c, o.TLS, viewConns, answerLimit, sessionSettings...)
+		s.opened = append(s.opened, s.vital)
+		s.vital.SetMaxOpenConns(vitalConns)
+		s.vital.SetConnMaxIdleTime(vitalIdle)
+		s.views, err = mysqlconn.Open(c, o.TLS, viewConns, answerLimit, sessionSettings...)
 	}
 	if err == nil {
-		s.opened = append(s.opened, views)
-		views.SetMaxOpenConns(viewConns)
-		s.views, err = openGorm(dial.gorm(views))
+		s.opened = append(s.opened, s.views)
+		s.views.SetMaxOpenConns(viewConns)
 	}
 	if err != nil {
 		_ = s.Close()
@@ -85,16 +80,13 @@ func openMySQL(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func assembleMySQL(ctx context.Context, db *sql.DB, dial mysqlDialect, o Options) (*Store, error) {
-	handle, err := openGorm(dial.gorm(db))
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	s, err := build(handle, handle, dial, o)
+func assembleMySQL(ctx context.Context, db *sql.DB, address string, o Options) (*Store, error) {
+	s, err := build(db, db, sqlkit.MySQL{}, o)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.read(ctx, "open", func(t *tx) error { return dial.check(t, true) }); err != nil {
+	s.db.Refused = func(_ context.Context, err error) error { return fmt.Errorf("mysql at %s: %w", address, err) }
+	if err := s.read(ctx, "open", mysqlServer{}.check); err != nil {
 		return nil, err
 	}
 	return s, nil

@@ -14,7 +14,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 	"golang.org/x/sys/unix"
-	"gorm.io/gorm"
 )
 
 const withoutDescriptors = "LOCKSTEP_TEST_WITHOUT_DESCRIPTORS"
@@ -51,13 +50,10 @@ func starve(t *testing.T, driver, dsn string) {
 		},
 		"pools": func(ctx context.Context) error { _, err := s.PoolStatuses(ctx); return err },
 		"beat": func(ctx context.Context) error {
-			return s.keep(ctx, "test", func(t *tx) error { _, err := t.now(); return err })
+			return s.keep(ctx, "test", func(t *tx) error { _, err := t.Now(); return err })
 		},
 	}
-	readers, err := s.readers.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	readers := s.readers
 	held, err := readers.Conn(t.Context()) // SQLite's last connection would take the write-ahead log along
 	if err == nil {
 		err = held.PingContext(t.Context())
@@ -86,7 +82,7 @@ func starve(t *testing.T, driver, dsn string) {
 		}
 	}
 	var n int
-	if err := s.read(t.Context(), "test", func(t *tx) error { _, err := t.one("SELECT COUNT(*) FROM {tasks}", nil, &n); return err }); err != nil || n != 1 {
+	if err := s.read(t.Context(), "test", func(t *tx) error { _, err := t.One("SELECT COUNT(*) FROM {tasks}", nil, &n); return err }); err != nil || n != 1 {
 		t.Errorf("%d tasks, %v: what was refused is there", n, err)
 	}
 }
@@ -114,11 +110,8 @@ func exhaust(t *testing.T) (taken []*os.File) {
 func drop(t *testing.T, s *Store) {
 	t.Helper()
 	seen := map[*sql.DB]bool{}
-	for _, h := range []*gorm.DB{s.writers, s.readers, s.vital, s.views} {
-		db, err := h.DB()
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, h := range []*sql.DB{s.db.Pool, s.readers, s.vital, s.views} {
+		db := h
 		if seen[db] {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -26,7 +27,7 @@ func (s *Store) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, e
 		if err := t.fillHashes(events); err != nil {
 			return err
 		}
-		now, err = t.now()
+		now, err = t.Now()
 		return err
 	})
 	if err != nil || len(events) == 0 {
@@ -73,7 +74,7 @@ type notification struct {
 // Index: primary key.
 func (w *notification) write(t *tx) error {
 	w.tasks, w.dropped = 0, 0
-	locked, err := t.strings("SELECT id FROM {events}{by_key} WHERE id IN ("+marks(len(w.events))+") ORDER BY id{for_update}", texts(w.events)...)
+	locked, err := t.strings("SELECT id FROM {events}{by_key} WHERE id IN ("+sqlkit.Marks(len(w.events))+") ORDER BY id{for_update}", sqlkit.Texts(w.events)...)
 	if err != nil || len(locked) == 0 {
 		return err
 	}
@@ -91,15 +92,15 @@ func (w *notification) write(t *tx) error {
 			return err
 		}
 	}
-	n, err := t.exec("{delete} {events} AS t{by_key} WHERE id IN ("+marks(len(locked))+")", texts(locked)...)
+	n, err := t.Exec("{delete} {events} AS t{by_key} WHERE id IN ("+sqlkit.Marks(len(locked))+")", sqlkit.Texts(locked)...)
 	if err == nil && n != int64(len(locked)) {
-		return errMoved
+		return sqlkit.ErrMoved
 	}
 	return err
 }
 
 // committed: the events are gone, by this transaction or by another replica's that did the same.
 func (w *notification) committed(t *tx) (bool, error) {
-	still, err := t.one("SELECT id FROM {events}{by_key} WHERE id=?{for_update}", []any{w.events[0]}, new(string))
+	still, err := t.One("SELECT id FROM {events}{by_key} WHERE id=?{for_update}", []any{w.events[0]}, new(string))
 	return !still, err
 }

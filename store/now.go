@@ -8,8 +8,24 @@ import (
 // Now is the database's time.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.read(ctx, "now", func(t *tx) error {
-		now, err = t.now()
+		now, err = t.Now()
 		return err
 	})
 	return now, err
+}
+
+// micros is how times are kept: microseconds since 1970; 0 for the zero time.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// fromMicros is the inverse of micros, in UTC.
+func fromMicros(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n).UTC()
 }

@@ -28,7 +28,7 @@ var (
 // name.
 func (t *tx) openTasks(columns, where string, args ...any) ([]openTask, error) {
 	var list []openTask
-	err := t.query("SELECT "+columns+openColumns+" FROM {tasks}"+where, args, func(scan func(...any) error) error {
+	err := t.Query("SELECT "+columns+openColumns+" FROM {tasks}"+where, args, func(scan func(...any) error) error {
 		var r openTask
 		var until int64
 		task, err := scanTask(scan, &r.row, &r.session, &r.cancel, &until)

@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -25,9 +26,9 @@ func (w *decision) number(t *tx) error {
 			o.Trigger.Seq = 0
 		}
 	}
-	for part := range slices.Chunk(wanted, rowsPerStatement) {
-		err := t.query("SELECT job, at, MAX(seq) FROM {triggers} WHERE "+tuples("job, at", len(part))+" GROUP BY job, at",
-			each(part, func(k ledgerKey) []any { return []any{k.job, k.at} }), func(scan func(...any) error) error {
+	for part := range slices.Chunk(wanted, sqlkit.MaxRows) {
+		err := t.Query("SELECT job, at, MAX(seq) FROM {triggers} WHERE "+sqlkit.Tuples("job, at", len(part))+" GROUP BY job, at",
+			sqlkit.Each(part, func(k ledgerKey) []any { return []any{k.job, k.at} }), func(scan func(...any) error) error {
 				var k ledgerKey
 				var seq int
 				err := scan(&k.job, &k.at, &seq)
@@ -74,9 +75,9 @@ func (w *decision) leaveOut(t *tx) error {
 		}
 	}
 	exist := map[ledgerKey]bool{}
-	for part := range slices.Chunk(keys, rowsPerStatement) {
-		err := t.query("SELECT job, at, seq FROM {triggers} WHERE "+tuples("job, at, seq", len(part)),
-			each(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), func(scan func(...any) error) error {
+	for part := range slices.Chunk(keys, sqlkit.MaxRows) {
+		err := t.Query("SELECT job, at, seq FROM {triggers} WHERE "+sqlkit.Tuples("job, at, seq", len(part)),
+			sqlkit.Each(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), func(scan func(...any) error) error {
 				var k ledgerKey
 				err := scan(&k.job, &k.at, &k.seq)
 				exist[k] = true

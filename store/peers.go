@@ -37,13 +37,13 @@ const liveOrRunning = `dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE s
 func (s *Store) Bury(ctx context.Context, session string, beat int64) (bool, error) {
 	buried := false
 	bury := func(t *tx) error {
-		n, err := t.exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND beat = ? AND dead = 0`, session, beat)
+		n, err := t.Exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND beat = ? AND dead = 0`, session, beat)
 		buried = n == 1
 		return err
 	}
 	err := s.settle(ctx, "bury", bury, func(t *tx) (bool, error) {
 		var dead bool
-		_, err := t.one(`SELECT dead FROM {sessions} WHERE id = ?{for_update}`, []any{session}, &dead)
+		_, err := t.One(`SELECT dead FROM {sessions} WHERE id = ?{for_update}`, []any{session}, &dead)
 		return dead, err
 	})
 	return buried, err
@@ -51,7 +51,7 @@ func (s *Store) Bury(ctx context.Context, session string, beat int64) (bool, err
 
 func (t *tx) peers(where string) ([]ledger.Peer, error) {
 	var all []ledger.Peer
-	err := t.query(`SELECT id, replica, dead, beat, draining, config, lock_service, ttl, host, boot_id, pid, pid_start,
+	err := t.Query(`SELECT id, replica, dead, beat, draining, config, lock_service, ttl, host, boot_id, pid, pid_start,
 			version, address, workers, labels, joined_at, seen_at
 		FROM {sessions} WHERE `+where+` ORDER BY replica, id`, nil, func(scan func(...any) error) error {
 		var p ledger.Peer

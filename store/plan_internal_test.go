@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // planner explains every query before it runs it.
 type planner struct {
-	querier
+	sqlkit.Conn
 	t     *testing.T
 	lite  bool
 	plans []string
@@ -24,9 +25,9 @@ type planner struct {
 func (p *planner) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	explain := "EXPLAIN QUERY PLAN "
 	if !p.lite {
-		explain = Explain(p.t, p.querier)
+		explain = Explain(p.t, p.Conn)
 	}
-	rows, err := p.querier.QueryContext(ctx, explain+query, args...)
+	rows, err := p.Conn.QueryContext(ctx, explain+query, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (p *planner) QueryContext(ctx context.Context, query string, args ...any) (
 		p.plans = append(p.plans, strings.Join(row, " | "))
 	}
 	_ = rows.Close()
-	return p.querier.QueryContext(ctx, query, args...)
+	return p.Conn.QueryContext(ctx, query, args...)
 }
 
 // tables is one entry for each table that a plan reads.
@@ -65,14 +66,14 @@ func TestListsAreServedByIndexes(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s *Store) {
 		fill(t, s)
-		lite := s.dialect.name() == SQLite
+		lite := s.db.Dialect.Name() == string(SQLite)
 		cursor := []string{"id-001000"}
 		check := func(name string, indexes []string, run func(t *tx) error) {
 			t.Helper()
 			p := &planner{t: t, lite: lite}
 			err := s.read(t.Context(), "test", func(tx *tx) error {
-				p.querier, p.plans = tx.conn, nil
-				return run(s.within(tx.ctx, p))
+				p.Conn, p.plans = tx.Conn, nil
+				return run(s.within(tx.Ctx, p))
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -151,7 +152,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		})
 		check("job standings", []string{"primary", "standings"}, func(t *tx) error { _, _, err := t.jobStandings(); return err })
 		check("ready pools", []string{"primary", "tasks_claim"}, func(t *tx) error {
-			return t.query(readyPools, nil, func(scan func(...any) error) error { return scan(new(string)) })
+			return t.Query(readyPools, nil, func(scan func(...any) error) error { return scan(new(string)) })
 		})
 		for _, most := range []int{5, 5000} {
 			check("a look", []string{"tasks_claim"}, func(t *tx) error {
@@ -170,7 +171,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		check("kinds of live replicas", []string{"sessions_dead", "primary"}, func(t *tx) error { _, _, err := t.liveKinds(); return err })
 		check("what waits for nobody", []string{"tasks_claim"}, func(t *tx) error {
 			text, args := unrunnableQuery([]string{"p1", "p2"})
-			return t.query(text, args, func(scan func(...any) error) error { return nil })
+			return t.Query(text, args, func(scan func(...any) error) error { return nil })
 		})
 		check("lost attempts", []string{"done_job"}, func(t *tx) error { _, err := t.lostTasks(time.Now(), []string{"j3", "j8"}); return err })
 		named := "tasks_job" // of jobs alone, however many tasks have none
@@ -180,7 +181,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		check("counts of open tasks", []string{named}, func(t *tx) error { return t.countOpen(nil, nil) })
 		check("counts of open tasks of some", []string{"tasks_job"}, func(t *tx) error { return t.countOpen([]string{"j1", "j2"}, nil) })
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
-			return t.query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })
+			return t.Query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })
 		})
 	})
 }
@@ -227,17 +228,17 @@ func fill(t *testing.T, s *Store) {
 			pools = append(pools, []any{fmt.Sprint("p", i), "h", 1, 0, 1, "fail"})
 		}
 		for into, rows := range map[string][][]any{
-			`INSERT INTO {pools} (name, hash, config, max_running, max_attempts, on_lost)`: pools,
-			`INSERT INTO {kinds} (pool, config, kinds)`:                                    kinds,
-			`INSERT INTO {sessions} (id, replica, live, dead, config, lock_service, host, boot_id, pid, pid_start, version, address, workers, labels, joined_at, seen_at)`: sessions,
-			`INSERT INTO {tasks} (id, pool, job, state, run_at, payload, tags, error, created_at)`:                                                                         tasks,
-			`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses, max_attempts, on_lost, token,
+			`{pools} (name, hash, config, max_running, max_attempts, on_lost)`: pools,
+			`{kinds} (pool, config, kinds)`:                                    kinds,
+			`{sessions} (id, replica, live, dead, config, lock_service, host, boot_id, pid, pid_start, version, address, workers, labels, joined_at, seen_at)`: sessions,
+			`{tasks} (id, pool, job, state, run_at, payload, tags, error, created_at)`:                                                                         tasks,
+			`{done} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at, attempt, failures, losses, max_attempts, on_lost, token,
 				session_id, replica, idem_key, payload, tags, retry_of, reason, error, created_at, started_at, finished_at)`: done,
-			`INSERT INTO {triggers} (job, at, seq, cause, outcome, result, replica, decided_at)`: triggers,
-			`INSERT INTO {audit} (id, at, who, role, remote, action, object, status)`:            audit,
-			`INSERT INTO {jobs} (name, stripe, hash, schedule, config, cursor_at, next_at)`:      defined,
+			`{triggers} (job, at, seq, cause, outcome, result, replica, decided_at)`: triggers,
+			`{audit} (id, at, who, role, remote, action, object, status)`:            audit,
+			`{jobs} (name, stripe, hash, schedule, config, cursor_at, next_at)`:      defined,
 		} {
-			if _, err := t.insert(into, "", rows); err != nil {
+			if _, err := t.Insert(into, rows); err != nil {
 				return err
 			}
 		}
@@ -248,11 +249,11 @@ func fill(t *testing.T, s *Store) {
 	}
 	for _, table := range []string{"tasks", "done", "triggers", "jobs", "audit", "sessions", "kinds", "pools"} {
 		analyze := `ANALYZE {` + table + `}`
-		if s.dialect.name() == MySQL {
+		if s.db.Dialect.Name() == string(MySQL) {
 			analyze = `ANALYZE TABLE {` + table + `}`
 		}
 		if err := s.autocommit(t.Context(), "analyze", func(t *tx) error {
-			return t.query(analyze, nil, func(func(...any) error) error { return nil })
+			return t.Query(analyze, nil, func(func(...any) error) error { return nil })
 		}); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -26,7 +27,7 @@ func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, 
 		if next, err = t.nextWaiting(); err != nil {
 			return err
 		}
-		return t.query(readyPools, nil, func(scan func(...any) error) error {
+		return t.Query(readyPools, nil, func(scan func(...any) error) error {
 			var name string
 			err := scan(&name)
 			pools = append(pools, name)
@@ -59,7 +60,7 @@ const readyPools = "SELECT name FROM {pools} p WHERE hash<>'' AND COALESCE(pause
 // Index: tasks_due, its first entry.
 func (t *tx) nextWaiting() (time.Time, error) {
 	var at int64
-	_, err := t.one("SELECT run_at FROM {tasks}{index}{tasks}_due{end} WHERE state=1 ORDER BY run_at LIMIT 1", nil, &at)
+	_, err := t.One("SELECT run_at FROM {tasks}{index}{tasks}_due{end} WHERE state=1 ORDER BY run_at LIMIT 1", nil, &at)
 	return fromMicros(at), err
 }
 
@@ -71,6 +72,6 @@ func promote(t *tx, now time.Time) error {
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	_, err = t.exec("UPDATE {tasks}{by_key} SET state=0 WHERE state+0=1 AND id IN ("+marks(len(due))+")", texts(due)...)
+	_, err = t.Exec("UPDATE {tasks}{by_key} SET state=0 WHERE state+0=1 AND id IN ("+sqlkit.Marks(len(due))+")", sqlkit.Texts(due)...)
 	return err
 }

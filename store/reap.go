@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -85,12 +86,12 @@ type reap struct {
 
 func (w *reap) write(t *tx) error {
 	w.moves, w.out = nil, nil
-	now, err := t.now()
+	now, err := t.Now()
 	if err != nil {
 		return err
 	}
 	// Index: primary key.
-	rows, err := t.openTasks(taskFacts, " WHERE id IN ("+marks(len(w.tasks))+") AND state+0=2 AND "+orphaned+" ORDER BY id", texts(w.tasks)...)
+	rows, err := t.openTasks(taskFacts, " WHERE id IN ("+sqlkit.Marks(len(w.tasks))+") AND state+0=2 AND "+orphaned+" ORDER BY id", sqlkit.Texts(w.tasks)...)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -150,6 +151,6 @@ func (w *reap) committed(t *tx) (bool, error) {
 		return true, nil
 	}
 	m := w.moves[0]
-	still, err := t.one("SELECT id FROM {tasks} WHERE id=? AND token=? AND state+0=2{for_update}", []any{m.ID, m.Token}, new(string))
+	still, err := t.One("SELECT id FROM {tasks} WHERE id=? AND token=? AND state+0=2{for_update}", []any{m.ID, m.Token}, new(string))
 	return !still, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -16,16 +17,16 @@ import (
 
 // preceded is a dialect before whose next transaction somebody else does something.
 type preceded struct {
-	dialect
+	sqlkit.Dialect
 	meanwhile func()
 }
 
-func (o *preceded) begin(ctx context.Context, conn *sql.Conn) error {
+func (o *preceded) Begin(ctx context.Context, conn *sql.Conn) error {
 	if meanwhile := o.meanwhile; meanwhile != nil {
 		o.meanwhile = nil
 		meanwhile()
 	}
-	return o.dialect.begin(ctx, conn)
+	return o.Dialect.Begin(ctx, conn)
 }
 
 // A replica looks for what the dead left, and before it takes that over another one has: what is pending again by then
@@ -38,8 +39,8 @@ func TestAReaperComesLate(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			at := dsn(t)
 			other, s := migrated(t, driver, at, Options{}), migrated(t, driver, at, Options{})
-			late := &preceded{dialect: s.dialect}
-			s.dialect = late
+			late := &preceded{Dialect: s.db.Dialect}
+			s.db.Dialect = late
 			check := func(err error) {
 				t.Helper()
 				if err != nil {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -16,16 +17,16 @@ func cancelRetired(t *tx, limit int) (int, error) {
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	names, err = t.strings(`SELECT name FROM {jobs} WHERE name IN (`+marks(len(names))+`) AND hash='' ORDER BY name{for_update}`, texts(names)...)
+	names, err = t.strings(`SELECT name FROM {jobs} WHERE name IN (`+sqlkit.Marks(len(names))+`) AND hash='' ORDER BY name{for_update}`, sqlkit.Texts(names)...)
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	rows, err := t.openTasks(taskColumns, `{index}{tasks}_job{end} WHERE job IN (`+marks(len(names))+`) AND state+0<2 ORDER BY id LIMIT ?`,
-		append(texts(names), limit)...)
+	rows, err := t.openTasks(taskColumns, `{index}{tasks}_job{end} WHERE job IN (`+sqlkit.Marks(len(names))+`) AND state+0<2 ORDER BY id LIMIT ?`,
+		append(sqlkit.Texts(names), limit)...)
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	now, err := t.now()
+	now, err := t.Now()
 	if err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -44,12 +45,12 @@ func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (jobs.
 				return err
 			}
 		}
-		now, err := t.now()
+		now, err := t.Now()
 		if err != nil {
 			return err
 		}
 		// Index: primary key.
-		_, err = t.exec(`INSERT INTO {tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, payload,
+		_, err = t.Exec(`INSERT INTO {tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, payload,
 				tags, retry_of, reason, reason_code, error, created_at, made_by)
 			SELECT ?, pool, kind, 0, rank_order, ?, max_attempts, on_lost, payload,
 				tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, ?, '', ?, ?
@@ -59,7 +60,7 @@ func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (jobs.
 		}
 		rows, err := t.openTasks(taskColumns, " WHERE id=?", fresh.String())
 		if err == nil && len(rows) == 0 {
-			err = errMoved // swept in between
+			err = sqlkit.ErrMoved // swept in between
 		}
 		if err == nil {
 			task = rows[0].Task
@@ -86,7 +87,7 @@ func (t *tx) refuseRetry(ended jobs.Task) error {
 
 // unended is why a task that is not in {done} cannot be retried.
 func unended(t *tx, id string) error {
-	open, err := t.one("SELECT id FROM {tasks} WHERE id=?", []any{id}, new(string))
+	open, err := t.One("SELECT id FROM {tasks} WHERE id=?", []any{id}, new(string))
 	switch {
 	case err != nil:
 		return err

@@ -1,6 +1,10 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+)
 
 // written are the tables that replicas write, each with a column of its own.
 var written = [][2]string{
@@ -24,10 +28,10 @@ var written = [][2]string{
 // does. It changes nothing. A SQLite file that this package opened has no accounts: a small file is written beside it, and
 // removed, to see that there is room.
 func (s *Store) CheckRights(ctx context.Context, migrate bool) error {
-	if s.dialect == nil {
+	if s.db == nil {
 		return &opError{"check rights", errNotMade}
 	}
-	if s.dialect.name() == SQLite {
+	if s.db.Dialect.Local() {
 		if s.file == nil {
 			return nil
 		}
@@ -36,8 +40,8 @@ func (s *Store) CheckRights(ctx context.Context, migrate bool) error {
 	var statements []string
 	if migrate { // of a table that nobody has: without the right the answer is another
 		statements = append(statements,
-			`CREATE TABLE `+s.prefix+`rights_new LIKE `+s.prefix+`rights_none`,
-			`ALTER TABLE `+s.prefix+`rights_none ADD COLUMN rights INT`)
+			`CREATE TABLE `+s.db.Prefix+`rights_new LIKE `+s.db.Prefix+`rights_none`,
+			`ALTER TABLE `+s.db.Prefix+`rights_none ADD COLUMN rights INT`)
 	}
 	for _, w := range written {
 		table, column := "{"+w[0]+"}", w[1]
@@ -48,7 +52,7 @@ func (s *Store) CheckRights(ctx context.Context, migrate bool) error {
 	}
 	return s.autocommit(ctx, "check rights", func(t *tx) error {
 		for _, statement := range statements {
-			if _, err := t.exec(statement); err != nil && !s.dialect.noTable(err) {
+			if _, err := t.Exec(statement); err != nil && s.db.Dialect.Answer(err) != sqlkit.AnswerNoTable {
 				return err
 			}
 		}

@@ -1,6 +1,9 @@
 package store
 
-import "github.com/lockstep-scheduler/lockstep/jobs/ledger"
+import (
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
 
 // inScope is the condition, beginning with AND, that a row of {tasks} is one that the scope has, for a WHERE that
 // finds the row by tasks_claim: the rest is read from the row.
@@ -18,16 +21,16 @@ func inScope(s ledger.Scope) (where string, args []any) {
 		}
 	}
 	if n := len(s.SkipJobs); n > 0 {
-		where += " AND job NOT IN (" + marks(n) + ")"
-		args = append(args, texts(s.SkipJobs)...)
+		where += " AND job NOT IN (" + sqlkit.Marks(n) + ")"
+		args = append(args, sqlkit.Texts(s.SkipJobs)...)
 	}
 	switch n := len(s.Kinds); {
 	case s.Kinds == nil:
 	case n == 0:
 		where += " AND job<>''"
 	default:
-		where += " AND (job<>'' OR kind IN (" + marks(n) + "))"
-		args = append(args, texts(s.Kinds)...)
+		where += " AND (job<>'' OR kind IN (" + sqlkit.Marks(n) + "))"
+		args = append(args, sqlkit.Texts(s.Kinds)...)
 	}
 	return where, args
 }

@@ -32,11 +32,11 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 		if err := t.admit(m); err != nil {
 			return err
 		}
-		now, err := t.now()
+		now, err := t.Now()
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(`INSERT INTO {sessions}
+		_, err = t.Exec(`INSERT INTO {sessions}
 			(id, replica, live, config, lock_service, ttl, host, boot_id, pid, pid_start, version, address, workers, labels, joined_at, seen_at)
 			VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			session, m.Replica, m.Config, m.LockService, m.TTL.Microseconds(), m.Host, m.BootID, m.PID, m.PIDStart, m.Version, m.Address, m.Workers, labels, micros(now), micros(now))
@@ -44,7 +44,7 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 	}
 	err = s.settle(ctx, "join", join, func(t *tx) (bool, error) {
 		var live int
-		return t.one(`SELECT dead FROM {sessions} WHERE id = ?{for_update}`, []any{session}, &live)
+		return t.One(`SELECT dead FROM {sessions} WHERE id = ?{for_update}`, []any{session}, &live)
 	})
 	if err != nil {
 		return "", err
@@ -61,7 +61,7 @@ func (t *tx) admit(m ledger.Member) error {
 	var refused error
 	for _, p := range live {
 		if gone(p, m.Host) {
-			if _, err := t.exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, p.Session); err != nil {
+			if _, err := t.Exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, p.Session); err != nil {
 				return err
 			}
 			continue
@@ -89,11 +89,11 @@ func gone(p ledger.Peer, host string) bool {
 // ledger.ErrSessionDead is final.
 func (s *Store) Beat(ctx context.Context, session string) (database time.Time, err error) {
 	err = s.keep(ctx, "beat", func(t *tx) error {
-		now, err := t.now()
+		now, err := t.Now()
 		if err != nil {
 			return err
 		}
-		n, err := t.exec(`UPDATE {sessions} SET beat = beat + 1, seen_at = ? WHERE id = ? AND dead = 0`, micros(now), session)
+		n, err := t.Exec(`UPDATE {sessions} SET beat = beat + 1, seen_at = ? WHERE id = ? AND dead = 0`, micros(now), session)
 		if err == nil && n == 0 {
 			err = ledger.ErrSessionDead
 		}
@@ -106,11 +106,11 @@ func (s *Store) Beat(ctx context.Context, session string) (database time.Time, e
 // SetDraining tells the others that this replica takes nothing new.
 func (s *Store) SetDraining(ctx context.Context, session string) error {
 	return s.autocommit(ctx, "drain", func(t *tx) error {
-		if _, err := t.exec(`UPDATE {sessions} SET draining = 1 WHERE id = ? AND dead = 0`, session); err != nil {
+		if _, err := t.Exec(`UPDATE {sessions} SET draining = 1 WHERE id = ? AND dead = 0`, session); err != nil {
 			return err
 		}
 		var alive int
-		found, err := t.one(`SELECT 1 FROM {sessions} WHERE id = ? AND dead = 0`, []any{session}, &alive)
+		found, err := t.One(`SELECT 1 FROM {sessions} WHERE id = ? AND dead = 0`, []any{session}, &alive)
 		if err == nil && !found {
 			err = ledger.ErrSessionDead
 		}
@@ -121,7 +121,7 @@ func (s *Store) SetDraining(ctx context.Context, session string) error {
 // Leave ends one's own session. Its running tasks, if any are left, are reaped by the others.
 func (s *Store) Leave(ctx context.Context, session string) error {
 	return s.autocommit(ctx, "leave", func(t *tx) error {
-		_, err := t.exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, session)
+		_, err := t.Exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, session)
 		return err
 	})
 }

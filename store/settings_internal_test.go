@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gorm.io/gorm"
-
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -22,7 +21,7 @@ func TestConnectionSettings(t *testing.T) {
 			dsn = strings.TrimSuffix(dsn, "?") + "&"
 		}
 		s := migrated(t, "mysql", dsn+"clientFoundRows=false&multiStatements=true&collation=latin1_swedish_ci", Options{MaxConns: 4})
-		pool, _ := s.writers.DB()
+		pool := s.db.Pool
 		ask := `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@tx_isolation, @@character_set_connection, @@idle_transaction_timeout)`
 		if version := text(t, s, `SELECT VERSION()`); version[0] == '8' || version[0] == '9' {
 			ask = `SELECT CONCAT_WS(' ', @@wait_timeout, @@innodb_lock_wait_timeout, @@autocommit + 0, @@transaction_isolation, @@character_set_connection, 1)`
@@ -42,28 +41,28 @@ func TestConnectionSettings(t *testing.T) {
 		// Found rows, not changed ones.
 		n := int64(-1)
 		err := s.tx(t.Context(), "test", func(t *tx) (err error) {
-			n, err = t.exec(`UPDATE {meta} SET value = value WHERE name = ?`, "namespace")
+			n, err = t.Exec(`UPDATE {meta} SET value = value WHERE name = ?`, "namespace")
 			return err
 		})
 		if err != nil || n != 1 {
 			t.Errorf("a row that was found and not changed counts %d, %v", n, err)
 		}
-		if err := s.autocommit(t.Context(), "test", func(t *tx) error { _, err := t.exec(`SELECT 1; SELECT 2`); return err }); err == nil {
+		if err := s.autocommit(t.Context(), "test", func(t *tx) error { _, err := t.Exec(`SELECT 1; SELECT 2`); return err }); err == nil {
 			t.Error("one text may be two statements")
 		}
 		for name, c := range map[string]struct {
-			handle *gorm.DB
+			handle *sql.DB
 			most   int
-		}{"work": {s.writers, 4}, "beats": {s.vital, vitalConns}, "views": {s.views, viewConns}} {
-			if pool, _ := c.handle.DB(); pool.Stats().MaxOpenConnections != c.most {
+		}{"work": {s.db.Pool, 4}, "beats": {s.vital, vitalConns}, "views": {s.views, viewConns}} {
+			if pool := c.handle; pool.Stats().MaxOpenConnections != c.most {
 				t.Errorf("%s: %d connections, want %d", name, pool.Stats().MaxOpenConnections, c.most)
 			}
 		}
 	})
 	t.Run("sqlite", func(t *testing.T) {
 		s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
-		writer, _ := s.writers.DB()
-		readers, _ := s.readers.DB()
+		writer := s.db.Pool
+		readers := s.readers
 		if n := writer.Stats().MaxOpenConnections; n != 1 {
 			t.Errorf("%d writers", n)
 		}
@@ -84,8 +83,8 @@ func TestConnectionSettings(t *testing.T) {
 		}
 		crowd(t, writer, 1, check("1", "0"))
 		crowd(t, readers, 4, check("250", "1"))
-		views, _ := s.views.DB()
-		vital, _ := s.vital.DB()
+		views := s.views
+		vital := s.vital
 		if views.Stats().MaxOpenConnections != viewConns || views == readers || vital.Stats().MaxOpenConnections != 1 || vital == writer {
 			t.Error("views or beats have no connections of their own")
 		}
@@ -94,7 +93,7 @@ func TestConnectionSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer look.Close()
-		if pool, _ := look.readers.DB(); pool.Stats().MaxOpenConnections != 2 { // one of which does nothing
+		if pool := look.readers; pool.Stats().MaxOpenConnections != 2 { // one of which does nothing
 			t.Errorf("a look takes %d connections", pool.Stats().MaxOpenConnections)
 		}
 		if n := readers.Stats(); n.MaxOpenConnections != 4 || n.Idle != 4 {
@@ -106,27 +105,24 @@ func TestConnectionSettings(t *testing.T) {
 // Close leaves no connection of what Open opened.
 func TestCloseClosesEachHandle(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
-		handles := map[string]*gorm.DB{"writers": s.writers, "readers": s.readers, "vital": s.vital, "views": s.views}
+		handles := map[string]*sql.DB{"writers": s.db.Pool, "readers": s.readers, "vital": s.vital, "views": s.views}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if d, ok := s.dialect.(sqliteDialect); ok {
-			if err := d.turns.Close(); !errors.Is(err, os.ErrClosed) {
+		if d, ok := s.db.Dialect.(sqlkit.SQLite); ok {
+			if err := d.Turns.(io.Closer).Close(); !errors.Is(err, os.ErrClosed) {
 				t.Errorf("the turnstile is open: %v", err)
 			}
 		}
 		for name, handle := range handles {
-			pool, err := handle.DB()
-			if err != nil {
-				t.Fatal(err)
-			}
+			pool := handle
 			if err := pool.PingContext(t.Context()); err == nil || pool.Stats().OpenConnections > 0 {
 				t.Errorf("%s is open", name)
 			}
 		}
 	})
 	memory := migrated(t, "sqlite", ":memory:", Options{})
-	pool, _ := memory.writers.DB()
+	pool := memory.db.Pool
 	if err := errors.Join(memory.Close(), pool.PingContext(t.Context())); err == nil {
 		t.Error("a database in memory is open")
 	}
@@ -148,7 +144,7 @@ func TestCloseClosesAllAndSaysWhatFailed(t *testing.T) {
 
 func text(t *testing.T, s *Store, query string) (v string) {
 	t.Helper()
-	err := s.read(t.Context(), "test", func(t *tx) error { _, err := t.one(query, nil, &v); return err })
+	err := s.read(t.Context(), "test", func(t *tx) error { _, err := t.One(query, nil, &v); return err })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,8 +33,8 @@ func eachDuel(t *testing.T, fn func(d *duel)) {
 		t.Run(driver, func(t *testing.T) {
 			at := dsn(t)
 			d := &duel{t: t, late: migrated(t, driver, at, Options{}), fast: migrated(t, driver, at, Options{})}
-			d.commits = &slowpoke{dialect: d.late.dialect}
-			d.late.dialect = d.commits
+			d.commits = &slowpoke{Dialect: d.late.db.Dialect}
+			d.late.db.Dialect = d.commits
 			d.one, d.two = d.join("one"), d.join("two")
 			_, err := d.fast.Load(t.Context(), d.two, ledger.Definitions{
 				Jobs:  []ledger.JobDef{{Name: "j", Hash: "1", Schedule: "s", Next: inAnHour}, {Name: "k", Hash: "1", Schedule: "s", Next: inAnHour}},

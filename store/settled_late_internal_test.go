@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -17,24 +18,24 @@ import (
 // slowpoke is a dialect whose next COMMIT happens, or does not if it is undone, and whose caller hears of it when
 // everything else has.
 type slowpoke struct {
-	dialect
+	sqlkit.Dialect
 	undone    bool
 	meanwhile func()
 }
 
-func (p *slowpoke) commit(ctx context.Context, conn *sql.Conn) (err error) {
+func (p *slowpoke) Commit(ctx context.Context, conn *sql.Conn) (err error) {
 	meanwhile := p.meanwhile
 	if meanwhile == nil {
-		return p.dialect.commit(ctx, conn)
+		return p.Dialect.Commit(ctx, conn)
 	}
 	p.meanwhile = nil
 	if p.undone {
-		rollback(ctx, conn)
-	} else if err = p.dialect.commit(ctx, conn); err != nil {
+		_, err = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+	} else if err = p.Dialect.Commit(ctx, conn); err != nil {
 		return err
 	}
 	meanwhile()
-	return errUnknownCommit
+	return sqlkit.ErrUnknownCommit
 }
 
 // A task may have been claimed, and have ended, before whoever made it asks what became of the COMMIT: it
@@ -47,8 +48,8 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			at := dsn(t)
 			other, s := migrated(t, driver, at, Options{}), migrated(t, driver, at, Options{})
-			slow := &slowpoke{dialect: s.dialect}
-			s.dialect = slow
+			slow := &slowpoke{Dialect: s.db.Dialect}
+			s.db.Dialect = slow
 			check := func(err error) {
 				t.Helper()
 				if err != nil {
@@ -92,8 +93,8 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 // declared dead before.
 func TestBuryClaimsNothingOfOthers(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
-	slow := &slowpoke{dialect: s.dialect}
-	s.dialect = slow
+	slow := &slowpoke{Dialect: s.db.Dialect}
+	s.db.Dialect = slow
 	session, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 	if err != nil {
 		t.Fatal(err)

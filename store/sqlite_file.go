@@ -8,6 +8,7 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -92,7 +93,7 @@ func (f *openFile) full(err error) error {
 }
 
 func fullDisk(path string, err error) error {
-	if code(err) != lib.SQLITE_FULL {
+	if sqlkit.SQLiteCode(err) != lib.SQLITE_FULL {
 		return err
 	}
 	return fmt.Errorf("%s cannot grow, make room on its disk: %w", path, err)

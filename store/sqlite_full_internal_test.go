@@ -24,7 +24,7 @@ func TestAFullDiskIsNamed(t *testing.T) {
 	}
 	if err := s.autocommit(t.Context(), "bound", func(t *tx) error {
 		var pages int
-		_, err := t.one("PRAGMA max_page_count = 1", nil, &pages) // as many as it has
+		_, err := t.One("PRAGMA max_page_count = 1", nil, &pages) // as many as it has
 		return err
 	}); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	lib "modernc.org/sqlite/lib"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // walVersion is the write version of a database with a write-ahead log. A copy made by VACUUM INTO has another one until it
@@ -39,9 +41,9 @@ func writeVersion(path string) (byte, error) {
 	switch {
 	case err == nil && len(version) == 1:
 		return version[0], nil
-	case code(err) == lib.SQLITE_CORRUPT: // the rest of it may be in its log
+	case sqlkit.SQLiteCode(err) == lib.SQLITE_CORRUPT: // the rest of it may be in its log
 		return walVersion, nil
-	case code(err) == lib.SQLITE_NOTADB:
+	case sqlkit.SQLiteCode(err) == lib.SQLITE_NOTADB:
 		return 0, errors.New("this file is not a database of SQLite, or an encrypted one; name another file, or move it away to begin with an empty database")
 	}
 	return 0, fmt.Errorf("cannot be read: %w", err)

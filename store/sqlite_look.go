@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // OpenReadOnly opens a SQLite file that is there, to look at it also beside replicas that use it. Neither the database nor its
@@ -58,20 +60,17 @@ func lookAtSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	s.opened, s.file = closers{held, db}, &openFile{path: abs}
 	s.file.opened(logged)
+	s.db.Holds = s.file.holds
 	return s, nil
 }
 
 func looker(ctx context.Context, db *sql.DB, o Options) (*Store, error) {
-	handle, err := openGorm(sqliteDialector{db})
-	if err != nil {
-		return nil, err
-	}
-	s, err := build(handle, handle, sqliteDialect{}, o)
+	s, err := build(db, db, sqlkit.SQLite{}, o)
 	if err != nil {
 		return nil, err
 	}
 	return s, s.read(ctx, "open", func(t *tx) error {
-		_, err := t.s.dialect.hasTable(t, t.s.prefix+"migrations")
+		_, err := t.hasMigrations()
 		return err
 	})
 }

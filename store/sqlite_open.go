@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"modernc.org/sqlite"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // openSQLite opens a file, or a database in memory, for tests.
@@ -38,10 +40,11 @@ func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 	}
 	s.opened = h.opened
 	if file != "" {
+		s.db.Holds = h.file.holds
 		s.opened = append(closers{held}, h.opened...)
 		s.file = h.file
 		s.file.opened(true)
-		s.gate = newLogGate(logOf(file), s.timeout, h.turns)
+		s.gate = newLogGate(logOf(file), s.db.Timeout, h.turns)
 	}
 	return s, nil
 }
@@ -106,36 +109,23 @@ func sqliteHandles(file string) (h handles, err error) {
 }
 
 func assembleSQLite(ctx context.Context, h handles, o Options) (*Store, error) {
-	w, err := openGorm(sqliteDialector{h.writer})
+	s, err := build(h.writer, h.reader, sqlkit.SQLite{Turns: h.turns}, o)
 	if err != nil {
 		return nil, err
 	}
-	r, err := openGorm(sqliteDialector{h.reader})
-	if err != nil {
-		return nil, err
-	}
-	s, err := build(w, r, sqliteDialect{turns: h.turns}, o)
-	if err != nil {
-		return nil, err
-	}
-	if s.vital, err = openGorm(sqliteDialector{h.vital}); err != nil {
-		return nil, err
-	}
-	if s.views, err = openGorm(sqliteDialector{h.views}); err != nil {
-		return nil, err
-	}
+	s.vital, s.views = h.vital, h.views
 	// WAL is a property of the file, and changing it needs the file alone: once, and not with
 	// every connection.
 	err = s.autocommit(ctx, "open", func(t *tx) error {
 		var mode string
-		_, err := t.one("PRAGMA journal_mode=WAL", nil, &mode)
+		_, err := t.One("PRAGMA journal_mode=WAL", nil, &mode)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	// On the handle that writes: the other one is query_only.
-	if err := s.autocommit(ctx, "check settings", func(t *tx) error { return s.dialect.check(t, true) }); err != nil {
+	if err := s.autocommit(ctx, "check settings", sqliteServer{}.check); err != nil {
 		return nil, err
 	}
 	return s, nil

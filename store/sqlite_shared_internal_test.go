@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"gorm.io/gorm"
-
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -28,11 +26,8 @@ func TestTheLogOutlivesEachConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, replica := range []string{"a", "b", "c"} {
-				for _, handle := range []*gorm.DB{s.writers, s.readers, s.vital, s.views} {
-					db, err := handle.DB()
-					if err != nil {
-						t.Fatal(err)
-					}
+				for _, handle := range []*sql.DB{s.db.Pool, s.readers, s.vital, s.views} {
+					db := handle
 					set(db)
 				}
 				if _, err := s.Join(t.Context(), ledger.Member{Replica: replica}); err != nil {

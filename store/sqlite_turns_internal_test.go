@@ -2,14 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -30,7 +26,7 @@ func TestWritersOfOneFileTakeTurns(t *testing.T) {
 				for ctx.Err() == nil {
 					err := s.sure(ctx, "write", func(t *tx) error {
 						time.Sleep(12 * time.Millisecond) // of work
-						_, err := t.exec(`UPDATE {meta} SET value = value + 1 WHERE name = ?`, "config_counter")
+						_, err := t.Exec(`UPDATE {meta} SET value = value + 1 WHERE name = ?`, "config_counter")
 						return err
 					})
 					if err != nil && ctx.Err() == nil {
@@ -44,7 +40,7 @@ func TestWritersOfOneFileTakeTurns(t *testing.T) {
 	for n := range 12 {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		err := beats.sure(ctx, "beat", func(t *tx) error {
-			_, err := t.exec(`UPDATE {meta} SET value = value WHERE name = ?`, "config_counter")
+			_, err := t.Exec(`UPDATE {meta} SET value = value WHERE name = ?`, "config_counter")
 			return err
 		})
 		cancel()
@@ -60,7 +56,7 @@ func TestWhoHasJustWrittenStandsBehind(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.db")
 	busy, other := migrated(t, "sqlite", file, Options{}), migrated(t, "sqlite", file, Options{})
 	touch := func(t *tx) error {
-		_, err := t.exec(`UPDATE {meta} SET value = value WHERE name = ?`, "config_counter")
+		_, err := t.Exec(`UPDATE {meta} SET value = value WHERE name = ?`, "config_counter")
 		return err
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -71,7 +67,7 @@ func TestWhoHasJustWrittenStandsBehind(t *testing.T) {
 	writing.Go(func() {
 		for ctx.Err() == nil {
 			err := busy.sure(ctx, "write", func(t *tx) error {
-				time.Sleep(3 * sqliteNap)
+				time.Sleep(3 * turnPause)
 				return touch(t)
 			})
 			if err != nil && ctx.Err() == nil {
@@ -93,34 +89,4 @@ func TestWhoHasJustWrittenStandsBehind(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Whose time runs out while others have the write lock is told so.
-func TestWhoWaitsForTheWriteLockIsToldSo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "a.db")
-		var conns []*sql.Conn
-		for range 2 {
-			db, err := sql.Open("sqlite", file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-			conn, err := db.Conn(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			conns = append(conns, conn)
-		}
-		if err := (sqliteDialect{}).begin(t.Context(), conns[0]); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		err := sqliteDialect{}.begin(ctx, conns[1])
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "context deadline exceeded, after database is locked") || !strings.HasSuffix(err.Error(), heldElsewhere) {
-			t.Error(err)
-		}
-	})
 }

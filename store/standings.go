@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -139,9 +140,7 @@ func (t *tx) weigh(now time.Time, weights map[subject]weight) (recovered map[sub
 		values = append(values, []any{row.kind, row.name, bit(row.failing), row.success, row.lastEnd})
 	}
 	// The rows are locked, so they exist: the INSERT always ends as an update.
-	_, err = t.insert("INSERT INTO {standings} (kind, name, failing, last_success_at, last_end_at)",
-		t.onConflict("kind, name", "failing", "last_success_at", "last_end_at"), values)
-	return recovered, err
+	return recovered, t.Upsert("{standings} (kind, name, failing, last_success_at, last_end_at)", "kind, name", values)
 }
 
 // changedPools are those that stand otherwise than fails says. A pool without a row does not fail.
@@ -153,7 +152,7 @@ func (t *tx) changedPools(fails map[string]bool) (changed []subject, err error) 
 	}
 	names := slices.Sorted(maps.Keys(fails))
 	failing := map[string]bool{}
-	err = t.query("SELECT name, failing FROM {standings} WHERE kind='pool' AND name IN ("+marks(len(names))+")", texts(names),
+	err = t.Query("SELECT name, failing FROM {standings} WHERE kind='pool' AND name IN ("+sqlkit.Marks(len(names))+")", sqlkit.Texts(names),
 		func(scan func(...any) error) error {
 			var name string
 			var is bool
@@ -182,7 +181,7 @@ func (t *tx) lockStandings(subjects []subject) ([]*standing, error) {
 			missing = append(missing, []any{sub.kind, sub.name, 0})
 		}
 	}
-	if _, err := t.insert("{insert_ignore} {standings} (kind, name, failing)", "", missing); err != nil {
+	if _, err := t.InsertNew("{standings} (kind, name, failing)", missing); err != nil {
 		return nil, err
 	}
 	return t.standings(subjects)
@@ -193,10 +192,10 @@ func (t *tx) lockStandings(subjects []subject) ([]*standing, error) {
 // Index: primary key.
 func (t *tx) standings(subjects []subject) ([]*standing, error) {
 	var rows []*standing
-	for part := range slices.Chunk(subjects, rowsPerStatement) {
-		err := t.query("SELECT kind, name, failing, last_success_at, last_end_at FROM {standings}{by_key} WHERE "+
-			tuples("kind, name", len(part))+" ORDER BY kind, name{for_update}",
-			each(part, func(s subject) []any { return []any{s.kind, s.name} }), func(scan func(...any) error) error {
+	for part := range slices.Chunk(subjects, sqlkit.MaxRows) {
+		err := t.Query("SELECT kind, name, failing, last_success_at, last_end_at FROM {standings}{by_key} WHERE "+
+			sqlkit.Tuples("kind, name", len(part))+" ORDER BY kind, name{for_update}",
+			sqlkit.Each(part, func(s subject) []any { return []any{s.kind, s.name} }), func(scan func(...any) error) error {
 				r := &standing{}
 				err := scan(&r.kind, &r.name, &r.failing, &r.success, &r.lastEnd)
 				rows = append(rows, r)

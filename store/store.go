@@ -24,12 +24,12 @@ import (
 	"io"
 	"reflect"
 	"regexp"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/logger"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // Dialect is which kind of database a handle speaks to.
@@ -50,15 +50,11 @@ type Options struct {
 
 // Store is safe for concurrent use. New and Open make it; the calls of a zero Store fail.
 type Store struct {
-	writers *gorm.DB
-	readers *gorm.DB // the same handle but for SQLite files, which have one writer and several readers
-	vital   *gorm.DB // of what Open opened: connections that no other work takes; else the writers' handle
-	views   *gorm.DB // the same, for what people look at
-	share   turns    // of the connections of a handle that a program opened, those that views may take; else nil
-	dialect dialect
-	prefix  string
-	timeout time.Duration
-	words   *strings.Replacer
+	db      *sqlkit.DB // what may write
+	readers *sql.DB    // the same handle but for SQLite files, which have one writer and several readers
+	vital   *sql.DB    // of what Open opened: connections that no other work takes; else the writers' handle
+	views   *sql.DB    // the same, for what people look at
+	share   turns      // of the connections of a handle that a program opened, those that views may take; else nil
 
 	namespace atomic.Pointer[string] // what was last read of it; nil: nothing yet
 	gate      *logGate               // of a SQLite file, for views; else nil
@@ -84,58 +80,32 @@ var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 // handles do not write in turn: under load, one may keep others out for seconds. Lists and other views take a
 // quarter of the pool at most, so that those who look do not keep replicas from their work.
 func New(db any, d Dialect, o Options) (*Store, error) {
-	var dial dialect
+	var dialect sqlkit.Dialect
+	var server server
 	switch d {
 	case SQLite:
-		dial = sqliteDialect{}
+		dialect, server = sqlkit.SQLite{}, sqliteServer{}
 	case MySQL:
-		dial = mysqlDialect{isolate: true}
+		dialect, server = sqlkit.MySQL{Isolation: "READ COMMITTED"}, mysqlServer{}
 	default:
 		return nil, fmt.Errorf("store: unknown dialect %q: sqlite or mysql", d)
 	}
-	var handle *gorm.DB
-	var err error
-	switch db := db.(type) {
-	case *gorm.DB:
-		if db == nil {
-			return nil, errors.New("store: the handle is nil")
-		}
-		if db.Config == nil {
-			return nil, errors.New("store: the *gorm.DB was not made by gorm.Open")
-		}
-		handle = db
-	case *sql.DB:
-		if db == nil {
-			return nil, errors.New("store: the handle is nil")
-		}
-		if err := opened(db); err != nil {
-			return nil, err
-		}
-		if handle, err = openGorm(dial.gorm(db)); err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-	default:
-		return nil, fmt.Errorf("store: New takes a *gorm.DB or a *sql.DB, not %T", db)
-	}
-	s, err := build(handle, handle, dial, o)
+	pool, err := poolOf(db)
 	if err != nil {
 		return nil, err
 	}
-	s.share = newTurns(handle)
+	s, err := build(pool, pool, dialect, o)
+	if err != nil {
+		return nil, err
+	}
+	s.share = newTurns(pool)
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	pool, err := handle.DB()
-	if err != nil {
-		return nil, fmt.Errorf("store: the gorm handle has no connection pool (is it a transaction?): %w", err)
-	}
-	if err := opened(pool); err != nil {
-		return nil, err
-	}
 	err = s.read(ctx, "check the handle", func(t *tx) error {
-		if err := dial.check(t, false); err != nil {
+		if err := server.check(t); err != nil {
 			return err
 		}
-		if err := dial.checkPool(t, pool); err != nil {
+		if err := server.checkPool(t, pool); err != nil {
 			return err
 		}
 		if d == SQLite {
@@ -144,7 +114,7 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 				return err
 			}
 			if file != "" {
-				s.gate = newLogGate(logOf(file), s.timeout, nil)
+				s.gate = newLogGate(logOf(file), s.db.Timeout, nil)
 			}
 		}
 		return t.learnNamespace()
@@ -155,12 +125,37 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 	return s, nil
 }
 
-// opened refuses a zero sql.DB, all of whose methods that need a connection would panic.
-func opened(db *sql.DB) error {
-	if connector := reflect.ValueOf(db).Elem().FieldByName("connector"); connector.IsValid() && connector.IsNil() {
-		return errors.New("store: the *sql.DB was not made by sql.Open or sql.OpenDB")
+// server is what the store alone asks of a database.
+type server interface {
+	check(t *tx) error                   // fails when server or settings will not do
+	checkPool(t *tx, pool *sql.DB) error // fails when a caller's pool of connections will not do
+}
+
+// poolOf is the pool of a caller's handle.
+func poolOf(handle any) (pool *sql.DB, err error) {
+	switch h := handle.(type) {
+	case *gorm.DB:
+		if h == nil {
+			return nil, errors.New("store: the handle is nil")
+		}
+		if h.Config == nil {
+			return nil, errors.New("store: the *gorm.DB was not made by gorm.Open")
+		}
+		if pool, err = h.DB(); err != nil {
+			return nil, fmt.Errorf("store: the gorm handle has no connection pool (is it a transaction?): %w", err)
+		}
+	case *sql.DB:
+		if pool = h; pool == nil {
+			return nil, errors.New("store: the handle is nil")
+		}
+	default:
+		return nil, fmt.Errorf("store: New takes a *gorm.DB or a *sql.DB, not %T", handle)
 	}
-	return nil
+	// All methods of a zero sql.DB that need a connection would panic.
+	if connector := reflect.ValueOf(pool).Elem().FieldByName("connector"); connector.IsValid() && connector.IsNil() {
+		return nil, errors.New("store: the *sql.DB was not made by sql.Open or sql.OpenDB")
+	}
+	return pool, nil
 }
 
 // openTimeout bounds how long an unreachable database holds up New and Open.
@@ -196,27 +191,16 @@ func (c closers) Close() error {
 }
 
 // Local reports whether all that share the store run on this machine, so that they sleep when it does.
-func (s *Store) Local() bool { return s.dialect != nil && s.dialect.name() == SQLite }
+func (s *Store) Local() bool { return s.db != nil && s.db.Dialect.Local() }
 
-func build(writers, readers *gorm.DB, d dialect, o Options) (*Store, error) {
+func build(writers, readers *sql.DB, d sqlkit.Dialect, o Options) (*Store, error) {
 	prefix, err := tablePrefix(o.Prefix)
 	if err != nil {
 		return nil, err
 	}
-	words := d.words()
-	for _, table := range tables {
-		words = append(words, "{"+table+"}", prefix+table)
-	}
-	return &Store{
-		writers: writers,
-		readers: readers,
-		vital:   writers,
-		views:   readers,
-		dialect: d,
-		prefix:  prefix,
-		timeout: cmp.Or(o.Timeout, 5*time.Second),
-		words:   strings.NewReplacer(words...),
-	}, nil
+	db := sqlkit.New(writers, d, prefix, tables)
+	db.Timeout, db.Reconnect = cmp.Or(o.Timeout, 5*time.Second), true
+	return &Store{db: db, readers: readers, vital: writers, views: readers}, nil
 }
 
 // tablePrefix is what the names of tables begin with; lockstep_ if prefix is empty.
@@ -232,12 +216,4 @@ func tablePrefix(prefix string) (string, error) {
 var tables = []string{
 	"meta", "stripes", "sessions", "pools", "jobs", "triggers", "tasks", "done", "attempts",
 	"outputs", "idempotency", "migrations", "events", "standings", "audit", "kinds",
-}
-
-func openGorm(d gorm.Dialector) (*gorm.DB, error) {
-	return gorm.Open(d, &gorm.Config{
-		SkipDefaultTransaction: true,
-		DisableAutomaticPing:   true, // the check that follows does it, with a context
-		Logger:                 logger.Discard,
-	})
 }

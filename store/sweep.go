@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -68,7 +69,7 @@ type sweep struct {
 // Index: triggers_at, then the primary key.
 func sweepTriggers(t *tx, before int64, limit int) (int, error) {
 	var keys []ledgerKey
-	err := t.query(`SELECT job, at, seq FROM {triggers} WHERE at<? AND until_at<? AND decided_at<? AND finished_at<? AND outcome<>''
+	err := t.Query(`SELECT job, at, seq FROM {triggers} WHERE at<? AND until_at<? AND decided_at<? AND finished_at<? AND outcome<>''
 		ORDER BY at LIMIT ?`, []any{before, before, before, before, limit}, func(scan func(...any) error) error {
 		var k ledgerKey
 		err := scan(&k.job, &k.at, &k.seq)
@@ -78,8 +79,8 @@ func sweepTriggers(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	_, err = t.exec("{delete} {triggers} AS t{by_key} WHERE "+tuples("job, at, seq", len(keys)),
-		each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} })...)
+	_, err = t.Exec("{delete} {triggers} AS t{by_key} WHERE "+sqlkit.Tuples("job, at, seq", len(keys)),
+		sqlkit.Each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} })...)
 	return len(keys), err
 }
 
@@ -90,7 +91,7 @@ func sweepTasks(t *tx, state jobs.State, before int64, limit int) (int, error) {
 		return 0, err
 	}
 	for _, from := range []string{"{done} AS t{by_key} WHERE id", "{attempts} AS t{by_key} WHERE task_id", "{outputs} AS t{by_key} WHERE task_id", "{idempotency} AS t WHERE task_id"} {
-		if _, err := t.exec("{delete} "+from+" IN ("+marks(len(tasks))+")", texts(tasks)...); err != nil {
+		if _, err := t.Exec("{delete} "+from+" IN ("+sqlkit.Marks(len(tasks))+")", sqlkit.Texts(tasks)...); err != nil {
 			return 0, err
 		}
 	}
@@ -104,7 +105,7 @@ func sweepOutputs(t *tx, before int64, limit int) (int, error) {
 		attempt int
 	}
 	var old []output
-	err := t.query("SELECT task_id, attempt FROM {outputs} WHERE created_at<? ORDER BY created_at LIMIT ?", []any{before, limit},
+	err := t.Query("SELECT task_id, attempt FROM {outputs} WHERE created_at<? ORDER BY created_at LIMIT ?", []any{before, limit},
 		func(scan func(...any) error) error {
 			var o output
 			err := scan(&o.task, &o.attempt)
@@ -114,8 +115,8 @@ func sweepOutputs(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(old) == 0 {
 		return 0, err
 	}
-	_, err = t.exec("{delete} {outputs} AS t{by_key} WHERE "+tuples("task_id, attempt", len(old)),
-		each(old, func(o output) []any { return []any{o.task, o.attempt} })...)
+	_, err = t.Exec("{delete} {outputs} AS t{by_key} WHERE "+sqlkit.Tuples("task_id, attempt", len(old)),
+		sqlkit.Each(old, func(o output) []any { return []any{o.task, o.attempt} })...)
 	return len(old), err
 }
 
@@ -130,18 +131,18 @@ func sweepSessions(t *tx, before int64, limit int) (int, error) {
 	}
 	// Their kinds go before them. A number is one session's, and no dead session loads again: nothing is taken from a
 	// replica that loads meanwhile, whose rows a look at what all sessions have would not see yet.
-	_, err = t.exec("DELETE FROM {kinds} WHERE config IN (SELECT config FROM {sessions} WHERE dead=1 AND id IN ("+marks(len(dead))+"))", texts(dead)...)
+	_, err = t.Exec("DELETE FROM {kinds} WHERE config IN (SELECT config FROM {sessions} WHERE dead=1 AND id IN ("+sqlkit.Marks(len(dead))+"))", sqlkit.Texts(dead)...)
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.exec("DELETE FROM {sessions} WHERE dead=1 AND id IN ("+marks(len(dead))+")", texts(dead)...)
+	_, err = t.Exec("DELETE FROM {sessions} WHERE dead=1 AND id IN ("+sqlkit.Marks(len(dead))+")", sqlkit.Texts(dead)...)
 	return len(dead), err
 }
 
 // strings reads the first column.
 func (t *tx) strings(text string, args ...any) ([]string, error) {
 	var list []string
-	err := t.query(text, args, func(scan func(...any) error) error {
+	err := t.Query(text, args, func(scan func(...any) error) error {
 		var s string
 		err := scan(&s)
 		list = append(list, s)

@@ -2,8 +2,7 @@ package store
 
 import (
 	"context"
-
-	"gorm.io/gorm"
+	"database/sql"
 )
 
 // turns bounds how many do something at once; nil bounds nothing.
@@ -17,11 +16,7 @@ const (
 )
 
 // newTurns are those of views on a handle that they share with all else.
-func newTurns(handle *gorm.DB) turns {
-	pool, err := handle.DB()
-	if err != nil {
-		return nil // New says so
-	}
+func newTurns(pool *sql.DB) turns {
 	n := viewConns
 	if most := pool.Stats().MaxOpenConnections; most > 0 {
 		n = max(1, most/viewShare)

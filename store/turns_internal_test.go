@@ -87,7 +87,7 @@ func readersDelayNobody(t *testing.T, s *Store) {
 	for range cap(began) {
 		readers.Go(func() {
 			err := s.view(ctx, "look", func(tx *tx) error {
-				return tx.query("SELECT 1", nil, func(func(...any) error) error {
+				return tx.Query("SELECT 1", nil, func(func(...any) error) error {
 					began <- struct{}{}
 					<-let
 					return nil

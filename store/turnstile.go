@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // turnstile makes those who write one SQLite file take turns. The file's write lock has no queue: who
@@ -26,8 +28,8 @@ type turnstile struct {
 const (
 	// turnPatience is how long the same one may be inside before others go around.
 	turnPatience = 100 * time.Millisecond
-	// turnNap is between two looks for the write lock, of one process at a time.
-	turnNap = time.Millisecond
+	// turnPause is the longest pause between two looks.
+	turnPause = 5 * time.Millisecond
 )
 
 // errInside is tryLock's answer when another process has the lock.
@@ -49,8 +51,8 @@ func openTurnstile(database string) (*turnstile, error) {
 // Close lets out who is inside. It implements io.Closer.
 func (t *turnstile) Close() error { return t.file.Close() }
 
-// enter waits for those before; leave must be called, and soon. No turnstile is one that is always open.
-func (t *turnstile) enter(ctx context.Context) (leave func(), err error) {
+// Enter waits for those before; leave must be called, and soon. No turnstile is one that is always open.
+func (t *turnstile) Enter(ctx context.Context) (leave func(), err error) {
 	if t == nil {
 		return func() {}, nil
 	}
@@ -94,7 +96,7 @@ func (t *turnstile) pass(ctx context.Context) (locked bool, err error) {
 			t.stuck = count
 			return false, nil
 		}
-		if err := pause(ctx, n, sqliteNap); err != nil {
+		if err := sqlkit.Pause(ctx, n, turnPause); err != nil {
 			return false, fmt.Errorf("waiting for a turn to write: %w", err)
 		}
 	}

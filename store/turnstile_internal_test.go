@@ -30,7 +30,7 @@ func turnstiles(t *testing.T, n int) []*turnstile {
 
 func inside(t *testing.T, stile *turnstile) (leave func()) {
 	t.Helper()
-	leave, err := stile.enter(t.Context())
+	leave, err := stile.Enter(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +57,11 @@ func TestTurnstileLetsInOneAtATime(t *testing.T) {
 			t.Error("somebody came in while another was inside")
 		}
 		leave()
-		time.Sleep(sqliteNap)
+		time.Sleep(turnPause)
 		if came.Load() != 1 {
 			t.Errorf("%d are inside once it is free", came.Load())
 		}
-		time.Sleep(turnPatience/2 + sqliteNap)
+		time.Sleep(turnPatience/2 + turnPause)
 		if came.Load() != 2 {
 			t.Error("the second did not come in after the first")
 		}
@@ -77,7 +77,7 @@ func TestTurnstileIsNotHeldUpForLong(t *testing.T) {
 			began := time.Now()
 			leave := inside(t, stiles[1])
 			took := time.Since(began)
-			if first := n == 0; first != (took >= turnPatience) || took > turnPatience+sqliteNap {
+			if first := n == 0; first != (took >= turnPatience) || took > turnPatience+turnPause {
 				t.Errorf("entry %d took %v", n, took)
 			}
 			leave()
@@ -102,7 +102,7 @@ func TestTurnstileObeysTheContext(t *testing.T) {
 		for name, stile := range map[string]*turnstile{"its own": stiles[0], "another": stiles[1]} {
 			ctx, cancel := context.WithTimeout(t.Context(), turnPatience/2)
 			defer cancel()
-			if _, err := stile.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := stile.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("behind %s process: %v", name, err)
 			}
 		}

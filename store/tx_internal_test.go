@@ -40,9 +40,13 @@ func TestEnqueueWithGorm(t *testing.T) {
 		if err := s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}}); err != nil {
 			t.Fatal(err)
 		}
+		handle, err := gorm.Open(gormDialector(s.db.Dialect, s.db.Pool), &gorm.Config{DisableAutomaticPing: true})
+		if err != nil {
+			t.Fatal(err)
+		}
 		undo := errors.New("undo")
 		for n, want := range []error{undo, nil} {
-			err := s.writers.Transaction(func(g *gorm.DB) error {
+			err := handle.Transaction(func(g *gorm.DB) error {
 				_, err := s.EnqueueTx(t.Context(), g, jobs.NewTask{Pool: "p"})
 				return cmp.Or(err, want)
 			})
@@ -53,7 +57,7 @@ func TestEnqueueWithGorm(t *testing.T) {
 				t.Errorf("%s tasks after the end %v", got, want)
 			}
 		}
-		if _, err := s.EnqueueTx(t.Context(), s.writers, jobs.NewTask{Pool: "p"}); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "not in a transaction") {
+		if _, err := s.EnqueueTx(t.Context(), handle, jobs.NewTask{Pool: "p"}); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "not in a transaction") {
 			t.Errorf("without a transaction: %v", err)
 		}
 		if got := text(t, s, "SELECT COUNT(*) FROM {tasks}"); got != "1" {
@@ -89,17 +93,17 @@ func crowd(t *testing.T, pool *sql.DB, n int, fn func(conn *sql.Conn)) {
 // add is a read, a pause for the others, and a write: it goes wrong without the lock.
 func add(t *tx) error {
 	var n int64
-	if _, err := t.one(`SELECT value FROM {meta} WHERE name = 'n'{for_update}`, nil, &n); err != nil {
+	if _, err := t.One(`SELECT value FROM {meta} WHERE name = 'n'{for_update}`, nil, &n); err != nil {
 		return err
 	}
-	_, err := t.exec(`UPDATE {meta} SET value = ? WHERE name = 'n'`, fmt.Sprint(n+1))
+	_, err := t.Exec(`UPDATE {meta} SET value = ? WHERE name = 'n'`, fmt.Sprint(n+1))
 	return err
 }
 
 func TestTransactionsAreSerial(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
 		if err := s.tx(t.Context(), "test", func(t *tx) error {
-			_, err := t.exec(`INSERT INTO {meta} (name, value) VALUES ('n', '0')`)
+			_, err := t.Exec(`INSERT INTO {meta} (name, value) VALUES ('n', '0')`)
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -120,7 +124,7 @@ func TestTransactionsAreSerial(t *testing.T) {
 func TestRollback(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
 		insert := func(t *tx) error {
-			_, err := t.exec(`INSERT INTO {meta} (name, value) VALUES ('n', '0')`)
+			_, err := t.Exec(`INSERT INTO {meta} (name, value) VALUES ('n', '0')`)
 			return err
 		}
 		boom := errors.New("boom")
@@ -147,13 +151,13 @@ func TestRollback(t *testing.T) {
 func TestWaitsEndWithTheContext(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
 		var other *Store
-		if s.dialect.name() == SQLite {
+		if s.db.Dialect.Name() == string(SQLite) {
 			other = migrated(t, "sqlite", sqlitePath(t, s), Options{})
 		} else {
 			other = s
 		}
 		err := other.tx(t.Context(), "hold", func(held *tx) error {
-			if _, err := held.exec(`UPDATE {meta} SET value = '1' WHERE name = 'config_counter'`); err != nil {
+			if _, err := held.Exec(`UPDATE {meta} SET value = '1' WHERE name = 'config_counter'`); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -175,27 +179,6 @@ func TestWaitsEndWithTheContext(t *testing.T) {
 }
 
 // Where time runs out while it is tried again, the error says what was in the way, not only that.
-// A server that says at once, and for ever, that it does not know what came of a COMMIT is not asked for ever.
-func TestUnknownCommitsEnd(t *testing.T) {
-	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
-	calls := 0
-	err := s.untilKnown(t.Context(), func() error { calls++; return errUnknownCommit })
-	if !errors.Is(err, errUnknownCommit) || calls != mostLost+1 {
-		t.Errorf("%v after %d calls", err, calls)
-	}
-	over, cancel := context.WithCancel(t.Context())
-	calls = 0
-	err = s.untilKnown(over, func() error { calls++; cancel(); return errUnknownCommit })
-	if !errors.Is(err, errUnknownCommit) || calls != 1 {
-		t.Errorf("%v after %d calls, of whose time is over", err, calls)
-	}
-	for _, known := range []error{nil, jobs.ErrConflict} {
-		calls = 0
-		if err := s.untilKnown(t.Context(), func() error { calls++; return known }); !errors.Is(err, known) || calls != 1 {
-			t.Errorf("%v is known, and after %d calls %v", known, calls, err)
-		}
-	}
-}
 
 func TestTimeThatRanOutIsNotTheCause(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
@@ -203,7 +186,8 @@ func TestTimeThatRanOutIsNotTheCause(t *testing.T) {
 		defer cancel()
 		refused := fmt.Errorf("connection refused: %w", sql.ErrConnDone)
 		tries := 0
-		err := s.repeat(ctx, "try", s.readers, func(ctx context.Context, _ *sql.Conn) error {
+		err := s.read(ctx, "try", func(t *tx) error {
+			ctx := t.Ctx
 			if tries++; tries == 1 {
 				return refused
 			}
@@ -220,7 +204,7 @@ func sqlitePath(t *testing.T, s *Store) string {
 	t.Helper()
 	var path string
 	err := s.read(t.Context(), "test", func(t *tx) error {
-		return t.query(`PRAGMA database_list`, nil, func(scan func(...any) error) error {
+		return t.Query(`PRAGMA database_list`, nil, func(scan func(...any) error) error {
 			var n, name any
 			return scan(&n, &name, &path)
 		})
@@ -238,12 +222,12 @@ func TestAlone(t *testing.T) {
 		g, ctx := errgroup.WithContext(t.Context())
 		for range 6 {
 			g.Go(func() error {
-				return s.dialect.alone(ctx, s, func(t *tx) error {
+				return s.alone(ctx, func(t *tx) error {
 					defer inside.Add(-1)
 					if n := inside.Add(1); n != 1 {
 						return fmt.Errorf("%d at once", n)
 					}
-					_, err := t.now()
+					_, err := t.Now()
 					runtime.Gosched()
 					return err
 				})
@@ -252,15 +236,15 @@ func TestAlone(t *testing.T) {
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		if s.dialect.name() == MySQL { // whose lock is the connection's, which lives on
+		if s.db.Dialect.Name() == string(MySQL) { // whose lock is the connection's, which lives on
 			var mine int64
 			ctx, cancel := context.WithCancel(t.Context())
-			_ = s.dialect.alone(ctx, s, func(t *tx) error {
-				_, err := t.one("SELECT CONNECTION_ID()", nil, &mine)
+			_ = s.alone(ctx, func(t *tx) error {
+				_, err := t.One("SELECT CONNECTION_ID()", nil, &mine)
 				cancel()
 				return err
 			})
-			if held := text(t, s, fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT IS_USED_LOCK(SHA2(CONCAT('lockstep.migrate.', DATABASE(), '.', '%s'), 256)) AS id) held WHERE id = %d`, s.prefix, mine)); held != "0" {
+			if held := text(t, s, fmt.Sprintf(`SELECT COUNT(*) FROM (SELECT IS_USED_LOCK(SHA2(CONCAT('lockstep.migrate.', DATABASE(), '.', '%s'), 256)) AS id) held WHERE id = %d`, s.db.Prefix, mine)); held != "0" {
 				t.Error("who gave up holds the others up")
 			}
 		}
@@ -271,7 +255,7 @@ func TestAlone(t *testing.T) {
 func TestDeadlocksAreRepeated(t *testing.T) {
 	s := migrated(t, "mysql", servers.MySQL(t), Options{})
 	if err := s.tx(t.Context(), "test", func(t *tx) error {
-		_, err := t.exec(`INSERT INTO {meta} (name, value) VALUES ('a', '0'), ('b', '0')`)
+		_, err := t.Exec(`INSERT INTO {meta} (name, value) VALUES ('a', '0'), ('b', '0')`)
 		return err
 	}); err != nil {
 		t.Fatal(err)
@@ -288,7 +272,7 @@ func TestDeadlocksAreRepeated(t *testing.T) {
 			err := s.tx(ctx, "test", func(t *tx) error {
 				n++
 				for i, name := range order {
-					if _, err := t.exec(`UPDATE {meta} SET value = value + 1 WHERE name = ?`, name); err != nil {
+					if _, err := t.Exec(`UPDATE {meta} SET value = value + 1 WHERE name = ?`, name); err != nil {
 						return err
 					}
 					if i == 0 && n == 1 {
@@ -318,7 +302,7 @@ func TestFrozenClient(t *testing.T) {
 	dsn := servers.MySQL(t)
 	s := migrated(t, "mysql", dsn, Options{})
 	frozen := migrated(t, "mysql", dsn, Options{})
-	pool, _ := frozen.writers.DB()
+	pool := frozen.db.Pool
 	conn, err := pool.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)

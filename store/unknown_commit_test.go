@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -113,10 +114,10 @@ func TestLostAnswerToCommit(t *testing.T) {
 		runs := 0
 		err := s.tx(t.Context(), "test", func(t *tx) error {
 			runs++
-			_, err := t.exec(`UPDATE {meta} SET value = value + 1 WHERE name = 'config_counter'`)
+			_, err := t.Exec(`UPDATE {meta} SET value = value + 1 WHERE name = 'config_counter'`)
 			return err
 		})
-		if !errors.Is(err, errUnknownCommit) || !errors.Is(err, jobs.ErrUnavailable) || runs != 1 {
+		if !errors.Is(err, sqlkit.ErrUnknownCommit) || !errors.Is(err, jobs.ErrUnavailable) || runs != 1 {
 			t.Fatalf("cut before the server: %t: %v after %d runs", before, err, runs)
 		}
 	}
@@ -132,14 +133,14 @@ func TestLostConnectionBeforeCommit(t *testing.T) {
 	err := s.tx(t.Context(), "test", func(t *tx) error {
 		if runs++; runs == 1 {
 			var id int64
-			if _, err := t.one(`SELECT CONNECTION_ID()`, nil, &id); err != nil {
+			if _, err := t.One(`SELECT CONNECTION_ID()`, nil, &id); err != nil {
 				return err
 			}
-			if err := s.autocommit(t.ctx, "kill", func(killer *tx) error { _, err := killer.exec(`KILL ?`, id); return err }); err != nil {
+			if err := s.autocommit(t.Ctx, "kill", func(killer *tx) error { _, err := killer.Exec(`KILL ?`, id); return err }); err != nil {
 				return err
 			}
 		}
-		_, err := t.exec(`UPDATE {meta} SET value = value + 1 WHERE name = 'config_counter'`)
+		_, err := t.Exec(`UPDATE {meta} SET value = value + 1 WHERE name = 'config_counter'`)
 		return err
 	})
 	if n := text(t, s, `SELECT value FROM {meta} WHERE name = 'config_counter'`); err != nil || runs != 2 || n != "1" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
@@ -45,8 +46,8 @@ func TestLostAnswersOfTasksInAFile(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		t.Run(map[bool]string{false: "done", true: "not done"}[before], func(t *testing.T) {
 			s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
-			p := &forgetful{dialect: s.dialect, before: before}
-			s.dialect = p
+			p := &forgetful{Dialect: s.db.Dialect, before: before}
+			s.db.Dialect = p
 			lostAnswersOfTasks(t, s, func(op string, fn func() error) {
 				t.Helper()
 				p.lose, p.lost = true, false
@@ -63,21 +64,21 @@ func TestLostAnswersOfTasksInAFile(t *testing.T) {
 
 // forgetful is a dialect that loses the answer to the next COMMIT, or that COMMIT itself; meanwhile, others work.
 type forgetful struct {
-	dialect
+	sqlkit.Dialect
 	lose, before, lost bool
 	meanwhile          func()
 }
 
-func (p *forgetful) commit(ctx context.Context, conn *sql.Conn) error {
+func (p *forgetful) Commit(ctx context.Context, conn *sql.Conn) error {
 	if !p.lose {
-		return p.dialect.commit(ctx, conn)
+		return p.Dialect.Commit(ctx, conn)
 	}
 	p.lose, p.lost = false, true
 	var err error
 	if p.before {
 		_, err = conn.ExecContext(ctx, "ROLLBACK")
 	} else {
-		err = p.dialect.commit(ctx, conn)
+		err = p.Dialect.Commit(ctx, conn)
 	}
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func (p *forgetful) commit(ctx context.Context, conn *sql.Conn) error {
 	if p.meanwhile != nil {
 		p.meanwhile()
 	}
-	return errUnknownCommit
+	return sqlkit.ErrUnknownCommit
 }
 
 func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func() error)) {
@@ -216,7 +217,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	losing("retry", func() error { _, err := s.RetryTask(ctx, tasks[0].ID, "me", false); return err })
 	want("1", `SELECT COUNT(*) FROM {tasks} WHERE retry_of <> '' AND job = ''`)
 	check(s.sure(ctx, "test", func(t *tx) error {
-		_, err := t.exec(`DELETE FROM {events}`)
+		_, err := t.Exec(`DELETE FROM {events}`)
 		if err != nil {
 			return err
 		}
@@ -294,7 +295,7 @@ func TestALostCancelIsNotTakenForAnother(t *testing.T) {
 				t.Fatal(err)
 			}
 			id := all[0].Task.ID
-			s.dialect = &forgetful{dialect: s.dialect, lose: true, before: true, meanwhile: func() {
+			s.db.Dialect = &forgetful{Dialect: s.db.Dialect, lose: true, before: true, meanwhile: func() {
 				if err := meanwhile(t, other, id); err != nil {
 					t.Error(err)
 				}

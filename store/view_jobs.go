@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -58,7 +59,7 @@ func (s *Store) JobNames(ctx context.Context, prefix, after string, retired bool
 func (t *tx) jobStatuses(names []string) ([]ledger.JobStatus, error) {
 	var all []ledger.JobStatus
 	text, args := ofJobs(`SELECT name, hash, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by FROM {jobs} j`, `j.name`, names)
-	err := t.query(text+` ORDER BY name`, args, func(scan func(...any) error) error {
+	err := t.Query(text+` ORDER BY name`, args, func(scan func(...any) error) error {
 		var j ledger.JobStatus
 		var cursor, next, waiting int64
 		err := scan(&j.Name, &j.Hash, &j.Config, &cursor, &next, &waiting, &j.Fence, &j.Suspended, &j.SuspendedBy)
@@ -75,7 +76,7 @@ func (t *tx) countOpen(names []string, rows map[string]*ledger.JobStatus) error 
 	if len(names) == 0 {
 		text += ` WHERE job > ''`
 	}
-	return t.query(text+` GROUP BY job`, args, func(scan func(...any) error) error {
+	return t.Query(text+` GROUP BY job`, args, func(scan func(...any) error) error {
 		var name string
 		var n int
 		if err := scan(&name, &n); err != nil {
@@ -91,7 +92,7 @@ func (t *tx) countOpen(names []string, rows map[string]*ledger.JobStatus) error 
 // lastTriggers: MAX(at) of one job is the end of its range in the primary key.
 func (t *tx) lastTriggers(names []string, rows map[string]*ledger.JobStatus) error {
 	last, args := ofJobs(`SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name) AS last_at FROM {jobs} j`, `j.name`, names)
-	return t.query(`SELECT `+triggerColumns+` FROM (`+last+`) l JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at ORDER BY job, seq`, args,
+	return t.Query(`SELECT `+triggerColumns+` FROM (`+last+`) l JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at ORDER BY job, seq`, args,
 		func(scan func(...any) error) error {
 			trigger, err := scanTrigger(scan)
 			if j := rows[trigger.Job]; j != nil && err == nil {
@@ -104,7 +105,7 @@ func (t *tx) lastTriggers(names []string, rows map[string]*ledger.JobStatus) err
 // lastSuccesses: the same in index triggers_result.
 func (t *tx) lastSuccesses(names []string, rows map[string]*ledger.JobStatus) error {
 	last, args := ofJobs(`SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name AND m.result = 'succeeded') AS last_at FROM {jobs} j`, `j.name`, names)
-	return t.query(`SELECT t.job, MAX(t.finished_at) FROM (`+last+`) l JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at
+	return t.Query(`SELECT t.job, MAX(t.finished_at) FROM (`+last+`) l JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at
 			WHERE t.result = 'succeeded' GROUP BY t.job`, args,
 		func(scan func(...any) error) error {
 			var name string
@@ -123,7 +124,7 @@ func ofJobs(text, column string, names []string) (string, []any) {
 	if len(names) == 0 {
 		return text, nil
 	}
-	return text + ` WHERE ` + column + ` IN (` + marks(len(names)) + `)`, texts(names)
+	return text + ` WHERE ` + column + ` IN (` + sqlkit.Marks(len(names)) + `)`, sqlkit.Texts(names)
 }
 
 // SuspendJob sets the override of a job's suspend, or clears it with nil. by is who asked.
@@ -140,14 +141,14 @@ func (s *Store) override(ctx context.Context, noun, name string, override *bool,
 	}
 	return s.sure(ctx, "override "+noun, func(t *tx) error {
 		var n int
-		found, err := t.one(lock, []any{name}, &n)
+		found, err := t.One(lock, []any{name}, &n)
 		if err != nil {
 			return err
 		}
 		if !found {
 			return fmt.Errorf("%s %.64q: %w", noun, name, jobs.ErrNotFound)
 		}
-		_, err = t.exec(update, override, clip(by, 255), name)
+		_, err = t.Exec(update, override, clip(by, 255), name)
 		return err
 	})
 }

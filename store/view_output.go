@@ -16,7 +16,7 @@ func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, err
 		if attempt > 0 {
 			text, args = text+` AND attempt = ?`, append(args, attempt)
 		}
-		found, err := t.one(text+` ORDER BY attempt DESC LIMIT 1`, args, &output)
+		found, err := t.One(text+` ORDER BY attempt DESC LIMIT 1`, args, &output)
 		if err == nil && !found {
 			err = fmt.Errorf("output of task %.64q, attempt %d: %w", id, attempt, jobs.ErrNotFound)
 		}

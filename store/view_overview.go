@@ -22,10 +22,10 @@ func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error)
 	rows = min(max(rows, 1), 100)
 	var o ledger.Overview
 	err := s.view(ctx, "overview", func(t *tx) (err error) {
-		if o.At, err = t.now(); err != nil {
+		if o.At, err = t.Now(); err != nil {
 			return err
 		}
-		if _, err := t.one(`SELECT COUNT(*) FROM {jobs} WHERE hash <> ''`, nil, &o.Jobs); err != nil {
+		if _, err := t.One(`SELECT COUNT(*) FROM {jobs} WHERE hash <> ''`, nil, &o.Jobs); err != nil {
 			return err
 		}
 		if o.Next, err = t.nextDue(rows); err != nil {
@@ -52,7 +52,7 @@ func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error)
 // nextDue: index jobs_next, in its order. A retired job has no next time.
 func (t *tx) nextDue(n int) ([]ledger.Next, error) {
 	var all []ledger.Next
-	err := t.query(`SELECT name, next_at, waiting_at, suspended FROM {jobs}{index}{jobs}_next{end} WHERE next_at > 0 ORDER BY next_at, stripe LIMIT ?`, []any{n},
+	err := t.Query(`SELECT name, next_at, waiting_at, suspended FROM {jobs}{index}{jobs}_next{end} WHERE next_at > 0 ORDER BY next_at, stripe LIMIT ?`, []any{n},
 		func(scan func(...any) error) error {
 			var next ledger.Next
 			var at, waiting int64
@@ -67,7 +67,7 @@ func (t *tx) nextDue(n int) ([]ledger.Next, error) {
 // longestRunning sorts the tasks that run, which are few. Index tasks_claim.
 func (t *tx) longestRunning(n int) ([]ledger.Running, error) {
 	var all []ledger.Running
-	err := t.query(`SELECT id, pool, kind, job, trigger_at, started_at, attempt, replica FROM {tasks}{index}{tasks}_claim{end}
+	err := t.Query(`SELECT id, pool, kind, job, trigger_at, started_at, attempt, replica FROM {tasks}{index}{tasks}_claim{end}
 		WHERE state = 2 ORDER BY started_at, id LIMIT ?`, []any{n}, func(scan func(...any) error) error {
 		var r ledger.Running
 		var due, since int64
@@ -91,7 +91,7 @@ const troubleColumns = `id, pool, kind, job, trigger_at, attempt, replica, exit_
 func (t *tx) trouble(n int, wrong []ledger.Wrong) ([]ledger.Trouble, error) {
 	var all []ledger.Trouble
 	read := func(state jobs.State, where string, args ...any) error {
-		return t.query(`SELECT `+troubleColumns+` FROM {done}{index}{done}_state{end} WHERE state = ?`+where+` ORDER BY finished_at DESC LIMIT ?`,
+		return t.Query(`SELECT `+troubleColumns+` FROM {done}{index}{done}_state{end} WHERE state = ?`+where+` ORDER BY finished_at DESC LIMIT ?`,
 			slices.Concat([]any{errorShown, string(state)}, args), func(scan func(...any) error) error {
 				r := ledger.Trouble{State: string(state)}
 				var due, ended int64
@@ -157,7 +157,7 @@ func wrongOf(r ledger.Trouble) ledger.Wrong {
 func (t *tx) wrong(since time.Time) ([]ledger.Wrong, error) {
 	var all []ledger.Wrong
 	for _, state := range []jobs.State{jobs.StateFailed, jobs.StateLost} {
-		err := t.query(`SELECT job, pool, kind, COUNT(*), MAX(finished_at) FROM {done}{index}{done}_state{end}
+		err := t.Query(`SELECT job, pool, kind, COUNT(*), MAX(finished_at) FROM {done}{index}{done}_state{end}
 			WHERE state = ? AND finished_at > ? GROUP BY job, pool, kind`, []any{string(state), micros(since)}, func(scan func(...any) error) error {
 			w := ledger.Wrong{State: string(state)}
 			var last int64
@@ -178,10 +178,10 @@ func (t *tx) wrong(since time.Time) ([]ledger.Wrong, error) {
 // all jobs, each a short row.
 func (t *tx) broken(n int) (count int, all []ledger.Broken, err error) {
 	const failing = ` FROM {standings} s JOIN {jobs} j ON j.name = s.name WHERE s.kind = 'job' AND s.failing = 1 AND j.hash <> ''`
-	if _, err := t.one(`SELECT COUNT(*)`+failing, nil, &count); err != nil || count == 0 {
+	if _, err := t.One(`SELECT COUNT(*)`+failing, nil, &count); err != nil || count == 0 {
 		return 0, nil, err
 	}
-	err = t.query(`SELECT s.name, s.last_success_at, s.last_end_at`+failing+` ORDER BY s.last_end_at DESC, s.name LIMIT ?`, []any{n},
+	err = t.Query(`SELECT s.name, s.last_success_at, s.last_end_at`+failing+` ORDER BY s.last_end_at DESC, s.name LIMIT ?`, []any{n},
 		func(scan func(...any) error) error {
 			var b ledger.Broken
 			var success, end int64
@@ -221,7 +221,7 @@ func (t *tx) reasons(of []ledger.Broken) (map[string]latestReason, error) {
 	if len(parts) == 0 {
 		return reasons, nil
 	}
-	err := t.query(strings.Join(parts, ` UNION ALL `), names, func(scan func(...any) error) error {
+	err := t.Query(strings.Join(parts, ` UNION ALL `), names, func(scan func(...any) error) error {
 		var job, outcome, result string
 		var r latestReason
 		err := scan(&job, &outcome, &result, &r.text, &r.code)

@@ -24,7 +24,7 @@ func poolStatuses(ctx context.Context, read reading) ([]ledger.PoolStatus, error
 	var all []ledger.PoolStatus
 	err := read(ctx, "pools", func(t *tx) error {
 		all = nil
-		err := t.query(`SELECT name, hash, max_running, paused, paused_by, kinds FROM {pools} ORDER BY name`, nil, func(scan func(...any) error) error {
+		err := t.Query(`SELECT name, hash, max_running, paused, paused_by, kinds FROM {pools} ORDER BY name`, nil, func(scan func(...any) error) error {
 			var p ledger.PoolStatus
 			var text []byte
 			if err := scan(&p.Name, &p.Hash, &p.MaxRunning, &p.Paused, &p.PausedBy, &text); err != nil {
@@ -55,7 +55,7 @@ func poolStatuses(ctx context.Context, read reading) ([]ledger.PoolStatus, error
 
 // countTasks reads index tasks_claim, alone.
 func (t *tx) countTasks(rows map[string]*ledger.PoolStatus) error {
-	return t.query(`SELECT pool, state, COUNT(*), MIN(run_at) FROM {tasks} GROUP BY state, pool`, nil, func(scan func(...any) error) error {
+	return t.Query(`SELECT pool, state, COUNT(*), MIN(run_at) FROM {tasks} GROUP BY state, pool`, nil, func(scan func(...any) error) error {
 		var pool string
 		var state, n int
 		var oldest int64

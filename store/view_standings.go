@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -32,7 +33,7 @@ func (s *Store) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) 
 // Index: primary keys; MAX(at) of one job is the end of its range in that of triggers.
 func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStanding, err error) {
 	var last []int64 // due time that was decided
-	err = t.query(`SELECT j.name, j.next_at, j.waiting_at, j.suspended, COALESCE(s.failing, 0), COALESCE(s.last_success_at, 0),
+	err = t.Query(`SELECT j.name, j.next_at, j.waiting_at, j.suspended, COALESCE(s.failing, 0), COALESCE(s.last_success_at, 0),
 			COALESCE((SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name), 0)
 		FROM {jobs} j LEFT JOIN {standings} s ON s.kind = 'job' AND s.name = j.name WHERE j.hash <> '' ORDER BY j.name`, nil,
 		func(scan func(...any) error) error {
@@ -52,7 +53,7 @@ func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStandi
 			before[j.Name] = &ledger.JobStatus{}
 		}
 	}
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(before)), rowsPerStatement) {
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(before)), sqlkit.MaxRows) {
 		if err := t.lastSuccesses(part, before); err != nil {
 			return nil, nil, err
 		}
@@ -84,8 +85,8 @@ func (t *tx) firstUnmet(jobs []*ledger.JobStanding) error {
 	const one = `SELECT * FROM (SELECT job, at FROM {triggers} WHERE job = ? AND at > ? AND seq = 0
 		AND NOT (outcome = 'skipped' AND (reason_code = 'suspended' OR reason_code = '' AND reason = 'suspended')) ORDER BY job, at LIMIT 1) a`
 	for part := range slices.Chunk(jobs, unmetPerStatement) {
-		err := t.query(strings.Repeat(one+" UNION ALL ", len(part)-1)+one,
-			each(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} }),
+		err := t.Query(strings.Repeat(one+" UNION ALL ", len(part)-1)+one,
+			sqlkit.Each(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} }),
 			func(scan func(...any) error) error {
 				var name string
 				var at int64

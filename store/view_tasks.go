@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -170,7 +171,7 @@ func (t *tx) endedIDs(f ledger.TaskFilter, states []jobs.State, after []string, 
 
 func (t *tx) ids(text string, args []any) ([]string, error) {
 	var ids []string
-	err := t.query(text, args, func(scan func(...any) error) error {
+	err := t.Query(text, args, func(scan func(...any) error) error {
 		var id string
 		err := scan(&id)
 		ids = append(ids, id)
@@ -197,8 +198,8 @@ func taskWhere(f ledger.TaskFilter, after []string) *where {
 func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
 	rows := map[string]jobs.Task{}
 	for _, from := range []string{`SELECT ` + taskColumns + ` FROM {tasks}`, `SELECT ` + doneColumns + ` FROM {done}`} {
-		for part := range slices.Chunk(ids, rowsPerStatement) {
-			err := t.query(from+` WHERE id IN (`+marks(len(part))+`)`, texts(part), func(scan func(...any) error) error {
+		for part := range slices.Chunk(ids, sqlkit.MaxRows) {
+			err := t.Query(from+` WHERE id IN (`+sqlkit.Marks(len(part))+`)`, sqlkit.Texts(part), func(scan func(...any) error) error {
 				task, err := scanTask(scan)
 				rows[task.ID] = task
 				return err
@@ -228,7 +229,7 @@ func (t *tx) listed(ids []string) (rows map[string]jobs.Task, last string, err e
 	}
 	for _, from := range []string{`SELECT ` + listedTasks + ` FROM {tasks}`, `SELECT ` + listedDone + ` FROM {done}`} {
 		left := pageBytes
-		err := t.query(from+` WHERE id IN (`+marks(len(ids))+`) ORDER BY id DESC`, append([]any{jobs.MaxListedPayload}, texts(ids)...),
+		err := t.Query(from+` WHERE id IN (`+sqlkit.Marks(len(ids))+`) ORDER BY id DESC`, append([]any{jobs.MaxListedPayload}, sqlkit.Texts(ids)...),
 			func(scan func(...any) error) error {
 				var size int
 				task, err := scanTask(scan, &size)
@@ -273,7 +274,7 @@ func inJSON[T ~string | ~[]byte](text T) int {
 // attempts has so many bytes of each error.
 func (t *tx) attempts(id string, bytes int) ([]jobs.Attempt, error) {
 	var all []jobs.Attempt
-	err := t.query(`SELECT attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?)
+	err := t.Query(`SELECT attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?)
 		FROM {attempts} WHERE task_id = ? ORDER BY attempt`, []any{bytes, id}, func(scan func(...any) error) error {
 		var a jobs.Attempt
 		var state string

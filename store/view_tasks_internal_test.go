@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -41,16 +42,16 @@ func TestPagesAreMeasuredInJSON(t *testing.T) {
 
 // interrupted is a dialect that does something before a statement, the first of which is 1.
 type interrupted struct {
-	dialect
+	sqlkit.Dialect
 	sent, at int
 	do       func()
 }
 
-func (i *interrupted) args(args []any) []any {
+func (i *interrupted) Args(args []any) []any {
 	if i.sent++; i.sent == i.at {
 		i.do()
 	}
-	return i.dialect.args(args)
+	return i.Dialect.Args(args)
 }
 
 // A page has each task that was there all the time once, with its cursor, whatever becomes of others between its
@@ -81,7 +82,7 @@ func TestPagesOfWhatMoves(t *testing.T) {
 			s, other := migrated(t, "sqlite", file, Options{}), migrated(t, "sqlite", file, Options{})
 			write := func(text string, args ...any) {
 				t.Helper()
-				if err := other.sure(t.Context(), "test", func(t *tx) error { _, err := t.exec(text, args...); return err }); err != nil {
+				if err := other.sure(t.Context(), "test", func(t *tx) error { _, err := t.Exec(text, args...); return err }); err != nil {
 					t.Error(err)
 				}
 			}
@@ -89,7 +90,7 @@ func TestPagesOfWhatMoves(t *testing.T) {
 			for i, n := range c.errors {
 				write(`INSERT INTO {tasks} (id, pool, state, run_at, payload, tags, error, created_at) VALUES (?, 'p', 0, 1, '', '', ?, 1)`, id(i), []byte(strings.Repeat("x", n)))
 			}
-			s.dialect = &interrupted{dialect: s.dialect, at: c.at, do: func() {
+			s.db.Dialect = &interrupted{Dialect: s.db.Dialect, at: c.at, do: func() {
 				for _, text := range c.does {
 					write(text)
 				}
@@ -128,7 +129,7 @@ func TestPagesReadWhatFits(t *testing.T) {
 	err := s.tx(t.Context(), "test", func(t *tx) error {
 		for i := range 9 {
 			ids = append(ids, fmt.Sprint("t", 9-i))
-			_, err := t.exec(`INSERT INTO {tasks} (id, pool, state, run_at, payload, tags, error, created_at) VALUES (?, 'p', 0, 1, '', '', ?, 1)`,
+			_, err := t.Exec(`INSERT INTO {tasks} (id, pool, state, run_at, payload, tags, error, created_at) VALUES (?, 'p', 0, 1, '', '', ?, 1)`,
 				ids[i], []byte(strings.Repeat("x", pageBytes/2)))
 			if err != nil {
 				return err

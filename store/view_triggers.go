@@ -86,7 +86,7 @@ func triggerWhere(f ledger.TriggerFilter) (*where, error) {
 
 func (t *tx) triggers(text string, args []any) ([]jobs.Trigger, error) {
 	var all []jobs.Trigger
-	err := t.query(text, args, func(scan func(...any) error) error {
+	err := t.Query(text, args, func(scan func(...any) error) error {
 		trigger, err := scanTrigger(scan)
 		all = append(all, trigger)
 		return err

@@ -20,7 +20,7 @@ func viewsWithWhatCameInBetween(t *testing.T, s *Store) {
 			`INSERT INTO {triggers} (job, at, seq, cause, outcome, result, replica, decided_at) VALUES ('j', 5, 0, 'schedule', 'ran', 'succeeded', 'r', 5)`,
 			`INSERT INTO {tasks} (id, pool, job, state, run_at, payload, tags, error, created_at) VALUES ('t', 'p', 'j', 0, 1, '', '', '', 1)`,
 		} {
-			if _, err := t.exec(text); err != nil {
+			if _, err := t.Exec(text); err != nil {
 				return err
 			}
 		}

@@ -23,10 +23,7 @@ func beatsBeside(t *testing.T, s *Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool, err := s.writers.DB()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := s.db.Pool
 	for range pool.Stats().MaxOpenConnections {
 		conn, err := pool.Conn(t.Context())
 		if err != nil {
@@ -60,7 +57,7 @@ func TestBeatsKeepTheirConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := s.keep(t.Context(), "test", func(t *tx) error {
-			_, err := t.one("SELECT CONNECTION_ID(), @@wait_timeout", nil, &connection, &patience)
+			_, err := t.One("SELECT CONNECTION_ID(), @@wait_timeout", nil, &connection, &patience)
 			return err
 		})
 		if err != nil {

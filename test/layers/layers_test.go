@@ -36,7 +36,7 @@ func (l layer) String() string {
 
 // layers names the layer of each package; a package below a named one belongs to it.
 var layers = map[string]layer{
-	"jobs": words, "jobs/ledger": words, "jobs/reason": words, "api/wire": words, "locks": words, "locks/driver": words, "migrations": words, "internal/boottime": words, "internal/calls": words, "internal/handshake": words, "internal/mysqlconn": words, "internal/nearest": words, "internal/nesting": words, "internal/process": words, "internal/trustedfile": words,
+	"jobs": words, "jobs/ledger": words, "jobs/reason": words, "api/wire": words, "locks": words, "locks/driver": words, "migrations": words, "internal/boottime": words, "internal/calls": words, "internal/handshake": words, "internal/mysqlconn": words, "internal/nearest": words, "internal/nesting": words, "internal/process": words, "internal/sqlkit": words, "internal/trustedfile": words,
 
 	"locks/redislock": hands, "locks/zklock": hands, "locks/sqllock": hands, "locks/memlock": hands, "locks/quorumlock": hands,
 	"store": hands, "jobs/exechandler": hands, "jobs/httphandler": hands,
@@ -80,7 +80,7 @@ var clients = []struct {
 	{"github.com/redis/", []string{"locks/redislock", "cmd/scheduler"}, "who locks with something else must not compile a Redis client"},
 	{"github.com/go-zookeeper/", []string{"locks/zklock", "cmd/scheduler"}, "who locks with something else must not compile a ZooKeeper client"},
 	{"modernc.org/", []string{"store", "cmd/scheduler"}, "SQLite is large: only the embedded store brings it"},
-	{"github.com/go-sql-driver/", []string{"store", "locks/sqllock", "internal/mysqlconn", "config", "cmd/scheduler"}, "MySQL's driver belongs to those who read its errors or its addresses"},
+	{"github.com/go-sql-driver/", []string{"locks/sqllock", "internal/mysqlconn", "internal/sqlkit", "config", "cmd/scheduler"}, "MySQL's driver belongs to those who read its errors or its addresses"},
 	{"github.com/robfig/cron/", []string{"jobs"}, "cron expressions have one strict reader"},
 	{"go.yaml.in/", []string{"config", "cmd/scheduler"}, "YAML is how the door speaks; Go programs write the words"},
 	{"github.com/spf13/", []string{"cmd/scheduler"}, "commands are the door's"},

@@ -3,13 +3,24 @@ package store
 import (
 	"database/sql"
 
+	gormmysql "gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 	"gorm.io/gorm/migrator"
 	"gorm.io/gorm/schema"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
+
+// gormDialector is what gorm calls a dialect, on a pool or none.
+func gormDialector(d sqlkit.Dialect, pool *sql.DB) gorm.Dialector {
+	if d.Name() == string(SQLite) {
+		return sqliteDialector{pool}
+	}
+	return gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true})
+}
 
 // sqliteDialector lets gorm work on a pool of any SQLite driver. Tables come from numbered SQL,
 // never from AutoMigrate, so that it needs no column types.

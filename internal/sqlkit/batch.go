@@ -1,0 +1,74 @@
+package sqlkit
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+)
+
+// Limits of one statement: SQLite takes 32,766 parameters, MySQL max_allowed_packet bytes (16 MiB on
+// MariaDB; a byte of a BLOB may take two).
+const (
+	MaxArgs  = 30_000
+	MaxBytes = 4 << 20
+	MaxRows  = 500 // where statements with many rows stop getting cheaper
+)
+
+// Marks is n placeholders: "?,?,?".
+func Marks(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
+
+// Tuples is the condition that columns, "id, token", are one of n tuples. All databases look every
+// tuple up by the index that begins with columns, and in time that grows with n, which they do not
+// for as many conditions joined with OR. MariaDB does not for a single tuple.
+func Tuples(columns string, n int) string {
+	if n == 1 {
+		return strings.ReplaceAll(columns, ", ", "=? AND ") + "=?"
+	}
+	row := "(" + Marks(strings.Count(columns, ",")+1) + ")"
+	return "(" + columns + ") IN ({values}" + strings.Repeat(row+",", n-1) + row + ")"
+}
+
+// Each is the parameters of Marks or Tuples over list: args of every element, one after the other.
+func Each[T any](list []T, args func(T) []any) []any {
+	var all []any
+	for _, v := range list {
+		all = append(all, args(v)...)
+	}
+	return all
+}
+
+// IDs are the parameters of Marks.
+func IDs[T any](list []T, id func(T) string) []any {
+	all := make([]any, len(list))
+	for i, v := range list {
+		all[i] = id(v)
+	}
+	return all
+}
+
+// Texts are the parameters of Marks.
+func Texts(list []string) []any { return IDs(list, func(s string) string { return s }) }
+
+// Distinct has each element once, in order, which is that of the locks in every batch.
+func Distinct[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }
+
+// Portions cuts a list, in its order, into parts for one statement each: at most MaxRows
+// elements, and at most MaxBytes of text if size tells that of one.
+func Portions[T any](list []T, size func(T) int) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(list) > 0 {
+			n, bytes := 0, 0
+			for n < min(len(list), MaxRows) {
+				if bytes += size(list[n]); n > 0 && bytes > MaxBytes {
+					break
+				}
+				n++
+			}
+			if !yield(list[:n:n]) {
+				return
+			}
+			list = list[n:]
+		}
+	}
+}

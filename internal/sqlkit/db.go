@@ -1,0 +1,46 @@
+package sqlkit
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+)
+
+// DB is a pool of connections and how to speak on them. Its fields are set before it is used.
+type DB struct {
+	Pool    *sql.DB
+	Dialect Dialect
+	Prefix  string        // of every table
+	Timeout time.Duration // of a call whose context has no deadline within a minute; 0: none
+	// Reconnect says that what met a lost connection is repeated: all that runs may run twice, or is in a transaction.
+	Reconnect bool
+	// Refused makes the error of one that no connection was had for; nil leaves it.
+	Refused func(ctx context.Context, err error) error
+	// Holds is asked after each use of a connection; its error takes the place of what came of that. Nil is never an error.
+	Holds func() error
+
+	words *strings.Replacer
+}
+
+// New returns a DB whose statements write tables in braces, and the pairs of words, before those of the dialect.
+func New(pool *sql.DB, d Dialect, prefix string, tables []string, words ...string) *DB {
+	for _, table := range tables {
+		words = append(words, "{"+table+"}", prefix+table)
+	}
+	words = append(words, d.Words()...)
+	return &DB{Pool: pool, Dialect: d, Prefix: prefix, words: strings.NewReplacer(words...)}
+}
+
+// On is the same DB on other connections.
+func (db *DB) On(pool *sql.DB) *DB {
+	other := *db
+	other.Pool = pool
+	return &other
+}
+
+// Text is a statement as the database gets it.
+func (db *DB) Text(statement string) string { return db.words.Replace(statement) }
+
+// With runs statements on conn, whose transaction, if any, is ended elsewhere.
+func (db *DB) With(ctx context.Context, conn Conn) *Tx { return &Tx{Ctx: ctx, DB: db, Conn: conn} }

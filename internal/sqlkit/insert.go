@@ -1,0 +1,64 @@
+package sqlkit
+
+import (
+	"slices"
+	"strings"
+)
+
+// Insert writes rows with as few statements as fit, and returns how many were written. into is the table and
+// its columns: "{tasks} (id, pool)".
+func (t *Tx) Insert(into string, rows [][]any) (written int64, err error) {
+	return t.insert("INSERT INTO "+into, "", rows)
+}
+
+// InsertNew is Insert but for rows whose key is there.
+func (t *Tx) InsertNew(into string, rows [][]any) (written int64, err error) {
+	return t.insert("{insert_ignore} "+into, "", rows)
+}
+
+// Upsert is Insert, and where the key, "kind, name", is there the row takes the columns named, or else all that are not
+// of the key.
+func (t *Tx) Upsert(into, key string, rows [][]any, columns ...string) error {
+	if len(columns) == 0 {
+		_, all, _ := strings.Cut(strings.TrimSuffix(into, ")"), "(")
+		of := strings.Split(key, ", ")
+		columns = slices.DeleteFunc(strings.Split(all, ", "), func(column string) bool { return slices.Contains(of, column) })
+	}
+	_, err := t.insert("INSERT INTO "+into, t.DB.Dialect.OnConflict(key, columns), rows)
+	return err
+}
+
+func (t *Tx) insert(into, after string, rows [][]any) (written int64, err error) {
+	for len(rows) > 0 {
+		n, bytes := 0, 0
+		for n < len(rows) && (n+1)*len(rows[0]) <= MaxArgs {
+			for _, arg := range rows[n] {
+				b, _ := bytesOf(arg)
+				s, _ := arg.(string)
+				bytes += len(b) + len(s)
+			}
+			if n > 0 && bytes > MaxBytes {
+				break
+			}
+			n++
+		}
+		row := "(" + Marks(len(rows[0])) + ")"
+		values := strings.Repeat(row+",", n-1) + row
+		k, err := t.Exec(into+" VALUES "+values+after, slices.Concat(rows[:n]...)...)
+		if err != nil {
+			return written, err
+		}
+		written += k
+		rows = rows[n:]
+	}
+	return written, nil
+}
+
+// assign lists columns, each as format says, in which ? stands for its name.
+func assign(columns []string, format string) string {
+	sets := make([]string, len(columns))
+	for i, c := range columns {
+		sets[i] = strings.ReplaceAll(format, "?", c)
+	}
+	return strings.Join(sets, ", ")
+}

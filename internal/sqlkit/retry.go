@@ -1,0 +1,159 @@
+package sqlkit
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// ErrUnavailable: nothing is known about what was asked. It adds nothing to the text of what went wrong.
+var ErrUnavailable = errors.New("the database is unavailable")
+
+type unavailable struct{ error }
+
+func (e unavailable) Unwrap() error        { return e.error }
+func (e unavailable) Is(target error) bool { return target == ErrUnavailable }
+
+// Tx runs fn in a transaction that may write. fn may be called several times, each time in a new
+// transaction: it must start from nothing each time, and do nothing that a ROLLBACK does not undo.
+func (db *DB) Tx(ctx context.Context, fn func(t *Tx) error) error {
+	return db.Repeat(ctx, func(ctx context.Context, conn *sql.Conn) error { return db.transact(ctx, conn, fn) })
+}
+
+// Autocommit runs fn on a connection without a transaction: each statement sees its own moment, and is a transaction of
+// its own. Statements may run twice when an answer is lost: only for those that may.
+func (db *DB) Autocommit(ctx context.Context, fn func(t *Tx) error) error {
+	return db.Repeat(ctx, func(ctx context.Context, conn *sql.Conn) error { return fn(db.With(ctx, conn)) })
+}
+
+// Single is Autocommit where that saves round trips, and else a transaction, whose BEGIN waits in its turn, as a write by itself
+// does not.
+func (db *DB) Single(ctx context.Context, fn func(t *Tx) error) error {
+	if db.Dialect.LocksRows() {
+		return db.Autocommit(ctx, fn)
+	}
+	return db.Tx(ctx, fn)
+}
+
+// Repeat runs once on a connection, again as long as it meets what passes.
+func (db *DB) Repeat(ctx context.Context, once func(ctx context.Context, conn *sql.Conn) error) error {
+	ctx, cancel := db.Bound(ctx)
+	defer cancel()
+	var passing error // of the try before
+	for n := 0; ; n++ {
+		err := db.Borrow(ctx, once)
+		fault := db.Fault(ctx, err)
+		if fault == FaultConflict || fault == FaultLost && (db.Reconnect || errors.Is(err, driver.ErrBadConn) && n < deadConns) {
+			passing = err
+			if err = Pause(ctx, n, db.Dialect.Nap()); err == nil {
+				continue
+			}
+		}
+		if passing != nil && ctx.Err() != nil && fault != FaultNone && !errors.Is(err, ErrUnknownCommit) {
+			err = fmt.Errorf("%w, after %w", err, passing) // the time ran out, which is not why
+		}
+		if fault != FaultNone {
+			err = unavailable{err}
+		}
+		return err
+	}
+}
+
+// deadConns is how many connections of the pool may turn out to be dead: nothing was sent on them.
+const deadConns = 2
+
+// ownBound is up to when a context's deadline is taken for one of the call. A later one is of something longer, such as
+// the attempt of a handler that enqueues.
+const ownBound = time.Minute
+
+// Bound gives a call its time where the context does not.
+func (db *DB) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if end, bounded := ctx.Deadline(); db.Timeout == 0 || bounded && time.Until(end) <= ownBound {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, db.Timeout)
+}
+
+// Pause waits a random time, longer with each try up to most, so that those who collided do not meet again.
+func Pause(ctx context.Context, n int, most time.Duration) error {
+	longest := min(4*time.Millisecond<<min(n, 10), most)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(rand.N(longest)):
+		return nil
+	}
+}
+
+// Borrow runs once on a connection, whatever comes of it.
+func (db *DB) Borrow(ctx context.Context, once func(ctx context.Context, conn *sql.Conn) error) error {
+	conn, err := db.Pool.Conn(ctx)
+	if err != nil {
+		if db.Refused != nil {
+			err = db.Refused(ctx, err)
+		}
+		if db.Fault(ctx, err) == FaultNone { // a refusal of us, such as a password that was changed, and of no statement
+			err = unavailable{err}
+		}
+		return err
+	}
+	defer conn.Close()
+	err = once(ctx, conn)
+	if db.Holds != nil {
+		if lost := db.Holds(); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+func (db *DB) transact(ctx context.Context, conn *sql.Conn, fn func(t *Tx) error) error {
+	if err := db.Dialect.Begin(ctx, conn); err != nil {
+		return err
+	}
+	open := true
+	defer func() {
+		if open {
+			rollback(ctx, conn)
+		}
+	}()
+	if err := fn(db.With(ctx, conn)); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := db.Dialect.Commit(ctx, conn); err != nil {
+		return err
+	}
+	open = false
+	return nil
+}
+
+// rollback runs also when ctx is over. A connection that cannot be rolled back is thrown away.
+func rollback(ctx context.Context, conn *sql.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	if _, err := conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+}
+
+// Fault is what an error of a call with that context means.
+func (db *DB) Fault(ctx context.Context, err error) Fault {
+	switch {
+	case err == nil:
+		return FaultNone
+	case errors.Is(err, ErrUnknownCommit):
+		return FaultFinal
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return FaultFinal
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone):
+		return FaultLost
+	}
+	return db.Dialect.Fault(err)
+}

@@ -1,0 +1,71 @@
+package sqlkit
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// Tx is one transaction, or one connection without a transaction, for the time of one call.
+type Tx struct {
+	Ctx   context.Context //nolint:containedctx // a Tx lives as long as the call that it is made for
+	DB    *DB
+	Conn  Conn
+	Again bool // a COMMIT of the same work has had no answer; see Settle
+}
+
+// Conn runs statements: [*sql.Conn], [*sql.Tx], and gorm's ConnPool.
+type Conn interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// Exec runs a statement and returns the rows affected. On MySQL a caller's handle may count changed
+// rows, not found ones: never write a value that may be there already and read the count as proof.
+func (t *Tx) Exec(text string, args ...any) (rows int64, err error) {
+	result, err := t.Result(text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Result is Exec for what else the driver tells.
+func (t *Tx) Result(text string, args ...any) (sql.Result, error) {
+	return t.Conn.ExecContext(t.Ctx, t.DB.Text(text), t.DB.Dialect.Args(args)...)
+}
+
+// Query calls each for every row, in order. each must not use the transaction.
+func (t *Tx) Query(text string, args []any, each func(scan func(dest ...any) error) error) error {
+	rows, err := t.Rows(text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Rows is Query for what reads the rows itself, and closes them.
+func (t *Tx) Rows(text string, args ...any) (*sql.Rows, error) {
+	return t.Conn.QueryContext(t.Ctx, t.DB.Text(text), t.DB.Dialect.Args(args)...)
+}
+
+// One reads the first row into dest; found is false if there is none.
+func (t *Tx) One(text string, args []any, dest ...any) (found bool, err error) {
+	err = t.Query(text, args, func(scan func(...any) error) error {
+		if found {
+			return nil
+		}
+		found = true
+		return scan(dest...)
+	})
+	return found, err
+}
+
+// Now is the database's time.
+func (t *Tx) Now() (time.Time, error) { return t.DB.Dialect.Now(t) }
