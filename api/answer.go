@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/paging"
 )
 
 // reply answers with v as JSON.
@@ -22,12 +22,9 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// pageBytes is after how many bytes a page ends, whatever its limit is.
-const pageBytes = 1 << 20
-
-// replyList answers with a page. The page ends early where it would be longer than pageBytes, if key gives the
-// cursors of its items; a nil key is for what the store has bounded.
-func replyList[T any](w http.ResponseWriter, status int, items []T, next string, key func(T) string) error {
+// replyList answers with a page. The page ends early where it would be longer than paging.Bytes, if cursor gives that of
+// an item; a nil cursor is for what the store has bounded.
+func replyList[T any](w http.ResponseWriter, status int, items []T, next string, cursor func(T) string) error {
 	page := wire.List[json.RawMessage]{Items: make([]json.RawMessage, 0, len(items)), Next: next}
 	size := 0
 	for i, item := range items {
@@ -35,8 +32,8 @@ func replyList[T any](w http.ResponseWriter, status int, items []T, next string,
 		if err != nil {
 			return err
 		}
-		if size += len(line); i > 0 && key != nil && size > pageBytes {
-			page.Next = cursorAfter(key(items[i-1]))
+		if size += len(line); i > 0 && cursor != nil && size > paging.Bytes {
+			page.Next = cursor(items[i-1])
 			break
 		}
 		page.Items = append(page.Items, line)
@@ -71,31 +68,30 @@ func send(w http.ResponseWriter, status int, body []byte) {
 	}
 }
 
-// cut returns the page of rows that p asks for. The rows are sorted by their keys, which are
-// distinct.
-func cut[T any](rows []T, key func(T) string, p wire.Page) (page []T, next string, err error) {
-	after, err := readCursor(p.Cursor)
+// replyPage answers with the page of a list that p asks for. The rows are sorted by their keys, which are distinct.
+func replyPage[T any](w http.ResponseWriter, list string, rows []T, key func(T) string, p wire.Page) error {
+	after, err := readCursor(p, list)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
 	at, found := slices.BinarySearchFunc(rows, after, func(row T, after string) int { return strings.Compare(key(row), after) })
 	if found {
 		at++
 	}
-	rows = rows[at:]
-	if len(rows) > p.Limit {
+	cursor := func(row T) string { return paging.Cursor(list, key(row)) }
+	next := ""
+	if rows = rows[at:]; len(rows) > p.Limit {
 		rows = rows[:p.Limit]
-		next = cursorAfter(key(rows[p.Limit-1]))
+		next = cursor(rows[p.Limit-1])
 	}
-	return rows, next, nil
+	return replyList(w, http.StatusOK, rows, next, cursor)
 }
 
-func cursorAfter(key string) string { return base64.RawURLEncoding.EncodeToString([]byte(key)) }
-
-func readCursor(cursor string) (after string, err error) {
-	key, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
+// readCursor returns the key of the row that a page comes after; "" for the first page.
+func readCursor(p wire.Page, list string) (after string, err error) {
+	key, err := paging.ReadCursor(p.Cursor, list, 1)
 	if err != nil {
 		return "", malformed("cursor", "this is not a cursor that a page gave")
 	}
-	return string(key), nil
+	return strings.Join(key, ""), nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 )
 
 // Options of the API. The zero value works.
@@ -50,7 +51,7 @@ func newAPI(b Backend, o Options) *server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if none(b.Replica) {
+	if nilcheck.IsNil(b.Replica) {
 		b.Replica = bystander{}
 	}
 	s := &server{

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -26,9 +27,9 @@ type Backend struct {
 // incomplete says what is missing of what is required.
 func (b Backend) incomplete() error {
 	switch {
-	case none(b.Reader):
+	case nilcheck.IsNil(b.Reader):
 		return errors.New("api: New: Backend.Reader is nil")
-	case none(b.Writer):
+	case nilcheck.IsNil(b.Writer):
 		return errors.New("api: New: Backend.Writer is nil")
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/nesting"
 )
 
@@ -151,7 +152,7 @@ func wrongType(err error) string {
 }
 
 func join(within, key string) string {
-	key = clip(key, 80)
+	key = clip.Text(key, 80)
 	if within == "" {
 		return key
 	}

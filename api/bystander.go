@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"reflect"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -14,13 +13,6 @@ import (
 type bystander struct{}
 
 var _ Replica = bystander{}
-
-// none reports whether part is nil, also as a pointer in an interface, as the field of a program that
-// runs no replica is.
-func none(part any) bool {
-	v := reflect.ValueOf(part)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
-}
 
 // needsReplica refuses what only a process with a replica can answer.
 func needsReplica(what string) error {

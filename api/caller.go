@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 )
 
 // caller is who asks, and from where.
@@ -43,7 +45,7 @@ func by(r *http.Request) string {
 
 // printable is foreign text without what cannot be printed, at most so many bytes of it.
 func printable(s string, bytes int) string {
-	return clip(strings.Map(func(r rune) rune {
+	return clip.Text(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
 			return -1
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -19,7 +20,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	after, err := readCursor(page.Cursor)
+	after, err := readCursor(page, "jobs")
 	if err != nil {
 		return err
 	}
@@ -30,7 +31,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 	next := ""
 	if len(names) > page.Limit {
 		names = names[:page.Limit]
-		next = cursorAfter(names[page.Limit-1])
+		next = paging.Cursor("jobs", names[page.Limit-1])
 	}
 	views := make([]wire.Job, 0, len(names))
 	if len(names) > 0 { // no name would mean all
@@ -44,7 +45,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 		}
 		s.sayNowhere(r.Context(), views)
 	}
-	return replyList(w, http.StatusOK, views, next, func(v wire.Job) string { return v.Name })
+	return replyList(w, http.StatusOK, views, next, func(v wire.Job) string { return paging.Cursor("jobs", v.Name) })
 }
 
 func (s *server) getJob(w http.ResponseWriter, r *http.Request) error {

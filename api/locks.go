@@ -31,17 +31,12 @@ func (s *server) listLocks(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	next := ""
-	if len(views) > page.Limit {
-		views = views[:page.Limit]
-		next = cursorAfter(views[page.Limit-1].Key)
-	}
-	return replyList(w, http.StatusOK, views, next, func(v wire.Lock) string { return v.Key })
+	return replyPage(w, "locks", views, func(v wire.Lock) string { return v.Key }, page)
 }
 
 // inspect returns the page's locks, and one more if there are more.
 func (s *server) inspect(ctx context.Context, prefix string, page wire.Page) ([]wire.Lock, error) {
-	after, err := readCursor(page.Cursor)
+	after, err := readCursor(page, "locks")
 	if err != nil {
 		return nil, err
 	}

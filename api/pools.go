@@ -32,11 +32,7 @@ func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	slices.SortFunc(views, func(a, b wire.Pool) int { return cmp.Compare(a.Name, b.Name) })
-	views, next, err := cut(views, func(v wire.Pool) string { return v.Name }, page)
-	if err != nil {
-		return err
-	}
-	return replyList(w, http.StatusOK, views, next, func(v wire.Pool) string { return v.Name })
+	return replyPage(w, "pools", views, func(v wire.Pool) string { return v.Name }, page)
 }
 
 func (s *server) pausePool(w http.ResponseWriter, r *http.Request) error {

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-	"unicode/utf8"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -95,21 +94,5 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	_ = reply(w, p.status, wire.Refusal{Error: p.Problem})
 }
 
-// quote shows foreign text, shortened, without letting it be more than text.
-func quote(s string) string {
-	if short := clip(s, 80); short != s {
-		s = short + "…"
-	}
-	return strconv.Quote(s)
-}
-
-// clip is the first bytes of s, at most so many, that cut no rune in two.
-func clip(s string, bytes int) string {
-	if len(s) <= bytes {
-		return s
-	}
-	for bytes > 0 && !utf8.RuneStart(s[bytes]) {
-		bytes--
-	}
-	return s[:bytes]
-}
+// quote shows foreign text in a message.
+func quote(s string) string { return clip.Quoted(s, 80) }

@@ -9,12 +9,8 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-)
-
-const (
-	defaultLimit = 50
-	maxLimit     = 500
 )
 
 // query is a request's parameters. The first one that is wrong stays in err; after it the answers
@@ -107,7 +103,7 @@ func (q *query) time(param string) time.Time {
 }
 
 func (q *query) page() wire.Page {
-	return wire.Page{Limit: q.number("limit", defaultLimit, 1, maxLimit), Cursor: q.values.Get("cursor")}
+	return wire.Page{Limit: q.number("limit", paging.DefaultLimit, 1, paging.MaxLimit), Cursor: q.values.Get("cursor")}
 }
 
 // oneOf returns the parameter's value, which must be one of those allowed, or "".

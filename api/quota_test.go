@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -219,7 +220,7 @@ func TestPagesEnd(t *testing.T) {
 			Items []wire.Job
 			Next  string
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Body.Len() > pageBytes+200 || len(list.Items) == 0 {
+		if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || w.Body.Len() > paging.Bytes+200 || len(list.Items) == 0 {
 			t.Fatalf("%d bytes, %d jobs: %v", w.Body.Len(), len(list.Items), err)
 		}
 		for _, job := range list.Items {

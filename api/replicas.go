@@ -27,11 +27,7 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
 	// A live replica may carry the id of a dead one.
 	key := func(v wire.Replica) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
 	slices.SortFunc(views, func(a, b wire.Replica) int { return cmp.Compare(key(a), key(b)) })
-	views, next, err := cut(views, key, page)
-	if err != nil {
-		return err
-	}
-	return replyList(w, http.StatusOK, views, next, key)
+	return replyPage(w, "replicas", views, key, page)
 }
 
 func viewReplica(p ledger.Peer) wire.Replica {

@@ -155,7 +155,7 @@ func (r *reader) seekProgram(n *yaml.Node, d handlerDraft) {
 			file = filepath.Join(d.workingDir, file)
 		}
 		if !r.executable(file) {
-			r.warn(n, fmt.Sprintf("%s is no program on this machine", clip(program)), "it does not exist, or is not executable (chmod +x)")
+			r.warn(n, fmt.Sprintf("%s is no program on this machine", quoted(program)), "it does not exist, or is not executable (chmod +x)")
 		}
 		return
 	}
@@ -169,7 +169,7 @@ func (r *reader) seekProgram(n *yaml.Node, d handlerDraft) {
 			return
 		}
 	}
-	r.warn(n, fmt.Sprintf("%s is not in PATH on this machine", clip(program)), "")
+	r.warn(n, fmt.Sprintf("%s is not in PATH on this machine", quoted(program)), "")
 }
 
 // executable remembers what it found: many jobs run one program.

@@ -46,15 +46,7 @@ type Store struct {
 	Insecure    bool        // the DSN may have what is weak, and with TLS no certificate is checked
 	Migrate     string      // "auto": at start; "manual": by "scheduler migrate"
 	TablePrefix string
-	Retention   Retention
-}
-
-// Retention says how long ended things are kept.
-type Retention struct {
-	Triggers  time.Duration
-	Succeeded time.Duration
-	Failed    time.Duration
-	Output    time.Duration
+	Retention   jobs.Retention
 }
 
 // Lock is the lock service. Only the part that belongs to Driver is used.
@@ -123,7 +115,7 @@ func Default() Config {
 			Driver:      SQLite,
 			Migrate:     "auto",
 			TablePrefix: "lockstep_",
-			Retention:   Retention{Triggers: 30 * day, Succeeded: 2 * day, Failed: 14 * day, Output: 7 * day},
+			Retention:   jobs.Retention{Triggers: 30 * day, Succeeded: 2 * day, Failed: 14 * day, Output: 7 * day},
 		},
 		Lock: Lock{
 			TTL:       10 * time.Second,

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -193,7 +194,7 @@ func pathText(path []string) string {
 		}
 		switch {
 		case len(element) > 64:
-			b.WriteString(clip(element))
+			b.WriteString(quoted(element))
 		case strings.ContainsFunc(element, func(r rune) bool { return !strconv.IsPrint(r) }):
 			b.WriteString(strconv.Quote(element))
 		default:
@@ -203,13 +204,8 @@ func pathText(path []string) string {
 	return b.String()
 }
 
-// clip quotes a text, at most 60 bytes of it.
-func clip(text string) string {
-	if len(text) <= 60 {
-		return strconv.Quote(text)
-	}
-	return strconv.Quote(strings.ToValidUTF8(text[:60], "") + "…")
-}
+// quoted shows a text of the file in a message.
+func quoted(text string) string { return clip.Quoted(text, 60) }
 
 // notYet is a key that a later release brings: only its default, which says "off", is taken.
 func notYet[T any](off func(n *yaml.Node) bool, what string) read[T] {
@@ -260,7 +256,7 @@ type place struct {
 // claim notes a name; false if it is not a name, or another one took it before.
 func (r *reader) claim(ns *names, key, value *yaml.Node) bool {
 	if !jobs.NamePattern.MatchString(key.Value) {
-		r.fail(key, fmt.Sprintf("%s is not a name for a %s", clip(key.Value), ns.kind), nameHint)
+		r.fail(key, fmt.Sprintf("%s is not a name for a %s", quoted(key.Value), ns.kind), nameHint)
 		return false
 	}
 	lower := strings.ToLower(key.Value)

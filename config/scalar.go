@@ -59,7 +59,7 @@ func (r *reader) typed(n *yaml.Node, kind string) (string, bool) {
 }
 
 // quote shows a value in an error as the file has it: what a variable brought may be a secret.
-func quote(n *yaml.Node) string { return clip(deref(n).Value) }
+func quote(n *yaml.Node) string { return quoted(deref(n).Value) }
 
 var (
 	decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)

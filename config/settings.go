@@ -54,14 +54,14 @@ var storeKeys = schema[Store]{
 	"tls":          tlsField(func(c *Store) **tls.Config { return &c.TLS }, func(c *Store) *bool { return &c.Insecure }),
 	"migrate":      choiceField([]string{"auto", "manual"}, func(c *Store) *string { return &c.Migrate }),
 	"table_prefix": textField(func(c *Store) *string { return &c.TablePrefix }),
-	"retention":    section(retentionKeys, func(c *Store) *Retention { return &c.Retention }),
+	"retention":    section(retentionKeys, func(c *Store) *jobs.Retention { return &c.Retention }),
 }
 
-var retentionKeys = schema[Retention]{
-	"triggers":  durationField(time.Minute, func(c *Retention) *time.Duration { return &c.Triggers }),
-	"succeeded": durationField(time.Minute, func(c *Retention) *time.Duration { return &c.Succeeded }),
-	"failed":    durationField(time.Minute, func(c *Retention) *time.Duration { return &c.Failed }),
-	"output":    durationField(time.Minute, func(c *Retention) *time.Duration { return &c.Output }),
+var retentionKeys = schema[jobs.Retention]{
+	"triggers":  durationField(time.Minute, func(c *jobs.Retention) *time.Duration { return &c.Triggers }),
+	"succeeded": durationField(time.Minute, func(c *jobs.Retention) *time.Duration { return &c.Succeeded }),
+	"failed":    durationField(time.Minute, func(c *jobs.Retention) *time.Duration { return &c.Failed }),
+	"output":    durationField(time.Minute, func(c *jobs.Retention) *time.Duration { return &c.Output }),
 }
 
 var lockKeys = schema[Lock]{

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"runtime"
 	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 )
 
 // relation is what can be said of two handlers without running them.
@@ -32,8 +34,8 @@ func relate(a, b Handler) relation {
 		return same
 	}
 	a, b = innermost(a), innermost(b)
-	switch none := isNil(a); {
-	case reflect.TypeOf(a) != reflect.TypeOf(b) || none != isNil(b):
+	switch none := nilcheck.IsNil(a); {
+	case reflect.TypeOf(a) != reflect.TypeOf(b) || none != nilcheck.IsNil(b):
 		return different
 	case none:
 		return same

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"maps"
+
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 )
 
 // Wrap surrounds h with middleware: code that runs before and after each attempt, as for logs, traces
@@ -62,7 +64,7 @@ func (w wrapped) Unwrap() Handler { return w.inner }
 // itself is refused by [Set.Validate].
 func As[T any](h Handler) (found T, ok bool) {
 	for range deepest {
-		if isNil(h) {
+		if nilcheck.IsNil(h) {
 			break
 		}
 		if found, ok = h.(T); ok {
@@ -95,7 +97,7 @@ func endless(h Handler) bool {
 }
 
 func unwrap(h Handler) (inner Handler, ok bool) {
-	if around, ok := h.(interface{ Unwrap() Handler }); ok && !isNil(h) {
+	if around, ok := h.(interface{ Unwrap() Handler }); ok && !nilcheck.IsNil(h) {
 		return around.Unwrap(), true
 	}
 	return nil, false

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -61,10 +61,10 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 	if o.CallTimeout == 0 {
 		o.CallTimeout = 2 * time.Second
 	}
-	if isNil(o.Metrics) { // a nil *metrics.Metrics is a non-nil interface
+	if nilcheck.IsNil(o.Metrics) { // a nil *metrics.Metrics is a non-nil interface
 		o.Metrics = unmeasured{}
 	}
-	if isNil(drv) {
+	if nilcheck.IsNil(drv) {
 		return nil, errors.New("locks: New: the driver is nil")
 	}
 	if made, ok := drv.(driver.Checked); ok {
@@ -91,12 +91,6 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 		inFlight: map[string]int{},
 		health:   health{since: time.Now()},
 	}, nil
-}
-
-// isNil reports whether what an interface holds is nothing, or a nil pointer.
-func isNil(v any) bool {
-	value := reflect.ValueOf(v)
-	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
 }
 
 // Caps says what the backend really guarantees.

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 )
 
 const (
@@ -29,7 +30,7 @@ var ErrRan = errors.New("metrics: Run was called before; each New is for one rep
 // scrapes, until ctx is done; then it returns nil. A second call returns [ErrRan] at once, and changes nothing;
 // a nil replica is an error.
 func (m *Metrics) Run(ctx context.Context, r Replica) error {
-	if v := reflect.ValueOf(r); r == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+	if nilcheck.IsNil(r) {
 		return errors.New("metrics: Run: the replica is nil")
 	}
 	set := r.Set().WithDefaults()

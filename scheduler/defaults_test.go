@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/process"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
@@ -35,21 +36,21 @@ func TestDefaultsOfOptions(t *testing.T) {
 		"nothing is given": {Options{ID: "a"}, Options{
 			ID: "a", Workers: 64, SessionTTL: 10 * time.Second, DrainTimeout: 25 * time.Second, StopGrace: 10 * time.Second, MaxClockSkew: 2 * time.Second,
 			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Metrics: unmeasured{},
-			Retention: Retention{Triggers: 30 * days, Succeeded: 2 * days, Failed: 14 * days, Output: 7 * days},
+			Retention: jobs.Retention{Triggers: 30 * days, Succeeded: 2 * days, Failed: 14 * days, Output: 7 * days},
 		}},
 		"nil metrics are none": {Options{ID: "c", Metrics: (*tries)(nil)}, Options{
 			ID: "c", Workers: 64, SessionTTL: 10 * time.Second, DrainTimeout: 25 * time.Second, StopGrace: 10 * time.Second, MaxClockSkew: 2 * time.Second,
 			WhenDown: DownStore, OutputLimit: 64 << 10, Logger: slog.New(slog.DiscardHandler), Metrics: unmeasured{},
-			Retention: Retention{30 * days, 2 * days, 14 * days, 7 * days},
+			Retention: jobs.Retention{Triggers: 30 * days, Succeeded: 2 * days, Failed: 14 * days, Output: 7 * days},
 		}},
 		"all is given": {
 			Options{
 				ID: "b", Workers: 1, SessionTTL: hour, DrainTimeout: 2 * hour, StopGrace: 3 * hour, MaxClockSkew: 4 * hour, WhenDown: DownWait, OutputLimit: 5,
-				Logger: slog.Default(), Metrics: &tries{}, Retention: Retention{6, 7, 8, 9}, LockService: "mine",
+				Logger: slog.Default(), Metrics: &tries{}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
 			},
 			Options{
 				ID: "b", Workers: 1, SessionTTL: hour, DrainTimeout: 2 * hour, StopGrace: 3 * hour, MaxClockSkew: 4 * hour, WhenDown: DownWait, OutputLimit: 5,
-				Logger: slog.Default(), Metrics: &tries{}, Retention: Retention{6, 7, 8, 9}, LockService: "mine",
+				Logger: slog.Default(), Metrics: &tries{}, Retention: jobs.Retention{Triggers: 6, Succeeded: 7, Failed: 8, Output: 9}, LockService: "mine",
 			},
 		},
 	} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"reflect"
 	"strings"
 	"time"
 	"unicode"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
@@ -45,20 +45,12 @@ type Options struct {
 	// servers of one kind apart.
 	LockService string
 
-	Retention   Retention
-	OutputLimit int    // bytes kept of one attempt's output, half head, half tail; default 64 KiB, at most jobs.MaxOutput
-	Version     string // for people
-	Address     string // of the replica's API, for people
+	Retention   jobs.Retention // default: triggers 30 days, succeeded 2, failed 14, output 7
+	OutputLimit int            // bytes kept of one attempt's output, half head, half tail; default 64 KiB, at most jobs.MaxOutput
+	Version     string         // for people
+	Address     string         // of the replica's API, for people
 	Logger      *slog.Logger
 	Metrics     Metrics // default, also for a nil pointer: nobody is told
-}
-
-// Retention says how long ended things are kept; zero fields mean the defaults beside them.
-type Retention struct {
-	Triggers  time.Duration // default 30 days
-	Succeeded time.Duration // default 2 days
-	Failed    time.Duration // default 14 days
-	Output    time.Duration // default 7 days
 }
 
 // StoreLocks is the LockService of replicas whose guards are rows of the store's own database.
@@ -90,7 +82,7 @@ func hostname() string {
 // checkLocks refuses a replica that was to have a lock service and would not use it.
 func checkLocks(lk Locks, named string) error {
 	switch {
-	case lk != nil && isNil(lk):
+	case lk != nil && nilcheck.IsNil(lk):
 		return fmt.Errorf("scheduler: New: the locks are a nil %T; look at the error of what made them, "+
 			"or give nil itself if the store's own database is to be the lock service", lk)
 	case lk == nil && named != "" && named != StoreLocks:
@@ -121,7 +113,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if isNil(o.Metrics) { // a nil *metrics.Metrics is a non-nil interface
+	if nilcheck.IsNil(o.Metrics) { // a nil *metrics.Metrics is a non-nil interface
 		o.Metrics = unmeasured{}
 	}
 	return o, o.validate()
@@ -169,12 +161,6 @@ func (o Options) validate() error {
 
 // maxID is what the store keeps of an id.
 const maxID = 128
-
-// isNil reports whether what an interface holds is nothing, or a nil pointer.
-func isNil(v any) bool {
-	value := reflect.ValueOf(v)
-	return !value.IsValid() || value.Kind() == reflect.Pointer && value.IsNil()
-}
 
 func fill[T comparable](field *T, def T) {
 	var zero T

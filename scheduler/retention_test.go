@@ -72,7 +72,7 @@ func (*idle) Peers(context.Context) ([]ledger.Peer, error) {
 func TestWhatIsOlderThanItsRetentionIsSweptEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &idle{began: time.Now(), answers: []answer{{}, {more: true}, {more: true}, {}, {more: true, err: errors.Join(jobs.ErrUnavailable, errors.New("away"))}, {}}}
-		s, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{ID: "a", Retention: scheduler.Retention{Failed: time.Hour}})
+		s, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{ID: "a", Retention: jobs.Retention{Failed: time.Hour}})
 		if err != nil {
 			t.Fatal(err)
 		}

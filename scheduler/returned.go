@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -65,7 +66,7 @@ func read(err error, out io.Writer) (safe error) {
 
 // unreadable says of an error that a method of it panicked with p.
 func unreadable(err error, p any) error {
-	if isNil(err) {
+	if nilcheck.IsNil(err) {
 		return panicked(fmt.Sprintf("panic: %v: the handler returned a nil %T as its error; for success, return nil itself", p, err))
 	}
 	return panicked(fmt.Sprintf("panic: %v: a method of the %T that the handler returned as its error panicked", p, err))

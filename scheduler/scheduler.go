@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
@@ -73,7 +74,7 @@ var ErrRan = errors.New("scheduler: Run was called before; each New is for one R
 // stripe and pool guards are rows locked inside the deciding transaction. A nil pointer is an error, as whoever gave it
 // meant to have locks. The error names every problem of o, or of set.
 func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
-	if isNil(st) {
+	if nilcheck.IsNil(st) {
 		return nil, errors.New("scheduler: New: the store is nil")
 	}
 	o, err := o.withDefaults()

@@ -3,8 +3,6 @@ package scheduler
 import (
 	"context"
 	"time"
-
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 const (
@@ -15,10 +13,9 @@ const (
 // sweep deletes what is older than its retention, a batch a minute, and at once again while more
 // is left.
 func (s *Scheduler) sweep(ctx context.Context) {
-	keep := ledger.Retention(s.opt.Retention)
 	for wait := sweepEvery; pause(ctx, wait, nil); {
 		cctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		more, err := s.store.Sweep(cctx, s.clock.check, keep, sweepBatch)
+		more, err := s.store.Sweep(cctx, s.clock.check, s.opt.Retention, sweepBatch)
 		cancel()
 		wait = sweepEvery
 		if err != nil {

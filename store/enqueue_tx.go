@@ -3,10 +3,10 @@ package store
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	"gorm.io/gorm"
 
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -100,7 +100,7 @@ func (t *tx) ours(namespace string) error {
 // inTransaction finds what runs statements in a caller's transaction, and refuses what would run
 // each of them in one of its own.
 func inTransaction(handle any) (sqlkit.Conn, error) {
-	if v := reflect.ValueOf(handle); v.Kind() == reflect.Pointer && v.IsNil() {
+	if nilcheck.IsNil(handle) {
 		return nil, fmt.Errorf("%w: the transaction is nil", jobs.ErrInvalid)
 	}
 	switch h := handle.(type) {

@@ -242,12 +242,11 @@ func (p *parts) close(ctx context.Context) error {
 
 // replica makes the scheduler that c describes.
 func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*scheduler.Scheduler, error) {
-	r := c.Store.Retention
 	return scheduler.New(p.store, p.locks(), c.Set, scheduler.Options{
 		ID: c.Replica.ID, Workers: c.Replica.Workers, Labels: c.Replica.Labels,
 		SessionTTL: c.Replica.SessionTTL, DrainTimeout: c.Replica.DrainTimeout, MaxClockSkew: c.Replica.MaxClockSkew,
 		WhenDown: scheduler.WhenDown(c.Lock.WhenDown), LockService: p.service,
-		Retention: scheduler.Retention{Triggers: r.Triggers, Succeeded: r.Succeeded, Failed: r.Failed, Output: r.Output},
+		Retention: c.Store.Retention,
 		Version:   version(), Address: address, Logger: log,
 		Metrics: p.metrics,
 	})

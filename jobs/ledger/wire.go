@@ -19,4 +19,5 @@ type (
 	Page          = wire.Page
 	TaskFilter    = wire.TaskFilter
 	TriggerFilter = wire.TriggerFilter
+	Retention     = jobs.Retention
 )

@@ -45,13 +45,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/internal/calls"
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -86,7 +86,7 @@ func NewWith(rdb redis.UniversalClient, o Options) *Driver { return &Driver{rdb:
 
 // Valid says what is wrong with what the driver was made of.
 func (d *Driver) Valid() error {
-	if v := reflect.ValueOf(d.rdb); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if nilcheck.IsNil(d.rdb) {
 		return errors.New("redislock: New: the client is nil")
 	}
 	return nil

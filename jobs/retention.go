@@ -1,8 +1,8 @@
-package ledger
+package jobs
 
 import "time"
 
-// Retention says how long ended things are kept. Zero means for ever.
+// Retention says how long ended things are kept.
 type Retention struct {
 	Triggers  time.Duration // and the audit
 	Succeeded time.Duration

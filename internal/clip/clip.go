@@ -1,0 +1,23 @@
+// Package clip shortens text.
+package clip
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Text is s, or its first bytes, at most so many, as valid UTF-8.
+func Text(s string, bytes int) string {
+	if len(s) <= bytes {
+		return s
+	}
+	return strings.ToValidUTF8(s[:bytes], "")
+}
+
+// Quoted shows foreign text in a message, at most so many bytes of it, without letting it be more than text.
+func Quoted(s string, bytes int) string {
+	if len(s) > bytes {
+		s = Text(s, bytes) + "…"
+	}
+	return strconv.Quote(s)
+}
