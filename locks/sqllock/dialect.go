@@ -1,6 +1,11 @@
 package sqllock
 
-import "strings"
+import (
+	"context"
+	"database/sql"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+)
 
 // Dialect is which kind of database a handle speaks to.
 type Dialect string
@@ -10,34 +15,45 @@ const (
 	SQLite Dialect = "sqlite"
 )
 
-// words are what the dialects say differently, and the names of the tables.
-type words struct {
-	dialect Dialect
-	replace *strings.Replacer
-	prefix  string
+// dialect is what the databases say differently here, besides what sqlkit knows.
+type dialect struct {
+	kit   sqlkit.Dialect
+	words []string
+	// mint sets the mark of a namespace and returns it; 0 if it is gone.
+	mint func(t *sqlkit.Tx, namespace string, n int) (last int64, err error)
+	// write runs a single write of a session.
+	write func(ctx context.Context, db *sqlkit.DB, statement string, args []any) (rows int64, err error)
+	rows  bool // it locks rows: mode row
 }
 
-func newWords(d Dialect, prefix string) words {
-	pairs := []string{
-		"{sessions}", prefix + "lock_sessions", "{leases}", prefix + "lock_leases",
-		"{marks}", prefix + "lock_marks", "{rows}", prefix + "lock_rows", "{anchors}", prefix + "lock_anchors",
-	}
-	if d == SQLite {
-		pairs = append(pairs,
-			"{now}", "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
-			"{greatest}", "MAX", "{insert_ignore}", "INSERT OR IGNORE INTO",
-			"{key}", "TEXT", "{text}", "TEXT", "{int}", "INTEGER", "{engine}", "WITHOUT ROWID")
-	} else {
-		pairs = append(pairs,
+var dialects = map[Dialect]dialect{
+	MySQL: {
+		kit: sqlkit.MySQL{Isolation: "READ COMMITTED"},
+		words: []string{
 			"{now}", "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)",
-			"{greatest}", "GREATEST", "{insert_ignore}", "INSERT IGNORE INTO",
-			"{key}", "VARBINARY(200)", "{text}", "VARBINARY(512)", "{int}", "BIGINT", "{engine}", "ENGINE=InnoDB")
-	}
-	return words{d, strings.NewReplacer(pairs...), prefix}
+			"{key}", "VARBINARY(200)", "{text}", "VARBINARY(512)", "{int}", "BIGINT", "{engine}", "ENGINE=InnoDB",
+		},
+		mint: mintMySQL, write: writeMySQL, rows: true,
+	},
+	SQLite: {
+		kit: sqlkit.SQLite{},
+		words: []string{
+			"{now}", "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
+			"{key}", "TEXT", "{text}", "TEXT", "{int}", "INTEGER", "{engine}", "WITHOUT ROWID",
+		},
+		mint: mintSQLite, write: writeSQLite,
+	},
+}
+
+// open is the database as sqlkit has it.
+func (d dialect) open(pool *sql.DB, prefix string) *sqlkit.DB {
+	db := sqlkit.New(pool, d.kit, prefix+"lock_", []string{"sessions", "leases", "marks", "rows", "anchors"}, d.words...)
+	db.Refused = func(ctx context.Context, err error) error { return full(ctx, pool, err) }
+	return db
 }
 
 // tables are the statements that make what is missing. Times are µs of the database's clock.
-func (w words) tables() []string {
+func (d dialect) tables() []string {
 	all := []string{
 		`CREATE TABLE IF NOT EXISTS {marks} (
 		  namespace {key} NOT NULL PRIMARY KEY,
@@ -61,7 +77,7 @@ func (w words) tables() []string {
 		  PRIMARY KEY (namespace, name)
 		) {engine}`,
 	}
-	if w.dialect == MySQL {
+	if d.rows {
 		all = append(all,
 			`CREATE TABLE IF NOT EXISTS {rows} (      -- locked by open transactions, which write the rest and never commit it
 			  namespace   {key} NOT NULL,
@@ -79,9 +95,6 @@ func (w words) tables() []string {
 			  id         {key} NOT NULL PRIMARY KEY,
 			  connection {int} NOT NULL
 			) {engine}`)
-	}
-	for i := range all {
-		all[i] = w.replace.Replace(all[i])
 	}
 	return all
 }

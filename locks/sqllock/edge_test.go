@@ -168,7 +168,7 @@ func TestRowModeKeyThatWasGivenUp(t *testing.T) {
 	p.Judge(func(c proxy.Command) proxy.Verdict {
 		mu.Lock()
 		muted, unread := c.Conn == mute, blind && strings.HasPrefix(c.Query, "SELECT name, token")
-		if strings.HasPrefix(c.Query, "UPDATE lockstep_lock_rows") && strings.HasSuffix(c.Query, "name = 'k'") {
+		if strings.HasPrefix(c.Query, "UPDATE lockstep_lock_rows") && strings.HasSuffix(c.Query, "name = _binary'k'") {
 			mute = c.Conn // from its next command on
 		}
 		mu.Unlock()

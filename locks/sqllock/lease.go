@@ -3,13 +3,13 @@ package sqllock
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -40,19 +40,19 @@ func (s *leaseSession) Lost() <-chan struct{} { return nil } // Renew tells
 // Renew is one UPDATE by primary key. If it changed nothing the session is over, or the clock shows
 // the same µs again.
 func (s *leaseSession) Renew(ctx context.Context) error {
-	res, err := s.exec(ctx, `UPDATE {sessions} SET expires_at = {now} + ? WHERE id = ? AND dead = 0 AND expires_at > {now}`,
+	n, err := s.exec(ctx, `UPDATE {sessions} SET expires_at = {now} + ? WHERE id = ? AND dead = 0 AND expires_at > {now}`,
 		s.ttl.Microseconds(), s.session)
 	if err != nil {
 		return s.failed("renew", err)
 	}
-	if n, err := res.RowsAffected(); err == nil && n > 0 {
+	if n > 0 {
 		return nil
 	}
 	return s.alive(ctx, "renew")
 }
 
 func (s *leaseSession) alive(ctx context.Context, op string) error {
-	alive, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.session)
+	alive, err := s.names(ctx, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.session)
 	if err == nil && !alive[s.session] {
 		err = driver.ErrSessionLost
 	}
@@ -81,7 +81,7 @@ func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants
 		if !reaped && len(rows) == len(wants) {
 			break
 		}
-		if round > 0 && !pause(ctx, round) {
+		if round > 0 && sqlkit.Pause(ctx, round, nap) != nil {
 			return nil, s.unknown("acquire", ctx.Err())
 		}
 		if rows, err = s.held(ctx, wants); err != nil {
@@ -93,7 +93,16 @@ func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants
 
 func (s *leaseSession) held(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
 	among, args := s.among(keysOf(wants))
-	return s.read(ctx, s.db, "{leases}", among, args...)
+	return s.leases(ctx, among, args...)
+}
+
+// leases are the rows that a condition selects.
+func (s *leaseSession) leases(ctx context.Context, where string, args ...any) (rows map[string]holding, err error) {
+	err = s.Autocommit(ctx, func(t *sqlkit.Tx) error {
+		rows, err = read(t, "{leases}", where, args...)
+		return err
+	})
+	return rows, err
 }
 
 // errLate undoes a transaction in which nothing was inserted, so that it costs no write.
@@ -115,10 +124,10 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 		}
 	}
 	free := without(wants, rows)
-	statement := s.words.replace.Replace(`{insert_ignore} {leases} (namespace, name, token, session_id, acquisition, owner, meta, since) VALUES ` +
-		strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, {now}),`, len(free)), ","))
-	err = s.tx(ctx, sql.LevelReadCommitted, func(tx execer) error {
-		token, err := s.mint(ctx, tx, len(free))
+	statement := `{insert_ignore} {leases} (namespace, name, token, session_id, acquisition, owner, meta, since) VALUES ` +
+		strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, {now}),`, len(free)), ",")
+	err = s.Tx(ctx, func(t *sqlkit.Tx) error {
+		token, err := s.mint(t, len(free))
 		if err != nil {
 			return err
 		}
@@ -126,14 +135,11 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 		for i, w := range free {
 			args = append(args, s.namespace, w.Key, int64(token)+int64(i), s.session, acquisition, s.owner, w.Meta)
 		}
-		res, err := tx.ExecContext(ctx, statement, args...)
-		if err != nil {
-			return err
-		}
-		if n, err := res.RowsAffected(); err == nil && n == 0 {
+		n, err := t.Exec(statement, args...)
+		if err == nil && n == 0 {
 			return errLate
 		}
-		return nil
+		return err
 	})
 	if err != nil && !errors.Is(err, errLate) {
 		return nil, err
@@ -145,9 +151,9 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 // Release deletes rows that are this session's, under their tokens.
 func (s *leaseSession) Release(ctx context.Context, held []driver.Held) error {
 	for chunk := range slices.Chunk(byKey(held), 300) {
-		condition, args := either(chunk)
-		if _, err := s.exec(ctx, `DELETE FROM {leases} WHERE namespace = ? AND session_id = ? AND `+condition,
-			append([]any{s.namespace, s.session}, args...)...); err != nil {
+		of := sqlkit.Each(chunk, func(h driver.Held) []any { return []any{h.Key, int64(h.Token)} })
+		if _, err := s.exec(ctx, `DELETE FROM {leases} WHERE namespace = ? AND session_id = ? AND `+sqlkit.Tuples("name, token", len(chunk)),
+			append([]any{s.namespace, s.session}, of...)...); err != nil {
 			return s.failed("release", err)
 		}
 	}
@@ -160,7 +166,7 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 		return nil, nil
 	}
 	among, args := s.among(keysHeld(held))
-	rows, err := s.read(ctx, s.db, "{leases}", among, args...)
+	rows, err := s.leases(ctx, among, args...)
 	if err != nil {
 		return nil, s.failed("check", err)
 	}
@@ -176,7 +182,7 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 // List reads holders whose session is alive, by primary key.
 func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	where, args := s.page(prefix, after)
-	rows, err := s.read(ctx, s.db, "{leases}", where+` AND `+left["{leases}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit)...)
+	rows, err := s.leases(ctx, where+` AND `+left["{leases}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit)...)
 	if err != nil {
 		return nil, s.failed("list", err)
 	}
@@ -185,12 +191,11 @@ func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int
 
 // Evict deletes the row of key if it is held under token.
 func (s *leaseSession) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
-	res, err := s.exec(ctx, `DELETE FROM {leases} WHERE namespace = ? AND name = ? AND token = ?`, s.namespace, key, int64(token))
+	n, err := s.exec(ctx, `DELETE FROM {leases} WHERE namespace = ? AND name = ? AND token = ?`, s.namespace, key, int64(token))
 	if err != nil {
 		return false, s.failed("evict", err)
 	}
-	n, err := res.RowsAffected()
-	return n == 1, err
+	return n == 1, nil
 }
 
 // Close ends the session: no later renewal can succeed, and its rows are deleted.

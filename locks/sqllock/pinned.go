@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // pinned is a connection that is nobody else's. A session's goroutines use it and drop it at the same time,
@@ -49,8 +51,8 @@ func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, err error) {
 	for range 3 {
 		p.using = new(sync.RWMutex)
-		if p.Conn, err = c.db.Conn(ctx); err != nil {
-			return pinned{}, c.full(ctx, err)
+		if p.Conn, err = c.Pool.Conn(ctx); err != nil {
+			return pinned{}, c.Refused(ctx, err)
 		}
 		if err = run(ctx, p, statements...); err == nil {
 			return p, nil
@@ -64,13 +66,23 @@ func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, er
 }
 
 // full says of a wait for a connection that was in vain why: ctx ended while the handle's limit kept all others out.
-func (c *calls) full(ctx context.Context, err error) error {
-	stats := c.db.Stats()
+func full(ctx context.Context, db *sql.DB, err error) error {
+	stats := db.Stats()
 	if ctx.Err() == nil || stats.MaxOpenConnections == 0 || stats.InUse < stats.MaxOpenConnections {
 		return err
 	}
 	return fmt.Errorf("all %d connections that the handle may open are in use; in mode row the session and each held lock keep one: "+
 		"give SetMaxOpenConns three more than the locks that are held at once, or 0 for no limit: %w", stats.MaxOpenConnections, err)
+}
+
+// run runs statements until one fails.
+func run(ctx context.Context, on sqlkit.Conn, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := on.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // drop ends the connection for good, and with it what it holds; it must not go back to the pool

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -53,24 +54,17 @@ func (s *leaseSession) sweep(ctx context.Context) error {
 
 // sessions is how long each session of the namespace has left.
 func (s *leaseSession) sessions(ctx context.Context) (map[string]time.Duration, error) {
-	statement := s.words.replace.Replace(`SELECT id, expires_at - {now} FROM {sessions} WHERE namespace = ?`)
-	return again(ctx, func() (map[string]time.Duration, error) {
-		rows, err := s.db.QueryContext(ctx, statement, s.namespace)
-		if err != nil {
-			return nil, err
-		}
-		defer rows.Close()
-		found := map[string]time.Duration{}
-		for rows.Next() {
+	found := map[string]time.Duration{}
+	err := s.Autocommit(ctx, func(t *sqlkit.Tx) error {
+		return t.Query(`SELECT id, expires_at - {now} FROM {sessions} WHERE namespace = ?`, []any{s.namespace}, func(scan func(...any) error) error {
 			var id string
 			var left int64
-			if err := rows.Scan(&id, &left); err != nil {
-				return nil, err
-			}
+			err := scan(&id, &left)
 			found[id] = time.Duration(left) * time.Microsecond
-		}
-		return found, rows.Err()
+			return err
+		})
 	})
+	return found, err
 }
 
 // judge buries the sessions that have no time left, and returns which. One that has more than its ttl
@@ -99,7 +93,7 @@ func (s *leaseSession) bury(ctx context.Context, id string) error {
 	if _, err := s.exec(ctx, `UPDATE {sessions} SET dead = 1 WHERE id = ? AND expires_at <= {now}`, id); err != nil {
 		return err
 	}
-	if live, err := s.names(ctx, s.db, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0`, id); err != nil || live[id] {
+	if live, err := s.names(ctx, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0`, id); err != nil || live[id] {
 		return err // it renewed in time
 	}
 	return s.wipe(ctx, id)
@@ -108,7 +102,7 @@ func (s *leaseSession) bury(ctx context.Context, id string) error {
 // wipe deletes the leases of a session that is over, by primary key and in its order, and then the
 // session itself.
 func (s *leaseSession) wipe(ctx context.Context, id string) error {
-	held, err := s.names(ctx, s.db, `SELECT name FROM {leases} WHERE namespace = ? AND session_id = ?`, s.namespace, id)
+	held, err := s.names(ctx, `SELECT name FROM {leases} WHERE namespace = ? AND session_id = ?`, s.namespace, id)
 	if err != nil {
 		return err
 	}

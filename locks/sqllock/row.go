@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -43,7 +44,7 @@ func openRow(ctx context.Context, c *calls, ttl time.Duration) (driver.Session, 
 		return nil, s.failed("open", err)
 	}
 	const insert = `INSERT INTO {anchors} (id, connection) VALUES (?, CONNECTION_ID())`
-	if _, err = s.anchor.ExecContext(ctx, s.words.replace.Replace(insert), s.session); err != nil {
+	if _, err = s.With(ctx, s.anchor).Exec(insert, s.session); err != nil {
 		s.anchor.drop()
 		return nil, s.unknown("open", err)
 	}
@@ -139,7 +140,7 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 		return nil, s.failed("acquire", err)
 	}
 	for round := 0; len(rows) < len(wants) && round < rounds; round++ {
-		if round > 0 && !pause(ctx, round) {
+		if round > 0 && sqlkit.Pause(ctx, round, nap) != nil {
 			return nil, s.unknown("acquire", ctx.Err())
 		}
 		if rows, err = s.take(ctx, acquisition, wants, rows); err != nil {
@@ -189,7 +190,10 @@ func (s *rowSession) take(ctx context.Context, acquisition string, wants []drive
 	}
 	var token driver.Token
 	if err == nil && len(locked) > 0 {
-		token, err = again(ctx, func() (driver.Token, error) { return s.mint(ctx, s.db, len(locked)) })
+		err = s.Autocommit(ctx, func(t *sqlkit.Tx) error {
+			token, err = s.mint(t, len(locked))
+			return err
+		})
 	}
 	if err != nil {
 		for _, i := range locked {
@@ -230,7 +234,7 @@ func (s *rowSession) lock(ctx context.Context, key string) (pinned, error) {
 		return pinned{}, err
 	}
 	const try = `SELECT name FROM {rows} WHERE namespace = ? AND name = ? FOR UPDATE SKIP LOCKED` // primary key
-	got, err := s.names(ctx, conn, try, s.namespace, key)
+	got, err := names(s.With(ctx, conn), try, s.namespace, key)
 	if err != nil || !got[key] {
 		conn.drop()
 		return pinned{}, err
@@ -246,8 +250,8 @@ func (s *rowSession) name(ctx context.Context, acquisition string, w driver.Want
 		l.drop()
 		return err
 	}
-	_, err := l.ExecContext(ctx, s.words.replace.Replace(`UPDATE {rows} SET token = ?, session_id = ?, acquisition = ?, owner = ?, meta = ?,
-		since = {now}, connection = CONNECTION_ID() WHERE namespace = ? AND name = ?`),
+	_, err := s.With(ctx, l).Exec(`UPDATE {rows} SET token = ?, session_id = ?, acquisition = ?, owner = ?, meta = ?,
+		since = {now}, connection = CONNECTION_ID() WHERE namespace = ? AND name = ?`,
 		int64(l.token), s.session, acquisition, s.owner, w.Meta, s.namespace, w.Key)
 	if err != nil {
 		s.forget(w.Key, l)
@@ -282,7 +286,7 @@ func (s *rowSession) Release(ctx context.Context, held []driver.Held) error {
 	for key, l := range s.snapshot() {
 		if slices.Contains(held, driver.Held{Key: key, Token: l.token}) {
 			all.Go(func() {
-				if run(ctx, l, "ROLLBACK", sessionSettings) == nil && s.clear(ctx, l, `namespace = ? AND name = ?`, s.namespace, key) == nil {
+				if run(ctx, l, "ROLLBACK", sessionSettings) == nil && s.clear(s.With(ctx, l), `namespace = ? AND name = ?`, s.namespace, key) == nil {
 					_ = run(ctx, l, "COMMIT")
 				}
 				s.forget(key, l)

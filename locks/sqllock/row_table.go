@@ -2,22 +2,28 @@ package sqllock
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
+
+// uncommitted is the database for what reads rows whether they are committed or not.
+func (s *rowSession) uncommitted() *sqlkit.DB {
+	db := s.On(s.Pool)
+	db.Dialect = sqlkit.MySQL{Isolation: "READ UNCOMMITTED"}
+	return db
+}
 
 // peek reads rows as they are, committed or not: what the holders' open transactions wrote into
 // them says who holds what. It locks nothing and waits for nobody.
 func (s *rowSession) peek(ctx context.Context, where string, args ...any) (map[string]holding, error) {
 	var rows map[string]holding
-	err := s.tx(ctx, sql.LevelReadUncommitted, func(tx execer) (err error) {
-		rows, err = s.read(ctx, tx, "{rows}", where, args...)
+	err := s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
+		rows, err = read(t, "{rows}", where, args...)
 		return err
 	})
 	return rows, err
@@ -27,29 +33,24 @@ func (s *rowSession) peek(ctx context.Context, where string, args ...any) (map[s
 func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
 	among, args := s.among(keysOf(wants))
 	var rows map[string]holding
-	err := s.tx(ctx, sql.LevelReadUncommitted, func(tx execer) (err error) {
-		if rows, err = s.read(ctx, tx, "{rows}", among, args...); err != nil || len(rows) == len(wants) {
+	err := s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
+		if rows, err = read(t, "{rows}", among, args...); err != nil || len(rows) == len(wants) {
 			return err
 		}
 		// Only who has locked the mark inserts rows. So a row that is missing now cannot be locked by
 		// a holder when it is inserted here, which would have to wait for him. It waits for who has
 		// deleted a row and not committed: see Release, and New about sweep.
-		if _, err = s.names(ctx, tx, `SELECT namespace FROM {marks} WHERE namespace = ? FOR UPDATE`, s.namespace); err != nil {
+		if _, err = names(t, `SELECT namespace FROM {marks} WHERE namespace = ? FOR UPDATE`, s.namespace); err != nil {
 			return err
 		}
-		if rows, err = s.read(ctx, tx, "{rows}", among, args...); err != nil {
+		if rows, err = read(t, "{rows}", among, args...); err != nil {
 			return err
 		}
-		var values []any
+		var free [][]any
 		for _, w := range without(wants, rows) {
-			values = append(values, s.namespace, w.Key)
+			free = append(free, []any{s.namespace, w.Key, 0, "", "", "", "", 0, 0})
 		}
-		if len(values) == 0 {
-			return nil
-		}
-		_, err = tx.ExecContext(ctx, s.words.replace.Replace(`{insert_ignore} {rows}
-			(namespace, name, token, session_id, acquisition, owner, meta, since, connection) VALUES `+
-			strings.TrimSuffix(strings.Repeat("(?, ?, 0, '', '', '', '', 0, 0),", len(values)/2), ",")), values...)
+		_, err = t.InsertNew(`{rows} (namespace, name, token, session_id, acquisition, owner, meta, since, connection)`, free)
 		return err
 	})
 	maps.DeleteFunc(rows, func(_ string, row holding) bool { return !row.live() })
@@ -58,21 +59,21 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 
 // sweep deletes rows that nobody has locked: connections that died leave them.
 func (s *rowSession) sweep(ctx context.Context) error {
-	return s.tx(ctx, sql.LevelReadCommitted, func(tx execer) error {
-		return s.clear(ctx, tx, `namespace = ? ORDER BY name LIMIT 500`, s.namespace)
+	return s.Tx(ctx, func(t *sqlkit.Tx) error {
+		return s.clear(t, `namespace = ? ORDER BY name LIMIT 500`, s.namespace)
 	})
 }
 
 // clear deletes those rows that a condition selects, by primary key, and nobody has locked. It waits for
 // nobody.
-func (s *rowSession) clear(ctx context.Context, tx execer, where string, args ...any) error {
-	free, err := s.names(ctx, tx, `SELECT name FROM {rows} WHERE `+where+` FOR UPDATE SKIP LOCKED`, args...)
+func (s *rowSession) clear(t *sqlkit.Tx, where string, args ...any) error {
+	free, err := names(t, `SELECT name FROM {rows} WHERE `+where+` FOR UPDATE SKIP LOCKED`, args...)
 	if err != nil {
 		return err
 	}
 	// One by one: with a list the server may scan the table instead, and would wait for holders.
 	for name := range free {
-		if _, err := tx.ExecContext(ctx, s.words.replace.Replace(`DELETE FROM {rows} WHERE namespace = ? AND name = ?`), s.namespace, name); err != nil {
+		if _, err := t.Exec(`DELETE FROM {rows} WHERE namespace = ? AND name = ?`, s.namespace, name); err != nil {
 			return err
 		}
 	}
@@ -148,13 +149,13 @@ func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) 
 			break
 		}
 		for id := range connections {
-			if _, err := s.db.ExecContext(ctx, "KILL CONNECTION "+id); err == nil {
+			if _, err := s.Pool.ExecContext(ctx, "KILL CONNECTION "+id); err == nil {
 				killed = true
-			} else if !gone(err) {
+			} else if sqlkit.MySQLNumber(err) != 1094 { // there is no such connection
 				return killed, s.failed("evict", err)
 			}
 		}
-		if !pause(ctx, round) {
+		if sqlkit.Pause(ctx, round, nap) != nil {
 			return killed, s.failed("evict", ctx.Err())
 		}
 	}
@@ -166,8 +167,8 @@ func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) 
 
 // connections is the one that holds key under token, or none.
 func (s *rowSession) connections(ctx context.Context, key string, token driver.Token) (ids map[string]bool, err error) {
-	err = s.tx(ctx, sql.LevelReadUncommitted, func(tx execer) (err error) {
-		ids, err = s.names(ctx, tx, `SELECT CAST(connection AS CHAR) FROM {rows} WHERE namespace = ? AND name = ? AND token = ?`,
+	err = s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
+		ids, err = names(t, `SELECT CAST(connection AS CHAR) FROM {rows} WHERE namespace = ? AND name = ? AND token = ?`,
 			s.namespace, key, int64(token))
 		return err
 	})

@@ -39,6 +39,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
@@ -61,10 +62,9 @@ const openLimit = 5 * time.Second
 
 // Driver opens lock sessions in one database.
 type Driver struct {
-	db      *sql.DB
-	dialect Dialect
+	db      *sqlkit.DB
+	dialect dialect
 	mode    Mode
-	words   words
 	err     error // of the options
 }
 
@@ -84,18 +84,22 @@ func New(db *sql.DB, d Dialect, o Options) *Driver {
 	if o.TablePrefix == "" {
 		o.TablePrefix = "lockstep_"
 	}
-	drv := &Driver{db: db, dialect: d, mode: o.Mode, words: newWords(d, o.TablePrefix)}
+	drv := &Driver{mode: o.Mode}
+	var known bool
+	drv.dialect, known = dialects[d]
 	switch {
 	case db == nil:
 		drv.err = errors.New("sqllock: New: the handle is nil")
-	case d != MySQL && d != SQLite:
+	case !known:
 		drv.err = fmt.Errorf("sqllock: dialect %q is neither %q nor %q", d, MySQL, SQLite)
 	case o.Mode != Lease && o.Mode != Row:
 		drv.err = fmt.Errorf("sqllock: mode %q is neither %q nor %q", o.Mode, Lease, Row)
-	case o.Mode == Row && d == SQLite:
+	case o.Mode == Row && !drv.dialect.rows:
 		drv.err = errors.New("sqllock: SQLite locks whole files, not rows; use mode lease")
 	case !prefixPattern.MatchString(o.TablePrefix):
 		drv.err = fmt.Errorf("sqllock: table prefix %q: only a-z, 0-9 and _, at most 32", o.TablePrefix)
+	default:
+		drv.db = drv.dialect.open(db, o.TablePrefix)
 	}
 	return drv
 }
@@ -106,7 +110,7 @@ func (d *Driver) Valid() error { return d.err }
 // Caps says what a lock in this database is worth.
 func (d *Driver) Caps() driver.Caps {
 	switch {
-	case d.dialect == SQLite:
+	case d.dialect.kit != nil && d.dialect.kit.Local():
 		return driver.Caps{
 			Name: "sqlite", EarlyLoss: true, SingleHost: true,
 			Note: "Excludes processes of one machine, which share one file on a local disk.",
@@ -127,16 +131,22 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))
 	defer cancel()
-	if err := d.db.PingContext(ctx); err != nil {
+	if err := d.db.Pool.PingContext(ctx); err != nil {
 		return nil, fmt.Errorf("sqllock: open: %w: %w", driver.ErrUnreachable, cause(ctx, err))
 	}
-	for _, table := range d.words.tables() {
-		if _, err := d.db.ExecContext(ctx, table); err != nil {
-			return nil, fmt.Errorf("sqllock: open: make the tables: %w", err)
+	err := d.db.Autocommit(ctx, func(t *sqlkit.Tx) error {
+		for _, table := range d.dialect.tables() {
+			if _, err := t.Exec(table); err != nil {
+				return fmt.Errorf("make the tables: %w", err)
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sqllock: open: %w", err)
 	}
 	c := &calls{
-		db: d.db, dialect: d.dialect, words: d.words,
+		DB: d.db, dialect: d.dialect,
 		namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner, turn: make(chan struct{}, 1),
 	}
 	if _, err := c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0)`, o.Namespace); err != nil {

@@ -54,7 +54,7 @@ func TestSQLFitsBothServers(t *testing.T) {
 		}
 		check(name, comment.ReplaceAllString(string(text), ""))
 	}
-	for _, dir := range []string{"store", "locks/sqllock"} {
+	for _, dir := range []string{"store", "locks/sqllock", "internal/sqlkit"} {
 		for _, name := range files(t, dir, ".sql", ".go") {
 			switch {
 			case strings.Contains(strings.TrimPrefix(name, "../../"), "sqlite"), strings.HasSuffix(name, "_test.go"):

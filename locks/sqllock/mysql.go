@@ -1,0 +1,24 @@
+package sqllock
+
+import (
+	"context"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+)
+
+// mintMySQL gets the value that LAST_INSERT_ID(value) leaves in the answer.
+func mintMySQL(t *sqlkit.Tx, namespace string, n int) (last int64, err error) {
+	result, err := t.Result(`UPDATE {marks} SET token = LAST_INSERT_ID(GREATEST(token, {now}) + ?) WHERE namespace = ?`, n, namespace)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+func writeMySQL(ctx context.Context, db *sqlkit.DB, statement string, args []any) (rows int64, err error) {
+	err = db.Autocommit(ctx, func(t *sqlkit.Tx) error {
+		rows, err = t.Exec(statement, args...)
+		return err
+	})
+	return rows, err
+}
