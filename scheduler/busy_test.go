@@ -128,7 +128,7 @@ func (deaf) Decide(context.Context, ledger.Decide) (ledger.Decided, error) {
 	return ledger.Decided{}, nil
 }
 
-// turns is a store whose claims take as long as they are told, and say whether they waited for their turn.
+// turns is a store whose claims take as long as they are told, and say whether they lock the row of their pool.
 type turns struct {
 	Store
 	take  []time.Duration
@@ -137,7 +137,7 @@ type turns struct {
 
 func (s *turns) Claim(_ context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	time.Sleep(s.take[len(s.guard)])
-	s.guard = append(s.guard, c.Guard)
+	s.guard = append(s.guard, c.Guard || c.Pools["p"].Limited)
 	return ledger.Claimed{}, nil
 }
 

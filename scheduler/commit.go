@@ -52,17 +52,16 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	defer s.upcoming.deciding(names)()
-	reserved := s.reserve(names)
+	taken := s.takeWorkers(names)
 	asked := s.foreign.asked()
 	ids := taskIDs{}
 	var nexts map[string]next
 	var foreign []string
-	request := s.request(names, reserved)
+	request := s.request(names, taken)
 	request.Overdue, request.Guard = overdue, request.Guard && !overdue // lock or no lock
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		d := decider{
 			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
-			claims: reserved.claims(s.plan),
 		}
 		nexts, rest, foreign = make(map[string]next, len(states)), nil, nil
 		var decisions []ledger.Decision
@@ -87,7 +86,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 		}
 		return decisions
 	}
-	decided, err := s.write(ctx, request, reserved)
+	decided, err := s.write(ctx, request, taken)
 	if err != nil {
 		s.lookAgain(names)
 		return 0, nil
@@ -110,44 +109,34 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	return rows, append(rest, decided.Busy...)
 }
 
-// write has the store decide, and starts what was born running on the slots reserved for it.
-func (s *Scheduler) write(ctx context.Context, request ledger.Decide, reserved reservation) (ledger.Decided, error) {
+// write has the store decide, and starts what is running with the workers that were taken for that.
+func (s *Scheduler) write(ctx context.Context, request ledger.Decide, taken workers) (ledger.Decided, error) {
 	defer s.register.claim()()
 	decided, err := s.store.Decide(ctx, request)
 	if err != nil {
 		s.storeFailed(err)
-		s.giveBack(reserved)
+		s.giveBack(taken)
 		return ledger.Decided{}, err
 	}
-	s.startDecided(ctx, request.Session, decided, reserved)
+	s.startDecided(ctx, request.Session, decided, taken)
 	s.logDecisions(decided)
 	return decided, nil
 }
 
 // request is what every deciding transaction of this replica has in common.
-func (s *Scheduler) request(names []string, reserved reservation) ledger.Decide {
+func (s *Scheduler) request(names []string, taken workers) ledger.Decide {
 	return ledger.Decide{
-		Session: s.session.Load().id, Replica: s.opt.ID, Jobs: names, Pools: reserved.hashes(),
-		Guard: s.locks == nil, Now: s.clock.check,
+		Admission: s.admission(s.session.Load(), s.governed(taken), taken), Jobs: names, Guard: s.locks == nil, Now: s.clock.check,
 	}
 }
 
-// startDecided starts the tasks that were born running, on the slots that were reserved for them,
-// and gives the other slots back.
-func (s *Scheduler) startDecided(ctx context.Context, session string, decided ledger.Decided, reserved reservation) {
-	until := map[string]time.Time{}
-	for _, dec := range decided.Decisions {
-		for _, o := range dec.Triggers {
-			if o.Task != nil {
-				until[o.Task.ID] = o.MayRunUntil
-			}
-		}
-	}
+// startDecided starts the tasks that are running with the workers that were taken, and gives the other workers back.
+func (s *Scheduler) startDecided(ctx context.Context, session string, decided ledger.Decided, taken workers) {
 	for _, t := range decided.Started {
-		reserved.slots[t.Pool]--
-		s.start(ctx, claimed{t, session, until[t.ID], time.Now()})
+		taken[t.Task.Pool]--
+		s.start(ctx, claimed{t.Task, session, t.Until, time.Now()})
 	}
-	s.giveBack(reserved)
+	s.giveBack(taken)
 	for _, t := range decided.Opened {
 		s.wakeFeeder(t.Pool)
 	}

@@ -238,7 +238,7 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 
 // What came of a claim, for metrics.
 func TestWhatCameOfAClaim(t *testing.T) {
-	tasks := []jobs.Task{{ID: "1"}}
+	tasks := []ledger.Started{{Task: jobs.Task{ID: "1"}}}
 	for _, c := range []struct {
 		got  ledger.Claimed
 		err  error

@@ -19,7 +19,6 @@ type decider struct {
 	replica string
 	now     time.Time
 	newID   func(job string, n int) string // the id of the n-th task that this decision opens for a job
-	claims  func(job string) bool          // this replica has room for one attempt of the job
 }
 
 // decide covers every due time of (cursor, now] with a ledger row, in order.
@@ -198,7 +197,7 @@ func (d decider) pass(j *jobPlan, r stretch, o jobs.Outcome, code reason.Code, w
 	return ledger.Opening{Trigger: t}
 }
 
-// open makes t's task. It is born running if this replica may and can run it now.
+// open makes t's task.
 func (d decider) open(j *jobPlan, t jobs.Trigger, n int) ledger.Opening {
 	id := d.newID(j.name, n)
 	t.Count, t.TaskID, t.Replica = 1, id, d.replica
@@ -206,9 +205,5 @@ func (d decider) open(j *jobPlan, t jobs.Trigger, n int) ledger.Opening {
 		ID: id, Pool: j.Pool, Kind: j.Kind, Job: j.name, ScheduledAt: t.At, Seq: t.Seq,
 		MaxAttempts: j.Retries.Limit + 1, OnLost: j.OnLost, RunAt: d.now, Payload: j.Payload, By: t.By,
 	}
-	o := ledger.Opening{Trigger: t, Task: task, Claim: n == 0 && d.claims(j.name)}
-	if o.Claim {
-		o.MayRunUntil = j.until(d.now)
-	}
-	return o
+	return ledger.Opening{Trigger: t, Task: task}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // decides decides about one job at 12:00:05, from a cursor, with a task that has the slot or none.
-func decides(t *testing.T, j jobs.Job, cursor string, taken, room bool) (ledger.Decision, bool) {
+func decides(t *testing.T, j jobs.Job, cursor string, taken bool) (ledger.Decision, bool) {
 	t.Helper()
 	j.Handler = nothing{}
 	p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": j}}, nil)
@@ -26,8 +26,7 @@ func decides(t *testing.T, j jobs.Job, cursor string, taken, room bool) (ledger.
 	}
 	return decider{
 		plan: p, replica: "a", now: clockTime("12:00:05"),
-		newID:  func(job string, n int) string { return fmt.Sprint(job, n) },
-		claims: func(string) bool { return room },
+		newID: func(job string, n int) string { return fmt.Sprint(job, n) },
 	}.decide(state)
 }
 
@@ -51,13 +50,13 @@ func TestDecideAtItsEdges(t *testing.T) {
 		"all: at the end of the grace it is not late":                      {with(second, jobs.CatchUpAll, 0), "12:00:02", true, []string{"12:00:03 skipped 1 schedule slot_taken", "12:00:04 skipped 1 schedule slot_taken", "12:00:05 skipped 1 schedule slot_taken"}, "12:00:05"},
 		"latest: a late one is skipped while the slot is taken":            {minute, "11:59:30", true, []string{"12:00:00 skipped 1 catch_up slot_taken"}, "12:00:00"},
 		"none: nothing late runs":                                          {with(minute, jobs.CatchUpNone, 0), "11:58:30", false, []string{"11:59:00..12:00:00 missed 2 catch_up catch_up_none"}, "12:00:00"},
-		"a window shorter than the grace takes nothing from the grace":     {with(second, jobs.CatchUpLatest, time.Nanosecond), "12:00:01", false, []string{"12:00:02 missed 1 catch_up catch_up_window", "12:00:03 open schedule claimed", "12:00:04 skipped 1 schedule slot_taken", "12:00:05 skipped 1 schedule slot_taken"}, "12:00:05"},
-		"at the beginning of the window it is not too old":                 {with(minute, jobs.CatchUpLatest, 5*time.Second), "11:58:30", false, []string{"11:59:00 missed 1 catch_up catch_up_window", "12:00:00 open catch_up claimed"}, "12:00:00"},
+		"a window shorter than the grace takes nothing from the grace":     {with(second, jobs.CatchUpLatest, time.Nanosecond), "12:00:01", false, []string{"12:00:02 missed 1 catch_up catch_up_window", "12:00:03 open schedule", "12:00:04 skipped 1 schedule slot_taken", "12:00:05 skipped 1 schedule slot_taken"}, "12:00:05"},
+		"at the beginning of the window it is not too old":                 {with(minute, jobs.CatchUpLatest, 5*time.Second), "11:58:30", false, []string{"11:59:00 missed 1 catch_up catch_up_window", "12:00:00 open catch_up"}, "12:00:00"},
 		"just before the window it is":                                     {with(minute, jobs.CatchUpLatest, 5*time.Second-1), "11:58:30", false, []string{"11:59:00..12:00:00 missed 2 catch_up catch_up_window"}, "12:00:00"},
 		"a job that runs on demand has no due times":                       {onDemand, "11:00:00", false, nil, ""},
 		"a due time at the cursor is decided, and the next one is not due": {minute, "12:00:00", false, nil, ""},
 	} {
-		dec, ok := decides(t, c.job, c.cursor, c.taken, true)
+		dec, ok := decides(t, c.job, c.cursor, c.taken)
 		var got []string
 		for _, o := range dec.Triggers {
 			got = append(got, row(o))
@@ -108,7 +107,7 @@ func TestWhatIsSaidOfWhatDoesNotRun(t *testing.T) {
 		"beyond the limit": {minute(jobs.CatchUpAll, time.Hour, 2), "11:57:30", []jobs.Trigger{missed("11:58:00", "11:58:00", 1, reason.CatchUpLimit, "beyond the catch-up limit of 2")}},
 		"suspended":        {suspended, "11:57:30", []jobs.Trigger{skipped("11:58:00", "12:00:00", 3, reason.Suspended, "suspended")}},
 	} {
-		dec, _ := decides(t, c.job, c.cursor, false, true)
+		dec, _ := decides(t, c.job, c.cursor, false)
 		var got []jobs.Trigger
 		for _, o := range dec.Triggers {
 			if o.Trigger.Outcome != "" {
@@ -136,7 +135,7 @@ func TestWhatADueTimeOpens(t *testing.T) {
 	now, at := clockTime("12:00:05"), clockTime("12:00:00")
 	dec, _ := decider{
 		plan: p, replica: "a", now: now,
-		newID: func(job string, n int) string { return fmt.Sprint("task of ", job, n) }, claims: func(job string) bool { return job == "j" },
+		newID: func(job string, n int) string { return fmt.Sprint("task of ", job, n) },
 	}.decide(ledger.JobState{Name: "j", Hash: p.jobs["j"].hash, Cursor: clockTime("11:59:30")})
 	want := ledger.Decision{
 		Job: "j", Cursor: at, NextAt: clockTime("12:01:00"), Triggers: []ledger.Opening{{
@@ -144,37 +143,9 @@ func TestWhatADueTimeOpens(t *testing.T) {
 			Task: &jobs.Task{
 				ID: "task of j0", Pool: "p", Kind: "k", Job: "j", ScheduledAt: at, MaxAttempts: 5, OnLost: jobs.LostFails, RunAt: now, Payload: []byte("[1]"),
 			},
-			Claim: true, MayRunUntil: clockTime("12:01:00"),
 		}},
 	}
 	if diff := cmp.Diff(want, dec); diff != "" {
 		t.Errorf("decided (-want +got):\n%s", diff)
-	}
-}
-
-// A task is born running only if this replica has room for it, and then its row says until when nobody may start in its
-// place: until the next due time, or its timeout if that is sooner.
-func TestWhatIsBornRunning(t *testing.T) {
-	for what, c := range map[string]struct {
-		timeout time.Duration
-		room    bool
-		until   string
-	}{
-		"with room":             {0, true, "12:01:00"},
-		"with a timeout":        {10 * time.Second, true, "12:00:15"},
-		"without room":          {0, false, ""},
-		"timeout, without room": {10 * time.Second, false, ""},
-	} {
-		dec, _ := decides(t, jobs.Job{Schedule: "0 * * * * *", Timeout: c.timeout, CatchUp: jobs.CatchUp{Grace: time.Minute}}, "11:59:30", false, c.room)
-		if len(dec.Triggers) != 1 {
-			t.Fatalf("%s: %+v", what, dec)
-		}
-		o, until := dec.Triggers[0], ""
-		if !o.MayRunUntil.IsZero() {
-			until = o.MayRunUntil.Format("15:04:05")
-		}
-		if o.Claim != c.room || until != c.until {
-			t.Errorf("%s: claimed: %v, may run until %q; want %v, %q", what, o.Claim, until, c.room, c.until)
-		}
 	}
 }

@@ -33,11 +33,7 @@ func row(o ledger.Opening) string {
 		at += ".." + t.Until.Format("15:04:05")
 	}
 	if o.Task != nil {
-		claim := ""
-		if o.Claim {
-			claim = " claimed"
-		}
-		return fmt.Sprintf("%s open %s%s", at, t.Cause, claim)
+		return fmt.Sprintf("%s open %s", at, t.Cause)
 	}
 	return fmt.Sprintf("%s %s %d %s %s", at, t.Outcome, t.Count, t.Cause, t.ReasonCode)
 }
@@ -65,14 +61,14 @@ func TestDecide(t *testing.T) {
 		name: "nothing is due", job: everySecond(nil), cursor: "12:00:05", now: "12:00:05",
 	}, {
 		name: "one due time runs", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
-		want: []string{"12:00:05 open schedule claimed"}, upTo: "12:00:05", next: "12:00:06",
+		want: []string{"12:00:05 open schedule"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "forbid: the second due time finds the slot taken", job: everySecond(nil), cursor: "12:00:03", now: "12:00:05",
-		want: []string{"12:00:04 open schedule claimed", "12:00:05 skipped 1 schedule slot_taken"}, upTo: "12:00:05", next: "12:00:06",
+		want: []string{"12:00:04 open schedule", "12:00:05 skipped 1 schedule slot_taken"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
-		name: "allow: both run, one slot was reserved", job: everySecond(func(j *jobs.Job) { j.Concurrency = jobs.Allow }),
+		name: "allow: both run", job: everySecond(func(j *jobs.Job) { j.Concurrency = jobs.Allow }),
 		cursor: "12:00:03", now: "12:00:05",
-		want: []string{"12:00:04 open schedule claimed", "12:00:05 open schedule"}, upTo: "12:00:05", next: "12:00:06",
+		want: []string{"12:00:04 open schedule", "12:00:05 open schedule"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "forbid: an open task has the slot", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
 		state: ledger.JobState{Open: []ledger.OpenTask{{ID: "t1", State: jobs.StateRunning}}},
@@ -84,7 +80,7 @@ func TestDecide(t *testing.T) {
 	}, {
 		name: "forbid: its time is over", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
 		state: ledger.JobState{BusyUntil: clockTime("12:00:05")},
-		want:  []string{"12:00:05 open schedule claimed"}, upTo: "12:00:05", next: "12:00:06",
+		want:  []string{"12:00:05 open schedule"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "suspended by the API", job: everySecond(nil), cursor: "12:00:02", now: "12:00:05",
 		state: ledger.JobState{Suspended: &yes},
@@ -92,13 +88,13 @@ func TestDecide(t *testing.T) {
 	}, {
 		name: "latest: a due time within the grace stands for the late ones", job: everySecond(nil), cursor: "12:00:00", now: "12:00:05",
 		want: []string{
-			"12:00:01..12:00:02 missed 2 catch_up catch_up_latest", "12:00:03 open schedule claimed",
+			"12:00:01..12:00:02 missed 2 catch_up catch_up_latest", "12:00:03 open schedule",
 			"12:00:04 skipped 1 schedule slot_taken", "12:00:05 skipped 1 schedule slot_taken",
 		}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "latest: only late ones, the latest runs", job: everySecond(func(j *jobs.Job) { j.Schedule = "0 * * * * *" }),
 		cursor: "12:00:00", now: "12:03:30",
-		want: []string{"12:01:00..12:02:00 missed 2 catch_up catch_up_latest", "12:03:00 open catch_up claimed"}, upTo: "12:03:00", next: "12:04:00",
+		want: []string{"12:01:00..12:02:00 missed 2 catch_up catch_up_latest", "12:03:00 open catch_up"}, upTo: "12:03:00", next: "12:04:00",
 	}, {
 		name: "latest: outside the window nothing runs", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 0 * * * *"
@@ -110,7 +106,7 @@ func TestDecide(t *testing.T) {
 			j.Schedule = "0 0 * * * *"
 			j.CatchUp.Window = 150 * time.Minute
 		}), cursor: "08:00:00", now: "12:00:30",
-		want: []string{"09:00:00 missed 1 catch_up catch_up_window", "10:00:00..11:00:00 missed 2 catch_up catch_up_latest", "12:00:00 open catch_up claimed"}, upTo: "12:00:00", next: "13:00:00",
+		want: []string{"09:00:00 missed 1 catch_up catch_up_window", "10:00:00..11:00:00 missed 2 catch_up catch_up_latest", "12:00:00 open catch_up"}, upTo: "12:00:00", next: "13:00:00",
 	}, {
 		name: "none", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 * * * * *"
@@ -122,13 +118,13 @@ func TestDecide(t *testing.T) {
 			j.Schedule, j.Concurrency = "0 * * * * *", jobs.Allow
 			j.CatchUp.Policy, j.CatchUp.Limit = jobs.CatchUpAll, 2
 		}), cursor: "12:00:00", now: "12:03:30",
-		want: []string{"12:01:00 missed 1 catch_up catch_up_limit", "12:02:00 open catch_up claimed", "12:03:00 open catch_up"}, upTo: "12:03:00", next: "12:04:00",
+		want: []string{"12:01:00 missed 1 catch_up catch_up_limit", "12:02:00 open catch_up", "12:03:00 open catch_up"}, upTo: "12:03:00", next: "12:04:00",
 	}, {
 		name: "all with forbid: one after the other", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 * * * * *"
 			j.CatchUp.Policy = jobs.CatchUpAll
 		}), cursor: "12:00:00", now: "12:03:30",
-		want: []string{"12:01:00 open catch_up claimed"}, upTo: "12:01:59.999999", next: "12:03:31",
+		want: []string{"12:01:00 open catch_up"}, upTo: "12:01:59.999999", next: "12:03:31",
 	}, {
 		name: "all with forbid: the slot is taken, all wait", job: everySecond(func(j *jobs.Job) {
 			j.Schedule = "0 * * * * *"
@@ -147,8 +143,7 @@ func TestDecide(t *testing.T) {
 			c.state.Name, c.state.Hash, c.state.Cursor = "j", p.jobs["j"].hash, clockTime(c.cursor)
 			d := decider{
 				plan: p, replica: "a", now: now,
-				newID:  func(job string, n int) string { return fmt.Sprint(job, n) },
-				claims: func(string) bool { return true },
+				newID: func(job string, n int) string { return fmt.Sprint(job, n) },
 			}
 			dec, ok := d.decide(c.state)
 			if !ok {
@@ -191,7 +186,7 @@ func TestDecideCoversEveryDueTime(t *testing.T) {
 				covered := 0
 				now := start.Add(20 * time.Minute)
 				for step := range 50 {
-					d := decider{plan: p, now: now, newID: func(string, int) string { return "id" }, claims: func(string) bool { return false }}
+					d := decider{plan: p, now: now, newID: func(string, int) string { return "id" }}
 					dec, _ := d.decide(state)
 					last := state.Cursor
 					for _, o := range dec.Triggers {

@@ -168,7 +168,7 @@ func TestWhatADecisionAsksFor(t *testing.T) {
 			if got.Guard != c.guard || got.Overdue != c.overdue || got.Session != "session" || got.Replica != "a" || !slices.Equal(got.Jobs, []string{"a", "b"}) {
 				t.Errorf("%+v: %+v", c, got)
 			}
-			if diff := cmp.Diff(map[string]string{jobs.DefaultPool: s.plan.pools[jobs.DefaultPool].hash}, got.Pools); diff != "" {
+			if diff := cmp.Diff(map[string]ledger.Share{jobs.DefaultPool: {Hash: s.plan.pools[jobs.DefaultPool].hash, Room: 2}}, got.Pools); diff != "" {
 				t.Error(diff)
 			}
 			if now, err := got.Now(time.Now().Add(time.Hour)); err == nil {
@@ -198,9 +198,9 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 		st.does = func(ledger.Decide) (ledger.Decided, error) {
 			run, waits := jobs.Task{ID: "1", Job: "a", Pool: "p", Token: 7}, jobs.Task{ID: "2", Job: "c", Pool: "q"}
 			return ledger.Decided{
-				Started: []jobs.Task{run}, Opened: []jobs.Task{waits},
+				Started: []ledger.Started{{Task: run, Until: until}}, Opened: []jobs.Task{waits},
 				Decisions: []ledger.Decision{
-					{Job: "a", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{Job: "a"}, Task: &run, Claim: true, MayRunUntil: until}}},
+					{Job: "a", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{Job: "a"}, Task: &run}}},
 					{Job: "b", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{Job: "b", Outcome: jobs.Skipped}}}},
 					{Job: "c", Triggers: []ledger.Opening{{Trigger: jobs.Trigger{Job: "c"}, Task: &waits}, {Task: &jobs.Task{ID: "3"}}}},
 				},
@@ -266,7 +266,7 @@ type cutShort struct {
 
 func (c cutShort) Decide(ctx context.Context, _ ledger.Decide) (ledger.Decided, error) {
 	c.drain()
-	return ledger.Decided{Started: []jobs.Task{c.task}}, ctx.Err()
+	return ledger.Decided{Started: []ledger.Started{{Task: c.task}}}, ctx.Err()
 }
 
 // A decision that is under way as a drain begins comes to its end, and what it started runs.
@@ -295,9 +295,8 @@ type decisions struct {
 
 func (d *decisions) Decided(t jobs.Trigger) { d.jobs = append(d.jobs, t.Job) }
 
-// Workers are kept only for jobs that may be born running here, as far as there are any, and go to those that ask
-// first. Where pools are limited over all replicas nothing is born running.
-func TestWorkersAreKeptForWhatMayStart(t *testing.T) {
+// A worker is taken for each job that this replica can run, as far as there are any.
+func TestWorkersAreTakenForWhatCanRun(t *testing.T) {
 	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{
 		"small": {Workers: 2}, "large": {Workers: 10}, "limited": {Workers: 10, MaxRunning: 5},
 	}}
@@ -311,29 +310,25 @@ func TestWorkersAreKeptForWhatMayStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := s.reserve([]string{"elsewhere", "large0", "large1", "limited0", "limited1", "small0", "small1", "small2"})
-	if diff := cmp.Diff(map[string]int{"large": 2, "small": 2}, kept.slots); diff != "" {
-		t.Errorf("kept (-want +got):\n%s", diff)
+	taken := s.takeWorkers([]string{"elsewhere", "large0", "large1", "limited0", "small0", "small1", "small2"})
+	if diff := cmp.Diff(workers{"large": 2, "limited": 1, "small": 2}, taken); diff != "" {
+		t.Errorf("taken (-want +got):\n%s", diff)
 	}
 	rooms := func() []int {
 		return []int{s.slots.room("small"), s.slots.room("large"), s.slots.room("limited")}
 	}
-	if got := rooms(); !slices.Equal(got, []int{0, 8, 10}) {
+	if got := rooms(); !slices.Equal(got, []int{0, 8, 9}) {
 		t.Errorf("free are %v", got)
 	}
-	for range 2 { // a transaction may ask twice
-		claims := kept.claims(s.plan)
-		var may []string
-		for _, job := range []string{"elsewhere", "limited0", "small2", "large0", "small1", "small0", "large1", "large2"} {
-			if claims(job) {
-				may = append(may, job)
-			}
-		}
-		if !slices.Equal(may, []string{"small2", "large0", "small1", "large1"}) {
-			t.Errorf("workers go to %v", may)
-		}
+	s.session.Store(&session{"session", boottime.Now(), boottime.Now()})
+	want := map[string]ledger.Share{
+		"large": {Hash: s.plan.pools["large"].hash, Room: 2}, "small": {Hash: s.plan.pools["small"].hash, Room: 2},
+		"limited": {Hash: s.plan.pools["limited"].hash, Limited: true, Room: 1},
 	}
-	s.giveBack(kept)
+	if diff := cmp.Diff(want, s.request(nil, taken).Pools); diff != "" {
+		t.Errorf("the store is told of (-want +got):\n%s", diff)
+	}
+	s.giveBack(taken)
 	if got := rooms(); !slices.Equal(got, []int{2, 10, 10}) {
 		t.Errorf("free are %v after all were given back", got)
 	}
@@ -344,8 +339,9 @@ type repeating struct {
 	Store
 	states    []ledger.JobState
 	meanwhile func()
-	pools     []map[string]string
+	pools     []map[string]ledger.Share
 	answers   [][]ledger.Decision
+	admitted  []bool
 }
 
 func (r *repeating) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, error) {
@@ -354,7 +350,10 @@ func (r *repeating) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, 
 			r.meanwhile()
 		}
 		r.pools = append(r.pools, maps.Clone(d.Pools))
-		r.answers = append(r.answers, d.Decide(clockTime("12:00:05"), r.states))
+		answer := d.Decide(clockTime("12:00:05"), r.states)
+		r.answers = append(r.answers, answer)
+		_, ok := d.Admit(clockTime("12:00:05"), ledger.Candidate{Task: *answer[0].Triggers[0].Task, JobHash: r.states[0].Hash})
+		r.admitted = append(r.admitted, ok)
 	}
 	return ledger.Decided{}, nil
 }
@@ -383,17 +382,15 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 		st.meanwhile = func() { s.feeders["p"].goBy(p.under(newer)) }
 		decide(s)
 		decide(s)
-		var claimed []bool
 		var told []string
 		for n, answer := range st.answers {
 			if len(answer) != 1 || len(answer[0].Triggers) != 1 {
 				t.Fatalf("%s: %+v", how, answer)
 			}
-			claimed = append(claimed, answer[0].Triggers[0].Claim)
-			told = append(told, st.pools[n]["p"])
+			told = append(told, st.pools[n]["p"].Hash)
 		}
-		if diff := cmp.Diff([]bool{true, true, false, false}, claimed); diff != "" {
-			t.Errorf("%s: born running (-want +got):\n%s", how, diff)
+		if diff := cmp.Diff([]bool{true, true, false, false}, st.admitted); diff != "" {
+			t.Errorf("%s: may run (-want +got):\n%s", how, diff)
 		}
 		if diff := cmp.Diff([]string{p.hash, p.hash, "newer", "newer"}, told); diff != "" {
 			t.Errorf("%s: the store was told of (-want +got):\n%s", how, diff)

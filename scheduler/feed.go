@@ -89,11 +89,10 @@ func (f *feeder) claim(ctx context.Context) bool {
 	inTurn := s.locks == nil && f.last < busyLimit // as behind a lock: no longer than that
 	// Not cut short by a drain: a claim that is forgotten is lost work.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	name := f.pool.name
 	got, err := s.store.Claim(cctx, ledger.Claim{
-		Session: ses.id, Replica: s.opt.ID, Pool: f.pool.name, Hash: under.hash,
-		Limit: want, ID: uuid.NewString(), Guard: inTurn || under.maxRunning > 0,
-		MaxRunning: under.maxRunning, Scope: scope, Now: s.clock.check,
-		Admit: func(now time.Time, c ledger.Candidate) (time.Time, bool) { return f.admit(under, now, c) },
+		Admission: s.admission(ses, map[string]governing{name: under}, map[string]int{name: want}),
+		Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: s.clock.check,
 	})
 	cancel()
 	f.last = time.Since(began)
@@ -173,25 +172,13 @@ func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
 	_ = f.s.locks.Release(ctx, lease) // one that is lost frees itself, and correctness does not rest on it
 }
 
-// admit says whether this replica may run a candidate of the pool as it is governed, and until when.
-func (f *feeder) admit(g governing, now time.Time, c ledger.Candidate) (time.Time, bool) {
-	if _, ok := f.s.plan.work(c.Task); !ok {
-		return time.Time{}, false
-	}
-	if c.Task.Job == "" {
-		return time.Time{}, g.lets(c.Task.Kind)
-	}
-	j := f.s.plan.jobs[c.Task.Job]
-	return j.until(now), j.hash == c.JobHash && g.runs(j)
-}
-
 // push queues what was claimed and starts as much of it as there are workers.
 func (f *feeder) push(ctx context.Context, ses *session, got ledger.Claimed) {
 	f.mu.Lock()
 	f.more = got.More && len(got.Tasks) > 0
 	f.mu.Unlock()
-	for i, t := range got.Tasks {
-		f.s.register.queue(claimed{t, ses.id, got.Until[i], time.Now()})
+	for _, t := range got.Tasks {
+		f.s.register.queue(claimed{t.Task, ses.id, t.Until, time.Now()})
 	}
 	f.startQueued(ctx)
 }

@@ -67,7 +67,7 @@ func (s *oneTask) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
 	}
 	s.take()
 	s.take = nil
-	return ledger.Claimed{Tasks: []jobs.Task{{ID: "t", Pool: "p", Token: 1}}, Until: make([]time.Time, 1)}, nil
+	return ledger.Claimed{Tasks: []ledger.Started{{Task: jobs.Task{ID: "t", Pool: "p", Token: 1}}}}, nil
 }
 
 // What is claimed starts as soon as any worker is free, whoever it worked for before.

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -87,8 +88,7 @@ func fed(t *testing.T, all ...any) (*feeder, *answers) {
 func took(n int, more bool) ledger.Claimed {
 	c := ledger.Claimed{More: more}
 	for i := range n {
-		c.Tasks = append(c.Tasks, jobs.Task{ID: fmt.Sprint("t", i), Pool: "p", Token: 1})
-		c.Until = append(c.Until, time.Time{})
+		c.Tasks = append(c.Tasks, ledger.Started{Task: jobs.Task{ID: fmt.Sprint("t", i), Pool: "p", Token: 1}})
 	}
 	return c
 }
@@ -217,7 +217,8 @@ func TestWhatAFeederClaims(t *testing.T) {
 			f.s.health.storeUp()
 			f.s.register.unqueue("p", 0)
 		}
-		if c := st.last; c.Session != "session" || c.Replica != "a" || c.Pool != "p" || c.Hash != f.pool.hash || c.Hash == "" || c.ID == "" || !c.Guard || c.Limit != 4*50 {
+		if c := st.last; c.Session != "session" || c.Replica != "a" || c.Pool != "p" || c.ID == "" || !c.Guard ||
+			!maps.Equal(c.Pools, map[string]ledger.Share{"p": {Hash: f.pool.hash, Room: 4 * 50}}) || f.pool.hash == "" {
 			t.Errorf("claimed is %+v", c)
 		}
 

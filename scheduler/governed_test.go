@@ -127,7 +127,7 @@ func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 			governing
 			want bool
 		}{"own": {own, c.own}, "other": {other, c.other}, "retired": {retired, c.retired}} {
-			until, takes := f.admit(by.governing, now, c.candidate)
+			until, takes := s.plan.admit(by.governing, now, c.candidate)
 			if takes != by.want || takes && !until.Equal(c.until) && !(c.until.IsZero() && until.IsZero()) {
 				t.Errorf("%s, governed by %s: it takes it: %t, until %v", what, name, takes, until)
 			}

@@ -137,9 +137,9 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	if err := ctx.Err(); err != nil {
 		return ledger.Decided{}, err
 	}
-	reserved := s.reserve([]string{j.name})
+	taken := s.takeWorkers([]string{j.name})
 	id := uuid.Must(uuid.NewV7()).String()
-	request := s.request([]string{j.name}, reserved)
+	request := s.request([]string{j.name}, taken)
 	governs := false
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
 		if governs = len(states) > 0 && states[0].Hash == j.hash; !governs {
@@ -147,8 +147,7 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 		}
 		d := decider{
 			plan: s.plan, replica: s.opt.ID, now: now,
-			newID:  func(string, int) string { return id },
-			claims: reserved.claims(s.plan),
+			newID: func(string, int) string { return id },
 		}
 		o, free := open(d, states[0])
 		if o.Task == nil && o.Trigger.Job == "" {
@@ -159,7 +158,7 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 	// Not cut short by who asked: what was opened is to be done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	decided, err := s.write(ctx, request, reserved)
+	decided, err := s.write(ctx, request, taken)
 	switch {
 	case errors.Is(err, ledger.ErrClock), errors.Is(err, ledger.ErrSessionDead): // both pass
 		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
@@ -177,7 +176,10 @@ func (e notNow) Error() string { return string(e) }
 func (e notNow) Is(target error) bool { return target == jobs.ErrUnavailable }
 
 func opened(d ledger.Decided) jobs.Task {
-	for _, t := range append(d.Started, d.Opened...) {
+	for _, t := range d.Started {
+		return t.Task
+	}
+	for _, t := range d.Opened {
 		return t
 	}
 	return jobs.Task{}

@@ -144,8 +144,7 @@ func TestTakenByTheSameDecision(t *testing.T) {
 	}
 	d := decider{
 		plan: p, replica: "a", now: clockTime("12:00:05"),
-		newID:  func(string, int) string { return "t1" },
-		claims: func(string) bool { return true },
+		newID: func(string, int) string { return "t1" },
 	}
 	dec, ok := d.decide(ledger.JobState{Name: "j", Hash: p.jobs["j"].hash, Cursor: clockTime("12:00:03")})
 	if !ok || len(dec.Triggers) != 2 {

@@ -55,9 +55,13 @@ func orphans(t *testing.T, file string, n int) *Store {
 	session, err := s.Join(t.Context(), ledger.Member{Replica: "dead", LockService: "x"})
 	check(err)
 	got, err := s.Claim(t.Context(), ledger.Claim{
-		Session: session, Replica: "dead", Pool: "p", Hash: (jobs.Pool{}).Hash(), Limit: n, ID: uuid.NewString(),
-		Now:   func(now time.Time) (time.Time, error) { return now, nil },
-		Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+		Admission: ledger.Admission{
+			Session: session, Replica: "dead", Pools: map[string]ledger.Share{"p": {Hash: (jobs.Pool{}).Hash(), Room: n}},
+			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+		},
+		Pool: "p",
+		ID:   uuid.NewString(),
+		Now:  func(now time.Time) (time.Time, error) { return now, nil },
 	})
 	check(err)
 	if len(got.Tasks) != n {
@@ -245,7 +249,10 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 		},
 		"upcoming": func() error { _, err := s.Upcoming(t.Context(), nil); return err },
 		"claim": func() error {
-			_, err := s.Claim(t.Context(), ledger.Claim{Session: session, Pool: "p", Hash: "1"})
+			_, err := s.Claim(t.Context(), ledger.Claim{
+				Admission: ledger.Admission{Session: session, Pools: map[string]ledger.Share{"p": {Hash: "1"}}},
+				Pool:      "p",
+			})
 			return err
 		},
 		"notify": func() error {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -24,7 +23,7 @@ import (
 //
 // Errors: ledger.ErrSessionDead, ledger.ErrOutdated, what c.Now returned, jobs.ErrUnavailable.
 func (s *Store) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
-	if c.Limit < 1 {
+	if c.Pools[c.Pool].Room < 1 {
 		return ledger.Claimed{}, nil
 	}
 	w := &claim{Claim: c}
@@ -47,19 +46,20 @@ type claim struct {
 	ledger.Claim
 	skip int // candidates that were looked at before
 
-	now    time.Time
-	seen   int           // candidates
-	beyond bool          // there may be more of them
-	pool   ledger.Policy // of its tasks from their next claim on
-	jobs   []*jobRow
-	taken  []openTask  // as they were read
-	until  []time.Time // of each
-	tokens []int64
-	out    ledger.Claimed
+	now       time.Time
+	admission *admission
+	seen      int  // candidates
+	beyond    bool // there may be more of them
+	jobs      []*jobRow
+	taken     []taken
+	out       ledger.Claimed
 }
 
+// taken is a task that is claimed, as it was read and as it is then.
+type taken struct{ was, is openTask }
+
 func (w *claim) write(t *tx) error {
-	w.taken, w.until, w.tokens, w.out = nil, nil, nil, ledger.Claimed{}
+	w.taken, w.out = nil, ledger.Claimed{}
 	var err error
 	if w.now, err = t.begin(w.Session, w.Now); err != nil {
 		return err
@@ -82,37 +82,21 @@ func (w *claim) write(t *tx) error {
 }
 
 // room reads the pool's row and returns how many tasks may be claimed.
-//
-// Index: primary key of pools; the count tasks_claim.
 func (w *claim) room(t *tx) (int, error) {
 	lock := ""
-	if w.Guard || w.MaxRunning > 0 {
+	if w.Guard || w.Pools[w.Pool].Limited {
 		lock = "{for_update}"
 	}
-	var hash string
-	var paused *bool
-	_, err := t.One("SELECT hash, paused, max_attempts, on_lost FROM {pools} WHERE name=?"+lock, []any{w.Pool},
-		&hash, &paused, &w.pool.MaxAttempts, &w.pool.OnLost)
-	if err != nil {
+	w.admission = newAdmission(w.Admission, w.now)
+	if err := w.admission.read(t, []string{w.Pool}, lock); err != nil {
 		return 0, err
 	}
-	if hash == "" || hash != w.Hash { // retired, unknown, or another one
+	if w.admission.outdated(w.Pool) {
 		return 0, ledger.ErrOutdated
 	}
-	if paused != nil && *paused {
-		w.out.Paused = true
-		return 0, nil
-	}
-	if w.MaxRunning == 0 {
-		return w.Limit, nil
-	}
-	var count int
-	if _, err := t.One("SELECT COUNT(*) FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool=?", []any{w.Pool}, &count); err != nil {
-		return 0, err
-	}
-	room := w.MaxRunning - count
-	w.out.Full = room <= 0
-	return min(w.Limit, room), nil
+	p := w.admission.pools[w.Pool]
+	w.out.Paused, w.out.Full = p.paused, p.full
+	return p.room, nil
 }
 
 // choose reads candidates without a lock, locks the rows of their jobs, and asks about each whose job is free.
@@ -157,38 +141,22 @@ func (w *claim) lock(t *tx, candidates []openTask) (busy []string, err error) {
 	return busy, err
 }
 
-// ask admits a candidate or not. The token of a job's task comes from the job's fence, which orders
-// all runs of the job.
 func (w *claim) ask(r openTask) {
-	c := ledger.Candidate{Task: r.Task, Policy: w.pool}
-	job, ofJob := findJob(w.jobs, r.Job)
-	if r.Job != "" {
-		c.Policy = ledger.Policy{MaxAttempts: r.MaxAttempts, OnLost: r.OnLost}
-	}
-	if ofJob {
-		c.JobHash = job.Hash
-	}
-	until, ok := w.Admit(w.now, c)
-	if !ok || (r.Job != "" && !ofJob) {
+	job, _ := findJob(w.jobs, r.Job)
+	switch is, ok, foreign := w.admission.admit(r, job); {
+	case ok:
+		is.Reason, is.ReasonCode, is.Error, is.ExitCode = "", "", "", nil
+		w.taken = append(w.taken, taken{r, is})
+	case foreign:
 		w.out.Foreign = append(w.out.Foreign, r.Task)
-		return
 	}
-	token := r.Token + 1
-	if ofJob {
-		job.Fence++
-		job.changed = true
-		token = job.Fence
-	}
-	w.taken = append(w.taken, r)
-	w.until = append(w.until, until)
-	w.tokens = append(w.tokens, token)
 }
 
 // startTriggers notes the first start of a trigger's task.
 //
 // Index: primary key of triggers.
 func (w *claim) startTriggers(t *tx) error {
-	started := bornOfTriggers(w.taken)
+	started := bornOfTriggers(w.read())
 	if len(started) == 0 {
 		return nil
 	}
@@ -202,32 +170,24 @@ func (w *claim) startTriggers(t *tx) error {
 //
 // Index: primary key, see owned.
 func (w *claim) take(t *tx) error {
-	type mine struct {
-		openTask
-		token, until int64
-	}
-	rows := make([]mine, len(w.taken))
-	for i, r := range w.taken {
-		rows[i] = mine{r, w.tokens[i], micros(w.until[i])}
-	}
-	slices.SortFunc(rows, func(a, b mine) int { return lockOrder(a.openTask, b.openTask) })
-	taken := 0
+	rows := slices.SortedFunc(slices.Values(w.taken), func(a, b taken) int { return lockOrder(a.was, b.was) })
+	count := 0
 	for part := range slices.Chunk(rows, sqlkit.MaxRows) {
-		c := choice[mine]{column: "id", id: mine.id, list: part}
-		set := "token=token+" + c.of(func(m mine) any { return m.token - m.Token }) +
-			", may_run_until=" + c.of(func(m mine) any { return m.until }) +
-			", max_attempts=" + c.of(func(m mine) any { return int64(w.policy(m.openTask).MaxAttempts) }) +
-			", on_lost=" + c.of(func(m mine) any { return string(w.policy(m.openTask).OnLost) }) +
+		c := choice[taken]{column: "id", id: func(m taken) string { return m.is.ID }, list: part}
+		set := "token=token+" + c.of(func(m taken) any { return m.is.Token - m.was.Token }) +
+			", may_run_until=" + c.of(func(m taken) any { return micros(m.is.mayRunUntil) }) +
+			", max_attempts=" + c.of(func(m taken) any { return int64(m.is.MaxAttempts) }) +
+			", on_lost=" + c.of(func(m taken) any { return string(m.is.OnLost) }) +
 			", state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?, reason='', reason_code='', error='', exit_code=NULL, cancel=''"
 		n, err := t.Exec("UPDATE {tasks}{by_key} SET "+set+" WHERE "+owned("0", len(part)), slices.Concat(c.args,
-			[]any{w.Session, w.Replica, w.ID, micros(w.now)}, sqlkit.Each(part, func(m mine) []any { return []any{m.ID, m.Token} }))...)
+			[]any{w.Session, w.Replica, w.ID, micros(w.now)}, sqlkit.Each(part, func(m taken) []any { return []any{m.was.ID, m.was.Token} }))...)
 		if err != nil {
 			return err
 		}
-		taken += int(n)
+		count += int(n)
 	}
 	got := func(string) bool { return true }
-	if taken < len(rows) {
+	if count < len(rows) {
 		var err error
 		if got, err = w.ours(t, ""); err != nil {
 			return err
@@ -237,11 +197,13 @@ func (w *claim) take(t *tx) error {
 	return nil
 }
 
-func (w *claim) policy(r openTask) ledger.Policy {
-	if r.Job != "" {
-		return ledger.Policy{MaxAttempts: r.MaxAttempts, OnLost: r.OnLost}
+// read are the tasks that are claimed, as they were.
+func (w *claim) read() []openTask {
+	was := make([]openTask, len(w.taken))
+	for i, m := range w.taken {
+		was[i] = m.was
 	}
-	return w.pool
+	return was
 }
 
 // ours asks which of the tasks carry this claim.
@@ -250,7 +212,7 @@ func (w *claim) policy(r openTask) ledger.Policy {
 func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
 	got := map[string]bool{}
 	err := t.Query("SELECT id FROM {tasks} WHERE id IN ("+sqlkit.Marks(len(w.taken))+") AND state+0=2 AND claim_id=? ORDER BY id"+lock,
-		append(sqlkit.IDs(w.taken, openTask.id), w.ID), func(scan func(...any) error) error {
+		append(sqlkit.IDs(w.read(), openTask.id), w.ID), func(scan func(...any) error) error {
 			var id string
 			err := scan(&id)
 			got[id] = true
@@ -260,19 +222,11 @@ func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
 }
 
 func (w *claim) report(got func(id string) bool) {
-	w.out.Tasks, w.out.Until = nil, nil
-	for i, r := range w.taken {
-		if !got(r.ID) {
-			continue
+	w.out.Tasks = nil
+	for _, m := range w.taken {
+		if got(m.is.ID) {
+			w.out.Tasks = append(w.out.Tasks, ledger.Started{Task: m.is.Task, Until: m.is.mayRunUntil})
 		}
-		p := w.policy(r)
-		task := r.Task
-		task.State, task.Token, task.Attempt = jobs.StateRunning, w.tokens[i], r.Attempt+1
-		task.Replica, task.StartedAt = w.Replica, w.now
-		task.MaxAttempts, task.OnLost = p.MaxAttempts, p.OnLost
-		task.Reason, task.ReasonCode, task.Error, task.ExitCode = "", "", "", nil
-		w.out.Tasks = append(w.out.Tasks, task)
-		w.out.Until = append(w.out.Until, w.until[i])
 	}
 }
 
@@ -282,7 +236,7 @@ func (w *claim) committed(t *tx) (bool, error) {
 		return true, nil
 	}
 	got, err := w.ours(t, "{for_update}")
-	if err != nil || !slices.ContainsFunc(w.taken, func(r openTask) bool { return got(r.ID) }) {
+	if err != nil || !slices.ContainsFunc(w.taken, func(m taken) bool { return got(m.is.ID) }) {
 		return false, err
 	}
 	w.report(got)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -46,12 +45,13 @@ type decision struct {
 	ledger.Decide
 	look bool // for rows that exist, before writing: some do
 
-	now      time.Time
-	rows     []*jobRow
-	triggers []jobs.Trigger
-	tasks    []openTask
-	ended    []ledger.LostTask // as somebody knows
-	out      ledger.Decided
+	now       time.Time
+	admission *admission
+	rows      []*jobRow
+	triggers  []jobs.Trigger
+	tasks     []openTask
+	ended     []ledger.LostTask // as somebody knows
+	out       ledger.Decided
 }
 
 func (w *decision) write(t *tx) error {
@@ -73,10 +73,10 @@ func (w *decision) write(t *tx) error {
 			return err
 		}
 	}
-	if err := w.holdBack(t); err != nil {
+	if err := w.admission.readFree(t, w.pools()); err != nil {
 		return err
 	}
-	if err := w.open(); err != nil {
+	if err := w.open(t); err != nil {
 		return err
 	}
 	if err := w.insertTriggers(t); err != nil {
@@ -99,6 +99,7 @@ func (w *decision) lock(t *tx) (err error) {
 	if w.now, err = t.begin(w.Session, w.Now); err != nil {
 		return err
 	}
+	w.admission = newAdmission(w.Admission, w.now)
 	names, dueBy := w.Jobs, time.Time{}
 	if w.Guard && t.DB.Dialect.LocksRows() { // else BEGIN is the guard
 		if names, w.out.Busy, err = t.lockFreeStripes(names); err != nil {
@@ -147,41 +148,18 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	return states, nil
 }
 
-// holdBack lets tasks wait whose pool is paused, has a limit that only a claim keeps, or is governed by a
-// configuration that the decider does not have: they are born pending.
-//
-// Index: primary key of pools.
-func (w *decision) holdBack(t *tx) error {
-	var claims []*ledger.Opening
-	pools := map[string]bool{}
-	for _, dec := range w.out.Decisions {
-		for i := range dec.Triggers {
-			if o := &dec.Triggers[i]; o.Claim && o.Task != nil {
-				claims = append(claims, o)
-				pools[cmp.Or(o.Task.Pool, jobs.DefaultPool)] = true
-			}
+// pools are those of the tasks that are opened.
+func (w *decision) pools() (pools []string) {
+	for _, o := range w.openings() {
+		if o.Task != nil {
+			pools = append(pools, cmp.Or(o.Task.Pool, jobs.DefaultPool))
 		}
 	}
-	if len(claims) == 0 {
-		return nil
-	}
-	names := slices.Sorted(maps.Keys(pools))
-	open := map[string]bool{}
-	err := t.Query("SELECT name, hash FROM {pools} WHERE name IN ("+sqlkit.Marks(len(names))+") AND COALESCE(paused, 0)=0 AND max_running=0",
-		sqlkit.Texts(names), func(scan func(...any) error) error {
-			var name, hash string
-			err := scan(&name, &hash)
-			open[name] = hash != "" && hash == w.Pools[name]
-			return err
-		})
-	for _, o := range claims {
-		o.Claim = open[cmp.Or(o.Task.Pool, jobs.DefaultPool)]
-	}
-	return err
+	return pools
 }
 
 // open turns the openings into rows, hands out tokens and moves the cursors forward.
-func (w *decision) open() error {
+func (w *decision) open(t *tx) error {
 	for _, dec := range w.out.Decisions {
 		job, ok := findJob(w.rows, dec.Job)
 		if !ok {
@@ -203,7 +181,9 @@ func (w *decision) open() error {
 				if o.Task.ID == "" {
 					return fmt.Errorf("a task of job %q without an id", dec.Job)
 				}
-				w.openTask(job, o)
+				if err := w.openTask(t, job, o); err != nil {
+					return err
+				}
 			}
 			if o.Trigger.Job != "" {
 				w.openTrigger(o)
@@ -215,7 +195,8 @@ func (w *decision) open() error {
 	return nil
 }
 
-func (w *decision) openTask(job *jobRow, o *ledger.Opening) {
+// openTask adds a task, running if it may be.
+func (w *decision) openTask(t *tx, job *jobRow, o *ledger.Opening) error {
 	task := *o.Task // the decider's own value stays as it is
 	if o.Trigger.Job != "" {
 		task.ScheduledAt, task.Seq = o.Trigger.At, o.Trigger.Seq
@@ -228,26 +209,23 @@ func (w *decision) openTask(job *jobRow, o *ledger.Opening) {
 	if task.RunAt.IsZero() {
 		task.RunAt = w.now
 	}
-	row := openTask{Task: task, row: rowReady}
-	row.State = jobs.StatePending
+	task.State = jobs.StatePending
+	task.IdempotencyKey, task.PayloadSize = task.Key(""), len(task.Payload)
+	row, runs, err := w.admission.admitNew(t, openTask{Task: task, row: rowReady}, job)
 	switch {
-	case o.Claim:
-		job.Fence++
-		job.changed = true
-		row.Token, row.Attempt, row.State, row.row = job.Fence, 1, jobs.StateRunning, rowRunning
-		row.StartedAt, row.Replica, row.session, row.mayRunUntil = w.now, w.Replica, w.Session, o.MayRunUntil
-	case task.RunAt.After(w.now):
-		row.row = rowWaits
-	}
-	row.IdempotencyKey, row.PayloadSize = row.Key(""), len(row.Payload)
-	o.Task = &row.Task
-	o.Trigger.TaskID = row.ID
-	w.tasks = append(w.tasks, row)
-	if o.Claim {
-		w.out.Started = append(w.out.Started, row.Task)
-	} else {
+	case err != nil:
+		return err
+	case runs:
+		w.out.Started = append(w.out.Started, ledger.Started{Task: row.Task, Until: row.mayRunUntil})
+	default:
+		if task.RunAt.After(w.now) {
+			row.row = rowWaits
+		}
 		w.out.Opened = append(w.out.Opened, row.Task)
 	}
+	o.Task, o.Trigger.TaskID = &row.Task, row.ID
+	w.tasks = append(w.tasks, row)
+	return nil
 }
 
 func (w *decision) openTrigger(o *ledger.Opening) {
@@ -255,8 +233,8 @@ func (w *decision) openTrigger(o *ledger.Opening) {
 	g.Replica = cmp.Or(g.Replica, w.Replica)
 	g.Count = max(g.Count, 1)
 	g.DecidedAt = w.now
-	if o.Claim && o.Task != nil {
-		g.StartedAt = w.now
+	if o.Task != nil {
+		g.StartedAt = o.Task.StartedAt
 	}
 	w.triggers = append(w.triggers, *g)
 }

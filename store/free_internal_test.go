@@ -89,8 +89,10 @@ func (q contest) waitsFor(what, like string) {
 // decide returns the jobs that were asked about, and those that were not.
 func (q contest) decide(guard bool, names ...string) (asked, busy []string, err error) {
 	got, err := q.Decide(q.t.Context(), ledger.Decide{
-		Session: q.session, Replica: "a", Jobs: names, Guard: guard,
-		Now: func(now time.Time) (time.Time, error) { return now, nil },
+		Admission: ledger.Admission{Session: q.session, Replica: "a"},
+		Jobs:      names,
+		Guard:     guard,
+		Now:       func(now time.Time) (time.Time, error) { return now, nil },
 		Decide: func(_ time.Time, states []ledger.JobState) []ledger.Decision {
 			asked = nil
 			for _, s := range states {
@@ -248,9 +250,14 @@ func TestWhoCountsWaitsForThePool(t *testing.T) {
 		var g errgroup.Group
 		g.Go(func() (err error) {
 			got, err = q.Claim(t.Context(), ledger.Claim{
-				Session: q.session, Replica: "a", Pool: "p", Hash: "h", Limit: 1, ID: uuid.NewString(), Guard: c.guard, MaxRunning: c.most,
+				Admission: ledger.Admission{
+					Session: q.session, Replica: "a", Pools: map[string]ledger.Share{"p": {Hash: "h", Limited: c.most > 0, Room: 1}},
+					Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+				},
+				Pool:  "p",
+				ID:    uuid.NewString(),
+				Guard: c.guard,
 				Now:   func(now time.Time) (time.Time, error) { return now, nil },
-				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
 			})
 			return err
 		})
@@ -286,9 +293,13 @@ func TestWhatIsFreeIsClaimed(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		got, err := q.Claim(ctx, ledger.Claim{
-			Session: q.session, Replica: "a", Pool: "p", Hash: "h", Limit: 10, ID: uuid.NewString(),
-			Now:   func(now time.Time) (time.Time, error) { return now, nil },
-			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+			Admission: ledger.Admission{
+				Session: q.session, Replica: "a", Pools: map[string]ledger.Share{"p": {Hash: "h", Room: 10}},
+				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+			},
+			Pool: "p",
+			ID:   uuid.NewString(),
+			Now:  func(now time.Time) (time.Time, error) { return now, nil },
 		})
 		for _, task := range got.Tasks {
 			names = append(names, task.Job)

@@ -39,11 +39,16 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 	claim := func(pool string) []jobs.Task {
 		t.Helper()
 		got, err := s.Claim(ctx, ledger.Claim{
-			Session: session, Replica: "r", Pool: pool, Hash: "h", Limit: 9, ID: newID(), Now: asIs,
-			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+			Admission: ledger.Admission{
+				Session: session, Replica: "r", Pools: map[string]ledger.Share{pool: {Hash: "h", Room: 9}},
+				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+			},
+			Pool: pool,
+			ID:   newID(),
+			Now:  asIs,
 		})
 		check(err)
-		return got.Tasks
+		return tasksOf(got.Tasks)
 	}
 	finish := func(tasks []jobs.Task, v ledger.Verdict, want ledger.Finish) {
 		t.Helper()
@@ -68,14 +73,19 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 		at = at.Add(-time.Hour)
 		ids := []string{newID(), newID(), newID(), newID(), newID(), newID()}
 		d, err := s.Decide(ctx, ledger.Decide{
-			Session: session, Replica: "r", Jobs: names, Pools: map[string]string{"p": "h"}, Now: asIs,
+			Admission: ledger.Admission{
+				Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "h", Room: 1000}},
+				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Hour), claim },
+			},
+			Jobs: names,
+			Now:  asIs,
 			Decide: func(now time.Time, _ []ledger.JobState) (all []ledger.Decision) {
 				for i, name := range names { // in no order of jobs, due times or ids
 					d := ledger.Decision{Job: name}
 					for k, at := range []time.Time{at, at.Add(-time.Hour)} {
 						d.Triggers = append(d.Triggers, ledger.Opening{
 							Trigger: jobs.Trigger{Job: name, At: at, Cause: jobs.CauseSchedule},
-							Task:    &jobs.Task{ID: ids[2*i+1-k], Pool: "p"}, Claim: claim, MayRunUntil: now.Add(time.Hour),
+							Task:    &jobs.Task{ID: ids[2*i+1-k], Pool: "p"},
 						})
 					}
 					all = append(all, d)
@@ -85,7 +95,7 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 		})
 		check(err)
 		at = at.Add(-time.Hour)
-		return append(d.Started, d.Opened...)
+		return append(tasksOf(d.Started), d.Opened...)
 	}
 	decide(false)
 	finish(claim("p"), ledger.Ended, ledger.Recorded)
@@ -159,4 +169,13 @@ func writtenKeys(c call) (keys [][]string) {
 			}
 		}
 	})
+}
+
+// tasksOf are tasks that became running.
+func tasksOf(started []ledger.Started) []jobs.Task {
+	var tasks []jobs.Task
+	for _, s := range started {
+		tasks = append(tasks, s.Task)
+	}
+	return tasks
 }

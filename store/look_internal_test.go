@@ -97,6 +97,8 @@ func TestALookReadsSoMuch(t *testing.T) {
 					w.Scope.Within = seen.Work
 				}
 				w.Admit = func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true }
+				w.admission = newAdmission(w.Admission, w.now)
+				w.admission.pools["p"] = &poolRow{room: 50}
 				err := w.choose(t, 50)
 				if err == nil && len(w.taken) > 0 != c.work {
 					err = fmt.Errorf("it would claim %d", len(w.taken))

@@ -49,7 +49,7 @@ func claimScene(p *play) (func(context.Context) error, func(error)) {
 		if err != nil && len(claimed.Tasks) > 0 {
 			p.errorf("%d tasks came with %v", len(claimed.Tasks), err)
 		}
-		p.start(claimed.Tasks...)
+		p.start(tasksOf(claimed.Tasks)...)
 	}
 }
 
@@ -78,7 +78,7 @@ func finishScene(p *play) (func(context.Context) error, func(error)) {
 		if r.Verdict == ledger.HandBack {
 			handedBack, r.Output = task.ID, nil // it was never started
 		} else {
-			p.start(task)
+			p.start(task.Task)
 		}
 		results = append(results, r)
 	}
@@ -126,10 +126,10 @@ func decideScene(p *play) (func(context.Context) error, func(error)) {
 		if err == nil && (len(decided.Started) != 1 || !slices.Equal(decided.Busy, busy)) {
 			p.errorf("%d tasks are said to be started, and %q to be busy", len(decided.Started), decided.Busy)
 		}
-		p.start(decided.Started...)
+		p.start(tasksOf(decided.Started)...)
 		again, err := p.deciding(p.t.Context(), p.plain, due, true)
 		p.check(err)
-		p.start(again.Started...)
+		p.start(tasksOf(again.Started)...)
 		p.count(1, "{triggers} WHERE job='j' AND at=? AND outcome=''", due.UnixMicro())
 		p.count(1, "{triggers} WHERE job='j' AND at=? AND outcome='missed'", due.Add(time.Minute).UnixMicro())
 		p.count(1, "{events} WHERE job='j' AND trigger_at=?", due.Add(time.Minute).UnixMicro())
@@ -143,12 +143,18 @@ func (p *play) deciding(ctx context.Context, s *store.Store, due time.Time, clai
 	missed := due.Add(time.Minute)
 	task := jobs.Task{ID: newID(), Pool: "p", OnLost: jobs.LostFails}
 	return s.Decide(ctx, ledger.Decide{
-		Session: p.session, Replica: "r", Jobs: []string{"j", "k"}, Pools: map[string]string{"p": "h"}, Now: asIs, Guard: true,
+		Admission: ledger.Admission{
+			Session: p.session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "h", Room: 1000}},
+			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, claim },
+		},
+		Jobs:  []string{"j", "k"},
+		Now:   asIs,
+		Guard: true,
 		Decide: func(now time.Time, states []ledger.JobState) (all []ledger.Decision) {
 			for _, j := range states {
 				if j.Name == "j" && j.Cursor.Before(due) {
 					all = append(all, ledger.Decision{Job: "j", Cursor: missed, NextAt: missed.Add(time.Hour), Triggers: []ledger.Opening{
-						{Trigger: jobs.Trigger{Job: "j", At: due, Cause: jobs.CauseSchedule}, Task: &task, Claim: claim, MayRunUntil: now},
+						{Trigger: jobs.Trigger{Job: "j", At: due, Cause: jobs.CauseSchedule}, Task: &task},
 						{Trigger: jobs.Trigger{Job: "j", At: missed, Cause: jobs.CauseSchedule, Outcome: jobs.Missed, Reason: "late"}},
 					}})
 				}
@@ -177,7 +183,7 @@ func (p *play) decide(s *store.Store, claim bool) {
 	p.due = p.due.Add(time.Hour)
 	decided, err := p.deciding(p.t.Context(), s, p.due, claim)
 	p.check(err)
-	p.start(decided.Started...)
+	p.start(tasksOf(decided.Started)...)
 	p.tasks = append(p.tasks, p.db.Text(p.t, "SELECT id FROM {tasks} WHERE job='j'"))
 }
 

@@ -214,13 +214,18 @@ func (p *play) handBack(ctx context.Context) {
 func (p *play) claim(ctx context.Context) {
 	claimed, err := p.plain.Claim(ctx, p.claiming(p.session))
 	p.check(err)
-	p.start(claimed.Tasks...)
+	p.start(tasksOf(claimed.Tasks)...)
 }
 
 func (p *play) claiming(session string) ledger.Claim {
 	return ledger.Claim{
-		Session: session, Replica: "r", Pool: "p", Hash: "h", Limit: 9, ID: newID(), Now: asIs,
-		Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+		Admission: ledger.Admission{
+			Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "h", Room: 9}},
+			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+		},
+		Pool: "p",
+		ID:   newID(),
+		Now:  asIs,
 	}
 }
 

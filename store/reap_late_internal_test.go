@@ -61,9 +61,13 @@ func TestAReaperComesLate(t *testing.T) {
 			claim := func(session string, limit int) {
 				t.Helper()
 				got, err := other.Claim(t.Context(), ledger.Claim{
-					Session: session, Replica: session, Pool: "p", Hash: "1", Limit: limit, ID: uuid.NewString(),
-					Now:   func(now time.Time) (time.Time, error) { return now, nil },
-					Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+					Admission: ledger.Admission{
+						Session: session, Replica: session, Pools: map[string]ledger.Share{"p": {Hash: "1", Room: limit}},
+						Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+					},
+					Pool: "p",
+					ID:   uuid.NewString(),
+					Now:  func(now time.Time) (time.Time, error) { return now, nil },
 				})
 				check(err)
 				if len(got.Tasks) != limit {

@@ -82,19 +82,27 @@ func (d *duel) enqueue(pool string) string {
 func (d *duel) claim(s *Store, session, pool string) []jobs.Task {
 	d.t.Helper()
 	got, err := s.Claim(d.t.Context(), ledger.Claim{
-		Session: session, Replica: session, Pool: pool, Hash: "1", Limit: 9, ID: uuid.NewString(),
-		Now:   func(now time.Time) (time.Time, error) { return now, nil },
-		Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+		Admission: ledger.Admission{
+			Session: session, Replica: session, Pools: map[string]ledger.Share{pool: {Hash: "1", Room: 9}},
+			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+		},
+		Pool: pool,
+		ID:   uuid.NewString(),
+		Now:  func(now time.Time) (time.Time, error) { return now, nil },
 	})
 	d.check(err)
-	return got.Tasks
+	return tasksOf(got.Tasks)
 }
 
 func (d *duel) decide(s *Store, replica string, now time.Time, job string, o ledger.Opening) ledger.Decided {
 	d.t.Helper()
 	got, err := s.Decide(d.t.Context(), ledger.Decide{
-		Session: d.one, Replica: replica, Jobs: []string{job}, Pools: map[string]string{"q": "1"},
-		Now: func(time.Time) (time.Time, error) { return now, nil },
+		Admission: ledger.Admission{
+			Session: d.one, Replica: replica, Pools: map[string]ledger.Share{"q": {Hash: "1", Room: 1000}},
+			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+		},
+		Jobs: []string{job},
+		Now:  func(time.Time) (time.Time, error) { return now, nil },
 		Decide: func(time.Time, []ledger.JobState) []ledger.Decision {
 			return []ledger.Decision{{Job: job, Triggers: []ledger.Opening{o}}}
 		},
@@ -119,7 +127,7 @@ func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
 		run := func() ledger.Opening {
 			return ledger.Opening{
 				Trigger: jobs.Trigger{Job: "j", At: due, Cause: jobs.CauseSchedule},
-				Task:    &jobs.Task{ID: uuid.NewString(), Pool: "q"}, Claim: true, MayRunUntil: now,
+				Task:    &jobs.Task{ID: uuid.NewString(), Pool: "q"},
 			}
 		}
 		missed := func() ledger.Opening {
@@ -229,14 +237,18 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 			d.check(err)
 		})
 		claimed, err := d.late.Claim(d.t.Context(), ledger.Claim{
-			Session: d.one, Replica: d.one, Pool: "p", Hash: "1", Limit: 9, ID: uuid.NewString(),
-			Now:   func(now time.Time) (time.Time, error) { return now, nil },
-			Admit: func(_ time.Time, c ledger.Candidate) (time.Time, bool) { return until[c.Task.ID], true },
+			Admission: ledger.Admission{
+				Session: d.one, Replica: d.one, Pools: map[string]ledger.Share{"p": {Hash: "1", Room: 9}},
+				Admit: func(_ time.Time, c ledger.Candidate) (time.Time, bool) { return until[c.Task.ID], true },
+			},
+			Pool: "p",
+			ID:   uuid.NewString(),
+			Now:  func(now time.Time) (time.Time, error) { return now, nil },
 		})
 		d.check(err)
 		d.lost()
-		if len(claimed.Tasks) != 1 || claimed.Tasks[0].ID != made[1] || len(claimed.Until) != 1 || !claimed.Until[0].Equal(until[made[1]]) {
-			d.t.Errorf("claimed %+v until %v, want %s until %v", claimed.Tasks, claimed.Until, made[1], until[made[1]])
+		if len(claimed.Tasks) != 1 || claimed.Tasks[0].ID != made[1] || !claimed.Tasks[0].Until.Equal(until[made[1]]) {
+			d.t.Errorf("claimed %+v, want %s until %v", claimed.Tasks, made[1], until[made[1]])
 		}
 
 		d.check(d.late.sure(d.t.Context(), "test", func(t *tx) error {
@@ -262,4 +274,13 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 			d.t.Errorf("what was written is left out of the answer: %+v", decided)
 		}
 	})
+}
+
+// tasksOf are tasks that became running.
+func tasksOf(started []ledger.Started) []jobs.Task {
+	var tasks []jobs.Task
+	for _, s := range started {
+		tasks = append(tasks, s.Task)
+	}
+	return tasks
 }

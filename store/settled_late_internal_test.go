@@ -64,9 +64,13 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 			work := func() {
 				t.Helper()
 				got, err := other.Claim(t.Context(), ledger.Claim{
-					Session: session, Replica: "r", Pool: "p", Hash: "1", Limit: 9, ID: uuid.NewString(),
-					Now:   func(now time.Time) (time.Time, error) { return now, nil },
-					Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+					Admission: ledger.Admission{
+						Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "1", Room: 9}},
+						Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+					},
+					Pool: "p",
+					ID:   uuid.NewString(),
+					Now:  func(now time.Time) (time.Time, error) { return now, nil },
 				})
 				check(err)
 				for _, task := range got.Tasks {

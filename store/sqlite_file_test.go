@@ -54,11 +54,19 @@ func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
 				"beat":    func() error { _, err := st.Beat(t.Context(), session); return err },
 				"enqueue": func() error { _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "default"}); return err },
 				"decide": func() error {
-					_, err := st.Decide(t.Context(), ledger.Decide{Session: session, Now: believe, Decide: none})
+					_, err := st.Decide(t.Context(), ledger.Decide{
+						Admission: ledger.Admission{Session: session},
+						Now:       believe,
+						Decide:    none,
+					})
 					return err
 				},
 				"claim": func() error {
-					_, err := st.Claim(t.Context(), ledger.Claim{Session: session, Now: believe, Pool: "default", Limit: 1})
+					_, err := st.Claim(t.Context(), ledger.Claim{
+						Admission: ledger.Admission{Session: session, Pools: map[string]ledger.Share{"default": {Room: 1}}},
+						Now:       believe,
+						Pool:      "default",
+					})
 					return err
 				},
 				"overview": func() error { _, err := st.Overview(t.Context(), 10); return err },
@@ -126,12 +134,17 @@ func TestACommitToAFileThatIsGoneIsNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	removes := ledger.Decide{Session: session, Now: believe, Jobs: []string{}, Decide: func(time.Time, []ledger.JobState) []ledger.Decision {
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
-		return nil
-	}}
+	removes := ledger.Decide{
+		Admission: ledger.Admission{Session: session},
+		Now:       believe,
+		Jobs:      []string{},
+		Decide: func(time.Time, []ledger.JobState) []ledger.Decision {
+			if err := os.Remove(path); err != nil {
+				t.Error(err)
+			}
+			return nil
+		},
+	}
 	if _, err := st.Decide(t.Context(), removes); !errors.Is(err, jobs.ErrUnavailable) {
 		t.Errorf("a decision whose file was deleted in its middle: %v", err)
 	}

@@ -87,13 +87,21 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	at := time.Now().Truncate(time.Microsecond)
 	decide := func(claim bool, pool string) ledger.Decided {
 		at = at.Add(time.Second)
+		room := 0
+		if claim {
+			room = 1000
+		}
 		d, err := s.Decide(ctx, ledger.Decide{
-			Session: session, Replica: "r", Jobs: names, Pools: map[string]string{"p": "h", "q": "h"}, Now: same, Guard: true,
+			Admission: ledger.Admission{
+				Session: session, Replica: "r", Pools: map[string]ledger.Share{pool: {Hash: "h", Room: room}},
+				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return at, true },
+			},
+			Jobs: names, Now: same, Guard: true,
 			Decide: func(now time.Time, states []ledger.JobState) (all []ledger.Decision) {
 				for _, j := range states {
 					all = append(all, ledger.Decision{Job: j.Name, Cursor: at, NextAt: at.Add(time.Hour), Triggers: []ledger.Opening{{
 						Trigger: jobs.Trigger{Job: j.Name, At: at, Cause: jobs.CauseSchedule},
-						Task:    &jobs.Task{ID: newID(), Pool: pool}, Claim: claim, MayRunUntil: at,
+						Task:    &jobs.Task{ID: newID(), Pool: pool},
 					}}})
 				}
 				return all
@@ -104,14 +112,21 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	}
 	claim := func(pool string) []jobs.Task {
 		got, err := s.Claim(ctx, ledger.Claim{
-			Session: session, Replica: "r", Pool: pool, Hash: "h", Limit: n, ID: newID(), Guard: true, Now: same, Scope: ledger.Scope{SkipJobs: []string{"x"}, Kinds: []string{""}},
-			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+			Admission: ledger.Admission{
+				Session: session, Replica: "r", Pools: map[string]ledger.Share{pool: {Hash: "h", Room: n}},
+				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+			},
+			Pool:  pool,
+			ID:    newID(),
+			Guard: true,
+			Now:   same,
+			Scope: ledger.Scope{SkipJobs: []string{"x"}, Kinds: []string{""}},
 		})
 		check(err)
 		if len(got.Tasks) != n {
 			t.Fatalf("claimed %d of %d", len(got.Tasks), n)
 		}
-		return got.Tasks
+		return tasksOf(got.Tasks)
 	}
 	finish := func(tasks []jobs.Task, v ledger.Verdict, state jobs.State, out string) {
 		var results []ledger.Result
@@ -151,7 +166,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	_, _, err = s.Ready(ctx, same)
 	check(err)
 	step("decide")
-	tasks = decide(true, "q").Started
+	tasks = tasksOf(decide(true, "q").Started)
 	step("finish of jobs")
 	finish(tasks, ledger.Ended, jobs.StateSucceeded, "")
 	step("decide what waits")

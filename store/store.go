@@ -11,7 +11,8 @@
 // lock timeout or a connection lost before COMMIT is repeated as a whole, until the context ends.
 // An error that wraps [jobs.ErrUnavailable] means that nothing is known about what was asked.
 //
-// Rows are locked in this order: sessions, pools, jobs, triggers, tasks, attempts, standings, events.
+// Rows are locked in this order: sessions, pools, jobs, triggers, tasks, attempts, standings, events. What does not wait
+// (SKIP LOCKED) may come out of turn.
 package store
 
 import (

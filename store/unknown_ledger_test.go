@@ -112,16 +112,22 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	check(err)
 	same := func(now time.Time) (time.Time, error) { return now, nil }
 	due := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
+	runs := uuid.NewString()
 	decide := func(dec ledger.Decision) (ledger.Decided, error) {
 		return s.Decide(ctx, ledger.Decide{
-			Session: session, Replica: "r", Jobs: []string{"j"}, Pools: map[string]string{"p": "1"}, Now: same,
+			Admission: ledger.Admission{
+				Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "1", Room: 1000}},
+				Admit: func(now time.Time, c ledger.Candidate) (time.Time, bool) { return now, c.Task.ID == runs },
+			},
+			Jobs:   []string{"j"},
+			Now:    same,
 			Decide: func(time.Time, []ledger.JobState) []ledger.Decision { return []ledger.Decision{dec} },
 		})
 	}
 
 	run := ledger.Opening{
 		Trigger: jobs.Trigger{Job: "j", At: due, Cause: jobs.CauseSchedule},
-		Task:    &jobs.Task{ID: uuid.NewString(), Pool: "p"}, Claim: true,
+		Task:    &jobs.Task{ID: runs, Pool: "p"},
 	}
 	losing("decide", func() error {
 		d, err := decide(ledger.Decision{Job: "j", Cursor: due, Triggers: []ledger.Opening{run}})
@@ -165,8 +171,13 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	want("6", `SELECT COUNT(*) FROM {tasks}`)
 	claim := func(admit bool) (ledger.Claimed, error) {
 		return s.Claim(ctx, ledger.Claim{
-			Session: session, Replica: "r", Pool: "p", Hash: "1", Limit: 9, ID: uuid.NewString(), Now: same,
-			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, admit },
+			Admission: ledger.Admission{
+				Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "1", Room: 9}},
+				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, admit },
+			},
+			Pool: "p",
+			ID:   uuid.NewString(),
+			Now:  same,
 		})
 	}
 	losing("claim of nothing", func() error {
@@ -181,7 +192,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		got, err := claim(true)
 		for _, task := range got.Tasks {
 			if task.Job == "" {
-				tasks = append(tasks, task)
+				tasks = append(tasks, task.Task)
 			}
 		}
 		if err == nil && len(got.Tasks) != 5 {
@@ -271,9 +282,13 @@ func TestALostCancelIsNotTakenForAnother(t *testing.T) {
 				return err
 			}
 			got, err := s.Claim(t.Context(), ledger.Claim{
-				Session: session, Replica: "r", Pool: "p", Hash: (jobs.Pool{}).WithDefaults().Hash(), Limit: 1, ID: uuid.NewString(),
-				Now:   func(now time.Time) (time.Time, error) { return now, nil },
-				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+				Admission: ledger.Admission{
+					Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: (jobs.Pool{}).WithDefaults().Hash(), Room: 1}},
+					Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
+				},
+				Pool: "p",
+				ID:   uuid.NewString(),
+				Now:  func(now time.Time) (time.Time, error) { return now, nil },
 			})
 			if err != nil {
 				return err

@@ -6,23 +6,16 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Claim asks for pending tasks of one pool.
+// Claim asks for pending tasks of one pool, as many as the replica's share has room for.
 type Claim struct {
-	Session string
-	Replica string
-	Pool    string
-	Hash    string // of the pool's definition that the claim goes by; another one in the row, or none, means ErrOutdated
-	Limit   int    // ≥ 1
-	ID      string // of this claim, random: settles a commit whose answer was lost
-	// Guard locks the pool's row inside the transaction. It is set when the pool has limits; and when the
-	// lock service is the store's own database, unless the turns that claims take there have become long.
-	Guard      bool
-	MaxRunning int // 0 = no limit; exact, since it is counted under the pool's row lock
-	Scope      Scope
-	Now        Judge
-	// Admit is asked about each candidate: whether this replica may run it, and until when an
-	// attempt that starts now may run. It must be a pure function of its arguments.
-	Admit func(now time.Time, c Candidate) (until time.Time, ok bool)
+	Admission
+	Pool string // another definition in its row than that of the share, or none, means ErrOutdated
+	ID   string // of this claim, random: settles a commit whose answer was lost
+	// Guard locks the pool's row inside the transaction: the lock service is the store's own database, and the turns that
+	// claims take there have not become long.
+	Guard bool
+	Scope Scope
+	Now   Judge
 }
 
 // Scope is which tasks of a pool a replica looks at: what it cannot run neither stands in front of the rest nor
@@ -58,24 +51,10 @@ type Seen struct {
 	Past map[int]time.Time
 }
 
-// Candidate is a pending task that might be claimed.
-type Candidate struct {
-	Task    jobs.Task
-	JobHash string // of the job's row; "" for a task without a job
-	Policy  Policy
-}
-
-// Policy is what the row keeps for those who find its owner dead.
-type Policy struct {
-	MaxAttempts int
-	OnLost      jobs.OnLost
-}
-
 // Claimed is what a Claim call took.
 type Claimed struct {
 	Now     time.Time
-	Tasks   []jobs.Task
-	Until   []time.Time // may_run_until of each task
+	Tasks   []Started
 	Foreign []jobs.Task // candidates that Admit refused
 	More    bool        // there may be further pending tasks that are due
 	Paused  bool

@@ -62,21 +62,16 @@ const Forced = "forced although "
 type Opening struct {
 	Trigger jobs.Trigger
 	Task    *jobs.Task // nil: ended (skipped, missed)
-	// Claim: the task is born running, owned by the deciding session, with token Fence+1 (+2 for
-	// the second, …). Otherwise, and while its pool is paused, has a MaxRunning, or is not in
-	// Decide.Pools as its row has it, it is born pending.
-	Claim       bool
-	MayRunUntil time.Time // of a claimed task; see Claimed
 }
 
 // Decide is one call of the store's Decide.
+//
+// Tasks that the Admission lets run are running from the start, the others are pending. In a pool with a max_running whose
+// row others have locked all of them are pending; and so are those for which no room would be left if the pool's pending
+// tasks of the same or a higher priority ran first.
 type Decide struct {
-	Session string
-	Replica string
-	Jobs    []string // distinct; the store sorts them
-	// Pools are hashes of pools, those of the definitions that the decider goes by. Tasks may have their handlers from
-	// there: in a pool whose row has another hash, nothing may be born running here.
-	Pools map[string]string
+	Admission
+	Jobs []string // distinct; the store sorts them
 	// Guard also locks the rows of the jobs' stripes: the lock service is the store's own database, and the
 	// decider looks after their stripes.
 	Guard bool
@@ -92,8 +87,8 @@ type Decide struct {
 type Decided struct {
 	Now       time.Time
 	Decisions []Decision  // as written, without those whose ledger row existed before
-	Started   []jobs.Task // born running, tokens filled in
-	Opened    []jobs.Task // born pending
+	Started   []Started   // tokens filled in
+	Opened    []jobs.Task // pending
 	// Busy are Jobs whose rows others had locked, and perhaps some that do not exist or are not overdue. Nothing
 	// was decided about them; they are fewer than Jobs, so whoever asks again for them comes to an end.
 	Busy []string

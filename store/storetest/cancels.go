@@ -134,7 +134,7 @@ func cancelRaces(t *testing.T, b *Bench) {
 			return nil
 		}
 		for {
-			got, err := b.Store.Claim(ctx, s.claiming("work", 4))
+			got, err := tasksOf(b.Store.Claim(ctx, s.claiming("work", 4)))
 			if err != nil || len(got.Tasks) == 0 && !got.More {
 				return err
 			}

@@ -70,18 +70,17 @@ func claimRow(t *testing.T, b *Bench) {
 	id := s.enqueue("again", 1)[0]
 	s.DB.Exec(t, "UPDATE {tasks} SET attempt=1, token=7, failures=1, reason='x', error='y', exit_code=3, cancel='z' WHERE id=?", id)
 	c := s.claiming("again", 5)
-	got, err := s.Store.Claim(s.ctx(), c)
+	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 	must(t, err)
 	want := ledger.Claimed{
 		Now: got.Now,
-		Tasks: []jobs.Task{{
+		Tasks: []ledger.Started{{Until: got.Now.Add(time.Minute), Task: jobs.Task{
 			ID: id, Pool: "again", State: jobs.StateRunning, Attempt: 2, MaxAttempts: 11, OnLost: jobs.LostRetries, Token: 8,
 			Replica: "one", RunAt: time.UnixMicro(1).UTC(), CreatedAt: time.UnixMicro(1).UTC(), StartedAt: got.Now,
 			Payload: json.RawMessage(`"` + id + `"`), PayloadSize: len(id) + 2, IdempotencyKey: id,
-		}},
-		Until: []time.Time{got.Now.Add(time.Minute)},
+		}}},
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got.Claimed); d != "" {
 		t.Error(d)
 	}
 	s.want("row", s.task(id), "running attempt 2 token 8 replica one: -")
@@ -112,15 +111,18 @@ func claimFirstStart(t *testing.T, b *Bench) {
 func claimRefusals(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.enqueue("work", 1)
-	claim := func(change func(*ledger.Claim)) (ledger.Claimed, error) {
+	claim := func(change func(*ledger.Claim)) (claimed, error) {
 		c := s.claiming("work", 5)
 		change(&c)
-		return s.Store.Claim(s.ctx(), c)
+		return tasksOf(s.Store.Claim(s.ctx(), c))
 	}
-	if _, err := claim(func(c *ledger.Claim) { c.Hash = "other" }); !errors.Is(err, ledger.ErrOutdated) {
+	if _, err := claim(func(c *ledger.Claim) { share(c, func(s *ledger.Share) { s.Hash = "other" }) }); !errors.Is(err, ledger.ErrOutdated) {
 		t.Errorf("with another hash: %v", err)
 	}
-	if _, err := claim(func(c *ledger.Claim) { c.Pool = "nobody's" }); !errors.Is(err, ledger.ErrOutdated) {
+	if _, err := claim(func(c *ledger.Claim) {
+		c.Pool = "nobody's"
+		share(c, func(s *ledger.Share) { s.Hash, s.Room = hash, 5 })
+	}); !errors.Is(err, ledger.ErrOutdated) {
 		t.Errorf("of an unknown pool: %v", err)
 	}
 	clock := func(time.Time) (time.Time, error) { return time.Time{}, ledger.ErrClock }
@@ -144,31 +146,35 @@ func claimRefusals(t *testing.T, b *Bench) {
 func claimNothing(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	s.enqueue("work", 4)
-	claim := func(change func(*ledger.Claim)) (got ledger.Claimed) {
+	claim := func(change func(*ledger.Claim)) (got claimed) {
 		t.Helper()
 		c := s.claiming("work", 4)
 		change(&c)
-		got, err := s.Store.Claim(s.ctx(), c)
+		got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 		must(t, err)
 		return got
 	}
-	want := func(what string, got, want ledger.Claimed) {
+	want := func(what string, got claimed, want ledger.Claimed) {
 		t.Helper()
 		want.Now = got.Now
-		if d := cmp.Diff(want, got); d != "" || got.Now.IsZero() {
+		if d := cmp.Diff(want, got.Claimed); d != "" || got.Now.IsZero() {
 			t.Errorf("%s, at %v: %s", what, got.Now, d)
 		}
 	}
 	for _, limit := range []int{0, -1} {
-		if d := cmp.Diff(ledger.Claimed{}, claim(func(c *ledger.Claim) { c.Limit, c.Session = limit, "none" })); d != "" {
+		if d := cmp.Diff(ledger.Claimed{}, claim(func(c *ledger.Claim) { c.Session = "none"; share(c, func(s *ledger.Share) { s.Room = limit }) }).Claimed); d != "" {
 			t.Errorf("limit %d: %s", limit, d)
 		}
 	}
 	if got := s.claim("work", 3); len(got) != 3 {
 		t.Fatalf("claimed %v", ids(got))
 	}
-	want("as many as may run", claim(func(c *ledger.Claim) { c.MaxRunning = 3 }), ledger.Claimed{Full: true})
-	want("more than may run now", claim(func(c *ledger.Claim) { c.MaxRunning = 2 }), ledger.Claimed{Full: true})
+	limited := func(c *ledger.Claim) { share(c, func(s *ledger.Share) { s.Limited = true }) }
+	s.limit("work", 3)
+	want("as many as may run", claim(limited), ledger.Claimed{Full: true})
+	s.limit("work", 2)
+	want("more than may run now", claim(limited), ledger.Claimed{Full: true})
+	s.limit("work", 0)
 	s.DB.Exec(t, "UPDATE {pools} SET paused=1 WHERE name='work'")
 	want("a paused pool", claim(func(*ledger.Claim) {}), ledger.Claimed{Paused: true})
 	s.DB.Exec(t, "UPDATE {pools} SET paused=0 WHERE name='work'")
@@ -196,7 +202,7 @@ func claimCandidates(t *testing.T, b *Bench) {
 		asked = append(asked, k)
 		return now, true
 	}
-	got, err := s.Store.Claim(s.ctx(), c)
+	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 	must(t, err)
 	own := ledger.Policy{MaxAttempts: 3, OnLost: jobs.LostFails}
 	pool := ledger.Policy{MaxAttempts: 9, OnLost: jobs.LostRetries}
@@ -222,7 +228,7 @@ func claimCandidates(t *testing.T, b *Bench) {
 	s.finish(result(got.Tasks[0], ledger.HandBack, ""))
 	s.DB.Exec(t, "DELETE FROM {jobs}")
 	c.ID = newID()
-	if got, err = s.Store.Claim(s.ctx(), c); err != nil || len(got.Tasks) != 0 || len(got.Foreign) != 1 {
+	if got, err = tasksOf(s.Store.Claim(s.ctx(), c)); err != nil || len(got.Tasks) != 0 || len(got.Foreign) != 1 {
 		t.Errorf("of a job without a row: claimed %+v, foreign %+v, %v", got.Tasks, got.Foreign, err)
 	}
 }
@@ -235,7 +241,7 @@ func claimForeign(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {jobs} SET hash='newer' WHERE name IN ('a', 'b')")
 	c := s.claiming("default", 2)
 	c.Admit = func(now time.Time, c ledger.Candidate) (time.Time, bool) { return now, c.JobHash == hash }
-	got, err := s.Store.Claim(s.ctx(), c)
+	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 	must(t, err)
 	var foreign []string
 	for _, task := range got.Foreign {
@@ -275,7 +281,7 @@ func claimBeyond(t *testing.T, b *Bench) {
 		q.Admit = func(now time.Time, k ledger.Candidate) (time.Time, bool) {
 			return now, !slices.Contains(c.theirs, k.Task.Job)
 		}
-		got, err := s.Store.Claim(s.ctx(), q)
+		got, err := tasksOf(s.Store.Claim(s.ctx(), q))
 		must(t, err)
 		names := func(tasks []jobs.Task) (all string) {
 			for _, task := range tasks {
@@ -283,7 +289,7 @@ func claimBeyond(t *testing.T, b *Bench) {
 			}
 			return all
 		}
-		if names(got.Tasks) != c.taken || names(got.Foreign) != c.foreign || got.More != c.more || len(got.Until) != len(got.Tasks) || c.taken == "" && looks != c.looks {
+		if names(got.Tasks) != c.taken || names(got.Foreign) != c.foreign || got.More != c.more || c.taken == "" && looks != c.looks {
 			t.Errorf("%+v: claimed %q, foreign %q, more %v, in %d looks", c, names(got.Tasks), names(got.Foreign), got.More, looks)
 		}
 		var back []ledger.Result
@@ -303,7 +309,7 @@ func claimSkip(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {tasks} SET kind='fax' WHERE id=?", made[2])
 	c := s.claiming("default", 10)
 	c.Scope = ledger.Scope{SkipJobs: []string{"a", "x"}, Kinds: []string{"mail"}}
-	got, err := s.Store.Claim(s.ctx(), c)
+	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 	must(t, err)
 	// Job b has a handler of its own, although its kind is "".
 	if len(got.Tasks) != 2 || got.Tasks[0].ID != made[1] || got.Tasks[1].Job != "b" {
@@ -324,7 +330,7 @@ func claimOnce(t *testing.T, b *Bench) {
 	owners := map[string]int{}
 	Together(t, claimers, func(ctx context.Context, i int) error {
 		for {
-			got, err := b.Store.Claim(ctx, scenes[i].claiming("work", 7))
+			got, err := tasksOf(b.Store.Claim(ctx, scenes[i].claiming("work", 7)))
 			if err != nil {
 				return err
 			}
@@ -385,7 +391,7 @@ func claimStolen(t *testing.T, b *Bench) {
 		}
 		return now, true
 	}
-	got, err := b.Store.Claim(s.ctx(), c)
+	got, err := tasksOf(b.Store.Claim(s.ctx(), c))
 	must(t, err)
 	if d := cmp.Diff(made[3:], ids(got.Tasks)); d != "" {
 		t.Error(d)
@@ -403,7 +409,7 @@ func claimStolen(t *testing.T, b *Bench) {
 			s.DB.Exec(t, "UPDATE {tasks} SET "+change+" WHERE id=?", alone)
 			return now, true
 		}
-		if got, err := b.Store.Claim(s.ctx(), c); err != nil || len(got.Tasks) > 0 {
+		if got, err := tasksOf(b.Store.Claim(s.ctx(), c)); err != nil || len(got.Tasks) > 0 {
 			t.Errorf("%s: claimed %+v, %v", change, got.Tasks, err)
 		}
 		s.wantInt(0, "SELECT SUM(attempt) FROM {tasks}")
@@ -580,7 +586,7 @@ func claimWithin(t *testing.T, b *Bench) {
 	} {
 		q := s.claiming("work", 10)
 		q.Scope.Within = &c.w
-		got, err := b.Store.Claim(s.ctx(), q)
+		got, err := tasksOf(b.Store.Claim(s.ctx(), q))
 		must(t, err)
 		if !slices.Equal(ids(got.Tasks), c.want) {
 			t.Errorf("%+v: claimed %v of %v, not %v", c.w, ids(got.Tasks), made, c.want)

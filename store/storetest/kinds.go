@@ -40,8 +40,8 @@ func withKinds(kinds ...string) ledger.Definitions {
 // claimUnder is a claim in the pool work of a configuration.
 func (s *scene) claimUnder(d ledger.Definitions, limit int) ([]jobs.Task, error) {
 	c := s.claiming("work", limit)
-	c.Hash = d.Pools[2].Hash
-	got, err := s.Store.Claim(s.ctx(), c)
+	share(&c, func(s *ledger.Share) { s.Hash = d.Pools[2].Hash })
+	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 	return got.Tasks, err
 }
 
@@ -453,8 +453,9 @@ func claimBeside(t *testing.T, b *Bench) {
 		t.Errorf("by its own definition: %v", err)
 	}
 	c := s.claiming("work", 9)
-	c.Hash, c.MaxRunning, c.Scope.Kinds = governing.Hash, governing.MaxRunning, []string{"mail"}
-	got, err := s.Store.Claim(s.ctx(), c)
+	share(&c, func(s *ledger.Share) { s.Hash, s.Limited = governing.Hash, governing.MaxRunning > 0 })
+	c.Scope.Kinds = []string{"mail"}
+	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 	must(t, err)
 	if len(got.Tasks) != 1 || got.Tasks[0].Kind != "mail" || got.More {
 		t.Errorf("by the newer one: %+v", got)
@@ -494,8 +495,8 @@ func claimBeside(t *testing.T, b *Bench) {
 	others(ledger.OtherPool{Name: "work"})
 	for _, hash := range []string{"", own.Pools[2].Hash} {
 		c := s.claiming("work", 9)
-		c.Hash = hash
-		if _, err := s.Store.Claim(s.ctx(), c); !errors.Is(err, ledger.ErrOutdated) {
+		share(&c, func(s *ledger.Share) { s.Hash = hash })
+		if _, err := tasksOf(s.Store.Claim(s.ctx(), c)); !errors.Is(err, ledger.ErrOutdated) {
 			t.Errorf("of a retired pool, with hash %q: %v", hash, err)
 		}
 	}

@@ -15,12 +15,13 @@ import (
 func maxRunning(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	const claimers, limit, tasks = 16, 5, 60
+	s.limit("work", limit)
 	s.enqueue("work", tasks)
 	Together(t, claimers, func(ctx context.Context, _ int) error {
 		for {
 			c := s.claiming("work", 3)
-			c.MaxRunning = limit
-			got, err := b.Store.Claim(ctx, c)
+			share(&c, func(s *ledger.Share) { s.Limited = true })
+			got, err := tasksOf(b.Store.Claim(ctx, c))
 			if err != nil {
 				return err
 			}
@@ -44,14 +45,14 @@ func maxRunning(t *testing.T, b *Bench) {
 		s.enqueue("work", limit)
 	}
 	c := s.claiming("work", 100)
-	c.MaxRunning = limit
-	got, err := b.Store.Claim(s.ctx(), c)
+	share(&c, func(s *ledger.Share) { s.Limited = true })
+	got, err := tasksOf(b.Store.Claim(s.ctx(), c))
 	must(t, err)
 	if len(got.Tasks) != limit || got.Full {
 		t.Errorf("claimed %d, full %v", len(got.Tasks), got.Full)
 	}
 	c.ID = newID()
-	if got, err = b.Store.Claim(s.ctx(), c); err != nil || len(got.Tasks) != 0 || !got.Full {
+	if got, err = tasksOf(b.Store.Claim(s.ctx(), c)); err != nil || len(got.Tasks) != 0 || !got.Full {
 		t.Errorf("claimed %d, full %v, %v", len(got.Tasks), got.Full, err)
 	}
 }

@@ -183,8 +183,9 @@ func maxRunningNeighbours(t *testing.T, b *Bench) {
 	s.claim("again", 3)
 	s.enqueue("work", 5)
 	c := s.claiming("work", 5)
-	c.MaxRunning = 2
-	got, err := s.Store.Claim(s.ctx(), c)
+	share(&c, func(s *ledger.Share) { s.Limited = true })
+	s.limit("work", 2)
+	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 	must(t, err)
 	if len(got.Tasks) != 2 {
 		t.Errorf("claimed %d of two, with three running in another pool", len(got.Tasks))

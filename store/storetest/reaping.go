@@ -106,7 +106,7 @@ func reapBusy(t *testing.T, b *Bench) {
 	claim := func(job string, n int, until time.Time) {
 		t.Helper()
 		d := run(job, due(n), true)
-		d.Triggers[0].MayRunUntil = until
+		admit(d.Triggers[0].Task.ID, until)
 		_, err := s.decide(d)
 		must(t, err)
 	}
@@ -145,13 +145,13 @@ func claimAfterDeath(t *testing.T, b *Bench) {
 	}
 	c := s.claiming("work", 1)
 	c.Admit = func(now time.Time, _ ledger.Candidate) (time.Time, bool) { die(); return now, true }
-	claimed, err := b.Store.Claim(s.ctx(), c)
+	claimed, err := tasksOf(b.Store.Claim(s.ctx(), c))
 	must(t, err)
 	request := s.deciding(func([]ledger.JobState) []ledger.Decision { die(); return []ledger.Decision{run("b", due(1), true)} })
 	if b.Dialect == store.SQLite {
-		_, err = b.Store.Decide(s.ctx(), request)
+		_, err = decidedOf(b.Store.Decide(s.ctx(), request))
 		must(t, err)
-	} else if _, err = b.Store.Decide(s.ctx(), request); !errors.Is(err, ledger.ErrSessionDead) {
+	} else if _, err = decidedOf(b.Store.Decide(s.ctx(), request)); !errors.Is(err, ledger.ErrSessionDead) {
 		t.Errorf("a dead session decides: %v", err)
 	}
 	s.die()

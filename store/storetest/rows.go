@@ -134,10 +134,9 @@ func decidedRows(t *testing.T, b *Bench) {
 				Job: "a", At: due(1), Until: due(4), Count: 4, Cause: jobs.CauseManual, By: "alice", Reason: "by hand", ReasonCode: reason.Forced, Replica: "asker",
 			},
 			Task: &jobs.Task{
-				ID: claimed, Pool: "default", Kind: "k", Priority: 7, RunAt: micro(1), MaxAttempts: 5, OnLost: jobs.LostRetries,
+				ID: admit(claimed, due(9)), Pool: "default", Kind: "k", Priority: 7, RunAt: micro(1), MaxAttempts: 5, OnLost: jobs.LostRetries,
 				Payload: json.RawMessage(`{"n":1}`), Tags: []string{"x", "y"}, RetryOf: "first", Reason: "again", ReasonCode: reason.Retry, By: "bob",
 			},
-			Claim: true, MayRunUntil: due(9),
 		}}},
 		ledger.Decision{Job: "b", Cursor: due(13), Waiting: due(14), Triggers: []ledger.Opening{{
 			Trigger: jobs.Trigger{Job: "b", At: due(2), Cause: jobs.CauseSchedule},
@@ -216,10 +215,10 @@ func (s *scene) taken(until time.Time) (jobs.Task, row) {
 	s.t.Helper()
 	c := s.claiming("again", 5)
 	c.Admit = func(time.Time, ledger.Candidate) (time.Time, bool) { return until, true }
-	got, err := s.Store.Claim(s.ctx(), c)
+	got, err := tasksOf(s.Store.Claim(s.ctx(), c))
 	must(s.t, err)
-	if len(got.Tasks) != 1 || !got.Until[0].Equal(until) {
-		s.t.Fatalf("%d tasks were claimed, until %v", len(got.Tasks), got.Until)
+	if len(got.Tasks) != 1 || !got.Claimed.Tasks[0].Until.Equal(until) {
+		s.t.Fatalf("%d tasks were claimed, until %v", len(got.Tasks), got.Claimed.Tasks)
 	}
 	task := got.Tasks[0]
 	return task, row{
@@ -341,7 +340,7 @@ func reapedRows(t *testing.T, b *Bench) {
 func lateRows(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	decision := run("a", due(1), true)
-	decision.Triggers[0].MayRunUntil = due(1_000_000)
+	admit(decision.Triggers[0].Task.ID, due(1_000_000))
 	_, err := s.decide(run("a", due(2), false), run("a", due(3), false)) // others of the job, which stay as they are
 	must(t, err)
 	got, err := s.decide(decision)

@@ -93,26 +93,31 @@ func (s *scene) die() {
 func asIs(database time.Time) (time.Time, error) { return database, nil }
 
 // decide is a Decide call of this replica whose decisions do not look at what the rows say.
-func (s *scene) decide(decisions ...ledger.Decision) (ledger.Decided, error) {
-	return s.Store.Decide(s.ctx(), s.deciding(func([]ledger.JobState) []ledger.Decision { return decisions }))
+func (s *scene) decide(decisions ...ledger.Decision) (decided, error) {
+	return decidedOf(s.Store.Decide(s.ctx(), s.deciding(func([]ledger.JobState) []ledger.Decision { return decisions })))
 }
 
 func (s *scene) deciding(decide func([]ledger.JobState) []ledger.Decision) ledger.Decide {
 	return ledger.Decide{
-		Session: s.session, Replica: s.replica, Jobs: []string{"c", "a", "b"}, Now: asIs,
-		Pools:  map[string]string{"default": hash},
+		Admission: ledger.Admission{
+			Session: s.session, Replica: s.replica, Pools: map[string]ledger.Share{"default": {Hash: hash, Room: 1000}}, Admit: admits,
+		},
+		Jobs: []string{"c", "a", "b"}, Now: asIs,
 		Decide: func(_ time.Time, states []ledger.JobState) []ledger.Decision { return decide(states) },
 	}
 }
 
 // run opens a task for job's due time and moves the cursor there. claim: it is born running.
 func run(job string, at time.Time, claim bool) ledger.Decision {
+	id := newID()
+	if claim {
+		admit(id, at.Add(time.Hour))
+	}
 	return ledger.Decision{
 		Job: job, Cursor: at, NextAt: at.Add(time.Minute),
 		Triggers: []ledger.Opening{{
 			Trigger: jobs.Trigger{Job: job, At: at, Count: 1, Cause: jobs.CauseSchedule},
-			Task:    &jobs.Task{ID: newID(), Pool: "default", MaxAttempts: 3, OnLost: jobs.LostFails},
-			Claim:   claim, MayRunUntil: at.Add(time.Hour),
+			Task:    &jobs.Task{ID: id, Pool: "default", MaxAttempts: 3, OnLost: jobs.LostFails},
 		}},
 	}
 }
@@ -122,16 +127,25 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 // claiming takes up to limit tasks of pool.
 func (s *scene) claiming(pool string, limit int) ledger.Claim {
 	return ledger.Claim{
-		Session: s.session, Replica: s.replica, Pool: pool, Hash: hash, Limit: limit, ID: newID(), Now: asIs,
-		Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+		Admission: ledger.Admission{
+			Session: s.session, Replica: s.replica, Pools: map[string]ledger.Share{pool: {Hash: hash, Room: limit}},
+			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
+		},
+		Pool: pool, ID: newID(), Now: asIs,
 	}
 }
 
 func (s *scene) claim(pool string, limit int) []jobs.Task {
 	s.t.Helper()
-	got, err := s.Store.Claim(s.ctx(), s.claiming(pool, limit))
+	got, err := tasksOf(s.Store.Claim(s.ctx(), s.claiming(pool, limit)))
 	must(s.t, err)
 	return got.Tasks
+}
+
+// limit gives a pool a max_running; 0 is none.
+func (s *scene) limit(pool string, n int) {
+	s.t.Helper()
+	s.DB.Exec(s.t, "UPDATE {pools} SET max_running=? WHERE name=?", n, pool)
 }
 
 // enqueue adds n tasks, written behind the store's back, and returns their ids in order.

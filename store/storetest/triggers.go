@@ -33,6 +33,10 @@ var triggerCases = []Case{
 	{"Triggers/Guard", guard},
 	{"Triggers/Overdue", overdueOnly},
 	{"Triggers/HeldBack", heldBack},
+	{"Triggers/Limited", limitedTriggers},
+	{"Triggers/Compete", newTasksCompete},
+	{"Triggers/LimitedBusy", limitedPoolIsBusy},
+	{"Triggers/LimitedTogether", limitedTogether},
 	{"Triggers/ManyTwice", manyTwice},
 	{"Triggers/LostAttempt", lostAttempt},
 	{"Triggers/LostAttempts", lostAttempts},
@@ -85,7 +89,7 @@ func decideStates(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {jobs} SET hash='' WHERE name='c'")
 	s.DB.Exec(t, "UPDATE {jobs} SET suspended=0, busy_until=? WHERE name='b'", noon)
 	var got []ledger.JobState
-	_, err = s.Store.Decide(s.ctx(), s.deciding(func(states []ledger.JobState) []ledger.Decision { got = states; return nil }))
+	_, err = decidedOf(s.Store.Decide(s.ctx(), s.deciding(func(states []ledger.JobState) []ledger.Decision { got = states; return nil })))
 	must(t, err)
 	no := false
 	want := []ledger.JobState{
@@ -143,7 +147,7 @@ func decidersTogether(t *testing.T, b *Bench) {
 				return all
 			})
 			for len(request.Jobs) > 0 {
-				got, err := scenes[i].Store.Decide(ctx, request)
+				got, err := decidedOf(scenes[i].Store.Decide(ctx, request))
 				if err != nil {
 					return err
 				}
@@ -176,7 +180,7 @@ func forbid(t *testing.T, b *Bench) {
 				return []ledger.Decision{run("a", due(2*n+i), true)}
 			})
 			request.Jobs = []string{"a"}
-			_, err := me.Store.Decide(ctx, request)
+			_, err := decidedOf(me.Store.Decide(ctx, request))
 			return err
 		})
 		s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE job='a'")
@@ -227,8 +231,7 @@ func retryOfJob(t *testing.T, b *Bench) {
 	ended := first.Started[0]
 	s.finish(result(ended, ledger.Ended, jobs.StateFailed))
 	again, err := s.decide(ledger.Decision{Job: "a", Triggers: []ledger.Opening{{
-		Task:  &jobs.Task{ID: newID(), Pool: "default", ScheduledAt: ended.ScheduledAt, RetryOf: ended.ID},
-		Claim: true, MayRunUntil: due(9),
+		Task: &jobs.Task{ID: admit(newID(), due(9)), Pool: "default", ScheduledAt: ended.ScheduledAt, RetryOf: ended.ID},
 	}}})
 	must(t, err)
 	retry := again.Started[0]
@@ -247,25 +250,25 @@ func retryOfJob(t *testing.T, b *Bench) {
 // What the decider leaves open is filled in, and its own task stays as it was; the answer is what the rows say.
 func filledIn(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	plain, later := &jobs.Task{ID: newID()}, &jobs.Task{
+	plain, later := &jobs.Task{ID: admit(newID(), due(2))}, &jobs.Task{
 		ID: newID(), Pool: "work", Kind: "mail", Priority: 7, RunAt: time.Now().Add(time.Hour).UTC().Truncate(time.Microsecond), MaxAttempts: 4,
 		OnLost: jobs.LostRetries, Payload: []byte(`{"a":1}`), Tags: []string{"x"}, Reason: "a test", By: "eve",
 	}
 	before, beforeLater := *plain, *later
 	b.DB.Exec(t, "UPDATE {jobs} SET cursor_at=0 WHERE name='c'")
 	long := strings.Repeat("x", 511)
-	got, err := s.Store.Decide(s.ctx(), s.deciding(func([]ledger.JobState) []ledger.Decision {
+	got, err := decidedOf(s.Store.Decide(s.ctx(), s.deciding(func([]ledger.JobState) []ledger.Decision {
 		return []ledger.Decision{
 			{Job: "a", Triggers: []ledger.Opening{
-				{Trigger: jobs.Trigger{Job: "a", At: due(1), Seq: 5, Cause: jobs.CauseSchedule}, Task: plain, Claim: true, MayRunUntil: due(2)},
+				{Trigger: jobs.Trigger{Job: "a", At: due(1), Seq: 5, Cause: jobs.CauseSchedule}, Task: plain},
 				{Trigger: jobs.Trigger{Job: "a", At: due(2), Cause: jobs.CauseManual, By: "eve", Replica: "another", Count: 2}, Task: later},
 			}},
 			{Job: "b", Triggers: []ledger.Opening{
-				{Trigger: jobs.Trigger{Job: "b", At: due(1), Seq: 5, Cause: jobs.CauseCatchUp, Outcome: jobs.Skipped, Reason: long}, Claim: true},
+				{Trigger: jobs.Trigger{Job: "b", At: due(1), Seq: 5, Cause: jobs.CauseCatchUp, Outcome: jobs.Skipped, Reason: long}},
 			}},
 			{Job: "c"},
 		}
-	}))
+	})))
 	must(t, err)
 	if d := cmp.Diff([]jobs.Task{before, beforeLater}, []jobs.Task{*plain, *later}); d != "" {
 		t.Errorf("the decider's tasks were changed: %s", d)
@@ -315,10 +318,9 @@ func filledIn(t *testing.T, b *Bench) {
 func refusedDecisions(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	for what, o := range map[string]ledger.Opening{
-		"a trigger of another job":     {Trigger: jobs.Trigger{Job: "b", At: due(1), Cause: jobs.CauseSchedule, Outcome: jobs.Skipped}},
-		"a task without an id":         {Trigger: jobs.Trigger{Job: "a", At: due(1), Cause: jobs.CauseSchedule}, Task: &jobs.Task{}},
-		"a retry without an id":        {Task: &jobs.Task{ScheduledAt: due(1)}},
-		"a claimed task without an id": {Trigger: jobs.Trigger{Job: "a", At: due(1), Cause: jobs.CauseSchedule}, Task: &jobs.Task{}, Claim: true},
+		"a trigger of another job": {Trigger: jobs.Trigger{Job: "b", At: due(1), Cause: jobs.CauseSchedule, Outcome: jobs.Skipped}},
+		"a task without an id":     {Trigger: jobs.Trigger{Job: "a", At: due(1), Cause: jobs.CauseSchedule}, Task: &jobs.Task{}},
+		"a retry without an id":    {Task: &jobs.Task{ScheduledAt: due(1)}},
 	} {
 		if _, err := s.decide(run("c", due(1), true), ledger.Decision{Job: "a", Triggers: []ledger.Opening{o}}); err == nil || errors.Is(err, jobs.ErrUnavailable) {
 			t.Errorf("%s: %v", what, err)
@@ -332,7 +334,7 @@ func decideNothing(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	skew := s.deciding(func([]ledger.JobState) []ledger.Decision { return []ledger.Decision{run("a", due(1), true)} })
 	skew.Now = func(time.Time) (time.Time, error) { return time.Time{}, ledger.ErrClock }
-	if _, err := s.Store.Decide(s.ctx(), skew); !errors.Is(err, ledger.ErrClock) {
+	if _, err := decidedOf(s.Store.Decide(s.ctx(), skew)); !errors.Is(err, ledger.ErrClock) {
 		t.Errorf("with a wrong clock: %v", err)
 	}
 	if _, err := s.decide(run("nobody", due(1), true)); err == nil {
@@ -372,7 +374,7 @@ func guard(t *testing.T, b *Bench) {
 			return nil
 		})
 		request.Jobs, request.Guard = []string{"a", neighbour}[i:i+1], true
-		_, err := me.Store.Decide(ctx, request)
+		_, err := decidedOf(me.Store.Decide(ctx, request))
 		return err
 	})
 	if b.Dialect == store.SQLite { // there, nobody decides beside another one anyway
@@ -393,13 +395,13 @@ func guard(t *testing.T, b *Bench) {
 			return nil
 		})
 		inner.Jobs, inner.Guard = []string{apart, neighbour}, true
-		if got, err := other.Store.Decide(s.ctx(), inner); err != nil || !slices.Equal(got.Busy, []string{neighbour}) || !slices.Equal(asked, []string{apart}) {
+		if got, err := decidedOf(other.Store.Decide(s.ctx(), inner)); err != nil || !slices.Equal(got.Busy, []string{neighbour}) || !slices.Equal(asked, []string{apart}) {
 			t.Errorf("beside another stripe: busy are %q, asked about %q, %v", got.Busy, asked, err)
 		}
 		return nil
 	})
 	outer.Jobs, outer.Guard = []string{"a"}, true
-	_, err := s.Store.Decide(s.ctx(), outer)
+	_, err := decidedOf(s.Store.Decide(s.ctx(), outer))
 	must(t, err)
 }
 
@@ -418,14 +420,14 @@ func overdueOnly(t *testing.T, b *Bench) {
 	})
 	request.Overdue = true
 	for len(request.Jobs) > 0 {
-		got, err := s.Store.Decide(s.ctx(), request)
+		got, err := decidedOf(s.Store.Decide(s.ctx(), request))
 		must(t, err)
 		request.Jobs = got.Busy
 	}
 	s.want("asked about", strings.Join(asked, " "), "b")
 }
 
-// In a pool that is paused, limited over all replicas, or not as the decider has it, nothing is born running.
+// In a pool that is paused, or not as the decider has it, nothing is running from the start.
 func heldBack(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	for n, set := range []string{"max_running=1", "max_running=0, paused=1", "paused=0, hash='newer'", "hash=''", "hash='hash'", "paused=NULL"} {
@@ -442,7 +444,7 @@ func heldBack(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {pools} SET hash='' WHERE name='default'")
 	request := s.deciding(func([]ledger.JobState) []ledger.Decision { return []ledger.Decision{run("a", due(9), true)} })
 	request.Pools = nil
-	if got, err := s.Store.Decide(s.ctx(), request); err != nil || len(got.Started) > 0 || len(got.Opened) != 1 {
+	if got, err := decidedOf(s.Store.Decide(s.ctx(), request)); err != nil || len(got.Started) > 0 || len(got.Opened) != 1 {
 		t.Errorf("in a pool that nobody has: %+v, %v", got, err)
 	}
 }
@@ -475,8 +477,7 @@ func byHand(job string, n int, why string, free bool) ledger.Decision {
 	}
 	return ledger.Decision{Job: job, Free: free, Triggers: []ledger.Opening{{
 		Trigger: jobs.Trigger{Job: job, At: due(n), Cause: jobs.CauseManual, Reason: why, ReasonCode: code},
-		Task:    &jobs.Task{ID: newID(), Pool: "default"},
-		Claim:   true, MayRunUntil: time.Now().UTC().Truncate(time.Microsecond).Add(time.Hour),
+		Task:    &jobs.Task{ID: admit(newID(), time.Now().UTC().Truncate(time.Microsecond).Add(time.Hour)), Pool: "default"},
 	}}}
 }
 
@@ -484,12 +485,12 @@ func byHand(job string, n int, why string, free bool) ledger.Decision {
 func (s *scene) states() map[string]ledger.JobState {
 	s.t.Helper()
 	all := map[string]ledger.JobState{}
-	_, err := s.Store.Decide(s.ctx(), s.deciding(func(states []ledger.JobState) []ledger.Decision {
+	_, err := decidedOf(s.Store.Decide(s.ctx(), s.deciding(func(states []ledger.JobState) []ledger.Decision {
 		for _, state := range states {
 			all[state.Name] = state
 		}
 		return nil
-	}))
+	})))
 	must(s.t, err)
 	return all
 }
@@ -565,7 +566,7 @@ func lostAttempts(t *testing.T, b *Bench) {
 	lose := func(job string, n int, until time.Duration) jobs.Task {
 		t.Helper()
 		d := byHand(job, n, "", false)
-		d.Triggers[0].MayRunUntil = now.Add(until)
+		admit(d.Triggers[0].Task.ID, now.Add(until))
 		got, err := s.decide(d)
 		must(t, err)
 		s.die()
@@ -632,7 +633,7 @@ func lostAttempts(t *testing.T, b *Bench) {
 
 	// The later one of two tasks is lost first.
 	d := byHand("c", 2, "", false)
-	d.Triggers[0].MayRunUntil = now.Add(time.Hour)
+	admit(d.Triggers[0].Task.ID, now.Add(time.Hour))
 	earlier, err := third.decide(d)
 	must(t, err)
 	lostFirst := lose("c", 3, time.Hour)
@@ -694,12 +695,12 @@ func askedAgain(t *testing.T, b *Bench) {
 	other.reap()
 	before := other.states()["a"]
 	asked := 0
-	_, err = other.Store.Decide(s.ctx(), other.deciding(func([]ledger.JobState) []ledger.Decision {
+	_, err = decidedOf(other.Store.Decide(s.ctx(), other.deciding(func([]ledger.JobState) []ledger.Decision {
 		if asked++; asked > 1 {
 			return nil
 		}
 		return []ledger.Decision{byHand("a", 2, "", true), run("b", due(1), false)}
-	}))
+	})))
 	must(t, err)
 	if d := cmp.Diff(before, other.states()["a"]); asked != 2 || len(before.Lost) != 1 || d != "" {
 		t.Errorf("asked %d times: %s", asked, d)

@@ -39,7 +39,6 @@ func TestBranches(t *testing.T) {
 			"scheduler/execute.go Scheduler.start GO without context.WithoutCancel: context.WithoutCancel(ctx)",
 			"scheduler/stripes.go rank GO other variable self: id (2)",
 			"scheduler/decide.go decider.due GO swapped 1 and 2: later(cursor, lateUntil)",
-			"scheduler/feed.go feeder.claim GO other field Tasks: got.Foreign (2)",
 			"scheduler/attempt.go attempt.stop GO other sign: killBy.Add(-killMargin)",
 			"scheduler/deadline.go attempt.deadline GO bound: b.Until() > end.Until()",
 			"scheduler/poll.go Scheduler.poll GO max: min(2*wait, pollSlow)",

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // life is whether a process runs. It freezes and dies as a whole.
@@ -18,8 +18,8 @@ type life struct {
 
 // trap is what strikes a process when it has claimed or decided something, and before it hears of that.
 type trap struct {
-	on     func([]jobs.Task) bool // whether these tasks, just made its own, are what it waits for
-	strike func([]jobs.Task)
+	on     func([]ledger.Started) bool // whether these tasks, just made its own, are what it waits for
+	strike func([]ledger.Started)
 }
 
 func newLife() *life { return &life{dead: make(chan struct{})} }
@@ -41,7 +41,7 @@ func (l *life) arm(t *trap) (unsprung bool) {
 	return unsprung
 }
 
-func (l *life) trip(tasks []jobs.Task) {
+func (l *life) trip(tasks []ledger.Started) {
 	l.mu.Lock()
 	t := l.armed
 	if len(tasks) == 0 || t == nil || !t.on(tasks) {

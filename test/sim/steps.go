@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -75,7 +76,7 @@ func (w *world) pauseReplica(s step, r *replica) {
 	if r == nil {
 		return
 	}
-	freeze := func([]jobs.Task) {
+	freeze := func([]ledger.Started) {
 		w.weather.note(s.Kind)
 		w.spell(s, s.Replica, s.For)
 		r.freeze()
@@ -114,7 +115,7 @@ func (w *world) stopReplica(s step, n *node, r *replica) {
 		w.steps.Go(func() { end(s.For) })
 		return
 	}
-	w.trap(s, r, on, func([]jobs.Task) { w.steps.Go(func() { end(s.For) }) })
+	w.trap(s, r, on, func([]ledger.Started) { w.steps.Go(func() { end(s.For) }) })
 	w.steps.Go(func() {
 		time.Sleep(s.For)
 		if r.arm(nil) {
@@ -123,18 +124,18 @@ func (w *world) stopReplica(s step, n *node, r *replica) {
 	})
 }
 
-func anything([]jobs.Task) bool { return true }
+func anything([]ledger.Started) bool { return true }
 
 // tooMany reports whether a replica that has claimed these tasks cannot start all of them.
-func (w *world) tooMany(tasks []jobs.Task) bool {
+func (w *world) tooMany(tasks []ledger.Started) bool {
 	return len(tasks) > w.plan.Pools[tasks[0].Pool].Workers
 }
 
 // trap has a step strike a replica when what it makes its own is what the trap waits for.
-func (w *world) trap(s step, r *replica, on func([]jobs.Task) bool, strike func([]jobs.Task)) {
-	r.arm(&trap{on, func(tasks []jobs.Task) {
+func (w *world) trap(s step, r *replica, on func([]ledger.Started) bool, strike func([]ledger.Started)) {
+	r.arm(&trap{on, func(tasks []ledger.Started) {
 		if s.N == 2 {
-			w.steps.Go(func() { w.insist(tasks[0]) })
+			w.steps.Go(func() { w.insist(tasks[0].Task) })
 		}
 		strike(tasks)
 	}})

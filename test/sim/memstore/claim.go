@@ -6,13 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Claim implements scheduler.Tasks.
 func (s *Store) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
-	if c.Limit < 1 {
+	if c.Pools[c.Pool].Room < 1 {
 		return ledger.Claimed{}, nil
 	}
 	out, err := s.claim(ctx, c, 0)
@@ -28,23 +27,13 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 	err = s.deciding(ctx, "claim", c.Session, c.Now, func(t *tx, now time.Time) error {
 		out = ledger.Claimed{Now: now}
 		pool := t.pools.rows[c.Pool]
-		if pool.Hash == "" || pool.Hash != c.Hash {
+		if pool.Hash == "" || pool.Hash != c.Pools[c.Pool].Hash {
 			return ledger.ErrOutdated
 		}
-		if out.Paused = pool.Paused != nil && *pool.Paused; out.Paused {
-			return nil
-		}
-		room := c.Limit
-		if c.MaxRunning > 0 {
-			left := c.MaxRunning
-			for _, r := range t.tasks.rows {
-				if r.Pool == c.Pool && r.State == Running {
-					left--
-				}
-			}
-			out.Full = left <= 0
-			room = min(room, left)
-		}
+		a := &admission{Admission: c.Admission, t: t, now: now, taken: map[string]int{}}
+		out.Paused = pool.Paused != nil && *pool.Paused
+		var room int
+		room, out.Full = a.room(c.Pool)
 		if room < 1 {
 			return nil
 		}
@@ -53,7 +42,7 @@ func (s *Store) claim(ctx context.Context, c ledger.Claim, skip int) (out ledger
 		candidates = candidates[:min(room, len(candidates))]
 		out.More = len(candidates) == room
 		for _, r := range candidates {
-			t.take(c, pool, now, r, &out)
+			a.take(c, r, &out)
 		}
 		return nil
 	})
@@ -98,35 +87,27 @@ func inScope(s ledger.Scope) func(Task) bool {
 	}
 }
 
-// take claims one task, if the claimer admits it.
-func (t *tx) take(c ledger.Claim, pool Pool, now time.Time, r Task, out *ledger.Claimed) {
-	candidate := ledger.Candidate{Task: r.task(), Policy: ledger.Policy{MaxAttempts: pool.MaxAttempts, OnLost: jobs.OnLost(pool.OnLost)}}
-	job, ofJob := t.jobs.rows[r.Job]
-	if r.Job != "" {
-		candidate.Policy = ledger.Policy{MaxAttempts: r.MaxAttempts, OnLost: jobs.OnLost(r.OnLost)}
+// take claims one task, if it is admitted.
+func (a *admission) take(c ledger.Claim, r Task, out *ledger.Claimed) {
+	var job *Job
+	if row, ofJob := a.t.jobs.rows[r.Job]; ofJob {
+		job = &row
 	}
-	if ofJob {
-		candidate.JobHash = job.Hash
+	is, started, ok, foreign := a.admit(r, job)
+	switch {
+	case foreign:
+		out.Foreign = append(out.Foreign, r.task())
+	case ok:
+		if job != nil {
+			put(a.t, &a.t.jobs, *job)
+		}
+		if g, born := a.t.triggers.rows[r.key()]; born && g.TaskID == r.ID && g.StartedAt == 0 && g.Outcome == "" {
+			g.StartedAt = micros(a.now)
+			put(a.t, &a.t.triggers, g)
+		}
+		is.ClaimID, is.Reason, is.ReasonCode, is.Error, is.ExitCode, is.Cancel = c.ID, "", "", "", nil, ""
+		put(a.t, &a.t.tasks, is)
+		started.Task = is.task()
+		out.Tasks = append(out.Tasks, started)
 	}
-	until, ok := c.Admit(now, candidate)
-	if !ok || r.Job != "" && !ofJob {
-		out.Foreign = append(out.Foreign, candidate.Task)
-		return
-	}
-	r.Token++
-	if ofJob {
-		job.Fence++
-		r.Token = job.Fence
-		put(t, &t.jobs, job)
-	}
-	if g, born := t.triggers.rows[r.key()]; born && g.TaskID == r.ID && g.StartedAt == 0 && g.Outcome == "" {
-		g.StartedAt = micros(now)
-		put(t, &t.triggers, g)
-	}
-	r.State, r.Attempt, r.Session, r.Replica, r.ClaimID = Running, r.Attempt+1, c.Session, c.Replica, c.ID
-	r.MayRunUntil, r.StartedAt = micros(until), micros(now)
-	r.MaxAttempts, r.OnLost = candidate.Policy.MaxAttempts, string(candidate.Policy.OnLost)
-	r.Reason, r.ReasonCode, r.Error, r.ExitCode, r.Cancel = "", "", "", nil, ""
-	put(t, &t.tasks, r)
-	out.Tasks, out.Until = append(out.Tasks, r.task()), append(out.Until, until)
 }

@@ -15,7 +15,7 @@ import (
 // Decide implements scheduler.Triggers.
 func (s *Store) Decide(ctx context.Context, d ledger.Decide) (out ledger.Decided, err error) {
 	err = s.deciding(ctx, "decide", d.Session, d.Now, func(t *tx, now time.Time) error {
-		w := &decision{Decide: d, t: t, now: now}
+		w := &decision{Decide: d, t: t, now: now, admission: &admission{Admission: d.Admission, t: t, now: now, taken: map[string]int{}}}
 		if err := w.write(); err != nil {
 			return err
 		}
@@ -30,9 +30,10 @@ func (s *Store) Decide(ctx context.Context, d ledger.Decide) (out ledger.Decided
 
 type decision struct {
 	ledger.Decide
-	t   *tx
-	now time.Time
-	out ledger.Decided
+	t         *tx
+	now       time.Time
+	admission *admission
+	out       ledger.Decided
 }
 
 var errDecided = errors.New("decided before")
@@ -187,24 +188,20 @@ func (w *decision) openTask(job *Job, o *ledger.Opening) error {
 		OnLost: string(cmp.Or(task.OnLost, jobs.LostFails)), Payload: task.Payload, Tags: encodeTags(task.Tags), RetryOf: task.RetryOf,
 		Reason: task.Reason, ReasonCode: task.ReasonCode, CreatedAt: micros(w.now), By: task.By,
 	}
-	if pool := w.t.pools.rows[row.Pool]; pool.MaxRunning > 0 || pool.Hash == "" || pool.Hash != w.Pools[row.Pool] || pool.Paused != nil && *pool.Paused {
-		o.Claim = false
-	}
-	switch {
-	case o.Claim:
-		job.Fence++
-		row.Token, row.Attempt, row.State, row.StartedAt = job.Fence, 1, Running, micros(w.now)
-		row.Replica, row.Session, row.MayRunUntil = w.Replica, w.Session, micros(o.MayRunUntil)
-	case row.RunAt > micros(w.now):
+	var started ledger.Started
+	runs := false
+	if row.RunAt > micros(w.now) {
 		row.State = Waits
+	} else if !w.admission.behind(row) {
+		row, started, runs, _ = w.admission.admit(row, job)
 	}
 	if !add(w.t, &w.t.tasks, row) {
 		return fmt.Errorf("task %s exists", row.ID)
 	}
 	opened := row.task()
 	o.Task, o.Trigger.TaskID = &opened, row.ID
-	if o.Claim {
-		w.out.Started = append(w.out.Started, opened)
+	if runs {
+		w.out.Started = append(w.out.Started, started)
 	} else {
 		w.out.Opened = append(w.out.Opened, opened)
 	}
@@ -214,8 +211,8 @@ func (w *decision) openTask(job *Job, o *ledger.Opening) error {
 func (w *decision) openTrigger(o *ledger.Opening) error {
 	g := &o.Trigger
 	g.Replica, g.Count, g.DecidedAt = cmp.Or(g.Replica, w.Replica), max(g.Count, 1), w.now
-	if o.Claim && o.Task != nil {
-		g.StartedAt = w.now
+	if o.Task != nil {
+		g.StartedAt = o.Task.StartedAt
 	}
 	row := Trigger{
 		Job: g.Job, At: micros(g.At), Seq: g.Seq, Until: micros(g.Until), Count: g.Count, Cause: string(g.Cause), By: g.By,

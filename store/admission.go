@@ -1,0 +1,167 @@
+package store
+
+import (
+	"sort"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// admission decides which tasks become running in a transaction, as ledger.Admission says. Claims and decisions ask it,
+// and nothing else makes a task running.
+type admission struct {
+	ledger.Admission
+	now   time.Time
+	pools map[string]*poolRow
+}
+
+// poolRow is a row of {pools}, and what of the pool this transaction may use.
+type poolRow struct {
+	hash       string
+	paused     bool
+	full       bool // max_running tasks are running
+	maxRunning int
+	policy     ledger.Policy // of its tasks from their next claim on
+	room       int           // tasks that may still become running
+	ahead      []int         // ranks of its pending tasks, in the order of claims, as many as there is room for; nil: not read
+}
+
+func newAdmission(a ledger.Admission, now time.Time) *admission {
+	return &admission{Admission: a, now: now, pools: map[string]*poolRow{}}
+}
+
+// readFree reads the rows of pools, and locks those that are limited and that nobody else has locked: of the others no task becomes
+// running. It may be called with rows in hand that come later in the order of locks, since it waits for none.
+func (a *admission) readFree(t *tx, pools []string) error {
+	var limited, others []string
+	for _, name := range sqlkit.Distinct(pools) {
+		switch share := a.Pools[name]; {
+		case share.Room < 1:
+		case share.Limited:
+			limited = append(limited, name)
+		default:
+			others = append(others, name)
+		}
+	}
+	if err := a.read(t, limited, "{for_update}{skip_locked}"); err != nil {
+		return err
+	}
+	return a.read(t, others, "")
+}
+
+// read reads the rows of pools, and how much room there is in those that are limited; lock ends the statement.
+//
+// Index: primary key of pools; the count tasks_claim.
+func (a *admission) read(t *tx, names []string, lock string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	var limited []string
+	err := t.Query("SELECT name, hash, paused, max_running, max_attempts, on_lost FROM {pools}{by_key} WHERE name IN ("+sqlkit.Marks(len(names))+") ORDER BY name"+lock,
+		sqlkit.Texts(names), func(scan func(...any) error) error {
+			var name string
+			var paused *bool
+			p := &poolRow{}
+			err := scan(&name, &p.hash, &paused, &p.maxRunning, &p.policy.MaxAttempts, &p.policy.OnLost)
+			share := a.Pools[name]
+			p.paused = paused != nil && *paused
+			switch {
+			case p.hash == "" || p.hash != share.Hash || p.paused:
+			case p.maxRunning == 0:
+				p.room = share.Room
+			case lock != "":
+				limited = append(limited, name)
+			}
+			a.pools[name] = p
+			return err
+		})
+	if err != nil || len(limited) == 0 {
+		return err
+	}
+	running := map[string]int{}
+	err = t.Query("SELECT pool, COUNT(*) FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool IN ("+sqlkit.Marks(len(limited))+") GROUP BY pool",
+		sqlkit.Texts(limited), func(scan func(...any) error) error {
+			var name string
+			var count int
+			err := scan(&name, &count)
+			running[name] = count
+			return err
+		})
+	for _, name := range limited {
+		p := a.pools[name]
+		free := p.maxRunning - running[name]
+		p.full = free <= 0
+		p.room = max(0, min(free, a.Pools[name].Room))
+	}
+	return err
+}
+
+// outdated reports whether a pool has another definition than the one that the replica goes by, or none.
+func (a *admission) outdated(pool string) bool {
+	p := a.pools[pool]
+	return p == nil || p.hash == "" || p.hash != a.Pools[pool].Hash
+}
+
+// admit makes a pending task running if it may be; else it returns the task as it is. job is the row of its job, locked;
+// nil if it has none. foreign: there is room, and the replica may not run it, or cannot.
+func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool) {
+	p := a.pools[r.Pool]
+	if p == nil || p.room < 1 {
+		return r, false, false
+	}
+	c := ledger.Candidate{Task: r.Task, Policy: p.policy}
+	if r.Job != "" {
+		c.Policy = ledger.Policy{MaxAttempts: r.MaxAttempts, OnLost: r.OnLost}
+	}
+	if job != nil {
+		c.JobHash = job.Hash
+	}
+	until, may := a.Admit(a.now, c)
+	if !may || r.Job != "" && job == nil {
+		return r, false, true
+	}
+	p.room--
+	r.Token++
+	if job != nil { // the job's fence orders all its runs
+		job.Fence++
+		job.changed = true
+		r.Token = job.Fence
+	}
+	r.row, r.State, r.Attempt = rowRunning, jobs.StateRunning, r.Attempt+1
+	r.session, r.Replica, r.StartedAt, r.mayRunUntil = a.Session, a.Replica, a.now, until
+	r.MaxAttempts, r.OnLost = c.Policy.MaxAttempts, c.Policy.OnLost
+	return r, true, false
+}
+
+// admitNew is admit for a task that is not in the table yet. In a limited pool it competes with the pending tasks: those of its priority
+// were there before.
+//
+// Index: tasks_claim, equality on state and pool, then its order.
+func (a *admission) admitNew(t *tx, r openTask, job *jobRow) (_ openTask, ok bool, err error) {
+	p := a.pools[r.Pool]
+	if p == nil || p.room < 1 || r.RunAt.After(a.now) {
+		return r, false, nil
+	}
+	if p.maxRunning > 0 {
+		if p.ahead == nil {
+			p.ahead = make([]int, 0, p.room)
+			err := t.Query("SELECT rank_order FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?",
+				[]any{r.Pool, p.room}, func(scan func(...any) error) error {
+					var rank int
+					err := scan(&rank)
+					p.ahead = append(p.ahead, rank)
+					return err
+				})
+			if err != nil {
+				return r, false, err
+			}
+		}
+		if sort.SearchInts(p.ahead, -r.Priority+1) >= p.room {
+			return r, false, nil
+		}
+	}
+	r, ok, _ = a.admit(r, job)
+	return r, ok, nil
+}

@@ -1,0 +1,78 @@
+package memstore
+
+import (
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// admission is ledger.Admission in one transaction.
+type admission struct {
+	ledger.Admission
+	t     *tx
+	now   time.Time
+	taken map[string]int // by pool
+}
+
+// room is how many tasks of a pool may still become running; full: as many as may run do.
+func (a *admission) room(pool string) (room int, full bool) {
+	row, share := a.t.pools.rows[pool], a.Pools[pool]
+	if row.Hash == "" || row.Hash != share.Hash || row.Paused != nil && *row.Paused || row.MaxRunning > 0 != share.Limited {
+		return 0, false
+	}
+	room = share.Room - a.taken[pool]
+	if row.MaxRunning > 0 {
+		left := row.MaxRunning
+		for _, r := range a.t.tasks.rows {
+			if r.Pool == pool && r.State == Running {
+				left--
+			}
+		}
+		full, room = left <= 0, min(room, left)
+	}
+	return max(0, room), full
+}
+
+// admit makes a task running if it may be. job is the row of its job; nil if it has none. Neither row is written.
+func (a *admission) admit(r Task, job *Job) (_ Task, started ledger.Started, ok, foreign bool) {
+	if room, _ := a.room(r.Pool); room < 1 {
+		return r, started, false, false
+	}
+	pool := a.t.pools.rows[r.Pool]
+	c := ledger.Candidate{Task: r.task(), Policy: ledger.Policy{MaxAttempts: pool.MaxAttempts, OnLost: jobs.OnLost(pool.OnLost)}}
+	if r.Job != "" {
+		c.Policy = ledger.Policy{MaxAttempts: r.MaxAttempts, OnLost: jobs.OnLost(r.OnLost)}
+	}
+	if job != nil {
+		c.JobHash = job.Hash
+	}
+	until, may := a.Admit(a.now, c)
+	if !may || r.Job != "" && job == nil {
+		return r, started, false, true
+	}
+	a.taken[r.Pool]++
+	r.Token++
+	if job != nil {
+		job.Fence++
+		r.Token = job.Fence
+	}
+	r.State, r.Attempt, r.Session, r.Replica = Running, r.Attempt+1, a.Session, a.Replica
+	r.MayRunUntil, r.StartedAt = micros(until), micros(a.now)
+	r.MaxAttempts, r.OnLost = c.Policy.MaxAttempts, string(c.Policy.OnLost)
+	return r, ledger.Started{Task: r.task(), Until: until}, true, false
+}
+
+// behind reports whether the pending tasks of a limited pool that go before a new one take all the room.
+func (a *admission) behind(r Task) bool {
+	if a.t.pools.rows[r.Pool].MaxRunning == 0 {
+		return false
+	}
+	room, _ := a.room(r.Pool)
+	for _, other := range a.t.tasks.rows {
+		if other.Pool == r.Pool && other.State == Ready && other.Rank <= r.Rank {
+			room--
+		}
+	}
+	return room < 1
+}
