@@ -74,7 +74,7 @@ func TestARealReplica(t *testing.T) {
 		"mysql":  func() string { return servers.MySQL(t) },
 	} {
 		t.Run(driver, func(t *testing.T) {
-			st, err := store.Open(t.Context(), driver, dsn(), store.Options{})
+			st, err := store.Open(t.Context(), store.Dialect(driver), dsn(), store.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,6 +17,14 @@ import (
 //go:embed sqlite/*.sql mysql/*.sql
 var files embed.FS
 
+// Dialect is which kind of database a handle speaks to, in every package that takes one.
+type Dialect string
+
+const (
+	SQLite Dialect = "sqlite"
+	MySQL  Dialect = "mysql" // MySQL 8.0.16 or later, MariaDB 10.6 or later
+)
+
 // Migration is one numbered file.
 type Migration struct {
 	Version       int // from 1, without gaps
@@ -25,24 +33,24 @@ type Migration struct {
 	SQL           string
 }
 
-// For returns the migrations of a dialect, "sqlite" or "mysql", in order.
-func For(dialect string) ([]Migration, error) {
-	entries, err := files.ReadDir(dialect)
+// For returns the migrations of a dialect, in order.
+func For(d Dialect) ([]Migration, error) {
+	entries, err := files.ReadDir(string(d))
 	if err != nil {
-		return nil, fmt.Errorf("migrations: no dialect %q", dialect)
+		return nil, fmt.Errorf("migrations: no dialect %q", d)
 	}
 	var all []Migration
 	for _, entry := range entries {
-		text, err := files.ReadFile(path.Join(dialect, entry.Name()))
+		text, err := files.ReadFile(path.Join(string(d), entry.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("migrations: %w", err)
 		}
 		m, err := parse(entry.Name(), string(text))
 		if err != nil {
-			return nil, fmt.Errorf("migrations: %s/%s: %w", dialect, entry.Name(), err)
+			return nil, fmt.Errorf("migrations: %s/%s: %w", d, entry.Name(), err)
 		}
 		if m.Version != len(all)+1 {
-			return nil, fmt.Errorf("migrations: %s/%s: version %d is missing", dialect, entry.Name(), len(all)+1)
+			return nil, fmt.Errorf("migrations: %s/%s: version %d is missing", d, entry.Name(), len(all)+1)
 		}
 		all = append(all, m)
 	}

@@ -44,7 +44,7 @@ func mysql(t *testing.T) database { return database{"mysql", servers.MySQL(t)} }
 // open opens the database as one process would.
 func (d database) open(t *testing.T) *store.Store {
 	t.Helper()
-	st, err := store.Open(t.Context(), d.driver, d.dsn, store.Options{})
+	st, err := store.Open(t.Context(), store.Dialect(d.driver), d.dsn, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 // gormDialector is what gorm calls a dialect, on a pool or none.
 func gormDialector(d sqlkit.Dialect, pool *sql.DB) gorm.Dialector {
-	if d.Name() == string(SQLite) {
+	if d.Name() == SQLite {
 		return sqliteDialector{pool}
 	}
 	return gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true})

@@ -113,7 +113,7 @@ func TestALookReadsSoMuch(t *testing.T) {
 					}
 				}
 				err := s.read(t.Context(), "test", func(tx *tx) error {
-					if s.db.Dialect.Name() == string(MySQL) {
+					if s.db.Dialect.Name() == MySQL {
 						n, err := reads(tx, func() error { return do(tx) })
 						if err == nil && n > 5*most {
 							t.Errorf("%s %s: it reads %d", what, name, n)

@@ -187,7 +187,7 @@ func MigrationSQL(d Dialect, prefix string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	steps, err := migrations.For(string(d))
+	steps, err := migrations.For(d)
 	if err != nil {
 		return "", err
 	}

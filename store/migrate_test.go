@@ -28,7 +28,7 @@ func eachDialect(t *testing.T, fn func(t *testing.T, d store.Dialect, dsn string
 
 func open(t *testing.T, d store.Dialect, dsn string, o store.Options) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), string(d), dsn, o)
+	s, err := store.Open(t.Context(), d, dsn, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestMigrateByEightReplicas(t *testing.T) {
 		var namespaces [8]string
 		for i := range namespaces {
 			g.Go(func() error {
-				s, err := store.Open(ctx, string(d), dsn, store.Options{})
+				s, err := store.Open(ctx, d, dsn, store.Options{})
 				if err != nil {
 					return err
 				}
@@ -171,7 +171,7 @@ func TestSchemaStates(t *testing.T) {
 // wantMigrations compares what the database says of the migrations with what they are.
 func wantMigrations(t *testing.T, db *sql.DB, d store.Dialect, prefix string) {
 	t.Helper()
-	steps, err := migrations.For(string(d))
+	steps, err := migrations.For(d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestMigrationSQL(t *testing.T) {
 func TestDialectsAgree(t *testing.T) {
 	var shapes []map[string][]string
 	for _, d := range []store.Dialect{store.SQLite, store.MySQL} {
-		steps, err := migrations.For(string(d))
+		steps, err := migrations.For(d)
 		if err != nil {
 			t.Fatal(err)
 		}

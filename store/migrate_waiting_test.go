@@ -14,7 +14,7 @@ import (
 // was right before the due time.
 func TestMigrationKeepsWhatWaits(t *testing.T) {
 	eachDialect(t, func(t *testing.T, d store.Dialect, dsn string) {
-		steps, err := migrations.For(string(d))
+		steps, err := migrations.For(d)
 		if err != nil {
 			t.Fatal(err)
 		}

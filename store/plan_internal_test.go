@@ -66,7 +66,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, s *Store) {
 		fill(t, s)
-		lite := s.db.Dialect.Name() == string(SQLite)
+		lite := s.db.Dialect.Name() == SQLite
 		cursor := []string{"id-001000"}
 		check := func(name string, indexes []string, run func(t *tx) error) {
 			t.Helper()
@@ -249,7 +249,7 @@ func fill(t *testing.T, s *Store) {
 	}
 	for _, table := range []string{"tasks", "done", "triggers", "jobs", "audit", "sessions", "kinds", "pools"} {
 		analyze := `ANALYZE {` + table + `}`
-		if s.db.Dialect.Name() == string(MySQL) {
+		if s.db.Dialect.Name() == MySQL {
 			analyze = `ANALYZE TABLE {` + table + `}`
 		}
 		if err := s.autocommit(t.Context(), "analyze", func(t *tx) error {

@@ -31,14 +31,15 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/migrations"
 )
 
 // Dialect is which kind of database a handle speaks to.
-type Dialect string
+type Dialect = migrations.Dialect
 
 const (
-	SQLite Dialect = "sqlite"
-	MySQL  Dialect = "mysql" // MySQL 8.0.16 or later, MariaDB 10.6 or later
+	SQLite = migrations.SQLite
+	MySQL  = migrations.MySQL // MySQL 8.0.16 or later, MariaDB 10.6 or later
 )
 
 // Options change what New and Open do. The zero Options are fine.
@@ -162,20 +163,20 @@ func poolOf(handle any) (pool *sql.DB, err error) {
 // openTimeout bounds how long an unreachable database holds up New and Open.
 const openTimeout = 6 * time.Second
 
-// Open opens a database with every setting that the store wants and verifies them. driver is
-// "sqlite", with a file path or ":memory:" as dsn (processes take turns by a second file, whose name ends in
-// -turn), or "mysql", with the dsn of go-sql-driver/mysql.
+// Open opens a database with every setting that the store wants and verifies them. The dsn of [SQLite] is
+// a file path or ":memory:" (processes take turns by a second file, whose name ends in
+// -turn), that of [MySQL] one of go-sql-driver/mysql.
 // When the database cannot be reached, the error names its address and the cause, within 10 s.
-func Open(ctx context.Context, driver, dsn string, o Options) (*Store, error) {
+func Open(ctx context.Context, d Dialect, dsn string, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	switch Dialect(driver) {
+	switch d {
 	case SQLite:
 		return openSQLite(ctx, dsn, o)
 	case MySQL:
 		return openMySQL(ctx, dsn, o)
 	}
-	return nil, fmt.Errorf("store: unknown driver %q: sqlite or mysql", driver)
+	return nil, fmt.Errorf("store: unknown dialect %q: sqlite or mysql", d)
 }
 
 // Close closes what Open opened, and nothing that the program gave to New.

@@ -53,7 +53,7 @@ func bench(t *testing.T, d store.Dialect, dsn string) *storetest.Bench {
 	b := &storetest.Bench{Dialect: d, DB: rows{openRaw(t, d, dsn)}}
 	b.Open = func(t *testing.T) storetest.Store {
 		t.Helper()
-		s, err := store.Open(t.Context(), string(d), dsn, store.Options{})
+		s, err := store.Open(t.Context(), d, dsn, store.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ import (
 
 func migrated(t testing.TB, driver, dsn string, o Options) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), driver, dsn, o)
+	s, err := Open(t.Context(), Dialect(driver), dsn, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestRollback(t *testing.T) {
 func TestWaitsEndWithTheContext(t *testing.T) {
 	eachStore(t, func(t *testing.T, s *Store) {
 		var other *Store
-		if s.db.Dialect.Name() == string(SQLite) {
+		if s.db.Dialect.Name() == SQLite {
 			other = migrated(t, "sqlite", sqlitePath(t, s), Options{})
 		} else {
 			other = s
@@ -236,7 +236,7 @@ func TestAlone(t *testing.T) {
 		if err := g.Wait(); err != nil {
 			t.Fatal(err)
 		}
-		if s.db.Dialect.Name() == string(MySQL) { // whose lock is the connection's, which lives on
+		if s.db.Dialect.Name() == MySQL { // whose lock is the connection's, which lives on
 			var mine int64
 			ctx, cancel := context.WithCancel(t.Context())
 			_ = s.alone(ctx, func(t *tx) error {

@@ -50,7 +50,7 @@ func newSceneOf(t *testing.T, set jobs.Set, o api.Options, replica scheduler.Opt
 
 func newSceneOn(t *testing.T, driver, dsn string, set jobs.Set, o api.Options, replica scheduler.Options) *scene {
 	t.Helper()
-	st, err := store.Open(t.Context(), driver, dsn, store.Options{})
+	st, err := store.Open(t.Context(), store.Dialect(driver), dsn, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func wantFinding(t *testing.T, all []string, want ...string) {
 
 func migrated(t *testing.T, driver, dsn string) *store.Store {
 	t.Helper()
-	st, err := store.Open(t.Context(), driver, dsn, store.Options{})
+	st, err := store.Open(t.Context(), store.Dialect(driver), dsn, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

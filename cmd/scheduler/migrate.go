@@ -64,7 +64,7 @@ func newMigrateCommand(a *app) *cobra.Command {
 
 // openStore opens the store that a file names.
 func openStore(ctx context.Context, c config.Store) (*store.Store, error) {
-	s, err := store.Open(ctx, c.Driver, c.DSN, store.Options{Prefix: c.TablePrefix, TLS: c.TLS})
+	s, err := store.Open(ctx, store.Dialect(c.Driver), c.DSN, store.Options{Prefix: c.TablePrefix, TLS: c.TLS})
 	if err != nil && c.Driver == config.MySQL {
 		if d, bad := mysqlconn.Parse(c.DSN); bad == nil && d.Net == "tcp" {
 			if answers := speaks(context.WithoutCancel(ctx), d.Addr); len(answers) > 0 && !slices.Contains(answers, speaksMySQL) {

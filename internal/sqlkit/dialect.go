@@ -4,12 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/migrations"
 )
 
 // Dialect is what databases say or do differently. Its zero value is of a handle that a program opened.
 type Dialect interface {
-	// Name is that of the folder of its migrations.
-	Name() string
+	Name() migrations.Dialect
 	// Words are replaced in statements, in pairs: {for_update}, {skip_locked}, {share}, {insert_ignore}, {values}, {delete}.
 	// {now} is the database's time in microseconds, or NULL where only Now tells it.
 	// {by_key} follows the table whose rows a statement locks or writes: rows are then locked one by

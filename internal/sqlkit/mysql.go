@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/lockstep-scheduler/lockstep/migrations"
 )
 
 // MySQL is the dialect of MySQL and MariaDB, with the driver github.com/go-sql-driver/mysql.
@@ -19,7 +21,7 @@ type MySQL struct {
 	Isolation string // that each transaction asks for; empty: its connection has the one that is wanted
 }
 
-func (MySQL) Name() string { return "mysql" }
+func (MySQL) Name() migrations.Dialect { return migrations.MySQL }
 
 func (MySQL) Words() []string {
 	return []string{

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/migrations"
 )
 
 // SQLite is the dialect of SQLite, with any driver whose errors have SQLite's codes: [SQLiteError].
@@ -51,7 +53,7 @@ func SQLiteCode(err error) int {
 	return -1
 }
 
-func (SQLite) Name() string { return "sqlite" }
+func (SQLite) Name() migrations.Dialect { return migrations.SQLite }
 
 // A transaction that may write has the whole file from its BEGIN on: no row locks.
 func (SQLite) Words() []string {

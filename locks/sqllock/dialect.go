@@ -5,14 +5,15 @@ import (
 	"database/sql"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/migrations"
 )
 
 // Dialect is which kind of database a handle speaks to.
-type Dialect string
+type Dialect = migrations.Dialect
 
 const (
-	MySQL  Dialect = "mysql"
-	SQLite Dialect = "sqlite"
+	MySQL  = migrations.MySQL
+	SQLite = migrations.SQLite
 )
 
 // dialect is what the databases say differently here, besides what sqlkit knows.

@@ -66,7 +66,7 @@ var uptime = regexp.MustCompile(`(?m)^uptime_in_seconds:(\d+)`)
 // store opens the database as one process would.
 func (s *site) store(tb testing.TB) *store.Store {
 	tb.Helper()
-	st, err := store.Open(tb.Context(), s.driver, s.dsn, store.Options{})
+	st, err := store.Open(tb.Context(), store.Dialect(s.driver), s.dsn, store.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -36,7 +36,7 @@ func run(ctx context.Context) error {
 	service := dial.Flags()
 	dir := flag.String("dir", "", "of the history")
 	flag.Parse()
-	s, err := store.Open(ctx, *driver, *dsn, store.Options{MaxConns: 2})
+	s, err := store.Open(ctx, store.Dialect(*driver), *dsn, store.Options{MaxConns: 2})
 	if err != nil {
 		return err
 	}
