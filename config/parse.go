@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -180,31 +181,22 @@ func unquoted(data []byte, line int) string {
 // searchable bounds the search for the line of a syntax error, which parses the file several times.
 const searchable = 1 << 20
 
-// firstBadLine finds the line at which the YAML library first gives up with message: it reports
-// only where the block began, which may be the first line of the file.
+// firstBadLine finds the line at which the YAML library first gives up with message: it keeps that to itself, and reports
+// where the block began, which may be the first line of the file.
 func firstBadLine(data []byte, message string) int {
 	if len(data) > searchable {
 		return 1
 	}
-	ends := []int{0}
+	var ends []int
 	for i, c := range data {
 		if c == '\n' {
 			ends = append(ends, i+1)
 		}
 	}
-	ends = append(ends, len(data))
-	good, bad := 0, len(ends)-1
-	for bad-good > 1 {
-		middle := (good + bad) / 2
-		var n yaml.Node
-		err := decode(yaml.NewDecoder(bytes.NewReader(data[:ends[middle]])), &n)
-		if err != nil && strings.HasSuffix(err.Error(), message) {
-			bad = middle
-		} else {
-			good = middle
-		}
-	}
-	return bad
+	return 1 + sort.Search(len(ends), func(i int) bool {
+		err := decode(yaml.NewDecoder(bytes.NewReader(data[:ends[i]])), &yaml.Node{})
+		return err != nil && strings.HasSuffix(err.Error(), message)
+	})
 }
 
 func nthLine(data []byte, line int) string {
