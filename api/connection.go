@@ -32,11 +32,10 @@ type connection struct {
 	heard   atomic.Int64 // the time.Duration after since when something came last
 
 	// Of of.mu:
-	known   bool        // a good token came, or it is a trusted proxy's
-	party   string      // that showed the last one; "": it counts for none
-	serving bool        // a request is under way
-	idle    time.Time   // since when none is; zero: none has come yet
-	timer   *time.Timer // closes a stranger that is idle
+	known   bool      // a good token came, or it is a trusted proxy's
+	party   string    // that showed the last one; "": it counts for none
+	serving bool      // a request is under way
+	idle    time.Time // since when none is; zero: none has come yet
 }
 
 // Read notes that something came.
@@ -70,16 +69,6 @@ func (c *connection) isKnown() bool {
 	return c.known
 }
 
-// expire closes a stranger whose time is over.
-func (c *connection) expire() {
-	c.of.mu.Lock()
-	over := !c.known && !c.serving
-	c.of.mu.Unlock()
-	if over {
-		_ = c.Close()
-	}
-}
-
 // turned notes what the server says of it.
 func (c *connection) turned(state http.ConnState) {
 	c.of.mu.Lock()
@@ -89,9 +78,6 @@ func (c *connection) turned(state http.ConnState) {
 		c.serving = true
 	case http.StateIdle:
 		c.serving, c.idle = false, time.Now()
-		if _, in := c.of.all[c]; in && !c.known {
-			c.timer.Reset(strangerIdle)
-		}
 	}
 }
 

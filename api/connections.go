@@ -121,6 +121,39 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
+// expire closes strangers that are idle for too long, until the listener is closed.
+func (l *connections) expire() {
+	for {
+		wait := strangerIdle // a connection that comes now stays as long
+		var idle []*connection
+		l.mu.Lock()
+		for c := range l.all {
+			if c.known || c.serving {
+				continue
+			}
+			since := c.idle
+			if since.IsZero() {
+				since = c.since
+			}
+			if left := strangerIdle - time.Since(since); left > 0 {
+				wait = min(wait, left)
+				continue
+			}
+			l.leave(c)
+			idle = append(idle, c)
+		}
+		l.mu.Unlock()
+		for _, c := range idle {
+			_ = c.Conn.Close()
+		}
+		select {
+		case <-l.closing:
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
 // admit makes room for a connection, or closes it and returns nil. wait > 0 says that it has to wait as
 // long, as all others came right now: each gets the time for a handshake and a request.
 func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
@@ -203,9 +236,7 @@ func (l *connections) enter(c *connection) {
 	}
 	if c.trusted && l.known < l.mostKnown() {
 		l.know(c, "")
-		return
 	}
-	c.timer = time.AfterFunc(strangerIdle, c.expire)
 }
 
 func (l *connections) leave(c *connection) {
@@ -213,9 +244,6 @@ func (l *connections) leave(c *connection) {
 		return
 	}
 	delete(l.all, c)
-	if c.timer != nil {
-		c.timer.Stop()
-	}
 	l.forget(c)
 	l.strangers.add(c.address, -1)
 	if c.shared {

@@ -195,6 +195,8 @@ func TestOneAddressHasAPart(t *testing.T) {
 func TestIdleStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConnections(nil, ServeOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")}})
+		defer close(l.closing)
+		go l.expire()
 		come := func(from string) *connection {
 			here, _ := net.Pipe()
 			c, _ := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.ParseIP(from)}})

@@ -16,7 +16,7 @@ type Handler struct {
 // written within half a minute by itself; a program that ends calls Flush when it serves no more, before it closes the
 // store. What cannot be written goes to the log, and nothing is kept for later.
 func (h *Handler) Flush(ctx context.Context) {
-	left, err := h.server.refused.flush(true)
+	left, err := h.server.refused.close()
 	for _, e := range left {
 		h.server.unaudited(ctx, e, err)
 	}

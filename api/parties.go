@@ -44,9 +44,6 @@ func (l *connections) know(c *connection, party string) {
 		l.of.add(party, 1)
 	}
 	l.strangers.add(c.address, -1)
-	if c.timer != nil {
-		c.timer.Stop()
-	}
 }
 
 func (l *connections) forget(c *connection) {

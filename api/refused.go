@@ -25,9 +25,10 @@ type refused struct {
 	mu      sync.Mutex
 	buckets buckets[string]
 	held    map[refusal]wire.AuditEntry
-	timer   *time.Timer // set while something is held
-	closed  bool        // nothing is held any more
-	writing sync.Mutex  // held before mu
+	timer   *time.Timer    // set while something is held
+	timed   sync.WaitGroup // the timer, until it is stopped or has written
+	closed  bool           // nothing is held any more
+	writing sync.Mutex     // held before mu
 }
 
 // refusal is what refused writes have in common that are counted together.
@@ -89,8 +90,19 @@ func (f *refused) count(kind refusal, e wire.AuditEntry) {
 	}
 	f.held[kind] = e
 	if f.timer == nil {
-		f.timer = time.AfterFunc(refusedHold, func() { f.flush(false) })
+		f.timed.Add(1)
+		f.timer = time.AfterFunc(refusedHold, func() {
+			defer f.timed.Done()
+			f.flush(false)
+		})
 	}
+}
+
+// close is the last flush. Nothing is written after it.
+func (f *refused) close() (left []wire.AuditEntry, err error) {
+	left, err = f.flush(true)
+	f.timed.Wait()
+	return left, err
 }
 
 // flush writes what is held. What cannot be written is returned; it stays for the next time, unless this is the last.
@@ -101,10 +113,10 @@ func (f *refused) flush(last bool) (left []wire.AuditEntry, err error) {
 	all := f.held
 	f.held = nil
 	f.closed = f.closed || last
-	if f.timer != nil {
-		f.timer.Stop()
-		f.timer = nil
+	if f.timer != nil && f.timer.Stop() {
+		f.timed.Done()
 	}
+	f.timer = nil
 	f.mu.Unlock()
 	for kind, e := range all {
 		failed := f.write(e)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -187,4 +188,29 @@ func TestAuditNamesTasks(t *testing.T) {
 	if want := "new-0 3,new-4 1,task-2 1, 0"; strings.Join(got, ",") != want {
 		t.Errorf("%s, want %s", strings.Join(got, ","), want)
 	}
+}
+
+// TestTimersEnd: when the last flush has returned, no timer that writes what is held is under way.
+func TestTimersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 1000 {
+			written := 0
+			f := &refused{write: func(wire.AuditEntry) error { written++; return nil }}
+			for range refusedBurst + 1 {
+				f.hold("p", wire.AuditEntry{})
+			}
+			time.Sleep(refusedHold) // the timer fires in this moment, too
+			_, err := f.close()
+			f.writing.Lock() // what has not ended waits for it
+			for range 100 {
+				runtime.Gosched()
+			}
+			stack := make([]byte, 1<<16)
+			all := string(stack[:runtime.Stack(stack, true)])
+			f.writing.Unlock()
+			if err != nil || written != 1 || strings.Contains(all, "(*refused).flush(") {
+				t.Fatalf("%d rows, %v, under way:\n%s", written, err, all)
+			}
+		}
+	})
 }

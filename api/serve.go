@@ -58,7 +58,14 @@ func ServeWith(ctx context.Context, l net.Listener, h http.Handler, o ServeOptio
 		srv.TLSConfig = o.TLS.Clone()
 		srv.TLSConfig.MinVersion = max(o.TLS.MinVersion, tls.VersionTLS12)
 	}
-	return serve(ctx, newConnections(l, o), srv)
+	conns := newConnections(l, o)
+	expired := make(chan struct{})
+	go func() { defer close(expired); conns.expire() }()
+	defer func() {
+		_ = conns.Close() // ServeTLS leaves it open if it cannot begin
+		<-expired
+	}()
+	return serve(ctx, conns, srv)
 }
 
 // With HTTP/2, maxStreamsOfConnection bounds the requests that are under way on one connection, and the others what

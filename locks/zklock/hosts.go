@@ -41,11 +41,19 @@ func (h *hosts) Init(servers []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
 	defer cancel()
 	found, errs := make([]map[string]string, len(servers)), make([]error, len(servers))
+	var first sync.Once
+	var rest *time.Timer
+	over := make(chan struct{})
 	each(len(servers), func(i int) {
 		if found[i], errs[i] = h.lookup(ctx, servers[i]); errs[i] == nil {
-			time.AfterFunc(lookupRest, cancel)
+			first.Do(func() {
+				rest = time.AfterFunc(lookupRest, func() { defer close(over); cancel() })
+			})
 		}
 	})
+	if rest != nil && !rest.Stop() {
+		<-over
+	}
 	names := map[string]string{}
 	for _, f := range found {
 		maps.Copy(names, f)
