@@ -46,20 +46,20 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		if err := t.sameButForCapitals(names, known); err != nil {
 			return err
 		}
-		there, err := t.poolRows(names, false)
+		there, err := defined[poolModel](t, names, false)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
 			p, row := all[name], there[name]
-			if row.hash != "" && row.config != 0 {
+			if row.Hash != "" && row.Config != 0 {
 				continue // a replica has loaded it
 			}
 			has, err := row.declare(ledger.DeclaredKinds(p))
 			if err != nil {
 				return err
 			}
-			if row.hash == "" {
+			if row.Hash == "" {
 				// Index: primary key.
 				_, err = t.Exec(`UPDATE {pools} SET hash = ?, config = 0, max_running = ?, max_attempts = ?, on_lost = ?, kinds = ? WHERE name = ? AND hash = ''`,
 					p.Hash(), p.MaxRunning, p.Retries.Limit+1, string(p.OnLost), has.declared(), name)
@@ -103,11 +103,11 @@ func (t *tx) sameButForCapitals(names, known []string) error {
 }
 
 // declare adds kinds to those that other programs have declared, unless either of them says nothing of them.
-func (r definedPool) declare(has kinds) (kinds, error) {
-	if r.hash == "" {
+func (m poolModel) declare(has kinds) (kinds, error) {
+	if m.Hash == "" {
 		return has, nil
 	}
-	h, err := readHandled(r.kinds)
+	h, err := readHandled(m.Kinds)
 	before := h.names()
 	switch {
 	case has == nil:

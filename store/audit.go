@@ -2,13 +2,13 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/google/uuid"
+	"gorm.io/gorm/clause"
 
+	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -27,10 +27,10 @@ func (s *Store) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 			return err
 		}
 		// To write the same id again changes nothing.
-		_, err = t.Exec("{insert_ignore} {audit} (id, at, who, role, remote, action, object, status, task_id, tasks, repeats) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-			id.String(), micros(now), clip(e.Who, 128), clip(e.Role, 16), clip(e.Remote, 64), clip(e.Action, 64), clip(e.Object, 128), e.Status,
-			clip(e.TaskID, 36), e.Tasks, max(e.Count, 1))
-		return err
+		return t.gorm().Clauses(clause.OnConflict{DoNothing: true}).Create(&auditModel{
+			ID: id.String(), At: micros(now), Who: clip(e.Who, 128), Role: clip(e.Role, 16), Remote: clip(e.Remote, 64), Action: clip(e.Action, 64),
+			Object: clip(e.Object, 128), Status: e.Status, TaskID: clip(e.TaskID, 36), Tasks: e.Tasks, Repeats: max(e.Count, 1),
+		}).Error
 	})
 }
 
@@ -39,7 +39,7 @@ func (s *Store) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 //
 // Errors: jobs.ErrInvalid for a limit or cursor that is none, jobs.ErrUnavailable.
 func (s *Store) AuditEntries(ctx context.Context, p ledger.Page) (entries []ledger.AuditEntry, next string, err error) {
-	limit, err := pageLimit(p.Limit)
+	limit, err := paging.Limit(p.Limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -58,11 +58,13 @@ func (s *Store) AuditEntries(ctx context.Context, p ledger.Page) (entries []ledg
 	return entries, next, nil
 }
 
-func auditCursor(at int64, id string) string { return cursor("audit", strconv.FormatInt(at, 10), id) }
+func auditCursor(at int64, id string) string {
+	return paging.Cursor("audit", strconv.FormatInt(at, 10), id)
+}
 
 // Index: audit_at.
-func (t *tx) auditPage(cursor string, n int) (entries []ledger.AuditEntry, err error) {
-	w := &where{}
+func (t *tx) auditPage(cursor string, n int) ([]ledger.AuditEntry, error) {
+	q := table[auditModel](t).Table("{audit} {index}{audit}_at{end}")
 	after, err := readCursor(cursor, "audit", 2)
 	if err != nil {
 		return nil, err
@@ -70,23 +72,11 @@ func (t *tx) auditPage(cursor string, n int) (entries []ledger.AuditEntry, err e
 	if after != nil {
 		at, err := strconv.ParseInt(after[0], 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("cursor: %w: %.40q is not a cursor of this list", jobs.ErrInvalid, cursor)
+			return nil, notOfList(cursor)
 		}
-		w.and(`at <= ? AND NOT (at = ? AND id >= ?)`, at, at, after[1])
+		q = q.Where("at <= ?", at).Where("NOT (at = ? AND id >= ?)", at, after[1])
 	}
-	err = t.Query(`SELECT id, at, who, role, remote, action, object, status, task_id, tasks, repeats FROM {audit}{index}{audit}_at{end}`+w.text()+` ORDER BY at DESC, id DESC LIMIT ?`,
-		append(w.args, n), func(scan func(...any) error) error {
-			var e ledger.AuditEntry
-			var at int64
-			err := scan(&e.ID, &at, &e.Who, &e.Role, &e.Remote, &e.Action, &e.Object, &e.Status, &e.TaskID, &e.Tasks, &e.Count)
-			if e.Count == 1 {
-				e.Count = 0
-			}
-			e.At = fromMicros(at)
-			entries = append(entries, e)
-			return err
-		})
-	return entries, err
+	return list(q.Order("at DESC, id DESC").Limit(n), (*auditModel).entry)
 }
 
 // Index: audit_at, then the primary key.

@@ -71,9 +71,9 @@ func askOwner(t *tx, row openTask, why string) error {
 
 // endedTask reads a row of {done}, without its payload.
 func (t *tx) endedTask(id string) (task jobs.Task, found bool, err error) {
-	err = t.Query("SELECT "+doneFacts+" FROM {done} WHERE id=?", []any{id}, func(scan func(...any) error) error {
+	err = read(t, "SELECT "+doneFacts+" FROM {done} WHERE id=?", []any{id}, func(m *doneModel) error {
 		found = true
-		task, err = scanTask(scan)
+		task, err = m.Task.task()
 		return err
 	})
 	return task, found, err

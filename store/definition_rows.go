@@ -1,8 +1,9 @@
 package store
 
 import (
-	"database/sql"
 	"time"
+
+	"gorm.io/gorm/clause"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -10,44 +11,18 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// definedJob is a row of {jobs}, whole: the upsert writes all of it.
-type definedJob struct {
-	name                 string
-	stripe               int
-	hash, schedule       string
-	config, cursor, next int64
-	waiting              int64
-	fence                int64
-	suspended            sql.NullBool
-	suspendedBy          string
-	busyUntil            int64
-}
-
-func (r definedJob) differs(d *ledger.JobDef) bool {
+func (m jobModel) differs(d *ledger.JobDef) bool {
 	if d == nil {
-		return r.hash != ""
+		return m.Hash != ""
 	}
-	return r.hash != d.Hash || r.schedule != d.Schedule || r.stripe != d.Stripe
-}
-
-// jobRows reads all rows, or those with the given names.
-func (t *tx) jobRows(names []string, lock bool) (map[string]definedJob, error) {
-	rows := map[string]definedJob{}
-	text, args := named(`SELECT name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by, busy_until FROM {jobs}`, names, lock)
-	err := t.Query(text, args, func(scan func(...any) error) error {
-		var r definedJob
-		err := scan(&r.name, &r.stripe, &r.hash, &r.schedule, &r.config, &r.cursor, &r.next, &r.waiting, &r.fence, &r.suspended, &r.suspendedBy, &r.busyUntil)
-		rows[r.name] = r
-		return err
-	})
-	return rows, err
+	return m.Hash != d.Hash || m.Schedule != d.Schedule || m.Stripe != d.Stripe
 }
 
 // writeJobs makes the rows of the named jobs say what defs say. The cursor never moves back, and
 // moves to now, as judge takes it, where the schedule is new: an edit fires nothing of the past. What was due by the old
 // schedule and was not decided yet is missed.
 func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.JobDef, judge ledger.Judge) error {
-	rows, err := t.jobRows(names, true)
+	rows, err := defined[jobModel](t, names, true)
 	if err != nil {
 		return err
 	}
@@ -55,34 +30,31 @@ func (t *tx) writeJobs(config int64, names []string, defs map[string]*ledger.Job
 	if err != nil {
 		return err
 	}
-	var changed [][]any
+	var changed []jobModel
 	var undecided []jobs.Trigger
 	for _, name := range names {
 		row, d := rows[name], defs[name]
 		if !row.differs(d) {
 			continue // somebody wrote it, or took it out, in the meantime
 		}
-		at := ledger.Undecided(fromMicros(row.next), fromMicros(row.waiting))
-		if schedule := scheduleOf(d); !at.IsZero() && !at.After(now) && row.schedule != schedule {
+		at := row.due()
+		if schedule := scheduleOf(d); !at.IsZero() && !at.After(now) && row.Schedule != schedule {
 			undecided = append(undecided, overtaken(name, at, schedule, now))
 		}
 		switch {
 		case d == nil: // retired; when it comes back, its schedule is new
-			row.hash, row.schedule, row.next, row.waiting = "", "", 0, 0
-		case row.name == "" || row.schedule != d.Schedule:
-			row.cursor = max(row.cursor, micros(now))
-			row.schedule, row.next, row.waiting = d.Schedule, micros(d.Next(fromMicros(row.cursor))), 0
+			row.Hash, row.Schedule, row.NextAt, row.WaitingAt = "", "", 0, 0
+		case row.Name == "" || row.Schedule != d.Schedule:
+			row.CursorAt = max(row.CursorAt, micros(now))
+			row.Schedule, row.NextAt, row.WaitingAt = d.Schedule, micros(d.Next(fromMicros(row.CursorAt))), 0
 		}
 		if d != nil {
-			row.name, row.hash, row.stripe = name, d.Hash, d.Stripe
+			row.Name, row.Hash, row.Stripe = name, d.Hash, d.Stripe
 		}
-		changed = append(changed, []any{
-			row.name, row.stripe, row.hash, row.schedule, config, row.cursor, row.next, row.waiting,
-			row.fence, row.suspended, row.suspendedBy, row.busyUntil,
-		})
+		row.Config = config
+		changed = append(changed, row)
 	}
-	err = t.Upsert(`{jobs} (name, stripe, hash, schedule, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by, busy_until)`, "name", changed)
-	if err != nil {
+	if err := upsert(t, changed, func(m jobModel) int { return 0 }); err != nil {
 		return err
 	}
 	if _, err := t.insertTriggers(undecided); err != nil {
@@ -111,33 +83,22 @@ func overtaken(job string, at time.Time, schedule string, now time.Time) jobs.Tr
 	}
 }
 
-// definedPool is a row of {pools}, whole.
-type definedPool struct {
-	name, hash              string
-	config                  int64
-	maxRunning, maxAttempts int
-	onLost                  string
-	paused                  sql.NullBool
-	pausedBy                string
-	kinds                   []byte
-}
-
-func (r definedPool) differs(d *ledger.PoolDef) bool {
+func (m poolModel) differs(d *ledger.PoolDef) bool {
 	if d == nil {
-		return r.hash != ""
+		return m.Hash != ""
 	}
-	return r.hash != d.Hash || r.maxRunning != d.MaxRunning || r.maxAttempts != d.MaxAttempts || r.onLost != string(onLost(d.Retry)) ||
-		string(r.kinds) != string(handled{d.Hash, d.Kinds}.encode())
+	return m.Hash != d.Hash || m.MaxRunning != d.MaxRunning || m.MaxAttempts != d.MaxAttempts || m.OnLost != string(onLost(d.Retry)) ||
+		string(m.Kinds) != string(handled{d.Hash, d.Kinds}.encode())
 }
 
 // other is what a replica goes by that has the pool otherwise.
-func (r definedPool) other(name string) (ledger.OtherPool, error) {
-	o := ledger.OtherPool{Name: name, Hash: r.hash}
-	if r.hash == "" {
+func (m poolModel) other(name string) (ledger.OtherPool, error) {
+	o := ledger.OtherPool{Name: name, Hash: m.Hash}
+	if m.Hash == "" {
 		return o, nil
 	}
-	has, err := readHandled(r.kinds)
-	if o.MaxRunning = r.maxRunning; has.Hash == r.hash { // of a program that writes no kinds nothing is known
+	has, err := readHandled(m.Kinds)
+	if o.MaxRunning = m.MaxRunning; has.Hash == m.Hash { // of a program that writes no kinds nothing is known
 		o.Kinds = has.Kinds
 	}
 	return o, err
@@ -150,51 +111,53 @@ func onLost(retry bool) jobs.OnLost {
 	return jobs.LostFails
 }
 
-// poolRows reads all rows, or those with the given names.
-func (t *tx) poolRows(names []string, lock bool) (map[string]definedPool, error) {
-	rows := map[string]definedPool{}
-	text, args := named(`SELECT name, hash, config, max_running, max_attempts, on_lost, paused, paused_by, kinds FROM {pools}`, names, lock)
-	err := t.Query(text, args, func(scan func(...any) error) error {
-		var r definedPool
-		err := scan(&r.name, &r.hash, &r.config, &r.maxRunning, &r.maxAttempts, &r.onLost, &r.paused, &r.pausedBy, &r.kinds)
-		rows[r.name] = r
-		return err
-	})
-	return rows, err
-}
-
 // writePools makes the rows of the named pools say what defs say.
 func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.PoolDef) error {
-	rows, err := t.poolRows(names, true)
+	rows, err := defined[poolModel](t, names, true)
 	if err != nil {
 		return err
 	}
-	var changed [][]any
+	var changed []poolModel
 	for _, name := range names {
 		row, d := rows[name], defs[name]
 		if !row.differs(d) {
 			continue
 		}
 		if d == nil {
-			row.hash = ""
+			row.Hash = ""
 		} else {
-			row.name, row.hash, row.maxRunning, row.maxAttempts, row.onLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
-			row.kinds = handled{d.Hash, d.Kinds}.encode()
+			row.Name, row.Hash, row.MaxRunning, row.MaxAttempts, row.OnLost = name, d.Hash, d.MaxRunning, d.MaxAttempts, string(onLost(d.Retry))
+			row.Kinds = handled{d.Hash, d.Kinds}.encode()
 		}
-		changed = append(changed, []any{row.name, row.hash, config, row.maxRunning, row.maxAttempts, row.onLost, row.paused, row.pausedBy, row.kinds})
+		row.Config = config
+		changed = append(changed, row)
 	}
-	return t.Upsert(`{pools} (name, hash, config, max_running, max_attempts, on_lost, paused, paused_by, kinds)`, "name", changed)
+	return upsert(t, changed, func(m poolModel) int { return len(m.Kinds) })
 }
 
-// named adds WHERE name IN (…), for no names nothing, and the lock. Names must be sorted.
-func named(text string, names []string, lock bool) (string, []any) {
-	var args []any
-	if names != nil {
-		args = sqlkit.Texts(names)
-		text += ` WHERE name IN (` + sqlkit.Marks(len(names)) + `) ORDER BY name`
+// defined reads all rows of {jobs} or {pools}, or those with the given names, which must be sorted; lock is for these alone.
+func defined[M interface{ id() string }](t *tx, names []string, lock bool) (map[string]M, error) {
+	q := table[M](t)
+	if len(names) > 0 {
+		q = q.Where("name IN ?", names).Order("name")
 	}
 	if lock {
-		text += `{for_update}`
+		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})
 	}
-	return text, args
+	all := map[string]M{}
+	err := rows(q, func(m *M) error {
+		all[(*m).id()] = *m
+		return nil
+	})
+	return all, err
+}
+
+// upsert writes rows, whole, whether they are there or not. size is how many bytes a row has beside its names.
+func upsert[M any](t *tx, all []M, size func(M) int) error {
+	for part := range sqlkit.Portions(all, size) {
+		if err := t.gorm().Clauses(clause.OnConflict{UpdateAll: true}).Create(&part).Error; err != nil {
+			return err
+		}
+	}
+	return nil
 }

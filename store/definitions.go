@@ -66,15 +66,15 @@ func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions
 		if _, governs, err = t.governs(session, false); err != nil {
 			return err
 		}
-		pools, err := t.poolRows(nil, false)
+		pools, err := defined[poolModel](t, nil, false)
 		if err != nil {
 			return err
 		}
-		defined, err := t.jobRows(nil, false)
+		jobs, err := defined[jobModel](t, nil, false)
 		if err != nil {
 			return err
 		}
-		stalePools, staleJobs = stale(pools, poolDefs, definedPool.differs), stale(defined, jobDefs, definedJob.differs)
+		stalePools, staleJobs = stale(pools, poolDefs, poolModel.differs), stale(jobs, jobDefs, jobModel.differs)
 		otherwise = ledger.Assertion{Jobs: staleJobs}
 		for _, name := range stalePools {
 			other, err := pools[name].other(name)

@@ -35,20 +35,7 @@ func (t *tx) keepEvents(now time.Time, events []happening) error {
 //
 // Index: primary key.
 func (t *tx) events(after string, limit int) ([]ledger.Event, error) {
-	var all []ledger.Event
-	err := t.Query(`SELECT id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason,
-			reason_code, error, happened_at
-		FROM {events} WHERE id>? ORDER BY id LIMIT ?`, []any{after, limit}, func(scan func(...any) error) error {
-		var e ledger.Event
-		var at, until, happened int64
-		var failure []byte
-		err := scan(&e.ID, &e.Event, &e.Job, &e.Pool, &at, &e.Seq, &until, &e.Count, &e.TaskID, &e.Attempt, &e.Replica, &e.Reason,
-			&e.ReasonCode, &failure, &happened)
-		e.At, e.Until, e.HappenedAt, e.Error = fromMicros(at), fromMicros(until), fromMicros(happened), string(failure)
-		all = append(all, e)
-		return err
-	})
-	return all, err
+	return list(table[eventModel](t).Where("id > ?", after).Order("id").Limit(limit), (*eventModel).event)
 }
 
 // fillHashes says how the jobs and pools of events are defined now.

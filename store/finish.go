@@ -140,12 +140,10 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 func (w *finish) ended(t *tx, foreign []int) error {
 	wanted := sqlkit.IDs(foreign, func(i int) string { return w.results[i].TaskID })
 	done := map[string]openTask{}
-	err := t.Query("SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE id IN ("+sqlkit.Marks(len(wanted))+") ORDER BY id"+w.lock,
-		wanted, func(scan func(...any) error) error {
-			var late int
-			var until int64
-			task, err := scanTask(scan, &late, &until)
-			done[task.ID] = openTask{Task: task, row: late, mayRunUntil: fromMicros(until)}
+	err := read(t, "SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE id IN ("+sqlkit.Marks(len(wanted))+") ORDER BY id"+w.lock,
+		wanted, func(m *doneModel) error {
+			task, err := m.Task.task()
+			done[task.ID] = openTask{Task: task, row: m.Late, mayRunUntil: fromMicros(m.MayRunUntil)}
 			return err
 		})
 	if err != nil {

@@ -83,11 +83,11 @@ func (h handled) beside(top handled) kinds {
 
 // keepKinds says what kinds the pools of a configuration have.
 func (t *tx) keepKinds(config int64, pools []ledger.PoolDef) error {
-	var rows [][]any
-	for _, p := range pools {
-		rows = append(rows, []any{p.Name, config, handled{p.Hash, p.Kinds}.encode()})
+	all := make([]kindsModel, len(pools))
+	for i, p := range pools {
+		all[i] = kindsModel{p.Name, config, handled{p.Hash, p.Kinds}.encode()}
 	}
-	return t.Upsert(`{kinds} (pool, config, kinds)`, "config, pool", rows)
+	return upsert(t, all, func(m kindsModel) int { return len(m.Kinds) })
 }
 
 // loaded is what a live replica has, by pool; none: its program is older than {kinds}.
@@ -197,7 +197,7 @@ const unrunnableLook = 5000
 func unrunnableQuery(pools []string) (text string, args []any) {
 	var looks []string
 	for _, name := range pools {
-		looks = append(looks, `SELECT pool, kind, COUNT(*), MIN(run_at) FROM (SELECT pool, kind, job, run_at FROM {tasks}{index}{tasks}_claim{end}
+		looks = append(looks, `SELECT pool, kind, COUNT(*) AS n, MIN(run_at) AS since FROM (SELECT pool, kind, job, run_at FROM {tasks}{index}{tasks}_claim{end}
 			WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?) AS first WHERE job='' GROUP BY pool, kind`)
 		args = append(args, name, unrunnableLook)
 	}
@@ -238,16 +238,11 @@ func (t *tx) unrunnable(rows map[string]*ledger.PoolStatus) error {
 	}
 	for part := range slices.Chunk(looks, 100) {
 		text, args := unrunnableQuery(part)
-		err := t.Query(text, args, func(scan func(...any) error) error {
-			var pool string
-			var u ledger.Unrunnable
-			var since int64
-			err := scan(&pool, &u.Kind, &u.Tasks, &since)
-			u.Since = fromMicros(since)
-			if p := rows[pool]; err == nil && !kinds(p.Kinds).have(u.Kind) {
-				p.Unrunnable = append(p.Unrunnable, u)
+		err := read(t, text, args, func(c *tally) error {
+			if p := rows[c.Pool]; !kinds(p.Kinds).have(c.Kind) {
+				p.Unrunnable = append(p.Unrunnable, ledger.Unrunnable{Kind: c.Kind, Tasks: c.N, Since: fromMicros(c.Since)})
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return err

@@ -16,24 +16,23 @@ type openTask struct {
 	mayRunUntil time.Time
 }
 
-const openColumns = ", state AS row_state, session_id, cancel, may_run_until"
-
-// taskFacts and doneFacts are taskColumns and doneColumns but for the payload, which may be large.
+// taskColumns and doneColumns are those of taskModel in {tasks} and in {done}; taskFacts and doneFacts are the same without the
+// payload, which may be large.
 var (
-	taskFacts = strings.Replace(taskColumns, "payload", "'' AS payload", 1)
-	doneFacts = strings.Replace(doneColumns, "payload", "'' AS payload", 1)
+	taskColumns = columnsOf(taskModel{}, "finished_at", "payload_size")
+	doneColumns = columnsOf(taskModel{}, "payload_size")
+	taskFacts   = columnsOf(taskModel{}, "finished_at", "payload_size", "payload")
+	doneFacts   = columnsOf(taskModel{}, "payload_size", "payload")
 )
+
+const openColumns = ", session_id, cancel, may_run_until"
 
 // openTasks reads rows of {tasks} in the order of the statement; where is what follows the table's
 // name.
-func (t *tx) openTasks(columns, where string, args ...any) ([]openTask, error) {
-	var list []openTask
-	err := t.Query("SELECT "+columns+openColumns+" FROM {tasks}"+where, args, func(scan func(...any) error) error {
-		var r openTask
-		var until int64
-		task, err := scanTask(scan, &r.row, &r.session, &r.cancel, &until)
-		r.Task, r.mayRunUntil = task, fromMicros(until)
-		list = append(list, r)
+func (t *tx) openTasks(columns, where string, args ...any) (list []openTask, err error) {
+	err = read(t, "SELECT "+columns+openColumns+" FROM {tasks}"+where, args, func(m *openModel) error {
+		task, err := m.Task.task()
+		list = append(list, openTask{Task: task, row: rowState(m.Task.State), session: m.SessionID, cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)})
 		return err
 	})
 	return list, err

@@ -2,9 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -51,24 +48,10 @@ func (s *Store) Bury(ctx context.Context, session string, beat int64) (bool, err
 
 func (t *tx) peers(where string) ([]ledger.Peer, error) {
 	var all []ledger.Peer
-	err := t.Query(`SELECT id, replica, dead, beat, draining, config, lock_service, ttl, host, boot_id, pid, pid_start,
-			version, address, workers, labels, joined_at, seen_at
-		FROM {sessions} WHERE `+where+` ORDER BY replica, id`, nil, func(scan func(...any) error) error {
-		var p ledger.Peer
-		var labels []byte
-		var joined, seen, ttl int64
-		err := scan(&p.Session, &p.Replica, &p.Dead, &p.Beat, &p.Draining, &p.Config, &p.LockService, &ttl, &p.Host, &p.BootID, &p.PID, &p.PIDStart,
-			&p.Version, &p.Address, &p.Workers, &labels, &joined, &seen)
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal(labels, &p.Labels); err != nil {
-			return fmt.Errorf("labels of session %s: %w", p.Session, err)
-		}
-		p.TTL = time.Duration(ttl) * time.Microsecond
-		p.JoinedAt, p.SeenAt = fromMicros(joined), fromMicros(seen)
+	err := rows(table[sessionModel](t).Where(where).Order("replica, id"), func(m *sessionModel) error {
+		p, err := m.peer()
 		all = append(all, p)
-		return nil
+		return err
 	})
 	return all, err
 }

@@ -137,13 +137,13 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			if !lite {
 				c.indexes = c.indexes[:1] // SQLite chooses
 			}
-			f.Cursor = triggerCursor(1800, "j1", 0)
+			f.Cursor = triggerCursor(ledgerKey{"j1", 1800, 0})
 			check(fmt.Sprintf("triggers %+v", f), c.indexes, func(t *tx) error { _, err := t.triggerPage(f, 5); return err })
 		}
 		check("audit", []string{"audit_at"}, func(t *tx) error { _, err := t.auditPage(auditCursor(1800, "id-001800"), 51); return err })
 		check("next due", []string{"jobs_next"}, func(t *tx) error { _, err := t.nextDue(10); return err })
 		check("missed of an overview", []string{"triggers_outcome", "done_state"}, func(t *tx) error {
-			_, err := t.trouble(10, []ledger.Wrong{{State: "failed", Job: "j9", Pool: "p9", Last: time.UnixMicro(1900)}})
+			_, err := t.troubles(10, []ledger.Wrong{{State: "failed", Job: "j9", Pool: "p9", Last: time.UnixMicro(1900)}})
 			return err
 		})
 		check("counts of what went wrong", []string{"done_state"}, func(t *tx) error { _, err := t.wrong(time.UnixMicro(1500)); return err })

@@ -53,6 +53,7 @@ type Options struct {
 // Store is safe for concurrent use. New and Open make it; the calls of a zero Store fail.
 type Store struct {
 	db      *sqlkit.DB // what may write
+	models  *gorm.DB   // of no connection; see tx.gorm
 	readers *sql.DB    // the same handle but for SQLite files, which have one writer and several readers
 	vital   *sql.DB    // of what Open opened: connections that no other work takes; else the writers' handle
 	views   *sql.DB    // the same, for what people look at
@@ -202,7 +203,11 @@ func build(writers, readers *sql.DB, d sqlkit.Dialect, o Options) (*Store, error
 	}
 	db := sqlkit.New(writers, d, prefix, tables)
 	db.Timeout, db.Reconnect = cmp.Or(o.Timeout, 5*time.Second), true
-	return &Store{db: db, readers: readers, vital: writers, views: readers}, nil
+	models, err := openModels(d, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return &Store{db: db, models: models, readers: readers, vital: writers, views: readers}, nil
 }
 
 // tablePrefix is what the names of tables begin with; lockstep_ if prefix is empty.

@@ -77,7 +77,7 @@ func empty(t *testing.T, db storetest.DB) {
 	db.Exec(t, `UPDATE {meta} SET value = '0' WHERE name = 'config_counter'`)
 }
 
-func openRaw(t *testing.T, d store.Dialect, dsn string) *sql.DB {
+func openRaw(t testing.TB, d store.Dialect, dsn string) *sql.DB {
 	t.Helper()
 	if d == store.SQLite {
 		dsn = "file://" + (&url.URL{Path: dsn}).EscapedPath() + "?_pragma=busy_timeout(5000)"

@@ -14,7 +14,11 @@ import (
 func (s *Store) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error) {
 	var all []ledger.JobStatus
 	err := s.view(ctx, "jobs", func(t *tx) (err error) {
-		if all, err = t.jobStatuses(names); err != nil {
+		q := table[jobModel](t).Order("name")
+		if len(names) > 0 {
+			q = q.Where("name IN ?", names)
+		}
+		if all, err = list(q, (*jobModel).status); err != nil {
 			return err
 		}
 		rows := make(map[string]*ledger.JobStatus, len(all))
@@ -42,89 +46,62 @@ func (s *Store) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, 
 //
 // Errors: jobs.ErrUnavailable.
 func (s *Store) JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error) {
-	w := &where{}
-	w.and(`name >= ? AND name < ?`, prefix, prefix+"~") // '~' sorts behind whatever a name may hold
-	w.and(`name > ?`, after)
-	if !retired {
-		w.and(`hash <> ''`)
-	}
 	var names []string
-	err := s.view(ctx, "job names", func(t *tx) (err error) {
-		names, err = t.ids(`SELECT name FROM {jobs}`+w.text()+` ORDER BY name LIMIT ?`, append(w.args, limit))
-		return err
+	err := s.view(ctx, "job names", func(t *tx) error {
+		q := table[jobModel](t).Where("name >= ? AND name < ?", prefix, prefix+"~") // '~' sorts behind whatever a name may hold
+		if !retired {
+			q = q.Where("hash <> ''")
+		}
+		return q.Where("name > ?", after).Order("name").Limit(limit).Pluck("name", &names).Error
 	})
 	return names, err
 }
 
-func (t *tx) jobStatuses(names []string) ([]ledger.JobStatus, error) {
-	var all []ledger.JobStatus
-	text, args := ofJobs(`SELECT name, hash, config, cursor_at, next_at, waiting_at, fence, suspended, suspended_by FROM {jobs} j`, `j.name`, names)
-	err := t.Query(text+` ORDER BY name`, args, func(scan func(...any) error) error {
-		var j ledger.JobStatus
-		var cursor, next, waiting int64
-		err := scan(&j.Name, &j.Hash, &j.Config, &cursor, &next, &waiting, &j.Fence, &j.Suspended, &j.SuspendedBy)
-		j.Cursor, j.NextAt = fromMicros(cursor), ledger.Undecided(fromMicros(next), fromMicros(waiting))
-		all = append(all, j)
-		return err
-	})
-	return all, err
-}
-
 // countOpen: {tasks} holds nothing else. Index tasks_job, alone.
-func (t *tx) countOpen(names []string, rows map[string]*ledger.JobStatus) error {
-	text, args := ofJobs(`SELECT job, COUNT(*) FROM {tasks}`, `job`, names)
-	if len(names) == 0 {
-		text += ` WHERE job > ''`
+func (t *tx) countOpen(names []string, of map[string]*ledger.JobStatus) error {
+	where, args := " WHERE job > ''", []any(nil)
+	if len(names) > 0 {
+		where, args = ofJobs("job", names)
 	}
-	return t.Query(text+` GROUP BY job`, args, func(scan func(...any) error) error {
-		var name string
-		var n int
-		if err := scan(&name, &n); err != nil {
-			return err
-		}
-		if j := rows[name]; j != nil {
-			j.Open = n
+	return read(t, "SELECT job, COUNT(*) AS n FROM {tasks}"+where+" GROUP BY job", args, func(c *tally) error {
+		if j := of[c.Job]; j != nil {
+			j.Open = c.N
 		}
 		return nil
 	})
 }
 
 // lastTriggers: MAX(at) of one job is the end of its range in the primary key.
-func (t *tx) lastTriggers(names []string, rows map[string]*ledger.JobStatus) error {
-	last, args := ofJobs(`SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name) AS last_at FROM {jobs} j`, `j.name`, names)
-	return t.Query(`SELECT `+triggerColumns+` FROM (`+last+`) l JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at ORDER BY job, seq`, args,
-		func(scan func(...any) error) error {
-			trigger, err := scanTrigger(scan)
-			if j := rows[trigger.Job]; j != nil && err == nil {
-				j.Last = &trigger // of several at one moment the one with the highest seq
-			}
-			return err
-		})
+func (t *tx) lastTriggers(names []string, of map[string]*ledger.JobStatus) error {
+	where, args := ofJobs("j.name", names)
+	return read(t, "SELECT "+triggerColumns+" FROM (SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name) AS last_at FROM {jobs} j"+where+`) l
+		JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at ORDER BY job, seq`, args, func(m *triggerModel) error {
+		if j := of[m.Job]; j != nil {
+			trigger := m.trigger()
+			j.Last = &trigger // of several at one moment the one with the highest seq
+		}
+		return nil
+	})
 }
 
 // lastSuccesses: the same in index triggers_result.
-func (t *tx) lastSuccesses(names []string, rows map[string]*ledger.JobStatus) error {
-	last, args := ofJobs(`SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name AND m.result = 'succeeded') AS last_at FROM {jobs} j`, `j.name`, names)
-	return t.Query(`SELECT t.job, MAX(t.finished_at) FROM (`+last+`) l JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at
-			WHERE t.result = 'succeeded' GROUP BY t.job`, args,
-		func(scan func(...any) error) error {
-			var name string
-			var at int64
-			if err := scan(&name, &at); err != nil {
-				return err
-			}
-			if j := rows[name]; j != nil {
-				j.LastSuccess = fromMicros(at)
-			}
-			return nil
-		})
+func (t *tx) lastSuccesses(names []string, of map[string]*ledger.JobStatus) error {
+	where, args := ofJobs("j.name", names)
+	return read(t, `SELECT t.job, MAX(t.finished_at) AS finished_at FROM (
+			SELECT j.name, (SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name AND m.result = 'succeeded') AS last_at FROM {jobs} j`+where+`) l
+		JOIN {triggers} t ON t.job = l.name AND t.at = l.last_at WHERE t.result = 'succeeded' GROUP BY t.job`, args, func(m *triggerModel) error {
+		if j := of[m.Job]; j != nil {
+			j.LastSuccess = fromMicros(m.FinishedAt)
+		}
+		return nil
+	})
 }
 
-func ofJobs(text, column string, names []string) (string, []any) {
+func ofJobs(column string, names []string) (where string, args []any) {
 	if len(names) == 0 {
-		return text, nil
+		return "", nil
 	}
-	return text + ` WHERE ` + column + ` IN (` + sqlkit.Marks(len(names)) + `)`, sqlkit.Texts(names)
+	return " WHERE " + column + " IN (" + sqlkit.Marks(len(names)) + ")", sqlkit.Texts(names)
 }
 
 // SuspendJob sets the override of a job's suspend, or clears it with nil. by is who asked.

@@ -12,15 +12,19 @@ import (
 func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
 	var output []byte
 	err := s.view(ctx, "output", func(t *tx) error {
-		text, args := `SELECT output FROM {outputs} WHERE task_id = ?`, []any{id}
+		q := table[outputModel](t).Where("task_id = ?", id)
 		if attempt > 0 {
-			text, args = text+` AND attempt = ?`, append(args, attempt)
+			q = q.Where("attempt = ?", attempt)
 		}
-		found, err := t.One(text+` ORDER BY attempt DESC LIMIT 1`, args, &output)
-		if err == nil && !found {
-			err = fmt.Errorf("output of task %.64q, attempt %d: %w", id, attempt, jobs.ErrNotFound)
+		var last [][]byte
+		if err := q.Order("attempt DESC").Limit(1).Pluck("output", &last).Error; err != nil {
+			return err
 		}
-		return err
+		if len(last) == 0 {
+			return fmt.Errorf("output of task %.64q, attempt %d: %w", id, attempt, jobs.ErrNotFound)
+		}
+		output = last[0]
+		return nil
 	})
 	return output, err
 }

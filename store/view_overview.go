@@ -40,7 +40,7 @@ func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error)
 		if o.Wrong, err = t.wrong(o.At.Add(-wrongWithin)); err != nil {
 			return err
 		}
-		if o.Trouble, err = t.trouble(rows, o.Wrong); err != nil {
+		if o.Trouble, err = t.troubles(rows, o.Wrong); err != nil {
 			return err
 		}
 		o.Failing, o.Broken, err = t.broken(rows)
@@ -51,32 +51,19 @@ func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error)
 
 // nextDue: index jobs_next, in its order. A retired job has no next time.
 func (t *tx) nextDue(n int) ([]ledger.Next, error) {
-	var all []ledger.Next
-	err := t.Query(`SELECT name, next_at, waiting_at, suspended FROM {jobs}{index}{jobs}_next{end} WHERE next_at > 0 ORDER BY next_at, stripe LIMIT ?`, []any{n},
-		func(scan func(...any) error) error {
-			var next ledger.Next
-			var at, waiting int64
-			err := scan(&next.Job, &at, &waiting, &next.Suspended)
-			next.At = ledger.Undecided(fromMicros(at), fromMicros(waiting))
-			all = append(all, next)
-			return err
-		})
-	return all, err
+	return list(table[jobModel](t).Table("{jobs} {index}{jobs}_next{end}").Where("next_at > 0").Order("next_at, stripe").Limit(n),
+		func(m *jobModel) ledger.Next { return ledger.Next{Job: m.Name, At: m.due(), Suspended: m.Suspended} })
 }
 
 // longestRunning sorts the tasks that run, which are few. Index tasks_claim.
 func (t *tx) longestRunning(n int) ([]ledger.Running, error) {
-	var all []ledger.Running
-	err := t.Query(`SELECT id, pool, kind, job, trigger_at, started_at, attempt, replica FROM {tasks}{index}{tasks}_claim{end}
-		WHERE state = 2 ORDER BY started_at, id LIMIT ?`, []any{n}, func(scan func(...any) error) error {
-		var r ledger.Running
-		var due, since int64
-		err := scan(&r.TaskID, &r.Pool, &r.Kind, &r.Job, &due, &since, &r.Attempt, &r.Replica)
-		r.Due, r.Since = fromMicros(due), fromMicros(since)
-		all = append(all, r)
-		return err
+	q := t.gorm().Table("{tasks} {index}{tasks}_claim{end}").Select("id, pool, kind, job, trigger_at, started_at, attempt, replica").
+		Where("state = 2").Order("started_at, id").Limit(n)
+	return list(q, func(m *taskModel) ledger.Running {
+		return ledger.Running{
+			TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), Since: fromMicros(m.StartedAt), Attempt: m.Attempt, Replica: m.Replica,
+		}
 	})
-	return all, err
 }
 
 const (
@@ -84,26 +71,30 @@ const (
 	wrongMost   = 100 // jobs, and kinds in pools
 )
 
-const troubleColumns = `id, pool, kind, job, trigger_at, attempt, replica, exit_code, reason, reason_code, SUBSTR(error, 1, ?), finished_at`
+const troubleColumns = "id, pool, kind, job, trigger_at, state, attempt, replica, exit_code, reason, reason_code, SUBSTR(error, 1, ?) AS error, finished_at"
 
-// trouble merges the latest failed and lost tasks, and those of each wrong thing, index done_state, with the latest
+func trouble(m *taskModel) ledger.Trouble {
+	return ledger.Trouble{
+		TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), State: m.State, Attempt: m.Attempt, Replica: m.Replica,
+		ExitCode: m.ExitCode, Reason: m.Reason, ReasonCode: m.ReasonCode, Error: strings.ToValidUTF8(string(m.Error), ""), At: fromMicros(m.FinishedAt),
+	}
+}
+
+// troubles merges the latest failed and lost tasks, and those of each wrong thing, index done_state, with the latest
 // missed due times, index triggers_outcome. The latest task of each wrong thing comes before a second one of another.
-func (t *tx) trouble(n int, wrong []ledger.Wrong) ([]ledger.Trouble, error) {
+func (t *tx) troubles(n int, wrong []ledger.Wrong) ([]ledger.Trouble, error) {
 	var all []ledger.Trouble
-	read := func(state jobs.State, where string, args ...any) error {
-		return t.Query(`SELECT `+troubleColumns+` FROM {done}{index}{done}_state{end} WHERE state = ?`+where+` ORDER BY finished_at DESC LIMIT ?`,
-			slices.Concat([]any{errorShown, string(state)}, args), func(scan func(...any) error) error {
-				r := ledger.Trouble{State: string(state)}
-				var due, ended int64
-				var failure []byte
-				err := scan(&r.TaskID, &r.Pool, &r.Kind, &r.Job, &due, &r.Attempt, &r.Replica, &r.ExitCode, &r.Reason, &r.ReasonCode, &failure, &ended)
-				r.Due, r.At, r.Error = fromMicros(due), fromMicros(ended), strings.ToValidUTF8(string(failure), "")
-				all = append(all, r)
-				return err
-			})
+	add := func(state string, n int, where ...any) error {
+		q := t.gorm().Table("{done} {index}{done}_state{end}").Select(troubleColumns, errorShown).Where("state = ?", state)
+		if len(where) > 0 {
+			q = q.Where(where[0], where[1:]...)
+		}
+		latest, err := list(q.Order("finished_at DESC").Limit(n), trouble)
+		all = append(all, latest...)
+		return err
 	}
 	for _, state := range []jobs.State{jobs.StateFailed, jobs.StateLost} {
-		if err := read(state, ``, n); err != nil {
+		if err := add(string(state), n); err != nil {
 			return nil, err
 		}
 	}
@@ -115,8 +106,7 @@ func (t *tx) trouble(n int, wrong []ledger.Wrong) ([]ledger.Trouble, error) {
 		if shown[ledger.Wrong{State: w.State, Job: w.Job, Pool: w.Pool, Kind: w.Kind}] {
 			continue
 		}
-		err := read(jobs.State(w.State), ` AND finished_at = ? AND job = ? AND pool = ? AND kind = ?`, micros(w.Last), w.Job, w.Pool, w.Kind, 1)
-		if err != nil {
+		if err := add(w.State, 1, "finished_at = ? AND job = ? AND pool = ? AND kind = ?", micros(w.Last), w.Job, w.Pool, w.Kind); err != nil {
 			return nil, err
 		}
 	}
@@ -157,14 +147,10 @@ func wrongOf(r ledger.Trouble) ledger.Wrong {
 func (t *tx) wrong(since time.Time) ([]ledger.Wrong, error) {
 	var all []ledger.Wrong
 	for _, state := range []jobs.State{jobs.StateFailed, jobs.StateLost} {
-		err := t.Query(`SELECT job, pool, kind, COUNT(*), MAX(finished_at) FROM {done}{index}{done}_state{end}
-			WHERE state = ? AND finished_at > ? GROUP BY job, pool, kind`, []any{string(state), micros(since)}, func(scan func(...any) error) error {
-			w := ledger.Wrong{State: string(state)}
-			var last int64
-			err := scan(&w.Job, &w.Pool, &w.Kind, &w.Count, &last)
-			w.Last = fromMicros(last)
-			all = append(all, w)
-			return err
+		err := read(t, `SELECT job, pool, kind, COUNT(*) AS n, MAX(finished_at) AS last FROM {done}{index}{done}_state{end}
+			WHERE state = ? AND finished_at > ? GROUP BY job, pool, kind`, []any{string(state), micros(since)}, func(c *tally) error {
+			all = append(all, ledger.Wrong{State: string(state), Job: c.Job, Pool: c.Pool, Kind: c.Kind, Count: c.N, Last: fromMicros(c.Last)})
+			return nil
 		})
 		if err != nil {
 			return nil, err
@@ -177,19 +163,14 @@ func (t *tx) wrong(since time.Time) ([]ledger.Wrong, error) {
 // broken counts the failing jobs, and says of the first n why. The primary key of {standings} has
 // all jobs, each a short row.
 func (t *tx) broken(n int) (count int, all []ledger.Broken, err error) {
-	const failing = ` FROM {standings} s JOIN {jobs} j ON j.name = s.name WHERE s.kind = 'job' AND s.failing = 1 AND j.hash <> ''`
-	if _, err := t.One(`SELECT COUNT(*)`+failing, nil, &count); err != nil || count == 0 {
+	const failing = " FROM {standings} s JOIN {jobs} j ON j.name = s.name WHERE s.kind = 'job' AND s.failing = 1 AND j.hash <> ''"
+	if _, err := t.One("SELECT COUNT(*)"+failing, nil, &count); err != nil || count == 0 {
 		return 0, nil, err
 	}
-	err = t.Query(`SELECT s.name, s.last_success_at, s.last_end_at`+failing+` ORDER BY s.last_end_at DESC, s.name LIMIT ?`, []any{n},
-		func(scan func(...any) error) error {
-			var b ledger.Broken
-			var success, end int64
-			err := scan(&b.Job, &success, &end)
-			b.LastSuccess, b.LastEnd = fromMicros(success), fromMicros(end)
-			all = append(all, b)
-			return err
-		})
+	err = read(t, "SELECT s.name, s.last_success_at, s.last_end_at"+failing+" ORDER BY s.last_end_at DESC, s.name LIMIT ?", []any{n}, func(m *standingModel) error {
+		all = append(all, ledger.Broken{Job: m.Name, LastSuccess: fromMicros(m.LastSuccessAt), LastEnd: fromMicros(m.LastEndAt)})
+		return nil
+	})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -221,15 +202,13 @@ func (t *tx) reasons(of []ledger.Broken) (map[string]latestReason, error) {
 	if len(parts) == 0 {
 		return reasons, nil
 	}
-	err := t.Query(strings.Join(parts, ` UNION ALL `), names, func(scan func(...any) error) error {
-		var job, outcome, result string
-		var r latestReason
-		err := scan(&job, &outcome, &result, &r.text, &r.code)
-		if word := cmp.Or(result, outcome); !strings.HasPrefix(r.text, word) {
+	err := read(t, strings.Join(parts, ` UNION ALL `), names, func(m *triggerModel) error {
+		r := latestReason{m.Reason, m.ReasonCode}
+		if word := cmp.Or(string(m.Result), string(m.Outcome)); !strings.HasPrefix(r.text, word) {
 			r.text = strings.TrimSuffix(word+": "+r.text, ": ")
 		}
-		reasons[job] = r
-		return err
+		reasons[m.Job] = r
+		return nil
 	})
 	return reasons, err
 }

@@ -24,28 +24,22 @@ func poolStatuses(ctx context.Context, read reading) ([]ledger.PoolStatus, error
 	var all []ledger.PoolStatus
 	err := read(ctx, "pools", func(t *tx) error {
 		all = nil
-		err := t.Query(`SELECT name, hash, max_running, paused, paused_by, kinds FROM {pools} ORDER BY name`, nil, func(scan func(...any) error) error {
-			var p ledger.PoolStatus
-			var text []byte
-			if err := scan(&p.Name, &p.Hash, &p.MaxRunning, &p.Paused, &p.PausedBy, &text); err != nil {
-				return err
-			}
-			has, err := readHandled(text)
-			p.Kinds = has.governs(p.Hash)
+		err := rows(table[poolModel](t).Order("name"), func(m *poolModel) error {
+			p, err := m.status()
 			all = append(all, p)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		rows := make(map[string]*ledger.PoolStatus, len(all))
+		named := make(map[string]*ledger.PoolStatus, len(all))
 		for i := range all {
-			rows[all[i].Name] = &all[i]
+			named[all[i].Name] = &all[i]
 		}
-		if err := t.countTasks(rows); err != nil {
+		if err := t.countTasks(named); err != nil {
 			return err
 		}
-		return t.unrunnable(rows)
+		return t.unrunnable(named)
 	})
 	if err != nil {
 		return nil, err
@@ -54,23 +48,16 @@ func poolStatuses(ctx context.Context, read reading) ([]ledger.PoolStatus, error
 }
 
 // countTasks reads index tasks_claim, alone.
-func (t *tx) countTasks(rows map[string]*ledger.PoolStatus) error {
-	return t.Query(`SELECT pool, state, COUNT(*), MIN(run_at) FROM {tasks} GROUP BY state, pool`, nil, func(scan func(...any) error) error {
-		var pool string
-		var state, n int
-		var oldest int64
-		if err := scan(&pool, &state, &n, &oldest); err != nil {
-			return err
-		}
-		p := rows[pool]
-		switch {
+func (t *tx) countTasks(of map[string]*ledger.PoolStatus) error {
+	return read(t, `SELECT pool, state, COUNT(*) AS n, MIN(run_at) AS since FROM {tasks} GROUP BY state, pool`, nil, func(c *tally) error {
+		switch p, state := of[c.Pool], rowState(c.State); {
 		case p == nil:
 		case state == rowReady:
-			p.Pending, p.OldestPending = n, fromMicros(oldest)
+			p.Pending, p.OldestPending = c.N, fromMicros(c.Since)
 		case state == rowWaits:
-			p.Scheduled = n
+			p.Scheduled = c.N
 		case state == rowRunning:
-			p.Running = n
+			p.Running = c.N
 		}
 		return nil
 	})

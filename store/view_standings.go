@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -33,17 +32,20 @@ func (s *Store) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) 
 // Index: primary keys; MAX(at) of one job is the end of its range in that of triggers.
 func (t *tx) jobStandings() (all []ledger.JobStanding, unmet []*ledger.JobStanding, err error) {
 	var last []int64 // due time that was decided
-	err = t.Query(`SELECT j.name, j.next_at, j.waiting_at, j.suspended, COALESCE(s.failing, 0), COALESCE(s.last_success_at, 0),
-			COALESCE((SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name), 0)
-		FROM {jobs} j LEFT JOIN {standings} s ON s.kind = 'job' AND s.name = j.name WHERE j.hash <> '' ORDER BY j.name`, nil,
-		func(scan func(...any) error) error {
-			var j ledger.JobStanding
-			var next, waiting, success, at int64
-			err := scan(&j.Name, &next, &waiting, &j.Suspended, &j.Failing, &success, &at)
-			j.NextAt, j.LastSuccess = ledger.Undecided(fromMicros(next), fromMicros(waiting)), fromMicros(success)
-			all, last = append(all, j), append(last, at)
-			return err
+	err = read(t, `SELECT j.name, j.next_at, j.waiting_at, j.suspended, COALESCE(s.failing, 0) AS failing, COALESCE(s.last_success_at, 0) AS last_success_at,
+			COALESCE((SELECT MAX(m.at) FROM {triggers} m WHERE m.job = j.name), 0) AS last_at
+		FROM {jobs} j LEFT JOIN {standings} s ON s.kind = 'job' AND s.name = j.name WHERE j.hash <> '' ORDER BY j.name`, nil, func(m *struct {
+		Job           jobModel `gorm:"embedded"`
+		Failing       bool
+		LastSuccessAt int64
+		LastAt        int64
+	}) error {
+		all = append(all, ledger.JobStanding{
+			Name: m.Job.Name, NextAt: m.Job.due(), Suspended: m.Job.Suspended, Failing: m.Failing, LastSuccess: fromMicros(m.LastSuccessAt),
 		})
+		last = append(last, m.LastAt)
+		return nil
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,17 +87,11 @@ func (t *tx) firstUnmet(jobs []*ledger.JobStanding) error {
 	const one = `SELECT * FROM (SELECT job, at FROM {triggers} WHERE job = ? AND at > ? AND seq = 0
 		AND NOT (outcome = 'skipped' AND (reason_code = 'suspended' OR reason_code = '' AND reason = 'suspended')) ORDER BY job, at LIMIT 1) a`
 	for part := range slices.Chunk(jobs, unmetPerStatement) {
-		err := t.Query(strings.Repeat(one+" UNION ALL ", len(part)-1)+one,
-			sqlkit.Each(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} }),
-			func(scan func(...any) error) error {
-				var name string
-				var at int64
-				if err := scan(&name, &at); err != nil {
-					return err
-				}
-				byName[name].Unmet = time.UnixMicro(at).UTC()
-				return nil
-			})
+		args := sqlkit.Each(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} })
+		err := read(t, strings.Repeat(one+" UNION ALL ", len(part)-1)+one, args, func(m *triggerModel) error {
+			byName[m.Job].Unmet = fromMicros(m.At)
+			return nil
+		})
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"gorm.io/gorm"
+
+	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -26,7 +29,7 @@ func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt,
 		if task, found = rows[id]; !found {
 			return fmt.Errorf("task %.64q: %w", id, jobs.ErrNotFound)
 		}
-		attempts, err = t.attempts(id, min(jobs.MaxError, max(1<<10, pageBytes/(1+task.Attempt+task.Lost))))
+		attempts, err = t.attempts(id, min(jobs.MaxError, max(1<<10, paging.Bytes/(1+task.Attempt+task.Lost))))
 		return err
 	})
 	if err != nil {
@@ -55,7 +58,7 @@ func (s *Store) TaskRow(ctx context.Context, id string) (task jobs.Task, err err
 // above jobs.MaxListedPayload is left out and not read, and PayloadSize says how large it is; [Store.Task] has it.
 // A page of long errors ends after 1 MiB, before the limit.
 func (s *Store) Tasks(ctx context.Context, f ledger.TaskFilter) (tasks []jobs.Task, next string, err error) {
-	limit, err := pageLimit(f.Limit)
+	limit, err := paging.Limit(f.Limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -71,18 +74,18 @@ func (s *Store) Tasks(ctx context.Context, f ledger.TaskFilter) (tasks []jobs.Ta
 		next = ""
 		if len(ids) > limit {
 			ids = ids[:limit]
-			next = cursor("task", ids[limit-1])
+			next = paging.Cursor("task", ids[limit-1])
 		}
 		rows, last, err := t.listed(ids)
 		if err != nil {
 			return err
 		}
 		tasks = make([]jobs.Task, 0, len(rows))
-		left := pageBytes
+		left := paging.Bytes
 		for i, id := range ids {
 			row, ok := rows[id] // it may have been swept since its id was read
 			if left -= sizeOfTask(row); i > 0 && (left < 0 || id < last) {
-				next = cursor("task", ids[i-1])
+				next = paging.Cursor("task", ids[i-1])
 				break
 			}
 			if ok && (f.State == "" || f.State == row.State) { // it may have moved on
@@ -130,78 +133,72 @@ func (t *tx) taskIDs(f ledger.TaskFilter, after []string, n int) ([]string, erro
 }
 
 func (t *tx) openIDs(f ledger.TaskFilter, after []string, n int) ([]string, error) {
-	w := taskWhere(f, after)
-	end := ` ORDER BY id DESC LIMIT ?`
+	q := table[openModel](t).Scopes(ofTasks(f, after))
 	switch f.State {
 	case jobs.StateRunning: // index tasks_claim: few tasks run, so that all of them are read
-		w.and(`state = 2`)
-		return t.ids(`SELECT id FROM {tasks}`+w.text(), w.args)
+		q = q.Where("state = 2")
 	case jobs.StatePending:
 		// + 0 keeps the planner from an index that begins with state: it would sort the whole backlog.
-		w.and(`state + 0 < 2`)
+		q = q.Where("state + 0 < 2").Order("id DESC").Limit(n)
+	default: // index tasks_job, tasks_pool or the primary key
+		q = q.Order("id DESC").Limit(n)
 	}
-	// index tasks_job, tasks_pool or the primary key
-	return t.ids(`SELECT id FROM {tasks}`+w.text()+end, append(w.args, n))
+	return idsOf(q)
 }
 
 // endedIDs takes the first of each state and merges them, since an index by pool or job has the
 // states one after the other.
 func (t *tx) endedIDs(f ledger.TaskFilter, states []jobs.State, after []string, n int) ([]string, error) {
-	w := taskWhere(f, after)
-	if f.Pool == "" && f.Job == "" && len(states) > 1 { // primary key
-		return t.ids(`SELECT id FROM {done}`+w.text()+` ORDER BY id DESC LIMIT ?`, append(w.args, n))
+	first := func(from string) *gorm.DB {
+		return t.gorm().Table(from).Select("id").Scopes(ofTasks(f, after)).Order("id DESC").Limit(n)
 	}
-	index := `{done}_list`
+	index := "{done} {walk}{done}_list{walked}"
 	switch {
 	case f.Job != "":
-		index = `{done}_job`
+		index = "{done} {walk}{done}_job{walked}"
 	case f.Pool != "":
-		index = `{done}_pool`
+		index = "{done} {walk}{done}_pool{walked}"
+	case len(states) > 1: // primary key
+		return idsOf(first("{done}"))
 	}
 	var parts []string
 	var args []any
 	for i, state := range states {
-		w := taskWhere(f, after)
-		w.and(`state = ?`, string(state))
-		parts = append(parts, fmt.Sprintf(`SELECT id FROM (SELECT id FROM {done}{walk}%s{walked}%s ORDER BY id DESC LIMIT ?) AS s%d`, index, w.text(), i))
-		args = append(append(args, w.args...), n)
+		parts = append(parts, fmt.Sprint("SELECT id FROM (?) AS s", i))
+		args = append(args, first(index).Where("state = ?", string(state)))
 	}
-	return t.ids(strings.Join(parts, ` UNION ALL `), args)
+	return idsOf(t.gorm().Raw(strings.Join(parts, " UNION ALL "), args...))
 }
 
-func (t *tx) ids(text string, args []any) ([]string, error) {
-	var ids []string
-	err := t.Query(text, args, func(scan func(...any) error) error {
-		var id string
-		err := scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+func idsOf(q *gorm.DB) (ids []string, err error) {
+	err = q.Pluck("id", &ids).Error
 	return ids, err
 }
 
-func taskWhere(f ledger.TaskFilter, after []string) *where {
-	w := &where{}
-	if f.Job != "" {
-		w.and(`job = ?`, f.Job)
+// ofTasks are the rows of a filter, but for its state, behind a cursor.
+func ofTasks(f ledger.TaskFilter, after []string) func(*gorm.DB) *gorm.DB {
+	return func(q *gorm.DB) *gorm.DB {
+		if f.Job != "" {
+			q = q.Where("job = ?", f.Job)
+		}
+		if f.Pool != "" {
+			q = q.Where("pool = ?", f.Pool)
+		}
+		if after != nil {
+			q = q.Where("id < ?", after[0])
+		}
+		return q
 	}
-	if f.Pool != "" {
-		w.and(`pool = ?`, f.Pool)
-	}
-	if after != nil {
-		w.and(`id < ?`, after[0])
-	}
-	return w
 }
 
 // tasksByID reads open tasks first: one that ends in between is found among the ended.
 func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
-	rows := map[string]jobs.Task{}
-	for _, from := range []string{`SELECT ` + taskColumns + ` FROM {tasks}`, `SELECT ` + doneColumns + ` FROM {done}`} {
+	all := map[string]jobs.Task{}
+	for _, from := range []string{"SELECT " + taskColumns + " FROM {tasks}", "SELECT " + doneColumns + " FROM {done}"} {
 		for part := range slices.Chunk(ids, sqlkit.MaxRows) {
-			err := t.Query(from+` WHERE id IN (`+sqlkit.Marks(len(part))+`)`, sqlkit.Texts(part), func(scan func(...any) error) error {
-				task, err := scanTask(scan)
-				rows[task.ID] = task
+			err := read(t, from+" WHERE id IN ("+sqlkit.Marks(len(part))+")", sqlkit.Texts(part), func(m *taskModel) error {
+				task, err := m.task()
+				all[task.ID] = task
 				return err
 			})
 			if err != nil {
@@ -209,43 +206,38 @@ func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
 			}
 		}
 	}
-	return rows, nil
+	return all, nil
 }
 
 // listedPayload is read in the place of a payload: what is long stays in the database.
-const listedPayload = `CASE WHEN LENGTH(payload) <= ? THEN payload ELSE '' END AS payload, LENGTH(payload)`
-
-var (
-	listedTasks = strings.Replace(taskColumns, "payload", listedPayload, 1)
-	listedDone  = strings.Replace(doneColumns, "payload", listedPayload, 1)
-)
+const listedPayload = ", CASE WHEN LENGTH(payload) <= ? THEN payload ELSE '' END AS payload, LENGTH(payload) AS payload_size"
 
 // listed is tasksByID for a page, without large payloads. It stops behind the row that fills a page, and then last
 // is its id: of those below, nothing is known.
-func (t *tx) listed(ids []string) (rows map[string]jobs.Task, last string, err error) {
-	rows = map[string]jobs.Task{}
+func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err error) {
+	all = map[string]jobs.Task{}
 	if len(ids) == 0 {
-		return rows, "", nil
+		return all, "", nil
 	}
-	for _, from := range []string{`SELECT ` + listedTasks + ` FROM {tasks}`, `SELECT ` + listedDone + ` FROM {done}`} {
-		left := pageBytes
-		err := t.Query(from+` WHERE id IN (`+sqlkit.Marks(len(ids))+`) ORDER BY id DESC`, append([]any{jobs.MaxListedPayload}, sqlkit.Texts(ids)...),
-			func(scan func(...any) error) error {
-				var size int
-				task, err := scanTask(scan, &size)
-				task.PayloadSize = size
-				rows[task.ID] = task
-				if left -= sizeOfTask(task); left < 0 && err == nil {
-					last = max(last, task.ID)
-					return errPageFull
-				}
-				return err
-			})
+	for _, q := range []*gorm.DB{
+		table[openModel](t).Select(taskFacts+listedPayload, jobs.MaxListedPayload),
+		table[doneModel](t).Select(doneFacts+listedPayload, jobs.MaxListedPayload),
+	} {
+		left := paging.Bytes
+		err := rows(q.Where("id IN ?", ids).Order("id DESC"), func(m *taskModel) error {
+			task, err := m.task()
+			all[task.ID] = task
+			if left -= sizeOfTask(task); left < 0 && err == nil {
+				last = max(last, task.ID)
+				return errPageFull
+			}
+			return err
+		})
 		if err != nil && !errors.Is(err, errPageFull) {
 			return nil, "", err
 		}
 	}
-	return rows, last, nil
+	return all, last, nil
 }
 
 // sizeOfTask is about what a task takes, in bytes.
@@ -273,18 +265,7 @@ func inJSON[T ~string | ~[]byte](text T) int {
 
 // attempts has so many bytes of each error.
 func (t *tx) attempts(id string, bytes int) ([]jobs.Attempt, error) {
-	var all []jobs.Attempt
-	err := t.Query(`SELECT attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?)
-		FROM {attempts} WHERE task_id = ? ORDER BY attempt`, []any{bytes, id}, func(scan func(...any) error) error {
-		var a jobs.Attempt
-		var state string
-		var started, finished int64
-		var failure []byte
-		err := scan(&a.Attempt, &state, &a.Reason, &a.ReasonCode, &a.Token, &a.Replica, &started, &finished, &a.ExitCode, &failure)
-		a.State, a.Error = jobs.State(state), strings.ToValidUTF8(string(failure), "")
-		a.StartedAt, a.FinishedAt = fromMicros(started), fromMicros(finished)
-		all = append(all, a)
-		return err
-	})
-	return all, err
+	return list(table[attemptModel](t).
+		Select("attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?) AS error", bytes).
+		Where("task_id = ?", id).Order("attempt"), (*attemptModel).attempt)
 }

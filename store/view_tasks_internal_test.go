@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -58,7 +59,7 @@ func (i *interrupted) Args(args []any) []any {
 // statements, and ends after 1 MiB.
 func TestPagesOfWhatMoves(t *testing.T) {
 	const rows, ended = 3, 4 // statements, behind two for the ids, of which a state needs one
-	half := pageBytes/2 - 512
+	half := paging.Bytes/2 - 512
 	for name, c := range map[string]struct {
 		errors []int // how long those of the tasks are, of which the first stands first
 		state  jobs.State
@@ -73,7 +74,7 @@ func TestPagesOfWhatMoves(t *testing.T) {
 		"one is claimed":                      {[]int{0, 0, 0}, jobs.StatePending, rows - 1, []string{"UPDATE {tasks} SET state=2 WHERE id='t8'"}, []int{0, 2}, false},
 		"the page is full to the byte":        {[]int{half, half, 0}, "", 0, nil, []int{0, 1}, true},
 		"one byte more":                       {[]int{half, half + 1, 0}, "", 0, nil, []int{0}, true},
-		"one takes more than a page":          {[]int{2 * pageBytes, 0}, "", 0, nil, []int{0}, true},
+		"one takes more than a page":          {[]int{2 * paging.Bytes, 0}, "", 0, nil, []int{0}, true},
 		"a long one ends with a short error":  {[]int{half, half + 1, 0, 0}, "", ended, []string{ended9, "DELETE FROM {tasks} WHERE id='t9'"}, []int{0, 1}, true},
 		"a long one ends before it was found": {[]int{half, half + 1, 0}, "", rows, []string{ended9, "DELETE FROM {tasks} WHERE id='t9'"}, []int{0, 1, 2}, false},
 	} {
@@ -108,7 +109,7 @@ func TestPagesOfWhatMoves(t *testing.T) {
 			}
 			after := ""
 			if c.more {
-				after = cursor("task", want[len(want)-1])
+				after = paging.Cursor("task", want[len(want)-1])
 			}
 			if !slices.Equal(got, want) || next != after || tasks == nil {
 				t.Errorf("the page has %q, and the next one begins behind %q, want %q and %q", got, next, want, after)
@@ -130,7 +131,7 @@ func TestPagesReadWhatFits(t *testing.T) {
 		for i := range 9 {
 			ids = append(ids, fmt.Sprint("t", 9-i))
 			_, err := t.Exec(`INSERT INTO {tasks} (id, pool, state, run_at, payload, tags, error, created_at) VALUES (?, 'p', 0, 1, '', '', ?, 1)`,
-				ids[i], []byte(strings.Repeat("x", pageBytes/2)))
+				ids[i], []byte(strings.Repeat("x", paging.Bytes/2)))
 			if err != nil {
 				return err
 			}

@@ -2,19 +2,19 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
+	"gorm.io/gorm"
+
+	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-const triggerColumns = `job, at, seq, until_at, due_count, cause, by_whom, outcome, reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at`
-
 // Triggers lists ledger rows, latest due time first, and returns the cursor of the next page, ""
 // after the last.
 func (s *Store) Triggers(ctx context.Context, f ledger.TriggerFilter) (triggers []jobs.Trigger, next string, err error) {
-	limit, err := pageLimit(f.Limit)
+	limit, err := paging.Limit(f.Limit)
 	if err != nil {
 		return nil, "", err
 	}
@@ -27,80 +27,67 @@ func (s *Store) Triggers(ctx context.Context, f ledger.TriggerFilter) (triggers 
 	}
 	if len(triggers) > limit {
 		triggers = triggers[:limit]
-		last := triggers[limit-1]
-		next = triggerCursor(micros(last.At), last.Job, last.Seq)
+		next = triggerCursor(keyOf(triggers[limit-1]))
 	}
 	return triggers, next, nil
 }
 
 func (t *tx) triggerPage(f ledger.TriggerFilter, n int) ([]jobs.Trigger, error) {
-	w, err := triggerWhere(f)
+	after, err := readTriggerCursor(f.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	index, order := `{triggers}_at`, `at DESC, job DESC, seq DESC`
+	from, order := "{triggers} {walk}{triggers}_at{walked}", "at DESC, job DESC, seq DESC"
 	switch {
 	case f.Job != "" && f.Result != "":
-		index, order = `{triggers}_result`, `at DESC, seq DESC`
+		from, order = "{triggers} {walk}{triggers}_result{walked}", "at DESC, seq DESC"
 	case f.Job != "":
-		index, order = `PRIMARY`, `at DESC, seq DESC`
+		from, order = "{triggers} {walk}PRIMARY{walked}", "at DESC, seq DESC"
 	case f.Outcome != "":
-		index = `{triggers}_outcome`
+		from = "{triggers} {walk}{triggers}_outcome{walked}"
 	case f.Result != "":
-		index = `{triggers}_ended`
+		from = "{triggers} {walk}{triggers}_ended{walked}"
 	}
-	return t.triggers(`SELECT `+triggerColumns+` FROM {triggers}{walk}`+index+`{walked}`+w.text()+` ORDER BY `+order+` LIMIT ?`, append(w.args, n))
+	return list(table[triggerModel](t).Table(from).Scopes(ofTriggers(f, after)).Order(order).Limit(n), (*triggerModel).trigger)
 }
 
-func triggerCursor(at int64, job string, seq int) string {
-	return cursor("trigger", strconv.FormatInt(at, 10), job, strconv.Itoa(seq))
+// ofTriggers are the rows of a filter, behind one if it is not nil.
+func ofTriggers(f ledger.TriggerFilter, after *ledgerKey) func(*gorm.DB) *gorm.DB {
+	return func(q *gorm.DB) *gorm.DB {
+		if f.Job != "" {
+			q = q.Where("job = ?", f.Job)
+		}
+		if f.Outcome != "" {
+			q = q.Where("outcome = ?", string(f.Outcome))
+		}
+		if f.Result != "" {
+			q = q.Where("result = ?", string(f.Result))
+		}
+		if !f.Since.IsZero() {
+			q = q.Where("at >= ?", micros(f.Since))
+		}
+		if after != nil {
+			// Not (at, job, seq) < (?, ?, ?): MySQL finds no range in it.
+			q = q.Where("at <= ?", after.at).Where("NOT (at = ? AND (job > ? OR (job = ? AND seq >= ?)))", after.at, after.job, after.job, after.seq)
+		}
+		return q
+	}
 }
 
-func triggerWhere(f ledger.TriggerFilter) (*where, error) {
-	w := &where{}
-	if f.Job != "" {
-		w.and(`job = ?`, f.Job)
-	}
-	if f.Outcome != "" {
-		w.and(`outcome = ?`, string(f.Outcome))
-	}
-	if f.Result != "" {
-		w.and(`result = ?`, string(f.Result))
-	}
-	if !f.Since.IsZero() {
-		w.and(`at >= ?`, micros(f.Since))
-	}
-	after, err := readCursor(f.Cursor, "trigger", 3)
+func triggerCursor(k ledgerKey) string {
+	return paging.Cursor("trigger", strconv.FormatInt(k.at, 10), k.job, strconv.Itoa(k.seq))
+}
+
+// readTriggerCursor is the inverse; nil for the first page.
+func readTriggerCursor(text string) (*ledgerKey, error) {
+	after, err := readCursor(text, "trigger", 3)
 	if err != nil || after == nil {
-		return w, err
+		return nil, err
 	}
 	at, err := strconv.ParseInt(after[0], 10, 64)
 	seq, err2 := strconv.Atoi(after[2])
 	if err != nil || err2 != nil {
-		return nil, fmt.Errorf("cursor: %w: %.40q is not a cursor of this list", jobs.ErrInvalid, f.Cursor)
+		return nil, notOfList(text)
 	}
-	// Not (at, job, seq) < (?, ?, ?): MySQL finds no range in it.
-	w.and(`at <= ? AND NOT (at = ? AND (job > ? OR (job = ? AND seq >= ?)))`, at, at, after[1], after[1], seq)
-	return w, nil
-}
-
-func (t *tx) triggers(text string, args []any) ([]jobs.Trigger, error) {
-	var all []jobs.Trigger
-	err := t.Query(text, args, func(scan func(...any) error) error {
-		trigger, err := scanTrigger(scan)
-		all = append(all, trigger)
-		return err
-	})
-	return all, err
-}
-
-// scanTrigger reads triggerColumns.
-func scanTrigger(scan func(dest ...any) error) (jobs.Trigger, error) {
-	var t jobs.Trigger
-	var at, until, decided, started, finished int64
-	var cause, outcome, result string
-	err := scan(&t.Job, &at, &t.Seq, &until, &t.Count, &cause, &t.By, &outcome, &t.Reason, &t.ReasonCode, &result, &t.TaskID, &t.Replica, &decided, &started, &finished)
-	t.At, t.Until, t.DecidedAt, t.StartedAt, t.FinishedAt = fromMicros(at), fromMicros(until), fromMicros(decided), fromMicros(started), fromMicros(finished)
-	t.Cause, t.Outcome, t.Result = jobs.Cause(cause), jobs.Outcome(outcome), jobs.State(result)
-	return t, err
+	return &ledgerKey{after[1], at, seq}, nil
 }

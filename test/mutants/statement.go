@@ -340,7 +340,7 @@ func about(statement string) string {
 	for i, w := range words[:len(words)-1] {
 		if w.text == "FROM" || w.text == "INTO" || w.text == "UPDATE" {
 			next := words[i+1]
-			return words[0].text + " " + strings.TrimPrefix(statement[next.start:next.end], "lockstep_")
+			return words[0].text + " " + strings.TrimPrefix(strings.Trim(statement[next.start:next.end], "`\""), "lockstep_")
 		}
 	}
 	return words[0].text

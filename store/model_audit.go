@@ -1,0 +1,30 @@
+package store
+
+import (
+	"gorm.io/gorm/schema"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// auditModel is a row of {audit}.
+type auditModel struct {
+	ID                                string
+	At                                int64
+	Who, Role, Remote, Action, Object string
+	Status                            int
+	TaskID                            string
+	Tasks, Repeats                    int
+}
+
+func (auditModel) TableName(n schema.Namer) string { return n.TableName("audit") }
+
+func (m *auditModel) entry() ledger.AuditEntry {
+	e := ledger.AuditEntry{
+		ID: m.ID, At: fromMicros(m.At), Who: m.Who, Role: m.Role, Remote: m.Remote, Action: m.Action, Object: m.Object, Status: m.Status,
+		TaskID: m.TaskID, Tasks: m.Tasks,
+	}
+	if m.Repeats > 1 {
+		e.Count = m.Repeats
+	}
+	return e
+}

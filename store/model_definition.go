@@ -1,0 +1,78 @@
+package store
+
+import (
+	"time"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// jobModel is a row of {jobs}.
+type jobModel struct {
+	Name                                string `gorm:"primaryKey"`
+	Stripe                              int
+	Hash, Schedule                      string
+	Config, CursorAt, NextAt, WaitingAt int64
+	Fence                               int64
+	Suspended                           *bool
+	SuspendedBy                         string
+	BusyUntil                           int64
+}
+
+func (jobModel) TableName(n schema.Namer) string { return n.TableName("jobs") }
+
+func (m jobModel) id() string { return m.Name }
+
+// due is the next due time that is not decided.
+func (m *jobModel) due() time.Time {
+	return ledger.Undecided(fromMicros(m.NextAt), fromMicros(m.WaitingAt))
+}
+
+func (m *jobModel) status() ledger.JobStatus {
+	return ledger.JobStatus{
+		Name: m.Name, Hash: m.Hash, Config: m.Config, Cursor: fromMicros(m.CursorAt), NextAt: m.due(), Fence: m.Fence,
+		Suspended: m.Suspended, SuspendedBy: m.SuspendedBy,
+	}
+}
+
+// poolModel is a row of {pools}.
+type poolModel struct {
+	Name                    string `gorm:"primaryKey"`
+	Hash                    string
+	Config                  int64
+	MaxRunning, MaxAttempts int
+	OnLost                  string
+	Paused                  *bool
+	PausedBy                string
+	Kinds                   []byte // see handled
+}
+
+func (poolModel) TableName(n schema.Namer) string { return n.TableName("pools") }
+
+func (m poolModel) id() string { return m.Name }
+
+func (m *poolModel) status() (ledger.PoolStatus, error) {
+	has, err := readHandled(m.Kinds)
+	return ledger.PoolStatus{
+		Name: m.Name, Hash: m.Hash, MaxRunning: m.MaxRunning, Paused: m.Paused, PausedBy: m.PausedBy, Kinds: has.governs(m.Hash),
+	}, err
+}
+
+// kindsModel is a row of {kinds}.
+type kindsModel struct {
+	Pool   string `gorm:"primaryKey"`
+	Config int64  `gorm:"primaryKey;autoIncrement:false"`
+	Kinds  []byte // see handled
+}
+
+func (kindsModel) TableName(n schema.Namer) string { return n.TableName("kinds") }
+
+// standingModel is a row of {standings}.
+type standingModel struct {
+	Kind, Name               string `gorm:"primaryKey"`
+	Failing                  bool
+	LastSuccessAt, LastEndAt int64
+}
+
+func (standingModel) TableName(n schema.Namer) string { return n.TableName("standings") }

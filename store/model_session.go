@@ -1,0 +1,45 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+)
+
+// sessionModel is a row of {sessions}.
+type sessionModel struct {
+	ID, Replica      string
+	Dead             bool
+	Beat             int64
+	Draining         bool
+	Config           int64
+	LockService      string
+	TTL              int64
+	Host, BootID     string
+	PID              int   `gorm:"column:pid"`
+	PIDStart         int64 `gorm:"column:pid_start"`
+	Version, Address string
+	Workers          int
+	Labels           []byte
+	JoinedAt, SeenAt int64
+}
+
+func (sessionModel) TableName(n schema.Namer) string { return n.TableName("sessions") }
+
+func (m *sessionModel) peer() (ledger.Peer, error) {
+	p := ledger.Peer{
+		Member: ledger.Member{
+			Replica: m.Replica, Host: m.Host, PID: m.PID, PIDStart: m.PIDStart, BootID: m.BootID, Version: m.Version, Address: m.Address,
+			Workers: m.Workers, LockService: m.LockService, TTL: time.Duration(m.TTL) * time.Microsecond, Config: m.Config,
+		},
+		Session: m.ID, Beat: m.Beat, Dead: m.Dead, Draining: m.Draining, JoinedAt: fromMicros(m.JoinedAt), SeenAt: fromMicros(m.SeenAt),
+	}
+	if err := json.Unmarshal(m.Labels, &p.Labels); err != nil {
+		return p, fmt.Errorf("labels of session %s: %w", p.Session, err)
+	}
+	return p, nil
+}

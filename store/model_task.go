@@ -1,0 +1,153 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gorm.io/gorm/schema"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+)
+
+// taskModel is what {tasks} and {done} both have of a task.
+type taskModel struct {
+	ID, Pool, Kind, Job string
+	TriggerAt           int64
+	TriggerSeq          int
+	State               string // in {tasks} a number, see rowReady; in {done} a jobs.State
+	RankOrder           int
+	RunAt               int64
+	Attempt, Losses     int
+	MaxAttempts         int
+	OnLost              jobs.OnLost
+	Token               int64
+	Replica, RetryOf    string
+	Reason              string
+	ReasonCode          reason.Code
+	Error               []byte
+	ExitCode            *int
+	CreatedAt           int64
+	StartedAt           int64
+	FinishedAt          int64 `gorm:"-:migration"` // of {done} alone
+	MadeBy              string
+	Tags, Payload       []byte
+	PayloadSize         int `gorm:"-:migration"` // LENGTH(payload), where a list leaves out a long one
+}
+
+// openModel is a row of {tasks}.
+type openModel struct {
+	Task              taskModel `gorm:"embedded"`
+	SessionID, Cancel string
+	MayRunUntil       int64
+}
+
+func (openModel) TableName(n schema.Namer) string { return n.TableName("tasks") }
+
+// doneModel is a row of {done}.
+type doneModel struct {
+	Task        taskModel `gorm:"embedded"`
+	Late        int
+	MayRunUntil int64
+}
+
+func (doneModel) TableName(n schema.Namer) string { return n.TableName("done") }
+
+// tally is how many tasks have these in common; since and last are the earliest and the latest of some time of theirs.
+type tally struct {
+	Job, Pool, Kind, State string
+	N                      int
+	Since, Last            int64
+}
+
+// State of a row in {tasks}. Rows of {done} carry the jobs.State as text.
+const (
+	rowReady   = 0 // due, may be claimed
+	rowWaits   = 1 // for its run_at
+	rowRunning = 2
+)
+
+// rowState is the number of a state in {tasks}; not one of {done}, where it is -1.
+func rowState(state string) int {
+	n, err := strconv.Atoi(state)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// taskState understands the states of both tables.
+func taskState(row string) jobs.State {
+	switch rowState(row) {
+	case rowReady, rowWaits:
+		return jobs.StatePending
+	case rowRunning:
+		return jobs.StateRunning
+	}
+	return jobs.State(row)
+}
+
+func (m *taskModel) task() (jobs.Task, error) {
+	t := jobs.Task{
+		ID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, ScheduledAt: fromMicros(m.TriggerAt), Seq: m.TriggerSeq, State: taskState(m.State),
+		Reason: m.Reason, ReasonCode: m.ReasonCode, Attempt: m.Attempt, MaxAttempts: m.MaxAttempts, Lost: m.Losses, Token: m.Token,
+		Replica: m.Replica, Priority: -m.RankOrder, RunAt: fromMicros(m.RunAt), CreatedAt: fromMicros(m.CreatedAt), StartedAt: fromMicros(m.StartedAt),
+		FinishedAt: fromMicros(m.FinishedAt), ExitCode: m.ExitCode, Error: string(m.Error), PayloadSize: max(m.PayloadSize, len(m.Payload)),
+		RetryOf: m.RetryOf, By: m.MadeBy, OnLost: m.OnLost,
+	}
+	if len(m.Payload) > 0 {
+		t.Payload = m.Payload
+	}
+	if len(m.Tags) > 0 {
+		if err := json.Unmarshal(m.Tags, &t.Tags); err != nil {
+			return t, fmt.Errorf("tags of task %s: %w", t.ID, err)
+		}
+	}
+	t.IdempotencyKey = t.Key("")
+	return t, nil
+}
+
+// encodeTags is the inverse of what task does with tags.
+func encodeTags(tags []string) []byte {
+	if len(tags) == 0 {
+		return []byte{}
+	}
+	b, _ := json.Marshal(tags) // strings always encode
+	return b
+}
+
+// attemptModel is a row of {attempts}: one that ended before the task's last.
+type attemptModel struct {
+	TaskID                string `gorm:"primaryKey"`
+	Attempt               int    `gorm:"primaryKey;autoIncrement:false"`
+	State                 jobs.State
+	Reason                string
+	ReasonCode            reason.Code
+	Token                 int64
+	Replica               string
+	StartedAt, FinishedAt int64
+	ExitCode              *int
+	Error                 []byte
+}
+
+func (attemptModel) TableName(n schema.Namer) string { return n.TableName("attempts") }
+
+func (m *attemptModel) attempt() jobs.Attempt {
+	return jobs.Attempt{
+		Attempt: m.Attempt, State: m.State, Reason: m.Reason, ReasonCode: m.ReasonCode, Token: m.Token, Replica: m.Replica,
+		StartedAt: fromMicros(m.StartedAt), FinishedAt: fromMicros(m.FinishedAt), ExitCode: m.ExitCode,
+		Error: strings.ToValidUTF8(string(m.Error), ""), // it may have been cut
+	}
+}
+
+// outputModel is a row of {outputs}.
+type outputModel struct {
+	TaskID    string `gorm:"primaryKey"`
+	Attempt   int    `gorm:"primaryKey;autoIncrement:false"`
+	Output    []byte
+	CreatedAt int64
+}
+
+func (outputModel) TableName(n schema.Namer) string { return n.TableName("outputs") }

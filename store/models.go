@@ -1,0 +1,119 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+)
+
+// openModels is gorm for the models of a store. It is of the store alone, whatever plugins and settings a program's own handle
+// has, and has no connections: each query of it runs on that of a tx.
+func openModels(d sqlkit.Dialect, prefix string) (*gorm.DB, error) {
+	return gorm.Open(gormDialector(d, nil), &gorm.Config{
+		NamingStrategy:         schema.NamingStrategy{TablePrefix: prefix, SingularTable: true},
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
+		Logger:                 logger.Discard,
+	})
+}
+
+// gorm is gorm on the connection of t, for one query after another.
+func (t *tx) gorm() *gorm.DB {
+	if t.models == nil {
+		t.models = t.s.models.Session(&gorm.Session{NewDB: true, Context: t.Ctx})
+		t.models.Statement.ConnPool = bound{t: t.Tx}
+	}
+	return t.models
+}
+
+// bound is the connection of a tx as gorm asks for it: words in braces mean in its statements what they mean elsewhere. The methods that are
+// not here are those of single rows and prepared statements, which are not used.
+type bound struct {
+	gorm.ConnPool
+	t *sqlkit.Tx
+}
+
+func (b bound) ExecContext(_ context.Context, text string, args ...any) (sql.Result, error) {
+	return b.t.Result(text, args...)
+}
+
+func (b bound) QueryContext(_ context.Context, text string, args ...any) (*sql.Rows, error) {
+	return b.t.Rows(text, args...)
+}
+
+// table is a query of the table of M.
+func table[M any](t *tx) *gorm.DB { return t.gorm().Model(new(M)) }
+
+// rows runs a query and calls fn for each row, in order. It selects the columns of M, and not those that a later version adds,
+// unless the query says what to select. All rows are read into one M: fn copies what it keeps. gorm's own Find allocates each value
+// of each row, and takes half as long again for a page.
+func rows[M any](q *gorm.DB, fn func(m *M) error) error {
+	if _, selects := q.Statement.Clauses["SELECT"]; !selects && len(q.Statement.Selects) == 0 {
+		q = q.Select(columnsOf(new(M)))
+	}
+	found, err := q.Rows()
+	return scan(q, found, err, fn)
+}
+
+// read is rows of a statement that is written out.
+func read[M any](t *tx, text string, args []any, fn func(m *M) error) error {
+	found, err := t.Rows(text, args...)
+	return scan(t.s.models, found, err, fn)
+}
+
+func scan[M any](db *gorm.DB, found *sql.Rows, err error, fn func(m *M) error) error {
+	if err != nil {
+		return err
+	}
+	defer found.Close()
+	m, model := new(M), gorm.Statement{DB: db}
+	if err := model.Parse(m); err != nil {
+		return err
+	}
+	columns, err := found.Columns()
+	dest := make([]any, len(columns))
+	for i, column := range columns {
+		field := model.Schema.FieldsByDBName[column[strings.LastIndexByte(column, '.')+1:]] // a DSN may want tables in front of columns
+		if field == nil {
+			return fmt.Errorf("%T has no column %q", *m, column)
+		}
+		dest[i] = field.ReflectValueOf(context.Background(), reflect.ValueOf(m)).Addr().Interface()
+	}
+	for err == nil && found.Next() {
+		if err = found.Scan(dest...); err == nil {
+			err = fn(m)
+		}
+	}
+	return cmp.Or(err, found.Err())
+}
+
+// list is what each row of a query means.
+func list[M, R any](q *gorm.DB, of func(m *M) R) (all []R, err error) {
+	err = rows(q, func(m *M) error {
+		all = append(all, of(m))
+		return nil
+	})
+	return all, err
+}
+
+// columnsOf is the columns of a model in its order, but for some.
+func columnsOf(model any, but ...string) string {
+	s, err := schema.Parse(model, &parsed, schema.NamingStrategy{})
+	if err != nil {
+		panic(err) // of this package's own models, at its start
+	}
+	return strings.Join(slices.DeleteFunc(slices.Clone(s.DBNames), func(c string) bool { return slices.Contains(but, c) }), ", ")
+}
+
+var parsed sync.Map // the models, by type
