@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
+	_ "github.com/lockstep-scheduler/lockstep/store/sqlite"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/metrics"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
+	_ "github.com/lockstep-scheduler/lockstep/store/sqlite"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 

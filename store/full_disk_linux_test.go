@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 	"github.com/lockstep-scheduler/lockstep/store/storetest"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -28,7 +29,7 @@ func TestAFullDiskIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	checks := map[string]func() error{
-		"the path":   func() error { return store.CheckSQLite(path) },
+		"the path":   func() error { return sqlite.Check(path) },
 		"the rights": func() error { return s.CheckRights(t.Context(), false) },
 	}
 	for name, check := range checks {

@@ -9,13 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 const (
-	// mostLog is above what size of a write-ahead log views are held back. It is what SQLite leaves of a log that begins
-	// again, so that a larger one has not begun again since.
-	mostLog = 64 << 20
 	// restartBusy is how many milliseconds at a time writers wait for the readers of other processes.
 	restartBusy = 10
 	// restartPages is how many pages may be left to move into the database while writers wait: as many as the COMMIT of any of
@@ -42,7 +40,7 @@ type logGate struct {
 	path     string
 	most     int64
 	patience time.Duration
-	turns    *turnstile // nil: the writers of this process take none
+	turns    sqlkit.Turns // nil: the writers of this process take none
 
 	mu      sync.Mutex
 	inside  int           // views under way
@@ -53,8 +51,8 @@ type logGate struct {
 	changed chan struct{} // closed at each change
 }
 
-func newLogGate(log string, patience time.Duration, turns *turnstile) *logGate {
-	return &logGate{path: log, most: mostLog, patience: patience, turns: turns, changed: make(chan struct{})}
+func newLogGate(log string, patience time.Duration, turns sqlkit.Turns) *logGate {
+	return &logGate{path: log, most: sqlitefile.MostLog, patience: patience, turns: turns, changed: make(chan struct{})}
 }
 
 // lend calls once with a connection.
@@ -188,11 +186,13 @@ func (g *logGate) try(ctx context.Context, conn *sql.Conn, before int) (moved in
 	if err != nil || pages-moved > restartPages || moved-before > restartPages { // the last: as much may have come meanwhile
 		return moved, false, err
 	}
-	leave, err := g.turns.Enter(ctx) // it waits for one transaction at most
-	if err != nil {
-		return moved, false, err
+	if g.turns != nil {
+		leave, err := g.turns.Enter(ctx) // it waits for one transaction at most
+		if err != nil {
+			return moved, false, err
+		}
+		defer leave()
 	}
-	defer leave()
 	busy, _, _, err := checkpoint(ctx, conn, "TRUNCATE")
 	return moved, err == nil && !busy, err
 }

@@ -305,11 +305,7 @@ func TestWritersDoNotWaitForMuch(t *testing.T) {
 	for logSize(t, file) < 2*restartPages*4096 {
 		scribble(t, s, `UPDATE much SET x = randomblob(500000)`)
 	}
-	other, err := openTurnstile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Close()
+	other := migrated(t, "sqlite", file, Options{}).file.Pools().Turns // another process
 	s.gate.turns = other
 	leave, err := other.Enter(t.Context()) // who wants a turn waits
 	if err != nil {

@@ -35,7 +35,7 @@ func (s *Store) CheckRights(ctx context.Context, migrate bool) error {
 		if s.file == nil {
 			return nil
 		}
-		return tryToWrite(s.file.path)
+		return s.file.Room()
 	}
 	var statements []string
 	if migrate { // of a table that nobody has: without the right the answer is another

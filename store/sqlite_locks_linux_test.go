@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
 // What else a process does with a database that it has open leaves SQLite the locks that it has there: without them the next
@@ -46,7 +47,7 @@ func TestLocksOutliveOtherStores(t *testing.T) {
 			}
 			return st.Close()
 		}},
-		{"a check", func() error { return store.CheckSQLite(path) }},
+		{"a check", func() error { return sqlite.Check(path) }},
 		{"the rights", func() error { return first.CheckRights(t.Context(), true) }},
 	} {
 		if err := c.do(); err != nil {

@@ -67,7 +67,7 @@ func TestWhoHasJustWrittenStandsBehind(t *testing.T) {
 	writing.Go(func() {
 		for ctx.Err() == nil {
 			err := busy.sure(ctx, "write", func(t *tx) error {
-				time.Sleep(3 * turnPause)
+				time.Sleep(15 * time.Millisecond) // longer than those pause who wait
 				return touch(t)
 			})
 			if err != nil && ctx.Err() == nil {

@@ -30,6 +30,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/migrations"
 )
@@ -62,7 +63,7 @@ type Store struct {
 	namespace atomic.Pointer[string] // what was last read of it; nil: nothing yet
 	gate      *logGate               // of a SQLite file, for views; else nil
 	opened    closers                // what Close closes
-	file      *openFile              // of a SQLite file that Open opened, else nil
+	file      sqlitefile.Database    // of SQLite, that Open opened, else nil
 }
 
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
@@ -117,7 +118,7 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 				return err
 			}
 			if file != "" {
-				s.gate = newLogGate(logOf(file), s.db.Timeout, nil)
+				s.gate = newLogGate(sqlitefile.LogOf(file), s.db.Timeout, nil)
 			}
 		}
 		return t.learnNamespace()
@@ -167,7 +168,7 @@ const openTimeout = 6 * time.Second
 // Open opens a database with every setting that the store wants and verifies them. The dsn of [SQLite] is
 // a file path or ":memory:" (processes take turns by a second file, whose name ends in
 // -turn), that of [MySQL] one of go-sql-driver/mysql.
-// When the database cannot be reached, the error names its address and the cause, within 10 s.
+// To open SQLite, the program imports package store/sqlite, as a driver. When the database cannot be reached, the error names its address and the cause, within 10 s.
 func Open(ctx context.Context, d Dialect, dsn string, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

@@ -103,7 +103,10 @@ func (s *Store) do(op string, what func() error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, sqlkit.ErrUnavailable) && !errors.Is(err, jobs.ErrUnavailable):
-		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, s.file.full(err))
+		if s.file != nil {
+			err = s.file.Explain(err)
+		}
+		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 	default:
 		err = s.explain(err)
 	}

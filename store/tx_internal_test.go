@@ -18,6 +18,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	_ "github.com/lockstep-scheduler/lockstep/store/sqlite"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 

@@ -23,6 +23,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/metrics"
 	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
 // Levels of what the doctor finds.
@@ -149,7 +150,7 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 	if c.Store.Driver == config.SQLite && c.Store.DSN != ":memory:" {
 		if _, err := os.Stat(c.Store.DSN); errors.Is(err, fs.ErrNotExist) {
 			// Opening it would make it.
-			if err := store.CheckSQLite(c.Store.DSN); err != nil {
+			if err := sqlite.Check(c.Store.DSN); err != nil {
 				e.add("store", levelProblem, "", "%v", err)
 				e.reach(ctx, c, withStore)
 				return nil

@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
 // tellExposed says in the log that others may use the files of the store. They are used all the same: older programs and
@@ -20,12 +20,12 @@ func tellExposed(c config.Store, log *slog.Logger) {
 	}
 }
 
-// exposedStore is store.ExposedSQLite of a store in a file, and nothing of others.
+// exposedStore is sqlite.Exposed of a store in a file, and nothing of others.
 func exposedStore(c config.Store, user int) (exposed, remedy string, write bool) {
 	if c.Driver != config.SQLite || c.DSN == ":memory:" {
 		return "", "", false
 	}
-	return store.ExposedSQLite(c.DSN, user)
+	return sqlite.Exposed(c.DSN, user)
 }
 
 func exposure(write bool) string {

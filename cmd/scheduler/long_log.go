@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
 // withLongLog adds to conditions that the write-ahead log of a store in a file is far too large: the disk fills, and nothing else
@@ -14,7 +14,7 @@ func withLongLog(conditions func() []wire.Condition, c config.Store) func() []wi
 	}
 	return func() []wire.Condition {
 		all := conditions()
-		if long := store.LongLogSQLite(c.DSN); long != "" {
+		if long := sqlite.LongLog(c.DSN); long != "" {
 			all = append(all, wire.Condition{Name: "log", Ready: true, Detail: long})
 		}
 		return all

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
+	_ "github.com/lockstep-scheduler/lockstep/store/sqlite"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )

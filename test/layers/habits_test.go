@@ -101,10 +101,10 @@ var readers = map[string]string{
 	"internal/trustedfile/mount_linux.go":                 "/proc",
 	"internal/trustedfile/trustedfile.go":                 "it is the rule",
 	"jobs/exechandler/internal/warden/processes_linux.go": "/proc",
-	"store/sqlite_head.go":                                "a database, as SQLite opens it next",
-	"store/sqlite_log.go":                                 "a database and what lies beside it, which SQLite opens next",
+	"store/sqlite/head.go":                                "a database, as SQLite opens it next",
+	"store/sqlite/log.go":                                 "a database and what lies beside it, which SQLite opens next",
 	"store/storetest/sessions.go":                         "/proc",
-	"store/turnstile.go":                                  "the file beside a database whose lock is the turn to write",
+	"store/sqlite/turnstile.go":                           "the file beside a database whose lock is the turn to write",
 }
 
 // A file that says what runs, who is trusted or who one is could be a FIFO that hangs a replica, or

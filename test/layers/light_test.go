@@ -48,6 +48,24 @@ func TestSchedulerIsLight(t *testing.T) {
 	}
 }
 
+// Who works with MySQL alone links no SQLite: a program gets it by importing store/sqlite, or a driver of its own.
+func TestMySQLAloneLinksNoSQLite(t *testing.T) {
+	links := map[string]bool{"store": false, "locks/sqllock": false, "scheduler": false, "api": false, "store/sqlite": true}
+	for _, p := range packages(t) {
+		want, judged := links[p.name()]
+		if !judged {
+			continue
+		}
+		delete(links, p.name())
+		if slices.ContainsFunc(p.Deps, func(dep string) bool { return strings.HasPrefix(dep, "modernc.org/sqlite") }) != want {
+			t.Errorf("%s links SQLite: should be %t", p.name(), want)
+		}
+	}
+	if len(links) > 0 {
+		t.Errorf("%v were not seen", links)
+	}
+}
+
 // Who imports one lock backend compiles its client, and that of no other: each has exactly its own.
 func TestBackendsHaveOneClient(t *testing.T) {
 	own := map[string]string{

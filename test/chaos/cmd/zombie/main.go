@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/store"
+	_ "github.com/lockstep-scheduler/lockstep/store/sqlite"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/dial"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )

@@ -1,32 +1,20 @@
-package store
+package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 
-	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 )
 
-// OpenReadOnly opens a SQLite file that is there, to look at it also beside replicas that use it. Neither the database nor its
-// write-ahead log is changed, and nothing is moved from the one to the other; what would write fails. SQLite may make the
-// index of a log (-shm) where that is missing. It refuses what [Open] refuses.
-func OpenReadOnly(ctx context.Context, path string, o Options) (*Store, error) {
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	s, err := lookAtSQLite(ctx, path, o)
-	if err != nil {
-		return nil, fmt.Errorf("store: sqlite %s: %w", path, err)
-	}
-	return s, nil
-}
-
-func lookAtSQLite(ctx context.Context, path string, o Options) (*Store, error) {
+// Look opens a file that is there, to read it.
+func (opener) Look(path string) (sqlitefile.Database, error) {
 	abs, err := checkPlace(path)
 	if err == nil {
 		err = checkLog(abs)
@@ -38,7 +26,7 @@ func lookAtSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	v := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(250)", "query_only(1)", "temp_store(MEMORY)"}}
-	_, err = os.Stat(logOf(abs))
+	_, err = os.Stat(sqlitefile.LogOf(abs))
 	logged := !errors.Is(err, fs.ErrNotExist)
 	if !logged {
 		v.Set("immutable", "1") // else SQLite would make one, and leave it there
@@ -48,36 +36,15 @@ func lookAtSQLite(ctx context.Context, path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(2)
-	s, err := looker(ctx, db, o)
-	if err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	held, err := holdOpen(ctx, db)
-	if err != nil {
-		_ = db.Close()
-		return nil, err
-	}
-	s.opened, s.file = closers{held, db}, &openFile{path: abs}
-	s.file.opened(logged)
-	s.db.Holds = s.file.holds
-	return s, nil
+	return &database{
+		pools: sqlitefile.Pools{Writer: db, Reader: db, Vital: db, Views: db}, keeper: db,
+		file: &openFile{path: abs}, logged: logged, opened: []io.Closer{db},
+	}, nil
 }
 
-func looker(ctx context.Context, db *sql.DB, o Options) (*Store, error) {
-	s, err := build(db, db, sqlkit.SQLite{}, o)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.read(ctx, "open", func(t *tx) error {
-		_, err := t.hasMigrations()
-		return err
-	})
-}
-
-// CheckSQLite refuses a path that [Open] would refuse for where it is or for what lies beside it, and a folder that takes no
-// more. It makes no database; see [Store.CheckRights] for what it tries.
-func CheckSQLite(path string) error {
+// Check refuses a path that store.Open would refuse for where it is or for what lies beside it, and a folder that takes no
+// more. It makes no database; see store.Store.CheckRights for what it tries.
+func Check(path string) error {
 	abs, err := checkPlace(path)
 	if err == nil {
 		err = checkLog(abs)

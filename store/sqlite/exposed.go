@@ -1,17 +1,18 @@
-package store
+package sqlite
 
 import (
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// ExposedSQLite says what users beside root and the owner may do with a SQLite file, its log, the log's index and its turnstile, as
+// Exposed says what users beside root and the owner may do with a SQLite file, its log, the log's index and its turnstile, as
 // far as these are there: "" if nothing. Who can write one of them can make jobs run; remedy is what to do. An owner that is
 // neither root nor the user, a number as of [os.Geteuid], can write; a negative user stands for any owner. SQLite gives what it
 // makes the mode of the database. Linux only, as far as ACLs go; on Windows it says nothing.
-func ExposedSQLite(path string, user int) (problem, remedy string, write bool) {
-	log := logOf(path)
+func Exposed(path string, user int) (problem, remedy string, write bool) {
+	log := sqlitefile.LogOf(path)
 	var problems, names []string
 	for _, name := range []string{path, log, strings.TrimSuffix(log, "-wal") + "-shm", path + "-turn"} {
 		if problem, change := trustedfile.Others(name, user); problem != "" {

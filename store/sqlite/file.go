@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 
 	lib "modernc.org/sqlite/lib"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -33,25 +34,9 @@ func (f *openFile) opened(logged bool) {
 	f.isOpen = true
 	f.file, _ = os.Stat(f.path) // nil is no file's
 	if logged {
-		f.logPath = logOf(f.path)
+		f.logPath = sqlitefile.LogOf(f.path)
 		f.log, _ = os.Stat(f.logPath)
 	}
-}
-
-// logOf is where SQLite has the log of a database: beside the file that a link leads to, whether that is there or not.
-func logOf(path string) string {
-	for range 100 { // SQLite follows no more
-		target, err := os.Readlink(path)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(target) {
-			folder, _ := filepath.Split(path)
-			target = folder + target
-		}
-		path = target
-	}
-	return path + "-wal"
 }
 
 // holds returns an error, jobs.ErrUnavailable, as long as the names do not lead to what was opened. None always does.

@@ -1,4 +1,4 @@
-package store_test
+package sqlite_test
 
 import (
 	"os"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
 func TestALongLogIsTold(t *testing.T) {
@@ -24,7 +24,7 @@ func TestALongLogIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := store.LongLogSQLite(path); (got != "") != c.says || c.says && !strings.HasPrefix(got, path+"-wal has 300 MiB: another program ") {
+		if got := sqlite.LongLog(path); (got != "") != c.says || c.says && !strings.HasPrefix(got, path+"-wal has 300 MiB: another program ") {
 			t.Errorf("a log of %d bytes: %q", c.size, got)
 		}
 	}

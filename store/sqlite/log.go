@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 )
 
 // identity tells a file from others that have had its name: its inode and the time it was made. The zero identity is
@@ -19,7 +21,7 @@ const identityAt = 8
 // checkLog refuses a write-ahead log that is not the one of the database at abs. It is called before SQLite sees
 // either, which would write the log over the database, or empty it. A log without content belongs to any database.
 func checkLog(abs string) error {
-	logPath := logOf(abs)
+	logPath := sqlitefile.LogOf(abs)
 	path := strings.TrimSuffix(logPath, "-wal")
 	log, err := os.Stat(logPath) // before the database, which another process makes before its log
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package store
+package sqlite
 
 // Elsewhere a log is known to be another's by what the database says of itself alone.
 func identify(string) (identity, error) { return identity{}, nil }

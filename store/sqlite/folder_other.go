@@ -1,6 +1,6 @@
 //go:build !linux
 
-package store
+package sqlite
 
 // Elsewhere nobody tells network file systems apart in one way.
 func localFolder(string) error { return nil }

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 // A folder on a file system of several machines is refused, and the error says which one it is and what to do.
@@ -27,7 +29,7 @@ func TestRemoteFoldersAreRefused(t *testing.T) {
 			remote[kind] = before
 		}
 	}()
-	_, err := Open(t.Context(), "sqlite", filepath.Join(dir, "a.db"), Options{})
+	_, err := store.Open(t.Context(), store.SQLite, filepath.Join(dir, "a.db"), store.Options{})
 	if err == nil || !strings.Contains(err.Error(), dir+" is on NFS: SQLite needs a local disk; use MySQL") {
 		t.Error(err)
 	}
@@ -91,7 +93,7 @@ func TestFilesWithoutRightsAreRefused(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		s, err := Open(t.Context(), "sqlite", path, Options{})
+		s, err := store.Open(t.Context(), store.SQLite, path, store.Options{})
 		if err == nil {
 			err = errors.Join(s.Migrate(t.Context()), s.Close())
 		}
@@ -103,7 +105,7 @@ func TestFilesWithoutRightsAreRefused(t *testing.T) {
 		}
 		var checked error
 		t.Chdir(filepath.Dir(dir))
-		unprivileged(t, func() { checked = CheckSQLite(filepath.Join("store", "a.db")) })
+		unprivileged(t, func() { checked = Check(filepath.Join("store", "a.db")) })
 		if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // so that it can be removed
 			t.Fatal(err)
 		}

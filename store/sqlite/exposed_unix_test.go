@@ -1,17 +1,17 @@
 //go:build unix
 
-package store_test
+package sqlite_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/lockstep-scheduler/lockstep/store"
+	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
 // SQLite has the log beside the file that a link leads to, and the turnstile is beside the link.
-func TestExposedSQLite(t *testing.T) {
+func TestExposed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file, link, me := filepath.Join(dir, "real.db"), filepath.Join(dir, "link.db"), os.Geteuid()
@@ -41,7 +41,7 @@ func TestExposedSQLite(t *testing.T) {
 		if c.remedy != "" {
 			c.remedy += ", and see that the user of the replicas owns them"
 		}
-		if problem, remedy, write := store.ExposedSQLite(link, me); problem != c.problem || remedy != c.remedy || write != c.write {
+		if problem, remedy, write := sqlite.Exposed(link, me); problem != c.problem || remedy != c.remedy || write != c.write {
 			t.Errorf("%+v: %q, %q, %v", c, problem, remedy, write)
 		}
 		if err := os.Chmod(c.name, 0o600); err != nil {
@@ -54,10 +54,10 @@ func TestExposedSQLite(t *testing.T) {
 		}
 	}
 	want := link + " can be read by others (mode 0644); " + file + "-wal can be read by others (mode 0644)"
-	if problem, _, write := store.ExposedSQLite(link, me); problem != want || write {
+	if problem, _, write := sqlite.Exposed(link, me); problem != want || write {
 		t.Errorf("%q, %v", problem, write)
 	}
-	if problem, _, _ := store.ExposedSQLite(filepath.Join(dir, "none.db"), me); problem != "" {
+	if problem, _, _ := sqlite.Exposed(filepath.Join(dir, "none.db"), me); problem != "" {
 		t.Error(problem)
 	}
 }
