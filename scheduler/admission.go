@@ -9,7 +9,7 @@ import (
 
 // admission is by what a transaction makes tasks running here, with what this replica knows of these pools now: the
 // transaction may be repeated, so it looks at nothing that changes.
-func (s *Scheduler) admission(ses *session, pools map[string]governing, room map[string]int) ledger.Admission {
+func (s *executor) admission(ses *session, pools map[string]governing, room map[string]int) ledger.Admission {
 	shares := map[string]ledger.Share{}
 	for name, g := range pools {
 		shares[name] = ledger.Share{Hash: g.hash, Limited: g.maxRunning > 0, Room: room[name]}
@@ -38,7 +38,7 @@ func (p *plan) admit(g governing, now time.Time, c ledger.Candidate) (until time
 type workers map[string]int
 
 // takeWorkers takes a free worker for a run of each of these jobs that this replica can run, as far as there are any.
-func (s *Scheduler) takeWorkers(names []string) workers {
+func (s *executor) takeWorkers(names []string) workers {
 	taken := workers{}
 	for _, name := range names {
 		pool := s.plan.jobs[name].Pool
@@ -49,14 +49,14 @@ func (s *Scheduler) takeWorkers(names []string) workers {
 	return taken
 }
 
-func (s *Scheduler) giveBack(taken workers) {
+func (s *executor) giveBack(taken workers) {
 	for pool, n := range taken {
 		s.slots.give(pool, n)
 	}
 }
 
 // governed is by what the feeders of these pools go now.
-func (s *Scheduler) governed(taken workers) map[string]governing {
+func (s *executor) governed(taken workers) map[string]governing {
 	pools := map[string]governing{}
 	for name := range taken {
 		pools[name] = s.feeders[name].governed()

@@ -19,7 +19,7 @@ const (
 
 // decide decides the due times of these jobs, and starts what it may. What others are writing waits in line
 // after what is free.
-func (s *Scheduler) decide(ctx context.Context, names []string) {
+func (s *triggers) decide(ctx context.Context, names []string) {
 	for {
 		_, names = s.decideFree(ctx, names, false)
 		if len(names) == 0 {
@@ -32,7 +32,7 @@ func (s *Scheduler) decide(ctx context.Context, names []string) {
 	}
 }
 
-func (s *Scheduler) lookAgain(names []string) {
+func (s *triggers) lookAgain(names []string) {
 	at := s.clock.now().Add(afterFailure)
 	for _, name := range names {
 		s.upcoming.set(name, at, true) // a due time may wait
@@ -47,7 +47,7 @@ type next struct {
 
 // decideFree is one transaction, and returns how many rows it wrote. Nothing was decided about the rest: others were
 // writing those jobs or, with overdue, have decided what was due, or there was too much.
-func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool) (rows int, rest []string) {
+func (s *triggers) decideFree(ctx context.Context, names []string, overdue bool) (rows int, rest []string) {
 	// Not cut short by a drain: what was decided is to be done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -60,7 +60,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 	request := s.request(names, taken)
 	request.Overdue, request.Guard = overdue, request.Guard && !overdue // lock or no lock
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
-		d := decider{
+		d := rules{
 			plan: s.plan, replica: s.opt.ID, now: now, newID: ids.get,
 		}
 		nexts, rest, foreign = make(map[string]next, len(states)), nil, nil
@@ -110,7 +110,7 @@ func (s *Scheduler) decideFree(ctx context.Context, names []string, overdue bool
 }
 
 // write has the store decide, and starts what is running with the workers that were taken for that.
-func (s *Scheduler) write(ctx context.Context, request ledger.Decide, taken workers) (ledger.Decided, error) {
+func (s *triggers) write(ctx context.Context, request ledger.Decide, taken workers) (ledger.Decided, error) {
 	defer s.register.claim()()
 	decided, err := s.store.Decide(ctx, request)
 	if err != nil {
@@ -124,14 +124,14 @@ func (s *Scheduler) write(ctx context.Context, request ledger.Decide, taken work
 }
 
 // request is what every deciding transaction of this replica has in common.
-func (s *Scheduler) request(names []string, taken workers) ledger.Decide {
+func (s *triggers) request(names []string, taken workers) ledger.Decide {
 	return ledger.Decide{
 		Admission: s.admission(s.session.Load(), s.governed(taken), taken), Jobs: names, Guard: s.locks == nil, Now: s.clock.check,
 	}
 }
 
 // startDecided starts the tasks that are running with the workers that were taken, and gives the other workers back.
-func (s *Scheduler) startDecided(ctx context.Context, session string, decided ledger.Decided, taken workers) {
+func (s *triggers) startDecided(ctx context.Context, session string, decided ledger.Decided, taken workers) {
 	for _, t := range decided.Started {
 		taken[t.Task.Pool]--
 		s.start(ctx, claimed{t.Task, session, t.Until, time.Now()})
@@ -142,7 +142,7 @@ func (s *Scheduler) startDecided(ctx context.Context, session string, decided le
 	}
 }
 
-func (s *Scheduler) logDecisions(decided ledger.Decided) {
+func (s *triggers) logDecisions(decided ledger.Decided) {
 	for _, dec := range decided.Decisions {
 		for _, o := range dec.Triggers {
 			t := o.Trigger

@@ -230,7 +230,7 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, got, c.backend)
 		}
 		named := map[string]string{"store": StoreLocks, "other": "scheduler.noLocks"}[c.backend]
-		if got := s.member().LockService; named != "" && got != named || !strings.HasPrefix(got, named) || got == "" {
+		if got := s.describe().LockService; named != "" && got != named || !strings.HasPrefix(got, named) || got == "" {
 			t.Errorf("%s: it joins with %q", what, got)
 		}
 	}

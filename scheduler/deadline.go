@@ -67,22 +67,35 @@ func (a *attempt) bounds(ses *session, c *clock) (bounds []boottime.Instant) {
 	return bounds
 }
 
+// mayBegin reports whether new work may be taken: what begins has more time than the last grace, at the beginning of which an
+// attempt is told to end. With less left, as right after an outage of the store, the next beat comes first.
+func (s *executor) mayBegin() bool {
+	ses := s.session.Load()
+	return ses.trusted() && ses.trust.Until() > s.lastGrace()
+}
+
 // lastGrace is how long before its deadline an attempt is told to stop.
-func (s *Scheduler) lastGrace() time.Duration {
+func (s *executor) lastGrace() time.Duration {
 	return min(s.opt.StopGrace, lastGrace, s.opt.SessionTTL/5)
 }
 
 // tell tells the handlers of these attempts until when they may run now.
-func (s *Scheduler) tell(attempts []*attempt) {
+func (s *executor) tell(attempts []*attempt) {
 	ses := s.session.Load()
 	for _, a := range attempts {
 		a.bound.Move(a.bounds(ses, s.clock)...)
 	}
 }
 
+// renewed tells the attempts of a session that was renewed, and moves may_run_until of those that are due for that.
+func (s *executor) renewed(ctx context.Context) {
+	s.tell(s.register.attempts())
+	s.extend(ctx)
+}
+
 // extend moves may_run_until of those attempts ahead that have passed a due time of their job
 // while they ran: no other replica starts in their place before the next one.
-func (s *Scheduler) extend(ctx context.Context) {
+func (s *executor) extend(ctx context.Context) {
 	now, ses := s.clock.now(), s.session.Load()
 	var moves []ledger.Extension
 	for _, a := range s.register.attempts() {
@@ -113,7 +126,7 @@ func (s *Scheduler) extend(ctx context.Context) {
 
 // expire stops attempts whose deadline comes near, until ctx is done. Once the replica is told to
 // stop at once, it stops all of them. What goes on after it was told to stop is logged. Claimed tasks that wait for a worker too long go back.
-func (s *Scheduler) expire(ctx context.Context) {
+func (s *executor) expire(ctx context.Context) {
 	halted := s.halted
 	for pause(ctx, expireEvery, halted) {
 		if s.halting() {
@@ -131,7 +144,7 @@ func (s *Scheduler) expire(ctx context.Context) {
 }
 
 // stopBefore tells an attempt to stop that has no more time left than so much.
-func (s *Scheduler) stopBefore(a *attempt, left time.Duration) {
+func (s *executor) stopBefore(a *attempt, left time.Duration) {
 	end := a.deadline(s.session.Load(), s.clock)
 	if end.IsZero() || end.Until() <= left {
 		a.stop(stopExpired, "this replica lost touch with the store, and another one may start in its place", killTime(end))
@@ -139,7 +152,7 @@ func (s *Scheduler) stopBefore(a *attempt, left time.Duration) {
 }
 
 // stopOnTime stops an attempt that has just started at its deadline, if that may come before expire looks at it.
-func (s *Scheduler) stopOnTime(a *attempt) (forget func()) {
+func (s *executor) stopOnTime(a *attempt) (forget func()) {
 	left := a.deadline(s.session.Load(), s.clock).Until()
 	if left > expireEvery {
 		return func() {}
@@ -156,7 +169,7 @@ func killTime(end boottime.Instant) time.Time {
 
 // stopAll stops everything that runs, for a drain, and returns the longest grace period among it; killBy
 // zero leaves it that.
-func (s *Scheduler) stopAll(killBy time.Time) (grace time.Duration) {
+func (s *executor) stopAll(killBy time.Time) (grace time.Duration) {
 	for _, a := range s.register.attempts() {
 		a.stop(stopDrained, "drained", killBy)
 		grace = max(grace, a.grace(s.opt.StopGrace, s.log))
@@ -168,7 +181,7 @@ func (s *Scheduler) stopAll(killBy time.Time) (grace time.Duration) {
 func (a *attempt) stopCancelled(reason string) { a.stop(stopCancelled, reason, time.Time{}) }
 
 // sessionDied marks the attempts of a session that was declared dead: its trust window is no bound of theirs.
-func (s *Scheduler) sessionDied(session string) {
+func (s *executor) sessionDied(session string) {
 	for _, a := range s.register.attempts() {
 		if a.session == session {
 			a.mu.Lock()

@@ -14,7 +14,7 @@ const (
 
 // sayDeaf tells people, now and then, of an attempt that goes on after it was told to stop: nothing can end a Go
 // function that does not heed its context, and it keeps its worker and its slot.
-func (s *Scheduler) sayDeaf(a *attempt) {
+func (s *executor) sayDeaf(a *attempt) {
 	why, reason := a.stoppedBy()
 	if why == notStopped {
 		return

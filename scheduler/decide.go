@@ -13,8 +13,8 @@ import (
 // beyond is decided by the next one: the cursor says how far this one came.
 const freshLimit = 1000
 
-// decider decides due times. It holds no state: the store may ask it again with newer rows.
-type decider struct {
+// rules decide due times. They hold no state: the store may ask it again with newer rows.
+type rules struct {
 	plan    *plan
 	replica string
 	now     time.Time
@@ -27,7 +27,7 @@ type decider struct {
 // unless one within the grace runs anyway, or all within window and limit. While the job's slot is
 // taken (forbid), a due time is skipped; with policy all a late one waits for the slot instead, so
 // that all of them run, one after the other.
-func (d decider) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
+func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 	j, known := d.plan.jobs[state.Name]
 	if !known || j.hash != state.Hash {
 		return dec, false // governed by a configuration that this replica does not have
@@ -93,7 +93,7 @@ func (s span) last() time.Time {
 
 // due splits the due times of (cursor, now]. It walks through those that run, and only counts the
 // others: an outage of weeks costs no more than one of minutes.
-func (d decider) due(j *jobPlan, cursor time.Time) span {
+func (d rules) due(j *jobPlan, cursor time.Time) span {
 	lateUntil := d.now.Add(-j.CatchUp.Grace - time.Nanosecond)
 	fresh, _ := j.schedule.Between(later(cursor, lateUntil), d.now, freshLimit)
 	budget := 0
@@ -147,7 +147,7 @@ func suspended(j *jobPlan, state ledger.JobState) bool {
 	return j.Suspend
 }
 
-func (d decider) late(j *jobPlan, at time.Time) bool { return at.Before(d.now.Add(-j.CatchUp.Grace)) }
+func (d rules) late(j *jobPlan, at time.Time) bool { return at.Before(d.now.Add(-j.CatchUp.Grace)) }
 
 func causeOf(late bool) jobs.Cause {
 	if late {
@@ -157,7 +157,7 @@ func causeOf(late bool) jobs.Cause {
 }
 
 // miss is the rows of due times that came too late: those beyond the window, and the others.
-func (d decider) miss(j *jobPlan, passed stretch) (rows []ledger.Opening) {
+func (d rules) miss(j *jobPlan, passed stretch) (rows []ledger.Opening) {
 	if passed.count == 0 {
 		return nil
 	}
@@ -186,7 +186,7 @@ func missedBecause(j *jobPlan) (reason.Code, string) {
 }
 
 // pass is the row of due times that do not run.
-func (d decider) pass(j *jobPlan, r stretch, o jobs.Outcome, code reason.Code, why string) ledger.Opening {
+func (d rules) pass(j *jobPlan, r stretch, o jobs.Outcome, code reason.Code, why string) ledger.Opening {
 	t := jobs.Trigger{
 		Job: j.name, At: r.first, Count: r.count, Cause: causeOf(d.late(j, r.first)),
 		Outcome: o, Reason: why, ReasonCode: code, Replica: d.replica,
@@ -198,7 +198,7 @@ func (d decider) pass(j *jobPlan, r stretch, o jobs.Outcome, code reason.Code, w
 }
 
 // open makes t's task.
-func (d decider) open(j *jobPlan, t jobs.Trigger, n int) ledger.Opening {
+func (d rules) open(j *jobPlan, t jobs.Trigger, n int) ledger.Opening {
 	id := d.newID(j.name, n)
 	t.Count, t.TaskID, t.Replica = 1, id, d.replica
 	task := &jobs.Task{

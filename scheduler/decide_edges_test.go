@@ -24,7 +24,7 @@ func decides(t *testing.T, j jobs.Job, cursor string, taken bool) (ledger.Decisi
 	if taken {
 		state.Open = []ledger.OpenTask{{ID: "t1", State: jobs.StateRunning}}
 	}
-	return decider{
+	return rules{
 		plan: p, replica: "a", now: clockTime("12:00:05"),
 		newID: func(job string, n int) string { return fmt.Sprint(job, n) },
 	}.decide(state)
@@ -69,7 +69,7 @@ func TestDecideAtItsEdges(t *testing.T) {
 			t.Errorf("%s: decided: %v, up to %q, want %q\n%s", what, ok, upTo, c.upTo, diff)
 		}
 	}
-	if _, ok := (decider{plan: &plan{}}).decide(ledger.JobState{Name: "nobody's"}); ok {
+	if _, ok := (rules{plan: &plan{}}).decide(ledger.JobState{Name: "nobody's"}); ok {
 		t.Error("decided a job that this replica does not know")
 	}
 }
@@ -133,7 +133,7 @@ func TestWhatADueTimeOpens(t *testing.T) {
 		t.Fatal(err)
 	}
 	now, at := clockTime("12:00:05"), clockTime("12:00:00")
-	dec, _ := decider{
+	dec, _ := rules{
 		plan: p, replica: "a", now: now,
 		newID: func(job string, n int) string { return fmt.Sprint("task of ", job, n) },
 	}.decide(ledger.JobState{Name: "j", Hash: p.jobs["j"].hash, Cursor: clockTime("11:59:30")})

@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) {
 			}
 			now := clockTime(c.now)
 			c.state.Name, c.state.Hash, c.state.Cursor = "j", p.jobs["j"].hash, clockTime(c.cursor)
-			d := decider{
+			d := rules{
 				plan: p, replica: "a", now: now,
 				newID: func(job string, n int) string { return fmt.Sprint(job, n) },
 			}
@@ -186,7 +186,7 @@ func TestDecideCoversEveryDueTime(t *testing.T) {
 				covered := 0
 				now := start.Add(20 * time.Minute)
 				for step := range 50 {
-					d := decider{plan: p, now: now, newID: func(string, int) string { return "id" }}
+					d := rules{plan: p, now: now, newID: func(string, int) string { return "id" }}
 					dec, _ := d.decide(state)
 					last := state.Cursor
 					for _, o := range dec.Triggers {
@@ -223,7 +223,7 @@ func TestDecideLeavesANewerConfigurationAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := (decider{plan: p, now: time.Now()}).decide(ledger.JobState{Name: "j", Hash: "other"}); ok {
+	if _, ok := (rules{plan: p, now: time.Now()}).decide(ledger.JobState{Name: "j", Hash: "other"}); ok {
 		t.Error("decided a job whose row carries another definition")
 	}
 }

@@ -274,7 +274,7 @@ func TestADrainCutsNoDecisionShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := firing(t, "a")
 		ctx, drain := context.WithCancel(t.Context())
-		s.store = cutShort{s.store, drain, jobs.Task{ID: "1", Job: "a", Pool: jobs.DefaultPool}}
+		s.triggers.store = cutShort{s.store, drain, jobs.Task{ID: "1", Job: "a", Pool: jobs.DefaultPool}}
 		h := blocked{make(chan struct{}, 1), make(chan struct{})}
 		s.plan.jobs["a"].handler = h
 		s.decide(ctx, []string{"a"})
@@ -442,7 +442,7 @@ func TestDueTimesThatAreReadAreDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b")
 		at := st.began.Add(overdueEvery / 2)
-		s.store = listed{st, []ledger.Upcoming{{Job: "a", NextAt: at}, {Job: "unknown", NextAt: at}}}
+		s.triggers.store = listed{st, []ledger.Upcoming{{Job: "a", NextAt: at}, {Job: "unknown", NextAt: at}}}
 		stop := fires(t, s)
 		time.Sleep(overdueEvery / 2)
 		s.look(t.Context(), []int{1})

@@ -7,7 +7,8 @@
 // Set in tests.
 //
 //	              ┌─ keep     beats, trust window, clock           (session.go, clock.go)
-//	              ├─ watch    buries the dead, reaps, cancels      (watch.go, own.go)
+//	              ├─ watch    declares silent replicas dead        (watch.go)
+//	              ├─ tend     reaps, cancels, hands back           (reap.go, own.go)
 //	              ├─ expire   attempts whose time is over          (deadline.go)
 //	              ├─ govern   whose configuration holds            (govern.go)
 //	              ├─ record   results → store, in batches          (record.go, refusal.go)
@@ -19,7 +20,10 @@
 //	              ├─ notify   what somebody wants to hear → tasks  (notify.go)
 //	              └─ sweep    what is older than its retention     (sweep.go)
 //
-// The first five go on until a drain is over; the others take work, and end as it begins.
+// The first six go on until a drain is over; the others take work, and end as it begins.
+//
+// It has three parts, of which each knows only those before it, and tells the others by hooks: member (session, clock, peers), executor
+// (claims, attempts, results) and triggers (due times, stripes, decisions).
 //
 // Three guards, in this order. The lock decides who tries; busy is advice with a time limit, and
 // what has been due for more than 250 ms behind a busy lock is done on the row alone. The row

@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -18,11 +17,7 @@ const (
 // drain ends the replica's work: what is claimed and not started goes back, what runs may finish
 // within the drain timeout, the rest is stopped; such an attempt is lost, reason "drained", and
 // on_lost decides at once. The error names work that did not stop.
-func (s *Scheduler) drain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	_ = s.store.SetDraining(ctx, s.session.Load().id) // the others learn it a second later anyway
-	s.leaveStripes(ctx)
-	cancel()
+func (s *executor) drain() error {
 	for _, f := range s.feeders {
 		f.handBackQueue()
 	}
@@ -57,7 +52,7 @@ func (s *Scheduler) drain(ctx context.Context) error {
 }
 
 // halting reports whether the replica is told to stop at once.
-func (s *Scheduler) halting() bool {
+func (s *executor) halting() bool {
 	select {
 	case <-s.halted:
 		return true
@@ -67,7 +62,7 @@ func (s *Scheduler) halting() bool {
 }
 
 // finish waits for done, at most d, and not at all once the replica is told to stop at once.
-func (s *Scheduler) finish(done <-chan struct{}, d time.Duration) bool {
+func (s *executor) finish(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -83,7 +78,7 @@ func (s *Scheduler) finish(done <-chan struct{}, d time.Duration) bool {
 const settleTimeout = 10 * time.Second
 
 // settle waits until every result is acknowledged.
-func (s *Scheduler) settle() error {
+func (s *executor) settle() error {
 	timer := time.NewTimer(settleTimeout)
 	defer timer.Stop()
 	select {

@@ -14,7 +14,7 @@ import (
 // start executes c on a slot of its pool that the caller has taken, and after it what else is
 // queued in the pool, until the queue is empty; then it gives the slot back. Attempts outlive ctx:
 // they end by themselves, or are stopped one by one.
-func (s *Scheduler) start(ctx context.Context, c claimed) {
+func (s *executor) start(ctx context.Context, c claimed) {
 	ctx = context.WithoutCancel(ctx)
 	pool := c.task.Pool
 	s.register.start(c)
@@ -28,7 +28,7 @@ func (s *Scheduler) start(ctx context.Context, c claimed) {
 
 // work executes c and what else is queued in its pool. A handler that ends its goroutine ends this
 // one too, so another one takes over what is queued then.
-func (s *Scheduler) work(ctx context.Context, c claimed) {
+func (s *executor) work(ctx context.Context, c claimed) {
 	pool := c.task.Pool
 	defer func() {
 		if c, ok := s.feeders[pool].next(); ok {
@@ -44,13 +44,13 @@ func (s *Scheduler) work(ctx context.Context, c claimed) {
 }
 
 // handBack makes a claimed task that was never started pending again.
-func (s *Scheduler) handBack(c claimed) {
+func (s *executor) handBack(c claimed) {
 	s.recorder.add(c.session, c.task, ledger.Result{TaskID: c.task.ID, Token: c.task.Token, Verdict: ledger.HandBack})
 }
 
 // execute is the one path that every attempt takes: a last look at the session, the handler with
 // context and deadline, the result.
-func (s *Scheduler) execute(ctx context.Context, c claimed) {
+func (s *executor) execute(ctx context.Context, c claimed) {
 	w, ok := s.plan.work(c.task)
 	ses := s.session.Load()
 	if !ok || ses.id != c.session || !ses.trusted() || s.halting() {
@@ -94,7 +94,7 @@ func (s *Scheduler) execute(ctx context.Context, c claimed) {
 }
 
 // foundRoom notes whether an attempt could be started. If not for want of room, what is queued behind it goes back, too.
-func (s *Scheduler) foundRoom(pool string, r ledger.Result, err error) {
+func (s *executor) foundRoom(pool string, r ledger.Result, err error) {
 	switch {
 	case r.Verdict != ledger.HandBack:
 		s.room.worked(pool)

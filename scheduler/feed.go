@@ -27,7 +27,7 @@ const (
 
 // feeder keeps one pool's workers busy: it claims in batches, and the register queues what is claimed.
 type feeder struct {
-	s    *Scheduler
+	s    *executor
 	pool *poolPlan
 	wake chan struct{}
 	last time.Duration // how long the last claim took
@@ -44,7 +44,7 @@ type feeder struct {
 	seen      lookout
 }
 
-func newFeeder(s *Scheduler, pool *poolPlan) *feeder {
+func newFeeder(s *executor, pool *poolPlan) *feeder {
 	return &feeder{s: s, pool: pool, wake: make(chan struct{}, 1), governs: pool.governs()}
 }
 
@@ -102,7 +102,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		outdated := errors.Is(err, ledger.ErrOutdated)
 		f.back(asked, outdated)
 		if outdated {
-			nudge(s.nudgeGovern) // it learns by what to go
+			s.on.outdated() // it learns by what to go
 		}
 		s.storeFailed(err)
 		return false

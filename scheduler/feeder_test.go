@@ -189,6 +189,8 @@ func TestWhatAFeederClaims(t *testing.T) {
 		held(f)
 		m := &tries{Metrics: f.s.metrics}
 		f.s.metrics = m
+		outdated := false
+		f.s.on.outdated = func() { outdated = true }
 		for _, c := range []struct {
 			got  any
 			want bool // it claims again
@@ -209,11 +211,10 @@ func TestWhatAFeederClaims(t *testing.T) {
 			if away := f.s.health.store.err != nil; away != (c.got == any(jobs.ErrUnavailable)) {
 				t.Errorf("%+v: the store is away: %t", c.got, away)
 			}
-			if asks := len(f.s.nudgeGovern) > 0; asks != (c.got == any(ledger.ErrOutdated)) {
-				t.Errorf("%+v: it asks what governs: %t", c.got, asks)
-			} else if asks {
-				<-f.s.nudgeGovern
+			if outdated != (c.got == any(ledger.ErrOutdated)) {
+				t.Errorf("%+v: it asks what governs: %t", c.got, outdated)
 			}
+			outdated = false
 			f.s.health.storeUp()
 			f.s.register.unqueue("p", 0)
 		}

@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 const (
@@ -18,10 +21,38 @@ const (
 	helpBatch = 100
 )
 
+// triggers is the due times of a replica: it looks after stripes of the jobs, decides what is due, and has it executed.
+type triggers struct {
+	*executor
+	store triggerStore
+
+	stripes  *stripes
+	upcoming *upcoming
+	foreign  foreign
+
+	storeID       string // the store's Namespace, empty until it is known; of balance alone
+	metOtherStore bool   // that said so; of balance alone
+
+	nudgeBalance chan struct{} // look at the stripes now
+	nudgeFire    chan struct{} // look at due times now
+}
+
+// triggerStore is what it needs of the store.
+type triggerStore interface {
+	Triggers
+	Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error)
+	Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error)
+	TaskRow(ctx context.Context, id string) (jobs.Task, error)
+	RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error)
+}
+
+// live notes which replicas take part.
+func (s *triggers) live(replicas []string) { s.stripes.take(s.opt.ID, replicas, s.health.isDraining()) }
+
 // fire decides due times until ctx is done: those of the own stripes when they come, and those of
 // any stripe that are overdue, lock or no lock. So a dead, stuck or half-connected owner delays a
 // trigger by less than a second.
-func (s *Scheduler) fire(ctx context.Context) {
+func (s *triggers) fire(ctx context.Context) {
 	var looked time.Time
 	for ctx.Err() == nil {
 		wait := overdueEvery - time.Since(looked)
@@ -51,7 +82,7 @@ func (s *Scheduler) fire(ctx context.Context) {
 
 // dueHere is what is due of the own stripes. What is due of others is theirs, and forgotten; one of them may be
 // an own one again before the stripes are balanced next.
-func (s *Scheduler) dueHere() []string {
+func (s *triggers) dueHere() []string {
 	mine := s.owned()
 	return s.upcoming.take(s.clock.now(), decideBatch, func(job string) bool {
 		stripe := s.plan.jobs[job].stripe
@@ -66,7 +97,7 @@ func (s *Scheduler) dueHere() []string {
 // overdue decides what is due for longer than overdueAfter, whoever should have. The next in line
 // for a stripe comes first, the others a little later; each takes a few at random, and goes on as
 // long as it finds something. So an owner that has much to do is helped, not blocked.
-func (s *Scheduler) overdue(ctx context.Context) (again bool) {
+func (s *triggers) overdue(ctx context.Context) (again bool) {
 	now := s.clock.now()
 	limit := decideBatch + s.foreign.count() // which may all stand before the others
 	rows, err := s.store.Overdue(ctx, now.Add(-overdueAfter), limit)
@@ -101,7 +132,7 @@ func (s *Scheduler) overdue(ctx context.Context) (again bool) {
 }
 
 // patience is how long this replica leaves due times of a stripe to those before it.
-func (s *Scheduler) patience(stripe int) time.Duration {
+func (s *triggers) patience(stripe int) time.Duration {
 	s.stripes.mu.Lock()
 	live := s.stripes.live
 	s.stripes.mu.Unlock()

@@ -380,7 +380,7 @@ func TestHelpGoesOnAtOnce(t *testing.T) {
 // A store that does not say what is overdue is away, and nothing is decided.
 func TestAStoreThatDoesNotSayWhatIsOverdue(t *testing.T) {
 	s, st := firing(t, "a")
-	s.store = noOverdue{st}
+	s.triggers.store = noOverdue{st}
 	if again := s.overdue(t.Context()); again || len(st.decisions()) > 0 || s.Health()[0].Ready {
 		t.Errorf("looks again: %t, decided %v, ready: %t", again, st.decisions(), s.Health()[0].Ready)
 	}

@@ -19,6 +19,16 @@ func (s *Scheduler) definitions() ledger.Definitions {
 	return d
 }
 
+// load makes this replica's configuration the newest.
+func (s *Scheduler) load(ctx context.Context) error {
+	number, err := s.store.Load(ctx, s.session.Load().id, s.definitions())
+	if err != nil {
+		return err
+	}
+	s.config.Store(number)
+	return nil
+}
+
 // govern asserts this replica's configuration if it is the newest among the living, whenever that
 // may have changed, until ctx is done; otherwise it learns where it differs.
 func (s *Scheduler) govern(ctx context.Context) {

@@ -80,7 +80,7 @@ func (f *feeder) governed() governing {
 
 // Runs reports whether this replica takes tasks of the kind in the pool by the pool's handler: not if a newer
 // configuration governs and has it otherwise, as far as this replica has learned of it, nor while it drains.
-func (s *Scheduler) Runs(pool, kind string) bool {
+func (s *executor) Runs(pool, kind string) bool {
 	f, known := s.feeders[pool]
 	if !known || s.health.isDraining() {
 		return false

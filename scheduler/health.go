@@ -86,7 +86,7 @@ func (h *health) start() {
 }
 
 // Loaded reports whether the definitions of this replica are in the store. Once they are, they stay.
-func (s *Scheduler) Loaded() bool {
+func (s *member) Loaded() bool {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	return s.health.started
@@ -111,7 +111,7 @@ func (h *health) isDraining() bool {
 }
 
 // storeFailed notes an error of the store, if it is one that readiness depends on.
-func (s *Scheduler) storeFailed(err error) {
+func (s *member) storeFailed(err error) {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, ledger.ErrOutdated):
 	case errors.Is(err, ledger.ErrSessionDead):

@@ -13,7 +13,7 @@ import (
 // join takes a new session and makes its first beat. Where somebody is in the way, it waits until
 // that one is seen to live, which is an error, or to have been silent for a session ttl. What it could
 // not finish the next call goes on with, so that no replica is in its own way.
-func (s *Scheduler) join(ctx context.Context) error {
+func (s *member) join(ctx context.Context) error {
 	if s.joined == "" {
 		id, err := s.tryJoin(ctx)
 		if errors.Is(err, ledger.ErrReplicaLive) && s.buryGhost(ctx) {
@@ -47,10 +47,10 @@ func (s *Scheduler) join(ctx context.Context) error {
 // joinTimeout bounds one call: with two of them, a store that does not answer is an error within 10 s.
 const joinTimeout = 4 * time.Second
 
-func (s *Scheduler) tryJoin(ctx context.Context) (string, error) {
+func (s *member) tryJoin(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
-	return s.store.Join(ctx, s.member())
+	return s.store.Join(ctx, s.describe())
 }
 
 func refused(err error) bool {
@@ -61,7 +61,7 @@ func refused(err error) bool {
 // beat for a session ttl: after a power cut nobody else may be there to do it. It gives up with the
 // refusal as soon as one of them beats. A predecessor on this machine may be gone sooner, once what
 // it ran has been stopped, so it tries to join all the time.
-func (s *Scheduler) outlive(ctx context.Context, refusal error) (session string, err error) {
+func (s *member) outlive(ctx context.Context, refusal error) (session string, err error) {
 	pulses := pulses{}
 	for pause(ctx, s.opt.SessionTTL/20, nil) {
 		if session, err := s.tryJoin(ctx); !refused(err) {
@@ -89,14 +89,14 @@ func (s *Scheduler) outlive(ctx context.Context, refusal error) (session string,
 
 // buryGhost declares a session of this very process dead that has never beaten, and reports whether
 // there was one: it was joined, and the answer was lost.
-func (s *Scheduler) buryGhost(ctx context.Context) bool {
+func (s *member) buryGhost(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	peers, err := s.store.Peers(ctx)
 	if err != nil {
 		return false
 	}
-	self := s.member()
+	self := s.describe()
 	for _, p := range peers {
 		same := p.Replica == self.Replica && p.Host == self.Host && p.BootID == self.BootID && p.PID == self.PID && p.PIDStart == self.PIDStart
 		if same && !p.Dead && p.Beat == 0 {

@@ -16,7 +16,7 @@ func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &Scheduler{plan: p, clock: &clock{maxSkew: time.Second}}
+		s := &executor{plan: p, member: &member{clock: &clock{maxSkew: time.Second}}}
 		s.clock.observe(boottime.Now(), now)
 		for _, c := range []struct {
 			name string

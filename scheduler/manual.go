@@ -23,14 +23,14 @@ import (
 // that such an attempt has until it must have ended, and no other. It names the attempt as the refusal did, a
 // *jobs.LostError in its field Force. If another one is in the way meanwhile, that one is named and nothing starts. The
 // run's reason and the log say so.
-func (s *Scheduler) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
+func (s *triggers) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
 	j, known := s.plan.jobs[name]
 	if !known {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 	}
 	var slot taken
 	forced := ""
-	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) (o ledger.Opening, free bool) {
+	decided, err := s.openOne(ctx, j, func(d rules, state ledger.JobState) (o ledger.Opening, free bool) {
 		t := jobs.Trigger{Job: name, At: d.now.Truncate(time.Millisecond), Seq: 1, Cause: jobs.CauseManual, By: by}
 		state, forced = d.override(j, state, force)
 		if slot = d.slotTaken(j, state); slot.why != "" {
@@ -58,7 +58,7 @@ func (s *Scheduler) RunJob(ctx context.Context, name, by, force string) (jobs.Tr
 }
 
 // sayForced logs that a task of a job was started although a lost attempt may run.
-func (s *Scheduler) sayForced(t jobs.Task, note string) {
+func (s *triggers) sayForced(t jobs.Task, note string) {
 	if note != "" {
 		s.log.Warn("a run was forced although a lost attempt of the job may still run", "job", t.Job, "task", t.ID, "by", t.By, "reason", note)
 	}
@@ -68,7 +68,7 @@ func (s *Scheduler) sayForced(t jobs.Task, note string) {
 // says which run has it, where, since when, and what to do; force takes it from a lost attempt, as in RunJob. A pool's task
 // that no live replica can run is a *jobs.KindError, or jobs.ErrNotFound if no configuration has the pool, unless force
 // says anything.
-func (s *Scheduler) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
+func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error) {
 	old, err := s.store.TaskRow(ctx, id)
 	if err != nil {
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
@@ -89,7 +89,7 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by, force string) (jobs.T
 	}
 	var slot taken
 	forced := ""
-	decided, err := s.openOne(ctx, j, func(d decider, state ledger.JobState) (o ledger.Opening, free bool) {
+	decided, err := s.openOne(ctx, j, func(d rules, state ledger.JobState) (o ledger.Opening, free bool) {
 		state, forced = d.override(j, state, force)
 		if slot = d.slotTaken(j, state); slot.why != "" {
 			return ledger.Opening{}, false
@@ -115,7 +115,7 @@ func (s *Scheduler) RetryTask(ctx context.Context, id, by, force string) (jobs.T
 // openOne decides one job outside of its schedule and starts what was born running. An Opening
 // without a row and a task decides nothing; free is that of a Decision. jobs.ErrConflict: a newer configuration governs
 // the job.
-func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
+func (s *triggers) openOne(ctx context.Context, j *jobPlan, open func(rules, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
 	ses := s.session.Load()
 	if ses == nil {
 		return ledger.Decided{}, notNow("this replica has not joined the store; Run joins it, and Health says whether it has")
@@ -145,7 +145,7 @@ func (s *Scheduler) openOne(ctx context.Context, j *jobPlan, open func(decider, 
 		if governs = len(states) > 0 && states[0].Hash == j.hash; !governs {
 			return nil
 		}
-		d := decider{
+		d := rules{
 			plan: s.plan, replica: s.opt.ID, now: now,
 			newID: func(string, int) string { return id },
 		}

@@ -51,7 +51,7 @@ func backend(lk Locks) string {
 }
 
 // lag is how long after it was due an attempt starts now.
-func (s *Scheduler) lag(t jobs.Task) time.Duration {
+func (s *executor) lag(t jobs.Task) time.Duration {
 	due := t.RunAt
 	if j, ok := s.plan.jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() && t.RunAt.Sub(t.ScheduledAt) <= j.CatchUp.Grace {
 		due = t.ScheduledAt

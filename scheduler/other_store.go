@@ -22,7 +22,7 @@ func StripeHolder(meta string) (replica, store string) {
 }
 
 // stripeMeta is the Meta of this replica's stripes. It is of balance alone.
-func (s *Scheduler) stripeMeta(ctx context.Context) string {
+func (s *triggers) stripeMeta(ctx context.Context) string {
 	if st, ok := s.store.(interface {
 		Namespace(context.Context) (string, error)
 	}); ok && s.storeID == "" {
@@ -35,7 +35,7 @@ func (s *Scheduler) stripeMeta(ctx context.Context) string {
 }
 
 // meetOtherStore says once that a replica of another store holds what this one asked for.
-func (s *Scheduler) meetOtherStore(attempts []locks.Attempt) {
+func (s *triggers) meetOtherStore(attempts []locks.Attempt) {
 	for _, a := range attempts {
 		if a.Holder == nil || s.metOtherStore || s.storeID == "" {
 			continue

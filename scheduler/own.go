@@ -15,7 +15,7 @@ type orphans map[claimKey]time.Time
 
 // ownRows reads what the store says is running here: cancelled work is stopped, and what the register does not have is
 // handed back.
-func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
+func (s *executor) ownRows(ctx context.Context, unknown orphans) {
 	ctx, cancel := context.WithTimeout(ctx, watchCall)
 	defer cancel()
 	ses := s.session.Load()
@@ -52,7 +52,7 @@ func (s *Scheduler) ownRows(ctx context.Context, unknown orphans) {
 }
 
 // clearRows hands back whatever the store says is running here when nothing is any more: claims whose answer was lost.
-func (s *Scheduler) clearRows(ctx context.Context, ses *session) {
+func (s *executor) clearRows(ctx context.Context, ses *session) {
 	rows, err := s.store.Own(ctx, ses.id)
 	if err != nil {
 		return
@@ -66,7 +66,7 @@ func (s *Scheduler) clearRows(ctx context.Context, ses *session) {
 	s.finishUnheard(ctx, ses, back)
 }
 
-func (s *Scheduler) finishUnheard(ctx context.Context, ses *session, back []ledger.Result) {
+func (s *executor) finishUnheard(ctx context.Context, ses *session, back []ledger.Result) {
 	if len(back) == 0 {
 		return
 	}

@@ -14,7 +14,7 @@ const (
 // poll asks which pools have work and wakes their feeders, until ctx is done. It asks soon after
 // there was some, backs off while there is none, and wakes exactly when the next waiting task is due. What
 // this replica cannot run, in pools that it has or lacks, is no work.
-func (s *Scheduler) poll(ctx context.Context) {
+func (s *executor) poll(ctx context.Context) {
 	wait := pollFast
 	for pause(ctx, wait, s.nudgePoll) {
 		if !s.mayBegin() || s.waits() {

@@ -23,7 +23,7 @@ const (
 // recorder writes results in batches: what comes in while one batch is written makes the next. A
 // result stays here until the store has acknowledged it, however long the store is away.
 type recorder struct {
-	s *Scheduler
+	s *executor
 
 	// Of run alone:
 	refused int              // times in a row that the store refused something
@@ -43,7 +43,7 @@ type outcome struct {
 	result  ledger.Result
 }
 
-func newRecorder(s *Scheduler) *recorder {
+func newRecorder(s *executor) *recorder {
 	r := &recorder{s: s, ready: make(chan struct{}, 1)}
 	r.room.L = &r.mu
 	return r
@@ -159,7 +159,7 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 }
 
 // recorded tells people, and those who wait for what just became free.
-func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
+func (s *executor) recorded(o outcome, f ledger.Finished) {
 	s.metrics.Recorded(o.task, o.result, f)
 	if f.Finish == ledger.Fenced {
 		s.log.Warn("result refused: another replica owns the task now", "task", o.task.ID, "job", o.task.Job,
@@ -191,13 +191,8 @@ func (s *Scheduler) recorded(o outcome, f ledger.Finished) {
 		level = slog.LevelWarn // no further attempt is due
 	}
 	s.log.Log(context.Background(), level, "attempt ended", attrs...)
-	if f.Task.State.Ended() && s.upcoming.free(o.task.Job, s.clock.now()) {
-		nudge(s.nudgeFire)
-	}
-	switch f.Task.State {
-	case jobs.StatePending:
+	if f.Task.State == jobs.StatePending {
 		nudge(s.nudgePoll)
-	case jobs.StateFailed, jobs.StateLost:
-		nudge(s.nudgeNotify)
 	}
+	s.on.recorded(o.task.Job, f.Task.State)
 }

@@ -140,7 +140,7 @@ func TestALostAnswerToAJoinIsNotWaitedFor(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := ledger.Peer{Member: replicaOn(t, newPicky(nil), blocked{}).member(), Session: "lost"}
+				p := ledger.Peer{Member: replicaOn(t, newPicky(nil), blocked{}).describe(), Session: "lost"}
 				c.other(&p)
 				st := &entry{crowd: &crowd{wins: c.fails, look: func() ([]ledger.Peer, error) { return []ledger.Peer{p}, nil }}}
 				st.until = time.Now().Add(4 * time.Second)

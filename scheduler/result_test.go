@@ -151,7 +151,7 @@ func TestWhatGoesIntoABatch(t *testing.T) {
 		"more than it takes":        {"aaa", append(half[:len(half):len(half)], half...), "x", []int{1, 1, 1}},
 		"a byte more than it takes": {"aaa", half, "x", []int{1, 1, 1}},
 	} {
-		r := newRecorder(&Scheduler{register: newRegister()})
+		r := newRecorder(&executor{register: newRegister()})
 		for n, session := range c.sessions {
 			r.add(string(session), jobs.Task{ID: fmt.Sprint(n)}, ledger.Result{Output: c.output, Error: c.text})
 		}
@@ -169,7 +169,7 @@ func TestWhatGoesIntoABatch(t *testing.T) {
 // Workers wait while recordBacklog results wait, and no longer; with one less they do not.
 func TestWhenWorkersWaitForTheRecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRecorder(&Scheduler{register: newRegister()})
+		r := newRecorder(&executor{register: newRegister()})
 		for range recordBacklog - 1 {
 			r.add("session", jobs.Task{ID: "1"}, ledger.Result{})
 		}

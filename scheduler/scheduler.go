@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,49 +21,13 @@ type Locks interface {
 
 // Scheduler is one replica. Make it with New, run it once with Run.
 type Scheduler struct {
+	*triggers
 	store Store
-	locks Locks // nil: the lock service is the store's own database, its rows are the guards
-	opt   Options
-	log   *slog.Logger
-	plan  *plan
-	clock *clock
 
-	metrics      Metrics
-	backend      string       // of locks, for metrics
-	local        bool         // all replicas are on this machine, whatever they share
-	sessionsLost atomic.Int64 // of this replica
-	buried       atomic.Int64 // sessions of others
-
-	session  atomic.Pointer[session]
-	joined   string       // a session whose first beat has had no answer; of join alone
-	died     string       // the session that was declared dead last; of keep alone
-	config   atomic.Int64 // number of the configuration that was loaded
-	health   health
-	slots    *slots
-	room     room
-	stripes  *stripes
-	upcoming *upcoming
-	feeders  map[string]*feeder
-	register *register
-	foreign  foreign
-	recorder *recorder
-	attempts gate
-
-	metUnknown atomic.Bool // a task that this replica has no handler for
-
-	storeID       string // the store's Namespace, empty until it is known; of balance alone
-	metOtherStore bool   // that said so; of balance alone
-
-	nudgeWatch      chan struct{} // look at peers and cancellations now
-	nudgeGovern     chan struct{} // look whose configuration holds now
-	nudgeBalance    chan struct{} // look at the stripes now
-	nudgeFire       chan struct{} // look at due times now
-	nudgePoll       chan struct{} // look at the pools now
-	nudgeNotify     chan struct{} // look at events now
-	halted          chan struct{} // closed by Halt
-	nudgeUnrunnable chan struct{} // look at what waits for nobody now
-	halt            sync.Once
-	ran             atomic.Bool // Run was called
+	nudgeGovern chan struct{} // look whose configuration holds now
+	nudgeNotify chan struct{} // look at events now
+	halt        sync.Once
+	ran         atomic.Bool // Run was called
 }
 
 // ErrRan: Run was called before. A Scheduler is one life of one replica; New makes the next one.
@@ -88,32 +51,34 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	m := &member{
+		store: st, opt: o, log: o.Logger, clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger},
+		nudgeWatch: make(chan struct{}, 1),
+	}
+	if st, ok := st.(interface{ Local() bool }); ok && lk == nil {
+		m.local = st.Local()
+	}
+	e := &executor{
+		member: m, store: st, locks: lk, plan: p, metrics: o.Metrics, backend: backend(lk),
+		room: room{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
+		nudgePoll: make(chan struct{}, 1), nudgeTend: make(chan struct{}, 1), nudgeUnrunnable: make(chan struct{}, 1),
+	}
+	t := &triggers{
+		executor: e, store: st, stripes: &stripes{held: map[int]*locks.Lease{}}, upcoming: newUpcoming(),
+		nudgeBalance: make(chan struct{}, 1), nudgeFire: make(chan struct{}, 1),
+	}
 	s := &Scheduler{
-		store: st, locks: lk, opt: o, log: o.Logger, plan: p, metrics: o.Metrics,
-		clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger}, room: room{log: o.Logger},
-		upcoming:        newUpcoming(),
-		feeders:         map[string]*feeder{},
-		register:        newRegister(),
-		nudgeWatch:      make(chan struct{}, 1),
-		nudgeGovern:     make(chan struct{}, 1),
-		nudgeBalance:    make(chan struct{}, 1),
-		nudgeFire:       make(chan struct{}, 1),
-		nudgePoll:       make(chan struct{}, 1),
-		nudgeNotify:     make(chan struct{}, 1),
-		halted:          make(chan struct{}),
-		nudgeUnrunnable: make(chan struct{}, 1),
+		triggers: t, store: st,
+		nudgeGovern: make(chan struct{}, 1), nudgeNotify: make(chan struct{}, 1),
 	}
-	s.backend = backend(s.locks)
-	if st, ok := st.(interface{ Local() bool }); ok && s.locks == nil {
-		s.local = st.Local()
-	}
-	fill(&s.opt.LockService, lockService(s.locks))
-	s.stripes = &stripes{held: map[int]*locks.Lease{}}
-	s.slots = newSlots(o.Workers, p, s.wakeFeeder)
-	s.slots.shut = s.room.shut
-	s.recorder = newRecorder(s)
+	m.on = memberHooks{renewed: e.renewed, died: e.sessionDied, peers: t.live, dead: func() { nudge(e.nudgeTend) }, changed: s.replicasChanged}
+	e.on = executorHooks{recorded: s.recordedHere, outdated: func() { nudge(s.nudgeGovern) }}
+	fill(&m.opt.LockService, lockService(lk))
+	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
+	e.slots.shut = e.room.shut
+	e.recorder = newRecorder(e)
 	for name, pool := range p.pools {
-		s.feeders[name] = newFeeder(s, pool)
+		e.feeders[name] = newFeeder(e, pool)
 	}
 	return s, nil
 }
@@ -156,7 +121,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer stopKeeping()
 
 	var takers, keepers sync.WaitGroup
-	for _, loop := range []func(context.Context){s.keep, s.watch, s.expire, s.govern, s.recorder.run} {
+	for _, loop := range []func(context.Context){s.keep, s.watch, s.tend, s.expire, s.govern, s.recorder.run} {
 		keepers.Go(func() { loop(keeping) })
 	}
 	failed := s.load(ctx) // while it beats: many definitions take a while
@@ -193,25 +158,37 @@ func (s *Scheduler) Run(ctx context.Context) error {
 // killed after a second.
 func (s *Scheduler) Halt() { s.halt.Do(func() { close(s.halted) }) }
 
-// Wake says that tasks were enqueued in these pools. Without it they are noticed one poll later.
-func (s *Scheduler) Wake(pools ...string) {
-	for _, name := range pools {
-		s.wakeFeeder(name)
-	}
-}
-
 // Nudge makes the replica look again now: after a cancel, suspend, resume or pause.
 func (s *Scheduler) Nudge() {
-	nudge(s.nudgeWatch)
+	nudge(s.nudgeTend)
 	nudge(s.nudgeFire)
 	nudge(s.nudgePoll)
 	nudge(s.nudgeNotify)
 }
 
-func (s *Scheduler) wakeFeeder(pool string) {
-	if f, ok := s.feeders[pool]; ok {
-		nudge(f.wake)
+// replicasChanged has this replica look at what it is to do beside the others.
+func (s *Scheduler) replicasChanged() {
+	nudge(s.nudgeGovern)
+	nudge(s.nudgeBalance)
+}
+
+// recordedHere has those look who wait for the end of a task.
+func (s *Scheduler) recordedHere(job string, state jobs.State) {
+	if state.Ended() && s.upcoming.free(job, s.clock.now()) {
+		nudge(s.nudgeFire)
 	}
+	if state == jobs.StateFailed || state == jobs.StateLost {
+		nudge(s.nudgeNotify)
+	}
+}
+
+// drain leaves the stripes, and then ends the work.
+func (s *Scheduler) drain(ctx context.Context) error {
+	lctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	_ = s.store.SetDraining(lctx, s.session.Load().id) // the others learn it a second later anyway
+	s.leaveStripes(lctx)
+	cancel()
+	return s.executor.drain()
 }
 
 // leave ends the session, so that nobody has to wait for it to expire. One with work that does not end expires by

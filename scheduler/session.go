@@ -3,13 +3,43 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
+
+// member is this replica among the others: its session, its clock, its peers, and which of the services that it needs are there.
+type member struct {
+	store  Sessions
+	opt    Options
+	log    *slog.Logger
+	clock  *clock
+	health health
+	local  bool // all replicas are on this machine, whatever they share
+	on     memberHooks
+
+	session      atomic.Pointer[session]
+	joined       string        // a session whose first beat has had no answer; of join alone
+	died         string        // the session that was declared dead last; of keep alone
+	config       atomic.Int64  // number of the configuration that was loaded
+	sessionsLost atomic.Int64  // of this replica
+	buried       atomic.Int64  // sessions of others
+	nudgeWatch   chan struct{} // look at peers now
+}
+
+// memberHooks are called when something has changed.
+type memberHooks struct {
+	renewed func(ctx context.Context) // the session was; within what is left of the time of a beat
+	died    func(session string)      // the own session was declared dead
+	peers   func(live []string)       // who takes part was read
+	dead    func()                    // this replica declared another one dead
+	changed func()                    // replicas have come or gone, or have another configuration
+}
 
 // session is this replica's standing in the store. It is replaced, never changed.
 type session struct {
@@ -21,30 +51,23 @@ type session struct {
 // trusted reports whether nobody can have declared the session dead; for new work see mayBegin.
 func (s *session) trusted() bool { return s != nil && s.trust.Until() > 0 }
 
-// mayBegin reports whether new work may be taken: what begins has more time than the last grace, at the beginning of which an
-// attempt is told to end. With less left, as right after an outage of the store, the next beat comes first.
-func (s *Scheduler) mayBegin() bool {
-	ses := s.session.Load()
-	return ses.trusted() && ses.trust.Until() > s.lastGrace()
-}
-
 // trustFor is how long a beat that was asked for at a moment vouches for the session: the ttl less
 // 1 % for clocks that run at different speeds, at least 50 ms.
-func (s *Scheduler) trustFor() time.Duration {
+func (s *member) trustFor() time.Duration {
 	ttl := s.opt.SessionTTL
 	return ttl - max(ttl/100, 50*time.Millisecond)
 }
 
 // moment is now on the clock that sessions are judged by. Where all replicas are on this machine, that
 // one stands still while the machine sleeps: they sleep with it, and a closed lid ends nothing.
-func (s *Scheduler) moment() boottime.Instant {
+func (s *member) moment() boottime.Instant {
 	if s.local {
 		return boottime.Awake()
 	}
 	return boottime.Now()
 }
 
-func (s *Scheduler) member() ledger.Member {
+func (s *member) describe() ledger.Member {
 	host, _ := os.Hostname()
 	self := process.Self()
 	return ledger.Member{
@@ -54,19 +77,9 @@ func (s *Scheduler) member() ledger.Member {
 	}
 }
 
-// load makes this replica's configuration the newest.
-func (s *Scheduler) load(ctx context.Context) error {
-	number, err := s.store.Load(ctx, s.session.Load().id, s.definitions())
-	if err != nil {
-		return err
-	}
-	s.config.Store(number)
-	return nil
-}
-
 // keep beats until ctx is done. While the store is away it tries again half a second after each try; when
 // peers declared the session dead it stops what they may start elsewhere, and joins again.
-func (s *Scheduler) keep(ctx context.Context) {
+func (s *member) keep(ctx context.Context) {
 	every, patience := s.opt.SessionTTL/3, s.opt.SessionTTL/5
 	for wait := every; pause(ctx, wait, nil); {
 		asked := time.Now()
@@ -85,7 +98,7 @@ func (s *Scheduler) keep(ctx context.Context) {
 }
 
 // beat renews the session, waiting for the answer no longer than patience.
-func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
+func (s *member) beat(ctx context.Context, patience time.Duration) error {
 	ses := s.session.Load()
 	asked, since := boottime.Now(), s.moment()
 	bctx, cancel := context.WithTimeout(ctx, patience)
@@ -97,12 +110,12 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 			s.log.Warn("the others declared this replica dead; joining again", "replica", s.opt.ID)
 			s.sessionsLost.Add(1)
 		}
-		s.sessionDied(ses.id)
+		s.on.died(ses.id)
 		if err := s.join(ctx); err != nil {
 			return err
 		}
 		// With the number that it had: what comes back late is no newer for that.
-		nudge(s.nudgeGovern)
+		s.on.changed()
 		return nil
 	}
 	if err != nil {
@@ -116,9 +129,8 @@ func (s *Scheduler) beat(ctx context.Context, patience time.Duration) error {
 	}
 	s.session.Store(&session{ses.id, since.Add(s.trustFor()), steady})
 	s.health.storeUp()
-	s.tell(s.register.attempts())
-	ectx, cancel := context.WithTimeout(ctx, patience)
+	rctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s.extend(ectx)
+	s.on.renewed(rctx)
 	return nil
 }

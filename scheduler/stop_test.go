@@ -264,7 +264,7 @@ func TestTheLastBoundHolds(t *testing.T) {
 
 // The attempts of a session that died are marked, and no others.
 func TestOnlyTheAttemptsOfASessionDieWithIt(t *testing.T) {
-	s := &Scheduler{register: newRegister()}
+	s := &executor{register: newRegister()}
 	mine, other := &attempt{task: jobs.Task{ID: "1", Pool: "p"}, session: "died"}, &attempt{task: jobs.Task{ID: "2", Pool: "p"}, session: "lives"}
 	s.register.run(mine)
 	s.register.run(other)

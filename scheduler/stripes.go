@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -99,7 +98,7 @@ func (st *stripes) forget(stripes ...int) {
 }
 
 // balance takes and gives up stripes as replicas come and go, until ctx is done.
-func (s *Scheduler) balance(ctx context.Context) {
+func (s *triggers) balance(ctx context.Context) {
 	for again := true; again; again = pause(ctx, s.watchEvery(), s.nudgeBalance) {
 		if s.locks != nil {
 			s.lockStripes(ctx)
@@ -112,7 +111,7 @@ func (s *Scheduler) balance(ctx context.Context) {
 
 // meetLocks finds out how the lock service is before anything starts. One that has not been asked yet is taken to be
 // there, unless nothing may start without it.
-func (s *Scheduler) meetLocks(ctx context.Context) {
+func (s *triggers) meetLocks(ctx context.Context) {
 	if l, ok := s.locks.(interface{ State() locks.State }); ok {
 		if st := l.State(); st.Err != nil {
 			s.lockFailed(st.Err)
@@ -124,7 +123,7 @@ func (s *Scheduler) meetLocks(ctx context.Context) {
 }
 
 // lockStripes releases what is not mine any more and tries for what is not held yet.
-func (s *Scheduler) lockStripes(ctx context.Context) {
+func (s *triggers) lockStripes(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	st := s.stripes
@@ -168,32 +167,8 @@ func (s *Scheduler) lockStripes(ctx context.Context) {
 	}
 }
 
-// tryLocks tries each key. Besides the attempts, of which some may have a lease, there is an error if
-// the service did not say of each key whether it is busy.
-func (s *Scheduler) tryLocks(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
-	attempts, err := s.locks.TryAcquire(ctx, requests...)
-	for _, a := range attempts {
-		if a.Err != nil && !errors.Is(a.Err, locks.ErrBusy) {
-			err = a.Err
-		}
-	}
-	return attempts, err
-}
-
-// lockFailed notes whether the lock service answers, and reports whether it does not.
-func (s *Scheduler) lockFailed(err error) bool {
-	if err == nil {
-		s.health.lockUp()
-		return false
-	}
-	if !errors.Is(err, context.Canceled) {
-		s.health.lockDown(err)
-	}
-	return true
-}
-
 // probe asks a lock service that was away whether it is back, when there is nothing else to ask.
-func (s *Scheduler) probe(ctx context.Context) {
+func (s *triggers) probe(ctx context.Context) {
 	if !s.health.lockIsDown() {
 		return
 	}
@@ -204,7 +179,7 @@ func (s *Scheduler) probe(ctx context.Context) {
 }
 
 // owned is which stripes this replica decides as soon as they are due, sorted.
-func (s *Scheduler) owned() []int {
+func (s *triggers) owned() []int {
 	st := s.stripes
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -221,13 +196,8 @@ func (s *Scheduler) owned() []int {
 	return owned
 }
 
-// waits reports whether nothing may start because the lock service is away.
-func (s *Scheduler) waits() bool {
-	return s.locks != nil && s.opt.WhenDown == DownWait && s.health.lockIsDown()
-}
-
 // leaveStripes gives all stripes up, in one call.
-func (s *Scheduler) leaveStripes(ctx context.Context) {
+func (s *triggers) leaveStripes(ctx context.Context) {
 	st := s.stripes
 	st.mu.Lock()
 	held := slices.Collect(maps.Values(st.held))

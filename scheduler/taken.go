@@ -19,7 +19,7 @@ type taken struct {
 }
 
 // slotTaken says what is in the way of a run of the job.
-func (d decider) slotTaken(j *jobPlan, state ledger.JobState) taken {
+func (d rules) slotTaken(j *jobPlan, state ledger.JobState) taken {
 	switch {
 	case j.Concurrency == jobs.Allow:
 		return taken{}
@@ -77,7 +77,7 @@ func mayRun(state ledger.JobState) string {
 
 // override is what force does: the job counts as free, though the lost attempts that it names may still run, of which the
 // note tells. An open task keeps the slot; force has no say about what a replica knows of.
-func (d decider) override(j *jobPlan, state ledger.JobState, force string) (free ledger.JobState, note string) {
+func (d rules) override(j *jobPlan, state ledger.JobState, force string) (free ledger.JobState, note string) {
 	if d.slotTaken(j, state).force != force || force == "" {
 		return state, ""
 	}
@@ -87,7 +87,7 @@ func (d decider) override(j *jobPlan, state ledger.JobState, force string) (free
 }
 
 // stands says where an open task is.
-func (d decider) stands(t ledger.OpenTask) string {
+func (d rules) stands(t ledger.OpenTask) string {
 	run := runOf(t.ID, t.ScheduledAt)
 	switch {
 	case t.State == jobs.StateRunning:

@@ -55,7 +55,7 @@ func TestSlotTaken(t *testing.T) {
 		},
 		{ledger.JobState{BusyUntil: clockTime("12:00:05"), Lost: []ledger.LostTask{lost}}, "", "", ""},
 	} {
-		slot := decider{now: now}.slotTaken(&jobPlan{name: "j"}, c.state)
+		slot := rules{now: now}.slotTaken(&jobPlan{name: "j"}, c.state)
 		if d := cmp.Diff([]string{c.why, c.remedy, c.force}, []string{slot.why, slot.remedy, slot.force}); d != "" {
 			t.Error(d)
 		}
@@ -63,12 +63,12 @@ func TestSlotTaken(t *testing.T) {
 			t.Errorf("until %v", slot.until)
 		}
 	}
-	if slot := (decider{now: now}).slotTaken(&jobPlan{Job: jobs.Job{Concurrency: jobs.Allow}}, open(running)); slot != (taken{}) {
+	if slot := (rules{now: now}).slotTaken(&jobPlan{Job: jobs.Job{Concurrency: jobs.Allow}}, open(running)); slot != (taken{}) {
 		t.Errorf("allow: %+v", slot)
 	}
 	long := running
 	long.ID, long.Replica, long.ScheduledAt = strings.Repeat("i", 36), strings.Repeat("r", 128), now.Add(time.Microsecond)
-	if why := (decider{now: now}).slotTaken(&jobPlan{}, open(long, long)).why; len(why) > 512 {
+	if why := (rules{now: now}).slotTaken(&jobPlan{}, open(long, long)).why; len(why) > 512 {
 		t.Errorf("the column holds 512 bytes, and it has %d", len(why))
 	}
 }
@@ -97,7 +97,7 @@ func TestRefusals(t *testing.T) {
 
 // Force takes the slot of the lost attempt that it names, and no other; what it says fits the room that the store gives it.
 func TestOverride(t *testing.T) {
-	d, j := decider{now: clockTime("12:00:05")}, &jobPlan{}
+	d, j := rules{now: clockTime("12:00:05")}, &jobPlan{}
 	lost := ledger.LostTask{ID: strings.Repeat("i", 36), ScheduledAt: d.now.Add(time.Microsecond), Replica: strings.Repeat("r", 128), At: d.now}
 	busy := ledger.JobState{BusyUntil: clockTime("12:00:06"), Lost: slices.Repeat([]ledger.LostTask{lost}, 99)}
 	free, note := d.override(j, busy, lost.ID)
@@ -142,7 +142,7 @@ func TestTakenByTheSameDecision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := decider{
+	d := rules{
 		plan: p, replica: "a", now: clockTime("12:00:05"),
 		newID: func(string, int) string { return "t1" },
 	}

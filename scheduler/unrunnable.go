@@ -21,7 +21,7 @@ const (
 // unrunnable tells people of tasks that are due and that no live replica has a handler for, until ctx is done. It
 // looks as soon as this replica has met the first task that it cannot run itself, and each minute from then on, until
 // there is none that waits for nobody: then it looks again when this replica meets the next one, a minute later at the soonest.
-func (s *Scheduler) unrunnable(ctx context.Context) {
+func (s *executor) unrunnable(ctx context.Context) {
 	said := map[[2]string]time.Time{}
 	for again := s.nudgeUnrunnable; pause(ctx, unrunnableEvery, again); {
 		again = s.nudgeUnrunnable
@@ -55,7 +55,7 @@ func (s *Scheduler) unrunnable(ctx context.Context) {
 	}
 }
 
-func (s *Scheduler) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
+func (s *executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 	what := "tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them"
 	switch {
 	case p.Hash == "":
@@ -70,7 +70,7 @@ func (s *Scheduler) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 
 // forgetUnknown is called when nothing waits for nobody. What this replica has no handler for is met again where it was
 // forgotten; in pools in which others have work it is remembered.
-func (s *Scheduler) forgetUnknown(pools []ledger.PoolStatus) {
+func (s *executor) forgetUnknown(pools []ledger.PoolStatus) {
 	s.metUnknown.Store(false) // before the pools are asked for all: what is met from then on counts
 	for _, p := range pools {
 		if f, ours := s.feeders[p.Name]; ours && f.askForAll(p.Pending == 0) {
@@ -80,7 +80,7 @@ func (s *Scheduler) forgetUnknown(pools []ledger.PoolStatus) {
 }
 
 // meetUnknown notes that there is a task that this replica has no handler for.
-func (s *Scheduler) meetUnknown() {
+func (s *executor) meetUnknown() {
 	if s.metUnknown.CompareAndSwap(false, true) {
 		nudge(s.nudgeUnrunnable)
 	}

@@ -139,7 +139,7 @@ func (q *dueQueue) Pop() any {
 
 // look reads the next due times of stripes into the heap. What could not be read is read when the stripes are
 // balanced next.
-func (s *Scheduler) look(ctx context.Context, stripes []int) {
+func (s *triggers) look(ctx context.Context, stripes []int) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	rows, err := s.store.Upcoming(ctx, stripes)

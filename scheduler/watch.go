@@ -6,42 +6,34 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 const (
 	watchEvery = time.Second
 	watchCall  = 5 * time.Second // for one call; what takes longer must not take the time of the others
-	reapBatch  = 500
-	reapCall   = 3 * watchCall // some twenty statements, each of which may take some hundred milliseconds
 )
 
 // watch looks after the others, each second or more often, until ctx is done: it declares those dead
-// whose beat stands still, reaps what the dead left running, and stops own work that somebody
-// cancelled. It asks nobody but the store, so that a lock service that hangs delays none of this.
-func (s *Scheduler) watch(ctx context.Context) {
+// whose beat stands still. It asks nobody but the store, so that a lock service that hangs delays none of this.
+func (s *member) watch(ctx context.Context) {
 	pulses := pulses{}
-	orphans := orphans{}
 	members := ""
 	for pause(ctx, s.watchEvery(), s.nudgeWatch) {
 		if peers := s.readPeers(ctx); peers != nil {
 			s.bury(ctx, pulses, peers)
 			if now := membership(peers); now != members {
-				nudge(s.nudgeGovern)
-				nudge(s.nudgeBalance)
+				s.on.changed()
 				members = now
 			}
-			s.reap(ctx)
 		}
-		s.ownRows(ctx, orphans)
 	}
 }
 
-func (s *Scheduler) watchEvery() time.Duration { return min(watchEvery, s.opt.SessionTTL/4) }
+func (s *member) watchEvery() time.Duration { return min(watchEvery, s.opt.SessionTTL/4) }
 
 // readPeers reads who lives and takes part.
-func (s *Scheduler) readPeers(ctx context.Context) []ledger.Peer {
+func (s *member) readPeers(ctx context.Context) []ledger.Peer {
 	ctx, cancel := context.WithTimeout(ctx, watchCall)
 	defer cancel()
 	peers, err := s.store.Peers(ctx)
@@ -58,7 +50,7 @@ func (s *Scheduler) readPeers(ctx context.Context) []ledger.Peer {
 			_ = s.store.SetDraining(ctx, p.Session) // the first time did not get through
 		}
 	}
-	s.stripes.take(s.opt.ID, live, s.health.isDraining())
+	s.on.peers(live)
 	return peers
 }
 
@@ -66,7 +58,7 @@ func (s *Scheduler) readPeers(ctx context.Context) []ledger.Peer {
 // own clock, while it could read the store and all its own beats were taken: a store on a full disk
 // answers, and nobody can beat. No wall clock decides who lives, and an outage of the store kills
 // nobody.
-func (s *Scheduler) bury(ctx context.Context, pulses pulses, peers []ledger.Peer) {
+func (s *member) bury(ctx context.Context, pulses pulses, peers []ledger.Peer) {
 	ctx, cancel := context.WithTimeout(ctx, watchCall)
 	defer cancel()
 	ses := s.session.Load()
@@ -90,7 +82,7 @@ func (s *Scheduler) bury(ctx context.Context, pulses pulses, peers []ledger.Peer
 
 // declareDead ends the session of a peer that was silent for so long, unless it has beaten since, or
 // somebody else was first.
-func (s *Scheduler) declareDead(ctx context.Context, p ledger.Peer, silent time.Duration) {
+func (s *member) declareDead(ctx context.Context, p ledger.Peer, silent time.Duration) {
 	dead, err := s.store.Bury(ctx, p.Session, p.Beat)
 	if err != nil {
 		s.storeFailed(err)
@@ -100,6 +92,7 @@ func (s *Scheduler) declareDead(ctx context.Context, p ledger.Peer, silent time.
 		return
 	}
 	s.buried.Add(1)
+	s.on.dead()
 	s.log.Warn("replica declared dead", "replica", p.Replica, "silent", silent.Round(time.Millisecond).String())
 }
 
@@ -111,26 +104,4 @@ func membership(peers []ledger.Peer) string {
 		}
 	}
 	return strings.Join(live, " ")
-}
-
-// reap ends what the dead left running, or lets it wait for another attempt.
-func (s *Scheduler) reap(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, reapCall)
-	defer cancel()
-	reaped, err := s.store.Reap(ctx, reapBatch)
-	switch {
-	case err == nil:
-	case refusal(err): // of some of them; the others are through
-		s.log.Error("the store refuses what is to become of a dead replica's tasks; it is tried again", "refusal", err)
-	default:
-		s.storeFailed(err)
-	}
-	for _, r := range reaped {
-		s.metrics.Reaped(r)
-		s.log.Warn("attempt lost with its replica", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
-			"replica", r.Replica, "state", r.Task.State, "reason", r.Task.Reason)
-		if r.Task.State == jobs.StatePending {
-			s.wakeFeeder(r.Task.Pool)
-		}
-	}
 }

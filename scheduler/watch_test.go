@@ -230,9 +230,33 @@ func TestWhatAReplicaSeesOfOthers(t *testing.T) {
 		if got := st.declared(); !slices.Equal(got, []string{"theirs/7"}) {
 			t.Errorf("declared dead are %v", got)
 		}
-		if st.reaps != 13 {
-			t.Errorf("reaped after %d looks", st.reaps)
+	})
+}
+
+// A replica reaps each second, whether or not it can see the others, and at once when it declared one of them dead.
+func TestWhenAReplicaReaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, st := among(t, func() ([]ledger.Peer, error) { return nil, jobs.ErrUnavailable })
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); s.tend(ctx) }()
+		time.Sleep(3*time.Second + 500*time.Millisecond)
+		if st.reaps != 3 {
+			t.Errorf("reaped %d times in three seconds", st.reaps)
 		}
+		s.declareDead(t.Context(), peerOf("b", "theirs", 7), time.Minute)
+		synctest.Wait()
+		if st.reaps != 4 {
+			t.Errorf("reaped %d times when another one was declared dead", st.reaps)
+		}
+		st.wins = true
+		s.declareDead(t.Context(), peerOf("c", "others", 7), time.Minute)
+		synctest.Wait()
+		if st.reaps != 4 {
+			t.Errorf("reaped %d times when another one was not", st.reaps)
+		}
+		stop()
+		<-ended
 	})
 }
 

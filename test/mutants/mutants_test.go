@@ -31,18 +31,18 @@ func names(t *testing.T, dir string) []string {
 func TestBranches(t *testing.T) {
 	for dir, want := range map[string][]string{
 		"scheduler": {
-			"scheduler/own.go Scheduler.ownRows GO without &&: !s.register.claimingSince(since)",
+			"scheduler/own.go executor.ownRows GO without &&: !s.register.claimingSince(since)",
 			"scheduler/clock.go clock.observe GO left out: c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)",
 			"scheduler/clock.go clock.observe GO bound: c.seen >= consistentRenewals",
 			"scheduler/record.go recorder.take GO left out: r.room.Broadcast()",
 			"scheduler/skips.go feeder.scope GO without slices.Clone: slices.Clone(f.skipJobs)",
-			"scheduler/execute.go Scheduler.start GO without context.WithoutCancel: context.WithoutCancel(ctx)",
+			"scheduler/execute.go executor.start GO without context.WithoutCancel: context.WithoutCancel(ctx)",
 			"scheduler/stripes.go rank GO other variable self: id (2)",
-			"scheduler/decide.go decider.due GO swapped 1 and 2: later(cursor, lateUntil)",
+			"scheduler/decide.go rules.due GO swapped 1 and 2: later(cursor, lateUntil)",
 			"scheduler/attempt.go attempt.stop GO other sign: killBy.Add(-killMargin)",
 			"scheduler/deadline.go attempt.deadline GO bound: b.Until() > end.Until()",
-			"scheduler/poll.go Scheduler.poll GO max: min(2*wait, pollSlow)",
-			"scheduler/decide.go decider.late GO After: at.Before(d.now.Add(-j.CatchUp.Grace))",
+			"scheduler/poll.go executor.poll GO max: min(2*wait, pollSlow)",
+			"scheduler/decide.go rules.late GO After: at.Before(d.now.Add(-j.CatchUp.Grace))",
 			"scheduler/feed.go feeder.wanted GO doubled: claimBatch",
 		},
 		"store": {

@@ -1,0 +1,44 @@
+package scheduler
+
+import (
+	"context"
+
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+const (
+	reapBatch = 500
+	reapCall  = 3 * watchCall // some twenty statements, each of which may take some hundred milliseconds
+)
+
+// tend looks after the tasks that run, each second or more often, until ctx is done: it reaps what dead replicas left running,
+// stops own work that somebody cancelled, and hands back claims whose answer was lost.
+func (s *executor) tend(ctx context.Context) {
+	orphans := orphans{}
+	for pause(ctx, s.watchEvery(), s.nudgeTend) {
+		s.reap(ctx)
+		s.ownRows(ctx, orphans)
+	}
+}
+
+// reap ends what the dead left running, or lets it wait for another attempt.
+func (s *executor) reap(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reapCall)
+	defer cancel()
+	reaped, err := s.store.Reap(ctx, reapBatch)
+	switch {
+	case err == nil:
+	case refusal(err): // of some of them; the others are through
+		s.log.Error("the store refuses what is to become of a dead replica's tasks; it is tried again", "refusal", err)
+	default:
+		s.storeFailed(err)
+	}
+	for _, r := range reaped {
+		s.metrics.Reaped(r)
+		s.log.Warn("attempt lost with its replica", "task", r.Task.ID, "job", r.Task.Job, "pool", r.Task.Pool,
+			"replica", r.Replica, "state", r.Task.State, "reason", r.Task.Reason)
+		if r.Task.State == jobs.StatePending {
+			s.wakeFeeder(r.Task.Pool)
+		}
+	}
+}
