@@ -19,6 +19,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
+func families() []*family { return slices.Concat(happens, asked, stands, stored) }
+
 var update = flag.Bool("update", false, "write what is made of the metrics")
 
 func read(t *testing.T, file string) string {
@@ -39,7 +41,7 @@ func TestFamilies(t *testing.T) {
 			seen[name+" "+kind] = true
 		}
 	}
-	for _, f := range families {
+	for _, f := range families() {
 		if key := f.name + " " + string(f.kind); seen[key] {
 			delete(seen, key)
 		} else {
@@ -56,7 +58,7 @@ func table() string {
 	var b strings.Builder
 	for _, part := range []struct {
 		title string
-		list  []*family
+		list  part
 	}{{"What replicas do", happens}, {"What replicas ask", asked}, {"How a replica stands", stands}, {"How the cluster stands", stored}} {
 		fmt.Fprintf(&b, "\n### %s\n\n| metric | kind | labels | says |\n|---|---|---|---|\n", part.title)
 		for _, f := range part.list {
@@ -103,7 +105,7 @@ var mention = regexp.MustCompile(`\b` + namespace + `[a-z_]+`)
 
 // known reports whether a name is that of a sample.
 func known(name string) bool {
-	return slices.ContainsFunc(families, func(f *family) bool {
+	return slices.ContainsFunc(families(), func(f *family) bool {
 		if f.kind != histogram {
 			return name == f.full()
 		}

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -11,10 +13,8 @@ type standing struct{ descs map[*family]*prometheus.Desc }
 
 func newStanding() *standing {
 	s := &standing{map[*family]*prometheus.Desc{}}
-	for _, list := range [][]*family{stands, stored} {
-		for _, f := range list {
-			s.descs[f] = f.desc()
-		}
+	for _, f := range slices.Concat(stands, stored) {
+		s.descs[f] = f.desc()
 	}
 	return s
 }
@@ -44,7 +44,7 @@ func (s *standing) vitals(to chan<- prometheus.Metric, v ledger.Vitals, pools []
 	s.gauge(to, lockUp, bit(v.LockUp), v.Backend)
 	s.gauge(to, renewalAge, v.RenewalAge.Seconds())
 	s.gauge(to, sessionsLost, float64(v.SessionsLost))
-	s.gauge(to, buried, float64(v.Buried))
+	s.gauge(to, declaredDead, float64(v.Buried))
 	s.gauge(to, clockSkew, v.ClockSkew.Seconds())
 	s.gauge(to, clockRefused, float64(v.ClockRefused))
 	s.gauge(to, configNumber, float64(v.Config))
