@@ -204,11 +204,11 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	tokens.Replace([]Token{other})
-	if _, err := tokens.Identify(secret); !errors.Is(err, ErrUnknownToken) {
+	if _, err := tokens.Identify(secret); !errors.Is(err, errUnknownToken) {
 		t.Errorf("after it was taken out: %v", err)
 	}
 	weak := Token{Name: "weak", Role: Admin, SHA256: sha256.Sum256([]byte("hunter2"))}
-	if _, err := NewTokens(weak).Identify("hunter2"); !errors.Is(err, ErrUnknownToken) {
+	if _, err := NewTokens(weak).Identify("hunter2"); !errors.Is(err, errUnknownToken) {
 		t.Errorf("a secret that can be guessed: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) {

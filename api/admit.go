@@ -48,7 +48,7 @@ func (s *server) identify(w http.ResponseWriter, r *http.Request) (caller, error
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
 		return who, newProblem(http.StatusTooManyRequests, "too_many_requests", "too many bad tokens from your address")
 	}
-	message := ErrUnknownToken.Error()
+	message := errUnknownToken.Error()
 	if errors.Is(err, ErrExpired) {
 		message = err.Error()
 	}

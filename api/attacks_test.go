@@ -221,7 +221,7 @@ func TestHTTP2(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- ServeTLS(ctx, l, b.api(Options{Access: keys}), &tls.Config{Certificates: lent.TLS.Certificates})
+		served <- Serve(ctx, l, b.api(Options{Access: keys}), ServeOptions{TLS: &tls.Config{Certificates: lent.TLS.Certificates}})
 	}()
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
 	for name, test := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 // Backend is what the API serves. Reader and Writer are required.
 //
 // The methods return jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable, wrapped with
-// what people should read; any other error is a fault of ours and answers 500.
+// what people should read, or with a method Explain() string that says it; any other error answers 500.
 type Backend struct {
 	Reader  Reader
 	Writer  Writer

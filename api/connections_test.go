@@ -29,7 +29,7 @@ func serveOn(t *testing.T, l net.Listener, keys bunch, o ServeOptions) (address 
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- ServeWith(ctx, l, newBackend().api(Options{Access: keys}), o) }()
+	go func() { ended <- Serve(ctx, l, newBackend().api(Options{Access: keys}), o) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -340,7 +340,7 @@ func TestAcceptGoesOn(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- ServeWith(ctx, &ailing{loopback(t), endless}, http.NotFoundHandler(), ServeOptions{}) }()
+	go func() { ended <- Serve(ctx, &ailing{loopback(t), endless}, http.NotFoundHandler(), ServeOptions{}) }()
 	time.AfterFunc(100*time.Millisecond, stop)
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -328,7 +328,7 @@ func TestEventsOverHTTP2(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() {
-		served <- ServeTLS(ctx, l, s.handler(nil), &tls.Config{Certificates: lent.TLS.Certificates})
+		served <- Serve(ctx, l, s.handler(nil), ServeOptions{TLS: &tls.Config{Certificates: lent.TLS.Certificates}})
 	}()
 	c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}}
 	res, err := c.Get("https://" + l.Addr().String() + "/api/v1/events")

@@ -38,17 +38,7 @@ type ServeOptions struct {
 // A connection beyond the bounds takes the place of one that has shown no token, of the address that has most
 // of those first, or of one that lies idle; else it is closed. It waits for up to 300 ms while such a one may still
 // speak, or 100 ms while that says nothing and is not alone from its address. Whatever keeps the system from accepting one is waited out.
-func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	return ServeWith(ctx, l, h, ServeOptions{})
-}
-
-// ServeTLS is Serve over TLS, see ServeOptions.
-func ServeTLS(ctx context.Context, l net.Listener, h http.Handler, c *tls.Config) error {
-	return ServeWith(ctx, l, h, ServeOptions{TLS: c})
-}
-
-// ServeWith is Serve with options.
-func ServeWith(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) error {
+func Serve(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) error {
 	if h, ok := h.(*Handler); ok && h.incomplete != nil {
 		_ = l.Close()
 		return h.incomplete

@@ -180,7 +180,7 @@ func TestWithoutItsParts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Serve(t.Context(), l, h); err == nil || err.Error() != want {
+		if err := Serve(t.Context(), l, h, ServeOptions{}); err == nil || err.Error() != want {
 			t.Errorf("it serves: %v", err)
 		}
 		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
@@ -196,7 +196,7 @@ func TestServeFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
-	if err := Serve(t.Context(), l, http.NotFoundHandler()); err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
+	if err := Serve(t.Context(), l, http.NotFoundHandler(), ServeOptions{}); err == nil || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Errorf("on a closed listener: %v", err)
 	}
 }

@@ -49,11 +49,10 @@ type Access interface {
 	Identify(secret string) (Identity, error)
 }
 
-// Errors of Tokens.
-var (
-	ErrUnknownToken = errors.New("the token is not known here")
-	ErrExpired      = errors.New("the token has expired")
-)
+// ErrExpired: the token was good once.
+var ErrExpired = errors.New("the token has expired")
+
+var errUnknownToken = errors.New("the token is not known here")
 
 // Tokens is a list of tokens that can be replaced while requests come in. The zero Tokens knows
 // none, and lets nobody in.
@@ -83,10 +82,10 @@ func (t *Tokens) Len() (n int) {
 }
 
 // Identify compares a secret with every token, in a time that does not tell which ones were close.
-// Errors: ErrUnknownToken, ErrExpired.
+// An expired token is ErrExpired.
 func (t *Tokens) Identify(secret string) (Identity, error) {
 	if len(secret) < minSecret || len(secret) > maxSecret {
-		return Identity{}, ErrUnknownToken
+		return Identity{}, errUnknownToken
 	}
 	sum := sha256.Sum256([]byte(secret))
 	list, found := t.all(), -1
@@ -94,7 +93,7 @@ func (t *Tokens) Identify(secret string) (Identity, error) {
 		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], list[i].SHA256[:]), i, found)
 	}
 	if found < 0 {
-		return Identity{}, ErrUnknownToken
+		return Identity{}, errUnknownToken
 	}
 	token := list[found]
 	if token.expired(time.Now()) {

@@ -28,7 +28,7 @@ func serveHTTP2(t *testing.T, h http.Handler) (address string) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- ServeTLS(ctx, l, h, &tls.Config{Certificates: lent.TLS.Certificates}) }()
+	go func() { ended <- Serve(ctx, l, h, ServeOptions{TLS: &tls.Config{Certificates: lent.TLS.Certificates}}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {

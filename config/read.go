@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
+	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -59,7 +60,7 @@ func section[T, S any](s schema[S], place func(*T) *S) read[T] {
 
 func (r *reader) unknown(key *yaml.Node, known []string) {
 	hint := "keys here are " + strings.Join(known, ", ")
-	if k := Suggest(key.Value, known); k != "" {
+	if k := nearest.Key(key.Value, known); k != "" {
 		hint = fmt.Sprintf("did you mean %q?", k)
 	}
 	r.fail(key, "unknown key", hint)

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -189,7 +190,7 @@ func choiceField[T any, S ~string](values []S, place func(*T) *S) read[T] {
 			known[i] = string(v)
 		}
 		hint := "allowed: " + strings.Join(known, ", ")
-		if k := Suggest(value, known); k != "" && !strings.Contains(deref(n).Value, "$") {
+		if k := nearest.Key(value, known); k != "" && !strings.Contains(deref(n).Value, "$") {
 			hint = fmt.Sprintf("did you mean %q?", k)
 		}
 		r.fail(deref(n), quote(n)+" is unknown", hint)

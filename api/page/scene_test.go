@@ -90,7 +90,7 @@ func (s *scene) open(address string) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- api.Serve(ctx, l, s.handler) }()
+	go func() { done <- api.Serve(ctx, l, s.handler, api.ServeOptions{}) }()
 	var closed atomic.Bool
 	s.url = "http://" + l.Addr().String() + "/"
 	s.close = func() {

@@ -151,7 +151,7 @@ func (d *door) serve(ctx context.Context, l net.Listener, h http.Handler) error 
 		watching.Go(func() { d.cert.remind(ctx) })
 		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: d.cert.get}
 	}
-	return api.ServeWith(ctx, l, h, o)
+	return api.Serve(ctx, l, h, o)
 }
 
 // url is where the API can be reached, as far as this replica knows.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -116,7 +117,7 @@ func (a *app) specsOf(arg string) (specs []string, timezone string, suspended bo
 }
 
 func similar(name string, c *config.Config) []string {
-	if s := config.Suggest(name, slices.Sorted(maps.Keys(c.Set.Jobs))); s != "" {
+	if s := nearest.Key(name, slices.Sorted(maps.Keys(c.Set.Jobs))); s != "" {
 		return []string{s}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 )
 
 // checkUsage says what is missing from a call of cmd, or too much, by its Use line: NAME has to be there,
@@ -80,7 +80,7 @@ func checkCommand(cmd *cobra.Command, args []string) error {
 		}
 	}
 	said := fmt.Sprintf("there is no command %q", cmd.CommandPath()+" "+args[0])
-	if meant := config.Suggest(args[0], known); meant != "" {
+	if meant := nearest.Key(args[0], known); meant != "" {
 		return usagef("%s; did you mean %s?", said, meant)
 	}
 	return usagef("%s; there are %s", said, strings.Join(known, ", "))
@@ -99,7 +99,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		if unknown.GetSpecifiedShortnames() != "" {
 			return usagef("there is no flag -%s", unknown.GetSpecifiedName())
 		}
-		if meant := config.Suggest(unknown.GetSpecifiedName(), flagNames(cmd)); meant != "" {
+		if meant := nearest.Key(unknown.GetSpecifiedName(), flagNames(cmd)); meant != "" {
 			return usagef("there is no flag --%s; did you mean --%s?", unknown.GetSpecifiedName(), meant)
 		}
 		return usagef("there is no flag --%s", unknown.GetSpecifiedName())

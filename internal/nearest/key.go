@@ -1,10 +1,8 @@
-package config
+package nearest
 
 import (
 	"slices"
 	"strings"
-
-	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 )
 
 // habits are keys that people know from other schedulers.
@@ -37,13 +35,13 @@ var habits = map[string]string{
 	"password":           "password_file",
 }
 
-// Suggest returns the one of known that was meant by word, or "".
-func Suggest(word string, known []string) string {
+// Key is Of for keys of the configuration and flags, which people may know by another name.
+func Key(word string, known []string) string {
 	key := strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(word))
 	if slices.Contains(known, key) {
 		return key
 	}
-	if best := nearest.Of(key, known); best != "" {
+	if best := Of(key, known); best != "" {
 		return best
 	}
 	if k := habits[key]; slices.Contains(known, k) {
