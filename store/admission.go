@@ -59,8 +59,8 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 		return nil
 	}
 	var limited []string
-	err := t.Query("SELECT name, hash, paused, max_running, max_attempts, on_lost FROM {pools}{by_key} WHERE name IN ("+sqlkit.Marks(len(names))+") ORDER BY name"+lock,
-		sqlkit.Texts(names), func(scan func(...any) error) error {
+	err := t.QueryRows("SELECT name, hash, paused, max_running, max_attempts, on_lost FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock,
+		sqlkit.Keys(names), nil, func(scan func(...any) error) error {
 			var name string
 			var paused *bool
 			p := &poolRow{}
@@ -81,8 +81,8 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 		return err
 	}
 	running := map[string]int{}
-	err = t.Query("SELECT pool, COUNT(*) FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND pool IN ("+sqlkit.Marks(len(limited))+") GROUP BY pool",
-		sqlkit.Texts(limited), func(scan func(...any) error) error {
+	err = t.QueryRows("SELECT pool, COUNT(*) FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND {in name pool} GROUP BY pool",
+		sqlkit.Keys(limited), nil, func(scan func(...any) error) error {
 			var name string
 			var count int
 			err := scan(&name, &count)

@@ -85,6 +85,6 @@ func sweepAudit(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	_, err = t.Exec("{delete} {audit} AS t{by_key} WHERE id IN ("+sqlkit.Marks(len(ids))+")", sqlkit.Texts(ids)...)
+	_, err = t.ExecRows("{delete} {audit} AS t{by_key} WHERE {in name id}", sqlkit.Keys(ids))
 	return len(ids), err
 }

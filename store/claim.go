@@ -156,31 +156,27 @@ func (w *claim) ask(r openTask) {
 //
 // Index: primary key of triggers.
 func (w *claim) startTriggers(t *tx) error {
-	started := bornOfTriggers(w.read())
-	if len(started) == 0 {
-		return nil
-	}
-	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+sqlkit.Tuples(ofTrigger, len(started)),
-		append([]any{micros(w.now)}, triggerKeys(started)...)...)
+	_, err := t.ExecRows("UPDATE {triggers}{by_key} SET started_at=? WHERE started_at=0 AND COALESCE(outcome, '')='' AND "+ofTrigger,
+		sqlkit.Rows(bornOfTriggers(w.read()), triggerKey), micros(w.now))
 	return err
 }
 
 // take writes the claim and finds out which tasks it got: somebody without a lock may have been
 // faster.
 //
-// Index: primary key, see owned.
+// Index: primary key. state+0 keeps SQLite from the indexes on state, as {by_key} does with MySQL.
 func (w *claim) take(t *tx) error {
 	rows := slices.SortedFunc(slices.Values(w.taken), func(a, b taken) int { return lockOrder(a.was, b.was) })
 	count := 0
 	for part := range slices.Chunk(rows, sqlkit.MaxRows) {
-		c := choice[taken]{column: "id", id: func(m taken) string { return m.is.ID }, list: part}
-		set := "token=token+" + c.of(func(m taken) any { return m.is.Token - m.was.Token }) +
-			", may_run_until=" + c.of(func(m taken) any { return micros(m.is.mayRunUntil) }) +
-			", max_attempts=" + c.of(func(m taken) any { return int64(m.is.MaxAttempts) }) +
-			", on_lost=" + c.of(func(m taken) any { return string(m.is.OnLost) }) +
-			", state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?, reason='', reason_code='', error='', exit_code=NULL, cancel=''"
-		n, err := t.Exec("UPDATE {tasks}{by_key} SET "+set+" WHERE "+owned("0", len(part)), slices.Concat(c.args,
-			[]any{w.Session, w.Replica, w.ID, micros(w.now)}, sqlkit.Each(part, func(m taken) []any { return []any{m.was.ID, m.was.Token} }))...)
+		n, err := t.ExecRows(`UPDATE {each}{tasks}{by_key}
+			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost},
+				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?,
+				reason='', reason_code='', error='', exit_code=NULL, cancel=''
+			WHERE state+0=0 AND {in name id, int token}`,
+			sqlkit.Rows(part, func(m taken) []any {
+				return []any{m.is.Token - m.was.Token, micros(m.is.mayRunUntil), m.is.MaxAttempts, string(m.is.OnLost), m.was.ID, m.was.Token}
+			}), w.Session, w.Replica, w.ID, micros(w.now))
 		if err != nil {
 			return err
 		}
@@ -211,8 +207,8 @@ func (w *claim) read() []openTask {
 // Index: primary key.
 func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
 	got := map[string]bool{}
-	err := t.Query("SELECT id FROM {tasks} WHERE id IN ("+sqlkit.Marks(len(w.taken))+") AND state+0=2 AND claim_id=? ORDER BY id"+lock,
-		append(sqlkit.IDs(w.read(), openTask.id), w.ID), func(scan func(...any) error) error {
+	err := t.QueryRows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=2 AND claim_id=? ORDER BY id"+lock,
+		sqlkit.Rows(w.read(), func(r openTask) []any { return []any{r.ID} }), []any{w.ID}, func(scan func(...any) error) error {
 			var id string
 			err := scan(&id)
 			got[id] = true

@@ -120,8 +120,8 @@ func (w *decision) lock(t *tx) (err error) {
 // Index: tasks_job.
 func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	if len(w.rows) > 0 {
-		err := t.Query("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE job IN ("+sqlkit.Marks(len(w.rows))+") ORDER BY job, id",
-			sqlkit.IDs(w.rows, func(r *jobRow) string { return r.Name }), func(scan func(...any) error) error {
+		err := t.QueryRows("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE {in name job} ORDER BY job, id",
+			sqlkit.Rows(w.rows, func(r *jobRow) []any { return []any{r.Name} }), nil, func(scan func(...any) error) error {
 				var job, state string
 				var task ledger.OpenTask
 				var triggerAt, runAt, startedAt int64

@@ -172,12 +172,12 @@ func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming,
 	if len(stripes) == 0 {
 		return nil, nil
 	}
-	args := make([]any, len(stripes))
-	for i, stripe := range stripes {
-		args[i] = stripe
+	var args []any
+	for _, stripe := range sqlkit.Padded(stripes) {
+		args = append(args, stripe)
 	}
 	// index jobs_next
-	return s.upcoming(ctx, "upcoming", `SELECT name, next_at, waiting_at FROM {jobs} WHERE next_at > 0 AND stripe IN (`+sqlkit.Marks(len(stripes))+`)`, args)
+	return s.upcoming(ctx, "upcoming", `SELECT name, next_at, waiting_at FROM {jobs} WHERE next_at > 0 AND stripe IN (`+sqlkit.Marks(len(args))+`)`, args)
 }
 
 // Overdue returns jobs of any stripe whose next due time is at or before t, earliest first, at

@@ -105,7 +105,7 @@ func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Ti
 	if t.callers {
 		whose = `(SELECT value FROM {meta} WHERE name = 'namespace')`
 	}
-	err = t.Query(`SELECT name, hash, max_attempts, on_lost, kinds, {now}, `+whose+` FROM {pools} WHERE hash <> '' AND name IN (`+sqlkit.Marks(len(sorted))+`)`, sqlkit.Texts(sorted), // primary key
+	err = t.QueryRows(`SELECT name, hash, max_attempts, on_lost, kinds, {now}, `+whose+` FROM {pools} WHERE hash <> '' AND {in name name}`, sqlkit.Keys(sorted), nil, // primary key
 		func(scan func(...any) error) error {
 			var name, hash, onLost string
 			var attempts int
@@ -179,13 +179,8 @@ func (t *tx) takeKeys(batch []*parcel, now time.Time) error {
 		return err
 	}
 	for part := range slices.Chunk(keyed, sqlkit.MaxRows) {
-		var conditions []string
-		var args []any
-		for pool, keys := range keysByPool(part) {
-			conditions = append(conditions, `pool = ? AND idem_key IN (`+sqlkit.Marks(len(keys))+`)`)
-			args = append(append(args, pool), sqlkit.Texts(keys)...)
-		}
-		err := t.Query(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE `+strings.Join(conditions, ` OR `)+`{share}`, args, // primary key
+		err := t.QueryRows(`SELECT pool, idem_key, task_id, body FROM {idempotency} WHERE {in name pool, name idem_key}{share}`, // primary key
+			sqlkit.Rows(part, func(p *parcel) []any { return []any{p.task.Pool, p.key} }), nil,
 			func(scan func(...any) error) error {
 				var pool, key, id, body string
 				if err := scan(&pool, &key, &id, &body); err != nil {
@@ -221,14 +216,6 @@ func (t *tx) dropKeys(batch []*parcel) error {
 		}
 	}
 	return nil
-}
-
-func keysByPool(batch []*parcel) map[string][]string {
-	keys := map[string][]string{}
-	for _, p := range batch {
-		keys[p.task.Pool] = append(keys[p.task.Pool], p.key)
-	}
-	return keys
 }
 
 // enqueued is the answer: new tasks as they were written, others as they are now.

@@ -61,7 +61,7 @@ func (t *tx) fillHashes(events []ledger.Event) error {
 			continue
 		}
 		names := slices.Sorted(maps.Keys(places))
-		err := t.Query("SELECT name, hash FROM "+table+" WHERE name IN ("+sqlkit.Marks(len(names))+")", sqlkit.Texts(names), func(scan func(...any) error) error {
+		err := t.QueryRows("SELECT name, hash FROM "+table+" WHERE {in name name}", sqlkit.Keys(names), nil, func(scan func(...any) error) error {
 			var name, hash string
 			err := scan(&name, &hash)
 			for _, i := range places[name] {

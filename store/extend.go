@@ -28,6 +28,12 @@ func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Exten
 	return ours, nil
 }
 
+// ownedBy is the condition that running tasks are those of a session, which is asked for twice, under their tokens, and the
+// session is not dead.
+//
+// Index: primary keys of tasks and sessions.
+const ownedBy = "session_id=? AND EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=? AND s.dead=0) AND state+0=2 AND {in name id, int token}"
+
 func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error {
 	type pair struct {
 		id    string
@@ -36,23 +42,19 @@ func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error 
 	found := map[pair]bool{}
 	sorted := slices.SortedFunc(slices.Values(moves), func(a, b ledger.Extension) int { return strings.Compare(a.TaskID, b.TaskID) })
 	for part := range slices.Chunk(sorted, sqlkit.MaxRows) {
-		pairs := sqlkit.Each(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} })
-		c := choice[ledger.Extension]{column: "id", id: func(e ledger.Extension) string { return e.TaskID }, list: part}
-		until := func(e ledger.Extension) any { return micros(e.Until) }
-		mine := "session_id=? AND EXISTS (SELECT 1 FROM {sessions} s WHERE s.id=? AND s.dead=0) AND " + owned("2", len(part))
-		owner := append([]any{session, session}, pairs...)
-		set := "UPDATE {tasks}{by_key} SET may_run_until=" + c.of(until) + " WHERE may_run_until<" + c.of(until) + " AND " + mine
-		_, err := t.Exec(set, append(c.args, owner...)...)
+		_, err := t.ExecRows("UPDATE {each}{tasks}{by_key} SET may_run_until={int until} WHERE may_run_until<{int until} AND "+ownedBy,
+			sqlkit.Rows(part, func(e ledger.Extension) []any { return []any{micros(e.Until), e.TaskID, e.Token} }), session, session)
 		if err != nil {
 			return err
 		}
 		// Rows affected would not do: a value may have been there before, and is not counted then.
-		err = t.Query("SELECT id, token FROM {tasks} WHERE "+mine, owner, func(scan func(...any) error) error {
-			var p pair
-			err := scan(&p.id, &p.token)
-			found[p] = true
-			return err
-		})
+		err = t.QueryRows("SELECT id, token FROM {tasks} WHERE "+ownedBy,
+			sqlkit.Rows(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} }), []any{session, session}, func(scan func(...any) error) error {
+				var p pair
+				err := scan(&p.id, &p.token)
+				found[p] = true
+				return err
+			})
 		if err != nil {
 			return err
 		}

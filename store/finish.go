@@ -72,7 +72,7 @@ func (w *finish) write(t *tx) (err error) {
 	if err := t.freeJobs(w.now, w.late); err != nil {
 		return err
 	}
-	if err := t.move(w.now, "2", w.moves); err != nil {
+	if err := t.move(w.now, isRunning, w.moves); err != nil {
 		return err
 	}
 	return t.replaceLost(w.now, w.late)
@@ -83,8 +83,8 @@ func (w *finish) write(t *tx) (err error) {
 //
 // Index: primary key.
 func (w *finish) own(t *tx) (foreign []int, err error) {
-	rows, err := t.openTasks(taskFacts, " WHERE id IN ("+sqlkit.Marks(len(w.results))+") ORDER BY id"+w.lock,
-		sqlkit.IDs(w.results, func(r ledger.Result) string { return r.TaskID })...)
+	rows, err := t.openTasksOf(taskFacts, " WHERE {in name id} ORDER BY id"+w.lock,
+		sqlkit.Rows(w.results, func(r ledger.Result) []any { return []any{r.TaskID} }))
 	if err != nil {
 		return nil, err
 	}
@@ -138,10 +138,10 @@ func (w *finish) move(row openTask, r ledger.Result) move {
 //
 // Index: primary keys of done and attempts.
 func (w *finish) ended(t *tx, foreign []int) error {
-	wanted := sqlkit.IDs(foreign, func(i int) string { return w.results[i].TaskID })
+	wanted := sqlkit.Rows(foreign, func(i int) []any { return []any{w.results[i].TaskID} })
 	done := map[string]openTask{}
-	err := read(t, "SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE id IN ("+sqlkit.Marks(len(wanted))+") ORDER BY id"+w.lock,
-		wanted, func(m *doneModel) error {
+	err := readOf(t, "SELECT "+doneFacts+", late, may_run_until FROM {done} WHERE {in name id} ORDER BY id"+w.lock,
+		wanted, nil, func(m *doneModel) error {
 			task, err := m.Task.task()
 			done[task.ID] = openTask{Task: task, row: m.Late, mayRunUntil: fromMicros(m.MayRunUntil)}
 			return err
@@ -155,8 +155,8 @@ func (w *finish) ended(t *tx, foreign []int) error {
 		state jobs.State
 	}
 	earlier := map[attempt]bool{}
-	err = t.Query("SELECT task_id, token, state FROM {attempts} WHERE task_id IN ("+sqlkit.Marks(len(wanted))+")",
-		wanted, func(scan func(...any) error) error {
+	err = t.QueryRows("SELECT task_id, token, state FROM {attempts} WHERE {in name task_id}",
+		wanted, nil, func(scan func(...any) error) error {
 			var a attempt
 			err := scan(&a.id, &a.token, &a.state)
 			earlier[a] = true
@@ -213,25 +213,21 @@ func (t *tx) replaceLost(now time.Time, late []move) error {
 }
 
 func (t *tx) replacePart(now time.Time, late []move) error {
-	if born := bornOfTriggers(late); len(born) > 0 {
-		c := choice[move]{column: "task_id", id: move.id, list: born}
-		set := "result=" + c.of(func(m move) any { return string(m.end) }) +
-			", reason=" + triggerReason(&c, lateBytes, func(m move) string { return m.reason }) +
-			", reason_code=" + c.of(move.reasonCode) + ", outcome='ran', finished_at=?"
-		_, err := t.Exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='lost' AND "+sqlkit.Tuples(ofTrigger, len(born)),
-			slices.Concat(c.args, []any{micros(now)}, triggerKeys(born))...)
-		if err != nil {
-			return err
-		}
+	_, err := t.ExecRows(`UPDATE {each}{triggers}{by_key}
+		SET outcome='ran', result={name end}, reason=`+forcedReason+`, reason_code={name code}, finished_at=?
+		WHERE COALESCE(outcome, '')='lost' AND `+ofTrigger,
+		sqlkit.Rows(bornOfTriggers(late), func(m move) []any {
+			return append([]any{string(m.end), m.behind(m.reason, lateBytes), clip(m.reason, 512), string(m.code)}, triggerKey(m)...)
+		}), micros(now))
+	if err != nil {
+		return err
 	}
-	c := choice[move]{column: "id", id: move.id, list: late}
-	set := "state=" + c.of(func(m move) any { return string(m.end) }) +
-		", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) +
-		", reason_code=" + c.of(move.reasonCode) +
-		", error=" + c.of(func(m move) any { return m.failure }) +
-		", exit_code=" + c.of(move.exitCode) + ", late=1, finished_at=?"
-	n, err := t.Exec("UPDATE {done}{by_key} SET "+set+" WHERE COALESCE(state, '')='lost' AND late=0 AND "+sqlkit.Tuples("id, token", len(late)),
-		slices.Concat(c.args, []any{micros(now)}, tokens(late))...)
+	n, err := t.ExecRows(`UPDATE {each}{done}{by_key}
+		SET state={name end}, reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit}, late=1, finished_at=?
+		WHERE COALESCE(state, '')='lost' AND late=0 AND {in name id, int token}`,
+		sqlkit.Rows(late, func(m move) []any {
+			return []any{string(m.end), clip(m.reason, 512), string(m.code), m.failure, m.exitCode(), m.ID, m.Token}
+		}), micros(now))
 	if err := all(n, err, late); err != nil {
 		return err
 	}

@@ -66,8 +66,8 @@ func (t *tx) lockFreeStripes(names []string) (mine, busy []string, err error) {
 	}
 	stripes = sqlkit.Distinct(stripes)
 	locked, err := lockFree(len(stripes), func(lock string) (locked []int, err error) {
-		err = t.Query("SELECT stripe FROM {stripes}{by_key} WHERE stripe IN ("+sqlkit.Marks(len(stripes))+") ORDER BY stripe"+lock,
-			sqlkit.Each(stripes, func(n int) []any { return []any{n} }), func(scan func(...any) error) error {
+		err = t.QueryRows("SELECT stripe FROM {stripes}{by_key} WHERE {in int stripe} ORDER BY stripe"+lock,
+			sqlkit.Rows(stripes, func(n int) []any { return []any{n} }), nil, func(scan func(...any) error) error {
 				var n int
 				err := scan(&n)
 				locked = append(locked, n)

@@ -28,15 +28,12 @@ func (t *tx) lockJobs(names []string) ([]*jobRow, error) {
 // not zero, sorted by name; lock ends the statement.
 func (t *tx) selectJobs(names []string, dueBy time.Time, lock string) ([]*jobRow, error) {
 	var rows []*jobRow
-	if len(names) == 0 {
-		return nil, nil
-	}
-	where, args := "name IN ("+sqlkit.Marks(len(names))+")", sqlkit.Texts(names)
+	where, args := "{in name name}", []any(nil)
 	if !dueBy.IsZero() {
-		where, args = where+" AND next_at>0 AND next_at<=?", append(args, micros(dueBy))
+		where, args = where+" AND next_at>0 AND next_at<=?", []any{micros(dueBy)}
 	}
-	err := t.Query("SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
-		where+" ORDER BY name"+lock, args, func(scan func(...any) error) error {
+	err := t.QueryRows("SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
+		where+" ORDER BY name"+lock, sqlkit.Keys(names), args, func(scan func(...any) error) error {
 		r := &jobRow{}
 		var cursor, next, waiting, busy int64
 		err := scan(&r.Name, &r.Hash, &cursor, &next, &waiting, &r.Fence, &r.Suspended, &busy)

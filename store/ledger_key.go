@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -26,7 +25,7 @@ func compareKeys(a, b ledgerKey) int {
 // task_id is the first one's. Beside it, COALESCE keeps SQLite from the index on outcome.
 //
 // Index: primary key of triggers.
-const ofTrigger = "job, at, seq, task_id"
+const ofTrigger = "{in name job, int at, int seq, name task_id}"
 
 // born is a task that may be born of a trigger.
 type born interface {
@@ -41,7 +40,8 @@ func bornOfTriggers[T born](list []T) []T {
 	return list
 }
 
-// triggerKeys are the arguments of ofTrigger.
-func triggerKeys[T born](list []T) []any {
-	return sqlkit.Each(list, func(r T) []any { k := r.key(); return []any{k.job, k.at, k.seq, r.id()} })
+// triggerKey is what ofTrigger wants.
+func triggerKey[T born](r T) []any {
+	k := r.key()
+	return []any{k.job, k.at, k.seq, r.id()}
 }

@@ -67,11 +67,8 @@ func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostT
 //
 // Index: primary key.
 func (t *tx) giveUp(lost []ledger.LostTask) error {
-	if len(lost) == 0 {
-		return nil
-	}
-	_, err := t.Exec("UPDATE {done}{by_key} SET may_run_until=0 WHERE id IN ("+sqlkit.Marks(len(lost))+")",
-		sqlkit.IDs(lost, func(l ledger.LostTask) string { return l.ID })...)
+	_, err := t.ExecRows("UPDATE {done}{by_key} SET may_run_until=0 WHERE {in name id}",
+		sqlkit.Rows(lost, func(l ledger.LostTask) []any { return []any{l.ID} }))
 	return err
 }
 

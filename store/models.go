@@ -72,6 +72,15 @@ func read[M any](t *tx, text string, args []any, fn func(m *M) error) error {
 	return scan(t.s.models, found, err, fn)
 }
 
+// readOf is read of a statement for many rows.
+func readOf[M any](t *tx, text string, keys [][]any, args []any, fn func(m *M) error) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	found, err := t.RowsOf(text, keys, args...)
+	return scan(t.s.models, found, err, fn)
+}
+
 func scan[M any](db *gorm.DB, found *sql.Rows, err error, fn func(m *M) error) error {
 	if err != nil {
 		return err

@@ -107,35 +107,26 @@ func bit(is bool) int64 {
 	return 0
 }
 
-// owned is the condition under which owners write: each row still has the token that was read, in
-// one of the states. state+0 keeps SQLite from the indexes on state, as {by_key} does with MySQL.
-//
-// Index: primary key.
-func owned(states string, n int) string {
-	return "state+0 IN (" + states + ") AND " + sqlkit.Tuples("id, token", n)
-}
+// The states in which rows are when they are moved.
+var (
+	isPending = [2]any{rowReady, rowWaits}
+	isRunning = [2]any{rowRunning, rowRunning}
+)
 
 // unmoved is the condition under which moves write: each row is owned as it was when it was read, and
-// for as long. Else what was said of the time until which its attempt may run would be wrong. Its
-// arguments are those of readings.
+// for as long. Else what was said of the time until which its attempt may run would be wrong.
+// state+0 keeps SQLite from the indexes on state, as {by_key} does with MySQL.
 //
 // Index: primary key.
-func unmoved(states string, n int) string {
-	return "state+0 IN (" + states + ") AND " + sqlkit.Tuples("id, token, may_run_until", n)
-}
+const unmoved = "state+0 IN (?, ?) AND {in name id, int token, int may_run_until}"
 
-func readings(list []move) []any {
-	return sqlkit.Each(list, func(m move) []any { return []any{m.ID, m.Token, micros(m.mayRunUntil)} })
-}
-
-func tokens(list []move) []any {
-	return sqlkit.Each(list, func(m move) []any { return []any{m.ID, m.Token} })
-}
+// reading is the key of unmoved.
+func (m move) reading() []any { return []any{m.ID, m.Token, micros(m.mayRunUntil)} }
 
 // move writes all of them, each portion with at most eight statements, and what follows for standings
 // and events. All were in one of the states when they were read; if one is no longer, has another token,
 // or may run for longer, the answer is sqlkit.ErrMoved and nothing may be committed.
-func (t *tx) move(now time.Time, states string, moves []move) error {
+func (t *tx) move(now time.Time, states [2]any, moves []move) error {
 	slices.SortFunc(moves, func(a, b move) int { return lockOrder(a.openTask, b.openTask) })
 	for part := range sqlkit.Portions(moves, move.texts) {
 		if err := t.movePart(now, states, part); err != nil {
@@ -145,7 +136,7 @@ func (t *tx) move(now time.Time, states string, moves []move) error {
 	return t.happened(now, ends(moves))
 }
 
-func (t *tx) movePart(now time.Time, states string, moves []move) error {
+func (t *tx) movePart(now time.Time, states [2]any, moves []move) error {
 	var ended, pending []move
 	for _, m := range moves {
 		if m.to == toDone {
@@ -172,50 +163,33 @@ func (t *tx) movePart(now time.Time, states string, moves []move) error {
 	return t.keepOutputs(now, moves)
 }
 
-// endTriggers closes the ledger rows of tasks that end.
+// endTriggers closes the ledger rows of tasks that end. The code of a run that was forced and succeeded remains.
 //
 // Index: primary key of triggers.
 func (t *tx) endTriggers(now time.Time, ended []move) error {
-	ended = bornOfTriggers(ended)
-	if len(ended) == 0 {
-		return nil
-	}
-	c := choice[move]{column: "task_id", id: move.id, list: ended}
-	set := "outcome=" + c.of(func(m move) any { outcome, _ := m.outcome(); return string(outcome) }) +
-		", reason=" + triggerReason(&c, endedBytes, func(m move) string { _, why := m.outcome(); return why }) +
-		", reason_code=" + triggerCode(&c) +
-		", result=" + c.of(func(m move) any { return string(m.end) }) + ", finished_at=?"
-	_, err := t.Exec("UPDATE {triggers}{by_key} SET "+set+" WHERE COALESCE(outcome, '')='' AND "+sqlkit.Tuples(ofTrigger, len(ended)),
-		slices.Concat(c.args, []any{micros(now)}, triggerKeys(ended))...)
+	_, err := t.ExecRows(`UPDATE {each}{triggers}{by_key}
+		SET outcome={name outcome}, result={name end}, reason=`+forcedReason+`,
+			reason_code=CASE WHEN reason_code='`+string(reason.Forced)+`' AND {name code}='' THEN reason_code ELSE {name code} END, finished_at=?
+		WHERE COALESCE(outcome, '')='' AND `+ofTrigger,
+		sqlkit.Rows(bornOfTriggers(ended), func(m move) []any {
+			outcome, why := m.outcome()
+			return append([]any{string(outcome), string(m.end), m.behind(why, endedBytes), clip(why, 512), string(m.code)}, triggerKey(m)...)
+		}), micros(now))
 	return err
 }
 
-// triggerReason is why a trigger ended. That its run was forced stays in front of it; runs by hand alone can be, whose
-// number is not 0. There added is the room for the end's own reason.
-func triggerReason(c *choice[move], added int, why func(move) string) string {
-	all := func() string { return c.of(func(m move) any { return clip(why(m), 512) }) }
-	if !slices.ContainsFunc(c.list, func(m move) bool { return m.Seq > 0 }) {
-		return all()
-	}
-	behind := c.of(func(m move) any {
-		if why(m) == "" {
-			return ""
-		}
-		if m.end == jobs.StateLost {
-			return "; " + clip(why(m), lostBytes)
-		}
-		return "; " + clip(why(m), added)
-	})
-	return "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN CONCAT(reason, " + behind + ") ELSE " + all() + " END"
-}
+// forcedReason is why a trigger ended. That its run was forced stays in front of it.
+const forcedReason = "CASE WHEN reason LIKE '" + ledger.Forced + "%' THEN CONCAT(reason, {text behind}) ELSE {text reason} END"
 
-// triggerCode is that of the end; a run that was forced and succeeded remains one that was forced.
-func triggerCode(c *choice[move]) string {
-	code := c.of(move.reasonCode)
-	if !slices.ContainsFunc(c.list, func(m move) bool { return m.Seq > 0 }) {
-		return code
+// behind is what forcedReason adds, which has room for that many bytes of the end's own reason.
+func (m move) behind(why string, room int) string {
+	if m.end == jobs.StateLost {
+		room = lostBytes
 	}
-	return "CASE WHEN reason_code='" + string(reason.Forced) + "' AND " + code + "='' THEN reason_code ELSE " + c.of(move.reasonCode) + " END"
+	if why == "" {
+		return ""
+	}
+	return "; " + clip(why, room)
 }
 
 // The room of a reason that begins with ledger.Forced, of how its run ended, and, if it was lost, of that and of the late
@@ -232,59 +206,45 @@ const (
 // Index: primary key of triggers.
 func (t *tx) unstartTriggers(pending []move) error {
 	undone := slices.DeleteFunc(bornOfTriggers(pending), func(m move) bool { return !m.never || m.Attempt != 1 })
-	if len(undone) == 0 {
-		return nil
-	}
-	_, err := t.Exec("UPDATE {triggers}{by_key} SET started_at=0 WHERE COALESCE(outcome, '')='' AND "+sqlkit.Tuples(ofTrigger, len(undone)), triggerKeys(undone)...)
+	_, err := t.ExecRows("UPDATE {triggers}{by_key} SET started_at=0 WHERE COALESCE(outcome, '')='' AND "+ofTrigger, sqlkit.Rows(undone, triggerKey))
 	return err
 }
 
 // endTasks moves rows from {tasks} to {done}.
-func (t *tx) endTasks(now time.Time, states string, ended []move) error {
-	if len(ended) == 0 {
-		return nil
-	}
-	c := choice[move]{column: "id", id: move.id, list: ended}
-	values := c.of(func(m move) any { return string(m.end) }) +
-		", failures+" + c.of(func(m move) any { return m.failures() }) +
-		", losses+" + c.of(func(m move) any { return m.losses() }) +
-		", " + c.of(func(m move) any { return clip(m.reason, 512) }) +
-		", " + c.of(move.reasonCode) +
-		", " + c.of(func(m move) any { return m.failure }) +
-		", " + c.of(move.exitCode) +
-		", " + c.of(func(m move) any { return micros(m.until) }) + ", ?"
-	n, err := t.Exec(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+func (t *tx) endTasks(now time.Time, states [2]any, ended []move) error {
+	n, err := t.ExecRows(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
 			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
 		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
 			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			`+values+" FROM {tasks}{by_key} WHERE "+unmoved(states, len(ended))+"{for_update}",
-		slices.Concat(c.args, []any{micros(now)}, readings(ended))...)
+			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, ?
+		FROM {each}{tasks}{by_key} WHERE `+unmoved+`{for_update}`,
+		sqlkit.Rows(ended, func(m move) []any {
+			return append([]any{
+				string(m.end), m.failures(), m.losses(), clip(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until),
+			}, m.reading()...)
+		}), micros(now), states[0], states[1])
 	if err := all(n, err, ended); err != nil {
 		return err
 	}
-	n, err = t.Exec("{delete} {tasks} AS t{by_key} WHERE "+unmoved(states, len(ended)), readings(ended)...)
+	n, err = t.ExecRows("{delete} {tasks} AS t{by_key} WHERE "+unmoved, sqlkit.Rows(ended, move.reading), states[:]...)
 	return all(n, err, ended)
 }
 
 // requeue makes rows pending again and clears what the claim had set. The token stays: the next
 // claim's is larger. A cancellation that was asked for in between must not be cleared unseen.
-func (t *tx) requeue(states string, pending []move) error {
-	if len(pending) == 0 {
-		return nil
-	}
-	c := choice[move]{column: "id", id: move.id, list: pending}
-	set := "state=" + c.of(func(m move) any { return bit(m.to == toWait) * rowWaits }) +
-		", run_at=" + c.of(func(m move) any { return micros(m.due()) }) +
-		", attempt=attempt-" + c.of(func(m move) any { return m.undone() }) +
-		", failures=failures+" + c.of(func(m move) any { return m.failures() }) +
-		", losses=losses+" + c.of(func(m move) any { return m.losses() }) +
-		", reason=" + c.of(func(m move) any { return clip(m.reason, 512) }) +
-		", reason_code=" + c.of(move.reasonCode) +
-		", error=" + c.of(func(m move) any { return m.failure }) +
-		", exit_code=" + c.of(move.exitCode) +
-		", session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0"
-	n, err := t.Exec("UPDATE {tasks}{by_key} SET "+set+" WHERE cancel='' AND "+unmoved(states, len(pending)), append(c.args, readings(pending)...)...)
+func (t *tx) requeue(states [2]any, pending []move) error {
+	n, err := t.ExecRows(`UPDATE {each}{tasks}{by_key}
+		SET state={int state}, run_at={int due}, attempt=attempt-{int undone}, failures=failures+{int failures}, losses=losses+{int losses},
+			reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit},
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+		WHERE cancel='' AND `+unmoved,
+		sqlkit.Rows(pending, func(m move) []any {
+			return append([]any{
+				bit(m.to == toWait) * rowWaits, micros(m.due()), m.undone(), m.failures(), m.losses(),
+				clip(m.reason, 512), string(m.code), m.failure, m.exitCode(),
+			}, m.reading()...)
+		}), states[:]...)
 	return all(n, err, pending)
 }
 
@@ -314,8 +274,6 @@ func (t *tx) keepOutputs(now time.Time, moves []move) error {
 	_, err := t.InsertNew("{outputs} (task_id, attempt, output, created_at)", rows)
 	return err
 }
-
-func (m move) reasonCode() any { return string(m.code) }
 
 func (m move) exitCode() any {
 	if m.exit == nil {

@@ -74,7 +74,7 @@ type notification struct {
 // Index: primary key.
 func (w *notification) write(t *tx) error {
 	w.tasks, w.dropped = 0, 0
-	locked, err := t.strings("SELECT id FROM {events}{by_key} WHERE id IN ("+sqlkit.Marks(len(w.events))+") ORDER BY id{for_update}", sqlkit.Texts(w.events)...)
+	locked, err := t.stringsOf("SELECT id FROM {events}{by_key} WHERE {in name id} ORDER BY id{for_update}", sqlkit.Keys(w.events))
 	if err != nil || len(locked) == 0 {
 		return err
 	}
@@ -92,7 +92,7 @@ func (w *notification) write(t *tx) error {
 			return err
 		}
 	}
-	n, err := t.Exec("{delete} {events} AS t{by_key} WHERE id IN ("+sqlkit.Marks(len(locked))+")", sqlkit.Texts(locked)...)
+	n, err := t.ExecRows("{delete} {events} AS t{by_key} WHERE {in name id}", sqlkit.Keys(locked))
 	if err == nil && n != int64(len(locked)) {
 		return sqlkit.ErrMoved
 	}

@@ -30,12 +30,22 @@ const openColumns = ", session_id, cancel, may_run_until"
 // openTasks reads rows of {tasks} in the order of the statement; where is what follows the table's
 // name.
 func (t *tx) openTasks(columns, where string, args ...any) (list []openTask, err error) {
-	err = read(t, "SELECT "+columns+openColumns+" FROM {tasks}"+where, args, func(m *openModel) error {
-		task, err := m.Task.task()
-		list = append(list, openTask{Task: task, row: rowState(m.Task.State), session: m.SessionID, cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)})
-		return err
-	})
+	err = read(t, "SELECT "+columns+openColumns+" FROM {tasks}"+where, args, appendOpen(&list))
 	return list, err
+}
+
+// openTasksOf is openTasks of a statement for many rows.
+func (t *tx) openTasksOf(columns, where string, keys [][]any, args ...any) (list []openTask, err error) {
+	err = readOf(t, "SELECT "+columns+openColumns+" FROM {tasks}"+where, keys, args, appendOpen(&list))
+	return list, err
+}
+
+func appendOpen(list *[]openTask) func(m *openModel) error {
+	return func(m *openModel) error {
+		task, err := m.Task.task()
+		*list = append(*list, openTask{Task: task, row: rowState(m.Task.State), session: m.SessionID, cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)})
+		return err
+	}
 }
 
 func (r openTask) id() string     { return r.ID }

@@ -27,8 +27,8 @@ func (w *decision) number(t *tx) error {
 		}
 	}
 	for part := range slices.Chunk(wanted, sqlkit.MaxRows) {
-		err := t.Query("SELECT job, at, MAX(seq) FROM {triggers} WHERE "+sqlkit.Tuples("job, at", len(part))+" GROUP BY job, at",
-			sqlkit.Each(part, func(k ledgerKey) []any { return []any{k.job, k.at} }), func(scan func(...any) error) error {
+		err := t.QueryRows("SELECT job, at, MAX(seq) FROM {triggers} WHERE {in name job, int at} GROUP BY job, at",
+			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at} }), nil, func(scan func(...any) error) error {
 				var k ledgerKey
 				var seq int
 				err := scan(&k.job, &k.at, &seq)
@@ -76,8 +76,8 @@ func (w *decision) leaveOut(t *tx) error {
 	}
 	exist := map[ledgerKey]bool{}
 	for part := range slices.Chunk(keys, sqlkit.MaxRows) {
-		err := t.Query("SELECT job, at, seq FROM {triggers} WHERE "+sqlkit.Tuples("job, at, seq", len(part)),
-			sqlkit.Each(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), func(scan func(...any) error) error {
+		err := t.QueryRows("SELECT job, at, seq FROM {triggers} WHERE {in name job, int at, int seq}",
+			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), nil, func(scan func(...any) error) error {
 				var k ledgerKey
 				err := scan(&k.job, &k.at, &k.seq)
 				exist[k] = true

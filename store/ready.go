@@ -72,6 +72,6 @@ func promote(t *tx, now time.Time) error {
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	_, err = t.Exec("UPDATE {tasks}{by_key} SET state=0 WHERE state+0=1 AND id IN ("+sqlkit.Marks(len(due))+")", sqlkit.Texts(due)...)
+	_, err = t.ExecRows("UPDATE {tasks}{by_key} SET state=0 WHERE state+0=1 AND {in name id}", sqlkit.Keys(due))
 	return err
 }

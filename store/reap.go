@@ -91,7 +91,7 @@ func (w *reap) write(t *tx) error {
 		return err
 	}
 	// Index: primary key.
-	rows, err := t.openTasks(taskFacts, " WHERE id IN ("+sqlkit.Marks(len(w.tasks))+") AND state+0=2 AND "+orphaned+" ORDER BY id", sqlkit.Texts(w.tasks)...)
+	rows, err := t.openTasksOf(taskFacts, " WHERE {in name id} AND state+0=2 AND "+orphaned+" ORDER BY id", sqlkit.Keys(w.tasks))
 	if err != nil || len(rows) == 0 {
 		return err
 	}
@@ -109,7 +109,7 @@ func (w *reap) write(t *tx) error {
 		w.moves = append(w.moves, m)
 		w.out = append(w.out, ledger.Reaped{Task: m.task(now), Replica: r.Replica})
 	}
-	return t.move(now, "2", w.moves)
+	return t.move(now, isRunning, w.moves)
 }
 
 // keepBusy marks the jobs of lost attempts as busy until the attempts must have ended. How long that is

@@ -17,12 +17,11 @@ func cancelRetired(t *tx, limit int) (int, error) {
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	names, err = t.strings(`SELECT name FROM {jobs} WHERE name IN (`+sqlkit.Marks(len(names))+`) AND hash='' ORDER BY name{for_update}`, sqlkit.Texts(names)...)
+	names, err = t.stringsOf(`SELECT name FROM {jobs} WHERE {in name name} AND hash='' ORDER BY name{for_update}`, sqlkit.Keys(names))
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	rows, err := t.openTasks(taskColumns, `{index}{tasks}_job{end} WHERE job IN (`+sqlkit.Marks(len(names))+`) AND state+0<2 ORDER BY id LIMIT ?`,
-		append(sqlkit.Texts(names), limit)...)
+	rows, err := t.openTasksOf(taskColumns, `{index}{tasks}_job{end} WHERE {in name job} AND state+0<2 ORDER BY id LIMIT ?`, sqlkit.Keys(names), limit)
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
@@ -34,5 +33,5 @@ func cancelRetired(t *tx, limit int) (int, error) {
 	for i, r := range rows {
 		moves[i] = move{openTask: r, to: toDone, end: jobs.StateCancelled, reason: ledger.ReasonRetired, code: reason.JobRemoved, failure: r.Error, exit: r.ExitCode}
 	}
-	return len(rows), t.move(now, "0,1", moves)
+	return len(rows), t.move(now, isPending, moves)
 }

@@ -20,17 +20,17 @@ func inScope(s ledger.Scope) (where string, args []any) {
 			args = append(args, micros(w.UpTo))
 		}
 	}
-	if n := len(s.SkipJobs); n > 0 {
-		where += " AND job NOT IN (" + sqlkit.Marks(n) + ")"
-		args = append(args, sqlkit.Texts(s.SkipJobs)...)
+	if names := sqlkit.Padded(s.SkipJobs); len(names) > 0 {
+		where += " AND job NOT IN (" + sqlkit.Marks(len(names)) + ")"
+		args = append(args, sqlkit.Texts(names)...)
 	}
-	switch n := len(s.Kinds); {
+	switch kinds := sqlkit.Padded(s.Kinds); {
 	case s.Kinds == nil:
-	case n == 0:
+	case len(kinds) == 0:
 		where += " AND job<>''"
 	default:
-		where += " AND (job<>'' OR kind IN (" + sqlkit.Marks(n) + "))"
-		args = append(args, sqlkit.Texts(s.Kinds)...)
+		where += " AND (job<>'' OR kind IN (" + sqlkit.Marks(len(kinds)) + "))"
+		args = append(args, sqlkit.Texts(kinds)...)
 	}
 	return where, args
 }

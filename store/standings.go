@@ -152,7 +152,7 @@ func (t *tx) changedPools(fails map[string]bool) (changed []subject, err error) 
 	}
 	names := slices.Sorted(maps.Keys(fails))
 	failing := map[string]bool{}
-	err = t.Query("SELECT name, failing FROM {standings} WHERE kind='pool' AND name IN ("+sqlkit.Marks(len(names))+")", sqlkit.Texts(names),
+	err = t.QueryRows("SELECT name, failing FROM {standings} WHERE kind='pool' AND {in name name}", sqlkit.Keys(names), nil,
 		func(scan func(...any) error) error {
 			var name string
 			var is bool
@@ -193,9 +193,8 @@ func (t *tx) lockStandings(subjects []subject) ([]*standing, error) {
 func (t *tx) standings(subjects []subject) ([]*standing, error) {
 	var rows []*standing
 	for part := range slices.Chunk(subjects, sqlkit.MaxRows) {
-		err := t.Query("SELECT kind, name, failing, last_success_at, last_end_at FROM {standings}{by_key} WHERE "+
-			sqlkit.Tuples("kind, name", len(part))+" ORDER BY kind, name{for_update}",
-			sqlkit.Each(part, func(s subject) []any { return []any{s.kind, s.name} }), func(scan func(...any) error) error {
+		err := t.QueryRows("SELECT kind, name, failing, last_success_at, last_end_at FROM {standings}{by_key} WHERE {in name kind, name name} ORDER BY kind, name{for_update}",
+			sqlkit.Rows(part, func(s subject) []any { return []any{s.kind, s.name} }), nil, func(scan func(...any) error) error {
 				r := &standing{}
 				err := scan(&r.kind, &r.name, &r.failing, &r.success, &r.lastEnd)
 				rows = append(rows, r)

@@ -79,8 +79,8 @@ func sweepTriggers(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	_, err = t.Exec("{delete} {triggers} AS t{by_key} WHERE "+sqlkit.Tuples("job, at, seq", len(keys)),
-		sqlkit.Each(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} })...)
+	_, err = t.ExecRows("{delete} {triggers} AS t{by_key} WHERE {in name job, int at, int seq}",
+		sqlkit.Rows(keys, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }))
 	return len(keys), err
 }
 
@@ -90,8 +90,13 @@ func sweepTasks(t *tx, state jobs.State, before int64, limit int) (int, error) {
 	if err != nil || len(tasks) == 0 {
 		return 0, err
 	}
-	for _, from := range []string{"{done} AS t{by_key} WHERE id", "{attempts} AS t{by_key} WHERE task_id", "{outputs} AS t{by_key} WHERE task_id", "{idempotency} AS t WHERE task_id"} {
-		if _, err := t.Exec("{delete} "+from+" IN ("+sqlkit.Marks(len(tasks))+")", sqlkit.Texts(tasks)...); err != nil {
+	for _, statement := range []string{
+		"{delete} {done} AS t{by_key} WHERE {in name id}",
+		"{delete} {attempts} AS t{by_key} WHERE {in name task_id}",
+		"{delete} {outputs} AS t{by_key} WHERE {in name task_id}",
+		"{delete} {idempotency} AS t WHERE {in name task_id}",
+	} {
+		if _, err := t.ExecRows(statement, sqlkit.Keys(tasks)); err != nil {
 			return 0, err
 		}
 	}
@@ -115,8 +120,8 @@ func sweepOutputs(t *tx, before int64, limit int) (int, error) {
 	if err != nil || len(old) == 0 {
 		return 0, err
 	}
-	_, err = t.Exec("{delete} {outputs} AS t{by_key} WHERE "+sqlkit.Tuples("task_id, attempt", len(old)),
-		sqlkit.Each(old, func(o output) []any { return []any{o.task, o.attempt} })...)
+	_, err = t.ExecRows("{delete} {outputs} AS t{by_key} WHERE {in name task_id, int attempt}",
+		sqlkit.Rows(old, func(o output) []any { return []any{o.task, o.attempt} }))
 	return len(old), err
 }
 
@@ -131,22 +136,31 @@ func sweepSessions(t *tx, before int64, limit int) (int, error) {
 	}
 	// Their kinds go before them. A number is one session's, and no dead session loads again: nothing is taken from a
 	// replica that loads meanwhile, whose rows a look at what all sessions have would not see yet.
-	_, err = t.Exec("DELETE FROM {kinds} WHERE config IN (SELECT config FROM {sessions} WHERE dead=1 AND id IN ("+sqlkit.Marks(len(dead))+"))", sqlkit.Texts(dead)...)
+	_, err = t.ExecRows("DELETE FROM {kinds} WHERE config IN (SELECT config FROM {sessions} WHERE dead=1 AND {in name id})", sqlkit.Keys(dead))
 	if err != nil {
 		return 0, err
 	}
-	_, err = t.Exec("DELETE FROM {sessions} WHERE dead=1 AND id IN ("+sqlkit.Marks(len(dead))+")", sqlkit.Texts(dead)...)
+	_, err = t.ExecRows("DELETE FROM {sessions} WHERE dead=1 AND {in name id}", sqlkit.Keys(dead))
 	return len(dead), err
 }
 
 // strings reads the first column.
-func (t *tx) strings(text string, args ...any) ([]string, error) {
-	var list []string
-	err := t.Query(text, args, func(scan func(...any) error) error {
+func (t *tx) strings(text string, args ...any) (list []string, err error) {
+	err = t.Query(text, args, scanString(&list))
+	return list, err
+}
+
+// stringsOf is strings of a statement for many rows.
+func (t *tx) stringsOf(text string, keys [][]any) (list []string, err error) {
+	err = t.QueryRows(text, keys, nil, scanString(&list))
+	return list, err
+}
+
+func scanString(list *[]string) func(scan func(dest ...any) error) error {
+	return func(scan func(...any) error) error {
 		var s string
 		err := scan(&s)
-		list = append(list, s)
+		*list = append(*list, s)
 		return err
-	})
-	return list, err
+	}
 }

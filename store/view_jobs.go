@@ -101,7 +101,8 @@ func ofJobs(column string, names []string) (where string, args []any) {
 	if len(names) == 0 {
 		return "", nil
 	}
-	return " WHERE " + column + " IN (" + sqlkit.Marks(len(names)) + ")", sqlkit.Texts(names)
+	args = sqlkit.Texts(sqlkit.Padded(names))
+	return " WHERE " + column + " IN (" + sqlkit.Marks(len(args)) + ")", args
 }
 
 // SuspendJob sets the override of a job's suspend, or clears it with nil. by is who asked.

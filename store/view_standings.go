@@ -87,7 +87,7 @@ func (t *tx) firstUnmet(jobs []*ledger.JobStanding) error {
 	const one = `SELECT * FROM (SELECT job, at FROM {triggers} WHERE job = ? AND at > ? AND seq = 0
 		AND NOT (outcome = 'skipped' AND (reason_code = 'suspended' OR reason_code = '' AND reason = 'suspended')) ORDER BY job, at LIMIT 1) a`
 	for part := range slices.Chunk(jobs, unmetPerStatement) {
-		args := sqlkit.Each(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} })
+		args := slices.Concat(sqlkit.Rows(part, func(j *ledger.JobStanding) []any { return []any{j.Name, micros(j.LastSuccess)} })...)
 		err := read(t, strings.Repeat(one+" UNION ALL ", len(part)-1)+one, args, func(m *triggerModel) error {
 			byName[m.Job].Unmet = fromMicros(m.At)
 			return nil

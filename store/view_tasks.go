@@ -196,7 +196,7 @@ func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
 	all := map[string]jobs.Task{}
 	for _, from := range []string{"SELECT " + taskColumns + " FROM {tasks}", "SELECT " + doneColumns + " FROM {done}"} {
 		for part := range slices.Chunk(ids, sqlkit.MaxRows) {
-			err := read(t, from+" WHERE id IN ("+sqlkit.Marks(len(part))+")", sqlkit.Texts(part), func(m *taskModel) error {
+			err := readOf(t, from+" WHERE {in name id}", sqlkit.Keys(part), nil, func(m *taskModel) error {
 				task, err := m.task()
 				all[task.ID] = task
 				return err

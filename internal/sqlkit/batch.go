@@ -18,37 +18,14 @@ const (
 // Marks is n placeholders: "?,?,?".
 func Marks(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
 
-// Tuples is the condition that columns, "id, token", are one of n tuples. All databases look every
-// tuple up by the index that begins with columns, and in time that grows with n, which they do not
-// for as many conditions joined with OR. MariaDB does not for a single tuple.
-func Tuples(columns string, n int) string {
-	if n == 1 {
-		return strings.ReplaceAll(columns, ", ", "=? AND ") + "=?"
-	}
-	row := "(" + Marks(strings.Count(columns, ",")+1) + ")"
-	return "(" + columns + ") IN ({values}" + strings.Repeat(row+",", n-1) + row + ")"
-}
-
-// Each is the parameters of Marks or Tuples over list: args of every element, one after the other.
-func Each[T any](list []T, args func(T) []any) []any {
-	var all []any
-	for _, v := range list {
-		all = append(all, args(v)...)
-	}
-	return all
-}
-
-// IDs are the parameters of Marks.
-func IDs[T any](list []T, id func(T) string) []any {
+// Texts are the parameters of Marks.
+func Texts(list []string) []any {
 	all := make([]any, len(list))
 	for i, v := range list {
-		all[i] = id(v)
+		all[i] = v
 	}
 	return all
 }
-
-// Texts are the parameters of Marks.
-func Texts(list []string) []any { return IDs(list, func(s string) string { return s }) }
 
 // Distinct has each element once, in order, which is that of the locks in every batch.
 func Distinct[T cmp.Ordered](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +23,33 @@ type DB struct {
 	Holds func() error
 
 	words *strings.Replacer
+	texts *texts
+}
+
+// texts are statements that were asked for before, as the database gets them: each is made once.
+type texts struct {
+	plain  sync.Map // by the statement
+	count  atomic.Int32
+	shapes sync.Map // by the statement; see shape
+	forms  sync.Map // by form
+}
+
+// Of plain statements only so many are kept, and no long ones: some are made for one call.
+const (
+	keptPlain = 1000
+	plainText = 4 << 10
+)
+
+// kept is what made makes of a key, made once.
+func kept[K comparable, V any](all *sync.Map, key K, made func(K) (V, error)) (V, error) {
+	if v, is := all.Load(key); is {
+		return v.(V), nil
+	}
+	v, err := made(key)
+	if err == nil {
+		all.Store(key, v)
+	}
+	return v, err
 }
 
 // New returns a DB whose statements write tables in braces, and the pairs of words, before those of the dialect.
@@ -29,7 +58,7 @@ func New(pool *sql.DB, d Dialect, prefix string, tables []string, words ...strin
 		words = append(words, "{"+table+"}", prefix+table)
 	}
 	words = append(words, d.Words()...)
-	return &DB{Pool: pool, Dialect: d, Prefix: prefix, words: strings.NewReplacer(words...)}
+	return &DB{Pool: pool, Dialect: d, Prefix: prefix, words: strings.NewReplacer(words...), texts: &texts{}}
 }
 
 // On is the same DB on other connections.
@@ -40,7 +69,16 @@ func (db *DB) On(pool *sql.DB) *DB {
 }
 
 // Text is a statement as the database gets it.
-func (db *DB) Text(statement string) string { return db.words.Replace(statement) }
+func (db *DB) Text(statement string) string {
+	if text, is := db.texts.plain.Load(statement); is {
+		return text.(string)
+	}
+	text := db.words.Replace(statement)
+	if len(text) <= plainText && db.texts.count.Add(1) <= keptPlain {
+		db.texts.plain.Store(statement, text)
+	}
+	return text
+}
 
 // With runs statements on conn, whose transaction, if any, is ended elsewhere.
 func (db *DB) With(ctx context.Context, conn Conn) *Tx { return &Tx{Ctx: ctx, DB: db, Conn: conn} }

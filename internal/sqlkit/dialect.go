@@ -23,6 +23,14 @@ type Dialect interface {
 	// OnConflict ends an INSERT so that a row whose key is there takes the columns.
 	OnConflict(key string, columns []string) string
 
+	// List is the table v of a statement for many rows, as it stands before the name of the table that it is joined with, or
+	// before WHERE, as ListFirst says of an UPDATE or of another statement. It has room for n rows; ListArgs are its parameters.
+	List(columns []Column, n int, update bool) string
+	ListFirst(update bool) bool
+	ListArgs(columns []Column, rows [][]any, n int) ([]any, error)
+	// ListValue is a value in that table.
+	ListValue(c Column) string
+
 	// Begin opens a transaction that may write.
 	Begin(ctx context.Context, conn *sql.Conn) error
 	// Commit returns ErrUnknownCommit when it cannot be said whether it happened.

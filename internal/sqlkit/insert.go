@@ -29,6 +29,7 @@ func (t *Tx) Upsert(into, key string, rows [][]any, columns ...string) error {
 }
 
 func (t *Tx) insert(into, after string, rows [][]any) (written int64, err error) {
+	into, after = t.DB.Text(into)+" VALUES ", t.DB.Text(after)
 	for len(rows) > 0 {
 		n, bytes := 0, 0
 		for n < len(rows) && (n+1)*len(rows[0]) <= MaxArgs {
@@ -44,7 +45,7 @@ func (t *Tx) insert(into, after string, rows [][]any) (written int64, err error)
 		}
 		row := "(" + Marks(len(rows[0])) + ")"
 		values := strings.Repeat(row+",", n-1) + row
-		k, err := t.Exec(into+" VALUES "+values+after, slices.Concat(rows[:n]...)...)
+		k, err := t.exec(into+values+after, slices.Concat(rows[:n]...))
 		if err != nil {
 			return written, err
 		}

@@ -4,12 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -47,6 +52,72 @@ func (MySQL) Args(args []any) []any {
 
 func (MySQL) OnConflict(_ string, columns []string) string {
 	return " ON DUPLICATE KEY UPDATE " + assign(columns, "?=VALUES(?)")
+}
+
+// List is made of one JSON text, whatever number of rows there are. It declares what its columns are, so that a prepared
+// statement has them too, and STRAIGHT_JOIN reads it first: rows are locked in the order of the list. A connection may have
+// been told another character set than that of JSON.
+func (MySQL) List(columns []Column, _ int, update bool) string {
+	types := map[ColumnType]string{ColumnInt: "BIGINT", ColumnName: "VARBINARY(255)", ColumnText: "LONGTEXT"}
+	all := make([]string, len(columns))
+	for i, c := range columns {
+		all[i] = fmt.Sprintf("%s %s PATH '$.%[1]s' ERROR ON ERROR", c.Name, types[c.Type])
+	}
+	return "JSON_TABLE(CONVERT(? USING utf8mb4), '$[*]' COLUMNS (" + strings.Join(all, ", ") + ")) v STRAIGHT_JOIN "
+}
+
+func (MySQL) ListFirst(bool) bool { return true }
+
+// ListArgs leaves out what is NULL: MySQL takes a JSON null for an integer that is wrong.
+func (MySQL) ListArgs(columns []Column, rows [][]any, _ int) ([]any, error) {
+	text := []byte{'['}
+	for i, row := range rows {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, '{')
+		for k, c := range columns {
+			if row[k] == nil && c.Type == ColumnInt {
+				continue
+			}
+			if text[len(text)-1] != '{' {
+				text = append(text, ',')
+			}
+			text = append(strconv.AppendQuote(text, c.Name), ':')
+			var err error
+			if text, err = appendJSON(text, c.Type, row[k]); err != nil {
+				return nil, fmt.Errorf("%s: %w", c.Name, err)
+			}
+		}
+		text = append(text, '}')
+	}
+	return []any{append(text, ']')}, nil
+}
+
+// ListValue: JSON is UTF-8, and texts are whatever a program wrote.
+func (MySQL) ListValue(c Column) string {
+	if c.Type == ColumnText {
+		return "UNHEX(v." + c.Name + ")"
+	}
+	return "v." + c.Name
+}
+
+func appendJSON(text []byte, kind ColumnType, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case int:
+		return strconv.AppendInt(text, int64(v), 10), nil
+	case int64:
+		return strconv.AppendInt(text, v, 10), nil
+	case string:
+		switch {
+		case kind == ColumnText:
+			return append(hex.AppendEncode(append(text, '"'), []byte(v)), '"'), nil
+		case kind == ColumnName && utf8.ValidString(v):
+			b, err := json.Marshal(v)
+			return append(text, b...), err
+		}
+	}
+	return nil, fmt.Errorf("%T %q is no %s", value, value, kind)
 }
 
 func (d MySQL) Begin(ctx context.Context, conn *sql.Conn) error {

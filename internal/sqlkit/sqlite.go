@@ -78,6 +78,29 @@ func (SQLite) OnConflict(key string, columns []string) string {
 	return " ON CONFLICT (" + key + ") DO UPDATE SET " + assign(columns, "?=excluded.?")
 }
 
+// List reads the rows in their order: SQLite reads a CROSS JOIN from left to right, and there is nothing to be locked in order.
+func (SQLite) List(columns []Column, n int, update bool) string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = fmt.Sprintf("column%d AS %s", i+1, c.Name)
+	}
+	row := "(" + Marks(len(columns)) + ")"
+	list := "(SELECT " + strings.Join(names, ", ") + " FROM (VALUES " + strings.Repeat(row+",", n-1) + row + ")) v"
+	if update {
+		return " FROM " + list
+	}
+	return list + " CROSS JOIN "
+}
+
+func (SQLite) ListFirst(update bool) bool { return !update }
+
+// ListArgs fills the list up with rows whose key is NULL, which is nobody's.
+func (SQLite) ListArgs(columns []Column, rows [][]any, n int) ([]any, error) {
+	return append(slices.Concat(rows...), make([]any, (n-len(rows))*len(columns))...), nil
+}
+
+func (SQLite) ListValue(c Column) string { return "v." + c.Name }
+
 const (
 	// sqliteNap is short: who looks for the write lock seldom does not get it from processes that write one
 	// transaction after the other, and take no turns or come from a handle that has none.

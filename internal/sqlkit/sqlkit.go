@@ -21,6 +21,6 @@
 //
 // A statement is one text for all databases, but for words in braces: the tables of the DB and what a dialect says
 // differently, see [Dialect]. Parameters are strings, byte slices, integers, booleans, nil, and the Null types of database/sql.
-// Upserts and inserts that leave out what is there are [Tx.Upsert] and [Tx.InsertNew]. Neither
+// Statements about many rows are [Tx.ExecRows] and [Tx.QueryRows]. Upserts and inserts that leave out what is there are [Tx.Upsert] and [Tx.InsertNew]. Neither
 // text nor parameters say which database is meant: a further one is one more Dialect.
 package sqlkit

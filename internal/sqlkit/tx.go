@@ -23,7 +23,12 @@ type Conn interface {
 // Exec runs a statement and returns the rows affected. On MySQL a caller's handle may count changed
 // rows, not found ones: never write a value that may be there already and read the count as proof.
 func (t *Tx) Exec(text string, args ...any) (rows int64, err error) {
-	result, err := t.Result(text, args...)
+	return t.exec(t.DB.Text(text), args)
+}
+
+// exec is Exec of a text as the database gets it.
+func (t *Tx) exec(text string, args []any) (rows int64, err error) {
+	result, err := t.Conn.ExecContext(t.Ctx, text, t.DB.Dialect.Args(args)...)
 	if err != nil {
 		return 0, err
 	}
@@ -37,7 +42,11 @@ func (t *Tx) Result(text string, args ...any) (sql.Result, error) {
 
 // Query calls each for every row, in order. each must not use the transaction.
 func (t *Tx) Query(text string, args []any, each func(scan func(dest ...any) error) error) error {
-	rows, err := t.Rows(text, args...)
+	return t.query(t.DB.Text(text), args, each)
+}
+
+func (t *Tx) query(text string, args []any, each func(scan func(dest ...any) error) error) error {
+	rows, err := t.Conn.QueryContext(t.Ctx, text, t.DB.Dialect.Args(args)...)
 	if err != nil {
 		return err
 	}

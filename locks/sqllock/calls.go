@@ -22,7 +22,19 @@ type calls struct {
 }
 
 func (c *calls) exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
-	return c.dialect.write(ctx, c.DB, statement, args)
+	err = c.dialect.write(ctx, c.DB, func(t *sqlkit.Tx) error {
+		rows, err = t.Exec(statement, args...)
+		return err
+	})
+	return rows, err
+}
+
+// execRows is exec of a statement for many rows.
+func (c *calls) execRows(ctx context.Context, statement string, of [][]any, args ...any) error {
+	return c.dialect.write(ctx, c.DB, func(t *sqlkit.Tx) error {
+		_, err := t.ExecRows(statement, of, args...)
+		return err
+	})
 }
 
 // mint takes n tokens and returns the first of them. Who mints before it holds the key does so in
@@ -68,18 +80,36 @@ var left = map[string]string{
 	"{rows}":   `token`,
 }
 
-// read returns the rows of {leases} or {rows} that a condition selects.
-func read(t *sqlkit.Tx, table, where string, args ...any) (map[string]holding, error) {
+// among is the condition for some keys of a namespace, by primary key.
+const among = `namespace = ? AND {in name name}`
+
+// read returns the rows of {leases} or {rows} that belong to keys.
+func read(t *sqlkit.Tx, table, namespace string, keys [][]any) (map[string]holding, error) {
 	found := map[string]holding{}
-	err := t.Query(`SELECT name, token, session_id, acquisition, owner, meta, since, `+left[table]+` FROM `+table+` WHERE `+where, args, func(scan func(...any) error) error {
+	err := t.QueryRows(selectHoldings(table)+among, keys, []any{namespace}, scanHolding(found))
+	return found, err
+}
+
+// list returns those that a condition selects.
+func list(t *sqlkit.Tx, table, where string, args []any) (map[string]holding, error) {
+	found := map[string]holding{}
+	err := t.Query(selectHoldings(table)+where, args, scanHolding(found))
+	return found, err
+}
+
+func selectHoldings(table string) string {
+	return `SELECT name, token, session_id, acquisition, owner, meta, since, ` + left[table] + ` FROM ` + table + ` WHERE `
+}
+
+func scanHolding(found map[string]holding) func(scan func(dest ...any) error) error {
+	return func(scan func(...any) error) error {
 		var h holding
 		var since, left int64
 		err := scan(&h.info.Key, &h.info.Token, &h.info.Session, &h.acquisition, &h.info.Owner, &h.info.Meta, &since, &left)
 		h.info.Since, h.left = time.UnixMicro(since).UTC(), time.Duration(left)*time.Microsecond
 		found[h.info.Key] = h
 		return err
-	})
-	return found, err
+	}
 }
 
 // names returns one column of text.
@@ -113,26 +143,12 @@ func (c *calls) still(held []driver.Held, rows map[string]holding) []bool {
 	return still
 }
 
-// among is the condition for some keys of the namespace, by primary key, and its arguments.
-func (c *calls) among(keys []string) (condition string, args []any) {
-	args = append([]any{c.namespace}, sqlkit.Texts(keys)...)
-	return `namespace = ? AND name IN (` + sqlkit.Marks(len(keys)) + `)`, args
+func keysOf(wants []driver.Want) [][]any {
+	return sqlkit.Rows(wants, func(w driver.Want) []any { return []any{w.Key} })
 }
 
-func keysOf(wants []driver.Want) []string {
-	keys := make([]string, len(wants))
-	for i, w := range wants {
-		keys[i] = w.Key
-	}
-	return keys
-}
-
-func keysHeld(held []driver.Held) []string {
-	keys := make([]string, len(held))
-	for i, h := range held {
-		keys[i] = h.Key
-	}
-	return keys
+func keysHeld(held []driver.Held) [][]any {
+	return sqlkit.Rows(held, func(h driver.Held) []any { return []any{h.Key} })
 }
 
 // without is those of wants that have no row.

@@ -23,7 +23,7 @@ type dialect struct {
 	// mint sets the mark of a namespace and returns it; 0 if it is gone.
 	mint func(t *sqlkit.Tx, namespace string, n int) (last int64, err error)
 	// write runs a single write of a session.
-	write func(ctx context.Context, db *sqlkit.DB, statement string, args []any) (rows int64, err error)
+	write func(ctx context.Context, db *sqlkit.DB, once func(t *sqlkit.Tx) error) error
 	rows  bool // it locks rows: mode row
 }
 

@@ -92,14 +92,13 @@ func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants
 }
 
 func (s *leaseSession) held(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
-	among, args := s.among(keysOf(wants))
-	return s.leases(ctx, among, args...)
+	return s.leases(ctx, keysOf(wants))
 }
 
-// leases are the rows that a condition selects.
-func (s *leaseSession) leases(ctx context.Context, where string, args ...any) (rows map[string]holding, err error) {
+// leases are the rows of keys.
+func (s *leaseSession) leases(ctx context.Context, keys [][]any) (rows map[string]holding, err error) {
 	err = s.Autocommit(ctx, func(t *sqlkit.Tx) error {
-		rows, err = read(t, "{leases}", where, args...)
+		rows, err = read(t, "{leases}", s.namespace, keys)
 		return err
 	})
 	return rows, err
@@ -151,9 +150,8 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 // Release deletes rows that are this session's, under their tokens.
 func (s *leaseSession) Release(ctx context.Context, held []driver.Held) error {
 	for chunk := range slices.Chunk(byKey(held), 300) {
-		of := sqlkit.Each(chunk, func(h driver.Held) []any { return []any{h.Key, int64(h.Token)} })
-		if _, err := s.exec(ctx, `DELETE FROM {leases} WHERE namespace = ? AND session_id = ? AND `+sqlkit.Tuples("name, token", len(chunk)),
-			append([]any{s.namespace, s.session}, of...)...); err != nil {
+		of := sqlkit.Rows(chunk, func(h driver.Held) []any { return []any{h.Key, int64(h.Token)} })
+		if err := s.execRows(ctx, `DELETE FROM {leases} WHERE namespace = ? AND session_id = ? AND {in name name, int token}`, of, s.namespace, s.session); err != nil {
 			return s.failed("release", err)
 		}
 	}
@@ -165,8 +163,7 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 	if len(held) == 0 {
 		return nil, nil
 	}
-	among, args := s.among(keysHeld(held))
-	rows, err := s.leases(ctx, among, args...)
+	rows, err := s.leases(ctx, keysHeld(held))
 	if err != nil {
 		return nil, s.failed("check", err)
 	}
@@ -182,7 +179,11 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 // List reads holders whose session is alive, by primary key.
 func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	where, args := s.page(prefix, after)
-	rows, err := s.leases(ctx, where+` AND `+left["{leases}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit)...)
+	var rows map[string]holding
+	err := s.Autocommit(ctx, func(t *sqlkit.Tx) (err error) {
+		rows, err = list(t, "{leases}", where+` AND `+left["{leases}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit))
+		return err
+	})
 	if err != nil {
 		return nil, s.failed("list", err)
 	}

@@ -15,10 +15,6 @@ func mintMySQL(t *sqlkit.Tx, namespace string, n int) (last int64, err error) {
 	return result.LastInsertId()
 }
 
-func writeMySQL(ctx context.Context, db *sqlkit.DB, statement string, args []any) (rows int64, err error) {
-	err = db.Autocommit(ctx, func(t *sqlkit.Tx) error {
-		rows, err = t.Exec(statement, args...)
-		return err
-	})
-	return rows, err
+func writeMySQL(ctx context.Context, db *sqlkit.DB, once func(t *sqlkit.Tx) error) error {
+	return db.Autocommit(ctx, once)
 }

@@ -107,8 +107,7 @@ func (s *leaseSession) wipe(ctx context.Context, id string) error {
 		return err
 	}
 	for chunk := range slices.Chunk(slices.Sorted(maps.Keys(held)), 500) {
-		among, args := s.among(chunk)
-		if _, err := s.exec(ctx, `DELETE FROM {leases} WHERE `+among+` AND session_id = ?`, append(args, id)...); err != nil {
+		if err := s.execRows(ctx, `DELETE FROM {leases} WHERE `+among+` AND session_id = ?`, sqlkit.Keys(chunk), s.namespace, id); err != nil {
 			return err
 		}
 	}

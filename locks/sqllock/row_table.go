@@ -20,10 +20,9 @@ func (s *rowSession) uncommitted() *sqlkit.DB {
 
 // peek reads rows as they are, committed or not: what the holders' open transactions wrote into
 // them says who holds what. It locks nothing and waits for nobody.
-func (s *rowSession) peek(ctx context.Context, where string, args ...any) (map[string]holding, error) {
-	var rows map[string]holding
-	err := s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
-		rows, err = read(t, "{rows}", where, args...)
+func (s *rowSession) peek(ctx context.Context, look func(t *sqlkit.Tx) (map[string]holding, error)) (rows map[string]holding, err error) {
+	err = s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
+		rows, err = look(t)
 		return err
 	})
 	return rows, err
@@ -31,10 +30,10 @@ func (s *rowSession) peek(ctx context.Context, where string, args ...any) (map[s
 
 // look returns who holds which of wants, and makes sure that the others have a row to lock.
 func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
-	among, args := s.among(keysOf(wants))
+	keys := keysOf(wants)
 	var rows map[string]holding
 	err := s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
-		if rows, err = read(t, "{rows}", among, args...); err != nil || len(rows) == len(wants) {
+		if rows, err = read(t, "{rows}", s.namespace, keys); err != nil || len(rows) == len(wants) {
 			return err
 		}
 		// Only who has locked the mark inserts rows. So a row that is missing now cannot be locked by
@@ -43,7 +42,7 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 		if _, err = names(t, `SELECT namespace FROM {marks} WHERE namespace = ? FOR UPDATE`, s.namespace); err != nil {
 			return err
 		}
-		if rows, err = read(t, "{rows}", among, args...); err != nil {
+		if rows, err = read(t, "{rows}", s.namespace, keys); err != nil {
 			return err
 		}
 		var free [][]any
@@ -113,8 +112,7 @@ func (s *rowSession) checkRows(ctx context.Context, held []driver.Held) ([]bool,
 	if len(held) == 0 {
 		return nil, nil
 	}
-	among, args := s.among(keysHeld(held))
-	rows, err := s.peek(ctx, among, args...)
+	rows, err := s.peek(ctx, func(t *sqlkit.Tx) (map[string]holding, error) { return read(t, "{rows}", s.namespace, keysHeld(held)) })
 	if err != nil {
 		return nil, s.failed("check", err)
 	}
@@ -130,7 +128,9 @@ func (s *rowSession) checkRows(ctx context.Context, held []driver.Held) ([]bool,
 // List reads who holds what.
 func (s *rowSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	where, args := s.page(prefix, after)
-	rows, err := s.peek(ctx, where+` AND `+left["{rows}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit)...)
+	rows, err := s.peek(ctx, func(t *sqlkit.Tx) (map[string]holding, error) {
+		return list(t, "{rows}", where+` AND `+left["{rows}"]+` > 0 ORDER BY name LIMIT ?`, append(args, limit))
+	})
 	if err != nil {
 		return nil, s.failed("list", err)
 	}

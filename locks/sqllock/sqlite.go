@@ -16,8 +16,8 @@ func mintSQLite(t *sqlkit.Tx, namespace string, n int) (last int64, err error) {
 
 // writeSQLite asks for the write lock every few milliseconds until ctx ends. SQLite takes one writer at a time, and lets those
 // that wait ask again more and more seldom, so a renewal could lose for seconds against newcomers.
-func writeSQLite(ctx context.Context, db *sqlkit.DB, statement string, args []any) (rows int64, err error) {
-	err = db.Repeat(ctx, func(ctx context.Context, conn *sql.Conn) error {
+func writeSQLite(ctx context.Context, db *sqlkit.DB, once func(t *sqlkit.Tx) error) error {
+	return db.Repeat(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		t := db.With(ctx, conn)
 		var timeout int
 		if _, err := t.One(`PRAGMA busy_timeout`, nil, &timeout); err != nil {
@@ -31,8 +31,6 @@ func writeSQLite(ctx context.Context, db *sqlkit.DB, statement string, args []an
 				_ = conn.Raw(func(any) error { return sqldriver.ErrBadConn }) // not back to the pool like this
 			}
 		}()
-		rows, err = t.Exec(statement, args...)
-		return err
+		return once(t)
 	})
-	return rows, err
 }

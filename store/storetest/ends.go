@@ -29,6 +29,7 @@ var endCases = []Case{
 	{"Ends/Many", manyEnds},
 	{"Ends/LongTexts", longTexts},
 	{"Ends/ManyLongTexts", manyLongTexts},
+	{"Ends/BinaryTexts", binaryTexts},
 	{"Ends/Together", finishTogether},
 }
 

@@ -93,3 +93,38 @@ func manyLongTexts(t *testing.T, b *Bench) {
 	s.wantInt(n/2, "SELECT COUNT(*) FROM {done}")
 	s.wantInt(n/2, "SELECT COUNT(*) FROM {attempts}")
 }
+
+// Texts of programs are bytes: each row keeps its own as it is, and what is not there stays away.
+func binaryTexts(t *testing.T, b *Bench) {
+	s := newScene(t, b)
+	s.enqueue("work", 4)
+	tasks := s.claim("work", 4)
+	one, two := 1, -2
+	results := []ledger.Result{
+		{Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "\xff'\\\"%_\x00", Error: "\x00\xfe\u2028'\\", ExitCode: &one},
+		{Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "é", Error: "?"},
+		{Verdict: ledger.Again, State: jobs.StateFailed, Reason: "\xc3", Error: "\xc3\x28", ExitCode: &two},
+		{Verdict: ledger.Again, State: jobs.StateFailed, Error: "\x80"},
+	}
+	for i := range results {
+		results[i].TaskID, results[i].Token = tasks[i].ID, tasks[i].Token
+	}
+	s.wantFinish(s.finish(results...), ledger.Recorded, ledger.Recorded, ledger.Recorded, ledger.Recorded)
+	for i, r := range results {
+		from := "{done}"
+		if r.Verdict == ledger.Again {
+			from = "{tasks}"
+		}
+		got := [3]string{
+			b.DB.Text(t, "SELECT reason FROM "+from+" WHERE id=?", r.TaskID), b.DB.Text(t, "SELECT error FROM "+from+" WHERE id=?", r.TaskID),
+			b.DB.Text(t, "SELECT COALESCE(exit_code, 'none') FROM "+from+" WHERE id=?", r.TaskID),
+		}
+		want := [3]string{r.Reason, r.Error, "none"}
+		if r.ExitCode != nil {
+			want[2] = strconv.Itoa(*r.ExitCode)
+		}
+		if got != want {
+			t.Errorf("result %d is kept as %q, want %q", i, got, want)
+		}
+	}
+}

@@ -119,7 +119,7 @@ func (s *scan) clause(end int) {
 // ends are the words that end a condition or a list of assignments.
 func ends(w string) bool {
 	switch w {
-	case ")", "ORDER", "GROUP", "LIMIT", "FOR", "LOCK", "UNION", "HAVING", "ON", "WHERE", "RETURNING", "WHEN", "THEN", "ELSE", "END", ",":
+	case ")", "ORDER", "GROUP", "LIMIT", "FOR", "LOCK", "UNION", "HAVING", "ON", "FROM", "WHERE", "RETURNING", "WHEN", "THEN", "ELSE", "END", ",":
 		return true
 	}
 	return false

@@ -1,0 +1,288 @@
+package sqlkit
+
+import (
+	"database/sql"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A statement for many rows is one constant text, too. It says by these words where the rows' keys and values go:
+//
+//	{in name id, int token}  the condition that the columns are the key of one of the rows
+//	{int until}              the row's own value, which the text may use several times
+//	{each}                   stands before the name of the table; only where there are such values
+//
+// int, name and text are the types: a name is short and valid UTF-8, as keys are; a text is any bytes. Only an int may be
+// NULL. A row is what the text names, in the order in which it does so first.
+//
+// There are two forms. Where all rows have the same values, and nearly always they do, each value is a parameter, and the
+// keys are a list. Where they differ, the values are a table, v, that the dialect makes of a parameter or of a list, and
+// whose rows look theirs up by the key; the joined table is read in the order of the list.
+// Lists are padded, see padded, so that there are few texts, which are worth preparing.
+
+// Column is one of the table v.
+type Column struct {
+	Name string // new_… for a value, key_… for a part of the key
+	Type ColumnType
+}
+
+// ColumnType is what a value may be.
+type ColumnType string
+
+const (
+	ColumnInt  ColumnType = "int"
+	ColumnName ColumnType = "name"
+	ColumnText ColumnType = "text"
+)
+
+// Rows is what a statement takes for each of list.
+func Rows[T any](list []T, row func(T) []any) [][]any {
+	rows := make([][]any, len(list))
+	for i, v := range list {
+		rows[i] = row(v)
+	}
+	return rows
+}
+
+// Keys are rows that are strings.
+func Keys(list []string) [][]any { return Rows(list, func(s string) []any { return []any{s} }) }
+
+// ExecRows is Exec of a statement for many rows; for none it does nothing. args are of the question marks.
+func (t *Tx) ExecRows(text string, rows [][]any, args ...any) (affected int64, err error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	text, args, err = t.DB.forRows(text, rows, args)
+	if err != nil {
+		return 0, err
+	}
+	return t.exec(text, args)
+}
+
+// QueryRows is Query of a statement for many rows; for none it does nothing.
+func (t *Tx) QueryRows(text string, rows [][]any, args []any, each func(scan func(dest ...any) error) error) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	text, args, err := t.DB.forRows(text, rows, args)
+	if err != nil {
+		return err
+	}
+	return t.query(text, args, each)
+}
+
+// RowsOf is Rows of a statement for many rows, and not for none.
+func (t *Tx) RowsOf(text string, rows [][]any, args ...any) (*sql.Rows, error) {
+	text, args, err := t.DB.forRows(text, rows, args)
+	if err != nil {
+		return nil, err
+	}
+	return t.Conn.QueryContext(t.Ctx, text, t.DB.Dialect.Args(args)...)
+}
+
+// Padded is a list of one value or more, filled up with its last: for one that {in} is not for.
+func Padded[T any](list []T) []T {
+	if len(list) == 0 {
+		return list
+	}
+	return append(slices.Clip(list), slices.Repeat(list[len(list)-1:], padded(len(list))-len(list))...)
+}
+
+// padded is how many elements a list of n is filled up to: a power of two, and many are a multiple of maxPad.
+func padded(n int) int {
+	if n >= maxPad {
+		return (n + maxPad - 1) / maxPad * maxPad
+	}
+	size := 1
+	for size < n {
+		size *= 2
+	}
+	return size
+}
+
+const maxPad = 512
+
+var slot = regexp.MustCompile(`\{in ([^}]*)\}|\{(int|name|text) (\w+)\}|\{each\}|\?|\sWHERE\s`)
+
+// shape is a statement for many rows, taken apart.
+type shape struct {
+	parts   []part
+	columns []Column // of a row
+	keys    []string // of the table, as {in} says
+	update  bool
+	each    bool
+}
+
+type part struct {
+	text   string // before it
+	kind   byte   // '?', 'v'alue, 'k'eys, 'e'ach, 'w'here, or 0: the end
+	column int    // of a value
+}
+
+func newShape(text string) (*shape, error) {
+	s := &shape{update: strings.HasPrefix(text, "UPDATE ")}
+	column := func(name, kind string) int {
+		if i := slices.IndexFunc(s.columns, func(c Column) bool { return c.Name == name }); i >= 0 {
+			return i
+		}
+		s.columns = append(s.columns, Column{name, ColumnType(kind)})
+		return len(s.columns) - 1
+	}
+	end, where := 0, false
+	for _, m := range slot.FindAllStringSubmatchIndex(text, -1) {
+		p := part{text: text[end:m[0]]}
+		switch word := text[m[0]:m[1]]; {
+		case word == "?":
+			p.kind = '?'
+		case word == "{each}":
+			p.kind, s.each = 'e', true
+		case strings.TrimSpace(word) == "WHERE":
+			if where || !s.update {
+				continue // of a subquery, or nothing has to stand before it
+			}
+			p.kind, where = 'w', true
+		case m[2] >= 0:
+			p.kind = 'k'
+			for _, key := range strings.Split(text[m[2]:m[3]], ", ") {
+				kind, name, _ := strings.Cut(key, " ")
+				s.keys = append(s.keys, name)
+				column("key_"+name, kind)
+			}
+		default:
+			p.kind, p.column = 'v', column("new_"+text[m[6]:m[7]], text[m[4]:m[5]])
+		}
+		s.parts = append(s.parts, p)
+		end = m[1]
+	}
+	s.parts = append(s.parts, part{text: text[end:]})
+	if len(s.keys) == 0 || s.each != (len(s.keys) < len(s.columns)) {
+		return nil, fmt.Errorf("not a statement for many rows: %s", text)
+	}
+	return s, nil
+}
+
+// forRows is what a statement for many rows is for these.
+func (db *DB) forRows(text string, rows [][]any, args []any) (string, []any, error) {
+	s, err := kept(&db.texts.shapes, text, newShape)
+	if err != nil {
+		return "", nil, err
+	}
+	differ := slices.ContainsFunc(rows, func(row []any) bool { return !s.same(row, rows[0]) })
+	one := form{text, padded(len(rows)), differ}
+	rendered, err := kept(&db.texts.forms, one, func(f form) (string, error) { return db.words.Replace(s.render(db.Dialect, f)), nil })
+	if err != nil {
+		return "", nil, err
+	}
+	list := func() []any {
+		var all []any
+		all, err = db.Dialect.ListArgs(s.columns, rows, one.n)
+		return all
+	}
+	var all []any
+	for _, p := range s.parts {
+		switch p.kind {
+		case '?':
+			if len(args) == 0 {
+				return "", nil, fmt.Errorf("too few parameters for %s", text)
+			}
+			all, args = append(all, args[0]), args[1:]
+		case 'v':
+			if !differ {
+				all = append(all, rows[0][p.column])
+			}
+		case 'k':
+			for i := range one.n {
+				if !differ {
+					all = s.appendKey(all, rows[min(i, len(rows)-1)])
+				}
+			}
+		case 'e', 'w':
+			if differ && (p.kind == 'e') == db.Dialect.ListFirst(s.update) {
+				all = append(all, list()...)
+			}
+		}
+	}
+	return rendered, all, err
+}
+
+// form is one of the texts of a statement for many rows.
+type form struct {
+	text   string
+	n      int
+	differ bool
+}
+
+// same reports whether two rows have the same values.
+func (s *shape) same(a, b []any) bool {
+	for i, c := range s.columns {
+		if strings.HasPrefix(c.Name, "new_") && a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *shape) appendKey(args []any, row []any) []any {
+	for i, c := range s.columns {
+		if strings.HasPrefix(c.Name, "key_") {
+			args = append(args, row[i])
+		}
+	}
+	return args
+}
+
+func (s *shape) render(d Dialect, f form) string {
+	var b strings.Builder
+	for _, p := range s.parts {
+		b.WriteString(p.text)
+		switch p.kind {
+		case '?':
+			b.WriteString("?")
+		case 'v':
+			if f.differ {
+				b.WriteString(d.ListValue(s.columns[p.column]))
+			} else {
+				b.WriteString("?")
+			}
+		case 'k':
+			if f.differ {
+				b.WriteString(s.join())
+			} else {
+				b.WriteString(among(s.keys, f.n))
+			}
+		case 'e', 'w':
+			if f.differ && (p.kind == 'e') == d.ListFirst(s.update) {
+				b.WriteString(d.List(s.columns, f.n, s.update))
+			}
+			if p.kind == 'w' {
+				b.WriteString(" WHERE ")
+			}
+		}
+	}
+	return b.String()
+}
+
+// join is the condition that the key is that of a row of v.
+func (s *shape) join() string {
+	conditions := make([]string, len(s.keys))
+	for i, key := range s.keys {
+		conditions[i] = key + "=v.key_" + key
+	}
+	return strings.Join(conditions, " AND ")
+}
+
+// among is the condition that columns are one of n keys. All databases look every
+// key up by the index that begins with columns, and in time that grows with n, which they do not
+// for as many conditions joined with OR. MariaDB does not for a single tuple.
+func among(columns []string, n int) string {
+	switch {
+	case len(columns) == 1:
+		return columns[0] + " IN (" + Marks(n) + ")"
+	case n == 1:
+		return strings.Join(columns, "=? AND ") + "=?"
+	}
+	row := "(" + Marks(len(columns)) + ")"
+	return "(" + strings.Join(columns, ", ") + ") IN ({values}" + strings.Repeat(row+",", n-1) + row + ")"
+}
