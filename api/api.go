@@ -13,29 +13,29 @@ import (
 // Options of the API. The zero value works.
 type Options struct {
 	Hosts  []string     // further names and addresses (without port) that requests may be addressed to
-	Logger *slog.Logger // gets faults of ours, which answer 500, and refused tokens; default: none
+	Logger *slog.Logger // gets errors that answer 500, and counts of refused tokens; default: none
 
-	// Access says who may ask. Default: everybody may do everything.
+	// Access decides about tokens. Default: every client may do everything.
 	Access Access
 
-	// TrustedProxies are believed when they say, as X-Forwarded-For, who asks. Default: nobody is.
+	// TrustedProxies are those whose X-Forwarded-For names the client. Default: none.
 	TrustedProxies []netip.Prefix
 
 	// Conditions of /readyz besides those of the replica. It is called for each request.
 	Conditions func() []wire.Condition
 
-	// Metrics serves GET /metrics, to those who may read. Default: there is no such path.
+	// Metrics serves GET /metrics, for the role Viewer. Default: there is no such path.
 	Metrics http.Handler
 
-	// Page serves GET /, /jobs/{name} and /static/{file}, to everybody: it must hold no data. It
+	// Page serves GET /, /jobs/{name} and /static/{file}, without a token: it must hold no data. It
 	// sets a Content-Security-Policy of its own, since that of the API lets a page do nothing.
 	// Default: there are no such paths.
 	Page http.Handler
 }
 
 // New returns the API over b. It must be reached as it is: a program that mounts it below a path
-// strips that path first. Without what b requires it answers every request with an error that says so, which the log and
-// [Serve] have at once.
+// strips that path first. Without what b requires it answers every request with an error that says so; the log
+// has that at once, and [Serve] returns it.
 func New(b Backend, o Options) *Handler {
 	s := newAPI(b, o)
 	if err := b.incomplete(); err != nil {
@@ -52,7 +52,7 @@ func newAPI(b Backend, o Options) *server {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if nilcheck.IsNil(b.Replica) {
-		b.Replica = bystander{}
+		b.Replica = noReplica{}
 	}
 	s := &server{
 		Backend: b, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
@@ -72,13 +72,13 @@ func (s *server) handler(hosts []string) http.Handler {
 	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, errCrossOrigin)
 	}))
-	return secure(s.visit(s.knownHosts(hosts, origin.Handler(s.ownReads(http.HandlerFunc(s.route))))))
+	return secure(s.boundAnonymous(s.knownHosts(hosts, origin.Handler(s.ownReads(http.HandlerFunc(s.route))))))
 }
 
 type server struct {
 	Backend
 	log           *slog.Logger
-	access        Access // nil: everybody may do everything
+	access        Access // nil: every client may do everything
 	logins        logins
 	proxies       []netip.Prefix
 	conditions    func() []wire.Condition // may be nil
@@ -87,7 +87,7 @@ type server struct {
 	reads, bodies quota
 	streams       quota
 	scrapes       quota
-	visits        visits
+	anonymous     anonymousRequests
 	refused       refused
 	patience      time.Duration // for a client to take an event
 }

@@ -12,9 +12,9 @@ import (
 // auditTimeout is how long an answer waits for its row in the audit.
 const auditTimeout = 2 * time.Second
 
-// auditing writes a row before the answer of a write goes out, so that who has the answer can read
-// the row; of many that are refused only their number is noted, a little later. A row that cannot be written goes to the
-// log instead; that of a refusal, which changed nothing, or of an answer that the store did not give is written when it can be.
+// auditing writes a row before the answer of a write goes out: a client that has the answer can read the row. Of many
+// refused ones only the number is written, within half a minute. A row that cannot be written goes to the log; that of a
+// refusal, which changed nothing, or of an answer that the store did not give is written later.
 type auditing struct {
 	http.ResponseWriter
 	server  *server
@@ -50,7 +50,7 @@ func (w *auditing) Write(text []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *auditing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end adds the row, once. What was done is noted, whether the client waits or not.
+// end adds the row, once, whether the client still waits or not.
 func (w *auditing) end(status int) {
 	if w.done {
 		return
@@ -73,20 +73,20 @@ func (s *server) record(e wire.AuditEntry) error {
 	return s.Audit.AddAudit(ctx, e)
 }
 
-// unaudited logs what could not be noted.
+// unaudited logs an entry that could not be written.
 func (s *server) unaudited(ctx context.Context, e wire.AuditEntry, err error) {
-	s.log.ErrorContext(ctx, "not in the audit", "who", e.Who, "role", e.Role, "remote", e.Remote,
+	s.log.ErrorContext(ctx, "audit entry not written", "who", e.Who, "role", e.Role, "remote", e.Remote,
 		"action", e.Action, "object", e.Object, "status", e.Status, "task_id", e.TaskID, "tasks", e.Tasks, "count", max(e.Count, 1), "error", err)
 }
 
-// made names, in the audit, the tasks that a request made or found.
+// made names in the audit the tasks that a request made or found.
 func made(w http.ResponseWriter, first string, n int) {
 	if a, ok := w.(*auditing); ok {
 		a.entry.TaskID, a.entry.Tasks = first, n
 	}
 }
 
-// listAudit answers who changed what, the latest first.
+// listAudit answers the audit, the latest entry first.
 func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if s.Audit == nil {
 		return notFound("writes are not audited here")

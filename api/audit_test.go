@@ -115,7 +115,7 @@ func TestAudit(t *testing.T) {
 	r := httptest.NewRequest("POST", "http://localhost/", nil)
 	done := s.auditing(httptest.NewRecorder(), withCaller(r, caller{Identity: Identity{Name: "my-admin", Role: Admin}}), "/api/v1/jobs/{name}/run")
 	done.WriteHeader(http.StatusCreated)
-	for _, part := range []string{"not in the audit", "my-admin", "run", "status=201"} {
+	for _, part := range []string{"audit entry not written", "my-admin", "run", "status=201"} {
 		if !strings.Contains(logged.String(), part) {
 			t.Errorf("the log lacks %q: %s", part, logged.String())
 		}
@@ -171,7 +171,7 @@ func TestRefusedWhileTheStoreIsAway(t *testing.T) {
 			"my-operator POST /jobs/{name}/suspend backup 503 1", "my-operator POST /jobs/{name}/suspend report 503 2",
 			"my-viewer POST /jobs/{name}/suspend backup 403 1", "my-viewer POST /jobs/{name}/suspend report 403 2",
 		}
-		if diff := cmp.Diff(want, got); diff != "" || strings.Contains(logged.String(), "not in the audit") {
+		if diff := cmp.Diff(want, got); diff != "" || strings.Contains(logged.String(), "audit entry not written") {
 			t.Errorf("%s\n%s", diff, &logged)
 		}
 	})

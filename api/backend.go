@@ -21,7 +21,7 @@ type Backend struct {
 	Writer  Writer
 	Replica Replica // nil: this process has none, and answers 501 where one is needed
 	Locks   Locks   // nil: /locks is not served
-	Audit   Audit   // nil: writes leave no trace, and /audit is not served
+	Audit   Audit   // nil: writes are not audited, and /audit is not served
 }
 
 // incomplete says what is missing of what is required.
@@ -35,7 +35,7 @@ func (b Backend) incomplete() error {
 	return nil
 }
 
-// Reader is what the store tells.
+// Reader is the reading side of the store.
 type Reader interface {
 	// Jobs returns the rows of the named jobs, or of all, sorted by name. Names without a row are
 	// left out.
@@ -54,7 +54,7 @@ type Reader interface {
 	Replicas(ctx context.Context) ([]ledger.Peer, error)
 }
 
-// Writer is what the store does at once, whoever asks. by says who, for people.
+// Writer is what the store does without a replica. by names the caller, for people.
 type Writer interface {
 	// Enqueue adds all tasks or none.
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
@@ -81,16 +81,16 @@ type Replica interface {
 	// replica can run only if force says anything.
 	RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error)
 	Wake(pools ...string) // there is new work
-	Nudge()               // something was overridden or cancelled: look now
+	Nudge()               // something was overridden or cancelled: read the store now
 	Health() []wire.Condition
 }
 
-// Locks shows who holds what in the lock service, in the order of keys.
+// Locks lists the held keys of the lock service with their holders, in the order of keys.
 type Locks interface {
 	Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error]
 }
 
-// Audit keeps who changed what.
+// Audit keeps writes with their callers.
 type Audit interface {
 	// AddAudit adds an entry; ID and At are given to it.
 	AddAudit(ctx context.Context, e wire.AuditEntry) error

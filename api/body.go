@@ -21,7 +21,7 @@ const (
 	maxDepth = 100     // of nested JSON
 )
 
-// unreadTime is for a body that nobody reads to arrive, so that its client sees the answer.
+// unreadTime is for a body that is not read to arrive, so that its client sees the answer.
 const unreadTime = time.Second
 
 // unread leaves a body where it is: the answer waits for none of it, and ends the connection.
@@ -89,7 +89,7 @@ func bare(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// trim cuts off what JSON calls white space, which is less than what Unicode does.
+// trim cuts off white space of JSON, which is less than that of Unicode.
 func trim(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }
 
 func isJSON(contentType string) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 )
 
-// caller is who asks, and from where.
+// caller is the identity behind a request, and its address.
 type caller struct {
 	Identity
 	from netip.Addr // invalid: unknown
@@ -29,7 +29,7 @@ func callerOf(r *http.Request) caller {
 	return c
 }
 
-// by says for people who asked.
+// by names the caller for people.
 func by(r *http.Request) string {
 	c := callerOf(r)
 	switch {
@@ -53,8 +53,7 @@ func printable(s string, bytes int) string {
 	}, s), bytes)
 }
 
-// remote is the address that a request comes from. What proxies say is believed as far as they are
-// trusted: the last address that none of them has.
+// remote is the address that a request comes from: the last one of X-Forwarded-For that is no trusted proxy.
 func (s *server) remote(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// strangerIdle is how long a connection may be idle on which no good token came.
-	strangerIdle = 10 * time.Second
-	// strangerLeast is how long a stranger may stay where all places are taken: long enough to say who it is. One whose
-	// address has other places may be silent for strangerSilence.
-	strangerLeast, strangerSilence = 300 * time.Millisecond, 100 * time.Millisecond
-	// spareIdle is how long one with a good token must have been idle to go for a new one.
-	spareIdle = time.Second
+	// anonymousIdle is how long a connection may be idle on which no good token came.
+	anonymousIdle = 10 * time.Second
+	// anonymousLeast is how long an anonymous connection stays where all places are taken: long enough to send a token. One
+	// that sends nothing, of an address with other connections, stays for anonymousSilence.
+	anonymousLeast, anonymousSilence = 300 * time.Millisecond, 100 * time.Millisecond
+	// evictableIdle is how long one with a good token must have been idle to go for a new one.
+	evictableIdle = time.Second
 )
 
 // connection is one of connections.
@@ -29,16 +29,16 @@ type connection struct {
 	shared  bool         // it counts for the share of its address
 	trusted bool         // it is a trusted proxy's
 	since   time.Time
-	heard   atomic.Int64 // the time.Duration after since when something came last
+	heard   atomic.Int64 // the time.Duration after since when bytes arrived last
 
 	// Of of.mu:
-	known   bool      // a good token came, or it is a trusted proxy's
-	party   string    // that showed the last one; "": it counts for none
-	serving bool      // a request is under way
-	idle    time.Time // since when none is; zero: none has come yet
+	authenticated bool      // a good token came, or it is a trusted proxy's
+	party         string    // whose token came last; "": it counts for none
+	serving       bool      // a request is under way
+	idle          time.Time // since when none is; zero: none has come yet
 }
 
-// Read notes that something came.
+// Read notes when bytes arrive.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
@@ -47,7 +47,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close gives its place free.
+// Close frees its place.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
 	c.of.leave(c)
@@ -63,13 +63,13 @@ func (c *connection) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-func (c *connection) isKnown() bool {
+func (c *connection) isAuthenticated() bool {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
-	return c.known
+	return c.authenticated
 }
 
-// turned notes what the server says of it.
+// turned notes the state that the server reports.
 func (c *connection) turned(state http.ConnState) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -83,7 +83,7 @@ func (c *connection) turned(state http.ConnState) {
 
 type connectionKey struct{}
 
-// withConnection lets requests find the connection that they came by.
+// withConnection lets requests find their connection.
 func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	if c := connectionOf(conn); c != nil {
 		return context.WithValue(ctx, connectionKey{}, c)
@@ -91,7 +91,7 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// connectionOf finds it below TLS; nil: it came by another listener.
+// connectionOf finds it below TLS; nil: it is of another listener.
 func connectionOf(conn net.Conn) *connection {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -100,14 +100,14 @@ func connectionOf(conn net.Conn) *connection {
 	return c
 }
 
-// welcome makes the connection of a request no stranger's: a good token of party came by it, or there are no tokens.
-func welcome(ctx context.Context, party string) {
+// authenticate marks the connection of a request as authenticated: it carried a good token of party, or there are no tokens.
+func authenticate(ctx context.Context, party string) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {
 		return
 	}
-	if victim := c.of.welcome(c, party); victim != nil {
-		_ = victim.Conn.Close()
-		c.of.note("a connection was closed: another one with a token has its place", "token", victim.party, "from", victim.RemoteAddr().String())
+	if evicted := c.of.authenticate(c, party); evicted != nil {
+		_ = evicted.Conn.Close()
+		c.of.note("connection evicted for another one with a token", "token", evicted.party, "from", evicted.RemoteAddr().String())
 	}
 }

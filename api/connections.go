@@ -19,29 +19,28 @@ const (
 	addressShare, leastOfAddress = 4, 8
 	// partyShare is the part that one token may have; it may have leastOfAddress at least.
 	partyShare = 4
-	// newcomerShare is the part that is kept for connections which have shown no token yet, of leastNewcomers at
-	// least where there are enough.
-	newcomerShare, leastNewcomers = 8, 4
+	// anonymousShare is the part that is kept for anonymous connections, leastAnonymous at least where there are enough.
+	anonymousShare, leastAnonymous = 8, 4
 	// acceptLeast and acceptMost bound the pause after the system had no connection to give.
 	acceptLeast, acceptMost = 5 * time.Millisecond, time.Second
-	// roomLogs is how often the log hears of connections that had to go.
+	// roomLogs is how often evictions are logged.
 	roomLogs = 10 * time.Second
 )
 
-// connections is a listener that bounds how many there are, of all together and of each address. Where all places are taken
-// a new one waits until a stranger of the address that has most of them has had a moment, and takes its place. The moment
-// is over with the first answer, and it is short for one that says nothing while its address has other places: so a crowd of
-// silent ones is gone through soon, and delays who comes after it little. Strangers are those that have shown no good
-// token, so they hold up each other alone. Where there are none, a connection that lies idle goes; where there is none
-// either, the new one is closed.
+// connections is a listener that bounds the connections, all together and those of each address. An authenticated
+// connection has carried a good token; the others are anonymous.
 //
-// Where an address has its share, a new one takes the place of a stranger of that address that has had its moment, or of one
-// that lies idle; else it is closed at once, so that it holds up no other address.
+// Where all places are taken, a new connection waits until an anonymous one may be evicted: of the address with most of
+// them first, once it was answered or has had the time to send a token, which is short for one that is silent while its
+// address has others. So many silent connections delay a new one little, and anonymous ones delay each other alone. Where
+// there are none, an idle authenticated one is evicted; where there is none either, the new one is closed.
 //
-// A token that has its share of connections, on which it was the last one shown, loses one of them for the next: the one that
-// is idle longest, else the one that is there longest. Some places are kept for those who have not shown a token yet.
-// Who shows one while the others are taken gets the place of an idle connection, or of the token that has most; else
-// it is answered as a stranger is, and may have to go.
+// Where an address has its share, an anonymous connection of that address that has had its time is evicted for a new one,
+// or an idle one; else the new one is closed at once, so that it delays no other address.
+//
+// A token that has its share of connections, on which it was the last one sent, loses one for the next: the one that is
+// idle longest, else the oldest. Some places are kept for anonymous connections. A connection that sends a token while the
+// others are taken gets the place of an idle one, or of the token with most; else it stays anonymous.
 //
 // Connections of this machine and of trusted proxies have no share for their address: they may carry many users.
 type connections struct {
@@ -52,16 +51,16 @@ type connections struct {
 	closing chan struct{}
 	once    sync.Once
 
-	freed chan struct{} // a place was given free; for Accept
+	freed chan struct{} // a place was freed; for Accept
 
-	mu        sync.Mutex
-	all       map[*connection]struct{}
-	from      counts[netip.Prefix] // of those that count for the share of their address
-	strangers counts[netip.Prefix] // of those that are not known
-	known     int
-	of        counts[string] // of those that are known, for their party
-	unsaid    int            // that had to go since the log heard of it
-	said      time.Time
+	mu            sync.Mutex
+	all           map[*connection]struct{}
+	from          counts[netip.Prefix] // of those that count for the share of their address
+	anonymous     counts[netip.Prefix] // of anonymous ones
+	authenticated int
+	of            counts[string] // of authenticated ones, by party
+	unlogged      int            // evicted since the last line in the log
+	logged        time.Time
 }
 
 func newConnections(l net.Listener, o ServeOptions) *connections {
@@ -71,12 +70,11 @@ func newConnections(l net.Listener, o ServeOptions) *connections {
 	return &connections{
 		Listener: l, most: cmp.Or(max(o.MaxConnections, 0), defaultConnections), proxies: o.TrustedProxies, log: o.Logger,
 		closing: make(chan struct{}), freed: make(chan struct{}, 1), all: map[*connection]struct{}{},
-		from: counts[netip.Prefix]{}, strangers: counts[netip.Prefix]{}, of: counts[string]{},
+		from: counts[netip.Prefix]{}, anonymous: counts[netip.Prefix]{}, of: counts[string]{},
 	}
 }
 
-// Accept returns the next connection. Only the end of the listener ends it: what else keeps the system
-// from giving one passes.
+// Accept returns the next connection. It ends with the listener only: other errors of the system are waited out.
 func (l *connections) Accept() (net.Conn, error) {
 	pause := acceptLeast
 	for {
@@ -88,7 +86,7 @@ func (l *connections) Accept() (net.Conn, error) {
 			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 				l.giveOne()
 			}
-			l.note("no connection could be accepted", "error", err)
+			l.note("accept failed", "error", err)
 			select {
 			case <-l.closing:
 				return nil, net.ErrClosed
@@ -121,21 +119,21 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
-// expire closes strangers that are idle for too long, until the listener is closed.
+// expire closes anonymous connections that are idle for too long, until the listener is closed.
 func (l *connections) expire() {
 	for {
-		wait := strangerIdle // a connection that comes now stays as long
+		wait := anonymousIdle // a connection that comes now stays as long
 		var idle []*connection
 		l.mu.Lock()
 		for c := range l.all {
-			if c.known || c.serving {
+			if c.authenticated || c.serving {
 				continue
 			}
 			since := c.idle
 			if since.IsZero() {
 				since = c.since
 			}
-			if left := strangerIdle - time.Since(since); left > 0 {
+			if left := anonymousIdle - time.Since(since); left > 0 {
 				wait = min(wait, left)
 				continue
 			}
@@ -154,24 +152,24 @@ func (l *connections) expire() {
 	}
 }
 
-// admit makes room for a connection, or closes it and returns nil. wait > 0 says that it has to wait as
-// long, as all others came right now: each gets the time for a handshake and a request.
+// admit makes room for a connection, or closes it and returns nil. wait > 0 says how long it has to wait, as all others
+// are too new to be evicted.
 func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
 	c := &connection{Conn: conn, of: l, since: time.Now()}
 	c.comesFrom(conn.RemoteAddr())
 	l.mu.Lock()
-	var victim *connection
+	var evicted *connection
 	full := true
 	switch {
 	case c.shared && l.from[c.address] >= int64(max(leastOfAddress, l.most/addressShare)):
-		if victim = l.stranger(c.address); victim != nil && time.Until(l.stays(victim)) > 0 {
-			victim = nil
+		if evicted = l.nextAnonymous(c.address); evicted != nil && time.Until(l.stays(evicted)) > 0 {
+			evicted = nil
 		}
-		victim = cmp.Or(victim, l.spare(c.address))
+		evicted = cmp.Or(evicted, l.idlest(c.address))
 	case len(l.all) >= l.most:
-		victim = cmp.Or(l.stranger(netip.Prefix{}), l.spare(netip.Prefix{}))
-		if victim != nil && !victim.known {
-			wait = time.Until(l.stays(victim))
+		evicted = cmp.Or(l.nextAnonymous(netip.Prefix{}), l.idlest(netip.Prefix{}))
+		if evicted != nil && !evicted.authenticated {
+			wait = time.Until(l.stays(evicted))
 		}
 	default:
 		full = false
@@ -180,40 +178,40 @@ func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
 		l.mu.Unlock()
 		return nil, wait
 	}
-	if full && victim == nil {
-		victim = c
+	if full && evicted == nil {
+		evicted = c
 	} else {
 		l.enter(c)
 	}
-	if victim != nil {
-		l.leave(victim)
+	if evicted != nil {
+		l.leave(evicted)
 	}
 	l.mu.Unlock()
-	if victim == nil {
+	if evicted == nil {
 		return c, 0
 	}
-	_ = victim.Conn.Close()
-	l.note("a connection was closed: there are as many as may be", "from", victim.RemoteAddr().String())
-	if victim == c {
+	_ = evicted.Conn.Close()
+	l.note("connection evicted: all places are taken", "from", evicted.RemoteAddr().String())
+	if evicted == c {
 		return nil, 0
 	}
 	return c, 0
 }
 
-// giveOne closes a connection for its descriptor.
+// giveOne evicts a connection for its descriptor.
 func (l *connections) giveOne() {
 	l.mu.Lock()
-	victim := cmp.Or(l.stranger(netip.Prefix{}), l.spare(netip.Prefix{}))
-	if victim != nil {
-		l.leave(victim)
+	evicted := cmp.Or(l.nextAnonymous(netip.Prefix{}), l.idlest(netip.Prefix{}))
+	if evicted != nil {
+		l.leave(evicted)
 	}
 	l.mu.Unlock()
-	if victim != nil {
-		_ = victim.Conn.Close()
+	if evicted != nil {
+		_ = evicted.Conn.Close()
 	}
 }
 
-// comesFrom notes where a connection comes from, and what it counts for.
+// comesFrom notes the address of a connection, and whether it counts for the share of that.
 func (c *connection) comesFrom(remote net.Addr) {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
@@ -230,12 +228,12 @@ func (c *connection) comesFrom(remote net.Addr) {
 // enter and leave keep count. The caller holds l.mu.
 func (l *connections) enter(c *connection) {
 	l.all[c] = struct{}{}
-	l.strangers.add(c.address, 1)
+	l.anonymous.add(c.address, 1)
 	if c.shared {
 		l.from.add(c.address, 1)
 	}
-	if c.trusted && l.known < l.mostKnown() {
-		l.know(c, "")
+	if c.trusted && l.authenticated < l.mostAuthenticated() {
+		l.count(c, "")
 	}
 }
 
@@ -244,8 +242,8 @@ func (l *connections) leave(c *connection) {
 		return
 	}
 	delete(l.all, c)
-	l.forget(c)
-	l.strangers.add(c.address, -1)
+	l.uncount(c)
+	l.anonymous.add(c.address, -1)
 	if c.shared {
 		l.from.add(c.address, -1)
 	}
@@ -255,13 +253,13 @@ func (l *connections) leave(c *connection) {
 	}
 }
 
-// note tells the log, seldom however often there is something to tell.
+// note logs a message with a count, at most one each roomLogs.
 func (l *connections) note(message string, attrs ...any) {
 	l.mu.Lock()
-	l.unsaid++
-	count, say := l.unsaid, time.Since(l.said) >= roomLogs
+	l.unlogged++
+	count, say := l.unlogged, time.Since(l.logged) >= roomLogs
 	if say {
-		l.unsaid, l.said = 0, time.Now()
+		l.unlogged, l.logged = 0, time.Now()
 	}
 	l.mu.Unlock()
 	if say {

@@ -95,7 +95,7 @@ func TestStrangersHoldUpEachOther(t *testing.T) {
 		strangers = append(strangers, dial(t, address))
 	}
 	await.Until(t, "the first ones are gone", func() bool { return !open(strangers[20]) && !open(refused) })
-	if took := time.Since(began); took < 2*strangerSilence {
+	if took := time.Since(began); took < 2*anonymousSilence {
 		t.Errorf("21 strangers have had no more than %v", took)
 	}
 	left := 0
@@ -113,7 +113,7 @@ func TestStrangersHoldUpEachOther(t *testing.T) {
 	if status, err := get(t, dial(t, address), keys.secrets[Viewer]); status != "200" {
 		t.Errorf("who comes now: %s %v", status, err)
 	}
-	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "there are as many as may be") {
+	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "all places are taken") {
 		t.Errorf("the log says %q", log.String())
 	}
 	for _, conn := range strangers {
@@ -212,8 +212,8 @@ func TestIdleStrangers(t *testing.T) {
 		for _, c := range []*connection{asks, known} {
 			c.turned(http.StateActive)
 		}
-		welcome(withConnection(t.Context(), known), "")
-		time.Sleep(strangerIdle + time.Second)
+		authenticate(withConnection(t.Context(), known), "")
+		time.Sleep(anonymousIdle + time.Second)
 		synctest.Wait()
 		if there(silent) || !there(asks) || !there(known) || !there(proxy) {
 			t.Errorf("silent %v, serving %v, known %v, proxy %v", there(silent), there(asks), there(known), there(proxy))
@@ -221,7 +221,7 @@ func TestIdleStrangers(t *testing.T) {
 		for _, c := range []*connection{asks, known} {
 			c.turned(http.StateIdle)
 		}
-		time.Sleep(strangerIdle - time.Second)
+		time.Sleep(anonymousIdle - time.Second)
 		if synctest.Wait(); !there(asks) {
 			t.Error("gone before its time")
 		}
@@ -356,7 +356,7 @@ func TestAnAddressMakesRoom(t *testing.T) {
 			c, _ := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.ParseIP(from)}})
 			if c != nil {
 				c.turned(http.StateActive)
-				welcome(withConnection(t.Context(), c), "")
+				authenticate(withConnection(t.Context(), c), "")
 			}
 			return c
 		}
@@ -366,12 +366,12 @@ func TestAnAddressMakesRoom(t *testing.T) {
 		for range 16 {
 			all = append(all, come("192.0.2.1"))
 		}
-		time.Sleep(spareIdle)
+		time.Sleep(evictableIdle)
 		if c := come("192.0.2.1"); c != nil {
 			t.Error("a connection beyond the share, while all are being answered")
 		}
 		all[3].turned(http.StateIdle)
-		time.Sleep(spareIdle)
+		time.Sleep(evictableIdle)
 		c := come("192.0.2.1")
 		_, has := l.all[other]
 		if _, in := l.all[all[3]]; c == nil || in || !has || len(l.all) != 17 {
@@ -401,10 +401,10 @@ func TestSpareConnections(t *testing.T) {
 		a, b := come(), come()
 		for _, c := range []*connection{a, b} {
 			c.turned(http.StateActive)
-			welcome(withConnection(t.Context(), c), "")
+			authenticate(withConnection(t.Context(), c), "")
 		}
 		a.turned(http.StateIdle)
-		time.Sleep(spareIdle)
+		time.Sleep(evictableIdle)
 		a.turned(http.StateActive)
 		if c := come(); c != nil {
 			t.Error("a connection beyond the bound, while all are being answered")
@@ -413,7 +413,7 @@ func TestSpareConnections(t *testing.T) {
 		if c := come(); c != nil {
 			t.Error("it takes the place of one that was answered right now")
 		}
-		time.Sleep(spareIdle)
+		time.Sleep(evictableIdle)
 		c := come()
 		if _, in := l.all[b]; c == nil || in || len(l.all) != 2 {
 			t.Errorf("%v, %v, %d", c, in, len(l.all))
@@ -464,19 +464,19 @@ func TestAStrangerIsNotSpare(t *testing.T) {
 			c, _ := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
 			c.turned(http.StateActive)
 			if party != "" {
-				welcome(withConnection(t.Context(), c), party)
+				authenticate(withConnection(t.Context(), c), party)
 			}
 			return c
 		}
 		stranger := come("")
-		for i := range l.mostKnown() {
+		for i := range l.mostAuthenticated() {
 			come([]string{"a", "b"}[i%2])
 		}
 		stranger.turned(http.StateIdle)
-		time.Sleep(spareIdle)
+		time.Sleep(evictableIdle)
 		come("c")
-		if _, in := l.all[stranger]; !in || l.known != l.mostKnown() || l.of["c"] != 1 {
-			t.Errorf("the stranger is there: %v, %d of %d are known: %v", in, l.known, l.mostKnown(), l.of)
+		if _, in := l.all[stranger]; !in || l.authenticated != l.mostAuthenticated() || l.of["c"] != 1 {
+			t.Errorf("the stranger is there: %v, %d of %d are known: %v", in, l.authenticated, l.mostAuthenticated(), l.of)
 		}
 		for c := range l.all {
 			_ = c.Close()
@@ -498,7 +498,7 @@ func TestNewcomersGetIn(t *testing.T) {
 			}
 			if c != nil && party != "" {
 				c.turned(http.StateActive)
-				welcome(withConnection(t.Context(), c), party)
+				authenticate(withConnection(t.Context(), c), party)
 			}
 			return c
 		}
@@ -509,22 +509,22 @@ func TestNewcomersGetIn(t *testing.T) {
 				}
 			}
 		}
-		if l.known != 56 || len(l.all) > 64 {
-			t.Errorf("%d are known, of %d", l.known, len(l.all))
+		if l.authenticated != 56 || len(l.all) > 64 {
+			t.Errorf("%d are known, of %d", l.authenticated, len(l.all))
 		}
 		for range 10 {
 			if c := come(""); c == nil {
 				t.Error("a stranger was closed")
 			}
 		}
-		if c := come("e"); c == nil || !c.known || l.of["e"] != 1 || l.known != 56 {
+		if c := come("e"); c == nil || !c.authenticated || l.of["e"] != 1 || l.authenticated != 56 {
 			t.Errorf("another token: %v, of %v", c, l.of)
 		}
 		for c := range l.all {
 			_ = c.Close()
 		}
-		if l.known != 0 || len(l.of) != 0 {
-			t.Errorf("left are %d, %v", l.known, l.of)
+		if l.authenticated != 0 || len(l.of) != 0 {
+			t.Errorf("left are %d, %v", l.authenticated, l.of)
 		}
 	})
 }

@@ -23,8 +23,8 @@
 //
 // With [Options].Access every route but /healthz, /readyz and those of the page needs a bearer token,
 // whose role must be the route's or a stronger one: GET needs Viewer, POST Operator, the audit Admin.
-// Without a token /readyz says no more than true or false. Every write by somebody who may ask at
-// all, done or refused, is given to [Backend].Audit before its answer goes out; but for many that are refused, which
+// Without a token /readyz says no more than true or false. Every write with a good
+// token, done or refused, is given to [Backend].Audit before its answer goes out; but for many that are refused, which
 // are counted, and given to it as one entry within half a minute or by [Handler.Flush].
 //
 // Lists are {"items":[…],"next":"…"}; ?limit= is 1 … 500, default 50; ?cursor= is the "next" of the

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Which connection goes for another one. The callers hold l.mu.
+// Which connection is evicted for another one. The callers hold l.mu.
 
-// stranger is the connection without a token that goes first, of an address if that is valid; nil if there is none.
-// It is one of the address that has most of them; of these one that is being answered goes last, and else the one that
-// may go soonest.
-func (l *connections) stranger(address netip.Prefix) (first *connection) {
+// nextAnonymous is the anonymous connection to evict, of an address if that is valid; nil if there is none. It is of the
+// address with most of them; of these one with a request under way comes last, and else the one that may be evicted soonest.
+func (l *connections) nextAnonymous(address netip.Prefix) (first *connection) {
 	for c := range l.all {
-		if c.known || address.IsValid() && c.address != address {
+		if c.authenticated || address.IsValid() && c.address != address {
 			continue
 		}
 		if first == nil || l.before(c, first) {
@@ -23,9 +22,9 @@ func (l *connections) stranger(address netip.Prefix) (first *connection) {
 	return first
 }
 
-// before says whether a goes first of two strangers.
+// before says whether a is evicted before b, which are anonymous.
 func (l *connections) before(a, b *connection) bool {
-	if most := cmp.Compare(l.company(a), l.company(b)); most != 0 {
+	if most := cmp.Compare(l.ofAddress(a), l.ofAddress(b)); most != 0 {
 		return most > 0
 	}
 	if a.serving != b.serving {
@@ -34,36 +33,36 @@ func (l *connections) before(a, b *connection) bool {
 	return l.stays(a).Before(l.stays(b))
 }
 
-// company is how many strangers there are of a stranger's address, itself included.
-func (l *connections) company(c *connection) int64 {
+// ofAddress is how many anonymous connections the address of one has, itself included.
+func (l *connections) ofAddress(c *connection) int64 {
 	if !c.address.IsValid() {
 		return 1
 	}
-	return l.strangers[c.address]
+	return l.anonymous[c.address]
 }
 
-// stays is until when a stranger keeps its place where all are taken. One that was answered has had its say, and one that
-// says nothing goes sooner where its address has other places.
+// stays is until when an anonymous connection keeps its place where all are taken: until it is answered, and for a shorter
+// time while it is silent and its address has others.
 func (l *connections) stays(c *connection) time.Time {
-	until := c.since.Add(strangerLeast)
+	until := c.since.Add(anonymousLeast)
 	if c.serving {
 		return until
 	}
 	if !c.idle.IsZero() {
 		return c.idle
 	}
-	if silent := c.since.Add(time.Duration(c.heard.Load()) + strangerSilence); l.company(c) > 1 && silent.Before(until) {
+	if silent := c.since.Add(time.Duration(c.heard.Load()) + anonymousSilence); l.ofAddress(c) > 1 && silent.Before(until) {
 		return silent
 	}
 	return until
 }
 
-// spare is the connection that has shown a token and has been idle longest, for a while at least, of an address if that is
+// idlest is the authenticated connection that has been idle longest, for evictableIdle at least, of an address if that is
 // valid; nil if there is none.
-func (l *connections) spare(address netip.Prefix) (longest *connection) {
+func (l *connections) idlest(address netip.Prefix) (longest *connection) {
 	for c := range l.all {
 		switch {
-		case !c.known || c.serving || c.idle.IsZero() || time.Since(c.idle) < spareIdle:
+		case !c.authenticated || c.serving || c.idle.IsZero() || time.Since(c.idle) < evictableIdle:
 		case address.IsValid() && c.address != address:
 		case longest == nil || c.idle.Before(longest.idle):
 			longest = c
@@ -72,14 +71,14 @@ func (l *connections) spare(address netip.Prefix) (longest *connection) {
 	return longest
 }
 
-// oldest is the connection of a party that goes first, whether it is served or not; nil if the party has none.
+// oldest is the connection of a party that is evicted first, with a request under way or not; nil if the party has none.
 func (l *connections) oldest(party string) (oldest *connection) {
 	if party == "" {
 		return nil
 	}
 	for c := range l.all {
 		switch {
-		case !c.known || c.party != party:
+		case !c.authenticated || c.party != party:
 		case oldest == nil, oldest.serving && !c.serving:
 			oldest = c
 		case oldest.serving != c.serving:

@@ -54,7 +54,7 @@ func flood(t *testing.T, strangers int, here func(int) string, pause time.Durati
 							break
 						}
 						if string(line[:n]) == "token" {
-							welcome(withConnection(t.Context(), c), "operator")
+							authenticate(withConnection(t.Context(), c), "operator")
 							_, _ = io.WriteString(c, "welcome")
 						}
 					}
@@ -109,8 +109,8 @@ func flood(t *testing.T, strangers int, here func(int) string, pause time.Durati
 			_ = c.Close()
 		}
 		all.Wait()
-		if len(l.all)+len(l.strangers)+len(l.from)+len(l.of) != 0 {
-			t.Errorf("left are %d, %v, %v, %v", len(l.all), l.strangers, l.from, l.of)
+		if len(l.all)+len(l.anonymous)+len(l.from)+len(l.of) != 0 {
+			t.Errorf("left are %d, %v, %v, %v", len(l.all), l.anonymous, l.from, l.of)
 		}
 	})
 }
@@ -166,7 +166,7 @@ func TestACrowdOfAddresses(t *testing.T) {
 		_, err := io.WriteString(conn, "hello")
 		began := time.Now()
 		_, _ = conn.Read(make([]byte, 1)) // until it is closed
-		if had := time.Since(began); err != nil || had < strangerLeast {
+		if had := time.Since(began); err != nil || had < anonymousLeast {
 			t.Errorf("%v, after %v", err, had)
 		}
 	})
@@ -200,7 +200,7 @@ func TestAShareCutsNoHandshake(t *testing.T) {
 		if _, in := l.all[all[5]]; in {
 			t.Error("another one went for it")
 		}
-		time.Sleep(strangerSilence)
+		time.Sleep(anonymousSilence)
 		if come() == nil {
 			t.Error("those that say nothing stay")
 		}

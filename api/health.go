@@ -13,7 +13,7 @@ func (s *server) live(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // ready answers 200 while this replica starts new work and 503 while it does not, each time with
-// all conditions, for those who may read. It asks no server: it says what the replica last saw.
+// all conditions, for the role Viewer. It sends nothing: it answers what the replica saw last.
 func (s *server) ready(w http.ResponseWriter, r *http.Request) error {
 	view := s.readiness()
 	status := http.StatusOK
@@ -31,7 +31,7 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, status, view)
 }
 
-// readiness is what the replica and the program that runs it say; only the replica can be unready.
+// readiness has the conditions of the replica and of the program that runs it; only the former make it unready.
 func (s *server) readiness() wire.Readiness {
 	conditions := s.Replica.Health()
 	ready := !slices.ContainsFunc(conditions, func(c wire.Condition) bool { return !c.Ready })
@@ -44,7 +44,7 @@ func (s *server) readiness() wire.Readiness {
 	return wire.Readiness{Ready: ready, Conditions: conditions}
 }
 
-// storeUp is whether the replica finds its store there.
+// storeUp reports whether the store answers the replica.
 func (s *server) storeUp() bool {
 	return !slices.ContainsFunc(s.Replica.Health(), func(c wire.Condition) bool { return c.Name == "store" && !c.Ready })
 }

@@ -48,8 +48,8 @@ func arrivedAt(r *http.Request) netip.Addr {
 
 var errCrossOrigin = newProblem(http.StatusForbidden, "cross_origin", "the request comes from a page of another origin")
 
-// ownReads refuses what a browser asks the API for in the name of a page of another site. That page could not read
-// the answer; it could take the places of those who can.
+// ownReads refuses requests that a browser sends for a page of another site. That page could not read the answer; it could
+// use up the quota of its user.
 func (s *server) ownReads(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data := strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/metrics"

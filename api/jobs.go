@@ -86,7 +86,7 @@ func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	if s.Replica == (bystander{}) {
+	if s.Replica == (noReplica{}) {
 		return needsReplica("due times need the definition of the job")
 	}
 	name := r.PathValue("name")

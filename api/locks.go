@@ -11,10 +11,10 @@ import (
 
 var keyPrefix = regexp.MustCompile(`^[!-~]{0,200}$`)
 
-// inspectTimeout bounds how long a lock service that hangs holds up the answer.
+// inspectTimeout bounds how long an answer waits for the lock service.
 const inspectTimeout = 5 * time.Second
 
-// listLocks answers who holds what, by key: ?prefix= narrows it.
+// listLocks answers the held keys and their holders, in order: ?prefix= narrows it.
 func (s *server) listLocks(w http.ResponseWriter, r *http.Request) error {
 	if s.Locks == nil {
 		return notFound("locks are not served here")

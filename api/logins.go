@@ -13,32 +13,30 @@ const (
 	loginLogs      = 10 * time.Second
 )
 
-// logins limits failed logins for each address, with a bucket each. Good tokens are never asked
-// about here: whoever has one gets in, however many others fail behind the same address. The limit
-// keeps guessing from costing us anything; that it leads nowhere is due to the length of secrets.
+// logins limits failed logins for each address, with a bucket each. A good token is never refused here, however many
+// others fail behind the same address. The limit bounds the cost of guessing; the length of secrets makes it hopeless.
 //
 // The zero logins is ready.
 type logins struct {
-	mu      sync.Mutex
-	buckets buckets[netip.Prefix]
-	unsaid  int // failures since the log heard of them
-	said    time.Time
+	mu       sync.Mutex
+	buckets  buckets[netip.Prefix]
+	unlogged int // failures since the last line in the log
+	logged   time.Time
 }
 
-// failed takes note of a failed login. wait > 0 says that there were too many, and how long the
-// address should keep still. say > 0 is how many failures, of all addresses, the log should hear of
-// now: that is seldom, however many there are.
+// failed notes a failed login. wait > 0 says that there were too many, and how long the address should wait. say > 0 is
+// how many failures, of all addresses, are to be logged now, at most once in loginLogs.
 func (l *logins) failed(from netip.Addr, now time.Time) (wait time.Duration, say int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unsaid++
-	if now.Sub(l.said) >= loginLogs {
-		say, l.unsaid, l.said = l.unsaid, 0, now
+	l.unlogged++
+	if now.Sub(l.logged) >= loginLogs {
+		say, l.unlogged, l.logged = l.unlogged, 0, now
 	}
 	return l.buckets.take(bucketOf(from), now, loginBurst, loginInterval, loginAddresses), say
 }
 
-// bucketOf is what one party can easily have all addresses of: an IPv6 network of 64 bits.
+// bucketOf is the network whose addresses one client can easily have: 64 bits of IPv6.
 func bucketOf(addr netip.Addr) netip.Prefix {
 	bits := addr.BitLen()
 	if addr.Is6() {

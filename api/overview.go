@@ -53,7 +53,7 @@ func listAll(view *wire.Overview) {
 	view.Replicas, view.Pools = orEmpty(view.Replicas), orEmpty(view.Pools)
 }
 
-// orEmpty makes no rows an empty list: null is harder on those who read it.
+// orEmpty makes no rows an empty list in JSON, and not null.
 func orEmpty[T any](rows []T) []T {
 	if rows == nil {
 		return []T{}

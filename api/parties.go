@@ -5,55 +5,55 @@ import (
 	"net/netip"
 )
 
-// mostKnown is how many connections those that have shown a token may have together.
-func (l *connections) mostKnown() int {
-	return l.most - min(max(leastNewcomers, l.most/newcomerShare), l.most/4)
+// mostAuthenticated is how many authenticated connections there may be.
+func (l *connections) mostAuthenticated() int {
+	return l.most - min(max(leastAnonymous, l.most/anonymousShare), l.most/4)
 }
 
-// welcome notes that a token of party came by c. victim is a connection that has to go for it, if one has.
-func (l *connections) welcome(c *connection, party string) (victim *connection) {
+// authenticate notes that a token of party came by c. evicted is the connection that is evicted for it, if one is.
+func (l *connections) authenticate(c *connection, party string) (evicted *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.trusted {
 		party = ""
 	}
-	if _, in := l.all[c]; !in || c.known && c.party == party {
+	if _, in := l.all[c]; !in || c.authenticated && c.party == party {
 		return nil
 	}
 	switch {
 	case party != "" && l.of[party] >= int64(max(leastOfAddress, l.most/partyShare)):
-		victim = l.oldest(party)
-	case !c.known && l.known >= l.mostKnown():
-		if victim = cmp.Or(l.spare(netip.Prefix{}), l.oldest(l.largest(l.of[party]+1))); victim == nil {
+		evicted = l.oldest(party)
+	case !c.authenticated && l.authenticated >= l.mostAuthenticated():
+		if evicted = cmp.Or(l.idlest(netip.Prefix{}), l.oldest(l.largest(l.of[party]+1))); evicted == nil {
 			return nil
 		}
 	}
-	if victim != nil {
-		l.leave(victim)
+	if evicted != nil {
+		l.leave(evicted)
 	}
-	l.forget(c)
-	l.know(c, party)
-	return victim
+	l.uncount(c)
+	l.count(c, party)
+	return evicted
 }
 
-// know and forget keep count of those that are known, and of strangers. The caller holds l.mu.
-func (l *connections) know(c *connection, party string) {
-	c.known, c.party = true, party
-	l.known++
+// count and uncount keep count of authenticated connections, and of anonymous ones. The caller holds l.mu.
+func (l *connections) count(c *connection, party string) {
+	c.authenticated, c.party = true, party
+	l.authenticated++
 	if party != "" {
 		l.of.add(party, 1)
 	}
-	l.strangers.add(c.address, -1)
+	l.anonymous.add(c.address, -1)
 }
 
-func (l *connections) forget(c *connection) {
-	if !c.known {
+func (l *connections) uncount(c *connection) {
+	if !c.authenticated {
 		return
 	}
-	c.known = false
-	l.known--
+	c.authenticated = false
+	l.authenticated--
 	if c.party != "" {
 		l.of.add(c.party, -1)
 	}
-	l.strangers.add(c.address, 1)
+	l.anonymous.add(c.address, 1)
 }

@@ -119,5 +119,5 @@ func oneOf[S ~string](q *query, param string, allowed ...S) S {
 	return s
 }
 
-// outOfEra: the store counts microseconds, and nobody asks for the next century but by mistake.
+// outOfEra: the store counts microseconds, and a time in another century is a mistake.
 func outOfEra(t time.Time) bool { return t.Year() < 1970 || t.Year() > 2199 }

@@ -12,8 +12,8 @@ import (
 )
 
 // What is in memory for clients at once is bounded, for all and for each party: a token, or an address where access
-// control is off. Whoever finds no room waits for a moment and is then refused: it has changed nothing, and may ask
-// again.
+// control is off. A request beyond that waits for a second and is then refused: it has changed nothing, and may be
+// sent again.
 const (
 	maxReads     = 64 // answers that are made, or not taken yet
 	maxReadsEach = 16
@@ -42,7 +42,7 @@ type quota struct {
 	mu    sync.Mutex
 	taken int64
 	by    counts[string] // of parties
-	freed chan struct{}  // closed when something is given back; nil: nobody waits
+	freed chan struct{}  // closed when something is given back; nil: no request waits
 }
 
 // take takes n, and waits for room as long as patience. full says whose bound is reached if there is none: all is
@@ -94,7 +94,7 @@ func (q *quota) give(party string, n int64) {
 	}
 }
 
-// party is who a request counts for.
+// party is what a request counts for: a token, or an address where access control is off.
 func (s *server) party(r *http.Request) string {
 	who := callerOf(r)
 	if s.access != nil {

@@ -89,7 +89,7 @@ func TestRefusalsAreKept(t *testing.T) {
 		b.err, b.audit = nil, nil // what it was told meanwhile it did not keep
 		b.mu.Unlock()
 		h.Flush(t.Context())
-		if counted(b.audit) != 5 || len(b.audit) != 1 || b.audit[0].Status != 404 || b.audit[0].Object != "none" || strings.Contains(logged.String(), "not in the audit") {
+		if counted(b.audit) != 5 || len(b.audit) != 1 || b.audit[0].Status != 404 || b.audit[0].Object != "none" || strings.Contains(logged.String(), "audit entry not written") {
 			t.Errorf("%+v\n%s", b.audit, &logged)
 		}
 		h.Flush(t.Context())
@@ -104,7 +104,7 @@ func TestRefusalsAreKept(t *testing.T) {
 		b.err = fmt.Errorf("disk: %w", jobs.ErrUnavailable)
 		b.mu.Unlock()
 		h.Flush(t.Context())
-		if said := logged.String(); !strings.Contains(said, "not in the audit") || !strings.Contains(said, "count=") {
+		if said := logged.String(); !strings.Contains(said, "audit entry not written") || !strings.Contains(said, "count=") {
 			t.Errorf("the log: %s", said)
 		}
 		b.mu.Lock()

@@ -20,8 +20,7 @@ var roles = []Role{Viewer, Operator, Admin}
 // Roles returns the roles, weakest first.
 func Roles() []Role { return slices.Clone(roles) }
 
-// covers reports whether r may do what needs role needed. What is no role may do nothing, and what
-// needs no known role may be done by nobody.
+// covers reports whether r may do what needs role needed. An unknown role covers nothing, and nothing covers it.
 func (r Role) covers(needed Role) bool {
 	need := slices.Index(roles, needed)
 	return need >= 0 && slices.Index(roles, r) >= need

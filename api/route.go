@@ -16,7 +16,7 @@ import (
 type handler func(*server, http.ResponseWriter, *http.Request) error
 
 // routes is all there is, each with the role that it needs. What GET serves, HEAD may ask for too.
-// What only anyone may ask for holds no data.
+// What anyone may ask for holds no data.
 var routes = []struct {
 	method, path string
 	role         Role
@@ -65,7 +65,7 @@ var values = map[string]*regexp.Regexp{
 	"{file}": regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,63}$`),
 }
 
-// errNothing has a code of its own: who asks for a task at a wrong path must not take it for one that is gone.
+// errNothing has a code of its own: at a wrong path a task must not look like one that is gone.
 var errNothing = newProblem(http.StatusNotFound, "no_path", "there is nothing at this path")
 
 // pass lets h answer. nil is a part that this program does not have.
@@ -78,8 +78,8 @@ func pass(h http.Handler, w http.ResponseWriter, r *http.Request) error {
 }
 
 // route finds the one route of a path as it was sent: nothing is cleaned, joined, redirected or
-// decoded twice, so that no two spellings of a path mean the same. But for what anyone may ask for,
-// it tells nobody anything, not even what there is, before it knows who asks.
+// decoded twice, so that no two spellings of a path mean the same. But for routes without a
+// role, nothing is answered, not even what there is, before the caller is known.
 func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(r.URL.EscapedPath(), "/")
 	method := r.Method
@@ -125,7 +125,7 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.fail(w, r, err)
 }
 
-// run lets handle answer those who may ask.
+// run lets handle answer callers that have the role.
 func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed Role, handle handler) {
 	if needed == anyone {
 		soon(w, r)

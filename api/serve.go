@@ -26,7 +26,7 @@ type ServeOptions struct {
 	MaxConnections int
 	// TrustedProxies are addresses that carry many users; see Options.
 	TrustedProxies []netip.Prefix
-	// Logger hears, now and then, of connections that were closed for want of room; default: none.
+	// Logger gets a line, at most each 10 s, when connections are evicted; default: none.
 	Logger *slog.Logger
 }
 
@@ -35,9 +35,9 @@ type ServeOptions struct {
 // handshake, 5 s for the header of a request (8 KiB), 30 s for the whole of it, and 60 s to take the
 // answer, 5 s where it has shown no token. A connection by which no good token came may be idle for 10 s, others for 2 minutes.
 //
-// A connection beyond the bounds takes the place of one that has shown no token, of the address that has most
-// of those first, or of one that lies idle; else it is closed. It waits for up to 300 ms while such a one may still
-// speak, or 100 ms while that says nothing and is not alone from its address. Whatever keeps the system from accepting one is waited out.
+// For a connection beyond the bounds one without a token is evicted, of the address with most of those first, or an
+// idle one; else it is closed. Each has up to 300 ms to send a token before it is evicted, or 100 ms if it is silent and its
+// address has others. Errors of the system while it accepts are waited out.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) error {
 	if h, ok := h.(*Handler); ok && h.incomplete != nil {
 		_ = l.Close()
@@ -121,7 +121,7 @@ func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
 	defer cancel()
 	err := srv.Shutdown(stop)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = srv.Close() // who has not finished by now is cut off
+		err = srv.Close() // requests that have not finished by now are cut off
 	}
 	<-served
 	if err != nil {

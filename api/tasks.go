@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// listTasks answers tasks, the latest first. A pool or job that nobody knows is not found, rather
+// listTasks answers tasks, the latest first. An unknown pool or job is not found, rather
 // than empty.
 func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r, "pool", "job", "state", "limit", "cursor")
@@ -55,8 +55,8 @@ func (s *server) known(ctx context.Context, pool, job string) error {
 	return nil
 }
 
-// sayWhy gives tasks that wait for nobody the reason, behind what they say of their last attempt: no live replica claims a kind
-// that it has no handler for, or a job whose labels it lacks. What this replica can run itself it asks nobody about.
+// sayWhy adds to pending tasks that no live replica can run the reason, behind that of their last attempt: no handler for
+// the kind, or no replica with the labels of the job. For what this replica can run itself the store is not asked.
 func (s *server) sayWhy(ctx context.Context, tasks ...*jobs.Task) {
 	asked := waiting{s: s, set: s.Replica.Set()}
 	for _, t := range tasks {
@@ -85,7 +85,7 @@ type waiting struct {
 	peers []ledger.Peer
 }
 
-// why is empty if somebody can run the task.
+// why is empty if a live replica can run the task.
 func (w *waiting) why(ctx context.Context, t jobs.Task) (code reason.Code, why string, err error) {
 	runsOn := w.set.Jobs[t.Job].RunsOn
 	switch {

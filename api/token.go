@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// Token lets whoever knows its secret in. It holds the secret's SHA-256 alone.
+// Token gives a role to clients that have its secret. It holds the secret's SHA-256 alone.
 type Token struct {
-	Name    string // who it was given to: for the audit; several tokens may share it
+	Name    string // of its user, for the audit; several tokens may share it
 	Role    Role
 	SHA256  [sha256.Size]byte
 	Expires time.Time // zero: never
 }
 
 // Secrets are 32 random bytes or more. Whatever is shorter than these in base64 can be guessed, and
-// is no secret, even if somebody wrote its SHA-256 into a list.
+// is no secret, even if its SHA-256 is in a list.
 const (
 	secretBytes  = 32
 	minSecret    = (secretBytes*8 + 5) / 6
 	maxSecret    = 512
-	secretPrefix = "lockstep_" // lets scanners of source code find one that went astray
+	secretPrefix = "lockstep_" // lets scanners of source code find one
 )
 
 // NewToken makes a secret of 32 random bytes, and the token that knows it.
@@ -36,13 +36,13 @@ func NewToken(name string, role Role, expires time.Time) (secret string, t Token
 	return secret, Token{Name: name, Role: role, SHA256: sha256.Sum256([]byte(secret)), Expires: expires}
 }
 
-// Identity is who asks. A nameless one asks where access control is off.
+// Identity is a caller. Its name is empty where access control is off.
 type Identity struct {
 	Name string
 	Role Role
 }
 
-// Access decides who a secret belongs to.
+// Access knows the owners of secrets.
 type Access interface {
 	// Identify returns the owner of a secret. Any error refuses it: ErrExpired and
 	// jobs.ErrUnavailable are told to the caller, others are not.
@@ -54,8 +54,8 @@ var ErrExpired = errors.New("the token has expired")
 
 var errUnknownToken = errors.New("the token is not known here")
 
-// Tokens is a list of tokens that can be replaced while requests come in. The zero Tokens knows
-// none, and lets nobody in.
+// Tokens is a list of tokens that can be replaced while requests come in. The zero Tokens has
+// none, and refuses every secret.
 type Tokens struct{ list atomic.Pointer[[]Token] }
 
 var _ Access = (*Tokens)(nil)

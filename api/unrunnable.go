@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// unrunnable is what is due and waits for nobody, as trouble.
+// unrunnable is what is due and no live replica can run, as trouble.
 func unrunnable(pools []ledger.PoolStatus) (all []wire.Trouble) {
 	for _, p := range pools {
 		for _, u := range p.Unrunnable {

@@ -14,9 +14,8 @@ const (
 	watchAway  = time.Second // for a store to answer that the replica finds away: people wait for the news
 )
 
-// watch reads the overview for all streams together: whoever comes first after the pause reads, and
-// the others get what was read. So it costs the same however many look, and nothing while nobody
-// does.
+// watch reads the overview for all streams together: the first stream after the pause reads, and the others get what was
+// read. So the cost does not grow with streams, and without any the store is not read.
 type watch struct {
 	read    func(context.Context) (wire.Overview, error)
 	explain func(error) string
@@ -32,7 +31,7 @@ type watch struct {
 type glance struct {
 	number int64     // another one: another event
 	event  []byte    // ready to send
-	until  time.Time // nobody reads before
+	until  time.Time // of the pause
 }
 
 func newWatch(read func(context.Context) (wire.Overview, error), explain func(error) string, up func() bool) *watch {

@@ -115,7 +115,7 @@ func TestVisitsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	await.Until(t, "they are many", func() bool { return page.all.Load() >= maxVisits })
+	await.Until(t, "they are many", func() bool { return page.all.Load() >= maxAnonymous })
 	began := time.Now()
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}, Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
@@ -131,14 +131,14 @@ func TestVisitsAreBounded(t *testing.T) {
 			t.Errorf("%s: %s", target, res.Status)
 		}
 	}
-	for page.now.Load() > maxVisits { // those of connections that were closed end at once
-		if time.Since(began) > visitTime/2 {
-			t.Fatalf("%d answers are under way, %d may be", page.now.Load(), maxVisits)
+	for page.now.Load() > maxAnonymous { // those of connections that were closed end at once
+		if time.Since(began) > anonymousTime/2 {
+			t.Fatalf("%d answers are under way, %d may be", page.now.Load(), maxAnonymous)
 		}
 		time.Sleep(time.Millisecond)
 	}
 	await.Until(t, "they are given up", func() bool { return page.now.Load() == 0 })
-	if took := time.Since(began); took > 3*visitTime {
+	if took := time.Since(began); took > 3*anonymousTime {
 		t.Errorf("they were held for %v", took)
 	}
 }
@@ -154,14 +154,14 @@ func TestRefusalsEnd(t *testing.T) {
 		}
 	}
 	under := func() int {
-		s.visits.mu.Lock()
-		defer s.visits.mu.Unlock()
-		return int(s.visits.all)
+		s.anonymous.mu.Lock()
+		defer s.anonymous.mu.Unlock()
+		return int(s.anonymous.all)
 	}
 	await.Until(t, "they are under way", func() bool { return under() == 5 })
 	began := time.Now()
 	await.Until(t, "they are given up", func() bool { return under() == 0 })
-	if took := time.Since(began); took > 3*visitTime {
+	if took := time.Since(began); took > 3*anonymousTime {
 		t.Errorf("they were held for %v", took)
 	}
 }

@@ -39,7 +39,7 @@ func (c *Client) Replicas(ctx context.Context, p wire.Page) (list wire.List[wire
 	return list, err
 }
 
-// Locks returns who holds the keys that begin with prefix.
+// Locks returns the held keys that begin with prefix, and their holders.
 func (c *Client) Locks(ctx context.Context, prefix string, p wire.Page) (list wire.List[wire.Lock], err error) {
 	q := pageQuery(p)
 	add(q, "prefix", prefix)
@@ -47,8 +47,7 @@ func (c *Client) Locks(ctx context.Context, prefix string, p wire.Page) (list wi
 	return list, err
 }
 
-// Ready says whether this replica starts new work, and why not. That it does not is an answer here
-// and no error.
+// Ready says whether this replica starts new work, and why not. A replica that is not ready is no error.
 func (c *Client) Ready(ctx context.Context) (ready wire.Readiness, err error) {
 	res, err := c.roundTrip(ctx, http.MethodGet, []string{"readyz"}, nil, nil)
 	if err != nil {
@@ -61,7 +60,7 @@ func (c *Client) Ready(ctx context.Context) (ready wire.Readiness, err error) {
 	return ready, c.decode(res, &ready)
 }
 
-// Audit returns who changed what through the API, or tried to, the latest first.
+// Audit returns the writes through the API with their callers, refused ones too, the latest first.
 func (c *Client) Audit(ctx context.Context, p wire.Page) (list wire.List[wire.AuditEntry], err error) {
 	err = c.get(ctx, &list, pageQuery(p), "api", "v1", "audit")
 	return list, err

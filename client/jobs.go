@@ -36,9 +36,9 @@ func (c *Client) RunJob(ctx context.Context, name string) (run wire.Run, err err
 	return run, err
 }
 
-// ForceRunJob is RunJob, also while a lost attempt of the job may still run, of which nothing was heard: for those who know that
-// it has ended. force is that of the [*Error] of RunJob; if another attempt was lost meanwhile, the answer is jobs.ErrConflict and
-// names that one. The run's reason says so. A task that is pending or running is jobs.ErrConflict here, too.
+// ForceRunJob is RunJob, also while a lost attempt of the job may still run: the caller knows that it has ended. force is
+// that of the [*Error] of RunJob; if another attempt was lost meanwhile, the error is jobs.ErrConflict and names that one.
+// The run's reason says that it was forced. A pending or running task is jobs.ErrConflict here, too.
 func (c *Client) ForceRunJob(ctx context.Context, name, force string) (run wire.Run, err error) {
 	err = c.post(ctx, &run, forcing(force), "api", "v1", "jobs", name, "run")
 	return run, err

@@ -171,7 +171,7 @@ func (r *reader) checkZooKeeper() {
 	case lock.ZooKeeper.Unguarded && lock.ZooKeeper.Auth != "":
 		r.advise("lock.zookeeper.insecure", "has no effect: there is a login, see auth_file", "remove it")
 	case addr != "" && !lock.ZooKeeper.Unguarded && !r.wrote("lock.zookeeper.auth_file"): // what is wrong with the file was said
-		r.refuse("lock.zookeeper.servers", "without auth_file, whoever reaches "+addr+" can take, free and change the locks",
+		r.refuse("lock.zookeeper.servers", "without auth_file, every client that reaches "+addr+" can take, free and change the locks",
 			"write user:password into a file and name it in lock.zookeeper.auth_file; or, in a network that is yours alone, write lock.zookeeper.insecure: true")
 	}
 	const path = "lock.zookeeper.session_timeout"

@@ -3,7 +3,7 @@
 //
 // It is strict. Unknown keys, values of the wrong kind, names that exist twice, and settings that
 // contradict each other are errors; all of them are reported at once, each with file, line, column
-// and what to do ([Errors]). A key without meaning would be a job that nobody knows does not run.
+// and what to do ([Errors]). A key without meaning would be a job that does not run, and no error.
 //
 // The package reads files and nothing else of its process: the environment is handed in, and
 // servers are not contacted.

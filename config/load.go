@@ -17,9 +17,8 @@ type Options struct {
 }
 
 // Load reads the configuration at path and the files that it includes. The error is an [Errors]
-// with everything that is wrong, or the one that kept path from being read: who can write such a file
-// decides what runs, so it must be a regular file that nobody but root and the user of this process
-// owns or can write. /dev/stdin and /dev/fd/N may be pipes.
+// with everything that is wrong, or the one that kept path from being read: such a file says what runs, so
+// it must be a regular file that only root and the user of this process own and can write. /dev/stdin and /dev/fd/N may be pipes.
 func Load(path string, o Options) (*Config, error) {
 	file, err := trustedfile.Rule{Limit: maxSize, Handed: true}.Read(path)
 	if err != nil {

@@ -215,7 +215,7 @@ func TestServer(t *testing.T) {
 		`{listen: "0.0.0.0:80", auth: {tokens_file: t}}`:                                                   {problem: "for all to read; set server.tls.cert_file"},
 		`{listen: "0.0.0.0:80", tls: {cert_file: c, key_file: k}}`:                                         {problem: "tokens_file"},
 		`{listen: "0.0.0.0:80", insecure: true}`:                                                           {exposed: "may do everything"},
-		`{listen: "0.0.0.0:80", insecure: true, auth: {tokens_file: t}}`:                                   {exposed: "reads tokens"},
+		`{listen: "0.0.0.0:80", insecure: true, auth: {tokens_file: t}}`:                                   {exposed: "tokens can be read"},
 		`{listen: "0.0.0.0:80", insecure: true, tls: {cert_file: c, key_file: k}}`:                         {exposed: "may do everything"},
 		`{listen: "0.0.0.0:80", insecure: true, auth: {tokens_file: t}, tls: {cert_file: c, key_file: k}}`: {},
 		`{listen: "127.0.0.1:80", insecure: true, tls: {cert_file: c}}`:                                    {problem: "belong together"},

@@ -26,8 +26,8 @@ var (
 	notifyKeys  = join(schema[notifyDraft]{"on": readEvents}, lift(join(tellingKeys, processKeys), func(d *notifyDraft) *handlerDraft { return &d.handlerDraft }))
 )
 
-// notifyField reads what the defaults, a job or a pool say. A map without keys tells nobody,
-// whatever the defaults say; a way to tell has nothing of the defaults' way.
+// notifyField reads what the defaults, a job or a pool say. A map without keys turns notifications off, whatever the
+// defaults say; a handler has nothing of that of the defaults.
 func notifyField[T any](place func(*T) *notifyDraft) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		d := place(into)
@@ -44,7 +44,7 @@ func notifyField[T any](place func(*T) *notifyDraft) read[T] {
 	}
 }
 
-// notifier makes what tells somebody, if n says how.
+// notifier makes the handler of notifications, if n has one.
 func (r *reader) notifier(n *yaml.Node, d *notifyDraft) {
 	doing, value, ok := r.only(n, tellingKeys, "there is one way to tell: webhook, command, shell, http or func")
 	if doing != "command" && doing != "shell" {
@@ -68,8 +68,7 @@ func (r *reader) notifier(n *yaml.Node, d *notifyDraft) {
 	d.handler = h
 }
 
-// notify is what the job or pool says in the end. That the defaults say when, and nobody how, is no
-// mistake of the job.
+// notify is what the job or pool says with the defaults. Events in the defaults without a handler are no mistake of the job.
 func (d notifyDraft) notify() jobs.Notify {
 	if d.handler == nil && !d.own {
 		return jobs.Notify{}

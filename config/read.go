@@ -41,7 +41,7 @@ type schema[T any] map[string]read[T]
 // read reads one value into its place in a T.
 type read[T any] func(r *reader, n *yaml.Node, into *T)
 
-// object reads a map whose keys are those of s. Keys that start with "x-" are nobody's business.
+// object reads a map whose keys are those of s. Keys that start with "x-" are ignored.
 func object[T any](r *reader, n *yaml.Node, s schema[T], into *T) {
 	r.each(n, func(key, value *yaml.Node) {
 		switch field, known := s[key.Value]; {

@@ -97,7 +97,7 @@ func (r *reader) checkServer() {
 	}
 }
 
-// problem refuses to open an API to others without knowing who they are, or for all to overhear.
+// problem refuses an API for other machines without access control, or without TLS.
 func (s Server) problem() (path, problem, hint string) {
 	host, port, err := net.SplitHostPort(s.Listen)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s Server) problem() (path, problem, hint string) {
 	if missing == nil {
 		return "", "", ""
 	}
-	why := "whoever can reach the API may use it"
+	why := "every client that reaches the API may use it"
 	if s.TokensFile != "" {
 		why = "tokens would cross the network for all to read"
 	}
@@ -135,7 +135,7 @@ func (s Server) problem() (path, problem, hint string) {
 		"set " + strings.Join(missing, ", and ") + "; or stay on 127.0.0.1; or say server.insecure: true, in a network that is yours alone"
 }
 
-// Private reports whether nobody outside this machine can reach the API.
+// Private reports whether only this machine can reach the API.
 func (s Server) Private() bool {
 	host, _, err := net.SplitHostPort(s.Listen)
 	ip, notIP := netip.ParseAddr(host)
@@ -148,9 +148,9 @@ func (s Server) Exposed() string {
 	case s.Private() || s.TokensFile != "" && s.CertFile != "":
 		return ""
 	case s.TokensFile != "":
-		return "no server.tls: whoever can listen in on the network reads tokens"
+		return "no server.tls: tokens can be read on the network"
 	case s.CertFile != "":
-		return "no server.auth: whoever can reach " + s.Listen + " may do everything"
+		return "no server.auth: every client that reaches " + s.Listen + " may do everything"
 	}
-	return "neither server.auth nor server.tls: whoever can reach " + s.Listen + " may do everything"
+	return "neither server.auth nor server.tls: every client that reaches " + s.Listen + " may do everything"
 }

@@ -79,7 +79,7 @@ func tlsField[T any](place func(*T) **tls.Config, insecure func(*T) *bool) read[
 	}
 }
 
-// authorities reads who is trusted, in place of those that the system trusts.
+// authorities reads those that are trusted, in place of the system's.
 func (r *reader) authorities(f file) *x509.CertPool {
 	path := r.resolve(f.path)
 	pool := x509.NewCertPool()

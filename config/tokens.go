@@ -31,7 +31,7 @@ func (e noTokens) Unwrap() []error { return []error{ErrNoTokens, e.Errors} }
 // LoadTokens reads the file that server.auth.tokens_file names, a YAML list with one entry for each
 // token:
 //
-//	# who may use the API
+//	# tokens of the API
 //	- {name: ci, role: operator, sha256: 5e88…, expires: 2027-01-31T00:00:00Z}
 //
 // expires may be missing. A file without any token is an error: it is more often half written than
@@ -148,7 +148,7 @@ func (r *reader) readTokens(root *yaml.Node) (list []api.Token) {
 		list = append(list, d.Token)
 	})
 	if len(list) == 0 {
-		r.fail(root, "has no tokens, and nobody could log in", "\"scheduler token create --file\" adds one")
+		r.fail(root, "has no tokens, and every request would be refused", "\"scheduler token create --file\" adds one")
 	}
 	return list
 }

@@ -26,7 +26,7 @@ func TestBadTokens(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       `tokens.yaml: the file is empty`,
 		"# nobody\n":             `tokens.yaml: the file is empty`,
-		"[]\n":                   `tokens.yaml:1:1: has no tokens, and nobody could log in; "scheduler token create --file" adds one`,
+		"[]\n":                   `tokens.yaml:1:1: has no tokens, and every request would be refused; "scheduler token create --file" adds one`,
 		"name: a\n":              `tokens.yaml:1:1: must be a list of tokens; lines that start with "- "; "scheduler token create --file" writes them`,
 		good + "- a\n":           `tokens.yaml:2:3: [1]: must be a map; write "key: value" lines below it`,
 		good + "- {}\n":          "tokens.yaml:2:3: [1]: lacks its name\ntokens.yaml:2:3: [1]: lacks its role\ntokens.yaml:2:3: [1]: lacks its sha256",

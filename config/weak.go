@@ -29,10 +29,10 @@ func weakDSN(d *mysql.Config, settings *tls.Config) (all []string) {
 		all, checked = append(all, "allowFallbackToPlaintext=true: a server without TLS is taken, too"), false
 	}
 	if d.AllowCleartextPasswords && !checked {
-		all = append(all, "allowCleartextPasswords=true: whoever answers gets the password in plain text")
+		all = append(all, "allowCleartextPasswords=true: any server that answers gets the password in plain text")
 	}
 	if d.AllowOldPasswords {
-		all = append(all, "allowOldPasswords=true: whoever listens can compute the password from its old hash")
+		all = append(all, "allowOldPasswords=true: the password can be computed from its old hash, which the network shows")
 	}
 	return all
 }
@@ -68,7 +68,7 @@ func (c *Config) Weak() (all []string) {
 	}
 	settings := map[string]*tls.Config{Redis: c.Lock.Redis.TLS, ZooKeeper: c.Lock.ZooKeeper.TLS}[c.Lock.Driver]
 	if c.Lock.Driver == ZooKeeper && c.Lock.ZooKeeper.unguarded() != "" {
-		add("lock", "whoever reaches the servers can take, free and change the locks (zookeeper.insecure, without auth_file)")
+		add("lock", "every client that reaches the servers can take, free and change the locks (zookeeper.insecure, without auth_file)")
 	}
 	switch {
 	case c.LockInStore():

@@ -38,11 +38,11 @@ func TestWeakDSNs(t *testing.T) {
 			{"tls=skip-verify", "{}", []string{"tls=skip-verify: the server's certificate is not checked"}, nil},
 			{"tls=Skip-Verify", "{}", []string{"tls=skip-verify"}, nil},
 			{"tls=preferred", "{}", []string{"tls=preferred: no certificate"}, nil},
-			{"allowCleartextPasswords=true", "{}", []string{"allowCleartextPasswords=true: whoever answers"}, nil},
+			{"allowCleartextPasswords=true", "{}", []string{"allowCleartextPasswords=true: any server"}, nil},
 			{"allowCleartextPasswords=1&tls=skip-verify", "{}", []string{"allowCleartextPasswords=true", "tls=skip-verify"}, nil},
 			{"allowFallbackToPlaintext=true", "{enabled: true}", []string{"allowFallbackToPlaintext=true: a server without TLS"}, nil},
 			{"allowFallbackToPlaintext=true&tls=true&allowCleartextPasswords=true", "{}", []string{"allowFallbackToPlaintext=true", "allowCleartextPasswords=true"}, nil},
-			{"allowOldPasswords=true", "{enabled: true}", []string{"allowOldPasswords=true: whoever listens"}, nil},
+			{"allowOldPasswords=true", "{enabled: true}", []string{"allowOldPasswords=true: the password can be computed"}, nil},
 			{"allowAllFiles=true", "{enabled: true}", []string{"allowAllFiles=true: the server could read any file"}, nil},
 			{"allowAllFiles=true", "{insecure: true}", []string{"allowAllFiles=true"}, nil},
 			{"tls=skip-verify", "{enabled: true, insecure: true}", []string{"stands beside tls= in the DSN"}, nil},
@@ -102,8 +102,8 @@ func TestZooKeeperWithoutALogin(t *testing.T) {
 		{`"localhost:2181", "[::1]:2182", "127.9.9.9:2183"`, "", "", false, false},
 		{`"zk.internal:2181"`, login, "", false, false},
 		{`"zk.internal:2181"`, login + ", tls: {enabled: true}", "", false, false},
-		{`"zk.internal:2181"`, "", "4:14: lock.zookeeper.servers: without auth_file, whoever reaches zk.internal:2181 can", false, false},
-		{`"127.0.0.1:2181", "10.0.0.1:2181"`, "", "whoever reaches 10.0.0.1:2181 can", false, false},
+		{`"zk.internal:2181"`, "", "4:14: lock.zookeeper.servers: without auth_file, every client that reaches zk.internal:2181 can", false, false},
+		{`"127.0.0.1:2181", "10.0.0.1:2181"`, "", "every client that reaches 10.0.0.1:2181 can", false, false},
 		{`"127.0.0.1:2181", "10.0.0.1:2181"`, ", insecure: false", "write lock.zookeeper.insecure: true", false, false},
 		{`"zk.internal:2181"`, `, auth_file: ""`, "without auth_file", false, false},
 		{`"zk.internal:2181"`, ", tls: {enabled: true}", "without auth_file", false, false},
@@ -122,7 +122,7 @@ func TestZooKeeperWithoutALogin(t *testing.T) {
 		}
 		loaded := load(t, text)
 		weak := slices.ContainsFunc(loaded.Weak(), func(w string) bool {
-			return strings.HasPrefix(w, "lock: whoever reaches the servers can take, free and change the locks")
+			return strings.HasPrefix(w, "lock: every client that reaches the servers can take, free and change the locks")
 		})
 		warned := slices.ContainsFunc(loaded.Warnings, func(w config.Error) bool {
 			return strings.Contains(w.Error(), "lock.zookeeper.insecure: has no effect")

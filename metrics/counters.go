@@ -12,8 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
-// counters is what a replica and its locks tell, as they do it: it has the methods of
-// scheduler.Metrics and of locks.Metrics.
+// counters has the methods of scheduler.Metrics and of locks.Metrics, by which a replica and its locks report.
 type counters struct {
 	counts map[*family]*prometheus.CounterVec
 	times  map[*family]*prometheus.HistogramVec
@@ -28,7 +27,7 @@ func newCounters() *counters {
 			c.counts[f] = f.counters()
 		}
 	}
-	// A counter that first appears with 1 has not increased, to those who ask for an increase.
+	// increase() of Prometheus does not see the first value of a counter: it must be 0.
 	c.count(fenced)
 	c.count(late)
 	for _, cause := range []jobs.Cause{jobs.CauseSchedule, jobs.CauseCatchUp, jobs.CauseManual} {

@@ -12,7 +12,7 @@ const (
 	histogram kind = "histogram"
 )
 
-// source says who knows a metric, and so how to put replicas together.
+// source says where a value is from, and so how to put replicas together.
 type source string
 
 const (
@@ -242,7 +242,7 @@ var (
 	})
 	poolPaused = stored.add(family{
 		name: "pool_paused", kind: gauge, from: cluster, labels: []string{"pool"},
-		help: "1 while somebody has paused the pool.",
+		help: "1 while the pool is paused.",
 	})
 	jobCount = stored.add(family{
 		name: "jobs", kind: gauge, from: cluster, labels: []string{"state"},

@@ -1,4 +1,4 @@
-// Package metrics tells Prometheus how a replica and its store are doing.
+// Package metrics has the metrics of a replica and its store for Prometheus.
 //
 // A [Metrics] is what scheduler.Options.Metrics and locks.Options.Metrics ask for, and a
 // [prometheus.Collector]: serve its Handler, or register it with a registry of yours.
@@ -12,7 +12,7 @@
 // A process with several schedulers makes one Metrics for each and registers it under a label of
 // its own, with prometheus.WrapRegistererWith.
 //
-// docs/metrics.md lists all metrics. Labels take names of jobs and pools, and words of ours: never
+// docs/metrics.md lists all metrics. Labels have names of jobs and pools, and fixed words: never
 // ids, errors or kinds.
 package metrics
 
@@ -32,7 +32,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Reader is what the store tells; *store.Store is one.
+// Reader is the reading side of the store; *store.Store is one.
 type Reader interface {
 	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
 	JobStandings(ctx context.Context) ([]ledger.JobStanding, error)
@@ -59,8 +59,8 @@ type Metrics struct {
 	opt     Options
 	watched atomic.Pointer[watched] // what Run was given
 	page    atomic.Pointer[page]    // what was read last; nil: nothing yet
-	scraped atomic.Int64            // when somebody last collected, in Unix nanoseconds
-	nudge   chan struct{}           // somebody collects again
+	scraped atomic.Int64            // of the last scrape, in Unix nanoseconds
+	nudge   chan struct{}           // there is a scrape
 	handler http.Handler
 	expiry  func() time.Time // of a server's certificate; nil: there is none
 	*counters
@@ -73,7 +73,7 @@ type watched struct {
 	pools []string
 }
 
-// New makes a Metrics over what reader tells, of which there is nothing if reader is nil. It calls nobody.
+// New makes a Metrics of a replica, and of the store behind reader if that is not nil. It calls nothing.
 func New(reader Reader, o Options) *Metrics {
 	o.Refresh = max(cmp.Or(o.Refresh, 15*time.Second), time.Second)
 	m := &Metrics{
@@ -86,11 +86,11 @@ func New(reader Reader, o Options) *Metrics {
 	return m
 }
 
-// Handler answers scrapes, with those of the Go runtime and the process added. It asks nobody: what
-// the store says is as old as the last refresh.
+// Handler answers scrapes, with the metrics of the Go runtime and the process added. It asks no server: what is from the
+// store is as old as the last refresh.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
-// Certificate adds when the certificate ends with which this replica serves. It is called before anybody collects.
+// Certificate adds when the certificate ends with which this replica serves. It is called before the first scrape.
 func (m *Metrics) Certificate(end func() time.Time) { m.expiry = end }
 
 // Describe implements prometheus.Collector.
@@ -101,7 +101,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It asks nobody.
+// Collect implements prometheus.Collector. It asks no server.
 func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	m.visited()
 	m.vectors(func(c prometheus.Collector) { c.Collect(to) })

@@ -17,7 +17,7 @@ const (
 	share = 50
 	// longest bounds the pause that follows from it: jobs that run each minute must not look late.
 	longest = leeway * 2 / 5
-	// early is how often a replica that begins is looked at.
+	// early is how often the store is read until the replica is ready.
 	early = time.Second
 	// forgotten is for how long the store is read after the last scrape.
 	forgotten = 5 * time.Minute
@@ -26,9 +26,8 @@ const (
 // ErrRan: Run was called before. A Metrics is that of one replica; New makes the next one.
 var ErrRan = errors.New("metrics: Run was called before; each New is for one replica")
 
-// Run says whose metrics these are, and reads the store every now and then, as long as somebody
-// scrapes, until ctx is done; then it returns nil. A second call returns [ErrRan] at once, and changes nothing;
-// a nil replica is an error.
+// Run shows the metrics of r, and reads the store again and again while there are scrapes, until ctx is done; then it
+// returns nil. A second call returns [ErrRan] at once, and changes nothing; a nil replica is an error.
 func (m *Metrics) Run(ctx context.Context, r Replica) error {
 	if nilcheck.IsNil(r) {
 		return errors.New("metrics: Run: the replica is nil")
@@ -82,7 +81,7 @@ func (m *Metrics) refresh(ctx context.Context, known plans) time.Duration {
 	return wait
 }
 
-// pause waits for d, and then for somebody who scrapes if nobody has for long; false once ctx is done.
+// pause waits for d, and then for a scrape if the last one is long ago; false once ctx is done.
 func (m *Metrics) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -101,7 +100,7 @@ func (m *Metrics) pause(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// visited notes that somebody scrapes.
+// visited notes a scrape.
 func (m *Metrics) visited() {
 	m.scraped.Store(time.Now().UnixNano())
 	select {

@@ -1,6 +1,6 @@
 // Package page is the one page that a replica shows to people: read-only, live, and made of a few
 // files that are served as they are. The files hold no data; the page asks the API for it, with the
-// token of whoever looks, so that everybody may have them.
+// token of the user, so that they need no access control.
 package page
 
 import (

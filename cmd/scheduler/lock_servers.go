@@ -76,7 +76,7 @@ const (
 	speaksOther     = "another kind of server"
 )
 
-// firstWords have an answer, whoever asks.
+// firstWords are answered to every client.
 var firstWords = map[string]string{speaksRedis: "PING\r\n", speaksZooKeeper: "ruok"}
 
 // speakLimit bounds how long a port is looked at.

@@ -84,7 +84,7 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&name, "name", "", "`NAME` of whoever gets it, for the audit")
+	flags.StringVar(&name, "name", "", "`NAME` of its user, for the audit")
 	flags.StringVar(&role, "role", "", "`ROLE`: viewer, operator or admin")
 	flags.StringVar(&expires, "expires", "", "how long it is good, a `DURATION` such as 90d (default for ever)")
 	flags.StringVar(&file, "file", "", "`FILE` to add the entry to; it is made if it is not there")

@@ -19,7 +19,7 @@ func TestWeakConnectionsAreShown(t *testing.T) {
 	all, _ := consult(t, t.TempDir(), "store: {driver: mysql, dsn: \""+dsn+"\", tls: {insecure: true}}")
 	wantFinding(t, all, "warning configuration: insecure: store: tls=preferred: ")
 	all, _ = consult(t, t.TempDir(), `lock: {driver: zookeeper, zookeeper: {servers: ["zk.invalid:2181"], insecure: true}}`)
-	wantFinding(t, all, "warning configuration: insecure: lock: whoever reaches the servers can take, free and change the locks (zookeeper.insecure, without auth_file)")
+	wantFinding(t, all, "warning configuration: insecure: lock: every client that reaches the servers can take, free and change the locks (zookeeper.insecure, without auth_file)")
 
 	path := filepath.Join(t.TempDir(), "weak.yaml")
 	put(t, path, "version: 1\nstore: {driver: mysql, dsn: \""+dsn+"\", tls: {insecure: true}}\njobs: {a: {command: [sh]}}\n")

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	// maxAnonymous is how many requests without a good token are under way at once.
+	maxAnonymous = 256
+	// anonymousTime is for a client without a token to take an answer.
+	anonymousTime = 5 * time.Second
+)
+
+// anonymousRequests bounds the requests that have shown no good token: for the files of the page, for health, and those that
+// are refused. Where there are too many, the connection with the most of them is evicted, the oldest of several, and an
+// authenticated one only where there is no other. A new request of that connection itself is refused, and so is one where the
+// server's connections are not known.
+//
+// The zero value is ready.
+type anonymousRequests struct {
+	mu  sync.Mutex
+	of  counts[any] // of a connection, or an address where the connection is not known
+	all int64
+}
+
+// enter counts a request until leave.
+func (v *anonymousRequests) enter(r *http.Request, from netip.Addr) (leave func(), ok bool) {
+	c, _ := r.Context().Value(connectionKey{}).(*connection)
+	var key any = bucketOf(from)
+	if c != nil {
+		key = c
+	}
+	v.mu.Lock()
+	var evicted *connection
+	if v.all >= maxAnonymous {
+		most := v.most()
+		if most == nil || most == c {
+			v.mu.Unlock()
+			return nil, false
+		}
+		evicted = most
+		v.all -= v.of[evicted]
+		delete(v.of, evicted)
+	}
+	if v.of == nil {
+		v.of = counts[any]{}
+	}
+	v.of.add(key, 1)
+	v.all++
+	v.mu.Unlock()
+	if evicted != nil {
+		_ = evicted.Close()
+		evicted.of.note("connection evicted: too many requests without a token are under way", "from", evicted.RemoteAddr().String())
+	}
+	return sync.OnceFunc(func() { v.leave(key) }), true
+}
+
+// most is the connection to evict; nil if there is none. The caller holds v.mu.
+func (v *anonymousRequests) most() (most *connection) {
+	var n int64
+	var known bool
+	for key, count := range v.of {
+		c, ok := key.(*connection)
+		if !ok {
+			continue
+		}
+		has := c.isAuthenticated()
+		switch {
+		case most == nil, known && !has:
+		case has && !known, count < n, count == n && !c.since.Before(most.since):
+			continue
+		}
+		most, n, known = c, count, has
+	}
+	return most
+}
+
+func (v *anonymousRequests) leave(key any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.of[key] == 0 { // its connection was evicted
+		return
+	}
+	v.all--
+	v.of.add(key, -1)
+}
+
+type anonymousKey struct{}
+
+// boundAnonymous counts a request as anonymous until it shows a good token, or is answered.
+func (s *server) boundAnonymous(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		leave, ok := s.anonymous.enter(r, s.remote(r))
+		if !ok {
+			tooMany(w, r)
+			return
+		}
+		defer leave()
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			unread(w, r)
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), anonymousKey{}, leave)))
+		taken(w, r)
+	})
+}
+
+// taken waits until the client has taken the answer, or time is over. With HTTP/2 a short one is sent after its handler
+// has returned, when nothing counts it.
+func taken(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor >= 2 {
+		_ = http.NewResponseController(w).Flush() // a client that has gone needs no answer
+	}
+}
+
+// identified stops counting a request that has shown a good token, and marks its connection as authenticated.
+func identified(ctx context.Context, party string) {
+	if leave, ok := ctx.Value(anonymousKey{}).(func()); ok {
+		leave()
+	}
+	authenticate(ctx, party)
+}
+
+// soon ends an answer that the client does not take, where the server sets a deadline for each answer.
+func soon(w http.ResponseWriter, r *http.Request) {
+	if _, own := r.Context().Value(connectionKey{}).(*connection); own || r.ProtoMajor >= 2 {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(anonymousTime))
+	}
+}
+
+// tooMany refuses a request in so few bytes that no client blocks the answer.
+func tooMany(w http.ResponseWriter, r *http.Request) {
+	unread(w, r)
+	w.Header().Set("Retry-After", "1")
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusTooManyRequests)
+}
