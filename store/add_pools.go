@@ -83,13 +83,11 @@ func (t *tx) sameButForCapitals(names, known []string) error {
 		return nil
 	}
 	taken := map[string][]string{}
-	err := t.Query(`SELECT name, hash FROM {pools}{share}`, nil, func(scan func(...any) error) error {
-		var name, hash string
-		err := scan(&name, &hash)
-		if lower := strings.ToLower(name); hash != "" {
-			taken[lower] = append(taken[lower], name)
+	err := read(t, `SELECT name, hash FROM {pools}{share}`, nil, func(m *poolModel) error {
+		if lower := strings.ToLower(m.Name); m.Hash != "" {
+			taken[lower] = append(taken[lower], m.Name)
 		}
-		return err
+		return nil
 	})
 	var problems []error
 	for _, name := range added {

@@ -59,35 +59,28 @@ func (a *admission) read(t *tx, names []string, lock string) error {
 		return nil
 	}
 	var limited []string
-	err := t.QueryRows("SELECT name, hash, paused, max_running, max_attempts, on_lost FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock,
-		sqlkit.Keys(names), nil, func(scan func(...any) error) error {
-			var name string
-			var paused *bool
-			p := &poolRow{}
-			err := scan(&name, &p.hash, &paused, &p.maxRunning, &p.policy.MaxAttempts, &p.policy.OnLost)
-			share := a.Pools[name]
-			p.paused = paused != nil && *paused
+	err := readOf(t, "SELECT name, hash, paused, max_running, max_attempts, on_lost FROM {pools}{by_key} WHERE {in name name} ORDER BY name"+lock,
+		sqlkit.Keys(names), nil, func(m *poolModel) error {
+			p, share := &poolRow{hash: m.Hash, paused: m.Paused != nil && *m.Paused, maxRunning: m.MaxRunning}, a.Pools[m.Name]
+			p.policy.MaxAttempts, p.policy.OnLost = m.MaxAttempts, jobs.OnLost(m.OnLost)
 			switch {
 			case p.hash == "" || p.hash != share.Hash || p.paused:
 			case p.maxRunning == 0:
 				p.room = share.Room
 			case lock != "":
-				limited = append(limited, name)
+				limited = append(limited, m.Name)
 			}
-			a.pools[name] = p
-			return err
+			a.pools[m.Name] = p
+			return nil
 		})
 	if err != nil || len(limited) == 0 {
 		return err
 	}
 	running := map[string]int{}
-	err = t.QueryRows("SELECT pool, COUNT(*) FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND {in name pool} GROUP BY pool",
-		sqlkit.Keys(limited), nil, func(scan func(...any) error) error {
-			var name string
-			var count int
-			err := scan(&name, &count)
-			running[name] = count
-			return err
+	err = readOf(t, "SELECT pool, COUNT(*) AS n FROM {tasks}{index}{tasks}_claim{end} WHERE state=2 AND {in name pool} GROUP BY pool",
+		sqlkit.Keys(limited), nil, func(c *tally) error {
+			running[c.Pool] = c.N
+			return nil
 		})
 	for _, name := range limited {
 		p := a.pools[name]

@@ -120,18 +120,13 @@ func (w *decision) lock(t *tx) (err error) {
 // Index: tasks_job.
 func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 	if len(w.rows) > 0 {
-		err := t.QueryRows("SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE {in name job} ORDER BY job, id",
-			sqlkit.Rows(w.rows, func(r *jobRow) []any { return []any{r.Name} }), nil, func(scan func(...any) error) error {
-				var job, state string
-				var task ledger.OpenTask
-				var triggerAt, runAt, startedAt int64
-				if err := scan(&job, &task.ID, &triggerAt, &state, &task.Pool, &task.Attempt, &task.Replica, &runAt, &startedAt); err != nil {
-					return err
-				}
-				task.State = taskState(state)
-				task.ScheduledAt, task.RunAt, task.StartedAt = fromMicros(triggerAt), fromMicros(runAt), fromMicros(startedAt)
-				r, _ := findJob(w.rows, job)
-				r.Open = append(r.Open, task)
+		err := readOf(t, "SELECT job, id, trigger_at, state, pool, attempt, replica, run_at, started_at FROM {tasks} WHERE {in name job} ORDER BY job, id",
+			sqlkit.Rows(w.rows, func(r *jobRow) []any { return []any{r.Name} }), nil, func(m *taskFields) error {
+				r, _ := findJob(w.rows, m.Job)
+				r.Open = append(r.Open, ledger.OpenTask{
+					ID: m.ID, ScheduledAt: fromMicros(m.TriggerAt), State: taskState(m.State), Pool: m.Pool, Attempt: m.Attempt, Replica: m.Replica,
+					RunAt: fromMicros(m.RunAt), StartedAt: fromMicros(m.StartedAt),
+				})
 				return nil
 			})
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"gorm.io/gorm"
+
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -172,36 +174,29 @@ func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming,
 	if len(stripes) == 0 {
 		return nil, nil
 	}
-	var args []any
-	for _, stripe := range sqlkit.Padded(stripes) {
-		args = append(args, stripe)
-	}
-	// index jobs_next
-	return s.upcoming(ctx, "upcoming", `SELECT name, next_at, waiting_at FROM {jobs} WHERE next_at > 0 AND stripe IN (`+sqlkit.Marks(len(args))+`)`, args)
+	return s.upcoming(ctx, "upcoming", func(t *tx) *gorm.DB { return t.upcoming().Where("stripe IN ?", sqlkit.Padded(stripes)) })
 }
 
-// Overdue returns jobs of any stripe whose next due time is at or before t, earliest first, at
+// Overdue returns jobs of any stripe whose next due time is at or before until, earliest first, at
 // most limit.
-func (s *Store) Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error) {
-	return s.upcoming(ctx, "overdue", overdueQuery, []any{micros(t), limit})
+func (s *Store) Overdue(ctx context.Context, until time.Time, limit int) ([]ledger.Upcoming, error) {
+	return s.upcoming(ctx, "overdue", func(t *tx) *gorm.DB { return t.overdue(until, limit) })
 }
 
-// index jobs_next
-const overdueQuery = `SELECT name, next_at, waiting_at FROM {jobs} WHERE next_at > 0 AND next_at <= ? ORDER BY next_at LIMIT ?`
+// upcoming: index jobs_next.
+func (t *tx) upcoming() *gorm.DB {
+	return table[jobModel](t).Select("name, next_at, waiting_at").Where("next_at > 0")
+}
 
-func (s *Store) upcoming(ctx context.Context, op, text string, args []any) ([]ledger.Upcoming, error) {
-	var all []ledger.Upcoming
-	err := s.read(ctx, op, func(t *tx) error {
-		var found []ledger.Upcoming
-		err := t.Query(text, args, func(scan func(...any) error) error {
-			var u ledger.Upcoming
-			var next, waiting int64
-			err := scan(&u.Job, &next, &waiting)
-			u.NextAt, u.Waits = fromMicros(next), waiting > 0
-			found = append(found, u)
-			return err
+func (t *tx) overdue(until time.Time, limit int) *gorm.DB {
+	return t.upcoming().Where("next_at <= ?", micros(until)).Order("next_at").Limit(limit)
+}
+
+func (s *Store) upcoming(ctx context.Context, op string, of func(t *tx) *gorm.DB) (all []ledger.Upcoming, err error) {
+	err = s.read(ctx, op, func(t *tx) error {
+		all, err = list(of(t), func(m *jobModel) ledger.Upcoming {
+			return ledger.Upcoming{Job: m.Name, NextAt: fromMicros(m.NextAt), Waits: m.WaitingAt > 0}
 		})
-		all = found
 		return err
 	})
 	return all, err

@@ -61,13 +61,11 @@ func (t *tx) fillHashes(events []ledger.Event) error {
 			continue
 		}
 		names := slices.Sorted(maps.Keys(places))
-		err := t.QueryRows("SELECT name, hash FROM "+table+" WHERE {in name name}", sqlkit.Keys(names), nil, func(scan func(...any) error) error {
-			var name, hash string
-			err := scan(&name, &hash)
-			for _, i := range places[name] {
-				events[i].Hash = hash
+		err := readOf(t, "SELECT name, hash FROM "+table+" WHERE {in name name}", sqlkit.Keys(names), nil, func(m *jobModel) error {
+			for _, i := range places[m.Name] {
+				events[i].Hash = m.Hash
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return err

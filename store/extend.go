@@ -48,12 +48,10 @@ func extend(t *tx, session string, moves []ledger.Extension, ours []bool) error 
 			return err
 		}
 		// Rows affected would not do: a value may have been there before, and is not counted then.
-		err = t.QueryRows("SELECT id, token FROM {tasks} WHERE "+ownedBy,
-			sqlkit.Rows(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} }), []any{session, session}, func(scan func(...any) error) error {
-				var p pair
-				err := scan(&p.id, &p.token)
-				found[p] = true
-				return err
+		err = readOf(t, "SELECT id, token FROM {tasks} WHERE "+ownedBy,
+			sqlkit.Rows(part, func(e ledger.Extension) []any { return []any{e.TaskID, e.Token} }), []any{session, session}, func(m *taskFields) error {
+				found[pair{m.ID, m.Token}] = true
+				return nil
 			})
 		if err != nil {
 			return err

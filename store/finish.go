@@ -155,13 +155,10 @@ func (w *finish) ended(t *tx, foreign []int) error {
 		state jobs.State
 	}
 	earlier := map[attempt]bool{}
-	err = t.QueryRows("SELECT task_id, token, state FROM {attempts} WHERE {in name task_id}",
-		wanted, nil, func(scan func(...any) error) error {
-			var a attempt
-			err := scan(&a.id, &a.token, &a.state)
-			earlier[a] = true
-			return err
-		})
+	err = readOf(t, "SELECT task_id, token, state FROM {attempts} WHERE {in name task_id}", wanted, nil, func(m *attemptModel) error {
+		earlier[attempt{m.TaskID, m.Token, m.State}] = true
+		return nil
+	})
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,6 @@ import (
 	"gorm.io/gorm/callbacks"
 	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
-	"gorm.io/gorm/migrator"
-	"gorm.io/gorm/schema"
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
@@ -17,14 +15,17 @@ import (
 // gormDialector is what gorm calls a dialect, on a pool or none.
 func gormDialector(d sqlkit.Dialect, pool *sql.DB) gorm.Dialector {
 	if d.Name() == SQLite {
-		return sqliteDialector{pool}
+		return sqliteDialector{pool: pool}
 	}
 	return gormmysql.New(gormmysql.Config{Conn: pool, SkipInitializeWithVersion: true})
 }
 
-// sqliteDialector lets gorm work on a pool of any SQLite driver. Tables come from numbered SQL,
-// never from AutoMigrate, so that it needs no column types.
-type sqliteDialector struct{ pool *sql.DB }
+// sqliteDialector lets gorm work on a pool of any SQLite driver. Tables come from numbered SQL, never from AutoMigrate, so that it
+// needs no migrator and no column types.
+type sqliteDialector struct {
+	gorm.Dialector
+	pool *sql.DB
+}
 
 func (sqliteDialector) Name() string { return "sqlite" }
 
@@ -37,16 +38,6 @@ func (d sqliteDialector) Initialize(db *gorm.DB) error {
 		DeleteClauses: []string{"DELETE", "FROM", "WHERE"},
 	})
 	return nil
-}
-
-func (d sqliteDialector) Migrator(db *gorm.DB) gorm.Migrator {
-	return migrator.Migrator{Config: migrator.Config{DB: db, Dialector: d}}
-}
-
-func (sqliteDialector) DataTypeOf(*schema.Field) string { return "" }
-
-func (sqliteDialector) DefaultValueOf(*schema.Field) clause.Expression {
-	return clause.Expr{SQL: "NULL"}
 }
 
 func (sqliteDialector) BindVarTo(w clause.Writer, _ *gorm.Statement, _ any) { _ = w.WriteByte('?') }

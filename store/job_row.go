@@ -32,14 +32,13 @@ func (t *tx) selectJobs(names []string, dueBy time.Time, lock string) ([]*jobRow
 	if !dueBy.IsZero() {
 		where, args = where+" AND next_at>0 AND next_at<=?", []any{micros(dueBy)}
 	}
-	err := t.QueryRows("SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
-		where+" ORDER BY name"+lock, sqlkit.Keys(names), args, func(scan func(...any) error) error {
-		r := &jobRow{}
-		var cursor, next, waiting, busy int64
-		err := scan(&r.Name, &r.Hash, &cursor, &next, &waiting, &r.Fence, &r.Suspended, &busy)
-		r.Cursor, r.next, r.waiting, r.BusyUntil = fromMicros(cursor), fromMicros(next), fromMicros(waiting), fromMicros(busy)
+	err := readOf(t, "SELECT name, hash, cursor_at, next_at, waiting_at, fence, suspended, busy_until FROM {jobs}{by_key} WHERE "+
+		where+" ORDER BY name"+lock, sqlkit.Keys(names), args, func(m *jobModel) error {
+		r := &jobRow{next: fromMicros(m.NextAt), waiting: fromMicros(m.WaitingAt)}
+		r.Name, r.Hash, r.Fence, r.Suspended = m.Name, m.Hash, m.Fence, m.Suspended
+		r.Cursor, r.BusyUntil = fromMicros(m.CursorAt), fromMicros(m.BusyUntil)
 		rows = append(rows, r)
-		return err
+		return nil
 	})
 	return rows, err
 }

@@ -44,14 +44,11 @@ func (t *tx) lostTasks(now time.Time, names []string) (map[string][]ledger.LostT
 				WHERE job=? AND state='lost' ORDER BY id DESC LIMIT ?) AS latest WHERE may_run_until>?`)
 			args = append(args, name, lostLook, micros(now))
 		}
-		err := t.Query(strings.Join(looks, " UNION ALL "), args, func(scan func(...any) error) error {
-			var job string
-			var task ledger.LostTask
-			var triggerAt, finishedAt, until int64
-			err := scan(&job, &task.ID, &triggerAt, &task.Replica, &finishedAt, &until)
-			task.ScheduledAt, task.At, task.Until = fromMicros(triggerAt), fromMicros(finishedAt), fromMicros(until)
-			lost[job] = append(lost[job], task)
-			return err
+		err := read(t, strings.Join(looks, " UNION ALL "), args, func(m *doneModel) error {
+			lost[m.Task.Job] = append(lost[m.Task.Job], ledger.LostTask{
+				ID: m.Task.ID, ScheduledAt: fromMicros(m.Task.TriggerAt), Replica: m.Task.Replica, At: fromMicros(m.Task.FinishedAt), Until: fromMicros(m.MayRunUntil),
+			})
+			return nil
 		})
 		if err != nil {
 			return nil, err

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"gorm.io/gorm/schema"
-
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -16,7 +14,7 @@ type auditModel struct {
 	Tasks, Repeats                    int
 }
 
-func (auditModel) TableName(n schema.Namer) string { return n.TableName("audit") }
+func (auditModel) TableName() string { return "{audit}" }
 
 func (m *auditModel) entry() ledger.AuditEntry {
 	e := ledger.AuditEntry{

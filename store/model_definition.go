@@ -3,8 +3,6 @@ package store
 import (
 	"time"
 
-	"gorm.io/gorm/schema"
-
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -19,8 +17,6 @@ type jobModel struct {
 	SuspendedBy                         string
 	BusyUntil                           int64
 }
-
-func (jobModel) TableName(n schema.Namer) string { return n.TableName("jobs") }
 
 func (m jobModel) id() string { return m.Name }
 
@@ -48,8 +44,6 @@ type poolModel struct {
 	Kinds                   []byte // see handled
 }
 
-func (poolModel) TableName(n schema.Namer) string { return n.TableName("pools") }
-
 func (m poolModel) id() string { return m.Name }
 
 func (m *poolModel) status() (ledger.PoolStatus, error) {
@@ -66,8 +60,6 @@ type kindsModel struct {
 	Kinds  []byte // see handled
 }
 
-func (kindsModel) TableName(n schema.Namer) string { return n.TableName("kinds") }
-
 // standingModel is a row of {standings}.
 type standingModel struct {
 	Kind, Name               string `gorm:"primaryKey"`
@@ -75,4 +67,4 @@ type standingModel struct {
 	LastSuccessAt, LastEndAt int64
 }
 
-func (standingModel) TableName(n schema.Namer) string { return n.TableName("standings") }
+func (m standingModel) of() subject { return subject{m.Kind, m.Name} }

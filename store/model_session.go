@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"gorm.io/gorm/schema"
-
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -27,8 +25,6 @@ type sessionModel struct {
 	Labels           []byte
 	JoinedAt, SeenAt int64
 }
-
-func (sessionModel) TableName(n schema.Namer) string { return n.TableName("sessions") }
 
 func (m *sessionModel) peer() (ledger.Peer, error) {
 	p := ledger.Peer{

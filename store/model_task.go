@@ -6,14 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"gorm.io/gorm/schema"
-
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// taskModel is what {tasks} and {done} both have of a task.
-type taskModel struct {
+// taskFields is what {tasks} and {done} both have of a task.
+type taskFields struct {
 	ID, Pool, Kind, Job string
 	TriggerAt           int64
 	TriggerSeq          int
@@ -37,23 +35,22 @@ type taskModel struct {
 	PayloadSize         int `gorm:"-:migration"` // LENGTH(payload), where a list leaves out a long one
 }
 
-// openModel is a row of {tasks}.
-type openModel struct {
-	Task              taskModel `gorm:"embedded"`
-	SessionID, Cancel string
-	MayRunUntil       int64
+// taskModel is a row of {tasks}.
+type taskModel struct {
+	Task               taskFields `gorm:"embedded"`
+	SessionID, ClaimID string
+	Cancel             string
+	MayRunUntil        int64
 }
-
-func (openModel) TableName(n schema.Namer) string { return n.TableName("tasks") }
 
 // doneModel is a row of {done}.
 type doneModel struct {
-	Task        taskModel `gorm:"embedded"`
+	Task        taskFields `gorm:"embedded"`
 	Late        int
 	MayRunUntil int64
 }
 
-func (doneModel) TableName(n schema.Namer) string { return n.TableName("done") }
+func (doneModel) TableName() string { return "{done}" }
 
 // tally is how many tasks have these in common; since and last are the earliest and the latest of some time of theirs.
 type tally struct {
@@ -89,7 +86,7 @@ func taskState(row string) jobs.State {
 	return jobs.State(row)
 }
 
-func (m *taskModel) task() (jobs.Task, error) {
+func (m *taskFields) task() (jobs.Task, error) {
 	t := jobs.Task{
 		ID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, ScheduledAt: fromMicros(m.TriggerAt), Seq: m.TriggerSeq, State: taskState(m.State),
 		Reason: m.Reason, ReasonCode: m.ReasonCode, Attempt: m.Attempt, MaxAttempts: m.MaxAttempts, Lost: m.Losses, Token: m.Token,
@@ -132,8 +129,6 @@ type attemptModel struct {
 	Error                 []byte
 }
 
-func (attemptModel) TableName(n schema.Namer) string { return n.TableName("attempts") }
-
 func (m *attemptModel) attempt() jobs.Attempt {
 	return jobs.Attempt{
 		Attempt: m.Attempt, State: m.State, Reason: m.Reason, ReasonCode: m.ReasonCode, Token: m.Token, Replica: m.Replica,
@@ -141,13 +136,3 @@ func (m *attemptModel) attempt() jobs.Attempt {
 		Error: strings.ToValidUTF8(string(m.Error), ""), // it may have been cut
 	}
 }
-
-// outputModel is a row of {outputs}.
-type outputModel struct {
-	TaskID    string `gorm:"primaryKey"`
-	Attempt   int    `gorm:"primaryKey;autoIncrement:false"`
-	Output    []byte
-	CreatedAt int64
-}
-
-func (outputModel) TableName(n schema.Namer) string { return n.TableName("outputs") }

@@ -1,8 +1,6 @@
 package store
 
 import (
-	"gorm.io/gorm/schema"
-
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -24,8 +22,6 @@ type triggerModel struct {
 	TaskID, Replica                  string
 	DecidedAt, StartedAt, FinishedAt int64
 }
-
-func (triggerModel) TableName(n schema.Namer) string { return n.TableName("triggers") }
 
 func (m *triggerModel) trigger() jobs.Trigger {
 	return jobs.Trigger{
@@ -53,8 +49,6 @@ type eventModel struct {
 	Error           []byte
 	HappenedAt      int64
 }
-
-func (eventModel) TableName(n schema.Namer) string { return n.TableName("events") }
 
 func (m *eventModel) event() ledger.Event {
 	return ledger.Event{

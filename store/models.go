@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 	"gorm.io/gorm/logger"
 	"gorm.io/gorm/schema"
 
@@ -21,7 +22,7 @@ import (
 // has, and has no connections: each query of it runs on that of a tx.
 func openModels(d sqlkit.Dialect, prefix string) (*gorm.DB, error) {
 	return gorm.Open(gormDialector(d, nil), &gorm.Config{
-		NamingStrategy:         schema.NamingStrategy{TablePrefix: prefix, SingularTable: true},
+		NamingStrategy:         schema.NamingStrategy{TablePrefix: prefix, NameReplacer: strings.NewReplacer("Model", "")},
 		SkipDefaultTransaction: true,
 		DisableAutomaticPing:   true,
 		Logger:                 logger.Discard,
@@ -60,7 +61,7 @@ func table[M any](t *tx) *gorm.DB { return t.gorm().Model(new(M)) }
 // of each row, and takes half as long again for a page.
 func rows[M any](q *gorm.DB, fn func(m *M) error) error {
 	if _, selects := q.Statement.Clauses["SELECT"]; !selects && len(q.Statement.Selects) == 0 {
-		q = q.Select(columnsOf(new(M)))
+		q = q.Clauses(clause.Select{Expression: clause.Expr{SQL: columnsOf(new(M))}})
 	}
 	found, err := q.Rows()
 	return scan(q, found, err, fn)

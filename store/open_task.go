@@ -16,13 +16,13 @@ type openTask struct {
 	mayRunUntil time.Time
 }
 
-// taskColumns and doneColumns are those of taskModel in {tasks} and in {done}; taskFacts and doneFacts are the same without the
+// taskColumns and doneColumns are those of taskFields in {tasks} and in {done}; taskFacts and doneFacts are the same without the
 // payload, which may be large.
 var (
-	taskColumns = columnsOf(taskModel{}, "finished_at", "payload_size")
-	doneColumns = columnsOf(taskModel{}, "payload_size")
-	taskFacts   = columnsOf(taskModel{}, "finished_at", "payload_size", "payload")
-	doneFacts   = columnsOf(taskModel{}, "payload_size", "payload")
+	taskColumns = columnsOf(taskFields{}, "finished_at", "payload_size")
+	doneColumns = columnsOf(taskFields{}, "payload_size")
+	taskFacts   = columnsOf(taskFields{}, "finished_at", "payload_size", "payload")
+	doneFacts   = columnsOf(taskFields{}, "payload_size", "payload")
 )
 
 const openColumns = ", session_id, cancel, may_run_until"
@@ -40,8 +40,8 @@ func (t *tx) openTasksOf(columns, where string, keys [][]any, args ...any) (list
 	return list, err
 }
 
-func appendOpen(list *[]openTask) func(m *openModel) error {
-	return func(m *openModel) error {
+func appendOpen(list *[]openTask) func(m *taskModel) error {
+	return func(m *taskModel) error {
 		task, err := m.Task.task()
 		*list = append(*list, openTask{Task: task, row: rowState(m.Task.State), session: m.SessionID, cancel: m.Cancel, mayRunUntil: fromMicros(m.MayRunUntil)})
 		return err

@@ -27,13 +27,10 @@ func (w *decision) number(t *tx) error {
 		}
 	}
 	for part := range slices.Chunk(wanted, sqlkit.MaxRows) {
-		err := t.QueryRows("SELECT job, at, MAX(seq) FROM {triggers} WHERE {in name job, int at} GROUP BY job, at",
-			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at} }), nil, func(scan func(...any) error) error {
-				var k ledgerKey
-				var seq int
-				err := scan(&k.job, &k.at, &seq)
-				last[k] = seq
-				return err
+		err := readOf(t, "SELECT job, at, MAX(seq) AS seq FROM {triggers} WHERE {in name job, int at} GROUP BY job, at",
+			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at} }), nil, func(m *triggerModel) error {
+				last[ledgerKey{job: m.Job, at: m.At}] = m.Seq
+				return nil
 			})
 		if err != nil {
 			return err
@@ -76,12 +73,10 @@ func (w *decision) leaveOut(t *tx) error {
 	}
 	exist := map[ledgerKey]bool{}
 	for part := range slices.Chunk(keys, sqlkit.MaxRows) {
-		err := t.QueryRows("SELECT job, at, seq FROM {triggers} WHERE {in name job, int at, int seq}",
-			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), nil, func(scan func(...any) error) error {
-				var k ledgerKey
-				err := scan(&k.job, &k.at, &k.seq)
-				exist[k] = true
-				return err
+		err := readOf(t, "SELECT job, at, seq FROM {triggers} WHERE {in name job, int at, int seq}",
+			sqlkit.Rows(part, func(k ledgerKey) []any { return []any{k.job, k.at, k.seq} }), nil, func(m *triggerModel) error {
+				exist[ledgerKey{m.Job, m.At, m.Seq}] = true
+				return nil
 			})
 		if err != nil {
 			return err

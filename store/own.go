@@ -16,12 +16,10 @@ func (s *Store) Own(ctx context.Context, session string) ([]ledger.Own, error) {
 	var own []ledger.Own
 	err := s.read(ctx, "own tasks", func(t *tx) error {
 		own = nil
-		return t.Query("SELECT id, token, claim_id, cancel FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND session_id=? ORDER BY id", []any{session},
-			func(scan func(...any) error) error {
-				var o ledger.Own
-				err := scan(&o.TaskID, &o.Token, &o.ClaimID, &o.Cancel)
-				own = append(own, o)
-				return err
+		return read(t, "SELECT id, token, claim_id, cancel FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND session_id=? ORDER BY id", []any{session},
+			func(m *taskModel) error {
+				own = append(own, ledger.Own{TaskID: m.Task.ID, Token: m.Task.Token, ClaimID: m.ClaimID, Cancel: m.Cancel})
+				return nil
 			})
 	})
 	return own, err

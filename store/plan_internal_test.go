@@ -181,7 +181,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		check("counts of open tasks", []string{named}, func(t *tx) error { return t.countOpen(nil, nil) })
 		check("counts of open tasks of some", []string{"tasks_job"}, func(t *tx) error { return t.countOpen([]string{"j1", "j2"}, nil) })
 		check("overdue", []string{"jobs_next"}, func(t *tx) error {
-			return t.Query(overdueQuery, []any{1000, 100}, func(scan func(...any) error) error { return nil })
+			return rows(t.overdue(time.UnixMicro(1000), 100), func(*jobModel) error { return nil })
 		})
 	})
 }

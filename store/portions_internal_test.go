@@ -17,14 +17,14 @@ func TestManyStandings(t *testing.T) {
 		subjects = append(subjects, subject{"job", fmt.Sprintf("%06d", (i*7)%(sqlkit.MaxRows+3))})
 	}
 	for range 2 {
-		var rows []*standing
+		var rows []standingModel
 		err := s.tx(t.Context(), "test", func(t *tx) (err error) { rows, err = t.lockStandings(slices.Clone(subjects)); return err })
 		if err != nil || len(rows) != len(subjects) {
 			t.Fatalf("%d of %d: %v", len(rows), len(subjects), err)
 		}
 		for i, r := range rows {
-			if want := fmt.Sprintf("%06d", i); r.name != want {
-				t.Fatalf("row %d is %s", i, r.name)
+			if want := fmt.Sprintf("%06d", i); r.Name != want {
+				t.Fatalf("row %d is %s", i, r.Name)
 			}
 		}
 	}

@@ -20,19 +20,14 @@ const promoteLimit = 1000
 func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
 	var now time.Time
 	look := func(t *tx) (err error) {
-		pools = nil
 		if now, err = t.judged(judge); err != nil {
 			return err
 		}
 		if next, err = t.nextWaiting(); err != nil {
 			return err
 		}
-		return t.Query(readyPools, nil, func(scan func(...any) error) error {
-			var name string
-			err := scan(&name)
-			pools = append(pools, name)
-			return err
-		})
+		pools, err = t.strings(readyPools)
+		return err
 	}
 	if err := s.read(ctx, "ready pools", look); err != nil {
 		return nil, time.Time{}, err

@@ -29,13 +29,6 @@ type happening struct {
 	failure string
 }
 
-// standing is a row of {standings}, locked.
-type standing struct {
-	subject
-	failing          bool
-	success, lastEnd int64
-}
-
 // subject is who stands: its kind is "job" or "pool".
 type subject struct{ kind, name string }
 
@@ -128,16 +121,16 @@ func (t *tx) weigh(now time.Time, weights map[subject]weight) (recovered map[sub
 	recovered = map[subject]bool{}
 	var values [][]any
 	for _, row := range rows {
-		w := weights[row.subject]
-		recovered[row.subject] = row.failing && w.good && !w.bad
-		row.failing = w.bad || row.failing && !w.good
-		if row.kind == "job" {
-			row.lastEnd = max(row.lastEnd, micros(now))
+		w := weights[row.of()]
+		recovered[row.of()] = row.Failing && w.good && !w.bad
+		row.Failing = w.bad || row.Failing && !w.good
+		if row.Kind == "job" {
+			row.LastEndAt = max(row.LastEndAt, micros(now))
 		}
-		if row.kind == "job" && w.good {
-			row.success = max(row.success, micros(now))
+		if row.Kind == "job" && w.good {
+			row.LastSuccessAt = max(row.LastSuccessAt, micros(now))
 		}
-		values = append(values, []any{row.kind, row.name, bit(row.failing), row.success, row.lastEnd})
+		values = append(values, []any{row.Kind, row.Name, bit(row.Failing), row.LastSuccessAt, row.LastEndAt})
 	}
 	// The rows are locked, so they exist: the INSERT always ends as an update.
 	return recovered, t.Upsert("{standings} (kind, name, failing, last_success_at, last_end_at)", "kind, name", values)
@@ -152,14 +145,10 @@ func (t *tx) changedPools(fails map[string]bool) (changed []subject, err error) 
 	}
 	names := slices.Sorted(maps.Keys(fails))
 	failing := map[string]bool{}
-	err = t.QueryRows("SELECT name, failing FROM {standings} WHERE kind='pool' AND {in name name}", sqlkit.Keys(names), nil,
-		func(scan func(...any) error) error {
-			var name string
-			var is bool
-			err := scan(&name, &is)
-			failing[name] = is
-			return err
-		})
+	err = readOf(t, "SELECT name, failing FROM {standings} WHERE kind='pool' AND {in name name}", sqlkit.Keys(names), nil, func(m *standingModel) error {
+		failing[m.Name] = m.Failing
+		return nil
+	})
 	for _, name := range names {
 		if failing[name] != fails[name] {
 			changed = append(changed, subject{"pool", name})
@@ -169,7 +158,7 @@ func (t *tx) changedPools(fails map[string]bool) (changed []subject, err error) 
 }
 
 // lockStandings locks the rows of subjects, sorted, and makes those that are missing.
-func (t *tx) lockStandings(subjects []subject) ([]*standing, error) {
+func (t *tx) lockStandings(subjects []subject) ([]standingModel, error) {
 	slices.SortFunc(subjects, func(a, b subject) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name)) })
 	rows, err := t.standings(subjects)
 	if err != nil || len(rows) == len(subjects) {
@@ -177,7 +166,7 @@ func (t *tx) lockStandings(subjects []subject) ([]*standing, error) {
 	}
 	var missing [][]any
 	for _, sub := range subjects {
-		if !slices.ContainsFunc(rows, func(r *standing) bool { return r.subject == sub }) {
+		if !slices.ContainsFunc(rows, func(m standingModel) bool { return m.of() == sub }) {
 			missing = append(missing, []any{sub.kind, sub.name, 0})
 		}
 	}
@@ -190,15 +179,12 @@ func (t *tx) lockStandings(subjects []subject) ([]*standing, error) {
 // standings reads and locks the rows that exist.
 //
 // Index: primary key.
-func (t *tx) standings(subjects []subject) ([]*standing, error) {
-	var rows []*standing
+func (t *tx) standings(subjects []subject) (rows []standingModel, err error) {
 	for part := range slices.Chunk(subjects, sqlkit.MaxRows) {
-		err := t.QueryRows("SELECT kind, name, failing, last_success_at, last_end_at FROM {standings}{by_key} WHERE {in name kind, name name} ORDER BY kind, name{for_update}",
-			sqlkit.Rows(part, func(s subject) []any { return []any{s.kind, s.name} }), nil, func(scan func(...any) error) error {
-				r := &standing{}
-				err := scan(&r.kind, &r.name, &r.failing, &r.success, &r.lastEnd)
-				rows = append(rows, r)
-				return err
+		err := readOf(t, "SELECT kind, name, failing, last_success_at, last_end_at FROM {standings}{by_key} WHERE {in name kind, name name} ORDER BY kind, name{for_update}",
+			sqlkit.Rows(part, func(s subject) []any { return []any{s.kind, s.name} }), nil, func(m *standingModel) error {
+				rows = append(rows, *m)
+				return nil
 			})
 		if err != nil {
 			return nil, err

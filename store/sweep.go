@@ -69,12 +69,10 @@ type sweep struct {
 // Index: triggers_at, then the primary key.
 func sweepTriggers(t *tx, before int64, limit int) (int, error) {
 	var keys []ledgerKey
-	err := t.Query(`SELECT job, at, seq FROM {triggers} WHERE at<? AND until_at<? AND decided_at<? AND finished_at<? AND outcome<>''
-		ORDER BY at LIMIT ?`, []any{before, before, before, before, limit}, func(scan func(...any) error) error {
-		var k ledgerKey
-		err := scan(&k.job, &k.at, &k.seq)
-		keys = append(keys, k)
-		return err
+	err := read(t, `SELECT job, at, seq FROM {triggers} WHERE at<? AND until_at<? AND decided_at<? AND finished_at<? AND outcome<>''
+		ORDER BY at LIMIT ?`, []any{before, before, before, before, limit}, func(m *triggerModel) error {
+		keys = append(keys, ledgerKey{m.Job, m.At, m.Seq})
+		return nil
 	})
 	if err != nil || len(keys) == 0 {
 		return 0, err

@@ -16,7 +16,7 @@ func (s *Store) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, 
 	err := s.view(ctx, "jobs", func(t *tx) (err error) {
 		q := table[jobModel](t).Order("name")
 		if len(names) > 0 {
-			q = q.Where("name IN ?", names)
+			q = q.Where("name IN ?", sqlkit.Padded(names))
 		}
 		if all, err = list(q, (*jobModel).status); err != nil {
 			return err

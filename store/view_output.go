@@ -12,19 +12,15 @@ import (
 func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
 	var output []byte
 	err := s.view(ctx, "output", func(t *tx) error {
-		q := table[outputModel](t).Where("task_id = ?", id)
+		text, args := `SELECT output FROM {outputs} WHERE task_id = ?`, []any{id}
 		if attempt > 0 {
-			q = q.Where("attempt = ?", attempt)
+			text, args = text+` AND attempt = ?`, append(args, attempt)
 		}
-		var last [][]byte
-		if err := q.Order("attempt DESC").Limit(1).Pluck("output", &last).Error; err != nil {
-			return err
+		found, err := t.One(text+` ORDER BY attempt DESC LIMIT 1`, args, &output)
+		if err == nil && !found {
+			err = fmt.Errorf("output of task %.64q, attempt %d: %w", id, attempt, jobs.ErrNotFound)
 		}
-		if len(last) == 0 {
-			return fmt.Errorf("output of task %.64q, attempt %d: %w", id, attempt, jobs.ErrNotFound)
-		}
-		output = last[0]
-		return nil
+		return err
 	})
 	return output, err
 }

@@ -59,7 +59,7 @@ func (t *tx) nextDue(n int) ([]ledger.Next, error) {
 func (t *tx) longestRunning(n int) ([]ledger.Running, error) {
 	q := t.gorm().Table("{tasks} {index}{tasks}_claim{end}").Select("id, pool, kind, job, trigger_at, started_at, attempt, replica").
 		Where("state = 2").Order("started_at, id").Limit(n)
-	return list(q, func(m *taskModel) ledger.Running {
+	return list(q, func(m *taskFields) ledger.Running {
 		return ledger.Running{
 			TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), Since: fromMicros(m.StartedAt), Attempt: m.Attempt, Replica: m.Replica,
 		}
@@ -73,7 +73,7 @@ const (
 
 const troubleColumns = "id, pool, kind, job, trigger_at, state, attempt, replica, exit_code, reason, reason_code, SUBSTR(error, 1, ?) AS error, finished_at"
 
-func trouble(m *taskModel) ledger.Trouble {
+func trouble(m *taskFields) ledger.Trouble {
 	return ledger.Trouble{
 		TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), State: m.State, Attempt: m.Attempt, Replica: m.Replica,
 		ExitCode: m.ExitCode, Reason: m.Reason, ReasonCode: m.ReasonCode, Error: strings.ToValidUTF8(string(m.Error), ""), At: fromMicros(m.FinishedAt),

@@ -20,14 +20,9 @@ import (
 func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error) {
 	var task jobs.Task
 	var attempts []jobs.Attempt
-	err := s.view(ctx, "task", func(t *tx) error {
-		rows, err := t.tasksByID([]string{id})
-		if err != nil {
+	err := s.view(ctx, "task", func(t *tx) (err error) {
+		if task, err = t.taskByID(id); err != nil {
 			return err
-		}
-		var found bool
-		if task, found = rows[id]; !found {
-			return fmt.Errorf("task %.64q: %w", id, jobs.ErrNotFound)
 		}
 		attempts, err = t.attempts(id, min(jobs.MaxError, max(1<<10, paging.Bytes/(1+task.Attempt+task.Lost))))
 		return err
@@ -41,16 +36,18 @@ func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt,
 // TaskRow is Task for replicas, without the attempts: it waits for no reader. It implements the scheduler's Tasks.
 func (s *Store) TaskRow(ctx context.Context, id string) (task jobs.Task, err error) {
 	err = s.read(ctx, "task", func(t *tx) error {
-		rows, err := t.tasksByID([]string{id})
-		if err != nil {
-			return err
-		}
-		var found bool
-		if task, found = rows[id]; !found {
-			return fmt.Errorf("task %.64q: %w", id, jobs.ErrNotFound)
-		}
-		return nil
+		task, err = t.taskByID(id)
+		return err
 	})
+	return task, err
+}
+
+func (t *tx) taskByID(id string) (jobs.Task, error) {
+	rows, err := t.tasksByID([]string{id})
+	task, found := rows[id]
+	if err == nil && !found {
+		err = fmt.Errorf("task %.64q: %w", id, jobs.ErrNotFound)
+	}
 	return task, err
 }
 
@@ -133,7 +130,7 @@ func (t *tx) taskIDs(f ledger.TaskFilter, after []string, n int) ([]string, erro
 }
 
 func (t *tx) openIDs(f ledger.TaskFilter, after []string, n int) ([]string, error) {
-	q := table[openModel](t).Scopes(ofTasks(f, after))
+	q := table[taskModel](t).Scopes(ofTasks(f, after))
 	switch f.State {
 	case jobs.StateRunning: // index tasks_claim: few tasks run, so that all of them are read
 		q = q.Where("state = 2")
@@ -196,7 +193,7 @@ func (t *tx) tasksByID(ids []string) (map[string]jobs.Task, error) {
 	all := map[string]jobs.Task{}
 	for _, from := range []string{"SELECT " + taskColumns + " FROM {tasks}", "SELECT " + doneColumns + " FROM {done}"} {
 		for part := range slices.Chunk(ids, sqlkit.MaxRows) {
-			err := readOf(t, from+" WHERE {in name id}", sqlkit.Keys(part), nil, func(m *taskModel) error {
+			err := readOf(t, from+" WHERE {in name id}", sqlkit.Keys(part), nil, func(m *taskFields) error {
 				task, err := m.task()
 				all[task.ID] = task
 				return err
@@ -220,11 +217,11 @@ func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err er
 		return all, "", nil
 	}
 	for _, q := range []*gorm.DB{
-		table[openModel](t).Select(taskFacts+listedPayload, jobs.MaxListedPayload),
+		table[taskModel](t).Select(taskFacts+listedPayload, jobs.MaxListedPayload),
 		table[doneModel](t).Select(doneFacts+listedPayload, jobs.MaxListedPayload),
 	} {
 		left := paging.Bytes
-		err := rows(q.Where("id IN ?", ids).Order("id DESC"), func(m *taskModel) error {
+		err := rows(q.Where("id IN ?", sqlkit.Padded(ids)).Order("id DESC"), func(m *taskFields) error {
 			task, err := m.task()
 			all[task.ID] = task
 			if left -= sizeOfTask(task); left < 0 && err == nil {
