@@ -110,14 +110,7 @@ func nextDue(job jobs.Job, after time.Time, n int) ([]wire.Due, error) {
 	if err != nil {
 		return nil, err
 	}
-	var due []wire.Due
-	for range n {
-		if after = schedule.Next(after); after.IsZero() {
-			break
-		}
-		due = append(due, wire.Due{At: after.UTC(), Local: after.In(zone).Format(time.RFC3339)})
-	}
-	return due, nil
+	return wire.DueTimes(schedule, zone, after, n), nil
 }
 
 // runJob opens a manual trigger. A run that the job's policies forbid is recorded as skipped and
@@ -154,25 +147,19 @@ func (s *server) unknownJob(ctx context.Context, name string, otherwise error) e
 	return conflict("this replica's configuration has no job %s; ask a replica that has", quote(name))
 }
 
-func (s *server) suspendJob(w http.ResponseWriter, r *http.Request) error {
-	return s.overrideJob(w, r, true)
-}
-
-func (s *server) resumeJob(w http.ResponseWriter, r *http.Request) error {
-	return s.overrideJob(w, r, false)
-}
-
-func (s *server) overrideJob(w http.ResponseWriter, r *http.Request, suspended bool) error {
-	override, err := readOverride(w, r, suspended)
-	if err != nil {
-		return err
+func overrideJob(suspended bool) handler {
+	return func(s *server, w http.ResponseWriter, r *http.Request) error {
+		override, err := readOverride(w, r, suspended)
+		if err != nil {
+			return err
+		}
+		name := r.PathValue("name")
+		if err := s.Writer.SuspendJob(r.Context(), name, override, by(r)); err != nil {
+			return err
+		}
+		s.Replica.Nudge()
+		return s.replyJob(r.Context(), w, name)
 	}
-	name := r.PathValue("name")
-	if err := s.Writer.SuspendJob(r.Context(), name, override, by(r)); err != nil {
-		return err
-	}
-	s.Replica.Nudge()
-	return s.replyJob(r.Context(), w, name)
 }
 
 // viewJob joins a job's row with what this replica's configuration says of it.

@@ -35,29 +35,23 @@ func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
 	return replyPage(w, "pools", views, func(v wire.Pool) string { return v.Name }, page)
 }
 
-func (s *server) pausePool(w http.ResponseWriter, r *http.Request) error {
-	return s.overridePool(w, r, true)
-}
-
-func (s *server) resumePool(w http.ResponseWriter, r *http.Request) error {
-	return s.overridePool(w, r, false)
-}
-
-func (s *server) overridePool(w http.ResponseWriter, r *http.Request, paused bool) error {
-	override, err := readOverride(w, r, paused)
-	if err != nil {
-		return err
+func overridePool(paused bool) handler {
+	return func(s *server, w http.ResponseWriter, r *http.Request) error {
+		override, err := readOverride(w, r, paused)
+		if err != nil {
+			return err
+		}
+		name := r.PathValue("name")
+		if err := s.Writer.PausePool(r.Context(), name, override, by(r)); err != nil {
+			return err
+		}
+		s.Replica.Nudge()
+		row, err := s.poolRow(r.Context(), name)
+		if err != nil {
+			return err
+		}
+		return reply(w, http.StatusOK, viewPool(s.Replica.Set(), row))
 	}
-	name := r.PathValue("name")
-	if err := s.Writer.PausePool(r.Context(), name, override, by(r)); err != nil {
-		return err
-	}
-	s.Replica.Nudge()
-	row, err := s.poolRow(r.Context(), name)
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, viewPool(s.Replica.Set(), row))
 }
 
 func (s *server) poolRow(ctx context.Context, name string) (ledger.PoolStatus, error) {

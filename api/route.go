@@ -26,24 +26,24 @@ var routes = []struct {
 	{"GET", "/readyz", anyone, (*server).ready},
 	{"GET", "/metrics", Viewer, (*server).scrape},
 
-	{"GET", "/", anyone, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
-	{"GET", "/jobs/{name}", anyone, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
-	{"GET", "/static/{file}", anyone, func(s *server, w http.ResponseWriter, r *http.Request) error { return pass(s.page, w, r) }},
+	{"GET", "/", anyone, (*server).servePage},
+	{"GET", "/jobs/{name}", anyone, (*server).servePage},
+	{"GET", "/static/{file}", anyone, (*server).servePage},
 
 	{"GET", "/api/v1/jobs", Viewer, (*server).listJobs},
 	{"GET", "/api/v1/jobs/{name}", Viewer, (*server).getJob},
 	{"GET", "/api/v1/jobs/{name}/next", Viewer, (*server).nextOfJob},
 	{"GET", "/api/v1/jobs/{name}/triggers", Viewer, (*server).triggersOfJob},
 	{"POST", "/api/v1/jobs/{name}/run", Operator, (*server).runJob},
-	{"POST", "/api/v1/jobs/{name}/suspend", Operator, (*server).suspendJob},
-	{"POST", "/api/v1/jobs/{name}/resume", Operator, (*server).resumeJob},
+	{"POST", "/api/v1/jobs/{name}/suspend", Operator, overrideJob(true)},
+	{"POST", "/api/v1/jobs/{name}/resume", Operator, overrideJob(false)},
 
 	{"GET", "/api/v1/triggers", Viewer, (*server).listTriggers},
 
 	{"GET", "/api/v1/pools", Viewer, (*server).listPools},
 	{"POST", "/api/v1/pools/{name}/tasks", Operator, (*server).enqueue},
-	{"POST", "/api/v1/pools/{name}/pause", Operator, (*server).pausePool},
-	{"POST", "/api/v1/pools/{name}/resume", Operator, (*server).resumePool},
+	{"POST", "/api/v1/pools/{name}/pause", Operator, overridePool(true)},
+	{"POST", "/api/v1/pools/{name}/resume", Operator, overridePool(false)},
 
 	{"GET", "/api/v1/tasks", Viewer, (*server).listTasks},
 	{"GET", "/api/v1/tasks/{id}", Viewer, (*server).getTask},
@@ -68,12 +68,11 @@ var values = map[string]*regexp.Regexp{
 // errNothing has a code of its own: at a wrong path a task must not look like one that is gone.
 var errNothing = newProblem(http.StatusNotFound, "no_path", "there is nothing at this path")
 
-// pass lets h answer. nil is a part that this program does not have.
-func pass(h http.Handler, w http.ResponseWriter, r *http.Request) error {
-	if h == nil {
+func (s *server) servePage(w http.ResponseWriter, r *http.Request) error {
+	if s.page == nil {
 		return errNothing
 	}
-	h.ServeHTTP(w, r)
+	s.page.ServeHTTP(w, r)
 	return nil
 }
 

@@ -9,12 +9,12 @@ import (
 
 // Error is one thing wrong with a configuration, or one thing to warn about.
 type Error struct {
-	File    string // as given, or as included
-	Line    int    // from 1; 0: the file as a whole
-	Column  int    // from 1, in characters
-	Path    string // of the key: "jobs.backup.retries.limit"; may be empty
-	Problem string
-	Hint    string // what to do about it; may be empty
+	File    string `json:"file"`             // as given, or as included
+	Line    int    `json:"line,omitempty"`   // from 1; 0: the file as a whole
+	Column  int    `json:"column,omitempty"` // from 1, in characters
+	Path    string `json:"path,omitempty"`   // of the key: "jobs.backup.retries.limit"; may be empty
+	Problem string `json:"problem"`
+	Hint    string `json:"hint,omitempty"` // what to do about it; may be empty
 }
 
 // Error is "file:line:column: path: problem; hint".

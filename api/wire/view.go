@@ -73,9 +73,3 @@ type Lock struct {
 	Meta  string    `json:"meta,omitempty"`
 	Since time.Time `json:"since,omitzero"` // server time
 }
-
-// Due is a future due time.
-type Due struct {
-	At    time.Time `json:"at"`    // UTC
-	Local string    `json:"local"` // RFC 3339 in the job's zone
-}

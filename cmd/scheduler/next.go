@@ -11,30 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// dueTime is one due time of a schedule.
-type dueTime struct {
-	At    string `json:"at"`    // RFC 3339, UTC
-	Local string `json:"local"` // RFC 3339, in the schedule's zone
-
-	at time.Time // in the schedule's zone
-}
-
-// people is a due time for a table: "Mon 2026-03-30 01:30:00 BST".
-func (d dueTime) people() string { return d.at.Format("Mon 2006-01-02 15:04:05 MST") }
-
-// dueTimes returns the first n due times after from.
-func dueTimes(s *jobs.Schedule, zone *time.Location, from time.Time, n int) []dueTime {
-	all := []dueTime{}
-	for t := s.Next(from); !t.IsZero() && len(all) < n; t = s.Next(t) {
-		local := t.In(zone)
-		all = append(all, dueTime{At: t.UTC().Format(time.RFC3339), Local: local.Format(time.RFC3339), at: local})
-	}
-	return all
+// people shows a due time in a table: "Mon 2026-03-30 01:30:00 BST".
+func people(d wire.Due, zone *time.Location) string {
+	return d.At.In(zone).Format("Mon 2006-01-02 15:04:05 MST")
 }
 
 // maxNext bounds -n.
@@ -78,14 +63,14 @@ func newNextCommand(a *app) *cobra.Command {
 					return usagef("--from: %w", err)
 				}
 			}
-			due := dueTimes(schedule, zone, start, n)
+			due := wire.DueTimes(schedule, zone, start, n)
 			if suspended {
 				fmt.Fprintf(a.stderr, "note: the file suspends job %s: it does not run at these times\n", args[0])
 			}
 			return a.print(due, func(w io.Writer) error {
 				rows := make([][]string, len(due))
 				for i, d := range due {
-					rows[i] = []string{d.At, d.people()}
+					rows[i] = []string{d.At.Format(time.RFC3339), people(d, zone)}
 				}
 				return table(w, "UTC LOCAL", rows)
 			})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -37,12 +38,14 @@ type poolSummary struct {
 }
 
 type jobSummary struct {
-	Name      string    `json:"name"`
-	Schedules []string  `json:"schedules"`
-	Timezone  string    `json:"timezone"`
-	Pool      string    `json:"pool"`
-	Suspended bool      `json:"suspended,omitempty"`
-	Next      []dueTime `json:"next"`
+	Name      string     `json:"name"`
+	Schedules []string   `json:"schedules"`
+	Timezone  string     `json:"timezone"`
+	Pool      string     `json:"pool"`
+	Suspended bool       `json:"suspended,omitempty"`
+	Next      []wire.Due `json:"next"`
+
+	zone *time.Location
 }
 
 func newValidateCommand(a *app) *cobra.Command {
@@ -138,7 +141,7 @@ func summarizeJob(name string, j jobs.Job, now time.Time) (jobSummary, error) {
 	if err != nil {
 		return s, fmt.Errorf("job %s: %w", name, err)
 	}
-	s.Next = dueTimes(schedule, zone, now, upcoming)
+	s.zone, s.Next = zone, wire.DueTimes(schedule, zone, now, upcoming)
 	return s, nil
 }
 
@@ -174,7 +177,7 @@ func (s summary) write(w io.Writer) error {
 					rows = append(rows, row)
 					row = []string{" ", " ", " ", ""}
 				}
-				row[3] = due.people()
+				row[3] = people(due, j.zone)
 			}
 			rows = append(rows, row)
 		}
