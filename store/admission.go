@@ -134,7 +134,7 @@ func (a *admission) admit(r openTask, job *jobRow) (_ openTask, ok, foreign bool
 // Index: tasks_claim, equality on state and pool, then its order.
 func (a *admission) admitNew(t *tx, r openTask, job *jobRow) (_ openTask, ok bool, err error) {
 	p := a.pools[r.Pool]
-	if p == nil || p.room < 1 || r.RunAt.After(a.now) {
+	if p == nil || p.room < 1 || r.row != rowReady {
 		return r, false, nil
 	}
 	if p.maxRunning > 0 {

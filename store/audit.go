@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm/clause"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -28,8 +29,8 @@ func (s *Store) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 		}
 		// To write the same id again changes nothing.
 		return t.gorm().Clauses(clause.OnConflict{DoNothing: true}).Create(&auditModel{
-			ID: id.String(), At: micros(now), Who: clip(e.Who, 128), Role: clip(e.Role, 16), Remote: clip(e.Remote, 64), Action: clip(e.Action, 64),
-			Object: clip(e.Object, 128), Status: e.Status, TaskID: clip(e.TaskID, 36), Tasks: e.Tasks, Repeats: max(e.Count, 1),
+			ID: id.String(), At: micros(now), Who: clip.Text(e.Who, 128), Role: clip.Text(e.Role, 16), Remote: clip.Text(e.Remote, 64), Action: clip.Text(e.Action, 64),
+			Object: clip.Text(e.Object, 128), Status: e.Status, TaskID: clip.Text(e.TaskID, 36), Tasks: e.Tasks, Repeats: max(e.Count, 1),
 		}).Error
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -17,7 +18,7 @@ import (
 func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error) {
 	why := "cancelled"
 	if by != "" {
-		why = clip("cancelled by "+by, 255)
+		why = clip.Text("cancelled by "+by, 255)
 	}
 	var task jobs.Task
 	write := func(t *tx) error {

@@ -161,30 +161,15 @@ func (w *claim) startTriggers(t *tx) error {
 	return err
 }
 
-// take writes the claim and finds out which tasks it got: somebody without a lock may have been
-// faster.
-//
-// Index: primary key. state+0 keeps SQLite from the indexes on state, as {by_key} does with MySQL.
+// take writes the claim and finds out which tasks it got: another replica may have been faster, without a lock.
 func (w *claim) take(t *tx) error {
 	rows := slices.SortedFunc(slices.Values(w.taken), func(a, b taken) int { return lockOrder(a.was, b.was) })
-	count := 0
-	for part := range slices.Chunk(rows, sqlkit.MaxRows) {
-		n, err := t.ExecRows(`UPDATE {each}{tasks}{by_key}
-			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost},
-				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?,
-				reason='', reason_code='', error='', exit_code=NULL, cancel=''
-			WHERE state+0=0 AND {in name id, int token}`,
-			sqlkit.Rows(part, func(m taken) []any {
-				return []any{m.is.Token - m.was.Token, micros(m.is.mayRunUntil), m.is.MaxAttempts, string(m.is.OnLost), m.was.ID, m.was.Token}
-			}), w.Session, w.Replica, w.ID, micros(w.now))
-		if err != nil {
-			return err
-		}
-		count += int(n)
+	count, err := t.startTasks(w.ID, rows)
+	if err != nil {
+		return err
 	}
 	got := func(string) bool { return true }
 	if count < len(rows) {
-		var err error
 		if got, err = w.ours(t, ""); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -82,7 +83,7 @@ func (w *decision) write(t *tx) error {
 	if err := w.insertTriggers(t); err != nil {
 		return err
 	}
-	if err := w.insertTasks(t); err != nil {
+	if err := t.insertOpened(w.tasks); err != nil {
 		return err
 	}
 	if err := t.giveUp(w.ended); err != nil {
@@ -206,16 +207,13 @@ func (w *decision) openTask(t *tx, job *jobRow, o *ledger.Opening) error {
 	}
 	task.State = jobs.StatePending
 	task.IdempotencyKey, task.PayloadSize = task.Key(""), len(task.Payload)
-	row, runs, err := w.admission.admitNew(t, openTask{Task: task, row: rowReady}, job)
+	row, runs, err := w.admission.admitNew(t, openTask{Task: task, row: pendingRow(task.RunAt, w.now)}, job)
 	switch {
 	case err != nil:
 		return err
 	case runs:
 		w.out.Started = append(w.out.Started, ledger.Started{Task: row.Task, Until: row.mayRunUntil})
 	default:
-		if task.RunAt.After(w.now) {
-			row.row = rowWaits
-		}
 		w.out.Opened = append(w.out.Opened, row.Task)
 	}
 	o.Task, o.Trigger.TaskID = &row.Task, row.ID
@@ -253,29 +251,12 @@ func (t *tx) insertTriggers(triggers []jobs.Trigger) (added int64, err error) {
 			room = forcedBytes
 		}
 		rows[i] = []any{
-			g.Job, micros(g.At), g.Seq, micros(g.Until), g.Count, string(g.Cause), clip(g.By, 255), string(g.Outcome),
-			clip(g.Reason, room), string(g.ReasonCode), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
+			g.Job, micros(g.At), g.Seq, micros(g.Until), g.Count, string(g.Cause), clip.Text(g.By, 255), string(g.Outcome),
+			clip.Text(g.Reason, room), string(g.ReasonCode), string(g.Result), g.TaskID, g.Replica, micros(g.DecidedAt), micros(g.StartedAt), micros(g.FinishedAt),
 		}
 	}
 	return t.InsertNew(`{triggers} (job, at, seq, until_at, due_count, cause, by_whom, outcome,
 		reason, reason_code, result, task_id, replica, decided_at, started_at, finished_at)`, rows)
-}
-
-func (w *decision) insertTasks(t *tx) error {
-	rows := make([][]any, len(w.tasks))
-	for i, r := range w.tasks {
-		rows[i] = []any{
-			r.ID, r.Pool, r.Kind, r.Job, micros(r.ScheduledAt), r.Seq, r.row, -r.Priority, micros(r.RunAt), r.Attempt,
-			r.MaxAttempts, string(r.OnLost), r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
-			encodeTags(r.Tags), r.RetryOf, clip(r.Reason, 512), string(r.ReasonCode),
-			[]byte{},
-			micros(r.CreatedAt), micros(r.StartedAt), clip(r.By, jobs.MaxBy),
-		}
-	}
-	_, err := t.Insert(`{tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
-		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
-		created_at, started_at, made_by)`, rows)
-	return err
 }
 
 // missed are the due times that nobody decided in time.

@@ -66,29 +66,17 @@ func (t *tx) enqueue(batch []*parcel) error {
 		}
 		return err
 	}
-	var rows [][]any
+	var rows []*parcel
 	for _, p := range batch {
-		k := &p.task
-		k.CreatedAt = now
+		p.task.CreatedAt = now
 		if p.runAt.IsZero() {
-			k.RunAt = now
+			p.task.RunAt = now
 		}
-		if p.existed {
-			continue
+		if !p.existed {
+			rows = append(rows, p)
 		}
-		state := rowReady
-		if k.RunAt.After(now) {
-			state = rowWaits
-		}
-		rows = append(rows, []any{
-			k.ID, k.Pool, k.Kind, state, -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
-			p.key, []byte(k.Payload), encodeTags(k.Tags),
-			[]byte{},
-			micros(now), k.By,
-		})
 	}
-	_, err = t.Insert(`{tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by)`, rows)
-	return err
+	return t.insertPending(now, rows)
 }
 
 // fillPools gives the tasks their pools' policies, and returns the kinds that govern and the database's time, which the same

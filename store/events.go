@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
@@ -24,7 +25,7 @@ func (t *tx) keepEvents(now time.Time, events []happening) error {
 		}
 		rows[i] = []any{
 			id.String(), string(h.event), h.job, h.pool, micros(h.at), h.seq, micros(h.until), h.count, h.task, h.attempt,
-			h.replica, clip(h.reason, 512), string(h.code), clip(h.failure, eventError), micros(now),
+			h.replica, clip.Text(h.reason, 512), string(h.code), clip.Text(h.failure, eventError), micros(now),
 		}
 	}
 	_, err := t.Insert(`{events} (id, event, job, pool, trigger_at, trigger_seq, until_at, due_count, task_id, attempt, replica, reason, reason_code, error, happened_at)`, rows)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -214,18 +215,12 @@ func (t *tx) replacePart(now time.Time, late []move) error {
 		SET outcome='ran', result={name end}, reason=`+forcedReason+`, reason_code={name code}, finished_at=?
 		WHERE COALESCE(outcome, '')='lost' AND `+ofTrigger,
 		sqlkit.Rows(bornOfTriggers(late), func(m move) []any {
-			return append([]any{string(m.end), m.behind(m.reason, lateBytes), clip(m.reason, 512), string(m.code)}, triggerKey(m)...)
+			return append([]any{string(m.end), m.behind(m.reason, lateBytes), clip.Text(m.reason, 512), string(m.code)}, triggerKey(m)...)
 		}), micros(now))
 	if err != nil {
 		return err
 	}
-	n, err := t.ExecRows(`UPDATE {each}{done}{by_key}
-		SET state={name end}, reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit}, late=1, finished_at=?
-		WHERE COALESCE(state, '')='lost' AND late=0 AND {in name id, int token}`,
-		sqlkit.Rows(late, func(m move) []any {
-			return []any{string(m.end), clip(m.reason, 512), string(m.code), m.failure, m.exitCode(), m.ID, m.Token}
-		}), micros(now))
-	if err := all(n, err, late); err != nil {
+	if err := t.replaceLostTasks(now, late); err != nil {
 		return err
 	}
 	return t.keepOutputs(now, late)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -73,7 +74,7 @@ func firstLine(text string) string {
 // task is the row afterwards, without its payload.
 func (m move) task(now time.Time) jobs.Task {
 	t := m.Task
-	t.Reason, t.ReasonCode, t.Error, t.ExitCode = clip(m.reason, 512), m.code, m.failure, m.exit
+	t.Reason, t.ReasonCode, t.Error, t.ExitCode = clip.Text(m.reason, 512), m.code, m.failure, m.exit
 	t.Lost += int(m.losses())
 	if m.to == toDone {
 		t.State, t.FinishedAt = m.end, now
@@ -106,22 +107,6 @@ func bit(is bool) int64 {
 	}
 	return 0
 }
-
-// The states in which rows are when they are moved.
-var (
-	isPending = [2]any{rowReady, rowWaits}
-	isRunning = [2]any{rowRunning, rowRunning}
-)
-
-// unmoved is the condition under which moves write: each row is owned as it was when it was read, and
-// for as long. Else what was said of the time until which its attempt may run would be wrong.
-// state+0 keeps SQLite from the indexes on state, as {by_key} does with MySQL.
-//
-// Index: primary key.
-const unmoved = "state+0 IN (?, ?) AND {in name id, int token, int may_run_until}"
-
-// reading is the key of unmoved.
-func (m move) reading() []any { return []any{m.ID, m.Token, micros(m.mayRunUntil)} }
 
 // move writes all of them, each portion with at most eight statements, and what follows for standings
 // and events. All were in one of the states when they were read; if one is no longer, has another token,
@@ -173,7 +158,7 @@ func (t *tx) endTriggers(now time.Time, ended []move) error {
 		WHERE COALESCE(outcome, '')='' AND `+ofTrigger,
 		sqlkit.Rows(bornOfTriggers(ended), func(m move) []any {
 			outcome, why := m.outcome()
-			return append([]any{string(outcome), string(m.end), m.behind(why, endedBytes), clip(why, 512), string(m.code)}, triggerKey(m)...)
+			return append([]any{string(outcome), string(m.end), m.behind(why, endedBytes), clip.Text(why, 512), string(m.code)}, triggerKey(m)...)
 		}), micros(now))
 	return err
 }
@@ -189,7 +174,7 @@ func (m move) behind(why string, room int) string {
 	if why == "" {
 		return ""
 	}
-	return "; " + clip(why, room)
+	return "; " + clip.Text(why, room)
 }
 
 // The room of a reason that begins with ledger.Forced, of how its run ended, and, if it was lost, of that and of the late
@@ -210,51 +195,13 @@ func (t *tx) unstartTriggers(pending []move) error {
 	return err
 }
 
-// endTasks moves rows from {tasks} to {done}.
-func (t *tx) endTasks(now time.Time, states [2]any, ended []move) error {
-	n, err := t.ExecRows(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
-		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
-			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
-			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, ?
-		FROM {each}{tasks}{by_key} WHERE `+unmoved+`{for_update}`,
-		sqlkit.Rows(ended, func(m move) []any {
-			return append([]any{
-				string(m.end), m.failures(), m.losses(), clip(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until),
-			}, m.reading()...)
-		}), micros(now), states[0], states[1])
-	if err := all(n, err, ended); err != nil {
-		return err
-	}
-	n, err = t.ExecRows("{delete} {tasks} AS t{by_key} WHERE "+unmoved, sqlkit.Rows(ended, move.reading), states[:]...)
-	return all(n, err, ended)
-}
-
-// requeue makes rows pending again and clears what the claim had set. The token stays: the next
-// claim's is larger. A cancellation that was asked for in between must not be cleared unseen.
-func (t *tx) requeue(states [2]any, pending []move) error {
-	n, err := t.ExecRows(`UPDATE {each}{tasks}{by_key}
-		SET state={int state}, run_at={int due}, attempt=attempt-{int undone}, failures=failures+{int failures}, losses=losses+{int losses},
-			reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit},
-			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
-		WHERE cancel='' AND `+unmoved,
-		sqlkit.Rows(pending, func(m move) []any {
-			return append([]any{
-				bit(m.to == toWait) * rowWaits, micros(m.due()), m.undone(), m.failures(), m.losses(),
-				clip(m.reason, 512), string(m.code), m.failure, m.exitCode(),
-			}, m.reading()...)
-		}), states[:]...)
-	return all(n, err, pending)
-}
-
 // keepAttempts writes down the attempts after which another one comes.
 func (t *tx) keepAttempts(now time.Time, pending []move) error {
 	var rows [][]any
 	for _, m := range pending {
 		if !m.never {
 			rows = append(rows, []any{
-				m.ID, m.Attempt, string(m.end), clip(m.reason, 512), string(m.code), m.Token, m.Replica,
+				m.ID, m.Attempt, string(m.end), clip.Text(m.reason, 512), string(m.code), m.Token, m.Replica,
 				micros(m.StartedAt), micros(now), m.exitCode(), m.failure,
 			})
 		}

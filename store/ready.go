@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
@@ -61,12 +60,11 @@ func (t *tx) nextWaiting() (time.Time, error) {
 
 // promote makes waiting tasks ready.
 //
-// Index: tasks_due to find them, the primary key to write them.
+// Index: tasks_due.
 func promote(t *tx, now time.Time) error {
 	due, err := t.strings("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=1 AND run_at<=? ORDER BY run_at LIMIT ?", micros(now), promoteLimit)
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	_, err = t.ExecRows("UPDATE {tasks}{by_key} SET state=0 WHERE state+0=1 AND {in name id}", sqlkit.Keys(due))
-	return err
+	return t.promoteTasks(due)
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // RetryTask enqueues an ended task again, as a new one that is due now and names the first of the
@@ -26,7 +26,7 @@ func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (jobs.
 	}
 	why := "retry of " + id
 	if by != "" {
-		why = clip(why+" by "+by, 512)
+		why = clip.Text(why+" by "+by, 512)
 	}
 	var task jobs.Task
 	write := func(t *tx) error {
@@ -49,13 +49,7 @@ func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (jobs.
 		if err != nil {
 			return err
 		}
-		// Index: primary key.
-		_, err = t.Exec(`INSERT INTO {tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, payload,
-				tags, retry_of, reason, reason_code, error, created_at, made_by)
-			SELECT ?, pool, kind, 0, rank_order, ?, max_attempts, on_lost, payload,
-				tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, ?, '', ?, ?
-			FROM {done} WHERE id=?`, fresh.String(), micros(now), why, string(reason.Retry), micros(now), clip(by, jobs.MaxBy), id)
-		if err != nil {
+		if err := t.insertRetry(now, fresh.String(), id, why, by); err != nil {
 			return err
 		}
 		rows, err := t.openTasks(taskColumns, " WHERE id=?", fresh.String())

@@ -11,6 +11,22 @@
 // lock timeout or a connection lost before COMMIT is repeated as a whole, until the context ends.
 // An error that wraps [jobs.ErrUnavailable] means that nothing is known about what was asked.
 //
+// The state of a task. Rows of {tasks} are waiting, ready or running, which the first two are pending for users; a task that ends moves to
+// {done}. All of it is written in task_state.go, and what becomes running is decided in admission.go.
+//
+//	  enqueue, retry, decide                             decide, if it is admitted
+//	    │               │                                             │
+//	    ▼      due      ▼               claim                         ▼
+//	 waiting ───────▶ ready ──────────────────────────────────────▶ running ───────▶ succeeded, failed,
+//	    │ ▲             │ ▲                                           │ │ │           cancelled, lost
+//	    │ │             │ └── handed back; lost, and it is retried ───┘ │ │                 │
+//	    │ └─────────────│──── failed, and it is retried; lost, and its ─┘ │                 │ its own result, late:
+//	    ▼               ▼     attempt may run on                          ▼                 ▼ once
+//	cancelled       cancelled                              as its attempt ended      succeeded, failed, cancelled
+//
+// An attempt begins with the claim, which counts it, and ends as succeeded, failed, cancelled or lost; one that was handed back
+// never was. Of a task that has ended the row in {done} tells of the last attempt, and {attempts} of those before it.
+//
 // Rows are locked in this order: sessions, pools, jobs, triggers, tasks, attempts, standings, events. What does not wait
 // (SKIP LOCKED) may come out of turn.
 package store

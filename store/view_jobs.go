@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
@@ -126,7 +127,7 @@ func (s *Store) override(ctx context.Context, noun, name string, override *bool,
 		if !found {
 			return fmt.Errorf("%s %.64q: %w", noun, name, jobs.ErrNotFound)
 		}
-		_, err = t.Exec(update, override, clip(by, 255), name)
+		_, err = t.Exec(update, override, clip.Text(by, 255), name)
 		return err
 	})
 }

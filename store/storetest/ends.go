@@ -16,6 +16,7 @@ import (
 )
 
 var endCases = []Case{
+	{"Ends/Transitions", transitions},
 	{"Ends/Mixed", mixedEnds},
 	{"Ends/Trigger", endOfTrigger},
 	{"Ends/Stale", staleFinish},

@@ -47,7 +47,7 @@ func TestBranches(t *testing.T) {
 		},
 		"store": {
 			"store/claim.go claim.write GO without ||: len(w.taken) == 0",
-			"store/move.go tx.endTasks GO other field after: m.until",
+			"store/task_state.go tx.endTasks GO other field after: m.until",
 			"store/enqueue.go tx.takeKeys GO turned: cmp.Compare(a.task.Pool, b.task.Pool)",
 		},
 		"locks/redislock": {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -53,7 +54,7 @@ func died(r Task, code reason.Code, why string) move {
 // move writes it, and returns the task afterwards, and what happened if it ended.
 func (t *tx) move(now time.Time, m move) (jobs.Task, *happening) {
 	r := m.row
-	m.reason = strings.ToValidUTF8(m.reason[:min(len(m.reason), 512)], "")
+	m.reason = clip.Text(m.reason, 512)
 	switch m.end {
 	case jobs.StateFailed:
 		r.Failures++

@@ -1,0 +1,166 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/clip"
+	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+)
+
+// The state of a task is written in this file, and nowhere else; see the drawing in the package comment.
+//
+// Rows are locked one by one, in the order of the primary key: {by_key} has MySQL go by it, state+0 keeps SQLite from the indexes
+// on state. What an owner writes carries its token.
+
+// insertPending adds tasks that were enqueued.
+func (t *tx) insertPending(now time.Time, batch []*parcel) error {
+	rows := make([][]any, len(batch))
+	for i, p := range batch {
+		k := &p.task
+		rows[i] = []any{
+			k.ID, k.Pool, k.Kind, pendingRow(k.RunAt, now), -k.Priority, micros(k.RunAt), k.MaxAttempts, string(k.OnLost),
+			p.key, []byte(k.Payload), encodeTags(k.Tags), []byte{}, micros(now), k.By,
+		}
+	}
+	_, err := t.Insert(`{tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, idem_key, payload, tags, error, created_at, made_by)`, rows)
+	return err
+}
+
+// pendingRow is the state of a pending task that is due at runAt.
+func pendingRow(runAt, now time.Time) int {
+	if runAt.After(now) {
+		return rowWaits
+	}
+	return rowReady
+}
+
+// insertOpened adds tasks of jobs, in the states that the admission gave them.
+func (t *tx) insertOpened(tasks []openTask) error {
+	rows := make([][]any, len(tasks))
+	for i, r := range tasks {
+		rows[i] = []any{
+			r.ID, r.Pool, r.Kind, r.Job, micros(r.ScheduledAt), r.Seq, r.row, -r.Priority, micros(r.RunAt), r.Attempt,
+			r.MaxAttempts, string(r.OnLost), r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
+			encodeTags(r.Tags), r.RetryOf, clip.Text(r.Reason, 512), string(r.ReasonCode),
+			[]byte{},
+			micros(r.CreatedAt), micros(r.StartedAt), clip.Text(r.By, jobs.MaxBy),
+		}
+	}
+	_, err := t.Insert(`{tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
+		attempt, max_attempts, on_lost, token, session_id, replica, may_run_until, payload, tags, retry_of, reason, reason_code, error,
+		created_at, started_at, made_by)`, rows)
+	return err
+}
+
+// insertRetry adds a task that is due now, like one that has ended; none if that is not there.
+//
+// Index: primary key of done.
+func (t *tx) insertRetry(now time.Time, id, ended, why, by string) error {
+	_, err := t.Exec(`INSERT INTO {tasks} (id, pool, kind, state, rank_order, run_at, max_attempts, on_lost, payload,
+			tags, retry_of, reason, reason_code, error, created_at, made_by)
+		SELECT ?, pool, kind, 0, rank_order, ?, max_attempts, on_lost, payload,
+			tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, ?, '', ?, ?
+		FROM {done} WHERE id=?`, id, micros(now), why, string(reason.Retry), micros(now), clip.Text(by, jobs.MaxBy), ended)
+	return err
+}
+
+// promoteTasks makes waiting tasks ready.
+//
+// Index: primary key.
+func (t *tx) promoteTasks(ids []string) error {
+	_, err := t.ExecRows("UPDATE {tasks}{by_key} SET state=0 WHERE state+0=1 AND {in name id}", sqlkit.Keys(ids))
+	return err
+}
+
+// startTasks makes ready tasks running that are still as they were, and returns how many.
+//
+// Index: primary key.
+func (t *tx) startTasks(claim string, tasks []taken) (started int, err error) {
+	for part := range slices.Chunk(tasks, sqlkit.MaxRows) {
+		first := part[0].is
+		n, err := t.ExecRows(`UPDATE {each}{tasks}{by_key}
+			SET token=token+{int more}, may_run_until={int until}, max_attempts={int attempts}, on_lost={name on_lost},
+				state=2, attempt=attempt+1, session_id=?, replica=?, claim_id=?, started_at=?,
+				reason='', reason_code='', error='', exit_code=NULL, cancel=''
+			WHERE state+0=0 AND {in name id, int token}`,
+			sqlkit.Rows(part, func(m taken) []any {
+				return []any{m.is.Token - m.was.Token, micros(m.is.mayRunUntil), m.is.MaxAttempts, string(m.is.OnLost), m.was.ID, m.was.Token}
+			}), first.session, first.Replica, claim, micros(first.StartedAt))
+		if err != nil {
+			return started, err
+		}
+		started += int(n)
+	}
+	return started, nil
+}
+
+// The states in which rows are when they are moved.
+var (
+	isPending = [2]any{rowReady, rowWaits}
+	isRunning = [2]any{rowRunning, rowRunning}
+)
+
+// unmoved is the condition under which moves write: each row is owned as it was when it was read, and
+// for as long. Else what was said of the time until which its attempt may run would be wrong.
+//
+// Index: primary key.
+const unmoved = "state+0 IN (?, ?) AND {in name id, int token, int may_run_until}"
+
+// reading is the key of unmoved.
+func (m move) reading() []any { return []any{m.ID, m.Token, micros(m.mayRunUntil)} }
+
+// endTasks moves rows from {tasks} to {done}.
+//
+// Index: primary key.
+func (t *tx) endTasks(now time.Time, states [2]any, ended []move) error {
+	n, err := t.ExecRows(`INSERT INTO {done} (id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			state, failures, losses, reason, reason_code, error, exit_code, may_run_until, finished_at)
+		SELECT id, pool, kind, job, trigger_at, trigger_seq, rank_order, run_at, attempt,
+			max_attempts, on_lost, token, session_id, replica, idem_key, payload, tags, retry_of, created_at, started_at, made_by,
+			{name end}, failures+{int failures}, losses+{int losses}, {text reason}, {name code}, {text error}, {int exit}, {int until}, ?
+		FROM {each}{tasks}{by_key} WHERE `+unmoved+`{for_update}`,
+		sqlkit.Rows(ended, func(m move) []any {
+			return append([]any{
+				string(m.end), m.failures(), m.losses(), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), micros(m.until),
+			}, m.reading()...)
+		}), micros(now), states[0], states[1])
+	if err := all(n, err, ended); err != nil {
+		return err
+	}
+	n, err = t.ExecRows("{delete} {tasks} AS t{by_key} WHERE "+unmoved, sqlkit.Rows(ended, move.reading), states[:]...)
+	return all(n, err, ended)
+}
+
+// requeue makes rows pending again and clears what the claim had set. The token stays: the next
+// claim's is larger. A cancellation that was asked for in between must not be cleared unseen.
+func (t *tx) requeue(states [2]any, pending []move) error {
+	n, err := t.ExecRows(`UPDATE {each}{tasks}{by_key}
+		SET state={int state}, run_at={int due}, attempt=attempt-{int undone}, failures=failures+{int failures}, losses=losses+{int losses},
+			reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit},
+			session_id='', replica='', claim_id='', may_run_until=0, cancel='', started_at=0
+		WHERE cancel='' AND `+unmoved,
+		sqlkit.Rows(pending, func(m move) []any {
+			return append([]any{
+				bit(m.to == toWait) * rowWaits, micros(m.due()), m.undone(), m.failures(), m.losses(),
+				clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(),
+			}, m.reading()...)
+		}), states[:]...)
+	return all(n, err, pending)
+}
+
+// replaceLostTasks writes the own late results of tasks that had been given up, once: late says so.
+//
+// Index: primary key of done.
+func (t *tx) replaceLostTasks(now time.Time, late []move) error {
+	n, err := t.ExecRows(`UPDATE {each}{done}{by_key}
+		SET state={name end}, reason={text reason}, reason_code={name code}, error={text error}, exit_code={int exit}, late=1, finished_at=?
+		WHERE COALESCE(state, '')='lost' AND late=0 AND {in name id, int token}`,
+		sqlkit.Rows(late, func(m move) []any {
+			return []any{string(m.end), clip.Text(m.reason, 512), string(m.code), m.failure, m.exitCode(), m.ID, m.Token}
+		}), micros(now))
+	return all(n, err, late)
+}
