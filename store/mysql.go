@@ -14,7 +14,9 @@ import (
 // mysqlServer is MySQL or MariaDB.
 type mysqlServer struct{}
 
-func (mysqlServer) checkPool(*tx, *sql.DB) error { return nil }
+func (mysqlServer) kit() sqlkit.Dialect { return sqlkit.MySQL{Isolation: "READ COMMITTED"} }
+
+func (mysqlServer) adopt(*tx, *sql.DB) error { return nil }
 
 func (mysqlServer) check(t *tx) error {
 	var version string

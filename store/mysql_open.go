@@ -37,7 +37,7 @@ const (
 	answerLimit = 10 * time.Second
 )
 
-func openMySQL(ctx context.Context, dsn string, o Options) (*Store, error) {
+func (mysqlServer) open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	c, err := mysqlconn.Parse(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("store: mysql: %w", err)

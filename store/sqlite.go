@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
 // sqliteServer is SQLite, in a file or in memory.
 type sqliteServer struct{}
+
+func (sqliteServer) kit() sqlkit.Dialect { return sqlkit.SQLite{} }
 
 func (sqliteServer) check(t *tx) error {
 	var version, journal string
@@ -51,18 +54,10 @@ var sqliteSettings = []struct {
 	{"query_only", []string{"0"}, "so that nothing can be written (remove ?_pragma=query_only(1))"},
 }
 
-// checkPool refuses a database in memory with several connections: each would have one of its own.
-func (sqliteServer) checkPool(t *tx, pool *sql.DB) error {
-	file, err := sqliteFile(t)
-	if err == nil && file == "" && pool.Stats().MaxOpenConnections != 1 {
-		err = errors.New("the database is in memory, and each connection has one of its own: call SetMaxOpenConns(1) on the handle, or use a file")
-	}
-	return err
-}
-
-// sqliteFile is where the database is; empty if it is in memory.
-func sqliteFile(t *tx) (file string, err error) {
-	err = t.Query("PRAGMA database_list", nil, func(scan func(...any) error) error {
+// adopt refuses a database in memory with several connections: each would have one of its own.
+func (sqliteServer) adopt(t *tx, pool *sql.DB) error {
+	file := "" // in memory
+	err := t.Query("PRAGMA database_list", nil, func(scan func(...any) error) error {
 		var seq int
 		var name, path string
 		err := scan(&seq, &name, &path)
@@ -71,5 +66,13 @@ func sqliteFile(t *tx) (file string, err error) {
 		}
 		return err
 	})
-	return file, err
+	switch {
+	case err != nil:
+		return err
+	case file != "":
+		t.s.gate = newLogGate(sqlitefile.LogOf(file), t.DB.Timeout, nil)
+	case pool.Stats().MaxOpenConnections != 1:
+		return errors.New("the database is in memory, and each connection has one of its own: call SetMaxOpenConns(1) on the handle, or use a file")
+	}
+	return nil
 }

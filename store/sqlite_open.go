@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// openSQLite opens a file, or a database in memory, for tests.
-func openSQLite(ctx context.Context, path string, o Options) (*Store, error) {
+// open opens a file, or a database in memory, for tests.
+func (sqliteServer) open(ctx context.Context, path string, o Options) (*Store, error) {
 	opener, err := sqlitefile.Registered()
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)

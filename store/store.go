@@ -100,21 +100,15 @@ var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 // handles do not write in turn: under load, one may keep others out for seconds. Lists and other views take a
 // quarter of the pool at most, so that those who look do not keep replicas from their work.
 func New(db any, d Dialect, o Options) (*Store, error) {
-	var dialect sqlkit.Dialect
-	var server server
-	switch d {
-	case SQLite:
-		dialect, server = sqlkit.SQLite{}, sqliteServer{}
-	case MySQL:
-		dialect, server = sqlkit.MySQL{Isolation: "READ COMMITTED"}, mysqlServer{}
-	default:
-		return nil, fmt.Errorf("store: unknown dialect %q: sqlite or mysql", d)
+	server, err := serverOf(d)
+	if err != nil {
+		return nil, err
 	}
 	pool, err := poolOf(db)
 	if err != nil {
 		return nil, err
 	}
-	s, err := build(pool, pool, dialect, o)
+	s, err := build(pool, pool, server.kit(), o)
 	if err != nil {
 		return nil, err
 	}
@@ -125,17 +119,8 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 		if err := server.check(t); err != nil {
 			return err
 		}
-		if err := server.checkPool(t, pool); err != nil {
+		if err := server.adopt(t, pool); err != nil {
 			return err
-		}
-		if d == SQLite {
-			file, err := sqliteFile(t)
-			if err != nil {
-				return err
-			}
-			if file != "" {
-				s.gate = newLogGate(sqlitefile.LogOf(file), s.db.Timeout, nil)
-			}
 		}
 		return t.learnNamespace()
 	})
@@ -145,10 +130,22 @@ func New(db any, d Dialect, o Options) (*Store, error) {
 	return s, nil
 }
 
-// server is what the store alone asks of a database.
+// server is what the store alone does with a kind of database.
 type server interface {
-	check(t *tx) error                   // fails when server or settings will not do
-	checkPool(t *tx, pool *sql.DB) error // fails when a caller's pool of connections will not do
+	kit() sqlkit.Dialect // for a handle that a program opened
+	open(ctx context.Context, dsn string, o Options) (*Store, error)
+	check(t *tx) error               // fails when server or settings will not do
+	adopt(t *tx, pool *sql.DB) error // fails when the pool of a handle that a program opened will not do
+}
+
+func serverOf(d Dialect) (server, error) {
+	switch d {
+	case SQLite:
+		return sqliteServer{}, nil
+	case MySQL:
+		return mysqlServer{}, nil
+	}
+	return nil, fmt.Errorf("store: unknown dialect %q: sqlite or mysql", d)
 }
 
 // poolOf is the pool of a caller's handle.
@@ -188,13 +185,11 @@ const openTimeout = 6 * time.Second
 func Open(ctx context.Context, d Dialect, dsn string, o Options) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	switch d {
-	case SQLite:
-		return openSQLite(ctx, dsn, o)
-	case MySQL:
-		return openMySQL(ctx, dsn, o)
+	server, err := serverOf(d)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("store: unknown dialect %q: sqlite or mysql", d)
+	return server.open(ctx, dsn, o)
 }
 
 // Close closes what Open opened, and nothing that the program gave to New.

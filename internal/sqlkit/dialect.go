@@ -11,8 +11,8 @@ import (
 // Dialect is what databases say or do differently. Its zero value is of a handle that a program opened.
 type Dialect interface {
 	Name() migrations.Dialect
-	// Words are replaced in statements, in pairs: {for_update}, {skip_locked}, {share}, {insert_ignore}, {values}, {delete}.
-	// {now} is the database's time in microseconds, or NULL where only Now tells it.
+	// Words are replaced in statements, in pairs: {for_update}, {skip_locked}, {share}, {values}, {delete}. {insert_ignore} begins, and
+	// {or_ignore} ends, an INSERT that leaves out rows whose key is there. {now} is the database's time in microseconds, or NULL where only Now tells it.
 	// {by_key} follows the table whose rows a statement locks or writes: rows are then locked one by
 	// one, in the order of the primary key, however small the table is. {index} and {end} stand around
 	// the name of the index that a table must be read by, {walk} and {walked} around that of one whose

@@ -13,7 +13,7 @@ func (t *Tx) Insert(into string, rows [][]any) (written int64, err error) {
 
 // InsertNew is Insert but for rows whose key is there.
 func (t *Tx) InsertNew(into string, rows [][]any) (written int64, err error) {
-	return t.insert("{insert_ignore} "+into, "", rows)
+	return t.insert("{insert_ignore} "+into, "{or_ignore}", rows)
 }
 
 // Upsert is Insert, and where the key, "kind, name", is there the row takes the columns named, or else all that are not

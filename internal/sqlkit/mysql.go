@@ -30,7 +30,7 @@ func (MySQL) Name() migrations.Dialect { return migrations.MySQL }
 
 func (MySQL) Words() []string {
 	return []string{
-		"{now}", mysqlNow, "{for_update}", " FOR UPDATE", "{skip_locked}", " SKIP LOCKED", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{values}", "",
+		"{now}", mysqlNow, "{for_update}", " FOR UPDATE", "{skip_locked}", " SKIP LOCKED", "{share}", " LOCK IN SHARE MODE", "{insert_ignore}", "INSERT IGNORE INTO", "{or_ignore}", "", "{values}", "",
 		"{by_key}", " FORCE INDEX (PRIMARY)", "{delete}", "DELETE t FROM", "{index}", " FORCE INDEX (", "{end}", ")",
 		"{walk}", " FORCE INDEX (", "{walked}", ")",
 	}

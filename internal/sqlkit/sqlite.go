@@ -58,7 +58,7 @@ func (SQLite) Name() migrations.Dialect { return migrations.SQLite }
 // A transaction that may write has the whole file from its BEGIN on: no row locks.
 func (SQLite) Words() []string {
 	return []string{
-		"{now}", "NULL", "{for_update}", "", "{skip_locked}", "", "{share}", "", "{insert_ignore}", "INSERT OR IGNORE INTO", "{values}", "VALUES ",
+		"{now}", "NULL", "{for_update}", "", "{skip_locked}", "", "{share}", "", "{insert_ignore}", "INSERT OR IGNORE INTO", "{or_ignore}", "", "{values}", "VALUES ",
 		"{by_key}", "", "{delete}", "DELETE FROM", "{index}", " INDEXED BY ", "{end}", "",
 		"{walk}", " /* ", "{walked}", " */",
 	}

@@ -15,12 +15,13 @@
 // # What an error means
 //
 // [ErrUnavailable]: nothing is known about what was asked, since the database did not answer, or not in time. [ErrUnknownCommit]
-// is one of these. Every other error is an answer, of the database or of the function that was run, and nothing was committed.
+// is one of these. Every other error is an answer, of the database or of the function that was run, and nothing of the transaction
+// was committed.
 //
 // # Statements
 //
 // A statement is one text for all databases, but for words in braces: the tables of the DB and what a dialect says
-// differently, see [Dialect]. Parameters are strings, byte slices, integers, booleans, nil, and the Null types of database/sql.
-// Statements about many rows are [Tx.ExecRows] and [Tx.QueryRows]. Upserts and inserts that leave out what is there are [Tx.Upsert] and [Tx.InsertNew]. Neither
-// text nor parameters say which database is meant: a further one is one more Dialect.
+// differently, see [Dialect]. Parameters are strings, byte slices, integers, booleans, nil, and pointers and Null types of these.
+// Statements about many rows are [Tx.ExecRows] and [Tx.QueryRows]; upserts, and inserts that leave out what is there, are [Tx.Upsert]
+// and [Tx.InsertNew]. Neither text nor parameters say which database is meant: a further one is one more Dialect.
 package sqlkit

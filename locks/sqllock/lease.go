@@ -124,7 +124,7 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 	}
 	free := without(wants, rows)
 	statement := `{insert_ignore} {leases} (namespace, name, token, session_id, acquisition, owner, meta, since) VALUES ` +
-		strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, {now}),`, len(free)), ",")
+		strings.TrimSuffix(strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, {now}),`, len(free)), ",") + ` {or_ignore}`
 	err = s.Tx(ctx, func(t *sqlkit.Tx) error {
 		token, err := s.mint(t, len(free))
 		if err != nil {

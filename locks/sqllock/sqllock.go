@@ -149,7 +149,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 		DB: d.db, dialect: d.dialect,
 		namespace: o.Namespace, session: uuid.NewString(), owner: o.Owner, turn: make(chan struct{}, 1),
 	}
-	if _, err := c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0)`, o.Namespace); err != nil {
+	if _, err := c.exec(ctx, `{insert_ignore} {marks} (namespace, token) VALUES (?, 0) {or_ignore}`, o.Namespace); err != nil {
 		return nil, fmt.Errorf("sqllock: open: %w", err)
 	}
 	if d.mode == Row {
