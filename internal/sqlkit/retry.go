@@ -47,7 +47,7 @@ func (db *DB) Repeat(ctx context.Context, once func(ctx context.Context, conn *s
 	for n := 0; ; n++ {
 		err := db.Borrow(ctx, once)
 		fault := db.Fault(ctx, err)
-		if fault == FaultConflict || fault == FaultLost && (db.Reconnect || errors.Is(err, driver.ErrBadConn) && n < deadConns) {
+		if fault == FaultConflict || fault == FaultLost && (db.Reconnect || errors.Is(err, driver.ErrBadConn) && n < DeadConns) {
 			passing = err
 			if err = Pause(ctx, n, db.Dialect.Nap()); err == nil {
 				continue
@@ -63,8 +63,9 @@ func (db *DB) Repeat(ctx context.Context, once func(ctx context.Context, conn *s
 	}
 }
 
-// deadConns is how many connections of the pool may turn out to be dead: nothing was sent on them.
-const deadConns = 2
+// DeadConns is how many connections of a pool may turn out to be dead one after the other: nothing was sent on them. A server
+// closes all that are idle for long at the same time.
+const DeadConns = 10
 
 // ownBound is up to when a context's deadline is taken for one of the call. A later one is of something longer, such as
 // the attempt of a handler that enqueues.

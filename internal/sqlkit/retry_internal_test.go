@@ -22,22 +22,23 @@ func (c coded) Code() int     { return int(c) }
 // What is run again: what the database undid, always; what a connection was lost for, where that is asked for; and what was
 // never sent, a few times.
 func TestWhatIsRepeated(t *testing.T) {
+	const last = 20
 	for name, c := range map[string]struct {
 		dialect     Dialect
 		reconnect   bool
-		comes       error // of each try but the last, which is the tenth
+		comes       error // of each try but the last
 		tries       int
 		unavailable bool
 	}{
 		"nothing bad":                     {comes: nil, tries: 1},
 		"an answer":                       {comes: errors.New("no"), tries: 1},
-		"a busy file":                     {comes: coded(sqliteBusy), tries: 10},
-		"a busy file, in detail":          {comes: coded(sqliteBusySnapshot), tries: 10},
+		"a busy file":                     {comes: coded(sqliteBusy), tries: last},
+		"a busy file, in detail":          {comes: coded(sqliteBusySnapshot), tries: last},
 		"a full disk":                     {comes: coded(sqliteFull), tries: 1, unavailable: true},
 		"a lost connection":               {dialect: MySQL{}, comes: io.ErrUnexpectedEOF, tries: 1, unavailable: true},
-		"a lost connection, reconnecting": {dialect: MySQL{}, reconnect: true, comes: io.ErrUnexpectedEOF, tries: 10},
-		"dead connections":                {dialect: MySQL{}, comes: driver.ErrBadConn, tries: deadConns + 1, unavailable: true},
-		"dead connections, reconnecting":  {dialect: MySQL{}, reconnect: true, comes: driver.ErrBadConn, tries: 10},
+		"a lost connection, reconnecting": {dialect: MySQL{}, reconnect: true, comes: io.ErrUnexpectedEOF, tries: last},
+		"dead connections":                {dialect: MySQL{}, comes: driver.ErrBadConn, tries: DeadConns + 1, unavailable: true},
+		"dead connections, reconnecting":  {dialect: MySQL{}, reconnect: true, comes: driver.ErrBadConn, tries: last},
 		"an unknown COMMIT":               {dialect: MySQL{}, reconnect: true, comes: fmt.Errorf("%w: %w", ErrUnknownCommit, driver.ErrBadConn), tries: 1, unavailable: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,13 +49,13 @@ func TestWhatIsRepeated(t *testing.T) {
 			db.Reconnect = c.reconnect
 			tries := 0
 			err := db.Autocommit(t.Context(), func(*Tx) error {
-				if tries++; tries == 10 {
+				if tries++; tries == last {
 					return nil
 				}
 				return c.comes
 			})
 			want := c.comes
-			if c.tries == 10 {
+			if c.tries == last {
 				want = nil
 			}
 			if tries != c.tries || !errors.Is(err, want) || errors.Is(err, ErrUnavailable) != c.unavailable {

@@ -49,7 +49,7 @@ func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 // connect returns a connection that has run statements. One of the pool that turns out to be dead is
 // replaced, as database/sql does for single statements.
 func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, err error) {
-	for range 3 {
+	for range sqlkit.DeadConns {
 		p.using = new(sync.RWMutex)
 		if p.Conn, err = c.Pool.Conn(ctx); err != nil {
 			return pinned{}, c.Refused(ctx, err)
