@@ -35,7 +35,8 @@ func Parse(dsn string) (*mysql.Config, error) {
 }
 
 // Open returns a handle with at most conns idle connections, and does not connect. Each connection has
-// had the statements run. Parameters become part of the statement's text, which saves a round trip.
+// had the statements run. Parameters become part of the statement's text, which saves a round trip, until a text was sent so
+// often that it is prepared.
 // limit bounds each dial, read and write where c has none: at COMMIT a context does not help. settings
 // are those of TLS; nil leaves it to c.
 //
@@ -77,7 +78,7 @@ func (c settled) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, fmt.Errorf("%s: %w", statement, err)
 		}
 	}
-	return conn, nil
+	return newPreparing(conn)
 }
 
 const accessDenied = 1045

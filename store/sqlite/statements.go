@@ -19,10 +19,10 @@ type preparing struct {
 }
 
 const (
-	// keptStatements is how many a connection keeps, and keptText how long their texts are. Of those of large batches, up to
-	// largeText, it keeps the last one: a statement has some thirty times the size of its text.
+	// keptStatements is how many a connection keeps, and keptText how long their texts are: those of full lists of keys, too. Of
+	// longer ones, up to largeText, it keeps the last one: a statement has some thirty times the size of its text.
 	keptStatements = 64
-	keptText       = 4 << 10
+	keptText       = 8 << 10
 	largeText      = 32 << 10
 )
 
