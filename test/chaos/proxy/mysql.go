@@ -6,13 +6,14 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Command is one command of a MySQL client, such as a statement.
 type Command struct {
 	Conn  int    // of which connection of this edge, from 1
-	Query string // the statement; empty for other commands than queries
+	Query string // the statement that is run, with question marks if it was prepared; empty for other commands
 }
 
 // Is reports whether the command is the statement, written in any case.
@@ -56,6 +57,8 @@ type packets struct {
 const (
 	largest = 1<<24 - 1
 	query   = 0x03
+	prepare = 0x16
+	execute = 0x17
 )
 
 func newPackets(from net.Conn) *packets { return &packets{from: bufio.NewReader(from)} }
@@ -78,17 +81,14 @@ func (r *packets) next() (packet []byte, command bool, err error) {
 // judged asks what becomes of a packet that begins a command, and notes it on the connection.
 // It returns false if the connection is over.
 func (one *pair) judged(packet []byte) bool {
+	statement := one.prepared.command(packet)
 	one.p.mu.Lock()
 	judge := one.p.judge
 	one.p.mu.Unlock()
 	if judge == nil {
 		return true
 	}
-	c := Command{Conn: one.number}
-	if len(packet) > 4 && packet[4] == query {
-		c.Query = string(packet[5:])
-	}
-	verdict := judge(c)
+	verdict := judge(Command{Conn: one.number, Query: statement})
 	switch verdict {
 	case LoseRequest:
 		one.lost(len(packet))
@@ -103,6 +103,7 @@ func (one *pair) judged(packet []byte) bool {
 // condemned throws an answer away if that is its command's verdict. It returns what is left of the
 // answer, and false if the connection is over.
 func (one *pair) condemned(answer []byte) ([]byte, bool) {
+	one.prepared.answer(answer)
 	switch Verdict(one.verdict.Load()) {
 	case LoseReply:
 		one.lost(len(answer))
@@ -125,4 +126,44 @@ func (one *pair) read(from *net.TCPConn) func() (parcel, error) {
 		packet, command, err := reader.next()
 		return parcel{bytes: packet, command: command, at: time.Now()}, err
 	}
+}
+
+// statements are those that one connection has prepared.
+type statements struct {
+	mu    sync.Mutex
+	next  string // whose number is in the answer that comes next; empty: none
+	texts map[uint32]string
+}
+
+// command is the statement that a command runs.
+func (s *statements) command(packet []byte) string {
+	if len(packet) < 5 {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch body := packet[5:]; packet[4] {
+	case query:
+		return string(body)
+	case prepare:
+		s.next = string(body)
+	case execute:
+		if len(body) >= 4 {
+			return s.texts[binary.LittleEndian.Uint32(body)]
+		}
+	}
+	return ""
+}
+
+// answer looks for a number: a packet that begins with 0, and then the number.
+func (s *statements) answer(bytes []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next != "" && len(bytes) >= 9 && bytes[4] == 0 {
+		if s.texts == nil {
+			s.texts = map[uint32]string{}
+		}
+		s.texts[binary.LittleEndian.Uint32(bytes[5:])] = s.next
+	}
+	s.next = ""
 }

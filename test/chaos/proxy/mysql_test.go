@@ -115,6 +115,48 @@ func TestCommandsAreToldApart(t *testing.T) {
 	}
 }
 
+// A statement that was prepared is seen by its text when it is run, also where it was prepared before anybody looked.
+func TestPreparedStatementsAreSeen(t *testing.T) {
+	_, db, p := mysqlEdge(t, plenty)
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var prepared []*sql.Stmt
+	for _, text := range []string{"SELECT ?+1", "SELECT ?+2"} {
+		s, err := conn.PrepareContext(t.Context(), text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prepared = append(prepared, s)
+	}
+	if _, err := conn.PrepareContext(t.Context(), "SELECT nothing FROM nowhere WHERE a=?"); err == nil {
+		t.Fatal("prepared")
+	}
+	var mu sync.Mutex
+	var seen []string
+	p.Judge(func(c proxy.Command) proxy.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Query != "" {
+			seen = append(seen, c.Query)
+		}
+		return proxy.Pass
+	})
+	for i, s := range slices.Backward(prepared) {
+		var got int
+		if err := s.QueryRowContext(t.Context(), 5).Scan(&got); err != nil || got != 6+i {
+			t.Fatalf("%d, %v", got, err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if !slices.Equal(seen, []string{"SELECT ?+2", "SELECT ?+1"}) {
+		t.Errorf("%q were seen", seen)
+	}
+}
+
 // mysqlEdge is a database with a table, reached directly and over an edge.
 func mysqlEdge(t *testing.T, patience time.Duration) (direct, db *sql.DB, p *proxy.Proxy) {
 	t.Helper()

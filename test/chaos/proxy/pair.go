@@ -20,7 +20,8 @@ type pair struct {
 	number int // of its edge, from 1
 	client *net.TCPConn
 
-	verdict atomic.Int32 // over its newest command
+	verdict  atomic.Int32 // over its newest command
+	prepared statements
 
 	mu     sync.Mutex
 	server *net.TCPConn
