@@ -81,6 +81,9 @@ func TestWhatIsSentOftenIsPrepared(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if err := conn.QueryRowContext(t.Context(), "SELECT 1").Scan(new(int)); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := conn.ExecContext(t.Context(), "SET @a=?", 1); err != nil {
 			t.Fatal(err)
 		}
