@@ -35,7 +35,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 		rows = append(rows, []any{name, p.Hash(), 0, p.MaxRunning, p.Retries.Limit + 1, string(p.OnLost)})
 	}
 	return s.sure(ctx, "add pools", func(t *tx) error {
-		known, err := t.strings(`SELECT name FROM {pools} WHERE hash <> ''`)
+		known, err := column[string](t, `SELECT name FROM {pools} WHERE hash <> ''`)
 		if err != nil {
 			return err
 		}

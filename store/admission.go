@@ -139,17 +139,11 @@ func (a *admission) admitNew(t *tx, r openTask, job *jobRow) (_ openTask, ok boo
 	}
 	if p.maxRunning > 0 {
 		if p.ahead == nil {
-			p.ahead = make([]int, 0, p.room)
-			err := t.Query("SELECT rank_order FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?",
-				[]any{r.Pool, p.room}, func(scan func(...any) error) error {
-					var rank int
-					err := scan(&rank)
-					p.ahead = append(p.ahead, rank)
-					return err
-				})
+			ranks, err := column[int](t, "SELECT rank_order FROM {tasks}{index}{tasks}_claim{end} WHERE state=0 AND pool=? ORDER BY rank_order, run_at, id LIMIT ?", r.Pool, p.room)
 			if err != nil {
 				return r, false, err
 			}
+			p.ahead = append([]int{}, ranks...)
 		}
 		if sort.SearchInts(p.ahead, -r.Priority+1) >= p.room {
 			return r, false, nil

@@ -82,7 +82,7 @@ func (t *tx) auditPage(cursor string, n int) ([]ledger.AuditEntry, error) {
 
 // Index: audit_at, then the primary key.
 func sweepAudit(t *tx, before int64, limit int) (int, error) {
-	ids, err := t.strings("SELECT id FROM {audit} WHERE at<? ORDER BY at LIMIT ?", before, limit)
+	ids, err := column[string](t, "SELECT id FROM {audit} WHERE at<? ORDER BY at LIMIT ?", before, limit)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}

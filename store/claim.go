@@ -191,15 +191,9 @@ func (w *claim) read() []openTask {
 //
 // Index: primary key.
 func (w *claim) ours(t *tx, lock string) (func(id string) bool, error) {
-	got := map[string]bool{}
-	err := t.QueryRows("SELECT id FROM {tasks} WHERE {in name id} AND state+0=2 AND claim_id=? ORDER BY id"+lock,
-		sqlkit.Rows(w.read(), func(r openTask) []any { return []any{r.ID} }), []any{w.ID}, func(scan func(...any) error) error {
-			var id string
-			err := scan(&id)
-			got[id] = true
-			return err
-		})
-	return func(id string) bool { return got[id] }, err
+	got, err := columnOf[string](t, "SELECT id FROM {tasks} WHERE {in name id} AND state+0=2 AND claim_id=? ORDER BY id"+lock,
+		sqlkit.Rows(w.read(), func(r openTask) []any { return []any{r.ID} }), w.ID)
+	return func(id string) bool { _, is := slices.BinarySearch(got, id); return is }, err
 }
 
 func (w *claim) report(got func(id string) bool) {

@@ -139,7 +139,7 @@ func (t *tx) writePools(config int64, names []string, defs map[string]*ledger.Po
 func defined[M interface{ id() string }](t *tx, names []string, lock bool) (map[string]M, error) {
 	q := table[M](t)
 	if len(names) > 0 {
-		q = q.Where("name IN ?", sqlkit.Padded(names)).Order("name")
+		q = q.Where("name IN ?", names).Order("name")
 	}
 	if lock {
 		q = q.Clauses(clause.Locking{Strength: clause.LockingStrengthUpdate})

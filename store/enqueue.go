@@ -139,7 +139,7 @@ func (t *tx) fillPools(batch []*parcel) (governing map[string]kinds, now time.Ti
 
 // unknownPool says which pools there are: the name is wrong, or those who work on it come later.
 func (t *tx) unknownPool(name string) error {
-	known, err := t.strings(`SELECT name FROM {pools} WHERE hash <> '' ORDER BY name LIMIT 10`)
+	known, err := column[string](t, `SELECT name FROM {pools} WHERE hash <> '' ORDER BY name LIMIT 10`)
 	switch {
 	case err != nil:
 		return err

@@ -65,15 +65,8 @@ func (t *tx) lockFreeStripes(names []string) (mine, busy []string, err error) {
 		stripes = append(stripes, jobs.Stripe(name))
 	}
 	stripes = sqlkit.Distinct(stripes)
-	locked, err := lockFree(len(stripes), func(lock string) (locked []int, err error) {
-		err = t.QueryRows("SELECT stripe FROM {stripes}{by_key} WHERE {in int stripe} ORDER BY stripe"+lock,
-			sqlkit.Rows(stripes, func(n int) []any { return []any{n} }), nil, func(scan func(...any) error) error {
-				var n int
-				err := scan(&n)
-				locked = append(locked, n)
-				return err
-			})
-		return locked, err
+	locked, err := lockFree(len(stripes), func(lock string) ([]int, error) {
+		return columnOf[int](t, "SELECT stripe FROM {stripes}{by_key} WHERE {in int stripe} ORDER BY stripe"+lock, sqlkit.Rows(stripes, func(n int) []any { return []any{n} }))
 	})
 	for _, name := range names {
 		if len(locked) == 0 || slices.Contains(locked, jobs.Stripe(name)) { // without such rows there is no guard

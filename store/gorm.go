@@ -32,10 +32,7 @@ func (sqliteDialector) Name() string { return "sqlite" }
 func (d sqliteDialector) Initialize(db *gorm.DB) error {
 	db.ConnPool = d.pool
 	callbacks.RegisterDefaultCallbacks(db, &callbacks.Config{
-		CreateClauses: []string{"INSERT", "VALUES", "ON CONFLICT"},
-		QueryClauses:  []string{"SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT"}, // no FOR: there are no row locks
-		UpdateClauses: []string{"UPDATE", "SET", "FROM", "WHERE"},
-		DeleteClauses: []string{"DELETE", "FROM", "WHERE"},
+		QueryClauses: []string{"SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "LIMIT"}, // no FOR: there are no row locks
 	})
 	return nil
 }

@@ -18,6 +18,8 @@ type jobModel struct {
 	BusyUntil                           int64
 }
 
+var jobColumns = columnsOf(jobModel{})
+
 func (m jobModel) id() string { return m.Name }
 
 // due is the next due time that is not decided.

@@ -26,6 +26,8 @@ type sessionModel struct {
 	JoinedAt, SeenAt int64
 }
 
+var sessionColumns = columnsOf(sessionModel{})
+
 func (m *sessionModel) peer() (ledger.Peer, error) {
 	p := ledger.Peer{
 		Member: ledger.Member{

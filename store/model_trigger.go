@@ -13,20 +13,20 @@ type triggerModel struct {
 	Seq                              int    `gorm:"primaryKey;autoIncrement:false"`
 	UntilAt                          int64
 	DueCount                         int
-	Cause                            jobs.Cause
+	Cause                            string
 	ByWhom                           string
-	Outcome                          jobs.Outcome
+	Outcome                          string
 	Reason                           string
 	ReasonCode                       reason.Code
-	Result                           jobs.State
+	Result                           string
 	TaskID, Replica                  string
 	DecidedAt, StartedAt, FinishedAt int64
 }
 
 func (m *triggerModel) trigger() jobs.Trigger {
 	return jobs.Trigger{
-		Job: m.Job, At: fromMicros(m.At), Seq: m.Seq, Until: fromMicros(m.UntilAt), Count: m.DueCount, Cause: m.Cause, By: m.ByWhom, Outcome: m.Outcome,
-		Reason: m.Reason, ReasonCode: m.ReasonCode, Result: m.Result, TaskID: m.TaskID, Replica: m.Replica,
+		Job: m.Job, At: fromMicros(m.At), Seq: m.Seq, Until: fromMicros(m.UntilAt), Count: m.DueCount, Cause: jobs.Cause(m.Cause), By: m.ByWhom, Outcome: jobs.Outcome(m.Outcome),
+		Reason: m.Reason, ReasonCode: m.ReasonCode, Result: jobs.State(m.Result), TaskID: m.TaskID, Replica: m.Replica,
 		DecidedAt: fromMicros(m.DecidedAt), StartedAt: fromMicros(m.StartedAt), FinishedAt: fromMicros(m.FinishedAt),
 	}
 }

@@ -29,13 +29,11 @@ func openModels(d sqlkit.Dialect, prefix string) (*gorm.DB, error) {
 	})
 }
 
-// gorm is gorm on the connection of t, for one query after another.
+// gorm is a query of gorm's on the connection of t. It is what gorm's Session makes, which copies more than that.
 func (t *tx) gorm() *gorm.DB {
-	if t.models == nil {
-		t.models = t.s.models.Session(&gorm.Session{NewDB: true, Context: t.Ctx})
-		t.models.Statement.ConnPool = bound{t: t.Tx}
-	}
-	return t.models
+	db := &gorm.DB{Config: t.s.models.Config}
+	db.Statement = &gorm.Statement{DB: db, ConnPool: bound{t: t.Tx}, Context: t.Ctx, Clauses: map[string]clause.Clause{}}
+	return db
 }
 
 // bound is the connection of a tx as gorm asks for it: words in braces mean in its statements what they mean elsewhere. The methods that are
@@ -61,16 +59,16 @@ func table[M any](t *tx) *gorm.DB { return t.gorm().Model(new(M)) }
 // of each row, and takes half as long again for a page.
 func rows[M any](q *gorm.DB, fn func(m *M) error) error {
 	if _, selects := q.Statement.Clauses["SELECT"]; !selects && len(q.Statement.Selects) == 0 {
-		q = q.Clauses(clause.Select{Expression: clause.Expr{SQL: columnsOf(new(M))}})
+		q = q.Clauses(clause.Select{Expression: clause.Expr{SQL: strings.Join(modelOf(new(M)).DBNames, ", ")}})
 	}
 	found, err := q.Rows()
-	return scan(q, found, err, fn)
+	return scan(found, err, fn)
 }
 
 // read is rows of a statement that is written out.
 func read[M any](t *tx, text string, args []any, fn func(m *M) error) error {
 	found, err := t.Rows(text, args...)
-	return scan(t.s.models, found, err, fn)
+	return scan(found, err, fn)
 }
 
 // readOf is read of a statement for many rows.
@@ -79,22 +77,20 @@ func readOf[M any](t *tx, text string, keys [][]any, args []any, fn func(m *M) e
 		return nil
 	}
 	found, err := t.RowsOf(text, keys, args...)
-	return scan(t.s.models, found, err, fn)
+	return scan(found, err, fn)
 }
 
-func scan[M any](db *gorm.DB, found *sql.Rows, err error, fn func(m *M) error) error {
+func scan[M any](found *sql.Rows, err error, fn func(m *M) error) error {
 	if err != nil {
 		return err
 	}
 	defer found.Close()
-	m, model := new(M), gorm.Statement{DB: db}
-	if err := model.Parse(m); err != nil {
-		return err
-	}
+	m := new(M)
+	model := modelOf(m)
 	columns, err := found.Columns()
 	dest := make([]any, len(columns))
 	for i, column := range columns {
-		field := model.Schema.FieldsByDBName[column[strings.LastIndexByte(column, '.')+1:]] // a DSN may want tables in front of columns
+		field := model.FieldsByDBName[column[strings.LastIndexByte(column, '.')+1:]] // a DSN may want tables in front of columns
 		if field == nil {
 			return fmt.Errorf("%T has no column %q", *m, column)
 		}
@@ -117,13 +113,44 @@ func list[M, R any](q *gorm.DB, of func(m *M) R) (all []R, err error) {
 	return all, err
 }
 
+// column is the one column of a statement that is written out.
+func column[V any](t *tx, text string, args ...any) ([]V, error) {
+	return values[V](t.Rows(text, args...))
+}
+
+// columnOf is column of a statement for many rows.
+func columnOf[V any](t *tx, text string, keys [][]any, args ...any) ([]V, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return values[V](t.RowsOf(text, keys, args...))
+}
+
+func values[V any](found *sql.Rows, err error) (all []V, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	for v := *new(V); found.Next(); all = append(all, v) {
+		if err := found.Scan(&v); err != nil {
+			return nil, err
+		}
+	}
+	return all, found.Err()
+}
+
 // columnsOf is the columns of a model in its order, but for some.
 func columnsOf(model any, but ...string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(modelOf(model).DBNames), func(c string) bool { return slices.Contains(but, c) }), ", ")
+}
+
+// modelOf is what gorm knows of a model, but for the name of its table.
+func modelOf(model any) *schema.Schema {
 	s, err := schema.Parse(model, &parsed, schema.NamingStrategy{})
 	if err != nil {
 		panic(err) // of this package's own models, at its start
 	}
-	return strings.Join(slices.DeleteFunc(slices.Clone(s.DBNames), func(c string) bool { return slices.Contains(but, c) }), ", ")
+	return s
 }
 
 var parsed sync.Map // the models, by type

@@ -74,7 +74,7 @@ type notification struct {
 // Index: primary key.
 func (w *notification) write(t *tx) error {
 	w.tasks, w.dropped = 0, 0
-	locked, err := t.stringsOf("SELECT id FROM {events}{by_key} WHERE {in name id} ORDER BY id{for_update}", sqlkit.Keys(w.events))
+	locked, err := columnOf[string](t, "SELECT id FROM {events}{by_key} WHERE {in name id} ORDER BY id{for_update}", sqlkit.Keys(w.events))
 	if err != nil || len(locked) == 0 {
 		return err
 	}

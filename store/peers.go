@@ -9,26 +9,22 @@ import (
 // Peers returns the live sessions, own one included, and the dead ones that still have running
 // tasks, sorted by replica id.
 func (s *Store) Peers(ctx context.Context) ([]ledger.Peer, error) {
-	var all []ledger.Peer
-	err := s.read(ctx, "peers", func(t *tx) (err error) {
-		all, err = t.peers(liveOrRunning)
-		return err
-	})
-	return all, err
+	return peers(ctx, "peers", s.read)
 }
 
 // Replicas is Peers for people who look, whom no replica waits for.
 func (s *Store) Replicas(ctx context.Context) ([]ledger.Peer, error) {
-	var all []ledger.Peer
-	err := s.view(ctx, "replicas", func(t *tx) (err error) {
-		all, err = t.peers(liveOrRunning)
+	return peers(ctx, "replicas", s.view)
+}
+
+// peers: index tasks_claim, as few tasks run.
+func peers(ctx context.Context, op string, read reading) (all []ledger.Peer, err error) {
+	err = read(ctx, op, func(t *tx) error {
+		all, err = t.peers(`dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)`)
 		return err
 	})
 	return all, err
 }
-
-// liveOrRunning: index tasks_claim, as few tasks run.
-const liveOrRunning = `dead = 0 OR id IN (SELECT session_id FROM {tasks} WHERE state = 2)`
 
 // Bury declares a session dead if its beat is still the one given; false if it was not.
 func (s *Store) Bury(ctx context.Context, session string, beat int64) (bool, error) {
@@ -48,7 +44,7 @@ func (s *Store) Bury(ctx context.Context, session string, beat int64) (bool, err
 
 func (t *tx) peers(where string) ([]ledger.Peer, error) {
 	var all []ledger.Peer
-	err := rows(table[sessionModel](t).Where(where).Order("replica, id"), func(m *sessionModel) error {
+	err := read(t, "SELECT "+sessionColumns+" FROM {sessions} WHERE "+where+" ORDER BY replica, id", nil, func(m *sessionModel) error {
 		p, err := m.peer()
 		all = append(all, p)
 		return err

@@ -26,7 +26,7 @@ func (s *Store) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	var found []string
 	// Nearly always there is nothing to reap, and nothing to lock.
 	err := s.read(ctx, "reap", func(t *tx) (err error) {
-		found, err = t.strings("SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND "+orphaned+" LIMIT ?", limit)
+		found, err = column[string](t, "SELECT id FROM {tasks}{index}{tasks}_due{end} WHERE state=2 AND "+orphaned+" LIMIT ?", limit)
 		return err
 	})
 	if err != nil || len(found) == 0 {

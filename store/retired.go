@@ -12,12 +12,12 @@ import (
 //
 // Index: tasks_job for the tasks; all rows of jobs are looked at.
 func cancelRetired(t *tx, limit int) (int, error) {
-	names, err := t.strings(`SELECT name FROM {jobs} WHERE hash='' AND EXISTS
+	names, err := column[string](t, `SELECT name FROM {jobs} WHERE hash='' AND EXISTS
 		(SELECT 1 FROM {tasks}{index}{tasks}_job{end} WHERE job={jobs}.name AND state+0<2) ORDER BY name LIMIT ?`, limit)
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}
-	names, err = t.stringsOf(`SELECT name FROM {jobs} WHERE {in name name} AND hash='' ORDER BY name{for_update}`, sqlkit.Keys(names))
+	names, err = columnOf[string](t, `SELECT name FROM {jobs} WHERE {in name name} AND hash='' ORDER BY name{for_update}`, sqlkit.Keys(names))
 	if err != nil || len(names) == 0 {
 		return 0, err
 	}

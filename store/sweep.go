@@ -84,7 +84,7 @@ func sweepTriggers(t *tx, before int64, limit int) (int, error) {
 
 // Index: done_state, then primary keys and idempotency_task.
 func sweepTasks(t *tx, state jobs.State, before int64, limit int) (int, error) {
-	tasks, err := t.strings("SELECT id FROM {done} WHERE state=? AND finished_at<? ORDER BY finished_at LIMIT ?", string(state), before, limit)
+	tasks, err := column[string](t, "SELECT id FROM {done} WHERE state=? AND finished_at<? ORDER BY finished_at LIMIT ?", string(state), before, limit)
 	if err != nil || len(tasks) == 0 {
 		return 0, err
 	}
@@ -127,7 +127,7 @@ func sweepOutputs(t *tx, before int64, limit int) (int, error) {
 //
 // Index: sessions_dead, then the primary key; tasks_due for the running ones.
 func sweepSessions(t *tx, before int64, limit int) (int, error) {
-	dead, err := t.strings(`SELECT id FROM {sessions} WHERE dead=1 AND seen_at<? AND id NOT IN (SELECT session_id FROM {tasks} WHERE state=2)
+	dead, err := column[string](t, `SELECT id FROM {sessions} WHERE dead=1 AND seen_at<? AND id NOT IN (SELECT session_id FROM {tasks} WHERE state=2)
 		LIMIT ?`, before, limit)
 	if err != nil || len(dead) == 0 {
 		return 0, err
@@ -140,25 +140,4 @@ func sweepSessions(t *tx, before int64, limit int) (int, error) {
 	}
 	_, err = t.ExecRows("DELETE FROM {sessions} WHERE dead=1 AND {in name id}", sqlkit.Keys(dead))
 	return len(dead), err
-}
-
-// strings reads the first column.
-func (t *tx) strings(text string, args ...any) (list []string, err error) {
-	err = t.Query(text, args, scanString(&list))
-	return list, err
-}
-
-// stringsOf is strings of a statement for many rows.
-func (t *tx) stringsOf(text string, keys [][]any) (list []string, err error) {
-	err = t.QueryRows(text, keys, nil, scanString(&list))
-	return list, err
-}
-
-func scanString(list *[]string) func(scan func(dest ...any) error) error {
-	return func(scan func(...any) error) error {
-		var s string
-		err := scan(&s)
-		*list = append(*list, s)
-		return err
-	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"gorm.io/gorm"
-
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -15,8 +13,7 @@ import (
 type tx struct {
 	*sqlkit.Tx
 	s       *Store
-	models  *gorm.DB // on Conn; nil until it is asked for; see gorm
-	callers bool     // somebody else begins and ends the transaction
+	callers bool // somebody else begins and ends the transaction
 }
 
 // within is for statements on conn, whose transaction is ended elsewhere.

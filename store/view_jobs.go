@@ -14,12 +14,14 @@ import (
 // Names without a row are left out.
 func (s *Store) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error) {
 	var all []ledger.JobStatus
-	err := s.view(ctx, "jobs", func(t *tx) (err error) {
-		q := table[jobModel](t).Order("name")
-		if len(names) > 0 {
-			q = q.Where("name IN ?", sqlkit.Padded(names))
-		}
-		if all, err = list(q, (*jobModel).status); err != nil {
+	err := s.view(ctx, "jobs", func(t *tx) error {
+		all = nil
+		where, args := ofJobs("name", names)
+		err := read(t, "SELECT "+jobColumns+" FROM {jobs}"+where+" ORDER BY name", args, func(m *jobModel) error {
+			all = append(all, m.status())
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 		rows := make(map[string]*ledger.JobStatus, len(all))

@@ -204,7 +204,7 @@ func (t *tx) reasons(of []ledger.Broken) (map[string]latestReason, error) {
 	}
 	err := read(t, strings.Join(parts, ` UNION ALL `), names, func(m *triggerModel) error {
 		r := latestReason{m.Reason, m.ReasonCode}
-		if word := cmp.Or(string(m.Result), string(m.Outcome)); !strings.HasPrefix(r.text, word) {
+		if word := cmp.Or(m.Result, m.Outcome); !strings.HasPrefix(r.text, word) {
 			r.text = strings.TrimSuffix(word+": "+r.text, ": ")
 		}
 		reasons[m.Job] = r

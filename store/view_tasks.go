@@ -147,7 +147,7 @@ func (t *tx) openIDs(f ledger.TaskFilter, after []string, n int) ([]string, erro
 // states one after the other.
 func (t *tx) endedIDs(f ledger.TaskFilter, states []jobs.State, after []string, n int) ([]string, error) {
 	first := func(from string) *gorm.DB {
-		return t.gorm().Table(from).Select("id").Scopes(ofTasks(f, after)).Order("id DESC").Limit(n)
+		return table[doneModel](t).Table(from).Select("id").Scopes(ofTasks(f, after)).Order("id DESC").Limit(n)
 	}
 	index := "{done} {walk}{done}_list{walked}"
 	switch {
@@ -175,12 +175,7 @@ func idsOf(q *gorm.DB) (ids []string, err error) {
 // ofTasks are the rows of a filter, but for its state, behind a cursor.
 func ofTasks(f ledger.TaskFilter, after []string) func(*gorm.DB) *gorm.DB {
 	return func(q *gorm.DB) *gorm.DB {
-		if f.Job != "" {
-			q = q.Where("job = ?", f.Job)
-		}
-		if f.Pool != "" {
-			q = q.Where("pool = ?", f.Pool)
-		}
+		q = q.Where(&taskFields{Job: f.Job, Pool: f.Pool}) // of these, those that are not empty
 		if after != nil {
 			q = q.Where("id < ?", after[0])
 		}
@@ -221,7 +216,7 @@ func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err er
 		table[doneModel](t).Select(doneFacts+listedPayload, jobs.MaxListedPayload),
 	} {
 		left := paging.Bytes
-		err := rows(q.Where("id IN ?", sqlkit.Padded(ids)).Order("id DESC"), func(m *taskFields) error {
+		err := rows(q.Where("id IN ?", ids).Order("id DESC"), func(m *taskFields) error {
 			task, err := m.task()
 			all[task.ID] = task
 			if left -= sizeOfTask(task); left < 0 && err == nil {
@@ -262,7 +257,11 @@ func inJSON[T ~string | ~[]byte](text T) int {
 
 // attempts has so many bytes of each error.
 func (t *tx) attempts(id string, bytes int) ([]jobs.Attempt, error) {
-	return list(table[attemptModel](t).
-		Select("attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?) AS error", bytes).
-		Where("task_id = ?", id).Order("attempt"), (*attemptModel).attempt)
+	var all []jobs.Attempt
+	err := read(t, `SELECT attempt, state, reason, reason_code, token, replica, started_at, finished_at, exit_code, SUBSTR(error, 1, ?) AS error
+		FROM {attempts} WHERE task_id = ? ORDER BY attempt`, []any{bytes, id}, func(m *attemptModel) error {
+		all = append(all, m.attempt())
+		return nil
+	})
+	return all, err
 }

@@ -54,15 +54,7 @@ func (t *tx) triggerPage(f ledger.TriggerFilter, n int) ([]jobs.Trigger, error) 
 // ofTriggers are the rows of a filter, behind one if it is not nil.
 func ofTriggers(f ledger.TriggerFilter, after *ledgerKey) func(*gorm.DB) *gorm.DB {
 	return func(q *gorm.DB) *gorm.DB {
-		if f.Job != "" {
-			q = q.Where("job = ?", f.Job)
-		}
-		if f.Outcome != "" {
-			q = q.Where("outcome = ?", string(f.Outcome))
-		}
-		if f.Result != "" {
-			q = q.Where("result = ?", string(f.Result))
-		}
+		q = q.Where(&triggerModel{Job: f.Job, Outcome: string(f.Outcome), Result: string(f.Result)}) // of these, those that are not empty
 		if !f.Since.IsZero() {
 			q = q.Where("at >= ?", micros(f.Since))
 		}
