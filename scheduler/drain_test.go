@@ -131,6 +131,7 @@ func (d deaf) alive(t *testing.T) bool {
 }
 
 func TestDrainGivesACommandItsOwnGracePeriod(t *testing.T) {
+	t.Parallel()
 	for name, around := range map[string]func(jobs.Handler) jobs.Handler{"bare": nil, "wrapped": surrounded} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -218,6 +219,7 @@ func TestHaltDoesNotWaitForTheStore(t *testing.T) {
 
 // Whatever the replica waits for, a halt leaves work a second.
 func TestHaltEndsWorkAtOnce(t *testing.T) {
+	t.Parallel()
 	const long = time.Hour
 	for moment, c := range map[string]struct {
 		drainTimeout, timeout time.Duration
@@ -270,6 +272,7 @@ func TestHaltEndsWorkAtOnce(t *testing.T) {
 
 // Nobody can end a function that does not listen, but after a halt nobody waits for it either.
 func TestHaltGivesUpOnTheDeaf(t *testing.T) {
+	t.Parallel()
 	for moment, drainTimeout := range map[string]time.Duration{"drain timeout": time.Hour, "grace period": 10 * time.Millisecond} {
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()

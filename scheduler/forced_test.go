@@ -18,6 +18,7 @@ import (
 // it is, and what to do. Who knows that it has ended may force a run by naming it, which says so; and nobody may force one over a
 // task that runs.
 func TestForcedRuns(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"run", "retry"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

@@ -53,6 +53,7 @@ func (d *down) TryAcquire(ctx context.Context, requests ...locks.Request) ([]loc
 }
 
 func TestWhenTheLockServiceIsDown(t *testing.T) {
+	t.Parallel()
 	for _, policy := range []scheduler.WhenDown{scheduler.DownStore, scheduler.DownWait} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
@@ -91,6 +92,7 @@ func TestWhenTheLockServiceIsDown(t *testing.T) {
 // The database's clock is stepped by an hour while everything runs: nothing fires early, no session
 // dies, and what is due comes once.
 func TestTheDatabaseClockStepsByAnHour(t *testing.T) {
+	t.Parallel()
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			t.Parallel()
@@ -229,6 +231,7 @@ func TestRunIsCalledOnce(t *testing.T) {
 
 // A replica of an older file that was declared dead and comes back is no newer for that.
 func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
+	t.Parallel()
 	db := sqlite(t)
 	older, newer := &starts{}, &starts{}
 	set := func(h jobs.Handler, timeout time.Duration) jobs.Set {

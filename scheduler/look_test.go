@@ -43,6 +43,7 @@ func (s *starts) started(ids []string) (n int, last time.Time) {
 // Behind many tasks that this replica cannot run, those that it can run start about as soon as in an empty pool, and
 // claims and looks stay small; one that comes among them starts within lookAgain and the time of a walk.
 func TestManyThatCannotRunHoldUpNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const many = 5*lookMost + 300
 		st := &polled{Store: &memstore.Store{Database: memstore.New()}}

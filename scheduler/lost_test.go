@@ -58,6 +58,7 @@ func (s *silent) Extend(ctx context.Context, session string, moves []ledger.Exte
 }
 
 func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
+	t.Parallel()
 	db := sqlite(t)
 	st := db.open(t)
 	deaf := make(chan struct{})

@@ -92,6 +92,7 @@ func (d *deciding) Leave(ctx context.Context, session string) error {
 
 // A run by hand that is decided while the replica drains goes back: it was promised, and did not start.
 func TestDrainWaitsForARunByHand(t *testing.T) {
+	t.Parallel()
 	db := sqlite(t)
 	slow := &deciding{Store: db.open(t), asked: make(chan struct{}), cont: make(chan struct{}), decided: make(chan struct{})}
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: &starts{}}}}

@@ -134,6 +134,7 @@ func TestMetricsAreTold(t *testing.T) {
 
 // What a dead replica left is told by the one that reaps it, and its own late word by itself.
 func TestMetricsAreToldOfLosses(t *testing.T) {
+	t.Parallel()
 	db := sqlite(t)
 	a, b := &told{}, &told{}
 	frozen := &silent{Store: db.open(t)}

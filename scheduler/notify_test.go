@@ -86,6 +86,7 @@ func (f *fails) Run(context.Context, jobs.Task, io.Writer) error {
 func (f *fails) Describe() string { return "fails" }
 
 func TestWhoAskedIsTold(t *testing.T) {
+	t.Parallel()
 	for _, db := range []database{sqlite(t), mysql(t)} {
 		t.Run(db.driver, func(t *testing.T) {
 			st := db.open(t)
@@ -162,6 +163,7 @@ func events(t *testing.T, st *store.Store) int {
 // A webhook that does not answer holds up neither jobs nor pools, even in a replica with fewer workers
 // than notifications have; when it is back, everything is told, once.
 func TestADeadWebhookDelaysNothing(t *testing.T) {
+	t.Parallel()
 	const tasks = 1000
 	back := make(chan struct{})
 	var hanging atomic.Int32
@@ -232,6 +234,7 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 // A replica without the definition leaves the event to one that has it, and what is told is told
 // once, whoever looks.
 func TestReplicasShareNotifications(t *testing.T) {
+	t.Parallel()
 	for _, db := range []database{sqlite(t), mysql(t)} {
 		t.Run(db.driver, func(t *testing.T) {
 			told := &inbox{}

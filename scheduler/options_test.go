@@ -107,6 +107,7 @@ func lockServiceOf(t *testing.T, lk scheduler.Locks, o scheduler.Options) string
 
 // A lock in memory is another one in each process, whatever else they have in common.
 func TestLocksInMemoryOfTwoProcesses(t *testing.T) {
+	t.Parallel()
 	lk := newLocker(t, memlock.New())
 	ours := lockServiceOf(t, lk, scheduler.Options{})
 	const key = "LOCKSTEP_TEST_PRINT_LOCK_SERVICE"

@@ -20,6 +20,7 @@ import (
 // Replicas of two stores whose locks have the same names keep each other waiting, and say so once. Those of one store, or
 // with a namespace each, have nothing to say.
 func TestStoresThatShareTheNamesOfLocks(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		oneStore  bool
 		namespace string // of the second

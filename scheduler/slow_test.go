@@ -55,6 +55,7 @@ func everySecond(h jobs.Handler) jobs.Set {
 }
 
 func TestASlowBeatIsNoStepOfTheClock(t *testing.T) {
+	t.Parallel()
 	for _, took := range []time.Duration{200 * time.Millisecond, 3 * time.Second} {
 		t.Run(took.String(), func(t *testing.T) {
 			t.Parallel()
@@ -147,6 +148,7 @@ func (h *hanging) TryAcquire(ctx context.Context, requests ...locks.Request) ([]
 }
 
 func TestALockServiceThatHangsDelaysNothingElse(t *testing.T) {
+	t.Parallel()
 	db := sqlite(t)
 	st := db.open(t)
 	ran := &starts{}

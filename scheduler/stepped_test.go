@@ -43,6 +43,7 @@ func (s *stepping) Overdue(ctx context.Context, at time.Time, limit int) ([]ledg
 // The database's clock is stepped by an hour and stays there: it is believed after three beats, not
 // before, and then every due time is covered once.
 func TestTheDatabaseClockStaysSteppedByAnHour(t *testing.T) {
+	t.Parallel()
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			t.Parallel()

@@ -149,6 +149,7 @@ func TestWhatNobodyHereCanRunCostsNothing(t *testing.T) {
 
 // Tasks of jobs that this replica has otherwise, or whose labels it lacks, are no work for it, however many.
 func TestJobsOfOthersCostNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ran := new(atomic.Int64)
 		set := func(n int) jobs.Set {
@@ -246,6 +247,7 @@ func (l *lines) take() []string {
 // What waits for nobody is said once for each pool and kind, with the count, and again an hour later; what
 // another replica can run is not.
 func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()
 		st := &memstore.Store{Database: db}
@@ -321,6 +323,7 @@ func (l *counted) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 
 // A replica asks what waits for nobody as long as something does, and again when the next one comes.
 func TestUnknownKindsAreForgotten(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := &counted{Store: &memstore.Store{Database: memstore.New()}}
 		log := &lines{}
@@ -370,6 +373,7 @@ func TestUnknownKindsAreForgotten(t *testing.T) {
 
 // What others have a handler for, and no time yet, is looked at once a minute, however often it is met.
 func TestWhatOthersRunIsLookedAtSeldom(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()
 		st := &counted{Store: &memstore.Store{Database: db}}

@@ -51,6 +51,12 @@ func (c *crowd) Reap(context.Context, int) ([]ledger.Reaped, error) {
 	return c.reaped, c.refusal
 }
 
+func (c *crowd) reapings() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reaps
+}
+
 func (c *crowd) declared() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,19 +247,19 @@ func TestWhenAReplicaReaps(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.tend(ctx) }()
 		time.Sleep(3*time.Second + 500*time.Millisecond)
-		if st.reaps != 3 {
-			t.Errorf("reaped %d times in three seconds", st.reaps)
+		if n := st.reapings(); n != 3 {
+			t.Errorf("reaped %d times in three seconds", n)
 		}
 		s.declareDead(t.Context(), peerOf("b", "theirs", 7), time.Minute)
 		synctest.Wait()
-		if st.reaps != 4 {
-			t.Errorf("reaped %d times when another one was declared dead", st.reaps)
+		if n := st.reapings(); n != 4 {
+			t.Errorf("reaped %d times when another one was declared dead", n)
 		}
 		st.wins = true
 		s.declareDead(t.Context(), peerOf("c", "others", 7), time.Minute)
 		synctest.Wait()
-		if st.reaps != 4 {
-			t.Errorf("reaped %d times when another one was not", st.reaps)
+		if n := st.reapings(); n != 4 {
+			t.Errorf("reaped %d times when another one was not", n)
 		}
 		stop()
 		<-ended

@@ -122,6 +122,7 @@ func TestTokenList(t *testing.T) {
 // TestCommandsThroughTheDoor: with token and certificate commands work as ever, and without them
 // they say what to do. What was written, and refused, is in the audit.
 func TestCommandsThroughTheDoor(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	tokens, cert, key := filepath.Join(folder, "tokens.yaml"), filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
 	selfSigned(t, cert, key, "one", time.Now().Add(time.Hour))

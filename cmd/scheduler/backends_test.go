@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"errors"
 	"fmt"
 	"os"
@@ -18,7 +19,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4") // they wait more than they work
+	os.Exit(servers.Main(m))
+}
 
 const (
 	right = "correct-horse"
@@ -183,7 +187,7 @@ func redisStarts(t *testing.T, s *secured) []start {
 		{"no password", lock(srv.Addr, "", s.trusted()), []string{srv.Addr, "password"}},
 		{"wrong authority", lock(srv.Addr, right, s.misled()), []string{srv.Addr, "not trusted here"}},
 		{"expired", lock(late.Addr, right, s.trusted()), []string{late.Addr, "out of its time"}},
-		{"no TLS", lock(srv.Addr, right, "{}"), []string{srv.Addr, "perhaps it wants TLS"}},
+		{"no TLS", lock(srv.Addr, right, "{}"), []string{srv.Addr, "perhaps it wants TLS|a server with TLS answers"}},
 		{"TLS where there is none", lock(plain.Addr, right, s.trusted()), []string{plain.Addr, "does not speak TLS at this port|without TLS answers"}},
 		{"no certificate", lock(picky.Addr, right, s.trusted()), []string{picky.Addr, "certificate"}},
 	}
@@ -201,7 +205,7 @@ func sentinelStarts(t *testing.T, s *secured) []start {
 		{"wrong password", lock(wrong, right, s.trusted(), servers.MasterName), []string{sentinel, "password"}},
 		{"wrong password of the sentinels", lock(right, wrong, s.trusted(), servers.MasterName), []string{sentinel, "password"}},
 		{"wrong authority", lock(right, right, s.misled(), servers.MasterName), []string{sentinel, "not trusted here"}},
-		{"no TLS", lock(right, right, "{}", servers.MasterName), []string{sentinel, "perhaps it wants TLS"}},
+		{"no TLS", lock(right, right, "{}", servers.MasterName), []string{sentinel, "perhaps it wants TLS|a server with TLS answers"}},
 		{"unknown master", lock(right, right, s.trusted(), "nobody"), []string{sentinel, "nobody"}},
 	}
 }

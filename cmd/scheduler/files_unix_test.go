@@ -169,6 +169,7 @@ func TestEveryNamedFileIsTried(t *testing.T) {
 // TestNamedFiles: a file that others could change, or that would be waited for, is refused wherever it is
 // named, with what to do. Each is fine before.
 func TestNamedFiles(t *testing.T) {
+	t.Parallel()
 	for _, f := range named(t) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()

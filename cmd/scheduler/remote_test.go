@@ -18,6 +18,7 @@ import (
 )
 
 func TestJobsCommands(t *testing.T) {
+	t.Parallel()
 	r := startReplica(t)
 	like(t, "JOB     SCHEDULE    NEXT…   LAST   RESULT   OPEN\n"+
 		"fails   -           -…   -      -        -\n"+
@@ -61,6 +62,7 @@ func TestJobsCommands(t *testing.T) {
 
 // The shell completes names of jobs and pools, as the replica lists them; where none answers there are none.
 func TestNamesAreCompleted(t *testing.T) {
+	t.Parallel()
 	r := startReplica(t)
 	for line, want := range map[string]string{
 		"jobs run ":         "fails\nhello\nwaits\n:4\n",
@@ -82,6 +84,7 @@ func TestNamesAreCompleted(t *testing.T) {
 
 // TestRunFollow: following prints the output of every attempt, and the exit code is the task's.
 func TestRunFollow(t *testing.T) {
+	t.Parallel()
 	r := startReplica(t)
 	code, stdout, stderr := r.scheduler(t, "", "jobs", "run", "hello", "--follow")
 	if code != exitFine || stdout != "hello \x1b[31mworld\n" || !strings.Contains(stderr, ": succeeded\n") {
@@ -130,6 +133,7 @@ func TestRunFollow(t *testing.T) {
 }
 
 func TestTasksCommands(t *testing.T) {
+	t.Parallel()
 	r := startReplica(t)
 	file := filepath.Join(t.TempDir(), "letter.json")
 	if err := os.WriteFile(file, []byte(` {"n": 1e400} `), 0o600); err != nil {
@@ -235,6 +239,7 @@ func TestTasksCommands(t *testing.T) {
 // TestForcedTasks: a task that no live replica can run is refused and not added, unless it is forced: alone, in a line of many
 // and as a retry.
 func TestForcedTasks(t *testing.T) {
+	t.Parallel()
 	r := startReplica(t)
 	refused := func(stdin string, args ...string) string {
 		t.Helper()
@@ -285,6 +290,7 @@ func TestForcedTasks(t *testing.T) {
 }
 
 func TestPoolsReplicasLocksCommands(t *testing.T) {
+	t.Parallel()
 	r := startReplica(t)
 	like(t, "POOL      STATE    WORKERS   MAX   RUNNING   PENDING   SCHEDULED   OLDEST\n"+
 		"default   active   10        -     -         -         -           -\n"+
@@ -345,6 +351,7 @@ func TestShort(t *testing.T) {
 // TestForcedRun: a run that is refused because a lost attempt may still run is started with the --force that its message says,
 // and with no other; one that runs is not forced aside.
 func TestForcedRun(t *testing.T) {
+	t.Parallel()
 	r := startReplica(t)
 	db, err := sql.Open("sqlite", r.file)
 	if err != nil {

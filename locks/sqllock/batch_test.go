@@ -16,6 +16,7 @@ import (
 
 // Batches of many workers over the same keys, in one order, never deadlock, and nobody shares.
 func TestBatchesDoNotDeadlock(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []sqllock.Mode{sqllock.Lease, sqllock.Row} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()

@@ -23,6 +23,7 @@ const (
 // One replica is killed in the middle of its work, another drained; nothing is lost without a word,
 // nothing is done twice, and no second is late.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	for _, c := range cells {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

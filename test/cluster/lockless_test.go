@@ -19,19 +19,30 @@ import (
 
 // lockService is one that a replica is told of, and how to take it away and bring it back.
 type lockService struct {
-	name        string
-	section     string
-	stop, start func()
+	name, when string // when is the replica's when_down
+	open       func(t *testing.T) (section string, stop, start func())
 }
 
-func lockServices(t *testing.T) []lockService {
-	redis, zookeeper, mysql := servers.NewRedis(t), servers.NewZooKeeper(t), servers.NewMySQL(t)
-	mute := servers.NewRedis(t)
+func lockServices() []lockService {
+	redis := func(t *testing.T) (string, func(), func()) {
+		s := servers.NewRedis(t)
+		return fmt.Sprintf(`driver: redis, ttl: 2s, redis: {addrs: [%q]}`, s.Addr), s.Stop, s.Start
+	}
 	return []lockService{
-		{"redis", fmt.Sprintf(`driver: redis, ttl: 2s, redis: {addrs: [%q]}`, redis.Addr), redis.Stop, redis.Start},
-		{"zookeeper", fmt.Sprintf(`driver: zookeeper, ttl: 2s, zookeeper: {servers: [%q], session_timeout: 2s}`, zookeeper.Addr), zookeeper.Stop, zookeeper.Start},
-		{"mysql", fmt.Sprintf(`driver: mysql, ttl: 2s, mysql: {dsn: %q}`, mysql.DSN("locks")), mysql.Stop, mysql.Start},
-		{"redis that is frozen", fmt.Sprintf(`driver: redis, ttl: 2s, redis: {addrs: [%q]}`, mute.Addr), mute.Pause, mute.Continue},
+		{"redis", "store", redis},
+		{"redis", "wait", redis},
+		{"zookeeper", "store", func(t *testing.T) (string, func(), func()) {
+			s := servers.NewZooKeeper(t)
+			return fmt.Sprintf(`driver: zookeeper, ttl: 2s, zookeeper: {servers: [%q], session_timeout: 2s}`, s.Addr), s.Stop, s.Start
+		}},
+		{"mysql", "store", func(t *testing.T) (string, func(), func()) {
+			s := servers.NewMySQL(t)
+			return fmt.Sprintf(`driver: mysql, ttl: 2s, mysql: {dsn: %q}`, s.DSN("locks")), s.Stop, s.Start
+		}},
+		{"redis that is frozen", "store", func(t *testing.T) (string, func(), func()) {
+			s := servers.NewRedis(t)
+			return fmt.Sprintf(`driver: redis, ttl: 2s, redis: {addrs: [%q]}`, s.Addr), s.Pause, s.Continue
+		}},
 	}
 }
 
@@ -39,67 +50,65 @@ func lockServices(t *testing.T) []lockService {
 // within a second by rows alone, and takes its stripes' locks once the service is there. One with another lock
 // service is refused meanwhile. With when_down: wait nothing starts before.
 func TestStartWithoutTheLockService(t *testing.T) {
-	for _, l := range lockServices(t) {
-		for _, when := range []string{"store", "wait"} {
-			if when == "wait" && l.name != "redis" {
-				continue
+	t.Parallel()
+	for _, l := range lockServices() {
+		t.Run(l.name+", when_down "+l.when, func(t *testing.T) {
+			t.Parallel()
+			section, stop, start := l.open(t)
+			stop()
+			dir := t.TempDir()
+			write := func(name, lock string) string {
+				path := filepath.Join(dir, name)
+				text := fmt.Sprintf("version: 1\nreplica: {session_ttl: 3s}\nstore: {dsn: lockstep.db}\nlock: {when_down: %s, %s}\n"+
+					"jobs:\n  second: {schedule: \"* * * * * *\", command: [\"true\"]}\n", l.when, lock)
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return path
 			}
-			t.Run(l.name+", when_down "+when, func(t *testing.T) {
-				l.stop()
-				dir := t.TempDir()
-				write := func(name, lock string) string {
-					path := filepath.Join(dir, name)
-					text := fmt.Sprintf("version: 1\nreplica: {session_ttl: 3s}\nstore: {dsn: lockstep.db}\nlock: {when_down: %s, %s}\n"+
-						"jobs:\n  second: {schedule: \"* * * * * *\", command: [\"true\"]}\n", when, lock)
-					if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-						t.Fatal(err)
-					}
-					return path
-				}
-				program.Build(t, scheduler) // is not what is timed
-				began := time.Now()
-				r := startUnready(t, write("lockstep.yaml", l.section))
-				program.Within(t, 15*time.Second, "readiness says that it is away", func() bool {
-					ready, detail := r.condition(t, "lock")
-					return ready == (when == "store") && strings.Contains(detail, "away for")
-				})
-				if log := r.Log(); !strings.Contains(log, "this replica starts without it") || !strings.Contains(log, "service away") {
-					t.Errorf("its log does not say so:\n%s", log)
-				}
-				if text := r.metrics(t); !strings.Contains(text, "lockstep_lock_up{") || !strings.Contains(text, "} 0\n") {
-					t.Error("the metric lock_up is not 0")
-				}
-				gone := time.Now()
-				if when == "wait" {
-					time.Sleep(4 * time.Second)
-					if rows := r.triggers(t, ""); len(rows) > 0 {
-						t.Errorf("something was decided: %+v", rows)
-					}
-				} else {
-					program.Within(t, 15*time.Second, "the job runs without it", func() bool { return len(r.triggers(t, "&outcome=ran")) >= 4 })
-					for _, row := range r.triggers(t, "") {
-						if late := row.DecidedAt.Sub(row.At); late > time.Second && row.At.After(gone) {
-							t.Errorf("%v was decided %v late", row.At, late)
-						}
-					}
-					wantRefused(t, write("other.yaml", `driver: redis, redis: {addrs: ["127.0.0.1:1"]}`))
-				}
-				l.start()
-				program.Within(t, 20*time.Second, "readiness is green", func() bool {
-					ready, detail := r.condition(t, "lock")
-					return ready && detail == ""
-				})
-				program.Within(t, 20*time.Second, "it holds its stripes' locks", func() bool { return r.stripes(t) == 64 })
-				back := time.Now().UTC().Add(time.Second)
-				program.Within(t, 15*time.Second, "the job runs with it", func() bool {
-					return len(r.triggers(t, "&outcome=ran&since="+back.Format(time.RFC3339))) >= 2
-				})
-				if when == "store" {
-					r.wantEverySecond(t, time.Since(began)-8*time.Second) // it may ask for six seconds first
-				}
-				r.Drain(t, 20*time.Second)
+			program.Build(t, scheduler) // is not what is timed
+			began := time.Now()
+			r := startUnready(t, write("lockstep.yaml", section))
+			program.Within(t, 15*time.Second, "readiness says that it is away", func() bool {
+				ready, detail := r.condition(t, "lock")
+				return ready == (l.when == "store") && strings.Contains(detail, "away for")
 			})
-		}
+			if log := r.Log(); !strings.Contains(log, "this replica starts without it") || !strings.Contains(log, "service away") {
+				t.Errorf("its log does not say so:\n%s", log)
+			}
+			if text := r.metrics(t); !strings.Contains(text, "lockstep_lock_up{") || !strings.Contains(text, "} 0\n") {
+				t.Error("the metric lock_up is not 0")
+			}
+			gone := time.Now()
+			if l.when == "wait" {
+				time.Sleep(4 * time.Second)
+				if rows := r.triggers(t, ""); len(rows) > 0 {
+					t.Errorf("something was decided: %+v", rows)
+				}
+			} else {
+				program.Within(t, 15*time.Second, "the job runs without it", func() bool { return len(r.triggers(t, "&outcome=ran")) >= 4 })
+				for _, row := range r.triggers(t, "") {
+					if late := row.DecidedAt.Sub(row.At); late > time.Second && row.At.After(gone) {
+						t.Errorf("%v was decided %v late", row.At, late)
+					}
+				}
+				wantRefused(t, write("other.yaml", `driver: redis, redis: {addrs: ["127.0.0.1:1"]}`))
+			}
+			start()
+			program.Within(t, 20*time.Second, "readiness is green", func() bool {
+				ready, detail := r.condition(t, "lock")
+				return ready && detail == ""
+			})
+			program.Within(t, 20*time.Second, "it holds its stripes' locks", func() bool { return r.stripes(t) == 64 })
+			back := time.Now().UTC().Add(time.Second)
+			program.Within(t, 15*time.Second, "the job runs with it", func() bool {
+				return len(r.triggers(t, "&outcome=ran&since="+back.Format(time.RFC3339))) >= 2
+			})
+			if l.when == "store" {
+				r.wantEverySecond(t, time.Since(began)-8*time.Second) // it may ask for six seconds first
+			}
+			r.Drain(t, 20*time.Second)
+		})
 	}
 }
 
@@ -165,6 +174,7 @@ func (r *replica) stripes(t *testing.T) int {
 // A lock service that answers and cannot be used ends the start, and the error says why: what only somebody can
 // change is not waited for.
 func TestAWrongLockServiceEndsTheStart(t *testing.T) {
+	t.Parallel()
 	redis, mysql, zookeeper := servers.NewRedis(t), servers.NewMySQL(t), servers.ZooKeeper(t)
 	evicting := servers.NewRedis(t, "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 	web, err := net.Listen("tcp", "127.0.0.1:0")

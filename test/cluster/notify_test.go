@@ -47,6 +47,7 @@ func (r *receiver) count() int {
 // A replica is killed while tasks fail and notifications are made and sent: of every task that failed
 // or was lost somebody is told, with one idempotency key for each however often it was sent.
 func TestKilledWhileItTells(t *testing.T) {
+	t.Parallel()
 	for _, c := range cells[:2] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

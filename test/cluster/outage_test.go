@@ -47,6 +47,7 @@ type outage struct {
 // Store and lock service go away and come back: readiness says so, everything due is decided, and
 // nobody restarts anything.
 func TestOutages(t *testing.T) {
+	t.Parallel()
 	redis := func(t *testing.T) (string, func(), func()) {
 		s := servers.NewRedis(t)
 		return fmt.Sprintf(`{driver: redis, ttl: 2s, redis: {addrs: [%q]}}`, s.Addr), s.Kill, s.Start

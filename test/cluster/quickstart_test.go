@@ -25,6 +25,7 @@ import (
 // example's jobs have fired and its pool has drained tasks; a second replica joins on the same file;
 // and nothing but the database is written.
 func TestQuickstart(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -113,6 +114,7 @@ func names(t *testing.T, dir string) (names []string) {
 // A store that cannot be reached at the start is an error that names address and cause, within 10 s: whether
 // nobody listens there or somebody who never says a word.
 func TestUnreachableAtStart(t *testing.T) {
+	t.Parallel()
 	path := program.Build(t, scheduler)
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -161,6 +163,7 @@ func TestUnreachableAtStart(t *testing.T) {
 
 // A second signal cuts work off, and the exit code says that it was no clean end.
 func TestTwoSignals(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "lockstep.yaml")
 	if err := os.WriteFile(file, []byte("version: 1\njobs: {long: {command: [sleep, \"600\"]}}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -183,6 +186,7 @@ func TestTwoSignals(t *testing.T) {
 }
 
 func TestAddressInUse(t *testing.T) {
+	t.Parallel()
 	path := program.Build(t, scheduler)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

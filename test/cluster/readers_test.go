@@ -20,6 +20,7 @@ import (
 // has not taken is small. It would pass without the bound on how many reads are under way at once, which has a test of
 // its own: TestRoomIsBounded in package api.
 func TestReadersThatDoNotRead(t *testing.T) {
+	t.Parallel()
 	const (
 		held    = 500
 		readers = 20
@@ -31,6 +32,7 @@ func TestReadersThatDoNotRead(t *testing.T) {
 		"mysql":  func() string { return servers.MySQL(t) },
 	} {
 		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
 			config := filepath.Join(t.TempDir(), "lockstep.yaml")
 			if err := os.WriteFile(config, fmt.Appendf(nil, `version: 1
 store: {driver: %s, dsn: %q}

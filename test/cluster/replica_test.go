@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,7 +17,10 @@ import (
 
 const scheduler = "../../cmd/scheduler"
 
-func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "6") // most tests wait for due times, and for a ttl to pass
+	os.Exit(program.Main(m))
+}
 
 // replica is one process of the binary.
 type replica struct {

@@ -30,6 +30,7 @@ func endsCompatibility(t *testing.T) bool {
 // Where the newest migration ends the compatibility: a replica of this program does not start beside one of the program before, nor is
 // anything migrated; once that one has ended it does, with all that the tables hold; and the one before does not start any more.
 func TestAllAtOnce(t *testing.T) {
+	t.Parallel()
 	if !endsCompatibility(t) {
 		t.Log("tables serve the program before, too: TestOneByOneAndBack has replicas of both")
 		return
