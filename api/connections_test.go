@@ -151,6 +151,7 @@ func (c pretendedConn) RemoteAddr() net.Addr { return c.from }
 // TestOneAddressHasAPart: one address, or network of IPv6, cannot take the places of others; trusted proxies
 // and this machine can have all, as many come from there.
 func TestOneAddressHasAPart(t *testing.T) {
+	t.Parallel()
 	l := &pretended{Listener: loopback(t)}
 	address := serveOn(t, l, newBunch(), ServeOptions{MaxConnections: 64, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}})
 	var all []net.Conn

@@ -115,6 +115,7 @@ func TestEvents(t *testing.T) {
 
 // TestEventsOutliveTimeouts: the timeouts that bound ordinary requests do not end a stream.
 func TestEventsOutliveTimeouts(t *testing.T) {
+	t.Parallel()
 	b := newBackend()
 	srv := newServer(b.api(Options{}))
 	srv.ReadTimeout, srv.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond
@@ -285,6 +286,7 @@ func TestWatchOfAStoreThatIsAway(t *testing.T) {
 
 // TestEventsOfSlowClients: who takes nothing is let go, and others notice nothing.
 func TestEventsOfSlowClients(t *testing.T) {
+	t.Parallel()
 	b := newBackend()
 	for range overviewRows { // more than what lies between a server and a client
 		b.triggers = append(b.triggers, jobs.Trigger{Job: "backup", Reason: strings.Repeat("x", 1<<20)})
@@ -316,6 +318,7 @@ func TestEventsOfSlowClients(t *testing.T) {
 // TestEventsOverHTTP2: where the protocol ends a stream by itself when a deadline has passed, none is
 // left behind by an event that was taken.
 func TestEventsOverHTTP2(t *testing.T) {
+	t.Parallel()
 	lent := httptest.NewTLSServer(nil)
 	defer lent.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -205,6 +205,7 @@ func TestAnswersEnd(t *testing.T) {
 
 // TestPagesEnd: a page of long definitions ends before its limit, and the next ones have the rest.
 func TestPagesEnd(t *testing.T) {
+	t.Parallel()
 	b := newBackend()
 	b.jobs, b.set.Jobs = nil, map[string]jobs.Job{}
 	const n = 400

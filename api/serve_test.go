@@ -55,6 +55,7 @@ func dial(t *testing.T, address string) net.Conn {
 
 // TestSlowClients: who sends slowly, or too much header, is let go, and nothing is done for them.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	b := newBackend()
 	srv := newServer(b.api(Options{}))
 	if srv.ReadHeaderTimeout != 5*time.Second || srv.ReadTimeout == 0 || srv.WriteTimeout == 0 || srv.IdleTimeout == 0 || srv.MaxHeaderBytes != 8<<10 {

@@ -47,6 +47,7 @@ const overrides = "X-HTTP-Method-Override: POST\r\nX-HTTP-Method: POST\r\nX-Meth
 // others are refused: to nobody without a word of what there is, to others as not found or with the methods
 // that there are. Nothing is shown or written, not even in the audit.
 func TestSpellings(t *testing.T) {
+	t.Parallel()
 	keys := newBunch()
 	b := newBackend()
 	static := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "shown") })

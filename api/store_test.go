@@ -66,6 +66,7 @@ type page struct {
 
 // TestOverSQLite: what the API lets through, the real store takes, keeps, finds and gives back.
 func TestOverSQLite(t *testing.T) {
+	t.Parallel()
 	h, replica := overSQLite(t)
 	const pool = "/api/v1/pools/mail/tasks"
 
@@ -141,6 +142,7 @@ func TestOverSQLite(t *testing.T) {
 
 // TestStoreGone: a database that has gone is 503 with its cause, and the process still counts as live.
 func TestStoreGone(t *testing.T) {
+	t.Parallel()
 	server := servers.NewMySQL(t)
 	s, err := store.Open(t.Context(), "mysql", server.DSN("api"), store.Options{Timeout: time.Second})
 	if err != nil {

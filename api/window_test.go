@@ -145,6 +145,7 @@ func TestVisitsAreBounded(t *testing.T) {
 
 // TestRefusalsEnd: an answer to a client without a token that does not take it ends within seconds, whatever it says.
 func TestRefusalsEnd(t *testing.T) {
+	t.Parallel()
 	s := newAPI(newBackend().backend(), Options{Access: newBunch()})
 	address := serveHTTP2(t, s.handler(nil))
 	c := dialWindowless(t, address)
@@ -168,6 +169,7 @@ func TestRefusalsEnd(t *testing.T) {
 
 // TestUnsentBodies: no answer waits for a body that nobody reads, and its connection ends soon.
 func TestUnsentBodies(t *testing.T) {
+	t.Parallel()
 	keys := newBunch()
 	address := serveOn(t, loopback(t), keys, ServeOptions{})
 	for _, c := range []struct{ request, token, want string }{
