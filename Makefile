@@ -17,7 +17,7 @@ RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false
 # Many tests hold that something happens in time, on a machine that may be slow and shared: no more packages
 # at once than processors, and those that take longest begin first.
 AT_ONCE ?= $(shell getconf _NPROCESSORS_ONLN)
-LONGEST = ./test/cluster ./store ./scheduler ./locks/sqllock ./test/sim ./test/chaos ./locks/zklock
+LONGEST = ./test/cluster ./store ./scheduler ./locks/sqllock ./cmd/scheduler ./test/chaos ./api ./test/sim ./test/mutants ./locks/zklock ./locks/redislock
 
 # The packages with tests that start neither a server nor the program. Those of the simulation run by themselves, and the
 # mistakes that test/mutants makes take long.

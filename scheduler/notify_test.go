@@ -163,7 +163,6 @@ func events(t *testing.T, st *store.Store) int {
 // A webhook that does not answer holds up neither jobs nor pools, even in a replica with fewer workers
 // than notifications have; when it is back, everything is told, once.
 func TestADeadWebhookDelaysNothing(t *testing.T) {
-	t.Parallel()
 	const tasks = 1000
 	back := make(chan struct{})
 	var hanging atomic.Int32

@@ -241,7 +241,6 @@ func covered(t *testing.T, rows []jobs.Trigger) {
 }
 
 func TestEightReplicasWithSkewedClocksRunNoDueTimeTwice(t *testing.T) {
-	t.Parallel()
 	for name, open := range map[string]func(*testing.T) database{"sqlite": sqlite, "mysql": mysql} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

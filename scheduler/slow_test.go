@@ -148,7 +148,6 @@ func (h *hanging) TryAcquire(ctx context.Context, requests ...locks.Request) ([]
 }
 
 func TestALockServiceThatHangsDelaysNothingElse(t *testing.T) {
-	t.Parallel()
 	db := sqlite(t)
 	st := db.open(t)
 	ran := &starts{}

@@ -114,7 +114,6 @@ func (s *timed) decided(n int) []round {
 
 // A stuck holder delays nothing by a second, beside what the store takes: by the database's times.
 func TestAStuckLockHolderDelaysNothingByASecond(t *testing.T) {
-	t.Parallel()
 	service := memlock.New()
 	stillHeld := holdAll(t, service, "p", jobs.DefaultPool)
 	st := sqlite(t).open(t)
