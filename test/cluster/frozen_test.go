@@ -56,6 +56,10 @@ jobs:
 		ready, _ := r1.condition(t, "store")
 		return ready && strings.Contains(r1.Log(), "the others declared this replica dead; joining again")
 	})
+	program.Within(t, 15*time.Second, "the second attempt says that it lives", func() bool {
+		said, _ := os.ReadFile(beats)
+		return strings.Contains(string(said), "2")
+	})
 	if err := os.WriteFile(release, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
