@@ -118,7 +118,7 @@ func readObject(text []byte, within string, targets map[string]any) error {
 		case !known:
 			return malformed(field, "there is no key %s here", quote(key))
 		case seen[key]:
-			return malformed(field, "the key %s stands there twice", quote(key))
+			return malformed(field, "the key %s is given twice", quote(key))
 		}
 		seen[key] = true
 		var value json.RawMessage
@@ -137,7 +137,7 @@ func readObject(text []byte, within string, targets map[string]any) error {
 
 func end(dec *json.Decoder) error {
 	if _, err := dec.Token(); err != io.EOF {
-		return malformed("", "something stands behind the JSON")
+		return malformed("", "there is more after the JSON")
 	}
 	return nil
 }

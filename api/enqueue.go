@@ -186,7 +186,7 @@ func useHeader(task *jobs.NewTask, keys []string) error {
 	case len(keys) == 0:
 		return nil
 	case len(keys) > 1:
-		return malformed(field, "the header stands there %d times", len(keys))
+		return malformed(field, "the header is given %d times", len(keys))
 	case keys[0] == "":
 		return malformed(field, "the header is empty")
 	case task.IdempotencyKey != "" && task.IdempotencyKey != keys[0]:

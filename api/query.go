@@ -20,7 +20,7 @@ type query struct {
 	err    error
 }
 
-// readQuery refuses parameters that are not among the names, or that stand there twice.
+// readQuery refuses parameters that are not among the names, or that are given twice.
 func readQuery(r *http.Request, names ...string) *query {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	q := &query{values: values}
@@ -33,7 +33,7 @@ func readQuery(r *http.Request, names ...string) *query {
 		case !slices.Contains(names, name):
 			q.refuse(name, "there is no parameter %s here", quote(name))
 		case len(given) > 1:
-			q.refuse(name, "the parameter stands there %d times", len(given))
+			q.refuse(name, "the parameter is given %d times", len(given))
 		}
 	}
 	return q

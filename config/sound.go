@@ -143,7 +143,7 @@ func (c *checker) keys(n *yaml.Node) {
 			}
 		}
 		if earlier != nil {
-			c.fail(key, fmt.Sprintf("the key %s stands here twice", quoted(key.Value)), fmt.Sprintf("first at line %d", earlier.Line))
+			c.fail(key, fmt.Sprintf("the key %s is given twice", quoted(key.Value)), fmt.Sprintf("first at line %d", earlier.Line))
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestBadTokens(t *testing.T) {
 		"- {name: a, role: admin, token: hunter2, sha256: " + sumA + "}":      `tokens.yaml:1:26: [0].token: unknown key; keys here are expires, name, role, sha256`,
 		"- {name: a, role: admin, sha256: " + sumA + ", expires: 2027-01-31}": `tokens.yaml:1:109: [0].expires: "2027-01-31" is not a time; write it as in 2027-01-31T00:00:00Z, or leave it out`,
 		"- {name: a, role: admin, sha256: " + sumA + ", expires: 90d}":        `tokens.yaml:1:109: [0].expires: "90d" is not a time; write it as in 2027-01-31T00:00:00Z, or leave it out`,
-		"- {name: a, role: admin, role: viewer, sha256: " + sumA + "}":        `tokens.yaml:1:26: the key "role" stands here twice; first at line 1`,
+		"- {name: a, role: admin, role: viewer, sha256: " + sumA + "}":        `tokens.yaml:1:26: the key "role" is given twice; first at line 1`,
 		"- {name: \"${USER}\", role: admin, sha256: " + sumA + ", expires: }": "tokens.yaml:1:10: [0].name: is not a name; up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit\ntokens.yaml:1:117: [0].expires: has no value; remove the key, or write \"\"",
 	} {
 		list, err := config.ParseTokens("tokens.yaml", []byte(text))

@@ -27,7 +27,7 @@ func TestNotifyIsJudged(t *testing.T) {
 		"pools.notifications":  "only its limits can be set",
 		"pools.p.notify.on[1]": `"fail" is unknown; use failed or missed or lost or recovered`,
 		"pools.p.notify.on[2]": "is unknown",
-		"pools.p.notify.on[3]": "stands there twice",
+		"pools.p.notify.on[3]": "is given twice",
 		"jobs.in.pool":         "is for notifications alone",
 		"jobs.how.notify":      "and not how",
 	} {

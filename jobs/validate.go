@@ -88,7 +88,7 @@ func (p *problems) notify(path string, n Notify) {
 		at := fmt.Sprintf("%s.on[%d]", path, i)
 		p.oneOf(at, cmp.Or(string(event), "nothing"), string(EventFailed), string(EventMissed), string(EventLost), string(EventRecovered))
 		if slices.Contains(n.On[:i], event) {
-			p.add(at, "%.80q stands there twice; remove one", event)
+			p.add(at, "%.80q is given twice; remove one", event)
 		}
 	}
 	if n.Handler == nil {

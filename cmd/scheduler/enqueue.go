@@ -228,7 +228,7 @@ func readLine(line []byte, defaults jobs.NewTask) (jobs.NewTask, error) {
 		return defaults, err
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return defaults, errors.New("something stands behind the JSON object")
+		return defaults, errors.New("there is more after the JSON object")
 	}
 	if task.Payload != nil {
 		defaults.Payload = task.Payload

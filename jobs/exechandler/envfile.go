@@ -36,7 +36,7 @@ func readEnvFile(file string) (map[string]string, error) {
 			err = fmt.Errorf("%s makes programs load other code; set it in env if that is meant", name)
 		}
 		if _, twice := env[name]; err == nil && twice {
-			err = fmt.Errorf("%s stands there twice", name)
+			err = fmt.Errorf("%s is given twice", name)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%w: env_file: %s:%d: %w", jobs.ErrInvalid, file, number, err))

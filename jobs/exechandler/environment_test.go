@@ -88,7 +88,7 @@ func TestEnvFiles(t *testing.T) {
 	}
 	for _, says := range []string{
 		bad + ":2: there is no =", bad + `:3: "A B" is not a name`, bad + `:4: "" is not a name`, bad + `:5: "export C" is not a name`,
-		bad + ":6: the value of \"Q\" has an opening quote", bad + ":7: OK stands there twice", bad + ":8: LD_PRELOAD makes programs load",
+		bad + ":6: the value of \"Q\" has an opening quote", bad + ":7: OK is given twice", bad + ":8: LD_PRELOAD makes programs load",
 		bad + ":9: LOCKSTEP_JOB is set for each task", bad + ":10: the value of N has a NUL", "none: no such file", "is a folder, not a regular file",
 	} {
 		if !strings.Contains(err.Error(), says) {

@@ -56,7 +56,7 @@ func New(r Request) (*Handler, error) {
 		}
 		key := spelled(name)
 		if h.header[key] != nil && key != "User-Agent" {
-			refuse("headers: %s stands there twice", key)
+			refuse("headers: %s is given twice", key)
 		}
 		h.header[key] = []string{r.Headers[name]}
 	}

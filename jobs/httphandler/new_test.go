@@ -56,7 +56,7 @@ func TestNewRefuses(t *testing.T) {
 		{header("idempotency-key", "b"), "Idempotency-Key is set for each request"},
 		{header("content-length", "1"), "Content-Length is set for each request"},
 		{header("Transfer-Encoding", "chunked"), "is set for each request"},
-		{httphandler.Request{URL: ok, Headers: map[string]string{"a": "1", "A": "2"}}, "A stands there twice"},
+		{httphandler.Request{URL: ok, Headers: map[string]string{"a": "1", "A": "2"}}, "A is given twice"},
 	} {
 		_, err := httphandler.New(c.request)
 		if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
@@ -142,7 +142,7 @@ func TestNewSaysEverythingAtOnce(t *testing.T) {
 		`invalid: headers: Te is set for each request; remove it`,
 		`invalid: headers: Te is set for each request; remove it`,
 		`invalid: headers: "b c" is not a name of a header`,
-		`invalid: headers: X-A stands there twice`,
+		`invalid: headers: X-A is given twice`,
 		`invalid: expect_status: 99 is out of range 200–599`,
 		`invalid: expect_status: 600 is out of range 200–599`,
 		`invalid: timeout: -1s is out of range 0–1 year`,
