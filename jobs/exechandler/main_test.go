@@ -3,6 +3,7 @@
 package exechandler_test
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"strings"
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(played); text != "" {
 		os.Exit(play(text))
 	}
+	_ = flag.Set("test.parallel", "4") // they wait more than they work
 	os.Exit(servers.Main(m))
 }
 

@@ -184,6 +184,7 @@ func TestNothingStartsUnderADoneContext(t *testing.T) {
 }
 
 func TestLeftoversThatHoldTheOutputAreKilled(t *testing.T) {
+	t.Parallel()
 	start := time.Now()
 	out, err := run(t, exechandler.Command{Shell: "sleep 300 & echo child $!"}, "")
 	if took := time.Since(start); err != nil || took > 10*time.Second {
@@ -214,6 +215,7 @@ func TestLeftoversWithTheirOwnOutputGoOn(t *testing.T) {
 // A daemon that left the group and kept the output cannot be killed with the group; it must not
 // hold up the attempt either.
 func TestADaemonCannotHoldUpTheAttempt(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/usr/bin/setsid"); err != nil {
 		servers.LeaveOut(t, "needs setsid(1)")
 	}

@@ -50,6 +50,7 @@ func heard(t *testing.T, dir string) []int {
 }
 
 func TestWardenEndsTheCommandsOfAKilledReplica(t *testing.T) {
+	t.Parallel()
 	for what, deaf := range map[string]bool{"who hear": false, "who do not": true} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
