@@ -3,8 +3,8 @@ package metrics
 import (
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // leeway is what every job gets beyond its due time, so that neither a scrape that is a minute old

@@ -4,8 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // fake is a store and a replica that stand as the test says.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // standing makes metrics of what is true at the moment.
@@ -44,7 +44,7 @@ func (s *standing) vitals(to chan<- prometheus.Metric, v ledger.Vitals, pools []
 	s.gauge(to, lockUp, bit(v.LockUp), v.Backend)
 	s.gauge(to, renewalAge, v.RenewalAge.Seconds())
 	s.gauge(to, sessionsLost, float64(v.SessionsLost))
-	s.gauge(to, declaredDead, float64(v.Buried))
+	s.gauge(to, declaredDead, float64(v.Expired))
 	s.gauge(to, clockSkew, v.ClockSkew.Seconds())
 	s.gauge(to, clockRefused, float64(v.ClockRefused))
 	s.gauge(to, configNumber, float64(v.Config))

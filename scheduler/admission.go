@@ -3,8 +3,8 @@ package scheduler
 import (
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // admission is by what a transaction makes tasks running here, with what this replica knows of these pools now: the

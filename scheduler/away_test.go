@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// mutes is a store that answers no question of a replica before that gives it up, and refuses to bury.
+// mutes is a store that answers no question of a replica before that gives it up, and refuses to expire.
 type mutes struct{ Store }
 
 var errRights = errors.New("no right to write that")
@@ -27,7 +28,7 @@ func (mutes) Upcoming(ctx context.Context, _ []int) ([]ledger.Upcoming, error) {
 	return nil, ctx.Err()
 }
 
-func (mutes) Bury(context.Context, string, int64) (bool, error) { return false, errRights }
+func (mutes) Expire(context.Context, string, int64) (bool, error) { return false, errRights }
 
 // A store is not away because this replica has stopped asking it, and it is if an answer takes too long.
 func TestWhoStopsAskingSaysNothingAboutTheStore(t *testing.T) {
@@ -60,12 +61,12 @@ func TestWhoStopsAskingSaysNothingAboutTheStore(t *testing.T) {
 func TestABurialThatFailsIsSeen(t *testing.T) {
 	s := replicaOn(t, mutes{&memstore.Store{Database: memstore.New()}}, blocked{})
 	s.declareDead(t.Context(), ledger.Peer{Session: "other"}, time.Minute)
-	if !errors.Is(s.health.store.err, errRights) || s.buried.Load() != 0 {
-		t.Errorf("%v, %d buried", s.health.store.err, s.buried.Load())
+	if !errors.Is(s.health.store.err, errRights) || s.expired.Load() != 0 {
+		t.Errorf("%v, %d expired", s.health.store.err, s.expired.Load())
 	}
 }
 
-func (mutes) Sweep(context.Context, ledger.Judge, ledger.Retention, int) (bool, error) {
+func (mutes) Sweep(context.Context, ledger.Judge, jobs.Retention, int) (bool, error) {
 	return false, errRights
 }
 

@@ -12,9 +12,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -59,14 +60,14 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 				if !strings.HasPrefix(c.says, "no beat") {
 					trusting(s) // it has beaten meanwhile
 				}
-				look := func(want ledger.Condition) {
+				look := func(want wire.Condition) {
 					t.Helper()
 					all := s.Health()
-					n := slices.IndexFunc(all, func(got ledger.Condition) bool { return got.Name == want.Name })
+					n := slices.IndexFunc(all, func(got wire.Condition) bool { return got.Name == want.Name })
 					if n >= 0 { // two clocks were read, one of them of the machine
 						all[n].Detail = regexp.MustCompile(`moved by (59m5[0-9.]+s|1h0m[0-9.]+s)`).ReplaceAllString(all[n].Detail, "moved by 1h0m0s")
 					}
-					if n < 0 && want != (ledger.Condition{Name: "room", Ready: true}) || n >= 0 && all[n] != want {
+					if n < 0 && want != (wire.Condition{Name: "room", Ready: true}) || n >= 0 && all[n] != want {
 						t.Errorf("%+v, want %+v", all, want)
 					}
 					for _, other := range all {
@@ -78,7 +79,7 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 						t.Errorf("ready as a whole: %v", v.Ready)
 					}
 				}
-				look(ledger.Condition{Name: c.name, Ready: c.ready, Detail: c.says})
+				look(wire.Condition{Name: c.name, Ready: c.ready, Detail: c.says})
 				if v := s.Vitals(); v.StoreUp != c.store || v.LockUp != c.lock || v.Draining != c.draining || s.health.isDraining() != c.draining {
 					t.Errorf("the store is there: %v, the locks: %v, it drains: %v", v.StoreUp, v.LockUp, v.Draining)
 				}
@@ -87,7 +88,7 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 				}
 				if c.mend != nil {
 					c.mend(s)
-					look(ledger.Condition{Name: c.name, Ready: true})
+					look(wire.Condition{Name: c.name, Ready: true})
 				}
 			})
 		})
@@ -119,7 +120,7 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 		synctest.Wait()
 		v := s.Vitals()
 		if !v.Ready || !v.StoreUp || !v.LockUp || v.Draining || v.Replica != "a" || v.Backend != "store" || v.Workers != 7 || v.Config != 1 ||
-			v.Stripes != jobs.Stripes || v.Running[jobs.DefaultPool] != 1 || v.SessionsLost+v.Buried+v.ClockRefused+v.Foreign != 0 || !s.Loaded() {
+			v.Stripes != jobs.Stripes || v.Running[jobs.DefaultPool] != 1 || v.SessionsLost+v.Expired+v.ClockRefused+v.Foreign != 0 || !s.Loaded() {
 			t.Errorf("at work: %+v", v)
 		}
 		if off := v.Now.Sub(time.Now()).Abs(); off > time.Second || v.ClockSkew.Abs() > time.Second {

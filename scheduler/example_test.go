@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -81,7 +81,7 @@ func Example() {
 
 	stop()
 	fmt.Println("stopped:", <-done)
-	tasks, _, _ := st.Tasks(context.Background(), ledger.TaskFilter{Pool: "mail"})
+	tasks, _, _ := st.Tasks(context.Background(), wire.TaskFilter{Pool: "mail"})
 	fmt.Println("tasks:", len(tasks), tasks[0].State)
 	// Output:
 	// welcome 7 at attempt 1

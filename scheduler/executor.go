@@ -3,13 +3,14 @@ package scheduler
 import (
 	"sync/atomic"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // executor is the work of a replica: it claims tasks, executes them and records their results.
 type executor struct {
 	*member
-	store   Tasks
+	store   ledger.Tasks
 	locks   Locks // nil: the lock service is the store's own database, its rows are the guards
 	plan    *plan
 	metrics Metrics

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 const (
@@ -39,7 +39,7 @@ type triggers struct {
 
 // triggerStore is what it needs of the store.
 type triggerStore interface {
-	Triggers
+	ledger.Triggers
 	Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error)
 	Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error)
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -32,7 +32,7 @@ func isLost(t *testing.T, s *Scheduler, st *memstore.Store, task jobs.Task) {
 	peers, err := st.Peers(t.Context())
 	for _, p := range peers {
 		if p.Session == session {
-			_, err = st.Bury(t.Context(), session, p.Beat)
+			_, err = st.Expire(t.Context(), session, p.Beat)
 		}
 	}
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // governAgain is when a replica that does not govern asks again where it differs: the newer one may

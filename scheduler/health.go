@@ -9,7 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // health is what readiness depends on.
@@ -124,12 +125,12 @@ func (s *member) storeFailed(err error) {
 }
 
 // Health says, thing by thing, whether this replica starts new work, and why not.
-func (s *Scheduler) Health() []ledger.Condition {
+func (s *Scheduler) Health() []wire.Condition {
 	h := &s.health
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	store := ledger.Condition{Name: "store", Ready: true}
+	store := wire.Condition{Name: "store", Ready: true}
 	switch {
 	case !h.started && h.draining:
 		store.Ready, store.Detail = false, "not joined, as this replica was told to stop before"
@@ -140,7 +141,7 @@ func (s *Scheduler) Health() []ledger.Condition {
 	case !s.session.Load().trusted():
 		store.Ready, store.Detail = false, "no beat was acknowledged in time; the others may take this replica for dead"
 	}
-	lock := ledger.Condition{Name: "lock", Ready: true}
+	lock := wire.Condition{Name: "lock", Ready: true}
 	if h.lock.err != nil {
 		lock.Ready = s.opt.WhenDown == DownStore
 		lock.Detail = h.lock.away()
@@ -150,19 +151,19 @@ func (s *Scheduler) Health() []ledger.Condition {
 			lock.Detail += "; nothing starts until it is there"
 		}
 	}
-	clock := ledger.Condition{Name: "clock", Ready: true}
+	clock := wire.Condition{Name: "clock", Ready: true}
 	if off := s.clock.skew(); off != 0 {
 		clock.Ready = false
 		clock.Detail = fmt.Sprintf("the database's clock moved by %v; nothing is decided until it has been steady for %d beats",
 			off.Round(time.Millisecond), consistentRenewals)
 	}
-	conf := ledger.Condition{Name: "configuration", Ready: true}
+	conf := wire.Condition{Name: "configuration", Ready: true}
 	conf.Detail = s.drift()
-	drain := ledger.Condition{Name: "draining", Ready: !h.draining}
+	drain := wire.Condition{Name: "draining", Ready: !h.draining}
 	if h.draining {
 		drain.Detail = "this replica is stopping"
 	}
-	all := []ledger.Condition{store, lock, clock, conf, drain}
+	all := []wire.Condition{store, lock, clock, conf, drain}
 	if room, short := s.room.condition(); short {
 		all = append(all, room)
 	}
@@ -188,7 +189,7 @@ func (s *Scheduler) drift() string {
 func (s *Scheduler) Vitals() ledger.Vitals {
 	v := ledger.Vitals{
 		Replica: s.opt.ID, Ready: true, Backend: s.backend,
-		SessionsLost: int(s.sessionsLost.Load()), Buried: int(s.buried.Load()),
+		SessionsLost: int(s.sessionsLost.Load()), Expired: int(s.expired.Load()),
 		Config: s.config.Load(), Foreign: s.foreign.count(), ForeignPools: len(s.foreign.leftPools()), Workers: s.opt.Workers,
 		Running: s.register.attemptsByPool(),
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // join takes a new session and makes its first beat. Where somebody is in the way, it waits until
@@ -16,7 +16,7 @@ import (
 func (s *member) join(ctx context.Context) error {
 	if s.joined == "" {
 		id, err := s.tryJoin(ctx)
-		if errors.Is(err, ledger.ErrReplicaLive) && s.buryGhost(ctx) {
+		if errors.Is(err, ledger.ErrReplicaLive) && s.expireGhost(ctx) {
 			id, err = s.tryJoin(ctx)
 		}
 		if refused(err) {
@@ -57,7 +57,7 @@ func refused(err error) bool {
 	return errors.Is(err, ledger.ErrReplicaLive) || errors.Is(err, ledger.ErrLockService)
 }
 
-// outlive watches the sessions that this replica cannot join beside, and buries those that do not
+// outlive watches the sessions that this replica cannot join beside, and expires those that do not
 // beat for a session ttl: after a power cut nobody else may be there to do it. It gives up with the
 // refusal as soon as one of them beats. A predecessor on this machine may be gone sooner, once what
 // it ran has been stopped, so it tries to join all the time.
@@ -87,9 +87,9 @@ func (s *member) outlive(ctx context.Context, refusal error) (session string, er
 	return "", refusal
 }
 
-// buryGhost declares a session of this very process dead that has never beaten, and reports whether
+// expireGhost declares a session of this very process dead that has never beaten, and reports whether
 // there was one: it was joined, and the answer was lost.
-func (s *member) buryGhost(ctx context.Context) bool {
+func (s *member) expireGhost(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
 	defer cancel()
 	peers, err := s.store.Peers(ctx)
@@ -100,7 +100,7 @@ func (s *member) buryGhost(ctx context.Context) bool {
 	for _, p := range peers {
 		same := p.Replica == self.Replica && p.Host == self.Host && p.BootID == self.BootID && p.PID == self.PID && p.PIDStart == self.PIDStart
 		if same && !p.Dead && p.Beat == 0 {
-			dead, err := s.store.Bury(ctx, p.Session, 0)
+			dead, err := s.store.Expire(ctx, p.Session, 0)
 			return dead && err == nil
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // forgetful is a store that does what it is asked, and whose answers are lost now and then.
@@ -51,7 +51,7 @@ func TestNoReplicaIsInItsOwnWay(t *testing.T) {
 					t.Fatal(err)
 				}
 				died := s.session.Load().id
-				if dead, err := st.Bury(t.Context(), died, 1); !dead || err != nil {
+				if dead, err := st.Expire(t.Context(), died, 1); !dead || err != nil {
 					t.Fatal(dead, err)
 				}
 				st.joins, st.beats = losses.joins, losses.beats

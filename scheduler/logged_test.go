@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -67,7 +67,7 @@ func TestWhatIsLoggedOfTheDead(t *testing.T) {
 		s.log = slog.New(log)
 		seen := pulses{}
 		for range 6 {
-			s.bury(t.Context(), seen, []ledger.Peer{peer})
+			s.expirePeers(t.Context(), seen, []ledger.Peer{peer})
 			time.Sleep(2 * time.Second)
 		}
 		st.reaped = []ledger.Reaped{{

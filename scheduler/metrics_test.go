@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -150,8 +150,8 @@ func TestMetricsAreToldOfLosses(t *testing.T) {
 	frozen.cut.Store(true)
 	await.Until(t, "it is reaped", func() bool { return b.count("reaped from a: pending") == 1 })
 	await.Until(t, "it runs there", func() bool { return second.Vitals().Running["p"] == 1 })
-	if n := second.Vitals().Buried; n != 1 {
-		t.Errorf("%d buried", n)
+	if n := second.Vitals().Expired; n != 1 {
+		t.Errorf("%d expired", n)
 	}
 	frozen.cut.Store(false)
 	await.Until(t, "the first one learns that it was declared dead", func() bool { return first.Vitals().SessionsLost == 1 })
@@ -176,7 +176,7 @@ func TestVitals(t *testing.T) {
 	await.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready && r.Vitals().Stripes == jobs.Stripes })
 	v := r.Vitals()
 	if v.RenewalAge > time.Second || v.ClockSkew.Abs() > time.Second || time.Since(v.Now).Abs() > 2*time.Second || !v.StoreUp || !v.LockUp ||
-		v.Config != 1 || v.Workers != 64 || v.SessionsLost+v.Buried+v.ClockRefused+v.Foreign != 0 {
+		v.Config != 1 || v.Workers != 64 || v.SessionsLost+v.Expired+v.ClockRefused+v.Foreign != 0 {
 		t.Errorf("%+v", v)
 	}
 	if err := r.drain(); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -26,6 +27,9 @@ const (
 	DownStore WhenDown = "store" // the row decides alone
 	DownWait  WhenDown = "wait"  // nothing starts
 )
+
+// Store is what a replica needs of the store. *store.Store is one.
+type Store = ledger.Store
 
 // Options of a replica. The zero value works; zero fields mean the defaults beside them.
 type Options struct {

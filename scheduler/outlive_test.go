@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store/storetest"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -17,20 +17,20 @@ import (
 // outsider is a store in which somebody else has the id of whoever uses it, and always is faster.
 type outsider struct {
 	scheduler.Store
-	mu     sync.Mutex
-	buried []string
+	mu      sync.Mutex
+	expired []string
 }
 
 func (o *outsider) Join(context.Context, ledger.Member) (string, error) {
 	return "", ledger.ErrReplicaLive
 }
 
-func (o *outsider) Bury(ctx context.Context, session string, beat int64) (bool, error) {
-	dead, err := o.Store.Bury(ctx, session, beat)
+func (o *outsider) Expire(ctx context.Context, session string, beat int64) (bool, error) {
+	dead, err := o.Store.Expire(ctx, session, beat)
 	if dead {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.buried = append(o.buried, session)
+		o.expired = append(o.expired, session)
 	}
 	return dead, err
 }
@@ -38,7 +38,7 @@ func (o *outsider) Bury(ctx context.Context, session string, beat int64) (bool, 
 func (o *outsider) dead() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.buried
+	return o.expired
 }
 
 // Two newcomers wait for the same dead one. The slower of them has no right to take the faster for
@@ -87,6 +87,6 @@ func TestEachSessionInTheWayIsGivenItsTime(t *testing.T) {
 		break
 	}
 	if dead := in.dead(); len(dead) != 1 || dead[0] != first {
-		t.Errorf("it buried %v; the first is %s, the second %s", dead, first, second)
+		t.Errorf("it expired %v; the first is %s, the second %s", dead, first, second)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // pulses are the beats of other sessions, as this replica saw them.

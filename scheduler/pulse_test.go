@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // How long a peer was silent is counted from the first look that saw its last beat, and begins anew where this

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -26,11 +26,11 @@ func (r *refusing) Beat(ctx context.Context, session string) (time.Time, error) 
 	return r.Store.Beat(ctx, session)
 }
 
-func (r *refusing) Bury(ctx context.Context, session string, beat int64) (bool, error) {
+func (r *refusing) Expire(ctx context.Context, session string, beat int64) (bool, error) {
 	if r.full.Load() {
 		return false, errCut
 	}
-	return r.Store.Bury(ctx, session, beat)
+	return r.Store.Expire(ctx, session, beat)
 }
 
 var _ scheduler.Store = &refusing{}
@@ -58,8 +58,8 @@ func TestAStoreThatTakesNothingKillsNobody(t *testing.T) {
 	time.Sleep(ttl / 4) // it looks at the others once at least
 	second.full.Store(false)
 	await.Until(t, "the second is back", func() bool { return b.Health()[0].Ready })
-	if after := sessions(peers(t, st)); after["a"] != before["a"] || after["b"] != before["b"] || a.Vitals().Buried+b.Vitals().Buried > 0 {
-		t.Errorf("sessions %v before and %v after; %d and %d buried", before, after, a.Vitals().Buried, b.Vitals().Buried)
+	if after := sessions(peers(t, st)); after["a"] != before["a"] || after["b"] != before["b"] || a.Vitals().Expired+b.Vitals().Expired > 0 {
+		t.Errorf("sessions %v before and %v after; %d and %d expired", before, after, a.Vitals().Expired, b.Vitals().Expired)
 	}
 }
 

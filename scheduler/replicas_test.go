@@ -13,9 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 	_ "github.com/lockstep-scheduler/lockstep/store/sqlite"
@@ -168,7 +169,7 @@ func (s *skewed) Ready(ctx context.Context, now ledger.Judge) ([]string, time.Ti
 	return s.Store.Ready(ctx, s.judge(now))
 }
 
-func (s *skewed) Sweep(ctx context.Context, now ledger.Judge, r ledger.Retention, limit int) (bool, error) {
+func (s *skewed) Sweep(ctx context.Context, now ledger.Judge, r jobs.Retention, limit int) (bool, error) {
 	return s.Store.Sweep(ctx, s.judge(now), r, limit)
 }
 
@@ -205,7 +206,7 @@ func (b behind) Overdue(ctx context.Context, at time.Time, limit int) ([]ledger.
 func ledgerOf(t *testing.T, st *store.Store, job string) []jobs.Trigger {
 	t.Helper()
 	var all []jobs.Trigger
-	f := ledger.TriggerFilter{Job: job, Page: ledger.Page{Limit: 500}}
+	f := wire.TriggerFilter{Job: job, Page: wire.Page{Limit: 500}}
 	for {
 		rows, next, err := st.Triggers(t.Context(), f)
 		if err != nil {

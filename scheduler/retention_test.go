@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
@@ -21,7 +21,7 @@ type idle struct {
 	answers []answer
 	swept   []time.Duration
 	limits  []int
-	keep    ledger.Retention
+	keep    jobs.Retention
 }
 
 type answer struct {
@@ -29,7 +29,7 @@ type answer struct {
 	err  error
 }
 
-func (s *idle) Sweep(_ context.Context, _ ledger.Judge, keep ledger.Retention, limit int) (bool, error) {
+func (s *idle) Sweep(_ context.Context, _ ledger.Judge, keep jobs.Retention, limit int) (bool, error) {
 	s.swept = append(s.swept, time.Since(s.began))
 	s.limits = append(s.limits, limit)
 	s.keep = keep
@@ -89,7 +89,7 @@ func TestWhatIsOlderThanItsRetentionIsSweptEachMinute(t *testing.T) {
 			t.Errorf("swept at (−want +got):\n%s", diff)
 		}
 		const day = 24 * time.Hour
-		if diff := cmp.Diff(ledger.Retention{Triggers: 30 * day, Succeeded: 2 * day, Failed: time.Hour, Output: 7 * day}, st.keep); diff != "" {
+		if diff := cmp.Diff(jobs.Retention{Triggers: 30 * day, Succeeded: 2 * day, Failed: time.Hour, Output: 7 * day}, st.keep); diff != "" {
 			t.Error(diff)
 		}
 		for _, limit := range st.limits {

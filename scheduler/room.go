@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 const (
@@ -91,7 +91,7 @@ func (r *room) shut(pool string) bool {
 }
 
 // condition says which pools have no room; not ok: all have.
-func (r *room) condition() (c ledger.Condition, short bool) {
+func (r *room) condition() (c wire.Condition, short bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var pools []string
@@ -110,5 +110,5 @@ func (r *room) condition() (c ledger.Condition, short bool) {
 	}
 	slices.Sort(pools)
 	detail := fmt.Sprintf("work of %s cannot be started here and is handed back: %v", strings.Join(pools, ", "), last.err)
-	return ledger.Condition{Name: "room", Ready: false, Detail: detail}, true
+	return wire.Condition{Name: "room", Ready: false, Detail: detail}, true
 }

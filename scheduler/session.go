@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // member is this replica among the others: its session, its clock, its peers, and which of the services that it needs are there.
 type member struct {
-	store  Sessions
+	store  ledger.Sessions
 	opt    Options
 	log    *slog.Logger
 	clock  *clock
@@ -28,7 +28,7 @@ type member struct {
 	died         string        // the session that was declared dead last; of keep alone
 	config       atomic.Int64  // number of the configuration that was loaded
 	sessionsLost atomic.Int64  // of this replica
-	buried       atomic.Int64  // sessions of others
+	expired      atomic.Int64  // sessions of others
 	nudgeWatch   chan struct{} // look at peers now
 }
 

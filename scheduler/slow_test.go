@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -161,7 +161,7 @@ func TestALockServiceThatHangsDelaysNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	enqueue(t, st, r, 5)
-	await.Until(t, "the dead one is buried", func() bool { return len(peers(t, st)) == 1 })
+	await.Until(t, "the dead one is expired", func() bool { return len(peers(t, st)) == 1 })
 	had := len(ledgerOf(t, st, "j"))
 	await.Until(t, "three more due times are decided", func() bool { return len(ledgerOf(t, st, "j")) >= had+3 })
 	for _, row := range ledgerOf(t, st, "j")[had:] {

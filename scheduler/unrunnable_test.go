@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -332,7 +332,7 @@ func TestUnknownKindsAreForgotten(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		log.take()
 		for n := range 3 {
-			var made []ledger.Enqueued
+			var made []jobs.Enqueued
 			for _, pool := range []string{"p", jobs.DefaultPool} {
 				one, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: pool, Kind: fmt.Sprint("typo", n), Force: true})
 				if err != nil {

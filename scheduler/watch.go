@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 const (
@@ -21,7 +21,7 @@ func (s *member) watch(ctx context.Context) {
 	members := ""
 	for pause(ctx, s.watchEvery(), s.nudgeWatch) {
 		if peers := s.readPeers(ctx); peers != nil {
-			s.bury(ctx, pulses, peers)
+			s.expirePeers(ctx, pulses, peers)
 			if now := membership(peers); now != members {
 				s.on.changed()
 				members = now
@@ -54,11 +54,11 @@ func (s *member) readPeers(ctx context.Context) []ledger.Peer {
 	return peers
 }
 
-// bury declares those peers dead whose beat this replica saw unchanged for a session ttl, on its
+// expirePeers declares those peers dead whose beat this replica saw unchanged for a session ttl, on its
 // own clock, while it could read the store and all its own beats were taken: a store on a full disk
 // answers, and nobody can beat. No wall clock decides who lives, and an outage of the store kills
 // nobody.
-func (s *member) bury(ctx context.Context, pulses pulses, peers []ledger.Peer) {
+func (s *member) expirePeers(ctx context.Context, pulses pulses, peers []ledger.Peer) {
 	ctx, cancel := context.WithTimeout(ctx, watchCall)
 	defer cancel()
 	ses := s.session.Load()
@@ -83,7 +83,7 @@ func (s *member) bury(ctx context.Context, pulses pulses, peers []ledger.Peer) {
 // declareDead ends the session of a peer that was silent for so long, unless it has beaten since, or
 // somebody else was first.
 func (s *member) declareDead(ctx context.Context, p ledger.Peer, silent time.Duration) {
-	dead, err := s.store.Bury(ctx, p.Session, p.Beat)
+	dead, err := s.store.Expire(ctx, p.Session, p.Beat)
 	if err != nil {
 		s.storeFailed(err)
 		return
@@ -91,7 +91,7 @@ func (s *member) declareDead(ctx context.Context, p ledger.Peer, silent time.Dur
 	if !dead {
 		return
 	}
-	s.buried.Add(1)
+	s.expired.Add(1)
 	s.on.dead()
 	s.log.Warn("replica declared dead", "replica", p.Replica, "silent", silent.Round(time.Millisecond).String())
 }

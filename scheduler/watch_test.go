@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // crowd is a store with these sessions in it.
@@ -32,7 +32,7 @@ type crowd struct {
 
 func (c *crowd) Peers(context.Context) ([]ledger.Peer, error) { return c.look() }
 
-func (c *crowd) Bury(_ context.Context, session string, beat int64) (bool, error) {
+func (c *crowd) Expire(_ context.Context, session string, beat int64) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.dead = append(c.dead, fmt.Sprintf("%s/%d", session, beat))
@@ -141,7 +141,7 @@ func TestWhoIsDeclaredDead(t *testing.T) {
 						c.peer(&p)
 					}
 					if c.own == nil || c.own(s, second) {
-						s.bury(t.Context(), all, []ledger.Peer{peerOf("gone", "gone", 1), p, peerOf("c", "lives", int64(second))})
+						s.expirePeers(t.Context(), all, []ledger.Peer{peerOf("gone", "gone", 1), p, peerOf("c", "lives", int64(second))})
 					}
 					st.dead = slices.DeleteFunc(st.dead, func(d string) bool { return d == "gone/1" })
 					if len(st.dead) > 0 {
@@ -167,7 +167,7 @@ func TestOnlyOwnBurialsAreCounted(t *testing.T) {
 	for n, wins := range []bool{true, false} {
 		st.wins = wins
 		s.declareDead(t.Context(), peerOf("b", "theirs", 7), time.Minute)
-		if got := int(s.buried.Load()); got != n {
+		if got := int(s.expired.Load()); got != n {
 			t.Errorf("%d are counted, want %d", got, n)
 		}
 	}

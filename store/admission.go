@@ -4,9 +4,9 @@ import (
 	"sort"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // admission decides which tasks become running in a transaction, as ledger.Admission says. Claims and decisions ask it,

@@ -7,17 +7,17 @@ import (
 	"github.com/google/uuid"
 	"gorm.io/gorm/clause"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // AddAudit adds an entry to the audit, at the database's time. Texts that are too long for their
 // columns are cut. It implements the API's Audit.
 //
 // Errors: jobs.ErrUnavailable.
-func (s *Store) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
+func (s *Store) AddAudit(ctx context.Context, e wire.AuditEntry) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Store) AddAudit(ctx context.Context, e ledger.AuditEntry) error {
 // last.
 //
 // Errors: jobs.ErrInvalid for a limit or cursor that is none, jobs.ErrUnavailable.
-func (s *Store) AuditEntries(ctx context.Context, p ledger.Page) (entries []ledger.AuditEntry, next string, err error) {
+func (s *Store) AuditEntries(ctx context.Context, p wire.Page) (entries []wire.AuditEntry, next string, err error) {
 	limit, err := paging.Limit(p.Limit)
 	if err != nil {
 		return nil, "", err
@@ -64,7 +64,7 @@ func auditCursor(at int64, id string) string {
 }
 
 // Index: audit_at.
-func (t *tx) auditPage(cursor string, n int) ([]ledger.AuditEntry, error) {
+func (t *tx) auditPage(cursor string, n int) ([]wire.AuditEntry, error) {
 	q := table[auditModel](t).Table("{audit} {index}{audit}_at{end}")
 	after, err := readCursor(cursor, "audit", 2)
 	if err != nil {

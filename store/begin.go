@@ -4,7 +4,7 @@ import (
 	"database/sql"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // begin is how a deciding transaction starts: its session lives, and the moment is what judge makes of the

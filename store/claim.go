@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Claim takes pending tasks that are due, in order of priority, due time and id. It implements the

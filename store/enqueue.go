@@ -13,7 +13,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Enqueue adds tasks to pools, all or none, in one transaction; the answer has their order.
@@ -24,12 +23,12 @@ import (
 // A pool that no replica has loaded is jobs.ErrNotFound, see AddPools. A new task that no live replica can run, nor
 // the configuration that governs or did last, is a *jobs.KindError, unless it has Force. A bad field is jobs.ErrInvalid, with all
 // that NewTask.Encode finds wrong with the first bad task; fields come before pools.
-func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
+func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	batch, err := newBatch(tasks)
 	if err != nil || len(tasks) == 0 {
 		return nil, err
 	}
-	var all []ledger.Enqueued
+	var all []jobs.Enqueued
 	add := func(t *tx) (err error) {
 		if err := t.enqueue(batch); err != nil {
 			return err
@@ -207,7 +206,7 @@ func (t *tx) dropKeys(batch []*parcel) error {
 }
 
 // enqueued is the answer: new tasks as they were written, others as they are now.
-func (t *tx) enqueued(batch []*parcel) ([]ledger.Enqueued, error) {
+func (t *tx) enqueued(batch []*parcel) ([]jobs.Enqueued, error) {
 	var old []string
 	for _, p := range batch {
 		if p.existed {
@@ -218,14 +217,14 @@ func (t *tx) enqueued(batch []*parcel) ([]ledger.Enqueued, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]ledger.Enqueued, len(batch))
+	all := make([]jobs.Enqueued, len(batch))
 	for i, p := range batch {
 		task := p.task
 		if row, ok := rows[task.ID]; ok {
 			task = row
 		}
 		task.IdempotencyKey = task.Key("")
-		all[i] = ledger.Enqueued{Task: task, Existed: p.existed}
+		all[i] = jobs.Enqueued{Task: task, Existed: p.existed}
 	}
 	return all, nil
 }

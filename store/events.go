@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // eventError is how much of an error an event keeps, in bytes: its task has more, jobs.MaxError.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 	"github.com/lockstep-scheduler/lockstep/store/storetest"
@@ -70,7 +69,7 @@ func TestServerOnAFullDisk(t *testing.T) {
 	}
 	storetest.Pools(t, &storetest.Bench{Store: s}, session, "p")
 	task := jobs.NewTask{Pool: "p", Payload: strings.Repeat("x", 4000)}
-	var acknowledged []ledger.Enqueued
+	var acknowledged []jobs.Enqueued
 	enqueue := func(ctx context.Context) error {
 		ids, err := s.Enqueue(ctx, task)
 		acknowledged = append(acknowledged, ids...)

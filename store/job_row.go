@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // jobRow is a row of {jobs} under this transaction's lock.

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -48,7 +49,7 @@ func BenchmarkLists(b *testing.B) {
 				})
 			}
 			middle := fmt.Sprintf("done-%06d", benchDone/2)
-			for name, f := range map[string]ledger.TaskFilter{
+			for name, f := range map[string]wire.TaskFilter{
 				"all": {}, "pool": {Pool: "p3"}, "job": {Job: "j00007"}, "failed": {State: jobs.StateFailed},
 				"pool failed": {Pool: "p3", State: jobs.StateFailed}, "pending": {State: jobs.StatePending}, "running": {State: jobs.StateRunning},
 			} {
@@ -72,7 +73,7 @@ func BenchmarkLists(b *testing.B) {
 				out, err := s.Output(ctx, middle, 0)
 				return len(out), err
 			})
-			for name, f := range map[string]ledger.TriggerFilter{
+			for name, f := range map[string]wire.TriggerFilter{
 				"all": {}, "job": {Job: "j00007"}, "missed": {Outcome: jobs.Missed}, "failed": {Result: jobs.StateFailed}, "since": {Since: time.UnixMicro(benchTriggers / 2)},
 			} {
 				for _, limit := range []int{50, 500} {
@@ -85,7 +86,7 @@ func BenchmarkLists(b *testing.B) {
 			}
 			for _, limit := range []int{50, 500} {
 				list(fmt.Sprintf("audit/%d", limit), func(ctx context.Context) (int, error) {
-					rows, _, err := s.AuditEntries(ctx, ledger.Page{Limit: limit})
+					rows, _, err := s.AuditEntries(ctx, wire.Page{Limit: limit})
 					return len(rows), err
 				})
 			}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // Look looks for pending tasks of a pool that are in a scope, priority by priority, and stops at the first that has

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Each event becomes one task or is dropped, once, and an answer counts each once.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -28,7 +28,7 @@ var operations = []operation{
 	{"join", joinScene},
 	{"beat", beatScene},
 	{"drain", drainScene},
-	{"bury", buryScene},
+	{"expire", expireScene},
 	{"notify", notifyScene},
 }
 
@@ -199,7 +199,7 @@ func (p *play) enqueue(n int) {
 // A batch is there or it is not; who does not know asks again under the same key.
 func enqueueScene(p *play) (func(context.Context) error, func(error)) {
 	keyed := jobs.NewTask{Pool: "p", IdempotencyKey: newID()}
-	var all []ledger.Enqueued
+	var all []jobs.Enqueued
 	call := func(ctx context.Context) (err error) {
 		all, err = p.wired.Enqueue(ctx, keyed, jobs.NewTask{Pool: "p"})
 		return err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // peer is a replica beside the one at work, which has beaten once and is gone when the scene is over.
@@ -75,20 +75,20 @@ func drainScene(p *play) (func(context.Context) error, func(error)) {
 }
 
 // A session that is said to have been declared dead is, and one that beat meanwhile is not.
-func buryScene(p *play) (func(context.Context) error, func(error)) {
+func expireScene(p *play) (func(context.Context) error, func(error)) {
 	session, leave := p.peer()
-	buried, early := false, false
+	expired, early := false, false
 	call := func(ctx context.Context) (err error) {
-		if early, err = p.wired.Bury(ctx, session, 0); err == nil {
-			buried, err = p.wired.Bury(ctx, session, 1)
+		if early, err = p.wired.Expire(ctx, session, 0); err == nil {
+			expired, err = p.wired.Expire(ctx, session, 1)
 		}
 		return err
 	}
 	return call, func(err error) {
-		if early || err == nil && !buried {
-			p.errorf("declared dead at beat 0: %t, at beat 1: %t", early, buried)
+		if early || err == nil && !expired {
+			p.errorf("declared dead at beat 0: %t, at beat 1: %t", early, expired)
 		}
-		if buried {
+		if expired {
 			p.count(1, "{sessions} WHERE id=? AND dead=1", session)
 		}
 		leave()

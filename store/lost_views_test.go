@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -24,15 +25,15 @@ type paged struct {
 // views are the reads that may start again, with what they return.
 var views = map[string]func(context.Context, *store.Store) (any, error){
 	"tasks": func(ctx context.Context, s *store.Store) (any, error) {
-		rows, next, err := s.Tasks(ctx, ledger.TaskFilter{Page: ledger.Page{Limit: 3}})
+		rows, next, err := s.Tasks(ctx, wire.TaskFilter{Page: wire.Page{Limit: 3}})
 		return paged{rows, next}, err
 	},
 	"triggers": func(ctx context.Context, s *store.Store) (any, error) {
-		rows, next, err := s.Triggers(ctx, ledger.TriggerFilter{Page: ledger.Page{Limit: 1}})
+		rows, next, err := s.Triggers(ctx, wire.TriggerFilter{Page: wire.Page{Limit: 1}})
 		return paged{rows, next}, err
 	},
 	"audit": func(ctx context.Context, s *store.Store) (any, error) {
-		rows, next, err := s.AuditEntries(ctx, ledger.Page{Limit: 1})
+		rows, next, err := s.AuditEntries(ctx, wire.Page{Limit: 1})
 		return paged{rows, next}, err
 	},
 	"jobs":          func(ctx context.Context, s *store.Store) (any, error) { return s.Jobs(ctx) },
@@ -64,7 +65,7 @@ func TestViewsStartAgain(t *testing.T) {
 	_, err = s.plain.Finish(t.Context(), s.session, results)
 	p.check(err)
 	for range 2 {
-		p.check(s.plain.AddAudit(t.Context(), ledger.AuditEntry{Action: "look"}))
+		p.check(s.plain.AddAudit(t.Context(), wire.AuditEntry{Action: "look"}))
 	}
 	all := maps.Clone(views)
 	all["own tasks"] = func(ctx context.Context, st *store.Store) (any, error) { return st.Own(ctx, s.session) }
@@ -84,7 +85,7 @@ func TestViewsStartAgain(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s, statement %d, %s: %v", name, k, f.name, err)
 				}
-				if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Overview{}, "At")); diff != "" {
+				if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(wire.Overview{}, "At")); diff != "" {
 					t.Errorf("%s, statement %d, %s: %s", name, k, f.name, diff)
 				}
 			}
@@ -101,7 +102,7 @@ func TestThePageThatStartsAgainIsTheLast(t *testing.T) {
 	p.enqueue(3)
 	ids := slices.Sorted(slices.Values(p.tasks))
 	s.cut.arm(fate{again: true}, 3, func() { s.db.Exec(t, "DELETE FROM {tasks} WHERE id=?", ids[0]) }) // after the ids, of the rows
-	page, next, err := s.wired.Tasks(t.Context(), ledger.TaskFilter{Page: ledger.Page{Limit: 2}})
+	page, next, err := s.wired.Tasks(t.Context(), wire.TaskFilter{Page: wire.Page{Limit: 2}})
 	if lost := s.cut.disarm(); err != nil || len(lost) != 1 {
 		t.Fatalf("lost %q: %v", lost, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/migrations"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
@@ -75,7 +75,7 @@ func TestMigrationKeepsWhatWaits(t *testing.T) {
 				t.Errorf("%s waits: %v", u.Job, u.Waits)
 			}
 		}
-		triggers, _, err := s.Triggers(t.Context(), ledger.TriggerFilter{Job: "is due"})
+		triggers, _, err := s.Triggers(t.Context(), wire.TriggerFilter{Job: "is due"})
 		if err != nil || len(triggers) != 1 || triggers[0].Reason != "suspended" || triggers[0].ReasonCode != "" {
 			t.Errorf("the ledger has %+v, %v", triggers, err)
 		}

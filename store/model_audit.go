@@ -1,8 +1,6 @@
 package store
 
-import (
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
-)
+import "github.com/lockstep-scheduler/lockstep/api/wire"
 
 // auditModel is a row of {audit}.
 type auditModel struct {
@@ -16,8 +14,8 @@ type auditModel struct {
 
 func (auditModel) TableName() string { return "{audit}" }
 
-func (m *auditModel) entry() ledger.AuditEntry {
-	e := ledger.AuditEntry{
+func (m *auditModel) entry() wire.AuditEntry {
+	e := wire.AuditEntry{
 		ID: m.ID, At: fromMicros(m.At), Who: m.Who, Role: m.Role, Remote: m.Remote, Action: m.Action, Object: m.Object, Status: m.Status,
 		TaskID: m.TaskID, Tasks: m.Tasks,
 	}

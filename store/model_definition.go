@@ -3,7 +3,7 @@ package store
 import (
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // jobModel is a row of {jobs}.

@@ -3,9 +3,9 @@ package store
 import (
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // number fills in what the decider leaves to the store: the seq of triggers that no schedule asked

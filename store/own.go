@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // Own returns the running rows of a session, by id, and what was asked of them. It implements the

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // Peers returns the live sessions, own one included, and the dead ones that still have running
@@ -26,20 +26,20 @@ func peers(ctx context.Context, op string, read reading) (all []ledger.Peer, err
 	return all, err
 }
 
-// Bury declares a session dead if its beat is still the one given; false if it was not.
-func (s *Store) Bury(ctx context.Context, session string, beat int64) (bool, error) {
-	buried := false
-	bury := func(t *tx) error {
+// Expire declares a session dead if its beat is still the one given; false if it was not.
+func (s *Store) Expire(ctx context.Context, session string, beat int64) (bool, error) {
+	expired := false
+	expire := func(t *tx) error {
 		n, err := t.Exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND beat = ? AND dead = 0`, session, beat)
-		buried = n == 1
+		expired = n == 1
 		return err
 	}
-	err := s.settle(ctx, "bury", bury, func(t *tx) (bool, error) {
+	err := s.settle(ctx, "expire", expire, func(t *tx) (bool, error) {
 		var dead bool
 		_, err := t.One(`SELECT dead FROM {sessions} WHERE id = ?{for_update}`, []any{session}, &dead)
 		return dead, err
 	})
-	return buried, err
+	return expired, err
 }
 
 func (t *tx) peers(where string) ([]ledger.Peer, error) {

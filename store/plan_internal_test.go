@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // planner explains every query before it runs it.
@@ -105,7 +106,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		for _, pool := range []string{"", "p1"} {
 			for _, job := range []string{"", "j1"} {
 				for _, state := range []jobs.State{"", jobs.StatePending, jobs.StateRunning, jobs.StateFailed} {
-					f := ledger.TaskFilter{Pool: pool, Job: job, State: state}
+					f := wire.TaskFilter{Pool: pool, Job: job, State: state}
 					indexes := []string{"primary"}
 					switch {
 					case job != "": // with a pool too, one is as good as the other
@@ -123,15 +124,15 @@ func TestListsAreServedByIndexes(t *testing.T) {
 			}
 		}
 		for _, c := range []struct {
-			ledger.TriggerFilter
+			wire.TriggerFilter
 			indexes []string
 		}{
-			{ledger.TriggerFilter{}, []string{"triggers_at"}},
-			{ledger.TriggerFilter{Job: "j1"}, []string{"primary"}},
-			{ledger.TriggerFilter{Outcome: jobs.Missed}, []string{"triggers_outcome"}},
-			{ledger.TriggerFilter{Result: jobs.StateFailed}, []string{"triggers_ended"}},
-			{ledger.TriggerFilter{Job: "j1", Result: jobs.StateFailed}, []string{"triggers_result", "primary"}},
-			{ledger.TriggerFilter{Since: time.UnixMicro(1000)}, []string{"triggers_at"}},
+			{wire.TriggerFilter{}, []string{"triggers_at"}},
+			{wire.TriggerFilter{Job: "j1"}, []string{"primary"}},
+			{wire.TriggerFilter{Outcome: jobs.Missed}, []string{"triggers_outcome"}},
+			{wire.TriggerFilter{Result: jobs.StateFailed}, []string{"triggers_ended"}},
+			{wire.TriggerFilter{Job: "j1", Result: jobs.StateFailed}, []string{"triggers_result", "primary"}},
+			{wire.TriggerFilter{Since: time.UnixMicro(1000)}, []string{"triggers_at"}},
 		} {
 			f := c.TriggerFilter
 			if !lite {
@@ -143,7 +144,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		check("audit", []string{"audit_at"}, func(t *tx) error { _, err := t.auditPage(auditCursor(1800, "id-001800"), 51); return err })
 		check("next due", []string{"jobs_next"}, func(t *tx) error { _, err := t.nextDue(10); return err })
 		check("missed of an overview", []string{"triggers_outcome", "done_state"}, func(t *tx) error {
-			_, err := t.troubles(10, []ledger.Wrong{{State: "failed", Job: "j9", Pool: "p9", Last: time.UnixMicro(1900)}})
+			_, err := t.troubles(10, []wire.TroubleCount{{State: "failed", Job: "j9", Pool: "p9", Last: time.UnixMicro(1900)}})
 			return err
 		})
 		check("counts of what went wrong", []string{"done_state"}, func(t *tx) error { _, err := t.wrong(time.UnixMicro(1500)); return err })

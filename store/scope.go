@@ -1,8 +1,8 @@
 package store
 
 import (
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // inScope is the condition, beginning with AND, that a row of {tasks} is one that the scope has, for a WHERE that

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Join adds a session and returns its id. Sessions whose process is known to be gone, since it ran
@@ -52,7 +52,7 @@ func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 	return session, nil
 }
 
-// admit buries who is gone, and refuses m beside somebody it cannot live with.
+// admit expires who is gone, and refuses m beside somebody it cannot live with.
 func (t *tx) admit(m ledger.Member) error {
 	live, err := t.peers(`dead = 0`)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -105,8 +105,8 @@ func TestBuryClaimsNothingOfOthers(t *testing.T) {
 	}
 	for _, want := range []bool{true, false} {
 		slow.meanwhile = func() {}
-		if buried, err := s.Bury(t.Context(), session, 0); err != nil || buried != want {
-			t.Errorf("declared dead by this one: %t, want %t: %v", buried, want, err)
+		if expired, err := s.Expire(t.Context(), session, 0); err != nil || expired != want {
+			t.Errorf("declared dead by this one: %t, want %t: %v", expired, want, err)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -196,7 +196,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	}
 	step("sweep")
 	time.Sleep(time.Millisecond) // what is swept is older than a microsecond
-	_, err = s.Sweep(ctx, same, ledger.Retention{Triggers: time.Microsecond, Succeeded: time.Microsecond, Failed: time.Microsecond, Output: time.Microsecond}, n)
+	_, err = s.Sweep(ctx, same, jobs.Retention{Triggers: time.Microsecond, Succeeded: time.Microsecond, Failed: time.Microsecond, Output: time.Microsecond}, n)
 	check(err)
 	step("")
 }

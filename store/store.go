@@ -1,5 +1,5 @@
 // Package store keeps the scheduler's rows in SQLite or MySQL: sessions, definitions, the ledger
-// of triggers, tasks and their ends. It decides nothing: the scheduler does, see jobs/ledger.
+// of triggers, tasks and their ends. It decides nothing: the scheduler does, see internal/ledger.
 //
 // A program makes a [Store] of its own handle with [New], or has [Open] make one; [Store.Migrate] makes the
 // tables. It enqueues with [Store.EnqueueTx] in its own transactions, or with [Store.Enqueue]; looks

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // deadSessionsFor is how long the row of a dead session stays, for people.
@@ -19,7 +19,7 @@ const deadSessionsFor = time.Hour
 //
 // Errors: what judge returned, and nothing is deleted; jobs.ErrUnavailable: what was deleted before it
 // stays deleted.
-func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r ledger.Retention, limit int) (more bool, err error) {
+func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention, limit int) (more bool, err error) {
 	var now time.Time
 	err = s.read(ctx, "sweep", func(t *tx) (err error) { now, err = t.judged(judge); return err })
 	if err != nil {

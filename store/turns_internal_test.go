@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
@@ -112,7 +113,7 @@ func readersDelayNobody(t *testing.T, s *Store) {
 		_, err = s.Peers(soon)
 	}
 	if err == nil {
-		var made []ledger.Enqueued
+		var made []jobs.Enqueued
 		if made, err = s.Enqueue(soon, jobs.NewTask{Pool: "p"}); err == nil {
 			_, err = s.TaskRow(soon, made[0].Task.ID)
 		}
@@ -147,9 +148,9 @@ func readersDelayNobody(t *testing.T, s *Store) {
 // looks are all that people look at.
 func looks(s *Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"tasks":         func(ctx context.Context) error { _, _, err := s.Tasks(ctx, ledger.TaskFilter{}); return err },
+		"tasks":         func(ctx context.Context) error { _, _, err := s.Tasks(ctx, wire.TaskFilter{}); return err },
 		"task":          func(ctx context.Context) error { _, _, err := s.Task(ctx, "none"); return err },
-		"triggers":      func(ctx context.Context) error { _, _, err := s.Triggers(ctx, ledger.TriggerFilter{}); return err },
+		"triggers":      func(ctx context.Context) error { _, _, err := s.Triggers(ctx, wire.TriggerFilter{}); return err },
 		"output":        func(ctx context.Context) error { _, err := s.Output(ctx, "none", 0); return err },
 		"jobs":          func(ctx context.Context) error { _, err := s.Jobs(ctx); return err },
 		"job names":     func(ctx context.Context) error { _, err := s.JobNames(ctx, "", "", true, 1); return err },
@@ -157,6 +158,6 @@ func looks(s *Store) map[string]func(context.Context) error {
 		"pools":         func(ctx context.Context) error { _, err := s.PoolStatuses(ctx); return err },
 		"replicas":      func(ctx context.Context) error { _, err := s.Replicas(ctx); return err },
 		"overview":      func(ctx context.Context) error { _, err := s.Overview(ctx, 1); return err },
-		"audit":         func(ctx context.Context) error { _, _, err := s.AuditEntries(ctx, ledger.Page{}); return err },
+		"audit":         func(ctx context.Context) error { _, _, err := s.AuditEntries(ctx, wire.Page{}); return err },
 	}
 }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
@@ -182,10 +182,10 @@ func TestLostAnswersAreSettled(t *testing.T) {
 			joined, err = s.Join(ctx, ledger.Member{Replica: name, LockService: "x"})
 			return err
 		})
-		settles("bury", func(ctx context.Context) error {
-			buried, err := s.Bury(ctx, joined, 0)
-			if err == nil && !buried {
-				err = errors.New("it was not buried")
+		settles("expire", func(ctx context.Context) error {
+			expired, err := s.Expire(ctx, joined, 0)
+			if err == nil && !expired {
+				err = errors.New("it was not expired")
 			}
 			return err
 		})

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // PoolStatuses returns the rows of all pools that were ever configured with their counts, and what in them

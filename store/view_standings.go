@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // JobStandings returns how the live jobs stand, sorted by name.

@@ -9,10 +9,10 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Task returns a task and its earlier attempts, first one first; jobs.ErrNotFound if there is none. Of the errors of
@@ -54,7 +54,7 @@ func (t *tx) taskByID(id string) (jobs.Task, error) {
 // Tasks lists tasks, latest id first, and returns the cursor of the next page, "" after the last. A payload
 // above jobs.MaxListedPayload is left out and not read, and PayloadSize says how large it is; [Store.Task] has it.
 // A page of long errors ends after 1 MiB, before the limit.
-func (s *Store) Tasks(ctx context.Context, f ledger.TaskFilter) (tasks []jobs.Task, next string, err error) {
+func (s *Store) Tasks(ctx context.Context, f wire.TaskFilter) (tasks []jobs.Task, next string, err error) {
 	limit, err := paging.Limit(f.Limit)
 	if err != nil {
 		return nil, "", err
@@ -99,7 +99,7 @@ func (s *Store) Tasks(ctx context.Context, f ledger.TaskFilter) (tasks []jobs.Ta
 
 // taskIDs returns at least the first n ids of the filter, if there are so many. Open tasks are read first: one that ends in
 // between is found a second time, and never missed.
-func (t *tx) taskIDs(f ledger.TaskFilter, after []string, n int) ([]string, error) {
+func (t *tx) taskIDs(f wire.TaskFilter, after []string, n int) ([]string, error) {
 	var ids []string
 	ended := []jobs.State{jobs.StateSucceeded, jobs.StateFailed, jobs.StateLost, jobs.StateCancelled}
 	switch {
@@ -129,7 +129,7 @@ func (t *tx) taskIDs(f ledger.TaskFilter, after []string, n int) ([]string, erro
 	return slices.Compact(ids), nil
 }
 
-func (t *tx) openIDs(f ledger.TaskFilter, after []string, n int) ([]string, error) {
+func (t *tx) openIDs(f wire.TaskFilter, after []string, n int) ([]string, error) {
 	q := table[taskModel](t).Scopes(ofTasks(f, after))
 	switch f.State {
 	case jobs.StateRunning: // index tasks_claim: few tasks run, so that all of them are read
@@ -145,7 +145,7 @@ func (t *tx) openIDs(f ledger.TaskFilter, after []string, n int) ([]string, erro
 
 // endedIDs takes the first of each state and merges them, since an index by pool or job has the
 // states one after the other.
-func (t *tx) endedIDs(f ledger.TaskFilter, states []jobs.State, after []string, n int) ([]string, error) {
+func (t *tx) endedIDs(f wire.TaskFilter, states []jobs.State, after []string, n int) ([]string, error) {
 	first := func(from string) *gorm.DB {
 		return table[doneModel](t).Table(from).Select("id").Scopes(ofTasks(f, after)).Order("id DESC").Limit(n)
 	}
@@ -173,7 +173,7 @@ func idsOf(q *gorm.DB) (ids []string, err error) {
 }
 
 // ofTasks are the rows of a filter, but for its state, behind a cursor.
-func ofTasks(f ledger.TaskFilter, after []string) func(*gorm.DB) *gorm.DB {
+func ofTasks(f wire.TaskFilter, after []string) func(*gorm.DB) *gorm.DB {
 	return func(q *gorm.DB) *gorm.DB {
 		q = q.Where(&taskFields{Job: f.Job, Pool: f.Pool}) // of these, those that are not empty
 		if after != nil {

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // A page ends by what its tasks take in JSON, where some letters take more than one byte.
@@ -96,7 +96,7 @@ func TestPagesOfWhatMoves(t *testing.T) {
 					write(text)
 				}
 			}}
-			tasks, next, err := s.Tasks(t.Context(), ledger.TaskFilter{State: c.state})
+			tasks, next, err := s.Tasks(t.Context(), wire.TaskFilter{State: c.state})
 			if err != nil {
 				t.Fatal(err)
 			}

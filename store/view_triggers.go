@@ -6,14 +6,14 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Triggers lists ledger rows, latest due time first, and returns the cursor of the next page, ""
 // after the last.
-func (s *Store) Triggers(ctx context.Context, f ledger.TriggerFilter) (triggers []jobs.Trigger, next string, err error) {
+func (s *Store) Triggers(ctx context.Context, f wire.TriggerFilter) (triggers []jobs.Trigger, next string, err error) {
 	limit, err := paging.Limit(f.Limit)
 	if err != nil {
 		return nil, "", err
@@ -32,7 +32,7 @@ func (s *Store) Triggers(ctx context.Context, f ledger.TriggerFilter) (triggers 
 	return triggers, next, nil
 }
 
-func (t *tx) triggerPage(f ledger.TriggerFilter, n int) ([]jobs.Trigger, error) {
+func (t *tx) triggerPage(f wire.TriggerFilter, n int) ([]jobs.Trigger, error) {
 	after, err := readTriggerCursor(f.Cursor)
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (t *tx) triggerPage(f ledger.TriggerFilter, n int) ([]jobs.Trigger, error) 
 }
 
 // ofTriggers are the rows of a filter, behind one if it is not nil.
-func ofTriggers(f ledger.TriggerFilter, after *ledgerKey) func(*gorm.DB) *gorm.DB {
+func ofTriggers(f wire.TriggerFilter, after *ledgerKey) func(*gorm.DB) *gorm.DB {
 	return func(q *gorm.DB) *gorm.DB {
 		q = q.Where(&triggerModel{Job: f.Job, Outcome: string(f.Outcome), Result: string(f.Result)}) // of these, those that are not empty
 		if !f.Since.IsZero() {

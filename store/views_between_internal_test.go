@@ -3,8 +3,9 @@ package store
 import (
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // The statements of a view see different moments. What was made after the first of them is left out, and what went away is
@@ -38,7 +39,7 @@ func viewsWithWhatCameInBetween(t *testing.T, s *Store) {
 		"no unmet due time any more":  func(t *tx) error { return t.firstUnmet(nil) },
 		"no task of a page any more":  func(t *tx) error { _, _, err := t.listed(nil); return err },
 		"tasks that are looked up":    func(t *tx) error { _, err := t.tasksByID(nil); return err },
-		"tasks that have moved on":    func(t *tx) error { _, err := t.taskIDs(ledger.TaskFilter{State: jobs.StateLost}, nil, 5); return err },
+		"tasks that have moved on":    func(t *tx) error { _, err := t.taskIDs(wire.TaskFilter{State: jobs.StateLost}, nil, 5); return err },
 		"standings of a pool no more": func(t *tx) error { _, err := t.changedPools(nil); return err },
 	} {
 		if err := s.read(t.Context(), name, part); err != nil {

@@ -63,7 +63,7 @@ func (s *leaseSession) alive(ctx context.Context, op string) error {
 }
 
 // TryAcquire inserts the rows of free keys and reads back whose they are, and which sessions are over.
-// A holder that is dead is buried on the way, and a key that was freed between two reads is tried
+// A holder that is dead is expired on the way, and a key that was freed between two reads is tried
 // once more.
 func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
 	rows, err := s.held(ctx, wants)

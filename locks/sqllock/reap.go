@@ -33,14 +33,14 @@ func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool,
 	for _, row := range rows {
 		left[row.info.Session] = row.left
 	}
-	buried, err := s.judge(ctx, left)
+	expired, err := s.judge(ctx, left)
 	switch {
 	case err != nil:
 		return false, err
-	case slices.Contains(buried, s.session):
+	case slices.Contains(expired, s.session):
 		return false, driver.ErrSessionLost
 	}
-	return len(buried) > 0, nil
+	return len(expired) > 0, nil
 }
 
 // sweep frees what expired sessions of the namespace left and nobody has asked for.
@@ -67,16 +67,16 @@ func (s *leaseSession) sessions(ctx context.Context) (map[string]time.Duration, 
 	return found, err
 }
 
-// judge buries the sessions that have no time left, and returns which. One that has more than its ttl
+// judge expires the sessions that have no time left, and returns which. One that has more than its ttl
 // was renewed before the database's clock was set back: it gets its ttl from now on, so that it does not
 // outlive its process by as much.
-func (s *leaseSession) judge(ctx context.Context, left map[string]time.Duration) (buried []string, err error) {
+func (s *leaseSession) judge(ctx context.Context, left map[string]time.Duration) (expired []string, err error) {
 	for _, id := range slices.Sorted(maps.Keys(left)) {
 		ttl := ttlOf(id)
 		switch {
 		case left[id] <= 0:
-			buried = append(buried, id)
-			err = s.bury(ctx, id)
+			expired = append(expired, id)
+			err = s.expire(ctx, id)
 		case left[id] > ttl:
 			_, err = s.exec(ctx, `UPDATE {sessions} SET expires_at = {now} + ? WHERE id = ? AND expires_at > {now} + ?`,
 				ttl.Microseconds(), id, ttl.Microseconds())
@@ -85,11 +85,11 @@ func (s *leaseSession) judge(ctx context.Context, left map[string]time.Duration)
 			return nil, err
 		}
 	}
-	return buried, nil
+	return expired, nil
 }
 
-// bury marks an expired session dead, which is final, and deletes its leases and its row.
-func (s *leaseSession) bury(ctx context.Context, id string) error {
+// expire marks a session that has no time left dead, which is final, and deletes its leases and its row.
+func (s *leaseSession) expire(ctx context.Context, id string) error {
 	if _, err := s.exec(ctx, `UPDATE {sessions} SET dead = 1 WHERE id = ? AND expires_at <= {now}`, id); err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 
 	_ "modernc.org/sqlite" // the driver of the database in memory
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
@@ -131,7 +131,7 @@ func (b *Bench) ended() []jobs.Task {
 func (b *Bench) tasks(ctx context.Context, states ...jobs.State) (all []jobs.Task) {
 	b.t.Helper()
 	for _, state := range states {
-		f := ledger.TaskFilter{State: state, Page: ledger.Page{Limit: 500}}
+		f := wire.TaskFilter{State: state, Page: wire.Page{Limit: 500}}
 		for more := true; more; more = f.Cursor != "" {
 			page, next, err := b.opt.Store.Tasks(ctx, f)
 			if err != nil {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 var clockCases = []Case{
@@ -70,7 +70,7 @@ func clockOfSweep(t *testing.T, b *Bench) {
 	s.enqueue("work", 1)
 	s.finish(result(s.claim("work", 1)[0], ledger.Ended, jobs.StateSucceeded))
 	s.DB.Exec(t, "UPDATE {done} SET finished_at=?", ago(30*time.Minute))
-	r := ledger.Retention{Succeeded: 10 * time.Minute}
+	r := jobs.Retention{Succeeded: 10 * time.Minute}
 	if _, err := b.Store.Sweep(s.ctx(), noClock, r, 9); !errors.Is(err, ledger.ErrClock) {
 		t.Error(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 var enqueueCases = []Case{
@@ -34,7 +34,7 @@ var enqueueCases = []Case{
 func newTask(pool string) jobs.NewTask { return jobs.NewTask{Pool: pool} }
 
 // Enqueue enqueues and fails the test if it cannot.
-func Enqueue(t *testing.T, b *Bench, tasks ...jobs.NewTask) []ledger.Enqueued {
+func Enqueue(t *testing.T, b *Bench, tasks ...jobs.NewTask) []jobs.Enqueued {
 	t.Helper()
 	all, err := b.Store.Enqueue(t.Context(), tasks...)
 	must(t, err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // A list has the payloads up to jobs.MaxListedPayload, and of all the size. The task by itself has it whole.
@@ -27,7 +27,7 @@ func viewLargePayloads(t *testing.T, b *Bench) {
 			}
 		}
 	}
-	list, next, err := b.SQL().Tasks(t.Context(), ledger.TaskFilter{Page: ledger.Page{Limit: 500}})
+	list, next, err := b.SQL().Tasks(t.Context(), wire.TaskFilter{Page: wire.Page{Limit: 500}})
 	must(t, err)
 	if len(list) != 2*len(sizes) || next != "" {
 		t.Fatalf("%d tasks, next %q", len(list), next)
@@ -67,7 +67,7 @@ func viewLongErrors(t *testing.T, b *Bench) {
 	}
 	for _, state := range []jobs.State{"", jobs.StateFailed, jobs.StatePending} {
 		var got []string
-		f := ledger.TaskFilter{State: state, Page: ledger.Page{Limit: 500}}
+		f := wire.TaskFilter{State: state, Page: wire.Page{Limit: 500}}
 		pages := 0
 		for {
 			page, next, err := b.SQL().Tasks(t.Context(), f)

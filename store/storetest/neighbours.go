@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // What is written about one task, due time or session leaves the rows beside it alone.
@@ -237,7 +237,7 @@ func sessionNeighbours(t *testing.T, b *Bench) {
 	if seen() <= before {
 		t.Errorf("last seen at %d, before that beat at %d", seen(), before)
 	}
-	dead, err := b.Store.Bury(s.ctx(), two.session, 0)
+	dead, err := b.Store.Expire(s.ctx(), two.session, 0)
 	must(t, err)
 	if !dead {
 		t.Error("the session that did not beat is not dead")
@@ -298,7 +298,7 @@ func outputNeighbours(t *testing.T, b *Bench) {
 		s.DB.Exec(t, "INSERT INTO {outputs} (task_id, attempt, output, created_at) VALUES ('x', ?, 'out', ?)", i+1, at)
 		s.DB.Exec(t, "INSERT INTO {outputs} (task_id, attempt, output, created_at) VALUES (?, 1, 'out', ?)", fmt.Sprint("y", i), at)
 	}
-	s.sweep(ledger.Retention{Output: 2 * time.Hour}, 100)
+	s.sweep(jobs.Retention{Output: 2 * time.Hour}, 100)
 	s.wantInt(2, "SELECT COUNT(*) FROM {outputs}")
 	s.wantInt(1, "SELECT COUNT(*) FROM {outputs} WHERE task_id='x' AND attempt=3")
 	s.wantInt(1, "SELECT COUNT(*) FROM {outputs} WHERE task_id='y2'")

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -244,26 +244,26 @@ func buryComparesTheBeat(t *testing.T, b *Bench) {
 	session := Join(t, b, "a")
 	_, err := b.Store.Beat(t.Context(), session)
 	must(t, err)
-	bury := func(beat int64, want bool) {
+	expire := func(beat int64, want bool) {
 		t.Helper()
-		got, err := b.Store.Bury(t.Context(), session, beat)
+		got, err := b.Store.Expire(t.Context(), session, beat)
 		must(t, err)
 		if got != want {
-			t.Fatalf("buried at beat %d: %t", beat, got)
+			t.Fatalf("expired at beat %d: %t", beat, got)
 		}
 	}
-	bury(0, false)
+	expire(0, false)
 	if _, err := b.Store.Beat(t.Context(), session); err != nil {
 		t.Fatal(err)
 	}
-	bury(1, false)
-	bury(2, true)
-	bury(2, false)
+	expire(1, false)
+	expire(2, true)
+	expire(2, false)
 	if _, err := b.Store.Beat(t.Context(), session); !errors.Is(err, ledger.ErrSessionDead) {
-		t.Fatalf("a buried session's beat: %v", err)
+		t.Fatalf("a expired session's beat: %v", err)
 	}
 	if err := b.Store.SetDraining(t.Context(), session); !errors.Is(err, ledger.ErrSessionDead) {
-		t.Fatalf("a buried session drains: %v", err)
+		t.Fatalf("a expired session drains: %v", err)
 	}
 	Join(t, b, "a")
 }
@@ -274,15 +274,15 @@ func sessionsFail(t *testing.T, b *Bench) {
 	b.DB.Exec(t, "ALTER TABLE {sessions} RENAME TO {elsewhere}")
 	_, beat := b.Store.Beat(t.Context(), session)
 	drain := b.Store.SetDraining(t.Context(), session)
-	buried, bury := b.Store.Bury(t.Context(), session, 0)
+	expired, expire := b.Store.Expire(t.Context(), session, 0)
 	leave := b.Store.Leave(t.Context(), session)
 	b.DB.Exec(t, "ALTER TABLE {elsewhere} RENAME TO {sessions}")
-	for op, err := range map[string]error{"beat": beat, "drain": drain, "bury": bury, "leave": leave} {
+	for op, err := range map[string]error{"beat": beat, "drain": drain, "expire": expire, "leave": leave} {
 		if !errors.Is(err, store.ErrSchema) || errors.Is(err, ledger.ErrSessionDead) {
 			t.Errorf("%s: %v", op, err)
 		}
 	}
-	if buried {
+	if expired {
 		t.Error("it was declared dead")
 	}
 	if _, err := b.Store.Beat(t.Context(), session); err != nil {

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
@@ -21,7 +21,7 @@ type Store interface {
 	scheduler.Store
 
 	CancelTask(ctx context.Context, id, by string) (jobs.Task, error)
-	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error)
+	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
 	AddPools(ctx context.Context, pools map[string]jobs.Pool) error
 	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -22,7 +22,7 @@ var sweepCases = []Case{
 	{"Sweep/RetiredLocks", sweepRetiredLocks},
 }
 
-func (s *scene) sweep(r ledger.Retention, limit int) bool {
+func (s *scene) sweep(r jobs.Retention, limit int) bool {
 	s.t.Helper()
 	more, err := s.Store.Sweep(s.ctx(), asIs, r, limit)
 	must(s.t, err)
@@ -51,17 +51,17 @@ func sweepTasks(t *testing.T, b *Bench) {
 	s.DB.Exec(t, "UPDATE {done} SET finished_at=?", ago(3*time.Hour))
 	s.DB.Exec(t, "UPDATE {outputs} SET created_at=?", ago(3*time.Hour))
 
-	s.sweep(ledger.Retention{Succeeded: 4 * time.Hour, Failed: 4 * time.Hour, Output: 4 * time.Hour}, 100)
+	s.sweep(jobs.Retention{Succeeded: 4 * time.Hour, Failed: 4 * time.Hour, Output: 4 * time.Hour}, 100)
 	s.wantInt(4, "SELECT COUNT(*) FROM {done}")
 	s.wantInt(4, "SELECT COUNT(*) FROM {outputs}")
-	s.sweep(ledger.Retention{Succeeded: 2 * time.Hour}, 100)
+	s.sweep(jobs.Retention{Succeeded: 2 * time.Hour}, 100)
 	s.wantInt(3, "SELECT COUNT(*) FROM {done}")
 	s.wantInt(0, "SELECT COUNT(*) FROM {done} WHERE state='succeeded'")
 	s.wantInt(3, "SELECT COUNT(*) FROM {outputs}")
-	s.sweep(ledger.Retention{Output: 2 * time.Hour}, 100)
+	s.sweep(jobs.Retention{Output: 2 * time.Hour}, 100)
 	s.wantInt(3, "SELECT COUNT(*) FROM {done}")
 	s.wantEmpty("outputs")
-	s.sweep(ledger.Retention{Failed: 2 * time.Hour}, 100)
+	s.sweep(jobs.Retention{Failed: 2 * time.Hour}, 100)
 	s.wantEmpty("done")
 	for _, table := range []string{"attempts", "idempotency"} { // those of the running task stay
 		s.wantInt(1, "SELECT COUNT(*) FROM {"+table+"}")
@@ -91,9 +91,9 @@ func sweepTriggers(t *testing.T, b *Bench) {
 	add("long", "ran", 5*h, 0, 5*h, h)
 	add("young", "ran", h, 0, h, h)
 	add("missed just now", "missed", 5*h, 0, h, 0)
-	s.sweep(ledger.Retention{}, 100)
+	s.sweep(jobs.Retention{}, 100)
 	s.wantInt(8, "SELECT COUNT(*) FROM {triggers}")
-	s.sweep(ledger.Retention{Triggers: 4 * h}, 100)
+	s.sweep(jobs.Retention{Triggers: 4 * h}, 100)
 	s.wantInt(6, "SELECT COUNT(*) FROM {triggers}")
 	s.wantInt(0, "SELECT COUNT(*) FROM {triggers} WHERE job LIKE 'gone%'")
 }
@@ -114,14 +114,14 @@ func sweepRetiredJobs(t *testing.T, b *Bench) {
 	_, err = s.decide(run("b", due(2), false)) // beside the one that runs
 	must(t, err)
 	own := s.enqueue("work", 1)[0]
-	s.sweep(ledger.Retention{}, 100)
+	s.sweep(jobs.Retention{}, 100)
 	s.wantInt(6, "SELECT COUNT(*) FROM {tasks}")
 
 	d := definitions()
 	d.Jobs = d.Jobs[:1]
 	load(t, b, s.session, d)
 	sweeps := 1 // one task each; jobs of which nothing waits are in nobody's way
-	for s.sweep(ledger.Retention{}, 1) {
+	for s.sweep(jobs.Retention{}, 1) {
 		sweeps++
 	}
 	if sweeps != 4 {
@@ -159,7 +159,7 @@ func sweepRetiredLocks(t *testing.T, b *Bench) {
 	}
 	back := lock("a")
 	swept := make(chan error, 1)
-	go func() { _, err := b.Store.Sweep(s.ctx(), asIs, ledger.Retention{}, 1); swept <- err }()
+	go func() { _, err := b.Store.Sweep(s.ctx(), asIs, jobs.Retention{}, 1); swept <- err }()
 	await.Until(t, "the sweep waits for the job", func() bool {
 		return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'SELECT name FROM {jobs} WHERE name IN%FOR UPDATE' AND id<>CONNECTION_ID()") == 1
 	})
@@ -173,7 +173,7 @@ func sweepRetiredLocks(t *testing.T, b *Bench) {
 	beside := lock("b")
 	soon, stop := context.WithTimeout(s.ctx(), 20*time.Second)
 	defer stop()
-	_, err = b.Store.Sweep(soon, asIs, ledger.Retention{}, 100)
+	_, err = b.Store.Sweep(soon, asIs, jobs.Retention{}, 100)
 	must(t, err)
 	must(t, beside.Rollback())
 	s.wantEmpty("tasks")
@@ -203,14 +203,14 @@ func sweepSessions(t *testing.T, b *Bench) {
 	gone.die()
 	idle.die()
 	loading.die() // before it had loaded
-	s.sweep(ledger.Retention{}, 100)
+	s.sweep(jobs.Retention{}, 100)
 	s.wantInt(5, "SELECT COUNT(*) FROM {sessions}")
 	kinds("living", "gone", "idle")
 	s.DB.Exec(t, "UPDATE {sessions} SET seen_at=?", ago(55*time.Minute))
-	s.sweep(ledger.Retention{}, 100)
+	s.sweep(jobs.Retention{}, 100)
 	s.wantInt(5, "SELECT COUNT(*) FROM {sessions}")
 	s.DB.Exec(t, "UPDATE {sessions} SET seen_at=?", ago(65*time.Minute))
-	if s.sweep(ledger.Retention{}, 3) {
+	if s.sweep(jobs.Retention{}, 3) {
 		t.Error("after two of at most three sessions it says that more is left")
 	}
 	s.wantInt(3, "SELECT COUNT(*) FROM {sessions}")
@@ -218,7 +218,7 @@ func sweepSessions(t *testing.T, b *Bench) {
 	if reaped := living.reap(); len(reaped) != 1 || reaped[0].Task.ID != task.ID {
 		t.Errorf("reaped %+v", reaped)
 	}
-	s.sweep(ledger.Retention{}, 100)
+	s.sweep(jobs.Retention{}, 100)
 	s.wantInt(2, "SELECT COUNT(*) FROM {sessions}")
 	kinds("living")
 }
@@ -230,7 +230,7 @@ func sweepLimit(t *testing.T, b *Bench) {
 		s.finish(result(task, ledger.Ended, jobs.StateSucceeded))
 	}
 	s.DB.Exec(t, "UPDATE {done} SET finished_at=1")
-	r := ledger.Retention{Succeeded: time.Hour}
+	r := jobs.Retention{Succeeded: time.Hour}
 	if !s.sweep(r, 4) || s.sweep(r, 4) {
 		t.Error("more is wrong")
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 var viewCases = []Case{
@@ -37,8 +38,8 @@ var viewCases = []Case{
 	{"Views/LongErrors", viewLongErrors},
 }
 
-func pageOf(pool, job string, limit int) ledger.TaskFilter {
-	return ledger.TaskFilter{Pool: pool, Job: job, Page: ledger.Page{Limit: limit}}
+func pageOf(pool, job string, limit int) wire.TaskFilter {
+	return wire.TaskFilter{Pool: pool, Job: job, Page: wire.Page{Limit: limit}}
 }
 
 // end moves a task to {done} as Finish does.
@@ -85,7 +86,7 @@ func viewTasks(t *testing.T, b *Bench) {
 	for _, pool := range []string{"", "p", "none"} {
 		for _, job := range []string{"", "j"} {
 			for _, state := range []jobs.State{"", jobs.StatePending, jobs.StateRunning, jobs.StateSucceeded, jobs.StateFailed, jobs.StateLost, jobs.StateCancelled} {
-				f := ledger.TaskFilter{Pool: pool, Job: job, State: state, Page: ledger.Page{Limit: 3}}
+				f := wire.TaskFilter{Pool: pool, Job: job, State: state, Page: wire.Page{Limit: 3}}
 				var want, got []string
 				for _, task := range slices.Backward(all) {
 					if (pool == "" || pool == task.Pool) && (job == "" || job == task.Job) && (state == "" || state == task.State) {
@@ -114,7 +115,7 @@ func viewTasks(t *testing.T, b *Bench) {
 			}
 		}
 	}
-	if _, _, err := b.SQL().Tasks(t.Context(), ledger.TaskFilter{State: "asleep"}); !errors.Is(err, jobs.ErrInvalid) {
+	if _, _, err := b.SQL().Tasks(t.Context(), wire.TaskFilter{State: "asleep"}); !errors.Is(err, jobs.ErrInvalid) {
 		t.Fatalf("an unknown state: %v", err)
 	}
 }
@@ -206,7 +207,7 @@ func viewTriggers(t *testing.T, b *Bench) {
 			}
 		}
 	}
-	for _, f := range []ledger.TriggerFilter{
+	for _, f := range []wire.TriggerFilter{
 		{},
 		{Job: "j"},
 		{Outcome: jobs.Missed},
@@ -368,27 +369,27 @@ func brokenPages(t *testing.T, b *Bench) {
 	Enqueue(t, b, newTask("p"), newTask("p"))
 	_, next, err := b.SQL().Tasks(t.Context(), pageOf("", "", 1))
 	must(t, err)
-	for _, page := range []ledger.Page{{Limit: -1}, {Limit: 501}, {Cursor: "%"}, {Cursor: "YQ"}} {
-		if _, _, err := b.SQL().Tasks(t.Context(), ledger.TaskFilter{Page: page}); !errors.Is(err, jobs.ErrInvalid) {
+	for _, page := range []wire.Page{{Limit: -1}, {Limit: 501}, {Cursor: "%"}, {Cursor: "YQ"}} {
+		if _, _, err := b.SQL().Tasks(t.Context(), wire.TaskFilter{Page: page}); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("tasks %+v: %v", page, err)
 		}
-		if _, _, err := b.SQL().Triggers(t.Context(), ledger.TriggerFilter{Page: page}); !errors.Is(err, jobs.ErrInvalid) {
+		if _, _, err := b.SQL().Triggers(t.Context(), wire.TriggerFilter{Page: page}); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("triggers %+v: %v", page, err)
 		}
 	}
-	if _, _, err := b.SQL().Triggers(t.Context(), ledger.TriggerFilter{Page: ledger.Page{Cursor: next}}); !errors.Is(err, jobs.ErrInvalid) {
+	if _, _, err := b.SQL().Triggers(t.Context(), wire.TriggerFilter{Page: wire.Page{Cursor: next}}); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("a cursor of another list: %v", err)
 	}
 	made := func(parts ...string) string {
 		return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(parts, "\n")))
 	}
 	for _, cursor := range []string{next + "%", made("triggers", "x"), made("task"), made("task", "x", "y")} {
-		if _, _, err := b.SQL().Tasks(t.Context(), ledger.TaskFilter{Page: ledger.Page{Cursor: cursor}}); !errors.Is(err, jobs.ErrInvalid) {
+		if _, _, err := b.SQL().Tasks(t.Context(), wire.TaskFilter{Page: wire.Page{Cursor: cursor}}); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("tasks behind %q: %v", cursor, err)
 		}
 	}
 	for _, cursor := range []string{made("trigger", "x", "j", "0"), made("trigger", "1", "j", "x")} {
-		if _, _, err := b.SQL().Triggers(t.Context(), ledger.TriggerFilter{Page: ledger.Page{Cursor: cursor}}); !errors.Is(err, jobs.ErrInvalid) {
+		if _, _, err := b.SQL().Triggers(t.Context(), wire.TriggerFilter{Page: wire.Page{Cursor: cursor}}); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("triggers behind %q: %v", cursor, err)
 		}
 	}

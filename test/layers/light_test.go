@@ -21,7 +21,7 @@ func TestSchedulerIsLight(t *testing.T) {
 	var seen []string
 	for _, p := range packages(t) {
 		name := p.name()
-		if name != "scheduler" && name != "jobs" && name != "jobs/ledger" && name != "locks" && name != "locks/driver" {
+		if name != "scheduler" && name != "jobs" && name != "internal/ledger" && name != "locks" && name != "locks/driver" {
 			continue
 		}
 		seen = append(seen, name)

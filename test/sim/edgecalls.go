@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 type nothing struct{}
@@ -25,8 +25,8 @@ func (e *edge) SetDraining(ctx context.Context, session string) error {
 
 func (e *edge) Peers(ctx context.Context) ([]ledger.Peer, error) { return call(ctx, e, e.st.Peers) }
 
-func (e *edge) Bury(ctx context.Context, session string, beat int64) (bool, error) {
-	return call(ctx, e, func(ctx context.Context) (bool, error) { return e.st.Bury(ctx, session, beat) })
+func (e *edge) Expire(ctx context.Context, session string, beat int64) (bool, error) {
+	return call(ctx, e, func(ctx context.Context) (bool, error) { return e.st.Expire(ctx, session, beat) })
 }
 
 func (e *edge) Leave(ctx context.Context, session string) error {
@@ -129,7 +129,7 @@ func (e *edge) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	return call(ctx, e, func(ctx context.Context) ([]ledger.Reaped, error) { return e.st.Reap(ctx, limit) })
 }
 
-func (e *edge) Sweep(ctx context.Context, now ledger.Judge, r ledger.Retention, limit int) (bool, error) {
+func (e *edge) Sweep(ctx context.Context, now ledger.Judge, r jobs.Retention, limit int) (bool, error) {
 	return call(ctx, e, func(ctx context.Context) (bool, error) { return e.st.Sweep(ctx, now, r, limit) })
 }
 
@@ -149,6 +149,6 @@ func (e *edge) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, er
 	return call(ctx, e, func(ctx context.Context) (ledger.Notified, error) { return e.st.Notify(ctx, n) })
 }
 
-func (e *edge) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]ledger.Enqueued, error) {
-	return call(ctx, e, func(ctx context.Context) ([]ledger.Enqueued, error) { return e.st.Enqueue(ctx, tasks...) })
+func (e *edge) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
+	return call(ctx, e, func(ctx context.Context) ([]jobs.Enqueued, error) { return e.st.Enqueue(ctx, tasks...) })
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -192,7 +192,7 @@ func (w *world) judgeLoss(op string, row memstore.Task, reason string) {
 	}
 	me := w.runs[claimKey{row.ID, row.Token}]
 	switch {
-	case op == "reap" && !r.drained.IsZero() && !w.buried[row.Session] && w.leavesClean(r) && (me == nil || !me.deaf):
+	case op == "reap" && !r.drained.IsZero() && !w.expired[row.Session] && w.leavesClean(r) && (me == nil || !me.deaf):
 		w.violate(row.ID, "task %s was lost with replica %s, which drained", row.ID, row.Replica)
 	case op == "finish" && strings.HasPrefix(reason, "this replica lost touch") && w.untouched(r, time.Now().Add(-answered)):
 		w.violate(row.ID, "replica %s gave task %s up, and nothing was wrong with it", row.Replica, row.ID)

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // life is whether a process runs. It freezes and dies as a whole.

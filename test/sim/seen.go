@@ -26,7 +26,7 @@ type seen struct {
 	paused    map[string]bool                   // pools, by override
 	sessions  map[string]*replica               // by session
 	beats     map[string]time.Time              // the last ones that the store took, by session
-	buried    map[string]bool                   // sessions that others declared dead
+	expired   map[string]bool                   // sessions that others declared dead
 	committed map[memstore.TriggerKey]time.Time // when rows of the ledger were
 	offset    time.Duration                     // of the database's clock
 	high      time.Time                         // the highest time that it showed before its last step
@@ -59,7 +59,7 @@ func newSeen() *seen {
 		token: map[string]int64{}, claims: map[claimKey]claim{}, open: map[string][]string{}, inPool: map[string]int{},
 		owned: map[string]int64{}, leaving: map[string]memstore.Task{}, done: map[string]string{}, epochs: map[string][]epoch{},
 		busy: map[string]map[string]int64{}, suspended: map[string]bool{}, paused: map[string]bool{},
-		sessions: map[string]*replica{}, beats: map[string]time.Time{}, buried: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
+		sessions: map[string]*replica{}, beats: map[string]time.Time{}, expired: map[string]bool{}, committed: map[memstore.TriggerKey]time.Time{},
 
 		runs: map[claimKey]*run{}, active: map[string][]*run{}, starts: map[string]int{}, fence: map[string]int64{},
 

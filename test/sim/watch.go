@@ -210,10 +210,10 @@ func (w *world) watchSession(c memstore.Change, before memstore.Session, existed
 	if r.Beat > before.Beat {
 		w.beats[r.ID] = time.Now()
 	}
-	if c.Op == "bury" {
-		w.buried[r.ID] = true
+	if c.Op == "expire" {
+		w.expired[r.ID] = true
 	}
-	if owner := w.sessions[r.ID]; owner != nil && r.Dead && !before.Dead && c.Op == "bury" {
+	if owner := w.sessions[r.ID]; owner != nil && r.Dead && !before.Dead && c.Op == "expire" {
 		w.judgeBurial(owner)
 	}
 }

@@ -167,7 +167,7 @@ func (t *trial) sessions() {
 }
 
 // gone reports whether the latest process of a replica had ended, or was told to, by itself or
-// others, at a moment. A newcomer on the same machine buries the dead at once.
+// others, at a moment. A newcomer on the same machine expires the dead at once.
 func (t *trial) gone(replica string, at time.Time) bool {
 	var latest history.Process
 	for _, p := range t.h.Processes {

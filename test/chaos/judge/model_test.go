@@ -142,7 +142,7 @@ func (m *model) join(replica string) {
 	m.change("sessions", nil, &history.Row{ID: m.session[replica], Replica: replica})
 }
 
-// beat lets those who live say so each second, and the others bury who was killed.
+// beat lets those who live say so each second, and the others expire who was killed.
 func (m *model) beat(killed time.Time) {
 	for _, r := range m.h.Run.Replicas {
 		was := history.Row{ID: m.session[r], Replica: r, Beat: m.beats[r]}

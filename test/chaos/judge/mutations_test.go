@@ -324,11 +324,11 @@ func TestBrokenPromises(t *testing.T) {
 			}
 			dies(h, 3*time.Second)
 		}},
-		{"a session that is buried alive", Degrades, nil, func(h *history.History) {
+		{"a session that is expired alive", Degrades, nil, func(h *history.History) {
 			h.Run.Slack = time.Second
 			dies(h, 2900*time.Millisecond)
 		}},
-		{"a session that is buried alive in a fault", Degrades, nil, func(h *history.History) {
+		{"a session that is expired alive in a fault", Degrades, nil, func(h *history.History) {
 			strike(h, []string{other(h), h.Windows[0].Replicas[0]}, history.ReplicaFrozen)
 			h.Windows[0].Began = began
 			dies(h, 2900*time.Millisecond)

@@ -90,7 +90,7 @@ func All() []Bug {
 		{
 			Name:    "reaper-on-local-clock",
 			Mistake: "A replica is dead when its last beat, which has a time, is older than the ttl: now minus then.",
-			Breaks:  "One replica's clock is set an hour ahead, and at once it buries all the others, which live and work: their attempts are lost, or started again beside them.",
+			Breaks:  "One replica's clock is set an hour ahead, and at once it expires all the others, which live and work: their attempts are lost, or started again beside them.",
 			Cell:    "mariadb+redis", Nemeses: []string{"replica-clock+1h"}, Caught: []string{"I10"},
 		},
 		{

@@ -35,13 +35,13 @@ func TestBugsFitTheSource(t *testing.T) {
 func TestCompiles(t *testing.T) {
 	all := product(t)
 	c := newChecker(all)
-	words := all[slices.IndexFunc(all, func(p listed) bool { return p.ImportPath == module+"/jobs/ledger" })]
+	words := all[slices.IndexFunc(all, func(p listed) bool { return p.ImportPath == module+"/internal/ledger" })]
 	hurt := all[slices.IndexFunc(all, func(p listed) bool { return p.ImportPath == module+"/store" })]
-	text, err := os.ReadFile(filepath.Join(root, "jobs/ledger/claim.go"))
+	text, err := os.ReadFile(filepath.Join(root, "internal/ledger/standing.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := map[string]string{"jobs/ledger/claim.go": strings.Replace(string(text), "type Reaped struct", "type Unreaped struct", 1)}
+	changed := map[string]string{"internal/ledger/standing.go": strings.Replace(string(text), "type JobStanding struct", "type Standing struct", 1)}
 	if err := c.check(words, changed); err != nil {
 		t.Fatal(err)
 	}

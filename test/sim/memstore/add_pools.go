@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // AddPools makes pools known before a replica has loaded them.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Claim implements scheduler.Tasks.
+// Claim implements ledger.Tasks.
 func (s *Store) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	if c.Pools[c.Pool].Room < 1 {
 		return ledger.Claimed{}, nil

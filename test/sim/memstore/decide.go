@@ -8,11 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Decide implements scheduler.Triggers.
+// Decide implements ledger.Triggers.
 func (s *Store) Decide(ctx context.Context, d ledger.Decide) (out ledger.Decided, err error) {
 	err = s.deciding(ctx, "decide", d.Session, d.Now, func(t *tx, now time.Time) error {
 		w := &decision{Decide: d, t: t, now: now, admission: &admission{Admission: d.Admission, t: t, now: now, taken: map[string]int{}}}

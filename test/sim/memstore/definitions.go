@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Load implements scheduler.Definitions.
+// Load implements ledger.Configurations.
 func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
 	err = s.tx(ctx, "load", func(t *tx) error {
 		row, found := t.sessions.rows[session]
@@ -36,7 +36,7 @@ func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) 
 	return config, err
 }
 
-// Assert implements scheduler.Definitions.
+// Assert implements ledger.Configurations.
 func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions) (got ledger.Assertion, err error) {
 	err = s.tx(ctx, "assert", func(t *tx) error {
 		own, found := t.sessions.rows[session]
@@ -178,12 +178,12 @@ func (t *tx) defineJob(config int64, name string, defs map[string]ledger.JobDef,
 	return missed
 }
 
-// Upcoming implements scheduler.Definitions.
+// Upcoming implements ledger.Configurations.
 func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error) {
 	return s.upcoming(ctx, "upcoming", func(r Job) bool { return slices.Contains(stripes, r.Stripe) })
 }
 
-// Overdue implements scheduler.Definitions.
+// Overdue implements ledger.Configurations.
 func (s *Store) Overdue(ctx context.Context, at time.Time, limit int) ([]ledger.Upcoming, error) {
 	all, err := s.upcoming(ctx, "overdue", func(r Job) bool { return r.Next <= micros(at) })
 	slices.SortFunc(all, func(a, b ledger.Upcoming) int { return a.NextAt.Compare(b.NextAt) })

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // parcel is a task on its way into a pool.
@@ -39,7 +38,7 @@ func (s *Store) newParcel(n jobs.NewTask) (*parcel, error) {
 
 // Enqueue adds tasks to pools, all or none; the answer has their order. Errors: jobs.ErrInvalid,
 // jobs.ErrNotFound, jobs.ErrConflict for an idempotency key with another body.
-func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) (all []ledger.Enqueued, err error) {
+func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) (all []jobs.Enqueued, err error) {
 	var batch []*parcel
 	for i, n := range tasks {
 		p, err := s.newParcel(n)
@@ -58,13 +57,13 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) (all []ledge
 		if err := t.enqueue(batch); err != nil {
 			return err
 		}
-		all = make([]ledger.Enqueued, len(batch))
+		all = make([]jobs.Enqueued, len(batch))
 		for i, p := range batch {
 			task := t.done.rows[p.id].task()
 			if row, open := t.tasks.rows[p.id]; open {
 				task = row.task()
 			}
-			all[i] = ledger.Enqueued{Task: task, Existed: p.existed}
+			all[i] = jobs.Enqueued{Task: task, Existed: p.existed}
 		}
 		return nil
 	})

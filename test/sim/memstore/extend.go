@@ -3,10 +3,10 @@ package memstore
 import (
 	"context"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Extend implements scheduler.Tasks.
+// Extend implements ledger.Tasks.
 func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Extension) (ours []bool, err error) {
 	err = s.tx(ctx, "extend", func(t *tx) error {
 		ours = make([]bool, len(moves))

@@ -5,12 +5,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Finish implements scheduler.Tasks.
+// Finish implements ledger.Tasks.
 func (s *Store) Finish(ctx context.Context, session string, results []ledger.Result) (out []ledger.Finished, err error) {
 	err = s.tx(ctx, "finish", func(t *tx) error {
 		out = make([]ledger.Finished, len(results))

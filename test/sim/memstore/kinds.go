@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Kinds is a row of kinds.

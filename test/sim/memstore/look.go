@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Look implements scheduler.Tasks.
+// Look implements ledger.Tasks.
 func (s *Store) Look(ctx context.Context, pool string, l ledger.Look) (seen ledger.Seen, err error) {
 	err = s.tx(ctx, "look", func(t *tx) error {
 		seen = ledger.Seen{Past: map[int]time.Time{}}

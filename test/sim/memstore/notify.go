@@ -5,11 +5,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Notify implements scheduler.Notifications.
+// Notify implements ledger.Notifications.
 func (s *Store) Notify(ctx context.Context, n ledger.Notify) (out ledger.Notified, err error) {
 	err = s.tx(ctx, "notify", func(t *tx) error {
 		out = ledger.Notified{}

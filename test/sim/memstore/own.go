@@ -5,10 +5,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Own implements scheduler.Tasks.
+// Own implements ledger.Tasks.
 func (s *Store) Own(ctx context.Context, session string) (own []ledger.Own, err error) {
 	err = s.tx(ctx, "own tasks", func(t *tx) error {
 		for _, r := range t.tasks.rows {

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// Peers implements scheduler.Sessions.
+// Peers implements ledger.Sessions.
 func (s *Store) Peers(ctx context.Context) (peers []ledger.Peer, err error) {
 	err = s.tx(ctx, "peers", func(t *tx) error {
 		busy := map[string]bool{}
@@ -38,14 +38,14 @@ func (s *Store) Peers(ctx context.Context) (peers []ledger.Peer, err error) {
 	return peers, err
 }
 
-// Bury implements scheduler.Sessions.
-func (s *Store) Bury(ctx context.Context, session string, beat int64) (buried bool, err error) {
-	err = s.tx(ctx, "bury", func(t *tx) error {
+// Expire implements ledger.Sessions.
+func (s *Store) Expire(ctx context.Context, session string, beat int64) (expired bool, err error) {
+	err = s.tx(ctx, "expire", func(t *tx) error {
 		row, found := t.sessions.rows[session]
-		if buried = found && !row.Dead && row.Beat == beat; buried {
+		if expired = found && !row.Dead && row.Beat == beat; expired {
 			t.kill(row)
 		}
 		return nil
 	})
-	return buried, err
+	return expired, err
 }

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // promoteLimit is how many waiting tasks become ready in one call.
 const promoteLimit = 1000
 
-// Ready implements scheduler.Tasks.
+// Ready implements ledger.Tasks.
 func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
 	err = s.tx(ctx, "ready", func(t *tx) error {
 		judged, err := judge(t.now())

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Reap implements scheduler.Tasks.
+// Reap implements ledger.Tasks.
 func (s *Store) Reap(ctx context.Context, limit int) (reaped []ledger.Reaped, err error) {
 	err = s.tx(ctx, "reap", func(t *tx) error {
 		reaped = nil

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// RetryTask implements scheduler.Tasks.
+// RetryTask implements ledger.Tasks.
 func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (task jobs.Task, err error) {
 	fresh, err := s.newID()
 	if err != nil {

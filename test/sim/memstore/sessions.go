@@ -9,11 +9,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Join implements scheduler.Sessions.
+// Join implements ledger.Sessions.
 func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
 	id, err := s.newID()
 	if err != nil {
@@ -69,7 +69,7 @@ func (t *tx) kill(row Session) {
 	put(t, &t.sessions, row)
 }
 
-// Beat implements scheduler.Sessions.
+// Beat implements ledger.Sessions.
 func (s *Store) Beat(ctx context.Context, session string) (now time.Time, err error) {
 	err = s.tx(ctx, "beat", func(t *tx) error {
 		row, found := t.sessions.rows[session]
@@ -84,7 +84,7 @@ func (s *Store) Beat(ctx context.Context, session string) (now time.Time, err er
 	return now, err
 }
 
-// SetDraining implements scheduler.Sessions.
+// SetDraining implements ledger.Sessions.
 func (s *Store) SetDraining(ctx context.Context, session string) error {
 	return s.tx(ctx, "drain", func(t *tx) error {
 		row, found := t.sessions.rows[session]
@@ -97,7 +97,7 @@ func (s *Store) SetDraining(ctx context.Context, session string) error {
 	})
 }
 
-// Leave implements scheduler.Sessions.
+// Leave implements ledger.Sessions.
 func (s *Store) Leave(ctx context.Context, session string) error {
 	return s.tx(ctx, "leave", func(t *tx) error {
 		if row, found := t.sessions.rows[session]; found && !row.Dead {

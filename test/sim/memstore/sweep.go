@@ -4,16 +4,16 @@ import (
 	"context"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
 // deadSessionsFor is how long the row of a dead session stays.
 const deadSessionsFor = time.Hour
 
-// Sweep implements scheduler.Tasks.
-func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r ledger.Retention, limit int) (more bool, err error) {
+// Sweep implements ledger.Tasks.
+func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention, limit int) (more bool, err error) {
 	err = s.tx(ctx, "sweep", func(t *tx) error {
 		now, err := judge(t.now())
 		if err != nil {

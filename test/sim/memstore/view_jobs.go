@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
 // Jobs returns the rows of the named jobs, or of all, sorted by name.

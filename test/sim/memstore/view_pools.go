@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 )
 
-// Pools implements scheduler.Tasks.
+// Pools implements ledger.Tasks.
 func (s *Store) Pools(ctx context.Context) ([]ledger.PoolStatus, error) { return s.PoolStatuses(ctx) }
 
 // PoolStatuses returns the rows of all pools, sorted by name, and what is in them.

@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// TaskRow implements scheduler.Tasks.
+// TaskRow implements ledger.Tasks.
 func (s *Store) TaskRow(ctx context.Context, id string) (jobs.Task, error) {
 	task, _, err := s.Task(ctx, id)
 	return task, err

@@ -10,8 +10,8 @@ import (
 	_ "github.com/go-sql-driver/mysql" // both are opened by name
 	_ "modernc.org/sqlite"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/jobs/ledger"
 	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )

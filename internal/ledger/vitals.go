@@ -14,7 +14,7 @@ type Vitals struct {
 
 	RenewalAge   time.Duration // since the store last acknowledged the session; 0 before it has joined
 	SessionsLost int           // sessions of this replica that the others declared dead
-	Buried       int           // sessions of others that this replica declared dead
+	Expired      int           // sessions of others that this replica declared dead
 	ClockSkew    time.Duration // the database's clock less this machine's, at the last beat
 	ClockRefused int           // beats whose time was further from what was expected than max_clock_skew
 
