@@ -110,7 +110,7 @@ func readTimezone(r *reader, n *yaml.Node, d *jobDraft) {
 
 func readConcurrency(r *reader, n *yaml.Node, d *jobDraft) {
 	switch value := deref(n).Value; jobs.Concurrency(value) {
-	case jobs.Replace, jobs.Queue:
+	case "replace", "queue":
 		r.fail(n, fmt.Sprintf("not yet: concurrency: %s comes with a later release", value), "allow or forbid")
 	default:
 		choiceField([]jobs.Concurrency{jobs.Allow, jobs.Forbid}, func(d *jobDraft) *jobs.Concurrency { return &d.Concurrency })(r, n, d)

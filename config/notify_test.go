@@ -64,7 +64,7 @@ jobs:
 		t.Error(d)
 	}
 	pool := c.Set.WithDefaults().Pools[jobs.NotificationsPool]
-	if pool.Workers != 2 || pool.Retries.Limit != jobs.DefaultNotificationRetries {
+	if pool.Workers != 2 || pool.Retries.Limit != 20 {
 		t.Errorf("%+v, %+v", pool, pool.Retries)
 	}
 	if kinds := len(c.Set.Notifiers()); kinds != 6 { // five jobs and a pool

@@ -24,10 +24,8 @@ var poolKeys = join(schema[poolDraft]{
 	"on_lost":     choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),
 	"lost_limit":  notYet[poolDraft](only("3"), "another limit than 3 comes with a later release"),
 	"retries": func(r *reader, n *yaml.Node, d *poolDraft) {
-		retries := jobs.Retries{Limit: jobs.DefaultPoolRetries}
-		if r.path[1] == jobs.NotificationsPool {
-			retries.Limit = jobs.DefaultNotificationRetries
-		}
+		plain, _ := jobs.Set{}.Pool(r.path[1])
+		retries := jobs.Retries{Limit: plain.Retries.Limit}
 		object(r, n, retriesKeys, &retries)
 		d.Retries = &retries
 	},

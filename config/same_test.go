@@ -43,7 +43,7 @@ func TestGoAndYAMLAreJudgedAlike(t *testing.T) {
 		`jobs: {a: {func: work, timezone: Local}}`:                                   job(func(j *jobs.Job) { j.Timezone = "Local" }),
 		`jobs: {a: {func: work, pool: none}}`:                                        job(func(j *jobs.Job) { j.Pool = "none" }),
 		`jobs: {a: {func: work, concurrency: never}}`:                                job(func(j *jobs.Job) { j.Concurrency = "never" }),
-		`jobs: {a: {func: work, concurrency: queue}}`:                                job(func(j *jobs.Job) { j.Concurrency = jobs.Queue }),
+		`jobs: {a: {func: work, concurrency: queue}}`:                                job(func(j *jobs.Job) { j.Concurrency = "queue" }),
 		`jobs: {a: {func: work, on_lost: panic}}`:                                    job(func(j *jobs.Job) { j.OnLost = "panic" }),
 		`jobs: {a: {func: work, timeout: 9000h}}`:                                    job(func(j *jobs.Job) { j.Timeout = 9000 * time.Hour }),
 		`jobs: {a: {func: work, retries: {limit: 1001}}}`:                            job(func(j *jobs.Job) { j.Retries.Limit = 1001 }),

@@ -9,59 +9,59 @@ import (
 
 // What zero fields of a Job mean.
 const (
-	DefaultTimezone      = "UTC"
-	DefaultTimeout       = 24 * time.Hour
-	DefaultConcurrency   = Forbid
-	DefaultOnLost        = LostFails
-	DefaultCatchUpPolicy = CatchUpLatest
-	DefaultCatchUpWindow = 24 * time.Hour
-	DefaultCatchUpLimit  = 10
-	DefaultCatchUpGrace  = 10 * time.Second
-	DefaultRetries       = 0
+	defaultTimezone      = "UTC"
+	defaultTimeout       = 24 * time.Hour
+	defaultConcurrency   = Forbid
+	defaultOnLost        = LostFails
+	defaultCatchUpPolicy = CatchUpLatest
+	defaultCatchUpWindow = 24 * time.Hour
+	defaultCatchUpLimit  = 10
+	defaultCatchUpGrace  = 10 * time.Second
+	defaultRetries       = 0
 )
 
 // What zero fields of a Pool mean.
 const (
-	DefaultPoolWorkers = 10
-	DefaultPoolTimeout = 30 * time.Minute
-	DefaultPoolOnLost  = LostRetries
-	DefaultPoolRetries = 10
+	defaultPoolWorkers = 10
+	defaultPoolTimeout = 30 * time.Minute
+	defaultPoolOnLost  = LostRetries
+	defaultPoolRetries = 10
 )
 
 // What zero fields of the pool [NotificationsPool] mean where that differs.
 const (
-	DefaultNotificationWorkers = 5
-	DefaultNotificationTimeout = time.Minute
-	DefaultNotificationRetries = 20
+	defaultNotificationWorkers = 5
+	defaultNotificationTimeout = time.Minute
+	defaultNotificationRetries = 20
 )
 
 // What zero fields of Retries mean, for jobs and pools.
 const (
-	DefaultBackoff    = time.Second
-	DefaultMaxBackoff = 15 * time.Minute // Backoff, if that is longer
+	defaultBackoff    = time.Second
+	defaultMaxBackoff = 15 * time.Minute // Backoff, if that is longer
 )
 
 // WithDefaults returns the job with its zero fields filled in.
 func (j Job) WithDefaults() Job {
-	j.Timezone = cmp.Or(j.Timezone, DefaultTimezone)
+	j.Timezone = cmp.Or(j.Timezone, defaultTimezone)
 	j.Pool = cmp.Or(j.Pool, DefaultPool)
-	j.Timeout = cmp.Or(j.Timeout, DefaultTimeout)
-	j.Concurrency = cmp.Or(j.Concurrency, DefaultConcurrency)
-	j.OnLost = cmp.Or(j.OnLost, DefaultOnLost)
-	j.CatchUp.Policy = cmp.Or(j.CatchUp.Policy, DefaultCatchUpPolicy)
-	j.CatchUp.Window = cmp.Or(j.CatchUp.Window, DefaultCatchUpWindow)
-	j.CatchUp.Limit = cmp.Or(j.CatchUp.Limit, DefaultCatchUpLimit)
-	j.CatchUp.Grace = cmp.Or(j.CatchUp.Grace, DefaultCatchUpGrace)
+	j.Timeout = cmp.Or(j.Timeout, defaultTimeout)
+	j.Concurrency = cmp.Or(j.Concurrency, defaultConcurrency)
+	j.OnLost = cmp.Or(j.OnLost, defaultOnLost)
+	j.CatchUp.Policy = cmp.Or(j.CatchUp.Policy, defaultCatchUpPolicy)
+	j.CatchUp.Window = cmp.Or(j.CatchUp.Window, defaultCatchUpWindow)
+	j.CatchUp.Limit = cmp.Or(j.CatchUp.Limit, defaultCatchUpLimit)
+	j.CatchUp.Grace = cmp.Or(j.CatchUp.Grace, defaultCatchUpGrace)
 	j.Retries = j.Retries.withDefaults()
 	return j
 }
 
 // WithDefaults returns the pool with its zero fields filled in; Retries is not nil.
 func (p Pool) WithDefaults() Pool {
-	p.Workers = cmp.Or(p.Workers, DefaultPoolWorkers)
-	p.Timeout = cmp.Or(p.Timeout, DefaultPoolTimeout)
-	p.OnLost = cmp.Or(p.OnLost, DefaultPoolOnLost)
-	retries := Retries{Limit: DefaultPoolRetries}
+	p.Workers = cmp.Or(p.Workers, defaultPoolWorkers)
+	p.Timeout = cmp.Or(p.Timeout, defaultPoolTimeout)
+	p.OnLost = cmp.Or(p.OnLost, defaultPoolOnLost)
+	retries := Retries{Limit: defaultPoolRetries}
 	if p.Retries != nil {
 		retries = *p.Retries
 	}
@@ -95,17 +95,17 @@ func (s Set) Pool(name string) (Pool, bool) {
 		exists = true
 	case NotificationsPool:
 		exists = exists || s.notifies()
-		pool.Workers = cmp.Or(pool.Workers, DefaultNotificationWorkers)
-		pool.Timeout = cmp.Or(pool.Timeout, DefaultNotificationTimeout)
+		pool.Workers = cmp.Or(pool.Workers, defaultNotificationWorkers)
+		pool.Timeout = cmp.Or(pool.Timeout, defaultNotificationTimeout)
 		if pool.Retries == nil {
-			pool.Retries = &Retries{Limit: DefaultNotificationRetries}
+			pool.Retries = &Retries{Limit: defaultNotificationRetries}
 		}
 	}
 	return pool.WithDefaults(), exists
 }
 
 func (r Retries) withDefaults() Retries {
-	r.Backoff = cmp.Or(r.Backoff, DefaultBackoff)
-	r.MaxBackoff = cmp.Or(r.MaxBackoff, max(DefaultMaxBackoff, r.Backoff))
+	r.Backoff = cmp.Or(r.Backoff, defaultBackoff)
+	r.MaxBackoff = cmp.Or(r.MaxBackoff, max(defaultMaxBackoff, r.Backoff))
 	return r
 }

@@ -272,20 +272,6 @@ func TestHashesAndStripesStayAsTheyAre(t *testing.T) {
 			t.Errorf("%s: %s, want %s", what, pair[0], pair[1])
 		}
 	}
-	for name, want := range map[string]int{"nightly-backup": 56, "hourly-mail": 17, "a": 10, "Zürich": 2} {
-		if got := Stripe(name); got != want {
-			t.Errorf("Stripe(%q) = %d, want %d", name, got, want)
-		}
-	}
-	used := map[int]int{}
-	for i := range 6400 {
-		used[Stripe(time.Duration(i).String())]++
-	}
-	for s, n := range used {
-		if s < 0 || s >= Stripes || n < 50 || n > 170 {
-			t.Errorf("stripe %d has %d of 6400 names", s, n)
-		}
-	}
 }
 
 // secretive does what it says, with something that it does not say.

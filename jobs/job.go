@@ -6,10 +6,8 @@ import "time"
 type Concurrency string
 
 const (
-	Forbid  Concurrency = "forbid"  // the due time is skipped, the reason names the task that has the slot
-	Allow   Concurrency = "allow"   // runs overlap
-	Replace Concurrency = "replace" // not yet
-	Queue   Concurrency = "queue"   // not yet
+	Forbid Concurrency = "forbid" // the due time is skipped, the reason names the task that has the slot
+	Allow  Concurrency = "allow"  // runs overlap
 )
 
 // CatchUpPolicy says which of the due times that nobody decided in time still run.

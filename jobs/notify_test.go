@@ -154,7 +154,7 @@ func TestPoolsOfASet(t *testing.T) {
 	if _, exists := (Set{}).Pool(NotificationsPool); exists {
 		t.Error("notifications, and nobody notifies")
 	}
-	if pool, _ := set.Pool("mail"); pool.Workers != 3 || pool.Timeout != DefaultPoolTimeout {
+	if pool, _ := set.Pool("mail"); pool.Workers != 3 || pool.Timeout != defaultPoolTimeout {
 		t.Errorf("%+v", pool)
 	}
 }

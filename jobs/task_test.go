@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -37,49 +36,6 @@ func TestKey(t *testing.T) {
 		if got := c.task.Key(c.set); got != c.want {
 			t.Errorf("Key(%q) of %+v = %q, want %q", c.set, c.task, got, c.want)
 		}
-	}
-}
-
-func TestIdentity(t *testing.T) {
-	task := Task{
-		ID: "0197", Pool: "mail", Kind: "welcome", Job: "digest", ScheduledAt: monday, Attempt: 2,
-		Token: 7, Replica: "web-1", IdempotencyKey: "digest@2026-06-01T00:00:00Z",
-	}
-	got := map[string]string{}
-	headers := map[string]string{}
-	for _, v := range task.Identity() {
-		got[v.Env], headers[v.Env] = v.Value, v.Header
-	}
-	trace := got["TRACEPARENT"]
-	delete(got, "TRACEPARENT")
-	want := map[string]string{
-		"LOCKSTEP_JOB": "digest", "LOCKSTEP_POOL": "mail", "LOCKSTEP_KIND": "welcome", "LOCKSTEP_TASK_ID": "0197",
-		"LOCKSTEP_SCHEDULED_AT": "2026-06-01T00:00:00Z", "LOCKSTEP_ATTEMPT": "2", "LOCKSTEP_FENCING_TOKEN": "7",
-		"LOCKSTEP_IDEMPOTENCY_KEY": "digest@2026-06-01T00:00:00Z", "LOCKSTEP_REPLICA": "web-1",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("identity (−want +got):\n%s", diff)
-	}
-	if headers["LOCKSTEP_TASK_ID"] != "Lockstep-Task-Id" || headers["LOCKSTEP_IDEMPOTENCY_KEY"] != "Idempotency-Key" {
-		t.Errorf("headers: %v", headers)
-	}
-	for _, v := range (Task{Pool: "mail"}).Identity() {
-		if v.Env == "LOCKSTEP_SCHEDULED_AT" && v.Value != "" {
-			t.Errorf("a task that nothing scheduled is of %s", v.Value)
-		}
-	}
-	if !regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`).MatchString(trace) {
-		t.Errorf("traceparent %q", trace)
-	}
-	again := task
-	again.Attempt = 3
-	other := task
-	other.ID = "0198"
-	if a := again.traceparent(); a[:35] != trace[:35] || a == trace {
-		t.Errorf("the next attempt: %q after %q, want the same trace and another span", a, trace)
-	}
-	if second := other.traceparent(); second[:35] == trace[:35] || second[36:] == trace[36:] {
-		t.Errorf("two tasks of one pool share a trace or a span: %q and %q", trace, second)
 	}
 }
 
@@ -185,8 +141,8 @@ func TestRetriesDelay(t *testing.T) {
 	if low, high := r.Delay(1, func() float64 { return 0 }), r.Delay(1, func() float64 { return 1 }); low != 800*time.Millisecond || high != 1200*time.Millisecond {
 		t.Errorf("jitter from %v to %v, want ± 20 %%", low, high)
 	}
-	if got := (Retries{}).Delay(1, middle); got != DefaultBackoff {
-		t.Errorf("zero Retries: %v, want %v", got, DefaultBackoff)
+	if got := (Retries{}).Delay(1, middle); got != defaultBackoff {
+		t.Errorf("zero Retries: %v, want %v", got, defaultBackoff)
 	}
 	if got := (Retries{Backoff: MaxDuration, MaxBackoff: MaxDuration}).Delay(99, nil); got < MaxDuration*8/10 || got > MaxDuration*12/10 {
 		t.Errorf("a year: %v", got)
@@ -243,7 +199,7 @@ func TestWithDefaults(t *testing.T) {
 	})
 	own := Retries{Limit: 3}
 	pool := Pool{Retries: &own}
-	if filled := pool.WithDefaults(); own != (Retries{Limit: 3}) || filled.Retries.Limit != 3 || filled.Retries.Backoff != DefaultBackoff {
+	if filled := pool.WithDefaults(); own != (Retries{Limit: 3}) || filled.Retries.Limit != 3 || filled.Retries.Backoff != defaultBackoff {
 		t.Errorf("retries: given %+v, filled %+v", own, filled.Retries)
 	}
 	set := Set{Pools: map[string]Pool{"a": {}}, Jobs: map[string]Job{"j": {}}}

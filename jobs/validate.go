@@ -110,7 +110,7 @@ func (p *problems) job(path string, job Job) {
 	}
 	p.duration(path+".timeout", job.Timeout)
 	switch job.Concurrency {
-	case Replace, Queue:
+	case "replace", "queue":
 		p.add(path+".concurrency", "%s: not yet, comes with a later release; use forbid or allow", job.Concurrency)
 	default:
 		p.oneOf(path+".concurrency", string(job.Concurrency), string(Forbid), string(Allow))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -37,7 +38,7 @@ type attempt struct {
 	task    jobs.Task
 	session string
 	work    work
-	bound   *jobs.Bound // what the handler knows of its deadline
+	bound   *bound.Bound // what the handler knows of its deadline
 
 	// Of sayDeaf alone:
 	told  time.Time // when it was seen to be told to stop

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -87,7 +88,7 @@ func TestWhatAHandlerIsGiven(t *testing.T) {
 		var given context.Context
 		h := function(func(ctx context.Context, task jobs.Task, out io.Writer) error {
 			got, given = task, ctx
-			if bound := jobs.BoundOf(ctx); bound != nil {
+			if bound := bound.Of(ctx); bound != nil {
 				left = bound.Left()
 			}
 			fmt.Fprint(out, "done")
@@ -336,7 +337,7 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 func TestAnAttemptThatStartsDuringARenewalIsTold(t *testing.T) {
 	var left time.Duration
 	s := executing(t, function(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
-		left = jobs.BoundOf(ctx).Left()
+		left = bound.Of(ctx).Left()
 		return nil
 	}), nil)
 	s.register.mu.Lock() // it stands before it is known to those that renew

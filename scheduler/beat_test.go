@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -325,7 +326,7 @@ func TestWhichAttemptsMayRunLonger(t *testing.T) {
 			"unknown":       {task: jobs.Task{Job: "x"}, mayRun: passed},
 			"other session": {task: jobs.Task{Job: "j"}, mayRun: passed, session: "session 0"},
 		} {
-			a.task.ID, a.task.Token, a.bound = id, 7, jobs.NewBound(boottime.Awake(), 0)
+			a.task.ID, a.task.Token, a.bound = id, 7, bound.New(boottime.Awake(), 0)
 			if a.session == "" {
 				a.session = s.session.Load().id
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -58,7 +59,7 @@ func TestAnAttemptIsToldOfABeatBesideItsBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var left, toStart time.Duration
 		s := executing(t, function(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
-			bound := jobs.BoundOf(ctx)
+			bound := bound.Of(ctx)
 			left, toStart = bound.Left(), bound.StartLeft()
 			return nil
 		}), nil)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -23,11 +24,11 @@ func TestTheBoundMovesWithTheBeats(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
 	cut := &silent{Store: sqlite(t).open(t)}
-	bounds := make(chan *jobs.Bound, 1)
+	bounds := make(chan *bound.Bound, 1)
 	over := make(chan struct{})
 	h := does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
 		select {
-		case bounds <- jobs.BoundOf(ctx):
+		case bounds <- bound.Of(ctx):
 		default: // a later attempt
 		}
 		select {
@@ -128,7 +129,7 @@ func TestSleepEndsNothingWhereAllSleep(t *testing.T) {
 		}
 		stamps := make(chan boottime.Stamp, 1)
 		start(t, shared, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
-			b := jobs.BoundOf(ctx)
+			b := bound.Of(ctx)
 			if b == nil {
 				return errors.New("there is no bound")
 			}

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -68,8 +69,8 @@ func (s *executor) execute(ctx context.Context, c claimed) {
 		return
 	}
 	ctx, end := a.begin(ctx)
-	a.bound = jobs.NewBound(ses.trust, s.lastGrace(), a.bounds(ses, s.clock)...)
-	ctx = jobs.WithBound(ctx, a.bound)
+	a.bound = bound.New(ses.trust, s.lastGrace(), a.bounds(ses, s.clock)...)
+	ctx = bound.With(ctx, a.bound)
 	s.register.run(a)
 	if s.session.Load() != ses {
 		s.tell([]*attempt{a}) // what was renewed meanwhile

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -39,7 +40,7 @@ func TestExtendMovesTheAttemptThatItAskedFor(t *testing.T) {
 			ses := &session{"session", boottime.Now().Add(time.Hour), boottime.Now()}
 			s.session.Store(ses)
 			attemptOf := func(token int64, until time.Time) *attempt {
-				return &attempt{task: jobs.Task{ID: "t", Job: "j", Token: token}, session: ses.id, mayRun: until, bound: jobs.NewBound(ses.trust, 0)}
+				return &attempt{task: jobs.Task{ID: "t", Job: "j", Token: token}, session: ses.id, mayRun: until, bound: bound.New(ses.trust, 0)}
 			}
 			now := s.clock.now()
 			was, is := attemptOf(5, now.Add(-time.Second)), attemptOf(6, now.Add(time.Hour))

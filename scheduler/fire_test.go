@@ -253,7 +253,7 @@ func TestWhoHelpsWhen(t *testing.T) {
 		for n := range 200 {
 			name := fmt.Sprint("j", n)
 			names = append(names, name)
-			ranks[rank("a", jobs.Stripe(name), live)] = name
+			ranks[rank("a", ledger.Stripe(name), live)] = name
 		}
 		for r, patience := range map[int]time.Duration{0: 0, 1: overdueAfter, 2: 2 * overdueAfter, 3: 2 * overdueAfter} {
 			for late, decided := range map[time.Duration]bool{max(patience, overdueAfter): true, patience - time.Nanosecond: false} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
@@ -16,13 +17,13 @@ import (
 func TestNobodyStartsBesideWorkThatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
-	bounds, again, end := make(chan *jobs.Bound, 1), make(chan struct{}), make(chan struct{})
+	bounds, again, end := make(chan *bound.Bound, 1), make(chan struct{}), make(chan struct{})
 	h := does(func(ctx context.Context, task jobs.Task, _ io.Writer) error {
 		if task.Attempt > 1 {
 			close(again)
 			return nil
 		}
-		bounds <- jobs.BoundOf(ctx)
+		bounds <- bound.Of(ctx)
 		<-end
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -44,7 +45,7 @@ func TestATriggerCostsNoLockCall(t *testing.T) {
 	lk := &asking{Locks: locker(t, memlock.New())}
 	// Beats and looks at the peers go on all the time.
 	start(t, sqlite(t).open(t), lk, set, scheduler.Options{ID: "a", SessionTTL: 2 * time.Second})
-	await.Until(t, "every stripe is held", func() bool { return lk.granted.Load() == jobs.Stripes })
+	await.Until(t, "every stripe is held", func() bool { return lk.granted.Load() == ledger.Stripes })
 	calls, had := lk.calls.Load(), ran.count()
 	await.Until(t, "30 triggers ran", func() bool { return ran.count() >= had+30 })
 	if more := lk.calls.Load() - calls; more != 0 {

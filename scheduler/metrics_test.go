@@ -173,7 +173,7 @@ func TestVitals(t *testing.T) {
 		t.Errorf("before its start: %+v", v)
 	}
 	r := start(t, st, nil, set, scheduler.Options{ID: "b", SessionTTL: time.Second})
-	await.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready && r.Vitals().Stripes == jobs.Stripes })
+	await.Until(t, "the replica is ready", func() bool { return r.Vitals().Ready && r.Vitals().Stripes == ledger.Stripes })
 	v := r.Vitals()
 	if v.RenewalAge > time.Second || v.ClockSkew.Abs() > time.Second || time.Since(v.Now).Abs() > 2*time.Second || !v.StoreUp || !v.LockUp ||
 		v.Config != 1 || v.Workers != 64 || v.SessionsLost+v.Expired+v.ClockRefused+v.Foreign != 0 {

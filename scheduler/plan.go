@@ -60,7 +60,7 @@ func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
 		}
 	}
 	for name, job := range filled.Jobs {
-		j := &jobPlan{Job: job, name: name, hash: job.Hash(), stripe: jobs.Stripe(name), handler: job.Handler}
+		j := &jobPlan{Job: job, name: name, hash: job.Hash(), stripe: ledger.Stripe(name), handler: job.Handler}
 		if len(job.Specs()) > 0 {
 			schedule, err := job.Compile()
 			if err != nil {

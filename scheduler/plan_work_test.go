@@ -101,7 +101,7 @@ func TestWhatTheStoreKeepsOfAPlan(t *testing.T) {
 	for _, j := range d.Jobs {
 		names = append(names, j.Name)
 		known := p.jobs[j.Name]
-		if j.Stripe != jobs.Stripe(j.Name) || j.Hash != known.Hash() || j.Schedule != known.ScheduleHash() {
+		if j.Stripe != ledger.Stripe(j.Name) || j.Hash != known.Hash() || j.Schedule != known.ScheduleHash() {
 			t.Errorf("%+v", j)
 		}
 		if at := j.Next(clockTime("12:10:00")); j.Name == "own" && !at.Equal(clockTime("13:00:00")) || j.Name != "own" && !at.IsZero() {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
@@ -320,7 +320,7 @@ func TestTakePart(t *testing.T) {
 		draining bool
 		share    int
 	}{
-		"alone":            {[]string{"a"}, false, jobs.Stripes},
+		"alone":            {[]string{"a"}, false, ledger.Stripes},
 		"with another one": {[]string{"a", "b"}, false, len(assign("a", []string{"a", "b"}))},
 		"draining":         {[]string{"a"}, true, 0},
 		"declared dead":    {[]string{"b"}, false, 0},
@@ -331,7 +331,7 @@ func TestTakePart(t *testing.T) {
 			t.Errorf("%s: %d stripes, %v live", what, len(st.mine), st.live)
 		}
 	}
-	if n := len(assign("a", []string{"a", "b"})); n == 0 || n == jobs.Stripes {
+	if n := len(assign("a", []string{"a", "b"})); n == 0 || n == ledger.Stripes {
 		t.Errorf("of two replicas one has %d stripes", n)
 	}
 }
@@ -340,7 +340,7 @@ func TestTakePart(t *testing.T) {
 func TestStripesAreAssignedAsEver(t *testing.T) {
 	var owners string
 	replicas := []string{"host-a", "host-b", "host-c"}
-	for n := range jobs.Stripes {
+	for n := range ledger.Stripes {
 		for _, id := range replicas {
 			if rank(id, n, replicas) == 0 {
 				owners += id[len(id)-1:]

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
@@ -30,7 +30,7 @@ func stripeKey(n int) string { return fmt.Sprintf("sys/stripe/%02d", n) }
 // stripes move. It returns those of self, sorted.
 func assign(self string, replicas []string) []int {
 	var mine []int
-	for n := range jobs.Stripes {
+	for n := range ledger.Stripes {
 		if slices.Contains(replicas, self) && rank(self, n, replicas) == 0 {
 			mine = append(mine, n)
 		}

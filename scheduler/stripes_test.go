@@ -31,15 +31,15 @@ func TestAssignSpreadsAndMovesLittle(t *testing.T) {
 				by[n] = id
 			}
 		}
-		if len(by) != jobs.Stripes {
-			t.Fatalf("%d of %d stripes have an owner", len(by), jobs.Stripes)
+		if len(by) != ledger.Stripes {
+			t.Fatalf("%d of %d stripes have an owner", len(by), ledger.Stripes)
 		}
 		return by
 	}
 	before := owners(replicas)
 	for _, id := range replicas {
 		if n := len(assign(id, replicas)); n < 4 || n > 28 {
-			t.Errorf("%s looks after %d of %d stripes", id, n, jobs.Stripes)
+			t.Errorf("%s looks after %d of %d stripes", id, n, ledger.Stripes)
 		}
 	}
 	after := owners(slices.Delete(slices.Clone(replicas), 2, 3))

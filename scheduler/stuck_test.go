@@ -21,7 +21,7 @@ import (
 func holdAll(t *testing.T, service *memlock.Service, pools ...string) (stillHeld func()) {
 	t.Helper()
 	var all []locks.Request
-	for n := range jobs.Stripes {
+	for n := range ledger.Stripes {
 		all = append(all, locks.Request{Key: fmt.Sprintf("sys/stripe/%02d", n)})
 	}
 	for _, name := range pools {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // lockFree locks those of n rows that nobody else has locked; what others have is for another transaction. If they
@@ -62,14 +62,14 @@ func without(names []string, rows []*jobRow) (rest []string) {
 func (t *tx) lockFreeStripes(names []string) (mine, busy []string, err error) {
 	var stripes []int
 	for _, name := range names {
-		stripes = append(stripes, jobs.Stripe(name))
+		stripes = append(stripes, ledger.Stripe(name))
 	}
 	stripes = sqlkit.Distinct(stripes)
 	locked, err := lockFree(len(stripes), func(lock string) ([]int, error) {
 		return columnOf[int](t, "SELECT stripe FROM {stripes}{by_key} WHERE {in int stripe} ORDER BY stripe"+lock, sqlkit.Rows(stripes, func(n int) []any { return []any{n} }))
 	})
 	for _, name := range names {
-		if len(locked) == 0 || slices.Contains(locked, jobs.Stripe(name)) { // without such rows there is no guard
+		if len(locked) == 0 || slices.Contains(locked, ledger.Stripe(name)) { // without such rows there is no guard
 			mine = append(mine, name)
 		} else {
 			busy = append(busy, name)

@@ -120,7 +120,7 @@ func TestWhatIsFreeIsDecided(t *testing.T) {
 		release func()
 	}{
 		{"job", false, q.holdJobs("b")},
-		{"stripe", true, q.hold("SELECT stripe FROM {stripes} WHERE stripe=?", jobs.Stripe("b"))},
+		{"stripe", true, q.hold("SELECT stripe FROM {stripes} WHERE stripe=?", ledger.Stripe("b"))},
 	} {
 		asked, busy, err := q.decide(c.guard, "c", "b", "a")
 		if err != nil {
@@ -130,7 +130,7 @@ func TestWhatIsFreeIsDecided(t *testing.T) {
 		wantNames(t, c.name+": busy", busy, "b")
 		c.release()
 	}
-	release := q.hold("SELECT stripe FROM {stripes} WHERE stripe=?", jobs.Stripe("b"))
+	release := q.hold("SELECT stripe FROM {stripes} WHERE stripe=?", ledger.Stripe("b"))
 	asked, busy, err := q.decide(false, "c", "b", "a")
 	if err != nil {
 		t.Fatal(err)
@@ -338,7 +338,7 @@ func TestWhatIsFreeIsClaimed(t *testing.T) {
 func (q contest) definitions(schedule string) ledger.Definitions {
 	d := ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "h" + schedule, MaxAttempts: 1}}}
 	for _, name := range []string{"a", "b", "c"} {
-		d.Jobs = append(d.Jobs, ledger.JobDef{Name: name, Stripe: jobs.Stripe(name), Hash: "h", Next: func(at time.Time) time.Time { return at.Add(time.Minute) }})
+		d.Jobs = append(d.Jobs, ledger.JobDef{Name: name, Stripe: ledger.Stripe(name), Hash: "h", Next: func(at time.Time) time.Time { return at.Add(time.Minute) }})
 	}
 	d.Jobs[0].Schedule = schedule
 	return d

@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
-	"golang.org/x/sys/unix"
 )
 
 const withoutDescriptors = "LOCKSTEP_TEST_WITHOUT_DESCRIPTORS"

@@ -118,5 +118,5 @@ func (a *app) machineZone() string {
 			return name
 		}
 	}
-	return jobs.DefaultTimezone
+	return jobs.Job{}.WithDefaults().Timezone
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/identity"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 )
@@ -28,7 +29,7 @@ func environ(t *testing.T, c exechandler.Command) []string {
 	own := slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
 		return !strings.HasPrefix(l, "LOCKSTEP_") && !strings.HasPrefix(l, "TRACEPARENT=")
 	})
-	if len(own) != len(jobs.Task{}.Identity()) || !slices.Contains(own, "LOCKSTEP_TASK_ID=id") {
+	if len(own) != len(identity.Of(jobs.Task{})) || !slices.Contains(own, "LOCKSTEP_TASK_ID=id") {
 		t.Errorf("the task's own variables: %q", own)
 	}
 	rest := slices.DeleteFunc(lines, func(l string) bool { return slices.Contains(own, l) })

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/identity"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -111,7 +112,7 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 		return err
 	}
 	var own []string
-	for _, v := range t.Identity() {
+	for _, v := range identity.Of(t) {
 		own = append(own, v.Env+"="+v.Value)
 	}
 	return h.run(ctx, program, slices.Concat(h.env, own), own, t.Payload, out)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -115,7 +116,7 @@ func write(w *os.File, payload []byte) (stop func()) {
 
 // start starts the command, by the warden if there is one.
 func (c *command) start(ctx context.Context) (running, error) {
-	if b := jobs.BoundOf(ctx); b != nil && (b.StartLeft() <= 0 || b.Left() <= 0) {
+	if b := bound.Of(ctx); b != nil && (b.StartLeft() <= 0 || b.Left() <= 0) {
 		return nil, fmt.Errorf("%w: this replica lost touch with the store before it could start the command", jobs.ErrNotStarted)
 	}
 	if wardens.Load() {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -47,15 +48,15 @@ func play(text string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	end := func() boottime.Instant { return boottime.Now().Add(p.TTL) }
-	bound := jobs.NewBound(end(), p.Grace, end())
+	until := bound.New(end(), p.Grace, end())
 	if p.Renew {
 		go func() {
 			for range time.Tick(p.TTL / 4) {
-				bound.Move(end())
+				until.Move(end())
 			}
 		}()
 	}
-	err = h.Run(jobs.WithBound(ctx, bound), jobs.Task{ID: p.Task}, os.Stdout)
+	err = h.Run(bound.With(ctx, until), jobs.Task{ID: p.Task}, os.Stdout)
 	fmt.Println("result:", err)
 	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler/internal/warden"
 )
@@ -50,7 +51,7 @@ type warded struct {
 func (c *command) startWarded(ctx context.Context) (running, error) {
 	order := warden.Command{Program: c.program, Argv: raw(c.argv), Env: raw(c.env), Marks: raw(c.marks), Grace: min(c.command.StopGrace, maxGrace)}
 	var moves warden.Moves
-	if b := jobs.BoundOf(ctx); b != nil {
+	if b := bound.Of(ctx); b != nil {
 		order.StartBy, order.Grace = b.StartBy().Stamp(), min(order.Grace, b.Grace())
 		moves = movesOf(b)
 	}
@@ -154,7 +155,7 @@ func (p *warded) stop(ctx context.Context) error {
 // deafAfter is how long after the end of a grace period a warden must have said that all is over.
 const deafAfter = 15 * time.Second
 
-func movesOf(b *jobs.Bound) warden.Moves {
+func movesOf(b *bound.Bound) warden.Moves {
 	return func() ([]boottime.Stamp, <-chan struct{}) {
 		until, moved := b.Until()
 		all := make([]boottime.Stamp, len(until))

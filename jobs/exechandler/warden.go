@@ -18,7 +18,7 @@ var wardens atomic.Bool
 // once more, with an empty environment, which comes to life with the first command and ends with the
 // program. What it has
 // started, with all descendants, it ends at once when the program is killed, SIGKILL included, and
-// at the end of the attempt's time (jobs.Bound) when the program is frozen. In that helper process
+// at the end of the attempt's time (bound.Bound) when the program is frozen. In that helper process
 // Warden does this work and returns true when it is done; everywhere else it returns false at once.
 //
 // A program that does not call it runs commands all the same, without that guarantee; so do all

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
@@ -128,8 +129,8 @@ func TestWardenLeavesAGracePeriodWhoseReplicaGoesOn(t *testing.T) {
 	t.Parallel()
 	const left, grace = 2 * time.Second, 4 * time.Second
 	end := func(d time.Duration) boottime.Instant { return boottime.Now().Add(d) }
-	bound := jobs.NewBound(end(left), 100*time.Millisecond, end(left))
-	ctx, cancel := context.WithCancel(jobs.WithBound(t.Context(), bound))
+	until := bound.New(end(left), 100*time.Millisecond, end(left))
+	ctx, cancel := context.WithCancel(bound.With(t.Context(), until))
 	defer cancel()
 	h := handler(t, exechandler.Command{Shell: `trap "echo term" TERM; echo ready; while :; do sleep 0.05; done`, StopGrace: grace})
 	out, done := &watched{}, make(chan error, 1)
@@ -138,7 +139,7 @@ func TestWardenLeavesAGracePeriodWhoseReplicaGoesOn(t *testing.T) {
 	stopped := time.Now()
 	cancel()
 	await.Until(t, "it was told to stop", func() bool { return strings.Contains(out.String(), "term\n") })
-	bound.Move(end(time.Hour))
+	until.Move(end(time.Hour))
 	if err, took := <-done, time.Since(stopped); err == nil || !strings.HasSuffix(err.Error(), "ended by a signal: killed") || took < grace {
 		t.Errorf("%v, after %v of a grace period of %v", err, took, grace)
 	}
@@ -172,10 +173,10 @@ func TestWardenStartsNothingTooLate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "started")
 	h := handler(t, exechandler.Command{Argv: []string{"touch", file}})
 	over, far := boottime.Now().Add(-time.Millisecond), boottime.Now().Add(time.Hour)
-	for what, bound := range map[string]*jobs.Bound{
-		"the session is over": jobs.NewBound(over, time.Second, far), "its time is over": jobs.NewBound(far, time.Second, over),
+	for what, until := range map[string]*bound.Bound{
+		"the session is over": bound.New(over, time.Second, far), "its time is over": bound.New(far, time.Second, over),
 	} {
-		err := h.Run(jobs.WithBound(t.Context(), bound), jobs.Task{}, &watched{})
+		err := h.Run(bound.With(t.Context(), until), jobs.Task{}, &watched{})
 		if _, started := os.Stat(file); !errors.Is(err, jobs.ErrNotStarted) || started == nil {
 			t.Errorf("%s: %v, started: %v", what, err, started == nil)
 		}

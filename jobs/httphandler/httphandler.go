@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/identity"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -134,7 +135,7 @@ func (h *Handler) prepare(ctx context.Context, t jobs.Task) (*http.Request, erro
 	if len(body) > 0 && request.Header.Get("Content-Type") == "" {
 		request.Header.Set("Content-Type", contentType)
 	}
-	for _, v := range t.Identity() {
+	for _, v := range identity.Of(t) {
 		if v.Value != "" {
 			request.Header[spelled(v.Header)] = []string{v.Value}
 		}

@@ -66,7 +66,7 @@ func events(ctx context.Context, st scheduler.Store) (n int, err error) {
 
 // upcoming is the next due time of any job; zero if there is none.
 func upcoming(ctx context.Context, st scheduler.Store) (next time.Time, err error) {
-	stripes := make([]int, jobs.Stripes)
+	stripes := make([]int, ledger.Stripes)
 	for i := range stripes {
 		stripes[i] = i
 	}

@@ -356,7 +356,7 @@ func decideNothing(t *testing.T, b *Bench) {
 func guard(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	neighbour := "b"
-	for n := 0; jobs.Stripe(neighbour) != jobs.Stripe("a"); n++ {
+	for n := 0; ledger.Stripe(neighbour) != ledger.Stripe("a"); n++ {
 		neighbour = "b" + strconv.Itoa(n)
 	}
 	b.DB.Exec(t, "UPDATE {jobs} SET name=? WHERE name='b'", neighbour)
@@ -382,7 +382,7 @@ func guard(t *testing.T, b *Bench) {
 	}
 	// For another stripe nobody waits.
 	apart := "c"
-	for n := 0; jobs.Stripe(apart) == jobs.Stripe("a"); n++ {
+	for n := 0; ledger.Stripe(apart) == ledger.Stripe("a"); n++ {
 		apart = "c" + strconv.Itoa(n)
 	}
 	b.DB.Exec(t, "UPDATE {jobs} SET name=? WHERE name='c'", apart)

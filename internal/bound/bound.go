@@ -1,4 +1,6 @@
-package jobs
+// Package bound tells a handler until when its attempt may run, and moves that ahead with the replica's heartbeats. It is between the
+// replica and the handlers that start something which outlives a frozen process.
+package bound
 
 import (
 	"context"
@@ -10,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 )
 
-// Bound is until when an attempt may run: from then on somebody else may start in its place. It
-// moves ahead each time that the replica's standing is renewed. Most handlers need none of it, for
+// Bound is until when an attempt may run: from then on another replica may start in its place. It
+// moves ahead each time that the replica's session is renewed. Most handlers need none of it, for
 // their context ends in time; one that sets something going which outlives this process, or this
 // process's being frozen, hands the bound on to whoever ends that.
 //
@@ -25,9 +27,9 @@ type Bound struct {
 	moved chan struct{}
 }
 
-// NewBound makes the bound of an attempt that must not be started after startBy, has the last grace
+// New makes the bound of an attempt that must not be started after startBy, has the last grace
 // of its time to end by itself, and may run until the last of the moments in until.
-func NewBound(startBy boottime.Instant, grace time.Duration, until ...boottime.Instant) *Bound {
+func New(startBy boottime.Instant, grace time.Duration, until ...boottime.Instant) *Bound {
 	return &Bound{startBy: startBy, grace: grace, until: until, moved: make(chan struct{})}
 }
 
@@ -73,14 +75,14 @@ func (b *Bound) Until() (until []boottime.Instant, moved <-chan struct{}) {
 
 type boundKey struct{}
 
-// WithBound gives a handler's context the bound of its attempt.
-func WithBound(ctx context.Context, b *Bound) context.Context {
+// With gives a handler's context the bound of its attempt.
+func With(ctx context.Context, b *Bound) context.Context {
 	return context.WithValue(ctx, boundKey{}, b)
 }
 
-// BoundOf returns the bound of the attempt that ctx belongs to; nil if there is none, as in a test
+// Of returns the bound of the attempt that ctx belongs to; nil if there is none, as in a test
 // that calls the handler itself.
-func BoundOf(ctx context.Context) *Bound {
+func Of(ctx context.Context) *Bound {
 	b, _ := ctx.Value(boundKey{}).(*Bound)
 	return b
 }

@@ -1,4 +1,4 @@
-package jobs_test
+package bound_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/bound"
 )
 
 // The last of its moments is the end of a bound, however they are ordered, and those that wait for the others learn
@@ -14,7 +14,7 @@ import (
 func TestABoundMovesAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := boottime.Awake()
-		b := jobs.NewBound(now.Add(time.Minute), 5*time.Second, now.Add(2*time.Hour), now.Add(time.Hour))
+		b := bound.New(now.Add(time.Minute), 5*time.Second, now.Add(2*time.Hour), now.Add(time.Hour))
 		if b.StartBy() != now.Add(time.Minute) || b.StartLeft() != time.Minute || b.Grace() != 5*time.Second || b.Left() != 2*time.Hour {
 			t.Errorf("start by %v (%v left), grace %v, %v left", b.StartBy(), b.StartLeft(), b.Grace(), b.Left())
 		}
@@ -42,18 +42,18 @@ func TestABoundMovesAhead(t *testing.T) {
 		if b.Left() != -time.Hour || b.StartLeft() >= 0 {
 			t.Errorf("an hour later than its end: %v left, %v to start", b.Left(), b.StartLeft())
 		}
-		if none := jobs.NewBound(now, 0); none.Left() >= 0 {
+		if none := bound.New(now, 0); none.Left() >= 0 {
 			t.Errorf("without any moment %v are left", none.Left())
 		}
 	})
 }
 
 func TestBoundOfAContext(t *testing.T) {
-	if b := jobs.BoundOf(t.Context()); b != nil {
+	if b := bound.Of(t.Context()); b != nil {
 		t.Errorf("a context has the bound %v", b)
 	}
-	b := jobs.NewBound(boottime.Now(), 0)
-	if got := jobs.BoundOf(jobs.WithBound(t.Context(), b)); got != b {
+	b := bound.New(boottime.Now(), 0)
+	if got := bound.Of(bound.With(t.Context(), b)); got != b {
 		t.Errorf("got %v", got)
 	}
 }
