@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -33,7 +34,7 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for i := range tasks {
-		tasks[i].By = printable(by(r), jobs.MaxBy)
+		tasks[i].By = printable(by(r), limits.By)
 	}
 	enqueued, err := s.Writer.Enqueue(r.Context(), tasks...)
 	if refused, ok := errors.AsType[*jobs.KindError](err); ok {
@@ -76,7 +77,7 @@ func noHandler(refused *jobs.KindError, within string) error {
 // leaveOut takes a large payload out of a task, as lists have it.
 func leaveOut(t *jobs.Task) {
 	t.PayloadSize = max(t.PayloadSize, len(t.Payload))
-	if t.PayloadSize > jobs.MaxListedPayload {
+	if t.PayloadSize > limits.ListedPayload {
 		t.Payload = nil
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -106,7 +107,7 @@ func nextDue(job jobs.Job, after time.Time, n int) ([]wire.Due, error) {
 	if err != nil {
 		return nil, err
 	}
-	zone, err := jobs.LoadZone(job.Timezone)
+	zone, err := zone.Load(job.Timezone)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // query is a request's parameters. The first one that is wrong stays in err; after it the answers
@@ -50,7 +50,7 @@ func (q *query) has(name string) bool { return q.values.Get(name) != "" }
 // name returns the name of a job or a pool, "" if the parameter is absent.
 func (q *query) name(param string) string {
 	s := q.values.Get(param)
-	if s != "" && !jobs.NamePattern.MatchString(s) {
+	if s != "" && !limits.Name.MatchString(s) {
 		q.refuse(param, "%s is not a name", quote(s))
 	}
 	return s

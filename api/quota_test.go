@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -212,7 +213,7 @@ func TestPagesEnd(t *testing.T) {
 	for i := range n {
 		name := fmt.Sprintf("job-%03d", i)
 		b.jobs = append(b.jobs, ledger.JobStatus{Name: name, Hash: "h"})
-		b.set.Jobs[name] = jobs.Job{Description: strings.Repeat("<", jobs.MaxDescription)}
+		b.set.Jobs[name] = jobs.Job{Description: strings.Repeat("<", limits.Description)}
 	}
 	h, seen, pages, next := b.api(Options{}), 0, 0, ""
 	for {
@@ -243,11 +244,11 @@ func TestPagesEnd(t *testing.T) {
 // TestEnqueueAnswers: the answer to an enqueue is a list: it does not send large payloads back.
 func TestEnqueueAnswers(t *testing.T) {
 	long := jobs.Task{Payload: []byte(`"` + strings.Repeat("x", 2000) + `"`)}
-	short := jobs.Task{Payload: []byte(`"` + strings.Repeat("x", jobs.MaxListedPayload-2) + `"`)}
+	short := jobs.Task{Payload: []byte(`"` + strings.Repeat("x", limits.ListedPayload-2) + `"`)}
 	if leaveOut(&long); long.Payload != nil || long.PayloadSize != 2002 {
 		t.Errorf("%+v", long)
 	}
-	if leaveOut(&short); len(short.Payload) != jobs.MaxListedPayload || short.PayloadSize != jobs.MaxListedPayload {
+	if leaveOut(&short); len(short.Payload) != limits.ListedPayload || short.PayloadSize != limits.ListedPayload {
 		t.Errorf("%+v", short)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
 type handler func(*server, http.ResponseWriter, *http.Request) error
@@ -60,7 +60,7 @@ var routes = []struct {
 
 // values says what a placeholder can stand for. What cannot be a name or an id is not found.
 var values = map[string]*regexp.Regexp{
-	"{name}": jobs.NamePattern,
+	"{name}": limits.Name,
 	"{id}":   regexp.MustCompile(`^[0-9a-zA-Z-]{1,64}$`),
 	"{file}": regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,63}$`),
 }

@@ -9,6 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -52,12 +54,12 @@ func jobHandler(d *jobDraft) *handlerDraft { return &d.handlerDraft }
 var catchUpKeys = schema[jobs.CatchUp]{
 	"policy": choiceField([]jobs.CatchUpPolicy{jobs.CatchUpNone, jobs.CatchUpLatest, jobs.CatchUpAll}, func(c *jobs.CatchUp) *jobs.CatchUpPolicy { return &c.Policy }),
 	"window": durationField(positive, func(c *jobs.CatchUp) *time.Duration { return &c.Window }),
-	"limit":  numberField(1, jobs.MaxCatchUp, func(c *jobs.CatchUp) *int { return &c.Limit }),
+	"limit":  numberField(1, limits.CatchUp, func(c *jobs.CatchUp) *int { return &c.Limit }),
 	"grace":  durationField(positive, func(c *jobs.CatchUp) *time.Duration { return &c.Grace }),
 }
 
 var retriesKeys = schema[jobs.Retries]{
-	"limit":       numberField(0, jobs.MaxRetries, func(c *jobs.Retries) *int { return &c.Limit }),
+	"limit":       numberField(0, limits.Retries, func(c *jobs.Retries) *int { return &c.Limit }),
 	"backoff":     durationField(positive, func(c *jobs.Retries) *time.Duration { return &c.Backoff }),
 	"max_backoff": durationField(positive, func(c *jobs.Retries) *time.Duration { return &c.MaxBackoff }),
 }
@@ -100,8 +102,8 @@ func readTimezone(r *reader, n *yaml.Node, d *jobDraft) {
 	if !ok {
 		return
 	}
-	if _, err := jobs.LoadZone(value); err != nil {
-		problem, hint, _ := strings.Cut(strings.TrimPrefix(err.Error(), "invalid: "), "; ")
+	if _, err := zone.Load(value); err != nil {
+		problem, hint, _ := strings.Cut(err.Error(), "; ")
 		r.fail(n, problem, hint)
 		return
 	}

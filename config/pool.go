@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -17,8 +18,8 @@ type poolDraft struct {
 
 var poolKeys = join(schema[poolDraft]{
 	"description": textField(func(d *poolDraft) *string { return &d.Description }),
-	"workers":     numberField(1, jobs.MaxWorkers, func(d *poolDraft) *int { return &d.Workers }),
-	"max_running": numberField(0, jobs.MaxMaxRunning, func(d *poolDraft) *int { return &d.MaxRunning }),
+	"workers":     numberField(1, limits.Workers, func(d *poolDraft) *int { return &d.Workers }),
+	"max_running": numberField(0, limits.MaxRunning, func(d *poolDraft) *int { return &d.MaxRunning }),
 	"rate":        notYet[poolDraft](only("0"), "a limit of starts per second comes with a later release"),
 	"timeout":     durationField(positive, func(d *poolDraft) *time.Duration { return &d.Timeout }),
 	"on_lost":     choiceField(onLost, func(d *poolDraft) *jobs.OnLost { return &d.OnLost }),

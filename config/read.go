@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // reader walks the trees of one configuration into c and gathers problems on the way. It goes on
@@ -256,7 +256,7 @@ type place struct {
 
 // claim notes a name; false if it is not a name, or another one took it before.
 func (r *reader) claim(ns *names, key, value *yaml.Node) bool {
-	if !jobs.NamePattern.MatchString(key.Value) {
+	if !limits.Name.MatchString(key.Value) {
 		r.fail(key, fmt.Sprintf("%s is not a name for a %s", quoted(key.Value), ns.kind), nameHint)
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // raw returns a scalar as it is written, without interpolation.
@@ -94,7 +94,7 @@ func (r *reader) duration(n *yaml.Node, least time.Duration) (time.Duration, boo
 		return 0, false
 	}
 	n = deref(n)
-	d, err := jobs.ParseDuration(value)
+	d, err := duration.Parse(value)
 	switch {
 	case err != nil && strings.Contains(n.Value, "$"): // the value may be a secret that went astray
 		r.fail(n, quote(n)+" is not a duration", "write it as in 90s, 5m, 1h30m or 2d")

@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -40,7 +41,7 @@ var documentKeys = schema[document]{
 
 var replicaKeys = schema[Replica]{
 	"id":             nameField(func(c *Replica) *string { return &c.ID }),
-	"workers":        numberField(1, jobs.MaxWorkers, func(c *Replica) *int { return &c.Workers }),
+	"workers":        numberField(1, limits.Workers, func(c *Replica) *int { return &c.Workers }),
 	"labels":         mapField(func(c *Replica) *map[string]string { return &c.Labels }),
 	"session_ttl":    durationField(3*time.Second, func(c *Replica) *time.Duration { return &c.SessionTTL }),
 	"drain_timeout":  durationField(positive, func(c *Replica) *time.Duration { return &c.DrainTimeout }),

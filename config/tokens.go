@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockstep-scheduler/lockstep/api"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
 // maxTokens bounds a file of tokens: some thousand of them.
@@ -86,7 +86,7 @@ type tokenDraft struct {
 var tokenKeys = schema[tokenDraft]{
 	"name": func(r *reader, n *yaml.Node, d *tokenDraft) {
 		value, ok := r.raw(n)
-		if ok && !jobs.NamePattern.MatchString(value) {
+		if ok && !limits.Name.MatchString(value) {
 			r.fail(n, "is not a name", nameHint)
 		}
 		d.Name, d.name = value, true

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
 )
 
 // oracle is a schedule as plain sets, read by nothing but the loop below. nil = every value.
@@ -102,7 +104,7 @@ func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 		{"UTC", around(2026, 2, 28), "no jump"},
 	} {
 		t.Run(place.zone+" "+place.what, func(t *testing.T) {
-			zone, err := LoadZone(place.zone)
+			zone, err := zone.Load(place.zone)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +137,7 @@ func TestNextAgreesWithAWatchedWallClock(t *testing.T) {
 // Where a clock never jumps again nobody looks for jumps.
 func TestClocksThatStaySteady(t *testing.T) {
 	for _, name := range []string{"UTC", "Asia/Kolkata", "Etc/GMT+5"} {
-		zone, err := LoadZone(name)
+		zone, err := zone.Load(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,8 +15,6 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrNoHandler: no live replica has a handler for the task. A [*KindError] says what it has.
 	ErrNoHandler = errors.New("no handler")
-	// ErrStale: the writer's token is no longer the row's; somebody else owns it now.
-	ErrStale = errors.New("stale token")
 	// ErrUnavailable: the store cannot be reached, or its answer did not come. Nothing is known
 	// about what was asked.
 	ErrUnavailable = errors.New("store unavailable")

@@ -24,11 +24,8 @@ type OnLost string
 
 const (
 	LostFails   OnLost = "fail"  // ends as lost: started at most once
-	LostRetries OnLost = "retry" // runs again, until LostLimit attempts were lost
+	LostRetries OnLost = "retry" // runs again, until three attempts were lost
 )
-
-// LostLimit is how many attempts of one task may be lost before it ends as lost.
-const LostLimit = 3
 
 // CatchUp bounds what is made up for after an outage. Zero fields mean the defaults.
 type CatchUp struct {

@@ -7,29 +7,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/nesting"
 )
 
-// Limits of what a definition or a new task may be. All are inclusive.
-const (
-	MaxPayload        = 256 << 10 // bytes of JSON
-	MaxPayloadDepth   = 100       // lists and objects within each other
-	MaxPriority       = 100       // and down to −100
-	MaxIdempotencyKey = 255       // bytes
-	MaxTags           = 20
-	MaxTag            = 64  // bytes
-	MaxBy             = 255 // bytes
-	MaxWorkers        = 10_000
-	MaxMaxRunning     = 1_000_000
-	MaxRetries        = 1000
-	MaxCatchUp        = 10_000
-	MaxLabels         = 64
-	MaxDescription    = 4096 // bytes
-)
-
-// MaxListedPayload is the size in bytes above which a payload is left out of lists: a page of large ones would
-// be more than anybody reads. The task by itself has it whole.
-const MaxListedPayload = 1 << 10
+// MaxPayload is how large the payload of a task may be, in bytes of JSON.
+const MaxPayload = 256 << 10
 
 // How much is kept of what an attempt says, in bytes. More than that is no error, it is cut.
 const (
@@ -44,8 +27,8 @@ func checkPayload(payload []byte) (problem string) {
 		return ""
 	case len(payload) > MaxPayload:
 		return fmt.Sprintf("%d bytes, at most %d are allowed; store it elsewhere and pass its name", len(payload), MaxPayload)
-	case nesting.Depth(payload) > MaxPayloadDepth:
-		return fmt.Sprintf("nested deeper than %d; make it flatter", MaxPayloadDepth)
+	case nesting.Depth(payload) > limits.PayloadDepth:
+		return fmt.Sprintf("nested deeper than %d; make it flatter", limits.PayloadDepth)
 	case !json.Valid(payload):
 		return "not valid JSON"
 	case !utf8.Valid(payload):

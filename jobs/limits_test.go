@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
 // text is what an error says; empty for none.
@@ -46,22 +49,22 @@ func TestLimitsOfDefinitions(t *testing.T) {
 		with  func(n int) Set
 		says  string
 	}{
-		{MaxWorkers, pool(func(p *Pool, n int) { p.Workers = n }), "pools.p.workers: 10001 is out of range 0–10000"},
-		{MaxMaxRunning, pool(func(p *Pool, n int) { p.MaxRunning = n }), "pools.p.max_running: 1000001 is out of range 0–1000000"},
-		{MaxRetries, pool(func(p *Pool, n int) { p.Retries = &Retries{Limit: n} }), "pools.p.retries.limit: 1001 is out of range 0–1000"},
-		{MaxDescription, pool(func(p *Pool, n int) { p.Description = strings.Repeat("d", n) }), "pools.p.description: must be at most 4096 bytes of text"},
-		{int(MaxDuration), pool(func(p *Pool, n int) { p.Timeout = time.Duration(n) }), "pools.p.timeout: " + year},
-		{MaxRetries, job(func(j *Job, n int) { j.Retries.Limit = n }), "jobs.j.retries.limit: 1001 is out of range 0–1000"},
-		{int(MaxDuration), job(func(j *Job, n int) { j.Retries.Backoff = time.Duration(n) }), "jobs.j.retries.backoff: " + year},
-		{int(MaxDuration), job(func(j *Job, n int) { j.Retries.MaxBackoff = time.Duration(n) }), "jobs.j.retries.max_backoff: " + year},
+		{limits.Workers, pool(func(p *Pool, n int) { p.Workers = n }), "pools.p.workers: 10001 is out of range 0–10000"},
+		{limits.MaxRunning, pool(func(p *Pool, n int) { p.MaxRunning = n }), "pools.p.max_running: 1000001 is out of range 0–1000000"},
+		{limits.Retries, pool(func(p *Pool, n int) { p.Retries = &Retries{Limit: n} }), "pools.p.retries.limit: 1001 is out of range 0–1000"},
+		{limits.Description, pool(func(p *Pool, n int) { p.Description = strings.Repeat("d", n) }), "pools.p.description: must be at most 4096 bytes of text"},
+		{int(duration.Max), pool(func(p *Pool, n int) { p.Timeout = time.Duration(n) }), "pools.p.timeout: " + year},
+		{limits.Retries, job(func(j *Job, n int) { j.Retries.Limit = n }), "jobs.j.retries.limit: 1001 is out of range 0–1000"},
+		{int(duration.Max), job(func(j *Job, n int) { j.Retries.Backoff = time.Duration(n) }), "jobs.j.retries.backoff: " + year},
+		{int(duration.Max), job(func(j *Job, n int) { j.Retries.MaxBackoff = time.Duration(n) }), "jobs.j.retries.max_backoff: " + year},
 		{int(2 * time.Hour), job(func(j *Job, n int) { j.Retries = Retries{Backoff: time.Duration(n), MaxBackoff: 2 * time.Hour} }), "jobs.j.retries.backoff: 2h0m0.000000001s is longer than max_backoff, 2h0m0s; make it shorter, or max_backoff longer"},
-		{int(MaxDuration), job(func(j *Job, n int) { j.Timeout = time.Duration(n) }), "jobs.j.timeout: " + year},
-		{int(MaxDuration), job(func(j *Job, n int) { j.CatchUp.Window = time.Duration(n) }), "jobs.j.catch_up.window: " + year},
-		{int(MaxDuration), job(func(j *Job, n int) { j.CatchUp.Grace = time.Duration(n) }), "jobs.j.catch_up.grace: " + year},
-		{MaxCatchUp, job(func(j *Job, n int) { j.CatchUp.Limit = n }), "jobs.j.catch_up.limit: 10001 is out of range 0–10000"},
-		{MaxDescription, job(func(j *Job, n int) { j.Description = "of\n\ttwo lines" + strings.Repeat("d", n-13) }), "jobs.j.description: must be at most 4096 bytes of text"},
-		{MaxLabels, job(func(j *Job, n int) { j.Labels = labels(n) }), "jobs.j.labels: 65 labels, at most 64 are allowed"},
-		{MaxLabels, job(func(j *Job, n int) { j.RunsOn = labels(n) }), "jobs.j.runs_on: 65 labels, at most 64 are allowed"},
+		{int(duration.Max), job(func(j *Job, n int) { j.Timeout = time.Duration(n) }), "jobs.j.timeout: " + year},
+		{int(duration.Max), job(func(j *Job, n int) { j.CatchUp.Window = time.Duration(n) }), "jobs.j.catch_up.window: " + year},
+		{int(duration.Max), job(func(j *Job, n int) { j.CatchUp.Grace = time.Duration(n) }), "jobs.j.catch_up.grace: " + year},
+		{limits.CatchUp, job(func(j *Job, n int) { j.CatchUp.Limit = n }), "jobs.j.catch_up.limit: 10001 is out of range 0–10000"},
+		{limits.Description, job(func(j *Job, n int) { j.Description = "of\n\ttwo lines" + strings.Repeat("d", n-13) }), "jobs.j.description: must be at most 4096 bytes of text"},
+		{limits.Labels, job(func(j *Job, n int) { j.Labels = labels(n) }), "jobs.j.labels: 65 labels, at most 64 are allowed"},
+		{limits.Labels, job(func(j *Job, n int) { j.RunsOn = labels(n) }), "jobs.j.runs_on: 65 labels, at most 64 are allowed"},
 		{255, job(func(j *Job, n int) { j.Labels = map[string]string{"team": strings.Repeat("v", n)} }), "jobs.j.labels.team: must be at most 255 bytes of printable text"},
 		{100, job(func(j *Job, n int) { j.Schedules = strings.Split(strings.Repeat("@daily,", n-1)+"@daily", ",") }), "jobs.j.schedules: 101 schedules, at most 100 are allowed"},
 		{99, job(func(j *Job, n int) {
@@ -69,7 +72,7 @@ func TestLimitsOfDefinitions(t *testing.T) {
 		}), "jobs.j.schedules: 101 schedules, at most 100 are allowed"},
 		{256, job(func(j *Job, n int) { j.Schedule = "@daily" + strings.Repeat(" ", n-6) }), "jobs.j.schedule: the expression has 257 bytes, at most 256 are allowed; use several schedules"},
 		{MaxPayload, job(func(j *Job, n int) { j.Payload = []byte(`"` + strings.Repeat("x", n-2) + `"`) }), "jobs.j.payload: 262145 bytes, at most 262144 are allowed; store it elsewhere and pass its name"},
-		{MaxPayloadDepth, job(func(j *Job, n int) { j.Payload = []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }), "jobs.j.payload: nested deeper than 100; make it flatter"},
+		{limits.PayloadDepth, job(func(j *Job, n int) { j.Payload = []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }), "jobs.j.payload: nested deeper than 100; make it flatter"},
 	} {
 		if err := c.with(c.limit).Validate(); err != nil {
 			t.Errorf("at its limit: %v", err)

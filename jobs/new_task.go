@@ -3,6 +3,8 @@ package jobs
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
 // Encode checks the task and returns its payload as compact JSON; nil if it has none. All problems
@@ -25,21 +27,21 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 	if !n.RunAt.IsZero() && (n.RunAt.Year() < 1971 || n.RunAt.Year() > 9998) {
 		p.add("run_at", "year %d is out of range 1971–9998", n.RunAt.Year())
 	}
-	if n.Priority < -MaxPriority || n.Priority > MaxPriority {
-		p.add("priority", "%d is out of range −%d…%d", n.Priority, MaxPriority, MaxPriority)
+	if n.Priority < -limits.Priority || n.Priority > limits.Priority {
+		p.add("priority", "%d is out of range −%d…%d", n.Priority, limits.Priority, limits.Priority)
 	}
-	if len(n.IdempotencyKey) > MaxIdempotencyKey || !printable(n.IdempotencyKey) {
-		p.add("idempotency_key", "must be at most %d bytes of printable text", MaxIdempotencyKey)
+	if len(n.IdempotencyKey) > limits.IdempotencyKey || !printable(n.IdempotencyKey) {
+		p.add("idempotency_key", "must be at most %d bytes of printable text", limits.IdempotencyKey)
 	}
-	if len(n.By) > MaxBy || !printable(n.By) {
-		p.add("by", "must be at most %d bytes of printable text", MaxBy)
+	if len(n.By) > limits.By || !printable(n.By) {
+		p.add("by", "must be at most %d bytes of printable text", limits.By)
 	}
-	if len(n.Tags) > MaxTags {
-		p.add("tags", "%d tags, at most %d are allowed", len(n.Tags), MaxTags)
+	if len(n.Tags) > limits.Tags {
+		p.add("tags", "%d tags, at most %d are allowed", len(n.Tags), limits.Tags)
 	}
-	for i, tag := range n.Tags[:min(len(n.Tags), MaxTags)] {
-		if tag == "" || len(tag) > MaxTag || !printable(tag) {
-			p.add(fmt.Sprintf("tags[%d]", i), "must be 1 to %d bytes of printable text", MaxTag)
+	for i, tag := range n.Tags[:min(len(n.Tags), limits.Tags)] {
+		if tag == "" || len(tag) > limits.Tag || !printable(tag) {
+			p.add(fmt.Sprintf("tags[%d]", i), "must be 1 to %d bytes of printable text", limits.Tag)
 		}
 	}
 	if err := p.err(); err != nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
 func TestNotifyIsJudged(t *testing.T) {
@@ -86,7 +88,7 @@ func TestKindsOfNotifications(t *testing.T) {
 		t.Errorf("the handler shows in the kind: %s, %s", one, other)
 	}
 	for kind := range kinds {
-		if !NamePattern.MatchString(kind) {
+		if !limits.Name.MatchString(kind) {
 			t.Errorf("%q is no kind", kind)
 		}
 	}

@@ -3,6 +3,8 @@ package jobs
 import (
 	"errors"
 	"fmt"
+
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
 // FieldError is bad input in one field. It is [ErrInvalid].
@@ -27,7 +29,7 @@ func (p *problems) name(path, name string) {
 	switch {
 	case name == "":
 		p.add(path, "is missing")
-	case !NamePattern.MatchString(name):
+	case !limits.Name.MatchString(name):
 		p.add(path, "%.80q is not a name; use letters, digits and . _ -, a letter or digit first, at most 64", name)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
 )
 
 // Schedule is when a job is due: one or more expressions in one time zone. It does not change and
@@ -41,13 +44,13 @@ var (
 // maxSpecs is how many expressions a schedule may have.
 const maxSpecs = 100
 
-// ParseSchedule reads expressions in the zone that [LoadZone] knows by that name. No expressions
+// ParseSchedule reads expressions in the IANA time zone with that name; "" is UTC. No expressions
 // are a schedule that is never due. Errors are [ErrInvalid], name each field that is wrong, and
 // say what to do; an expression that can never be due is one.
 func ParseSchedule(specs []string, timezone string) (*Schedule, error) {
-	zone, err := LoadZone(timezone)
+	zone, err := zone.Load(timezone)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	if len(specs) > maxSpecs {
 		return nil, fmt.Errorf("%w: %d schedules, at most %d are allowed", ErrInvalid, len(specs), maxSpecs)
@@ -103,7 +106,7 @@ func (s *Schedule) Latest(after, until time.Time, n int) []time.Time {
 	}
 	for span := time.Duration(min(n, maxCounted)) * time.Second; ; span *= 4 {
 		from := until.Add(-span)
-		if span > 10*MaxDuration || from.Before(after) {
+		if span > 10*duration.Max || from.Before(after) {
 			from = after
 		}
 		due, _ := s.Between(from, until, 1<<62)

@@ -48,7 +48,7 @@ type Task struct {
 	ExitCode    *int            `json:"exit_code,omitempty"`
 	Error       string          `json:"error,omitempty"` // the first MaxError bytes of it
 	Payload     json.RawMessage `json:"payload,omitempty"`
-	PayloadSize int             `json:"payload_size"`       // bytes of it; lists leave out a Payload above MaxListedPayload
+	PayloadSize int             `json:"payload_size"`       // bytes of it; lists leave out a Payload above 1 KiB
 	RetryOf     string          `json:"retry_of,omitempty"` // id of the first task of the chain of retries
 	Tags        []string        `json:"tags,omitempty"`
 	By          string          `json:"by,omitempty"` // who enqueued it, or asked for the run or retry; empty: a schedule, or not said

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
 type welcome struct{ User int }
@@ -83,7 +86,7 @@ func TestEncodeSaysEverythingAtOnce(t *testing.T) {
 		t.Errorf("unexpected: %v", got)
 	}
 	_, err = NewTask{Pool: "p", Tags: make([]string, 1000)}.Encode() // costs no more than a list that is short enough
-	if got := found(t, err); len(got) > 1+MaxTags || got["tags"] == "" {
+	if got := found(t, err); len(got) > 1+limits.Tags || got["tags"] == "" {
 		t.Errorf("a thousand bad tags: %d problems", len(got))
 	}
 	for what, n := range map[string]NewTask{
@@ -144,7 +147,7 @@ func TestRetriesDelay(t *testing.T) {
 	if got := (Retries{}).Delay(1, middle); got != defaultBackoff {
 		t.Errorf("zero Retries: %v, want %v", got, defaultBackoff)
 	}
-	if got := (Retries{Backoff: MaxDuration, MaxBackoff: MaxDuration}).Delay(99, nil); got < MaxDuration*8/10 || got > MaxDuration*12/10 {
+	if got := (Retries{Backoff: duration.Max, MaxBackoff: duration.Max}).Delay(99, nil); got < duration.Max*8/10 || got > duration.Max*12/10 {
 		t.Errorf("a year: %v", got)
 	}
 	seen := map[time.Duration]bool{}

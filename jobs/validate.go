@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
 )
 
 // Validate reports everything that is wrong with the set at once: nil, or joined [*FieldError]s in
@@ -58,8 +62,8 @@ func (p *problems) builtIn(path, name string, pools map[string]Pool) {
 
 func (p *problems) pool(path, name string, pool Pool) {
 	p.description(path, pool.Description)
-	p.within(path+".workers", pool.Workers, 0, MaxWorkers)
-	p.within(path+".max_running", pool.MaxRunning, 0, MaxMaxRunning)
+	p.within(path+".workers", pool.Workers, 0, limits.Workers)
+	p.within(path+".max_running", pool.MaxRunning, 0, limits.MaxRunning)
 	p.duration(path+".timeout", pool.Timeout)
 	p.oneOf(path+".on_lost", string(pool.OnLost), string(LostFails), string(LostRetries))
 	if pool.Retries != nil {
@@ -119,7 +123,7 @@ func (p *problems) job(path string, job Job) {
 	p.oneOf(path+".catch_up.policy", string(job.CatchUp.Policy), string(CatchUpNone), string(CatchUpLatest), string(CatchUpAll))
 	p.duration(path+".catch_up.window", job.CatchUp.Window)
 	p.duration(path+".catch_up.grace", job.CatchUp.Grace)
-	p.within(path+".catch_up.limit", job.CatchUp.Limit, 0, MaxCatchUp)
+	p.within(path+".catch_up.limit", job.CatchUp.Limit, 0, limits.CatchUp)
 	p.retries(path+".retries", job.Retries)
 	p.labels(path+".runs_on", job.RunsOn)
 	p.labels(path+".labels", job.Labels)
@@ -127,9 +131,9 @@ func (p *problems) job(path string, job Job) {
 }
 
 func (p *problems) schedules(path string, job Job) {
-	zone, err := LoadZone(job.Timezone)
+	zone, err := zone.Load(job.Timezone)
 	if err != nil { // the expressions can be judged without it
-		p.add(path+".timezone", "%s", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
+		p.add(path+".timezone", "%s", err)
 	}
 	check := func(path, spec string) {
 		if _, err := parseSpec(spec, zone); err != nil {
@@ -193,7 +197,7 @@ func some(names []string) string {
 }
 
 func (p *problems) retries(path string, r Retries) {
-	p.within(path+".limit", r.Limit, 0, MaxRetries)
+	p.within(path+".limit", r.Limit, 0, limits.Retries)
 	p.duration(path+".backoff", r.Backoff)
 	p.duration(path+".max_backoff", r.MaxBackoff)
 	if r = r.withDefaults(); r.Backoff > r.MaxBackoff {
@@ -211,7 +215,7 @@ func (p *problems) duration(path string, d time.Duration) {
 	switch {
 	case d < 0:
 		p.add(path, "%v is negative; leave it out for the default", d)
-	case d > MaxDuration:
+	case d > duration.Max:
 		p.add(path, "%v is longer than a year", d)
 	}
 }
@@ -227,8 +231,8 @@ var withoutBreaks = strings.NewReplacer("\n", "", "\t", "")
 
 func (p *problems) description(path, text string) {
 	oneLine := withoutBreaks.Replace(text)
-	if len(text) > MaxDescription || !printable(oneLine) {
-		p.add(path+".description", "must be at most %d bytes of text", MaxDescription)
+	if len(text) > limits.Description || !printable(oneLine) {
+		p.add(path+".description", "must be at most %d bytes of text", limits.Description)
 	}
 }
 
@@ -241,8 +245,8 @@ func CheckLabels(path string, labels map[string]string) error {
 }
 
 func (p *problems) labels(path string, labels map[string]string) {
-	if len(labels) > MaxLabels {
-		p.add(path, "%d labels, at most %d are allowed", len(labels), MaxLabels)
+	if len(labels) > limits.Labels {
+		p.add(path, "%d labels, at most %d are allowed", len(labels), limits.Labels)
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {

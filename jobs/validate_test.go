@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
 )
 
 // says is a handler that does nothing and is described by its text.
@@ -81,10 +83,10 @@ func TestValidateSaysEverythingAtOnce(t *testing.T) {
 			"idle":        {},
 			"idle-kind":   {Pool: "mail", Kind: "z"},
 			"twice":       {Pool: "mail", Kind: "Y", Handler: h},
-			"policies":    {Handler: h, Concurrency: "maybe", OnLost: "no", CatchUp: CatchUp{Policy: "some", Limit: -1, Window: -1, Grace: MaxDuration + 1}},
+			"policies":    {Handler: h, Concurrency: "maybe", OnLost: "no", CatchUp: CatchUp{Policy: "some", Limit: -1, Window: -1, Grace: duration.Max + 1}},
 			"replaces":    {Handler: h, Concurrency: "replace"},
 			"queues":      {Handler: h, Concurrency: "queue"},
-			"slow":        {Handler: h, Timeout: MaxDuration + 1, Retries: Retries{Limit: 1001, Backoff: 2 * time.Hour, MaxBackoff: time.Hour}},
+			"slow":        {Handler: h, Timeout: duration.Max + 1, Retries: Retries{Limit: 1001, Backoff: 2 * time.Hour, MaxBackoff: time.Hour}},
 			"payload":     {Handler: h, Payload: []byte("{")},
 			"large":       {Handler: h, Payload: []byte(`"` + strings.Repeat("x", MaxPayload) + `"`)},
 			"deep":        {Handler: h, Payload: []byte(strings.Repeat("[", 101) + strings.Repeat("]", 101))},

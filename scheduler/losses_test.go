@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -67,12 +68,12 @@ func TestATaskEndsAsLostWhenThreeReplicasDiedUnderIt(t *testing.T) {
 	}
 	await.Until(t, "all of them are there", func() bool { return len(peers(t, st)) == 4 })
 	a := runNow(t, first, h)
-	for n := range jobs.LostLimit {
+	for n := range limits.Losses {
 		if a.task.Attempt != n+1 || a.task.Lost != n {
 			t.Errorf("attempt %d after %d losses, want %d after %d", a.task.Attempt, a.task.Lost, n+1, n)
 		}
 		cuts[a.task.Replica].cut.Store(true)
-		if n+1 < jobs.LostLimit {
+		if n+1 < limits.Losses {
 			a = <-h.began
 		}
 	}

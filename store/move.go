@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -37,7 +38,7 @@ const (
 	toReady              // pending and due
 )
 
-// died is what a task's policy says when its owner is gone: it runs again until LostLimit replicas
+// died is what a task's policy says when its owner is gone: it runs again until limits.Losses replicas
 // died under it or gave it up, unless somebody asked for its cancellation.
 func died(r openTask, code reason.Code, why string) move {
 	m := move{openTask: r, to: toDone, end: jobs.StateLost, code: code, reason: why}
@@ -45,7 +46,7 @@ func died(r openTask, code reason.Code, why string) move {
 	case r.OnLost != jobs.LostRetries:
 	case r.cancel != "":
 		m.reason += "; " + r.cancel
-	case r.Lost+1 >= jobs.LostLimit:
+	case r.Lost+1 >= limits.Losses:
 		m.code = reason.LostLimit
 		m.reason += fmt.Sprintf("; %d attempts were lost", r.Lost+1)
 	default:

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
@@ -46,7 +46,7 @@ func (t *tx) insertOpened(tasks []openTask) error {
 			r.MaxAttempts, string(r.OnLost), r.Token, r.session, r.Replica, micros(r.mayRunUntil), []byte(r.Payload),
 			encodeTags(r.Tags), r.RetryOf, clip.Text(r.Reason, 512), string(r.ReasonCode),
 			[]byte{},
-			micros(r.CreatedAt), micros(r.StartedAt), clip.Text(r.By, jobs.MaxBy),
+			micros(r.CreatedAt), micros(r.StartedAt), clip.Text(r.By, limits.By),
 		}
 	}
 	_, err := t.Insert(`{tasks} (id, pool, kind, job, trigger_at, trigger_seq, state, rank_order, run_at,
@@ -63,7 +63,7 @@ func (t *tx) insertRetry(now time.Time, id, ended, why, by string) error {
 			tags, retry_of, reason, reason_code, error, created_at, made_by)
 		SELECT ?, pool, kind, 0, rank_order, ?, max_attempts, on_lost, payload,
 			tags, CASE retry_of WHEN '' THEN id ELSE retry_of END, ?, ?, '', ?, ?
-		FROM {done} WHERE id=?`, id, micros(now), why, string(reason.Retry), micros(now), clip.Text(by, jobs.MaxBy), ended)
+		FROM {done} WHERE id=?`, id, micros(now), why, string(reason.Retry), micros(now), clip.Text(by, limits.By), ended)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -52,7 +53,7 @@ func (t *tx) taskByID(id string) (jobs.Task, error) {
 }
 
 // Tasks lists tasks, latest id first, and returns the cursor of the next page, "" after the last. A payload
-// above jobs.MaxListedPayload is left out and not read, and PayloadSize says how large it is; [Store.Task] has it.
+// above limits.ListedPayload is left out and not read, and PayloadSize says how large it is; [Store.Task] has it.
 // A page of long errors ends after 1 MiB, before the limit.
 func (s *Store) Tasks(ctx context.Context, f wire.TaskFilter) (tasks []jobs.Task, next string, err error) {
 	limit, err := paging.Limit(f.Limit)
@@ -212,8 +213,8 @@ func (t *tx) listed(ids []string) (all map[string]jobs.Task, last string, err er
 		return all, "", nil
 	}
 	for _, q := range []*gorm.DB{
-		table[taskModel](t).Select(taskFacts+listedPayload, jobs.MaxListedPayload),
-		table[doneModel](t).Select(doneFacts+listedPayload, jobs.MaxListedPayload),
+		table[taskModel](t).Select(taskFacts+listedPayload, limits.ListedPayload),
+		table[doneModel](t).Select(doneFacts+listedPayload, limits.ListedPayload),
 	} {
 		left := paging.Bytes
 		err := rows(q.Where("id IN ?", ids).Order("id DESC"), func(m *taskFields) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-scheduler/lockstep/config/crontab"
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -42,7 +43,7 @@ func newImportCrontabCommand(a *app) *cobra.Command {
 			if timezone == "" {
 				timezone = a.machineZone()
 			}
-			if _, err := jobs.LoadZone(timezone); err != nil {
+			if _, err := zone.Load(timezone); err != nil {
 				return usagef("--timezone: %w", err)
 			}
 			text, err := a.readCrontab(args[0])
@@ -114,7 +115,7 @@ func (a *app) machineZone() string {
 		names = append(names, strings.TrimSpace(string(data)))
 	}
 	for _, name := range names {
-		if _, err := jobs.LoadZone(name); err == nil && name != "" {
+		if _, err := zone.Load(name); err == nil && name != "" {
 			return name
 		}
 	}

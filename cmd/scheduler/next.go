@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -49,7 +50,7 @@ func newNextCommand(a *app) *cobra.Command {
 			if timezone != "" {
 				zoneName = timezone
 			}
-			zone, err := jobs.LoadZone(zoneName)
+			zone, err := zone.Load(zoneName)
 			if err != nil {
 				return usagef("--timezone: %w", err)
 			}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/config"
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 )
 
 func newTokenCommand(a *app) *cobra.Command {
@@ -52,14 +53,14 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 		Example: "  umask 077; scheduler token create --name ci --role operator --expires 90d --file tokens.yaml > ci.token",
 		RunE: func(*cobra.Command, []string) error {
 			var ends time.Time
-			if !jobs.NamePattern.MatchString(name) {
+			if !limits.Name.MatchString(name) {
 				return usagef("--name %q: up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit", name)
 			}
 			if !slices.Contains(api.Roles(), api.Role(role)) {
 				return usagef("--role %q: must be viewer, operator or admin", role)
 			}
 			if expires != "" {
-				d, err := jobs.ParseDuration(expires)
+				d, err := duration.Parse(expires)
 				if err != nil || d <= 0 {
 					return usagef("--expires %q: must be a duration such as 90d", expires)
 				}

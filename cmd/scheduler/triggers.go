@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -61,7 +62,7 @@ func (a *app) moment(text string, direction time.Duration) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if d, err := jobs.ParseDuration(text); err == nil {
+	if d, err := duration.Parse(text); err == nil {
 		return a.now().Add(direction * d).UTC(), nil
 	}
 	at, err := parseTime(text, time.UTC)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -137,7 +138,7 @@ func summarizeJob(name string, j jobs.Job, now time.Time) (jobSummary, error) {
 	if err != nil {
 		return s, fmt.Errorf("job %s: %w", name, err)
 	}
-	zone, err := jobs.LoadZone(j.Timezone)
+	zone, err := zone.Load(j.Timezone)
 	if err != nil {
 		return s, fmt.Errorf("job %s: %w", name, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/zone"
 )
 
 // Options say how a file is to be read. The zero Options read a user's crontab, in UTC.
@@ -142,7 +142,7 @@ func (t *reading) variable(line int, name, value string) {
 		return
 	case "CRON_TZ":
 		t.timezone = value
-		if _, t.zoneErr = jobs.LoadZone(value); t.zoneErr != nil {
+		if _, t.zoneErr = zone.Load(value); t.zoneErr != nil {
 			t.zoneErr = fmt.Errorf("CRON_TZ in line %d: %w", line, t.zoneErr)
 		}
 		return

@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/internal/identity"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -83,7 +84,7 @@ func New(c Command) (*Handler, error) {
 	if strings.ContainsRune(c.Dir, 0) {
 		refuse("working_dir: %.80q has a NUL character", c.Dir)
 	}
-	if c.StopGrace < 0 || c.StopGrace > jobs.MaxDuration {
+	if c.StopGrace < 0 || c.StopGrace > duration.Max {
 		refuse("stop_grace_period: %v is out of range 0–1 year", c.StopGrace)
 	}
 	if c.StopGrace == 0 {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -65,7 +66,7 @@ func New(r Request) (*Handler, error) {
 			refuse("expect_status: %d is out of range 200–599", status)
 		}
 	}
-	if r.Timeout < 0 || r.Timeout > jobs.MaxDuration {
+	if r.Timeout < 0 || r.Timeout > duration.Max {
 		refuse("timeout: %v is out of range 0–1 year", r.Timeout)
 	}
 	if err := errors.Join(problems...); err != nil {

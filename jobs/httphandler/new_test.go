@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
 )
@@ -41,7 +42,7 @@ func TestNewRefuses(t *testing.T) {
 		{httphandler.Request{URL: ok, ExpectStatus: []int{600}}, "600 is out of range"},
 		{httphandler.Request{URL: ok, ExpectStatus: []int{199}}, "expect_status: 199 is out of range 200–599"},
 		{httphandler.Request{URL: ok, Timeout: -1}, "timeout: -1ns is out of range 0–1 year"},
-		{httphandler.Request{URL: ok, Timeout: jobs.MaxDuration + 1}, "timeout: 8784h0m0.000000001s is out of range 0–1 year"},
+		{httphandler.Request{URL: ok, Timeout: duration.Max + 1}, "timeout: 8784h0m0.000000001s is out of range 0–1 year"},
 		{httphandler.Request{URL: "http://x:65536"}, "the port 65536 is out of range 1–65535"},
 		{httphandler.Request{URL: "http://:80/x"}, "it has no host"},
 		{httphandler.Request{URL: "http:opaque"}, "it has no host"},
@@ -67,7 +68,7 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 	most := httphandler.Request{
-		URL: "http://x:65535/", Method: "delete", ExpectStatus: []int{200, 599}, Timeout: jobs.MaxDuration, Headers: map[string]string{"X": "a\tb c ~é", "user-agent": "me"},
+		URL: "http://x:65535/", Method: "delete", ExpectStatus: []int{200, 599}, Timeout: duration.Max, Headers: map[string]string{"X": "a\tb c ~é", "user-agent": "me"},
 	}
 	if _, err := httphandler.New(most); err != nil {
 		t.Errorf("%+v: %v", most, err)

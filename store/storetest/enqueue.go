@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -158,8 +159,8 @@ func enqueueBadInput(t *testing.T, b *Bench) {
 		"payload long":    {Pool: "p", Payload: strings.Repeat("x", jobs.MaxPayload-1)}, // and two quotes
 		"priority":        {Pool: "p", Priority: 101},
 		"idempotency_key": {Pool: "p", IdempotencyKey: strings.Repeat("x", 256)},
-		"tags":            {Pool: "p", Tags: make([]string, jobs.MaxTags+1)},
-		"tags[1]":         {Pool: "p", Tags: []string{"x", strings.Repeat("x", jobs.MaxTag+1)}},
+		"tags":            {Pool: "p", Tags: make([]string, limits.Tags+1)},
+		"tags[1]":         {Pool: "p", Tags: []string{"x", strings.Repeat("x", limits.Tag+1)}},
 		"run_at":          {Pool: "p", RunAt: time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC)},
 	}
 	for name, task := range bad {
@@ -182,8 +183,8 @@ func enqueueBadInput(t *testing.T, b *Bench) {
 		t.Errorf("%d tasks of lists that were refused", n)
 	}
 	Enqueue(t, b, jobs.NewTask{
-		Pool: "p", Payload: strings.Repeat("x", jobs.MaxPayload-2), Priority: 100, IdempotencyKey: strings.Repeat("x", jobs.MaxIdempotencyKey),
-		Tags: slices.Repeat([]string{strings.Repeat("x", jobs.MaxTag)}, jobs.MaxTags), RunAt: time.Date(9998, 12, 31, 0, 0, 0, 0, time.UTC),
+		Pool: "p", Payload: strings.Repeat("x", jobs.MaxPayload-2), Priority: 100, IdempotencyKey: strings.Repeat("x", limits.IdempotencyKey),
+		Tags: slices.Repeat([]string{strings.Repeat("x", limits.Tag)}, limits.Tags), RunAt: time.Date(9998, 12, 31, 0, 0, 0, 0, time.UTC),
 	})
 }
 

@@ -8,13 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// A list has the payloads up to jobs.MaxListedPayload, and of all the size. The task by itself has it whole.
+// A list has the payloads up to limits.ListedPayload, and of all the size. The task by itself has it whole.
 func viewLargePayloads(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
-	sizes := []int{0, 2, jobs.MaxListedPayload, jobs.MaxListedPayload + 1, jobs.MaxPayload}
+	sizes := []int{0, 2, limits.ListedPayload, limits.ListedPayload + 1, jobs.MaxPayload}
 	for _, ended := range []bool{false, true} {
 		for _, n := range sizes {
 			task := newTask("p")

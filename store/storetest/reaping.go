@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -58,14 +59,14 @@ func reapRetries(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	living := s.second("living")
 	id := s.enqueue("again", 1)[0]
-	for n := 1; n <= jobs.LostLimit; n++ {
+	for n := 1; n <= limits.Losses; n++ {
 		s.die()
 		s.session = s.join("one")
 		task := s.claim("again", 1)[0]
 		if task.Attempt != n || task.Lost != n-1 {
 			t.Fatalf("claimed %+v", task)
 		}
-		if n < jobs.LostLimit {
+		if n < limits.Losses {
 			s.die()
 			living.reap()
 			s.want("row", s.task(id)[:23], "waits attempt "+string(rune('0'+n))+" token "+string(rune('0'+n)))

@@ -36,7 +36,7 @@ func (l layer) String() string {
 
 // layers names the layer of each package; a package below a named one belongs to it.
 var layers = map[string]layer{
-	"jobs": words, "internal/ledger": words, "jobs/reason": words, "api/wire": words, "locks": words, "locks/driver": words, "migrations": words, "internal/boottime": words, "internal/bound": words, "internal/calls": words, "internal/clip": words, "internal/handshake": words, "internal/identity": words, "internal/mysqlconn": words, "internal/nearest": words, "internal/nesting": words, "internal/nilcheck": words, "internal/paging": words, "internal/process": words, "internal/sqlitefile": words, "internal/sqlkit": words, "internal/trustedfile": words,
+	"jobs": words, "internal/ledger": words, "jobs/reason": words, "api/wire": words, "locks": words, "locks/driver": words, "migrations": words, "internal/boottime": words, "internal/bound": words, "internal/calls": words, "internal/clip": words, "internal/duration": words, "internal/handshake": words, "internal/identity": words, "internal/limits": words, "internal/mysqlconn": words, "internal/nearest": words, "internal/nesting": words, "internal/nilcheck": words, "internal/paging": words, "internal/process": words, "internal/sqlitefile": words, "internal/sqlkit": words, "internal/trustedfile": words, "internal/zone": words,
 
 	"locks/redislock": hands, "locks/zklock": hands, "locks/sqllock": hands, "locks/memlock": hands, "locks/quorumlock": hands,
 	"store": hands, "store/sqlite": hands, "jobs/exechandler": hands, "jobs/httphandler": hands,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -42,7 +43,7 @@ func died(r Task, code reason.Code, why string) move {
 	case r.OnLost != string(jobs.LostRetries):
 	case r.Cancel != "":
 		m.reason += "; " + r.Cancel
-	case r.Losses+1 >= jobs.LostLimit:
+	case r.Losses+1 >= limits.Losses:
 		m.code = reason.LostLimit
 		m.reason += fmt.Sprintf("; %d attempts were lost", r.Losses+1)
 	default:

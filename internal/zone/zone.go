@@ -1,4 +1,5 @@
-package jobs
+// Package zone finds time zones by their IANA names, alike on every machine.
+package zone
 
 import (
 	"fmt"
@@ -14,17 +15,17 @@ var (
 	zonePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,63}$`)
 )
 
-// LoadZone returns the IANA time zone with that name; "" is UTC. Every call with one name returns
+// Load returns the IANA time zone with that name; "" is UTC. Every call with one name returns
 // the same location.
 //
-// A name that the machine's zone files and the embedded ones do not have is [ErrInvalid], and so
-// is "Local": replicas on different machines must agree on what a schedule means.
-func LoadZone(name string) (*time.Location, error) {
+// A name that the machine's zone files and the embedded ones do not have is an error, and so is "Local": replicas on different
+// machines must agree on what a schedule means.
+func Load(name string) (*time.Location, error) {
 	switch name {
 	case "", "UTC":
 		return time.UTC, nil
 	case "Local", "localtime", "posixrules":
-		return nil, fmt.Errorf("%w: time zone %q differs between machines; name it, as in Europe/London", ErrInvalid, name)
+		return nil, fmt.Errorf("time zone %q differs between machines; name it, as in Europe/London", name)
 	}
 	if zone, ok := zones.Load(name); ok {
 		return zone.(*time.Location), nil
@@ -37,5 +38,5 @@ func LoadZone(name string) (*time.Location, error) {
 			return stored.(*time.Location), nil
 		}
 	}
-	return nil, fmt.Errorf("%w: unknown time zone %q; use an IANA name with its capitals, as in Europe/London", ErrInvalid, name)
+	return nil, fmt.Errorf("unknown time zone %q; use an IANA name with its capitals, as in Europe/London", name)
 }

@@ -1,8 +1,7 @@
-package jobs
+package zone
 
 import (
 	"encoding/binary"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,8 +19,8 @@ func TestZonesOfAMachine(t *testing.T) {
 	names := map[string]bool{"Test/Own": true, "right/Own": false, "posix/Own": false, "Odd Zone": false, "9Zone": false}
 	if os.Getenv(zonesTried) != "" {
 		for name, fine := range names {
-			zone, err := LoadZone(name)
-			if fine != (err == nil) || err != nil && !errors.Is(err, ErrInvalid) {
+			zone, err := Load(name)
+			if fine != (err == nil) {
 				t.Errorf("%s: %v, %v", name, zone, err)
 			}
 			if fine && !time.Unix(0, 0).In(zone).Equal(time.Date(1970, 1, 1, 1, 0, 0, 0, zone)) {
@@ -48,5 +47,20 @@ func TestZonesOfAMachine(t *testing.T) {
 	cmd.Env = append(os.Environ(), "ZONEINFO="+dir, zonesTried+"=1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	for _, name := range []string{"Local", "localtime", "Mars/X", "EST5", "../etc/passwd", "/etc/localtime", "right/UTC", "posix/UTC", "Europe", "a\x00b", strings.Repeat("A", 500)} {
+		if zone, err := Load(name); err == nil {
+			t.Errorf("Load(%q) = %v, %v, want an error", name, zone, err)
+		}
+	}
+	for _, name := range []string{"", "UTC", "Europe/London", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "EST5EDT"} {
+		first, err := Load(name)
+		second, _ := Load(name)
+		if err != nil || first != second {
+			t.Errorf("Load(%q): %v, the same location twice: %v", name, err, first == second)
+		}
 	}
 }
