@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The store promises MySQL and MariaDB alike, and tests mostly meet one of them: SQL that only the
-// other understands would be found by a user.
+// The store supports MySQL and MariaDB, and most test runs have one of them: SQL that only one
+// server understands would fail at a user.
 var oneSided = []struct {
 	pattern *regexp.Regexp
 	why     string
@@ -33,7 +33,7 @@ var oneSided = []struct {
 
 var looksLikeSQL = regexp.MustCompile(`(?i)\b(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|WHERE|VALUES|CONCAT)\b`)
 
-// Files of SQLite alone are free to use what SQLite has: they have its name in theirs.
+// Files with sqlite in their name may use any SQL of SQLite.
 func TestSQLFitsBothServers(t *testing.T) {
 	seen := 0
 	check := func(where, statement string) {
@@ -107,7 +107,7 @@ func TestOneSidedIsRecognised(t *testing.T) {
 	}
 }
 
-// files lists what is below dir of the module and ends in one of the suffixes.
+// files lists the files below dir of the module that end in one of the suffixes.
 func files(t *testing.T, dir string, suffixes ...string) []string {
 	t.Helper()
 	var names []string

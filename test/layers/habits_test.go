@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// habits are calls that a whole kind of code does without.
+// habits lists calls that one kind of code must not make.
 var habits = []struct {
 	calls string // pkg.Name, by blanks
 	in    func(name string, l layer) bool
@@ -23,15 +23,15 @@ var habits = []struct {
 			"slog.Debug slog.Info slog.Warn slog.Error slog.Default fmt.Print fmt.Printf fmt.Println",
 		library, "libraries return errors; what they report goes to the logger they are given",
 	},
-	{"os.Getenv os.LookupEnv", library, "libraries are told by their arguments"},
+	{"os.Getenv os.LookupEnv", library, "a library gets its settings as arguments"},
 	{"t.Skip t.Skipf t.SkipNow", tests, "use servers.LeaveOut: it tells the reader of `go test ./...`"},
 }
 
-func product(name string, l layer) bool { return l <= door && !isTest(name) }
+func product(name string, l layer) bool { return l <= wiring && !isTest(name) }
 
-func library(name string, l layer) bool { return l <= face && !isTest(name) }
+func library(name string, l layer) bool { return l <= interfaces && !isTest(name) }
 
-// tests leaves out the suites: there a case passes by a backend that owns up to promising less.
+// tests leaves out the suites: their cases skip what the Caps of a backend exclude.
 func tests(name string, _ layer) bool { return isTest(name) }
 
 func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }
@@ -90,7 +90,7 @@ func f(t *testing.T) { time.Sleep(1); t.Skip(); log.Print(); var log struct{ x i
 	}
 }
 
-// readers may open or write files by themselves, with what they open.
+// readers may open files directly; the value is what they open.
 var readers = map[string]string{
 	"cmd/scheduler/console.go":                            "the terminal",
 	"cmd/scheduler/enqueue.go":                            "a payload, which is data and may be a pipe",
@@ -107,8 +107,8 @@ var readers = map[string]string{
 	"store/sqlite/turnstile.go":                           "the file beside a database whose lock is the turn to write",
 }
 
-// A file that says what runs, who is trusted or who one is could be a FIFO that hangs a replica, or
-// another user's: package trustedfile reads them all.
+// A file with commands, tokens or keys could be a FIFO that hangs a replica, or belong to another user:
+// package trustedfile reads all of them.
 func TestFilesAreReadByTrustedfile(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range packages(t) {

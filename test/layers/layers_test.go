@@ -1,4 +1,4 @@
-// Package layers holds the shape of the code: who may import whom, and why not (docs/decisions.md).
+// Package layers tests which package may import which, with the reason for each forbidden import (docs/decisions.md).
 package layers
 
 import (
@@ -17,34 +17,34 @@ import (
 
 const module = "github.com/lockstep-scheduler/lockstep"
 
-// layer is a step of the ladder. Product code imports words, and the door imports everything.
+// layer orders the packages: product code imports the domain, and the wiring imports everything.
 type layer int
 
 const (
-	words layer = iota
-	hands
-	mind
-	face
-	door
-	suite   // what tests of several packages share; never in the product
-	outside // programs and tests that stand beside the product
+	domain     layer = iota
+	adapters         // to databases, lock services, commands and HTTP
+	engine           // one replica
+	interfaces       // to the network
+	wiring           // files, flags, and the choice of adapters
+	suite            // what tests of several packages share; never in the product
+	outside          // programs and tests beside the product
 )
 
 func (l layer) String() string {
-	return [...]string{"words", "hands", "mind", "face", "door", "suite", "outside"}[l]
+	return [...]string{"domain", "adapters", "engine", "interface", "wiring", "suite", "outside"}[l]
 }
 
 // layers names the layer of each package; a package below a named one belongs to it.
 var layers = map[string]layer{
-	"jobs": words, "internal/ledger": words, "jobs/reason": words, "api/wire": words, "locks": words, "locks/driver": words, "migrations": words, "internal/boottime": words, "internal/bound": words, "internal/calls": words, "internal/clip": words, "internal/duration": words, "internal/handshake": words, "internal/identity": words, "internal/limits": words, "internal/mysqlconn": words, "internal/nearest": words, "internal/nesting": words, "internal/nilcheck": words, "internal/paging": words, "internal/process": words, "internal/sqlitefile": words, "internal/sqlkit": words, "internal/trustedfile": words, "internal/zone": words,
+	"jobs": domain, "internal/ledger": domain, "jobs/reason": domain, "api/wire": domain, "locks": domain, "locks/driver": domain, "migrations": domain, "internal/boottime": domain, "internal/bound": domain, "internal/calls": domain, "internal/clip": domain, "internal/duration": domain, "internal/handshake": domain, "internal/identity": domain, "internal/limits": domain, "internal/mysqlconn": domain, "internal/nearest": domain, "internal/nesting": domain, "internal/nilcheck": domain, "internal/paging": domain, "internal/process": domain, "internal/sqlitefile": domain, "internal/sqlkit": domain, "internal/trustedfile": domain, "internal/zone": domain,
 
-	"locks/redislock": hands, "locks/zklock": hands, "locks/sqllock": hands, "locks/memlock": hands, "locks/quorumlock": hands,
-	"store": hands, "store/sqlite": hands, "jobs/exechandler": hands, "jobs/httphandler": hands,
+	"locks/redislock": adapters, "locks/zklock": adapters, "locks/sqllock": adapters, "locks/memlock": adapters, "locks/quorumlock": adapters,
+	"store": adapters, "store/sqlite": adapters, "jobs/exechandler": adapters, "jobs/httphandler": adapters,
 
-	"scheduler": mind,
-	"api":       face, "client": face, "metrics": face,
-	"docs":   words,
-	"config": door, "cmd/scheduler": door,
+	"scheduler": engine,
+	"api":       interfaces, "client": interfaces, "metrics": interfaces,
+	"docs":   domain,
+	"config": wiring, "cmd/scheduler": wiring,
 
 	"locks/lockstest": suite, "store/storetest": suite, "scheduler/schedulertest": suite,
 	"test": outside, "examples": outside,
@@ -52,22 +52,22 @@ var layers = map[string]layer{
 
 // whyNot gives the reason for each edge that product code must not have.
 var whyNot = map[[2]layer]string{
-	{words, hands}: "words are what everybody shares: whoever imports them must not get a database, a client or a handler",
-	{words, mind}:  "words are what everybody shares: they must not bring a scheduler",
-	{words, face}:  "words are what everybody shares: they must not bring a web server",
-	{words, door}:  "words are written by Go programs too: they know no file format and no command",
-	{hands, hands}: "siblings do not know each other: a user of one backend must not compile another, and each can be replaced alone",
-	{hands, mind}:  "the scheduler says what it needs as interfaces; hands fit them without knowing who calls",
-	{hands, face}:  "a backend serves the scheduler, not the network",
-	{hands, door}:  "a backend takes Go values; reading files and flags is the door's work",
-	{mind, hands}:  "the scheduler runs on any store, lock and handler; only cmd/scheduler picks them",
-	{mind, mind}:   "there is one scheduler",
-	{mind, face}:   "a program that embeds the scheduler need not serve HTTP",
-	{mind, door}:   "a program that embeds the scheduler has no file and no command line",
-	{face, hands}:  "the API can be mounted over any store: it sees small interfaces",
-	{face, mind}:   "the API can be mounted beside any scheduler: it sees small interfaces",
-	{face, face}:   "server and client share the words, not code: each can be imported alone",
-	{face, door}:   "the API is mounted by programs that have no file and no command line",
+	{domain, adapters}:       "every package imports the domain: it must not bring a database, a client or a handler",
+	{domain, engine}:         "every package imports the domain: it must not bring a scheduler",
+	{domain, interfaces}:     "every package imports the domain: it must not bring a web server",
+	{domain, wiring}:         "Go programs write the domain's types too: it knows no file format and no command",
+	{adapters, adapters}:     "siblings do not know each other: a user of one adapter must not compile another, and each can be replaced alone",
+	{adapters, engine}:       "the scheduler declares interfaces; adapters implement them and do not know the caller",
+	{adapters, interfaces}:   "an adapter serves the scheduler, not the network",
+	{adapters, wiring}:       "an adapter takes Go values; the wiring reads files and flags",
+	{engine, adapters}:       "the scheduler runs on any store, lock and handler; only cmd/scheduler chooses them",
+	{engine, engine}:         "there is one scheduler",
+	{engine, interfaces}:     "a program that embeds the scheduler need not serve HTTP",
+	{engine, wiring}:         "a program that embeds the scheduler has no file and no command line",
+	{interfaces, adapters}:   "the API works with any store, through small interfaces",
+	{interfaces, engine}:     "the API works with any scheduler, through small interfaces",
+	{interfaces, interfaces}: "server and client share the domain, not code: each can be imported alone",
+	{interfaces, wiring}:     "the API is mounted by programs that have no file and no command line",
 }
 
 // clients may be imported by product code of these packages only.
@@ -76,18 +76,18 @@ var clients = []struct {
 	by     []string
 	why    string
 }{
-	{"gorm.io/", []string{"store"}, "an ORM is the store's own matter: no one else's code speaks it, and locks come without"},
-	{"github.com/redis/", []string{"locks/redislock", "cmd/scheduler"}, "who locks with something else must not compile a Redis client"},
-	{"github.com/go-zookeeper/", []string{"locks/zklock", "cmd/scheduler"}, "who locks with something else must not compile a ZooKeeper client"},
-	{"modernc.org/", []string{"store/sqlite", "cmd/scheduler"}, "SQLite is large: who works with MySQL alone does not link it"},
-	{"github.com/go-sql-driver/", []string{"locks/sqllock", "internal/mysqlconn", "internal/sqlkit", "config", "cmd/scheduler"}, "MySQL's driver belongs to those who read its errors or its addresses"},
+	{"gorm.io/", []string{"store"}, "the ORM is an implementation detail of the store; locks do without it"},
+	{"github.com/redis/", []string{"locks/redislock", "cmd/scheduler"}, "a program with another lock backend must not compile a Redis client"},
+	{"github.com/go-zookeeper/", []string{"locks/zklock", "cmd/scheduler"}, "a program with another lock backend must not compile a ZooKeeper client"},
+	{"modernc.org/", []string{"store/sqlite", "cmd/scheduler"}, "SQLite is large: a program with MySQL alone does not link it"},
+	{"github.com/go-sql-driver/", []string{"locks/sqllock", "internal/mysqlconn", "internal/sqlkit", "config", "cmd/scheduler"}, "MySQL's driver is imported where its errors or addresses are read"},
 	{"github.com/robfig/cron/", []string{"jobs"}, "cron expressions have one strict reader"},
-	{"go.yaml.in/", []string{"config", "cmd/scheduler"}, "YAML is how the door speaks; Go programs write the words"},
-	{"github.com/spf13/", []string{"cmd/scheduler"}, "commands are the door's"},
-	{"github.com/prometheus/", []string{"metrics"}, "who embeds the scheduler or a lock must not compile a metrics library"},
+	{"go.yaml.in/", []string{"config", "cmd/scheduler"}, "YAML is read by the wiring; Go programs write the domain's types"},
+	{"github.com/spf13/", []string{"cmd/scheduler"}, "commands are part of the wiring"},
+	{"github.com/prometheus/", []string{"metrics"}, "a program that embeds the scheduler or a lock must not compile a metrics library"},
 	{"github.com/anishathalye/porcupine", []string{"locks/lockstest"}, "checking histories is for tests"},
-	{"github.com/google/go-cmp/", nil, "comparing for people is for tests"},
-	{"github.com/santhosh-tekuri/", nil, "the program reads its configuration itself; only tests judge the schema"},
+	{"github.com/google/go-cmp/", nil, "readable comparison is for tests"},
+	{"github.com/santhosh-tekuri/", nil, "the program reads its configuration itself; only tests validate against the schema"},
 }
 
 type pkg struct {
@@ -168,14 +168,14 @@ func forbidden(from, to string) string {
 			return ""
 		}
 		return "test code stays out of the product"
-	case a == suite || a == door || b == words:
+	case a == suite || a == wiring || b == domain:
 		return ""
 	default:
 		return whyNot[[2]layer{a, b}]
 	}
 }
 
-// forbiddenInTests is forbidden for _test.go files: these may reach across, but not up.
+// forbiddenInTests is forbidden for _test.go files: these may import siblings, but no higher layer.
 func forbiddenInTests(from, to string) string {
 	own, isOurs := ours(to)
 	if !isOurs {
@@ -183,7 +183,7 @@ func forbiddenInTests(from, to string) string {
 	}
 	_, a, okA := place(from)
 	_, b, okB := place(own)
-	if okA && okB && b <= door && b > max(a, hands) {
+	if okA && okB && b <= wiring && b > max(a, adapters) {
 		return "a test that needs a layer above tests that layer, and belongs there"
 	}
 	return ""
@@ -204,12 +204,12 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// Who imports the lock and one backend compiles no ORM and no other backend's client, however deep.
+// A program that imports locks and one backend compiles no ORM and no client of another backend.
 func TestLocksAreLight(t *testing.T) {
 	seen := 0
 	for _, p := range packages(t) {
 		home, l, _ := place(p.name())
-		if !strings.HasPrefix(p.name(), "locks") || l > hands {
+		if !strings.HasPrefix(p.name(), "locks") || l > adapters {
 			continue
 		}
 		seen++
@@ -280,9 +280,9 @@ func TestRules(t *testing.T) {
 			t.Errorf("tests of %s importing %s: allowed should be %v, is judged %q", c.from, c.to, c.ok, why)
 		}
 	}
-	for a := range door {
-		for b := range door + 1 {
-			if _, ok := whyNot[[2]layer{a, b}]; !ok && b != words {
+	for a := range wiring {
+		for b := range wiring + 1 {
+			if _, ok := whyNot[[2]layer{a, b}]; !ok && b != domain {
 				t.Errorf("%v must not import %v, but no reason is given", a, b)
 			}
 		}

@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// heavy is what a program that runs replicas, or takes locks, gets only by asking for it.
+// heavy lists packages that a program with replicas or locks compiles only if it imports what needs them.
 var heavy = []struct{ pkg, why string }{
-	{"database/sql", "the store brings it: the scheduler runs on anything that keeps what scheduler.Store says"},
-	{"net/http", "the API and the HTTP handler bring it: a worker need not be a web server"},
+	{"database/sql", "the store brings it: the scheduler runs on any implementation of its store interface"},
+	{"net/http", "the API and the HTTP handler bring it: a worker need not serve HTTP"},
 	{"os/exec", "the command handler brings it: Go functions start no processes"},
 	{"html/template", "pages are the API's"},
 	{"testing", "test code stays out of the product"},
 }
 
-// Who imports the words and the scheduler compiles no database, no client and no web server, however
-// deep, and none of the packages of ours that bring them.
+// A program that imports the domain and the scheduler compiles no database, no client and no web server,
+// and no package of the module that brings them.
 func TestSchedulerIsLight(t *testing.T) {
 	var seen []string
 	for _, p := range packages(t) {
@@ -37,7 +37,7 @@ func TestSchedulerIsLight(t *testing.T) {
 				}
 			}
 			if own, isOurs := ours(dep); isOurs {
-				if _, l, _ := place(own); l != words && own != "scheduler" {
+				if _, l, _ := place(own); l != domain && own != "scheduler" {
 					t.Errorf("%s needs %s, of the %s", name, own, l)
 				}
 			}
@@ -48,7 +48,7 @@ func TestSchedulerIsLight(t *testing.T) {
 	}
 }
 
-// Who works with MySQL alone links no SQLite: a program gets it by importing store/sqlite, or a driver of its own.
+// A program with MySQL alone does not link SQLite: it comes with the import of store/sqlite, or of another driver.
 func TestMySQLAloneLinksNoSQLite(t *testing.T) {
 	links := map[string]bool{"store": false, "locks/sqllock": false, "scheduler": false, "api": false, "store/sqlite": true}
 	for _, p := range packages(t) {
@@ -66,7 +66,7 @@ func TestMySQLAloneLinksNoSQLite(t *testing.T) {
 	}
 }
 
-// Who imports one lock backend compiles its client, and that of no other: each has exactly its own.
+// A program that imports one lock backend compiles its client, and that of no other.
 func TestBackendsHaveOneClient(t *testing.T) {
 	own := map[string]string{
 		"locks/redislock": "github.com/redis/", "locks/zklock": "github.com/go-zookeeper/", "locks/sqllock": "github.com/go-sql-driver/", "locks/memlock": "",

@@ -11,7 +11,7 @@ import (
 
 var badNames = []string{"util", "utils", "common", "base", "types", "helpers", "misc", "shared"}
 
-// Whatever is imported from others is in docs/dependencies.md, with a reason.
+// Each imported module is in docs/dependencies.md, with a reason.
 func TestDependenciesHaveReasons(t *testing.T) {
 	text, err := os.ReadFile("../../docs/dependencies.md")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestDependenciesHaveReasons(t *testing.T) {
 	}
 }
 
-// What CONTRIBUTING.md tells people of the layers is what holds: a row for each, with its packages.
+// The table of CONTRIBUTING.md has a row for each layer, with its packages.
 func TestContributing(t *testing.T) {
 	text, err := os.ReadFile("../../CONTRIBUTING.md")
 	if err != nil {
@@ -55,7 +55,7 @@ func TestContributing(t *testing.T) {
 		rows[row[1]] = row[2]
 	}
 	for name, l := range layers {
-		if l <= door && !strings.Contains(rows[l.String()], "`"+name+"`") && !strings.Contains(rows[l.String()], "`"+path.Base(name)+"`") {
+		if l <= wiring && !strings.Contains(rows[l.String()], "`"+name+"`") && !strings.Contains(rows[l.String()], "`"+path.Base(name)+"`") {
 			t.Errorf("CONTRIBUTING.md does not name %s among the %s", name, l)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// writesState recognises a statement, or what the SQL kit makes one of, that writes the state of a task.
+// writesState matches a statement, or a template of the SQL kit, that writes the state of a task.
 var writesState = regexp.MustCompile(`(?is)^\s*(INSERT INTO )?\{(tasks|done)\} \(|^\s*UPDATE (\{each\})?\{(tasks|done)\}.*\bSET\b.*?\bstate=.*\bWHERE\b|^\s*\{delete\} \{tasks\}`)
 
-// The state of a task is written in one file: what is to happen with it there has no other place to be forgotten in.
+// The state of a task is written in one file, so that a new rule for it has one place.
 func TestTaskStateIsWrittenInOneFile(t *testing.T) {
 	const home = "task_state.go"
 	seen := 0
