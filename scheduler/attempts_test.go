@@ -53,7 +53,7 @@ func (o *observed) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
 // executing is a replica with a trusted session and a pool p with one worker, which is taken. Its recorder does not run.
 func executing(t *testing.T, h jobs.Handler, m Metrics) *Scheduler {
 	t.Helper()
-	s, err := New(newPicky(nil), nil, jobs.Set{Name: "prod", Pools: map[string]jobs.Pool{
+	s, err := newOn(newPicky(nil), nil, jobs.Set{Name: "prod", Pools: map[string]jobs.Pool{
 		"p": {Handler: h, Workers: 1, Timeout: time.Minute, Retries: &jobs.Retries{}},
 	}}, Options{ID: "a", Metrics: m})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // mutes is a store that answers no question of a replica before that gives it up, and refuses to expire.
-type mutes struct{ Store }
+type mutes struct{ ledger.Store }
 
 var errRights = errors.New("no right to write that")
 

@@ -278,7 +278,7 @@ func TestWhatAReplicaJoinsWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &pacemaker{picky: newPicky(nil), began: time.Now()}
 		o := Options{ID: "a", SessionTTL: 7 * time.Second, Workers: 5, Labels: map[string]string{"zone": "b"}, LockService: "redis", Version: "1", Address: "here:1"}
-		s, err := New(st, noLocks{}, jobs.Set{}, o)
+		s, err := newOn(st, noLocks{}, jobs.Set{}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestWhichAttemptsMayRunLonger(t *testing.T) {
 		hourly := jobs.Job{Schedule: "@hourly", Handler: blocked{}, Timeout: 24 * time.Hour}
 		retried := hourly
 		retried.OnLost = jobs.LostRetries
-		s, err := New(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": hourly, "r": retried}}, Options{ID: "a"})
+		s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": hourly, "r": retried}}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -112,6 +113,11 @@ func TestAnAttemptThatIsLost(t *testing.T) {
 	}
 }
 
+// elsewhere is a store that others may share, on other machines.
+type elsewhere struct{ ledger.Store }
+
+func (elsewhere) Local() bool { return false }
+
 // Where all replicas are on one machine, its sleep ends nothing: they sleep, too.
 func TestSleepEndsNothingWhereAllSleep(t *testing.T) {
 	t.Parallel()
@@ -123,9 +129,9 @@ func TestSleepEndsNothingWhereAllSleep(t *testing.T) {
 	}
 	for what, hide := range map[string]bool{"a file": false, "a server, as far as is known": true} {
 		st := sqlite(t).open(t)
-		var shared scheduler.Store = st
+		var shared ledger.Store = st
 		if hide {
-			shared = &silent{Store: st}
+			shared = elsewhere{st}
 		}
 		stamps := make(chan boottime.Stamp, 1)
 		start(t, shared, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {

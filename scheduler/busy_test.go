@@ -16,7 +16,7 @@ import (
 
 // contended is a store where somebody else always has the rows of all jobs but the last, and each call takes its time.
 type contended struct {
-	Store
+	ledger.Store
 	overdue int // decisions about what was left for too long
 	started int // by the first decision about several jobs; -1: there was none
 	then    func()
@@ -48,7 +48,7 @@ func contendedBy(t *testing.T, st *contended, h jobs.Handler, workers int, names
 	for _, name := range names {
 		set.Jobs[name] = jobs.Job{Schedule: "* * * * * *", Handler: h, Payload: fmt.Appendf(nil, "%q", name)}
 	}
-	s, err := New(st, nil, set, Options{ID: "a"})
+	s, err := newOn(st, nil, set, Options{ID: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestWhoIsNotTrustedDecidesNothingMore(t *testing.T) {
 }
 
 // deaf is a store that decides nothing.
-type deaf struct{ Store }
+type deaf struct{ ledger.Store }
 
 func (deaf) Decide(context.Context, ledger.Decide) (ledger.Decided, error) {
 	return ledger.Decided{}, nil
@@ -130,7 +130,7 @@ func (deaf) Decide(context.Context, ledger.Decide) (ledger.Decided, error) {
 
 // turns is a store whose claims take as long as they are told, and say whether they lock the row of their pool.
 type turns struct {
-	Store
+	ledger.Store
 	take  []time.Duration
 	guard []bool
 }

@@ -203,7 +203,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 				st := &undecided{Store: &memstore.Store{Database: memstore.New()}}
 				h := newGiven()
 				set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}
-				s, err := New(st, noLocks{}, set, Options{ID: "a", Workers: 1, WhenDown: DownWait})
+				s, err := newOn(st, noLocks{}, set, Options{ID: "a", Workers: 1, WhenDown: DownWait})
 				if err != nil {
 					t.Fatal(err)
 				}

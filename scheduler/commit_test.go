@@ -16,7 +16,7 @@ import (
 
 // owing is a store whose jobs have an hour of due times behind them.
 type owing struct {
-	Store
+	ledger.Store
 	s       *Scheduler
 	opened  []int    // by each transaction
 	decided []string // jobs
@@ -52,7 +52,7 @@ func TestManyDueTimesAreDecidedInParts(t *testing.T) {
 				CatchUp: jobs.CatchUp{Policy: jobs.CatchUpAll, Limit: 10000},
 			}
 		}
-		s, err := New(st, nil, set, Options{ID: "a"})
+		s, err := newOn(st, nil, set, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

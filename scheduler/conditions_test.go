@@ -105,7 +105,7 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 		h := newGiven()
 		st := &memstore.Store{Database: memstore.New()}
 		set, o := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, Options{ID: "a", Workers: 7}
-		idle, err := New(st, nil, set, o)
+		idle, err := newOn(st, nil, set, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 		"a *Locker":     {lockerOf(t, memlock.New()), "memory"},
 		"one of others": {noLocks{}, "other"},
 	} {
-		s, err := New(&memstore.Store{Database: memstore.New()}, c.locks, jobs.Set{}, Options{ID: "a"})
+		s, err := newOn(&memstore.Store{Database: memstore.New()}, c.locks, jobs.Set{}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func TestWhatCameOfAClaim(t *testing.T) {
 // A due time that is decided at the end of its grace is not caught up: its lag is counted from the due time.
 func TestLagAtTheEndOfTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(newPicky(nil), nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, Options{ID: "a"})
+		s, err := newOn(newPicky(nil), nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

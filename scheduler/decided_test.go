@@ -52,7 +52,7 @@ func TestWhenAJobIsLookedAtNext(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &timed{Store: &memstore.Store{Database: memstore.New()}, began: time.Now()}
-				s, err := New(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": c.job}}, Options{ID: "a"})
+				s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": c.job}}, Options{ID: "a"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -185,7 +185,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 		h := blocked{make(chan struct{}, 10), make(chan struct{})}
 		st := &timed{Store: &memstore.Store{Database: memstore.New()}, began: time.Now()}
 		told := &decisions{}
-		s, err := New(st, nil, jobs.Set{
+		s, err := newOn(st, nil, jobs.Set{
 			Jobs:  map[string]jobs.Job{"a": {Handler: h, Pool: "p"}, "b": {Handler: h, Pool: "p"}, "c": {Handler: h, Pool: "q"}, "d": {Handler: h, Pool: "p"}},
 			Pools: map[string]jobs.Pool{"p": {Workers: 4}, "q": {Workers: 4}, "r": {Workers: 4}},
 		}, Options{ID: "a", Metrics: told})
@@ -259,7 +259,7 @@ func TestWhatIsLoggedOfDecisions(t *testing.T) {
 
 // cutShort is a store that decides while the replica begins to drain.
 type cutShort struct {
-	Store
+	ledger.Store
 	drain func()
 	task  jobs.Task
 }
@@ -306,7 +306,7 @@ func TestWorkersAreTakenForWhatCanRun(t *testing.T) {
 		}
 	}
 	set.Jobs["elsewhere"] = jobs.Job{Handler: blocked{}, Pool: "large", RunsOn: map[string]string{"zone": "b"}}
-	s, err := New(newPicky(nil), nil, set, Options{ID: "a", Labels: map[string]string{"zone": "a"}})
+	s, err := newOn(newPicky(nil), nil, set, Options{ID: "a", Labels: map[string]string{"zone": "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestWorkersAreTakenForWhatCanRun(t *testing.T) {
 
 // repeating is a store whose transaction meets a deadlock: it asks what to write twice. Meanwhile something happens.
 type repeating struct {
-	Store
+	ledger.Store
 	states    []ledger.JobState
 	meanwhile func()
 	pools     []map[string]ledger.Share
@@ -370,7 +370,7 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 			Pools: map[string]jobs.Pool{"p": {Handler: nothing{}}},
 		}
 		st := &repeating{Store: newPicky(nil)}
-		s, err := New(st, nil, set, Options{ID: "a"})
+		s, err := newOn(st, nil, set, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -456,7 +456,7 @@ func TestDueTimesThatAreReadAreDecided(t *testing.T) {
 
 // listed is a store with these due times.
 type listed struct {
-	Store
+	ledger.Store
 	rows []ledger.Upcoming
 }
 

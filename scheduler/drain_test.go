@@ -180,7 +180,7 @@ func TestDrainHasWorkKilledBeforeItGivesUp(t *testing.T) {
 
 // claims is a store that claims in its own way.
 type claims struct {
-	scheduler.Store
+	ledger.Store
 	claim func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error)
 }
 

@@ -15,7 +15,7 @@ import (
 
 // late is a store whose answer comes when the attempt that it is about has made room for the next one.
 type late struct {
-	Store
+	ledger.Store
 	meanwhile func()
 }
 
@@ -33,7 +33,7 @@ func TestExtendMovesTheAttemptThatItAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, next := range []bool{false, true} {
 			st := &late{Store: &memstore.Store{Database: memstore.New()}, meanwhile: func() {}}
-			s, err := New(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * *", Handler: blocked{}}}}, Options{ID: "a"})
+			s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * *", Handler: blocked{}}}}, Options{ID: "a"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,7 +17,7 @@ import (
 
 // strangers is a store whose claims find tasks that this replica cannot run, more than it remembers.
 type strangers struct {
-	Store
+	ledger.Store
 	claims int
 }
 
@@ -57,7 +57,7 @@ func TestClaimsForNothingEnd(t *testing.T) {
 
 // oneTask is a store whose first claim finds a task, and runs while other work takes all workers.
 type oneTask struct {
-	Store
+	ledger.Store
 	take func()
 }
 

@@ -21,7 +21,7 @@ import (
 
 // answers is a store that gives these answers to looks and claims, and notes what it was asked.
 type answers struct {
-	Store
+	ledger.Store
 	all   []any // ledger.Claimed, ledger.Seen or an error; then there is nothing
 	asked []string
 	last  ledger.Claim

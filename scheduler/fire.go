@@ -44,6 +44,7 @@ type triggerStore interface {
 	Overdue(ctx context.Context, t time.Time, limit int) ([]ledger.Upcoming, error)
 	TaskRow(ctx context.Context, id string) (jobs.Task, error)
 	RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error)
+	Namespace(ctx context.Context) (string, error)
 }
 
 // live notes which replicas take part.

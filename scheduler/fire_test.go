@@ -20,7 +20,7 @@ import (
 
 // timed is a store that notes when it is asked to decide what, and what is overdue.
 type timed struct {
-	Store
+	ledger.Store
 	rows func(n int) []ledger.Upcoming // that are overdue, at the n-th look
 	does func(d ledger.Decide) (ledger.Decided, error)
 
@@ -90,7 +90,7 @@ func firing(t *testing.T, names ...string) (*Scheduler, *timed) {
 	for _, name := range names {
 		set.Jobs[name] = jobs.Job{Schedule: "* * * * *", Handler: blocked{}}
 	}
-	s, err := New(st, nil, set, Options{ID: "a"})
+	s, err := newOn(st, nil, set, Options{ID: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -386,7 +386,7 @@ func TestAStoreThatDoesNotSayWhatIsOverdue(t *testing.T) {
 	}
 }
 
-type noOverdue struct{ Store }
+type noOverdue struct{ ledger.Store }
 
 func (noOverdue) Overdue(context.Context, time.Time, int) ([]ledger.Upcoming, error) {
 	return nil, fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable)

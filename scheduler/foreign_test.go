@@ -46,7 +46,7 @@ func TestForeignJobsDoNotHideOthers(t *testing.T) {
 	}
 	set.Jobs["mine"] = jobs.Job{Handler: blocked{}}
 	st.rows = append(st.rows, ledger.Upcoming{Job: "mine", NextAt: at.Add(time.Second)})
-	s, err := New(st, nil, set, Options{ID: "a"})
+	s, err := newOn(st, nil, set, Options{ID: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestEveryForeignJobIsLeftAlone(t *testing.T) {
 		set.Jobs[name] = jobs.Job{Handler: blocked{}}
 		want = append(want, "another replica's newer configuration governs this job, and has it otherwise; it is left to that replica job="+name)
 	}
-	s, err := New(renewed{&memstore.Store{Database: memstore.New()}}, nil, set, Options{ID: "r"})
+	s, err := newOn(renewed{&memstore.Store{Database: memstore.New()}}, nil, set, Options{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -222,7 +222,7 @@ func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 // A replica takes the kinds of a pool for which it has a handler and by which it goes: all of its own configuration while that
 // governs, else what the newer one has in the same way, and none while it drains.
 func TestWhatAReplicaRuns(t *testing.T) {
-	s, err := New(newPicky(nil), nil, jobs.Set{Pools: map[string]jobs.Pool{
+	s, err := newOn(newPicky(nil), nil, jobs.Set{Pools: map[string]jobs.Pool{
 		"mail": {Kinds: map[string]jobs.Handler{"welcome": blocked{}, "fax": blocked{}}},
 	}}, Options{ID: "a"})
 	if err != nil {

@@ -91,7 +91,7 @@ func TestWhatOfAPoolIsLeftToANewerConfiguration(t *testing.T) {
 // Among what a claim meets, a replica takes the tasks of kinds that it has as the pool is governed, and of jobs that it
 // has as the task says, if they have a handler of their own or the pool's is the same. In a retired pool there are none.
 func TestWhatAReplicaTakesOfAPool(t *testing.T) {
-	s, err := New(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{
+	s, err := newOn(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{
 		Pools: map[string]jobs.Pool{"p": officePool()},
 		Jobs: map[string]jobs.Job{
 			"own":   {Pool: "p", Handler: named("own"), OnLost: jobs.LostFails, Timeout: time.Hour},

@@ -129,7 +129,7 @@ func TestTheDatabaseClockStepsByAnHour(t *testing.T) {
 	}
 }
 
-func peers(t *testing.T, st scheduler.Store) []ledger.Peer {
+func peers(t *testing.T, st ledger.Store) []ledger.Peer {
 	t.Helper()
 	all, err := st.Peers(t.Context())
 	if err != nil {

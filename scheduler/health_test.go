@@ -19,7 +19,7 @@ import (
 // A replica that has not joined runs nothing by hand, and says why; one that was told to stop before does not join any more.
 func TestAReplicaThatHasNotJoinedSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: blocked{}}}}, Options{ID: "a"})
+		s, err := newOn(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: blocked{}}}}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -52,7 +52,7 @@ func TestAJumpOfTheClockThatNobodyBelieves(t *testing.T) {
 		h := &noting{at: map[string][]time.Time{}}
 		once := &jobs.Retries{Limit: 1, Backoff: 10 * time.Second, MaxBackoff: 10 * time.Second}
 		set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h, Retries: once}}}
-		s, err := New(st, nil, set, Options{ID: "a", Retention: jobs.Retention{Succeeded: 30 * time.Minute}})
+		s, err := newOn(st, nil, set, Options{ID: "a", Retention: jobs.Retention{Succeeded: 30 * time.Minute}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -123,7 +123,7 @@ func TestARunThatDoesNotBegin(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ran := new(atomic.Int64)
 				c.st.Store = &memstore.Store{Database: memstore.New()}
-				s, err := New(c.st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: quick{ran}}}}, Options{ID: "a"})
+				s, err := newOn(c.st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: quick{ran}}}}, Options{ID: "a"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -184,7 +184,7 @@ func TestAReplicaThatWaitsForItsLocksBegins(t *testing.T) {
 		if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Force: true}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := New(st, mute{}, set, Options{ID: "a", WhenDown: DownWait})
+		s, err := newOn(st, mute{}, set, Options{ID: "a", WhenDown: DownWait})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,7 +208,7 @@ func TestNothingStartsBeforeTheLocksHaveAnswered(t *testing.T) {
 		ran := new(atomic.Int64)
 		hangs := func(ctx context.Context) ([]locks.Attempt, error) { <-ctx.Done(); return nil, ctx.Err() }
 		set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: quick{ran}, Schedule: "* * * * * *", Concurrency: jobs.Allow}}}
-		s, err := New(quietStore(), &scripted{answer: hangs}, set, Options{ID: "a", WhenDown: DownWait})
+		s, err := newOn(quietStore(), &scripted{answer: hangs}, set, Options{ID: "a", WhenDown: DownWait})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +238,7 @@ func TestARunByHandAndTheFirstAnswerOfTheLocks(t *testing.T) {
 		{mute{}, DownStore, false, false},
 		{nil, DownWait, false, false},
 	} {
-		s, err := New(quietStore(), c.locks, set, Options{ID: "a", WhenDown: c.when})
+		s, err := newOn(quietStore(), c.locks, set, Options{ID: "a", WhenDown: c.when})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +328,7 @@ func TestNothingIsLeftWhenRunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := quietStore()
 		st.slow = true
-		s, err := New(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: newGiven()}}}, Options{ID: "a"})
+		s, err := newOn(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: newGiven()}}}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -370,7 +370,7 @@ func TestASessionWithWorkIsLeftToExpire(t *testing.T) {
 		st := quietStore()
 		end := make(chan struct{})
 		h := function(func(context.Context, jobs.Task, io.Writer) error { <-end; return nil })
-		s, err := New(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, Options{ID: "a", DrainTimeout: time.Second, StopGrace: time.Second})
+		s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, Options{ID: "a", DrainTimeout: time.Second, StopGrace: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -441,8 +441,8 @@ func TestWhoCanRunWhatIsAskedAgain(t *testing.T) {
 
 // A replica needs a store.
 func TestNewNeedsAStore(t *testing.T) {
-	for _, st := range []Store{nil, (*memstore.Store)(nil)} {
-		if s, err := New(st, nil, jobs.Set{}, Options{}); err == nil || s != nil {
+	for _, st := range []ledger.Store{nil, (*memstore.Store)(nil)} {
+		if s, err := newOn(st, nil, jobs.Set{}, Options{}); err == nil || s != nil {
 			t.Errorf("%#v: %v", st, err)
 		}
 	}

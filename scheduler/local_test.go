@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -15,7 +16,7 @@ import (
 
 // here is a store that is on this machine, as SQLite is, or is not.
 type here struct {
-	Store
+	ledger.Store
 	local bool
 }
 
@@ -49,7 +50,7 @@ func TestTheClockOfSessions(t *testing.T) {
 		locks Locks
 		awake bool
 	}{{true, nil, true}, {false, nil, false}, {true, lk, false}, {false, lk, false}} {
-		s, err := New(here{&memstore.Store{Database: memstore.New()}, c.local}, c.locks, jobs.Set{}, Options{ID: "a"})
+		s, err := newOn(here{&memstore.Store{Database: memstore.New()}, c.local}, c.locks, jobs.Set{}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,11 +23,11 @@ func (clinging) Leave(context.Context, string) error { return errors.New("no way
 // Of a life without incidents the log has its beginning and its end, and that others could not be told of the end.
 func TestWhatIsLoggedOfALife(t *testing.T) {
 	for what, c := range map[string]struct {
-		store func(*memstore.Store) Store
+		store func(*memstore.Store) ledger.Store
 		last  string
 	}{
-		"signed off":  {func(st *memstore.Store) Store { return st }, ""},
-		"not let off": {func(st *memstore.Store) Store { return clinging{st} }, "could not sign off; the others will notice within the session ttl error=no way"},
+		"signed off":  {func(st *memstore.Store) ledger.Store { return st }, ""},
+		"not let off": {func(st *memstore.Store) ledger.Store { return clinging{st} }, "could not sign off; the others will notice within the session ttl error=no way"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestWhatIsLoggedOfALife(t *testing.T) {
 					Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}, "q": {Handler: blocked{}}},
 					Jobs:  map[string]jobs.Job{"a": {Handler: blocked{}}, "b": {Handler: blocked{}}},
 				}
-				s, err := New(c.store(&memstore.Store{Database: memstore.New()}), nil, set, Options{ID: "r", DrainTimeout: 7 * time.Second, Logger: slog.New(log)})
+				s, err := newOn(c.store(&memstore.Store{Database: memstore.New()}), nil, set, Options{ID: "r", DrainTimeout: 7 * time.Second, Logger: slog.New(log)})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -16,7 +16,7 @@ import (
 
 // silent is a store that its replica cannot reach while cut is set.
 type silent struct {
-	scheduler.Store
+	ledger.Store
 	cut atomic.Bool
 }
 

@@ -70,7 +70,7 @@ func TestManualRuns(t *testing.T) {
 
 // deciding is a store that takes its time for one decision, at most until its replica leaves.
 type deciding struct {
-	scheduler.Store
+	ledger.Store
 	asked, cont, decided chan struct{}
 	once                 sync.Once
 }
@@ -125,7 +125,7 @@ func TestDrainWaitsForARunByHand(t *testing.T) {
 
 // hangsUp is a store whose callers go away while a COMMIT of theirs is on its way.
 type hangsUp struct {
-	scheduler.Store
+	ledger.Store
 	goAway func()
 }
 

@@ -28,8 +28,10 @@ const (
 	DownWait  WhenDown = "wait"  // nothing starts
 )
 
-// Store is what a replica needs of the store. *store.Store is one.
-type Store = ledger.Store
+// Store is where a replica keeps everything: a *store.Store.
+type Store interface {
+	Sides() ledger.Sides // of which it uses that of replicas
+}
 
 // Options of a replica. The zero value works; zero fields mean the defaults beside them.
 type Options struct {

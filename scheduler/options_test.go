@@ -20,6 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
 func newLocker(t *testing.T, drv driver.Driver) *locks.Locker {
@@ -78,7 +79,7 @@ func TestLockServiceOfThoseThatNameNone(t *testing.T) {
 	}
 }
 
-func livePeers(t *testing.T, st scheduler.Store) int {
+func livePeers(t *testing.T, st ledger.Store) int {
 	t.Helper()
 	peers, err := st.Peers(t.Context())
 	if err != nil {
@@ -89,7 +90,7 @@ func livePeers(t *testing.T, st scheduler.Store) int {
 
 // member asks a replica under which name of its lock service it joins.
 type member struct {
-	scheduler.Store
+	ledger.Store
 	joined chan string
 }
 
@@ -136,7 +137,7 @@ func TestLocksInMemoryOfTwoProcesses(t *testing.T) {
 
 func TestOutputLimit(t *testing.T) {
 	for limit, fine := range map[int]bool{-1: false, 0: true, 1: true, jobs.MaxOutput: true, jobs.MaxOutput + 1: false} {
-		if _, err := scheduler.New(&silent{}, nil, pool(&starts{}, nil), scheduler.Options{OutputLimit: limit}); (err == nil) != fine {
+		if _, err := scheduler.New(ledger.Sides{Replica: &silent{Store: &memstore.Store{Database: memstore.New()}}}, nil, pool(&starts{}, nil), scheduler.Options{OutputLimit: limit}); (err == nil) != fine {
 			t.Errorf("%d bytes: %v", limit, err)
 		}
 	}

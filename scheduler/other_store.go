@@ -23,10 +23,8 @@ func StripeHolder(meta string) (replica, store string) {
 
 // stripeMeta is the Meta of this replica's stripes. It is of balance alone.
 func (s *triggers) stripeMeta(ctx context.Context) string {
-	if st, ok := s.store.(interface {
-		Namespace(context.Context) (string, error)
-	}); ok && s.storeID == "" {
-		s.storeID, _ = st.Namespace(ctx) // else it is asked with the next try
+	if s.storeID == "" {
+		s.storeID, _ = s.store.Namespace(ctx) // else it is asked with the next try
 	}
 	if s.storeID == "" {
 		return s.opt.ID

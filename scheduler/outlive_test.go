@@ -16,7 +16,7 @@ import (
 
 // outsider is a store in which somebody else has the id of whoever uses it, and always is faster.
 type outsider struct {
-	scheduler.Store
+	ledger.Store
 	mu      sync.Mutex
 	expired []string
 }
@@ -62,7 +62,7 @@ func TestEachSessionInTheWayIsGivenItsTime(t *testing.T) {
 	}
 	first := join() // and never beats again
 	in := &outsider{Store: db.open(t)}
-	s, err := scheduler.New(in, nil, jobs.Set{}, scheduler.Options{ID: "a", SessionTTL: ttl})
+	s, err := scheduler.New(ledger.Sides{Replica: in}, nil, jobs.Set{}, scheduler.Options{ID: "a", SessionTTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,9 +79,9 @@ func recording(t *testing.T, st *picky, n int) *Scheduler {
 	return s
 }
 
-func replicaOn(t *testing.T, st Store, h jobs.Handler) *Scheduler {
+func replicaOn(t *testing.T, st ledger.Store, h jobs.Handler) *Scheduler {
 	t.Helper()
-	s, err := New(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h, Workers: 4}}}, Options{ID: "a", DrainTimeout: time.Second, StopGrace: time.Second})
+	s, err := newOn(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: h, Workers: 4}}}, Options{ID: "a", DrainTimeout: time.Second, StopGrace: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // refusing is a store that answers its replica, and takes nothing while full is set.
 type refusing struct {
-	scheduler.Store
+	ledger.Store
 	full    atomic.Bool
 	refused atomic.Int64 // beats
 }
@@ -33,7 +33,7 @@ func (r *refusing) Expire(ctx context.Context, session string, beat int64) (bool
 	return r.Store.Expire(ctx, session, beat)
 }
 
-var _ scheduler.Store = &refusing{}
+var _ ledger.Store = &refusing{}
 
 // Who gets through first, when the disk of the store has room again, does not take the others for
 // dead: all it saw of them meanwhile is that the store took nothing.

@@ -65,12 +65,12 @@ type replica struct {
 	done chan error
 }
 
-func start(t *testing.T, st scheduler.Store, lk scheduler.Locks, set jobs.Set, o scheduler.Options) *replica {
+func start(t *testing.T, st ledger.Store, lk scheduler.Locks, set jobs.Set, o scheduler.Options) *replica {
 	t.Helper()
 	if o.Logger == nil && testing.Verbose() {
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil)).With("on", o.ID)
 	}
-	s, err := scheduler.New(st, lk, set, o)
+	s, err := scheduler.New(ledger.Sides{Replica: st}, lk, set, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,11 +134,11 @@ func (s *starts) onlyOnce(t *testing.T) {
 
 // skewed is a store whose clock is off, as a replica would see it.
 type skewed struct {
-	scheduler.Store
+	ledger.Store
 	by atomic.Int64 // nanoseconds
 }
 
-func skew(st scheduler.Store, by time.Duration) *skewed {
+func skew(st ledger.Store, by time.Duration) *skewed {
 	s := &skewed{Store: st}
 	s.by.Store(int64(by))
 	return s
@@ -185,7 +185,7 @@ func (s *skewed) Assert(ctx context.Context, session string, d ledger.Definition
 
 // behind is a store that shows each job's cursor as it was a few due times ago: a replica that
 // decides by what it read before the others decided.
-type behind struct{ scheduler.Store }
+type behind struct{ ledger.Store }
 
 func (b behind) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
 	decide := d.Decide
@@ -254,7 +254,7 @@ func TestEightReplicasWithSkewedClocksRunNoDueTimeTwice(t *testing.T) {
 			}
 			for i := range 8 {
 				off := time.Duration(i*2-7) * 1500 * time.Millisecond / 7 // −1.5 s … +1.5 s
-				var each scheduler.Store = skew(db.open(t), off)
+				var each ledger.Store = skew(db.open(t), off)
 				if i == 0 {
 					each = behind{each}
 				}

@@ -16,7 +16,7 @@ import (
 
 // idle is a store in which nothing happens but sweeps: each takes the next answer.
 type idle struct {
-	scheduler.Store
+	ledger.Store
 	began   time.Time
 	answers []answer
 	swept   []time.Duration
@@ -58,6 +58,8 @@ func (*idle) Assert(context.Context, string, ledger.Definitions) (ledger.Asserti
 	return ledger.Assertion{Governs: true}, nil
 }
 
+func (*idle) Local() bool { return false }
+
 func (*idle) Overdue(context.Context, time.Time, int) ([]ledger.Upcoming, error) { return nil, nil }
 
 func (*idle) Notify(context.Context, ledger.Notify) (ledger.Notified, error) {
@@ -72,7 +74,7 @@ func (*idle) Peers(context.Context) ([]ledger.Peer, error) {
 func TestWhatIsOlderThanItsRetentionIsSweptEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &idle{began: time.Now(), answers: []answer{{}, {more: true}, {more: true}, {}, {more: true, err: errors.Join(jobs.ErrUnavailable, errors.New("away"))}, {}}}
-		s, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{ID: "a", Retention: jobs.Retention{Failed: time.Hour}})
+		s, err := scheduler.New(ledger.Sides{Replica: st}, nil, jobs.Set{}, scheduler.Options{ID: "a", Retention: jobs.Retention{Failed: time.Hour}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
@@ -22,7 +23,7 @@ type Locks interface {
 // Scheduler is one replica. Make it with New, run it once with Run.
 type Scheduler struct {
 	*triggers
-	store Store
+	store ledger.Store
 
 	nudgeGovern chan struct{} // look whose configuration holds now
 	nudgeNotify chan struct{} // look at events now
@@ -38,7 +39,16 @@ var ErrRan = errors.New("scheduler: Run was called before; each New is for one R
 // meant to have locks. The error names every problem of o, or of set.
 func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 	if nilcheck.IsNil(st) {
-		return nil, errors.New("scheduler: New: the store is nil")
+		return nil, errNoStore
+	}
+	return newOn(st.Sides().Replica, lk, set, o)
+}
+
+var errNoStore = errors.New("scheduler: New: the store is nil")
+
+func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
+	if nilcheck.IsNil(st) {
+		return nil, errNoStore
 	}
 	o, err := o.withDefaults()
 	if err != nil {
@@ -55,7 +65,7 @@ func New(st Store, lk Locks, set jobs.Set, o Options) (*Scheduler, error) {
 		store: st, opt: o, log: o.Logger, clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger},
 		nudgeWatch: make(chan struct{}, 1),
 	}
-	if st, ok := st.(interface{ Local() bool }); ok && lk == nil {
+	if lk == nil {
 		m.local = st.Local()
 	}
 	e := &executor{

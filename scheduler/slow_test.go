@@ -18,7 +18,7 @@ import (
 
 // slow is a store whose beats take a while, and that counts deciding transactions.
 type slow struct {
-	scheduler.Store
+	ledger.Store
 	beat    atomic.Int64 // nanoseconds
 	decides atomic.Int64
 	refuse  atomic.Bool // Assert fails

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -15,7 +16,7 @@ import (
 
 // called is a store with a name of its own, which it does not always say.
 type called struct {
-	Store
+	ledger.Store
 	names []string // "": an error
 	asked int
 }
@@ -34,7 +35,7 @@ func (c *called) Namespace(context.Context) (string, error) {
 func TestWhatTheLockOfAStripeSays(t *testing.T) {
 	mem := &memstore.Store{Database: memstore.New()}
 	for what, c := range map[string]struct {
-		st    Store
+		st    ledger.Store
 		metas []string
 		asked int
 	}{

@@ -52,7 +52,7 @@ func TestAssignSpreadsAndMovesLittle(t *testing.T) {
 
 // listing is a store that notes which stripes it is asked about, and may not answer at first.
 type listing struct {
-	Store
+	ledger.Store
 	unable int
 	asked  [][]int
 }
@@ -87,7 +87,7 @@ func TestNoOwnDueTimeStaysForgotten(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &listing{Store: newPicky(away), unable: tt.unable}
 				set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * *", Handler: blocked{}}}}
-				s, err := New(st, lockerOf(t, memlock.New()), set, Options{ID: "a"})
+				s, err := newOn(st, lockerOf(t, memlock.New()), set, Options{ID: "a"})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -43,7 +43,7 @@ func holdAll(t *testing.T, service *memlock.Service, pools ...string) (stillHeld
 
 // timed is a store that notes what deciding and claiming take.
 type timed struct {
-	scheduler.Store
+	ledger.Store
 	mu      sync.Mutex
 	longest time.Duration // of one call
 	rounds  []round       // deciding transactions that wrote something

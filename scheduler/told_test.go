@@ -37,7 +37,7 @@ func TestWhoWantsToKnowIsToldAtOnce(t *testing.T) {
 			"j": {Handler: h, Notify: notify},
 			"m": {Handler: h, Schedule: "@hourly", CatchUp: jobs.CatchUp{Policy: jobs.CatchUpNone}, Notify: notify},
 		}}
-		before, err := New(&memstore.Store{Database: db}, nil, set, Options{ID: "a"})
+		before, err := newOn(&memstore.Store{Database: db}, nil, set, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestHowEventsAreLookedAt(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &telling{Store: &memstore.Store{Database: memstore.New()}, answers: c.answers, began: time.Now()}
-				s, err := New(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}}}, Options{ID: "a"})
+				s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}}}, Options{ID: "a"})
 				if err != nil {
 					t.Fatal(err)
 				}

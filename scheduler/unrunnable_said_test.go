@@ -20,7 +20,7 @@ import (
 
 // standing is a store whose pools stand like this.
 type standing struct {
-	Store
+	ledger.Store
 	mu    sync.Mutex
 	pools []ledger.PoolStatus
 	asked int
@@ -62,7 +62,7 @@ func watchingFrom(t *testing.T, before func(*Scheduler), pools ...ledger.PoolSta
 	t.Helper()
 	st := &standing{Store: &memstore.Store{Database: memstore.New()}, pools: pools}
 	log := &lines{}
-	s, err := New(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}}}, Options{ID: "a", Logger: slog.New(log)})
+	s, err := newOn(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}}}, Options{ID: "a", Logger: slog.New(log)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,9 +56,9 @@ func (q quick) Run(context.Context, jobs.Task, io.Writer) error { q.n.Add(1); re
 func (quick) Identity() string { return "quick" }
 
 // running starts a replica that ends with the test's bubble.
-func runs(t *testing.T, st Store, set jobs.Set, o Options) *Scheduler {
+func runs(t *testing.T, st ledger.Store, set jobs.Set, o Options) *Scheduler {
 	t.Helper()
-	s, err := New(st, nil, set, o)
+	s, err := newOn(st, nil, set, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestAPoolOfANewerConfigurationCostsNothing(t *testing.T) {
 		runs(t, st, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: quick{ran}}}}, Options{ID: "a"})
 		time.Sleep(10 * time.Second)
 		idle, _ := st.asked()
-		newer, err := New(&memstore.Store{Database: db}, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Workers: 3, Kinds: map[string]jobs.Handler{"k": quick{ran}}}}}, Options{ID: "b"})
+		newer, err := newOn(&memstore.Store{Database: db}, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Workers: 3, Kinds: map[string]jobs.Handler{"k": quick{ran}}}}}, Options{ID: "b"})
 		if err != nil {
 			t.Fatal(err)
 		}

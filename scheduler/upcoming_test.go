@@ -136,7 +136,7 @@ func TestADueTimeStartsWhenItsSlotIsFree(t *testing.T) {
 		h := &noting{at: map[string][]time.Time{}}
 		set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * *", Handler: h, Payload: []byte(`"j"`), CatchUp: jobs.CatchUp{Policy: jobs.CatchUpAll}}}}
 		for _, outage := range []time.Duration{5*time.Minute + 30*time.Second, 0} {
-			s, err := New(&memstore.Store{Database: db}, nil, set, Options{ID: "a"})
+			s, err := newOn(&memstore.Store{Database: db}, nil, set, Options{ID: "a"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -38,7 +39,7 @@ func TestWrongOptions(t *testing.T) {
 		`Options.Labels.zone: must be at most 255 bytes of printable text`:                                                                   {Labels: map[string]string{"zone": "a\x00"}},
 		"Options.Workers: -2 is negative; leave it zero for the default\nOptions.StopGrace: -2ns is negative; leave it zero for the default": {Workers: -2, StopGrace: -2},
 	} {
-		_, err := scheduler.New(st, nil, jobs.Set{}, o)
+		_, err := scheduler.New(ledger.Sides{Replica: st}, nil, jobs.Set{}, o)
 		if d := cmp.Diff("scheduler: "+want, fmt.Sprint(err)); d != "" {
 			t.Error(d)
 		}
@@ -59,17 +60,17 @@ func TestWrongOptions(t *testing.T) {
 		{(*locks.Locker)(nil), "", none},
 		{newLocker(t, memlock.New()), "redis at x", "<nil>"},
 	} {
-		_, err := scheduler.New(st, c.lk, jobs.Set{}, scheduler.Options{LockService: c.named})
+		_, err := scheduler.New(ledger.Sides{Replica: st}, c.lk, jobs.Set{}, scheduler.Options{LockService: c.named})
 		if got := fmt.Sprint(err); got != c.want {
 			t.Errorf("locks %v named %q: %s, want %s", c.lk, c.named, got, c.want)
 		}
 	}
-	for what, st := range map[string]scheduler.Store{"nil": nil, "a nil pointer": (*store.Store)(nil)} {
+	for what, st := range map[string]scheduler.Store{"nil": nil, "a nil pointer": (*store.Store)(nil), "without the side of replicas": ledger.Sides{}} {
 		if _, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{}); err == nil || err.Error() != "scheduler: New: the store is nil" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := scheduler.New(st, nil, jobs.Set{}, scheduler.Options{ID: strings.Repeat("ä", 64), SessionTTL: time.Second, Labels: map[string]string{"zone": ""}}); err != nil {
+	if _, err := scheduler.New(ledger.Sides{Replica: st}, nil, jobs.Set{}, scheduler.Options{ID: strings.Repeat("ä", 64), SessionTTL: time.Second, Labels: map[string]string{"zone": ""}}); err != nil {
 		t.Errorf("as long and as short as they may be: %v", err)
 	}
 }

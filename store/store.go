@@ -46,6 +46,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/migrations"
@@ -204,6 +205,9 @@ func (c closers) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Sides are for the other packages of this module, such as scheduler: programs give them the Store.
+func (s *Store) Sides() ledger.Sides { return ledger.Sides{Replica: s} }
 
 // Local reports whether all that share the store run on this machine, so that they sleep when it does.
 func (s *Store) Local() bool { return s.db != nil && s.db.Dialect.Local() }

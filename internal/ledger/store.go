@@ -17,6 +17,11 @@ type Store interface {
 	Triggers
 	Tasks
 	Notifications
+
+	// Namespace is the id that the first migration minted: what belongs to this store and no other.
+	Namespace(ctx context.Context) (string, error)
+	// Local reports whether all that share the store run on one machine, so that they sleep when it does.
+	Local() bool
 }
 
 // Sessions are the live replicas.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
@@ -15,7 +14,7 @@ import (
 // somebody may want to be told of. When no task runs or is ready, counted in one statement, nobody is left
 // who could enqueue more; so what is read after that is only what time has brought, and events. These
 // become tasks in their turn, which the second count finds.
-func left(ctx context.Context, st scheduler.Store) (running, due int, err error) {
+func left(ctx context.Context, st ledger.Store) (running, due int, err error) {
 	if running, due, err = tasks(ctx, st); err != nil || running+due > 0 {
 		return running, due, err
 	}
@@ -37,7 +36,7 @@ func left(ctx context.Context, st scheduler.Store) (running, due int, err error)
 func asIs(database time.Time) (time.Time, error) { return database, nil }
 
 // tasks fails at once if something is due that no handler of the set is for.
-func tasks(ctx context.Context, st scheduler.Store) (running, due int, err error) {
+func tasks(ctx context.Context, st ledger.Store) (running, due int, err error) {
 	pools, err := st.Pools(ctx)
 	for _, p := range pools {
 		running += p.Running
@@ -54,7 +53,7 @@ func tasks(ctx context.Context, st scheduler.Store) (running, due int, err error
 
 // events counts those that wait for their turn, and takes none. One of a definition that is gone waits
 // for its return.
-func events(ctx context.Context, st scheduler.Store) (n int, err error) {
+func events(ctx context.Context, st ledger.Store) (n int, err error) {
 	_, err = st.Notify(ctx, ledger.Notify{Limit: 500, Route: func(_ time.Time, e ledger.Event) ledger.Route {
 		if e.Hash != "" {
 			n++
@@ -65,7 +64,7 @@ func events(ctx context.Context, st scheduler.Store) (n int, err error) {
 }
 
 // upcoming is the next due time of any job; zero if there is none.
-func upcoming(ctx context.Context, st scheduler.Store) (next time.Time, err error) {
+func upcoming(ctx context.Context, st ledger.Store) (next time.Time, err error) {
 	stripes := make([]int, ledger.Stripes)
 	for i := range stripes {
 		stripes[i] = i

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
@@ -78,7 +79,7 @@ func (b *Bench) run(j job) {
 }
 
 // work has a replica work until nothing is due, and ends it.
-func (b *Bench) work(st scheduler.Store, j job) {
+func (b *Bench) work(st ledger.Store, j job) {
 	b.t.Helper()
 	if now := time.Now(); now.Before(b.made.AddDate(0, 0, -1)) {
 		b.t.Fatalf("schedulertest: it is %s, and the Bench was made at %s: make it inside the synctest bubble that it is used in",
@@ -88,7 +89,7 @@ func (b *Bench) work(st scheduler.Store, j job) {
 	if b.opt.Scheduler.Workers == 1 {
 		set = set.Wrap(oneAtATime())
 	}
-	s, err := scheduler.New(st, nil, set, b.opt.Scheduler)
+	s, err := scheduler.New(ledger.Sides{Replica: st}, nil, set, b.opt.Scheduler)
 	if err != nil {
 		b.t.Fatalf("schedulertest: the set cannot run:\n%v", err)
 	}
@@ -129,7 +130,7 @@ func (h inTurn) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 
 // idle waits until the replica has started, runs j, and waits until nothing is due. It looks less and
 // less often: handlers may sleep for hours, which in a bubble are nothing but looks.
-func (b *Bench) idle(ctx context.Context, st scheduler.Store, s *scheduler.Scheduler, j job, ended chan error) error {
+func (b *Bench) idle(ctx context.Context, st ledger.Store, s *scheduler.Scheduler, j job, ended chan error) error {
 	began, moved, last := time.Now(), time.Now(), 0
 	s.Nudge()
 	for {

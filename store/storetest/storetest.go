@@ -12,13 +12,12 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 // Store is what the contract is about: what a replica needs, and what users ask of it.
 type Store interface {
-	scheduler.Store
+	ledger.Store
 
 	CancelTask(ctx context.Context, id, by string) (jobs.Task, error)
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)

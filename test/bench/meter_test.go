@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
 // meter watches what the replicas of one round do with their stores. What it is told to wait for
@@ -61,7 +60,7 @@ func (m *meter) start() {
 
 // metered is a store that tells the meter.
 type metered struct {
-	scheduler.Store
+	ledger.Store
 	m *meter
 }
 

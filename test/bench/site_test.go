@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -91,7 +92,7 @@ func (s *site) replica(tb testing.TB, id string, m *meter, set jobs.Set, workers
 		lk = newLocker(tb, redislock.New(newRedis(tb)), s.namespace)
 		o.LockService = "redis"
 	}
-	replica, err := scheduler.New(st, lk, set, o)
+	replica, err := scheduler.New(ledger.Sides{Replica: st}, lk, set, o)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -152,3 +152,8 @@ func (e *edge) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, er
 func (e *edge) Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	return call(ctx, e, func(ctx context.Context) ([]jobs.Enqueued, error) { return e.st.Enqueue(ctx, tasks...) })
 }
+
+// Namespace is known without a call.
+func (e *edge) Namespace(ctx context.Context) (string, error) { return e.st.Namespace(ctx) }
+
+func (e *edge) Local() bool { return e.st.Local() }

@@ -9,19 +9,18 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
 // A store that lies is found out: the judge can fail.
 func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 	const seeds = 60
-	for what, lie := range map[string]func(scheduler.Store) scheduler.Store{
-		"drops the rows of a decision":    func(s scheduler.Store) scheduler.Store { return dropsRows{s} },
-		"takes results and keeps nothing": func(s scheduler.Store) scheduler.Store { return forgetful{s} },
-		"gives the same tasks twice":      func(s scheduler.Store) scheduler.Store { return &generous{Store: s} },
-		"invents tokens":                  func(s scheduler.Store) scheduler.Store { return inventive{s} },
-		"ends what goes back":             func(s scheduler.Store) scheduler.Store { return final{s} },
-		"takes the first beat alone":      func(s scheduler.Store) scheduler.Store { return deaf{s} },
+	for what, lie := range map[string]func(ledger.Store) ledger.Store{
+		"drops the rows of a decision":    func(s ledger.Store) ledger.Store { return dropsRows{s} },
+		"takes results and keeps nothing": func(s ledger.Store) ledger.Store { return forgetful{s} },
+		"gives the same tasks twice":      func(s ledger.Store) ledger.Store { return &generous{Store: s} },
+		"invents tokens":                  func(s ledger.Store) ledger.Store { return inventive{s} },
+		"ends what goes back":             func(s ledger.Store) ledger.Store { return final{s} },
+		"takes the first beat alone":      func(s ledger.Store) ledger.Store { return deaf{s} },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -39,9 +38,9 @@ func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 // What is excused while replicas come and go, or once the last one has left, is found out elsewhere.
 func TestExcusesEndWithTheirReason(t *testing.T) {
 	const seeds = 300
-	for want, lie := range map[string]func(scheduler.Store) scheduler.Store{
-		"late, and nothing was wrong": func(s scheduler.Store) scheduler.Store { return tardy{s} },
-		" is open":                    func(s scheduler.Store) scheduler.Store { return hollow{s} },
+	for want, lie := range map[string]func(ledger.Store) ledger.Store{
+		"late, and nothing was wrong": func(s ledger.Store) ledger.Store { return tardy{s} },
+		" is open":                    func(s ledger.Store) ledger.Store { return hollow{s} },
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +56,7 @@ func TestExcusesEndWithTheirReason(t *testing.T) {
 }
 
 // tardy decides late.
-type tardy struct{ scheduler.Store }
+type tardy struct{ ledger.Store }
 
 func (s tardy) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
 	time.Sleep(onTime + 50*time.Millisecond)
@@ -65,7 +64,7 @@ func (s tardy) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, err
 }
 
 // hollow makes rows without their tasks.
-type hollow struct{ scheduler.Store }
+type hollow struct{ ledger.Store }
 
 func (s hollow) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
 	decide := d.Decide
@@ -81,7 +80,7 @@ func (s hollow) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, er
 	return s.Store.Decide(ctx, d)
 }
 
-type dropsRows struct{ scheduler.Store }
+type dropsRows struct{ ledger.Store }
 
 func (s dropsRows) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
 	decide := d.Decide
@@ -98,7 +97,7 @@ func (s dropsRows) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided,
 	return s.Store.Decide(ctx, d)
 }
 
-type forgetful struct{ scheduler.Store }
+type forgetful struct{ ledger.Store }
 
 func (s forgetful) Finish(_ context.Context, _ string, results []ledger.Result) (all []ledger.Finished, _ error) {
 	for _, r := range results {
@@ -108,7 +107,7 @@ func (s forgetful) Finish(_ context.Context, _ string, results []ledger.Result) 
 }
 
 type generous struct {
-	scheduler.Store
+	ledger.Store
 	mu   sync.Mutex
 	last ledger.Claimed
 }
@@ -127,7 +126,7 @@ func (s *generous) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, e
 	return got, err
 }
 
-type inventive struct{ scheduler.Store }
+type inventive struct{ ledger.Store }
 
 func (s inventive) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	got, err := s.Store.Claim(ctx, c)
@@ -138,7 +137,7 @@ func (s inventive) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, e
 	return got, err
 }
 
-type final struct{ scheduler.Store }
+type final struct{ ledger.Store }
 
 func (s final) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
 	for i := range results {
@@ -149,7 +148,7 @@ func (s final) Finish(ctx context.Context, session string, results []ledger.Resu
 	return s.Store.Finish(ctx, session, results)
 }
 
-type deaf struct{ scheduler.Store }
+type deaf struct{ ledger.Store }
 
 func (s deaf) Beat(ctx context.Context, session string) (time.Time, error) {
 	peers, err := s.Peers(ctx)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -48,11 +49,11 @@ func newReplica(n *node) *replica {
 		}
 		r.locks, lk, service = locker, locker, "simulated"
 	}
-	var st scheduler.Store = e
+	var st ledger.Store = e
 	if w.between != nil {
 		st = w.between(e)
 	}
-	s, err := scheduler.New(st, lk, p.configuration(n.version, &handler{w, r}), scheduler.Options{
+	s, err := scheduler.New(ledger.Sides{Replica: st}, lk, p.configuration(n.version, &handler{w, r}), scheduler.Options{
 		ID: r.id, SessionTTL: p.TTL, DrainTimeout: p.Drain, StopGrace: 2 * time.Second, WhenDown: p.WhenDown, LockService: service,
 		Workers: 16, Labels: zone(n.index), Logger: w.logger(r.id),
 	})

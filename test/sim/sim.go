@@ -35,7 +35,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // tally is what was seen over many seeds.
@@ -67,7 +67,7 @@ func runSeed(t *testing.T, seed uint64, all *tally) {
 }
 
 // simulate runs a plan. The replicas have the store by way of between, where that is not nil.
-func simulate(t *testing.T, p *plan, between func(scheduler.Store) scheduler.Store) (w *world) {
+func simulate(t *testing.T, p *plan, between func(ledger.Store) ledger.Store) (w *world) {
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(p)
 		w.between = between

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
-	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -18,7 +18,7 @@ type world struct {
 	db        *memstore.Database
 	locks     *memlock.Service
 	weather   *weather
-	between   func(scheduler.Store) scheduler.Store // replicas and their edges; may be nil
+	between   func(ledger.Store) ledger.Store // replicas and their edges; may be nil
 	nodes     []*node
 	app       *edge            // who enqueues
 	admin     *memstore.Store  // without faults

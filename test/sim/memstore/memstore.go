@@ -1,4 +1,4 @@
-// Package memstore is the store in Go maps, for simulations: it implements what scheduler.Store
+// Package memstore is the store in Go maps, for simulations: it implements what ledger.Store
 // promises, in a testing/synctest bubble too, without a goroutine and without I/O.
 //
 // A simulation is worth as much as its store is true. This one is held to the contract by the suite

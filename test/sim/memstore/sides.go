@@ -1,0 +1,9 @@
+package memstore
+
+import "context"
+
+// Namespace is empty: the database of a simulation has no other beside it.
+func (s *Store) Namespace(context.Context) (string, error) { return "", nil }
+
+// Local says that replicas are judged by the clock that goes on while a machine sleeps.
+func (s *Store) Local() bool { return false }
