@@ -44,7 +44,7 @@ type Reader interface {
 	// after the name after; those that no live configuration has only with retired.
 	JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error)
 	// Overview returns at most so many rows of each kind.
-	Overview(ctx context.Context, rows int) (wire.Overview, error)
+	Overview(ctx context.Context, rows int) (ledger.Overview, error)
 	Triggers(ctx context.Context, f wire.TriggerFilter) (rows []jobs.Trigger, next string, err error)
 	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
 	Tasks(ctx context.Context, f wire.TaskFilter) (rows []jobs.Task, next string, err error)

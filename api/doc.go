@@ -31,7 +31,7 @@
 // page before, which is absent on the last one. A page ends after about 1 MiB, too, so it may have fewer items and a
 // "next". Tasks in lists have "payload_size" in bytes, and no payload above 1 KiB: GET /tasks/{id} has it whole.
 //
-// GET /events is a stream of server-sent events: "overview" with a [wire.Overview], at once and
+// GET /events is a stream of server-sent events: "overview" with a [ledger.Overview], at once and
 // after each change, at most once a second. The store is read once for all streams, and not at all
 // while there are none; at most 100 streams are open at once (429). A stream ends after ten minutes,
 // for a client that does not take it within seconds, and when [Serve] stops; a program with a server

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 	streamWait     = 10 * time.Second // before a client that finds no room asks again
 )
 
-// events answers a stream of server-sent events: "overview" with a wire.Overview at once and
+// events answers a stream of server-sent events: "overview" with a ledger.Overview at once and
 // after each change, comments between them. It ends after some minutes, when the server stops, and
 // when the client does not keep up; clients ask again. Where a client that does not keep up could
 // not be noticed, it ends after the first event.
@@ -80,7 +80,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 }
 
 // eventOf is an event with v as its data.
-func eventOf(name string, v wire.Overview) []byte {
+func eventOf(name string, v ledger.Overview) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
 		text, _ = json.Marshal(map[string]string{"error": err.Error()}) // no value of ours

@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -47,7 +46,7 @@ func listen(t *testing.T, address string) *stream {
 }
 
 // next waits for an overview; false at the end of the stream.
-func (s *stream) next() (view wire.Overview, ok bool) {
+func (s *stream) next() (view ledger.Overview, ok bool) {
 	s.t.Helper()
 	for s.lines.Scan() {
 		if data, ok := strings.CutPrefix(s.lines.Text(), "data: "); ok {
@@ -186,13 +185,13 @@ func TestEventsWithoutDeadlines(t *testing.T) {
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, takes := 0, time.Duration(0)
-		w := newWatch(func(ctx context.Context) (wire.Overview, error) {
+		w := newWatch(func(ctx context.Context) (ledger.Overview, error) {
 			reads++
 			select {
 			case <-time.After(takes):
 			case <-ctx.Done():
 			}
-			return wire.Overview{At: time.Now(), Jobs: 1}, ctx.Err()
+			return ledger.Overview{At: time.Now(), Jobs: 1}, ctx.Err()
 		}, error.Error, func() bool { return true })
 		for range 100 {
 			now, err := w.look(t.Context())
@@ -231,13 +230,13 @@ func TestWatch(t *testing.T) {
 func TestWatchAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, up, broken := 0, true, true
-		w := newWatch(func(context.Context) (wire.Overview, error) {
+		w := newWatch(func(context.Context) (ledger.Overview, error) {
 			reads++
 			if broken {
 				time.Sleep(overviewTimeout)
-				return wire.Overview{}, context.DeadlineExceeded
+				return ledger.Overview{}, context.DeadlineExceeded
 			}
-			return wire.Overview{At: time.Now(), Jobs: 1}, nil
+			return ledger.Overview{At: time.Now(), Jobs: 1}, nil
 		}, error.Error, func() bool { return up })
 		look := func(d time.Duration) (last glance) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(watchPause) {
@@ -267,11 +266,11 @@ func TestWatchAfterAnOutage(t *testing.T) {
 func TestWatchOfAStoreThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := false
-		w := newWatch(func(ctx context.Context) (wire.Overview, error) {
+		w := newWatch(func(ctx context.Context) (ledger.Overview, error) {
 			ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 			defer cancel()
 			<-ctx.Done()
-			return wire.Overview{}, ctx.Err()
+			return ledger.Overview{}, ctx.Err()
 		}, explain, func() bool { return up })
 		for _, want := range []time.Duration{watchAway, overviewTimeout} {
 			began := time.Now()

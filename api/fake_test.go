@@ -107,11 +107,11 @@ func (b *backend) JobNames(ctx context.Context, prefix, after string, retired bo
 	return names, err
 }
 
-func (b *backend) Overview(_ context.Context, rows int) (wire.Overview, error) {
+func (b *backend) Overview(_ context.Context, rows int) (ledger.Overview, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.looks++
-	return wire.Overview{At: time.Now(), Jobs: len(b.jobs), Recent: b.triggers[:min(rows, len(b.triggers))]}, b.err
+	return ledger.Overview{At: time.Now(), Jobs: len(b.jobs), Recent: b.triggers[:min(rows, len(b.triggers))]}, b.err
 }
 
 func (b *backend) Triggers(_ context.Context, f wire.TriggerFilter) ([]jobs.Trigger, string, error) {

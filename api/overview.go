@@ -17,7 +17,7 @@ const (
 )
 
 // overview reads what a person looks at first. With an error the view still says how this replica is.
-func (s *server) overview(ctx context.Context) (wire.Overview, error) {
+func (s *server) overview(ctx context.Context) (ledger.Overview, error) {
 	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 	defer cancel()
 	id, readiness := s.Replica.ID(), s.readiness()
@@ -46,7 +46,7 @@ func (s *server) overview(ctx context.Context) (wire.Overview, error) {
 	return view, nil
 }
 
-func listAll(view *wire.Overview) {
+func listAll(view *ledger.Overview) {
 	view.Broken, view.Trouble, view.Next = orEmpty(view.Broken), orEmpty(view.Trouble), orEmpty(view.Next)
 	view.Wrong = orEmpty(view.Wrong)
 	view.Running, view.Recent = orEmpty(view.Running), orEmpty(view.Recent)
@@ -62,7 +62,7 @@ func orEmpty[T any](rows []T) []T {
 }
 
 // addDefinitions says which jobs are suspended by their definition.
-func (s *server) addDefinitions(next []wire.NextDue) {
+func (s *server) addDefinitions(next []ledger.NextDue) {
 	set := s.Replica.Set()
 	for i, n := range next {
 		if job, ok := set.Jobs[n.Job]; ok && n.Suspended == nil && job.Suspend {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 )
 
@@ -50,7 +50,7 @@ func (q *query) has(name string) bool { return q.values.Get(name) != "" }
 // name returns the name of a job or a pool, "" if the parameter is absent.
 func (q *query) name(param string) string {
 	s := q.values.Get(param)
-	if s != "" && !limits.Name.MatchString(s) {
+	if s != "" && !naming.Pattern.MatchString(s) {
 		q.refuse(param, "%s is not a name", quote(s))
 	}
 	return s

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 type handler func(*server, http.ResponseWriter, *http.Request) error
@@ -60,7 +60,7 @@ var routes = []struct {
 
 // values says what a placeholder can stand for. What cannot be a name or an id is not found.
 var values = map[string]*regexp.Regexp{
-	"{name}": limits.Name,
+	"{name}": naming.Pattern,
 	"{id}":   regexp.MustCompile(`^[0-9a-zA-Z-]{1,64}$`),
 	"{file}": regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,63}$`),
 }

@@ -14,15 +14,15 @@ import (
 )
 
 // unrunnable is what is due and no live replica can run, as trouble.
-func unrunnable(pools []ledger.PoolStatus) (all []wire.Trouble) {
+func unrunnable(pools []ledger.PoolStatus) (all []ledger.Trouble) {
 	for _, p := range pools {
 		for _, u := range p.Unrunnable {
 			if len(all) == overviewRows {
 				return all
 			}
 			code, why := whyUnrunnable(p, u.Kind)
-			all = append(all, wire.Trouble{
-				At: u.Since, State: wire.StateUnrunnable, Pool: p.Name, Kind: u.Kind, Count: u.Tasks, Reason: why, ReasonCode: code,
+			all = append(all, ledger.Trouble{
+				At: u.Since, State: ledger.StateUnrunnable, Pool: p.Name, Kind: u.Kind, Count: u.Tasks, Reason: why, ReasonCode: code,
 			})
 		}
 	}
@@ -79,7 +79,7 @@ const unlabelledLook = 100
 
 // unlabelled is what is due of jobs whose labels no live replica has, as trouble. As long as all jobs of this
 // replica's configuration have a replica, the store is not asked.
-func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.Time) ([]wire.Trouble, error) {
+func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.Time) ([]ledger.Trouble, error) {
 	set := s.Replica.Set()
 	var names []string
 	for name, job := range set.Jobs {
@@ -94,7 +94,7 @@ func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.T
 	if err != nil {
 		return nil, err
 	}
-	var all []wire.Trouble
+	var all []ledger.Trouble
 	for _, row := range rows {
 		if row.Open == 0 || row.Hash != set.Jobs[row.Name].Hash() || len(all) == overviewRows {
 			continue // nothing waits, or another configuration says where it runs
@@ -103,7 +103,7 @@ func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.T
 		if err != nil {
 			return nil, err
 		}
-		t := wire.Trouble{State: wire.StateUnrunnable, Job: row.Name, Reason: whyNowhere(set.Jobs[row.Name].RunsOn, peers), ReasonCode: reason.NoReplica}
+		t := ledger.Trouble{State: ledger.StateUnrunnable, Job: row.Name, Reason: whyNowhere(set.Jobs[row.Name].RunsOn, peers), ReasonCode: reason.NoReplica}
 		for _, w := range waiting {
 			if w.RunAt.After(now) {
 				continue

@@ -314,14 +314,14 @@ func TestJobsThatNoLabelsMatch(t *testing.T) {
 	second := jobs.Task{ID: "second", Pool: "default", Job: "backup", State: jobs.StatePending, RunAt: due.Add(time.Minute)}
 	b.tasks = []jobs.Task{later, second, first}
 	h := b.api(Options{})
-	look := func() (trouble []wire.Trouble) {
+	look := func() (trouble []ledger.Trouble) {
 		t.Helper()
 		got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, tr := range got.Trouble {
-			if tr.State == wire.StateUnrunnable {
+			if tr.State == ledger.StateUnrunnable {
 				trouble = append(trouble, tr)
 			}
 		}

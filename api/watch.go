@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 const (
@@ -17,14 +17,14 @@ const (
 // watch reads the overview for all streams together: the first stream after the pause reads, and the others get what was
 // read. So the cost does not grow with streams, and without any the store is not read.
 type watch struct {
-	read    func(context.Context) (wire.Overview, error)
+	read    func(context.Context) (ledger.Overview, error)
 	explain func(error) string
 	up      func() bool   // whether the replica finds the store there
 	turn    chan struct{} // to read, or to look at what follows
 	last    glance
-	view    wire.Overview // that last was made of
-	failed  bool          // the last read did
-	away    bool          // and the replica has found the store away since
+	view    ledger.Overview // that last was made of
+	failed  bool            // the last read did
+	away    bool            // and the replica has found the store away since
 }
 
 // glance is what was read at one moment.
@@ -34,7 +34,7 @@ type glance struct {
 	until  time.Time // of the pause
 }
 
-func newWatch(read func(context.Context) (wire.Overview, error), explain func(error) string, up func() bool) *watch {
+func newWatch(read func(context.Context) (ledger.Overview, error), explain func(error) string, up func() bool) *watch {
 	w := &watch{read: read, explain: explain, up: up, turn: make(chan struct{}, 1)}
 	listAll(&w.view) // what is told if the store has never answered
 	return w
@@ -76,7 +76,7 @@ func (w *watch) look(ctx context.Context) (glance, error) {
 }
 
 // tell makes view the last one. That the clock has moved is no news.
-func (w *watch) tell(view wire.Overview) {
+func (w *watch) tell(view ledger.Overview) {
 	at := view.At
 	view.At = w.view.At
 	if w.last.number > 0 && bytes.Equal(eventOf("overview", view), w.last.event) {

@@ -13,7 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 // refuse reports a problem that is in no single value; path says where it is best mended.
@@ -259,7 +259,7 @@ func nameField[T any](place func(*T) *string) read[T] {
 		value, ok := r.text(n)
 		switch {
 		case !ok || value == "":
-		case !limits.Name.MatchString(value):
+		case !naming.Pattern.MatchString(value):
 			r.fail(n, quote(n)+" is not a name", nameHint)
 		default:
 			*place(into) = value

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -67,7 +68,7 @@ func TestExampleHasTheDefaults(t *testing.T) {
 	if diff := cmp.Diff((jobs.Job{}).WithDefaults(), job); diff != "" {
 		t.Errorf("defaults (-default +example)\n%s", diff)
 	}
-	pool := c.Set.Pools[jobs.DefaultPool]
+	pool := c.Set.Pools[naming.DefaultPool]
 	if len(pool.Kinds) > 0 {
 		t.Errorf("kinds %v", pool.Kinds)
 	}

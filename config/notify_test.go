@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -63,7 +64,7 @@ jobs:
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	pool := c.Set.WithDefaults().Pools[jobs.NotificationsPool]
+	pool := c.Set.WithDefaults().Pools[naming.NotificationsPool]
 	if pool.Workers != 2 || pool.Retries.Limit != 20 {
 		t.Errorf("%+v, %+v", pool, pool.Retries)
 	}

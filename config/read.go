@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 )
 
@@ -256,7 +256,7 @@ type place struct {
 
 // claim notes a name; false if it is not a name, or another one took it before.
 func (r *reader) claim(ns *names, key, value *yaml.Node) bool {
-	if !limits.Name.MatchString(key.Value) {
+	if !naming.Pattern.MatchString(key.Value) {
 		r.fail(key, fmt.Sprintf("%s is not a name for a %s", quoted(key.Value), ns.kind), nameHint)
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lockstep-scheduler/lockstep/api"
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
@@ -86,7 +86,7 @@ type tokenDraft struct {
 var tokenKeys = schema[tokenDraft]{
 	"name": func(r *reader, n *yaml.Node, d *tokenDraft) {
 		value, ok := r.raw(n)
-		if ok && !limits.Name.MatchString(value) {
+		if ok && !naming.Pattern.MatchString(value) {
 			r.fail(n, "is not a name", nameHint)
 		}
 		d.Name, d.name = value, true

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 // What zero fields of a Job mean.
@@ -28,7 +30,7 @@ const (
 	defaultPoolRetries = 10
 )
 
-// What zero fields of the pool [NotificationsPool] mean where that differs.
+// What zero fields of the pool "notifications" mean where that differs.
 const (
 	defaultNotificationWorkers = 5
 	defaultNotificationTimeout = time.Minute
@@ -44,7 +46,7 @@ const (
 // WithDefaults returns the job with its zero fields filled in.
 func (j Job) WithDefaults() Job {
 	j.Timezone = cmp.Or(j.Timezone, defaultTimezone)
-	j.Pool = cmp.Or(j.Pool, DefaultPool)
+	j.Pool = cmp.Or(j.Pool, naming.DefaultPool)
 	j.Timeout = cmp.Or(j.Timeout, defaultTimeout)
 	j.Concurrency = cmp.Or(j.Concurrency, defaultConcurrency)
 	j.OnLost = cmp.Or(j.OnLost, defaultOnLost)
@@ -71,10 +73,10 @@ func (p Pool) WithDefaults() Pool {
 }
 
 // WithDefaults returns a copy of the set in which all jobs and pools have their zero fields filled
-// in, and which has the pool [DefaultPool] and, if something notifies, [NotificationsPool].
+// in, and which has the pool "default" and, if something notifies, "notifications".
 func (s Set) WithDefaults() Set {
 	pools := map[string]Pool{}
-	for _, name := range append(slices.Collect(maps.Keys(s.Pools)), DefaultPool, NotificationsPool) {
+	for _, name := range append(slices.Collect(maps.Keys(s.Pools)), naming.DefaultPool, naming.NotificationsPool) {
 		if pool, exists := s.Pool(name); exists {
 			pools[name] = pool
 		}
@@ -86,14 +88,14 @@ func (s Set) WithDefaults() Set {
 	return s
 }
 
-// Pool is a pool of the set with its zero fields filled in, [DefaultPool] and [NotificationsPool]
+// Pool is a pool of the set with its zero fields filled in, "default" and "notifications"
 // included where they exist; false if there is none.
 func (s Set) Pool(name string) (Pool, bool) {
 	pool, exists := s.Pools[name]
 	switch name {
-	case DefaultPool:
+	case naming.DefaultPool:
 		exists = true
-	case NotificationsPool:
+	case naming.NotificationsPool:
 		exists = exists || s.notifies()
 		pool.Workers = cmp.Or(pool.Workers, defaultNotificationWorkers)
 		pool.Timeout = cmp.Or(pool.Timeout, defaultNotificationTimeout)

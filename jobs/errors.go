@@ -1,9 +1,6 @@
 package jobs
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 var (
 	// ErrNotFound: no job, pool, task or trigger with that name or id.
@@ -18,14 +15,4 @@ var (
 	// ErrUnavailable: the store cannot be reached, or its answer did not come. Nothing is known
 	// about what was asked.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrNotStarted ends an attempt whose handler has certainly not begun its work, because it was too
-	// late for it: the task waits again as if nobody had taken it.
-	ErrNotStarted = errors.New("not started")
-	// ErrNoRoom is ErrNotStarted because this process or this machine had none left of what a start
-	// takes: descriptors, processes or memory. The replica says so, and takes no more work of the pool
-	// for a moment; others may.
-	ErrNoRoom = fmt.Errorf("%w: no room", ErrNotStarted)
-	// ErrLost ends an attempt of which nobody knows how far it came: what did the work is gone, and it
-	// was not the work's own doing. The attempt is lost, and on_lost decides.
-	ErrLost = errors.New("lost")
 )

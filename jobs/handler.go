@@ -18,8 +18,8 @@ import (
 // A nil error means the attempt succeeded. [Permanent] fails the task, and [Cancel] cancels it, without
 // further attempts; [RetryAfter] chooses when the next one starts, an [*ExitError] carries an exit code;
 // every other error fails the attempt. A panic fails the attempt only, also one in a method of the error, as that of
-// a nil pointer returned as an error that is not nil. Of an error's text the first [MaxError]
-// bytes are kept; what is longer belongs into out.
+// a nil pointer returned as an error that is not nil. Of an error's text the first 16 KiB
+// are kept; what is longer belongs into out.
 type Handler interface {
 	Run(ctx context.Context, t Task, out io.Writer) error
 }

@@ -51,7 +51,7 @@ type Job struct {
 	Schedules   []string // several; those due at one moment make one trigger
 	Timezone    string   // IANA name; default UTC
 
-	Pool    string // default: DefaultPool
+	Pool    string // default: naming.DefaultPool
 	Handler Handler
 	Kind    string // without a Handler: the kind of the pool's handler; "" = the pool's own
 	Payload []byte // what each task of the job gets, as it is: the body, or standard input

@@ -14,12 +14,6 @@ import (
 // MaxPayload is how large the payload of a task may be, in bytes of JSON.
 const MaxPayload = 256 << 10
 
-// How much is kept of what an attempt says, in bytes. More than that is no error, it is cut.
-const (
-	MaxError  = 16 << 10 // the beginning of the error's text
-	MaxOutput = 4 << 20  // whatever scheduler.Options.OutputLimit is
-)
-
 // checkPayload says what is wrong with a payload, or nothing. Empty is fine.
 func checkPayload(payload []byte) (problem string) {
 	switch {

@@ -20,14 +20,10 @@ const (
 // Events are all of them.
 var Events = []Event{EventFailed, EventMissed, EventLost, EventRecovered}
 
-// NotificationsPool is the pool whose tasks tell somebody of events. It exists where something
-// notifies, and takes no other tasks; a Set may define it to change its limits.
-const NotificationsPool = "notifications"
-
 // Notify says of which events of a job or pool somebody is told, and how. The zero Notify tells
 // nobody.
 //
-// Each event becomes a task of [NotificationsPool], whose payload is a [Notification] and which
+// Each event becomes a task of the pool "notifications", whose payload is a [Notification] and which
 // Handler runs: it is told at least once, with that pool's retries, and what it does or does not do
 // holds up nothing else. A notification that fails is told to nobody.
 type Notify struct {
@@ -40,7 +36,7 @@ func (n Notify) Wants(e Event) bool {
 	return n.Handler != nil && (n.On == nil || slices.Contains(n.On, e))
 }
 
-// Kind is the kind, in [NotificationsPool], of what n.Handler is to run. Each definition has its own:
+// Kind is the kind, in the pool "notifications", of what n.Handler is to run. Each definition has its own:
 // owner is "job a" or "pool p". Kinds are shown, so none says anything about the handler.
 func (n Notify) Kind(owner string) string {
 	sum := sha256.Sum256([]byte(owner))
@@ -88,7 +84,7 @@ func (s Set) notify() iter.Seq2[string, Notify] {
 	}
 }
 
-// Notifiers are the handlers of the tasks in [NotificationsPool], by kind.
+// Notifiers are the handlers of the tasks in the pool "notifications", by kind.
 func (s Set) Notifiers() map[string]Handler {
 	all := map[string]Handler{}
 	for owner, n := range s.notify() {

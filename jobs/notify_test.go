@@ -7,18 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 func TestNotifyIsJudged(t *testing.T) {
 	h := says("h")
 	err := Set{
 		Pools: map[string]Pool{
-			NotificationsPool: {Handler: h},
-			"p":               {Handler: h, Notify: Notify{Handler: h, On: []Event{"failed", "fail", "", "failed"}}},
+			naming.NotificationsPool: {Handler: h},
+			"p":                      {Handler: h, Notify: Notify{Handler: h, On: []Event{"failed", "fail", "", "failed"}}},
 		},
 		Jobs: map[string]Job{
-			"in":     {Handler: h, Pool: NotificationsPool},
+			"in":     {Handler: h, Pool: naming.NotificationsPool},
 			"how":    {Handler: h, Notify: Notify{On: Events}},
 			"nobody": {Handler: h, Notify: Notify{On: []Event{}}},
 			"fine":   {Handler: h, Notify: Notify{Handler: h}},
@@ -45,20 +45,20 @@ func TestNotifyIsJudged(t *testing.T) {
 
 // The pool of notifications is there for those who notify, and may be limited by all.
 func TestPoolOfNotifications(t *testing.T) {
-	if _, ok := (Set{}).WithDefaults().Pools[NotificationsPool]; ok {
+	if _, ok := (Set{}).WithDefaults().Pools[naming.NotificationsPool]; ok {
 		t.Error("it exists where nobody is told of anything")
 	}
 	h := says("h")
 	set := Set{Jobs: map[string]Job{"a": {Handler: h, Notify: Notify{Handler: h}}}}
-	pool := set.WithDefaults().Pools[NotificationsPool]
+	pool := set.WithDefaults().Pools[naming.NotificationsPool]
 	if pool.Workers != 5 || pool.Retries == nil || pool.Retries.Limit != 20 || pool.Timeout != time.Minute || pool.OnLost != LostRetries {
 		t.Errorf("%+v, %+v", pool, pool.Retries)
 	}
-	set.Pools = map[string]Pool{NotificationsPool: {Workers: 1, Retries: &Retries{Limit: 3}}}
+	set.Pools = map[string]Pool{naming.NotificationsPool: {Workers: 1, Retries: &Retries{Limit: 3}}}
 	if err := set.WithDefaults().Validate(); err != nil {
 		t.Error(err)
 	}
-	if pool := set.WithDefaults().Pools[NotificationsPool]; pool.Workers != 1 || pool.Retries.Limit != 3 || pool.Timeout != time.Minute {
+	if pool := set.WithDefaults().Pools[naming.NotificationsPool]; pool.Workers != 1 || pool.Retries.Limit != 3 || pool.Timeout != time.Minute {
 		t.Errorf("%+v, %+v", pool, pool.Retries)
 	}
 }
@@ -88,7 +88,7 @@ func TestKindsOfNotifications(t *testing.T) {
 		t.Errorf("the handler shows in the kind: %s, %s", one, other)
 	}
 	for kind := range kinds {
-		if !limits.Name.MatchString(kind) {
+		if !naming.Pattern.MatchString(kind) {
 			t.Errorf("%q is no kind", kind)
 		}
 	}
@@ -147,13 +147,13 @@ func TestWants(t *testing.T) {
 
 // Which pools there are.
 func TestPoolsOfASet(t *testing.T) {
-	set := Set{Pools: map[string]Pool{"mail": {Workers: 3}, NotificationsPool: {Workers: 2}}}
-	for name, want := range map[string]bool{"mail": true, DefaultPool: true, NotificationsPool: true, "post": false, "": false} {
+	set := Set{Pools: map[string]Pool{"mail": {Workers: 3}, naming.NotificationsPool: {Workers: 2}}}
+	for name, want := range map[string]bool{"mail": true, naming.DefaultPool: true, naming.NotificationsPool: true, "post": false, "": false} {
 		if _, exists := set.Pool(name); exists != want {
 			t.Errorf("pool %q is there: %v", name, exists)
 		}
 	}
-	if _, exists := (Set{}).Pool(NotificationsPool); exists {
+	if _, exists := (Set{}).Pool(naming.NotificationsPool); exists {
 		t.Error("notifications, and nobody notifies")
 	}
 	if pool, _ := set.Pool("mail"); pool.Workers != 3 || pool.Timeout != defaultPoolTimeout {
@@ -174,8 +174,8 @@ func TestWhoNotifies(t *testing.T) {
 		"a job of two":  {Set{Jobs: map[string]Job{"a": {}, "b": {Notify: told}}, Pools: map[string]Pool{"p": {}}}, 1},
 		"a pool of two": {Set{Jobs: map[string]Job{"a": {}}, Pools: map[string]Pool{"p": {}, "q": {Notify: told}}}, 1},
 	} {
-		_, exists := c.set.Pool(NotificationsPool)
-		_, filled := c.set.WithDefaults().Pools[NotificationsPool]
+		_, exists := c.set.Pool(naming.NotificationsPool)
+		_, filled := c.set.WithDefaults().Pools[naming.NotificationsPool]
 		if kinds := c.set.Notifiers(); len(kinds) != c.want || exists != (c.want > 0) || filled != exists {
 			t.Errorf("%s: %d kinds, want %d; the pool is there: %v, and with defaults: %v", what, len(kinds), c.want, exists, filled)
 		}

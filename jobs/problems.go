@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 // FieldError is bad input in one field. It is [ErrInvalid].
@@ -29,7 +29,7 @@ func (p *problems) name(path, name string) {
 	switch {
 	case name == "":
 		p.add(path, "is missing")
-	case !limits.Name.MatchString(name):
+	case !naming.Pattern.MatchString(name):
 		p.add(path, "%.80q is not a name; use letters, digits and . _ -, a letter or digit first, at most 64", name)
 	}
 }

@@ -1,8 +1,5 @@
 package jobs
 
-// DefaultPool is the pool of jobs that name none.
-const DefaultPool = "default"
-
 // Set is what one replica knows: its jobs and its pools, by name. The zero Set is valid and empty.
 // The pool "default" exists always, and "notifications" where something notifies; a Set may define
 // them to change their limits. Names are unique without regard to case.

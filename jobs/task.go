@@ -46,7 +46,7 @@ type Task struct {
 	StartedAt   time.Time       `json:"started_at,omitzero"`
 	FinishedAt  time.Time       `json:"finished_at,omitzero"`
 	ExitCode    *int            `json:"exit_code,omitempty"`
-	Error       string          `json:"error,omitempty"` // the first MaxError bytes of it
+	Error       string          `json:"error,omitempty"` // the first 16 KiB of it
 	Payload     json.RawMessage `json:"payload,omitempty"`
 	PayloadSize int             `json:"payload_size"`       // bytes of it; lists leave out a Payload above 1 KiB
 	RetryOf     string          `json:"retry_of,omitempty"` // id of the first task of the chain of retries
@@ -70,7 +70,7 @@ type Attempt struct {
 	StartedAt  time.Time   `json:"started_at,omitzero"`
 	FinishedAt time.Time   `json:"finished_at,omitzero"`
 	ExitCode   *int        `json:"exit_code,omitempty"`
-	Error      string      `json:"error,omitempty"` // the first MaxError bytes of it
+	Error      string      `json:"error,omitempty"` // the first 16 KiB of it
 }
 
 // NewTask is a task to enqueue. Only Pool is required.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 type welcome struct{ User int }
@@ -207,7 +208,7 @@ func TestWithDefaults(t *testing.T) {
 	}
 	set := Set{Pools: map[string]Pool{"a": {}}, Jobs: map[string]Job{"j": {}}}
 	filled := set.WithDefaults()
-	if len(set.Pools) != 1 || set.Jobs["j"].Pool != "" || filled.Pools[DefaultPool].Workers != 10 || filled.Pools["a"].Workers != 10 || filled.Jobs["j"].Pool != "default" {
+	if len(set.Pools) != 1 || set.Jobs["j"].Pool != "" || filled.Pools[naming.DefaultPool].Workers != 10 || filled.Pools["a"].Workers != 10 || filled.Jobs["j"].Pool != "default" {
 		t.Errorf("set %+v, filled %+v", set, filled)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/zone"
 )
 
@@ -24,7 +25,7 @@ func (s Set) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(s.Pools)) {
 		p.builtIn("pools."+name, name, s.Pools)
 		p.pool("pools."+name, name, s.Pools[name])
-		if name == NotificationsPool {
+		if name == naming.NotificationsPool {
 			p.notifications("pools."+name, s.Pools[name])
 		}
 	}
@@ -53,7 +54,7 @@ func (p *problems) names(section string, names []string) {
 
 // builtIn refuses a pool whose name differs only in case from that of a pool which need not be defined.
 func (p *problems) builtIn(path, name string, pools map[string]Pool) {
-	for _, own := range []string{DefaultPool, NotificationsPool} {
+	for _, own := range []string{naming.DefaultPool, naming.NotificationsPool} {
 		if _, defined := pools[own]; !defined && name != own && strings.EqualFold(name, own) {
 			p.add(path, "differs from the built-in pool %s only in capitals; write %s to set its limits, or give this pool another name", own, own)
 		}
@@ -156,14 +157,14 @@ func (p *problems) schedules(path string, job Job) {
 func (p *problems) work(path string, job Job, pools map[string]Pool) {
 	name := job.WithDefaults().Pool
 	pool, known := pools[name]
-	if name == NotificationsPool {
+	if name == naming.NotificationsPool {
 		p.add(path+".pool", "%s is for notifications alone; use another pool", name)
 		return
 	}
-	if !known && name != DefaultPool {
+	if !known && name != naming.DefaultPool {
 		defined := slices.Sorted(maps.Keys(pools))
-		if !slices.Contains(defined, DefaultPool) {
-			defined = append([]string{DefaultPool}, defined...)
+		if !slices.Contains(defined, naming.DefaultPool) {
+			defined = append([]string{naming.DefaultPool}, defined...)
 		}
 		p.add(path+".pool", "there is no pool %.80q; defined are %s", name, some(defined))
 		return

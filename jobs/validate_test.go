@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 // says is a handler that does nothing and is described by its text.
@@ -181,7 +182,7 @@ pools.NOTIFICATIONS: differs from the built-in pool notifications only in capita
 		`jobs.j.pool: there is no pool "mial"; defined are default`:                                                                         {Jobs: map[string]Job{"j": {Pool: "mial"}}},
 		`jobs.j.pool: there is no pool "mial"; defined are default, mail`:                                                                   {Jobs: map[string]Job{"j": {Pool: "mial"}}, Pools: map[string]Pool{"mail": {}, "default": {}}},
 		`jobs.j.pool: there is no pool "mial"; defined are default, p0, p1, p2, p3, p4, p5, p6, p7, p8 and 1 more`:                          {Jobs: map[string]Job{"j": {Pool: "mial"}}, Pools: many},
-		`jobs.j.pool: notifications is for notifications alone; use another pool`:                                                           {Jobs: map[string]Job{"j": {Pool: NotificationsPool}}},
+		`jobs.j.pool: notifications is for notifications alone; use another pool`:                                                           {Jobs: map[string]Job{"j": {Pool: naming.NotificationsPool}}},
 		`jobs.j: has nothing to do: neither it nor its pool default has a handler; give it a Handler, or the Kind of one that its pool has`: {Jobs: map[string]Job{"j": {}}},
 		`jobs.j.kind: pool mail has no kind "x"; it has none`:                                                                               {Jobs: map[string]Job{"j": {Pool: "mail", Kind: "x"}}, Pools: map[string]Pool{"mail": {Handler: h}}},
 		`jobs.j.kind: chooses among the handlers of pool mail, but the job has a handler of its own; remove one of them`:                    {Jobs: map[string]Job{"j": {Pool: "mail", Kind: "x", Handler: h}}, Pools: map[string]Pool{"mail": {Kinds: map[string]Handler{"x": h}}}},
@@ -199,9 +200,9 @@ jobs.j.labels.team: must be at most 255 bytes of printable text`: {Jobs: map[str
 		`jobs.j.notify: says when somebody is to be told, and not how; give it a Handler`:                                                                                    {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{On: Events[:1]}}}},
 		`jobs.j.notify.on[1]: "nothing" is unknown; use failed or missed or lost or recovered`:                                                                               {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{Handler: h, On: []Event{EventLost, ""}}}}},
 		`jobs.j.notify.on[2]: "lost" is given twice; remove one`:                                                                                                             {Jobs: map[string]Job{"j": {Handler: h, Notify: Notify{Handler: h, On: []Event{EventLost, EventMissed, EventLost}}}}},
-		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name`:   {Pools: map[string]Pool{NotificationsPool: {Handler: h}}},
-		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name `:  {Pools: map[string]Pool{NotificationsPool: {Kinds: map[string]Handler{"k": h}}}},
-		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name  `: {Pools: map[string]Pool{NotificationsPool: {Notify: Notify{Handler: h}}}},
+		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name`:   {Pools: map[string]Pool{naming.NotificationsPool: {Handler: h}}},
+		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name `:  {Pools: map[string]Pool{naming.NotificationsPool: {Kinds: map[string]Handler{"k": h}}}},
+		`pools.notifications: sends what notify of jobs and pools asks for, and nothing else; only its limits can be set, so remove what it does, or give it another name  `: {Pools: map[string]Pool{naming.NotificationsPool: {Notify: Notify{Handler: h}}}},
 	} {
 		if d := cmp.Diff(strings.TrimRight(want, " "), text(set.Validate())); d != "" {
 			t.Error(d)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -154,11 +155,11 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 		r.Reason, r.Code = said, why.code()
 	}
 	switch {
-	case errors.Is(err, jobs.ErrNoRoom) && why != stopCancelled:
+	case errors.Is(err, abort.ErrNoRoom) && why != stopCancelled:
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack, Reason: err.Error(), Code: reason.NoRoom}
-	case errors.Is(err, jobs.ErrNotStarted) && why != stopCancelled:
+	case errors.Is(err, abort.ErrNotStarted) && why != stopCancelled:
 		return ledger.Result{TaskID: r.TaskID, Token: r.Token, Verdict: ledger.HandBack}
-	case errors.Is(err, jobs.ErrLost) && why == notStopped:
+	case errors.Is(err, abort.ErrLost) && why == notStopped:
 		r.Verdict, r.State, r.Reason, r.Code = ledger.Died, jobs.StateLost, err.Error(), reason.OutcomeUnknown
 		return r
 	case why == stopDrained || why == stopExpired:

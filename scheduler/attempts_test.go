@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -267,7 +268,7 @@ func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 		if before < 2 {
 			t.Fatalf("%d are wanted, and none ahead", before)
 		}
-		s.room.refused("p", jobs.ErrNoRoom)
+		s.room.refused("p", abort.ErrNoRoom)
 		if n := f.wanted(); n != 0 {
 			t.Errorf("%d are wanted", n)
 		}
@@ -293,8 +294,8 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 		back bool // with its queue
 		shut bool
 	}{
-		"no room":     {fmt.Errorf("fork: %w", jobs.ErrNoRoom), true, true},
-		"not started": {jobs.ErrNotStarted, false, true}, // of an earlier refusal
+		"no room":     {fmt.Errorf("fork: %w", abort.ErrNoRoom), true, true},
+		"not started": {abort.ErrNotStarted, false, true}, // of an earlier refusal
 		"it works":    {nil, false, false},
 		"it fails":    {errors.New("failed"), false, false},
 	} {
@@ -302,7 +303,7 @@ func TestWhatFindsNoRoomGoesBackWithItsQueue(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &observed{}
 				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { return c.err }), m)
-				s.room.refused("p", jobs.ErrNoRoom)
+				s.room.refused("p", abort.ErrNoRoom)
 				time.Sleep(2 * roomLeast)
 				s.register.queue(claimOf("2"))
 				s.register.queue(claimOf("3"))
@@ -391,7 +392,7 @@ func TestWorkIsClaimedAheadWhereAttemptsAreShort(t *testing.T) {
 	}{
 		"short":       {time.Millisecond, nil, true},
 		"long":        {2 * aheadFor, nil, false},
-		"not started": {time.Millisecond, jobs.ErrNotStarted, false},
+		"not started": {time.Millisecond, abort.ErrNotStarted, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

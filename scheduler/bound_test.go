@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -83,7 +84,7 @@ func TestWhatWasNotStartedGoesBack(t *testing.T) {
 	var calls atomic.Int32
 	h := does(func(context.Context, jobs.Task, io.Writer) error {
 		if calls.Add(1) < 3 {
-			return fmt.Errorf("%w: too late", jobs.ErrNotStarted)
+			return fmt.Errorf("%w: too late", abort.ErrNotStarted)
 		}
 		return nil
 	})
@@ -98,7 +99,7 @@ func TestAnAttemptThatIsLost(t *testing.T) {
 	st := sqlite(t).open(t)
 	h := does(func(_ context.Context, task jobs.Task, _ io.Writer) error {
 		if task.Attempt == 1 {
-			return fmt.Errorf("%w: what ran it died", jobs.ErrLost)
+			return fmt.Errorf("%w: what ran it died", abort.ErrLost)
 		}
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -44,7 +45,7 @@ func (c *contended) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided
 func contendedBy(t *testing.T, st *contended, h jobs.Handler, workers int, names ...string) *Scheduler {
 	t.Helper()
 	st.Store, st.started = &memstore.Store{Database: memstore.New()}, -1
-	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{jobs.DefaultPool: {Workers: workers}}}
+	set := jobs.Set{Jobs: map[string]jobs.Job{}, Pools: map[string]jobs.Pool{naming.DefaultPool: {Workers: workers}}}
 	for _, name := range names {
 		set.Jobs[name] = jobs.Job{Schedule: "* * * * * *", Handler: h, Payload: fmt.Appendf(nil, "%q", name)}
 	}

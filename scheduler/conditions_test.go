@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -45,7 +47,7 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 		"the clock jumped":           {spoil: func(s *Scheduler) { ahead(s, time.Hour) }, name: "clock", says: "the database's clock moved by 1h0m0s; nothing is decided until it has been steady for 3 beats", mend: func(s *Scheduler) { ahead(s, 0) }, store: true, lock: true},
 		"a newer configuration":      {spoil: func(s *Scheduler) { s.foreign.set([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica knows differently", mend: func(s *Scheduler) { s.foreign.set(nil) }, store: true, lock: true},
 		"it drains":                  {spoil: func(s *Scheduler) { s.health.drain() }, name: "draining", says: "this replica is stopping", store: true, lock: true, draining: true},
-		"there is no room":           {spoil: func(s *Scheduler) { s.room.refused("p", jobs.ErrNoRoom) }, name: "room", says: "work of p cannot be started here and is handed back: " + jobs.ErrNoRoom.Error(), mend: func(s *Scheduler) { time.Sleep(time.Minute); trusting(s) }, store: true, lock: true},
+		"there is no room":           {spoil: func(s *Scheduler) { s.room.refused("p", abort.ErrNoRoom) }, name: "room", says: "work of p cannot be started here and is handed back: " + abort.ErrNoRoom.Error(), mend: func(s *Scheduler) { time.Sleep(time.Minute); trusting(s) }, store: true, lock: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -120,7 +122,7 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 		synctest.Wait()
 		v := s.Vitals()
 		if !v.Ready || !v.StoreUp || !v.LockUp || v.Draining || v.Replica != "a" || v.Backend != "store" || v.Workers != 7 || v.Config != 1 ||
-			v.Stripes != ledger.Stripes || v.Running[jobs.DefaultPool] != 1 || v.SessionsLost+v.Expired+v.ClockRefused+v.Foreign != 0 || !s.Loaded() {
+			v.Stripes != ledger.Stripes || v.Running[naming.DefaultPool] != 1 || v.SessionsLost+v.Expired+v.ClockRefused+v.Foreign != 0 || !s.Loaded() {
 			t.Errorf("at work: %+v", v)
 		}
 		if off := v.Now.Sub(time.Now()).Abs(); off > time.Second || v.ClockSkew.Abs() > time.Second {

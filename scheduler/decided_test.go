@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -80,7 +81,7 @@ func TestWhenAJobIsLookedAtNext(t *testing.T) {
 				if ready := s.Health()[0].Ready; ready != (c.err == nil) {
 					t.Errorf("ready: %t", ready)
 				}
-				if room := s.slots.room(jobs.DefaultPool); c.err != nil && room != s.plan.pools[jobs.DefaultPool].Workers {
+				if room := s.slots.room(naming.DefaultPool); c.err != nil && room != s.plan.pools[naming.DefaultPool].Workers {
 					t.Errorf("%d workers are free after a decision that failed", room)
 				}
 			})
@@ -168,7 +169,7 @@ func TestWhatADecisionAsksFor(t *testing.T) {
 			if got.Guard != c.guard || got.Overdue != c.overdue || got.Session != "session" || got.Replica != "a" || !slices.Equal(got.Jobs, []string{"a", "b"}) {
 				t.Errorf("%+v: %+v", c, got)
 			}
-			if diff := cmp.Diff(map[string]ledger.Share{jobs.DefaultPool: {Hash: s.plan.pools[jobs.DefaultPool].hash, Room: 2}}, got.Pools); diff != "" {
+			if diff := cmp.Diff(map[string]ledger.Share{naming.DefaultPool: {Hash: s.plan.pools[naming.DefaultPool].hash, Room: 2}}, got.Pools); diff != "" {
 				t.Error(diff)
 			}
 			if now, err := got.Now(time.Now().Add(time.Hour)); err == nil {
@@ -274,7 +275,7 @@ func TestADrainCutsNoDecisionShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := firing(t, "a")
 		ctx, drain := context.WithCancel(t.Context())
-		s.triggers.store = cutShort{s.store, drain, jobs.Task{ID: "1", Job: "a", Pool: jobs.DefaultPool}}
+		s.triggers.store = cutShort{s.store, drain, jobs.Task{ID: "1", Job: "a", Pool: naming.DefaultPool}}
 		h := blocked{make(chan struct{}, 1), make(chan struct{})}
 		s.plan.jobs["a"].handler = h
 		s.decide(ctx, []string{"a"})

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -99,7 +100,7 @@ func (s *executor) foundRoom(pool string, r ledger.Result, err error) {
 	switch {
 	case r.Verdict != ledger.HandBack:
 		s.room.worked(pool)
-	case errors.Is(err, jobs.ErrNoRoom):
+	case errors.Is(err, abort.ErrNoRoom):
 		s.room.refused(pool, err)
 		s.feeders[pool].handBackQueue()
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 // governing is the definition of a pool that holds, as far as this replica has learned: its own, or what a newer
@@ -93,7 +93,7 @@ func (s *executor) Runs(pool, kind string) bool {
 func (p *plan) left(row ledger.OtherPool) string {
 	own, known := p.pools[row.Name]
 	switch {
-	case row.Name == jobs.NotificationsPool, !known && row.Hash == "":
+	case row.Name == naming.NotificationsPool, !known && row.Hash == "":
 		return ""
 	case !known:
 		return row.Name + " (this replica does not have the pool)"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -60,8 +61,8 @@ func TestWhatOfAPoolIsLeftToANewerConfiguration(t *testing.T) {
 		"retired":                  {ledger.OtherPool{Name: "p"}, "p (the newer one does not have the pool)", []string{}},
 		"a pool that is not here":  {row("q", func(*jobs.Pool) {}), "q (this replica does not have the pool)", nil},
 		"neither has it any more":  {ledger.OtherPool{Name: "q"}, "", nil},
-		"that of notifications":    {row(jobs.NotificationsPool, func(*jobs.Pool) {}), "", []string{}},
-		"notifications are no use": {ledger.OtherPool{Name: jobs.NotificationsPool}, "", []string{}},
+		"that of notifications":    {row(naming.NotificationsPool, func(*jobs.Pool) {}), "", []string{}},
+		"notifications are no use": {ledger.OtherPool{Name: naming.NotificationsPool}, "", []string{}},
 	} {
 		if got := p.left(c.row); got != c.says {
 			t.Errorf("%s: left is %q, want %q", what, got, c.says)

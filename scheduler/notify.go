@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -39,7 +40,7 @@ func (s *Scheduler) notify(ctx context.Context) {
 				break
 			}
 			if done.Tasks > 0 {
-				s.wakeFeeder(jobs.NotificationsPool)
+				s.wakeFeeder(naming.NotificationsPool)
 			}
 			after, more = done.Last, done.More
 			if !pause(ctx, notifyPause, nil) {
@@ -69,7 +70,7 @@ func (p *plan) route(now time.Time, e ledger.Event) ledger.Route {
 		told.Until, told.Count = cmp.Or(e.Until, e.At), e.Count
 	}
 	told.Text = told.Sentence()
-	return ledger.Route{Task: &jobs.NewTask{Pool: jobs.NotificationsPool, Kind: kind, Payload: told, IdempotencyKey: told.ID}}
+	return ledger.Route{Task: &jobs.NewTask{Pool: naming.NotificationsPool, Kind: kind, Payload: told, IdempotencyKey: told.ID}}
 }
 
 // notifies is what the definition of an event's job or pool says; an empty hash: it is not known here.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
@@ -198,7 +199,7 @@ func TestADeadWebhookDelaysNothing(t *testing.T) {
 	r := start(t, st, nil, jobs.Set{
 		Pools: map[string]jobs.Pool{
 			"p": {Handler: work, Retries: &jobs.Retries{}, Notify: jobs.Notify{Handler: hook}},
-			jobs.NotificationsPool: {
+			naming.NotificationsPool: {
 				Workers: 8, Retries: &jobs.Retries{Limit: 1000, Backoff: 100 * time.Millisecond, MaxBackoff: 500 * time.Millisecond},
 			},
 		},

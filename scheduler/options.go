@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -52,7 +53,7 @@ type Options struct {
 	LockService string
 
 	Retention   jobs.Retention // default: triggers 30 days, succeeded 2, failed 14, output 7
-	OutputLimit int            // bytes kept of one attempt's output, half head, half tail; default 64 KiB, at most jobs.MaxOutput
+	OutputLimit int            // bytes kept of one attempt's output, half head, half tail; default 64 KiB, at most limits.Output
 	Version     string         // for people
 	Address     string         // of the replica's API, for people
 	Logger      *slog.Logger
@@ -140,8 +141,8 @@ func (o Options) validate() error {
 	if o.Workers < 0 {
 		add("Workers", "%d is negative; leave it zero for the default", o.Workers)
 	}
-	if o.OutputLimit < 0 || o.OutputLimit > jobs.MaxOutput {
-		add("OutputLimit", "%d is not within 1 … %d bytes", o.OutputLimit, jobs.MaxOutput)
+	if o.OutputLimit < 0 || o.OutputLimit > limits.Output {
+		add("OutputLimit", "%d is not within 1 … %d bytes", o.OutputLimit, limits.Output)
 	}
 	if o.WhenDown != DownStore && o.WhenDown != DownWait {
 		add("WhenDown", "%.80q is neither %q nor %q", o.WhenDown, DownStore, DownWait)

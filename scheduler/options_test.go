@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -136,7 +136,7 @@ func TestLocksInMemoryOfTwoProcesses(t *testing.T) {
 }
 
 func TestOutputLimit(t *testing.T) {
-	for limit, fine := range map[int]bool{-1: false, 0: true, 1: true, jobs.MaxOutput: true, jobs.MaxOutput + 1: false} {
+	for limit, fine := range map[int]bool{-1: false, 0: true, 1: true, limits.Output: true, limits.Output + 1: false} {
 		if _, err := scheduler.New(ledger.Sides{Replica: &silent{Store: &memstore.Store{Database: memstore.New()}}}, nil, pool(&starts{}, nil), scheduler.Options{OutputLimit: limit}); (err == nil) != fine {
 			t.Errorf("%d bytes: %v", limit, err)
 		}

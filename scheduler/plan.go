@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -51,7 +52,7 @@ func newPlan(set jobs.Set, labels map[string]string) (*plan, error) {
 	p := &plan{set: set, jobs: map[string]*jobPlan{}, pools: map[string]*poolPlan{}}
 	filled := set.WithDefaults()
 	for name, pool := range filled.Pools {
-		if name == jobs.NotificationsPool {
+		if name == naming.NotificationsPool {
 			pool.Kinds = set.Notifiers()
 		}
 		p.pools[name] = &poolPlan{
@@ -115,7 +116,7 @@ func (p *plan) work(t jobs.Task) (work, bool) {
 		return work{}, false
 	}
 	h := pool.handler(t.Kind)
-	if h == nil && t.Pool == jobs.NotificationsPool {
+	if h == nil && t.Pool == naming.NotificationsPool {
 		h = forward{p}
 	}
 	return work{h, pool.Timeout, *pool.Retries}, h != nil
@@ -136,7 +137,7 @@ func (p *plan) definitions() ledger.Definitions {
 			Name: name, Hash: pool.hash, MaxRunning: pool.MaxRunning,
 			MaxAttempts: pool.Retries.Limit + 1, Retry: pool.OnLost == jobs.LostRetries,
 		}
-		if name != jobs.NotificationsPool { // what a newer configuration notifies somebody with is forwarded
+		if name != naming.NotificationsPool { // what a newer configuration notifies somebody with is forwarded
 			def.Kinds = pool.hashes
 		}
 		d.Pools = append(d.Pools, def)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -63,9 +64,9 @@ func TestWhatRunsATask(t *testing.T) {
 		"a pool without a handler":         {jobs.Task{Pool: "kinds"}, nil, 0, 0},
 		"its kind":                         {jobs.Task{Pool: "kinds", Kind: "x"}, named("kinds x"), time.Hour, 2},
 		"an unknown pool":                  {jobs.Task{Pool: "gone"}, nil, 0, 0},
-		"a notification of a job":          {jobs.Task{Pool: jobs.NotificationsPool, Kind: own}, named("tell of own"), time.Minute, 20},
-		"a notification of a pool":         {jobs.Task{Pool: jobs.NotificationsPool, Kind: pool}, named("tell of p"), time.Minute, 20},
-		"one of an earlier configuration":  {jobs.Task{Pool: jobs.NotificationsPool, Kind: "earlier"}, forward{p}, time.Minute, 20},
+		"a notification of a job":          {jobs.Task{Pool: naming.NotificationsPool, Kind: own}, named("tell of own"), time.Minute, 20},
+		"a notification of a pool":         {jobs.Task{Pool: naming.NotificationsPool, Kind: pool}, named("tell of p"), time.Minute, 20},
+		"one of an earlier configuration":  {jobs.Task{Pool: naming.NotificationsPool, Kind: "earlier"}, forward{p}, time.Minute, 20},
 	} {
 		w, here := p.work(c.task)
 		if here != (c.handler != nil) {
@@ -122,7 +123,7 @@ func TestWhatTheStoreKeepsOfAPlan(t *testing.T) {
 			kinds = []string{"", "x"}
 		case "kinds":
 			kinds, want.MaxRunning, want.MaxAttempts, want.Retry = []string{"x"}, 7, 3, false
-		case jobs.NotificationsPool:
+		case naming.NotificationsPool:
 			want.MaxAttempts, want.Kinds = 21, nil
 		}
 		if (def.Kinds == nil) != (want.Kinds == nil) || !maps.Equal(def.Kinds, want.Kinds) || len(def.Kinds) != len(kinds) || def.MaxRunning != want.MaxRunning ||
@@ -133,7 +134,7 @@ func TestWhatTheStoreKeepsOfAPlan(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(p.pools["p"].hashes)); !slices.Equal(got, []string{"", "x"}) {
 		t.Errorf("the pool p has the kinds %q", got)
 	}
-	if !slices.Equal(names, []string{jobs.DefaultPool, "kinds", jobs.NotificationsPool, "p"}) {
+	if !slices.Equal(names, []string{naming.DefaultPool, "kinds", naming.NotificationsPool, "p"}) {
 		t.Errorf("pools %q", names)
 	}
 }

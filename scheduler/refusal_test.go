@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/store"
@@ -65,7 +66,7 @@ func TestWhatAHandlerSaysHoldsUpNoOther(t *testing.T) {
 			r.Wake("p")
 			for n, a := range added {
 				got := ended(t, st, a.Task.ID)
-				if got.State != jobs.StateFailed || got.Attempt != 1 || len(got.Error) > jobs.MaxError {
+				if got.State != jobs.StateFailed || got.Attempt != 1 || len(got.Error) > limits.Error {
 					t.Errorf("%d: %s after %d attempts, with %d bytes of its error", n, got.State, got.Attempt, len(got.Error))
 				}
 				refused := says[n] == "curse" && n%2 == 0 // a panic says so before it

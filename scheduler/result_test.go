@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -26,8 +27,8 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 	died := func(code reason.Code, why, text string) ledger.Result {
 		return ledger.Result{Verdict: ledger.Died, State: jobs.StateLost, Code: code, Reason: why, Error: text}
 	}
-	noRoom, notStarted := fmt.Errorf("fork: %w", jobs.ErrNoRoom), fmt.Errorf("late: %w", jobs.ErrNotStarted)
-	lost := fmt.Errorf("its helper: %w", jobs.ErrLost)
+	noRoom, notStarted := fmt.Errorf("fork: %w", abort.ErrNoRoom), fmt.Errorf("late: %w", abort.ErrNotStarted)
+	lost := fmt.Errorf("its helper: %w", abort.ErrLost)
 	for what, c := range map[string]struct {
 		err           error
 		why           stopped

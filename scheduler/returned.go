@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime/debug"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -44,7 +45,7 @@ func read(err error, out io.Writer) (safe error) {
 		}
 	}()
 	r := &returned{text: err.Error()}
-	for _, meant := range []error{jobs.ErrNoRoom, jobs.ErrNotStarted, jobs.ErrLost} {
+	for _, meant := range []error{abort.ErrNoRoom, abort.ErrNotStarted, abort.ErrLost} {
 		if errors.Is(err, meant) {
 			r.is = append(r.is, meant)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
@@ -84,9 +85,9 @@ func TestAnErrorThatPanicsFailsItsAttempt(t *testing.T) {
 func TestAnErrorThatWasReadMeansTheSame(t *testing.T) {
 	for _, err := range []error{
 		errors.New("failed"),
-		fmt.Errorf("fork: %w", jobs.ErrNoRoom),
-		fmt.Errorf("late: %w", jobs.ErrNotStarted),
-		fmt.Errorf("helper: %w", jobs.ErrLost),
+		fmt.Errorf("fork: %w", abort.ErrNoRoom),
+		fmt.Errorf("late: %w", abort.ErrNotStarted),
+		fmt.Errorf("helper: %w", abort.ErrLost),
 		fmt.Errorf("command: %w", &jobs.ExitError{Code: 3, Text: "exit status 3"}),
 		fmt.Errorf("send: %w", jobs.Permanent(errors.New("no such address"))),
 		fmt.Errorf("send: %w", jobs.Cancel(nil)),
@@ -110,7 +111,7 @@ func meaning(err error) string {
 	}
 	delay, delayed := jobs.RetryDelay(err)
 	return fmt.Sprintf("%q, no room %v, not started %v, lost %v, exit code %s, permanent %v, cancelled %v, in %v %v", err,
-		errors.Is(err, jobs.ErrNoRoom), errors.Is(err, jobs.ErrNotStarted), errors.Is(err, jobs.ErrLost), code,
+		errors.Is(err, abort.ErrNoRoom), errors.Is(err, abort.ErrNotStarted), errors.Is(err, abort.ErrLost), code,
 		jobs.IsPermanent(err), jobs.IsCancel(err), delay, delayed)
 }
 

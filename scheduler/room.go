@@ -22,7 +22,7 @@ const (
 )
 
 // room knows the pools whose work this replica could not start for want of descriptors, processes or
-// memory (jobs.ErrNoRoom). Such work is handed back, as if it had never been claimed, and for a while,
+// memory (abort.ErrNoRoom). Such work is handed back, as if it had never been claimed, and for a while,
 // longer each time, this replica takes no more of the pool.
 type room struct {
 	log *slog.Logger

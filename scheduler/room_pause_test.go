@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 )
 
 // The pauses grow while nothing can be started, up to a bound. What ends in one does not end it, but the next
@@ -21,7 +21,7 @@ func TestPausesForWantOfRoom(t *testing.T) {
 		refused := func() (pause time.Duration) {
 			began := time.Now()
 			for range 64 {
-				r.refused("p", jobs.ErrNoRoom)
+				r.refused("p", abort.ErrNoRoom)
 			}
 			for r.shut("p") {
 				time.Sleep(time.Millisecond)
@@ -56,7 +56,7 @@ func TestPausesForWantOfRoom(t *testing.T) {
 			t.Errorf("after a success the pause is %v", first)
 		}
 		refused()
-		r.refused("p", jobs.ErrNoRoom)
+		r.refused("p", abort.ErrNoRoom)
 		r.worked("p")
 		if !r.shut("p") {
 			t.Error("a success has ended the pause of others")
@@ -124,7 +124,7 @@ func TestHowLongAPauseIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := room{log: slog.New(slog.DiscardHandler)}
 		pause := func() time.Duration {
-			r.refused("p", jobs.ErrNoRoom)
+			r.refused("p", abort.ErrNoRoom)
 			return time.Until(r.pools["p"].until)
 		}
 		time.Sleep(pause() + roomMost)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -25,7 +26,7 @@ type cramped struct {
 func (c *cramped) Run(context.Context, jobs.Task, io.Writer) error {
 	c.asks.Add(1)
 	if c.full.Load() {
-		return fmt.Errorf("%w: cannot start it: %w", jobs.ErrNoRoom, syscall.EMFILE)
+		return fmt.Errorf("%w: cannot start it: %w", abort.ErrNoRoom, syscall.EMFILE)
 	}
 	c.ran.Add(1)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -125,7 +126,7 @@ func TestWhatANotificationSays(t *testing.T) {
 		if c.event.Job == "" {
 			kind = p.pools["p"].notifier
 		}
-		want := &jobs.NewTask{Pool: jobs.NotificationsPool, Kind: kind, Payload: c.want, IdempotencyKey: c.want.ID}
+		want := &jobs.NewTask{Pool: naming.NotificationsPool, Kind: kind, Payload: c.want, IdempotencyKey: c.want.ID}
 		if diff := cmp.Diff(want, route.Task); diff != "" {
 			t.Errorf("of %s (-want +got):\n%s", c.want.ID, diff)
 		}
@@ -149,7 +150,7 @@ func TestNotificationsOfAnEarlierConfiguration(t *testing.T) {
 	for job, told := range map[string]bool{"a": true, "b": false, "gone": false, "": true} { // without a job it is of the pool
 		got = ""
 		payload, _ := json.Marshal(jobs.Notification{ID: "7", Job: job, Pool: "p", TaskID: "8", Reason: "timeout"})
-		task := jobs.Task{Pool: jobs.NotificationsPool, Kind: "earlier", Payload: payload}
+		task := jobs.Task{Pool: naming.NotificationsPool, Kind: "earlier", Payload: payload}
 		w, ok := p.work(task)
 		if !ok {
 			t.Fatal("no handler")

@@ -3,7 +3,7 @@ package scheduler
 import (
 	"sync"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 // slots counts attempts: at most total in this replica, at most its workers in each pool.
@@ -65,7 +65,7 @@ func (s *slots) left(pool string) int {
 }
 
 // counts reports whether attempts of pool are among the total.
-func counts(pool string) bool { return pool != jobs.NotificationsPool }
+func counts(pool string) bool { return pool != naming.NotificationsPool }
 
 // give returns n slots of pool.
 func (s *slots) give(pool string, n int) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 // A pool has its workers and no more than the replica has left; notifications have workers of their own. Who asked
@@ -12,7 +12,7 @@ import (
 func TestSlots(t *testing.T) {
 	var freed []string
 	plan := &plan{pools: map[string]*poolPlan{}}
-	for name, workers := range map[string]int{"a": 3, "b": 4, jobs.NotificationsPool: 2} {
+	for name, workers := range map[string]int{"a": 3, "b": 4, naming.NotificationsPool: 2} {
 		p := &poolPlan{name: name}
 		p.Workers = workers
 		plan.pools[name] = p
@@ -40,7 +40,7 @@ func TestSlots(t *testing.T) {
 			t.Errorf("%d of %s: told are %q, not %q", n, pool, freed, want)
 		}
 	}
-	room(map[string]int{"a": 3, "b": 4, jobs.NotificationsPool: 2, "unknown": 0})
+	room(map[string]int{"a": 3, "b": 4, naming.NotificationsPool: 2, "unknown": 0})
 	give("a", 0)
 	take("a", 2, 2)
 	give("a", 1, "unknown") // which asked for room, and there was none
@@ -49,14 +49,14 @@ func TestSlots(t *testing.T) {
 	take("a", 1, 1)
 	room(map[string]int{"a": 1, "b": 3})
 	take("b", 4, 3)
-	room(map[string]int{"b": 0, jobs.NotificationsPool: 2})
+	room(map[string]int{"b": 0, naming.NotificationsPool: 2})
 	give("b", 1, "b")
 	room(map[string]int{"a": 1, "b": 1})
 	take("b", 1, 1)
 	take("a", 1, 0) // it has a worker, and the replica has none
-	take(jobs.NotificationsPool, 3, 2)
-	give(jobs.NotificationsPool, 2, "a", jobs.NotificationsPool)
-	room(map[string]int{jobs.NotificationsPool: 2, "a": 0})
+	take(naming.NotificationsPool, 3, 2)
+	give(naming.NotificationsPool, 2, "a", naming.NotificationsPool)
+	room(map[string]int{naming.NotificationsPool: 2, "a": 0})
 	give("b", 3, "a")
 	room(map[string]int{"a": 1, "b": 3})
 	give("a", 2)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
@@ -115,7 +116,7 @@ func (s *timed) decided(n int) []round {
 // A stuck holder delays nothing by a second, beside what the store takes: by the database's times.
 func TestAStuckLockHolderDelaysNothingByASecond(t *testing.T) {
 	service := memlock.New()
-	stillHeld := holdAll(t, service, "p", jobs.DefaultPool)
+	stillHeld := holdAll(t, service, "p", naming.DefaultPool)
 	st := sqlite(t).open(t)
 	ran := &starts{}
 	set := pool(ran, nil)
@@ -143,7 +144,7 @@ func TestAStuckLockHolderOfManyJobs(t *testing.T) {
 	t.Parallel()
 	const many = 1500
 	service := memlock.New()
-	stillHeld := holdAll(t, service, jobs.DefaultPool)
+	stillHeld := holdAll(t, service, naming.DefaultPool)
 	st := sqlite(t).open(t)
 	// Suspended: each due time is decided, and nothing else keeps the machine busy.
 	j := jobs.Job{Schedule: "0 0 29 2 *", Handler: &starts{}, Suspend: true}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -165,7 +166,7 @@ func TestHowEventsAreLookedAt(t *testing.T) {
 				if up, _, _ := s.health.state(); up != c.up || len(log.take()) != c.said {
 					t.Errorf("the store is there: %v", up)
 				}
-				if wakes := len(s.feeders[jobs.NotificationsPool].wake) > 0; wakes != c.wakes {
+				if wakes := len(s.feeders[naming.NotificationsPool].wake) > 0; wakes != c.wakes {
 					t.Errorf("who tells them is woken: %v", wakes)
 				}
 			})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -333,7 +334,7 @@ func TestUnknownKindsAreForgotten(t *testing.T) {
 		log.take()
 		for n := range 3 {
 			var made []jobs.Enqueued
-			for _, pool := range []string{"p", jobs.DefaultPool} {
+			for _, pool := range []string{"p", naming.DefaultPool} {
 				one, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: pool, Kind: fmt.Sprint("typo", n), Force: true})
 				if err != nil {
 					t.Fatal(err)

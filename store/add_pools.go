@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -25,7 +26,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 	if err := (jobs.Set{Pools: ledger.Declared(pools)}).Validate(); err != nil {
 		return &opError{"add pools", err}
 	}
-	all := map[string]jobs.Pool{jobs.DefaultPool: {}}
+	all := map[string]jobs.Pool{naming.DefaultPool: {}}
 	maps.Copy(all, pools)
 	names := slices.Sorted(maps.Keys(all))
 	var rows [][]any

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -148,7 +149,7 @@ func (w *decision) states(t *tx) ([]ledger.JobState, error) {
 func (w *decision) pools() (pools []string) {
 	for _, o := range w.openings() {
 		if o.Task != nil {
-			pools = append(pools, cmp.Or(o.Task.Pool, jobs.DefaultPool))
+			pools = append(pools, cmp.Or(o.Task.Pool, naming.DefaultPool))
 		}
 	}
 	return pools
@@ -198,7 +199,7 @@ func (w *decision) openTask(t *tx, job *jobRow, o *ledger.Opening) error {
 		task.ScheduledAt, task.Seq = o.Trigger.At, o.Trigger.Seq
 	}
 	task.Job = job.Name
-	task.Pool = cmp.Or(task.Pool, jobs.DefaultPool)
+	task.Pool = cmp.Or(task.Pool, naming.DefaultPool)
 	task.OnLost = cmp.Or(task.OnLost, jobs.LostFails)
 	task.MaxAttempts = max(task.MaxAttempts, 1)
 	task.CreatedAt = w.now

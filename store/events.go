@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// eventError is how much of an error an event keeps, in bytes: its task has more, jobs.MaxError.
+// eventError is how much of an error an event keeps, in bytes: its task has more, limits.Error.
 const eventError = 4096
 
 // keepEvents writes events down in the transaction that made them. Their ids sort by time.

@@ -85,7 +85,7 @@ func TestViewsStartAgain(t *testing.T) {
 				if err != nil {
 					t.Errorf("%s, statement %d, %s: %v", name, k, f.name, err)
 				}
-				if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(wire.Overview{}, "At")); diff != "" {
+				if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Overview{}, "At")); diff != "" {
 					t.Errorf("%s, statement %d, %s: %s", name, k, f.name, diff)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -29,7 +30,7 @@ func newBatch(tasks []jobs.NewTask) ([]*parcel, error) {
 	keys := map[[2]string]*parcel{}
 	for i, n := range tasks {
 		p, err := newParcel(n)
-		if err == nil && n.Pool == jobs.NotificationsPool {
+		if err == nil && n.Pool == naming.NotificationsPool {
 			err = &jobs.FieldError{Path: "pool", Problem: "notifications is for what the configuration wants to be told; use another pool"}
 		}
 		if err != nil {

@@ -144,7 +144,7 @@ func TestListsAreServedByIndexes(t *testing.T) {
 		check("audit", []string{"audit_at"}, func(t *tx) error { _, err := t.auditPage(auditCursor(1800, "id-001800"), 51); return err })
 		check("next due", []string{"jobs_next"}, func(t *tx) error { _, err := t.nextDue(10); return err })
 		check("missed of an overview", []string{"triggers_outcome", "done_state"}, func(t *tx) error {
-			_, err := t.troubles(10, []wire.TroubleCount{{State: "failed", Job: "j9", Pool: "p9", Last: time.UnixMicro(1900)}})
+			_, err := t.troubles(10, []ledger.TroubleCount{{State: "failed", Job: "j9", Pool: "p9", Last: time.UnixMicro(1900)}})
 			return err
 		})
 		check("counts of what went wrong", []string{"done_state"}, func(t *tx) error { _, err := t.wrong(time.UnixMicro(1500)); return err })

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
@@ -43,7 +44,7 @@ func (h happening) subject() subject {
 func ends(moves []move) []happening {
 	var all []happening
 	for _, m := range moves {
-		if m.to != toDone || m.Job == "" && m.Pool == jobs.NotificationsPool { // nobody is told of those
+		if m.to != toDone || m.Job == "" && m.Pool == naming.NotificationsPool { // nobody is told of those
 			continue
 		}
 		h := happening{

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -18,9 +19,9 @@ const errorShown = 500
 // Overview reads what a person looks at first, at most rows (1 … 100) of each kind. However much
 // the store holds, it reads a few rows of each, the tasks that run, those that went wrong within the last hour, and one
 // small row for each job.
-func (s *Store) Overview(ctx context.Context, rows int) (wire.Overview, error) {
+func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error) {
 	rows = min(max(rows, 1), 100)
-	var o wire.Overview
+	var o ledger.Overview
 	err := s.view(ctx, "overview", func(t *tx) (err error) {
 		if o.At, err = t.Now(); err != nil {
 			return err
@@ -50,17 +51,19 @@ func (s *Store) Overview(ctx context.Context, rows int) (wire.Overview, error) {
 }
 
 // nextDue: index jobs_next, in its order. A retired job has no next time.
-func (t *tx) nextDue(n int) ([]wire.NextDue, error) {
+func (t *tx) nextDue(n int) ([]ledger.NextDue, error) {
 	return list(table[jobModel](t).Table("{jobs} {index}{jobs}_next{end}").Where("next_at > 0").Order("next_at, stripe").Limit(n),
-		func(m *jobModel) wire.NextDue { return wire.NextDue{Job: m.Name, At: m.due(), Suspended: m.Suspended} })
+		func(m *jobModel) ledger.NextDue {
+			return ledger.NextDue{Job: m.Name, At: m.due(), Suspended: m.Suspended}
+		})
 }
 
 // longestRunning sorts the tasks that run, which are few. Index tasks_claim.
-func (t *tx) longestRunning(n int) ([]wire.RunningTask, error) {
+func (t *tx) longestRunning(n int) ([]ledger.RunningTask, error) {
 	q := t.gorm().Table("{tasks} {index}{tasks}_claim{end}").Select("id, pool, kind, job, trigger_at, started_at, attempt, replica").
 		Where("state = 2").Order("started_at, id").Limit(n)
-	return list(q, func(m *taskFields) wire.RunningTask {
-		return wire.RunningTask{
+	return list(q, func(m *taskFields) ledger.RunningTask {
+		return ledger.RunningTask{
 			TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), Since: fromMicros(m.StartedAt), Attempt: m.Attempt, Replica: m.Replica,
 		}
 	})
@@ -73,8 +76,8 @@ const (
 
 const troubleColumns = "id, pool, kind, job, trigger_at, state, attempt, replica, exit_code, reason, reason_code, SUBSTR(error, 1, ?) AS error, finished_at"
 
-func trouble(m *taskFields) wire.Trouble {
-	return wire.Trouble{
+func trouble(m *taskFields) ledger.Trouble {
+	return ledger.Trouble{
 		TaskID: m.ID, Pool: m.Pool, Kind: m.Kind, Job: m.Job, Due: fromMicros(m.TriggerAt), State: m.State, Attempt: m.Attempt, Replica: m.Replica,
 		ExitCode: m.ExitCode, Reason: m.Reason, ReasonCode: m.ReasonCode, Error: strings.ToValidUTF8(string(m.Error), ""), At: fromMicros(m.FinishedAt),
 	}
@@ -82,8 +85,8 @@ func trouble(m *taskFields) wire.Trouble {
 
 // troubles merges the latest failed and lost tasks, and those of each wrong thing, index done_state, with the latest
 // missed due times, index triggers_outcome. The latest task of each wrong thing comes before a second one of another.
-func (t *tx) troubles(n int, wrong []wire.TroubleCount) ([]wire.Trouble, error) {
-	var all []wire.Trouble
+func (t *tx) troubles(n int, wrong []ledger.TroubleCount) ([]ledger.Trouble, error) {
+	var all []ledger.Trouble
 	add := func(state string, n int, where ...any) error {
 		q := t.gorm().Table("{done} {index}{done}_state{end}").Select(troubleColumns, errorShown).Where("state = ?", state)
 		if len(where) > 0 {
@@ -98,12 +101,12 @@ func (t *tx) troubles(n int, wrong []wire.TroubleCount) ([]wire.Trouble, error) 
 			return nil, err
 		}
 	}
-	shown := map[wire.TroubleCount]bool{}
+	shown := map[ledger.TroubleCount]bool{}
 	for _, r := range all {
 		shown[wrongOf(r)] = true
 	}
 	for _, w := range wrong[:min(n, len(wrong))] {
-		if shown[wire.TroubleCount{State: w.State, Job: w.Job, Pool: w.Pool, Kind: w.Kind}] {
+		if shown[ledger.TroubleCount{State: w.State, Job: w.Job, Pool: w.Pool, Kind: w.Kind}] {
 			continue
 		}
 		if err := add(w.State, 1, "finished_at = ? AND job = ? AND pool = ? AND kind = ?", micros(w.Last), w.Job, w.Pool, w.Kind); err != nil {
@@ -115,14 +118,14 @@ func (t *tx) troubles(n int, wrong []wire.TroubleCount) ([]wire.Trouble, error) 
 		return nil, err
 	}
 	for _, m := range missed {
-		all = append(all, wire.Trouble{
+		all = append(all, ledger.Trouble{
 			State: string(jobs.Missed), At: m.DecidedAt, Job: m.Job, Due: m.At, Count: m.Count, Replica: m.Replica, Reason: m.Reason, ReasonCode: m.ReasonCode,
 		})
 	}
-	byTime := func(a, b wire.Trouble) int { return b.At.Compare(a.At) }
+	byTime := func(a, b ledger.Trouble) int { return b.At.Compare(a.At) }
 	slices.SortStableFunc(all, byTime)
-	var first, more []wire.Trouble
-	seen := map[wire.TroubleCount]bool{}
+	var first, more []ledger.Trouble
+	seen := map[ledger.TroubleCount]bool{}
 	for _, r := range all {
 		if w := wrongOf(r); !seen[w] {
 			seen[w] = true
@@ -138,37 +141,37 @@ func (t *tx) troubles(n int, wrong []wire.TroubleCount) ([]wire.Trouble, error) 
 }
 
 // wrongOf is what a trouble is counted with.
-func wrongOf(r wire.Trouble) wire.TroubleCount {
-	return wire.TroubleCount{State: r.State, Job: r.Job, Pool: r.Pool, Kind: r.Kind}
+func wrongOf(r ledger.Trouble) ledger.TroubleCount {
+	return ledger.TroubleCount{State: r.State, Job: r.Job, Pool: r.Pool, Kind: r.Kind}
 }
 
 // wrong counts what failed or was lost since a moment: a range of index done_state for each state, and a row for each
 // such end. Successes are not among them.
-func (t *tx) wrong(since time.Time) ([]wire.TroubleCount, error) {
-	var all []wire.TroubleCount
+func (t *tx) wrong(since time.Time) ([]ledger.TroubleCount, error) {
+	var all []ledger.TroubleCount
 	for _, state := range []jobs.State{jobs.StateFailed, jobs.StateLost} {
 		err := read(t, `SELECT job, pool, kind, COUNT(*) AS n, MAX(finished_at) AS last FROM {done}{index}{done}_state{end}
 			WHERE state = ? AND finished_at > ? GROUP BY job, pool, kind`, []any{string(state), micros(since)}, func(c *tally) error {
-			all = append(all, wire.TroubleCount{State: string(state), Job: c.Job, Pool: c.Pool, Kind: c.Kind, Count: c.N, Last: fromMicros(c.Last)})
+			all = append(all, ledger.TroubleCount{State: string(state), Job: c.Job, Pool: c.Pool, Kind: c.Kind, Count: c.N, Last: fromMicros(c.Last)})
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(all, func(a, b wire.TroubleCount) int { return b.Last.Compare(a.Last) })
+	slices.SortStableFunc(all, func(a, b ledger.TroubleCount) int { return b.Last.Compare(a.Last) })
 	return all[:min(wrongMost, len(all))], nil
 }
 
 // broken counts the failing jobs, and says of the first n why. The primary key of {standings} has
 // all jobs, each a short row.
-func (t *tx) broken(n int) (count int, all []wire.FailingJob, err error) {
+func (t *tx) broken(n int) (count int, all []ledger.FailingJob, err error) {
 	const failing = " FROM {standings} s JOIN {jobs} j ON j.name = s.name WHERE s.kind = 'job' AND s.failing = 1 AND j.hash <> ''"
 	if _, err := t.One("SELECT COUNT(*)"+failing, nil, &count); err != nil || count == 0 {
 		return 0, nil, err
 	}
 	err = read(t, "SELECT s.name, s.last_success_at, s.last_end_at"+failing+" ORDER BY s.last_end_at DESC, s.name LIMIT ?", []any{n}, func(m *standingModel) error {
-		all = append(all, wire.FailingJob{Job: m.Name, LastSuccess: fromMicros(m.LastSuccessAt), LastEnd: fromMicros(m.LastEndAt)})
+		all = append(all, ledger.FailingJob{Job: m.Name, LastSuccess: fromMicros(m.LastSuccessAt), LastEnd: fromMicros(m.LastEndAt)})
 		return nil
 	})
 	if err != nil {
@@ -190,7 +193,7 @@ type latestReason struct {
 
 // reasons reads, for each job, its latest due time that ended without success: primary key,
 // backwards, a few rows, since these jobs fail now.
-func (t *tx) reasons(of []wire.FailingJob) (map[string]latestReason, error) {
+func (t *tx) reasons(of []ledger.FailingJob) (map[string]latestReason, error) {
 	var parts []string
 	var names []any
 	for _, b := range of {

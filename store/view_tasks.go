@@ -25,7 +25,7 @@ func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt,
 		if task, err = t.taskByID(id); err != nil {
 			return err
 		}
-		attempts, err = t.attempts(id, min(jobs.MaxError, max(1<<10, paging.Bytes/(1+task.Attempt+task.Lost))))
+		attempts, err = t.attempts(id, min(limits.Error, max(1<<10, paging.Bytes/(1+task.Attempt+task.Lost))))
 		return err
 	})
 	if err != nil {

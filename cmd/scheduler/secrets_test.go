@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -186,7 +187,7 @@ func digestsOf(t *testing.T, file string) map[string]string {
 		identity("what job "+name+" tells", job.Notify.Handler)
 	}
 	for name, pool := range c.Set.Pools {
-		if name == jobs.NotificationsPool {
+		if name == naming.NotificationsPool {
 			continue // its kinds are known when it is served
 		}
 		all["hash of pool "+name] = pool.Hash()

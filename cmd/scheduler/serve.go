@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/page"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 func newServeCommand(a *app) *cobra.Command {
@@ -43,7 +43,7 @@ func newServeCommand(a *app) *cobra.Command {
 				}
 			}
 			if id != "" {
-				if !limits.Name.MatchString(id) {
+				if !naming.Pattern.MatchString(id) {
 					return usagef("--id %q: up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit", id)
 				}
 				c.Replica.ID = id

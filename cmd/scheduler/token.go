@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
-	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 func newTokenCommand(a *app) *cobra.Command {
@@ -53,7 +53,7 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 		Example: "  umask 077; scheduler token create --name ci --role operator --expires 90d --file tokens.yaml > ci.token",
 		RunE: func(*cobra.Command, []string) error {
 			var ends time.Time
-			if !limits.Name.MatchString(name) {
+			if !naming.Pattern.MatchString(name) {
 				return usagef("--name %q: up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit", name)
 			}
 			if !slices.Contains(api.Roles(), api.Role(role)) {

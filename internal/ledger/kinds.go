@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -50,7 +51,7 @@ func Declared(pools map[string]jobs.Pool) map[string]jobs.Pool {
 // elsewhere is a handler that some other process has.
 type elsewhere struct{}
 
-func (elsewhere) Run(context.Context, jobs.Task, io.Writer) error { return jobs.ErrNotStarted }
+func (elsewhere) Run(context.Context, jobs.Task, io.Writer) error { return abort.ErrNotStarted }
 
 // Unrunnable are tasks of one kind in one pool that are due and wait for nobody: no live replica has a handler
 // for them.

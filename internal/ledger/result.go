@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -30,9 +31,9 @@ type Result struct {
 	Now      time.Time     // the database's time as the owner of the task reckons it; zero: as the database says
 	Reason   string        // the first 512 bytes are kept
 	Code     reason.Code   // of Reason
-	Error    string        // the first jobs.MaxError bytes are kept
+	Error    string        // the first limits.Error bytes are kept
 	ExitCode *int
-	Output   []byte // the first jobs.MaxOutput bytes are kept
+	Output   []byte // the first limits.Output bytes are kept
 }
 
 // Due is when the next attempt is, for a database that says it is now.
@@ -46,9 +47,9 @@ func (r Result) Due(now time.Time) time.Time {
 // Kept is r with no more of its texts than a store keeps. What is left of a text is valid UTF-8, and does
 // not hold on to the rest in memory.
 func (r Result) Kept() Result {
-	r.Reason, r.Error = head(r.Reason, maxReason), head(r.Error, jobs.MaxError)
-	if len(r.Output) > jobs.MaxOutput {
-		r.Output = bytes.Clone(r.Output[:jobs.MaxOutput])
+	r.Reason, r.Error = head(r.Reason, maxReason), head(r.Error, limits.Error)
+	if len(r.Output) > limits.Output {
+		r.Output = bytes.Clone(r.Output[:limits.Output])
 	}
 	return r
 }

@@ -1,8 +1,6 @@
-// Package limits holds what a definition, a new task or a request may be at most. All limits are inclusive. The limits that a
-// program needs are in jobs: MaxPayload, MaxError and MaxOutput.
+// Package limits holds what a definition, a new task or a request may be at most. All limits are inclusive. The limit that a
+// program needs is in jobs: MaxPayload.
 package limits
-
-import "regexp"
 
 const (
 	PayloadDepth   = 100 // lists and objects within each other
@@ -26,5 +24,8 @@ const Losses = 3
 // anybody reads. The task by itself has it whole.
 const ListedPayload = 1 << 10
 
-// Name is what names of jobs, pools, kinds and replicas look like. Names are unique without regard to case.
-var Name = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+// How much is kept of what an attempt says, in bytes. More than that is no error, it is cut.
+const (
+	Error  = 16 << 10 // the beginning of the error's text
+	Output = 4 << 20  // whatever scheduler.Options.OutputLimit is
+)

@@ -102,7 +102,7 @@ func New(c Command) (*Handler, error) {
 }
 
 // Run starts the command and waits for its end. An exit code other than 0 is a [*jobs.ExitError]. Where
-// descriptors, processes or memory for the start are missing, the error is [jobs.ErrNoRoom].
+// descriptors, processes or memory for the start are missing, the error is [abort.ErrNoRoom].
 // After a stop the error wraps the cause of ctx, whatever the exit code was.
 func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if err := context.Cause(ctx); err != nil {

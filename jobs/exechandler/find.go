@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 )
 
 // find returns the file of a program. Without "/" it is sought in the command's own PATH, not in
@@ -95,14 +95,14 @@ func explain(program, dir string, err error) error {
 	return fmt.Errorf("cannot start %s: %w", program, err)
 }
 
-// noRoom says, as jobs.ErrNoRoom, that a start failed for want of descriptors, processes or memory:
+// noRoom says, as abort.ErrNoRoom, that a start failed for want of descriptors, processes or memory:
 // then nothing of the command has run. nil: it failed for another reason.
 func noRoom(program string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return fmt.Errorf("%w: cannot start %s: %w; raise the limit (ulimit -n, LimitNOFILE=), or lower replica.workers", jobs.ErrNoRoom, program, err)
+		return fmt.Errorf("%w: cannot start %s: %w; raise the limit (ulimit -n, LimitNOFILE=), or lower replica.workers", abort.ErrNoRoom, program, err)
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
-		return fmt.Errorf("%w: cannot start %s: the machine has no room for another process: %w", jobs.ErrNoRoom, program, err)
+		return fmt.Errorf("%w: cannot start %s: the machine has no room for another process: %w", abort.ErrNoRoom, program, err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -117,7 +118,7 @@ func write(w *os.File, payload []byte) (stop func()) {
 // start starts the command, by the warden if there is one.
 func (c *command) start(ctx context.Context) (running, error) {
 	if b := bound.Of(ctx); b != nil && (b.StartLeft() <= 0 || b.Left() <= 0) {
-		return nil, fmt.Errorf("%w: this replica lost touch with the store before it could start the command", jobs.ErrNotStarted)
+		return nil, fmt.Errorf("%w: this replica lost touch with the store before it could start the command", abort.ErrNotStarted)
 	}
 	if wardens.Load() {
 		return c.startWarded(ctx)

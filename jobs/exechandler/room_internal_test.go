@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 )
 
 // What a start wants room for is told from what it cannot find or may not do, whatever wraps it.
@@ -35,13 +35,13 @@ func TestNoRoom(t *testing.T) {
 		} {
 			got := noRoom("cat", err)
 			if c.remedy == "" {
-				if got != nil || errors.Is(explain("cat", "", err), jobs.ErrNoRoom) {
+				if got != nil || errors.Is(explain("cat", "", err), abort.ErrNoRoom) {
 					t.Errorf("%v: %v", err, got)
 				}
 				continue
 			}
 			for _, got := range []error{got, explain("cat", "/none", err)} {
-				if !errors.Is(got, jobs.ErrNoRoom) || !errors.Is(got, c.errno) || !strings.Contains(got.Error(), c.remedy) {
+				if !errors.Is(got, abort.ErrNoRoom) || !errors.Is(got, c.errno) || !strings.Contains(got.Error(), c.remedy) {
 					t.Errorf("%v: %v does not say %q", err, got, c.remedy)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 )
@@ -56,7 +57,7 @@ func TestNoDescriptors(t *testing.T) {
 		switch {
 		case err == nil && out.String() == "x":
 			ran++
-		case errors.Is(err, jobs.ErrNoRoom) && errors.Is(err, jobs.ErrNotStarted) && out.String() == "":
+		case errors.Is(err, abort.ErrNoRoom) && errors.Is(err, abort.ErrNotStarted) && out.String() == "":
 			full++
 		default:
 			t.Errorf("with room for %d: %v, %q", room, err, out)
@@ -82,7 +83,7 @@ func TestNoProcesses(t *testing.T) {
 		}
 		all.Wait()
 		limit(t, unix.RLIMIT_NPROC, 1)
-		if err := h.Run(t.Context(), jobs.Task{}, io.Discard); !errors.Is(err, jobs.ErrNoRoom) {
+		if err := h.Run(t.Context(), jobs.Task{}, io.Discard); !errors.Is(err, abort.ErrNoRoom) {
 			t.Errorf("got %v", err)
 		}
 		return
@@ -90,7 +91,7 @@ func TestNoProcesses(t *testing.T) {
 	if os.Getuid() != 0 {
 		limit(t, unix.RLIMIT_NPROC, 1)
 		h := handler(t, exechandler.Command{Argv: []string{"true"}})
-		if err := h.Run(t.Context(), jobs.Task{}, io.Discard); !errors.Is(err, jobs.ErrNoRoom) {
+		if err := h.Run(t.Context(), jobs.Task{}, io.Discard); !errors.Is(err, abort.ErrNoRoom) {
 			t.Errorf("got %v", err)
 		}
 		return

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler/internal/warden"
 )
 
@@ -67,9 +67,9 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 			return &warded{c.Handler, a, moves}, nil
 		case errors.Is(err, warden.ErrGone) && try == 0: // it died while nobody looked
 		case errors.Is(err, warden.ErrGone), errors.Is(err, warden.ErrLate):
-			return nil, fmt.Errorf("%w: %w", jobs.ErrNotStarted, err)
+			return nil, fmt.Errorf("%w: %w", abort.ErrNotStarted, err)
 		case errors.Is(err, warden.ErrDied):
-			return nil, fmt.Errorf("%w: %w", jobs.ErrLost, err)
+			return nil, fmt.Errorf("%w: %w", abort.ErrLost, err)
 		default:
 			return nil, explain(c.program, c.command.Dir, err)
 		}
@@ -95,14 +95,14 @@ func (p *warded) attend(ctx context.Context) (syscall.WaitStatus, error, error) 
 	end := p.End()
 	switch {
 	case end.Err != nil:
-		return 0, nil, fmt.Errorf("%w: %w", jobs.ErrLost, end.Err)
+		return 0, nil, fmt.Errorf("%w: %w", abort.ErrLost, end.Err)
 	case end.Why == "":
 		return end.Status, nil, nil // it ended by itself, whatever happened meanwhile
 	case stopped == nil && end.Why == warden.Alone:
-		return 0, nil, fmt.Errorf("%w: the warden could not hear this replica any more, so it stopped the command", jobs.ErrLost)
+		return 0, nil, fmt.Errorf("%w: the warden could not hear this replica any more, so it stopped the command", abort.ErrLost)
 	case stopped == nil:
 		return 0, nil, fmt.Errorf("%w: this replica did not renew the attempt's time in time, so its command was stopped: %w",
-			jobs.ErrLost, verdict(end.Status, errOverdue))
+			abort.ErrLost, verdict(end.Status, errOverdue))
 	}
 	return end.Status, stopped, nil
 }

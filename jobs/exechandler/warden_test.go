@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/process"
@@ -177,7 +178,7 @@ func TestWardenStartsNothingTooLate(t *testing.T) {
 		"the session is over": bound.New(over, time.Second, far), "its time is over": bound.New(far, time.Second, over),
 	} {
 		err := h.Run(bound.With(t.Context(), until), jobs.Task{}, &watched{})
-		if _, started := os.Stat(file); !errors.Is(err, jobs.ErrNotStarted) || started == nil {
+		if _, started := os.Stat(file); !errors.Is(err, abort.ErrNotStarted) || started == nil {
 			t.Errorf("%s: %v, started: %v", what, err, started == nil)
 		}
 	}
@@ -207,7 +208,7 @@ func TestWardenDies(t *testing.T) {
 	if err := syscall.Kill(warden, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; !errors.Is(err, jobs.ErrLost) || !strings.Contains(err.Error(), "the warden, died") {
+	if err := <-done; !errors.Is(err, abort.ErrLost) || !strings.Contains(err.Error(), "the warden, died") {
 		t.Errorf("got %v", err)
 	}
 	if pids := left(t.Name()); len(pids) > 0 {

@@ -35,6 +35,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/identity"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -74,7 +75,7 @@ var _ interface {
 
 // Run sends the request. A status that is not expected is an error; with 429 or 503 and a
 // Retry-After of at most a day it is a [jobs.RetryAfter]. After a stop the error wraps the cause of
-// ctx. Where no descriptor is left for a connection, nothing is sent, and the error is [jobs.ErrNoRoom].
+// ctx. Where no descriptor is left for a connection, nothing is sent, and the error is [abort.ErrNoRoom].
 func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	limited, cancel := context.WithTimeoutCause(ctx, h.request.Timeout, errTimeout)
 	defer cancel()
@@ -104,7 +105,7 @@ func (h *Handler) send(ctx context.Context, t jobs.Task, out io.Writer) error {
 	var sent atomic.Bool
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
 	response, err := transport.RoundTrip(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
-	if err != nil && sent.Load() && errors.Is(err, jobs.ErrNoRoom) {
+	if err != nil && sent.Load() && errors.Is(err, abort.ErrNoRoom) {
 		return errors.New(err.Error()) // what the transport sent once and could not send again has been started
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -78,7 +79,7 @@ func TestNoDescriptorsForASecondTry(t *testing.T) {
 	}
 	err = h.Run(t.Context(), jobs.Task{}, io.Discard)
 	limit(was.Cur)
-	if err == nil || errors.Is(err, jobs.ErrNotStarted) || !strings.Contains(err.Error(), "no room") || got.Load() != 2 {
+	if err == nil || errors.Is(err, abort.ErrNotStarted) || !strings.Contains(err.Error(), "no room") || got.Load() != 2 {
 		t.Errorf("%v after %d requests", err, got.Load())
 	}
 }
@@ -102,7 +103,7 @@ func TestNoDescriptors(t *testing.T) {
 	transport.CloseIdleConnections()
 	free := fillUp(t)
 	for _, url := range []string{other.URL, strings.Replace(other.URL, "127.0.0.1", "name.test", 1)} {
-		if err := run(url); !errors.Is(err, jobs.ErrNoRoom) || got.Load() != 0 {
+		if err := run(url); !errors.Is(err, abort.ErrNoRoom) || got.Load() != 0 {
 			t.Errorf("%s: %v, %d came", url, err, got.Load())
 		}
 	}
@@ -114,7 +115,7 @@ func TestNoDescriptors(t *testing.T) {
 	free = fillUp(t)
 	err := run(other.URL)
 	free()
-	if errors.Is(err, jobs.ErrNoRoom) {
+	if errors.Is(err, abort.ErrNoRoom) {
 		t.Errorf("idle connections were kept: %v", err)
 	}
 	if err := run(other.URL); err != nil {

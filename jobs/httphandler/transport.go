@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/internal/abort"
 )
 
 // transport is shared by all handlers. It sends one request and looks at no redirect. How many requests run
@@ -38,7 +38,7 @@ func newTransport() *http.Transport {
 			conn, err = dial(ctx, network, address)
 		}
 		if noRoom(err) {
-			return nil, fmt.Errorf("%w: %w; raise the limit of open files (ulimit -n, LimitNOFILE=), or lower replica.workers", jobs.ErrNoRoom, err)
+			return nil, fmt.Errorf("%w: %w; raise the limit of open files (ulimit -n, LimitNOFILE=), or lower replica.workers", abort.ErrNoRoom, err)
 		}
 		return conn, err
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/scheduler"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -168,7 +170,7 @@ func TestNotifications(t *testing.T) {
 			b.Fire("quiet")
 			ended := b.Fire("print")
 			time.Sleep(2 * time.Millisecond) // two manual runs have two times
-			if len(told) != n+1 || len(ended) != 2 || ended[1].Pool != jobs.NotificationsPool || ended[1].State != jobs.StateSucceeded {
+			if len(told) != n+1 || len(ended) != 2 || ended[1].Pool != naming.NotificationsPool || ended[1].State != jobs.StateSucceeded {
 				t.Fatalf("%q %q", told, states(ended))
 			}
 		}

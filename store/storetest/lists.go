@@ -58,7 +58,7 @@ func viewLongErrors(t *testing.T, b *Bench) {
 	for i, e := range Enqueue(t, b, slices.Repeat([]jobs.NewTask{newTask("p")}, n)...) {
 		want[n-1-i] = e.Task.ID
 	}
-	long := strings.Repeat("x", jobs.MaxError)
+	long := strings.Repeat("x", limits.Error)
 	b.DB.Exec(t, `UPDATE {tasks} SET error = ?`, []byte(long))
 	for i, id := range want {
 		if i%2 == 0 || i > 200 {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -26,7 +27,7 @@ func withNotifications(t *testing.T, b *Bench) *scene {
 	t.Helper()
 	s := newScene(t, b)
 	s.DB.Exec(t, "INSERT INTO {pools} (name, hash, config, max_running, max_attempts, on_lost) VALUES (?, ?, 1, 0, 21, 'retry')",
-		jobs.NotificationsPool, hash)
+		naming.NotificationsPool, hash)
 	return s
 }
 
@@ -40,7 +41,7 @@ func (s *scene) notify(n ledger.Notify) ledger.Notified {
 // told makes a task of each event.
 func told(_ time.Time, e ledger.Event) ledger.Route {
 	return ledger.Route{Task: &jobs.NewTask{
-		Pool: jobs.NotificationsPool, Kind: "hook", Payload: e.Event, IdempotencyKey: string(e.Event) + "/" + e.TaskID,
+		Pool: naming.NotificationsPool, Kind: "hook", Payload: e.Event, IdempotencyKey: string(e.Event) + "/" + e.TaskID,
 	}}
 }
 
@@ -105,7 +106,7 @@ func notifyRoutes(t *testing.T, b *Bench) {
 	s.wantNotified(s.notify(ledger.Notify{Limit: 10, Route: route}), ledger.Notified{Tasks: 1, Dropped: 1, Kept: 1})
 	s.want("events", s.events(), "failed job c")
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE pool=? AND kind='hook' AND job='' AND state=0 AND max_attempts=21 AND on_lost='retry' AND payload=?",
-		jobs.NotificationsPool, []byte(`"failed"`))
+		naming.NotificationsPool, []byte(`"failed"`))
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks}")
 	s.wantInt(1, "SELECT COUNT(*) FROM {idempotency}")
 }
@@ -142,7 +143,7 @@ func notifyOnce(t *testing.T, b *Bench) {
 		route.Task.Kind = "other" // the configuration changed meanwhile
 		return route
 	}})
-	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE pool=?", jobs.NotificationsPool)
+	s.wantInt(1, "SELECT COUNT(*) FROM {tasks} WHERE pool=?", naming.NotificationsPool)
 	s.wantEmpty("events")
 }
 
@@ -195,7 +196,7 @@ func notifyFails(t *testing.T, b *Bench) {
 		s.want("events", s.events(), "failed job a")
 		s.wantEmpty("tasks", "idempotency")
 	}
-	s.DB.Exec(t, "DELETE FROM {pools} WHERE name=?", jobs.NotificationsPool)
+	s.DB.Exec(t, "DELETE FROM {pools} WHERE name=?", naming.NotificationsPool)
 	if _, err := s.Store.Notify(s.ctx(), ledger.Notify{Limit: 10, Route: told}); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("without the pool: %v", err)
 	}
@@ -204,11 +205,11 @@ func notifyFails(t *testing.T, b *Bench) {
 
 func enqueueNotification(t *testing.T, b *Bench) {
 	s := withNotifications(t, b)
-	_, err := s.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: jobs.NotificationsPool, Kind: "hook"})
+	_, err := s.Store.Enqueue(s.ctx(), jobs.NewTask{Pool: naming.NotificationsPool, Kind: "hook"})
 	if !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("got %v", err)
 	}
-	_, err = s.SQL().EnqueueTx(s.ctx(), b.DB.Handle(), jobs.NewTask{Pool: jobs.NotificationsPool})
+	_, err = s.SQL().EnqueueTx(s.ctx(), b.DB.Handle(), jobs.NewTask{Pool: naming.NotificationsPool})
 	if !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("in a transaction: %v", fmt.Sprint(err))
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -95,24 +95,24 @@ func viewOverview(t *testing.T, b *Bench) {
 	got, err := b.SQL().Overview(t.Context(), 10)
 	must(t, err)
 	yes, three := true, 3
-	want := wire.Overview{
+	want := ledger.Overview{
 		Jobs: 3, Failing: 2,
-		Broken: []wire.FailingJob{
+		Broken: []ledger.FailingJob{
 			{Job: "k", Reason: "missed: nobody was there", LastSuccess: time.UnixMicro(5).UTC(), LastEnd: time.UnixMicro('k').UTC()},
 			{Job: "j", Reason: "failed: exit status 3", LastSuccess: time.UnixMicro(5).UTC(), LastEnd: time.UnixMicro('j').UTC()},
 		},
-		Trouble: []wire.Trouble{
+		Trouble: []ledger.Trouble{
 			{At: after(100), State: "failed", Job: "j", Due: second(7), Pool: "p", TaskID: ids[0], Attempt: 1, Replica: "r", ExitCode: &three, Reason: "why", Error: "oops"},
 			{At: after(99), State: "lost", Job: "j", Due: second(7), Pool: "p", TaskID: ids[1], Attempt: 1, Replica: "r", ExitCode: &three, Reason: "why", Error: strings.Repeat("ü", 250)},
 			{At: second(4), State: "missed", Job: "k", Due: second(4), Count: 1, Replica: "r", Reason: "missed: nobody was there"},
 		},
-		Next: []wire.NextDue{{Job: "j", At: second(10)}, {Job: "k", At: second(20), Suspended: &yes}, {Job: "i", At: second(30)}},
-		Running: []wire.RunningTask{
+		Next: []ledger.NextDue{{Job: "j", At: second(10)}, {Job: "k", At: second(20), Suspended: &yes}, {Job: "i", At: second(30)}},
+		Running: []ledger.RunningTask{
 			{TaskID: ids[4], Pool: "p", Job: "j", Due: second(7), Since: second(8), Attempt: 1, Replica: "r"},
 			{TaskID: ids[3], Pool: "p", Job: "j", Due: second(7), Since: second(9), Attempt: 1, Replica: "r"},
 		},
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(wire.Overview{}, "At", "Recent")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Overview{}, "At", "Recent")); diff != "" {
 		t.Error(diff)
 	}
 	if len(got.Recent) != 9 || got.Recent[0].At != second(9) || got.Recent[8].At != second(1) {
@@ -151,7 +151,7 @@ func viewWrong(t *testing.T, b *Bench) {
 	o, err := b.SQL().Overview(t.Context(), 5)
 	must(t, err)
 	last := func(ago time.Duration) time.Time { return now.Add(-ago) }
-	want := []wire.TroubleCount{
+	want := []ledger.TroubleCount{
 		{State: "failed", Pool: "p", Kind: "k", Count: 40, Last: last(0)},
 		{State: "lost", Job: "j", Pool: "p", Count: 1, Last: last(40 * time.Minute)},
 		{State: "failed", Pool: "q", Count: 2, Last: last(50 * time.Minute)},
@@ -207,7 +207,7 @@ func viewWrongAtOnce(t *testing.T, b *Bench) {
 	o, err := b.SQL().Overview(t.Context(), 13)
 	must(t, err)
 	for _, id := range want {
-		if !slices.ContainsFunc(o.Trouble, func(r wire.Trouble) bool { return r.TaskID == id }) {
+		if !slices.ContainsFunc(o.Trouble, func(r ledger.Trouble) bool { return r.TaskID == id }) {
 			t.Errorf("task %s is not shown", id)
 		}
 	}
@@ -233,7 +233,7 @@ func viewFewRows(t *testing.T, b *Bench) {
 func viewManyAttempts(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	few, many := Enqueue(t, b, newTask("p"))[0].Task.ID, Enqueue(t, b, newTask("p"))[0].Task.ID
-	long := []byte(strings.Repeat("ü", jobs.MaxError/2))
+	long := []byte(strings.Repeat("ü", limits.Error/2))
 	for id, n := range map[string]int{few: 3, many: 300} {
 		b.DB.Exec(t, `UPDATE {tasks} SET attempt = ? WHERE id = ?`, n, id)
 		for i := range n {

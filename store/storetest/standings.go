@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -265,12 +266,12 @@ func mixedBatch(t *testing.T, b *Bench) {
 // Nobody is notified of notifications.
 func endsOfNotifications(t *testing.T, b *Bench) {
 	s := newScene(t, b)
-	s.DB.Exec(t, "UPDATE {pools} SET name=? WHERE name='work'", jobs.NotificationsPool)
-	s.runPool(jobs.NotificationsPool, jobs.StateFailed)
+	s.DB.Exec(t, "UPDATE {pools} SET name=? WHERE name='work'", naming.NotificationsPool)
+	s.runPool(naming.NotificationsPool, jobs.StateFailed)
 	s.wantEmpty("events", "standings")
 	d, err := s.decide(run("a", due(1), true)) // a job that runs there is no notification
 	must(t, err)
-	s.DB.Exec(t, "UPDATE {tasks} SET pool=?", jobs.NotificationsPool)
+	s.DB.Exec(t, "UPDATE {tasks} SET pool=?", naming.NotificationsPool)
 	s.finish(result(d.Started[0], ledger.Ended, jobs.StateFailed))
 	s.want("events", s.events(), "failed job a")
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -36,8 +37,8 @@ func longTexts(t *testing.T, b *Bench) {
 			continue
 		}
 		text := b.DB.Text(t, "SELECT error FROM "+from+" WHERE id=?", tasks[i].ID)
-		if !utf8.ValidString(text) || !strings.HasPrefix(long, text) || len(text) > jobs.MaxError || len(text) < jobs.MaxError-4 {
-			t.Errorf("the error of %d has %d bytes, want the first %d", i, len(text), jobs.MaxError)
+		if !utf8.ValidString(text) || !strings.HasPrefix(long, text) || len(text) > limits.Error || len(text) < limits.Error-4 {
+			t.Errorf("the error of %d has %d bytes, want the first %d", i, len(text), limits.Error)
 		}
 		if done[i].Task.Error != text {
 			t.Errorf("the answer to %d has %d bytes of its error, the row %d", i, len(done[i].Task.Error), len(text))
@@ -82,7 +83,7 @@ func manyLongTexts(t *testing.T, b *Bench) {
 		if i >= n/2 {
 			r.Verdict = ledger.Again
 		}
-		r.Error = strconv.Itoa(i) + strings.Repeat("'", jobs.MaxError) // two bytes each, where they are escaped
+		r.Error = strconv.Itoa(i) + strings.Repeat("'", limits.Error) // two bytes each, where they are escaped
 		results = append(results, r)
 	}
 	for i, d := range s.finish(results...) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/await"
@@ -49,7 +50,7 @@ func (d *rush) turn(r *round) {
 	m := &meter{decided: newMark(n), started: newMark(n), finished: newMark(n)}
 	due := time.Now().Add(sized().lead).Truncate(time.Second).UTC()
 	set := jobs.Set{
-		Pools: map[string]jobs.Pool{jobs.DefaultPool: {Workers: d.workers}},
+		Pools: map[string]jobs.Pool{naming.DefaultPool: {Workers: d.workers}},
 		Jobs:  map[string]jobs.Job{},
 	}
 	job := jobs.Job{

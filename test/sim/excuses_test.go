@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -14,12 +15,12 @@ import (
 func small(seed uint64, due map[string]cycle, steps ...step) *plan {
 	p := &plan{
 		Seed: seed, Replicas: 1, TTL: time.Second, NoLocks: true, WhenDown: scheduler.DownStore, Drain: 15 * time.Second, Slow: true,
-		Jobs: map[string]job{}, Pools: map[string]jobs.Pool{jobs.DefaultPool: {Workers: 4}}, Steps: steps, Length: 30 * time.Second,
+		Jobs: map[string]job{}, Pools: map[string]jobs.Pool{naming.DefaultPool: {Workers: 4}}, Steps: steps, Length: 30 * time.Second,
 	}
 	for name, c := range due {
 		ts := times{c}
 		p.Jobs[name] = job{jobs.Job{
-			Schedules: ts.specs(), Concurrency: jobs.Forbid, OnLost: jobs.LostFails, Timeout: time.Minute, Pool: jobs.DefaultPool,
+			Schedules: ts.specs(), Concurrency: jobs.Forbid, OnLost: jobs.LostFails, Timeout: time.Minute, Pool: naming.DefaultPool,
 			CatchUp: jobs.CatchUp{Policy: jobs.CatchUpLatest, Grace: 5 * time.Second, Window: time.Hour, Limit: 1},
 		}, ts}
 	}

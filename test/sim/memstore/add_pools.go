@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -16,7 +17,7 @@ func (s *Store) AddPools(ctx context.Context, pools map[string]jobs.Pool) error 
 	if err := (jobs.Set{Pools: ledger.Declared(pools)}).Validate(); err != nil {
 		return err
 	}
-	all := map[string]jobs.Pool{jobs.DefaultPool: {}}
+	all := map[string]jobs.Pool{naming.DefaultPool: {}}
 	maps.Copy(all, pools)
 	return s.tx(ctx, "add pools", func(t *tx) error {
 		for name := range all {

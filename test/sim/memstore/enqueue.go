@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -42,7 +43,7 @@ func (s *Store) Enqueue(ctx context.Context, tasks ...jobs.NewTask) (all []jobs.
 	var batch []*parcel
 	for i, n := range tasks {
 		p, err := s.newParcel(n)
-		if err == nil && n.Pool == jobs.NotificationsPool {
+		if err == nil && n.Pool == naming.NotificationsPool {
 			err = &jobs.FieldError{Path: "pool", Problem: "notifications is for what the configuration wants to be told"}
 		}
 		if err != nil && len(tasks) > 1 {

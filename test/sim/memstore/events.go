@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
@@ -26,7 +27,7 @@ type happening struct {
 
 // ending is what the end of a task means; nil: nobody is told of it.
 func ending(r Done) *happening {
-	if r.Job == "" && r.Pool == jobs.NotificationsPool {
+	if r.Job == "" && r.Pool == naming.NotificationsPool {
 		return nil
 	}
 	h := &happening{

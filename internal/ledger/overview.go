@@ -1,29 +1,17 @@
-package wire
+package ledger
 
 import (
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// Readiness says whether a replica starts new work, and why not.
-type Readiness struct {
-	Ready      bool        `json:"ready"`
-	Conditions []Condition `json:"conditions"`
-}
-
-// Condition is one thing that readiness depends on, or that is worth saying beside it.
-type Condition struct {
-	Name   string `json:"name"`             // "store", "lock", "clock", "configuration", "draining"
-	Ready  bool   `json:"ready"`            // false: this replica starts nothing new
-	Detail string `json:"detail,omitempty"` // for people; never empty when something is wrong
-}
-
 // Overview is what a person looks at first, as one replica tells it. The lists are short, the most urgent first.
 type Overview struct {
-	Replica   string `json:"replica"` // that tells
-	Readiness        // of that replica
+	Replica        string `json:"replica"` // that tells
+	wire.Readiness        // of that replica
 	// Error says why the store did not answer. What comes after it is then as it was At.
 	Error string `json:"error,omitempty"`
 
@@ -38,10 +26,10 @@ type Overview struct {
 	Running []RunningTask  `json:"running"`     // the longest first
 	Recent  []jobs.Trigger `json:"recent"`      // due times, the latest first
 
-	Replicas      []Replica `json:"replicas"` // at most 100
-	ReplicasTotal int       `json:"replicas_total"`
-	Pools         []Pool    `json:"pools"` // at most 100
-	PoolsTotal    int       `json:"pools_total"`
+	Replicas      []wire.Replica `json:"replicas"` // at most 100
+	ReplicasTotal int            `json:"replicas_total"`
+	Pools         []wire.Pool    `json:"pools"` // at most 100
+	PoolsTotal    int            `json:"pools_total"`
 }
 
 // FailingJob is a job whose last end was no success.
