@@ -5,17 +5,18 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 // admission is by what a transaction makes tasks running here, with what this replica knows of these pools now: the
 // transaction may be repeated, so it looks at nothing that changes.
-func (s *executor) admission(ses *session, pools map[string]governing, room map[string]int) ledger.Admission {
+func (s *executor) admission(ses *membership.Session, pools map[string]governing, room map[string]int) ledger.Admission {
 	shares := map[string]ledger.Share{}
 	for name, g := range pools {
 		shares[name] = ledger.Share{Hash: g.hash, Limited: g.maxRunning > 0, Room: room[name]}
 	}
 	return ledger.Admission{
-		Session: ses.id, Replica: s.opt.ID, Pools: shares,
+		Session: ses.ID, Replica: s.opt.ID, Pools: shares,
 		Admit: func(now time.Time, c ledger.Candidate) (time.Time, bool) {
 			return s.plan.admit(pools[c.Task.Pool], now, c)
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // stopped says why an attempt was told to stop.
@@ -100,7 +101,7 @@ func (a *attempt) stop(why stopped, reason string, killBy time.Time) {
 		if a.stopKill != nil {
 			a.stopKill()
 		}
-		a.stopKill = after(time.Until(killBy.Add(-killMargin)), a.kill)
+		a.stopKill = wake.After(time.Until(killBy.Add(-killMargin)), a.kill)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 // function is a handler.
@@ -60,7 +61,7 @@ func executing(t *testing.T, h jobs.Handler, m Metrics) *Scheduler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 	s.slots.take("p", 1)
 	return s
 }
@@ -241,11 +242,11 @@ func TestWhatWouldBeToldToStopIsNotStarted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				started := false
 				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { started = true; return nil }), &observed{})
-				s.clock.observe(boottime.Now(), time.Now())
-				s.session.Store(&session{"session", boottime.Awake().Add(s.lastGrace() + c.trust), boottime.Awake()})
+				s.clock.Observe(boottime.Now(), time.Now())
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(s.lastGrace() + c.trust)})
 				one := claimOf("1")
 				if c.mayRun != 0 {
-					one.until = s.clock.now().Add(s.lastGrace() + c.mayRun)
+					one.until = s.clock.Now().Add(s.lastGrace() + c.mayRun)
 				}
 				s.register.start(claimOf("1"))
 				s.execute(t.Context(), one)
@@ -272,7 +273,7 @@ func TestNothingIsClaimedWhereThereIsNoRoom(t *testing.T) {
 		if n := f.wanted(); n != 0 {
 			t.Errorf("%d are wanted", n)
 		}
-		f.push(t.Context(), s.session.Load(), ledger.Claimed{Tasks: []ledger.Started{{Task: claimOf("1").task}, {Task: claimOf("2").task}}})
+		f.push(t.Context(), s.member.Session(), ledger.Claimed{Tasks: []ledger.Started{{Task: claimOf("1").task}, {Task: claimOf("2").task}}})
 		got := results(s)
 		for _, id := range []string{"1", "2"} {
 			if r, is := got[id]; !is || r.Verdict != ledger.HandBack {
@@ -345,7 +346,7 @@ func TestAnAttemptThatStartsDuringARenewalIsTold(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.execute(context.Background(), claimOf("1")) }()
 	time.Sleep(50 * time.Millisecond) // if it is not there yet it sees the new session from the beginning
-	s.session.Store(&session{"session", boottime.Awake().Add(2 * time.Hour), boottime.Awake()})
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(2 * time.Hour)})
 	s.register.mu.Unlock()
 	<-ended
 	if left < time.Hour {
@@ -372,7 +373,7 @@ func TestADrainLeavesAHandlerItsOwnGrace(t *testing.T) {
 			defer stop()
 			s.start(t.Context(), claimOf("1"))
 			<-h.began
-			if err := s.drain(t.Context()); err != nil {
+			if err := s.executor.drain(); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 func away(ledger.Result) error { return fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable) }
@@ -30,7 +31,7 @@ func (r *recorder) fill() {
 func TestExpireDoesNotWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := recording(t, newPicky(away), 0)
-		s.session.Store(&session{"session", boottime.Now().Add(5 * time.Second), boottime.Now()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(5 * time.Second)})
 		s.recorder.fill()
 		s.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: "session", since: time.Now()})
 		ctx, stop := context.WithCancel(t.Context())
@@ -124,7 +125,7 @@ func TestDrainHandsBackAtOnce(t *testing.T) {
 		}
 		f := s.feeders["p"]
 		f.mu.Lock()
-		s.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: s.session.Load().id, since: time.Now()})
+		s.register.queue(claimed{task: jobs.Task{ID: "queued", Pool: "p"}, session: s.member.Session().ID, since: time.Now()})
 		f.mu.Unlock()
 		cancel()
 		time.Sleep(queuedFor / 2)

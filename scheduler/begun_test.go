@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 // What was claimed under a session that is trusted no more, or under an earlier one, goes back, however long the job grants
@@ -29,10 +30,10 @@ func TestWhatMayBeAnothersIsNotStarted(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				started := false
 				s := executing(t, function(func(context.Context, jobs.Task, io.Writer) error { started = true; return nil }), nil)
-				s.clock.observe(boottime.Now(), time.Now())
-				s.session.Store(&session{c.session, boottime.Awake().Add(c.trust), boottime.Awake()})
+				s.clock.Observe(boottime.Now(), time.Now())
+				s.assume(&membership.Session{ID: c.session, Trust: boottime.Awake().Add(c.trust)})
 				one := claimOf("1")
-				one.until = s.clock.now().Add(time.Hour)
+				one.until = s.clock.Now().Add(time.Hour)
 				s.register.start(claimOf("1"))
 				s.execute(t.Context(), one)
 				if r := results(s)["1"]; started != c.starts || (r.Verdict == ledger.HandBack) != !c.starts {
@@ -63,10 +64,10 @@ func TestAnAttemptIsToldOfABeatBesideItsBeginning(t *testing.T) {
 			left, toStart = bound.Left(), bound.StartLeft()
 			return nil
 		}), nil)
-		s.session.Store(&session{"session", boottime.Awake().Add(time.Minute), boottime.Awake()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Minute)})
 		s.register.start(claimOf("1"))
 		s.execute(beats{t.Context(), func() {
-			s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		}}, claimOf("1"))
 		if left != time.Hour || toStart != time.Minute {
 			t.Errorf("it may be started for %v, and has %v; want %v and %v", toStart, left, time.Minute, time.Hour)

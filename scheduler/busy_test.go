@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -106,7 +107,7 @@ func TestWhoIsNotTrustedDecidesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &contended{}
 		s := contendedBy(t, st, blocked{}, 1, "a", "b", "c")
-		trust := func(d time.Duration) { s.session.Store(&session{"session", boottime.Now().Add(d), boottime.Now()}) }
+		trust := func(d time.Duration) { s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(d)}) }
 		trust(time.Hour)
 		decisions := 0
 		st.Store = deaf{st.Store}
@@ -115,7 +116,7 @@ func TestWhoIsNotTrustedDecidesNothingMore(t *testing.T) {
 		if decisions != 1 {
 			t.Errorf("%d decisions", decisions)
 		}
-		left := s.upcoming.take(s.clock.now().Add(2*afterFailure), 10, func(string) bool { return true })
+		left := s.upcoming.take(s.clock.Now().Add(2*afterFailure), 10, func(string) bool { return true })
 		if slices.Sort(left); !slices.Equal(left, []string{"a", "b"}) {
 			t.Errorf("it looks again at %q", left)
 		}
@@ -149,7 +150,7 @@ func TestClaimsTakeTurnsWhileTurnsAreShort(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			st := &turns{Store: &memstore.Store{Database: memstore.New()}, take: []time.Duration{0, busyLimit, 0, 0}}
 			s := replicaOn(t, st, blocked{})
-			s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+			s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 			f := s.feeders["p"]
 			f.governs.maxRunning = limit
 			for range want {

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -186,13 +187,10 @@ func TestWhatByHandIsRefused(t *testing.T) {
 		says  string
 		ends  bool // the replica with it
 	}{
-		"a job that nobody knows": {job: "k", is: jobs.ErrNotFound, says: `job "k": not found`},
-		"without touch with the store": {spoil: func(s *Scheduler, _ *undecided) {
-			s.session.Store(&session{id: s.session.Load().id, trust: boottime.Now()})
-		}, is: jobs.ErrUnavailable, says: "lost touch with the store"},
-		"while it drains":            {spoil: func(s *Scheduler, _ *undecided) { s.health.drain() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
+		"a job that nobody knows":    {job: "k", is: jobs.ErrNotFound, says: `job "k": not found`},
+		"while it drains":            {spoil: func(s *Scheduler, _ *undecided) { s.members.Drain() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
 		"after its drain":            {spoil: func(s *Scheduler, _ *undecided) { <-s.attempts.close() }, is: jobs.ErrUnavailable, says: "stopping", ends: true},
-		"without the lock service":   {spoil: func(s *Scheduler, _ *undecided) { s.health.lockDown(unwell) }, is: jobs.ErrUnavailable, says: "lock service is away, and lock.when_down is wait"},
+		"without the lock service":   {spoil: func(s *Scheduler, _ *undecided) { s.locks.Failed(unwell) }, is: jobs.ErrUnavailable, says: "lock service is away, and lock.when_down is wait"},
 		"without the store":          {spoil: func(_ *Scheduler, st *undecided) { st.err = fmt.Errorf("%w: away", jobs.ErrUnavailable) }, is: jobs.ErrUnavailable, says: "away"},
 		"while no clock is believed": {spoil: func(_ *Scheduler, st *undecided) { st.err = ledger.ErrClock }, is: jobs.ErrUnavailable, says: ": " + jobs.ErrUnavailable.Error() + ": " + ledger.ErrClock.Error()},
 		"after its session's death":  {spoil: func(_ *Scheduler, st *undecided) { st.err = ledger.ErrSessionDead }, is: jobs.ErrUnavailable, says: ledger.ErrSessionDead.Error()},
@@ -252,7 +250,7 @@ func TestWhatByHandIsRefused(t *testing.T) {
 					return
 				}
 				st.err = nil
-				s.health.lockUp()
+				s.locks.Failed(nil)
 				time.Sleep(s.opt.SessionTTL) // it beats
 				if _, task, err := s.RunJob(t.Context(), "j", "ann", ""); err != nil || task.State != jobs.StateRunning || h.now().ID != task.ID {
 					t.Errorf("a run after that: %v, %+v", err, task)
@@ -260,6 +258,29 @@ func TestWhatByHandIsRefused(t *testing.T) {
 				h.finish(nil)
 			})
 		})
+	}
+}
+
+// ended is a store with a task of job j that has ended, which decides nothing.
+type ended struct{ ledger.Store }
+
+func (ended) TaskRow(_ context.Context, id string) (jobs.Task, error) {
+	return jobs.Task{ID: id, Job: "j", State: jobs.StateSucceeded}, nil
+}
+
+// Nothing is run by hand while the session is not trusted.
+func TestNothingIsRunByHandWithoutATrustedSession(t *testing.T) {
+	s, err := newOn(ended{newPicky(nil)}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: blocked{}}}}, Options{ID: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
+	const want = ": this replica lost touch with the store"
+	if _, _, err := s.RunJob(t.Context(), "j", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("a run: %v", err)
+	}
+	if _, err := s.RetryTask(t.Context(), "1", "ann", ""); !errors.Is(err, jobs.ErrUnavailable) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("a retry: %v", err)
 	}
 }
 

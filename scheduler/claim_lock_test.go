@@ -19,6 +19,8 @@ type scripted struct {
 	asked  []locks.Request
 }
 
+func (*scripted) Caps() locks.Caps { return locks.Caps{Name: "scripted"} }
+
 func (s *scripted) TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
 	s.asked = append(s.asked, requests...)
 	if s.answer != nil {
@@ -78,9 +80,9 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				f.skipJobs = []string{"x"} // so that it looks first
 				m := &tries{Metrics: f.s.metrics}
 				lk := &scripted{Locks: lockerOf(t, service), answer: c.answer}
-				f.s.locks, f.s.backend, f.s.opt.WhenDown, f.s.metrics = lk, "scripted", c.when, m
+				f.s.locks.Locks, f.s.locks.Required, f.s.metrics = lk, c.when == DownWait, m
 				if c.down {
-					f.s.health.lockDown(errRefused)
+					f.s.locks.Failed(errRefused)
 				}
 				if c.held > 0 {
 					got, err := holder.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
@@ -112,7 +114,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 				st.on = func() {
 					if st.asked[len(st.asked)-1] == "look" {
 						if c.meanwhile {
-							f.s.health.lockDown(errRefused)
+							f.s.locks.Failed(errRefused)
 						}
 						return
 					}
@@ -133,7 +135,7 @@ func TestAClaimAndThePoolsLock(t *testing.T) {
 						t.Errorf("asked for %+v", r)
 					}
 				}
-				if f.s.health.lockIsDown() != c.away {
+				if f.s.locks.Down() != c.away {
 					t.Errorf("the lock service is away: %t", !c.away)
 				}
 				want := ledger.ClaimTook
@@ -169,7 +171,7 @@ func TestAClaimThatWasSentGivesItsLockBack(t *testing.T) {
 		service := memlock.New()
 		other := lockerOf(t, service)
 		f, st := fed(t, jobs.ErrUnavailable)
-		f.s.locks = lockerOf(t, service)
+		f.s.locks.Locks = lockerOf(t, service)
 		ctx, stop := context.WithCancel(t.Context())
 		st.on = stop
 		f.claim(ctx)

@@ -25,7 +25,7 @@ func (s *triggers) decide(ctx context.Context, names []string) {
 		if len(names) == 0 {
 			return
 		}
-		if ctx.Err() != nil || !s.mayBegin() || s.waits() {
+		if ctx.Err() != nil || !s.mayBegin() || s.locks.Blocks() {
 			s.lookAgain(names)
 			return
 		}
@@ -33,7 +33,7 @@ func (s *triggers) decide(ctx context.Context, names []string) {
 }
 
 func (s *triggers) lookAgain(names []string) {
-	at := s.clock.now().Add(afterFailure)
+	at := s.clock.Now().Add(afterFailure)
 	for _, name := range names {
 		s.upcoming.set(name, at, true) // a due time may wait
 	}
@@ -96,7 +96,7 @@ func (s *triggers) decideFree(ctx context.Context, names []string, overdue bool)
 			s.log.Warn("another replica's newer configuration governs this job, and has it otherwise; it is left to that replica", "job", name)
 		}
 	}
-	soonest := s.clock.now().Add(lookLeast)
+	soonest := s.clock.Now().Add(lookLeast)
 	for name, n := range nexts {
 		if !n.at.IsZero() && n.at.Before(soonest) {
 			n.at = soonest
@@ -114,7 +114,7 @@ func (s *triggers) write(ctx context.Context, request ledger.Decide, taken worke
 	defer s.register.claim()()
 	decided, err := s.store.Decide(ctx, request)
 	if err != nil {
-		s.storeFailed(err)
+		s.member.StoreFailed(err)
 		s.giveBack(taken)
 		return ledger.Decided{}, err
 	}
@@ -126,7 +126,7 @@ func (s *triggers) write(ctx context.Context, request ledger.Decide, taken worke
 // request is what every deciding transaction of this replica has in common.
 func (s *triggers) request(names []string, taken workers) ledger.Decide {
 	return ledger.Decide{
-		Admission: s.admission(s.session.Load(), s.governed(taken), taken), Jobs: names, Guard: s.locks == nil, Now: s.clock.check,
+		Admission: s.admission(s.member.Session(), s.governed(taken), taken), Jobs: names, Guard: !s.locks.Used(), Now: s.clock.Check,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -57,7 +58,7 @@ func TestManyDueTimesAreDecidedInParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		st.s = s
-		s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 		s.decide(t.Context(), names)
 		slices.Sort(st.decided)
 		if !slices.Equal(st.decided, names) {

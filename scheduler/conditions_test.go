@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,9 +25,10 @@ import (
 // again when that is over. What only needs saying is ready.
 func TestWhyAReplicaStartsNothing(t *testing.T) {
 	gone := errors.New("gone away")
-	ahead := func(s *Scheduler, by time.Duration) { s.clock.observe(boottime.Now(), time.Now().Add(by)) }
+	ahead := func(s *Scheduler, by time.Duration) { s.clock.Observe(boottime.Now(), time.Now().Add(by)) }
 	for what, c := range map[string]struct {
 		wait     bool // lock.when_down
+		joining  bool
 		spoil    func(s *Scheduler)
 		name     string
 		ready    bool
@@ -39,29 +39,30 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 		draining bool
 	}{
 		"nothing is wrong":           {spoil: func(*Scheduler) {}, name: "store", ready: true, store: true, lock: true},
-		"it has not joined":          {spoil: func(s *Scheduler) { s.health.started = false }, name: "store", says: "joining", mend: func(s *Scheduler) { s.health.start() }, lock: true},
-		"the store is away":          {spoil: func(s *Scheduler) { s.health.storeDown(gone); time.Sleep(90 * time.Second) }, name: "store", says: "away for 1m30s: gone away", mend: func(s *Scheduler) { s.health.storeUp() }, lock: true},
-		"its beats are not answered": {spoil: func(s *Scheduler) { s.session.Store(&session{"session", boottime.Now(), boottime.Now()}) }, name: "store", says: "no beat was acknowledged in time; the others may take this replica for dead", mend: trusting, store: true, lock: true},
-		"the locks are away, wait":   {wait: true, spoil: func(s *Scheduler) { s.health.lockDown(gone); time.Sleep(time.Second) }, name: "lock", says: "away for 1s: gone away; nothing starts until it is there", mend: func(s *Scheduler) { s.health.lockUp() }, store: true},
-		"the locks are away":         {spoil: func(s *Scheduler) { s.health.lockDown(gone); time.Sleep(time.Second) }, name: "lock", ready: true, says: "away for 1s: gone away; the store's rows decide alone", mend: func(s *Scheduler) { s.health.lockUp() }, store: true},
+		"it has not joined":          {joining: true, spoil: func(*Scheduler) {}, name: "store", says: "joining", mend: func(s *Scheduler) { s.members.SetLoaded() }, lock: true},
+		"the store is away":          {spoil: func(s *Scheduler) { s.members.StoreFailed(gone); time.Sleep(90 * time.Second) }, name: "store", says: "away for 1m30s: gone away", mend: func(s *Scheduler) { s.members.StoreFailed(nil) }, lock: true},
+		"its beats are not answered": {spoil: func(*Scheduler) { time.Sleep(time.Hour) }, name: "store", says: "no beat was acknowledged in time; the others may take this replica for dead", mend: func(s *Scheduler) { trusting(s) }, store: true, lock: true},
+		"the locks are away, wait":   {wait: true, spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", says: "away for 1s: gone away; nothing starts until it is there", mend: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
+		"the locks are away":         {spoil: func(s *Scheduler) { s.locks.Failed(gone); time.Sleep(time.Second) }, name: "lock", ready: true, says: "away for 1s: gone away; the store's rows decide alone", mend: func(s *Scheduler) { s.locks.Failed(nil) }, store: true},
 		"the clock jumped":           {spoil: func(s *Scheduler) { ahead(s, time.Hour) }, name: "clock", says: "the database's clock moved by 1h0m0s; nothing is decided until it has been steady for 3 beats", mend: func(s *Scheduler) { ahead(s, 0) }, store: true, lock: true},
 		"a newer configuration":      {spoil: func(s *Scheduler) { s.foreign.set([]string{"j", "k"}) }, name: "configuration", ready: true, says: "a newer configuration governs 2 jobs that this replica knows differently", mend: func(s *Scheduler) { s.foreign.set(nil) }, store: true, lock: true},
-		"it drains":                  {spoil: func(s *Scheduler) { s.health.drain() }, name: "draining", says: "this replica is stopping", store: true, lock: true, draining: true},
-		"there is no room":           {spoil: func(s *Scheduler) { s.room.refused("p", abort.ErrNoRoom) }, name: "room", says: "work of p cannot be started here and is handed back: " + abort.ErrNoRoom.Error(), mend: func(s *Scheduler) { time.Sleep(time.Minute); trusting(s) }, store: true, lock: true},
+		"it drains":                  {spoil: func(s *Scheduler) { s.members.Drain() }, name: "draining", says: "this replica is stopping", store: true, lock: true, draining: true},
+		"there is no room":           {spoil: func(s *Scheduler) { s.room.refused("p", abort.ErrNoRoom) }, name: "room", says: "work of p cannot be started here and is handed back: " + abort.ErrNoRoom.Error(), mend: func(s *Scheduler) { time.Sleep(time.Minute) }, store: true, lock: true},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := replicaOn(t, &memstore.Store{Database: memstore.New()}, blocked{})
-				if c.wait {
-					s.opt.WhenDown = DownWait
+				s, err := newOn(here{&entering{picky: newPicky(nil)}, true}, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}}}, Options{ID: "a", SessionTTL: time.Hour})
+				if err != nil {
+					t.Fatal(err)
 				}
-				s.health.start()
-				ahead(s, 0)
+				if c.wait {
+					s.locks.Required = true
+				}
+				if !c.joining {
+					s.members.SetLoaded()
+				}
 				trusting(s)
 				c.spoil(s)
-				if !strings.HasPrefix(c.says, "no beat") {
-					trusting(s) // it has beaten meanwhile
-				}
 				look := func(want wire.Condition) {
 					t.Helper()
 					all := s.Health()
@@ -82,7 +83,7 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 					}
 				}
 				look(wire.Condition{Name: c.name, Ready: c.ready, Detail: c.says})
-				if v := s.Vitals(); v.StoreUp != c.store || v.LockUp != c.lock || v.Draining != c.draining || s.health.isDraining() != c.draining {
+				if v := s.Vitals(); v.StoreUp != c.store || v.LockUp != c.lock || v.Draining != c.draining || s.members.Draining() != c.draining {
 					t.Errorf("the store is there: %v, the locks: %v, it drains: %v", v.StoreUp, v.LockUp, v.Draining)
 				}
 				if v := s.Vitals(); v.ClockRefused != map[string]int{"clock": 1}[c.name] || (v.ClockSkew.Round(time.Minute) == time.Hour) != (c.name == "clock") {
@@ -97,8 +98,11 @@ func TestWhyAReplicaStartsNothing(t *testing.T) {
 	}
 }
 
+// trusting gives a replica a session that is trusted for its ttl.
 func trusting(s *Scheduler) {
-	s.session.Store(&session{"session", boottime.Now().Add(s.trustFor()), boottime.Now()})
+	if err := s.members.Join(context.Background()); err != nil {
+		panic(err)
+	}
 }
 
 // What a replica says of itself before it has joined, and while it works.
@@ -128,8 +132,8 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 		if off := v.Now.Sub(time.Now()).Abs(); off > time.Second || v.ClockSkew.Abs() > time.Second {
 			t.Errorf("now is %v, %v off, the clocks are %v apart", v.Now, off, v.ClockSkew)
 		}
-		trust := s.session.Load().trust
-		if age := s.trustFor() - trust.Until(); (s.Vitals().RenewalAge-age).Abs() > time.Second || age <= 0 {
+		trust := s.member.Session().Trust
+		if age := 9900*time.Millisecond - trust.Until(); (s.Vitals().RenewalAge-age).Abs() > time.Second || age <= 0 {
 			t.Errorf("renewed %v ago, want %v", s.Vitals().RenewalAge, age)
 		}
 		h.finish(nil)
@@ -137,82 +141,6 @@ func TestWhatAReplicaSaysOfItself(t *testing.T) {
 			t.Errorf("afterwards there run %v", v.Running)
 		}
 	})
-}
-
-// A change is said once, and the reason again when it is another one, not sooner than after ten seconds.
-func TestWhatIsSaidOfAService(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log := &everyLine{}
-		h := &health{log: slog.New(log)}
-		one, other := errors.New("one"), errors.New("other")
-		for n, step := range []struct {
-			after time.Duration
-			err   error
-			want  string
-		}{
-			{0, nil, ""},
-			{time.Minute, one, "service away service=lock service error=one"},
-			{time.Second, one, ""},
-			{time.Second, other, ""},
-			{sayEvery - 2*time.Second - 1, one, ""},
-			{1, one, ""}, // nothing new
-			{0, other, "service still away service=lock service error=other for=10s"},
-			{time.Second, one, ""},
-			{time.Minute, one, ""},
-			{0, other, "service still away service=lock service error=other for=1m11s"},
-			{time.Second, nil, "service back service=lock service after=1m12s"},
-			{time.Minute, nil, ""},
-			{time.Minute, one, "service away service=lock service error=one"},
-			{time.Minute, nil, "service back service=lock service after=1m0s"},
-		} {
-			time.Sleep(step.after)
-			if step.err == nil {
-				h.lockUp()
-			} else {
-				h.lockDown(step.err)
-			}
-			if got := strings.Join(log.take(), "\n"); got != step.want {
-				t.Errorf("step %d: said is %q, want %q", n, got, step.want)
-			}
-			if h.lockIsDown() != (step.err != nil) {
-				t.Errorf("step %d: away: %v", n, h.lockIsDown())
-			}
-		}
-		// As often, at most, it is said that no clock is believed: at once, and again after ten seconds.
-		for n, said := range []bool{true, false, false, true, false} {
-			h.disbelieved(one)
-			if got := log.take(); (len(got) == 1) != said {
-				t.Errorf("clock, step %d: said is %q", n, got)
-			}
-			time.Sleep(sayEvery / 3)
-			if n == 2 {
-				time.Sleep(sayEvery - 3*(sayEvery/3))
-			}
-		}
-	})
-}
-
-// Which errors of the store say that it is away. That the session is dead is looked into at once.
-func TestWhatAnErrorSaysOfTheStore(t *testing.T) {
-	for _, c := range []struct {
-		err         error
-		away, watch bool
-	}{
-		{jobs.ErrUnavailable, true, false},
-		{context.DeadlineExceeded, true, false},
-		{errRefused, true, false},
-		{context.Canceled, false, false},
-		{ledger.ErrOutdated, false, false},
-		{ledger.ErrClock, false, false},
-		{ledger.ErrSessionDead, false, true},
-	} {
-		s := replicaOn(t, newPicky(nil), blocked{})
-		s.health.start()
-		s.storeFailed(fmt.Errorf("claim: %w", c.err))
-		if up, _, _ := s.health.state(); up == c.away || (len(s.nudgeWatch) > 0) != c.watch {
-			t.Errorf("%v: the store is there: %v, and is looked at: %v", c.err, up, len(s.nudgeWatch) > 0)
-		}
-	}
 }
 
 // What a replica takes for its lock service.
@@ -225,15 +153,17 @@ func TestWhatTheLockServiceIs(t *testing.T) {
 		"a *Locker":     {lockerOf(t, memlock.New()), "memory"},
 		"one of others": {noLocks{}, "other"},
 	} {
-		s, err := newOn(&memstore.Store{Database: memstore.New()}, c.locks, jobs.Set{}, Options{ID: "a"})
+		st := &entering{picky: newPicky(nil)}
+		s, err := newOn(st, c.locks, jobs.Set{}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Vitals().Backend; got != c.backend || (s.locks == nil) != (c.backend == "store") {
+		trusting(s)
+		if got := s.Vitals().Backend; got != c.backend || (s.locks.Locks == nil) != (c.backend == "store") {
 			t.Errorf("%s: %q, want %q", what, got, c.backend)
 		}
 		named := map[string]string{"store": StoreLocks, "other": "scheduler.noLocks"}[c.backend]
-		if got := s.describe().LockService; named != "" && got != named || !strings.HasPrefix(got, named) || got == "" {
+		if got := st.member.LockService; named != "" && got != named || !strings.HasPrefix(got, named) || got == "" {
 			t.Errorf("%s: it joins with %q", what, got)
 		}
 	}
@@ -268,7 +198,7 @@ func TestLagAtTheEndOfTheGrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := time.Now()
-		s.clock.observe(boottime.Now(), at.Add(time.Minute))
+		s.clock.Observe(boottime.Now(), at.Add(time.Minute))
 		for decided, want := range map[time.Duration]time.Duration{10 * time.Second: time.Minute, 10*time.Second + 1: 50 * time.Second} {
 			got := s.lag(jobs.Task{Job: "j", Attempt: 1, ScheduledAt: at, RunAt: at.Add(decided)})
 			if got.Round(time.Second) != want {

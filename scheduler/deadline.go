@@ -7,6 +7,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // Who may stop an attempt, and until when it may run, is decided in this file.
@@ -44,7 +46,7 @@ func (j *jobPlan) until(now time.Time) time.Time {
 
 // deadline is when another replica may start in the attempt's place: the last of its bounds; zero if
 // it has none.
-func (a *attempt) deadline(ses *session, c *clock) (end boottime.Instant) {
+func (a *attempt) deadline(ses *membership.Session, c *membership.Clock) (end boottime.Instant) {
 	for _, b := range a.bounds(ses, c) {
 		if end.IsZero() || b.Until() > end.Until() {
 			end = b
@@ -55,14 +57,14 @@ func (a *attempt) deadline(ses *session, c *clock) (end boottime.Instant) {
 
 // bounds are the end of the session's trust window, and of what the row grants. Which of them is
 // later may change: they are on different clocks where the machine's sleep does not end a session.
-func (a *attempt) bounds(ses *session, c *clock) (bounds []boottime.Instant) {
+func (a *attempt) bounds(ses *membership.Session, c *membership.Clock) (bounds []boottime.Instant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if ses.id == a.session && !a.orphaned {
-		bounds = append(bounds, ses.trust)
+	if ses.ID == a.session && !a.orphaned {
+		bounds = append(bounds, ses.Trust)
 	}
 	if !a.mayRun.IsZero() {
-		bounds = append(bounds, c.instant(a.mayRun))
+		bounds = append(bounds, c.Instant(a.mayRun))
 	}
 	return bounds
 }
@@ -70,8 +72,8 @@ func (a *attempt) bounds(ses *session, c *clock) (bounds []boottime.Instant) {
 // mayBegin reports whether new work may be taken: what begins has more time than the last grace, at the beginning of which an
 // attempt is told to end. With less left, as right after an outage of the store, the next beat comes first.
 func (s *executor) mayBegin() bool {
-	ses := s.session.Load()
-	return ses.trusted() && ses.trust.Until() > s.lastGrace()
+	ses := s.member.Session()
+	return ses.Trusted() && ses.Trust.Until() > s.lastGrace()
 }
 
 // lastGrace is how long before its deadline an attempt is told to stop.
@@ -81,7 +83,7 @@ func (s *executor) lastGrace() time.Duration {
 
 // tell tells the handlers of these attempts until when they may run now.
 func (s *executor) tell(attempts []*attempt) {
-	ses := s.session.Load()
+	ses := s.member.Session()
 	for _, a := range attempts {
 		a.bound.Move(a.bounds(ses, s.clock)...)
 	}
@@ -96,11 +98,11 @@ func (s *executor) renewed(ctx context.Context) {
 // extend moves may_run_until of those attempts ahead that have passed a due time of their job
 // while they ran: no other replica starts in their place before the next one.
 func (s *executor) extend(ctx context.Context) {
-	now, ses := s.clock.now(), s.session.Load()
+	now, ses := s.clock.Now(), s.member.Session()
 	var moves []ledger.Extension
 	for _, a := range s.register.attempts() {
 		j, ok := s.plan.jobs[a.task.Job]
-		if !ok || a.session != ses.id {
+		if !ok || a.session != ses.ID {
 			continue
 		}
 		if until := j.until(now); !until.IsZero() && until.After(a.until()) && a.until().Before(now) {
@@ -110,7 +112,7 @@ func (s *executor) extend(ctx context.Context) {
 	if len(moves) == 0 {
 		return
 	}
-	ours, err := s.store.Extend(ctx, ses.id, moves)
+	ours, err := s.store.Extend(ctx, ses.ID, moves)
 	if err != nil {
 		return // the old bound holds, and the next heartbeat asks again
 	}
@@ -128,7 +130,7 @@ func (s *executor) extend(ctx context.Context) {
 // stop at once, it stops all of them. What goes on after it was told to stop is logged. Claimed tasks that wait for a worker too long go back.
 func (s *executor) expire(ctx context.Context) {
 	halted := s.halted
-	for pause(ctx, expireEvery, halted) {
+	for wake.Wait(ctx, expireEvery, halted) {
 		if s.halting() {
 			halted = nil // it has woken us
 			s.stopAll(time.Now().Add(haltGrace))
@@ -145,7 +147,7 @@ func (s *executor) expire(ctx context.Context) {
 
 // stopBefore tells an attempt to stop that has no more time left than so much.
 func (s *executor) stopBefore(a *attempt, left time.Duration) {
-	end := a.deadline(s.session.Load(), s.clock)
+	end := a.deadline(s.member.Session(), s.clock)
 	if end.IsZero() || end.Until() <= left {
 		a.stop(stopExpired, "this replica lost touch with the store, and another one may start in its place", killTime(end))
 	}
@@ -153,11 +155,11 @@ func (s *executor) stopBefore(a *attempt, left time.Duration) {
 
 // stopOnTime stops an attempt that has just started at its deadline, if that may come before expire looks at it.
 func (s *executor) stopOnTime(a *attempt) (forget func()) {
-	left := a.deadline(s.session.Load(), s.clock).Until()
+	left := a.deadline(s.member.Session(), s.clock).Until()
 	if left > expireEvery {
 		return func() {}
 	}
-	return after(left, func() { s.stopBefore(a, killMargin) })
+	return wake.After(left, func() { s.stopBefore(a, killMargin) })
 }
 
 func killTime(end boottime.Instant) time.Time {

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 // looks is a handler that notes what its context says.
@@ -57,7 +58,7 @@ func TestTheDeadlineOfAContextIsTheTimeout(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &looks{stopHere: c.stop}
 				l.s = replicaOn(t, newPicky(nil), l)
-				l.s.session.Store(&session{"session", boottime.Awake().Add(24 * time.Hour), boottime.Awake()})
+				l.s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(24 * time.Hour)})
 				began := time.Now()
 				l.s.execute(context.Background(), claimed{task: jobs.Task{ID: "1", Pool: "p", Attempt: 11}, session: "session"})
 				if !l.has || !l.at.Equal(began.Add(timeout)) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 // lingering is a handler that returns some time after its context is done, and may say how long that takes.
@@ -49,10 +51,10 @@ func TestWhatGoesOnAfterItWasToldToStopIsLogged(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				log := &everyLine{}
+				log := &replicatest.Lines{}
 				s := executing(t, lingering{c.takes, grace}, nil)
 				s.log = slog.New(log)
-				s.session.Store(&session{"session", boottime.Awake().Add(24 * time.Hour), boottime.Awake()})
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(24 * time.Hour)})
 				ctx, stop := context.WithCancel(t.Context())
 				looked := make(chan struct{})
 				go func() { defer close(looked); s.expire(ctx) }()
@@ -63,7 +65,7 @@ func TestWhatGoesOnAfterItWasToldToStopIsLogged(t *testing.T) {
 				time.Sleep(2 * deafEvery)
 				stop()
 				<-looked
-				if diff := cmp.Diff(c.want, []string(log.take())); diff != "" {
+				if diff := cmp.Diff(c.want, []string(log.Take())); diff != "" {
 					t.Errorf("logged (-want +got):\n%s", diff)
 				}
 			})

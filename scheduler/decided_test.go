@@ -18,6 +18,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -58,9 +60,9 @@ func TestWhenAJobIsLookedAtNext(t *testing.T) {
 					t.Fatal(err)
 				}
 				now := time.Date(2026, 1, 1, 12, 0, 10, 0, time.UTC)
-				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
-				s.clock.observe(boottime.Awake(), now)
-				s.health.start()
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
+				s.clock.Observe(boottime.Awake(), now)
+				s.members.SetLoaded()
 				st.does = func(d ledger.Decide) (ledger.Decided, error) {
 					states := rowsOf(s, now.Add(-c.behind), "j")
 					if c.hash != "" {
@@ -78,7 +80,7 @@ func TestWhenAJobIsLookedAtNext(t *testing.T) {
 				if got := s.foreign.has("j"); got != (c.hash != "") {
 					t.Errorf("it is left to a newer configuration: %t", got)
 				}
-				if ready := s.Health()[0].Ready; ready != (c.err == nil) {
+				if ready := s.storeAnswers(); ready != (c.err == nil) {
 					t.Errorf("ready: %t", ready)
 				}
 				if room := s.slots.room(naming.DefaultPool); c.err != nil && room != s.plan.pools[naming.DefaultPool].Workers {
@@ -161,7 +163,7 @@ func TestWhatADecisionAsksFor(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, st := firing(t, "a", "b")
 			if !c.own {
-				s.locks = lockerOf(t, memlock.New())
+				s.locks.Locks = lockerOf(t, memlock.New())
 			}
 			var got ledger.Decide
 			st.does = func(d ledger.Decide) (ledger.Decided, error) { got = d; return ledger.Decided{}, nil }
@@ -193,8 +195,8 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
-		s.clock.observe(boottime.Awake(), time.Now())
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
+		s.clock.Observe(boottime.Awake(), time.Now())
 		until := time.Now().Add(2 * time.Hour)
 		st.does = func(ledger.Decide) (ledger.Decided, error) {
 			run, waits := jobs.Task{ID: "1", Job: "a", Pool: "p", Token: 7}, jobs.Task{ID: "2", Job: "c", Pool: "q"}
@@ -235,7 +237,7 @@ func TestWhatIsBornRunningStartsHere(t *testing.T) {
 func TestWhatIsLoggedOfDecisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b")
-		log := &everyLine{}
+		log := &replicatest.Lines{}
 		s.log = slog.New(log)
 		at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 		st.does = func(d ledger.Decide) (ledger.Decided, error) {
@@ -251,7 +253,7 @@ func TestWhatIsLoggedOfDecisions(t *testing.T) {
 		left := "another replica's newer configuration governs this job, and has it otherwise; it is left to that replica job=a"
 		for n, want := range [][]string{{left, missed}, {missed}} {
 			s.decideFree(t.Context(), []string{"a", "b"}, false)
-			if diff := cmp.Diff(want, slices.Sorted(slices.Values(log.take()))); diff != "" {
+			if diff := cmp.Diff(want, slices.Sorted(slices.Values(log.Take()))); diff != "" {
 				t.Errorf("decision %d: logged (-want +got):\n%s", n, diff)
 			}
 		}
@@ -280,8 +282,8 @@ func TestADrainCutsNoDecisionShort(t *testing.T) {
 		s.plan.jobs["a"].handler = h
 		s.decide(ctx, []string{"a"})
 		synctest.Wait()
-		if len(h.began) != 1 || s.health.store.err != nil {
-			t.Errorf("%d tasks run; the store is away: %v", len(h.began), s.health.store.err)
+		if len(h.began) != 1 || !s.storeAnswers() {
+			t.Errorf("%d tasks run; the store is there: %t", len(h.began), s.storeAnswers())
 		}
 		close(h.end)
 		synctest.Wait()
@@ -321,7 +323,7 @@ func TestWorkersAreTakenForWhatCanRun(t *testing.T) {
 	if got := rooms(); !slices.Equal(got, []int{0, 8, 9}) {
 		t.Errorf("free are %v", got)
 	}
-	s.session.Store(&session{"session", boottime.Now(), boottime.Now()})
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Now()})
 	want := map[string]ledger.Share{
 		"large": {Hash: s.plan.pools["large"].hash, Room: 2}, "small": {Hash: s.plan.pools["small"].hash, Room: 2},
 		"limited": {Hash: s.plan.pools["limited"].hash, Limited: true, Room: 1},
@@ -375,8 +377,8 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.session.Store(&session{"session", boottime.Now().Add(time.Minute), boottime.Now()})
-		s.clock.observe(boottime.Now(), clockTime("12:00:05"))
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Minute)})
+		s.clock.Observe(boottime.Now(), clockTime("12:00:05"))
 		p := s.plan.pools["p"]
 		st.states = []ledger.JobState{{Name: "j", Hash: s.plan.jobs["j"].hash, Cursor: clockTime("12:00:04")}}
 		newer := ledger.OtherPool{Name: "p", Hash: "newer", Kinds: map[string]string{"": "of another handler"}}
@@ -409,9 +411,9 @@ func TestWhatIsBusyIsLeftByWhoStops(t *testing.T) {
 		"it goes on": {func(*Scheduler, func()) {}, 2},
 		"it drains":  {func(_ *Scheduler, cancel func()) { cancel() }, 1},
 		"it waits for the lock service": {func(s *Scheduler, _ func()) {
-			s.locks = mute{}
-			s.opt.WhenDown = DownWait
-			s.health.lockDown(errRefused)
+			s.locks.Locks = mute{}
+			s.locks.Required = true
+			s.locks.Failed(errRefused)
 		}, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -430,8 +432,8 @@ func TestWhatIsBusyIsLeftByWhoStops(t *testing.T) {
 					t.Errorf("%d decisions, want %d", n, c.calls)
 				}
 				at, known := s.upcoming.next()
-				if known != (c.calls == 1) || known && at.Sub(s.clock.now()) != afterFailure {
-					t.Errorf("what is left is looked at again: %t, in %v", known, at.Sub(s.clock.now()))
+				if known != (c.calls == 1) || known && at.Sub(s.clock.Now()) != afterFailure {
+					t.Errorf("what is left is looked at again: %t, in %v", known, at.Sub(s.clock.Now()))
 				}
 			})
 		})

@@ -6,8 +6,8 @@
 // blocks until its context is done. docs/embedding.md shows the rest; package schedulertest runs a
 // Set in tests.
 //
-//	              ┌─ keep     beats, trust window, clock           (session.go, clock.go)
-//	              ├─ watch    declares silent replicas dead        (watch.go)
+//	              ┌─ Keep     heartbeats, trust window, clock      (internal/membership)
+//	              ├─ Watch    expires silent sessions              (internal/membership)
 //	              ├─ tend     reaps, cancels, hands back           (reap.go, own.go)
 //	              ├─ expire   attempts whose time is over          (deadline.go)
 //	              ├─ govern   whose configuration holds            (govern.go)
@@ -22,8 +22,8 @@
 //
 // The first six go on until a drain is over; the others take work, and end as it begins.
 //
-// It has three parts, of which each knows only those before it, and tells the others by hooks: member (session, clock, peers), executor
-// (claims, attempts, results) and triggers (due times, stripes, decisions).
+// It has three parts, of which each knows only those before it, and tells the others by hooks: package internal/membership
+// (session, clock, peers), executor (claims, attempts, results) and triggers (due times, stripes, decisions).
 //
 // Three guards, in this order. The lock decides who tries; busy is advice with a time limit, and
 // what has been due for more than 250 ms behind a busy lock is done on the row alone. The row

@@ -54,8 +54,8 @@ func (s *executor) handBack(c claimed) {
 // context and deadline, the result.
 func (s *executor) execute(ctx context.Context, c claimed) {
 	w, ok := s.plan.work(c.task)
-	ses := s.session.Load()
-	if !ok || ses.id != c.session || !ses.trusted() || s.halting() {
+	ses := s.member.Session()
+	if !ok || ses.ID != c.session || !ses.Trusted() || s.halting() {
 		// A replica that wakes late starts nothing: its row may be another's by now. Nor does one
 		// that is told to stop at once.
 		s.handBack(c)
@@ -70,10 +70,10 @@ func (s *executor) execute(ctx context.Context, c claimed) {
 		return
 	}
 	ctx, end := a.begin(ctx)
-	a.bound = bound.New(ses.trust, s.lastGrace(), a.bounds(ses, s.clock)...)
+	a.bound = bound.New(ses.Trust, s.lastGrace(), a.bounds(ses, s.clock)...)
 	ctx = bound.With(ctx, a.bound)
 	s.register.run(a)
-	if s.session.Load() != ses {
+	if s.member.Session() != ses {
 		s.tell([]*attempt{a}) // what was renewed meanwhile
 	}
 	defer s.stopOnTime(a)()

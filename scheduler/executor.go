@@ -1,20 +1,26 @@
 package scheduler
 
 import (
+	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // executor is the work of a replica: it claims tasks, executes them and records their results.
 type executor struct {
-	*member
+	member  member
 	store   ledger.Tasks
-	locks   Locks // nil: the lock service is the store's own database, its rows are the guards
+	opt     Options
+	log     *slog.Logger
+	clock   *membership.Clock
+	locks   *membership.LockService
 	plan    *plan
 	metrics Metrics
-	backend string // of locks, for metrics
 	on      executorHooks
 
 	slots    *slots
@@ -29,6 +35,15 @@ type executor struct {
 	nudgePoll       chan struct{} // look at the pools now
 	nudgeTend       chan struct{} // look at own and orphaned rows now
 	nudgeUnrunnable chan struct{} // look at what waits for nobody now
+}
+
+// member is what work needs of the replica's membership; *membership.Member is one.
+type member interface {
+	Session() *membership.Session
+	Draining() bool
+	Loaded() bool
+	StoreFailed(err error)
+	WatchEvery() time.Duration
 }
 
 // executorHooks are called when something has changed.
@@ -46,6 +61,6 @@ func (s *executor) Wake(pools ...string) {
 
 func (s *executor) wakeFeeder(pool string) {
 	if f, ok := s.feeders[pool]; ok {
-		nudge(f.wake)
+		wake.Send(f.wake)
 	}
 }

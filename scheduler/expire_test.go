@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -32,7 +33,7 @@ func TestWhoStartsInTheLastMomentIsStoppedOnTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := make(begun)
 				s := replicaOn(t, &memstore.Store{Database: memstore.New()}, h)
-				trust := func(d time.Duration) { s.session.Store(&session{"session", boottime.Now().Add(d), boottime.Now()}) }
+				trust := func(d time.Duration) { s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(d)}) }
 				trust(left)
 				s.opt.StopGrace = left / 2 // else it does not start
 				ctx, cancel := context.WithCancel(t.Context())

@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -37,12 +38,12 @@ func TestExtendMovesTheAttemptThatItAskedFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ses := &session{"session", boottime.Now().Add(time.Hour), boottime.Now()}
-			s.session.Store(ses)
+			ses := &membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)}
+			s.assume(ses)
 			attemptOf := func(token int64, until time.Time) *attempt {
-				return &attempt{task: jobs.Task{ID: "t", Job: "j", Token: token}, session: ses.id, mayRun: until, bound: bound.New(ses.trust, 0)}
+				return &attempt{task: jobs.Task{ID: "t", Job: "j", Token: token}, session: ses.ID, mayRun: until, bound: bound.New(ses.Trust, 0)}
 			}
-			now := s.clock.now()
+			now := s.clock.Now()
 			was, is := attemptOf(5, now.Add(-time.Second)), attemptOf(6, now.Add(time.Hour))
 			s.register.run(was)
 			want := was

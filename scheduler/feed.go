@@ -11,6 +11,8 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
@@ -67,9 +69,9 @@ func (f *feeder) claim(ctx context.Context) bool {
 	if s.register.queued(f.pool.name) > 0 {
 		f.startQueued(ctx) // a slot has come free elsewhere
 	}
-	ses := s.session.Load()
+	ses := s.member.Session()
 	want := f.wanted()
-	if want == 0 || !s.mayBegin() || s.waits() || f.governed().hash == "" {
+	if want == 0 || !s.mayBegin() || s.locks.Blocks() || f.governed().hash == "" {
 		return false
 	}
 	scope, under, asked, ok := f.look(ctx)
@@ -79,20 +81,20 @@ func (f *feeder) claim(ctx context.Context) bool {
 	defer s.register.claim()()
 	began := time.Now()
 	tried := func(r ledger.ClaimResult, tasks int) {
-		s.metrics.Claimed(ledger.ClaimTry{Pool: f.pool.name, LockBackend: s.backend, Result: r, Tasks: tasks, Took: time.Since(began)})
+		s.metrics.Claimed(ledger.ClaimTry{Pool: f.pool.name, LockBackend: s.locks.Name(), Result: r, Tasks: tasks, Took: time.Since(began)})
 	}
 	unlock, err := f.lock(ctx)
 	if err != nil {
 		tried(ledger.ClaimFailed, 0)
 		return false
 	}
-	inTurn := s.locks == nil && f.last < busyLimit // as behind a lock: no longer than that
+	inTurn := !s.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
 	// Not cut short by a drain: a claim that is forgotten is lost work.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	name := f.pool.name
 	got, err := s.store.Claim(cctx, ledger.Claim{
 		Admission: s.admission(ses, map[string]governing{name: under}, map[string]int{name: want}),
-		Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: s.clock.check,
+		Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: s.clock.Check,
 	})
 	cancel()
 	f.last = time.Since(began)
@@ -104,7 +106,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 		if outdated {
 			s.on.outdated() // it learns by what to go
 		}
-		s.storeFailed(err)
+		s.member.StoreFailed(err)
 		return false
 	}
 	learned := f.skip(asked, got.Foreign)
@@ -135,23 +137,23 @@ func (f *feeder) wanted() int {
 func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 	s := f.s
 	nothing := func() {}
-	if s.locks == nil || s.health.lockIsDown() && s.opt.WhenDown == DownStore {
+	if s.locks.Replaced() {
 		return nothing, nil
 	}
 	for began, wait := time.Now(), time.Millisecond; ; wait *= 2 {
 		lctx, cancel := context.WithTimeout(ctx, busyLimit)
-		attempts, err := s.tryLocks(lctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
+		attempts, err := s.locks.Try(lctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
 		slow := lctx.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil && attempts[0].Lease != nil { // however late it came: nobody else would give it back
-			s.health.lockUp()
+			s.locks.Failed(nil)
 			return func() { f.unlock(ctx, attempts[0].Lease) }, nil
 		}
-		if slow && s.opt.WhenDown == DownStore {
+		if slow && !s.locks.Required {
 			return nothing, nil // whether the service is down is for balance to find out
 		}
-		if s.lockFailed(err) {
-			if s.opt.WhenDown == DownWait || ctx.Err() != nil {
+		if s.locks.Failed(err) {
+			if s.locks.Required || ctx.Err() != nil {
 				return nil, err
 			}
 			return nothing, nil
@@ -160,7 +162,7 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 		if left <= 0 {
 			return nothing, nil
 		}
-		if !pause(ctx, min(wait+rand.N(wait), left), nil) {
+		if !wake.Wait(ctx, min(wait+rand.N(wait), left), nil) {
 			return nil, ctx.Err()
 		}
 	}
@@ -173,12 +175,12 @@ func (f *feeder) unlock(ctx context.Context, lease *locks.Lease) {
 }
 
 // push queues what was claimed and starts as much of it as there are workers.
-func (f *feeder) push(ctx context.Context, ses *session, got ledger.Claimed) {
+func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.Claimed) {
 	f.mu.Lock()
 	f.more = got.More && len(got.Tasks) > 0
 	f.mu.Unlock()
 	for _, t := range got.Tasks {
-		f.s.register.queue(claimed{t.Task, ses.id, t.Until, time.Now()})
+		f.s.register.queue(claimed{t.Task, ses.ID, t.Until, time.Now()})
 	}
 	f.startQueued(ctx)
 }
@@ -226,7 +228,7 @@ func (f *feeder) next() (claimed, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.more && of <= f.ahead()/2 {
-		nudge(f.wake)
+		wake.Send(f.wake)
 	}
 	return c, ok
 }

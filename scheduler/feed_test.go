@@ -12,6 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -35,12 +37,12 @@ func TestClaimsForNothingEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &strangers{Store: &memstore.Store{Database: memstore.New()}}
 		s := replicaOn(t, st, blocked{})
-		s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 		f := s.feeders["p"]
 		for n := range skipMost {
 			f.skipJobs = append(f.skipJobs, fmt.Sprint(n))
 		}
-		nudge(f.wake)
+		wake.Send(f.wake)
 		for n := 0; len(f.wake) > 0; n++ {
 			if n == 3 {
 				t.Fatal("each claim wakes the next one")
@@ -76,7 +78,7 @@ func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
 		st := &oneTask{Store: &memstore.Store{Database: memstore.New()}}
 		work := blocked{make(chan struct{}, 1), make(chan struct{})}
 		s := replicaOn(t, st, work)
-		s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 		st.take = func() { s.slots.take("p", 4) }
 		f := s.feeders["p"]
 		ctx, cancel := context.WithCancel(t.Context())
@@ -84,7 +86,7 @@ func TestWhatIsClaimedTakesTheNextFreeWorker(t *testing.T) {
 		defer close(work.end)
 		defer cancel()
 		go f.run(ctx)
-		nudge(f.wake)
+		wake.Send(f.wake)
 		synctest.Wait()
 		if !s.register.waits("t") || len(work.began) > 0 {
 			t.Fatal("it does not wait for a worker")
@@ -114,8 +116,8 @@ func TestAClaimLockThatCameLateIsGivenBack(t *testing.T) {
 		service := memlock.New()
 		mine, other := lockerOf(t, service), lockerOf(t, service)
 		s := replicaOn(t, &turns{Store: &memstore.Store{Database: memstore.New()}, take: []time.Duration{0}}, blocked{})
-		s.locks = tardy{mine}
-		s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+		s.locks.Locks = tardy{mine}
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 		s.feeders["p"].claim(t.Context())
 		attempts, err := other.TryAcquire(t.Context(), locks.Request{Key: "sys/pool/p"})
 		if err != nil || attempts[0].Lease == nil {
@@ -145,7 +147,7 @@ func (outdating) Claim(context.Context, ledger.Claim) (ledger.Claimed, error) {
 // that no configuration has.
 func TestARefusedClaimAsksWhatGoverns(t *testing.T) {
 	s := replicaOn(t, outdating{&memstore.Store{Database: memstore.New()}}, blocked{})
-	s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 	f := s.feeders["p"]
 	if again := f.claim(t.Context()); again || len(s.nudgeGovern) != 1 {
 		t.Errorf("claims again: %v, asks: %d", again, len(s.nudgeGovern))

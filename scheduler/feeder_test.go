@@ -16,6 +16,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -79,8 +81,8 @@ func fed(t *testing.T, all ...any) (*feeder, *answers) {
 	t.Helper()
 	st := &answers{Store: &memstore.Store{Database: memstore.New()}, all: all}
 	s := replicaOn(t, st, blocked{make(chan struct{}, 100), nil})
-	s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
-	s.health.start()
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
+	s.members.SetLoaded()
 	return s.feeders["p"], st
 }
 
@@ -128,7 +130,7 @@ func TestWhatAnEarlierSessionClaimedIsHandedBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, st := fed(t, took(2, false))
 		st.on = func() {
-			f.s.session.Store(&session{"next", boottime.Awake().Add(time.Hour), boottime.Awake()})
+			f.s.assume(&membership.Session{ID: "next", Trust: boottime.Awake().Add(time.Hour)})
 		}
 		f.claim(t.Context())
 		synctest.Wait()
@@ -155,11 +157,11 @@ func TestAFeederGoesOnWhileThereIsMore(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); f.run(ctx) }()
-		nudge(f.wake)
+		wake.Send(f.wake)
 		synctest.Wait()
 		st.check(t, "woken once", "claim", "claim", "claim")
 		st.on = cancel
-		nudge(f.wake)
+		wake.Send(f.wake)
 		<-ended
 		st.check(t, "told to end", "claim")
 		f.s.register.unqueue("p", 0)
@@ -208,14 +210,14 @@ func TestWhatAFeederClaims(t *testing.T) {
 			if back := c.got == any(ledger.ErrOutdated); wake == back || work == back {
 				t.Errorf("%+v: the poll wakes it: %t, as there is work: %t", c.got, wake, work)
 			}
-			if away := f.s.health.store.err != nil; away != (c.got == any(jobs.ErrUnavailable)) {
+			if away := !f.s.storeAnswers(); away != (c.got == any(jobs.ErrUnavailable)) {
 				t.Errorf("%+v: the store is away: %t", c.got, away)
 			}
 			if outdated != (c.got == any(ledger.ErrOutdated)) {
 				t.Errorf("%+v: it asks what governs: %t", c.got, outdated)
 			}
 			outdated = false
-			f.s.health.storeUp()
+			f.s.member.StoreFailed(nil)
 			f.s.register.unqueue("p", 0)
 		}
 		if c := st.last; c.Session != "session" || c.Replica != "a" || c.Pool != "p" || c.ID == "" || !c.Guard ||
@@ -255,21 +257,21 @@ func TestWhatAFeederClaims(t *testing.T) {
 		claims(t, f, false)
 		st.check(t, "in a pool that no configuration has")
 		f.goBy(f.pool.governs())
-		f.s.session.Store(&session{"session", boottime.Awake(), boottime.Awake()})
+		f.s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
 		claims(t, f, false)
 		st.check(t, "without a session")
-		f.s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
-		f.s.locks, f.s.opt.WhenDown = mute{}, DownWait
-		f.s.health.lockDown(errRefused)
+		f.s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
+		f.s.locks.Locks, f.s.locks.Required = mute{}, DownWait == DownWait
+		f.s.locks.Failed(errRefused)
 		claims(t, f, false)
 		st.check(t, "while it waits for the lock service")
 		if len(m.all) > 0 {
 			t.Errorf("metrics are told %q of no claims", m.all)
 		}
-		f.s.health.lockUp()
+		f.s.locks.Failed(nil)
 
 		service := memlock.New()
-		f.s.locks = lockerOf(t, service)
+		f.s.locks.Locks = lockerOf(t, service)
 		other := lockerOf(t, service)
 		for _, answer := range []any{jobs.ErrUnavailable, took(1, false)} {
 			st.all = []any{answer}
@@ -286,7 +288,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f.s.locks = nil
+		f.s.locks.Locks = nil
 		f.took = 0
 		claims(t, f, false)
 		st.check(t, "without a worker that is free")
@@ -324,7 +326,7 @@ func TestAFeederLooksBeforeItClaims(t *testing.T) {
 			t.Error("there is more behind, and it is no work")
 		}
 		step("the store is away", false, []any{jobs.ErrUnavailable}, "look")
-		if f.s.health.store.err == nil {
+		if f.s.storeAnswers() {
 			t.Error("a look that failed has not shown that the store is away")
 		}
 		step("the claim fails", false, []any{work(3), jobs.ErrUnavailable}, "look", "claim 3")
@@ -434,7 +436,7 @@ func TestWhatIsQueued(t *testing.T) {
 			want bool
 		}{{took(1, true), true}, {took(1, false), false}, {took(0, true), false}} {
 			f.s.slots.take("p", 4)
-			if f.push(t.Context(), &session{id: "mine"}, c.got); f.more != c.want {
+			if f.push(t.Context(), &membership.Session{ID: "mine"}, c.got); f.more != c.want {
 				t.Errorf("%+v leaves more behind: %t", c.got, f.more)
 			}
 			for _, got := range f.s.register.unqueue("p", 0) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
@@ -48,7 +49,7 @@ type triggerStore interface {
 }
 
 // live notes which replicas take part.
-func (s *triggers) live(replicas []string) { s.stripes.take(s.opt.ID, replicas, s.health.isDraining()) }
+func (s *triggers) live(replicas []string) { s.stripes.take(s.opt.ID, replicas, s.member.Draining()) }
 
 // fire decides due times until ctx is done: those of the own stripes when they come, and those of
 // any stripe that are overdue, lock or no lock. So a dead, stuck or half-connected owner delays a
@@ -58,13 +59,13 @@ func (s *triggers) fire(ctx context.Context) {
 	for ctx.Err() == nil {
 		wait := overdueEvery - time.Since(looked)
 		if at, ok := s.upcoming.next(); ok {
-			wait = min(wait, at.Sub(s.clock.now()))
+			wait = min(wait, at.Sub(s.clock.Now()))
 		}
-		if wait > 0 && !pause(ctx, wait, s.nudgeFire) {
+		if wait > 0 && !wake.Wait(ctx, wait, s.nudgeFire) {
 			return
 		}
-		if !s.mayBegin() || s.waits() {
-			if !pause(ctx, overdueEvery, s.nudgeFire) {
+		if !s.mayBegin() || s.locks.Blocks() {
+			if !wake.Wait(ctx, overdueEvery, s.nudgeFire) {
 				return
 			}
 			continue
@@ -85,7 +86,7 @@ func (s *triggers) fire(ctx context.Context) {
 // an own one again before the stripes are balanced next.
 func (s *triggers) dueHere() []string {
 	mine := s.owned()
-	return s.upcoming.take(s.clock.now(), decideBatch, func(job string) bool {
+	return s.upcoming.take(s.clock.Now(), decideBatch, func(job string) bool {
 		stripe := s.plan.jobs[job].stripe
 		_, ok := slices.BinarySearch(mine, stripe)
 		if !ok {
@@ -99,11 +100,11 @@ func (s *triggers) dueHere() []string {
 // for a stripe comes first, the others a little later; each takes a few at random, and goes on as
 // long as it finds something. So an owner that has much to do is helped, not blocked.
 func (s *triggers) overdue(ctx context.Context) (again bool) {
-	now := s.clock.now()
+	now := s.clock.Now()
 	limit := decideBatch + s.foreign.count() // which may all stand before the others
 	rows, err := s.store.Overdue(ctx, now.Add(-overdueAfter), limit)
 	if err != nil {
-		s.storeFailed(err)
+		s.member.StoreFailed(err)
 		return false
 	}
 	var names []string

@@ -15,6 +15,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -94,10 +96,10 @@ func firing(t *testing.T, names ...string) (*Scheduler, *timed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
-	s.clock.observe(boottime.Awake(), time.Now())
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
+	s.clock.Observe(boottime.Awake(), time.Now())
 	s.stripes.take("a", []string{"a"}, false)
-	s.health.start()
+	s.members.SetLoaded()
 	return s, st
 }
 
@@ -117,15 +119,15 @@ func TestADueTimeIsDecidedWhenItComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b", "c")
 		const apart = 30 * time.Minute // the database's clock and this machine's
-		s.clock = &clock{maxSkew: s.clock.maxSkew}
-		s.clock.observe(boottime.Awake(), time.Now().Add(apart))
+		s.clock = membership.NewClock(2 * time.Second)
+		s.clock.Observe(boottime.Awake(), time.Now().Add(apart))
 		in := func(d time.Duration) time.Time { return st.began.Add(apart + d) }
 		s.upcoming.set("a", in(1700*time.Millisecond), false)
 		s.upcoming.set("b", in(3200*time.Millisecond), false)
 		stop := fires(t, s)
 		time.Sleep(2250 * time.Millisecond)
 		s.upcoming.set("c", in(2300*time.Millisecond), false) // a moment after the look for what is overdue
-		nudge(s.nudgeFire)
+		wake.Send(s.nudgeFire)
 		time.Sleep(7750*time.Millisecond + time.Nanosecond)
 		stop()
 		want := []call{
@@ -151,7 +153,7 @@ func TestADueTimeIsDecidedWhenItComes(t *testing.T) {
 // may again.
 func TestWhoMayNotStartAnythingDecidesNothing(t *testing.T) {
 	trust := func(s *Scheduler, d time.Duration) {
-		s.session.Store(&session{"session", boottime.Awake().Add(d), boottime.Awake()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(d)})
 	}
 	for what, c := range map[string]struct{ may, mayNot func(s *Scheduler) }{
 		"its session is over": {func(s *Scheduler) { trust(s, time.Hour) }, func(s *Scheduler) { trust(s, 0) }},
@@ -160,14 +162,14 @@ func TestWhoMayNotStartAnythingDecidesNothing(t *testing.T) {
 			func(s *Scheduler) { trust(s, s.lastGrace()) },
 		},
 		"it waits for the lock service": {
-			func(s *Scheduler) { s.health.lockUp() },
-			func(s *Scheduler) { s.health.lockDown(errRefused) },
+			func(s *Scheduler) { s.locks.Failed(nil) },
+			func(s *Scheduler) { s.locks.Failed(errRefused) },
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, st := firing(t, "a", "b")
-				s.locks, s.opt.WhenDown = lockerOf(t, memlock.New()), DownWait
+				s.locks.Locks, s.locks.Required = lockerOf(t, memlock.New()), DownWait == DownWait
 				s.lockStripes(t.Context())
 				s.upcoming.set("a", st.began.Add(time.Second), false)
 				st.rows = func(int) []ledger.Upcoming { return []ledger.Upcoming{{Job: "b", NextAt: st.began.Add(-time.Hour)}} }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -28,7 +29,7 @@ func loses(t *testing.T, s *Scheduler, st *memstore.Store, h given) jobs.Task {
 // isLost has the session of s declared dead, until its task is lost.
 func isLost(t *testing.T, s *Scheduler, st *memstore.Store, task jobs.Task) {
 	t.Helper()
-	session := s.session.Load().id
+	session := s.member.Session().ID
 	peers, err := st.Peers(t.Context())
 	for _, p := range peers {
 		if p.Session == session {
@@ -42,7 +43,7 @@ func isLost(t *testing.T, s *Scheduler, st *memstore.Store, task jobs.Task) {
 	if lost, _, err := st.Task(t.Context(), task.ID); err != nil || lost.State != jobs.StateLost {
 		t.Fatalf("%v; it is %+v", err, lost)
 	}
-	if !s.session.Load().trusted() {
+	if !s.member.Session().Trusted() {
 		t.Fatal("it has not joined again")
 	}
 }
@@ -55,12 +56,12 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &memstore.Store{Database: memstore.New()}
-				h, log := newGiven(), &lines{}
+				h, log := newGiven(), &replicatest.Warnings{}
 				set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h, Timeout: time.Hour}}}
 				s := runs(t, st, set, Options{ID: "a", Workers: 4, Logger: slog.New(log)})
 				time.Sleep(time.Second)
 				lost := loses(t, s, st, h)
-				log.take()
+				log.Take()
 				again := func(force string) (jobs.Trigger, jobs.Task, error) {
 					if how == "retry" {
 						task, err := s.RetryTask(t.Context(), lost.ID, "bob", force)
@@ -83,7 +84,7 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 						t.Errorf("request %d, forced %q: %v, %+v", n+1, force, err, task)
 					}
 				}
-				if said := log.take(); len(said) != 0 {
+				if said := log.Take(); len(said) != 0 {
 					t.Errorf("said of what was refused: %q", said)
 				}
 				trigger, task, err := again(lost.ID)
@@ -93,7 +94,7 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 				if how == "run" && (trigger.ReasonCode != "forced" || !strings.HasPrefix(trigger.Reason, ledger.Forced+"a lost attempt may run until ")) {
 					t.Errorf("its reason is %s: %q", trigger.ReasonCode, trigger.Reason)
 				}
-				said := log.take()
+				said := log.Take()
 				if len(said) != 1 || !strings.HasPrefix(said[0], "a run was forced although a lost attempt of the job may still run job=j task="+task.ID+" by=bob reason="+ledger.Forced+"a lost attempt") {
 					t.Errorf("said: %q", said)
 				}
@@ -108,7 +109,7 @@ func TestForceTakesTheSlotOfALostAttemptAlone(t *testing.T) {
 				if err != nil || trigger.Reason != "" || trigger.ReasonCode != "" || h.now().ID != task.ID {
 					t.Errorf("forced with nothing in the way: %v, %+v", err, trigger)
 				}
-				if said := log.take(); len(said) > 0 && strings.HasPrefix(said[len(said)-1], "a run was forced") {
+				if said := log.Take(); len(said) > 0 && strings.HasPrefix(said[len(said)-1], "a run was forced") {
 					t.Errorf("said of that: %q", said)
 				}
 				h.finish(nil)

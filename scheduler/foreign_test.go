@@ -13,6 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -50,8 +52,8 @@ func TestForeignJobsDoNotHideOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.session.Store(&session{"session", boottime.Now().Add(time.Minute), boottime.Now()})
-	s.clock.observe(boottime.Now(), at.Add(time.Minute))
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Minute)})
+	s.clock.Observe(boottime.Now(), at.Add(time.Minute))
 	s.foreign.set(foreign)
 	s.overdue(t.Context())
 	if !slices.Equal(st.decided, []string{"mine"}) {
@@ -82,13 +84,13 @@ func TestEveryForeignJobIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &lines{}
+	log := &replicatest.Warnings{}
 	s.log = slog.New(log)
-	s.session.Store(&session{"session", boottime.Now().Add(time.Minute), boottime.Now()})
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Minute)})
 	for range 2 {
 		s.decide(t.Context(), names)
 	}
-	if diff := cmp.Diff(want, log.take()); diff != "" {
+	if diff := cmp.Diff(want, log.Take()); diff != "" {
 		t.Errorf("said (-want +got):\n%s", diff)
 	}
 	for _, name := range names {

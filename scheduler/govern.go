@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // governAgain is when a replica that does not govern asks again where it differs: the newer one may
@@ -15,17 +16,17 @@ const governAgain = 3 * time.Second
 // definitions is what the store keeps of the plan, and the time that edits are made by.
 func (s *Scheduler) definitions() ledger.Definitions {
 	d := s.plan.definitions()
-	d.Now = s.clock.check
+	d.Now = s.clock.Check
 	return d
 }
 
 // load makes this replica's configuration the newest.
 func (s *Scheduler) load(ctx context.Context) error {
-	number, err := s.store.Load(ctx, s.session.Load().id, s.definitions())
+	number, err := s.store.Load(ctx, s.member.Session().ID, s.definitions())
 	if err != nil {
 		return err
 	}
-	s.config.Store(number)
+	s.members.SetConfig(number)
 	return nil
 }
 
@@ -43,11 +44,11 @@ func (s *Scheduler) govern(ctx context.Context) {
 			wait = governAgain
 		case <-again.C:
 		}
-		got, err := s.store.Assert(ctx, s.session.Load().id, s.definitions())
+		got, err := s.store.Assert(ctx, s.member.Session().ID, s.definitions())
 		if err != nil {
-			s.storeFailed(err)
-			if pause(ctx, time.Second, nil) {
-				nudge(s.nudgeGovern)
+			s.member.StoreFailed(err)
+			if wake.Wait(ctx, time.Second, nil) {
+				wake.Send(s.nudgeGovern)
 			}
 			continue
 		}

@@ -13,6 +13,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -64,11 +67,11 @@ func TestGoverningIsAskedAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &asserting{Store: &memstore.Store{Database: memstore.New()}, answer: c.answer, began: time.Now()}
 				s := replicaOn(t, st, blocked{})
-				s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { defer close(ended); s.govern(ctx) }()
-				nudge(s.nudgeGovern)
+				wake.Send(s.nudgeGovern)
 				time.Sleep(70 * time.Second)
 				if got := st.when(); !slices.Equal(got, c.asked) {
 					t.Errorf("asked after %v s, want %v", got, c.asked)
@@ -114,20 +117,20 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &asserting{Store: &memstore.Store{Database: memstore.New()}}
 		st.answer = func(n int) (ledger.Assertion, error) { return steps[min(n, len(steps)-1)].answer, nil }
-		log := &lines{}
+		log := &replicatest.Warnings{}
 		s := replicaOn(t, st, blocked{})
 		s.log = slog.New(log)
-		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.govern(ctx) }()
-		nudge(s.nudgeGovern)
+		wake.Send(s.nudgeGovern)
 		for n, step := range steps {
 			synctest.Wait()
 			if got := len(st.when()); got != n+1 {
 				t.Errorf("step %d: asked %d times", n, got)
 			}
-			if got := log.take(); !slices.Equal(got, step.says) {
+			if got := log.Take(); !slices.Equal(got, step.says) {
 				t.Errorf("step %d: said is %q, want %q", n, got, step.says)
 			}
 			if step.again > 0 {
@@ -198,19 +201,19 @@ func TestWhatFollowsWhenItIsSettledWhoGoverns(t *testing.T) {
 				return ledger.Assertion{Governs: true}, nil
 			}
 			s := replicaOn(t, st, blocked{})
-			s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
+			s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 			s.stripes.mine = []int{3, 5}
 			s.foreign.add(0, "x")
 			asked := s.foreign.asked()
 			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer stop()
-			nudge(s.nudgeGovern)
+			wake.Send(s.nudgeGovern)
 			s.govern(ctx)
 			if read := len(st.read) == 1 && slices.Equal(st.read[0], []int{3, 5}); read == away || len(st.read) > 1 {
 				t.Errorf("away: %t; read the due times of %v", away, st.read)
 			}
-			if known := s.health.store.err == nil; known == away {
-				t.Errorf("away: %t; seen: %v", away, s.health.store.err)
+			if known := s.storeAnswers(); known == away {
+				t.Errorf("away: %t; it counts as there: %t", away, known)
 			}
 			if s.foreign.has("x") != away || s.foreign.add(asked, "y") != away {
 				t.Errorf("away: %t; what was left alone still is: %t", away, s.foreign.has("x"))
@@ -250,7 +253,7 @@ func TestWhatAReplicaRuns(t *testing.T) {
 		{"a newer one governs", func() { s.goBy([]ledger.OtherPool{row}) }, []string{"welcome"}},
 		{"a newer one lacks the pool", func() { s.goBy([]ledger.OtherPool{{Name: "mail"}}) }, nil},
 		{"it governs again", func() { s.goBy(nil) }, []string{"welcome", "fax"}},
-		{"it drains", func() { s.health.drain() }, nil},
+		{"it drains", func() { s.members.Drain() }, nil},
 	} {
 		c.then()
 		if got := runs(); !slices.Equal(got, c.want) || s.Runs("unknown", "welcome") {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // governing is the definition of a pool that holds, as far as this replica has learned: its own, or what a newer
@@ -67,7 +68,7 @@ func (f *feeder) goBy(g governing) {
 	}
 	f.mu.Unlock()
 	if other {
-		nudge(f.wake)
+		wake.Send(f.wake)
 	}
 }
 
@@ -82,7 +83,7 @@ func (f *feeder) governed() governing {
 // configuration governs and has it otherwise, as far as this replica has learned of it, nor while it drains.
 func (s *executor) Runs(pool, kind string) bool {
 	f, known := s.feeders[pool]
-	if !known || s.health.isDraining() {
+	if !known || s.member.Draining() {
 		return false
 	}
 	return slices.Contains(f.governed().kinds(f.pool), kind)

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 // What runs is left alone as long as it has time, and once the replica is told to stop at once it has a second, also
@@ -18,7 +19,7 @@ import (
 func TestWhatIsToldToStopAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := replicaOn(t, newPicky(nil), blocked{})
-		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.expire(ctx) }()
@@ -64,7 +65,7 @@ func TestHowLongBeforeItsTimeIsOverWorkIsTold(t *testing.T) {
 			s := replicaOn(t, newPicky(nil), blocked{})
 			s.opt.StopGrace, s.opt.SessionTTL = c.grace, c.ttl
 			trust := boottime.Awake().Add(5 * second)
-			s.session.Store(&session{"session", trust, boottime.Awake()})
+			s.assume(&membership.Session{ID: "session", Trust: trust})
 			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: work{timeout: time.Hour}}
 			running, end := a.begin(t.Context())
 			defer end()
@@ -90,7 +91,7 @@ func TestADrainGivesItsStripesUpAtOnce(t *testing.T) {
 		st := newPicky(nil)
 		h := blocked{make(chan struct{}, 1), make(chan struct{})}
 		s := replicaOn(t, st, h)
-		s.locks, s.opt.DrainTimeout = lockerOf(t, service), time.Hour
+		s.locks.Locks, s.opt.DrainTimeout = lockerOf(t, service), time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx) }()

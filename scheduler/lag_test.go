@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
@@ -16,8 +17,8 @@ func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &executor{plan: p, member: &member{clock: &clock{maxSkew: time.Second}}}
-		s.clock.observe(boottime.Now(), now)
+		s := &executor{plan: p, clock: membership.NewClock(time.Second)}
+		s.clock.Observe(boottime.Now(), now)
 		for _, c := range []struct {
 			name string
 			task jobs.Task
@@ -32,24 +33,6 @@ func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
 		} {
 			if got := s.lag(c.task).Round(time.Second); got != c.want { // the clock since boot is a real one in bubbles too
 				t.Errorf("%s: %v, want %v", c.name, got, c.want)
-			}
-		}
-	})
-}
-
-// How far the clocks are apart is seen also where that hinders nothing, and steps are counted:
-// three beats later they are no longer seen.
-func TestClocksAreCompared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &clock{maxSkew: 2 * time.Second}
-		for beat, want := range []struct {
-			ahead   time.Duration // the database, of this machine
-			refused int
-		}{{time.Minute, 0}, {time.Minute + time.Second, 0}, {-time.Hour, 1}, {-time.Hour, 2}, {-time.Hour, 3}, {-time.Hour, 3}} {
-			time.Sleep(3 * time.Second)
-			c.observe(boottime.Now(), time.Now().Add(want.ahead))
-			if wall, refused := c.apart(); wall.Round(time.Second) != want.ahead || refused != want.refused {
-				t.Errorf("beat %d: apart by %v, %d refused", beat, wall, refused)
 			}
 		}
 	})

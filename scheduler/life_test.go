@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -244,7 +245,7 @@ func TestARunByHandAndTheFirstAnswerOfTheLocks(t *testing.T) {
 		}
 		trusting(s)
 		if c.met {
-			s.health.start()
+			s.members.SetLoaded()
 		}
 		_, _, err = s.RunJob(t.Context(), "j", "ann", "")
 		if told := err != nil && strings.Contains(err.Error(), "the lock service has not answered yet"); told != c.told {
@@ -338,7 +339,7 @@ func TestNothingIsLeftWhenRunEnds(t *testing.T) {
 		st.claim = func(ledger.Claim) {
 			stop()
 			time.Sleep(3 * time.Second)
-			draining = s.health.isDraining()
+			draining = s.members.Draining()
 		}
 		ids := make(chan string, 1)
 		time.AfterFunc(5*time.Second, func() {
@@ -427,13 +428,13 @@ func TestWhoCanRunWhatIsAskedAgain(t *testing.T) {
 		st := quietStore()
 		st.gone = jobs.ErrUnavailable
 		s := replicaOn(t, st, blocked{})
-		s.health.start()
-		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		s.members.SetLoaded()
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		s.metUnknown.Store(true)
 		ctx, stop := context.WithTimeout(t.Context(), 3*unrunnableEvery+unrunnableEvery/2)
 		defer stop()
 		s.unrunnable(ctx)
-		if up, _, _ := s.health.state(); st.pools.Load() != 3 || up {
+		if up := s.storeAnswers(); st.pools.Load() != 3 || up {
 			t.Errorf("asked %d times; the store is there: %v", st.pools.Load(), up)
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -39,7 +38,7 @@ func OnTheMachinesClocks(t *testing.T) bool {
 }
 
 // Sessions are judged by the clock that stands still while the machine sleeps if all replicas are on it: those of a
-// local store that is its own lock service. Work is bound by the same clock.
+// local store that is its own lock service.
 func TestTheClockOfSessions(t *testing.T) {
 	if !OnTheMachinesClocks(t) {
 		return
@@ -54,11 +53,11 @@ func TestTheClockOfSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &attempt{session: "session"}
-		ends := a.bounds(&session{id: "session", trust: s.moment().Add(time.Minute)}, s.clock)
-		if s.moment().Stamp().Awake != c.awake || ends[0].Stamp().Awake != c.awake {
-			t.Errorf("store on this machine: %t, lock service of its own: %t: by the clock without sleep: %t, and work: %t", c.local, c.locks == nil,
-				s.moment().Stamp().Awake, ends[0].Stamp().Awake)
+		if err := s.members.Join(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.members.Session().Trust.Stamp().Awake; got != c.awake {
+			t.Errorf("store on this machine: %t, lock service of its own: %t: by the clock without sleep: %t", c.local, c.locks == nil, got)
 		}
 	}
 	if boottime.Now().Stamp().Awake == boottime.Awake().Stamp().Awake {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -31,7 +32,7 @@ func TestWhatIsLoggedOfALife(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				log := &everyLine{}
+				log := &replicatest.Lines{}
 				set := jobs.Set{
 					Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}, "q": {Handler: blocked{}}},
 					Jobs:  map[string]jobs.Job{"a": {Handler: blocked{}}, "b": {Handler: blocked{}}},
@@ -48,7 +49,7 @@ func TestWhatIsLoggedOfALife(t *testing.T) {
 				if c.last != "" {
 					want = append(want, c.last)
 				}
-				if diff := cmp.Diff(want, log.take()); diff != "" {
+				if diff := cmp.Diff(want, log.Take()); diff != "" {
 					t.Errorf("logged (-want +got):\n%s", diff)
 				}
 			})
@@ -56,20 +57,12 @@ func TestWhatIsLoggedOfALife(t *testing.T) {
 	}
 }
 
-// The log names who was declared dead, after how long, and what each task was that had an attempt there, with what
-// becomes of it.
+// The log says what each task was that a dead replica left, and what becomes of it.
 func TestWhatIsLoggedOfTheDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		peer := peerOf("b", "theirs", 7)
-		peer.Host = "elsewhere"
-		s, st := among(t, nil)
-		log := &everyLine{}
+		s, st := reaping(t)
+		log := &replicatest.Lines{}
 		s.log = slog.New(log)
-		seen := pulses{}
-		for range 6 {
-			s.expirePeers(t.Context(), seen, []ledger.Peer{peer})
-			time.Sleep(2 * time.Second)
-		}
 		st.reaped = []ledger.Reaped{{
 			Task: jobs.Task{
 				ID: "1", Job: "j", Pool: "p", Kind: "k", State: jobs.StateLost, Reason: "replica b died while it had the task", Replica: "c", Error: "before",
@@ -78,10 +71,9 @@ func TestWhatIsLoggedOfTheDead(t *testing.T) {
 		}}
 		s.reap(t.Context())
 		want := []string{
-			"replica declared dead replica=b silent=10s",
 			"attempt lost with its replica task=1 job=j pool=p replica=b state=lost reason=replica b died while it had the task",
 		}
-		if diff := cmp.Diff(want, log.take()); diff != "" {
+		if diff := cmp.Diff(want, log.Take()); diff != "" {
 			t.Errorf("logged (-want +got):\n%s", diff)
 		}
 	})

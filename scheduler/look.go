@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
@@ -79,11 +80,11 @@ func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under governing,
 		cancel()
 		f.mu.Lock()
 		if asked != f.unskips {
-			nudge(f.wake) // the answer is to a question of before unskip
+			wake.Send(f.wake) // the answer is to a question of before unskip
 			return scope, under, asked, false
 		}
 		if err != nil {
-			f.s.storeFailed(err)
+			f.s.member.StoreFailed(err)
 			return scope, under, asked, false
 		}
 		f.seen.tell(time.Now(), seen)

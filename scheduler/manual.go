@@ -116,22 +116,22 @@ func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Ta
 // without a row and a task decides nothing; free is that of a Decision. jobs.ErrConflict: a newer configuration governs
 // the job.
 func (s *triggers) openOne(ctx context.Context, j *jobPlan, open func(rules, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
-	ses := s.session.Load()
+	ses := s.member.Session()
 	if ses == nil {
 		return ledger.Decided{}, notNow("this replica has not joined the store; Run joins it, and Health says whether it has")
 	}
-	if !ses.trusted() {
+	if !ses.Trusted() {
 		return ledger.Decided{}, fmt.Errorf("%w: this replica lost touch with the store", jobs.ErrUnavailable)
 	}
 	// A drain waits until what is born running here has started, or gone back.
-	if s.health.isDraining() || !s.attempts.enter() {
+	if s.member.Draining() || !s.attempts.enter() {
 		return ledger.Decided{}, notNow("this replica is stopping and starts nothing more; ask another one")
 	}
 	defer s.attempts.leave()
-	if s.waits() {
+	if s.locks.Blocks() {
 		return ledger.Decided{}, notNow("the lock service is away, and lock.when_down is wait: nothing starts until it is back")
 	}
-	if s.locks != nil && s.opt.WhenDown == DownWait && !s.Loaded() {
+	if s.locks.Used() && s.locks.Required && !s.member.Loaded() {
 		return ledger.Decided{}, notNow("the lock service has not answered yet, and lock.when_down is wait: nothing starts before it has")
 	}
 	if err := ctx.Err(); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/locks"
 )
 
 // Metrics is told what a replica does, as it does it. The methods are called from many goroutines
@@ -39,24 +38,13 @@ func (unmeasured) Ended(jobs.Task, ledger.Result, time.Duration)      {}
 func (unmeasured) Recorded(jobs.Task, ledger.Result, ledger.Finished) {}
 func (unmeasured) Reaped(ledger.Reaped)                               {}
 
-// backend names the locks for Metrics.
-func backend(lk Locks) string {
-	switch lk := lk.(type) {
-	case nil:
-		return "store"
-	case interface{ Caps() locks.Caps }:
-		return lk.Caps().Name
-	}
-	return "other"
-}
-
 // lag is how long after it was due an attempt starts now.
 func (s *executor) lag(t jobs.Task) time.Duration {
 	due := t.RunAt
 	if j, ok := s.plan.jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() && t.RunAt.Sub(t.ScheduledAt) <= j.CatchUp.Grace {
 		due = t.ScheduledAt
 	}
-	return max(0, s.clock.now().Sub(due))
+	return max(0, s.clock.Now().Sub(due))
 }
 
 // claimResult says what came of a claim.

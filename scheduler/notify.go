@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
@@ -27,13 +28,13 @@ const (
 // notify makes tasks of the events that somebody wants to be told of, whichever replica wrote them,
 // until ctx is done. The tasks are executed like all others.
 func (s *Scheduler) notify(ctx context.Context) {
-	for pause(ctx, notifyEvery, s.nudgeNotify) {
+	for wake.Wait(ctx, notifyEvery, s.nudgeNotify) {
 		for after, more := "", true; more; {
 			cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 			done, err := s.store.Notify(cctx, ledger.Notify{After: after, Limit: notifyBatch, Route: s.plan.route})
 			cancel()
 			if errors.Is(err, jobs.ErrUnavailable) {
-				s.storeFailed(err)
+				s.member.StoreFailed(err)
 				break
 			} else if err != nil { // as while a newer configuration takes the pool away
 				s.log.Warn("notifications are put off", "error", err)
@@ -43,7 +44,7 @@ func (s *Scheduler) notify(ctx context.Context) {
 				s.wakeFeeder(naming.NotificationsPool)
 			}
 			after, more = done.Last, done.More
-			if !pause(ctx, notifyPause, nil) {
+			if !wake.Wait(ctx, notifyPause, nil) {
 				return
 			}
 		}

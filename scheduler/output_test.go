@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 func TestOutputKeepsHeadAndTail(t *testing.T) {
@@ -75,7 +76,7 @@ func TestOutputIsCutAtTheLimitOfTheReplica(t *testing.T) {
 		st := newPicky(nil)
 		s := replicaOn(t, st, writer(1000))
 		s.opt.OutputLimit = 100
-		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		s.slots.take("p", 1)
 		s.start(t.Context(), claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"})
 		synctest.Wait()

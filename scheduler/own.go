@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 // orphans are running rows of the own session that the register does not have: claims whose answer was lost, and since
@@ -16,12 +17,12 @@ type orphans map[claimKey]time.Time
 // ownRows reads what the store says is running here: cancelled work is stopped, and what the register does not have is
 // handed back.
 func (s *executor) ownRows(ctx context.Context, unknown orphans) {
-	ctx, cancel := context.WithTimeout(ctx, watchCall)
+	ctx, cancel := context.WithTimeout(ctx, rowsCall)
 	defer cancel()
-	ses := s.session.Load()
-	rows, err := s.store.Own(ctx, ses.id)
+	ses := s.member.Session()
+	rows, err := s.store.Own(ctx, ses.ID)
 	if err != nil {
-		s.storeFailed(err)
+		s.member.StoreFailed(err)
 		return
 	}
 	read := time.Now()
@@ -52,8 +53,9 @@ func (s *executor) ownRows(ctx context.Context, unknown orphans) {
 }
 
 // clearRows hands back whatever the store says is running here when nothing is any more: claims whose answer was lost.
-func (s *executor) clearRows(ctx context.Context, ses *session) {
-	rows, err := s.store.Own(ctx, ses.id)
+func (s *executor) clearRows(ctx context.Context) {
+	ses := s.member.Session()
+	rows, err := s.store.Own(ctx, ses.ID)
 	if err != nil {
 		return
 	}
@@ -66,12 +68,12 @@ func (s *executor) clearRows(ctx context.Context, ses *session) {
 	s.finishUnheard(ctx, ses, back)
 }
 
-func (s *executor) finishUnheard(ctx context.Context, ses *session, back []ledger.Result) {
+func (s *executor) finishUnheard(ctx context.Context, ses *membership.Session, back []ledger.Result) {
 	if len(back) == 0 {
 		return
 	}
-	if _, err := s.store.Finish(ctx, ses.id, back); err != nil {
-		s.storeFailed(err)
+	if _, err := s.store.Finish(ctx, ses.ID, back); err != nil {
+		s.member.StoreFailed(err)
 	}
 }
 

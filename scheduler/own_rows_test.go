@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -49,8 +50,8 @@ func lists(t *testing.T, ids ...string) (*Scheduler, *ownRowsOf) {
 		st.rows = append(st.rows, ledger.Own{TaskID: id, Token: 7})
 	}
 	s := replicaOn(t, st, blocked{})
-	s.session.Store(&session{"session", boottime.Now().Add(time.Hour), boottime.Now()})
-	s.health.start()
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
+	s.members.SetLoaded()
 	return s, st
 }
 
@@ -237,19 +238,19 @@ func TestAStoreThatDoesNotListRowsIsAway(t *testing.T) {
 		s, st := lists(t, "1")
 		unknown := orphans{}
 		s.ownRows(t.Context(), unknown)
-		if c := s.Health()[0]; !c.Ready {
-			t.Fatal(c)
+		if !s.storeAnswers() {
+			t.Fatal("away, though it answered")
 		}
 		st.away = fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable)
 		time.Sleep(s.opt.SessionTTL / 3)
 		s.ownRows(t.Context(), unknown)
-		if c := s.Health()[0]; c.Ready {
+		if s.storeAnswers() {
 			t.Error("ready, though nothing was taken back")
 		}
-		s.health.storeUp()
+		s.members.StoreFailed(nil)
 		st.err = st.away
 		s.ownRows(t.Context(), unknown)
-		if c := s.Health()[0]; c.Ready {
+		if s.storeAnswers() {
 			t.Error("ready, though nothing was listed")
 		}
 	})
@@ -261,12 +262,12 @@ func TestWhoLeavesHandsBackWhatItDoesNotKnow(t *testing.T) {
 	for id, how := range map[string]string{"runs": "it runs", "about to": "it is about to run", "result": "its result waits for the store"} {
 		known[how](s, jobs.Task{ID: id, Token: 7, Pool: "p"})
 	}
-	s.clearRows(t.Context(), s.session.Load())
+	s.clearRows(t.Context())
 	if !slices.Equal(st.back, []string{"neither/7"}) {
 		t.Errorf("handed back %v", st.back)
 	}
 	st.err, st.back = jobs.ErrUnavailable, nil
-	s.clearRows(t.Context(), s.session.Load())
+	s.clearRows(t.Context())
 	if len(st.back) > 0 {
 		t.Errorf("handed back %v of a store that is away", st.back)
 	}

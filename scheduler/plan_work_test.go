@@ -141,7 +141,10 @@ func TestWhatTheStoreKeepsOfAPlan(t *testing.T) {
 
 // Edits are made by the time that decisions are made by: not at all while no clock is believed.
 func TestDefinitionsNeedAClock(t *testing.T) {
-	s, _ := pacing(t)
+	s := replicaOn(t, newPicky(nil), blocked{})
+	if err := s.members.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	now := time.Now()
 	d := s.definitions()
 	if at, err := d.Now(now); err != nil || at.Sub(now).Abs() > time.Minute {

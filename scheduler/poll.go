@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
@@ -16,16 +18,16 @@ const (
 // this replica cannot run, in pools that it has or lacks, is no work.
 func (s *executor) poll(ctx context.Context) {
 	wait := pollFast
-	for pause(ctx, wait, s.nudgePoll) {
-		if !s.mayBegin() || s.waits() {
+	for wake.Wait(ctx, wait, s.nudgePoll) {
+		if !s.mayBegin() || s.locks.Blocks() {
 			wait = pollSlow
 			continue
 		}
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		pools, next, err := s.store.Ready(cctx, s.clock.check)
+		pools, next, err := s.store.Ready(cctx, s.clock.Check)
 		cancel()
 		if err != nil {
-			s.storeFailed(err)
+			s.member.StoreFailed(err)
 			wait = pollSlow
 			continue
 		}
@@ -36,16 +38,16 @@ func (s *executor) poll(ctx context.Context) {
 				s.meetUnknown()
 				continue
 			}
-			wake, work := f.eager()
-			if wake {
-				nudge(f.wake)
+			awake, work := f.eager()
+			if awake {
+				wake.Send(f.wake)
 			}
 			if work && !s.room.shut(name) {
 				wait = pollFast
 			}
 		}
 		if !next.IsZero() {
-			wait = max(pollLeast, min(wait, next.Sub(s.clock.now())))
+			wait = max(pollLeast, min(wait, next.Sub(s.clock.Now())))
 		}
 	}
 }

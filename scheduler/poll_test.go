@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 // askable is a store that notes when it is asked which pools have work.
@@ -87,25 +88,25 @@ func TestWhenThePollAsks(t *testing.T) {
 			return []string{"p"}, time.Now(), fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable)
 		}, nil, []time.Duration{50, 550, 1050, 1550, 2050}, false},
 		"its session is over": {always("p"), func(s *Scheduler) {
-			s.session.Store(&session{"session", boottime.Awake(), boottime.Awake()})
+			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
 		}, nil, false},
 		"its session was over for a moment": {always("p"), func(s *Scheduler) {
-			ses := s.session.Load()
-			s.session.Store(&session{"session", boottime.Awake(), boottime.Awake()})
-			time.AfterFunc(time.Second, func() { s.session.Store(ses) })
+			ses := s.member.Session()
+			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
+			time.AfterFunc(time.Second, func() { s.assume(ses) })
 		}, busy[20:], true},
 		"it waits for the lock service": {always("p"), func(s *Scheduler) {
-			s.locks, s.opt.WhenDown = mute{}, DownWait
-			s.health.lockDown(errRefused)
+			s.locks.Locks, s.locks.Required = mute{}, DownWait == DownWait
+			s.locks.Failed(errRefused)
 		}, nil, false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &askable{picky: newPicky(nil), answer: c.answer, began: time.Now()}
 				s := replicaOn(t, st, blocked{})
-				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
-				s.clock.observe(boottime.Awake(), time.Now())
-				s.health.start()
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
+				s.clock.Observe(boottime.Awake(), time.Now())
+				s.members.SetLoaded()
 				if c.before != nil {
 					c.before(s)
 				}
@@ -121,8 +122,8 @@ func TestWhenThePollAsks(t *testing.T) {
 				if woken := len(s.feeders["p"].wake) > 0; woken != c.woken {
 					t.Errorf("the pool is claimed from: %t, want %t", woken, c.woken)
 				}
-				if away := s.health.store.err != nil; away != (what == "the store is away") {
-					t.Errorf("the store is away: %v", s.health.store.err)
+				if away := !s.storeAnswers(); away != (what == "the store is away") {
+					t.Errorf("the store is away: %t", away)
 				}
 			})
 		})
@@ -136,7 +137,7 @@ func TestAPoolThatIsNotKnownIsNoted(t *testing.T) {
 			st := &askable{picky: newPicky(nil), began: time.Now()}
 			st.answer = func(int) ([]string, time.Time, error) { return []string{pool}, time.Time{}, nil }
 			s := replicaOn(t, st, blocked{})
-			s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+			s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 			ctx, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
 			s.poll(ctx)

@@ -2,20 +2,23 @@ package scheduler
 
 import (
 	"context"
+	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
+	rowsCall  = 5 * time.Second // for one call that reads rows of this replica; what takes longer must not take the time of the others
 	reapBatch = 500
-	reapCall  = 3 * watchCall // some twenty statements, each of which may take some hundred milliseconds
+	reapCall  = 3 * rowsCall // some twenty statements, each of which may take some hundred milliseconds
 )
 
 // tend looks after the tasks that run, each second or more often, until ctx is done: it reaps what dead replicas left running,
 // stops own work that somebody cancelled, and hands back claims whose answer was lost.
 func (s *executor) tend(ctx context.Context) {
 	orphans := orphans{}
-	for pause(ctx, s.watchEvery(), s.nudgeTend) {
+	for wake.Wait(ctx, s.member.WatchEvery(), s.nudgeTend) {
 		s.reap(ctx)
 		s.ownRows(ctx, orphans)
 	}
@@ -31,7 +34,7 @@ func (s *executor) reap(ctx context.Context) {
 	case refusal(err): // of some of them; the others are through
 		s.log.Error("the store refuses what is to become of a dead replica's tasks; it is tried again", "refusal", err)
 	default:
-		s.storeFailed(err)
+		s.member.StoreFailed(err)
 	}
 	for _, r := range reaped {
 		s.metrics.Reaped(r)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
@@ -55,7 +56,7 @@ func (r *recorder) add(session string, t jobs.Task, result ledger.Result) {
 	r.mu.Lock()
 	r.pending = append(r.pending, outcome{session, t, result})
 	r.mu.Unlock()
-	nudge(r.ready)
+	wake.Send(r.ready)
 }
 
 // waitForRoom waits while the backlog is full: for workers, before they take more.
@@ -131,11 +132,11 @@ func (r *recorder) write(ctx context.Context, batch []outcome) error {
 		if refusal(err) {
 			return err
 		}
-		r.s.storeFailed(err)
+		r.s.member.StoreFailed(err)
 		if errors.Is(err, context.DeadlineExceeded) && len(batch) > 1 {
 			return errTooSlow
 		}
-		if !pause(ctx, recordRetry, nil) {
+		if !wake.Wait(ctx, recordRetry, nil) {
 			return ctx.Err()
 		}
 	}
@@ -146,7 +147,7 @@ func (r *recorder) finish(ctx context.Context, batch []outcome) ([]ledger.Finish
 	for i, o := range batch {
 		results[i] = o.result
 		if o.result.Verdict == ledger.Again {
-			results[i].Now = r.s.clock.now()
+			results[i].Now = r.s.clock.Now()
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordCall)
@@ -192,7 +193,7 @@ func (s *executor) recorded(o outcome, f ledger.Finished) {
 	}
 	s.log.Log(context.Background(), level, "attempt ended", attrs...)
 	if f.Task.State == jobs.StatePending {
-		nudge(s.nudgePoll)
+		wake.Send(s.nudgePoll)
 	}
 	s.on.recorded(o.task.Job, f.Task.State)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -107,7 +108,7 @@ func TestAResultIsRecordedUnderItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &underWhich{picky: newPicky(nil)}
 		s := replicaOn(t, st, blocked{})
-		s.session.Store(&session{"next", boottime.Now().Add(time.Hour), boottime.Now()})
+		s.assume(&membership.Session{ID: "next", Trust: boottime.Now().Add(time.Hour)})
 		for i, session := range []string{"before", "before", "next"} {
 			task := jobs.Task{ID: fmt.Sprint(i), Pool: "p"}
 			s.recorder.add(session, task, ledger.Result{TaskID: task.ID, Verdict: ledger.Ended, State: jobs.StateSucceeded})

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 // However long the store is away, readiness says so meanwhile, and what waited is recorded whole once it is back: in one
@@ -22,9 +23,9 @@ func TestResultsOutliveAnAbsenceOfTheStore(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			st := newPicky(away)
 			s := recording(t, st, n)
-			s.health.start()
+			s.members.SetLoaded()
 			time.Sleep(10*time.Minute + recordRetry/2)
-			if up, _, _ := s.health.state(); up || !s.register.holds("0") || settledNow(s) {
+			if up := s.storeAnswers(); up || !s.register.holds("0") || settledNow(s) {
 				t.Errorf("%d results: the store is there: %v; the result is held: %v", n, up, s.register.holds("0"))
 			}
 			st.became(nil)
@@ -157,9 +158,9 @@ func TestWhatIsSaidOfRefusals(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			st := newPicky(func(r ledger.Result) error { return errRefused })
 			s := replicaOn(t, st, blocked{})
-			log := &lines{}
+			log := &replicatest.Warnings{}
 			s.log = slog.New(log)
-			s.health.start()
+			s.members.SetLoaded()
 			for i := range n {
 				s.recorder.add("session", jobs.Task{ID: fmt.Sprint(i), Pool: "p"}, ledger.Result{TaskID: fmt.Sprint(i), Output: []byte("out")})
 			}
@@ -167,11 +168,11 @@ func TestWhatIsSaidOfRefusals(t *testing.T) {
 			ended := make(chan struct{})
 			go func() { defer close(ended); s.recorder.run(ctx) }()
 			time.Sleep(3 * recordAgain / 2)
-			if up, _, _ := s.health.state(); up != ready {
+			if up := s.storeAnswers(); up != ready {
 				t.Errorf("%d results are refused: the store is said to be there: %v", n, up)
 			}
 			told := 0
-			for _, line := range log.take() {
+			for _, line := range log.Take() {
 				if strings.HasPrefix(line, "the store refuses a result; it is tried again task=") {
 					told++
 				}
@@ -198,12 +199,12 @@ func TestWhatIsSaidOfOneRefusedResult(t *testing.T) {
 			}
 			return errRefused
 		})
-		s, log := replicaOn(t, st, blocked{}), &lines{}
+		s, log := replicaOn(t, st, blocked{}), &replicatest.Warnings{}
 		s.log = slog.New(log)
 		if !s.recorder.record(t.Context(), []outcome{{"session", jobs.Task{ID: "7", Job: "j", Pool: "p", Kind: "k", Reason: "before"}, result}}) {
 			t.Error("it is told to end")
 		}
-		if got := log.take(); len(got) == 0 || got[0] != want {
+		if got := log.Take(); len(got) == 0 || got[0] != want {
 			t.Errorf("said %q, want %q", got, want)
 		}
 	}
@@ -278,19 +279,19 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 		"handed back":         {ofJob, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Recorded, jobs.StatePending), "", ""},
 		"handed back, fenced": {ofPool, ledger.Result{Verdict: ledger.HandBack}, became(ledger.Fenced, ""), "result refused: another replica owns the task now task=2 job= token=8 state=", ""},
 	} {
-		log, m := &everyLine{}, &observed{}
+		log, m := &replicatest.Lines{}, &observed{}
 		s := replicaOn(t, newPicky(nil), blocked{})
 		s.log, s.metrics = slog.New(log), m
 		s.upcoming.set("j", at.Add(time.Second/2), true) // a due time waits for the slot
 		s.recorded(outcome{"session", c.task, c.r}, c.f)
-		if got := strings.Join(log.take(), "\n"); got != c.want {
+		if got := strings.Join(log.Take(), "\n"); got != c.want {
 			t.Errorf("%s: said is %q, want %q", what, got, c.want)
 		}
-		warnings := &lines{}
+		warnings := &replicatest.Warnings{}
 		other := replicaOn(t, newPicky(nil), blocked{})
 		other.log = slog.New(warnings)
 		other.recorded(outcome{"session", c.task, c.r}, c.f)
-		if warned := len(warnings.take()) > 0; warned != (strings.HasPrefix(what, "failed") || c.f.Finish == ledger.Fenced) {
+		if warned := len(warnings.Take()) > 0; warned != (strings.HasPrefix(what, "failed") || c.f.Finish == ledger.Fenced) {
 			t.Errorf("%s: it is a warning: %v", what, warned)
 		}
 		if want := []string{fmt.Sprintf("%s %s is %s", c.task.ID, c.r.Verdict, c.f.Finish)}; !slices.Equal(m.all, want) {
@@ -311,17 +312,12 @@ func TestWhatIsSaidOfARecordedResult(t *testing.T) {
 	}
 }
 
-// everyLine is a log that has every level.
-type everyLine struct{ lines }
-
-func (*everyLine) Enabled(context.Context, slog.Level) bool { return true }
-
 // A retry is counted from now, by the clock of the database as the replica reckons it when it writes the result.
 func TestARetryIsCountedFromWhenItIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPicky(nil)
 		s := replicaOn(t, st, blocked{})
-		s.clock.observe(boottime.Now(), time.Now().Add(time.Second)) // the database's is ahead
+		s.clock.Observe(boottime.Now(), time.Now().Add(time.Second)) // the database's is ahead
 		s.recorder.add("session", jobs.Task{ID: "1", Pool: "p"}, ledger.Result{TaskID: "1", Verdict: ledger.Again, State: jobs.StateFailed, RetryIn: time.Minute})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -331,7 +327,7 @@ func TestARetryIsCountedFromWhenItIsWritten(t *testing.T) {
 		stop()
 		<-ended
 		_, taken := st.look()
-		if now := s.clock.now(); !taken["1"].Now.Equal(now) || taken["1"].RetryIn != time.Minute {
+		if now := s.clock.Now(); !taken["1"].Now.Equal(now) || taken["1"].RetryIn != time.Minute {
 			t.Errorf("recorded at %v as %+v", now, taken["1"])
 		}
 	})

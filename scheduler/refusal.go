@@ -10,6 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
@@ -55,8 +56,8 @@ func (r *recorder) bear(ctx context.Context, why error) bool {
 	if r.refused++; r.refused < refusedForAll {
 		return true
 	}
-	r.s.storeFailed(why)
-	return pause(ctx, recordRetry, nil)
+	r.s.member.StoreFailed(why)
+	return wake.Wait(ctx, recordRetry, nil)
 }
 
 // recordBare writes a result that was refused without its texts, which may be why. What it says of the

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 )
 
 // What an attempt comes to, by how it ended and why it was told to stop.
@@ -112,7 +113,7 @@ func TestWhatIsNotStartedGoesBack(t *testing.T) {
 	for what, spoil := range map[string]func(s *Scheduler, c *claimed){
 		"nothing is wrong":      nil,
 		"of another session":    func(_ *Scheduler, c *claimed) { c.session = "other" },
-		"it is not trusted":     func(s *Scheduler, _ *claimed) { s.session.Store(&session{id: "session", trust: boottime.Awake()}) },
+		"it is not trusted":     func(s *Scheduler, _ *claimed) { s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()}) },
 		"nobody knows its pool": func(_ *Scheduler, c *claimed) { c.task.Pool = "q" },
 		"nobody knows its kind": func(_ *Scheduler, c *claimed) { c.task.Kind = "k" },
 		"after a halt":          func(s *Scheduler, _ *claimed) { s.Halt() },
@@ -121,7 +122,7 @@ func TestWhatIsNotStartedGoesBack(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := &counting{}
 				s := replicaOn(t, newPicky(nil), h)
-				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 				c := claimed{task: jobs.Task{ID: "1", Pool: "p"}, session: "session"}
 				if spoil != nil {
 					spoil(s, &c)

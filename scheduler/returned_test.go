@@ -15,6 +15,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 // spoiled is an error with methods that panic, unless they are left out.
@@ -67,7 +69,7 @@ func TestAnErrorThatPanicsFailsItsAttempt(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := replicaOn(t, newPicky(nil), function(func(context.Context, jobs.Task, io.Writer) error { return c.err }))
-				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 				s.execute(context.Background(), claimOf("1"))
 				got := results(s)["1"]
 				if got.Verdict != ledger.Again || got.State != jobs.StateFailed || got.Error != c.want || got.Code != "panic" || got.RetryIn <= 0 {
@@ -123,7 +125,7 @@ func (ungraceful) StopGrace() time.Duration { panic("no idea") }
 // A StopGrace that panics leaves the handler the replica's own grace period, in a drain that goes on.
 func TestAStopGraceThatPanicsIsTheReplicasOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &everyLine{}
+		log := &replicatest.Lines{}
 		s := replicaOn(t, newPicky(nil), ungraceful{})
 		s.log = slog.New(log)
 		s.register.run(&attempt{task: jobs.Task{ID: "1", Pool: "p", Kind: "k"}, work: work{handler: ungraceful{}, timeout: time.Hour}})
@@ -133,7 +135,7 @@ func TestAStopGraceThatPanicsIsTheReplicasOwn(t *testing.T) {
 			t.Errorf("its grace period is %v, want the replica's own", got)
 		}
 		const want = "StopGrace of a handler panicked; the replica's own grace period holds task=1 job= pool=p kind=k panic=no idea"
-		if got := log.take(); len(got) != 1 || got[0] != want {
+		if got := log.Take(); len(got) != 1 || got[0] != want {
 			t.Errorf("logged %q, want %q", got, want)
 		}
 	})

@@ -19,6 +19,8 @@ const (
 	roomMost  = 2 * time.Second
 	// roomShown is how long after that it is still said, unless something was started.
 	roomShown = 2 * time.Second
+	// sayEvery is how often the log says so of a pool.
+	sayEvery = 10 * time.Second
 )
 
 // room knows the pools whose work this replica could not start for want of descriptors, processes or

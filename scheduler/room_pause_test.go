@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 // The pauses grow while nothing can be started, up to a bound. What ends in one does not end it, but the next
@@ -80,7 +81,7 @@ func TestPausesForWantOfRoom(t *testing.T) {
 // log is told of each pool at once, and after sayEvery how many of its starts have found none since.
 func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		log := &lines{}
+		log := &replicatest.Warnings{}
 		r := room{log: slog.New(log)}
 		says := func(err string) {
 			t.Helper()
@@ -96,7 +97,7 @@ func TestWhatIsSaidForWantOfRoom(t *testing.T) {
 			for i := range want {
 				want[i] = "work is handed back: it could not be started here pool=" + want[i]
 			}
-			if got := log.take(); !slices.Equal(got, want) {
+			if got := log.Take(); !slices.Equal(got, want) {
 				t.Errorf("the log is told %q, want %q", got, want)
 			}
 		}

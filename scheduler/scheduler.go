@@ -12,6 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // Locks is what a replica needs of the lock service; *locks.Locker is one.
@@ -23,7 +25,8 @@ type Locks interface {
 // Scheduler is one replica. Make it with New, run it once with Run.
 type Scheduler struct {
 	*triggers
-	store ledger.Store
+	store   ledger.Store
+	members *membership.Member
 
 	nudgeGovern chan struct{} // look whose configuration holds now
 	nudgeNotify chan struct{} // look at events now
@@ -61,29 +64,30 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	if err != nil {
 		return nil, err
 	}
-	m := &member{
-		store: st, opt: o, log: o.Logger, clock: &clock{maxSkew: o.MaxClockSkew}, health: health{log: o.Logger},
-		nudgeWatch: make(chan struct{}, 1),
-	}
-	if lk == nil {
-		m.local = st.Local()
-	}
+	fill(&o.LockService, lockService(lk))
+	s := &Scheduler{store: st, nudgeGovern: wake.Signal(), nudgeNotify: wake.Signal()}
+	s.members = membership.New(st, membership.Options{
+		ID: o.ID, Version: o.Version, Address: o.Address, Workers: o.Workers, Labels: o.Labels, LockService: o.LockService,
+		SessionTTL: o.SessionTTL, MaxClockSkew: o.MaxClockSkew, Local: lk == nil && st.Local(), Logger: o.Logger,
+	}, membership.Hooks{
+		Renewed: func(ctx context.Context) { s.renewed(ctx) },
+		Died:    func(session string) { s.sessionDied(session) },
+		Peers:   func(live []string) { s.live(live) },
+		Expired: func() { wake.Send(s.nudgeTend) },
+		Changed: s.replicasChanged,
+	})
 	e := &executor{
-		member: m, store: st, locks: lk, plan: p, metrics: o.Metrics, backend: backend(lk),
+		member: s.members, store: st, opt: o, log: o.Logger, clock: s.members.Clock(), locks: s.members.LockService(lk, o.WhenDown == DownWait),
+		plan: p, metrics: o.Metrics,
 		room: room{log: o.Logger}, feeders: map[string]*feeder{}, register: newRegister(), halted: make(chan struct{}),
-		nudgePoll: make(chan struct{}, 1), nudgeTend: make(chan struct{}, 1), nudgeUnrunnable: make(chan struct{}, 1),
+		nudgePoll: wake.Signal(), nudgeTend: wake.Signal(), nudgeUnrunnable: wake.Signal(),
 	}
 	t := &triggers{
 		executor: e, store: st, stripes: &stripes{held: map[int]*locks.Lease{}}, upcoming: newUpcoming(),
-		nudgeBalance: make(chan struct{}, 1), nudgeFire: make(chan struct{}, 1),
+		nudgeBalance: wake.Signal(), nudgeFire: wake.Signal(),
 	}
-	s := &Scheduler{
-		triggers: t, store: st,
-		nudgeGovern: make(chan struct{}, 1), nudgeNotify: make(chan struct{}, 1),
-	}
-	m.on = memberHooks{renewed: e.renewed, died: e.sessionDied, peers: t.live, dead: func() { nudge(e.nudgeTend) }, changed: s.replicasChanged}
-	e.on = executorHooks{recorded: s.recordedHere, outdated: func() { nudge(s.nudgeGovern) }}
-	fill(&m.opt.LockService, lockService(lk))
+	s.triggers = t
+	e.on = executorHooks{recorded: s.recordedHere, outdated: func() { wake.Send(s.nudgeGovern) }}
 	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
 	e.slots.shut = e.room.shut
 	e.recorder = newRecorder(e)
@@ -117,9 +121,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	if !s.ran.CompareAndSwap(false, true) {
 		return ErrRan
 	}
-	if err := s.join(ctx); err != nil {
+	if err := s.members.Join(ctx); err != nil {
 		if ctx.Err() != nil {
-			s.health.drain()
+			s.members.Drain()
 			return nil // told to stop before it had begun
 		}
 		return err
@@ -131,15 +135,15 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer stopKeeping()
 
 	var takers, keepers sync.WaitGroup
-	for _, loop := range []func(context.Context){s.keep, s.watch, s.tend, s.expire, s.govern, s.recorder.run} {
+	for _, loop := range []func(context.Context){s.members.Keep, s.members.Watch, s.tend, s.expire, s.govern, s.recorder.run} {
 		keepers.Go(func() { loop(keeping) })
 	}
 	failed := s.load(ctx) // while it beats: many definitions take a while
 	if failed == nil {
-		s.readPeers(ctx)
+		s.members.ReadPeers(ctx)
 		s.meetLocks(ctx)
-		s.health.start()
-		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.jobs), "pools", len(s.plan.pools), "configuration", s.config.Load())
+		s.members.SetLoaded()
+		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.jobs), "pools", len(s.plan.pools), "configuration", s.members.Vitals().Config)
 		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance, s.notify, s.unrunnable} {
 			takers.Go(func() { loop(taking) })
 		}
@@ -151,7 +155,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		case <-s.halted:
 		}
 	}
-	s.health.drain()
+	s.members.Drain()
 	stopTaking()
 	takers.Wait()
 	err := s.drain(context.WithoutCancel(ctx))
@@ -170,32 +174,32 @@ func (s *Scheduler) Halt() { s.halt.Do(func() { close(s.halted) }) }
 
 // Nudge makes the replica look again now: after a cancel, suspend, resume or pause.
 func (s *Scheduler) Nudge() {
-	nudge(s.nudgeTend)
-	nudge(s.nudgeFire)
-	nudge(s.nudgePoll)
-	nudge(s.nudgeNotify)
+	wake.Send(s.nudgeTend)
+	wake.Send(s.nudgeFire)
+	wake.Send(s.nudgePoll)
+	wake.Send(s.nudgeNotify)
 }
 
 // replicasChanged has this replica look at what it is to do beside the others.
 func (s *Scheduler) replicasChanged() {
-	nudge(s.nudgeGovern)
-	nudge(s.nudgeBalance)
+	wake.Send(s.nudgeGovern)
+	wake.Send(s.nudgeBalance)
 }
 
 // recordedHere has those look who wait for the end of a task.
 func (s *Scheduler) recordedHere(job string, state jobs.State) {
-	if state.Ended() && s.upcoming.free(job, s.clock.now()) {
-		nudge(s.nudgeFire)
+	if state.Ended() && s.upcoming.free(job, s.clock.Now()) {
+		wake.Send(s.nudgeFire)
 	}
 	if state == jobs.StateFailed || state == jobs.StateLost {
-		nudge(s.nudgeNotify)
+		wake.Send(s.nudgeNotify)
 	}
 }
 
 // drain leaves the stripes, and then ends the work.
 func (s *Scheduler) drain(ctx context.Context) error {
 	lctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	_ = s.store.SetDraining(lctx, s.session.Load().id) // the others learn it a second later anyway
+	s.members.SetDraining(lctx)
 	s.leaveStripes(lctx)
 	cancel()
 	return s.executor.drain()
@@ -204,16 +208,15 @@ func (s *Scheduler) drain(ctx context.Context) error {
 // leave ends the session, so that nobody has to wait for it to expire. One with work that does not end expires by
 // itself: nobody may start in its place sooner than its bound says.
 func (s *Scheduler) leave(ctx context.Context) {
-	ses := s.session.Load()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
 	s.leaveStripes(ctx)
-	s.clearRows(ctx, ses)
+	s.clearRows(ctx)
 	if n := len(s.register.attempts()); n > 0 {
 		s.log.Warn("not signing off, as work goes on that was told to stop; the others will notice within the session ttl", "running", n)
 		return
 	}
-	if err := s.store.Leave(ctx, ses.id); err != nil {
+	if err := s.members.Leave(ctx); err != nil {
 		s.log.Warn("could not sign off; the others will notice within the session ttl", "error", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // slowly is a store that takes some time for each result, and for each byte of their texts.
@@ -25,7 +26,7 @@ func (s slowly) Finish(ctx context.Context, session string, results []ledger.Res
 	for _, r := range results {
 		takes += time.Duration(len(r.Output)) * perByte
 	}
-	if !pause(ctx, takes, nil) {
+	if !wake.Wait(ctx, takes, nil) {
 		return nil, fmt.Errorf("%w: invalid connection", jobs.ErrUnavailable)
 	}
 	return s.picky.Finish(ctx, session, results)

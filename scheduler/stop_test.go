@@ -13,6 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 // The first call says why and how an attempt is to stop. Later ones can only make it end sooner.
@@ -98,9 +100,9 @@ func (*witness) Describe() string { return "witness" }
 func TestHowLongADrainWaitsForItsLastResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := recording(t, newPicky(away), 1)
-		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		began := time.Now()
-		err := s.drain(t.Context())
+		err := s.executor.drain()
 		const want = "scheduler: the store did not take the last results within 10s; the others will find these tasks lost"
 		if took := time.Since(began); took != 10*time.Second || err == nil || err.Error() != want {
 			t.Errorf("after %v: %v", took, err)
@@ -132,7 +134,7 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 				}
 				s := replicaOn(t, newPicky(nil), w)
 				s.opt.DrainTimeout, s.opt.StopGrace = drain, grace
-				s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 				recording, stop := context.WithCancel(t.Context())
 				recorded := make(chan struct{})
 				go func() { defer close(recorded); s.recorder.run(recording) }()
@@ -143,7 +145,7 @@ func TestHowLongADrainLeavesWork(t *testing.T) {
 				if c.halt > 0 {
 					time.AfterFunc(c.halt, s.Halt)
 				}
-				err := s.drain(t.Context())
+				err := s.executor.drain()
 				took := time.Since(began)
 				synctest.Wait() // what the witness has noted is there
 				if told, killed := w.told.Sub(began), w.killed.Sub(began); told != c.told || killed != c.killed || took != c.ends {
@@ -168,11 +170,11 @@ func TestADrainHandsBackWhatWaitsForAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newPicky(nil)
 		s := recording(t, st, 0)
-		s.session.Store(&session{"session", boottime.Awake().Add(time.Hour), boottime.Awake()})
+		s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Hour)})
 		for _, id := range []string{"1", "2"} {
 			s.register.queue(claimed{task: jobs.Task{ID: id, Pool: "p"}, session: "session", since: time.Now()})
 		}
-		if err := s.drain(t.Context()); err != nil {
+		if err := s.executor.drain(); err != nil {
 			t.Fatal(err)
 		}
 		_, taken := st.look()
@@ -200,7 +202,7 @@ func TestWhenAnAttemptIsStopped(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := replicaOn(t, newPicky(nil), blocked{})
-				s.session.Store(&session{"session", boottime.Awake().Add(c.trust), boottime.Awake()})
+				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(c.trust)})
 				a := &attempt{session: c.session, work: work{timeout: time.Hour}}
 				ctx, end := a.begin(t.Context())
 				defer end()
@@ -222,12 +224,12 @@ func (graceful) StopGrace() time.Duration { return time.Minute }
 // A handler has the replica's grace period unless it says one itself; neither is worth a word in the log.
 func TestWhoseGracePeriodHolds(t *testing.T) {
 	for handler, want := range map[jobs.Handler]time.Duration{blocked{}: time.Second, graceful{}: time.Minute} {
-		log := &lines{}
+		log := &replicatest.Warnings{}
 		a := &attempt{work: work{handler: handler}}
 		if got := a.grace(time.Second, slog.New(log)); got != want {
 			t.Errorf("%T: %v, want %v", handler, got, want)
 		}
-		if said := log.take(); len(said) > 0 {
+		if said := log.Take(); len(said) > 0 {
 			t.Errorf("%T: %q", handler, said)
 		}
 	}
@@ -236,9 +238,9 @@ func TestWhoseGracePeriodHolds(t *testing.T) {
 // Of its bounds the last one holds, and that of a session only while it is the attempt's own and not dead.
 func TestTheLastBoundHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &clock{}
+		c := membership.NewClock(0)
 		now := time.Now()
-		c.observe(boottime.Awake(), now)
+		c.Observe(boottime.Awake(), now)
 		in := func(d time.Duration) time.Time { return now.Add(d) }
 		for what, x := range map[string]struct {
 			a    *attempt
@@ -252,7 +254,7 @@ func TestTheLastBoundHolds(t *testing.T) {
 			"none, as the session died":      {&attempt{session: "session", orphaned: true}, 0},
 			"none, as it is another session": {&attempt{session: "other"}, 0},
 		} {
-			end := x.a.deadline(&session{id: "session", trust: boottime.Awake().Add(time.Minute)}, c)
+			end := x.a.deadline(&membership.Session{ID: "session", Trust: boottime.Awake().Add(time.Minute)}, c)
 			if x.want == 0 != end.IsZero() {
 				t.Errorf("%s: %+v", what, end)
 			} else if left := end.Until().Round(time.Millisecond); x.want > 0 && left != x.want {

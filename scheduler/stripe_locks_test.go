@@ -51,7 +51,7 @@ func twoLockers(t *testing.T, when WhenDown) (s *Scheduler, mine *noted, other *
 	service = memlock.New()
 	mine, other = &noted{Locker: lockerOf(t, service)}, lockerOf(t, service)
 	s = replicaOn(t, newPicky(nil), blocked{})
-	s.locks, s.opt.WhenDown = mine, when
+	s.locks.Locks, s.locks.Required = mine, when == DownWait
 	return s, mine, other, service
 }
 
@@ -91,7 +91,7 @@ func TestAReplicaLocksItsStripes(t *testing.T) {
 			if diff := cmp.Diff(owned, s.owned()); diff != "" {
 				t.Errorf("%s: owns (-want +got):\n%s", when, diff)
 			}
-			if s.health.lockIsDown() {
+			if s.locks.Down() {
 				t.Errorf("%s: the lock service counts as away", when)
 			}
 		}
@@ -156,18 +156,18 @@ func TestStripesWhileTheLockServiceIsAway(t *testing.T) {
 				s, mine, other, service := twoLockers(t, when)
 				s.stripes.mine = []int{1}
 				s.lockStripes(t.Context())
-				if s.waits() {
+				if s.locks.Blocks() {
 					t.Error("it waits for a lock service that is there")
 				}
 				s.stripes.mine = []int{1, 2}
 				service.Stop()
 				s.lockStripes(t.Context())
-				if got := s.owned(); !slices.Equal(got, c.away) || s.waits() != c.waits || !s.health.lockIsDown() {
-					t.Errorf("away: owns %v, waits: %t, counts as away: %t", got, s.waits(), s.health.lockIsDown())
+				if got := s.owned(); !slices.Equal(got, c.away) || s.locks.Blocks() != c.waits || !s.locks.Down() {
+					t.Errorf("away: owns %v, waits: %t, counts as away: %t", got, s.locks.Blocks(), s.locks.Down())
 				}
 				s.stripes.mine = []int{1}
 				s.lockStripes(t.Context())
-				if !s.health.lockIsDown() {
+				if !s.locks.Down() {
 					t.Error("it is back, though nothing has answered")
 				}
 				service.Start()
@@ -175,8 +175,8 @@ func TestStripesWhileTheLockServiceIsAway(t *testing.T) {
 				mine.asked()
 				s.lockStripes(t.Context())
 				tried, released := mine.asked()
-				if diff := cmp.Diff([][]string{{"sys/replica/a"}}, tried); diff != "" || s.health.lockIsDown() || s.waits() {
-					t.Errorf("it is back, and counts as away: %t; asked for (-want +got):\n%s", s.health.lockIsDown(), diff)
+				if diff := cmp.Diff([][]string{{"sys/replica/a"}}, tried); diff != "" || s.locks.Down() || s.locks.Blocks() {
+					t.Errorf("it is back, and counts as away: %t; asked for (-want +got):\n%s", s.locks.Down(), diff)
 				}
 				if want := (locks.Request{Key: "sys/replica/a", Meta: "a"}); mine.last != want {
 					t.Errorf("asked for %+v, want %+v", mine.last, want)
@@ -186,10 +186,10 @@ func TestStripesWhileTheLockServiceIsAway(t *testing.T) {
 					t.Errorf("what was asked for is still held: %v, released %v", err, released)
 				}
 
-				s.health.lockDown(locks.ErrUnavailable)
+				s.locks.Failed(locks.ErrUnavailable)
 				s.probe(t.Context()) // the other one has it now
-				if _, released := mine.asked(); len(released) > 0 || s.health.lockIsDown() {
-					t.Errorf("busy is an answer: counts as away: %t, released %v", s.health.lockIsDown(), released)
+				if _, released := mine.asked(); len(released) > 0 || s.locks.Down() {
+					t.Errorf("busy is an answer: counts as away: %t, released %v", s.locks.Down(), released)
 				}
 				s.probe(t.Context())
 				if tried, _ := mine.asked(); len(tried) > 0 {
@@ -237,12 +237,12 @@ func TestWhenTheLockServiceIsAway(t *testing.T) {
 		"one is unknown, and away before": {answering{[]locks.Attempt{busy, unknown}, nil}, gone, true},
 	} {
 		s := replicaOn(t, newPicky(nil), blocked{})
-		s.locks, s.stripes.mine = c.answer, []int{1, 2}
+		s.locks.Locks, s.stripes.mine = c.answer, []int{1, 2}
 		if c.was != nil {
-			s.health.lockDown(c.was)
+			s.locks.Failed(c.was)
 		}
 		s.lockStripes(t.Context())
-		if got := s.health.lockIsDown(); got != c.away {
+		if got := s.locks.Down(); got != c.away {
 			t.Errorf("%s: away: %t, want %t", what, got, c.away)
 		}
 	}
@@ -271,8 +271,8 @@ func TestHowTheLockServiceIsMet(t *testing.T) {
 					_, _ = mine.Locker.TryAcquire(t.Context(), locks.Request{Key: "x"}) // so the client knows
 				}
 				s.meetLocks(t.Context())
-				if got := s.owned(); !slices.Equal(got, c.locked) || s.health.lockIsDown() != c.away {
-					t.Errorf("owns %v, away: %t", got, s.health.lockIsDown())
+				if got := s.owned(); !slices.Equal(got, c.locked) || s.locks.Down() != c.away {
+					t.Errorf("owns %v, away: %t", got, s.locks.Down())
 				}
 			})
 		})
@@ -281,9 +281,9 @@ func TestHowTheLockServiceIsMet(t *testing.T) {
 		s := replicaOn(t, newPicky(nil), blocked{}) // its locks are rows of the store
 		s.opt.WhenDown, s.stripes.mine = when, []int{3, 4}
 		s.meetLocks(t.Context())
-		s.health.lockDown(locks.ErrUnavailable) // of which there is none
-		if got := s.owned(); !slices.Equal(got, []int{3, 4}) || s.waits() {
-			t.Errorf("without a lock service it owns %v, waits: %t", got, s.waits())
+		s.locks.Failed(locks.ErrUnavailable) // of which there is none
+		if got := s.owned(); !slices.Equal(got, []int{3, 4}) || s.locks.Blocks() {
+			t.Errorf("without a lock service it owns %v, waits: %t", got, s.locks.Blocks())
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -80,12 +81,12 @@ func TestWhoHoldsALockOfTheSameName(t *testing.T) {
 		"two of other stores":       {"7f", [][]locks.Attempt{busy("d of store 8", "e of store 9")}, []string{says + " holder=d its store=8 store=7f"}},
 	} {
 		s := replicaOn(t, &memstore.Store{Database: memstore.New()}, blocked{})
-		log := &lines{}
+		log := &replicatest.Warnings{}
 		s.log, s.storeID = slog.New(log), c.own
 		for _, attempts := range c.met {
 			s.meetOtherStore(attempts)
 		}
-		if diff := cmp.Diff(c.said, log.take()); diff != "" {
+		if diff := cmp.Diff(c.said, log.Take()); diff != "" {
 			t.Errorf("%s: said (-want +got):\n%s", what, diff)
 		}
 	}
@@ -99,13 +100,13 @@ func TestStripesBesideThoseOfAnotherStore(t *testing.T) {
 		t.Fatal(err, got)
 	}
 	s := replicaOn(t, &called{Store: &memstore.Store{Database: memstore.New()}, names: []string{"7f"}}, blocked{})
-	log := &lines{}
-	s.log, s.locks, s.stripes.mine = slog.New(log), lockerOf(t, service), []int{1, 2}
+	log := &replicatest.Warnings{}
+	s.log, s.locks.Locks, s.stripes.mine = slog.New(log), lockerOf(t, service), []int{1, 2}
 	s.lockStripes(t.Context())
 	if got, err := other.TryAcquire(t.Context(), locks.Request{Key: stripeKey(2)}); err != nil || got[0].Holder == nil || got[0].Holder.Meta != "a of store 7f" {
 		t.Errorf("others see the lock of stripe 2 as %+v, %v", got, err)
 	}
-	if said := log.take(); len(said) != 1 || !slices.Equal(s.owned(), []int{2}) {
+	if said := log.Take(); len(said) != 1 || !slices.Equal(s.owned(), []int{2}) {
 		t.Errorf("it owns %v, and says %q", s.owned(), said)
 	}
 	s.leaveStripes(t.Context())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // stripes is which part of the jobs this replica looks after. A stripe's lock is held as long as
@@ -99,8 +100,8 @@ func (st *stripes) forget(stripes ...int) {
 
 // balance takes and gives up stripes as replicas come and go, until ctx is done.
 func (s *triggers) balance(ctx context.Context) {
-	for again := true; again; again = pause(ctx, s.watchEvery(), s.nudgeBalance) {
-		if s.locks != nil {
+	for again := true; again; again = wake.Wait(ctx, s.member.WatchEvery(), s.nudgeBalance) {
+		if s.locks.Used() {
 			s.lockStripes(ctx)
 		}
 		if unread := s.stripes.unread(s.owned()); len(unread) > 0 {
@@ -112,12 +113,8 @@ func (s *triggers) balance(ctx context.Context) {
 // meetLocks finds out how the lock service is before anything starts. One that has not been asked yet is taken to be
 // there, unless nothing may start without it.
 func (s *triggers) meetLocks(ctx context.Context) {
-	if l, ok := s.locks.(interface{ State() locks.State }); ok {
-		if st := l.State(); st.Err != nil {
-			s.lockFailed(st.Err)
-		}
-	}
-	if s.locks != nil && s.opt.WhenDown == DownWait {
+	s.locks.Meet()
+	if s.locks.Used() && s.locks.Required {
 		s.lockStripes(ctx)
 	}
 }
@@ -155,8 +152,8 @@ func (s *triggers) lockStripes(ctx context.Context) {
 	for i, n := range want {
 		requests[i] = locks.Request{Key: stripeKey(n), Meta: meta}
 	}
-	attempts, err := s.tryLocks(ctx, requests...)
-	s.lockFailed(err)
+	attempts, err := s.locks.Try(ctx, requests...)
+	s.locks.Failed(err)
 	s.meetOtherStore(attempts)
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -169,11 +166,11 @@ func (s *triggers) lockStripes(ctx context.Context) {
 
 // probe asks a lock service that was away whether it is back, when there is nothing else to ask.
 func (s *triggers) probe(ctx context.Context) {
-	if !s.health.lockIsDown() {
+	if !s.locks.Down() {
 		return
 	}
-	attempts, err := s.tryLocks(ctx, locks.Request{Key: "sys/replica/" + s.opt.ID, Meta: s.opt.ID})
-	if !s.lockFailed(err) && attempts[0].Lease != nil {
+	attempts, err := s.locks.Try(ctx, locks.Request{Key: "sys/replica/" + s.opt.ID, Meta: s.opt.ID})
+	if !s.locks.Failed(err) && attempts[0].Lease != nil {
 		_ = s.locks.Release(ctx, attempts[0].Lease)
 	}
 }
@@ -183,7 +180,7 @@ func (s *triggers) owned() []int {
 	st := s.stripes
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if s.locks == nil || s.health.lockIsDown() && s.opt.WhenDown == DownStore {
+	if s.locks.Replaced() {
 		return st.mine
 	}
 	var owned []int

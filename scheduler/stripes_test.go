@@ -76,7 +76,7 @@ func TestNoOwnDueTimeStaysForgotten(t *testing.T) {
 			if err := s.locks.Release(t.Context(), s.stripes.held[stripe]); err != nil {
 				t.Fatal(err)
 			}
-			s.upcoming.set("j", s.clock.now(), false)
+			s.upcoming.set("j", s.clock.Now(), false)
 			if names := s.dueHere(); len(names) > 0 {
 				t.Errorf("%q is decided without its stripe", names)
 			}
@@ -99,7 +99,7 @@ func TestNoOwnDueTimeStaysForgotten(t *testing.T) {
 				defer func() { stop(); <-balanced }()
 				synctest.Wait()
 				tt.then(t, s, stripe)
-				time.Sleep(5 * s.watchEvery())
+				time.Sleep(5 * s.member.WatchEvery())
 				synctest.Wait()
 				if diff := cmp.Diff([][]int{{stripe}, {stripe}}, st.asked); diff != "" {
 					t.Errorf("asked for the due times of these stripes (-want +got):\n%s", diff)
@@ -129,10 +129,10 @@ func TestUnknownIsNotBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := replicaOn(t, newPicky(away), blocked{})
-			s.locks, s.opt.WhenDown = mute{}, DownWait
-			s.health.lockDown(locks.ErrUnavailable)
+			s.locks.Locks, s.locks.Required = mute{}, DownWait == DownWait
+			s.locks.Failed(locks.ErrUnavailable)
 			ask(s, t.Context())
-			if !s.waits() {
+			if !s.locks.Blocks() {
 				t.Error("an answer that did not come is taken for one")
 			}
 		})

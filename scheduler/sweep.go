@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
@@ -13,13 +15,13 @@ const (
 // sweep deletes what is older than its retention, a batch a minute, and at once again while more
 // is left.
 func (s *Scheduler) sweep(ctx context.Context) {
-	for wait := sweepEvery; pause(ctx, wait, nil); {
+	for wait := sweepEvery; wake.Wait(ctx, wait, nil); {
 		cctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-		more, err := s.store.Sweep(cctx, s.clock.check, s.opt.Retention, sweepBatch)
+		more, err := s.store.Sweep(cctx, s.clock.Check, s.opt.Retention, sweepBatch)
 		cancel()
 		wait = sweepEvery
 		if err != nil {
-			s.storeFailed(err)
+			s.member.StoreFailed(err)
 		} else if more {
 			wait = time.Second
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -144,15 +146,14 @@ func TestHowEventsAreLookedAt(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &telling{Store: &memstore.Store{Database: memstore.New()}, answers: c.answers, began: time.Now()}
-				s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}}}, Options{ID: "a"})
+				log := &replicatest.Warnings{}
+				s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}}}, Options{ID: "a", Logger: slog.New(log)})
 				if err != nil {
 					t.Fatal(err)
 				}
-				log := &lines{}
-				s.log, s.health.log = slog.New(log), slog.New(log)
-				s.health.start()
+				s.members.SetLoaded()
 				if c.nudge > 0 {
-					time.AfterFunc(c.nudge, func() { nudge(s.nudgeNotify) })
+					time.AfterFunc(c.nudge, func() { wake.Send(s.nudgeNotify) })
 				}
 				ctx, stop := context.WithTimeout(t.Context(), 3500*time.Millisecond)
 				defer stop()
@@ -163,7 +164,7 @@ func TestHowEventsAreLookedAt(t *testing.T) {
 				if !slices.Equal(st.asked, c.want) {
 					t.Errorf("asked %q, want %q", st.asked, c.want)
 				}
-				if up, _, _ := s.health.state(); up != c.up || len(log.take()) != c.said {
+				if up := s.storeAnswers(); up != c.up || len(log.Take()) != c.said {
 					t.Errorf("the store is there: %v", up)
 				}
 				if wakes := len(s.feeders[naming.NotificationsPool].wake) > 0; wakes != c.wakes {

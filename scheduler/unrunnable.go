@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 const (
@@ -23,16 +24,16 @@ const (
 // there is none that waits for nobody: then it looks again when this replica meets the next one, a minute later at the soonest.
 func (s *executor) unrunnable(ctx context.Context) {
 	said := map[[2]string]time.Time{}
-	for again := s.nudgeUnrunnable; pause(ctx, unrunnableEvery, again); {
+	for again := s.nudgeUnrunnable; wake.Wait(ctx, unrunnableEvery, again); {
 		again = s.nudgeUnrunnable
-		if !s.metUnknown.Load() || !s.session.Load().trusted() {
+		if !s.metUnknown.Load() || !s.member.Session().Trusted() {
 			continue
 		}
-		cctx, cancel := context.WithTimeout(ctx, watchCall)
+		cctx, cancel := context.WithTimeout(ctx, rowsCall)
 		pools, err := s.store.Pools(cctx)
 		cancel()
 		if err != nil {
-			s.storeFailed(err)
+			s.member.StoreFailed(err)
 			continue
 		}
 		if !slices.ContainsFunc(pools, func(p ledger.PoolStatus) bool { return len(p.Unrunnable) > 0 }) {
@@ -82,6 +83,6 @@ func (s *executor) forgetUnknown(pools []ledger.PoolStatus) {
 // meetUnknown notes that there is a task that this replica has no handler for.
 func (s *executor) meetUnknown() {
 	if s.metUnknown.CompareAndSwap(false, true) {
-		nudge(s.nudgeUnrunnable)
+		wake.Send(s.nudgeUnrunnable)
 	}
 }

@@ -15,6 +15,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -52,21 +55,21 @@ func (s *standing) asks() int {
 }
 
 // watching is a replica with pool p, which looks after what waits for nobody in a store whose pools stand like that.
-func watching(t *testing.T, pools ...ledger.PoolStatus) (*Scheduler, *standing, *lines) {
+func watching(t *testing.T, pools ...ledger.PoolStatus) (*Scheduler, *standing, *replicatest.Warnings) {
 	t.Helper()
 	return watchingFrom(t, func(*Scheduler) {}, pools...)
 }
 
 // watchingFrom is watching by a replica that has been through something before it looks.
-func watchingFrom(t *testing.T, before func(*Scheduler), pools ...ledger.PoolStatus) (*Scheduler, *standing, *lines) {
+func watchingFrom(t *testing.T, before func(*Scheduler), pools ...ledger.PoolStatus) (*Scheduler, *standing, *replicatest.Warnings) {
 	t.Helper()
 	st := &standing{Store: &memstore.Store{Database: memstore.New()}, pools: pools}
-	log := &lines{}
+	log := &replicatest.Warnings{}
 	s, err := newOn(st, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: blocked{}}}}, Options{ID: "a", Logger: slog.New(log)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.session.Store(&session{"session", boottime.Awake().Add(100 * time.Hour), boottime.Awake()})
+	s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(100 * time.Hour)})
 	before(s)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -103,7 +106,7 @@ func TestWhatIsSaidOfWhatWaitsForNobody(t *testing.T) {
 			"tasks wait for nobody: no live configuration has their pool; start a replica that has it, or cancel them pool=retired kind= tasks=1 since=2026-01-01T12:00:00Z",
 			"tasks wait for nobody: their pool has no handler in any live replica; " + jobs.GiveHandler + ", or cancel them pool=bare kind=k tasks=1 since=2026-01-01T12:00:00Z",
 			"tasks wait for nobody: no live replica has a handler for their kind; start one that has, or cancel them pool=kinds kind=k tasks=7 since=2026-01-01T12:00:00Z",
-		}, log.take()); diff != "" {
+		}, log.Take()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -116,7 +119,7 @@ func TestHowOftenItIsSaidThatTasksWaitForNobody(t *testing.T) {
 		said := func(when string, want int) {
 			t.Helper()
 			synctest.Wait()
-			if got := log.take(); len(got) != want {
+			if got := log.Take(); len(got) != want {
 				t.Errorf("%s: %d lines, want %d: %q", when, len(got), want, got)
 			}
 		}
@@ -162,7 +165,7 @@ func TestWhenItIsLookedAtWhatWaitsForNobody(t *testing.T) {
 		looks("it is met again", 0)
 		time.Sleep(10 * unrunnableEvery)
 		looks("ten minutes", 10)
-		nudge(s.nudgeUnrunnable)
+		wake.Send(s.nudgeUnrunnable)
 		looks("there is reason to look", 1)
 		st.set(unrunnableIn("q"))
 		time.Sleep(unrunnableEvery)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,6 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -219,32 +219,6 @@ func TestAPoolOfANewerConfigurationCostsNothing(t *testing.T) {
 	})
 }
 
-// lines are the messages of a log that warns.
-type lines struct {
-	slog.Handler
-	mu  sync.Mutex
-	all []string
-}
-
-func (l *lines) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
-
-func (l *lines) Handle(_ context.Context, r slog.Record) error {
-	text := r.Message
-	r.Attrs(func(a slog.Attr) bool { text += fmt.Sprintf(" %s=%v", a.Key, a.Value); return true })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = append(l.all, text)
-	return nil
-}
-
-func (l *lines) take() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := l.all
-	l.all = nil
-	return all
-}
-
 // What waits for nobody is said once for each pool and kind, with the count, and again an hour later; what
 // another replica can run is not.
 func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
@@ -252,7 +226,7 @@ func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := memstore.New()
 		st := &memstore.Store{Database: db}
-		log := &lines{}
+		log := &replicatest.Warnings{}
 		n := new(atomic.Int64)
 		set := func(kinds ...string) jobs.Set {
 			p := jobs.Pool{Kinds: map[string]jobs.Handler{}}
@@ -263,7 +237,7 @@ func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 		}
 		runs(t, st, set("known"), Options{ID: "a", Logger: slog.New(log)})
 		time.Sleep(5 * time.Second)
-		log.take()
+		log.Take()
 		for _, kind := range []string{"typo", "typo", "other"} {
 			if _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "p", Kind: kind, Force: true}); err != nil {
 				t.Fatal(err)
@@ -272,7 +246,7 @@ func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		want := func(when string, kinds map[string]int) {
 			t.Helper()
-			all := log.take()
+			all := log.Take()
 			if len(all) != len(kinds) {
 				t.Errorf("%s: %d lines: %q", when, len(all), all)
 			}
@@ -291,7 +265,7 @@ func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 		want("an hour later", map[string]int{"typo": 2, "other": 1})
 		runs(t, &memstore.Store{Database: db}, set("known", "typo"), Options{ID: "b", Logger: slog.New(slog.DiscardHandler)})
 		time.Sleep(time.Minute)
-		log.take()
+		log.Take()
 		time.Sleep(time.Hour)
 		want("once the typo has a handler", map[string]int{"other": 1})
 
@@ -301,11 +275,11 @@ func TestWhatWaitsForNobodyIsSaidOnce(t *testing.T) {
 			}
 		}
 		time.Sleep(unrunnableEvery)
-		if n := len(log.take()); n != unrunnableLines {
+		if n := len(log.Take()); n != unrunnableLines {
 			t.Errorf("%d lines at once", n)
 		}
 		time.Sleep(unrunnableEvery)
-		if n := len(log.take()); n != unrunnableLines {
+		if n := len(log.Take()); n != unrunnableLines {
 			t.Errorf("%d lines a minute later", n)
 		}
 	})
@@ -327,11 +301,11 @@ func TestUnknownKindsAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := &counted{Store: &memstore.Store{Database: memstore.New()}}
-		log := &lines{}
+		log := &replicatest.Warnings{}
 		set := jobs.Set{Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"known": quick{new(atomic.Int64)}}}}}
 		runs(t, st, set, Options{ID: "a", Logger: slog.New(log)})
 		time.Sleep(5 * time.Second)
-		log.take()
+		log.Take()
 		for n := range 3 {
 			var made []jobs.Enqueued
 			for _, pool := range []string{"p", naming.DefaultPool} {
@@ -342,7 +316,7 @@ func TestUnknownKindsAreForgotten(t *testing.T) {
 				made = append(made, one...)
 			}
 			time.Sleep(15 * time.Second) // the pool is polled after at most 10 s
-			all := strings.Join(log.take(), "\n")
+			all := strings.Join(log.Take(), "\n")
 			for _, part := range []string{
 				fmt.Sprintf("no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=typo%d ", n),
 				fmt.Sprintf("their pool has no handler in any live replica; %s, or cancel them pool=default kind=typo%d ", jobs.GiveHandler, n),
@@ -362,7 +336,7 @@ func TestUnknownKindsAreForgotten(t *testing.T) {
 				}
 			}
 			time.Sleep(3 * time.Minute)
-			log.take()
+			log.Take()
 			before = st.n.Load()
 			time.Sleep(time.Hour)
 			if asked := st.n.Load() - before; asked > 0 {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
 // upcoming is when this replica looks at which job next: a heap by nominal UTC time.
@@ -145,7 +147,7 @@ func (s *triggers) look(ctx context.Context, stripes []int) {
 	rows, err := s.store.Upcoming(ctx, stripes)
 	if err != nil {
 		s.stripes.forget(stripes...)
-		s.storeFailed(err)
+		s.member.StoreFailed(err)
 		return
 	}
 	for _, u := range rows {
@@ -153,5 +155,5 @@ func (s *triggers) look(ctx context.Context, stripes []int) {
 			s.upcoming.set(u.Job, u.NextAt, u.Waits)
 		}
 	}
-	nudge(s.nudgeFire)
+	wake.Send(s.nudgeFire)
 }

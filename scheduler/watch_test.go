@@ -9,240 +9,48 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
-// crowd is a store with these sessions in it.
-type crowd struct {
+// orphaned is a store with tasks of dead replicas.
+type orphaned struct {
 	*picky
-	look func() ([]ledger.Peer, error)
-
-	mu       sync.Mutex
-	dead     []string // declared dead by this replica, "session/beat"
-	wins     bool     // another replica is always first
-	draining []string // told to be so
-	reaped   []ledger.Reaped
-	refusal  error // of Reap
-	reaps    int
+	mu      sync.Mutex
+	reaped  []ledger.Reaped
+	refusal error // of Reap
+	reaps   int
 }
 
-func (c *crowd) Peers(context.Context) ([]ledger.Peer, error) { return c.look() }
-
-func (c *crowd) Expire(_ context.Context, session string, beat int64) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dead = append(c.dead, fmt.Sprintf("%s/%d", session, beat))
-	return !c.wins, nil
-}
-
-func (c *crowd) SetDraining(_ context.Context, session string) error {
-	c.draining = append(c.draining, session)
-	return nil
-}
-
-func (c *crowd) Reap(context.Context, int) ([]ledger.Reaped, error) {
+func (c *orphaned) Reap(context.Context, int) ([]ledger.Reaped, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.reaps++
 	return c.reaped, c.refusal
 }
 
-func (c *crowd) reapings() int {
+// reaping is replica a with a session of an hour, none of whose loops run.
+func reaping(t *testing.T) (*Scheduler, *orphaned) {
+	t.Helper()
+	st := &orphaned{picky: newPicky(nil)}
+	s := replicaOn(t, st, blocked{})
+	s.assume(&membership.Session{ID: "mine", Trust: boottime.Awake().Add(time.Hour)})
+	return s, st
+}
+
+func (c *orphaned) reapings() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.reaps
 }
 
-func (c *crowd) declared() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.dead)
-}
-
-// among is replica a with a session of an hour and steady beats, none of whose loops run, among these sessions.
-func among(t *testing.T, look func() ([]ledger.Peer, error)) (*Scheduler, *crowd) {
-	t.Helper()
-	st := &crowd{picky: newPicky(nil), look: look}
-	s := replicaOn(t, st, blocked{})
-	s.session.Store(&session{"mine", boottime.Awake().Add(time.Hour), boottime.Awake().Add(-time.Hour)})
-	s.health.start()
-	return s, st
-}
-
-func peerOf(replica, session string, beat int64) ledger.Peer {
-	return ledger.Peer{Member: ledger.Member{Replica: replica, TTL: 10 * time.Second}, Session: session, Beat: beat}
-}
-
-// A replica is declared dead once its beat was seen unchanged for a session ttl, its own or that of the one that
-// looks, whichever is longer; and only for as long as the one that looks could read the store, and all its own beats
-// were taken.
-func TestWhoIsDeclaredDead(t *testing.T) {
-	const never = -1
-	beats := func(n int) int64 { return int64(n) }
-	silent := func(int) int64 { return 7 }
-	for what, c := range map[string]struct {
-		beat func(second int) int64
-		peer func(p *ledger.Peer)
-		own  func(s *Scheduler, second int) (sees bool)
-		dead int // in this second; never
-	}{
-		"it beats":                  {beat: beats, dead: never},
-		"it stands still":           {beat: silent, dead: 10},
-		"it beats until it stops":   {beat: func(n int) int64 { return int64(min(n, 4)) }, dead: 14},
-		"its ttl is longer":         {beat: silent, peer: func(p *ledger.Peer) { p.TTL = 15 * time.Second }, dead: 15},
-		"its ttl is shorter":        {beat: silent, peer: func(p *ledger.Peer) { p.TTL = time.Second }, dead: 10},
-		"it is known to be dead":    {beat: silent, peer: func(p *ledger.Peer) { p.Dead = true }, dead: never},
-		"it is this replica itself": {beat: silent, peer: func(p *ledger.Peer) { p.Session = "mine" }, dead: never},
-		"an own beat was not taken": {beat: silent, dead: 16, own: func(s *Scheduler, second int) bool {
-			ses := *s.session.Load()
-			switch second {
-			case 5:
-				ses.steady = boottime.Instant{}
-			case 6:
-				ses.steady = boottime.Awake()
-			}
-			s.session.Store(&ses)
-			return true
-		}},
-		"no own beat is taken for a while": {beat: silent, dead: 22, own: func(s *Scheduler, second int) bool {
-			ses := *s.session.Load()
-			switch second {
-			case 5:
-				ses.steady = boottime.Instant{}
-			case 12:
-				ses.steady = boottime.Awake()
-			}
-			s.session.Store(&ses)
-			return true
-		}},
-		"an own beat was not taken between two looks": {beat: silent, dead: 15, own: func(s *Scheduler, second int) bool {
-			if second == 5 {
-				ses := *s.session.Load()
-				ses.steady = boottime.Awake()
-				s.session.Store(&ses)
-			}
-			return true
-		}},
-		"the store was not read for five seconds": {beat: silent, dead: 10, own: func(_ *Scheduler, second int) bool { return second <= 2 || second >= 7 }},
-		"the store was not read for six seconds":  {beat: silent, dead: 18, own: func(_ *Scheduler, second int) bool { return second <= 2 || second >= 8 }},
-	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s, st := among(t, nil)
-				all := pulses{}
-				dead := never
-				for second := range 30 {
-					p := peerOf("b", "theirs", c.beat(second))
-					if c.peer != nil {
-						c.peer(&p)
-					}
-					if c.own == nil || c.own(s, second) {
-						s.expirePeers(t.Context(), all, []ledger.Peer{peerOf("gone", "gone", 1), p, peerOf("c", "lives", int64(second))})
-					}
-					st.dead = slices.DeleteFunc(st.dead, func(d string) bool { return d == "gone/1" })
-					if len(st.dead) > 0 {
-						dead = second
-						if want := []string{fmt.Sprintf("theirs/%d", p.Beat)}; !slices.Equal(st.dead, want) {
-							t.Errorf("declared dead are %v, want %v", st.dead, want)
-						}
-						break
-					}
-					time.Sleep(time.Second)
-				}
-				if dead != c.dead {
-					t.Errorf("declared dead in second %d, want %d", dead, c.dead)
-				}
-			})
-		})
-	}
-}
-
-// A session that beat after all, or that another replica declared dead first, is not counted.
-func TestOnlyOwnBurialsAreCounted(t *testing.T) {
-	s, st := among(t, nil)
-	for n, wins := range []bool{true, false} {
-		st.wins = wins
-		s.declareDead(t.Context(), peerOf("b", "theirs", 7), time.Minute)
-		if got := int(s.expired.Load()); got != n {
-			t.Errorf("%d are counted, want %d", got, n)
-		}
-	}
-}
-
-// A replica looks each second; a look that fails is none, and changes nothing about what was seen before. Whenever
-// sessions come, go, or load another configuration, it asks anew who governs, and balances the stripes.
-func TestWhatAReplicaSeesOfOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		began, last := time.Now(), -1
-		var s *Scheduler
-		var st *crowd
-		var changes []int
-		s, st = among(t, func() ([]ledger.Peer, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			second := int(time.Since(began) / time.Second)
-			if second == last {
-				t.Errorf("it looks twice in second %d", second)
-			}
-			last = second
-			if len(s.nudgeGovern) != len(s.nudgeBalance) {
-				t.Errorf("asks who governs: %t, balances the stripes: %t", len(s.nudgeGovern) > 0, len(s.nudgeBalance) > 0)
-			}
-			select {
-			case <-s.nudgeGovern:
-				<-s.nudgeBalance
-				changes = append(changes, second-1)
-			default:
-			}
-			if second == 8 {
-				return nil, fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable)
-			}
-			self, silent := peerOf("a", "mine", int64(second)), peerOf("b", "theirs", 7)
-			if second >= 3 {
-				self.Config = 2
-			}
-			peers := []ledger.Peer{self, silent}
-			switch {
-			case second >= 10: // it was started again
-				peers = append(peers, peerOf("c", "third again", int64(second)))
-			case second >= 5:
-				peers = append(peers, peerOf("c", "third", int64(second)))
-			}
-			if len(st.declared()) > 0 {
-				peers[1].Dead = true
-			}
-			return peers, nil
-		})
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { defer close(ended); s.watch(ctx) }()
-		time.Sleep(14*time.Second + 500*time.Millisecond)
-		stop()
-		<-ended
-		mu.Lock()
-		defer mu.Unlock()
-		if last != 14 {
-			t.Errorf("the last look was in second %d", last)
-		}
-		// The first look is one second after the start.
-		if diff := cmp.Diff([]int{1, 3, 5, 10, 12}, changes); diff != "" {
-			t.Errorf("asked who governs after the looks of these seconds (-want +got):\n%s", diff)
-		}
-		if got := st.declared(); !slices.Equal(got, []string{"theirs/7"}) {
-			t.Errorf("declared dead are %v", got)
-		}
-	})
-}
-
-// A replica reaps each second, whether or not it can see the others, and at once when it declared one of them dead.
+// A replica reaps each second, and at once when it is told to.
 func TestWhenAReplicaReaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, st := among(t, func() ([]ledger.Peer, error) { return nil, jobs.ErrUnavailable })
+		s, st := reaping(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.tend(ctx) }()
@@ -250,57 +58,14 @@ func TestWhenAReplicaReaps(t *testing.T) {
 		if n := st.reapings(); n != 3 {
 			t.Errorf("reaped %d times in three seconds", n)
 		}
-		s.declareDead(t.Context(), peerOf("b", "theirs", 7), time.Minute)
+		wake.Send(s.nudgeTend)
 		synctest.Wait()
 		if n := st.reapings(); n != 4 {
-			t.Errorf("reaped %d times when another one was declared dead", n)
-		}
-		st.wins = true
-		s.declareDead(t.Context(), peerOf("c", "others", 7), time.Minute)
-		synctest.Wait()
-		if n := st.reapings(); n != 4 {
-			t.Errorf("reaped %d times when another one was not", n)
+			t.Errorf("reaped %d times when it was told to", n)
 		}
 		stop()
 		<-ended
 	})
-}
-
-// Those that live and do not drain share the stripes. A replica that drains has none, and says once more that it
-// drains as long as the store does not know.
-func TestWhoTakesPart(t *testing.T) {
-	drains := func(p ledger.Peer) ledger.Peer { p.Draining = true; return p }
-	dead := func(p ledger.Peer) ledger.Peer { p.Dead = true; return p }
-	self, other := peerOf("a", "mine", 1), peerOf("b", "theirs", 1)
-	away := fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable)
-	for what, c := range map[string]struct {
-		peers    []ledger.Peer
-		err      error
-		draining bool
-		live     []string
-		mine     bool     // it has stripes
-		told     []string // that they drain
-	}{
-		"both work":                         {[]ledger.Peer{self, other}, nil, false, []string{"a", "b"}, true, nil},
-		"the other one drains":              {[]ledger.Peer{self, drains(other)}, nil, false, []string{"a"}, true, nil},
-		"the other one is dead":             {[]ledger.Peer{self, dead(other)}, nil, false, []string{"a"}, true, nil},
-		"it drains, and the store knows":    {[]ledger.Peer{drains(self), other}, nil, true, []string{"b"}, false, nil},
-		"it drains, and the store does not": {[]ledger.Peer{self, other}, nil, true, []string{"a", "b"}, false, []string{"mine"}},
-		"the store is away":                 {nil, away, false, []string{"before"}, false, nil},
-	} {
-		s, st := among(t, func() ([]ledger.Peer, error) { return c.peers, c.err })
-		s.stripes.live = []string{"before"}
-		if c.draining {
-			s.health.drain()
-		}
-		seen := s.readPeers(t.Context())
-		if len(seen) != len(c.peers) || !slices.Equal(s.stripes.live, c.live) || len(s.stripes.mine) > 0 != c.mine || !slices.Equal(st.draining, c.told) {
-			t.Errorf("%s: sees %d, live are %v, %d stripes; told to drain: %v", what, len(seen), s.stripes.live, len(s.stripes.mine), st.draining)
-		}
-		if ready := s.health.store.err == nil; ready != (c.err == nil) {
-			t.Errorf("%s: the store is there: %t", what, ready)
-		}
-	}
 }
 
 // reapings are the metrics of those.
@@ -322,7 +87,7 @@ func TestWhatIsReaped(t *testing.T) {
 		"some is refused": {errRefused, false},
 		"no more answers": {fmt.Errorf("%w: cut off by the test", jobs.ErrUnavailable), true},
 	} {
-		s, st := among(t, nil)
+		s, st := reaping(t)
 		told := &reapings{}
 		s.metrics, st.refusal = told, c.err
 		st.reaped = []ledger.Reaped{{Task: jobs.Task{ID: "1", Pool: "p", State: jobs.StateLost}}}
@@ -335,8 +100,8 @@ func TestWhatIsReaped(t *testing.T) {
 		if n := len(s.feeders["p"].wake); n == 0 {
 			t.Errorf("%s: what waits for another attempt is left to the poll", what)
 		}
-		if !slices.Equal(told.tasks, []string{"1", "2"}) || s.health.store.err != nil != c.away {
-			t.Errorf("%s: told of %v; the store is away: %v", what, told.tasks, s.health.store.err)
+		if !slices.Equal(told.tasks, []string{"1", "2"}) || !s.storeAnswers() != c.away {
+			t.Errorf("%s: told of %v; the store is there: %t", what, told.tasks, s.storeAnswers())
 		}
 	}
 }

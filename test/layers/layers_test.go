@@ -46,7 +46,7 @@ var layers = map[string]layer{
 	"docs":   domain,
 	"config": wiring, "cmd/scheduler": wiring,
 
-	"locks/lockstest": suite, "store/storetest": suite, "scheduler/schedulertest": suite,
+	"locks/lockstest": suite, "store/storetest": suite, "scheduler/schedulertest": suite, "scheduler/internal/replicatest": suite,
 	"test": outside, "examples": outside,
 }
 

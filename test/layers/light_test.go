@@ -37,7 +37,7 @@ func TestSchedulerIsLight(t *testing.T) {
 				}
 			}
 			if own, isOurs := ours(dep); isOurs {
-				if _, l, _ := place(own); l != domain && own != "scheduler" {
+				if home, l, _ := place(own); l != domain && home != "scheduler" {
 					t.Errorf("%s needs %s, of the %s", name, own, l)
 				}
 			}

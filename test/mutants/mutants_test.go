@@ -32,8 +32,6 @@ func TestBranches(t *testing.T) {
 	for dir, want := range map[string][]string{
 		"scheduler": {
 			"scheduler/own.go executor.ownRows GO without &&: !s.register.claimingSince(since)",
-			"scheduler/clock.go clock.observe GO left out: c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)",
-			"scheduler/clock.go clock.observe GO bound: c.seen >= consistentRenewals",
 			"scheduler/record.go recorder.take GO left out: r.room.Broadcast()",
 			"scheduler/skips.go feeder.scope GO without slices.Clone: slices.Clone(f.skipJobs)",
 			"scheduler/execute.go executor.start GO without context.WithoutCancel: context.WithoutCancel(ctx)",
@@ -44,6 +42,10 @@ func TestBranches(t *testing.T) {
 			"scheduler/poll.go executor.poll GO max: min(2*wait, pollSlow)",
 			"scheduler/decide.go rules.late GO After: at.Before(d.now.Add(-j.CatchUp.Grace))",
 			"scheduler/feed.go feeder.wanted GO doubled: claimBatch",
+		},
+		"scheduler/internal/membership": {
+			"scheduler/internal/membership/clock.go Clock.Observe GO left out: c.base, c.next, c.seen, c.off, c.ahead = r, reading{}, 0, 0, min(c.ahead, r.trip)",
+			"scheduler/internal/membership/clock.go Clock.Observe GO bound: c.seen >= consistentRenewals",
 		},
 		"store": {
 			"store/claim.go claim.write GO without ||: len(w.taken) == 0",

@@ -1,4 +1,4 @@
-package scheduler
+package membership
 
 import (
 	"testing"
@@ -29,10 +29,10 @@ func TestHowLongAPeerWasSilent(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				all := pulses{}
+				all := heartbeats{}
 				for n, l := range looks {
 					time.Sleep(l.after)
-					silent, beaten := all.feel(ledger.Peer{Session: "other", Beat: l.beat}, gap)
+					silent, beaten := all.note(ledger.Peer{Session: "other", Beat: l.beat}, gap)
 					if silent != l.silent || beaten != l.beaten {
 						t.Errorf("look %d: silent for %v, has beaten: %t; want %v, %t", n, silent, beaten, l.silent, l.beaten)
 					}
@@ -43,18 +43,18 @@ func TestHowLongAPeerWasSilent(t *testing.T) {
 }
 
 // A session that is not listed any more is forgotten, and no other.
-func TestPulsesOfThoseWhoLeftAreForgotten(t *testing.T) {
+func TestHeartbeatsOfSessionsThatLeftAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := pulses{}
+		all := heartbeats{}
 		stays, leaves := ledger.Peer{Session: "stays", Beat: 1}, ledger.Peer{Session: "leaves", Beat: 1}
-		all.feel(stays, time.Minute)
-		all.feel(leaves, time.Minute)
+		all.note(stays, time.Minute)
+		all.note(leaves, time.Minute)
 		all.forget([]ledger.Peer{stays})
 		time.Sleep(time.Second)
-		if silent, _ := all.feel(stays, time.Minute); silent != time.Second {
+		if silent, _ := all.note(stays, time.Minute); silent != time.Second {
 			t.Errorf("what is still listed was silent for %v", silent)
 		}
-		if silent, beaten := all.feel(leaves, time.Minute); silent != 0 || beaten {
+		if silent, beaten := all.note(leaves, time.Minute); silent != 0 || beaten {
 			t.Errorf("what was not listed was silent for %v, has beaten: %t", silent, beaten)
 		}
 	})

@@ -1,4 +1,4 @@
-package scheduler
+package membership
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 // consistentRenewals is how often in a row a new database time must be seen before it is believed.
 const consistentRenewals = 3
 
-// clock tells the time that decisions are made by: the smaller of the database's time and what
+// Clock tells the time that decisions are made by: the smaller of the database's time and what
 // the last believed database time plus the time elapsed since says. So neither a database clock
 // that jumps ahead nor a replica's own wall clock makes anything fire early.
-type clock struct {
+type Clock struct {
 	maxSkew time.Duration
 
 	mu   sync.Mutex
@@ -40,9 +40,12 @@ type reading struct {
 
 func (r reading) now() time.Time { return r.database.Add(r.at.Elapsed()) }
 
-// observe takes the database's time as an acknowledged beat brought it; asked is the moment before
+// NewClock makes one that knows no time yet, and believes steps of up to maxSkew at once.
+func NewClock(maxSkew time.Duration) *Clock { return &Clock{maxSkew: maxSkew} }
+
+// Observe takes the database's time as an acknowledged beat brought it; asked is the moment before
 // the beat was sent.
-func (c *clock) observe(asked boottime.Instant, database time.Time) {
+func (c *Clock) Observe(asked boottime.Instant, database time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := reading{database, asked, asked.Elapsed()}
@@ -73,8 +76,8 @@ func (c *clock) observe(asked boottime.Instant, database time.Time) {
 	}
 }
 
-// check returns the time to decide by, given the database's time inside the deciding transaction.
-func (c *clock) check(database time.Time) (time.Time, error) {
+// Check returns the time to decide by, given the database's time inside the deciding transaction.
+func (c *Clock) Check(database time.Time) (time.Time, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	own := c.base.now()
@@ -89,22 +92,22 @@ func (c *clock) check(database time.Time) (time.Time, error) {
 	return own, nil
 }
 
-// now estimates the time that check would return, for timers.
-func (c *clock) now() time.Time {
+// Now estimates the time that Check would return, for timers.
+func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.base.now().Add(-c.ahead)
 }
 
-// instant maps a database time onto this machine's clocks.
-func (c *clock) instant(database time.Time) boottime.Instant {
+// Instant maps a database time onto this machine's clocks.
+func (c *Clock) Instant(database time.Time) boottime.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.base.at.Add(database.Sub(c.base.database))
 }
 
 // skew is how far the database's clock is from what is believed; 0 while they agree.
-func (c *clock) skew() time.Duration {
+func (c *Clock) skew() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.off
@@ -112,7 +115,7 @@ func (c *clock) skew() time.Duration {
 
 // apart is how far the database's clock was from this machine's at the last reading, and how many
 // readings were refused.
-func (c *clock) apart() (wall time.Duration, refused int) {
+func (c *Clock) apart() (wall time.Duration, refused int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wall, c.refused

@@ -1,4 +1,4 @@
-package scheduler
+package membership
 
 import (
 	"context"
@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
 // distant is a store that takes a while to answer a beat, and after some does not any more.
 type distant struct {
-	*picky
+	*memstore.Store
 	takes   atomic.Int64 // a time.Duration
 	answers int32
 	asked   atomic.Int32
@@ -28,23 +30,23 @@ func (d *distant) Beat(ctx context.Context, session string) (time.Time, error) {
 	case n <= d.quick.Load():
 		takes = 0
 	}
-	if !pause(ctx, takes, nil) {
+	if !wake.Wait(ctx, takes, nil) {
 		return time.Time{}, jobs.ErrUnavailable
 	}
-	return d.picky.Beat(ctx, session)
+	return d.Store.Beat(ctx, session)
 }
 
 // keeping runs keep on a store that answers so many beats, each in a third of the session's ttl.
-func keeping(t *testing.T, answers int32) (*Scheduler, *distant) {
-	st := &distant{picky: newPicky(nil), answers: answers}
-	s := replicaOn(t, st, blocked{})
-	if err := s.join(t.Context()); err != nil {
+func keeping(t *testing.T, answers int32) (*Member, *distant) {
+	st := &distant{Store: newStore(), answers: answers}
+	s := memberOn(t, st)
+	if err := s.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	st.takes.Store(int64(s.opt.SessionTTL * 3 / 10))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); s.keep(ctx) }()
+	go func() { defer close(ended); s.Keep(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	return s, st
 }
@@ -55,7 +57,7 @@ func TestBeatsAreWaitedFor(t *testing.T) {
 		s, _ := keeping(t, math.MaxInt32)
 		for range 100 {
 			time.Sleep(s.opt.SessionTTL / 10)
-			if !s.session.Load().trusted() {
+			if !s.session.Load().Trusted() {
 				t.Fatal("not trusted, though each beat is answered in a third of the session's ttl")
 			}
 		}
@@ -85,7 +87,7 @@ func TestBeatsAreTriedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const answers = 10
 		s, st := keeping(t, answers)
-		for s.session.Load().trusted() {
+		for s.session.Load().Trusted() {
 			time.Sleep(s.opt.SessionTTL / 100)
 		}
 		if n := st.asked.Load() - answers; n < 2 {

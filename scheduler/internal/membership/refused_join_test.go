@@ -1,4 +1,4 @@
-package scheduler
+package membership
 
 import (
 	"context"
@@ -34,11 +34,11 @@ func (e *entry) Beat(context.Context, string) (time.Time, error) { return time.N
 // joins has replica a join, whose session ttl is ten seconds, and returns how long that takes.
 func joins(t *testing.T, ctx context.Context, st *entry, refuse error) (took time.Duration, err error) {
 	t.Helper()
-	st.picky, st.refuse = newPicky(nil), refuse
-	s := replicaOn(t, st, blocked{})
+	st.Store, st.refuse = newStore(), refuse
+	s := memberOn(t, st)
 	s.opt.LockService = "redis"
 	began := time.Now()
-	err = s.join(ctx)
+	err = s.Join(ctx)
 	if joined := s.session.Load() != nil; joined != (err == nil) {
 		t.Errorf("it has a session: %t, %v", joined, err)
 	}
@@ -140,7 +140,7 @@ func TestALostAnswerToAJoinIsNotWaitedFor(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := ledger.Peer{Member: replicaOn(t, newPicky(nil), blocked{}).describe(), Session: "lost"}
+				p := ledger.Peer{Member: memberOn(t, newStore()).describe(), Session: "lost"}
 				c.other(&p)
 				st := &entry{crowd: &crowd{wins: c.fails, look: func() ([]ledger.Peer, error) { return []ledger.Peer{p}, nil }}}
 				st.until = time.Now().Add(4 * time.Second)
@@ -187,10 +187,10 @@ func (h hanging) Beat(ctx context.Context, session string) (time.Time, error) {
 func TestAStoreThatDoesNotAnswerAJoin(t *testing.T) {
 	for _, st := range []hanging{{join: true}, {beat: true}, {slow: true, beat: true}} {
 		synctest.Test(t, func(t *testing.T) {
-			st.entry = &entry{crowd: &crowd{picky: newPicky(nil)}}
-			s := replicaOn(t, st, blocked{})
+			st.entry = &entry{crowd: &crowd{Store: newStore()}}
+			s := memberOn(t, st)
 			began := time.Now()
-			err := s.join(t.Context())
+			err := s.Join(t.Context())
 			if took := time.Since(began); !errors.Is(err, jobs.ErrUnavailable) || took > 10*time.Second {
 				t.Errorf("after %v: %v", took, err)
 			}

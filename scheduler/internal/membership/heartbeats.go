@@ -1,4 +1,4 @@
-package scheduler
+package membership
 
 import (
 	"time"
@@ -7,23 +7,23 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// pulses are the beats of other sessions, as this replica saw them.
-type pulses map[string]pulse
+// heartbeats are those of other sessions, as this replica saw them.
+type heartbeats map[string]heartbeat
 
-type pulse struct {
+type heartbeat struct {
 	beat  int64
 	since boottime.Instant // seen for the first time
 	last  boottime.Instant // seen again
 }
 
-// feel looks at a peer, and returns for how long its beat was seen unchanged, and whether it has beaten
-// since the look before. After a gap in the own sight of more than gap that time begins anew: the peer
-// could perhaps not beat either.
-func (all pulses) feel(p ledger.Peer, gap time.Duration) (silent time.Duration, beaten bool) {
+// note takes what was read of a peer, and returns for how long its heartbeat was seen unchanged, and whether there was one
+// since the last call. Where more than gap lies between two calls that time begins anew: perhaps the peer could not
+// reach the store either.
+func (all heartbeats) note(p ledger.Peer, gap time.Duration) (silent time.Duration, beaten bool) {
 	now := boottime.Now()
 	was, known := all[p.Session]
 	if !known || was.beat != p.Beat || was.last.Elapsed() > gap {
-		all[p.Session] = pulse{p.Beat, now, now}
+		all[p.Session] = heartbeat{p.Beat, now, now}
 		return 0, known && was.beat != p.Beat
 	}
 	was.last = now
@@ -32,7 +32,7 @@ func (all pulses) feel(p ledger.Peer, gap time.Duration) (silent time.Duration, 
 }
 
 // forget drops those that are not among peers.
-func (all pulses) forget(peers []ledger.Peer) {
+func (all heartbeats) forget(peers []ledger.Peer) {
 	present := map[string]bool{}
 	for _, p := range peers {
 		present[p.Session] = true

@@ -1,4 +1,4 @@
-package scheduler
+package membership
 
 import (
 	"errors"
@@ -12,15 +12,15 @@ import (
 
 func TestClockFollowsTheSmallerOfTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &clock{maxSkew: 2 * time.Second}
+		c := NewClock(2 * time.Second)
 		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		c.observe(boottime.Now(), database)
+		c.Observe(boottime.Now(), database)
 		time.Sleep(time.Second)
 		for offset, want := range map[time.Duration]time.Duration{
 			0: 0, -1500 * time.Millisecond: -1500 * time.Millisecond, 1500 * time.Millisecond: 0,
 		} {
 			real := database.Add(time.Second)
-			got, err := c.check(real.Add(offset))
+			got, err := c.Check(real.Add(offset))
 			if err != nil || !got.Equal(real.Add(want)) {
 				t.Errorf("database %v off: decided by %v off, %v; want %v", offset, got.Sub(real), err, want)
 			}
@@ -31,13 +31,13 @@ func TestClockFollowsTheSmallerOfTwo(t *testing.T) {
 // Timers go by the time that decisions are made by: behind the own one for as long as the database is.
 func TestTimersFollowTheLastDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &clock{maxSkew: 2 * time.Second}
+		c := NewClock(2 * time.Second)
 		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		c.observe(boottime.Now(), database)
+		c.Observe(boottime.Now(), database)
 		for _, off := range []time.Duration{-500 * time.Millisecond, 100 * time.Millisecond, -time.Second, 0} {
-			want, err := c.check(database.Add(off))
-			if err != nil || !within(c.now().Sub(want), 20*time.Millisecond) || !within(want.Sub(database.Add(min(off, 0))), 20*time.Millisecond) {
-				t.Errorf("database %v off: decided by %v, timers by %v, %v", off, want.Sub(database), c.now().Sub(database), err)
+			want, err := c.Check(database.Add(off))
+			if err != nil || !within(c.Now().Sub(want), 20*time.Millisecond) || !within(want.Sub(database.Add(min(off, 0))), 20*time.Millisecond) {
+				t.Errorf("database %v off: decided by %v, timers by %v, %v", off, want.Sub(database), c.Now().Sub(database), err)
 			}
 		}
 	})
@@ -46,14 +46,14 @@ func TestTimersFollowTheLastDecision(t *testing.T) {
 // A time of the database has one place on the boot clock, however long ago the database was last asked.
 func TestInstantsStayWhereTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &clock{maxSkew: 2 * time.Second}
+		c := NewClock(2 * time.Second)
 		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		c.observe(boottime.Now(), database)
+		c.Observe(boottime.Now(), database)
 		end := database.Add(time.Minute)
 		for range 3 {
-			left := end.Sub(c.now())
-			if got := c.instant(end).Until(); !within(got-left, 20*time.Millisecond) {
-				t.Errorf("%v after the last beat: %v left, want %v", c.now().Sub(database), got, left)
+			left := end.Sub(c.Now())
+			if got := c.Instant(end).Until(); !within(got-left, 20*time.Millisecond) {
+				t.Errorf("%v after the last beat: %v left, want %v", c.Now().Sub(database), got, left)
 			}
 			time.Sleep(7 * time.Second)
 		}
@@ -63,23 +63,23 @@ func TestInstantsStayWhereTheyAre(t *testing.T) {
 func TestClockBelievesAStepAfterThreeBeats(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			c := &clock{maxSkew: 2 * time.Second}
+			c := NewClock(2 * time.Second)
 			database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			began := time.Now()
 			at := func() time.Time { return database.Add(time.Since(began) + step) }
-			c.observe(boottime.Now(), database)
+			c.Observe(boottime.Now(), database)
 			for beat := range consistentRenewals {
 				time.Sleep(3 * time.Second)
-				if _, err := c.check(at()); !errors.Is(err, ledger.ErrClock) {
+				if _, err := c.Check(at()); !errors.Is(err, ledger.ErrClock) {
 					t.Fatalf("beat %d: decided by a clock that moved by %v: %v", beat, step, err)
 				}
-				c.observe(boottime.Now(), at())
+				c.Observe(boottime.Now(), at())
 				if red := c.skew() != 0; red != (beat < consistentRenewals-1) {
 					t.Fatalf("beat %d: skew %v", beat, c.skew())
 				}
 			}
 			time.Sleep(time.Second)
-			if got, err := c.check(at()); err != nil || !got.Equal(at()) {
+			if got, err := c.Check(at()); err != nil || !got.Equal(at()) {
 				t.Errorf("after three beats: %v, %v", got, err)
 			}
 		})
@@ -89,13 +89,13 @@ func TestClockBelievesAStepAfterThreeBeats(t *testing.T) {
 // A clock that jumps about is never believed.
 func TestClockDoesNotBelieveAJumpingClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &clock{maxSkew: 2 * time.Second}
+		c := NewClock(2 * time.Second)
 		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		began := time.Now()
-		c.observe(boottime.Now(), database)
+		c.Observe(boottime.Now(), database)
 		for beat := range 10 {
 			time.Sleep(3 * time.Second)
-			c.observe(boottime.Now(), database.Add(time.Since(began)+time.Duration(beat%2+1)*time.Hour))
+			c.Observe(boottime.Now(), database.Add(time.Since(began)+time.Duration(beat%2+1)*time.Hour))
 			if c.skew() == 0 {
 				t.Fatal("believed a clock that was never the same twice")
 			}
@@ -107,26 +107,26 @@ func TestClockDoesNotBelieveAJumpingClock(t *testing.T) {
 // each beat of the other one begins the count anew.
 func TestClockDoesNotBelieveEverySecondBeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &clock{maxSkew: 2 * time.Second}
+		c := NewClock(2 * time.Second)
 		database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		began := time.Now()
 		at := func(step time.Duration) time.Time { return database.Add(time.Since(began) + step) }
-		c.observe(boottime.Now(), at(0))
+		c.Observe(boottime.Now(), at(0))
 		for beat := range 4 * consistentRenewals {
 			time.Sleep(3 * time.Second)
-			c.observe(boottime.Now(), at(time.Hour))
+			c.Observe(boottime.Now(), at(time.Hour))
 			if c.skew() == 0 {
 				t.Fatalf("beat %d: a clock an hour ahead is believed", beat)
 			}
 			time.Sleep(3 * time.Second)
-			c.observe(boottime.Now(), at(0))
+			c.Observe(boottime.Now(), at(0))
 			if c.skew() != 0 {
 				t.Fatalf("beat %d: skew %v after a beat that agrees", beat, c.skew())
 			}
-			if got, err := c.check(at(0)); err != nil || !got.Equal(at(0)) {
+			if got, err := c.Check(at(0)); err != nil || !got.Equal(at(0)) {
 				t.Fatalf("beat %d: %v, %v", beat, got, err)
 			}
-			if _, err := c.check(at(time.Hour)); !errors.Is(err, ledger.ErrClock) {
+			if _, err := c.Check(at(time.Hour)); !errors.Is(err, ledger.ErrClock) {
 				t.Fatalf("beat %d: decided by a clock an hour ahead: %v", beat, err)
 			}
 		}
@@ -137,7 +137,7 @@ func TestClockDoesNotBelieveEverySecondBeat(t *testing.T) {
 func TestClockBelievesAStepAfterThreeSlowBeats(t *testing.T) {
 	for _, step := range []time.Duration{5 * time.Second, -5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			c := &clock{maxSkew: 2 * time.Second}
+			c := NewClock(2 * time.Second)
 			database := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 			began := time.Now()
 			beat := func(step time.Duration) {
@@ -145,7 +145,7 @@ func TestClockBelievesAStepAfterThreeSlowBeats(t *testing.T) {
 				time.Sleep(500 * time.Millisecond)
 				now := database.Add(time.Since(began) + step)
 				time.Sleep(500 * time.Millisecond)
-				c.observe(asked, now)
+				c.Observe(asked, now)
 			}
 			beat(0)
 			beat(0)
@@ -159,7 +159,7 @@ func TestClockBelievesAStepAfterThreeSlowBeats(t *testing.T) {
 				}
 			}
 			real := database.Add(time.Since(began) + step)
-			if got, err := c.check(real); err != nil || got.After(real) {
+			if got, err := c.Check(real); err != nil || got.After(real) {
 				t.Errorf("after three beats: %v off, %v", got.Sub(real), err)
 			}
 		})
@@ -192,15 +192,15 @@ func TestHowFarAReadingMayBeOff(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				clk, real := &clock{maxSkew: skew}, func() time.Time { return time.Now().UTC() }
+				clk, real := NewClock(skew), func() time.Time { return time.Now().UTC() }
 				asked := boottime.Awake()
 				at := real()
 				time.Sleep(c.baseTrip)
-				clk.observe(asked, at)
+				clk.Observe(asked, at)
 				asked = boottime.Awake()
 				time.Sleep(c.trip)
-				clk.observe(asked, real().Add(c.off))
-				moved := clk.now().Sub(real())
+				clk.Observe(asked, real().Add(c.off))
+				moved := clk.Now().Sub(real())
 				if c.moved != 0 {
 					moved -= c.trip // it is counted from before it was asked for
 				}
@@ -210,11 +210,29 @@ func TestHowFarAReadingMayBeOff(t *testing.T) {
 				base := clk.base.trip
 				for off, ok := range map[time.Duration]bool{skew + base: true, skew + base + 1: false, -skew - base: true, -skew - base - 1: false} {
 					now := clk.base.now()
-					if _, err := clk.check(now.Add(off)); err == nil != ok || err != nil && !errors.Is(err, ledger.ErrClock) {
+					if _, err := clk.Check(now.Add(off)); err == nil != ok || err != nil && !errors.Is(err, ledger.ErrClock) {
 						t.Errorf("decides by a clock that is %v off: %v", off, err)
 					}
 				}
 			})
 		})
 	}
+}
+
+// How far the clocks are apart is seen also where that hinders nothing, and steps are counted:
+// three beats later they are no longer seen.
+func TestClocksAreCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewClock(2 * time.Second)
+		for beat, want := range []struct {
+			ahead   time.Duration // the database, of this machine
+			refused int
+		}{{time.Minute, 0}, {time.Minute + time.Second, 0}, {-time.Hour, 1}, {-time.Hour, 2}, {-time.Hour, 3}, {-time.Hour, 3}} {
+			time.Sleep(3 * time.Second)
+			c.Observe(boottime.Now(), time.Now().Add(want.ahead))
+			if wall, refused := c.apart(); wall.Round(time.Second) != want.ahead || refused != want.refused {
+				t.Errorf("beat %d: apart by %v, %d refused", beat, wall, refused)
+			}
+		}
+	})
 }

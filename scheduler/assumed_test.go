@@ -1,0 +1,35 @@
+package scheduler
+
+import (
+	"sync/atomic"
+
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+)
+
+// assumed is a membership whose session is given by a test.
+type assumed struct {
+	member
+	session atomic.Pointer[membership.Session]
+}
+
+func (a *assumed) Session() *membership.Session { return a.session.Load() }
+
+// assume makes it the session of this replica.
+func (s *executor) assume(ses *membership.Session) {
+	a, ok := s.member.(*assumed)
+	if !ok {
+		a = &assumed{member: s.member}
+	}
+	a.session.Store(ses)
+	s.member = a
+}
+
+// storeAnswers reports whether the store counts as there.
+func (s *executor) storeAnswers() bool {
+	m, ok := s.member.(*membership.Member)
+	if !ok {
+		m = s.member.(*assumed).member.(*membership.Member)
+	}
+	m.SetLoaded()
+	return m.Vitals().StoreUp
+}

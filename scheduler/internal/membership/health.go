@@ -1,0 +1,179 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+// health is what readiness depends on.
+type health struct {
+	log      *slog.Logger
+	mu       sync.Mutex
+	store    service
+	lock     service
+	saidAt   time.Time // when people were told that no clock is believed
+	started  bool      // the definitions are loaded
+	draining bool
+}
+
+// service is one that may be away.
+type service struct {
+	err    error // the last; nil: it is there
+	since  time.Time
+	saidAt time.Time // when people were told last
+}
+
+func (s service) away() string {
+	return fmt.Sprintf("away for %s: %v", time.Since(s.since).Round(time.Second), s.err)
+}
+
+func (h *health) storeUp() { h.set("store", &h.store, nil) }
+
+func (h *health) storeDown(err error) { h.set("store", &h.store, err) }
+
+func (h *health) lockUp() { h.set("lock service", &h.lock, nil) }
+
+func (h *health) lockDown(err error) { h.set("lock service", &h.lock, err) }
+
+// set notes whether a service is there, and tells people when that changes, or when it is away for another reason.
+func (h *health) set(name string, s *service, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case s.err == nil && err != nil:
+		h.log.Warn("service away", "service", name, "error", err)
+		s.since, s.saidAt = time.Now(), time.Now()
+	case s.err != nil && err == nil:
+		h.log.Info("service back", "service", name, "after", time.Since(s.since).Round(time.Millisecond).String())
+		s.since = time.Now()
+	case err != nil && s.err.Error() != err.Error() && time.Since(s.saidAt) >= sayEvery:
+		h.log.Warn("service still away", "service", name, "error", err, "for", time.Since(s.since).Round(time.Second).String())
+		s.saidAt = time.Now()
+	}
+	s.err = err
+}
+
+// sayEvery is how often people are told what each decision meets.
+const sayEvery = 10 * time.Second
+
+// disbelieved tells people, now and then, that nothing is decided for want of a clock.
+func (h *health) disbelieved(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.saidAt.IsZero() || time.Since(h.saidAt) >= sayEvery {
+		h.saidAt = time.Now()
+		h.log.Warn("nothing is decided", "reason", err)
+	}
+}
+
+func (h *health) lockIsDown() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lock.err != nil
+}
+
+func (h *health) start() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.started = true
+}
+
+// Loaded reports whether the definitions of this replica are in the store. Once they are, they stay.
+func (m *Member) Loaded() bool {
+	m.health.mu.Lock()
+	defer m.health.mu.Unlock()
+	return m.health.started
+}
+
+// SetLoaded says that they are: from now on this replica is ready, unless something is away.
+func (m *Member) SetLoaded() { m.health.start() }
+
+// Drain says that this replica takes nothing new any more.
+func (m *Member) Drain() { m.health.drain() }
+
+// Draining reports whether it does not.
+func (m *Member) Draining() bool { return m.health.isDraining() }
+
+func (h *health) drain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.draining = true
+}
+
+func (h *health) state() (storeUp, lockUp, draining bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.started && h.store.err == nil, h.lock.err == nil, h.draining
+}
+
+func (h *health) isDraining() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.draining
+}
+
+// StoreFailed notes an error of the store, if it is one that readiness depends on.
+func (m *Member) StoreFailed(err error) {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, ledger.ErrOutdated):
+	case errors.Is(err, ledger.ErrSessionDead):
+		wake.Send(m.lookNow)
+	case errors.Is(err, ledger.ErrClock):
+		m.health.disbelieved(err)
+	default:
+		m.health.storeDown(err)
+	}
+}
+
+// Conditions say, thing by thing, whether this replica starts new work, and why not.
+func (m *Member) Conditions() (store, clock, draining wire.Condition) {
+	h := &m.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	store = wire.Condition{Name: "store", Ready: true}
+	switch {
+	case !h.started && h.draining:
+		store.Ready, store.Detail = false, "not joined, as this replica was told to stop before"
+	case !h.started:
+		store.Ready, store.Detail = false, "joining"
+	case h.store.err != nil:
+		store.Ready, store.Detail = false, h.store.away()
+	case !m.Session().Trusted():
+		store.Ready, store.Detail = false, "no beat was acknowledged in time; the others may take this replica for dead"
+	}
+	clock = wire.Condition{Name: "clock", Ready: true}
+	if off := m.clock.skew(); off != 0 {
+		clock.Ready = false
+		clock.Detail = fmt.Sprintf("the database's clock moved by %v; nothing is decided until it has been steady for %d beats",
+			off.Round(time.Millisecond), consistentRenewals)
+	}
+	draining = wire.Condition{Name: "draining", Ready: !h.draining}
+	if h.draining {
+		draining.Detail = "this replica is stopping"
+	}
+	return store, clock, draining
+}
+
+// Vitals are those of the session, the clock and the services.
+func (m *Member) Vitals() ledger.Vitals {
+	v := ledger.Vitals{
+		Replica: m.opt.ID, SessionsLost: int(m.sessionsLost.Load()), Expired: int(m.expired.Load()),
+		Config: m.config.Load(), Workers: m.opt.Workers,
+	}
+	v.StoreUp, v.LockUp, v.Draining = m.health.state()
+	if ses := m.Session(); ses != nil {
+		v.Now = m.clock.Now()
+		v.RenewalAge = max(0, m.trustFor()-ses.Trust.Until())
+		v.ClockSkew, v.ClockRefused = m.clock.apart()
+	}
+	return v
+}

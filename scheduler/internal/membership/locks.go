@@ -1,0 +1,105 @@
+package membership
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/locks"
+)
+
+// Locks is what a replica needs of the lock service; *locks.Locker is one.
+type Locks interface {
+	TryAcquire(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error)
+	Release(ctx context.Context, leases ...*locks.Lease) error
+}
+
+// LockService is the lock service as this replica finds it: whether there is one, and whether it answers.
+type LockService struct {
+	Locks    Locks // nil: the store's own database is the lock service, its rows are the guards
+	Required bool  // while it is away nothing starts; otherwise the rows decide alone
+	health   *health
+}
+
+// LockService is lk, or none for nil. Whether it answers is part of the member's health.
+func (m *Member) LockService(lk Locks, required bool) *LockService {
+	return &LockService{Locks: lk, Required: required, health: &m.health}
+}
+
+// Used reports whether there is one.
+func (l *LockService) Used() bool { return l.Locks != nil }
+
+// Down reports whether it did not answer when it was asked last.
+func (l *LockService) Down() bool { return l.health.lockIsDown() }
+
+// Replaced reports whether the rows of the store decide alone: there is no lock service, or it is away.
+func (l *LockService) Replaced() bool { return !l.Used() || l.Down() && !l.Required }
+
+// Blocks reports whether nothing may start because the lock service is away.
+func (l *LockService) Blocks() bool { return l.Used() && l.Required && l.Down() }
+
+// Name is what metrics call it.
+func (l *LockService) Name() string {
+	switch lk := l.Locks.(type) {
+	case nil:
+		return "store"
+	case interface{ Caps() locks.Caps }:
+		return lk.Caps().Name
+	}
+	return "other"
+}
+
+// Release gives leases back.
+func (l *LockService) Release(ctx context.Context, leases ...*locks.Lease) error {
+	return l.Locks.Release(ctx, leases...)
+}
+
+// Try tries each key. Besides the attempts, of which some may have a lease, there is an error if
+// the service did not say of each key whether it is busy.
+func (l *LockService) Try(ctx context.Context, requests ...locks.Request) ([]locks.Attempt, error) {
+	attempts, err := l.Locks.TryAcquire(ctx, requests...)
+	for _, a := range attempts {
+		if a.Err != nil && !errors.Is(a.Err, locks.ErrBusy) {
+			err = a.Err
+		}
+	}
+	return attempts, err
+}
+
+// Meet notes how the service was when it was asked last. One that has not been asked yet is taken to be there.
+func (l *LockService) Meet() {
+	if lk, ok := l.Locks.(interface{ State() locks.State }); ok {
+		if st := lk.State(); st.Err != nil {
+			l.Failed(st.Err)
+		}
+	}
+}
+
+// Failed notes whether the lock service answers, and reports whether it does not.
+func (l *LockService) Failed(err error) bool {
+	if err == nil {
+		l.health.lockUp()
+		return false
+	}
+	if !errors.Is(err, context.Canceled) {
+		l.health.lockDown(err)
+	}
+	return true
+}
+
+// Condition says whether new work starts, as far as that is for the lock service to allow.
+func (l *LockService) Condition() wire.Condition {
+	l.health.mu.Lock()
+	defer l.health.mu.Unlock()
+	c := wire.Condition{Name: "lock", Ready: true}
+	if l.health.lock.err != nil {
+		c.Ready = !l.Required
+		c.Detail = l.health.lock.away()
+		if c.Ready {
+			c.Detail += "; the store's rows decide alone"
+		} else {
+			c.Detail += "; nothing starts until it is there"
+		}
+	}
+	return c
+}

@@ -1,0 +1,103 @@
+package membership
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/process"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+// Options of a Member. All of them are set; package scheduler has the defaults.
+type Options struct {
+	ID           string // of the replica
+	Version      string
+	Address      string
+	Workers      int
+	Labels       map[string]string
+	LockService  string // its name; all replicas of a store must agree
+	SessionTTL   time.Duration
+	MaxClockSkew time.Duration
+	Local        bool // all replicas are on this machine
+	Logger       *slog.Logger
+}
+
+// Hooks are called when something has changed. None may be nil.
+type Hooks struct {
+	Renewed func(ctx context.Context) // the session was; within what is left of the time of a heartbeat
+	Died    func(session string)      // the own session was expired by another replica
+	Peers   func(live []string)       // the replicas that take part were read
+	Expired func()                    // this replica expired the session of another one
+	Changed func()                    // replicas have come or gone, or have another configuration
+}
+
+// Member is this replica among the others: its session, its clock, its peers, and which of the services that it needs
+// answer.
+type Member struct {
+	store  ledger.Sessions
+	opt    Options
+	on     Hooks
+	log    *slog.Logger
+	clock  *Clock
+	health health
+
+	session      atomic.Pointer[Session]
+	joined       string        // a session whose first heartbeat has had no answer; of Join alone
+	died         string        // the own session that expired last; of Keep alone
+	config       atomic.Int64  // number of the configuration that was loaded
+	sessionsLost atomic.Int64  // of this replica
+	expired      atomic.Int64  // sessions of others
+	lookNow      chan struct{} // look at peers now
+}
+
+// New makes a member of the replicas of st. It has no session before Join.
+func New(st ledger.Sessions, o Options, on Hooks) *Member {
+	return &Member{
+		store: st, opt: o, on: on, log: o.Logger, clock: NewClock(o.MaxClockSkew), health: health{log: o.Logger}, lookNow: wake.Signal(),
+	}
+}
+
+// Session is the present one; nil before the first Join.
+func (m *Member) Session() *Session { return m.session.Load() }
+
+// Clock is the one that decisions are made by.
+func (m *Member) Clock() *Clock { return m.clock }
+
+// SetConfig says which number the configuration has that was loaded. It is kept when the replica joins again: what comes
+// back late is no newer for that.
+func (m *Member) SetConfig(number int64) { m.config.Store(number) }
+
+// WatchEvery is how often what other replicas do is looked at.
+func (m *Member) WatchEvery() time.Duration { return min(watchEvery, m.opt.SessionTTL/4) }
+
+// SetDraining tells the others that this replica takes nothing new.
+func (m *Member) SetDraining(ctx context.Context) {
+	_ = m.store.SetDraining(ctx, m.Session().ID) // else Watch does so
+}
+
+// Leave ends the session, so that it need not expire.
+func (m *Member) Leave(ctx context.Context) error { return m.store.Leave(ctx, m.Session().ID) }
+
+// moment is now on the clock that sessions are judged by. Where all replicas are on this machine, that
+// one stands still while the machine sleeps: they sleep with it, and a closed lid ends nothing.
+func (m *Member) moment() boottime.Instant {
+	if m.opt.Local {
+		return boottime.Awake()
+	}
+	return boottime.Now()
+}
+
+func (m *Member) describe() ledger.Member {
+	host, _ := os.Hostname()
+	self := process.Self()
+	return ledger.Member{
+		Replica: m.opt.ID, Host: host, PID: self.PID, PIDStart: self.Start, BootID: self.Boot,
+		Config: m.config.Load(), Version: m.opt.Version, Address: m.opt.Address,
+		Workers: m.opt.Workers, Labels: m.opt.Labels, LockService: m.opt.LockService, TTL: m.opt.SessionTTL,
+	}
+}

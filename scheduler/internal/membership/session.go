@@ -1,0 +1,85 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/boottime"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+// Session is this replica's standing in the store. It is replaced, never changed.
+type Session struct {
+	ID     string
+	Trust  boottime.Instant // no peer can have expired it before
+	steady boottime.Instant // every heartbeat was acknowledged since; zero: the last one was not
+}
+
+// Trusted reports whether no peer can have expired the session; nil is not trusted.
+func (s *Session) Trusted() bool { return s != nil && s.Trust.Until() > 0 }
+
+// trustFor is for how long a heartbeat is proof of the session, from when it was asked for: the ttl less
+// 1 % for clocks that run at different speeds, at least 50 ms.
+func (m *Member) trustFor() time.Duration {
+	ttl := m.opt.SessionTTL
+	return ttl - max(ttl/100, 50*time.Millisecond)
+}
+
+// Keep sends heartbeats until ctx is done. While the store is away it tries again half a second after each try; when
+// a peer expired the session it says so by Hooks.Died, and joins again.
+func (m *Member) Keep(ctx context.Context) {
+	every, patience := m.opt.SessionTTL/3, m.opt.SessionTTL/5
+	for wait := every; wake.Wait(ctx, wait, nil); {
+		asked := time.Now()
+		err := m.beat(ctx, patience)
+		took := time.Since(asked)
+		again := min(m.opt.SessionTTL/20, 500*time.Millisecond)
+		wait = max(every-took, again)
+		// Twice the last time, since to give up costs a connection, too; but so that a second attempt begins
+		// before the session's trust is over.
+		patience = min(max(m.opt.SessionTTL/5, 2*took), m.opt.SessionTTL*2/5)
+		if err != nil {
+			m.StoreFailed(err)
+			wait = again
+		}
+	}
+}
+
+// beat renews the session, waiting for the answer no longer than patience.
+func (m *Member) beat(ctx context.Context, patience time.Duration) error {
+	ses := m.session.Load()
+	asked, since := boottime.Now(), m.moment()
+	bctx, cancel := context.WithTimeout(ctx, patience)
+	database, err := m.store.Beat(bctx, ses.ID)
+	cancel()
+	if errors.Is(err, ledger.ErrSessionDead) {
+		if m.died != ses.ID { // else it could not join yet
+			m.died = ses.ID
+			m.log.Warn("the others declared this replica dead; joining again", "replica", m.opt.ID)
+			m.sessionsLost.Add(1)
+		}
+		m.on.Died(ses.ID)
+		if err := m.Join(ctx); err != nil {
+			return err
+		}
+		m.on.Changed()
+		return nil
+	}
+	if err != nil {
+		m.session.Store(&Session{ses.ID, ses.Trust, boottime.Instant{}})
+		return err
+	}
+	m.clock.Observe(asked, database)
+	steady := ses.steady
+	if steady.IsZero() {
+		steady = boottime.Now()
+	}
+	m.session.Store(&Session{ses.ID, since.Add(m.trustFor()), steady})
+	m.health.storeUp()
+	rctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m.on.Renewed(rctx)
+	return nil
+}

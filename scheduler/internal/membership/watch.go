@@ -1,0 +1,106 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
+)
+
+const (
+	watchEvery = time.Second
+	watchCall  = 5 * time.Second // for one call; what takes longer must not take the time of the others
+)
+
+// Watch reads the peers, each second or more often, until ctx is done: sessions whose heartbeat has not changed for their
+// ttl are expired. It asks the store only, so that a lock service that hangs delays none of this.
+func (m *Member) Watch(ctx context.Context) {
+	seen := heartbeats{}
+	members := ""
+	for wake.Wait(ctx, m.WatchEvery(), m.lookNow) {
+		if peers := m.ReadPeers(ctx); peers != nil {
+			m.expirePeers(ctx, seen, peers)
+			if now := present(peers); now != members {
+				m.on.Changed()
+				members = now
+			}
+		}
+	}
+}
+
+// ReadPeers reads which replicas live and take part.
+func (m *Member) ReadPeers(ctx context.Context) []ledger.Peer {
+	ctx, cancel := context.WithTimeout(ctx, watchCall)
+	defer cancel()
+	peers, err := m.store.Peers(ctx)
+	if err != nil {
+		m.StoreFailed(err)
+		return nil
+	}
+	var live []string
+	for _, p := range peers {
+		if !p.Dead && !p.Draining {
+			live = append(live, p.Replica)
+		}
+		if p.Session == m.Session().ID && m.Draining() && !p.Draining {
+			_ = m.store.SetDraining(ctx, p.Session) // the first time did not get through
+		}
+	}
+	m.on.Peers(live)
+	return peers
+}
+
+// expirePeers expires the sessions of peers whose heartbeat this replica saw unchanged for a session ttl, on its
+// own clock, while it could read the store and all its own heartbeats were acknowledged: a store on a full disk
+// answers, and takes no heartbeats. No wall clock decides which session expires, and an outage of the store expires
+// none.
+func (m *Member) expirePeers(ctx context.Context, seen heartbeats, peers []ledger.Peer) {
+	ctx, cancel := context.WithTimeout(ctx, watchCall)
+	defer cancel()
+	ses := m.session.Load()
+	if ses.steady.IsZero() {
+		clear(seen)
+		return
+	}
+	for _, p := range peers {
+		if p.Dead || p.Session == ses.ID {
+			continue
+		}
+		silent, _ := seen.note(p, m.opt.SessionTTL/2)
+		silent = min(silent, ses.steady.Elapsed())
+		if silent < max(m.opt.SessionTTL, p.TTL) {
+			continue
+		}
+		m.expire(ctx, p, silent)
+	}
+	seen.forget(peers)
+}
+
+// expire ends the session of a peer that was silent for so long, unless it has had a heartbeat since, or
+// another replica was first.
+func (m *Member) expire(ctx context.Context, p ledger.Peer, silent time.Duration) {
+	dead, err := m.store.Expire(ctx, p.Session, p.Beat)
+	if err != nil {
+		m.StoreFailed(err)
+		return
+	}
+	if !dead {
+		return
+	}
+	m.expired.Add(1)
+	m.on.Expired()
+	m.log.Warn("replica declared dead", "replica", p.Replica, "silent", silent.Round(time.Millisecond).String())
+}
+
+func present(peers []ledger.Peer) string {
+	var live []string
+	for _, p := range peers {
+		if !p.Dead {
+			live = append(live, fmt.Sprintf("%s/%d", p.Session, p.Config))
+		}
+	}
+	return strings.Join(live, " ")
+}

@@ -1,0 +1,43 @@
+// Package wake has what the loops of a replica wait with: a time, or a signal that there is something to do now.
+package wake
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Wait waits for d, or for a signal; false once ctx is done.
+func Wait(ctx context.Context, d time.Duration, signal <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-signal:
+	case <-timer.C:
+	}
+	return ctx.Err() == nil
+}
+
+// After calls fn once d is over. stop prevents that, or waits until fn has returned.
+func After(d time.Duration, fn func()) (stop func()) {
+	done := make(chan struct{})
+	timer := time.AfterFunc(d, func() { defer close(done); fn() })
+	return sync.OnceFunc(func() {
+		if !timer.Stop() {
+			<-done
+		}
+	})
+}
+
+// Signal makes what a loop waits for with: one signal is kept until it waits.
+func Signal() chan struct{} { return make(chan struct{}, 1) }
+
+// Send ends a wait for the signal, this one or the next.
+func Send(signal chan struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}

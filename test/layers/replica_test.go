@@ -1,0 +1,56 @@
+package layers
+
+import (
+	"slices"
+	"testing"
+)
+
+// parts are the packages of a replica, in order: each may import those before it.
+var parts = []string{"scheduler/internal/wake", "scheduler/internal/membership", "scheduler"}
+
+// partsApart gives the reason for each import against that order.
+var partsApart = map[[2]string]string{
+	{"scheduler/internal/wake", "scheduler/internal/membership"}: "waiting knows nothing of what is waited for",
+	{"scheduler/internal/wake", "scheduler"}:                     "waiting knows nothing of what is waited for",
+	{"scheduler/internal/membership", "scheduler"}:               "the session is kept whatever else a replica does: it says what has changed by hooks",
+}
+
+// partForbidden says why a package of the replica must not import another one; empty if it may.
+func partForbidden(from, to string) string {
+	a, b := slices.Index(parts, from), slices.Index(parts, to)
+	if a < 0 || b < 0 || a >= b {
+		return ""
+	}
+	return partsApart[[2]string{from, to}]
+}
+
+func TestPartsOfAReplica(t *testing.T) {
+	seen := 0
+	for _, p := range packages(t) {
+		if slices.Contains(parts, p.name()) {
+			seen++
+		} else if home, _, _ := place(p.name()); home == "scheduler" {
+			t.Errorf("%s has no place among the parts of a replica", p.name())
+		}
+		for _, to := range p.Imports {
+			if own, isOurs := ours(to); isOurs {
+				if why := partForbidden(p.name(), own); why != "" {
+					t.Errorf("%s imports %s: %s", p.name(), own, why)
+				}
+			}
+		}
+	}
+	if seen != len(parts) {
+		t.Errorf("%d of %d parts seen", seen, len(parts))
+	}
+	for i, from := range parts {
+		for _, to := range parts[i+1:] {
+			if partForbidden(from, to) == "" {
+				t.Errorf("%s must not import %s, but no reason is given", from, to)
+			}
+			if why := partForbidden(to, from); why != "" {
+				t.Errorf("%s may import %s, and is refused: %s", to, from, why)
+			}
+		}
+	}
+}
