@@ -1,12 +1,14 @@
 package api
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 )
 
@@ -38,7 +40,8 @@ type Options struct {
 // has that at once, and [Serve] returns it.
 func New(b Backend, o Options) *Handler {
 	s := newAPI(b, o)
-	if err := b.incomplete(); err != nil {
+	if s.store == nil {
+		err := errors.New("api: New: Backend.Store is nil")
 		s.log.Error("the API has nothing to serve", "error", err)
 		return &Handler{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.refuse(w, r, newProblem(http.StatusInternalServerError, "incomplete", err.Error()))
@@ -54,9 +57,16 @@ func newAPI(b Backend, o Options) *server {
 	if nilcheck.IsNil(b.Replica) {
 		b.Replica = noReplica{}
 	}
+	var sides ledger.Sides
+	if !nilcheck.IsNil(b.Store) {
+		sides = b.Store.Sides()
+	}
 	s := &server{
-		Backend: b, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
+		store: sides.API, Replica: b.Replica, Locks: b.Locks, log: o.Logger, access: o.Access, proxies: o.TrustedProxies, conditions: o.Conditions,
 		metrics: o.Metrics, page: o.Page, patience: streamPatience,
+	}
+	if b.Audit {
+		s.audit = sides.Audit
 	}
 	s.refused.write = s.record
 	s.reads = quota{whole: maxReads, each: maxReadsEach, firsts: firstReads}
@@ -76,7 +86,10 @@ func (s *server) handler(hosts []string) http.Handler {
 }
 
 type server struct {
-	Backend
+	store         ledger.API
+	audit         ledger.Audit // nil: writes are not audited
+	Replica       Replica
+	Locks         Locks
 	log           *slog.Logger
 	access        Access // nil: every client may do everything
 	logins        logins

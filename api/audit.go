@@ -70,7 +70,7 @@ func (w *auditing) end(status int) {
 func (s *server) record(e wire.AuditEntry) error {
 	ctx, cancel := context.WithTimeout(context.Background(), auditTimeout)
 	defer cancel()
-	return s.Audit.AddAudit(ctx, e)
+	return s.audit.AddAudit(ctx, e)
 }
 
 // unaudited logs an entry that could not be written.
@@ -88,7 +88,7 @@ func made(w http.ResponseWriter, first string, n int) {
 
 // listAudit answers the audit, the latest entry first.
 func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
-	if s.Audit == nil {
+	if s.audit == nil {
 		return notFound("writes are not audited here")
 	}
 	q := readQuery(r, "limit", "cursor")
@@ -96,7 +96,7 @@ func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	rows, next, err := s.Audit.AuditEntries(r.Context(), page)
+	rows, next, err := s.audit.AuditEntries(r.Context(), page)
 	if err != nil {
 		return err
 	}

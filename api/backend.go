@@ -2,66 +2,28 @@ package api
 
 import (
 	"context"
-	"errors"
 	"iter"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// Backend is what the API serves. Reader and Writer are required.
+// Backend is what the API serves. Store is required.
 //
-// The methods return jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable, wrapped with
+// The methods of a Replica return jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable, wrapped with
 // what people should read, or with a method Explain() string that says it; any other error answers 500.
 type Backend struct {
-	Reader  Reader
-	Writer  Writer
+	Store   Store
 	Replica Replica // nil: this process has none, and answers 501 where one is needed
 	Locks   Locks   // nil: /locks is not served
-	Audit   Audit   // nil: writes are not audited, and /audit is not served
+	Audit   bool    // writes are audited, and /audit is served
 }
 
-// incomplete says what is missing of what is required.
-func (b Backend) incomplete() error {
-	switch {
-	case nilcheck.IsNil(b.Reader):
-		return errors.New("api: New: Backend.Reader is nil")
-	case nilcheck.IsNil(b.Writer):
-		return errors.New("api: New: Backend.Writer is nil")
-	}
-	return nil
-}
-
-// Reader is the reading side of the store.
-type Reader interface {
-	// Jobs returns the rows of the named jobs, or of all, sorted by name. Names without a row are
-	// left out.
-	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
-	// JobNames returns the names, sorted, of at most limit jobs that begin with prefix and come
-	// after the name after; those that no live configuration has only with retired.
-	JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error)
-	// Overview returns at most so many rows of each kind.
-	Overview(ctx context.Context, rows int) (ledger.Overview, error)
-	Triggers(ctx context.Context, f wire.TriggerFilter) (rows []jobs.Trigger, next string, err error)
-	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
-	Tasks(ctx context.Context, f wire.TaskFilter) (rows []jobs.Task, next string, err error)
-	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
-	Output(ctx context.Context, id string, attempt int) ([]byte, error)
-	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
-	Replicas(ctx context.Context) ([]ledger.Peer, error)
-}
-
-// Writer is what the store does without a replica. by names the caller, for people.
-type Writer interface {
-	// Enqueue adds all tasks or none.
-	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
-	CancelTask(ctx context.Context, id, by string) (jobs.Task, error)
-	// SuspendJob and PausePool set the override, or clear it with nil.
-	SuspendJob(ctx context.Context, name string, override *bool, by string) error
-	PausePool(ctx context.Context, name string, override *bool, by string) error
+// Store is where the API reads and writes: a *store.Store.
+type Store interface {
+	Sides() ledger.Sides // of which it uses API and Audit
 }
 
 // Replica is the running replica.
@@ -88,12 +50,4 @@ type Replica interface {
 // Locks lists the held keys of the lock service with their holders, in the order of keys.
 type Locks interface {
 	Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error]
-}
-
-// Audit keeps writes with their callers.
-type Audit interface {
-	// AddAudit adds an entry; ID and At are given to it.
-	AddAudit(ctx context.Context, e wire.AuditEntry) error
-	// AuditEntries returns entries, the latest first.
-	AuditEntries(ctx context.Context, p wire.Page) (rows []wire.AuditEntry, next string, err error)
 }

@@ -36,7 +36,7 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	for i := range tasks {
 		tasks[i].By = printable(by(r), limits.By)
 	}
-	enqueued, err := s.Writer.Enqueue(r.Context(), tasks...)
+	enqueued, err := s.store.Enqueue(r.Context(), tasks...)
 	if refused, ok := errors.AsType[*jobs.KindError](err); ok {
 		within := ""
 		if len(tasks) > 1 {

@@ -24,6 +24,7 @@ import (
 // backend is a store, a replica and a lock service in memory, just enough to answer. Whatever
 // changes it is noted, so that a test can say that nothing did.
 type backend struct {
+	ledger.API
 	mu       sync.Mutex
 	set      jobs.Set
 	jobs     []ledger.JobStatus
@@ -193,7 +194,7 @@ func (b *backend) Enqueue(_ context.Context, tasks ...jobs.NewTask) ([]jobs.Enqu
 	return out, nil
 }
 
-func (b *backend) CancelTask(ctx context.Context, id, by string) (jobs.Task, error) {
+func (b *backend) Cancel(ctx context.Context, id, by string) (jobs.Task, error) {
 	t, _, err := b.Task(ctx, id)
 	if err == nil && t.State.Ended() {
 		err = fmt.Errorf("%w: task %s is %s", jobs.ErrConflict, id, t.State)
@@ -310,7 +311,7 @@ func (b *backend) api(o Options) http.Handler {
 }
 
 func (b *backend) backend() Backend {
-	return Backend{Reader: b, Writer: b, Replica: b, Locks: b, Audit: b}
+	return Backend{Store: ledger.Sides{API: b, Audit: b}, Replica: b, Locks: b, Audit: true}
 }
 
 // ask sends a request as a program on this machine would, changed by those given.

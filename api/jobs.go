@@ -25,7 +25,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	names, err := s.Reader.JobNames(r.Context(), prefix, after, retired, page.Limit+1)
+	names, err := s.store.JobNames(r.Context(), prefix, after, retired, page.Limit+1)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 	}
 	views := make([]wire.Job, 0, len(names))
 	if len(names) > 0 { // no name would mean all
-		rows, err := s.Reader.Jobs(r.Context(), names...)
+		rows, err := s.store.Jobs(r.Context(), names...)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name strin
 }
 
 func (s *server) jobRow(ctx context.Context, name string) (ledger.JobStatus, error) {
-	rows, err := s.Reader.Jobs(ctx, name)
+	rows, err := s.store.Jobs(ctx, name)
 	if err != nil {
 		return ledger.JobStatus{}, err
 	}
@@ -136,7 +136,7 @@ func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
 
 // unknownJob says more of a job that this replica's configuration does not have, if it has a row.
 func (s *server) unknownJob(ctx context.Context, name string, otherwise error) error {
-	rows, err := s.Reader.Jobs(ctx, name)
+	rows, err := s.store.Jobs(ctx, name)
 	switch {
 	case err != nil:
 		return err
@@ -155,7 +155,7 @@ func overrideJob(suspended bool) handler {
 			return err
 		}
 		name := r.PathValue("name")
-		if err := s.Writer.SuspendJob(r.Context(), name, override, by(r)); err != nil {
+		if err := s.store.SuspendJob(r.Context(), name, override, by(r)); err != nil {
 			return err
 		}
 		s.Replica.Nudge()
@@ -165,16 +165,7 @@ func overrideJob(suspended bool) handler {
 
 // viewJob joins a job's row with what this replica's configuration says of it.
 func viewJob(set jobs.Set, row ledger.JobStatus) wire.Job {
-	v := wire.Job{
-		Name:        row.Name,
-		Override:    row.Suspended,
-		SuspendedBy: row.SuspendedBy,
-		Retired:     row.Hash == "",
-		NextAt:      row.NextAt,
-		Open:        row.Open,
-		Last:        row.Last,
-		LastSuccess: row.LastSuccess,
-	}
+	v := row.View()
 	if job, ok := set.Jobs[row.Name]; ok {
 		job = job.WithDefaults()
 		handler := job.Handler

@@ -21,16 +21,16 @@ func (s *server) overview(ctx context.Context) (ledger.Overview, error) {
 	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 	defer cancel()
 	id, readiness := s.Replica.ID(), s.readiness()
-	view, err := s.Reader.Overview(ctx, overviewRows)
+	view, err := s.store.Overview(ctx, overviewRows)
 	view.Replica, view.Readiness = id, readiness
 	if err != nil {
 		return view, err
 	}
-	peers, err := s.Reader.Replicas(ctx)
+	peers, err := s.store.Replicas(ctx)
 	if err != nil {
 		return view, err
 	}
-	pools, err := s.Reader.PoolStatuses(ctx)
+	pools, err := s.store.PoolStatuses(ctx)
 	if err != nil {
 		return view, err
 	}
@@ -74,7 +74,7 @@ func (s *server) addDefinitions(next []ledger.NextDue) {
 func overviewReplicas(peers []ledger.Peer, now time.Time) []wire.Replica {
 	var views []wire.Replica
 	for _, p := range peers {
-		r := viewReplica(p)
+		r := p.View()
 		r.Labels = nil // like what pools are left without: it may be long, and the lists have it
 		if r.State == "live" && now.Sub(p.SeenAt) < p.TTL {
 			r.SeenAt = time.Time{} // as it should be: no news

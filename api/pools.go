@@ -20,7 +20,7 @@ func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	rows, err := s.Reader.PoolStatuses(r.Context())
+	rows, err := s.store.PoolStatuses(r.Context())
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func overridePool(paused bool) handler {
 			return err
 		}
 		name := r.PathValue("name")
-		if err := s.Writer.PausePool(r.Context(), name, override, by(r)); err != nil {
+		if err := s.store.PausePool(r.Context(), name, override, by(r)); err != nil {
 			return err
 		}
 		s.Replica.Nudge()
@@ -55,7 +55,7 @@ func overridePool(paused bool) handler {
 }
 
 func (s *server) poolRow(ctx context.Context, name string) (ledger.PoolStatus, error) {
-	rows, err := s.Reader.PoolStatuses(ctx)
+	rows, err := s.store.PoolStatuses(ctx)
 	if err != nil {
 		return ledger.PoolStatus{}, err
 	}
@@ -68,21 +68,7 @@ func (s *server) poolRow(ctx context.Context, name string) (ledger.PoolStatus, e
 }
 
 func viewPool(set jobs.Set, row ledger.PoolStatus) wire.Pool {
-	v := wire.Pool{
-		Name:          row.Name,
-		MaxRunning:    row.MaxRunning,
-		Paused:        row.Paused != nil && *row.Paused,
-		Override:      row.Paused,
-		PausedBy:      row.PausedBy,
-		Retired:       row.Hash == "",
-		Pending:       row.Pending,
-		Scheduled:     row.Scheduled,
-		Running:       row.Running,
-		OldestPending: row.OldestPending,
-	}
-	for _, u := range row.Unrunnable {
-		v.Unrunnable += u.Tasks
-	}
+	v := row.View()
 	if pool, ok := set.Pool(row.Name); ok {
 		v.Description, v.Workers = pool.Description, pool.Workers
 		v.Kinds = slices.Sorted(maps.Keys(pool.Kinds))

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
@@ -16,39 +15,16 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	peers, err := s.Reader.Replicas(r.Context())
+	peers, err := s.store.Replicas(r.Context())
 	if err != nil {
 		return err
 	}
 	views := make([]wire.Replica, len(peers))
 	for i, p := range peers {
-		views[i] = viewReplica(p)
+		views[i] = p.View()
 	}
 	// A live replica may carry the id of a dead one.
 	key := func(v wire.Replica) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
 	slices.SortFunc(views, func(a, b wire.Replica) int { return cmp.Compare(key(a), key(b)) })
 	return replyPage(w, "replicas", views, key, page)
-}
-
-func viewReplica(p ledger.Peer) wire.Replica {
-	state := "live"
-	switch {
-	case p.Dead:
-		state = "dead"
-	case p.Draining:
-		state = "draining"
-	}
-	return wire.Replica{
-		ID:       p.Replica,
-		State:    state,
-		Host:     p.Host,
-		PID:      p.PID,
-		Version:  p.Version,
-		Address:  p.Address,
-		Workers:  p.Workers,
-		Labels:   p.Labels,
-		Config:   p.Config,
-		JoinedAt: p.JoinedAt,
-		SeenAt:   p.SeenAt,
-	}
 }

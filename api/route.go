@@ -140,7 +140,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed
 			s.refuse(w, r, errStarting)
 			return
 		}
-		if r.Method == http.MethodPost && s.Audit != nil {
+		if r.Method == http.MethodPost && s.audit != nil {
 			w = s.auditing(w, r, path)
 		}
 		if !who.Role.covers(needed) {

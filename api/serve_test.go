@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // start serves h on a port of its own until the test ends, or stop is called.
@@ -156,17 +158,9 @@ func TestServeFinishes(t *testing.T) {
 
 // TestWithoutItsParts: an API without what it requires says so to whoever asks, in the log, and instead of serving.
 func TestWithoutItsParts(t *testing.T) {
-	type noStore struct {
-		Reader
-		Writer
-	}
-	b := newBackend()
-	for want, parts := range map[string]Backend{
-		"api: New: Backend.Reader is nil":  {},
-		"api: New: Backend.Writer is nil":  {Reader: b},
-		"api: New: Backend.Reader is nil ": {Reader: (*noStore)(nil), Writer: b},
-	} {
-		want = strings.TrimSpace(want)
+	type noStore struct{ Store }
+	const want = "api: New: Backend.Store is nil"
+	for _, parts := range []Backend{{}, {Store: (*noStore)(nil)}, {Store: ledger.Sides{}}} {
 		var log bytes.Buffer
 		h := New(parts, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		for _, path := range []string{"/api/v1/jobs", "/readyz", "/healthz", "/nothing"} {

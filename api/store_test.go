@@ -19,11 +19,6 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
-var (
-	_ Reader = (*store.Store)(nil)
-	_ Writer = (*store.Store)(nil)
-)
-
 // overSQLite is the API over a real store, with one job and two pools, and a replica that does
 // nothing but note what it is told.
 func overSQLite(t *testing.T) (http.Handler, *backend) {
@@ -36,11 +31,11 @@ func overSQLite(t *testing.T) (http.Handler, *backend) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	session, err := s.Join(t.Context(), ledger.Member{Replica: "r1", Host: "here", Workers: 4, LockService: "none"})
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r1", Host: "here", Workers: 4, LockService: "none"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.Load(t.Context(), session, ledger.Definitions{
+	_, err = s.Sides().Replica.Load(t.Context(), session, ledger.Definitions{
 		Jobs:  []ledger.JobDef{{Name: "backup", Hash: "h", Schedule: "s", Next: func(t time.Time) time.Time { return t.Truncate(time.Hour).Add(time.Hour) }}},
 		Pools: []ledger.PoolDef{{Name: "default", Hash: "h", MaxAttempts: 1}, {Name: "mail", Hash: "h", MaxAttempts: 11, Retry: true}},
 	})
@@ -48,7 +43,7 @@ func overSQLite(t *testing.T) (http.Handler, *backend) {
 		t.Fatal(err)
 	}
 	b := newBackend()
-	return New(Backend{Reader: s, Writer: s, Replica: b}, Options{}), b
+	return New(Backend{Store: s, Replica: b}, Options{}), b
 }
 
 func decode[T any](t *testing.T, text string) (v T) {
@@ -152,7 +147,7 @@ func TestStoreGone(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h := New(Backend{Reader: s, Writer: s, Replica: newBackend()}, Options{})
+	h := New(Backend{Store: s, Replica: newBackend()}, Options{})
 	if w := ask(t, h, "GET", "/api/v1/pools", ""); w.Code != http.StatusOK {
 		t.Errorf("before: %d %s", w.Code, w.Body)
 	}

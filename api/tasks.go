@@ -22,7 +22,7 @@ func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 	if q.err != nil {
 		return q.err
 	}
-	rows, next, err := s.Reader.Tasks(r.Context(), filter)
+	rows, next, err := s.store.Tasks(r.Context(), filter)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (w *waiting) why(ctx context.Context, t jobs.Task) (code reason.Code, why s
 	switch {
 	case t.Job == "" && !w.s.Replica.Runs(t.Pool, t.Kind):
 		if w.pools == nil {
-			if w.pools, err = w.s.Reader.PoolStatuses(ctx); err != nil {
+			if w.pools, err = w.s.store.PoolStatuses(ctx); err != nil {
 				return "", "", err
 			}
 		}
@@ -100,7 +100,7 @@ func (w *waiting) why(ctx context.Context, t jobs.Task) (code reason.Code, why s
 		}
 	case len(runsOn) > 0:
 		if w.peers == nil {
-			if w.peers, err = w.s.Reader.Replicas(ctx); err != nil {
+			if w.peers, err = w.s.store.Replicas(ctx); err != nil {
 				return "", "", err
 			}
 		}
@@ -116,7 +116,7 @@ func (s *server) getTask(w http.ResponseWriter, r *http.Request) error {
 	if q := readQuery(r); q.err != nil {
 		return q.err
 	}
-	task, attempts, err := s.Reader.Task(r.Context(), r.PathValue("id"))
+	task, attempts, err := s.store.Task(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -133,9 +133,9 @@ func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request) error {
 		return q.err
 	}
 	id := r.PathValue("id")
-	output, err := s.Reader.Output(r.Context(), id, attempt)
+	output, err := s.store.Output(r.Context(), id, attempt)
 	if errors.Is(err, jobs.ErrNotFound) {
-		if _, _, err := s.Reader.Task(r.Context(), id); err != nil {
+		if _, _, err := s.store.Task(r.Context(), id); err != nil {
 			return err
 		}
 		return notFound("no output of this task is kept: it has written nothing, its attempt has not ended, or the retention of outputs has passed")
@@ -153,7 +153,7 @@ func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
 	if err := readNothing(w, r); err != nil {
 		return err
 	}
-	task, err := s.Writer.CancelTask(r.Context(), r.PathValue("id"), by(r))
+	task, err := s.store.Cancel(r.Context(), r.PathValue("id"), by(r))
 	if err != nil {
 		return err
 	}

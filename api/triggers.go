@@ -41,7 +41,7 @@ func (s *server) replyTriggers(w http.ResponseWriter, r *http.Request, q *query,
 	if q.err != nil {
 		return q.err
 	}
-	rows, next, err := s.Reader.Triggers(r.Context(), filter)
+	rows, next, err := s.store.Triggers(r.Context(), filter)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (s *server) sayNowhere(ctx context.Context, views []wire.Job) {
 		}
 		if peers == nil {
 			var err error
-			if peers, err = s.Reader.Replicas(ctx); err != nil {
+			if peers, err = s.store.Replicas(ctx); err != nil {
 				return // what was asked for has an answer
 			}
 		}
@@ -90,7 +90,7 @@ func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.T
 	if len(names) == 0 {
 		return nil, nil
 	}
-	rows, err := s.Reader.Jobs(ctx, names...)
+	rows, err := s.store.Jobs(ctx, names...)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.T
 		if row.Open == 0 || row.Hash != set.Jobs[row.Name].Hash() || len(all) == overviewRows {
 			continue // nothing waits, or another configuration says where it runs
 		}
-		waiting, _, err := s.Reader.Tasks(ctx, wire.TaskFilter{Job: row.Name, State: jobs.StatePending, Page: wire.Page{Limit: unlabelledLook}})
+		waiting, _, err := s.store.Tasks(ctx, wire.TaskFilter{Job: row.Name, State: jobs.StatePending, Page: wire.Page{Limit: unlabelledLook}})
 		if err != nil {
 			return nil, err
 		}

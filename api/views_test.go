@@ -183,7 +183,7 @@ func TestPoolsWithoutAHandler(t *testing.T) {
 			t.Errorf("%s: %s", target, w.Body)
 		}
 	}
-	if got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context()); err != nil || got.Trouble[0].Reason != waits || got.Trouble[0].ReasonCode != "no_handler" {
+	if got, err := newAPI(Backend{Store: ledger.Sides{API: b}, Replica: b}, Options{}).overview(t.Context()); err != nil || got.Trouble[0].Reason != waits || got.Trouble[0].ReasonCode != "no_handler" {
 		t.Errorf("%v %+v", err, got.Trouble)
 	}
 }
@@ -284,7 +284,7 @@ func TestWhatWaitsForNobody(t *testing.T) {
 	b := newBackend()
 	since := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	b.pools[1].Kinds, b.pools[1].Unrunnable = []string{"bye"}, []ledger.Unrunnable{{Kind: "typo", Tasks: 3, Since: since}, {Tasks: 1, Since: since}}
-	got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context())
+	got, err := newAPI(Backend{Store: ledger.Sides{API: b}, Replica: b}, Options{}).overview(t.Context())
 	if err != nil || len(got.Trouble) < 2 {
 		t.Fatalf("%v %+v", err, got.Trouble)
 	}
@@ -316,7 +316,7 @@ func TestJobsThatNoLabelsMatch(t *testing.T) {
 	h := b.api(Options{})
 	look := func() (trouble []ledger.Trouble) {
 		t.Helper()
-		got, err := newAPI(Backend{Reader: b, Writer: b, Replica: b}, Options{}).overview(t.Context())
+		got, err := newAPI(Backend{Store: ledger.Sides{API: b}, Replica: b}, Options{}).overview(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -398,7 +398,7 @@ func TestLocksUnknown(t *testing.T) {
 	if w := ask(t, b.api(Options{}), "GET", "/api/v1/locks", ""); w.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	without := New(Backend{Reader: b, Writer: b, Replica: b}, Options{})
+	without := New(Backend{Store: ledger.Sides{API: b}, Replica: b}, Options{})
 	if w := ask(t, without, "GET", "/api/v1/locks", ""); w.Code != http.StatusNotFound {
 		t.Errorf("without locks: %d %s", w.Code, w.Body)
 	}

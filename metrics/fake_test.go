@@ -10,6 +10,7 @@ import (
 
 // fake is a store and a replica that stand as the test says.
 type fake struct {
+	ledger.API
 	mu        sync.Mutex
 	set       jobs.Set
 	vitals    ledger.Vitals
@@ -19,6 +20,8 @@ type fake struct {
 	reads     int
 	reading   func() error // is called with each read
 }
+
+func (f *fake) store() Store { return ledger.Sides{API: f} }
 
 func (f *fake) Set() jobs.Set { return f.set }
 
@@ -47,4 +50,4 @@ func (f *fake) JobStandings(context.Context) ([]ledger.JobStanding, error) {
 	return f.standings, nil
 }
 
-func (f *fake) Peers(context.Context) ([]ledger.Peer, error) { return f.peers, nil }
+func (f *fake) Replicas(context.Context) ([]ledger.Peer, error) { return f.peers, nil }

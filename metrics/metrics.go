@@ -18,7 +18,6 @@ package metrics
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"runtime"
 	"sync/atomic"
@@ -29,14 +28,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Reader is the reading side of the store; *store.Store is one.
-type Reader interface {
-	PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error)
-	JobStandings(ctx context.Context) ([]ledger.JobStanding, error)
-	Peers(ctx context.Context) ([]ledger.Peer, error)
+// Store is where Metrics reads: a *store.Store.
+type Store interface {
+	Sides() ledger.Sides // of which it uses API
 }
 
 // Replica is a running replica; *scheduler.Scheduler is one.
@@ -55,7 +53,7 @@ type Options struct {
 
 // Metrics collects what one replica does, and what Run reads. It is safe for concurrent use.
 type Metrics struct {
-	reader  Reader
+	store   ledger.API // nil: there is none
 	opt     Options
 	watched atomic.Pointer[watched] // what Run was given
 	page    atomic.Pointer[page]    // what was read last; nil: nothing yet
@@ -73,12 +71,15 @@ type watched struct {
 	pools []string
 }
 
-// New makes a Metrics of a replica, and of the store behind reader if that is not nil. It calls nothing.
-func New(reader Reader, o Options) *Metrics {
+// New makes a Metrics of a replica, and of st if that is not nil. It calls nothing.
+func New(st Store, o Options) *Metrics {
 	o.Refresh = max(cmp.Or(o.Refresh, 15*time.Second), time.Second)
 	m := &Metrics{
-		reader: reader, opt: o, nudge: make(chan struct{}, 1),
+		opt: o, nudge: make(chan struct{}, 1),
 		counters: newCounters(), standing: newStanding(),
+	}
+	if !nilcheck.IsNil(st) {
+		m.store = st.Sides().API
 	}
 	own := prometheus.NewRegistry()
 	own.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

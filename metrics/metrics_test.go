@@ -157,7 +157,7 @@ func TestRegister(t *testing.T) {
 func full(t *testing.T) *Metrics {
 	t.Helper()
 	f := scene()
-	m := New(f, Options{Version: "1.2.3"})
+	m := New(f.store(), Options{Version: "1.2.3"})
 	m.Certificate(func() time.Time { return time.Unix(3000, 0) })
 	stop := run(t, m, f)
 	t.Cleanup(stop)

@@ -45,15 +45,15 @@ func (p *page) collect(to chan<- prometheus.Metric, s *standing, now time.Time) 
 // read makes a page of what the store says now.
 func (m *Metrics) read(ctx context.Context, plans plans) (*page, error) {
 	p := &page{oldest: map[string]time.Time{}}
-	pools, err := m.reader.PoolStatuses(ctx)
+	pools, err := m.store.PoolStatuses(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	standings, err := m.reader.JobStandings(ctx)
+	standings, err := m.store.JobStandings(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	peers, err := m.reader.Peers(ctx)
+	peers, err := m.store.Replicas(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}

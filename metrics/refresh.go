@@ -40,7 +40,7 @@ func (m *Metrics) Run(ctx context.Context, r Replica) error {
 	for _, name := range w.pools {
 		m.begin(name)
 	}
-	if m.reader == nil {
+	if m.store == nil {
 		<-ctx.Done()
 		return nil
 	}

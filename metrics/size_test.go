@@ -30,7 +30,7 @@ func large(tb testing.TB, failing bool) *Metrics {
 		f.set.Jobs[name] = jobs.Job{Schedule: "30 2 * * *"}
 		f.standings = append(f.standings, ledger.JobStanding{Name: name, Failing: failing, LastSuccess: now.Add(-time.Hour), NextAt: now.Add(time.Hour)})
 	}
-	m := New(f, Options{Version: "1.2.3"})
+	m := New(f.store(), Options{Version: "1.2.3"})
 	ctx, cancel := context.WithCancel(tb.Context())
 	done := make(chan error)
 	go func() { done <- m.Run(ctx, f) }()

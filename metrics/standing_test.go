@@ -53,10 +53,10 @@ func run(t *testing.T, m *Metrics, f *fake) (stop func()) {
 
 // A Metrics is of one replica: a second Run is refused at once, and what the first one shows stays.
 func TestASecondRunIsRefused(t *testing.T) {
-	for what, reader := range map[string]Reader{"with a store": scene(), "without": nil} {
+	for what, st := range map[string]Store{"with a store": scene().store(), "without": nil} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := New(reader, Options{})
+				m := New(st, Options{})
 				defer run(t, m, scene())()
 				synctest.Wait()
 				other := scene()
@@ -78,7 +78,7 @@ func TestASecondRunIsRefused(t *testing.T) {
 func TestHowThingsStand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := scene()
-		m := New(f, Options{Version: "1.2.3"})
+		m := New(f.store(), Options{Version: "1.2.3"})
 		defer run(t, m, f)()
 		time.Sleep(early + time.Millisecond)
 		wantValues(t, m, map[string]string{
@@ -145,7 +145,7 @@ func TestTheStoreIsReadSeldom(t *testing.T) {
 				scrape(t, m.Handler(), false)
 			}
 		}
-		m := New(f, Options{})
+		m := New(f.store(), Options{})
 		defer run(t, m, f)()
 		scrapes(120, time.Second, m)
 		if n := reads(); n != 8 {
@@ -187,7 +187,7 @@ func TestTheStoreIsReadSeldom(t *testing.T) {
 func TestTheStoreGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := scene()
-		m := New(f, Options{})
+		m := New(f.store(), Options{})
 		defer run(t, m, f)()
 		time.Sleep(2 * time.Second)
 		began := values(t, m)[`lockstep_refresh_timestamp_seconds`]

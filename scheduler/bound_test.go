@@ -25,7 +25,7 @@ import (
 func TestTheBoundMovesWithTheBeats(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
-	cut := &silent{Store: sqlite(t).open(t)}
+	cut := &silent{Store: sqlite(t).open(t).Sides().Replica}
 	bounds := make(chan *bound.Bound, 1)
 	over := make(chan struct{})
 	h := does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {
@@ -130,9 +130,9 @@ func TestSleepEndsNothingWhereAllSleep(t *testing.T) {
 	}
 	for what, hide := range map[string]bool{"a file": false, "a server, as far as is known": true} {
 		st := sqlite(t).open(t)
-		var shared ledger.Store = st
+		shared := st.Sides().Replica
 		if hide {
-			shared = elsewhere{st}
+			shared = elsewhere{shared}
 		}
 		stamps := make(chan boottime.Stamp, 1)
 		start(t, shared, nil, jobs.Set{Pools: map[string]jobs.Pool{"p": {Handler: does(func(ctx context.Context, _ jobs.Task, _ io.Writer) error {

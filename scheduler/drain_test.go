@@ -193,13 +193,13 @@ func TestHaltDoesNotWaitForTheStore(t *testing.T) {
 	st := sqlite(t).open(t)
 	h := newDeaf(t, time.Hour)
 	var hangs, waiting atomic.Bool
-	slow := claims{st, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	slow := claims{st.Sides().Replica, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 		if hangs.Load() {
 			waiting.Store(true)
 			<-ctx.Done()
 			return ledger.Claimed{}, ctx.Err()
 		}
-		return st.Claim(ctx, c)
+		return st.Sides().Replica.Claim(ctx, c)
 	}}
 	r := start(t, slow, nil, pool(h.Handler, func(p *jobs.Pool) { p.Workers = 2 }), scheduler.Options{ID: "a", DrainTimeout: time.Hour})
 	enqueue(t, st, r, 1)
@@ -327,8 +327,8 @@ func TestNothingStartsAfterAHalt(t *testing.T) {
 	st := sqlite(t).open(t)
 	ran := &starts{}
 	var r atomic.Pointer[replica]
-	halts := claims{st, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
-		got, err := st.Claim(ctx, c)
+	halts := claims{st.Sides().Replica, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+		got, err := st.Sides().Replica.Claim(ctx, c)
 		if len(got.Tasks) > 0 {
 			r.Load().Halt()
 		}

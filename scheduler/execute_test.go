@@ -23,11 +23,11 @@ func TestAHandlerThatEndsItsGoroutineFailsOnlyItsAttempt(t *testing.T) {
 		return nil
 	})
 	var enough atomic.Bool
-	once := claims{st, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+	once := claims{st.Sides().Replica, func(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 		if enough.Load() {
 			return ledger.Claimed{}, nil
 		}
-		got, err := st.Claim(ctx, c)
+		got, err := st.Sides().Replica.Claim(ctx, c)
 		enough.Store(len(got.Tasks) > 1)
 		return got, err
 	}}

@@ -24,7 +24,7 @@ func TestForcedRuns(t *testing.T) {
 			t.Parallel()
 			db := sqlite(t)
 			st := db.open(t)
-			cut := &silent{Store: db.open(t)}
+			cut := &silent{Store: db.open(t).Sides().Replica}
 			gone, h := newBlocking(), newBlocking()
 			defer close(gone.finish)
 			set := func(h *blocking) jobs.Set { return jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}} }

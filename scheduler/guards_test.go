@@ -107,7 +107,7 @@ func TestTheDatabaseClockStepsByAnHour(t *testing.T) {
 				return ran.Run(ctx, task, out)
 			})
 			set := jobs.Set{Jobs: map[string]jobs.Job{"every-second": {Schedule: "* * * * * *", Handler: h}}}
-			each := skew(db.open(t), 0)
+			each := skew(db.open(t).Sides().Replica, 0)
 			r := start(t, each, nil, set, scheduler.Options{ID: "a", SessionTTL: 6 * time.Second})
 			await.Until(t, "it works", func() bool { return ran.count() >= 2 })
 			session := peers(t, each)[0].Session
@@ -129,9 +129,9 @@ func TestTheDatabaseClockStepsByAnHour(t *testing.T) {
 	}
 }
 
-func peers(t *testing.T, st ledger.Store) []ledger.Peer {
+func peers(t *testing.T, st any) []ledger.Peer {
 	t.Helper()
-	all, err := st.Peers(t.Context())
+	all, err := sides(t, st).Sides().Replica.Peers(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
 	set := func(h jobs.Handler, timeout time.Duration) jobs.Set {
 		return jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "* * * * * *", Handler: h, Timeout: timeout}}}
 	}
-	cut := &silent{Store: db.open(t)}
+	cut := &silent{Store: db.open(t).Sides().Replica}
 	a := start(t, cut, nil, set(older, time.Minute), scheduler.Options{ID: "older", SessionTTL: time.Second})
 	await.Until(t, "the older one runs it", func() bool { return older.count() >= 1 })
 	start(t, db.open(t), nil, set(newer, time.Hour), scheduler.Options{ID: "newer", SessionTTL: time.Second})
@@ -264,7 +264,7 @@ func TestComingBackMakesNoConfigurationNewer(t *testing.T) {
 func TestASilentPredecessorIsOutlived(t *testing.T) {
 	t.Parallel()
 	st := sqlite(t).open(t)
-	if _, err := st.Join(t.Context(), ledger.Member{Replica: "a", Host: "elsewhere", LockService: "redis"}); err != nil {
+	if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a", Host: "elsewhere", LockService: "redis"}); err != nil {
 		t.Fatal(err)
 	}
 	r := start(t, st, locker(t, memlock.New()), jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})
@@ -273,7 +273,7 @@ func TestASilentPredecessorIsOutlived(t *testing.T) {
 		t.Errorf("live are %+v", live)
 	}
 	r.drain()
-	if _, err := st.Join(t.Context(), ledger.Member{Replica: "old", Host: "elsewhere", LockService: "zookeeper"}); err != nil {
+	if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "old", Host: "elsewhere", LockService: "zookeeper"}); err != nil {
 		t.Fatal(err)
 	}
 	r = start(t, st, locker(t, memlock.New()), jobs.Set{}, scheduler.Options{ID: "a", LockService: "redis", SessionTTL: time.Second})

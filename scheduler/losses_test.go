@@ -60,7 +60,7 @@ func TestATaskEndsAsLostWhenThreeReplicasDiedUnderIt(t *testing.T) {
 	cuts := map[string]*silent{}
 	var first *replica
 	for _, id := range []string{"a", "b", "c"} {
-		cuts[id] = &silent{Store: db.open(t)}
+		cuts[id] = &silent{Store: db.open(t).Sides().Replica}
 		r := start(t, cuts[id], nil, set, scheduler.Options{ID: id, SessionTTL: 2 * time.Second, Labels: j.RunsOn})
 		if first == nil {
 			first = r
@@ -94,7 +94,7 @@ func TestALateResultReplacesLost(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
 	st := db.open(t)
-	cut := &silent{Store: db.open(t)}
+	cut := &silent{Store: db.open(t).Sides().Replica}
 	h := newBlocking()
 	set := far(h, jobs.LostFails)
 	var log bytes.Buffer // read after the replica has ended

@@ -74,14 +74,14 @@ func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
 	set := pool(h, nil)
 	o := scheduler.Options{SessionTTL: time.Second, DrainTimeout: time.Second}
 	o.ID = "a"
-	cut := &silent{Store: db.open(t)}
+	cut := &silent{Store: db.open(t).Sides().Replica}
 	a := start(t, cut, nil, set, o)
 	id := enqueue(t, st, a, 1)[0]
 	<-began
 	o.ID = "b"
 	start(t, db.open(t), nil, set, o)
 	await.Until(t, "b is there", func() bool {
-		peers, err := st.Peers(t.Context())
+		peers, err := st.Sides().Replica.Peers(t.Context())
 		return err == nil && len(peers) == 2
 	})
 	cut.cut.Store(true)
@@ -92,7 +92,7 @@ func TestAReplicaCutOffLosesItsTasksAndCannotOverwrite(t *testing.T) {
 	close(deaf)
 	cut.cut.Store(false)
 	await.Until(t, "it joins again", func() bool {
-		peers, err := st.Peers(t.Context())
+		peers, err := st.Sides().Replica.Peers(t.Context())
 		return err == nil && len(peers) == 2 && a.Health()[0].Ready
 	})
 	if err := a.drain(); err != nil {

@@ -94,7 +94,7 @@ func (d *deciding) Leave(ctx context.Context, session string) error {
 func TestDrainWaitsForARunByHand(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
-	slow := &deciding{Store: db.open(t), asked: make(chan struct{}), cont: make(chan struct{}), decided: make(chan struct{})}
+	slow := &deciding{Store: db.open(t).Sides().Replica, asked: make(chan struct{}), cont: make(chan struct{}), decided: make(chan struct{})}
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: &starts{}}}}
 	r := start(t, slow, nil, set, scheduler.Options{ID: "a"})
 	await.Until(t, "it is there", func() bool { return r.Vitals().Ready })
@@ -143,7 +143,7 @@ func TestAManualRunOutlivesWhoAskedForIt(t *testing.T) {
 	ctx, goAway := context.WithCancel(t.Context())
 	began := make(chan struct{}, 1)
 	h := does(func(context.Context, jobs.Task, io.Writer) error { began <- struct{}{}; return nil })
-	r := start(t, hangsUp{sqlite(t).open(t), goAway}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, scheduler.Options{ID: "a", Workers: 1})
+	r := start(t, hangsUp{sqlite(t).open(t).Sides().Replica, goAway}, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: h}}}, scheduler.Options{ID: "a", Workers: 1})
 	await.Until(t, "the replica is ready", func() bool { return r.Health()[0].Ready })
 	if _, _, err := r.RunJob(ctx, "j", "me", ""); err != nil || ctx.Err() == nil {
 		t.Fatalf("%v; who asked: %v", err, ctx.Err())

@@ -137,7 +137,7 @@ func TestMetricsAreToldOfLosses(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
 	a, b := &told{}, &told{}
-	frozen := &silent{Store: db.open(t)}
+	frozen := &silent{Store: db.open(t).Sides().Replica}
 	release := make(chan struct{})
 	h := does(func(context.Context, jobs.Task, io.Writer) error { <-release; return nil })
 	retried := func(p *jobs.Pool) { p.OnLost = jobs.LostRetries }

@@ -154,7 +154,7 @@ func TestWhoAskedIsTold(t *testing.T) {
 // events is how many wait to be routed; nothing is deleted or told.
 func events(t *testing.T, st *store.Store) int {
 	t.Helper()
-	n, err := st.Notify(t.Context(), ledger.Notify{Limit: 500, Route: func(time.Time, ledger.Event) ledger.Route { return ledger.Route{Keep: true} }})
+	n, err := st.Sides().Replica.Notify(t.Context(), ledger.Notify{Limit: 500, Route: func(time.Time, ledger.Event) ledger.Route { return ledger.Route{Keep: true} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +250,7 @@ func TestReplicasShareNotifications(t *testing.T) {
 			}
 			st := db.open(t)
 			await.Until(t, "the new definition holds", func() bool {
-				pools, err := st.PoolStatuses(t.Context())
+				pools, err := st.Sides().API.PoolStatuses(t.Context())
 				return err == nil && len(pools) == 3
 			})
 			const n = 100

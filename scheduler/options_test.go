@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/locks/redislock"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
+	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -79,9 +80,9 @@ func TestLockServiceOfThoseThatNameNone(t *testing.T) {
 	}
 }
 
-func livePeers(t *testing.T, st ledger.Store) int {
+func livePeers(t *testing.T, st *store.Store) int {
 	t.Helper()
-	peers, err := st.Peers(t.Context())
+	peers, err := st.Sides().Replica.Peers(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

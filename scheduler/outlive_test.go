@@ -51,17 +51,17 @@ func TestEachSessionInTheWayIsGivenItsTime(t *testing.T) {
 	member := storetest.Member("a")
 	member.TTL = ttl
 	join := func() string {
-		id, err := st.Join(t.Context(), member)
+		id, err := st.Sides().Replica.Join(t.Context(), member)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := st.Beat(t.Context(), id); err != nil {
+		if _, err := st.Sides().Replica.Beat(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		return id
 	}
 	first := join() // and never beats again
-	in := &outsider{Store: db.open(t)}
+	in := &outsider{Store: db.open(t).Sides().Replica}
 	s, err := scheduler.New(ledger.Sides{Replica: in}, nil, jobs.Set{}, scheduler.Options{ID: "a", SessionTTL: ttl})
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestEachSessionInTheWayIsGivenItsTime(t *testing.T) {
 	for {
 		select {
 		case <-beats.C:
-			if _, err := st.Beat(t.Context(), second); err != nil {
+			if _, err := st.Sides().Replica.Beat(t.Context(), second); err != nil {
 				t.Fatalf("the second, which beats: %v", err)
 			}
 			continue

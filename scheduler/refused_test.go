@@ -41,7 +41,7 @@ func TestAStoreThatTakesNothingKillsNobody(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
 	db := sqlite(t)
-	first, second := &refusing{Store: db.open(t)}, &refusing{Store: db.open(t)}
+	first, second := &refusing{Store: db.open(t).Sides().Replica}, &refusing{Store: db.open(t).Sides().Replica}
 	a := start(t, first, nil, pool(&starts{}, nil), scheduler.Options{ID: "a", SessionTTL: ttl})
 	b := start(t, second, nil, pool(&starts{}, nil), scheduler.Options{ID: "b", SessionTTL: ttl})
 	st := db.open(t)

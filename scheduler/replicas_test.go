@@ -65,12 +65,25 @@ type replica struct {
 	done chan error
 }
 
-func start(t *testing.T, st ledger.Store, lk scheduler.Locks, set jobs.Set, o scheduler.Options) *replica {
+// sides makes a store of what a test has: one, or the side of replicas alone.
+func sides(t *testing.T, st any) scheduler.Store {
+	t.Helper()
+	switch st := st.(type) {
+	case scheduler.Store:
+		return st
+	case ledger.Store:
+		return ledger.Sides{Replica: st}
+	}
+	t.Fatalf("%T is no store", st)
+	return nil
+}
+
+func start(t *testing.T, st any, lk scheduler.Locks, set jobs.Set, o scheduler.Options) *replica {
 	t.Helper()
 	if o.Logger == nil && testing.Verbose() {
 		o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil)).With("on", o.ID)
 	}
-	s, err := scheduler.New(ledger.Sides{Replica: st}, lk, set, o)
+	s, err := scheduler.New(sides(t, st), lk, set, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +267,7 @@ func TestEightReplicasWithSkewedClocksRunNoDueTimeTwice(t *testing.T) {
 			}
 			for i := range 8 {
 				off := time.Duration(i*2-7) * 1500 * time.Millisecond / 7 // −1.5 s … +1.5 s
-				var each ledger.Store = skew(db.open(t), off)
+				var each ledger.Store = skew(db.open(t).Sides().Replica, off)
 				if i == 0 {
 					each = behind{each}
 				}

@@ -88,7 +88,7 @@ func TestARetryByHandOfAPoolsTask(t *testing.T) {
 		}
 		h.finish(nil)
 		strange := enqueue("strange")
-		if _, err := st.CancelTask(t.Context(), strange.ID, "ann"); err != nil {
+		if _, err := st.Cancel(t.Context(), strange.ID, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		kind := (*jobs.KindError)(nil)

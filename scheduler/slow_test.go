@@ -61,7 +61,7 @@ func TestASlowBeatIsNoStepOfTheClock(t *testing.T) {
 			t.Parallel()
 			st := sqlite(t).open(t)
 			ran := &starts{}
-			each := &slow{Store: st}
+			each := &slow{Store: st.Sides().Replica}
 			r := start(t, each, nil, everySecond(ran), scheduler.Options{ID: "a", SessionTTL: 12 * time.Second})
 			await.Until(t, "it works", func() bool { return ran.count() >= 1 })
 			each.beat.Store(int64(took))
@@ -112,7 +112,7 @@ func TestGoverningIsRepeatedUntilItSucceeds(t *testing.T) {
 	db := sqlite(t)
 	older, newer := &starts{}, &starts{}
 	older1 := everySecond(older)
-	each := &slow{Store: db.open(t)}
+	each := &slow{Store: db.open(t).Sides().Replica}
 	start(t, each, nil, older1, scheduler.Options{ID: "older", SessionTTL: 2 * time.Second})
 	await.Until(t, "the older one runs it", func() bool { return older.count() >= 1 })
 	changed := everySecond(newer)
@@ -157,7 +157,7 @@ func TestALockServiceThatHangsDelaysNothingElse(t *testing.T) {
 	r := start(t, db.open(t), lk, set, scheduler.Options{ID: "a", SessionTTL: 2 * time.Second, LockService: "x"})
 	await.Until(t, "it works", func() bool { return ran.count() >= 1 })
 	lk.hangs.Store(true)
-	if _, err := st.Join(t.Context(), ledger.Member{Replica: "dead", Host: "elsewhere", LockService: "x"}); err != nil {
+	if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "dead", Host: "elsewhere", LockService: "x"}); err != nil {
 		t.Fatal(err)
 	}
 	enqueue(t, st, r, 5)

@@ -49,7 +49,7 @@ func TestTheDatabaseClockStaysSteppedByAnHour(t *testing.T) {
 			t.Parallel()
 			db := sqlite(t)
 			st := db.open(t)
-			each := &stepping{skewed: skew(db.open(t), 0)}
+			each := &stepping{skewed: skew(db.open(t).Sides().Replica, 0)}
 			ran, long := &starts{}, newBlocking()
 			h := does(func(ctx context.Context, task jobs.Task, out io.Writer) error {
 				if ahead := time.Until(task.ScheduledAt); ahead > 0 && each.beats.Load() < 3 {

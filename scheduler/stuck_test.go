@@ -121,7 +121,7 @@ func TestAStuckLockHolderDelaysNothingByASecond(t *testing.T) {
 	ran := &starts{}
 	set := pool(ran, nil)
 	set.Jobs = map[string]jobs.Job{"every-second": {Schedule: "* * * * * *", Handler: ran}}
-	each := &timed{Store: st}
+	each := &timed{Store: st.Sides().Replica}
 	r := start(t, each, locker(t, service), set, scheduler.Options{ID: "a"})
 	ids := enqueue(t, st, r, 20)
 	await.Until(t, "4 due times are decided", func() bool { return each.decided(4) != nil })
@@ -158,13 +158,13 @@ func TestAStuckLockHolderOfManyJobs(t *testing.T) {
 	}
 	// One replica loads them an hour before all are due: for the other one that is near, however long loading takes.
 	at := schedule.Next(time.Now())
-	first := start(t, skew(st, time.Until(at.Add(-time.Hour))), locker(t, service), set, scheduler.Options{ID: "first"})
+	first := start(t, skew(st.Sides().Replica, time.Until(at.Add(-time.Hour))), locker(t, service), set, scheduler.Options{ID: "first"})
 	await.Until(t, "the jobs are loaded", func() bool { return first.Health()[0].Ready })
 	if err := first.drain(); err != nil {
 		t.Fatal(err)
 	}
 	off := time.Until(at.Add(-3 * time.Second))
-	each := &timed{Store: skew(st, off)}
+	each := &timed{Store: skew(st.Sides().Replica, off)}
 	r := start(t, each, locker(t, service), set, scheduler.Options{ID: "a"})
 	await.Until(t, "it is ready", func() bool { return r.Health()[0].Ready })
 	due := at

@@ -331,7 +331,7 @@ func TestUnknownKindsAreForgotten(t *testing.T) {
 				t.Errorf("while it waits it is asked %d times in ten minutes", asked)
 			}
 			for _, m := range made {
-				if _, err := st.CancelTask(t.Context(), m.Task.ID, "test"); err != nil {
+				if _, err := st.Cancel(t.Context(), m.Task.ID, "test"); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -15,7 +15,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler"
-	"github.com/lockstep-scheduler/lockstep/store"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
@@ -69,7 +68,7 @@ func runNow(t *testing.T, r *replica, b *blocking) *attempt {
 func TestAnOutageOfTheStoreDoesNotStopWhatNobodyMayStartElsewhere(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
-	cut := &silent{Store: db.open(t)}
+	cut := &silent{Store: db.open(t).Sides().Replica}
 	h := newBlocking()
 	r := start(t, cut, nil, far(h, jobs.LostFails), scheduler.Options{ID: "a", SessionTTL: time.Second})
 	a := runNow(t, r, h)
@@ -95,7 +94,7 @@ func TestAnOutageOfTheStoreStopsWhatOthersMayStart(t *testing.T) {
 	t.Parallel()
 	const ttl = 5 * time.Second
 	db := sqlite(t)
-	cut := &silent{Store: db.open(t)}
+	cut := &silent{Store: db.open(t).Sides().Replica}
 	h := newBlocking()
 	r := start(t, cut, nil, far(h, jobs.LostRetries), scheduler.Options{ID: "a", SessionTTL: ttl})
 	a := runNow(t, r, h)
@@ -121,7 +120,7 @@ func TestAnOutageOfTheStoreStopsWhatOthersMayStart(t *testing.T) {
 
 // extensions notes what the replica asks for.
 type extensions struct {
-	*store.Store
+	ledger.Store
 	mu    sync.Mutex
 	until []time.Time
 }
@@ -139,7 +138,8 @@ func (e *extensions) Extend(ctx context.Context, session string, moves []ledger.
 func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
-	st := &extensions{Store: db.open(t)}
+	users := db.open(t)
+	st := &extensions{Store: users.Sides().Replica}
 	h := newBlocking()
 	set := jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "*/2 * * * * *", Handler: h}}}
 	start(t, st, nil, set, scheduler.Options{ID: "a", SessionTTL: 3 * time.Second})
@@ -152,17 +152,17 @@ func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
 	mayRunUntil := func() time.Time {
 		var micros int64
 		if err := rows.QueryRowContext(t.Context(), "SELECT may_run_until FROM lockstep_tasks WHERE id=?", a.task.ID).Scan(&micros); err != nil {
-			t.Fatalf("%v; the task: %+v", err, task(t, st.Store, a.task.ID))
+			t.Fatalf("%v; the task: %+v", err, task(t, users, a.task.ID))
 		}
 		return time.UnixMicro(micros).UTC()
 	}
 	first := a.task.ScheduledAt.Add(2 * time.Second)
 	await.Until(t, "the row grants it two due times more", func() bool { return !mayRunUntil().Before(first.Add(4 * time.Second)) })
-	if got := task(t, st.Store, a.task.ID); got.State != jobs.StateRunning || got.Attempt != 1 || a.ctx.Err() != nil {
+	if got := task(t, users, a.task.ID); got.State != jobs.StateRunning || got.Attempt != 1 || a.ctx.Err() != nil {
 		t.Errorf("%s, attempt %d, %v", got.State, got.Attempt, a.ctx.Err())
 	}
 	close(h.finish)
-	ended(t, st.Store, a.task.ID)
+	ended(t, users, a.task.ID)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if len(st.until) < 2 || !slices.IsSortedFunc(st.until, func(a, b time.Time) int {
@@ -170,7 +170,7 @@ func TestMayRunUntilMovesAheadWithTheBeats(t *testing.T) {
 	}) {
 		t.Errorf("asked for %v; want each bound once", st.until)
 	}
-	for _, row := range ledgerOf(t, st.Store, "j") {
+	for _, row := range ledgerOf(t, users, "j") {
 		if row.Outcome == jobs.Skipped && !strings.HasPrefix(row.Reason, "the run of "+a.task.ScheduledAt.Format(time.RFC3339)+" (task "+a.task.ID+") has been running on replica a since ") {
 			t.Errorf("%v was skipped: %s", row.At, row.Reason)
 		}

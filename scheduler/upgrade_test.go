@@ -189,7 +189,7 @@ func TestTheNewestLimitHoldsForOlderReplicas(t *testing.T) {
 	enqueueKinds(t, st, slices.Repeat([]string{""}, 100)...)
 	await.Until(t, "the older one has run some of it", func() bool { return byOlder.Load() }) // the newer one's worker leaves it a place
 	await.Until(t, "all is run", func() bool {
-		all, err := st.PoolStatuses(t.Context())
+		all, err := st.Sides().API.PoolStatuses(t.Context())
 		return err == nil && !slices.ContainsFunc(all, func(p ledger.PoolStatus) bool { return p.Pending+p.Running > 0 })
 	})
 	close(release)
@@ -200,7 +200,7 @@ func TestTheNewestLimitHoldsForOlderReplicas(t *testing.T) {
 
 // counted is a store that counts the claims and looks of one replica in the pool p.
 type counted struct {
-	*store.Store
+	ledger.Store
 	claims, looks atomic.Int64
 }
 
@@ -234,7 +234,8 @@ func held(says string, t *testing.T) jobs.Handler {
 func TestWhatIsLeftToANewerReplicaIsNoWork(t *testing.T) {
 	t.Parallel()
 	db := sqlite(t)
-	st := &counted{Store: db.open(t)}
+	users := db.open(t)
+	st := &counted{Store: users.Sides().Replica}
 	var one kindsRun
 	set := func(h jobs.Handler) jobs.Set {
 		return jobs.Set{Pools: map[string]jobs.Pool{"p": {Workers: 1, Kinds: map[string]jobs.Handler{"fax": h, "mail": one.as("mail")}}}}
@@ -244,7 +245,7 @@ func TestWhatIsLeftToANewerReplicaIsNoWork(t *testing.T) {
 	start(t, db.open(t), nil, set(held("fax 2", t)), scheduler.Options{ID: "newer", DrainTimeout: time.Millisecond})
 	await.Until(t, "the older one has learned", func() bool { return older.Vitals().ForeignPools == 1 })
 	for range 20 {
-		enqueueKinds(t, st.Store, "fax")
+		enqueueKinds(t, users, "fax")
 	}
 	begin, looked := time.Now(), st.looks.Load()
 	claims := st.claims.Load()
@@ -255,7 +256,7 @@ func TestWhatIsLeftToANewerReplicaIsNoWork(t *testing.T) {
 	if took := time.Since(begin); took < time.Second {
 		t.Errorf("six looks in %v", took)
 	}
-	enqueueKinds(t, st.Store, "mail")
+	enqueueKinds(t, users, "mail")
 	await.Until(t, "and runs what it may", func() bool { return slices.Equal(one.ran(), []string{"mail"}) })
 }
 

@@ -17,7 +17,7 @@ import (
 // columns are cut. It implements the API's Audit.
 //
 // Errors: jobs.ErrUnavailable.
-func (s *Store) AddAudit(ctx context.Context, e wire.AuditEntry) error {
+func (s views) AddAudit(ctx context.Context, e wire.AuditEntry) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Store) AddAudit(ctx context.Context, e wire.AuditEntry) error {
 // last.
 //
 // Errors: jobs.ErrInvalid for a limit or cursor that is none, jobs.ErrUnavailable.
-func (s *Store) AuditEntries(ctx context.Context, p wire.Page) (entries []wire.AuditEntry, next string, err error) {
+func (s views) AuditEntries(ctx context.Context, p wire.Page) (entries []wire.AuditEntry, next string, err error) {
 	limit, err := paging.Limit(p.Limit)
 	if err != nil {
 		return nil, "", err

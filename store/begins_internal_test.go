@@ -52,9 +52,9 @@ func orphans(t *testing.T, file string, n int) *Store {
 	check(s.AddPools(t.Context(), map[string]jobs.Pool{"p": {}}))
 	_, err := s.Enqueue(t.Context(), slices.Repeat([]jobs.NewTask{{Pool: "p"}}, n)...)
 	check(err)
-	session, err := s.Join(t.Context(), ledger.Member{Replica: "dead", LockService: "x"})
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "dead", LockService: "x"})
 	check(err)
-	got, err := s.Claim(t.Context(), ledger.Claim{
+	got, err := s.Sides().Replica.Claim(t.Context(), ledger.Claim{
 		Admission: ledger.Admission{
 			Session: session, Replica: "dead", Pools: map[string]ledger.Share{"p": {Hash: (jobs.Pool{}).Hash(), Room: n}},
 			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
@@ -67,7 +67,7 @@ func orphans(t *testing.T, file string, n int) *Store {
 	if len(got.Tasks) != n {
 		t.Fatalf("claimed %d", len(got.Tasks))
 	}
-	check(s.Leave(t.Context(), session))
+	check(s.Sides().Replica.Leave(t.Context(), session))
 	return s
 }
 
@@ -80,11 +80,11 @@ func TestReapingEndsWhereNothingIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.begins = 0
-	if reaped, err := s.Reap(t.Context(), 500); err == nil || errors.Is(err, jobs.ErrUnavailable) || len(reaped) > 0 || a.begins != refusedForAll {
+	if reaped, err := s.Sides().Replica.Reap(t.Context(), 500); err == nil || errors.Is(err, jobs.ErrUnavailable) || len(reaped) > 0 || a.begins != refusedForAll {
 		t.Errorf("reaped %d in %d tries, want %d tries: %v", len(reaped), a.begins, refusedForAll, err)
 	}
 	a.begins, a.away = 0, true
-	if reaped, err := s.Reap(t.Context(), 500); !errors.Is(err, jobs.ErrUnavailable) || len(reaped) > 0 || a.begins != 1 {
+	if reaped, err := s.Sides().Replica.Reap(t.Context(), 500); !errors.Is(err, jobs.ErrUnavailable) || len(reaped) > 0 || a.begins != 1 {
 		t.Errorf("reaped %d in %d tries while the database was away: %v", len(reaped), a.begins, err)
 	}
 }
@@ -98,12 +98,12 @@ func TestWhatAnotherReaped(t *testing.T) {
 			if n > 1 {
 				return
 			}
-			if reaped, err := other.Reap(t.Context(), 9); err != nil || len(reaped) != 3 {
+			if reaped, err := other.Sides().Replica.Reap(t.Context(), 9); err != nil || len(reaped) != 3 {
 				t.Errorf("the other one reaped %d: %v", len(reaped), err)
 			}
 		}}
 		s.db.Dialect = &forgetful{Dialect: a, lose: lose}
-		if reaped, err := s.Reap(t.Context(), 9); err != nil || len(reaped) != 0 || a.begins == 0 {
+		if reaped, err := s.Sides().Replica.Reap(t.Context(), 9); err != nil || len(reaped) != 0 || a.begins == 0 {
 			t.Errorf("reaped %+v, %v", reaped, err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestWhatAnotherMadeReady(t *testing.T) {
 			same := func(now time.Time) (time.Time, error) { return now, nil }
 			ready := func(s *Store) {
 				t.Helper()
-				if pools, next, err := s.Ready(t.Context(), same); err != nil || !slices.Equal(pools, []string{"p"}) || !next.IsZero() {
+				if pools, next, err := s.Sides().Replica.Ready(t.Context(), same); err != nil || !slices.Equal(pools, []string{"p"}) || !next.IsZero() {
 					t.Errorf("ready: %q, next %v, %v", pools, next, err)
 				}
 			}
@@ -163,7 +163,7 @@ func TestWhatAnotherWasToldOf(t *testing.T) {
 				t.Fatal(err)
 			}
 			tell := func(s *Store) (ledger.Notified, error) {
-				return s.Notify(t.Context(), ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) (r ledger.Route) {
+				return s.Sides().Replica.Notify(t.Context(), ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) (r ledger.Route) {
 					if e.Event == jobs.EventLost {
 						r.Task = &jobs.NewTask{Pool: "p", IdempotencyKey: e.ID}
 					}
@@ -198,7 +198,7 @@ func TestWhatIsSweptIsNotRetried(t *testing.T) {
 	}
 	write(ended9)
 	s.db.Dialect = &interrupted{Dialect: s.db.Dialect, at: 2, do: func() { write(`DELETE FROM {done}`) }} // after the task was read
-	if task, err := s.RetryTask(t.Context(), "t9", "", true); !errors.Is(err, jobs.ErrNotFound) {
+	if task, err := s.Retry(t.Context(), "t9", "", true); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("%+v, %v", task, err)
 	}
 	if n := text(t, s, `SELECT COUNT(*) FROM {done}`) + text(t, s, `SELECT COUNT(*) FROM {tasks}`); n != "00" {
@@ -209,7 +209,7 @@ func TestWhatIsSweptIsNotRetried(t *testing.T) {
 // A replica that has nothing to do keeps nobody from writing, however often it looks.
 func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
-	session, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 		Jobs:  []ledger.JobDef{{Name: "j", Hash: "1", Schedule: "s", Next: func(t time.Time) time.Time { return t.Add(time.Hour) }}},
 		Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 5}},
 	}
-	if _, err := s.Load(t.Context(), session, d); err != nil {
+	if _, err := s.Sides().Replica.Load(t.Context(), session, d); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p", RunAt: time.Now().Add(time.Hour)}); err != nil { // what waits is none
@@ -227,7 +227,7 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	older, err := s.Join(t.Context(), ledger.Member{Replica: "older", LockService: "x"}) // it has loaded nothing
+	older, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "older", LockService: "x"}) // it has loaded nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,35 +235,35 @@ func TestWhoHasNothingToDoWritesNothing(t *testing.T) {
 	s.db.Dialect = a
 	same := func(now time.Time) (time.Time, error) { return now, nil }
 	for name, do := range map[string]func() error{
-		"ready":  func() error { _, _, err := s.Ready(t.Context(), same); return err },
-		"reap":   func() error { _, err := s.Reap(t.Context(), 9); return err },
-		"look":   func() error { _, err := s.Look(t.Context(), "p", ledger.Look{Most: 9}); return err },
-		"own":    func() error { _, err := s.Own(t.Context(), session); return err },
-		"assert": func() error { _, err := s.Assert(t.Context(), session, d); return err },
+		"ready":  func() error { _, _, err := s.Sides().Replica.Ready(t.Context(), same); return err },
+		"reap":   func() error { _, err := s.Sides().Replica.Reap(t.Context(), 9); return err },
+		"look":   func() error { _, err := s.Sides().Replica.Look(t.Context(), "p", ledger.Look{Most: 9}); return err },
+		"own":    func() error { _, err := s.Sides().Replica.Own(t.Context(), session); return err },
+		"assert": func() error { _, err := s.Sides().Replica.Assert(t.Context(), session, d); return err },
 		"assert what does not govern": func() error {
-			got, err := s.Assert(t.Context(), older, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "2", MaxAttempts: 5}}})
+			got, err := s.Sides().Replica.Assert(t.Context(), older, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "2", MaxAttempts: 5}}})
 			if got.Governs || len(got.Pools) != 1 || len(got.Jobs) != 1 {
 				t.Errorf("assert what does not govern: %+v", got)
 			}
 			return err
 		},
-		"upcoming": func() error { _, err := s.Upcoming(t.Context(), nil); return err },
+		"upcoming": func() error { _, err := s.Sides().Replica.Upcoming(t.Context(), nil); return err },
 		"claim": func() error {
-			_, err := s.Claim(t.Context(), ledger.Claim{
+			_, err := s.Sides().Replica.Claim(t.Context(), ledger.Claim{
 				Admission: ledger.Admission{Session: session, Pools: map[string]ledger.Share{"p": {Hash: "1"}}},
 				Pool:      "p",
 			})
 			return err
 		},
 		"notify": func() error {
-			done, err := s.Notify(t.Context(), ledger.Notify{Limit: 9, Route: func(time.Time, ledger.Event) ledger.Route { return ledger.Route{Keep: true} }})
+			done, err := s.Sides().Replica.Notify(t.Context(), ledger.Notify{Limit: 9, Route: func(time.Time, ledger.Event) ledger.Route { return ledger.Route{Keep: true} }})
 			if done.Kept != 1 {
 				t.Errorf("notify: %+v", done)
 			}
 			return err
 		},
-		"finish":  func() error { _, err := s.Finish(t.Context(), session, nil); return err },
-		"extend":  func() error { _, err := s.Extend(t.Context(), session, nil); return err },
+		"finish":  func() error { _, err := s.Sides().Replica.Finish(t.Context(), session, nil); return err },
+		"extend":  func() error { _, err := s.Sides().Replica.Extend(t.Context(), session, nil); return err },
 		"enqueue": func() error { _, err := s.Enqueue(t.Context()); return err },
 	} {
 		a.begins = 0
@@ -281,7 +281,7 @@ func TestANewerConfigurationStopsAnOlderOne(t *testing.T) {
 			other, s := migrated(t, "sqlite", file, Options{}), migrated(t, "sqlite", file, Options{})
 			join := func(replica string) string {
 				t.Helper()
-				session, err := other.Join(t.Context(), ledger.Member{Replica: replica, LockService: "x"})
+				session, err := other.Sides().Replica.Join(t.Context(), ledger.Member{Replica: replica, LockService: "x"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -295,19 +295,19 @@ func TestANewerConfigurationStopsAnOlderOne(t *testing.T) {
 				return d
 			}
 			session := join("older")
-			if _, err := other.Load(t.Context(), session, ledger.Definitions{}); err != nil {
+			if _, err := other.Sides().Replica.Load(t.Context(), session, ledger.Definitions{}); err != nil {
 				t.Fatal(err)
 			}
 			a := &attentive{Dialect: s.db.Dialect}
 			a.before = func(begins int) {
 				if begins == n {
-					if _, err := other.Load(t.Context(), join("newer"), definitions("newer")); err != nil {
+					if _, err := other.Sides().Replica.Load(t.Context(), join("newer"), definitions("newer")); err != nil {
 						t.Error(err)
 					}
 				}
 			}
 			s.db.Dialect = a
-			got, err := s.Assert(t.Context(), session, definitions("older"))
+			got, err := s.Sides().Replica.Assert(t.Context(), session, definitions("older"))
 			if err != nil || got.Governs || a.begins != n {
 				t.Errorf("governs: %v, after %d batches, %v", got.Governs, a.begins, err)
 			}
@@ -333,11 +333,11 @@ func TestWhatAnotherDefined(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "a.db")
 			other, s := migrated(t, "sqlite", file, Options{}), migrated(t, "sqlite", file, Options{})
-			session, err := other.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+			session, err := other.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := other.Load(t.Context(), session, c.before); err != nil {
+			if _, err := other.Sides().Replica.Load(t.Context(), session, c.before); err != nil {
 				t.Fatal(err)
 			}
 			a := &attentive{Dialect: s.db.Dialect}
@@ -345,7 +345,7 @@ func TestWhatAnotherDefined(t *testing.T) {
 				if n > 1 {
 					return
 				}
-				if got, err := other.Assert(t.Context(), session, c.after); err != nil || !got.Governs {
+				if got, err := other.Sides().Replica.Assert(t.Context(), session, c.after); err != nil || !got.Governs {
 					t.Errorf("the other one: %+v, %v", got, err)
 				}
 				for _, table := range []string{"jobs", "pools"} { // from here on no row may be written
@@ -359,7 +359,7 @@ func TestWhatAnotherDefined(t *testing.T) {
 				}
 			}
 			s.db.Dialect = a
-			if got, err := s.Assert(t.Context(), session, c.after); err != nil || !got.Governs || a.begins != 2 {
+			if got, err := s.Sides().Replica.Assert(t.Context(), session, c.after); err != nil || !got.Governs || a.begins != 2 {
 				t.Errorf("%+v, in %d transactions: %v", got, a.begins, err)
 			}
 		})

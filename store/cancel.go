@@ -10,12 +10,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// CancelTask ends a pending task as cancelled at once. Of a running one it asks the owner, which
+// Cancel ends a pending task as cancelled at once. Of a running one it asks the owner, which
 // sees it in Own, and returns the task as it is; such a task is not attempted again.
 //
 // by is who asked, for people; it may be empty. Errors: jobs.ErrNotFound, jobs.ErrConflict if the
 // task has ended, jobs.ErrUnavailable.
-func (s *Store) CancelTask(ctx context.Context, id, by string) (jobs.Task, error) {
+func (s *Store) Cancel(ctx context.Context, id, by string) (jobs.Task, error) {
 	why := "cancelled"
 	if by != "" {
 		why = clip.Text("cancelled by "+by, 255)

@@ -22,7 +22,7 @@ import (
 // When Admit refuses a whole batch, the next one is looked at, once.
 //
 // Errors: ledger.ErrSessionDead, ledger.ErrOutdated, what c.Now returned, jobs.ErrUnavailable.
-func (s *Store) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
+func (s replica) Claim(ctx context.Context, c ledger.Claim) (ledger.Claimed, error) {
 	if c.Pools[c.Pool].Room < 1 {
 		return ledger.Claimed{}, nil
 	}

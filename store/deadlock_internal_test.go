@@ -13,11 +13,11 @@ import (
 // Those who enqueue under one key wait for each other: the server has no deadlock to break.
 func TestOneKeyMakesNoDeadlock(t *testing.T) {
 	s := migrated(t, "mysql", servers.MySQL(t), Options{})
-	session, err := s.Join(t.Context(), ledger.Member{Replica: "a"})
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Load(t.Context(), session, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1"}}}); err != nil {
+	if _, err := s.Sides().Replica.Load(t.Context(), session, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1"}}}); err != nil {
 		t.Fatal(err)
 	}
 	const deadlocks = "SELECT `COUNT` FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"

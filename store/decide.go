@@ -26,7 +26,7 @@ import (
 // left out of the answer. A cursor never moves back.
 //
 // Errors: ledger.ErrSessionDead, what d.Now returned, jobs.ErrUnavailable.
-func (s *Store) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
+func (s replica) Decide(ctx context.Context, d ledger.Decide) (ledger.Decided, error) {
 	w := &decision{Decide: d}
 	err := s.settle(ctx, "decide", w.write, w.committed)
 	if errors.Is(err, errDecided) {

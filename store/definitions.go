@@ -17,7 +17,7 @@ import (
 const assertTimeout = time.Minute
 
 // Load takes the next configuration number for the session, keeps it there, and asserts d.
-func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
+func (s replica) Load(ctx context.Context, session string, d ledger.Definitions) (config int64, err error) {
 	err = s.sure(ctx, "load", func(t *tx) error { // a number that nobody uses does no harm
 		last, err := t.lockConfig()
 		if err != nil {
@@ -48,7 +48,7 @@ func (s *Store) Load(ctx context.Context, session string, d ledger.Definitions) 
 // Assert makes d hold if no live session has a higher configuration number than this one; see
 // scheduler.Definitions. While d.Now does not believe the clock, no job's row is written. Rows are written in batches, each a transaction that makes sure that
 // the session still governs: other replicas are held up for milliseconds.
-func (s *Store) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
+func (s replica) Assert(ctx context.Context, session string, d ledger.Definitions) (ledger.Assertion, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, assertTimeout)
@@ -170,7 +170,7 @@ func stale[R, D any](rows map[string]R, defs map[string]*D, differs func(R, *D) 
 }
 
 // Upcoming returns the next due times of the live jobs of the given stripes, in no order.
-func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error) {
+func (s replica) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming, error) {
 	if len(stripes) == 0 {
 		return nil, nil
 	}
@@ -179,7 +179,7 @@ func (s *Store) Upcoming(ctx context.Context, stripes []int) ([]ledger.Upcoming,
 
 // Overdue returns jobs of any stripe whose next due time is at or before until, earliest first, at
 // most limit.
-func (s *Store) Overdue(ctx context.Context, until time.Time, limit int) ([]ledger.Upcoming, error) {
+func (s replica) Overdue(ctx context.Context, until time.Time, limit int) ([]ledger.Upcoming, error) {
 	return s.upcoming(ctx, "overdue", func(t *tx) *gorm.DB { return t.overdue(until, limit) })
 }
 

@@ -15,7 +15,7 @@ import (
 // up on its way. It implements the scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
-func (s *Store) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {
+func (s replica) Extend(ctx context.Context, session string, moves []ledger.Extension) ([]bool, error) {
 	if len(moves) == 0 {
 		return nil, nil
 	}

@@ -26,7 +26,7 @@ import (
 // the answer have no payload. Of texts as much is kept as ledger.Result says.
 //
 // Errors: jobs.ErrUnavailable. Any other error is the database's refusal: nothing was written.
-func (s *Store) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
+func (s replica) Finish(ctx context.Context, session string, results []ledger.Result) ([]ledger.Finished, error) {
 	if len(results) == 0 {
 		return nil, nil
 	}

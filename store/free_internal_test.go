@@ -29,12 +29,12 @@ type contest struct {
 func newContest(t *testing.T) contest {
 	t.Helper()
 	s := migrated(t, "mysql", servers.MySQL(t), Options{})
-	session, err := s.Join(t.Context(), ledger.Member{Replica: "a"})
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := contest{s, t, session}
-	if _, err := s.Load(t.Context(), session, q.definitions("")); err != nil {
+	if _, err := s.Sides().Replica.Load(t.Context(), session, q.definitions("")); err != nil {
 		t.Fatal(err)
 	}
 	return q
@@ -88,7 +88,7 @@ func (q contest) waitsFor(what, like string) {
 
 // decide returns the jobs that were asked about, and those that were not.
 func (q contest) decide(guard bool, names ...string) (asked, busy []string, err error) {
-	got, err := q.Decide(q.t.Context(), ledger.Decide{
+	got, err := q.Sides().Replica.Decide(q.t.Context(), ledger.Decide{
 		Admission: ledger.Admission{Session: q.session, Replica: "a"},
 		Jobs:      names,
 		Guard:     guard,
@@ -249,7 +249,7 @@ func TestWhoCountsWaitsForThePool(t *testing.T) {
 		var got ledger.Claimed
 		var g errgroup.Group
 		g.Go(func() (err error) {
-			got, err = q.Claim(t.Context(), ledger.Claim{
+			got, err = q.Sides().Replica.Claim(t.Context(), ledger.Claim{
 				Admission: ledger.Admission{
 					Session: q.session, Replica: "a", Pools: map[string]ledger.Share{"p": {Hash: "h", Limited: c.most > 0, Room: 1}},
 					Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
@@ -292,7 +292,7 @@ func TestWhatIsFreeIsClaimed(t *testing.T) {
 	claim := func() (names []string, more bool, err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		got, err := q.Claim(ctx, ledger.Claim{
+		got, err := q.Sides().Replica.Claim(ctx, ledger.Claim{
 			Admission: ledger.Admission{
 				Session: q.session, Replica: "a", Pools: map[string]ledger.Share{"p": {Hash: "h", Room: 10}},
 				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
@@ -373,7 +373,7 @@ func TestDefinitionsKeepWhatIsWrittenBeside(t *testing.T) {
 		commit := q.changes(c.change)
 		var g errgroup.Group
 		g.Go(func() error {
-			got, err := q.Assert(t.Context(), q.session, q.definitions(string(rune('1'+i))))
+			got, err := q.Sides().Replica.Assert(t.Context(), q.session, q.definitions(string(rune('1'+i))))
 			if err == nil && !got.Governs {
 				err = errors.New("it does not govern")
 			}
@@ -392,7 +392,7 @@ func TestDefinitionsKeepWhatIsWrittenBeside(t *testing.T) {
 	commit := q.changes("UPDATE {sessions} SET dead=1 WHERE id=?", q.session)
 	var g errgroup.Group
 	g.Go(func() error {
-		_, err := q.Assert(t.Context(), q.session, q.definitions("of the dead"))
+		_, err := q.Sides().Replica.Assert(t.Context(), q.session, q.definitions("of the dead"))
 		return err
 	})
 	q.waitsFor("the end of the session", "%{sessions}%FOR UPDATE")
@@ -416,7 +416,7 @@ func TestDefinitionsThatHoldWaitForNobody(t *testing.T) {
 	d := q.definitions("")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if got, err := q.Assert(ctx, q.session, d); err != nil || !got.Governs {
+	if got, err := q.Sides().Replica.Assert(ctx, q.session, d); err != nil || !got.Governs {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

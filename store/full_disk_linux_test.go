@@ -29,7 +29,7 @@ func TestAFullDiskIsFound(t *testing.T) {
 	}
 	checks := map[string]func() error{
 		"the path":   func() error { return sqlite.Check(path) },
-		"the rights": func() error { return s.CheckRights(t.Context(), false) },
+		"the rights": func() error { return s.Sides().Admin.CheckRights(t.Context(), false) },
 	}
 	for name, check := range checks {
 		if err := check(); err != nil {
@@ -63,11 +63,11 @@ func TestServerOnAFullDisk(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	session, err := s.Join(t.Context(), storetest.Member("a"))
+	session, err := s.Sides().Replica.Join(t.Context(), storetest.Member("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	storetest.Pools(t, &storetest.Bench{Store: s}, session, "p")
+	storetest.Pools(t, &storetest.Bench{Store: storetest.Of(s)}, session, "p")
 	task := jobs.NewTask{Pool: "p", Payload: strings.Repeat("x", 4000)}
 	var acknowledged []jobs.Enqueued
 	enqueue := func(ctx context.Context) error {

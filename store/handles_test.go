@@ -36,7 +36,7 @@ func works(t *testing.T, d store.Dialect, db *sql.DB, but ...string) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := &storetest.Bench{Dialect: d, Store: s, Open: func(*testing.T) storetest.Store { return s }, DB: rows{db}}
+	b := &storetest.Bench{Dialect: d, Store: storetest.Of(s), Open: func(*testing.T) storetest.Store { return storetest.Of(s) }, DB: rows{db}}
 	seen := 0
 	for _, c := range storetest.Cases {
 		if !slices.Contains(everyKind, c.Name) {

@@ -25,20 +25,20 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	session, err := s.Join(ctx, ledger.Member{Replica: "r", LockService: "x"})
+	session, err := s.Sides().Replica.Join(ctx, ledger.Member{Replica: "r", LockService: "x"})
 	check(err)
 	names := []string{"c", "b", "a"}
 	defs := ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "h", MaxAttempts: 5}, {Name: "q", Hash: "h", MaxAttempts: 5, Retry: true}}}
 	for _, name := range names {
 		defs.Jobs = append(defs.Jobs, ledger.JobDef{Name: name, Hash: "h", Schedule: "s", Next: hourly})
 	}
-	_, err = s.Load(ctx, session, defs)
+	_, err = s.Sides().Replica.Load(ctx, session, defs)
 	check(err)
 	_, err = s.Enqueue(ctx, jobs.NewTask{Pool: "q", IdempotencyKey: "b"}, jobs.NewTask{Pool: "q", Kind: "z", Priority: 1, IdempotencyKey: "a"}, jobs.NewTask{Pool: "p", Kind: "z", Priority: 2, IdempotencyKey: "c"})
 	check(err)
 	claim := func(pool string) []jobs.Task {
 		t.Helper()
-		got, err := s.Claim(ctx, ledger.Claim{
+		got, err := s.Sides().Replica.Claim(ctx, ledger.Claim{
 			Admission: ledger.Admission{
 				Session: session, Replica: "r", Pools: map[string]ledger.Share{pool: {Hash: "h", Room: 9}},
 				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
@@ -56,7 +56,7 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 		for _, task := range slices.Backward(slices.SortedFunc(slices.Values(tasks), func(a, b jobs.Task) int { return cmp.Compare(a.ID, b.ID) })) {
 			results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: jobs.StateFailed, Output: []byte("out")})
 		}
-		done, err := s.Finish(ctx, session, results)
+		done, err := s.Sides().Replica.Finish(ctx, session, results)
 		check(err)
 		for _, d := range done {
 			if d.Finish != want {
@@ -72,7 +72,7 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 		t.Helper()
 		at = at.Add(-time.Hour)
 		ids := []string{newID(), newID(), newID(), newID(), newID(), newID()}
-		d, err := s.Decide(ctx, ledger.Decide{
+		d, err := s.Sides().Replica.Decide(ctx, ledger.Decide{
 			Admission: ledger.Admission{
 				Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "h", Room: 1000}},
 				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Hour), claim },
@@ -104,10 +104,10 @@ func TestRowsAreWrittenInTheOrderOfTheirKeys(t *testing.T) {
 	for _, task := range slices.Backward(tasks) {
 		moves = append(moves, ledger.Extension{TaskID: task.ID, Token: task.Token, Until: at.Add(24 * time.Hour)})
 	}
-	_, err = s.Extend(ctx, session, moves)
+	_, err = s.Sides().Replica.Extend(ctx, session, moves)
 	check(err)
-	check(s.Leave(ctx, session))
-	reaped, err := s.Reap(ctx, 9)
+	check(s.Sides().Replica.Leave(ctx, session))
+	reaped, err := s.Sides().Replica.Reap(ctx, 9)
 	check(err)
 	if len(reaped) != len(tasks) {
 		t.Fatalf("reaped %d of %d", len(reaped), len(tasks))

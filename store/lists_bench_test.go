@@ -66,11 +66,11 @@ func BenchmarkLists(b *testing.B) {
 				return len(earlier) + 1, err
 			})
 			list("task row", func(ctx context.Context) (int, error) {
-				_, err := s.TaskRow(ctx, middle)
+				_, err := s.Sides().Replica.TaskRow(ctx, middle)
 				return 1, err
 			})
 			list("output", func(ctx context.Context) (int, error) {
-				out, err := s.Output(ctx, middle, 0)
+				out, err := s.Sides().API.Output(ctx, middle, 0)
 				return len(out), err
 			})
 			for name, f := range map[string]wire.TriggerFilter{
@@ -86,39 +86,54 @@ func BenchmarkLists(b *testing.B) {
 			}
 			for _, limit := range []int{50, 500} {
 				list(fmt.Sprintf("audit/%d", limit), func(ctx context.Context) (int, error) {
-					rows, _, err := s.AuditEntries(ctx, wire.Page{Limit: limit})
+					rows, _, err := s.Sides().Audit.AuditEntries(ctx, wire.Page{Limit: limit})
 					return len(rows), err
 				})
 			}
-			list("jobs", func(ctx context.Context) (int, error) { rows, err := s.Jobs(ctx); return len(rows), err })
-			list("job", func(ctx context.Context) (int, error) { rows, err := s.Jobs(ctx, "j00007"); return len(rows), err })
+			list("jobs", func(ctx context.Context) (int, error) { rows, err := s.Sides().API.Jobs(ctx); return len(rows), err })
+			list("job", func(ctx context.Context) (int, error) {
+				rows, err := s.Sides().API.Jobs(ctx, "j00007")
+				return len(rows), err
+			})
 			list("job names", func(ctx context.Context) (int, error) {
-				rows, err := s.JobNames(ctx, "j0", "j00500", false, 100)
+				rows, err := s.Sides().API.JobNames(ctx, "j0", "j00500", false, 100)
 				return len(rows), err
 			})
-			list("job standings", func(ctx context.Context) (int, error) { rows, err := s.JobStandings(ctx); return len(rows), err })
-			list("pools", func(ctx context.Context) (int, error) { rows, err := s.PoolStatuses(ctx); return len(rows), err })
-			list("replicas", func(ctx context.Context) (int, error) { rows, err := s.Replicas(ctx); return len(rows), err })
-			list("overview", func(ctx context.Context) (int, error) { o, err := s.Overview(ctx, 10); return o.Jobs, err })
+			list("job standings", func(ctx context.Context) (int, error) {
+				rows, err := s.Sides().API.JobStandings(ctx)
+				return len(rows), err
+			})
+			list("pools", func(ctx context.Context) (int, error) {
+				rows, err := s.Sides().API.PoolStatuses(ctx)
+				return len(rows), err
+			})
+			list("replicas", func(ctx context.Context) (int, error) {
+				rows, err := s.Sides().API.Replicas(ctx)
+				return len(rows), err
+			})
+			list("overview", func(ctx context.Context) (int, error) { o, err := s.Sides().API.Overview(ctx, 10); return o.Jobs, err })
 			list("upcoming", func(ctx context.Context) (int, error) {
-				rows, err := s.Upcoming(ctx, []int{1, 2, 3, 4, 5, 6, 7, 8})
+				rows, err := s.Sides().Replica.Upcoming(ctx, []int{1, 2, 3, 4, 5, 6, 7, 8})
 				return len(rows), err
 			})
-			session, err := s.Join(b.Context(), ledger.Member{Replica: "bench", LockService: "x"})
+			session, err := s.Sides().Replica.Join(b.Context(), ledger.Member{Replica: "bench", LockService: "x"})
 			if err == nil {
-				_, err = s.Load(b.Context(), session, defs)
+				_, err = s.Sides().Replica.Load(b.Context(), session, defs)
 			}
 			if err != nil {
 				b.Fatal(err)
 			}
-			list("assert", func(ctx context.Context) (int, error) { _, err := s.Assert(ctx, session, defs); return 1, err })
+			list("assert", func(ctx context.Context) (int, error) {
+				_, err := s.Sides().Replica.Assert(ctx, session, defs)
+				return 1, err
+			})
 			list("assert of changes", func(ctx context.Context) (int, error) {
 				for i := range 100 {
 					defs.Jobs[i].Hash += "x"
 					defs.Jobs[i].Hash = defs.Jobs[i].Hash[max(0, len(defs.Jobs[i].Hash)-40):]
 				}
 				defs.Jobs[0].Schedule, defs.Pools[0].MaxRunning = defs.Jobs[0].Hash, defs.Pools[0].MaxRunning+1
-				_, err := s.Assert(ctx, session, defs)
+				_, err := s.Sides().Replica.Assert(ctx, session, defs)
 				return 1, err
 			})
 		})
@@ -150,9 +165,9 @@ func benchStore(b *testing.B, d store.Dialect) (*store.Store, ledger.Definitions
 		})
 	}
 	for i := range benchSessions {
-		session, err := s.Join(b.Context(), ledger.Member{Replica: fmt.Sprint("r", i), LockService: "x"})
+		session, err := s.Sides().Replica.Join(b.Context(), ledger.Member{Replica: fmt.Sprint("r", i), LockService: "x"})
 		if err == nil {
-			_, err = s.Load(b.Context(), session, defs)
+			_, err = s.Sides().Replica.Load(b.Context(), session, defs)
 		}
 		if err != nil {
 			b.Fatal(err)

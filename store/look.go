@@ -14,7 +14,7 @@ import (
 // together. It implements the scheduler's Tasks.
 //
 // Errors: jobs.ErrUnavailable.
-func (s *Store) Look(ctx context.Context, pool string, l ledger.Look) (seen ledger.Seen, err error) {
+func (s replica) Look(ctx context.Context, pool string, l ledger.Look) (seen ledger.Seen, err error) {
 	err = s.read(ctx, "look for work", func(t *tx) error {
 		seen = ledger.Seen{Past: map[int]time.Time{}}
 		for rank, more := math.MinInt32, true; seen.Work == nil; {

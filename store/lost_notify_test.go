@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 // Each event becomes one task or is dropped, once, and an answer counts each once.
@@ -16,10 +17,8 @@ func notifyScene(p *play) (func(context.Context) error, func(error)) {
 		p.db.Exec(p.t, "INSERT INTO {events} (id, event, job, task_id, error, happened_at) VALUES (?, 'failed', 'j', ?, '', 1)", id, id)
 	}
 	var done ledger.Notified
-	notify := func(ctx context.Context, s interface {
-		Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error)
-	}) (err error) {
-		done, err = s.Notify(ctx, ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) ledger.Route {
+	notify := func(ctx context.Context, s *store.Store) (err error) {
+		done, err = s.Sides().Replica.Notify(ctx, ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) ledger.Route {
 			if e.TaskID != told {
 				return ledger.Route{}
 			}

@@ -39,7 +39,7 @@ func claimScene(p *play) (func(context.Context) error, func(error)) {
 	c := p.claiming(p.session)
 	var claimed ledger.Claimed
 	call := func(ctx context.Context) (err error) {
-		claimed, err = p.wired.Claim(ctx, c)
+		claimed, err = p.wired.Sides().Replica.Claim(ctx, c)
 		return err
 	}
 	return call, func(err error) {
@@ -57,10 +57,10 @@ func claimScene(p *play) (func(context.Context) error, func(error)) {
 func finishScene(p *play) (func(context.Context) error, func(error)) {
 	p.enqueue(4)
 	p.decide(p.plain, false)
-	_, err := p.plain.Claim(p.t.Context(), p.claiming(p.session))
+	_, err := p.plain.Sides().Replica.Claim(p.t.Context(), p.claiming(p.session))
 	p.check(err)
 	p.handBack(p.t.Context())
-	claimed, err := p.plain.Claim(p.t.Context(), p.claiming(p.session))
+	claimed, err := p.plain.Sides().Replica.Claim(p.t.Context(), p.claiming(p.session))
 	p.check(err)
 	verdicts := []ledger.Verdict{ledger.Ended, ledger.Again, ledger.HandBack, ledger.Died}
 	var results []ledger.Result
@@ -85,10 +85,10 @@ func finishScene(p *play) (func(context.Context) error, func(error)) {
 	// Of its first life, when there was another token.
 	old := ledger.Result{TaskID: claimed.Tasks[0].ID, Token: claimed.Tasks[0].Token - 1, Verdict: ledger.Ended, State: jobs.StateFailed}
 	write := func(ctx context.Context, s *store.Store) error {
-		if refused, err := s.Finish(ctx, p.session, []ledger.Result{old}); err == nil && refused[0].Finish != ledger.Fenced {
+		if refused, err := s.Sides().Replica.Finish(ctx, p.session, []ledger.Result{old}); err == nil && refused[0].Finish != ledger.Fenced {
 			p.errorf("a result under an old token is %s", refused[0].Finish)
 		}
-		finished, err := s.Finish(ctx, p.session, results)
+		finished, err := s.Sides().Replica.Finish(ctx, p.session, results)
 		p.recorded(finished)
 		if err == nil && len(finished) != len(results) {
 			p.errorf("%d of %d results are answered", len(finished), len(results))
@@ -142,7 +142,7 @@ func decideScene(p *play) (func(context.Context) error, func(error)) {
 func (p *play) deciding(ctx context.Context, s *store.Store, due time.Time, claim bool) (ledger.Decided, error) {
 	missed := due.Add(time.Minute)
 	task := jobs.Task{ID: newID(), Pool: "p", OnLost: jobs.LostFails}
-	return s.Decide(ctx, ledger.Decide{
+	return s.Sides().Replica.Decide(ctx, ledger.Decide{
 		Admission: ledger.Admission{
 			Session: p.session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "h", Room: 1000}},
 			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, claim },
@@ -287,12 +287,12 @@ func extendScene(p *play) (func(context.Context) error, func(error)) {
 	}
 	var ours []bool
 	call := func(ctx context.Context) (err error) {
-		ours, err = p.wired.Extend(ctx, p.session, moves)
+		ours, err = p.wired.Sides().Replica.Extend(ctx, p.session, moves)
 		return err
 	}
 	return call, func(err error) {
 		if err != nil {
-			ours, err = p.plain.Extend(p.t.Context(), p.session, moves)
+			ours, err = p.plain.Sides().Replica.Extend(p.t.Context(), p.session, moves)
 			p.check(err)
 		}
 		if !slices.Equal(ours, []bool{true, true}) {
@@ -306,9 +306,9 @@ func extendScene(p *play) (func(context.Context) error, func(error)) {
 func reapScene(p *play) (func(context.Context) error, func(error)) {
 	p.enqueue(2)
 	p.decide(p.plain, false)
-	dead, err := p.plain.Join(p.t.Context(), ledger.Member{Replica: "dead", LockService: "x"})
+	dead, err := p.plain.Sides().Replica.Join(p.t.Context(), ledger.Member{Replica: "dead", LockService: "x"})
 	p.check(err)
-	claimed, err := p.plain.Claim(p.t.Context(), p.claiming(dead))
+	claimed, err := p.plain.Sides().Replica.Claim(p.t.Context(), p.claiming(dead))
 	p.check(err)
 	for _, task := range claimed.Tasks {
 		p.starts[task.ID]++
@@ -316,17 +316,17 @@ func reapScene(p *play) (func(context.Context) error, func(error)) {
 			p.ended[task.ID] = jobs.StateLost
 		}
 	}
-	p.check(p.plain.Leave(p.t.Context(), dead))
+	p.check(p.plain.Sides().Replica.Leave(p.t.Context(), dead))
 	var reaped []ledger.Reaped
 	call := func(ctx context.Context) (err error) {
-		reaped, err = p.wired.Reap(ctx, 9)
+		reaped, err = p.wired.Sides().Replica.Reap(ctx, 9)
 		return err
 	}
 	return call, func(err error) {
 		if err == nil && len(reaped) != 3 {
 			p.errorf("%d tasks are said to be reaped, of 3", len(reaped))
 		}
-		_, err = p.plain.Reap(p.t.Context(), 9)
+		_, err = p.plain.Sides().Replica.Reap(p.t.Context(), 9)
 		p.check(err)
 		p.count(2, "{attempts} a WHERE state='lost' AND EXISTS (SELECT 1 FROM {tasks} t WHERE t.id=a.task_id AND losses=1)")
 		p.count(1, "{triggers} WHERE job='j' AND at=? AND outcome='lost'", p.due.UnixMicro())
@@ -339,7 +339,7 @@ func cancelScene(p *play) (func(context.Context) error, func(error)) {
 	id := p.tasks[0]
 	p.ended[id] = jobs.StateCancelled
 	cancel := func(ctx context.Context, s *store.Store) error {
-		task, err := s.CancelTask(ctx, id, "me")
+		task, err := s.Cancel(ctx, id, "me")
 		if err == nil && task.State != jobs.StateCancelled {
 			p.errorf("%s", task.State)
 		}

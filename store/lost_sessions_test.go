@@ -10,18 +10,18 @@ import (
 // peer is a replica beside the one at work, which has beaten once and is gone when the scene is over.
 func (p *play) peer() (session string, leave func()) {
 	p.t.Helper()
-	session, err := p.plain.Join(p.t.Context(), ledger.Member{Replica: "peer", LockService: "x"})
+	session, err := p.plain.Sides().Replica.Join(p.t.Context(), ledger.Member{Replica: "peer", LockService: "x"})
 	p.check(err)
-	_, err = p.plain.Beat(p.t.Context(), session)
+	_, err = p.plain.Sides().Replica.Beat(p.t.Context(), session)
 	p.check(err)
-	return session, func() { p.check(p.plain.Leave(p.t.Context(), session)) }
+	return session, func() { p.check(p.plain.Sides().Replica.Leave(p.t.Context(), session)) }
 }
 
 // A replica that is told of its session has one, and one that is told of none has one at most.
 func joinScene(p *play) (func(context.Context) error, func(error)) {
 	session := ""
 	call := func(ctx context.Context) (err error) {
-		session, err = p.wired.Join(ctx, ledger.Member{Replica: "joins", LockService: "x"})
+		session, err = p.wired.Sides().Replica.Join(ctx, ledger.Member{Replica: "joins", LockService: "x"})
 		return err
 	}
 	return call, func(err error) {
@@ -32,7 +32,7 @@ func joinScene(p *play) (func(context.Context) error, func(error)) {
 		}
 		if p.db.Int(p.t, "SELECT COUNT(*) FROM {sessions} WHERE replica='joins' AND dead=0") > 0 {
 			p.count(1, "{sessions} WHERE replica='joins' AND dead=0")
-			p.check(p.plain.Leave(p.t.Context(), p.db.Text(p.t, "SELECT id FROM {sessions} WHERE replica='joins' AND dead=0")))
+			p.check(p.plain.Sides().Replica.Leave(p.t.Context(), p.db.Text(p.t, "SELECT id FROM {sessions} WHERE replica='joins' AND dead=0")))
 		}
 	}
 }
@@ -41,7 +41,7 @@ func joinScene(p *play) (func(context.Context) error, func(error)) {
 func beatScene(p *play) (func(context.Context) error, func(error)) {
 	session, leave := p.peer()
 	call := func(ctx context.Context) error {
-		_, err := p.wired.Beat(ctx, session)
+		_, err := p.wired.Sides().Replica.Beat(ctx, session)
 		if errors.Is(err, ledger.ErrSessionDead) {
 			p.errorf("%v", err)
 		}
@@ -59,7 +59,7 @@ func beatScene(p *play) (func(context.Context) error, func(error)) {
 func drainScene(p *play) (func(context.Context) error, func(error)) {
 	session, leave := p.peer()
 	call := func(ctx context.Context) error {
-		err := p.wired.SetDraining(ctx, session)
+		err := p.wired.Sides().Replica.SetDraining(ctx, session)
 		if errors.Is(err, ledger.ErrSessionDead) {
 			p.errorf("%v", err)
 		}
@@ -79,8 +79,8 @@ func expireScene(p *play) (func(context.Context) error, func(error)) {
 	session, leave := p.peer()
 	expired, early := false, false
 	call := func(ctx context.Context) (err error) {
-		if early, err = p.wired.Expire(ctx, session, 0); err == nil {
-			expired, err = p.wired.Expire(ctx, session, 1)
+		if early, err = p.wired.Sides().Replica.Expire(ctx, session, 0); err == nil {
+			expired, err = p.wired.Sides().Replica.Expire(ctx, session, 1)
 		}
 		return err
 	}

@@ -182,7 +182,7 @@ func (p *play) ends() {
 	defer cancel()
 	for open := int64(1); open > 0 && !p.t.Failed(); open = p.db.Int(p.t, "SELECT COUNT(*) FROM {tasks}") {
 		p.handBack(ctx)
-		_, _, err := p.plain.Ready(ctx, asIs)
+		_, _, err := p.plain.Sides().Replica.Ready(ctx, asIs)
 		p.check(err)
 		p.claim(ctx)
 		p.finish(ctx)
@@ -199,7 +199,7 @@ func (p *play) ends() {
 
 // handBack gives away what the replica has and does not know of.
 func (p *play) handBack(ctx context.Context) {
-	own, err := p.plain.Own(ctx, p.session)
+	own, err := p.plain.Sides().Replica.Own(ctx, p.session)
 	p.check(err)
 	var results []ledger.Result
 	for _, o := range own {
@@ -207,12 +207,12 @@ func (p *play) handBack(ctx context.Context) {
 			results = append(results, ledger.Result{TaskID: o.TaskID, Token: o.Token, Verdict: ledger.HandBack})
 		}
 	}
-	_, err = p.plain.Finish(ctx, p.session, results)
+	_, err = p.plain.Sides().Replica.Finish(ctx, p.session, results)
 	p.check(err)
 }
 
 func (p *play) claim(ctx context.Context) {
-	claimed, err := p.plain.Claim(ctx, p.claiming(p.session))
+	claimed, err := p.plain.Sides().Replica.Claim(ctx, p.claiming(p.session))
 	p.check(err)
 	p.start(tasksOf(claimed.Tasks)...)
 }
@@ -235,7 +235,7 @@ func (p *play) finish(ctx context.Context) {
 	for _, task := range p.knows {
 		results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateSucceeded})
 	}
-	finished, err := p.plain.Finish(ctx, p.session, results)
+	finished, err := p.plain.Sides().Replica.Finish(ctx, p.session, results)
 	p.check(err)
 	p.recorded(finished)
 	clear(p.knows)
@@ -254,10 +254,10 @@ func (p *play) recorded(finished []ledger.Finished) {
 func (s *stage) enter() {
 	s.t.Helper()
 	var err error
-	if s.session, err = s.plain.Join(s.t.Context(), ledger.Member{Replica: "r", LockService: "x"}); err != nil {
+	if s.session, err = s.plain.Sides().Replica.Join(s.t.Context(), ledger.Member{Replica: "r", LockService: "x"}); err != nil {
 		s.t.Fatal(err)
 	}
-	_, err = s.plain.Load(s.t.Context(), s.session, ledger.Definitions{
+	_, err = s.plain.Sides().Replica.Load(s.t.Context(), s.session, ledger.Definitions{
 		Jobs:  []ledger.JobDef{{Name: "j", Hash: "h", Schedule: "s", Next: hourly}, {Name: "k", Hash: "h", Schedule: "s", Next: hourly}},
 		Pools: []ledger.PoolDef{{Name: "p", Hash: "h", MaxAttempts: 9, Retry: true}},
 	})

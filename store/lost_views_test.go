@@ -33,17 +33,19 @@ var views = map[string]func(context.Context, *store.Store) (any, error){
 		return paged{rows, next}, err
 	},
 	"audit": func(ctx context.Context, s *store.Store) (any, error) {
-		rows, next, err := s.AuditEntries(ctx, wire.Page{Limit: 1})
+		rows, next, err := s.Sides().Audit.AuditEntries(ctx, wire.Page{Limit: 1})
 		return paged{rows, next}, err
 	},
-	"jobs":          func(ctx context.Context, s *store.Store) (any, error) { return s.Jobs(ctx) },
-	"job names":     func(ctx context.Context, s *store.Store) (any, error) { return s.JobNames(ctx, "", "", true, 9) },
-	"job standings": func(ctx context.Context, s *store.Store) (any, error) { return s.JobStandings(ctx) },
-	"pools":         func(ctx context.Context, s *store.Store) (any, error) { return s.PoolStatuses(ctx) },
-	"peers":         func(ctx context.Context, s *store.Store) (any, error) { return s.Peers(ctx) },
-	"replicas":      func(ctx context.Context, s *store.Store) (any, error) { return s.Replicas(ctx) },
-	"overview":      func(ctx context.Context, s *store.Store) (any, error) { return s.Overview(ctx, 10) },
-	"migrations":    func(ctx context.Context, s *store.Store) (any, error) { return s.MigrationStatus(ctx) },
+	"jobs": func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.Jobs(ctx) },
+	"job names": func(ctx context.Context, s *store.Store) (any, error) {
+		return s.Sides().API.JobNames(ctx, "", "", true, 9)
+	},
+	"job standings": func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.JobStandings(ctx) },
+	"pools":         func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.PoolStatuses(ctx) },
+	"peers":         func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().Replica.Peers(ctx) },
+	"replicas":      func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.Replicas(ctx) },
+	"overview":      func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().API.Overview(ctx, 10) },
+	"migrations":    func(ctx context.Context, s *store.Store) (any, error) { return s.Sides().Admin.MigrationStatus(ctx) },
 	"namespace":     func(ctx context.Context, s *store.Store) (any, error) { return s.Namespace(ctx) },
 }
 
@@ -56,19 +58,19 @@ func TestViewsStartAgain(t *testing.T) {
 	p.enqueue(3)
 	p.decide(s.plain, true)
 	p.decide(s.plain, false)
-	claimed, err := s.plain.Claim(t.Context(), p.claiming(s.session))
+	claimed, err := s.plain.Sides().Replica.Claim(t.Context(), p.claiming(s.session))
 	p.check(err)
 	var results []ledger.Result
 	for _, task := range claimed.Tasks[:2] {
 		results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed})
 	}
-	_, err = s.plain.Finish(t.Context(), s.session, results)
+	_, err = s.plain.Sides().Replica.Finish(t.Context(), s.session, results)
 	p.check(err)
 	for range 2 {
-		p.check(s.plain.AddAudit(t.Context(), wire.AuditEntry{Action: "look"}))
+		p.check(s.plain.Sides().Audit.AddAudit(t.Context(), wire.AuditEntry{Action: "look"}))
 	}
 	all := maps.Clone(views)
-	all["own tasks"] = func(ctx context.Context, st *store.Store) (any, error) { return st.Own(ctx, s.session) }
+	all["own tasks"] = func(ctx context.Context, st *store.Store) (any, error) { return st.Sides().Replica.Own(ctx, s.session) }
 	for name, view := range all {
 		want, err := view(t.Context(), s.plain)
 		p.check(err)

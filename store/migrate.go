@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/migrations"
 )
@@ -27,14 +28,6 @@ const migrationsTable = `
 	  min_compatible INTEGER      NOT NULL,
 	  applied_at     BIGINT       NOT NULL
 	)`
-
-// Migration is one step of the schema.
-type Migration struct {
-	Version   int
-	Name      string
-	AppliedAt time.Time // zero: pending
-	Unknown   bool      // applied by a newer program
-}
 
 // Migrate brings the schema to this program's version. Any number of replicas may call it at once:
 // one does the work and the others wait. A newer schema is left alone, if it allows this program;
@@ -154,12 +147,12 @@ func (s *Store) CheckSchema(ctx context.Context) error {
 }
 
 // MigrationStatus lists the steps this program knows, and those a newer one applied.
-func (s *Store) MigrationStatus(ctx context.Context) ([]Migration, error) {
+func (s admin) MigrationStatus(ctx context.Context) ([]ledger.Migration, error) {
 	steps, err := s.steps()
 	if err != nil {
 		return nil, err
 	}
-	var all []Migration
+	var all []ledger.Migration
 	err = s.read(ctx, "migration status", func(t *tx) error {
 		all = nil
 		applied, newest, err := t.applied()
@@ -167,7 +160,7 @@ func (s *Store) MigrationStatus(ctx context.Context) ([]Migration, error) {
 			return err
 		}
 		for _, step := range steps {
-			all = append(all, *cmp.Or(applied[step.Version], &Migration{Version: step.Version, Name: step.Name}))
+			all = append(all, *cmp.Or(applied[step.Version], &ledger.Migration{Version: step.Version, Name: step.Name}))
 		}
 		for version := len(steps) + 1; version <= newest.version; version++ {
 			if m := applied[version]; m != nil {
@@ -221,14 +214,14 @@ func (t *tx) hasMigrations() (bool, error) {
 }
 
 // applied reads what was applied; nothing if there are no tables yet.
-func (t *tx) applied() (map[int]*Migration, newestSchema, error) {
+func (t *tx) applied() (map[int]*ledger.Migration, newestSchema, error) {
 	var newest newestSchema
 	if exists, err := t.hasMigrations(); err != nil || !exists {
 		return nil, newest, err
 	}
-	applied := map[int]*Migration{}
+	applied := map[int]*ledger.Migration{}
 	err := t.Query(`SELECT version, name, min_compatible, applied_at FROM {migrations} ORDER BY version`, nil, func(scan func(...any) error) error {
-		var m Migration
+		var m ledger.Migration
 		var least int
 		var at int64
 		if err := scan(&m.Version, &m.Name, &least, &at); err != nil {

@@ -29,7 +29,7 @@ func TestMigrateBesideReplicas(t *testing.T) {
 		join := func(m ledger.Member) string {
 			t.Helper()
 			m.LockService = "x"
-			id, err := s.Join(t.Context(), m)
+			id, err := s.Sides().Replica.Join(t.Context(), m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,11 +49,11 @@ func TestMigrateBesideReplicas(t *testing.T) {
 			!strings.Contains(refused.Error(), "at work: one, two (one that was killed counts as gone after 1h0m0s)") {
 			t.Errorf("%v, want it refused, with the names of those at work", refused)
 		}
-		if all, err := s.MigrationStatus(t.Context()); err != nil || !all[4].AppliedAt.IsZero() {
+		if all, err := s.Sides().Admin.MigrationStatus(t.Context()); err != nil || !all[4].AppliedAt.IsZero() {
 			t.Errorf("%+v, %v; want it not applied", all, err)
 		}
 
-		if err := s.Leave(t.Context(), session); err != nil {
+		if err := s.Sides().Replica.Leave(t.Context(), session); err != nil {
 			t.Fatal(err)
 		}
 		exec(`UPDATE lockstep_sessions SET ttl = 300000, seen_at = seen_at + 1000000 WHERE replica = 'two'`)

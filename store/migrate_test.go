@@ -99,7 +99,7 @@ func TestSchemaStates(t *testing.T) {
 			_, err = s.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "p"})
 			return err
 		})
-		before, err := s.MigrationStatus(t.Context())
+		before, err := s.Sides().Admin.MigrationStatus(t.Context())
 		if err != nil || len(before) == 0 || !before[0].AppliedAt.IsZero() {
 			t.Fatalf("%+v %v", before, err)
 		}
@@ -110,7 +110,7 @@ func TestSchemaStates(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantMigrations(t, raw, d, "x_")
-		after, err := s.MigrationStatus(t.Context())
+		after, err := s.Sides().Admin.MigrationStatus(t.Context())
 		if err != nil || after[0].AppliedAt.IsZero() || after[0].Name != "start" {
 			t.Fatalf("%+v %v", after, err)
 		}
@@ -120,7 +120,7 @@ func TestSchemaStates(t *testing.T) {
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		all, err := s.MigrationStatus(t.Context())
+		all, err := s.Sides().Admin.MigrationStatus(t.Context())
 		if last := all[len(all)-1]; err != nil || last.Version != 99 || !last.Unknown {
 			t.Fatalf("%+v %v", all, err)
 		}

@@ -53,7 +53,7 @@ func TestMigrationKeepsWhatWaits(t *testing.T) {
 		if err := s.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		rows, err := s.Jobs(t.Context())
+		rows, err := s.Sides().API.Jobs(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestMigrationKeepsWhatWaits(t *testing.T) {
 		}); fmt.Sprint(got) != want {
 			t.Errorf("the next due times are %v, want %s", got, want)
 		}
-		upcoming, err := s.Upcoming(t.Context(), []int{1})
+		upcoming, err := s.Sides().Replica.Upcoming(t.Context(), []int{1})
 		if err != nil {
 			t.Fatal(err)
 		}

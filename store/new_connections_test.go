@@ -45,7 +45,7 @@ func TestLaterConnectionsOpenTheSameFile(t *testing.T) {
 				}
 				before, _ = os.ReadFile(path)
 			}
-			_, err := st.Overview(t.Context(), 10)
+			_, err := st.Sides().API.Overview(t.Context(), 10)
 			if !errors.Is(err, jobs.ErrUnavailable) || strings.Count(err.Error(), "was deleted or replaced") != 1 || strings.Count(err.Error(), "unavailable") != 1 {
 				t.Errorf("a view: %v", err)
 			}

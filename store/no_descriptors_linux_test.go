@@ -46,10 +46,10 @@ func starve(t *testing.T, driver, dsn string) {
 	calls := map[string]func(ctx context.Context) error{
 		"enqueue": func(ctx context.Context) error { _, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p"}); return err },
 		"ready": func(ctx context.Context) error {
-			_, _, err := s.Ready(ctx, func(now time.Time) (time.Time, error) { return now, nil })
+			_, _, err := s.Sides().Replica.Ready(ctx, func(now time.Time) (time.Time, error) { return now, nil })
 			return err
 		},
-		"pools": func(ctx context.Context) error { _, err := s.PoolStatuses(ctx); return err },
+		"pools": func(ctx context.Context) error { _, err := s.Sides().API.PoolStatuses(ctx); return err },
 		"beat": func(ctx context.Context) error {
 			return s.keep(ctx, "test", func(t *tx) error { _, err := t.Now(); return err })
 		},

@@ -17,7 +17,7 @@ import (
 // this holds even for an event that came back with a restored database.
 //
 // Errors: jobs.ErrUnavailable; jobs.ErrInvalid for a task that is none.
-func (s *Store) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error) {
+func (s replica) Notify(ctx context.Context, n ledger.Notify) (ledger.Notified, error) {
 	var events []ledger.Event
 	var now time.Time
 	err := s.read(ctx, "notify", func(t *tx) (err error) {

@@ -6,7 +6,7 @@ import (
 )
 
 // Now is the database's time.
-func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
+func (s admin) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.read(ctx, "now", func(t *tx) error {
 		now, err = t.Now()
 		return err

@@ -76,17 +76,17 @@ func TestMemory(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	session, err := s.Join(t.Context(), storetest.Member("a"))
+	session, err := s.Sides().Replica.Join(t.Context(), storetest.Member("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Beat(t.Context(), session); err != nil {
+	if _, err := s.Sides().Replica.Beat(t.Context(), session); err != nil {
 		t.Error(err)
 	}
-	if peers, err := s.Peers(t.Context()); err != nil || len(peers) != 1 {
+	if peers, err := s.Sides().Replica.Peers(t.Context()); err != nil || len(peers) != 1 {
 		t.Errorf("%+v %v", peers, err)
 	}
-	if o, err := s.Overview(t.Context(), 1); err != nil || o.At.IsZero() {
+	if o, err := s.Sides().API.Overview(t.Context(), 1); err != nil || o.At.IsZero() {
 		t.Errorf("%+v %v", o, err)
 	}
 	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
@@ -228,11 +228,11 @@ func TestGormHandle(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	session, err := s.Join(t.Context(), storetest.Member("a"))
+	session, err := s.Sides().Replica.Join(t.Context(), storetest.Member("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	storetest.Pools(t, &storetest.Bench{Store: s}, session, "p")
+	storetest.Pools(t, &storetest.Bench{Store: storetest.Of(s)}, session, "p")
 	var id string
 	err = db.Transaction(func(tx *gorm.DB) (err error) {
 		id, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: "k"})

@@ -24,7 +24,7 @@ func TestServerComesBack(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	session, err := s.Join(t.Context(), storetest.Member("a"))
+	session, err := s.Sides().Replica.Join(t.Context(), storetest.Member("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,9 +32,9 @@ func TestServerComesBack(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	for name, call := range map[string]func() error{
-		"beat":    func() error { _, err := s.Beat(ctx, session); return err },
-		"join":    func() error { _, err := s.Join(ctx, storetest.Member("b")); return err },
-		"peers":   func() error { _, err := s.Peers(ctx); return err },
+		"beat":    func() error { _, err := s.Sides().Replica.Beat(ctx, session); return err },
+		"join":    func() error { _, err := s.Sides().Replica.Join(ctx, storetest.Member("b")); return err },
+		"peers":   func() error { _, err := s.Sides().Replica.Peers(ctx); return err },
 		"enqueue": func() error { _, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p"}); return err },
 	} {
 		if err := call(); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "mysql at ") {
@@ -42,10 +42,10 @@ func TestServerComesBack(t *testing.T) {
 		}
 	}
 	server.Start()
-	if _, err := s.Beat(t.Context(), session); err != nil {
+	if _, err := s.Sides().Replica.Beat(t.Context(), session); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Pools(t, &storetest.Bench{Store: s}, session, "p")
+	storetest.Pools(t, &storetest.Bench{Store: storetest.Of(s)}, session, "p")
 	if _, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestARefusedConnectionRefusesNoStatement(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	session, err := s.Join(t.Context(), storetest.Member("a"))
+	session, err := s.Sides().Replica.Join(t.Context(), storetest.Member("a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,11 +82,11 @@ func TestARefusedConnectionRefusesNoStatement(t *testing.T) {
 	}
 	server.Exec("ALTER USER alice@'%' IDENTIFIED BY 'new'")
 	cutOff()
-	if _, err := s.Beat(t.Context(), session); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "Access denied") {
+	if _, err := s.Sides().Replica.Beat(t.Context(), session); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), "Access denied") {
 		t.Errorf("with the old password: %v", err)
 	}
 	server.Exec("ALTER USER alice@'%' IDENTIFIED BY 'old'")
-	if _, err := s.Beat(t.Context(), session); err != nil {
+	if _, err := s.Sides().Replica.Beat(t.Context(), session); err != nil {
 		t.Errorf("with the right one: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Index: tasks_due for the state; the rows are all that run, of any session.
 //
 // Errors: jobs.ErrUnavailable.
-func (s *Store) Own(ctx context.Context, session string) ([]ledger.Own, error) {
+func (s replica) Own(ctx context.Context, session string) ([]ledger.Own, error) {
 	var own []ledger.Own
 	err := s.read(ctx, "own tasks", func(t *tx) error {
 		own = nil

@@ -3,17 +3,24 @@ package store
 import (
 	"context"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
 // Peers returns the live sessions, own one included, and the dead ones that still have running
 // tasks, sorted by replica id.
-func (s *Store) Peers(ctx context.Context) ([]ledger.Peer, error) {
+func (s replica) Peers(ctx context.Context) ([]ledger.Peer, error) {
 	return peers(ctx, "peers", s.read)
 }
 
+// Replicas returns the live replicas, and the dead ones that still have running tasks, sorted by id.
+func (s *Store) Replicas(ctx context.Context) ([]wire.Replica, error) {
+	all, err := views{s}.Replicas(ctx)
+	return viewed(all, ledger.Peer.View), err
+}
+
 // Replicas is Peers for people who look, whom no replica waits for.
-func (s *Store) Replicas(ctx context.Context) ([]ledger.Peer, error) {
+func (s views) Replicas(ctx context.Context) ([]ledger.Peer, error) {
 	return peers(ctx, "replicas", s.view)
 }
 
@@ -27,7 +34,7 @@ func peers(ctx context.Context, op string, read reading) (all []ledger.Peer, err
 }
 
 // Expire declares a session dead if its beat is still the one given; false if it was not.
-func (s *Store) Expire(ctx context.Context, session string, beat int64) (bool, error) {
+func (s replica) Expire(ctx context.Context, session string, beat int64) (bool, error) {
 	expired := false
 	expire := func(t *tx) error {
 		n, err := t.Exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND beat = ? AND dead = 0`, session, beat)

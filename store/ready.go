@@ -16,7 +16,7 @@ const promoteLimit = 1000
 // implements the scheduler's Tasks.
 //
 // Errors: what judge returned, jobs.ErrUnavailable.
-func (s *Store) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
+func (s replica) Ready(ctx context.Context, judge ledger.Judge) (pools []string, next time.Time, err error) {
 	var now time.Time
 	look := func(t *tx) (err error) {
 		if now, err = t.judged(judge); err != nil {

@@ -22,7 +22,7 @@ import (
 // Errors: jobs.ErrUnavailable. Any other error is the database's refusal of some of the tasks, which
 // stay as they are. With an error, too, the answer is what was reaped: one row that the database does
 // not take holds up no other.
-func (s *Store) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
+func (s replica) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	var found []string
 	// Nearly always there is nothing to reap, and nothing to lock.
 	err := s.read(ctx, "reap", func(t *tx) (err error) {
@@ -32,7 +32,7 @@ func (s *Store) Reap(ctx context.Context, limit int) ([]ledger.Reaped, error) {
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	r := &reaping{s: s}
+	r := &reaping{s: s.Store}
 	err = r.reap(ctx, found)
 	return r.out, err
 }

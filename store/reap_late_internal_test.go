@@ -49,18 +49,18 @@ func TestAReaperComesLate(t *testing.T) {
 			}
 			join := func(replica string) string {
 				t.Helper()
-				session, err := other.Join(t.Context(), ledger.Member{Replica: replica, LockService: "x"})
+				session, err := other.Sides().Replica.Join(t.Context(), ledger.Member{Replica: replica, LockService: "x"})
 				check(err)
 				return session
 			}
 			dead, living := join("dead"), join("living")
-			_, err := other.Load(t.Context(), living, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 9, Retry: true}}})
+			_, err := other.Sides().Replica.Load(t.Context(), living, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 9, Retry: true}}})
 			check(err)
 			_, err = other.Enqueue(t.Context(), jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p"})
 			check(err)
 			claim := func(session string, limit int) {
 				t.Helper()
-				got, err := other.Claim(t.Context(), ledger.Claim{
+				got, err := other.Sides().Replica.Claim(t.Context(), ledger.Claim{
 					Admission: ledger.Admission{
 						Session: session, Replica: session, Pools: map[string]ledger.Share{"p": {Hash: "1", Room: limit}},
 						Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
@@ -75,16 +75,16 @@ func TestAReaperComesLate(t *testing.T) {
 				}
 			}
 			claim(dead, 2)
-			check(other.Leave(t.Context(), dead))
+			check(other.Sides().Replica.Leave(t.Context(), dead))
 			late.meanwhile = func() {
-				reaped, err := other.Reap(t.Context(), 9)
+				reaped, err := other.Sides().Replica.Reap(t.Context(), 9)
 				check(err)
 				if len(reaped) != 2 {
 					t.Errorf("the other one reaped %d", len(reaped))
 				}
 				claim(living, 1)
 			}
-			reaped, err := s.Reap(t.Context(), 9)
+			reaped, err := s.Sides().Replica.Reap(t.Context(), 9)
 			if err != nil || len(reaped) > 0 || late.meanwhile != nil {
 				t.Errorf("reaped %+v, %v", reaped, err)
 			}

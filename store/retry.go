@@ -12,14 +12,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// RetryTask enqueues an ended task again, as a new one that is due now and names the first of the
+// Retry enqueues an ended task again, as a new one that is due now and names the first of the
 // chain in RetryOf. The tasks of jobs are not retried here: a job's row decides whether it may run.
 //
 // by is who asked, for people; it may be empty. What Enqueue would refuse because no replica can run it is refused
 // here as well, unless force: a *jobs.KindError, or jobs.ErrNotFound for a pool that no configuration has.
 //
 // Errors: those; jobs.ErrNotFound; jobs.ErrConflict if the task has not ended or is a job's; jobs.ErrUnavailable.
-func (s *Store) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
+func (s *Store) Retry(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
 	fresh, err := uuid.NewV7()
 	if err != nil {
 		return jobs.Task{}, &opError{"retry task", err}

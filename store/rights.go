@@ -27,7 +27,7 @@ var written = [][2]string{
 // CheckRights fails when the account may not do what a replica does, and with migrate what Migrate
 // does. It changes nothing. A SQLite file that this package opened has no accounts: a small file is written beside it, and
 // removed, to see that there is room.
-func (s *Store) CheckRights(ctx context.Context, migrate bool) error {
+func (s admin) CheckRights(ctx context.Context, migrate bool) error {
 	if s.db == nil {
 		return &opError{"check rights", errNotMade}
 	}

@@ -42,7 +42,7 @@ func TestRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer st.Close()
-		said := fmt.Sprint(st.CheckRights(t.Context(), migrate))
+		said := fmt.Sprint(st.Sides().Admin.CheckRights(t.Context(), migrate))
 		for _, w := range want {
 			if !strings.Contains(said, w) {
 				t.Errorf("migrate %v: %s, want %q", migrate, said, w)
@@ -99,7 +99,7 @@ func TestRights(t *testing.T) {
 // A SQLite file has no accounts. Beside one that Open opened a file is written, and removed.
 func TestRightsOnSQLite(t *testing.T) {
 	dir := t.TempDir()
-	if err := open(t, store.SQLite, filepath.Join(dir, "a.db"), store.Options{}).CheckRights(t.Context(), true); err != nil {
+	if err := open(t, store.SQLite, filepath.Join(dir, "a.db"), store.Options{}).Sides().Admin.CheckRights(t.Context(), true); err != nil {
 		t.Error(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
@@ -109,7 +109,7 @@ func TestRightsOnSQLite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := own.CheckRights(t.Context(), true); err != nil {
+	if err := own.Sides().Admin.CheckRights(t.Context(), true); err != nil {
 		t.Errorf("a program's own handle: %v", err)
 	}
 }

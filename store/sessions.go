@@ -15,7 +15,7 @@ import (
 // Join adds a session and returns its id. Sessions whose process is known to be gone, since it ran
 // on this boot of this machine, are declared dead first. After that, a live session with the same
 // replica id is ledger.ErrReplicaLive, and one with another lock service is ledger.ErrLockService.
-func (s *Store) Join(ctx context.Context, m ledger.Member) (string, error) {
+func (s replica) Join(ctx context.Context, m ledger.Member) (string, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return "", &opError{"join", err}
@@ -87,7 +87,7 @@ func gone(p ledger.Peer, host string) bool {
 
 // Beat is beat = beat + 1 of a session that is not dead, and returns the database's time.
 // ledger.ErrSessionDead is final.
-func (s *Store) Beat(ctx context.Context, session string) (database time.Time, err error) {
+func (s replica) Beat(ctx context.Context, session string) (database time.Time, err error) {
 	err = s.keep(ctx, "beat", func(t *tx) error {
 		now, err := t.Now()
 		if err != nil {
@@ -104,7 +104,7 @@ func (s *Store) Beat(ctx context.Context, session string) (database time.Time, e
 }
 
 // SetDraining tells the others that this replica takes nothing new.
-func (s *Store) SetDraining(ctx context.Context, session string) error {
+func (s replica) SetDraining(ctx context.Context, session string) error {
 	return s.autocommit(ctx, "drain", func(t *tx) error {
 		if _, err := t.Exec(`UPDATE {sessions} SET draining = 1 WHERE id = ? AND dead = 0`, session); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (s *Store) SetDraining(ctx context.Context, session string) error {
 }
 
 // Leave ends one's own session. Its running tasks, if any are left, are reaped by the others.
-func (s *Store) Leave(ctx context.Context, session string) error {
+func (s replica) Leave(ctx context.Context, session string) error {
 	return s.autocommit(ctx, "leave", func(t *tx) error {
 		_, err := t.Exec(`UPDATE {sessions} SET dead = 1, live = NULL WHERE id = ? AND dead = 0`, session)
 		return err

@@ -36,7 +36,7 @@ func eachDuel(t *testing.T, fn func(d *duel)) {
 			d.commits = &slowpoke{Dialect: d.late.db.Dialect}
 			d.late.db.Dialect = d.commits
 			d.one, d.two = d.join("one"), d.join("two")
-			_, err := d.fast.Load(t.Context(), d.two, ledger.Definitions{
+			_, err := d.fast.Sides().Replica.Load(t.Context(), d.two, ledger.Definitions{
 				Jobs:  []ledger.JobDef{{Name: "j", Hash: "1", Schedule: "s", Next: inAnHour}, {Name: "k", Hash: "1", Schedule: "s", Next: inAnHour}},
 				Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 9, Retry: true}, {Name: "q", Hash: "1", MaxAttempts: 1}},
 			})
@@ -55,7 +55,7 @@ func (d *duel) check(err error) {
 
 func (d *duel) join(replica string) string {
 	d.t.Helper()
-	session, err := d.fast.Join(d.t.Context(), ledger.Member{Replica: replica, LockService: "x"})
+	session, err := d.fast.Sides().Replica.Join(d.t.Context(), ledger.Member{Replica: replica, LockService: "x"})
 	d.check(err)
 	return session
 }
@@ -81,7 +81,7 @@ func (d *duel) enqueue(pool string) string {
 
 func (d *duel) claim(s *Store, session, pool string) []jobs.Task {
 	d.t.Helper()
-	got, err := s.Claim(d.t.Context(), ledger.Claim{
+	got, err := s.Sides().Replica.Claim(d.t.Context(), ledger.Claim{
 		Admission: ledger.Admission{
 			Session: session, Replica: session, Pools: map[string]ledger.Share{pool: {Hash: "1", Room: 9}},
 			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
@@ -96,7 +96,7 @@ func (d *duel) claim(s *Store, session, pool string) []jobs.Task {
 
 func (d *duel) decide(s *Store, replica string, now time.Time, job string, o ledger.Opening) ledger.Decided {
 	d.t.Helper()
-	got, err := s.Decide(d.t.Context(), ledger.Decide{
+	got, err := s.Sides().Replica.Decide(d.t.Context(), ledger.Decide{
 		Admission: ledger.Admission{
 			Session: d.one, Replica: replica, Pools: map[string]ledger.Share{"q": {Hash: "1", Room: 1000}},
 			Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
@@ -181,7 +181,7 @@ func TestWhatOthersDidIsNotTakenForTheOwn(t *testing.T) {
 		// A retry has no due time of its own; that of another task is there, and has ended.
 		d.enqueue("q")
 		ended := d.claim(d.fast, d.two, "q")[0]
-		_, err := d.fast.Finish(d.t.Context(), d.two, []ledger.Result{{TaskID: ended.ID, Token: ended.Token, Verdict: ledger.Ended, State: jobs.StateFailed}})
+		_, err := d.fast.Sides().Replica.Finish(d.t.Context(), d.two, []ledger.Result{{TaskID: ended.ID, Token: ended.Token, Verdict: ledger.Ended, State: jobs.StateFailed}})
 		d.check(err)
 		retry := ledger.Opening{Task: &jobs.Task{ID: uuid.NewString(), Pool: "q", ScheduledAt: due}}
 		d.loses(true, func() {})
@@ -212,11 +212,11 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 			if n := len(d.claim(d.fast, dead, "p")); n == 0 {
 				d.t.Fatal("nothing was claimed")
 			}
-			d.check(d.fast.Leave(d.t.Context(), dead))
+			d.check(d.fast.Sides().Replica.Leave(d.t.Context(), dead))
 			d.enqueue("q")
 			d.claim(d.fast, d.two, "q") // another one that runs, under the same token
 			d.loses(false, meanwhile)
-			reaped, err := d.late.Reap(d.t.Context(), 9)
+			reaped, err := d.late.Sides().Replica.Reap(d.t.Context(), 9)
 			if err != nil || len(reaped) == 0 {
 				d.t.Errorf("%s: reaped %+v, %v", name, reaped, err)
 			}
@@ -233,10 +233,10 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 		now := time.Now().UTC().Truncate(time.Second)
 		until := map[string]time.Time{made[0]: now.Add(time.Hour), made[1]: now.Add(2 * time.Hour)}
 		d.loses(false, func() {
-			_, err := d.fast.Finish(d.t.Context(), d.one, []ledger.Result{{TaskID: made[0], Token: 1, Verdict: ledger.Ended, State: jobs.StateSucceeded}})
+			_, err := d.fast.Sides().Replica.Finish(d.t.Context(), d.one, []ledger.Result{{TaskID: made[0], Token: 1, Verdict: ledger.Ended, State: jobs.StateSucceeded}})
 			d.check(err)
 		})
-		claimed, err := d.late.Claim(d.t.Context(), ledger.Claim{
+		claimed, err := d.late.Sides().Replica.Claim(d.t.Context(), ledger.Claim{
 			Admission: ledger.Admission{
 				Session: d.one, Replica: d.one, Pools: map[string]ledger.Share{"p": {Hash: "1", Room: 9}},
 				Admit: func(_ time.Time, c ledger.Candidate) (time.Time, bool) { return until[c.Task.ID], true },
@@ -255,7 +255,7 @@ func TestWhatWasDoneIsSaidWhateverCameOfIt(t *testing.T) {
 			return t.keepEvents(time.Now(), []happening{{pool: "p", event: jobs.EventFailed}, {pool: "q", event: jobs.EventFailed}})
 		}))
 		d.loses(false, func() {})
-		got, err := d.late.Notify(d.t.Context(), ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) ledger.Route {
+		got, err := d.late.Sides().Replica.Notify(d.t.Context(), ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) ledger.Route {
 			return ledger.Route{Keep: e.Pool == "q"}
 		}})
 		if err != nil || got.Dropped != 1 || got.Kept != 1 {

@@ -56,14 +56,14 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			session, err := other.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+			session, err := other.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 			check(err)
-			_, err = other.Load(t.Context(), session, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 1}}})
+			_, err = other.Sides().Replica.Load(t.Context(), session, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 1}}})
 			check(err)
 			runs := 0
 			work := func() {
 				t.Helper()
-				got, err := other.Claim(t.Context(), ledger.Claim{
+				got, err := other.Sides().Replica.Claim(t.Context(), ledger.Claim{
 					Admission: ledger.Admission{
 						Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "1", Room: 9}},
 						Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
@@ -75,7 +75,7 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 				check(err)
 				for _, task := range got.Tasks {
 					runs++
-					_, err := other.Finish(t.Context(), session, []ledger.Result{{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed}})
+					_, err := other.Sides().Replica.Finish(t.Context(), session, []ledger.Result{{TaskID: task.ID, Token: task.Token, Verdict: ledger.Ended, State: jobs.StateFailed}})
 					check(err)
 				}
 			}
@@ -83,7 +83,7 @@ func TestATaskEndsBeforeItsCommitIsSettled(t *testing.T) {
 			all, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
 			check(err)
 			slow.meanwhile = work
-			retry, err := s.RetryTask(t.Context(), all[0].Task.ID, "me", false)
+			retry, err := s.Retry(t.Context(), all[0].Task.ID, "me", false)
 			check(err)
 			work()
 			if runs != 2 || text(t, s, `SELECT COUNT(*) FROM {done}`) != "2" || retry.RetryOf != all[0].Task.ID {
@@ -99,13 +99,13 @@ func TestBuryClaimsNothingOfOthers(t *testing.T) {
 	s := migrated(t, "sqlite", filepath.Join(t.TempDir(), "a.db"), Options{})
 	slow := &slowpoke{Dialect: s.db.Dialect}
 	s.db.Dialect = slow
-	session, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []bool{true, false} {
 		slow.meanwhile = func() {}
-		if expired, err := s.Expire(t.Context(), session, 0); err != nil || expired != want {
+		if expired, err := s.Sides().Replica.Expire(t.Context(), session, 0); err != nil || expired != want {
 			t.Errorf("declared dead by this one: %t, want %t: %v", expired, want, err)
 		}
 	}

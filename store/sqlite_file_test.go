@@ -46,15 +46,15 @@ func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
 			if err := st.Migrate(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			session, err := st.Join(t.Context(), ledger.Member{Replica: "a"})
+			session, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			calls := map[string]func() error{
-				"beat":    func() error { _, err := st.Beat(t.Context(), session); return err },
+				"beat":    func() error { _, err := st.Sides().Replica.Beat(t.Context(), session); return err },
 				"enqueue": func() error { _, err := st.Enqueue(t.Context(), jobs.NewTask{Pool: "default"}); return err },
 				"decide": func() error {
-					_, err := st.Decide(t.Context(), ledger.Decide{
+					_, err := st.Sides().Replica.Decide(t.Context(), ledger.Decide{
 						Admission: ledger.Admission{Session: session},
 						Now:       believe,
 						Decide:    none,
@@ -62,14 +62,14 @@ func TestNothingIsTakenForAFileThatIsGone(t *testing.T) {
 					return err
 				},
 				"claim": func() error {
-					_, err := st.Claim(t.Context(), ledger.Claim{
+					_, err := st.Sides().Replica.Claim(t.Context(), ledger.Claim{
 						Admission: ledger.Admission{Session: session, Pools: map[string]ledger.Share{"default": {Room: 1}}},
 						Now:       believe,
 						Pool:      "default",
 					})
 					return err
 				},
-				"overview": func() error { _, err := st.Overview(t.Context(), 10); return err },
+				"overview": func() error { _, err := st.Sides().API.Overview(t.Context(), 10); return err },
 			}
 			for op, call := range calls {
 				if err := call(); errors.Is(err, jobs.ErrUnavailable) {
@@ -113,7 +113,7 @@ func TestALogThatIsReplacedAtOnceIsNoticed(t *testing.T) {
 		}
 		defer st.Close()
 		replace(t, path+"-wal", []byte("another"))
-		if _, err := st.Peers(t.Context()); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), path+"-wal was deleted or replaced") {
+		if _, err := st.Sides().Replica.Peers(t.Context()); !errors.Is(err, jobs.ErrUnavailable) || !strings.Contains(err.Error(), path+"-wal was deleted or replaced") {
 			t.Errorf("opened %s: %v", how, err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestACommitToAFileThatIsGoneIsNone(t *testing.T) {
 	if err := st.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	session, err := st.Join(t.Context(), ledger.Member{Replica: "a"})
+	session, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestACommitToAFileThatIsGoneIsNone(t *testing.T) {
 			return nil
 		},
 	}
-	if _, err := st.Decide(t.Context(), removes); !errors.Is(err, jobs.ErrUnavailable) {
+	if _, err := st.Sides().Replica.Decide(t.Context(), removes); !errors.Is(err, jobs.ErrUnavailable) {
 		t.Errorf("a decision whose file was deleted in its middle: %v", err)
 	}
 }

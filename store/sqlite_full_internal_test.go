@@ -30,7 +30,7 @@ func TestAFullDiskIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 100 {
-		_, err = s.Join(t.Context(), ledger.Member{Replica: fmt.Sprint(i), LockService: strings.Repeat("x", 8000)})
+		_, err = s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: fmt.Sprint(i), LockService: strings.Repeat("x", 8000)})
 		if err != nil {
 			break
 		}

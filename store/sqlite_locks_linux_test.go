@@ -48,7 +48,7 @@ func TestLocksOutliveOtherStores(t *testing.T) {
 			return st.Close()
 		}},
 		{"a check", func() error { return sqlite.Check(path) }},
-		{"the rights", func() error { return first.CheckRights(t.Context(), true) }},
+		{"the rights", func() error { return first.Sides().Admin.CheckRights(t.Context(), true) }},
 	} {
 		if err := c.do(); err != nil {
 			t.Errorf("%s: %v", c.name, err)

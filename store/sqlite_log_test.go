@@ -48,7 +48,7 @@ func crash(t *testing.T, path, replica string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.Join(t.Context(), ledger.Member{Replica: replica}); err != nil {
+	if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: replica}); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(path)
@@ -117,7 +117,7 @@ func replicasOf(t *testing.T, open func(context.Context, string) (*store.Store, 
 		t.Fatal(err)
 	}
 	defer st.Close()
-	peers, err := st.Peers(t.Context())
+	peers, err := st.Sides().Replica.Peers(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestOpenReadOnlyChangesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer st.Close()
-			if _, err := st.Join(t.Context(), ledger.Member{Replica: "more"}); err != nil {
+			if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "more"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -359,7 +359,7 @@ func TestOpenReadOnlyChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer look.Close()
-	if _, err := look.Join(t.Context(), ledger.Member{Replica: "r"}); err == nil {
+	if _, err := look.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r"}); err == nil {
 		t.Error("it has written")
 	}
 }

@@ -30,10 +30,10 @@ func TestTheLogOutlivesEachConnection(t *testing.T) {
 					db := handle
 					set(db)
 				}
-				if _, err := s.Join(t.Context(), ledger.Member{Replica: replica}); err != nil {
+				if _, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: replica}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := s.Overview(t.Context(), 10); err != nil {
+				if _, err := s.Sides().API.Overview(t.Context(), 10); err != nil {
 					t.Fatal(err)
 				}
 				if now, err := os.Stat(path + "-wal"); err != nil || !os.SameFile(log, now) {

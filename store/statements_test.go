@@ -73,7 +73,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 			t.Fatal(err)
 		}
 	}
-	session, err := s.Join(ctx, ledger.Member{Replica: "r" + newID(), LockService: "x"})
+	session, err := s.Sides().Replica.Join(ctx, ledger.Member{Replica: "r" + newID(), LockService: "x"})
 	check(err)
 	defs := ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "h", MaxAttempts: 5, Retry: true}, {Name: "q", Hash: "h", MaxAttempts: 1}}}
 	var names []string
@@ -81,7 +81,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 		names = append(names, fmt.Sprintf("job%05d", i))
 		defs.Jobs = append(defs.Jobs, ledger.JobDef{Name: names[i], Hash: "h", Schedule: "s", Next: func(t time.Time) time.Time { return t.Add(time.Hour) }})
 	}
-	_, err = s.Load(ctx, session, defs)
+	_, err = s.Sides().Replica.Load(ctx, session, defs)
 	check(err)
 	same := func(now time.Time) (time.Time, error) { return now, nil }
 	at := time.Now().Truncate(time.Microsecond)
@@ -91,7 +91,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 		if claim {
 			room = 1000
 		}
-		d, err := s.Decide(ctx, ledger.Decide{
+		d, err := s.Sides().Replica.Decide(ctx, ledger.Decide{
 			Admission: ledger.Admission{
 				Session: session, Replica: "r", Pools: map[string]ledger.Share{pool: {Hash: "h", Room: room}},
 				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return at, true },
@@ -111,7 +111,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 		return d
 	}
 	claim := func(pool string) []jobs.Task {
-		got, err := s.Claim(ctx, ledger.Claim{
+		got, err := s.Sides().Replica.Claim(ctx, ledger.Claim{
 			Admission: ledger.Admission{
 				Session: session, Replica: "r", Pools: map[string]ledger.Share{pool: {Hash: "h", Room: n}},
 				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now.Add(time.Minute), true },
@@ -133,7 +133,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 		for _, task := range tasks {
 			results = append(results, ledger.Result{TaskID: task.ID, Token: task.Token, Verdict: v, State: state, Output: []byte(out), Reason: task.ID})
 		}
-		done, err := s.Finish(ctx, session, results)
+		done, err := s.Sides().Replica.Finish(ctx, session, results)
 		check(err)
 		for _, d := range done {
 			if d.Finish != ledger.Recorded {
@@ -163,7 +163,7 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("finish, again with output")
 	finish(tasks, ledger.Again, jobs.StateFailed, "out")
 	step("ready")
-	_, _, err = s.Ready(ctx, same)
+	_, _, err = s.Sides().Replica.Ready(ctx, same)
 	check(err)
 	step("decide")
 	tasks = tasksOf(decide(true, "q").Started)
@@ -174,29 +174,29 @@ func day(t *testing.T, s *store.Store, n int, step func(name string)) {
 	step("claim of jobs")
 	tasks = claim("q")
 	step("own")
-	_, err = s.Own(ctx, session)
+	_, err = s.Sides().Replica.Own(ctx, session)
 	check(err)
 	step("extend")
 	var moves []ledger.Extension
 	for i, task := range tasks {
 		moves = append(moves, ledger.Extension{TaskID: task.ID, Token: task.Token, Until: at.Add(time.Duration(i))})
 	}
-	_, err = s.Extend(ctx, session, moves)
+	_, err = s.Sides().Replica.Extend(ctx, session, moves)
 	check(err)
 	step("hand back")
 	finish(tasks, ledger.HandBack, "", "")
 	step("")
 	claim("q")
-	check(s.Leave(ctx, session))
+	check(s.Sides().Replica.Leave(ctx, session))
 	step("reap")
-	reaped, err := s.Reap(ctx, n)
+	reaped, err := s.Sides().Replica.Reap(ctx, n)
 	check(err)
 	if len(reaped) != n {
 		t.Fatalf("reaped %d", len(reaped))
 	}
 	step("sweep")
 	time.Sleep(time.Millisecond) // what is swept is older than a microsecond
-	_, err = s.Sweep(ctx, same, jobs.Retention{Triggers: time.Microsecond, Succeeded: time.Microsecond, Failed: time.Microsecond, Output: time.Microsecond}, n)
+	_, err = s.Sides().Replica.Sweep(ctx, same, jobs.Retention{Triggers: time.Microsecond, Succeeded: time.Microsecond, Failed: time.Microsecond, Output: time.Microsecond}, n)
 	check(err)
 	step("")
 }
@@ -274,9 +274,9 @@ func statementsThatAreSaved(t *testing.T, d store.Dialect) {
 	}
 	load := func(replica, kind string) string {
 		t.Helper()
-		session, err := s.Join(ctx, ledger.Member{Replica: replica, LockService: "x"})
+		session, err := s.Sides().Replica.Join(ctx, ledger.Member{Replica: replica, LockService: "x"})
 		check(err)
-		_, err = s.Load(ctx, session, ledger.Definitions{
+		_, err = s.Sides().Replica.Load(ctx, session, ledger.Definitions{
 			Jobs: []ledger.JobDef{{Name: "j", Hash: "h", Schedule: "s", Next: hourly}},
 			Pools: []ledger.PoolDef{
 				{Name: "any", Hash: "h", MaxAttempts: 5}, {Name: "p", Hash: kind, MaxAttempts: 5, Kinds: map[string]string{kind: "1"}},
@@ -286,7 +286,7 @@ func statementsThatAreSaved(t *testing.T, d store.Dialect) {
 		return session
 	}
 	load("one", "fax")
-	check(s.Leave(ctx, load("two", "mail"))) // which governs, until one asserts what it has
+	check(s.Sides().Replica.Leave(ctx, load("two", "mail"))) // which governs, until one asserts what it has
 	sent := func(name string, want int, do func() error) {
 		t.Helper()
 		r.take()
@@ -297,7 +297,7 @@ func statementsThatAreSaved(t *testing.T, d store.Dialect) {
 		}
 	}
 	notify := func() error {
-		_, err := s.Notify(ctx, ledger.Notify{Limit: 9, Route: func(time.Time, ledger.Event) ledger.Route { return ledger.Route{Keep: true} }})
+		_, err := s.Sides().Replica.Notify(ctx, ledger.Notify{Limit: 9, Route: func(time.Time, ledger.Event) ledger.Route { return ledger.Route{Keep: true} }})
 		return err
 	}
 	sent("events of which there are none", 1, notify)
@@ -309,9 +309,9 @@ func statementsThatAreSaved(t *testing.T, d store.Dialect) {
 	check(err)
 	sent("no tasks in a transaction", 0, func() error { _, err := s.EnqueueManyTx(ctx, tx); return err })
 	check(tx.Rollback())
-	sent("upcoming in no stripe", 0, func() error { _, err := s.Upcoming(ctx, nil); return err })
-	sent("standings of jobs that had no due time", 1, func() error { _, err := s.JobStandings(ctx); return err })
-	pools := func() error { _, err := s.PoolStatuses(ctx); return err }
+	sent("upcoming in no stripe", 0, func() error { _, err := s.Sides().Replica.Upcoming(ctx, nil); return err })
+	sent("standings of jobs that had no due time", 1, func() error { _, err := s.Sides().API.JobStandings(ctx); return err })
+	pools := func() error { _, err := s.Sides().API.PoolStatuses(ctx); return err }
 	sent("pools without tasks", 3, pools)
 	_, err = s.Enqueue(ctx, jobs.NewTask{Pool: "any"})
 	check(err)

@@ -4,10 +4,10 @@
 // A program makes a [Store] of its own handle with [New], or has [Open] make one; [Store.Migrate] makes the
 // tables. It enqueues with [Store.EnqueueTx] in its own transactions, or with [Store.Enqueue]; looks
 // at what became of it with [Store.Task], [Store.Tasks] and [Store.Triggers]; and gives the Store
-// to scheduler.New and api.New, for which most of the other methods are. A program that only
-// enqueues needs nothing else, see [Store.AddPools].
+// to scheduler.New, api.New and metrics.New, which ask it for [Store.Sides]: what they need is in package internal/ledger. A
+// program that only enqueues needs nothing else, see [Store.AddPools].
 //
-// Every exported method is one transaction, or one statement. A transaction that met a deadlock, a
+// Every method, also of the sides, is one transaction, or one statement. A transaction that met a deadlock, a
 // lock timeout or a connection lost before COMMIT is repeated as a whole, until the context ends.
 // An error that wraps [jobs.ErrUnavailable] means that nothing is known about what was asked.
 //
@@ -46,7 +46,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlitefile"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/migrations"
@@ -205,12 +204,6 @@ func (c closers) Close() error {
 	}
 	return errors.Join(errs...)
 }
-
-// Sides are for the other packages of this module, such as scheduler: programs give them the Store.
-func (s *Store) Sides() ledger.Sides { return ledger.Sides{Replica: s} }
-
-// Local reports whether all that share the store run on this machine, so that they sleep when it does.
-func (s *Store) Local() bool { return s.db != nil && s.db.Dialect.Local() }
 
 func build(writers, readers *sql.DB, d sqlkit.Dialect, o Options) (*Store, error) {
 	prefix, err := tablePrefix(o.Prefix)

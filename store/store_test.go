@@ -42,8 +42,8 @@ func TestMySQLHandle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Store = own
-		b.Open = func(t *testing.T) storetest.Store { return own }
+		b.Store = storetest.Of(own)
+		b.Open = func(t *testing.T) storetest.Store { return storetest.Of(own) }
 		return b
 	})
 }
@@ -58,7 +58,7 @@ func bench(t *testing.T, d store.Dialect, dsn string) *storetest.Bench {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		return s
+		return storetest.Of(s)
 	}
 	b.Store = b.Open(t)
 	if err := b.SQL().Migrate(t.Context()); err != nil {

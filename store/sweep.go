@@ -19,7 +19,7 @@ const deadSessionsFor = time.Hour
 //
 // Errors: what judge returned, and nothing is deleted; jobs.ErrUnavailable: what was deleted before it
 // stays deleted.
-func (s *Store) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention, limit int) (more bool, err error) {
+func (s replica) Sweep(ctx context.Context, judge ledger.Judge, r jobs.Retention, limit int) (more bool, err error) {
 	var now time.Time
 	err = s.read(ctx, "sweep", func(t *tx) (err error) { now, err = t.judged(judge); return err })
 	if err != nil {

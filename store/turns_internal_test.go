@@ -102,27 +102,27 @@ func readersDelayNobody(t *testing.T, s *Store) {
 	<-began
 	soon, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
-	session, err := s.Join(soon, ledger.Member{Replica: "r", LockService: "x"})
+	session, err := s.Sides().Replica.Join(soon, ledger.Member{Replica: "r", LockService: "x"})
 	if err == nil {
-		_, err = s.Load(soon, session, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 1}}})
+		_, err = s.Sides().Replica.Load(soon, session, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 1}}})
 	}
 	if err == nil {
-		_, err = s.Beat(soon, session)
+		_, err = s.Sides().Replica.Beat(soon, session)
 	}
 	if err == nil {
-		_, err = s.Peers(soon)
+		_, err = s.Sides().Replica.Peers(soon)
 	}
 	if err == nil {
 		var made []jobs.Enqueued
 		if made, err = s.Enqueue(soon, jobs.NewTask{Pool: "p"}); err == nil {
-			_, err = s.TaskRow(soon, made[0].Task.ID)
+			_, err = s.Sides().Replica.TaskRow(soon, made[0].Task.ID)
 		}
 	}
 	if err == nil {
-		_, err = s.Pools(soon)
+		_, err = s.Sides().Replica.Pools(soon)
 	}
 	if err == nil {
-		_, err = s.Own(soon, session)
+		_, err = s.Sides().Replica.Own(soon, session)
 	}
 	if err != nil {
 		t.Errorf("beside readers that do not end: %v", err)
@@ -151,13 +151,16 @@ func looks(s *Store) map[string]func(context.Context) error {
 		"tasks":         func(ctx context.Context) error { _, _, err := s.Tasks(ctx, wire.TaskFilter{}); return err },
 		"task":          func(ctx context.Context) error { _, _, err := s.Task(ctx, "none"); return err },
 		"triggers":      func(ctx context.Context) error { _, _, err := s.Triggers(ctx, wire.TriggerFilter{}); return err },
-		"output":        func(ctx context.Context) error { _, err := s.Output(ctx, "none", 0); return err },
-		"jobs":          func(ctx context.Context) error { _, err := s.Jobs(ctx); return err },
-		"job names":     func(ctx context.Context) error { _, err := s.JobNames(ctx, "", "", true, 1); return err },
-		"job standings": func(ctx context.Context) error { _, err := s.JobStandings(ctx); return err },
-		"pools":         func(ctx context.Context) error { _, err := s.PoolStatuses(ctx); return err },
-		"replicas":      func(ctx context.Context) error { _, err := s.Replicas(ctx); return err },
-		"overview":      func(ctx context.Context) error { _, err := s.Overview(ctx, 1); return err },
-		"audit":         func(ctx context.Context) error { _, _, err := s.AuditEntries(ctx, wire.Page{}); return err },
+		"output":        func(ctx context.Context) error { _, err := s.Sides().API.Output(ctx, "none", 0); return err },
+		"jobs":          func(ctx context.Context) error { _, err := s.Sides().API.Jobs(ctx); return err },
+		"job names":     func(ctx context.Context) error { _, err := s.Sides().API.JobNames(ctx, "", "", true, 1); return err },
+		"job standings": func(ctx context.Context) error { _, err := s.Sides().API.JobStandings(ctx); return err },
+		"pools":         func(ctx context.Context) error { _, err := s.Sides().API.PoolStatuses(ctx); return err },
+		"replicas":      func(ctx context.Context) error { _, err := s.Sides().API.Replicas(ctx); return err },
+		"overview":      func(ctx context.Context) error { _, err := s.Sides().API.Overview(ctx, 1); return err },
+		"audit": func(ctx context.Context) error {
+			_, _, err := s.Sides().Audit.AuditEntries(ctx, wire.Page{})
+			return err
+		},
 	}
 }

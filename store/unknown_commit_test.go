@@ -151,7 +151,7 @@ func TestLostConnectionBeforeCommit(t *testing.T) {
 // What the caller sees: the answer was lost, and the store found out what happened.
 func TestLostAnswersAreSettled(t *testing.T) {
 	s, p := behindLossy(t)
-	session, err := s.Join(t.Context(), ledger.Member{Replica: "boot", LockService: "x"})
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "boot", LockService: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestLostAnswersAreSettled(t *testing.T) {
 		Jobs:  []ledger.JobDef{{Name: "j", Hash: "1", Schedule: "s", Next: func(t time.Time) time.Time { return t.Add(time.Hour) }}},
 		Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 1}},
 	}
-	if _, err := s.Load(t.Context(), session, d); err != nil {
+	if _, err := s.Sides().Replica.Load(t.Context(), session, d); err != nil {
 		t.Fatal(err)
 	}
 	for _, before := range []bool{false, true} {
@@ -179,18 +179,18 @@ func TestLostAnswersAreSettled(t *testing.T) {
 		}
 		var joined string
 		settles("join", func(ctx context.Context) (err error) {
-			joined, err = s.Join(ctx, ledger.Member{Replica: name, LockService: "x"})
+			joined, err = s.Sides().Replica.Join(ctx, ledger.Member{Replica: name, LockService: "x"})
 			return err
 		})
 		settles("expire", func(ctx context.Context) error {
-			expired, err := s.Expire(ctx, joined, 0)
+			expired, err := s.Sides().Replica.Expire(ctx, joined, 0)
 			if err == nil && !expired {
 				err = errors.New("it was not expired")
 			}
 			return err
 		})
-		settles("load", func(ctx context.Context) error { _, err := s.Load(ctx, session, d); return err })
-		settles("suspend", func(ctx context.Context) error { yes := true; return s.SuspendJob(ctx, "j", &yes, "me") })
+		settles("load", func(ctx context.Context) error { _, err := s.Sides().Replica.Load(ctx, session, d); return err })
+		settles("suspend", func(ctx context.Context) error { yes := true; return s.Sides().API.SuspendJob(ctx, "j", &yes, "me") })
 		settles("enqueue", func(ctx context.Context) error {
 			all, err := s.Enqueue(ctx, jobs.NewTask{Pool: "p"}, jobs.NewTask{Pool: "p", IdempotencyKey: name})
 			if err == nil && (all[0].Existed || all[1].Existed) {

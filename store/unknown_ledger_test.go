@@ -103,9 +103,9 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 			t.Errorf("%s is %s, want %s", query, got, n)
 		}
 	}
-	session, err := s.Join(ctx, ledger.Member{Replica: "r", LockService: "x"})
+	session, err := s.Sides().Replica.Join(ctx, ledger.Member{Replica: "r", LockService: "x"})
 	check(err)
-	_, err = s.Load(ctx, session, ledger.Definitions{
+	_, err = s.Sides().Replica.Load(ctx, session, ledger.Definitions{
 		Jobs:  []ledger.JobDef{{Name: "j", Hash: "1", Schedule: "s", Next: func(t time.Time) time.Time { return t.Add(time.Hour) }}},
 		Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 5}},
 	})
@@ -114,7 +114,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	due := time.Now().UTC().Truncate(time.Second).Add(time.Hour)
 	runs := uuid.NewString()
 	decide := func(dec ledger.Decision) (ledger.Decided, error) {
-		return s.Decide(ctx, ledger.Decide{
+		return s.Sides().Replica.Decide(ctx, ledger.Decide{
 			Admission: ledger.Admission{
 				Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "1", Room: 1000}},
 				Admit: func(now time.Time, c ledger.Candidate) (time.Time, bool) { return now, c.Task.ID == runs },
@@ -170,7 +170,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	})
 	want("6", `SELECT COUNT(*) FROM {tasks}`)
 	claim := func(admit bool) (ledger.Claimed, error) {
-		return s.Claim(ctx, ledger.Claim{
+		return s.Sides().Replica.Claim(ctx, ledger.Claim{
 			Admission: ledger.Admission{
 				Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: "1", Room: 9}},
 				Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, admit },
@@ -206,7 +206,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		results[i] = ledger.Result{TaskID: tasks[i].ID, Token: tasks[i].Token, Verdict: v, State: jobs.StateFailed}
 	}
 	losing("finish", func() error {
-		done, err := s.Finish(ctx, session, results)
+		done, err := s.Sides().Replica.Finish(ctx, session, results)
 		for _, d := range done {
 			if d.Finish != ledger.Recorded {
 				err = errors.New(string(d.Finish))
@@ -217,15 +217,15 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	want("1", `SELECT COUNT(*) FROM {done} WHERE state = 'failed' AND failures = 1`)
 	want("1", `SELECT COUNT(*) FROM {attempts}`)
 	losing("cancel, pending", func() error {
-		task, err := s.CancelTask(ctx, tasks[2].ID, "me")
+		task, err := s.Cancel(ctx, tasks[2].ID, "me")
 		if err == nil && task.State != jobs.StateCancelled {
 			err = errors.New(string(task.State))
 		}
 		return err
 	})
 	want("1", `SELECT COUNT(*) FROM {done} WHERE state = 'cancelled'`)
-	losing("cancel, running", func() error { _, err := s.CancelTask(ctx, tasks[3].ID, "me"); return err })
-	losing("retry", func() error { _, err := s.RetryTask(ctx, tasks[0].ID, "me", false); return err })
+	losing("cancel, running", func() error { _, err := s.Cancel(ctx, tasks[3].ID, "me"); return err })
+	losing("retry", func() error { _, err := s.Retry(ctx, tasks[0].ID, "me", false); return err })
 	want("1", `SELECT COUNT(*) FROM {tasks} WHERE retry_of <> '' AND job = ''`)
 	check(s.sure(ctx, "test", func(t *tx) error {
 		_, err := t.Exec(`DELETE FROM {events}`)
@@ -235,7 +235,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		return t.keepEvents(time.Now(), []happening{{pool: "p", event: jobs.EventFailed}, {pool: "p", event: jobs.EventLost}})
 	}))
 	losing("notify", func() error {
-		done, err := s.Notify(ctx, ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) (r ledger.Route) {
+		done, err := s.Sides().Replica.Notify(ctx, ledger.Notify{Limit: 9, Route: func(_ time.Time, e ledger.Event) (r ledger.Route) {
 			if e.Event == jobs.EventLost {
 				r.Task = &jobs.NewTask{Pool: "p", Kind: "told", IdempotencyKey: e.ID}
 			}
@@ -247,9 +247,9 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 		return err
 	})
 	want("1", `SELECT COUNT(*) FROM {tasks} WHERE kind = 'told'`)
-	check(s.Leave(ctx, session))
+	check(s.Sides().Replica.Leave(ctx, session))
 	losing("reap", func() error {
-		reaped, err := s.Reap(ctx, 9)
+		reaped, err := s.Sides().Replica.Reap(ctx, 9)
 		if err == nil && len(reaped) != 3 {
 			err = errors.New("not all were reaped")
 		}
@@ -258,7 +258,7 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 	want("3", `SELECT COUNT(*) FROM {done} WHERE state = 'lost' AND losses = 1`)
 	late := []ledger.Result{{TaskID: run.Task.ID, Token: 1, Verdict: ledger.Ended, State: jobs.StateSucceeded}}
 	losing("late result", func() error {
-		done, err := s.Finish(ctx, session, late)
+		done, err := s.Sides().Replica.Finish(ctx, session, late)
 		if err == nil && done[0].Finish != ledger.Late {
 			err = errors.New(string(done[0].Finish))
 		}
@@ -273,15 +273,15 @@ func lostAnswersOfTasks(t *testing.T, s *Store, losing func(op string, fn func()
 func TestALostCancelIsNotTakenForAnother(t *testing.T) {
 	for end, meanwhile := range map[string]func(t *testing.T, s *Store, id string) error{
 		"cancelled by another": func(t *testing.T, s *Store, id string) error {
-			_, err := s.CancelTask(t.Context(), id, "another")
+			_, err := s.Cancel(t.Context(), id, "another")
 			return err
 		},
 		"failed in these words": func(t *testing.T, s *Store, id string) error {
-			session, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+			session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 			if err != nil {
 				return err
 			}
-			got, err := s.Claim(t.Context(), ledger.Claim{
+			got, err := s.Sides().Replica.Claim(t.Context(), ledger.Claim{
 				Admission: ledger.Admission{
 					Session: session, Replica: "r", Pools: map[string]ledger.Share{"p": {Hash: (jobs.Pool{}).WithDefaults().Hash(), Room: 1}},
 					Admit: func(now time.Time, _ ledger.Candidate) (time.Time, bool) { return now, true },
@@ -293,7 +293,7 @@ func TestALostCancelIsNotTakenForAnother(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = s.Finish(t.Context(), session, []ledger.Result{{
+			_, err = s.Sides().Replica.Finish(t.Context(), session, []ledger.Result{{
 				TaskID: id, Token: got.Tasks[0].Token, Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "cancelled by me",
 			}})
 			return err
@@ -315,7 +315,7 @@ func TestALostCancelIsNotTakenForAnother(t *testing.T) {
 					t.Error(err)
 				}
 			}}
-			if task, err := s.CancelTask(t.Context(), id, "me"); !errors.Is(err, jobs.ErrConflict) {
+			if task, err := s.Cancel(t.Context(), id, "me"); !errors.Is(err, jobs.ErrConflict) {
 				t.Errorf("%+v, %v; want %v", task, err, jobs.ErrConflict)
 			}
 		})
@@ -325,11 +325,11 @@ func TestALostCancelIsNotTakenForAnother(t *testing.T) {
 // While nobody can be asked what became of a COMMIT, nothing is known.
 func TestUnsettledCommit(t *testing.T) {
 	s, p := behindLossy(t)
-	id, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+	id, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Load(t.Context(), id, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 1}}}); err != nil {
+	if _, err := s.Sides().Replica.Load(t.Context(), id, ledger.Definitions{Pools: []ledger.PoolDef{{Name: "p", Hash: "1", MaxAttempts: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := s.Enqueue(t.Context(), jobs.NewTask{Pool: "p"})
@@ -339,7 +339,7 @@ func TestUnsettledCommit(t *testing.T) {
 	p.cuts.Store(1000)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	_, err = s.CancelTask(ctx, all[0].Task.ID, "me")
+	_, err = s.Cancel(ctx, all[0].Task.ID, "me")
 	if !errors.Is(err, jobs.ErrUnavailable) || errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("%v, want %v", err, jobs.ErrUnavailable)
 	}

@@ -4,15 +4,31 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/clip"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Jobs returns the rows of the named jobs, or of all that were ever configured, sorted by name.
-// Names without a row are left out.
-func (s *Store) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error) {
+// Jobs returns how the named jobs stand, or all that were ever configured, sorted by name. Names that no configuration ever
+// had are left out. What is not in the store is empty: what the configuration of a replica says of the job.
+func (s *Store) Jobs(ctx context.Context, names ...string) ([]wire.Job, error) {
+	all, err := views{s}.Jobs(ctx, names...)
+	return viewed(all, ledger.JobStatus.View), err
+}
+
+// viewed is what people see of rows.
+func viewed[R, V any](rows []R, view func(R) V) []V {
+	all := make([]V, len(rows))
+	for i, row := range rows {
+		all[i] = view(row)
+	}
+	return all
+}
+
+// Jobs returns the rows of the named jobs, or of all.
+func (s views) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error) {
 	var all []ledger.JobStatus
 	err := s.view(ctx, "jobs", func(t *tx) error {
 		all = nil
@@ -48,7 +64,7 @@ func (s *Store) Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, 
 // Index: primary key, in its order.
 //
 // Errors: jobs.ErrUnavailable.
-func (s *Store) JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error) {
+func (s views) JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error) {
 	var names []string
 	err := s.view(ctx, "job names", func(t *tx) error {
 		q := table[jobModel](t).Where("name >= ? AND name < ?", prefix, prefix+"~") // '~' sorts behind whatever a name may hold
@@ -110,7 +126,7 @@ func ofJobs(column string, names []string) (where string, args []any) {
 
 // SuspendJob sets the override of a job's suspend, or clears it with nil. by is who asked.
 // jobs.ErrNotFound for a job that no configuration has.
-func (s *Store) SuspendJob(ctx context.Context, name string, override *bool, by string) error {
+func (s views) SuspendJob(ctx context.Context, name string, override *bool, by string) error {
 	return s.override(ctx, "job", name, override, by,
 		`SELECT 1 FROM {jobs} WHERE name = ? AND hash <> ''{for_update}`,
 		`UPDATE {jobs} SET suspended = ?, suspended_by = ? WHERE name = ?`)

@@ -9,7 +9,7 @@ import (
 
 // Output returns what an attempt wrote, as far as it was kept; attempt 0 is the last one that has
 // an output. jobs.ErrNotFound if nothing is kept.
-func (s *Store) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
+func (s views) Output(ctx context.Context, id string, attempt int) ([]byte, error) {
 	var output []byte
 	err := s.view(ctx, "output", func(t *tx) error {
 		text, args := `SELECT output FROM {outputs} WHERE task_id = ?`, []any{id}

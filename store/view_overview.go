@@ -19,7 +19,7 @@ const errorShown = 500
 // Overview reads what a person looks at first, at most rows (1 … 100) of each kind. However much
 // the store holds, it reads a few rows of each, the tasks that run, those that went wrong within the last hour, and one
 // small row for each job.
-func (s *Store) Overview(ctx context.Context, rows int) (ledger.Overview, error) {
+func (s views) Overview(ctx context.Context, rows int) (ledger.Overview, error) {
 	rows = min(max(rows, 1), 100)
 	var o ledger.Overview
 	err := s.view(ctx, "overview", func(t *tx) (err error) {

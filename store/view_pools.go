@@ -3,17 +3,25 @@ package store
 import (
 	"context"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
+// Pools returns all pools that were ever configured with their counts, sorted by name. What is not in the store is empty:
+// what the configuration of a replica says of the pool.
+func (s *Store) Pools(ctx context.Context) ([]wire.Pool, error) {
+	all, err := views{s}.PoolStatuses(ctx)
+	return viewed(all, ledger.PoolStatus.View), err
+}
+
 // PoolStatuses returns the rows of all pools that were ever configured with their counts, and what in them
 // waits for nobody, sorted by name.
-func (s *Store) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
+func (s views) PoolStatuses(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return poolStatuses(ctx, s.view)
 }
 
 // Pools is PoolStatuses for replicas: it waits for no reader. It implements the scheduler's Tasks.
-func (s *Store) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
+func (s replica) Pools(ctx context.Context) ([]ledger.PoolStatus, error) {
 	return poolStatuses(ctx, s.read)
 }
 
@@ -65,7 +73,7 @@ func (t *tx) countTasks(of map[string]*ledger.PoolStatus) error {
 
 // PausePool sets the override of a pool's pause, or clears it with nil. by is who asked.
 // jobs.ErrNotFound for a pool that no configuration has.
-func (s *Store) PausePool(ctx context.Context, name string, override *bool, by string) error {
+func (s views) PausePool(ctx context.Context, name string, override *bool, by string) error {
 	return s.override(ctx, "pool", name, override, by,
 		`SELECT 1 FROM {pools} WHERE name = ? AND hash <> ''{for_update}`,
 		`UPDATE {pools} SET paused = ?, paused_by = ? WHERE name = ?`)

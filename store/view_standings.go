@@ -11,7 +11,7 @@ import (
 )
 
 // JobStandings returns how the live jobs stand, sorted by name.
-func (s *Store) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) {
+func (s views) JobStandings(ctx context.Context) ([]ledger.JobStanding, error) {
 	var all []ledger.JobStanding
 	err := s.view(ctx, "job standings", func(t *tx) (err error) {
 		var unmet []*ledger.JobStanding

@@ -35,7 +35,7 @@ func (s *Store) Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt,
 }
 
 // TaskRow is Task for replicas, without the attempts: it waits for no reader. It implements the scheduler's Tasks.
-func (s *Store) TaskRow(ctx context.Context, id string) (task jobs.Task, err error) {
+func (s replica) TaskRow(ctx context.Context, id string) (task jobs.Task, err error) {
 	err = s.read(ctx, "task", func(t *tx) error {
 		task, err = t.taskByID(id)
 		return err

@@ -19,7 +19,7 @@ func TestNoWorkHoldsUpABeat(t *testing.T) {
 }
 
 func beatsBeside(t *testing.T, s *Store) {
-	session, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,10 +33,10 @@ func beatsBeside(t *testing.T, s *Store) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if _, err := s.Beat(ctx, session); err != nil {
+	if _, err := s.Sides().Replica.Beat(ctx, session); err != nil {
 		t.Error(err)
 	}
-	ours, err := s.Extend(ctx, session, []ledger.Extension{{TaskID: "01890000-0000-7000-8000-000000000000", Token: 1, Until: time.Now()}})
+	ours, err := s.Sides().Replica.Extend(ctx, session, []ledger.Extension{{TaskID: "01890000-0000-7000-8000-000000000000", Token: 1, Until: time.Now()}})
 	if err != nil || len(ours) != 1 || ours[0] {
 		t.Errorf("a task that is not ours was extended: %v, %v", ours, err)
 	}
@@ -47,13 +47,13 @@ func beatsBeside(t *testing.T, s *Store) {
 func TestBeatsKeepTheirConnection(t *testing.T) {
 	t.Parallel() // it waits
 	s := migrated(t, "mysql", servers.MySQL(t), Options{})
-	session, err := s.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
+	session, err := s.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "r", LockService: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	beat := func() (connection int64, patience int) {
 		t.Helper()
-		if _, err := s.Beat(t.Context(), session); err != nil {
+		if _, err := s.Sides().Replica.Beat(t.Context(), session); err != nil {
 			t.Fatal(err)
 		}
 		err := s.keep(t.Context(), "test", func(t *tx) error {

@@ -42,10 +42,10 @@ func TestHostileText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.PausePool(t.Context(), "default", new(true), "<b class=evil>pauser</b>"); err != nil {
+	if err := s.store.Sides().API.PausePool(t.Context(), "default", new(true), "<b class=evil>pauser</b>"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.store.SuspendJob(t.Context(), "backup", new(true), "<b class=evil>suspender</b>"); err != nil {
+	if err := s.store.Sides().API.SuspendJob(t.Context(), "backup", new(true), "<b class=evil>suspender</b>"); err != nil {
 		t.Fatal(err)
 	}
 	shown := func(b *tab, texts ...string) {

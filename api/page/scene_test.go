@@ -76,7 +76,7 @@ func newSceneOn(t *testing.T, driver, dsn string, set jobs.Set, o api.Options, r
 		return !slices.ContainsFunc(r.Health(), func(c wire.Condition) bool { return !c.Ready })
 	})
 	o.Page = page.Handler()
-	s := &scene{t: t, store: st, replica: r, handler: api.New(api.Backend{Reader: st, Writer: st, Replica: r}, o)}
+	s := &scene{t: t, store: st, replica: r, handler: api.New(api.Backend{Store: st, Replica: r}, o)}
 	s.open("127.0.0.1:0")
 	return s
 }

@@ -47,7 +47,7 @@ func TestWhatWaitsForNobody(t *testing.T) {
 	b.says("#facts", "no live replica has the labels that the job runs on (zone=b)")
 
 	// What is cancelled waits no longer.
-	if _, err := s.store.CancelTask(t.Context(), task.ID, "test"); err != nil {
+	if _, err := s.store.Cancel(t.Context(), task.ID, "test"); err != nil {
 		t.Fatal(err)
 	}
 	b.visit(s.url)

@@ -141,7 +141,7 @@ func TestCommandsThroughTheDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	address, _ := openDoorTo(t, config.Server{Listen: "127.0.0.1:0", TokensFile: tokens, CertFile: cert, KeyFile: key},
-		api.Backend{Reader: st, Writer: st, Replica: idle{}, Audit: st})
+		api.Backend{Store: st, Replica: idle{}, Audit: true})
 
 	as := func(role string) []string {
 		return []string{"LOCKSTEP_SERVER=https://" + address, "LOCKSTEP_CA_FILE=" + cert, "LOCKSTEP_API_TOKEN_FILE=" + secrets[role]}

@@ -203,7 +203,7 @@ func look(ctx context.Context, c config.Store) (*store.Store, error) {
 
 func (e *examination) clock(ctx context.Context, c *config.Config, st *store.Store) {
 	asked := time.Now()
-	database, err := st.Now(ctx)
+	database, err := st.Sides().Admin.Now(ctx)
 	if err != nil {
 		e.add("clock", levelProblem, "see that the account may read", "%v", err)
 		return
@@ -238,7 +238,7 @@ const unreadable = "see that the database answers, that none of its tables was r
 // schema reports whether the tables are there.
 func (e *examination) schema(ctx context.Context, c *config.Config, st *store.Store) bool {
 	err := st.CheckSchema(ctx)
-	steps, _ := st.MigrationStatus(ctx) // what is wrong with it is in err
+	steps, _ := st.Sides().Admin.MigrationStatus(ctx) // what is wrong with it is in err
 	applied := 0
 	for _, s := range steps {
 		if !s.AppliedAt.IsZero() {
@@ -267,11 +267,11 @@ func (e *examination) schema(ctx context.Context, c *config.Config, st *store.St
 
 // rights tries whether the account may do what a replica does.
 func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool) {
-	err := st.CheckRights(ctx, migrate)
+	err := st.Sides().Admin.CheckRights(ctx, migrate)
 	if err == nil {
 		return
 	}
-	if st.Local() {
+	if st.Sides().Replica.Local() {
 		e.add("store", levelProblem, "", "%v", err) // which says what to do
 		return
 	}
@@ -296,7 +296,7 @@ const sameLocks = "write the same lock section for all"
 
 // replicas compares where those that live lock.
 func (e *examination) replicas(ctx context.Context, p *parts) {
-	peers, err := p.store.Peers(ctx)
+	peers, err := p.store.Sides().Replica.Peers(ctx)
 	if err != nil {
 		if !errors.Is(p.store.CheckSchema(ctx), store.ErrSchema) { // else it was said
 			e.add("replicas", levelProblem, unreadable, "%v", err)

@@ -24,7 +24,7 @@ func TestDoctorChangesNoDatabase(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "lockstep.db")
 	st := migrated(t, "sqlite", file)
-	if _, err := st.Join(t.Context(), ledger.Member{Replica: "a"}); err != nil {
+	if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	unchanged := func(dir string, do func()) {

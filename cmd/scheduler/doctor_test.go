@@ -281,7 +281,7 @@ pools:
 			t.Errorf("it took %v", took)
 		}
 		wantFinding(t, all, "problem lock: lock service redis 127.0.0.1:1")
-		if _, err := st.Join(t.Context(), ledger.Member{Replica: "other", LockService: "elsewhere", TTL: time.Hour}); err != nil {
+		if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "other", LockService: "elsewhere", TTL: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		all, _ = consult(t, t.TempDir(), text("manual", redis))

@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api"
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -86,7 +87,7 @@ func (l *logged) count(part string) int {
 // openDoor serves what a replica without work would, behind the door that c describes.
 func openDoor(t *testing.T, c config.Server) (address string, log *logged) {
 	t.Helper()
-	return openDoorTo(t, c, api.Backend{Reader: empty{}, Writer: empty{}, Replica: idle{}})
+	return openDoorTo(t, c, api.Backend{Store: ledger.Sides{API: empty{}}, Replica: idle{}})
 }
 
 func openDoorTo(t *testing.T, c config.Server, b api.Backend) (address string, log *logged) {
@@ -117,10 +118,7 @@ func openDoorTo(t *testing.T, c config.Server, b api.Backend) (address string, l
 }
 
 // empty is a store that is not asked.
-type empty struct {
-	api.Reader
-	api.Writer
-}
+type empty struct{ ledger.API }
 
 // idle is a replica of which only the health is asked.
 type idle struct{ api.Replica }

@@ -98,7 +98,7 @@ type migration struct {
 
 // migrations prints the steps and where they stand.
 func (a *app) migrations(ctx context.Context, s *store.Store) error {
-	steps, err := s.MigrationStatus(ctx)
+	steps, err := s.Sides().Admin.MigrationStatus(ctx)
 	if err != nil {
 		return err
 	}

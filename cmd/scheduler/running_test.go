@@ -94,7 +94,7 @@ func startReplica(t *testing.T) *running {
 	ran, served := make(chan error, 1), make(chan error, 1)
 	go func() { ran <- s.Run(ctx) }()
 	go func() {
-		served <- api.Serve(ctx, l, api.New(api.Backend{Reader: st, Writer: st, Replica: s}, api.Options{}), api.ServeOptions{})
+		served <- api.Serve(ctx, l, api.New(api.Backend{Store: st, Replica: s}, api.Options{}), api.ServeOptions{})
 	}()
 	t.Cleanup(func() {
 		cancel()

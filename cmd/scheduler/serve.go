@@ -95,7 +95,7 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	backend := api.Backend{Reader: p.store, Writer: p.store, Replica: s, Locks: p, Audit: p.store}
+	backend := api.Backend{Store: p.store, Replica: s, Locks: p, Audit: true}
 	options := api.Options{Logger: log, Page: page.Handler(), Metrics: p.metrics.Handler()}
 	door.guard(&options)
 	if door.cert != nil {

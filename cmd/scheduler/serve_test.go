@@ -48,7 +48,7 @@ func TestRefusedOverLockServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
-	session, err := st.Join(t.Context(), ledger.Member{Replica: "other", LockService: "elsewhere", TTL: time.Hour})
+	session, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "other", LockService: "elsewhere", TTL: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestRefusedOverLockServices(t *testing.T) {
 		again := time.NewTicker(50 * time.Millisecond)
 		defer again.Stop()
 		for beating.Err() == nil {
-			if _, err := st.Beat(beating, session); err != nil && beating.Err() == nil {
+			if _, err := st.Sides().Replica.Beat(beating, session); err != nil && beating.Err() == nil {
 				t.Error(err)
 			}
 			select {

@@ -3,6 +3,8 @@ package ledger
 import (
 	"errors"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
 var (
@@ -44,4 +46,28 @@ type Peer struct {
 	Draining bool
 	JoinedAt time.Time // database time
 	SeenAt   time.Time // database time of the last beat, for people only: no clock decides who lives
+}
+
+// View is what people see of the session.
+func (p Peer) View() wire.Replica {
+	state := "live"
+	switch {
+	case p.Dead:
+		state = "dead"
+	case p.Draining:
+		state = "draining"
+	}
+	return wire.Replica{
+		ID:       p.Replica,
+		State:    state,
+		Host:     p.Host,
+		PID:      p.PID,
+		Version:  p.Version,
+		Address:  p.Address,
+		Workers:  p.Workers,
+		Labels:   p.Labels,
+		Config:   p.Config,
+		JoinedAt: p.JoinedAt,
+		SeenAt:   p.SeenAt,
+	}
 }

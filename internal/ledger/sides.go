@@ -1,10 +1,78 @@
 package ledger
 
+import (
+	"context"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/api/wire"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
 // Sides are what a store offers to the packages of this module beside what its users see: an interface for each of
-// those that ask.
+// those that ask. A store may lack sides, but not those that it is asked for.
 type Sides struct {
-	Replica Store // of package scheduler
+	Replica Store // package scheduler
+	API     API   // packages api and metrics
+	Audit   Audit // package api
+	Admin   Admin // commands
 }
 
 // Sides makes a store of its sides, to be given where a store is taken.
 func (s Sides) Sides() Sides { return s }
+
+// API is what people see and change. Its reads hold up no replica, however many look. by names the caller, for people.
+//
+// Its methods return jobs.ErrNotFound, ErrConflict, ErrInvalid and ErrUnavailable, wrapped with what people should read.
+type API interface {
+	// Jobs returns the rows of the named jobs, or of all that were ever configured, sorted by name. Names without a row are
+	// left out.
+	Jobs(ctx context.Context, names ...string) ([]JobStatus, error)
+	// JobNames returns the names, sorted, of at most limit jobs that begin with prefix and come
+	// after the name after; those that no live configuration has only with retired.
+	JobNames(ctx context.Context, prefix, after string, retired bool, limit int) ([]string, error)
+	// JobStandings returns how the live jobs stand, sorted by name.
+	JobStandings(ctx context.Context) ([]JobStanding, error)
+	// Overview returns at most so many rows of each kind.
+	Overview(ctx context.Context, rows int) (Overview, error)
+	Triggers(ctx context.Context, f wire.TriggerFilter) (rows []jobs.Trigger, next string, err error)
+	Task(ctx context.Context, id string) (jobs.Task, []jobs.Attempt, error)
+	Tasks(ctx context.Context, f wire.TaskFilter) (rows []jobs.Task, next string, err error)
+	// Output returns what is kept of an attempt's output; attempt 0 is the latest one that has any.
+	Output(ctx context.Context, id string, attempt int) ([]byte, error)
+	PoolStatuses(ctx context.Context) ([]PoolStatus, error)
+	Replicas(ctx context.Context) ([]Peer, error)
+
+	// Enqueue adds all tasks or none.
+	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
+	// Cancel ends a pending task, and asks the owner of a running one.
+	Cancel(ctx context.Context, id, by string) (jobs.Task, error)
+	// SuspendJob and PausePool set the override, or clear it with nil.
+	SuspendJob(ctx context.Context, name string, override *bool, by string) error
+	PausePool(ctx context.Context, name string, override *bool, by string) error
+}
+
+// Audit keeps writes with their callers.
+type Audit interface {
+	// AddAudit adds an entry; ID and At are given to it.
+	AddAudit(ctx context.Context, e wire.AuditEntry) error
+	// AuditEntries returns entries, the latest first.
+	AuditEntries(ctx context.Context, p wire.Page) (rows []wire.AuditEntry, next string, err error)
+}
+
+// Admin is what commands ask of a database.
+type Admin interface {
+	// Now is the database's time.
+	Now(ctx context.Context) (time.Time, error)
+	// MigrationStatus lists the steps of the schema that this program knows, and those that a newer one applied.
+	MigrationStatus(ctx context.Context) ([]Migration, error)
+	// CheckRights fails when the account may not do what a replica does, and with migrate what Migrate does.
+	CheckRights(ctx context.Context, migrate bool) error
+}
+
+// Migration is one step of the schema.
+type Migration struct {
+	Version   int
+	Name      string
+	AppliedAt time.Time // zero: pending
+	Unknown   bool      // applied by a newer program
+}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -21,6 +22,21 @@ type JobStatus struct {
 	LastSuccess time.Time
 }
 
+// View is what people see of the row. What a configuration says of the job is added by a replica.
+func (j JobStatus) View() wire.Job {
+	return wire.Job{
+		Name:        j.Name,
+		Suspended:   j.Suspended != nil && *j.Suspended,
+		Override:    j.Suspended,
+		SuspendedBy: j.SuspendedBy,
+		Retired:     j.Hash == "",
+		NextAt:      j.NextAt,
+		Open:        j.Open,
+		Last:        j.Last,
+		LastSuccess: j.LastSuccess,
+	}
+}
+
 // PoolStatus is a pool's row and its counts for people.
 type PoolStatus struct {
 	Name          string
@@ -36,4 +52,24 @@ type PoolStatus struct {
 	// is live; "" is for tasks without a kind. Nil: any, or it is not known.
 	Kinds      []string
 	Unrunnable []Unrunnable // by kind; empty while there is a live replica for all that is due
+}
+
+// View is what people see of the row. What a configuration says of the pool is added by a replica.
+func (p PoolStatus) View() wire.Pool {
+	v := wire.Pool{
+		Name:          p.Name,
+		MaxRunning:    p.MaxRunning,
+		Paused:        p.Paused != nil && *p.Paused,
+		Override:      p.Paused,
+		PausedBy:      p.PausedBy,
+		Retired:       p.Hash == "",
+		Pending:       p.Pending,
+		Scheduled:     p.Scheduled,
+		Running:       p.Running,
+		OldestPending: p.OldestPending,
+	}
+	for _, u := range p.Unrunnable {
+		v.Unrunnable += u.Tasks
+	}
+	return v
 }

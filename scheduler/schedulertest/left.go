@@ -7,7 +7,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 // left counts what runs, and what is due: tasks in pools that are not paused, jobs, and events that
@@ -79,11 +78,11 @@ func upcoming(ctx context.Context, st ledger.Store) (next time.Time, err error) 
 // next is when there is something to do again; zero: never.
 func (b *Bench) next() time.Time {
 	b.t.Helper()
-	due, err := upcoming(b.ctx(), b.opt.Store)
+	due, err := upcoming(b.ctx(), b.opt.Store.Sides().Replica)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	_, waiting, err := b.opt.Store.Ready(b.ctx(), asIs)
+	_, waiting, err := b.opt.Store.Sides().Replica.Ready(b.ctx(), asIs)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -120,7 +119,7 @@ func (b *Bench) isDue(name string, at time.Time) error {
 // still is a store that keeps due times to itself: no schedule fires. A manual run becomes the run of
 // due time at, unless that is zero.
 type still struct {
-	*store.Store
+	ledger.Store
 	at time.Time
 }
 

@@ -53,7 +53,7 @@ func (b *Bench) FireAt(name string, at time.Time) []jobs.Task {
 func (b *Bench) RunUntil(at time.Time) []jobs.Task {
 	b.t.Helper()
 	for {
-		b.work(b.opt.Store, job{})
+		b.work(b.opt.Store.Sides().Replica, job{})
 		next := b.next()
 		if next.IsZero() || next.After(at) {
 			break
@@ -75,7 +75,7 @@ type job struct {
 // run works until nothing is due, on a store that keeps its schedules to itself.
 func (b *Bench) run(j job) {
 	b.t.Helper()
-	b.work(still{b.opt.Store, j.at}, j)
+	b.work(still{b.opt.Store.Sides().Replica, j.at}, j)
 }
 
 // work has a replica work until nothing is due, and ends it.

@@ -26,10 +26,10 @@ func auditPages(t *testing.T, b *Bench) {
 	var want []string
 	for i := range 13 {
 		e := wire.AuditEntry{Who: "Ci", Role: "operator", Remote: "2001:db8::1", Action: "POST /jobs/{name}/run", Object: fmt.Sprint("job-", i), Status: 201, TaskID: newID(), Tasks: 3, Count: i * 7}
-		must(t, b.SQL().AddAudit(t.Context(), e))
+		must(t, b.SQL().Sides().Audit.AddAudit(t.Context(), e))
 		want = append([]string{auditLabel(e)}, want...)
 		if i == 0 {
-			all, next, err := b.SQL().AuditEntries(t.Context(), wire.Page{})
+			all, next, err := b.SQL().Sides().Audit.AuditEntries(t.Context(), wire.Page{})
 			must(t, err)
 			if len(all) != 1 || next != "" || all[0].ID == "" || time.Since(all[0].At).Abs() > time.Minute {
 				t.Fatalf("%+v, next %q", all, next)
@@ -46,7 +46,7 @@ func auditPages(t *testing.T, b *Bench) {
 		var got []string
 		p := wire.Page{Limit: limit}
 		for {
-			page, next, err := b.SQL().AuditEntries(t.Context(), p)
+			page, next, err := b.SQL().Sides().Audit.AuditEntries(t.Context(), p)
 			must(t, err)
 			for _, e := range page {
 				got = append(got, auditLabel(e))
@@ -63,7 +63,7 @@ func auditPages(t *testing.T, b *Bench) {
 		}
 	}
 	for _, p := range []wire.Page{{Limit: -1}, {Limit: 501}, {Cursor: "%"}, {Cursor: "YQ"}, {Cursor: "YXVkaXQKeAp5"}} {
-		if _, _, err := b.SQL().AuditEntries(t.Context(), p); !errors.Is(err, jobs.ErrInvalid) {
+		if _, _, err := b.SQL().Sides().Audit.AuditEntries(t.Context(), p); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
@@ -74,15 +74,15 @@ func auditLabel(e wire.AuditEntry) string { return fmt.Sprintf("%s ×%d", e.Obje
 // A long text costs its end, and never the row.
 func auditLongTexts(t *testing.T, b *Bench) {
 	long := strings.Repeat("ü", 500)
-	must(t, b.SQL().AddAudit(t.Context(), wire.AuditEntry{Who: long, Role: long, Remote: long, Action: long, Object: long, Status: 403}))
-	all, _, err := b.SQL().AuditEntries(t.Context(), wire.Page{})
+	must(t, b.SQL().Sides().Audit.AddAudit(t.Context(), wire.AuditEntry{Who: long, Role: long, Remote: long, Action: long, Object: long, Status: 403}))
+	all, _, err := b.SQL().Sides().Audit.AuditEntries(t.Context(), wire.Page{})
 	must(t, err)
 	if len(all) != 1 || all[0].Who != strings.Repeat("ü", 64) || all[0].Role != strings.Repeat("ü", 8) || all[0].Object != strings.Repeat("ü", 64) {
 		t.Errorf("%+v", all)
 	}
 	fits := "\xff" + strings.Repeat("x", 127) // from a URL, and no text
-	must(t, b.SQL().AddAudit(t.Context(), wire.AuditEntry{Object: fits}))
-	if all, _, err = b.SQL().AuditEntries(t.Context(), wire.Page{}); err != nil || all[0].Object != fits {
+	must(t, b.SQL().Sides().Audit.AddAudit(t.Context(), wire.AuditEntry{Object: fits}))
+	if all, _, err = b.SQL().Sides().Audit.AuditEntries(t.Context(), wire.Page{}); err != nil || all[0].Object != fits {
 		t.Errorf("what just fits is %q, %v", all[0].Object, err)
 	}
 }
@@ -91,7 +91,7 @@ func auditLongTexts(t *testing.T, b *Bench) {
 func auditSweep(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	for i := range 5 {
-		must(t, b.SQL().AddAudit(t.Context(), wire.AuditEntry{Object: fmt.Sprint(i)}))
+		must(t, b.SQL().Sides().Audit.AddAudit(t.Context(), wire.AuditEntry{Object: fmt.Sprint(i)}))
 	}
 	b.DB.Exec(t, "UPDATE {audit} SET at=? WHERE object<>'4'", ago(3*time.Hour))
 	s.sweep(jobs.Retention{}, 100)

@@ -32,7 +32,7 @@ func cancelPending(t *testing.T, b *Bench) {
 	again := got.Started[0]
 	s.finish(result(again, ledger.Again, jobs.StateFailed))
 	id := got.Opened[0].ID
-	task, err := b.Store.CancelTask(s.ctx(), id, "alice")
+	task, err := b.Store.Cancel(s.ctx(), id, "alice")
 	must(t, err)
 	if task.State != jobs.StateCancelled || task.Reason != "cancelled by alice" || task.ReasonCode != reason.Cancelled || task.FinishedAt.IsZero() {
 		t.Errorf("answer is %+v", task)
@@ -41,16 +41,16 @@ func cancelPending(t *testing.T, b *Bench) {
 	s.want("trigger", s.trigger("a", due(1), 0), "skipped cancelled: cancelled")
 
 	// One that has run before did run.
-	_, err = b.Store.CancelTask(s.ctx(), again.ID, "")
+	_, err = b.Store.Cancel(s.ctx(), again.ID, "")
 	must(t, err)
 	s.want("task", s.task(again.ID), "cancelled attempt 1 token 1 replica -: cancelled")
 	s.want("trigger", s.trigger("b", due(1), 0), "ran cancelled: cancelled")
 	s.wantEmpty("tasks")
 
-	if _, err := b.Store.CancelTask(s.ctx(), id, "alice"); !errors.Is(err, jobs.ErrConflict) {
+	if _, err := b.Store.Cancel(s.ctx(), id, "alice"); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("of an ended task: %v", err)
 	}
-	if _, err := b.Store.CancelTask(s.ctx(), newID(), ""); !errors.Is(err, jobs.ErrNotFound) {
+	if _, err := b.Store.Cancel(s.ctx(), newID(), ""); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("of no task: %v", err)
 	}
 }
@@ -60,7 +60,7 @@ func cancelRunning(t *testing.T, b *Bench) {
 	s.enqueue("work", 1)
 	claimed := s.claim("work", 1)[0]
 	for _, by := range []string{"alice", "bob"} {
-		task, err := b.Store.CancelTask(s.ctx(), claimed.ID, by)
+		task, err := b.Store.Cancel(s.ctx(), claimed.ID, by)
 		must(t, err)
 		if task.State != jobs.StateRunning {
 			t.Errorf("answer is %+v", task)
@@ -84,7 +84,7 @@ func cancelVerdicts(t *testing.T, b *Bench) {
 	s.enqueue("again", 1)
 	tasks := append(got.Started, s.claim("again", 1)...)
 	for _, task := range tasks {
-		_, err := b.Store.CancelTask(s.ctx(), task.ID, "alice")
+		_, err := b.Store.Cancel(s.ctx(), task.ID, "alice")
 		must(t, err)
 	}
 	// The answer may have been lost. One that was handed back has no owner any more, whatever came of it.
@@ -109,7 +109,7 @@ func cancelVerdicts(t *testing.T, b *Bench) {
 	s.finish(result(d.Started[0], ledger.Again, jobs.StateFailed))
 	s.DB.Exec(t, "UPDATE {tasks} SET state=0, run_at=1")
 	second := s.claim("default", 1)[0]
-	_, err = b.Store.CancelTask(s.ctx(), second.ID, "alice")
+	_, err = b.Store.Cancel(s.ctx(), second.ID, "alice")
 	must(t, err)
 	s.wantFinish(s.finish(result(second, ledger.HandBack, "")), ledger.Recorded)
 	s.want("trigger of c", s.trigger("c", due(1), 0), "ran cancelled: cancelled by alice")
@@ -125,7 +125,7 @@ func cancelRaces(t *testing.T, b *Bench) {
 	Together(t, 3, func(ctx context.Context, i int) error {
 		if i == 0 {
 			for k, id := range all {
-				_, err := b.Store.CancelTask(ctx, id, "alice")
+				_, err := b.Store.Cancel(ctx, id, "alice")
 				if err != nil && !errors.Is(err, jobs.ErrConflict) {
 					return err
 				}
@@ -189,7 +189,7 @@ func cancelMoved(t *testing.T, b *Bench) {
 		_, err = lock.ExecContext(s.ctx(), "UPDATE lockstep_tasks SET "+change+" WHERE id=?", id)
 		must(t, err)
 		cancelled := make(chan error, 1)
-		go func() { _, err := b.Store.CancelTask(s.ctx(), id, "alice"); cancelled <- err }()
+		go func() { _, err := b.Store.Cancel(s.ctx(), id, "alice"); cancelled <- err }()
 		await.Until(t, "the cancellation has read the task, and waits for its row", func() bool {
 			return b.DB.Int(t, "SELECT COUNT(*) FROM information_schema.processlist WHERE db=DATABASE() AND info LIKE 'UPDATE {tasks} SET cancel%' AND id<>CONNECTION_ID()") == 1
 		})

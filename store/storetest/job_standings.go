@@ -71,7 +71,7 @@ func unmetDueTimes(t *testing.T, b *Bench) {
 	ran("waits", 30, jobs.StateFailed)
 
 	b.DB.Exec(t, `UPDATE {jobs} SET cursor_at = ?, next_at = ?`, second(100).UnixMicro(), second(200).UnixMicro())
-	got, err := b.SQL().JobStandings(t.Context())
+	got, err := b.SQL().Sides().API.JobStandings(t.Context())
 	must(t, err)
 	for i := range got {
 		if !got[i].NextAt.Equal(second(200)) {
@@ -118,7 +118,7 @@ func firstUnmet(t *testing.T, b *Bench) {
 			addTrigger(t, b, first)
 			addTrigger(t, b, jobs.Trigger{Job: name, At: second(60), Outcome: jobs.Missed})
 		}
-		got, err := b.SQL().JobStandings(t.Context())
+		got, err := b.SQL().Sides().API.JobStandings(t.Context())
 		must(t, err)
 		for _, j := range got {
 			if !j.Unmet.Equal(second(50)) {
@@ -136,8 +136,8 @@ func retiredStand(t *testing.T, b *Bench) {
 	load(t, b, a, ledger.Definitions{Jobs: []ledger.JobDef{JobDef("i", "1", "s"), JobDef("j", "1", "s")}})
 	load(t, b, a, ledger.Definitions{Jobs: []ledger.JobDef{JobDef("j", "1", "s")}})
 	yes := true
-	must(t, b.SQL().SuspendJob(t.Context(), "j", &yes, "ann"))
-	got, err := b.SQL().JobStandings(t.Context())
+	must(t, b.SQL().Sides().API.SuspendJob(t.Context(), "j", &yes, "ann"))
+	got, err := b.SQL().Sides().API.JobStandings(t.Context())
 	must(t, err)
 	if len(got) != 1 || got[0].Name != "j" || got[0].Suspended == nil || !*got[0].Suspended {
 		t.Fatalf("%+v", got)
@@ -153,7 +153,7 @@ func manyUnmet(t *testing.T, b *Bench) {
 		addTrigger(t, b, jobs.Trigger{Job: name, At: second(int64(i + 1)), Outcome: jobs.Missed})
 	}
 	load(t, b, Join(t, b, "a"), d)
-	got, err := b.SQL().JobStandings(t.Context())
+	got, err := b.SQL().Sides().API.JobStandings(t.Context())
 	must(t, err)
 	for i, j := range got {
 		if !j.Unmet.Equal(second(int64(i + 1))) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
-	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 var kindCases = []Case{
@@ -58,7 +57,7 @@ func (s *scene) refuses(pool, kind string) *jobs.KindError {
 	s.t.Helper()
 	task := jobs.NewTask{Pool: pool, Kind: kind}
 	_, err := s.Store.Enqueue(s.ctx(), task)
-	if st, is := s.Store.(*store.Store); is {
+	if st, is := sqlOf(s.Store); is {
 		tx := begin(s.t, s.Bench)
 		_, within := st.EnqueueTx(s.ctx(), tx, task)
 		must(s.t, tx.Rollback())
@@ -198,7 +197,7 @@ func retryKinds(t *testing.T, b *Bench) {
 	s.load(d)
 	if _, err := b.Store.RetryTask(s.ctx(), id, "", false); !errors.Is(err, jobs.ErrNotFound) {
 		t.Errorf("in a pool that is gone: %v", err)
-	} else if _, is := b.Store.(*store.Store); is && !strings.Contains(err.Error(), "use force") {
+	} else if _, is := sqlOf(b.Store); is && !strings.Contains(err.Error(), "use force") {
 		t.Errorf("what to do about a pool that is gone is not said: %v", err)
 	}
 	s.wantInt(1, "SELECT COUNT(*) FROM {tasks}")

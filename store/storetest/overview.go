@@ -38,7 +38,7 @@ func viewJobNames(t *testing.T, b *Bench) {
 		{"a", "b", true, 2, ""},
 		{"zz", "", true, 2, ""},
 	} {
-		names, err := b.SQL().JobNames(t.Context(), c.prefix, c.after, c.retired, c.limit)
+		names, err := b.SQL().Sides().API.JobNames(t.Context(), c.prefix, c.after, c.retired, c.limit)
 		must(t, err)
 		if got := strings.Join(names, " "); got != c.want {
 			t.Errorf("%+v: %s", c, got)
@@ -52,7 +52,7 @@ func viewOverview(t *testing.T, b *Bench) {
 		Jobs:  []ledger.JobDef{JobDef("gone", "1", "s"), JobDef("i", "1", "s"), JobDef("j", "1", "s"), JobDef("k", "1", "s")},
 		Pools: []ledger.PoolDef{{Name: "p", Hash: "1"}},
 	})
-	empty, err := b.SQL().Overview(t.Context(), 10)
+	empty, err := b.SQL().Sides().API.Overview(t.Context(), 10)
 	must(t, err)
 	if time.Since(empty.At).Abs() > time.Minute || empty.Jobs != 4 || len(empty.Next) != 4 || len(empty.Trouble)+len(empty.Broken)+len(empty.Running)+len(empty.Recent) > 0 {
 		t.Fatalf("%+v", empty)
@@ -92,7 +92,7 @@ func viewOverview(t *testing.T, b *Bench) {
 		b.DB.Exec(t, `UPDATE {tasks} SET state = 2, attempt = 1, replica = 'r', started_at = ? WHERE id = ?`, second(int64(9-i)).UnixMicro(), id)
 	}
 
-	got, err := b.SQL().Overview(t.Context(), 10)
+	got, err := b.SQL().Sides().API.Overview(t.Context(), 10)
 	must(t, err)
 	yes, three := true, 3
 	want := ledger.Overview{
@@ -118,7 +118,7 @@ func viewOverview(t *testing.T, b *Bench) {
 	if len(got.Recent) != 9 || got.Recent[0].At != second(9) || got.Recent[8].At != second(1) {
 		t.Errorf("recent: %+v", got.Recent)
 	}
-	one, err := b.SQL().Overview(t.Context(), 1)
+	one, err := b.SQL().Sides().API.Overview(t.Context(), 1)
 	must(t, err)
 	if one.Failing != 2 || len(one.Broken) != 1 || len(one.Trouble) != 1 || len(one.Next) != 1 || len(one.Running) != 1 || len(one.Recent) != 1 {
 		t.Errorf("one row each: %+v", one)
@@ -129,7 +129,7 @@ func viewOverview(t *testing.T, b *Bench) {
 // those, however often something else went wrong since.
 func viewWrong(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p", "q")
-	now, err := b.SQL().Now(t.Context())
+	now, err := b.SQL().Sides().Admin.Now(t.Context())
 	must(t, err)
 	fail := func(task jobs.NewTask, job string, state jobs.State, ago time.Duration) string {
 		t.Helper()
@@ -148,7 +148,7 @@ func viewWrong(t *testing.T, b *Bench) {
 	fail(newTask("q"), "", jobs.StateFailed, 55*time.Minute)
 	of := fail(newTask("p"), "j", jobs.StateLost, 40*time.Minute)
 	fail(newTask("p"), "", jobs.StateFailed, 65*time.Minute)
-	o, err := b.SQL().Overview(t.Context(), 5)
+	o, err := b.SQL().Sides().API.Overview(t.Context(), 5)
 	must(t, err)
 	last := func(ago time.Duration) time.Time { return now.Add(-ago) }
 	want := []ledger.TroubleCount{
@@ -173,7 +173,7 @@ func viewWrong(t *testing.T, b *Bench) {
 		t.Errorf("%d rows are shown, with the one of another pool %v, with the job's %v", len(o.Trouble), shown[quiet], shown[of])
 	}
 	latest := fail(newTask("p"), "j", jobs.StateLost, -time.Second)
-	o, err = b.SQL().Overview(t.Context(), 1)
+	o, err = b.SQL().Sides().API.Overview(t.Context(), 1)
 	must(t, err)
 	if len(o.Trouble) != 1 || o.Trouble[0].TaskID != latest {
 		t.Errorf("of one row it is not the latest: %+v", o.Trouble)
@@ -183,7 +183,7 @@ func viewWrong(t *testing.T, b *Bench) {
 // viewWrongAtOnce: of everything that went wrong in one moment an overview has a task, behind many of another kind.
 func viewWrongAtOnce(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p", "q")
-	now, err := b.SQL().Now(t.Context())
+	now, err := b.SQL().Sides().Admin.Now(t.Context())
 	must(t, err)
 	fail := func(task jobs.NewTask, job string, ago time.Duration) string {
 		t.Helper()
@@ -204,7 +204,7 @@ func viewWrongAtOnce(t *testing.T, b *Bench) {
 			}
 		}
 	}
-	o, err := b.SQL().Overview(t.Context(), 13)
+	o, err := b.SQL().Sides().API.Overview(t.Context(), 13)
 	must(t, err)
 	for _, id := range want {
 		if !slices.ContainsFunc(o.Trouble, func(r ledger.Trouble) bool { return r.TaskID == id }) {
@@ -221,7 +221,7 @@ func viewFewRows(t *testing.T, b *Bench) {
 	}
 	load(t, b, Join(t, b, "a"), d)
 	for asked, want := range map[int]int{-5: 1, 0: 1, 1: 1, 99: 99, 100: 100, 101: 100, 1 << 30: 100} {
-		o, err := b.SQL().Overview(t.Context(), asked)
+		o, err := b.SQL().Sides().API.Overview(t.Context(), asked)
 		must(t, err)
 		if len(o.Next) != want {
 			t.Errorf("asked for %d rows it has %d, want %d", asked, len(o.Next), want)

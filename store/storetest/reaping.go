@@ -92,7 +92,7 @@ func reapCancelled(t *testing.T, b *Bench) {
 	other := s.second("two")
 	s.enqueue("again", 1)
 	task := s.claim("again", 1)[0]
-	_, err := b.Store.CancelTask(s.ctx(), task.ID, "bob")
+	_, err := b.Store.Cancel(s.ctx(), task.ID, "bob")
 	must(t, err)
 	s.die()
 	other.reap()

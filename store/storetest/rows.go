@@ -14,7 +14,6 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
-	"github.com/lockstep-scheduler/lockstep/store"
 )
 
 // rowCases compare whole rows: every column of a row that a call writes, with a value of its own in each.
@@ -398,7 +397,7 @@ func cancelledRows(t *testing.T, b *Bench) {
 	s := newScene(t, b)
 	_, want := s.made()
 	task, by := s.taken(due(9))
-	asked, err := s.Store.CancelTask(s.ctx(), task.ID, "carol")
+	asked, err := s.Store.Cancel(s.ctx(), task.ID, "carol")
 	must(t, err)
 	want = want.with(by).with(row{"cancel": "cancelled by carol"})
 	s.wantRow("running task", s.row("tasks", "id=?", task.ID), want)
@@ -414,7 +413,7 @@ func cancelledRows(t *testing.T, b *Bench) {
 
 	s.DB.Exec(t, "DELETE FROM {idempotency}")
 	pending, want := s.made()
-	cancelled, err := s.Store.CancelTask(s.ctx(), pending.ID, "dave")
+	cancelled, err := s.Store.Cancel(s.ctx(), pending.ID, "dave")
 	must(t, err)
 	s.wantRow("pending task", s.row("done", "id=?", pending.ID), want.done(row{
 		"state": "cancelled", "reason": "cancelled by dave", "reason_code": "cancelled", "finished_at": cancelled.FinishedAt,
@@ -488,7 +487,7 @@ func definedRows(t *testing.T, b *Bench) {
 		"name": "work", "hash": "hash of work", "config": config, "max_running": 18, "max_attempts": 19, "on_lost": "retry", "paused": 1,
 		"paused_by": "bob", "kinds": kinds,
 	}
-	if _, is := b.Store.(*store.Store); !is { // it keeps them in another way
+	if _, is := sqlOf(b.Store); !is { // it keeps them in another way
 		pool["kinds"] = nil
 	}
 	s.wantRow("pool", s.row("pools", "name='work'"), pool)

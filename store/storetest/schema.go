@@ -28,7 +28,7 @@ func namespace(t *testing.T, b *Bench) {
 	load(t, b, Join(t, b, "a"), definitions()) // which writes into the same table
 	first, err := b.SQL().Namespace(t.Context())
 	must(t, err)
-	again, err := b.Open(t).(*store.Store).Namespace(t.Context())
+	again, err := b.Open(t).Namespace(t.Context())
 	must(t, err)
 	if len(first) != 16 || first != again || first != b.DB.Text(t, "SELECT value FROM {meta} WHERE name = 'namespace'") {
 		t.Fatalf("namespace is %q, and then %q", first, again)

@@ -165,7 +165,7 @@ func cancelledEnds(t *testing.T, b *Bench) {
 	s.runJob("a", 2, jobs.StateCancelled)
 	d, err := s.decide(run("a", due(3), false))
 	must(t, err)
-	_, err = b.Store.CancelTask(s.ctx(), d.Opened[0].ID, "")
+	_, err = b.Store.Cancel(s.ctx(), d.Opened[0].ID, "")
 	must(t, err)
 	s.runPool("work", jobs.StateCancelled)
 	s.want("events", s.events(), "failed job a")

@@ -19,7 +19,7 @@ import (
 type Store interface {
 	ledger.Store
 
-	CancelTask(ctx context.Context, id, by string) (jobs.Task, error)
+	Cancel(ctx context.Context, id, by string) (jobs.Task, error)
 	Enqueue(ctx context.Context, tasks ...jobs.NewTask) ([]jobs.Enqueued, error)
 	AddPools(ctx context.Context, pools map[string]jobs.Pool) error
 	Jobs(ctx context.Context, names ...string) ([]ledger.JobStatus, error)
@@ -29,7 +29,28 @@ type Store interface {
 	PausePool(ctx context.Context, name string, override *bool, by string) error
 }
 
-var _ Store = (*store.Store)(nil)
+// sqlStore is one of package store.
+type sqlStore struct {
+	ledger.Store
+	ledger.API
+	users *store.Store
+}
+
+// Of is a store of package store, with what it has for users and for replicas.
+func Of(st *store.Store) Store {
+	sides := st.Sides()
+	return sqlStore{sides.Replica, sides.API, st}
+}
+
+func (s sqlStore) AddPools(ctx context.Context, pools map[string]jobs.Pool) error {
+	return s.users.AddPools(ctx, pools)
+}
+
+// sqlOf is the inverse of Of, for a store that is one.
+func sqlOf(st Store) (*store.Store, bool) {
+	s, is := st.(sqlStore)
+	return s.users, is
+}
 
 // Bench is an empty, migrated database.
 type Bench struct {
@@ -42,7 +63,7 @@ type Bench struct {
 }
 
 // SQL is the store of a case that is not of the contract.
-func (b *Bench) SQL() *store.Store { return b.Store.(*store.Store) }
+func (b *Bench) SQL() *store.Store { return b.Store.(sqlStore).users }
 
 // DB reads and writes the rows behind the store's back; statements are in the store's own words,
 // such as {tasks}, with ? for arguments.

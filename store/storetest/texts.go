@@ -55,7 +55,7 @@ func longTexts(t *testing.T, b *Bench) {
 	s.session = s.join("one")
 	s.enqueue("again", 1)
 	cancelled := s.claim("again", 1)[0]
-	_, err := b.Store.CancelTask(s.ctx(), cancelled.ID, "alice")
+	_, err := b.Store.Cancel(s.ctx(), cancelled.ID, "alice")
 	must(t, err)
 	died := ledger.Result{TaskID: cancelled.ID, Token: cancelled.Token, Verdict: ledger.Died, State: jobs.StateLost, Reason: long}
 	answer := s.finish(died)

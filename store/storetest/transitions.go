@@ -58,7 +58,7 @@ func (l *life) die() {
 	l.other.reap()
 }
 
-func (l *life) cancel() { _, _ = l.owner.Store.CancelTask(l.owner.ctx(), l.id, "alice") } // a conflict changes nothing
+func (l *life) cancel() { _, _ = l.owner.Store.Cancel(l.owner.ctx(), l.id, "alice") } // a conflict changes nothing
 
 // operations are all that write the state of a task that is there.
 var operations = []struct {

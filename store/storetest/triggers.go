@@ -752,7 +752,7 @@ func forced(t *testing.T, b *Bench) {
 		t.Errorf("a long reason in short letters: %q", row)
 	}
 
-	if _, is := b.Store.(*store.Store); is {
+	if _, is := sqlOf(b.Store); is {
 		s.wantInt(512, "SELECT MAX(LENGTH(reason)) FROM {triggers}") // which its column takes
 	}
 

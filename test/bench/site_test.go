@@ -85,7 +85,7 @@ func (s *site) store(tb testing.TB) *store.Store {
 // replica makes one that has everything for itself but the servers.
 func (s *site) replica(tb testing.TB, id string, m *meter, set jobs.Set, workers int) *scheduler.Scheduler {
 	tb.Helper()
-	st := metered{s.store(tb), m}
+	st := metered{s.store(tb).Sides().Replica, m}
 	var lk scheduler.Locks
 	o := scheduler.Options{ID: id, Workers: workers, LockService: "the store's own database"}
 	if s.redis {
@@ -119,7 +119,7 @@ func (s *site) define(tb testing.TB, st *store.Store, set jobs.Set) {
 	tb.Helper()
 	stop := run(tb, s.replica(tb, "first", &meter{}, set, 1))
 	await.Until(tb, "the pools are known", func() bool {
-		pools, err := st.PoolStatuses(tb.Context())
+		pools, err := st.Pools(tb.Context())
 		return err == nil && len(pools) > len(set.Pools) // the built-in one, too
 	})
 	stop()

@@ -188,7 +188,7 @@ func (w *world) ask(s step, r *replica) {
 		}
 	case cancels:
 		if id := w.some(false); id != "" {
-			if _, err := w.admin.CancelTask(ctx, id, "somebody"); err == nil {
+			if _, err := w.admin.Cancel(ctx, id, "somebody"); err == nil {
 				w.count("cancels")
 			}
 		}

@@ -37,16 +37,16 @@ func TestCompiles(t *testing.T) {
 	c := newChecker(all)
 	words := all[slices.IndexFunc(all, func(p listed) bool { return p.ImportPath == module+"/internal/ledger" })]
 	hurt := all[slices.IndexFunc(all, func(p listed) bool { return p.ImportPath == module+"/store" })]
-	text, err := os.ReadFile(filepath.Join(root, "internal/ledger/standing.go"))
+	text, err := os.ReadFile(filepath.Join(root, "internal/ledger/retired.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed := map[string]string{"internal/ledger/standing.go": strings.Replace(string(text), "type JobStanding struct", "type Standing struct", 1)}
+	changed := map[string]string{"internal/ledger/retired.go": strings.Replace(string(text), "ReasonRetired", "Retired", 1)}
 	if err := c.check(words, changed); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.check(hurt, changed); err == nil {
-		t.Error("a type is gone, and nobody misses it")
+		t.Error("a name is gone, and nobody misses it")
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 func mount(mux *http.ServeMux, st *store.Store, replica *scheduler.Scheduler) {
-	lockstep := api.New(api.Backend{Reader: st, Writer: st, Replica: replica}, api.Options{
+	lockstep := api.New(api.Backend{Store: st, Replica: replica}, api.Options{
 		Hosts: []string{"shop.example.org"}, // names by which people reach your server
 		Page:  page.Handler(),               // what people see at /lockstep/; leave it out to have the API alone
 	})
@@ -28,7 +28,7 @@ func mount(mux *http.ServeMux, st *store.Store, replica *scheduler.Scheduler) {
 }
 
 func dashboard(mux *http.ServeMux, st *store.Store) {
-	lockstep := api.New(api.Backend{Reader: st, Writer: st}, api.Options{Page: page.Handler()}) // no Replica
+	lockstep := api.New(api.Backend{Store: st}, api.Options{Page: page.Handler()}) // no Replica
 	mux.Handle("/lockstep/", http.StripPrefix("/lockstep", lockstep))
 }
 

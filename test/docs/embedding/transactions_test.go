@@ -61,7 +61,7 @@ func TestGorm(t *testing.T) {
 
 func pending(t *testing.T, st *store.Store, pool string) int {
 	t.Helper()
-	all, err := st.PoolStatuses(t.Context())
+	all, err := st.Sides().API.PoolStatuses(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// CancelTask ends a pending task as cancelled, and leaves word for the owner of a running one. Errors:
+// Cancel ends a pending task as cancelled, and leaves word for the owner of a running one. Errors:
 // jobs.ErrNotFound, jobs.ErrConflict if it has ended.
-func (s *Store) CancelTask(ctx context.Context, id, by string) (task jobs.Task, err error) {
+func (s *Store) Cancel(ctx context.Context, id, by string) (task jobs.Task, err error) {
 	why := "cancelled"
 	if by != "" {
 		why += " by " + by

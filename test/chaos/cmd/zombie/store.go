@@ -90,12 +90,12 @@ func stale(h holding, r row) (jobs.State, bool) {
 func (z *zombie) write(ctx context.Context, h holding, before row, end jobs.State) error {
 	finish := func(verdict ledger.Verdict, state jobs.State) func() (bool, error) {
 		return func() (bool, error) {
-			out, err := z.store.Finish(ctx, h.session, []ledger.Result{{TaskID: h.task, Token: h.token, Verdict: verdict, State: state, Reason: "zombie"}})
+			out, err := z.store.Sides().Replica.Finish(ctx, h.session, []ledger.Result{{TaskID: h.task, Token: h.token, Verdict: verdict, State: state, Reason: "zombie"}})
 			return err == nil && out[0].Finish == ledger.Fenced, err
 		}
 	}
 	extend := func() (bool, error) {
-		ours, err := z.store.Extend(ctx, h.session, []ledger.Extension{{TaskID: h.task, Token: h.token, Until: time.Now().Add(time.Hour)}})
+		ours, err := z.store.Sides().Replica.Extend(ctx, h.session, []ledger.Extension{{TaskID: h.task, Token: h.token, Until: time.Now().Add(time.Hour)}})
 		return err == nil && !ours[0], err
 	}
 	for _, replay := range []struct {
@@ -138,7 +138,7 @@ func (z *zombie) beat(ctx context.Context) error {
 		return err
 	}
 	s := history.Stale{At: time.Now(), What: "beat", TaskID: session}
-	_, err = z.store.Beat(ctx, session)
+	_, err = z.store.Sides().Replica.Beat(ctx, session)
 	s.Refused = errors.Is(err, ledger.ErrSessionDead)
 	if err != nil && !s.Refused {
 		return err

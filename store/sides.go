@@ -1,0 +1,28 @@
+package store
+
+import (
+	"context"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Sides are what scheduler.New, api.New and metrics.New ask a Store for. Programs have no use for them: what is in them
+// changes between versions.
+func (s *Store) Sides() ledger.Sides {
+	return ledger.Sides{Replica: replica{s}, API: views{s}, Audit: views{s}, Admin: admin{s}}
+}
+
+type (
+	replica struct{ *Store } // as package scheduler has it
+	views   struct{ *Store } // as packages api and metrics have it
+	admin   struct{ *Store } // as commands have it
+)
+
+// Local reports whether all that share the store run on this machine, so that they sleep when it does.
+func (s replica) Local() bool { return s.db != nil && s.db.Dialect.Local() }
+
+// RetryTask is Retry for replicas.
+func (s replica) RetryTask(ctx context.Context, id, by string, force bool) (jobs.Task, error) {
+	return s.Retry(ctx, id, by, force)
+}
