@@ -6,33 +6,22 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // admission is by what a transaction makes tasks running here, with what this replica knows of these pools now: the
 // transaction may be repeated, so it looks at nothing that changes.
-func (s *executor) admission(ses *membership.Session, pools map[string]governing, room map[string]int) ledger.Admission {
+func (s *executor) admission(ses *membership.Session, pools map[string]plan.Governing, room map[string]int) ledger.Admission {
 	shares := map[string]ledger.Share{}
 	for name, g := range pools {
-		shares[name] = ledger.Share{Hash: g.hash, Limited: g.maxRunning > 0, Room: room[name]}
+		shares[name] = ledger.Share{Hash: g.Hash, Limited: g.MaxRunning > 0, Room: room[name]}
 	}
 	return ledger.Admission{
 		Session: ses.ID, Replica: s.opt.ID, Pools: shares,
 		Admit: func(now time.Time, c ledger.Candidate) (time.Time, bool) {
-			return s.plan.admit(pools[c.Task.Pool], now, c)
+			return s.plan.Admit(pools[c.Task.Pool], now, c)
 		},
 	}
-}
-
-// admit says whether this replica may run a task of a pool as it is governed, and can, and until when.
-func (p *plan) admit(g governing, now time.Time, c ledger.Candidate) (until time.Time, ok bool) {
-	if _, ok := p.work(c.Task); !ok {
-		return time.Time{}, false
-	}
-	if c.Task.Job == "" {
-		return time.Time{}, g.lets(c.Task.Kind)
-	}
-	j := p.jobs[c.Task.Job]
-	return j.until(now), j.hash == c.JobHash && g.runs(j)
 }
 
 // workers are those that are taken for a decision, by pool.
@@ -42,8 +31,8 @@ type workers map[string]int
 func (s *executor) takeWorkers(names []string) workers {
 	taken := workers{}
 	for _, name := range names {
-		pool := s.plan.jobs[name].Pool
-		if _, can := s.plan.work(jobs.Task{Job: name, Pool: pool}); can {
+		pool := s.plan.Jobs[name].Pool
+		if _, can := s.plan.Execution(jobs.Task{Job: name, Pool: pool}); can {
 			taken[pool] += s.slots.take(pool, 1)
 		}
 	}
@@ -57,8 +46,8 @@ func (s *executor) giveBack(taken workers) {
 }
 
 // governed is by what the feeders of these pools go now.
-func (s *executor) governed(taken workers) map[string]governing {
-	pools := map[string]governing{}
+func (s *executor) governed(taken workers) map[string]plan.Governing {
+	pools := map[string]plan.Governing{}
 	for name := range taken {
 		pools[name] = s.feeders[name].governed()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
@@ -39,7 +40,7 @@ func (s stopped) code() reason.Code {
 type attempt struct {
 	task    jobs.Task
 	session string
-	work    work
+	work    plan.Execution
 	bound   *bound.Bound // what the handler knows of its deadline
 
 	// Of sayDeaf alone:
@@ -67,9 +68,9 @@ type attempt struct {
 func (a *attempt) begin(ctx context.Context) (_ context.Context, end func()) {
 	killed, kill := context.WithCancel(context.Background())
 	a.kill = kill
-	a.timeout = &jobs.Stop{Reason: fmt.Sprintf("timeout after %v", a.work.timeout), Kill: killed.Done()}
+	a.timeout = &jobs.Stop{Reason: fmt.Sprintf("timeout after %v", a.work.Timeout), Kill: killed.Done()}
 	ctx, a.cancel = context.WithCancelCause(ctx)
-	ctx, stopTimer := context.WithTimeoutCause(ctx, a.work.timeout, a.timeout)
+	ctx, stopTimer := context.WithTimeoutCause(ctx, a.work.Timeout, a.timeout)
 	a.cause = func() error { return context.Cause(ctx) }
 	return ctx, func() {
 		stopTimer()
@@ -115,7 +116,7 @@ func (a *attempt) grace(usual time.Duration, log *slog.Logger) (grace time.Durat
 			grace = usual
 		}
 	}()
-	if h, ok := jobs.As[jobs.Graceful](a.work.handler); ok {
+	if h, ok := jobs.As[jobs.Graceful](a.work.Handler); ok {
 		return h.StopGrace()
 	}
 	return usual
@@ -175,14 +176,14 @@ func (a *attempt) result(err error, out []byte) ledger.Result {
 	}
 	r.State = jobs.StateFailed
 	failures := a.task.Attempt - a.task.Lost // this one included
-	if failures > a.work.retries.Limit || jobs.IsPermanent(err) {
+	if failures > a.work.Retries.Limit || jobs.IsPermanent(err) {
 		return r
 	}
 	r.Verdict = ledger.Again
 	if d, ok := jobs.RetryDelay(err); ok {
 		r.RetryIn = d
 	} else {
-		r.RetryIn = a.work.retries.Delay(failures, rand.Float64)
+		r.RetryIn = a.work.Retries.Delay(failures, rand.Float64)
 	}
 	return r
 }

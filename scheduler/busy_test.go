@@ -152,7 +152,7 @@ func TestClaimsTakeTurnsWhileTurnsAreShort(t *testing.T) {
 			s := replicaOn(t, st, blocked{})
 			s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Hour)})
 			f := s.feeders["p"]
-			f.governs.maxRunning = limit
+			f.governs.MaxRunning = limit
 			for range want {
 				f.claim(t.Context())
 			}

@@ -79,7 +79,7 @@ func (s *triggers) decideFree(ctx context.Context, names []string, overdue bool)
 			}
 			nexts[state.Name] = next{dec.NextAt, !dec.Waiting.IsZero()}
 			if dec.Cursor.IsZero() {
-				nexts[state.Name] = next{at: s.plan.jobs[state.Name].next(state.Cursor)}
+				nexts[state.Name] = next{at: s.plan.Jobs[state.Name].Next(state.Cursor)}
 				continue
 			}
 			decisions = append(decisions, dec)

@@ -27,7 +27,7 @@ func (o *owing) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, erro
 	now := time.Now()
 	var states []ledger.JobState
 	for _, name := range d.Jobs {
-		states = append(states, ledger.JobState{Name: name, Hash: o.s.plan.jobs[name].hash, Cursor: now.Add(-time.Hour)})
+		states = append(states, ledger.JobState{Name: name, Hash: o.s.plan.Jobs[name].Hash, Cursor: now.Add(-time.Hour)})
 	}
 	decisions := d.Decide(now, states)
 	rows := 0

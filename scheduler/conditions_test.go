@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -193,7 +194,7 @@ func TestWhatCameOfAClaim(t *testing.T) {
 // A due time that is decided at the end of its grace is not caught up: its lag is counted from the due time.
 func TestLagAtTheEndOfTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := newOn(newPicky(nil), nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, Options{ID: "a"})
+		s, err := newOn(newPicky(nil), nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: replicatest.Nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, Options{ID: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
@@ -29,20 +28,6 @@ const (
 	// killMargin is how much before the time by which it must be gone a handler is told to end at once.
 	killMargin = 100 * time.Millisecond
 )
-
-// until is how long an attempt that starts now may run even if this replica loses touch with the
-// store: until another one may start in its place, or its timeout. Zero: no longer than the session is
-// trusted.
-func (j *jobPlan) until(now time.Time) time.Time {
-	if j.OnLost == jobs.LostRetries {
-		return time.Time{}
-	}
-	until := now.Add(j.Timeout)
-	if next := j.next(now); j.Concurrency != jobs.Allow && !next.IsZero() && next.Before(until) {
-		until = next
-	}
-	return until
-}
 
 // deadline is when another replica may start in the attempt's place: the last of its bounds; zero if
 // it has none.
@@ -101,11 +86,11 @@ func (s *executor) extend(ctx context.Context) {
 	now, ses := s.clock.Now(), s.member.Session()
 	var moves []ledger.Extension
 	for _, a := range s.register.attempts() {
-		j, ok := s.plan.jobs[a.task.Job]
+		j, ok := s.plan.Jobs[a.task.Job]
 		if !ok || a.session != ses.ID {
 			continue
 		}
-		if until := j.until(now); !until.IsZero() && until.After(a.until()) && a.until().Before(now) {
+		if until := j.Until(now); !until.IsZero() && until.After(a.until()) && a.until().Before(now) {
 			moves = append(moves, ledger.Extension{TaskID: a.task.ID, Token: a.task.Token, Until: until})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // looks is a handler that notes what its context says.
@@ -80,7 +81,7 @@ func TestTheDeadlineOfAContextIsTheTimeout(t *testing.T) {
 // A handler that ends in time is not timed out, however late its end is recorded.
 func TestWhatEndsInTimeIsNotTimedOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &attempt{work: work{timeout: time.Second}}
+		a := &attempt{work: plan.Execution{Timeout: time.Second}}
 		ctx, end := a.begin(t.Context())
 		time.Sleep(time.Second - 1)
 		end()

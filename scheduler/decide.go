@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // freshLimit bounds how many due times within the grace one decision opens or skips. What lies
@@ -15,7 +16,7 @@ const freshLimit = 1000
 
 // rules decide due times. They hold no state: the store may ask it again with newer rows.
 type rules struct {
-	plan    *plan
+	plan    *plan.Plan
 	replica string
 	now     time.Time
 	newID   func(job string, n int) string // the id of the n-th task that this decision opens for a job
@@ -28,12 +29,12 @@ type rules struct {
 // taken (forbid), a due time is skipped; with policy all a late one waits for the slot instead, so
 // that all of them run, one after the other.
 func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
-	j, known := d.plan.jobs[state.Name]
-	if !known || j.hash != state.Hash {
+	j, known := d.plan.Jobs[state.Name]
+	if !known || j.Hash != state.Hash {
 		return dec, false // governed by a configuration that this replica does not have
 	}
 	dec.Job = state.Name
-	if j.schedule == nil {
+	if j.Times == nil {
 		return dec, true
 	}
 	due := d.due(j, state.Cursor)
@@ -41,7 +42,7 @@ func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 		return dec, true
 	}
 	if suspended(j, state) {
-		due = span{passed: j.between(state.Cursor, d.now)}
+		due = span{passed: between(j, state.Cursor, d.now)}
 		dec.Triggers = append(dec.Triggers, d.pass(j, due.passed, jobs.Skipped, reason.Suspended, "suspended"))
 	} else {
 		dec.Triggers = d.miss(j, due.passed)
@@ -53,7 +54,7 @@ func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 		late := d.late(j, at)
 		switch {
 		case taken.why == "":
-			opening := d.open(j, jobs.Trigger{Job: j.name, At: at, Cause: causeOf(late)}, opened)
+			opening := d.open(j, jobs.Trigger{Job: j.Name, At: at, Cause: causeOf(late)}, opened)
 			opened++
 			dec.Triggers = append(dec.Triggers, opening)
 			if j.Concurrency != jobs.Allow {
@@ -67,7 +68,7 @@ func (d rules) decide(state ledger.JobState) (dec ledger.Decision, ok bool) {
 		}
 		dec.Cursor = at
 	}
-	dec.NextAt = j.next(dec.Cursor)
+	dec.NextAt = j.Next(dec.Cursor)
 	return dec, true
 }
 
@@ -93,9 +94,9 @@ func (s span) last() time.Time {
 
 // due splits the due times of (cursor, now]. It walks through those that run, and only counts the
 // others: an outage of weeks costs no more than one of minutes.
-func (d rules) due(j *jobPlan, cursor time.Time) span {
+func (d rules) due(j *plan.Job, cursor time.Time) span {
 	lateUntil := d.now.Add(-j.CatchUp.Grace - time.Nanosecond)
-	fresh, _ := j.schedule.Between(later(cursor, lateUntil), d.now, freshLimit)
+	fresh, _ := j.Times.Between(later(cursor, lateUntil), d.now, freshLimit)
 	budget := 0
 	switch {
 	case j.CatchUp.Policy == jobs.CatchUpAll:
@@ -105,25 +106,25 @@ func (d rules) due(j *jobPlan, cursor time.Time) span {
 	}
 	var late []time.Time
 	if budget > 0 {
-		late = j.schedule.Latest(later(cursor, d.now.Add(-j.CatchUp.Window-time.Nanosecond)), lateUntil, budget)
+		late = j.Times.Latest(later(cursor, d.now.Add(-j.CatchUp.Window-time.Nanosecond)), lateUntil, budget)
 	}
 	s := span{runs: append(late, fresh...)}
 	passedUntil := lateUntil
 	if len(late) > 0 {
 		passedUntil = late[0].Add(-time.Nanosecond)
 	}
-	s.passed = j.between(cursor, passedUntil)
+	s.passed = between(j, cursor, passedUntil)
 	return s
 }
 
 // between is the due times of (after, until].
-func (j *jobPlan) between(after, until time.Time) stretch {
-	first := j.next(after)
+func between(j *plan.Job, after, until time.Time) stretch {
+	first := j.Next(after)
 	if first.IsZero() || first.After(until) {
 		return stretch{}
 	}
-	count, _ := j.schedule.CountBetween(after, until)
-	return stretch{first, j.schedule.Latest(after, until, 1)[0], count}
+	count, _ := j.Times.CountBetween(after, until)
+	return stretch{first, j.Times.Latest(after, until, 1)[0], count}
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -140,14 +141,14 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func suspended(j *jobPlan, state ledger.JobState) bool {
+func suspended(j *plan.Job, state ledger.JobState) bool {
 	if state.Suspended != nil {
 		return *state.Suspended
 	}
 	return j.Suspend
 }
 
-func (d rules) late(j *jobPlan, at time.Time) bool { return at.Before(d.now.Add(-j.CatchUp.Grace)) }
+func (d rules) late(j *plan.Job, at time.Time) bool { return at.Before(d.now.Add(-j.CatchUp.Grace)) }
 
 func causeOf(late bool) jobs.Cause {
 	if late {
@@ -157,25 +158,25 @@ func causeOf(late bool) jobs.Cause {
 }
 
 // miss is the rows of due times that came too late: those beyond the window, and the others.
-func (d rules) miss(j *jobPlan, passed stretch) (rows []ledger.Opening) {
+func (d rules) miss(j *plan.Job, passed stretch) (rows []ledger.Opening) {
 	if passed.count == 0 {
 		return nil
 	}
 	edge := d.now.Add(-j.CatchUp.Window)
 	before := passed.first.Add(-time.Nanosecond)
-	if old := j.between(before, earlier(edge.Add(-time.Nanosecond), passed.last)); old.count > 0 {
+	if old := between(j, before, earlier(edge.Add(-time.Nanosecond), passed.last)); old.count > 0 {
 		rows = append(rows, d.pass(j, old, jobs.Missed, reason.CatchUpWindow,
 			fmt.Sprintf("older than the catch-up window of %v", j.CatchUp.Window)))
 		before = old.last
 	}
-	if rest := j.between(before, passed.last); rest.count > 0 {
+	if rest := between(j, before, passed.last); rest.count > 0 {
 		code, why := missedBecause(j)
 		rows = append(rows, d.pass(j, rest, jobs.Missed, code, why))
 	}
 	return rows
 }
 
-func missedBecause(j *jobPlan) (reason.Code, string) {
+func missedBecause(j *plan.Job) (reason.Code, string) {
 	switch j.CatchUp.Policy {
 	case jobs.CatchUpNone:
 		return reason.CatchUpNone, "catch-up policy none"
@@ -186,9 +187,9 @@ func missedBecause(j *jobPlan) (reason.Code, string) {
 }
 
 // pass is the row of due times that do not run.
-func (d rules) pass(j *jobPlan, r stretch, o jobs.Outcome, code reason.Code, why string) ledger.Opening {
+func (d rules) pass(j *plan.Job, r stretch, o jobs.Outcome, code reason.Code, why string) ledger.Opening {
 	t := jobs.Trigger{
-		Job: j.name, At: r.first, Count: r.count, Cause: causeOf(d.late(j, r.first)),
+		Job: j.Name, At: r.first, Count: r.count, Cause: causeOf(d.late(j, r.first)),
 		Outcome: o, Reason: why, ReasonCode: code, Replica: d.replica,
 	}
 	if r.count > 1 {
@@ -198,11 +199,11 @@ func (d rules) pass(j *jobPlan, r stretch, o jobs.Outcome, code reason.Code, why
 }
 
 // open makes t's task.
-func (d rules) open(j *jobPlan, t jobs.Trigger, n int) ledger.Opening {
-	id := d.newID(j.name, n)
+func (d rules) open(j *plan.Job, t jobs.Trigger, n int) ledger.Opening {
+	id := d.newID(j.Name, n)
 	t.Count, t.TaskID, t.Replica = 1, id, d.replica
 	task := &jobs.Task{
-		ID: id, Pool: j.Pool, Kind: j.Kind, Job: j.name, ScheduledAt: t.At, Seq: t.Seq,
+		ID: id, Pool: j.Pool, Kind: j.Kind, Job: j.Name, ScheduledAt: t.At, Seq: t.Seq,
 		MaxAttempts: j.Retries.Limit + 1, OnLost: j.OnLost, RunAt: d.now, Payload: j.Payload, By: t.By,
 	}
 	return ledger.Opening{Trigger: t, Task: task}

@@ -10,22 +10,24 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 // decides decides about one job at 12:00:05, from a cursor, with a task that has the slot or none.
 func decides(t *testing.T, j jobs.Job, cursor string, taken bool) (ledger.Decision, bool) {
 	t.Helper()
-	j.Handler = nothing{}
-	p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": j}}, nil)
+	j.Handler = replicatest.Nothing{}
+	p, err := plan.New(jobs.Set{Jobs: map[string]jobs.Job{"j": j}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := ledger.JobState{Name: "j", Hash: p.jobs["j"].hash, Cursor: clockTime(cursor)}
+	state := ledger.JobState{Name: "j", Hash: p.Jobs["j"].Hash, Cursor: replicatest.Time(cursor)}
 	if taken {
 		state.Open = []ledger.OpenTask{{ID: "t1", State: jobs.StateRunning}}
 	}
 	return rules{
-		plan: p, replica: "a", now: clockTime("12:00:05"),
+		plan: p, replica: "a", now: replicatest.Time("12:00:05"),
 		newID: func(job string, n int) string { return fmt.Sprint(job, n) },
 	}.decide(state)
 }
@@ -69,14 +71,14 @@ func TestDecideAtItsEdges(t *testing.T) {
 			t.Errorf("%s: decided: %v, up to %q, want %q\n%s", what, ok, upTo, c.upTo, diff)
 		}
 	}
-	if _, ok := (rules{plan: &plan{}}).decide(ledger.JobState{Name: "nobody's"}); ok {
+	if _, ok := (rules{plan: &plan.Plan{}}).decide(ledger.JobState{Name: "nobody's"}); ok {
 		t.Error("decided a job that this replica does not know")
 	}
 }
 
 // A due time that does not run says why, which due times it stands for, and who decided that.
 func TestWhatIsSaidOfWhatDoesNotRun(t *testing.T) {
-	at := clockTime
+	at := replicatest.Time
 	minute := func(p jobs.CatchUpPolicy, window time.Duration, limit int) jobs.Job {
 		return jobs.Job{Schedule: "0 * * * * *", CatchUp: jobs.CatchUp{Policy: p, Grace: 2 * time.Second, Window: window, Limit: limit}}
 	}
@@ -122,8 +124,8 @@ func TestWhatIsSaidOfWhatDoesNotRun(t *testing.T) {
 
 // A task that a due time opens is as its job says, and the row names it.
 func TestWhatADueTimeOpens(t *testing.T) {
-	p, err := newPlan(jobs.Set{
-		Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": nothing{}}}},
+	p, err := plan.New(jobs.Set{
+		Pools: map[string]jobs.Pool{"p": {Kinds: map[string]jobs.Handler{"k": replicatest.Nothing{}}}},
 		Jobs: map[string]jobs.Job{"j": {
 			Pool: "p", Kind: "k", Schedule: "0 * * * * *", Payload: []byte("[1]"), Retries: jobs.Retries{Limit: 4}, OnLost: jobs.LostFails,
 			CatchUp: jobs.CatchUp{Grace: time.Minute},
@@ -132,13 +134,13 @@ func TestWhatADueTimeOpens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, at := clockTime("12:00:05"), clockTime("12:00:00")
+	now, at := replicatest.Time("12:00:05"), replicatest.Time("12:00:00")
 	dec, _ := rules{
 		plan: p, replica: "a", now: now,
 		newID: func(job string, n int) string { return fmt.Sprint("task of ", job, n) },
-	}.decide(ledger.JobState{Name: "j", Hash: p.jobs["j"].hash, Cursor: clockTime("11:59:30")})
+	}.decide(ledger.JobState{Name: "j", Hash: p.Jobs["j"].Hash, Cursor: replicatest.Time("11:59:30")})
 	want := ledger.Decision{
-		Job: "j", Cursor: at, NextAt: clockTime("12:01:00"), Triggers: []ledger.Opening{{
+		Job: "j", Cursor: at, NextAt: replicatest.Time("12:01:00"), Triggers: []ledger.Opening{{
 			Trigger: jobs.Trigger{Job: "j", At: at, Count: 1, Cause: jobs.CauseSchedule, TaskID: "task of j0", Replica: "a"},
 			Task: &jobs.Task{
 				ID: "task of j0", Pool: "p", Kind: "k", Job: "j", ScheduledAt: at, MaxAttempts: 5, OnLost: jobs.LostFails, RunAt: now, Payload: []byte("[1]"),

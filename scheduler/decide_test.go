@@ -1,9 +1,7 @@
 package scheduler
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
@@ -11,19 +9,9 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
-
-type nothing struct{}
-
-func (nothing) Run(context.Context, jobs.Task, io.Writer) error { return nil }
-
-func clockTime(s string) time.Time {
-	t, err := time.Parse("2006-01-02 15:04:05", "2026-03-01 "+s)
-	if err != nil {
-		panic(err)
-	}
-	return t
-}
 
 // row is one ledger row in short: "12:00:05 open schedule", "12:00:01..12:00:04 missed 4 catch_up".
 func row(o ledger.Opening) string {
@@ -40,7 +28,7 @@ func row(o ledger.Opening) string {
 
 func TestDecide(t *testing.T) {
 	everySecond := func(edit func(*jobs.Job)) jobs.Job {
-		j := jobs.Job{Schedule: "* * * * * *", Handler: nothing{}}
+		j := jobs.Job{Schedule: "* * * * * *", Handler: replicatest.Nothing{}}
 		j.CatchUp.Grace = 2 * time.Second
 		if edit != nil {
 			edit(&j)
@@ -75,11 +63,11 @@ func TestDecide(t *testing.T) {
 		want:  []string{"12:00:05 skipped 1 schedule slot_taken"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "forbid: a lost attempt may still run", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
-		state: ledger.JobState{BusyUntil: clockTime("12:00:06")},
+		state: ledger.JobState{BusyUntil: replicatest.Time("12:00:06")},
 		want:  []string{"12:00:05 skipped 1 schedule lost_may_run"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "forbid: its time is over", job: everySecond(nil), cursor: "12:00:04", now: "12:00:05",
-		state: ledger.JobState{BusyUntil: clockTime("12:00:05")},
+		state: ledger.JobState{BusyUntil: replicatest.Time("12:00:05")},
 		want:  []string{"12:00:05 open schedule"}, upTo: "12:00:05", next: "12:00:06",
 	}, {
 		name: "suspended by the API", job: everySecond(nil), cursor: "12:00:02", now: "12:00:05",
@@ -135,12 +123,12 @@ func TestDecide(t *testing.T) {
 	}}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": c.job}}, nil)
+			p, err := plan.New(jobs.Set{Jobs: map[string]jobs.Job{"j": c.job}}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			now := clockTime(c.now)
-			c.state.Name, c.state.Hash, c.state.Cursor = "j", p.jobs["j"].hash, clockTime(c.cursor)
+			now := replicatest.Time(c.now)
+			c.state.Name, c.state.Hash, c.state.Cursor = "j", p.Jobs["j"].Hash, replicatest.Time(c.cursor)
 			d := rules{
 				plan: p, replica: "a", now: now,
 				newID: func(job string, n int) string { return fmt.Sprint(job, n) },
@@ -174,15 +162,15 @@ func TestDecideCoversEveryDueTime(t *testing.T) {
 	for _, policy := range []jobs.CatchUpPolicy{jobs.CatchUpNone, jobs.CatchUpLatest, jobs.CatchUpAll} {
 		for _, concurrency := range []jobs.Concurrency{jobs.Allow, jobs.Forbid} {
 			t.Run(fmt.Sprint(policy, " ", concurrency), func(t *testing.T) {
-				p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": {
-					Schedule: "*/7 * * * * *", Handler: nothing{}, Concurrency: concurrency,
+				p, err := plan.New(jobs.Set{Jobs: map[string]jobs.Job{"j": {
+					Schedule: "*/7 * * * * *", Handler: replicatest.Nothing{}, Concurrency: concurrency,
 					CatchUp: jobs.CatchUp{Policy: policy, Window: 5 * time.Minute, Limit: 5},
 				}}}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				start := clockTime("12:00:00")
-				state := ledger.JobState{Name: "j", Hash: p.jobs["j"].hash, Cursor: start}
+				start := replicatest.Time("12:00:00")
+				state := ledger.JobState{Name: "j", Hash: p.Jobs["j"].Hash, Cursor: start}
 				covered := 0
 				now := start.Add(20 * time.Minute)
 				for step := range 50 {
@@ -200,14 +188,14 @@ func TestDecideCoversEveryDueTime(t *testing.T) {
 						}
 					}
 					if !dec.Cursor.IsZero() {
-						if n, _ := p.jobs["j"].schedule.CountBetween(last, dec.Cursor); n > 0 || dec.Cursor.Before(last) {
+						if n, _ := p.Jobs["j"].Times.CountBetween(last, dec.Cursor); n > 0 || dec.Cursor.Before(last) {
 							t.Fatalf("step %d: rows reach %v, the cursor %v", step, last, dec.Cursor)
 						}
 						state.Cursor = dec.Cursor
 					}
 					now = now.Add(time.Second)
 				}
-				if due, _ := p.jobs["j"].schedule.CountBetween(start, state.Cursor); covered != due {
+				if due, _ := p.Jobs["j"].Times.CountBetween(start, state.Cursor); covered != due {
 					t.Errorf("the rows cover %d due times of %d", covered, due)
 				}
 				if now.Sub(state.Cursor) > time.Minute {
@@ -219,7 +207,7 @@ func TestDecideCoversEveryDueTime(t *testing.T) {
 }
 
 func TestDecideLeavesANewerConfigurationAlone(t *testing.T) {
-	p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: nothing{}}}}, nil)
+	p, err := plan.New(jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: replicatest.Nothing{}}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ import (
 // rowsOf are the rows of jobs as the definitions of a replica have them, decided up to a moment.
 func rowsOf(s *Scheduler, upTo time.Time, names ...string) (states []ledger.JobState) {
 	for _, name := range names {
-		states = append(states, ledger.JobState{Name: name, Hash: s.plan.jobs[name].hash, Cursor: upTo})
+		states = append(states, ledger.JobState{Name: name, Hash: s.plan.Jobs[name].Hash, Cursor: upTo})
 	}
 	return states
 }
@@ -83,7 +83,7 @@ func TestWhenAJobIsLookedAtNext(t *testing.T) {
 				if ready := s.storeAnswers(); ready != (c.err == nil) {
 					t.Errorf("ready: %t", ready)
 				}
-				if room := s.slots.room(naming.DefaultPool); c.err != nil && room != s.plan.pools[naming.DefaultPool].Workers {
+				if room := s.slots.room(naming.DefaultPool); c.err != nil && room != s.plan.Pools[naming.DefaultPool].Workers {
 					t.Errorf("%d workers are free after a decision that failed", room)
 				}
 			})
@@ -97,7 +97,7 @@ func TestAJobWithoutDueTimesIsForgotten(t *testing.T) {
 		s, st := firing(t, "a", "b")
 		st.does = func(d ledger.Decide) (ledger.Decided, error) {
 			states := rowsOf(s, time.Now(), "a", "b")
-			s.plan.jobs["a"].schedule = nil
+			s.plan.Jobs["a"].Times = nil
 			return ledger.Decided{Decisions: d.Decide(time.Now(), states)}, nil
 		}
 		s.upcoming.set("a", st.began, false)
@@ -114,7 +114,7 @@ func TestAJobWithoutDueTimesIsForgotten(t *testing.T) {
 func TestOnlyTheLastTryOfADecisionCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, st := firing(t, "a", "b", "c")
-		for _, j := range s.plan.jobs {
+		for _, j := range s.plan.Jobs {
 			j.Concurrency, j.CatchUp.Policy, j.CatchUp.Limit = jobs.Allow, jobs.CatchUpAll, decideRows
 			j.CatchUp.Window = 1000 * time.Hour
 		}
@@ -142,7 +142,7 @@ func TestWhatATransactionLeavesToTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := []string{"a", "b", "c", "d", "e", "f", "g"}
 		s, st := firing(t, names...)
-		for _, j := range s.plan.jobs {
+		for _, j := range s.plan.Jobs {
 			j.Concurrency, j.CatchUp.Grace = jobs.Allow, 1000*time.Hour
 		}
 		st.does = func(d ledger.Decide) (ledger.Decided, error) {
@@ -171,7 +171,7 @@ func TestWhatADecisionAsksFor(t *testing.T) {
 			if got.Guard != c.guard || got.Overdue != c.overdue || got.Session != "session" || got.Replica != "a" || !slices.Equal(got.Jobs, []string{"a", "b"}) {
 				t.Errorf("%+v: %+v", c, got)
 			}
-			if diff := cmp.Diff(map[string]ledger.Share{naming.DefaultPool: {Hash: s.plan.pools[naming.DefaultPool].hash, Room: 2}}, got.Pools); diff != "" {
+			if diff := cmp.Diff(map[string]ledger.Share{naming.DefaultPool: {Hash: s.plan.Pools[naming.DefaultPool].Hash, Room: 2}}, got.Pools); diff != "" {
 				t.Error(diff)
 			}
 			if now, err := got.Now(time.Now().Add(time.Hour)); err == nil {
@@ -279,7 +279,7 @@ func TestADrainCutsNoDecisionShort(t *testing.T) {
 		ctx, drain := context.WithCancel(t.Context())
 		s.triggers.store = cutShort{s.store, drain, jobs.Task{ID: "1", Job: "a", Pool: naming.DefaultPool}}
 		h := blocked{make(chan struct{}, 1), make(chan struct{})}
-		s.plan.jobs["a"].handler = h
+		s.plan.Jobs["a"].Executes = h
 		s.decide(ctx, []string{"a"})
 		synctest.Wait()
 		if len(h.began) != 1 || !s.storeAnswers() {
@@ -325,8 +325,8 @@ func TestWorkersAreTakenForWhatCanRun(t *testing.T) {
 	}
 	s.assume(&membership.Session{ID: "session", Trust: boottime.Now()})
 	want := map[string]ledger.Share{
-		"large": {Hash: s.plan.pools["large"].hash, Room: 2}, "small": {Hash: s.plan.pools["small"].hash, Room: 2},
-		"limited": {Hash: s.plan.pools["limited"].hash, Limited: true, Room: 1},
+		"large": {Hash: s.plan.Pools["large"].Hash, Room: 2}, "small": {Hash: s.plan.Pools["small"].Hash, Room: 2},
+		"limited": {Hash: s.plan.Pools["limited"].Hash, Limited: true, Room: 1},
 	}
 	if diff := cmp.Diff(want, s.request(nil, taken).Pools); diff != "" {
 		t.Errorf("the store is told of (-want +got):\n%s", diff)
@@ -353,9 +353,9 @@ func (r *repeating) Decide(_ context.Context, d ledger.Decide) (ledger.Decided, 
 			r.meanwhile()
 		}
 		r.pools = append(r.pools, maps.Clone(d.Pools))
-		answer := d.Decide(clockTime("12:00:05"), r.states)
+		answer := d.Decide(replicatest.Time("12:00:05"), r.states)
 		r.answers = append(r.answers, answer)
-		_, ok := d.Admit(clockTime("12:00:05"), ledger.Candidate{Task: *answer[0].Triggers[0].Task, JobHash: r.states[0].Hash})
+		_, ok := d.Admit(replicatest.Time("12:00:05"), ledger.Candidate{Task: *answer[0].Triggers[0].Task, JobHash: r.states[0].Hash})
 		r.admitted = append(r.admitted, ok)
 	}
 	return ledger.Decided{}, nil
@@ -370,7 +370,7 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 	} {
 		set := jobs.Set{
 			Jobs:  map[string]jobs.Job{"j": {Schedule: "* * * * * *", Pool: "p"}},
-			Pools: map[string]jobs.Pool{"p": {Handler: nothing{}}},
+			Pools: map[string]jobs.Pool{"p": {Handler: replicatest.Nothing{}}},
 		}
 		st := &repeating{Store: newPicky(nil)}
 		s, err := newOn(st, nil, set, Options{ID: "a"})
@@ -378,11 +378,11 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.assume(&membership.Session{ID: "session", Trust: boottime.Now().Add(time.Minute)})
-		s.clock.Observe(boottime.Now(), clockTime("12:00:05"))
-		p := s.plan.pools["p"]
-		st.states = []ledger.JobState{{Name: "j", Hash: s.plan.jobs["j"].hash, Cursor: clockTime("12:00:04")}}
+		s.clock.Observe(boottime.Now(), replicatest.Time("12:00:05"))
+		p := s.plan.Pools["p"]
+		st.states = []ledger.JobState{{Name: "j", Hash: s.plan.Jobs["j"].Hash, Cursor: replicatest.Time("12:00:04")}}
 		newer := ledger.OtherPool{Name: "p", Hash: "newer", Kinds: map[string]string{"": "of another handler"}}
-		st.meanwhile = func() { s.feeders["p"].goBy(p.under(newer)) }
+		st.meanwhile = func() { s.feeders["p"].goBy(p.Under(newer)) }
 		decide(s)
 		decide(s)
 		var told []string
@@ -395,7 +395,7 @@ func TestARepeatedTransactionDecidesTheSame(t *testing.T) {
 		if diff := cmp.Diff([]bool{true, true, false, false}, st.admitted); diff != "" {
 			t.Errorf("%s: may run (-want +got):\n%s", how, diff)
 		}
-		if diff := cmp.Diff([]string{p.hash, p.hash, "newer", "newer"}, told); diff != "" {
+		if diff := cmp.Diff([]string{p.Hash, p.Hash, "newer", "newer"}, told); diff != "" {
 			t.Errorf("%s: the store was told of (-want +got):\n%s", how, diff)
 		}
 	}

@@ -53,7 +53,7 @@ func (s *executor) handBack(c claimed) {
 // execute is the one path that every attempt takes: a last look at the session, the handler with
 // context and deadline, the result.
 func (s *executor) execute(ctx context.Context, c claimed) {
-	w, ok := s.plan.work(c.task)
+	w, ok := s.plan.Execution(c.task)
 	ses := s.member.Session()
 	if !ok || ses.ID != c.session || !ses.Trusted() || s.halting() {
 		// A replica that wakes late starts nothing: its row may be another's by now. Nor does one
@@ -63,7 +63,7 @@ func (s *executor) execute(ctx context.Context, c claimed) {
 	}
 	t := c.task
 	t.Replica = s.opt.ID
-	t.IdempotencyKey = t.Key(s.plan.set.Name)
+	t.IdempotencyKey = t.Key(s.plan.Set.Name)
 	a := &attempt{task: t, session: c.session, work: w, mayRun: c.until}
 	if a.deadline(ses, s.clock).Until() <= s.lastGrace() {
 		s.handBack(c) // it would be told to stop at once, and be lost
@@ -92,7 +92,7 @@ func (s *executor) execute(ctx context.Context, c claimed) {
 		s.recorder.add(c.session, t, result)
 		s.recorder.waitForRoom()
 	}()
-	err = run(ctx, w.handler, t, out)
+	err = run(ctx, w.Handler, t, out)
 }
 
 // foundRoom notes whether an attempt could be started. If not for want of room, what is queued behind it goes back, too.

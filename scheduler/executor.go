@@ -8,6 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
@@ -19,7 +20,7 @@ type executor struct {
 	log     *slog.Logger
 	clock   *membership.Clock
 	locks   *membership.LockService
-	plan    *plan
+	plan    *plan.Plan
 	metrics Metrics
 	on      executorHooks
 

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
@@ -30,24 +31,24 @@ const (
 // feeder keeps one pool's workers busy: it claims in batches, and the register queues what is claimed.
 type feeder struct {
 	s    *executor
-	pool *poolPlan
+	pool *plan.Pool
 	wake chan struct{}
 	last time.Duration // how long the last claim took
 
 	mu        sync.Mutex
-	governs   governing     // as it was learned last
-	took      time.Duration // an attempt, as a moving average; 0 = none has ended yet
-	more      bool          // the last claim left work behind
-	skipJobs  []string      // what this replica cannot run, as candidates showed
-	byKind    bool          // they showed a kind, too, that it does not know
-	unskips   int           // how often the jobs were forgotten
-	vain      int           // claims in a row that could get nothing, though the pool has work
-	notBefore time.Time     // the poll wakes the feeder again
+	governs   plan.Governing // as it was learned last
+	took      time.Duration  // an attempt, as a moving average; 0 = none has ended yet
+	more      bool           // the last claim left work behind
+	skipJobs  []string       // what this replica cannot run, as candidates showed
+	byKind    bool           // they showed a kind, too, that it does not know
+	unskips   int            // how often the jobs were forgotten
+	vain      int            // claims in a row that could get nothing, though the pool has work
+	notBefore time.Time      // the poll wakes the feeder again
 	seen      lookout
 }
 
-func newFeeder(s *executor, pool *poolPlan) *feeder {
-	return &feeder{s: s, pool: pool, wake: make(chan struct{}, 1), governs: pool.governs()}
+func newFeeder(s *executor, pool *plan.Pool) *feeder {
+	return &feeder{s: s, pool: pool, wake: make(chan struct{}, 1), governs: pool.Governs()}
 }
 
 // run claims when it is woken, until ctx is done.
@@ -66,12 +67,12 @@ func (f *feeder) run(ctx context.Context) {
 // claim takes one batch and starts it; false when there is nothing more to do until the next wake.
 func (f *feeder) claim(ctx context.Context) bool {
 	s := f.s
-	if s.register.queued(f.pool.name) > 0 {
+	if s.register.queued(f.pool.Name) > 0 {
 		f.startQueued(ctx) // a slot has come free elsewhere
 	}
 	ses := s.member.Session()
 	want := f.wanted()
-	if want == 0 || !s.mayBegin() || s.locks.Blocks() || f.governed().hash == "" {
+	if want == 0 || !s.mayBegin() || s.locks.Blocks() || f.governed().Hash == "" {
 		return false
 	}
 	scope, under, asked, ok := f.look(ctx)
@@ -81,7 +82,7 @@ func (f *feeder) claim(ctx context.Context) bool {
 	defer s.register.claim()()
 	began := time.Now()
 	tried := func(r ledger.ClaimResult, tasks int) {
-		s.metrics.Claimed(ledger.ClaimTry{Pool: f.pool.name, LockBackend: s.locks.Name(), Result: r, Tasks: tasks, Took: time.Since(began)})
+		s.metrics.Claimed(ledger.ClaimTry{Pool: f.pool.Name, LockBackend: s.locks.Name(), Result: r, Tasks: tasks, Took: time.Since(began)})
 	}
 	unlock, err := f.lock(ctx)
 	if err != nil {
@@ -91,9 +92,9 @@ func (f *feeder) claim(ctx context.Context) bool {
 	inTurn := !s.locks.Used() && f.last < busyLimit // as behind a lock: no longer than that
 	// Not cut short by a drain: a claim that is forgotten is lost work.
 	cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	name := f.pool.name
+	name := f.pool.Name
 	got, err := s.store.Claim(cctx, ledger.Claim{
-		Admission: s.admission(ses, map[string]governing{name: under}, map[string]int{name: want}),
+		Admission: s.admission(ses, map[string]plan.Governing{name: under}, map[string]int{name: want}),
 		Pool:      name, ID: uuid.NewString(), Guard: inTurn, Scope: scope, Now: s.clock.Check,
 	})
 	cancel()
@@ -123,13 +124,13 @@ func (f *feeder) claim(ctx context.Context) bool {
 // wanted is how many tasks to claim: as many as there are free workers, and some ahead. It is none while the pool's work
 // is left to others: what is claimed ahead would wait here for nothing.
 func (f *feeder) wanted() int {
-	free := f.s.slots.room(f.pool.name)
-	if f.s.room.shut(f.pool.name) {
+	free := f.s.slots.room(f.pool.Name)
+	if f.s.room.shut(f.pool.Name) {
 		return 0
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return max(0, min(free+f.ahead()-f.s.register.queued(f.pool.name), claimBatch))
+	return max(0, min(free+f.ahead()-f.s.register.queued(f.pool.Name), claimBatch))
 }
 
 // lock tries for the pool's claim lock. It waits for a busy one no longer than busyLimit, then the
@@ -142,7 +143,7 @@ func (f *feeder) lock(ctx context.Context) (unlock func(), err error) {
 	}
 	for began, wait := time.Now(), time.Millisecond; ; wait *= 2 {
 		lctx, cancel := context.WithTimeout(ctx, busyLimit)
-		attempts, err := s.locks.Try(lctx, locks.Request{Key: "sys/pool/" + f.pool.name, Meta: s.opt.ID})
+		attempts, err := s.locks.Try(lctx, locks.Request{Key: "sys/pool/" + f.pool.Name, Meta: s.opt.ID})
 		slow := lctx.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil && attempts[0].Lease != nil { // however late it came: nobody else would give it back
@@ -188,14 +189,14 @@ func (f *feeder) push(ctx context.Context, ses *membership.Session, got ledger.C
 // startQueued starts as much of the queue as there are workers; for the rest, slots wakes the feeder when one is free. While
 // the pool's work is left to others all of it goes back: it was claimed as a start found no room.
 func (f *feeder) startQueued(ctx context.Context) {
-	if f.s.room.shut(f.pool.name) {
+	if f.s.room.shut(f.pool.Name) {
 		f.handBackQueue()
 		return
 	}
-	for f.s.slots.take(f.pool.name, 1) == 1 {
+	for f.s.slots.take(f.pool.Name, 1) == 1 {
 		c, ok := f.next()
 		if !ok {
-			f.s.slots.give(f.pool.name, 1)
+			f.s.slots.give(f.pool.Name, 1)
 			return
 		}
 		f.s.start(ctx, c)
@@ -205,7 +206,7 @@ func (f *feeder) startQueued(ctx context.Context) {
 // ahead is how many tasks to claim beyond the free workers. In limited pools a claimed task takes a
 // place from other replicas, so there it is none. The caller holds f.mu.
 func (f *feeder) ahead() int {
-	if f.governs.maxRunning > 0 || f.took == 0 {
+	if f.governs.MaxRunning > 0 || f.took == 0 {
 		return 0
 	}
 	return min(f.pool.Workers*int(aheadFor/f.took), claimBatch)
@@ -224,7 +225,7 @@ func (f *feeder) ended(took time.Duration) {
 
 // next takes a claimed task from the queue, and wakes the feeder when it runs low.
 func (f *feeder) next() (claimed, bool) {
-	c, of, ok := f.s.register.next(f.pool.name)
+	c, of, ok := f.s.register.next(f.pool.Name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.more && of <= f.ahead()/2 {
@@ -238,7 +239,7 @@ func (f *feeder) handBackQueue() { f.handBackOverdue(0) }
 
 // handBackOverdue hands back what has waited for a worker for so long: the workers got slower than they were.
 func (f *feeder) handBackOverdue(waited time.Duration) {
-	for _, c := range f.s.register.unqueue(f.pool.name, waited) {
+	for _, c := range f.s.register.unqueue(f.pool.Name, waited) {
 		f.s.handBack(c)
 	}
 }

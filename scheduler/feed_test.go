@@ -156,7 +156,7 @@ func TestARefusedClaimAsksWhatGoverns(t *testing.T) {
 		t.Error("it looks at the pool as before")
 	}
 	<-s.nudgeGovern
-	f.goBy(f.pool.under(ledger.OtherPool{Name: "p"}))
+	f.goBy(f.pool.Under(ledger.OtherPool{Name: "p"}))
 	if again := f.claim(t.Context()); again || len(s.nudgeGovern) != 0 {
 		t.Error("it claims in a retired pool")
 	}

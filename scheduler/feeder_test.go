@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -221,7 +222,7 @@ func TestWhatAFeederClaims(t *testing.T) {
 			f.s.register.unqueue("p", 0)
 		}
 		if c := st.last; c.Session != "session" || c.Replica != "a" || c.Pool != "p" || c.ID == "" || !c.Guard ||
-			!maps.Equal(c.Pools, map[string]ledger.Share{"p": {Hash: f.pool.hash, Room: 4 * 50}}) || f.pool.hash == "" {
+			!maps.Equal(c.Pools, map[string]ledger.Share{"p": {Hash: f.pool.Hash, Room: 4 * 50}}) || f.pool.Hash == "" {
 			t.Errorf("claimed is %+v", c)
 		}
 
@@ -253,10 +254,10 @@ func TestWhatAFeederClaims(t *testing.T) {
 
 		st.asked, m.all = nil, nil
 		f.unskip()
-		f.goBy(f.pool.under(ledger.OtherPool{Name: "p"}))
+		f.goBy(f.pool.Under(ledger.OtherPool{Name: "p"}))
 		claims(t, f, false)
 		st.check(t, "in a pool that no configuration has")
-		f.goBy(f.pool.governs())
+		f.goBy(f.pool.Governs())
 		f.s.assume(&membership.Session{ID: "session", Trust: boottime.Awake()})
 		claims(t, f, false)
 		st.check(t, "without a session")
@@ -373,7 +374,7 @@ func TestHowMuchIsClaimed(t *testing.T) {
 	refill(f, 20)
 	check("many wait", 0)
 	refill(f, 0)
-	f.governs.maxRunning = 1
+	f.governs.MaxRunning = 1
 	check("there is a limit", 4)
 	f.s.slots.take("p", 3)
 	check("three are busy", 1)
@@ -469,7 +470,7 @@ func TestWhatIsQueued(t *testing.T) {
 // The poll leaves a pool alone for longer with each claim that gets nothing, up to backMost, until one gets something.
 func TestHowLongAPoolIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFeeder(nil, &poolPlan{})
+		f := newFeeder(nil, &plan.Pool{})
 		for _, want := range []time.Duration{500, 1000, 2000, 4000, 8000, 10000, 10000, 10000, 10000, 10000, 10000, 10000, 10000} {
 			f.back(0, true)
 			time.Sleep(want*time.Millisecond - 1)

@@ -87,7 +87,7 @@ func (s *triggers) fire(ctx context.Context) {
 func (s *triggers) dueHere() []string {
 	mine := s.owned()
 	return s.upcoming.take(s.clock.Now(), decideBatch, func(job string) bool {
-		stripe := s.plan.jobs[job].stripe
+		stripe := s.plan.Jobs[job].Stripe
 		_, ok := slices.BinarySearch(mine, stripe)
 		if !ok {
 			s.stripes.forget(stripe)
@@ -109,7 +109,7 @@ func (s *triggers) overdue(ctx context.Context) (again bool) {
 	}
 	var names []string
 	for _, u := range rows {
-		if j, known := s.plan.jobs[u.Job]; known && !s.foreign.has(u.Job) && now.Sub(u.NextAt) >= s.patience(j.stripe) {
+		if j, known := s.plan.Jobs[u.Job]; known && !s.foreign.has(u.Job) && now.Sub(u.NextAt) >= s.patience(j.Stripe) {
 			names = append(names, u.Job)
 		}
 	}

@@ -224,7 +224,7 @@ func TestOnlyOwnStripesAreDueHere(t *testing.T) {
 		var all, others []int
 		for _, name := range names {
 			s.upcoming.set(name, st.began, false)
-			stripe := s.plan.jobs[name].stripe
+			stripe := s.plan.Jobs[name].Stripe
 			all = append(all, stripe)
 			if slices.Contains(s.owned(), stripe) {
 				mine = append(mine, name)

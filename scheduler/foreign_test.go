@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
@@ -119,7 +120,7 @@ func TestForeignIsForgottenInOrder(t *testing.T) {
 		t.Error("the very first is no news")
 	}
 
-	feeder := newFeeder(nil, &poolPlan{})
+	feeder := newFeeder(nil, &plan.Pool{})
 	theirs := []jobs.Task{{Job: "job"}}
 	_, before := feeder.scope()
 	feeder.unskip()

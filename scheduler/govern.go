@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
@@ -15,7 +16,7 @@ const governAgain = 3 * time.Second
 
 // definitions is what the store keeps of the plan, and the time that edits are made by.
 func (s *Scheduler) definitions() ledger.Definitions {
-	d := s.plan.definitions()
+	d := s.plan.Definitions()
 	d.Now = s.clock.Check
 	return d
 }
@@ -61,7 +62,7 @@ func (s *Scheduler) govern(ctx context.Context) {
 		newsOfPools := s.foreign.setPools(left)
 		if newsOfPools && len(left) > 0 {
 			s.log.Warn("another replica's newer configuration governs, and has handlers of pools otherwise; their tasks are left to that replica",
-				"pools", len(left), "such as", some(left))
+				"pools", len(left), "such as", plan.Some(left))
 		}
 		if news || newsOfPools {
 			wait = governAgain
@@ -78,14 +79,14 @@ func (s *Scheduler) goBy(others []ledger.OtherPool) (left []string) {
 	rows := map[string]ledger.OtherPool{}
 	for _, row := range others {
 		rows[row.Name] = row
-		if what := s.plan.left(row); what != "" {
+		if what := s.plan.Left(row); what != "" {
 			left = append(left, what)
 		}
 	}
 	for name, f := range s.feeders {
-		g := f.pool.governs()
+		g := f.pool.Governs()
 		if row, differs := rows[name]; differs {
-			g = f.pool.under(row)
+			g = f.pool.Under(row)
 		}
 		f.goBy(g)
 	}

@@ -155,7 +155,7 @@ func TestWhatIsSaidOfANewerConfiguration(t *testing.T) {
 // has with other limits is not left to it.
 func TestWhatAReplicaSaysIsLeftToANewerConfiguration(t *testing.T) {
 	s := replicaOn(t, newPicky(nil), blocked{})
-	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.plan.pools["p"].hashes}
+	limits := ledger.OtherPool{Name: "p", Hash: "newer", MaxRunning: 3, Kinds: s.plan.Pools["p"].KindHashes}
 	handler := ledger.OtherPool{Name: "p", Hash: "newer", Kinds: map[string]string{"": "of theirs"}}
 	for what, c := range map[string]struct {
 		jobs  []string
@@ -231,8 +231,8 @@ func TestWhatAReplicaRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mail := s.plan.pools["mail"]
-	row := ledger.OtherPool{Name: "mail", Hash: "newer", Kinds: map[string]string{"welcome": mail.hashes["welcome"], "sms": "x"}}
+	mail := s.plan.Pools["mail"]
+	row := ledger.OtherPool{Name: "mail", Hash: "newer", Kinds: map[string]string{"welcome": mail.KindHashes["welcome"], "sms": "x"}}
 	if row.Kinds["welcome"] == "" {
 		t.Fatal("its handler has no identity")
 	}
@@ -259,5 +259,21 @@ func TestWhatAReplicaRuns(t *testing.T) {
 		if got := runs(); !slices.Equal(got, c.want) || s.Runs("unknown", "welcome") {
 			t.Errorf("%s: it runs %q, want %q", c.when, got, c.want)
 		}
+	}
+}
+
+// Edits are made by the time that decisions are made by: not at all while no clock is believed.
+func TestDefinitionsNeedAClock(t *testing.T) {
+	s := replicaOn(t, newPicky(nil), blocked{})
+	if err := s.members.Join(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	d := s.definitions()
+	if at, err := d.Now(now); err != nil || at.Sub(now).Abs() > time.Minute {
+		t.Errorf("edits are made at %v, %v", at, err)
+	}
+	if at, err := d.Now(now.Add(time.Hour)); err == nil {
+		t.Errorf("edits are made at %v, by a clock that is not believed", at)
 	}
 }

@@ -1,92 +1,25 @@
 package scheduler
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
 // officePool has tasks without a kind, letters and faxes.
 func officePool() jobs.Pool {
-	return jobs.Pool{Handler: named("bare"), Kinds: map[string]jobs.Handler{"fax": named("fax"), "mail": named("mail")}}
+	return jobs.Pool{Handler: replicatest.Named("bare"), Kinds: map[string]jobs.Handler{"fax": replicatest.Named("fax"), "mail": replicatest.Named("mail")}}
 }
 
 // rowOf is the row of a pool that a newer configuration has like this.
 func rowOf(name string, p jobs.Pool) ledger.OtherPool {
 	return ledger.OtherPool{Name: name, Hash: p.Hash(), MaxRunning: p.MaxRunning, Kinds: p.HandlerHashes()}
-}
-
-// Of a pool that a newer configuration has otherwise, a replica may run what both have in the same way, and says which
-// kinds it leaves.
-func TestWhatOfAPoolIsLeftToANewerConfiguration(t *testing.T) {
-	p, err := newPlan(jobs.Set{Pools: map[string]jobs.Pool{"p": officePool(), "limited": {Handler: named("bare"), MaxRunning: 3}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := func(name string, edit func(p *jobs.Pool)) ledger.OtherPool {
-		pool := officePool()
-		edit(&pool)
-		return rowOf(name, pool)
-	}
-	many := func(n int) ledger.OtherPool {
-		return row("p", func(p *jobs.Pool) {
-			for i := range n {
-				p.Kinds[fmt.Sprintf("new-%02d", i)] = named("new")
-			}
-		})
-	}
-	unsaid := row("p", func(*jobs.Pool) {})
-	unsaid.Hash, unsaid.Kinds = "of an older program", nil
-	for what, c := range map[string]struct {
-		row   ledger.OtherPool
-		says  string
-		kinds []string // that it may run
-	}{
-		"the same":                 {row("p", func(*jobs.Pool) {}), "", []string{"", "fax", "mail"}},
-		"another limit":            {row("p", func(p *jobs.Pool) { p.MaxRunning = 7 }), "", []string{"", "fax", "mail"}},
-		"a kind more":              {row("p", func(p *jobs.Pool) { p.Kinds["sms"] = named("sms") }), "p (sms)", []string{"", "fax", "mail"}},
-		"a kind less":              {row("p", func(p *jobs.Pool) { delete(p.Kinds, "fax") }), "p (fax)", []string{"", "mail"}},
-		"two kinds otherwise":      {row("p", func(p *jobs.Pool) { p.Kinds["mail"], p.Kinds["fax"] = named("mail 2"), named("fax 2") }), "p (fax, mail)", []string{""}},
-		"no handler of its own":    {row("p", func(p *jobs.Pool) { p.Handler = nil }), "p (tasks without a kind)", []string{"fax", "mail"}},
-		"everything otherwise":     {row("p", func(p *jobs.Pool) { p.Timeout = time.Hour }), "p (tasks without a kind, fax, mail)", []string{}},
-		"kinds that are not said":  {unsaid, "p (tasks without a kind, fax, mail)", []string{}},
-		"ten kinds more":           {many(10), "p (new-00, new-01, new-02, new-03, new-04, new-05, new-06, new-07, new-08, new-09)", []string{"", "fax", "mail"}},
-		"twelve kinds more":        {many(12), "p (new-00, new-01, new-02, new-03, new-04, new-05, new-06, new-07, new-08, new-09 and 2 more)", []string{"", "fax", "mail"}},
-		"retired":                  {ledger.OtherPool{Name: "p"}, "p (the newer one does not have the pool)", []string{}},
-		"a pool that is not here":  {row("q", func(*jobs.Pool) {}), "q (this replica does not have the pool)", nil},
-		"neither has it any more":  {ledger.OtherPool{Name: "q"}, "", nil},
-		"that of notifications":    {row(naming.NotificationsPool, func(*jobs.Pool) {}), "", []string{}},
-		"notifications are no use": {ledger.OtherPool{Name: naming.NotificationsPool}, "", []string{}},
-	} {
-		if got := p.left(c.row); got != c.says {
-			t.Errorf("%s: left is %q, want %q", what, got, c.says)
-		}
-		own, known := p.pools[c.row.Name]
-		if !known {
-			continue
-		}
-		g := own.under(c.row)
-		if kinds := g.kinds(own); !slices.Equal(kinds, c.kinds) || kinds == nil {
-			t.Errorf("%s: it may run %q, want %q", what, kinds, c.kinds)
-		}
-		if same := c.row.Hash == own.hash; g.hash != c.row.Hash || g.maxRunning != c.row.MaxRunning || g.own != same {
-			t.Errorf("%s: governed by %+v", what, g)
-		}
-		for _, kind := range append([]string{"unknown"}, own.kinds...) {
-			if want := g.own || slices.Contains(c.kinds, kind); g.lets(kind) != want {
-				t.Errorf("%s: it may run %q: %t", what, kind, !want)
-			}
-		}
-	}
-	if g := p.pools["limited"].governs(); g.maxRunning != 3 || !g.own || g.hash != p.pools["limited"].hash {
-		t.Errorf("it governs %+v", g)
-	}
 }
 
 // Among what a claim meets, a replica takes the tasks of kinds that it has as the pool is governed, and of jobs that it
@@ -95,7 +28,7 @@ func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 	s, err := newOn(&memstore.Store{Database: memstore.New()}, nil, jobs.Set{
 		Pools: map[string]jobs.Pool{"p": officePool()},
 		Jobs: map[string]jobs.Job{
-			"own":   {Pool: "p", Handler: named("own"), OnLost: jobs.LostFails, Timeout: time.Hour},
+			"own":   {Pool: "p", Handler: replicatest.Named("own"), OnLost: jobs.LostFails, Timeout: time.Hour},
 			"faxes": {Pool: "p", Kind: "fax"},
 			"mails": {Pool: "p", Kind: "mail", OnLost: jobs.LostRetries},
 		},
@@ -105,10 +38,10 @@ func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 	}
 	f := s.feeders["p"]
 	newer := officePool()
-	newer.Handler, newer.Kinds["fax"] = named("bare 2"), named("fax 2")
-	own, other, retired := f.pool.governs(), f.pool.under(rowOf("p", newer)), f.pool.under(ledger.OtherPool{Name: "p"})
+	newer.Handler, newer.Kinds["fax"] = replicatest.Named("bare 2"), replicatest.Named("fax 2")
+	own, other, retired := f.pool.Governs(), f.pool.Under(rowOf("p", newer)), f.pool.Under(ledger.OtherPool{Name: "p"})
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	hash := func(job string) string { return s.plan.jobs[job].hash }
+	hash := func(job string) string { return s.plan.Jobs[job].Hash }
 	for what, c := range map[string]struct {
 		candidate           ledger.Candidate
 		own, other, retired bool
@@ -125,10 +58,10 @@ func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 		"a job of this pool when it was so": {ledger.Candidate{Task: jobs.Task{Pool: "p", Job: "own", Kind: "sms"}, JobHash: hash("own")}, true, true, false, now.Add(time.Hour)},
 	} {
 		for name, by := range map[string]struct {
-			governing
+			plan.Governing
 			want bool
 		}{"own": {own, c.own}, "other": {other, c.other}, "retired": {retired, c.retired}} {
-			until, takes := s.plan.admit(by.governing, now, c.candidate)
+			until, takes := s.plan.Admit(by.Governing, now, c.candidate)
 			if takes != by.want || takes && !until.Equal(c.until) && !(c.until.IsZero() && until.IsZero()) {
 				t.Errorf("%s, governed by %s: it takes it: %t, until %v", what, name, takes, until)
 			}
@@ -141,24 +74,24 @@ func TestWhatAReplicaTakesOfAPool(t *testing.T) {
 func TestWhatAFeederLearnsOfItsPool(t *testing.T) {
 	f, _ := fed(t)
 	newer := officePool()
-	other := f.pool.under(rowOf("p", newer))
+	other := f.pool.Under(rowOf("p", newer))
 	limited := newer
 	limited.MaxRunning = 2
 	for _, step := range []struct {
 		what   string
-		g      governing
+		g      plan.Governing
 		skips  []string
 		forget bool // what it left alone
 		woken  bool
 	}{
-		{"as before", f.pool.governs(), nil, false, false},
-		{"as before, and some jobs are left", f.pool.governs(), []string{"x"}, true, false},
+		{"as before", f.pool.Governs(), nil, false, false},
+		{"as before, and some jobs are left", f.pool.Governs(), []string{"x"}, true, false},
 		{"a newer configuration", other, nil, true, true},
 		{"still the same one", other, nil, false, false},
-		{"the same one says what it has", governing{hash: other.hash, shared: []string{""}}, nil, true, false},
-		{"another limit", f.pool.under(rowOf("p", limited)), nil, true, true},
-		{"retired", f.pool.under(ledger.OtherPool{Name: "p"}), nil, true, true},
-		{"its own again", f.pool.governs(), []string{"x"}, true, true},
+		{"the same one says what it has", plan.Governing{Hash: other.Hash, Shared: []string{""}}, nil, true, false},
+		{"another limit", f.pool.Under(rowOf("p", limited)), nil, true, true},
+		{"retired", f.pool.Under(ledger.OtherPool{Name: "p"}), nil, true, true},
+		{"its own again", f.pool.Governs(), []string{"x"}, true, true},
 	} {
 		_, asked := f.scope()
 		f.skipJobs = step.skips
@@ -167,7 +100,7 @@ func TestWhatAFeederLearnsOfItsPool(t *testing.T) {
 		if _, now := f.scope(); (now != asked) != step.forget || f.seen.nothing == step.forget || (f.vain == 0) != step.forget || step.forget && len(f.skipJobs) > 0 {
 			t.Errorf("%s: forgotten: %t", step.what, now != asked)
 		}
-		if got := f.governed(); got.hash != step.g.hash || got.maxRunning != step.g.maxRunning || !slices.Equal(got.shared, step.g.shared) {
+		if got := f.governed(); got.Hash != step.g.Hash || got.MaxRunning != step.g.MaxRunning || !slices.Equal(got.Shared, step.g.Shared) {
 			t.Errorf("%s: it goes by %+v, want %+v", step.what, got, step.g)
 		}
 		if woken := len(f.wake) > 0; woken != step.woken {
@@ -182,11 +115,11 @@ func TestWhatAFeederLearnsOfItsPool(t *testing.T) {
 // Where the newer configuration has fewer of a pool's kinds in the same way, a feeder asks for those alone; with all of
 // them it asks for any task, as one that it does not know is news.
 func TestWhichKindsAFeederAsksFor(t *testing.T) {
-	p, err := newPlan(jobs.Set{Pools: map[string]jobs.Pool{"p": officePool()}}, nil)
+	p, err := plan.New(jobs.Set{Pools: map[string]jobs.Pool{"p": officePool()}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFeeder(nil, p.pools["p"])
+	f := newFeeder(nil, p.Pools["p"])
 	less := officePool()
 	delete(less.Kinds, "fax")
 	limited := officePool()
@@ -202,7 +135,7 @@ func TestWhichKindsAFeederAsksFor(t *testing.T) {
 		"a kind less":                    {rowOf("p", less), false, []string{"", "mail"}},
 		"a kind less, and unknown kinds": {rowOf("p", less), true, []string{"", "mail"}},
 	} {
-		f.governs, f.byKind = p.pools["p"].under(c.row), c.byKind
+		f.governs, f.byKind = p.Pools["p"].Under(c.row), c.byKind
 		if scope, _ := f.scope(); !slices.Equal(scope.Kinds, c.want) || (scope.Kinds == nil) != (c.want == nil) {
 			t.Errorf("%s: it asks for %q, want %q", what, scope.Kinds, c.want)
 		}

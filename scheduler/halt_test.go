@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // What runs is left alone as long as it has time, and once the replica is told to stop at once it has a second, also
@@ -24,7 +25,7 @@ func TestWhatIsToldToStopAtOnce(t *testing.T) {
 		ended := make(chan struct{})
 		go func() { defer close(ended); s.expire(ctx) }()
 		told := func() (*attempt, context.Context) {
-			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: work{timeout: time.Hour}}
+			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: plan.Execution{Timeout: time.Hour}}
 			ctx, end := a.begin(t.Context())
 			t.Cleanup(end)
 			s.register.run(a)
@@ -66,7 +67,7 @@ func TestHowLongBeforeItsTimeIsOverWorkIsTold(t *testing.T) {
 			s.opt.StopGrace, s.opt.SessionTTL = c.grace, c.ttl
 			trust := boottime.Awake().Add(5 * second)
 			s.assume(&membership.Session{ID: "session", Trust: trust})
-			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: work{timeout: time.Hour}}
+			a := &attempt{task: jobs.Task{ID: "1"}, session: "session", work: plan.Execution{Timeout: time.Hour}}
 			running, end := a.begin(t.Context())
 			defer end()
 			s.register.run(a)

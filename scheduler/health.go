@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // Loaded reports whether the definitions of this replica are in the store. Once they are, they stay.
@@ -29,7 +30,7 @@ func (s *Scheduler) drift() string {
 		what = append(what, fmt.Sprintf("%d jobs that this replica knows differently", n))
 	}
 	if left := s.foreign.leftPools(); len(left) > 0 {
-		what = append(what, fmt.Sprintf("tasks of %d pools that it has no such handlers for: %s", len(left), some(left)))
+		what = append(what, fmt.Sprintf("tasks of %d pools that it has no such handlers for: %s", len(left), plan.Some(left)))
 	}
 	if len(what) == 0 {
 		return ""

@@ -8,12 +8,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 func TestLagIsCountedFromWhenTheTaskWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		now := time.Date(2026, 1, 1, 2, 0, 0, 0, time.UTC)
-		p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, nil)
+		p, err := plan.New(jobs.Set{Jobs: map[string]jobs.Job{"j": {Schedule: "@hourly", Handler: replicatest.Nothing{}, CatchUp: jobs.CatchUp{Grace: 10 * time.Second}}}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
@@ -64,7 +65,7 @@ func (l *lookout) tell(now time.Time, seen ledger.Seen) {
 
 // look is which tasks to claim, and how the pool is governed for that; false if there is none that this replica can run.
 // asked is for skip and back.
-func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under governing, asked int, ok bool) {
+func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under plan.Governing, asked int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	scope, asked = f.scope()
@@ -76,7 +77,7 @@ func (f *feeder) look(ctx context.Context) (scope ledger.Scope, under governing,
 		past := f.seen.ask(time.Now())
 		f.mu.Unlock()
 		cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		seen, err := f.s.store.Look(cctx, f.pool.name, ledger.Look{Scope: scope, Past: past, Most: lookMost})
+		seen, err := f.s.store.Look(cctx, f.pool.Name, ledger.Look{Scope: scope, Past: past, Most: lookMost})
 		cancel()
 		f.mu.Lock()
 		if asked != f.unskips {

@@ -11,6 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // RunJob runs a job now, as a trigger of cause manual. It starts here if there is room, else in
@@ -24,7 +25,7 @@ import (
 // *jobs.LostError in its field Force. If another one is in the way meanwhile, that one is named and nothing starts. The
 // run's reason and the log say so.
 func (s *triggers) RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error) {
-	j, known := s.plan.jobs[name]
+	j, known := s.plan.Jobs[name]
 	if !known {
 		return jobs.Trigger{}, jobs.Task{}, fmt.Errorf("job %q: %w", name, jobs.ErrNotFound)
 	}
@@ -83,7 +84,7 @@ func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Ta
 		}
 		return t, err
 	}
-	j, known := s.plan.jobs[old.Job]
+	j, known := s.plan.Jobs[old.Job]
 	if !known {
 		return jobs.Task{}, fmt.Errorf("retry task %s: job %q: %w", id, old.Job, jobs.ErrNotFound)
 	}
@@ -105,7 +106,7 @@ func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Ta
 	case err != nil:
 		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, err)
 	case slot.why != "":
-		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, slot.refusal(j.name, "scheduler tasks retry "+id, force))
+		return jobs.Task{}, fmt.Errorf("retry task %s: %w", id, slot.refusal(j.Name, "scheduler tasks retry "+id, force))
 	}
 	task := opened(decided)
 	s.sayForced(task, forced)
@@ -115,7 +116,7 @@ func (s *triggers) RetryTask(ctx context.Context, id, by, force string) (jobs.Ta
 // openOne decides one job outside of its schedule and starts what was born running. An Opening
 // without a row and a task decides nothing; free is that of a Decision. jobs.ErrConflict: a newer configuration governs
 // the job.
-func (s *triggers) openOne(ctx context.Context, j *jobPlan, open func(rules, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
+func (s *triggers) openOne(ctx context.Context, j *plan.Job, open func(rules, ledger.JobState) (o ledger.Opening, free bool)) (ledger.Decided, error) {
 	ses := s.member.Session()
 	if ses == nil {
 		return ledger.Decided{}, notNow("this replica has not joined the store; Run joins it, and Health says whether it has")
@@ -137,12 +138,12 @@ func (s *triggers) openOne(ctx context.Context, j *jobPlan, open func(rules, led
 	if err := ctx.Err(); err != nil {
 		return ledger.Decided{}, err
 	}
-	taken := s.takeWorkers([]string{j.name})
+	taken := s.takeWorkers([]string{j.Name})
 	id := uuid.Must(uuid.NewV7()).String()
-	request := s.request([]string{j.name}, taken)
+	request := s.request([]string{j.Name}, taken)
 	governs := false
 	request.Decide = func(now time.Time, states []ledger.JobState) []ledger.Decision {
-		if governs = len(states) > 0 && states[0].Hash == j.hash; !governs {
+		if governs = len(states) > 0 && states[0].Hash == j.Hash; !governs {
 			return nil
 		}
 		d := rules{
@@ -153,7 +154,7 @@ func (s *triggers) openOne(ctx context.Context, j *jobPlan, open func(rules, led
 		if o.Task == nil && o.Trigger.Job == "" {
 			return nil
 		}
-		return []ledger.Decision{{Job: j.name, Triggers: []ledger.Opening{o}, Free: free}}
+		return []ledger.Decision{{Job: j.Name, Triggers: []ledger.Opening{o}, Free: free}}
 	}
 	// Not cut short by who asked: what was opened is to be done.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -163,7 +164,7 @@ func (s *triggers) openOne(ctx context.Context, j *jobPlan, open func(rules, led
 	case errors.Is(err, ledger.ErrClock), errors.Is(err, ledger.ErrSessionDead): // both pass
 		err = fmt.Errorf("%w: %w", jobs.ErrUnavailable, err)
 	case err == nil && !governs:
-		err = fmt.Errorf("%w: a newer configuration governs job %q; ask a replica that was started with it: scheduler replicas list", jobs.ErrConflict, j.name)
+		err = fmt.Errorf("%w: a newer configuration governs job %q; ask a replica that was started with it: scheduler replicas list", jobs.ErrConflict, j.Name)
 	}
 	return decided, err
 }

@@ -41,7 +41,7 @@ func (unmeasured) Reaped(ledger.Reaped)                               {}
 // lag is how long after it was due an attempt starts now.
 func (s *executor) lag(t jobs.Task) time.Duration {
 	due := t.RunAt
-	if j, ok := s.plan.jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() && t.RunAt.Sub(t.ScheduledAt) <= j.CatchUp.Grace {
+	if j, ok := s.plan.Jobs[t.Job]; ok && t.Attempt == 1 && t.Seq == 0 && !t.ScheduledAt.IsZero() && t.RunAt.Sub(t.ScheduledAt) <= j.CatchUp.Grace {
 		due = t.ScheduledAt
 	}
 	return max(0, s.clock.Now().Sub(due))

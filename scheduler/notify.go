@@ -1,13 +1,8 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"strconv"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
@@ -21,8 +16,6 @@ const (
 	// notifyPause lies between two rounds, however much there is to tell: who runs the jobs goes first.
 	notifyPause = 100 * time.Millisecond
 	notifyBatch = 500
-	// retiredFor is how long the events of a definition that nobody has any more wait for its return.
-	retiredFor = 10 * time.Minute
 )
 
 // notify makes tasks of the events that somebody wants to be told of, whichever replica wrote them,
@@ -31,7 +24,7 @@ func (s *Scheduler) notify(ctx context.Context) {
 	for wake.Wait(ctx, notifyEvery, s.nudgeNotify) {
 		for after, more := "", true; more; {
 			cctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-			done, err := s.store.Notify(cctx, ledger.Notify{After: after, Limit: notifyBatch, Route: s.plan.route})
+			done, err := s.store.Notify(cctx, ledger.Notify{After: after, Limit: notifyBatch, Route: s.plan.Route})
 			cancel()
 			if errors.Is(err, jobs.ErrUnavailable) {
 				s.member.StoreFailed(err)
@@ -49,68 +42,4 @@ func (s *Scheduler) notify(ctx context.Context) {
 			}
 		}
 	}
-}
-
-// route decides by the definition that holds now. Without it, the event is left to the replica that
-// has it, and dropped when nobody has had it for a while.
-func (p *plan) route(now time.Time, e ledger.Event) ledger.Route {
-	n, kind, hash := p.notifies(e)
-	switch {
-	case e.Hash == "":
-		return ledger.Route{Keep: now.Sub(e.HappenedAt) < retiredFor}
-	case hash != e.Hash:
-		return ledger.Route{Keep: true}
-	case !n.Wants(e.Event):
-		return ledger.Route{}
-	}
-	told := jobs.Notification{
-		ID: eventKey(e), Event: e.Event, Name: p.set.Name, Job: e.Job, Pool: e.Pool, ScheduledAt: e.At, TaskID: e.TaskID,
-		Attempt: e.Attempt, Replica: e.Replica, Reason: e.Reason, ReasonCode: e.ReasonCode, Error: e.Error, At: e.HappenedAt,
-	}
-	if e.Event == jobs.EventMissed {
-		told.Until, told.Count = cmp.Or(e.Until, e.At), e.Count
-	}
-	told.Text = told.Sentence()
-	return ledger.Route{Task: &jobs.NewTask{Pool: naming.NotificationsPool, Kind: kind, Payload: told, IdempotencyKey: told.ID}}
-}
-
-// notifies is what the definition of an event's job or pool says; an empty hash: it is not known here.
-func (p *plan) notifies(e ledger.Event) (n jobs.Notify, kind, hash string) {
-	if e.Job != "" {
-		if j, known := p.jobs[e.Job]; known {
-			return j.Notify, j.notifier, j.hash
-		}
-	} else if pool, known := p.pools[e.Pool]; known {
-		return pool.Notify, pool.notifier, pool.hash
-	}
-	return jobs.Notify{}, "", ""
-}
-
-// forward tells those who are to be told now what was meant for somebody that no configuration has
-// any more: the notifications that wait for a webhook go on when its URL is put right.
-type forward struct{ plan *plan }
-
-func (f forward) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
-	var told jobs.Notification
-	if err := json.Unmarshal(t.Payload, &told); err != nil {
-		return jobs.Permanent(err)
-	}
-	n, _, _ := f.plan.notifies(ledger.Event{Job: told.Job, Pool: told.Pool})
-	if n.Handler == nil {
-		return jobs.Cancel(errors.New("nobody is told of this any more"))
-	}
-	return n.Handler.Run(ctx, t, out)
-}
-
-// eventKey is the same for one event, whoever asks: a task ends once in each way, a due time is
-// missed once.
-func eventKey(e ledger.Event) string {
-	if e.TaskID != "" {
-		return fmt.Sprintf("%s/%s", e.Event, e.TaskID)
-	}
-	key := fmt.Sprintf("%s/%s@%s", e.Event, e.Job, e.At.UTC().Format(time.RFC3339Nano))
-	if e.Seq > 0 {
-		key += "/" + strconv.Itoa(e.Seq)
-	}
-	return key
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -78,7 +79,7 @@ var known = map[string]func(s *Scheduler, task jobs.Task) (forget func()){
 
 // attemptOf is an attempt of a task that can be told to stop.
 func attemptOf(task jobs.Task) *attempt {
-	a := &attempt{task: task, session: "session", work: work{timeout: time.Hour}}
+	a := &attempt{task: task, session: "session", work: plan.Execution{Timeout: time.Hour}}
 	a.begin(context.Background())
 	return a
 }

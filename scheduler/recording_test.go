@@ -251,7 +251,7 @@ func (s oneByOne) Finish(ctx context.Context, session string, results []ledger.R
 // For each attempt that has ended there is a line in the log, and for a result that is refused as another replica owns
 // the task; for what was handed back there is none. Metrics is told of all of them.
 func TestWhatIsSaidOfARecordedResult(t *testing.T) {
-	at := clockTime("12:00:00")
+	at := replicatest.Time("12:00:00")
 	ofJob := jobs.Task{ID: "1", Job: "j", Pool: "p", ScheduledAt: at, Attempt: 2, Token: 7}
 	ofPool := jobs.Task{ID: "2", Pool: "p", Attempt: 1, Token: 8}
 	failed := ledger.Result{Verdict: ledger.Ended, State: jobs.StateFailed, Reason: "timeout", Error: "no luck"}

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // What an attempt comes to, by how it ended and why it was told to stop.
@@ -68,7 +69,7 @@ func TestWhatAnAttemptComesTo(t *testing.T) {
 	} {
 		a := &attempt{
 			task: jobs.Task{ID: "1", Token: 7, Attempt: c.attempt, Lost: c.lost},
-			work: work{retries: jobs.Retries{Limit: 2, Backoff: time.Second, MaxBackoff: time.Second}},
+			work: plan.Execution{Retries: jobs.Retries{Limit: 2, Backoff: time.Second, MaxBackoff: time.Second}},
 			why:  c.why,
 		}
 		if c.why != notStopped {

@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
@@ -128,7 +129,7 @@ func TestAStopGraceThatPanicsIsTheReplicasOwn(t *testing.T) {
 		log := &replicatest.Lines{}
 		s := replicaOn(t, newPicky(nil), ungraceful{})
 		s.log = slog.New(log)
-		s.register.run(&attempt{task: jobs.Task{ID: "1", Pool: "p", Kind: "k"}, work: work{handler: ungraceful{}, timeout: time.Hour}})
+		s.register.run(&attempt{task: jobs.Task{ID: "1", Pool: "p", Kind: "k"}, work: plan.Execution{Handler: ungraceful{}, Timeout: time.Hour}})
 		_, end := s.register.attemptAt("1").begin(t.Context())
 		defer end()
 		if got := s.stopAll(time.Time{}); got != time.Second {

@@ -13,6 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/locks"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
@@ -60,7 +61,7 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	if err := checkLocks(lk, o.LockService); err != nil {
 		return nil, err
 	}
-	p, err := newPlan(set, o.Labels)
+	p, err := plan.New(set, o.Labels)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 	e.slots = newSlots(o.Workers, p, e.wakeFeeder)
 	e.slots.shut = e.room.shut
 	e.recorder = newRecorder(e)
-	for name, pool := range p.pools {
+	for name, pool := range p.Pools {
 		e.feeders[name] = newFeeder(e, pool)
 	}
 	return s, nil
@@ -101,7 +102,7 @@ func newOn(st ledger.Store, lk Locks, set jobs.Set, o Options) (*Scheduler, erro
 func (s *Scheduler) ID() string { return s.opt.ID }
 
 // Set is what this replica knows.
-func (s *Scheduler) Set() jobs.Set { return s.plan.set }
+func (s *Scheduler) Set() jobs.Set { return s.plan.Set }
 
 // Run joins the store and works until ctx is done. Then it drains: it leaves its stripes, takes
 // nothing more, hands back what it claimed and did not start, lets work finish within the drain
@@ -143,7 +144,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		s.members.ReadPeers(ctx)
 		s.meetLocks(ctx)
 		s.members.SetLoaded()
-		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.jobs), "pools", len(s.plan.pools), "configuration", s.members.Vitals().Config)
+		s.log.Info("joined", "replica", s.opt.ID, "jobs", len(s.plan.Jobs), "pools", len(s.plan.Pools), "configuration", s.members.Vitals().Config)
 		for _, loop := range []func(context.Context){s.fire, s.poll, s.sweep, s.balance, s.notify, s.unrunnable} {
 			takers.Go(func() { loop(taking) })
 		}

@@ -68,7 +68,7 @@ func (f *feeder) forget() {
 // scope is which tasks to look at. asked is for skip and back. The caller holds f.mu.
 func (f *feeder) scope() (scope ledger.Scope, asked int) {
 	scope.SkipJobs = slices.Clone(f.skipJobs)
-	if kinds := f.governs.kinds(f.pool); f.byKind || len(kinds) < len(f.pool.kinds) {
+	if kinds := f.governs.KindsOf(f.pool); f.byKind || len(kinds) < len(f.pool.KindNames) {
 		scope.Kinds = kinds
 	}
 	return scope, f.unskips

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // slots counts attempts: at most total in this replica, at most its workers in each pool.
@@ -19,9 +20,9 @@ type slots struct {
 	freed  func(pool string)      // called, without the lock, for a pool that asked in vain before
 }
 
-func newSlots(total int, p *plan, freed func(pool string)) *slots {
+func newSlots(total int, p *plan.Plan, freed func(pool string)) *slots {
 	s := &slots{free: total, pools: map[string]int{}, starve: map[string]bool{}, freed: freed}
-	for name, pool := range p.pools {
+	for name, pool := range p.Pools {
 		s.pools[name] = pool.Workers
 	}
 	return s

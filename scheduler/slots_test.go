@@ -5,19 +5,20 @@ import (
 	"testing"
 
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // A pool has its workers and no more than the replica has left; notifications have workers of their own. Who asked
 // for more than there was is told, once, as soon as any slot is free.
 func TestSlots(t *testing.T) {
 	var freed []string
-	plan := &plan{pools: map[string]*poolPlan{}}
+	of := &plan.Plan{Pools: map[string]*plan.Pool{}}
 	for name, workers := range map[string]int{"a": 3, "b": 4, naming.NotificationsPool: 2} {
-		p := &poolPlan{name: name}
+		p := &plan.Pool{Name: name}
 		p.Workers = workers
-		plan.pools[name] = p
+		of.Pools[name] = p
 	}
-	s := newSlots(5, plan, func(pool string) { freed = append(freed, pool) })
+	s := newSlots(5, of, func(pool string) { freed = append(freed, pool) })
 	take := func(pool string, n, want int) {
 		t.Helper()
 		if got := s.take(pool, n); got != want {

@@ -14,6 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/membership"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
@@ -37,7 +38,7 @@ func TestAnAttemptIsToldToStopOnce(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &attempt{work: work{timeout: 10000 * time.Hour}}
+				a := &attempt{work: plan.Execution{Timeout: 10000 * time.Hour}}
 				ctx, end := a.begin(t.Context())
 				defer end()
 				began := time.Now()
@@ -203,7 +204,7 @@ func TestWhenAnAttemptIsStopped(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := replicaOn(t, newPicky(nil), blocked{})
 				s.assume(&membership.Session{ID: "session", Trust: boottime.Awake().Add(c.trust)})
-				a := &attempt{session: c.session, work: work{timeout: time.Hour}}
+				a := &attempt{session: c.session, work: plan.Execution{Timeout: time.Hour}}
 				ctx, end := a.begin(t.Context())
 				defer end()
 				s.stopBefore(a, time.Second)
@@ -225,7 +226,7 @@ func (graceful) StopGrace() time.Duration { return time.Minute }
 func TestWhoseGracePeriodHolds(t *testing.T) {
 	for handler, want := range map[jobs.Handler]time.Duration{blocked{}: time.Second, graceful{}: time.Minute} {
 		log := &replicatest.Warnings{}
-		a := &attempt{work: work{handler: handler}}
+		a := &attempt{work: plan.Execution{Handler: handler}}
 		if got := a.grace(time.Second, slog.New(log)); got != want {
 			t.Errorf("%T: %v, want %v", handler, got, want)
 		}

@@ -91,7 +91,7 @@ func TestNoOwnDueTimeStaysForgotten(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				stripe := s.plan.jobs["j"].stripe
+				stripe := s.plan.Jobs["j"].Stripe
 				s.stripes.mine = []int{stripe}
 				ctx, stop := context.WithCancel(t.Context())
 				balanced := make(chan struct{})

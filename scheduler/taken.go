@@ -7,6 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 )
 
 // taken is what keeps a run of a job from starting. The zero one is a free slot.
@@ -19,7 +20,7 @@ type taken struct {
 }
 
 // slotTaken says what is in the way of a run of the job.
-func (d rules) slotTaken(j *jobPlan, state ledger.JobState) taken {
+func (d rules) slotTaken(j *plan.Job, state ledger.JobState) taken {
 	switch {
 	case j.Concurrency == jobs.Allow:
 		return taken{}
@@ -34,7 +35,7 @@ func (d rules) slotTaken(j *jobPlan, state ledger.JobState) taken {
 		lost := taken{code: reason.LostMayRun, why: mayRun(state), until: state.BusyUntil, force: forceOver(state)}
 		lost.remedy = "try again then; if you know that it has ended"
 		if len(state.Lost) > 1 {
-			lost.remedy = "try again then; see them: scheduler tasks list --job " + j.name + " --state lost; if you know that all of them have ended"
+			lost.remedy = "try again then; see them: scheduler tasks list --job " + j.Name + " --state lost; if you know that all of them have ended"
 		}
 		return lost
 	}
@@ -77,7 +78,7 @@ func mayRun(state ledger.JobState) string {
 
 // override is what force does: the job counts as free, though the lost attempts that it names may still run, of which the
 // note tells. An open task keeps the slot; force has no say about what a replica knows of.
-func (d rules) override(j *jobPlan, state ledger.JobState, force string) (free ledger.JobState, note string) {
+func (d rules) override(j *plan.Job, state ledger.JobState, force string) (free ledger.JobState, note string) {
 	if d.slotTaken(j, state).force != force || force == "" {
 		return state, ""
 	}

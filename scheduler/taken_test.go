@@ -11,22 +11,24 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 // What has a job's slot is said: whose run, where, and since when.
 func TestSlotTaken(t *testing.T) {
-	now := clockTime("12:00:05")
+	now := replicatest.Time("12:00:05")
 	task := ledger.OpenTask{
-		ID: "t1", ScheduledAt: clockTime("12:00:00"), State: jobs.StatePending, Pool: "default", RunAt: clockTime("12:00:00"),
+		ID: "t1", ScheduledAt: replicatest.Time("12:00:00"), State: jobs.StatePending, Pool: "default", RunAt: replicatest.Time("12:00:00"),
 	}
 	running, waits, later, byHand := task, task, task, task
-	running.State, running.Attempt, running.Replica, running.StartedAt = jobs.StateRunning, 2, "b", clockTime("12:00:03").Add(400*time.Millisecond)
-	waits.Attempt, waits.RunAt = 1, clockTime("12:00:09")
-	later.RunAt = clockTime("12:00:09")
-	byHand.ScheduledAt = clockTime("12:00:00").Add(25 * time.Millisecond)
+	running.State, running.Attempt, running.Replica, running.StartedAt = jobs.StateRunning, 2, "b", replicatest.Time("12:00:03").Add(400*time.Millisecond)
+	waits.Attempt, waits.RunAt = 1, replicatest.Time("12:00:09")
+	later.RunAt = replicatest.Time("12:00:09")
+	byHand.ScheduledAt = replicatest.Time("12:00:00").Add(25 * time.Millisecond)
 	const wait = "wait for its end, or cancel it first: scheduler tasks cancel t1"
 	const again = "try again then; if you know that it has ended"
-	lost := ledger.LostTask{ID: "t1", ScheduledAt: clockTime("12:00:00"), Replica: "b", At: clockTime("12:00:04"), Until: clockTime("12:00:06")}
+	lost := ledger.LostTask{ID: "t1", ScheduledAt: replicatest.Time("12:00:00"), Replica: "b", At: replicatest.Time("12:00:04"), Until: replicatest.Time("12:00:06")}
 	before := lost
 	before.ID = "t0"
 	for _, c := range []struct {
@@ -41,21 +43,21 @@ func TestSlotTaken(t *testing.T) {
 		{open(byHand), "the run of 2026-03-01T12:00:00.025Z (task t1) has been pending in pool default since 2026-03-01T12:00:00Z", wait, ""},
 		{open(running, task, task), "the run of 2026-03-01T12:00:00Z (task t1) has been running on replica b since 2026-03-01T12:00:03Z; 2 more of the job are open", wait, ""},
 		{
-			ledger.JobState{BusyUntil: clockTime("12:00:06").Add(time.Microsecond)},
+			ledger.JobState{BusyUntil: replicatest.Time("12:00:06").Add(time.Microsecond)},
 			"a lost attempt may run until 2026-03-01T12:00:06Z", again, "2026-03-01T12:00:06.000001Z",
 		},
 		{
-			ledger.JobState{BusyUntil: clockTime("12:00:06"), Lost: []ledger.LostTask{lost}},
+			ledger.JobState{BusyUntil: replicatest.Time("12:00:06"), Lost: []ledger.LostTask{lost}},
 			"a lost attempt may run until 2026-03-01T12:00:06Z: the run of 2026-03-01T12:00:00Z (task t1) was lost with replica b at 2026-03-01T12:00:04Z", again, "t1",
 		},
 		{
-			ledger.JobState{BusyUntil: clockTime("12:00:08"), Lost: []ledger.LostTask{lost, before}},
+			ledger.JobState{BusyUntil: replicatest.Time("12:00:08"), Lost: []ledger.LostTask{lost, before}},
 			"2 lost attempts may run until 2026-03-01T12:00:08Z: the run of 2026-03-01T12:00:00Z (task t1) was lost with replica b at 2026-03-01T12:00:04Z, 1 before",
 			"try again then; see them: scheduler tasks list --job j --state lost; if you know that all of them have ended", "t1",
 		},
-		{ledger.JobState{BusyUntil: clockTime("12:00:05"), Lost: []ledger.LostTask{lost}}, "", "", ""},
+		{ledger.JobState{BusyUntil: replicatest.Time("12:00:05"), Lost: []ledger.LostTask{lost}}, "", "", ""},
 	} {
-		slot := rules{now: now}.slotTaken(&jobPlan{name: "j"}, c.state)
+		slot := rules{now: now}.slotTaken(&plan.Job{Name: "j"}, c.state)
 		if d := cmp.Diff([]string{c.why, c.remedy, c.force}, []string{slot.why, slot.remedy, slot.force}); d != "" {
 			t.Error(d)
 		}
@@ -63,12 +65,12 @@ func TestSlotTaken(t *testing.T) {
 			t.Errorf("until %v", slot.until)
 		}
 	}
-	if slot := (rules{now: now}).slotTaken(&jobPlan{Job: jobs.Job{Concurrency: jobs.Allow}}, open(running)); slot != (taken{}) {
+	if slot := (rules{now: now}).slotTaken(&plan.Job{Job: jobs.Job{Concurrency: jobs.Allow}}, open(running)); slot != (taken{}) {
 		t.Errorf("allow: %+v", slot)
 	}
 	long := running
 	long.ID, long.Replica, long.ScheduledAt = strings.Repeat("i", 36), strings.Repeat("r", 128), now.Add(time.Microsecond)
-	if why := (rules{now: now}).slotTaken(&jobPlan{}, open(long, long)).why; len(why) > 512 {
+	if why := (rules{now: now}).slotTaken(&plan.Job{}, open(long, long)).why; len(why) > 512 {
 		t.Errorf("the column holds 512 bytes, and it has %d", len(why))
 	}
 }
@@ -76,7 +78,7 @@ func TestSlotTaken(t *testing.T) {
 // Who asked for a run is told what forces it over a lost attempt, ready to be copied, and that what was forced is not what is
 // in the way. Over a task that is open nothing is forced.
 func TestRefusals(t *testing.T) {
-	lost := taken{why: "it is lost", remedy: "wait; else", until: clockTime("12:00:06"), force: "t2"}
+	lost := taken{why: "it is lost", remedy: "wait; else", until: replicatest.Time("12:00:06"), force: "t2"}
 	for _, c := range []struct {
 		slot             taken
 		said, text, over string
@@ -97,14 +99,14 @@ func TestRefusals(t *testing.T) {
 
 // Force takes the slot of the lost attempt that it names, and no other; what it says fits the room that the store gives it.
 func TestOverride(t *testing.T) {
-	d, j := rules{now: clockTime("12:00:05")}, &jobPlan{}
+	d, j := rules{now: replicatest.Time("12:00:05")}, &plan.Job{}
 	lost := ledger.LostTask{ID: strings.Repeat("i", 36), ScheduledAt: d.now.Add(time.Microsecond), Replica: strings.Repeat("r", 128), At: d.now}
-	busy := ledger.JobState{BusyUntil: clockTime("12:00:06"), Lost: slices.Repeat([]ledger.LostTask{lost}, 99)}
+	busy := ledger.JobState{BusyUntil: replicatest.Time("12:00:06"), Lost: slices.Repeat([]ledger.LostTask{lost}, 99)}
 	free, note := d.override(j, busy, lost.ID)
 	if !free.BusyUntil.IsZero() || free.Lost != nil || note != ledger.Forced+mayRun(busy) || len(note) > 352 {
 		t.Errorf("%+v: %s (%d bytes)", free, note, len(note))
 	}
-	unknown := ledger.JobState{BusyUntil: clockTime("12:00:06")}
+	unknown := ledger.JobState{BusyUntil: replicatest.Time("12:00:06")}
 	if free, note := d.override(j, unknown, "2026-03-01T12:00:06Z"); !free.BusyUntil.IsZero() || note != ledger.Forced+mayRun(unknown) {
 		t.Errorf("%+v: %s", free, note)
 	}
@@ -127,7 +129,7 @@ func TestOverride(t *testing.T) {
 			t.Errorf("forced with %q: %s", force, note)
 		}
 	}
-	if _, note := d.override(&jobPlan{Job: jobs.Job{Concurrency: jobs.Allow}}, busy, lost.ID); note != "" {
+	if _, note := d.override(&plan.Job{Job: jobs.Job{Concurrency: jobs.Allow}}, busy, lost.ID); note != "" {
 		t.Errorf("allow: %s", note)
 	}
 }
@@ -136,17 +138,17 @@ func open(tasks ...ledger.OpenTask) ledger.JobState { return ledger.JobState{Ope
 
 // A due time behind one that the same decision opens is told so.
 func TestTakenByTheSameDecision(t *testing.T) {
-	j := jobs.Job{Schedule: "* * * * * *", Handler: nothing{}}
+	j := jobs.Job{Schedule: "* * * * * *", Handler: replicatest.Nothing{}}
 	j.CatchUp.Grace = 2 * time.Second
-	p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": j}}, nil)
+	p, err := plan.New(jobs.Set{Jobs: map[string]jobs.Job{"j": j}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := rules{
-		plan: p, replica: "a", now: clockTime("12:00:05"),
+		plan: p, replica: "a", now: replicatest.Time("12:00:05"),
 		newID: func(string, int) string { return "t1" },
 	}
-	dec, ok := d.decide(ledger.JobState{Name: "j", Hash: p.jobs["j"].hash, Cursor: clockTime("12:00:03")})
+	dec, ok := d.decide(ledger.JobState{Name: "j", Hash: p.Jobs["j"].Hash, Cursor: replicatest.Time("12:00:03")})
 	if !ok || len(dec.Triggers) != 2 {
 		t.Fatalf("%+v", dec)
 	}

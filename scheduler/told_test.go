@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
@@ -75,12 +76,12 @@ func TestWhoWantsToKnowIsToldAtOnce(t *testing.T) {
 
 // A single due time that was missed is a stretch of one.
 func TestOneMissedDueTimeIsTold(t *testing.T) {
-	p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"a": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}}}, nil)
+	p, err := plan.New(jobs.Set{Jobs: map[string]jobs.Job{"a": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: replicatest.Nothing{}}}}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := clockTime("11:00:00")
-	route := p.route(clockTime("12:00:00"), ledger.Event{Event: jobs.EventMissed, Job: "a", At: at, Count: 1, Hash: p.jobs["a"].hash, HappenedAt: at})
+	at := replicatest.Time("11:00:00")
+	route := p.Route(replicatest.Time("12:00:00"), ledger.Event{Event: jobs.EventMissed, Job: "a", At: at, Count: 1, Hash: p.Jobs["a"].Hash, HappenedAt: at})
 	if route.Task == nil {
 		t.Fatal("nobody is told")
 	}
@@ -88,8 +89,8 @@ func TestOneMissedDueTimeIsTold(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	// What nobody has any more is dropped after retiredFor, and not before.
-	for ago, keep := range map[time.Duration]bool{retiredFor - 1: true, retiredFor: false} {
-		if route := p.route(at, ledger.Event{Event: jobs.EventFailed, Job: "gone", HappenedAt: at.Add(-ago)}); route.Keep != keep || route.Task != nil {
+	for ago, keep := range map[time.Duration]bool{plan.RetiredFor - 1: true, plan.RetiredFor: false} {
+		if route := p.Route(at, ledger.Event{Event: jobs.EventFailed, Job: "gone", HappenedAt: at.Add(-ago)}); route.Keep != keep || route.Task != nil {
 			t.Errorf("%v old: %+v", ago, route)
 		}
 	}
@@ -147,7 +148,7 @@ func TestHowEventsAreLookedAt(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &telling{Store: &memstore.Store{Database: memstore.New()}, answers: c.answers, began: time.Now()}
 				log := &replicatest.Warnings{}
-				s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}}}, Options{ID: "a", Logger: slog.New(log)})
+				s, err := newOn(st, nil, jobs.Set{Jobs: map[string]jobs.Job{"j": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: replicatest.Nothing{}}}}}, Options{ID: "a", Logger: slog.New(log)})
 				if err != nil {
 					t.Fatal(err)
 				}

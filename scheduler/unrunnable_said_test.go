@@ -197,7 +197,7 @@ func TestWhatIsForgottenWhenNothingWaitsForNobody(t *testing.T) {
 			f := s.feeders["p"]
 			synctest.Wait()
 			scope, _ := f.scope()
-			if kinds := f.pool.kinds; (scope.Kinds == nil) != forgets || !forgets && !slices.Equal(scope.Kinds, kinds) || f.seen.nothing == forgets {
+			if kinds := f.pool.KindNames; (scope.Kinds == nil) != forgets || !forgets && !slices.Equal(scope.Kinds, kinds) || f.seen.nothing == forgets {
 				t.Errorf("with %d tasks: it asks for %q", pending, scope.Kinds)
 			}
 			if s.metUnknown.Load() == forgets || st.asks() != 1 {

@@ -151,7 +151,7 @@ func (s *triggers) look(ctx context.Context, stripes []int) {
 		return
 	}
 	for _, u := range rows {
-		if _, known := s.plan.jobs[u.Job]; known {
+		if _, known := s.plan.Jobs[u.Job]; known {
 			s.upcoming.set(u.Job, u.NextAt, u.Waits)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
@@ -65,7 +66,7 @@ func TestUpcomingForgetsWhatIsNotWanted(t *testing.T) {
 
 // A job of which a due time waits for the slot is looked at once that is free, and no other job is.
 func TestOnlyWhatWaitsForASlotIsLookedAtWhenItIsFree(t *testing.T) {
-	now, second := clockTime("12:00:05"), time.Second
+	now, second := replicatest.Time("12:00:05"), time.Second
 	for what, c := range map[string]struct {
 		at    time.Time // zero: nothing of the job is due
 		waits bool
@@ -95,7 +96,7 @@ func TestOnlyWhatWaitsForASlotIsLookedAtWhenItIsFree(t *testing.T) {
 
 // If the slot is freed while the job is decided, what then waits for it is looked at once more, and at once.
 func TestASlotThatIsFreedMeanwhile(t *testing.T) {
-	start, second := clockTime("12:00:05"), time.Second
+	start, second := replicatest.Time("12:00:05"), time.Second
 	for what, c := range map[string]struct {
 		freed bool
 		at    time.Time // set by the decision

@@ -1,4 +1,4 @@
-package scheduler
+package plan
 
 import (
 	"context"
@@ -12,23 +12,24 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 func TestRoutesOfEvents(t *testing.T) {
-	p, err := newPlan(jobs.Set{
-		Pools: map[string]jobs.Pool{"p": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}},
+	p, err := New(jobs.Set{
+		Pools: map[string]jobs.Pool{"p": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: replicatest.Nothing{}}}},
 		Jobs: map[string]jobs.Job{
-			"a": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}, On: []jobs.Event{jobs.EventMissed}}},
-			"b": {Handler: nothing{}},
+			"a": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: replicatest.Nothing{}, On: []jobs.Event{jobs.EventMissed}}},
+			"b": {Handler: replicatest.Nothing{}},
 		},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := clockTime("12:00:00")
+	now := replicatest.Time("12:00:00")
 	recent, old := now.Add(-time.Minute), now.Add(-time.Hour)
-	a, b, pool := p.jobs["a"].hash, p.jobs["b"].hash, p.pools["p"].hash
-	at := clockTime("11:00:00")
+	a, b, pool := p.Jobs["a"].Hash, p.Jobs["b"].Hash, p.Pools["p"].Hash
+	at := replicatest.Time("11:00:00")
 	for _, c := range []struct {
 		what  string
 		event ledger.Event
@@ -47,13 +48,13 @@ func TestRoutesOfEvents(t *testing.T) {
 		{"retired long ago", ledger.Event{Event: jobs.EventFailed, Job: "c", HappenedAt: old}, "drop"},
 		{"pool retired long ago", ledger.Event{Event: jobs.EventFailed, Pool: "q", HappenedAt: old}, "drop"},
 	} {
-		route, got := p.route(now, c.event), "drop"
+		route, got := p.Route(now, c.event), "drop"
 		switch {
 		case route.Keep:
 			got = "keep"
 		case route.Task != nil:
 			got = route.Task.IdempotencyKey
-			if _, known := p.work(jobs.Task{Pool: route.Task.Pool, Kind: route.Task.Kind}); !known {
+			if _, known := p.Execution(jobs.Task{Pool: route.Task.Pool, Kind: route.Task.Kind}); !known {
 				t.Errorf("%s: no handler for kind %s", c.what, route.Task.Kind)
 			}
 			if _, err := route.Task.Encode(); err != nil {
@@ -68,23 +69,23 @@ func TestRoutesOfEvents(t *testing.T) {
 
 // Who is told is told all that is known of the event.
 func TestWhatANotificationSays(t *testing.T) {
-	p, err := newPlan(jobs.Set{
+	p, err := New(jobs.Set{
 		Name:  "prod",
-		Pools: map[string]jobs.Pool{"p": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}},
-		Jobs:  map[string]jobs.Job{"j": {Handler: nothing{}, Notify: jobs.Notify{Handler: nothing{}}}},
+		Pools: map[string]jobs.Pool{"p": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: replicatest.Nothing{}}}},
+		Jobs:  map[string]jobs.Job{"j": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: replicatest.Nothing{}}}},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, until, happened := clockTime("11:00:00"), clockTime("11:30:00"), clockTime("11:59:00")
+	at, until, happened := replicatest.Time("11:00:00"), replicatest.Time("11:30:00"), replicatest.Time("11:59:00")
 	of := func(e jobs.Event) ledger.Event {
 		return ledger.Event{
 			ID: "5", Event: e, Job: "j", Pool: "p", At: at, Seq: 6, TaskID: "7", Attempt: 2, Replica: "a", Reason: "timeout", Error: "no luck",
-			HappenedAt: happened, Hash: p.jobs["j"].hash,
+			HappenedAt: happened, Hash: p.Jobs["j"].Hash,
 		}
 	}
 	ofPool, missed := of(jobs.EventFailed), of(jobs.EventMissed)
-	ofPool.Job, ofPool.At, ofPool.Hash = "", time.Time{}, p.pools["p"].hash
+	ofPool.Job, ofPool.At, ofPool.Hash = "", time.Time{}, p.Pools["p"].Hash
 	missed.TaskID, missed.Pool, missed.Attempt, missed.Error, missed.Until, missed.Count = "", "", 0, "", until, 3
 	told := func(change func(n *jobs.Notification)) jobs.Notification {
 		n := jobs.Notification{
@@ -117,14 +118,14 @@ func TestWhatANotificationSays(t *testing.T) {
 			n.TaskID, n.Pool, n.Attempt, n.Error, n.Until, n.Count = "", "", 0, "", until, 3
 		})},
 	} {
-		route := p.route(clockTime("12:00:00"), c.event)
+		route := p.Route(replicatest.Time("12:00:00"), c.event)
 		if route.Task == nil {
 			t.Errorf("nobody is told of %s", c.want.ID)
 			continue
 		}
-		kind := p.jobs["j"].notifier
+		kind := p.Jobs["j"].notifier
 		if c.event.Job == "" {
-			kind = p.pools["p"].notifier
+			kind = p.Pools["p"].notifier
 		}
 		want := &jobs.NewTask{Pool: naming.NotificationsPool, Kind: kind, Payload: c.want, IdempotencyKey: c.want.ID}
 		if diff := cmp.Diff(want, route.Task); diff != "" {
@@ -137,11 +138,11 @@ func TestWhatANotificationSays(t *testing.T) {
 func TestNotificationsOfAnEarlierConfiguration(t *testing.T) {
 	got := ""
 	now := jobs.Func(func(_ context.Context, _ jobs.Task, n jobs.Notification) error { got = n.ID; return nil })
-	p, err := newPlan(jobs.Set{
-		Pools: map[string]jobs.Pool{"p": {Handler: nothing{}, Notify: jobs.Notify{Handler: now}}},
+	p, err := New(jobs.Set{
+		Pools: map[string]jobs.Pool{"p": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: now}}},
 		Jobs: map[string]jobs.Job{
-			"a": {Handler: nothing{}, Notify: jobs.Notify{Handler: now}},
-			"b": {Handler: nothing{}},
+			"a": {Handler: replicatest.Nothing{}, Notify: jobs.Notify{Handler: now}},
+			"b": {Handler: replicatest.Nothing{}},
 		},
 	}, nil)
 	if err != nil {
@@ -151,11 +152,11 @@ func TestNotificationsOfAnEarlierConfiguration(t *testing.T) {
 		got = ""
 		payload, _ := json.Marshal(jobs.Notification{ID: "7", Job: job, Pool: "p", TaskID: "8", Reason: "timeout"})
 		task := jobs.Task{Pool: naming.NotificationsPool, Kind: "earlier", Payload: payload}
-		w, ok := p.work(task)
+		w, ok := p.Execution(task)
 		if !ok {
 			t.Fatal("no handler")
 		}
-		if err := w.handler.Run(t.Context(), task, io.Discard); jobs.IsCancel(err) == told || (got == "7") != told {
+		if err := w.Handler.Run(t.Context(), task, io.Discard); jobs.IsCancel(err) == told || (got == "7") != told {
 			t.Errorf("%s: %v, told %q", job, err, got)
 		}
 	}

@@ -1,10 +1,11 @@
-package scheduler
+package plan
 
 import (
 	"testing"
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/jobs"
+	"github.com/lockstep-scheduler/lockstep/scheduler/internal/replicatest"
 )
 
 // A lost attempt keeps nobody from starting in its place for longer than it may run.
@@ -19,21 +20,21 @@ func TestUntilTheNextDueTimeOrTheTimeout(t *testing.T) {
 		"on demand":       {jobs.Job{Timeout: time.Minute}, time.Minute},
 		"beside others":   {jobs.Job{Schedule: "@hourly", Timeout: 4 * time.Hour, Concurrency: jobs.Allow}, 4 * time.Hour},
 	} {
-		c.job.Handler = blocked{}
-		p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": c.job}}, nil)
+		c.job.Handler = replicatest.Nothing{}
+		p, err := New(jobs.Set{Jobs: map[string]jobs.Job{"j": c.job}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.jobs["j"].until(now); !got.Equal(now.Add(c.want)) {
+		if got := p.Jobs["j"].Until(now); !got.Equal(now.Add(c.want)) {
 			t.Errorf("%s: until %v", name, got)
 		}
 	}
-	retried := jobs.Job{Schedule: "@hourly", Handler: blocked{}, OnLost: jobs.LostRetries}
-	p, err := newPlan(jobs.Set{Jobs: map[string]jobs.Job{"j": retried}}, nil)
+	retried := jobs.Job{Schedule: "@hourly", Handler: replicatest.Nothing{}, OnLost: jobs.LostRetries}
+	p, err := New(jobs.Set{Jobs: map[string]jobs.Job{"j": retried}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := p.jobs["j"].until(now); !got.IsZero() {
+	if got := p.Jobs["j"].Until(now); !got.IsZero() {
 		t.Errorf("with on_lost retry: until %v", got)
 	}
 }

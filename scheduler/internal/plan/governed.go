@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
+)
+
+// Governing is the definition of a pool that holds, as far as this replica has learned: its own, or what a newer
+// configuration says. A claim names its hash, so what was learned is used only while it is true. Immutable.
+type Governing struct {
+	Hash       string // of the pool's row; "": no live configuration has the pool
+	MaxRunning int
+	own        bool     // it is this replica's
+	Shared     []string // otherwise: the kinds whose handlers this replica has in the same way
+}
+
+func (p *Pool) Governs() Governing {
+	return Governing{Hash: p.Hash, MaxRunning: p.MaxRunning, own: true}
+}
+
+// Under is how the pool is governed by what its row says.
+func (p *Pool) Under(row ledger.OtherPool) Governing {
+	if row.Hash == p.Hash {
+		return p.Governs()
+	}
+	g := Governing{Hash: row.Hash, MaxRunning: row.MaxRunning, Shared: []string{}}
+	for _, kind := range p.KindNames {
+		if row.Kinds[kind] == p.KindHashes[kind] {
+			g.Shared = append(g.Shared, kind)
+		}
+	}
+	return g
+}
+
+// Equal reports whether two of one pool are the same. A hash says all but shared, which an older program does not write.
+func (g Governing) Equal(other Governing) bool {
+	return g.Hash == other.Hash && slices.Equal(g.Shared, other.Shared)
+}
+
+// KindsOf are those that this replica may run by handlers of the pool.
+func (g Governing) KindsOf(p *Pool) []string {
+	if g.own {
+		return p.KindNames
+	}
+	return g.Shared
+}
+
+// lets reports whether this replica may run tasks of the kind by its pool's handler.
+func (g Governing) lets(kind string) bool { return g.own || slices.Contains(g.Shared, kind) }
+
+// runs reports whether this replica may run tasks of the job, as far as their pool decides that.
+func (g Governing) runs(j *Job) bool {
+	return g.Hash != "" && (j.Handler != nil || g.lets(j.Kind))
+}
+
+// Left says which tasks of the pool are left to replicas with a newer configuration; "": none. That of the
+// notifications is not spoken of: its kinds have no names for people, and who governs sends all of them.
+func (p *Plan) Left(row ledger.OtherPool) string {
+	own, known := p.Pools[row.Name]
+	switch {
+	case row.Name == naming.NotificationsPool, !known && row.Hash == "":
+		return ""
+	case !known:
+		return row.Name + " (this replica does not have the pool)"
+	case row.Hash == "":
+		return row.Name + " (the newer one does not have the pool)"
+	}
+	g := own.Under(row)
+	var kinds []string
+	for _, kind := range distinct(own.KindNames, row.Kinds) {
+		switch {
+		case g.lets(kind):
+		case kind == "":
+			kinds = append(kinds, "tasks without a kind")
+		default:
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s (%s)", row.Name, Some(kinds))
+}
+
+// Some names a few.
+func Some(names []string) string {
+	const few = 10
+	if n := len(names) - few; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), n)
+	}
+	return strings.Join(names, ", ")
+}
+
+func distinct(kinds []string, hashes map[string]string) []string {
+	all := slices.Clone(kinds)
+	for kind := range hashes {
+		all = append(all, kind)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

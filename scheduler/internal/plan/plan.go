@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// Plan is a Set made ready: defaults filled in, schedules parsed, hashes computed. Immutable.
+type Plan struct {
+	Set   jobs.Set
+	Jobs  map[string]*Job
+	Pools map[string]*Pool
+}
+
+// Job is a compiled job.
+type Job struct {
+	jobs.Job
+	Name     string
+	Hash     string
+	Stripe   int
+	Times    *jobs.Schedule // nil: on demand only
+	Executes jobs.Handler   // its own, or its pool's for its kind; nil: this replica has none
+	here     bool           // this replica's labels match runs_on
+	notifier string         // kind of the tasks that notify somebody; "": nobody
+}
+
+// Pool is a compiled pool.
+type Pool struct {
+	jobs.Pool
+	Name       string
+	Hash       string
+	KindNames  []string          // that it has a handler for
+	KindHashes map[string]string // of them
+	notifier   string            // as a job's
+}
+
+// Execution is how a task is to be executed.
+type Execution struct {
+	Handler jobs.Handler
+	Timeout time.Duration
+	Retries jobs.Retries
+}
+
+// New compiles a set for a replica with these labels.
+func New(set jobs.Set, labels map[string]string) (*Plan, error) {
+	if err := set.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Plan{Set: set, Jobs: map[string]*Job{}, Pools: map[string]*Pool{}}
+	filled := set.WithDefaults()
+	for name, pool := range filled.Pools {
+		if name == naming.NotificationsPool {
+			pool.Kinds = set.Notifiers()
+		}
+		p.Pools[name] = &Pool{
+			Pool: pool, Name: name, Hash: pool.Hash(), KindNames: ledger.KindsOf(pool), KindHashes: pool.HandlerHashes(),
+			notifier: notifier(pool.Notify, "pool "+name),
+		}
+	}
+	for name, job := range filled.Jobs {
+		j := &Job{Job: job, Name: name, Hash: job.Hash(), Stripe: ledger.Stripe(name), Executes: job.Handler}
+		if len(job.Specs()) > 0 {
+			schedule, err := job.Compile()
+			if err != nil {
+				return nil, fmt.Errorf("jobs.%s: %w", name, err)
+			}
+			j.Times = schedule
+		}
+		if j.Executes == nil {
+			j.Executes = p.Pools[job.Pool].handler(job.Kind)
+		}
+		j.here = ledger.Matches(job.RunsOn, labels)
+		j.notifier = notifier(job.Notify, "job "+name)
+		p.Jobs[name] = j
+	}
+	return p, nil
+}
+
+func notifier(n jobs.Notify, owner string) string {
+	if n.Handler == nil {
+		return ""
+	}
+	return n.Kind(owner)
+}
+
+func (p *Pool) handler(kind string) jobs.Handler {
+	if kind == "" {
+		return p.Handler
+	}
+	return p.Kinds[kind]
+}
+
+// Next is the first due time after t, zero if there is none.
+func (j *Job) Next(t time.Time) time.Time {
+	if j.Times == nil {
+		return time.Time{}
+	}
+	return j.Times.Next(t)
+}
+
+// Execution says how to execute t here; false if this replica cannot: it does not know the job, the
+// pool or the kind, or its labels do not match.
+func (p *Plan) Execution(t jobs.Task) (Execution, bool) {
+	if t.Job != "" {
+		j, ok := p.Jobs[t.Job]
+		if !ok || !j.here || j.Executes == nil {
+			return Execution{}, false
+		}
+		return Execution{j.Executes, j.Timeout, j.Retries}, true
+	}
+	pool, ok := p.Pools[t.Pool]
+	if !ok {
+		return Execution{}, false
+	}
+	h := pool.handler(t.Kind)
+	if h == nil && t.Pool == naming.NotificationsPool {
+		h = forward{p}
+	}
+	return Execution{h, pool.Timeout, *pool.Retries}, h != nil
+}
+
+// Definitions is what the store keeps of the plan.
+func (p *Plan) Definitions() ledger.Definitions {
+	var d ledger.Definitions
+	for _, name := range slices.Sorted(maps.Keys(p.Jobs)) {
+		j := p.Jobs[name]
+		d.Jobs = append(d.Jobs, ledger.JobDef{
+			Name: name, Stripe: j.Stripe, Hash: j.Hash, Schedule: j.ScheduleHash(), Next: j.Next,
+		})
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Pools)) {
+		pool := p.Pools[name]
+		def := ledger.PoolDef{
+			Name: name, Hash: pool.Hash, MaxRunning: pool.MaxRunning,
+			MaxAttempts: pool.Retries.Limit + 1, Retry: pool.OnLost == jobs.LostRetries,
+		}
+		if name != naming.NotificationsPool { // what a newer configuration notifies somebody with is forwarded
+			def.Kinds = pool.KindHashes
+		}
+		d.Pools = append(d.Pools, def)
+	}
+	return d
+}

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/jobs"
+)
+
+// RetiredFor is how long the events of a definition that no live configuration has wait for its return.
+const RetiredFor = 10 * time.Minute
+
+// Route decides by the definition that holds now. Without it, the event is left to the replica that
+// has it, and dropped when nobody has had it for a while.
+func (p *Plan) Route(now time.Time, e ledger.Event) ledger.Route {
+	n, kind, hash := p.notifies(e)
+	switch {
+	case e.Hash == "":
+		return ledger.Route{Keep: now.Sub(e.HappenedAt) < RetiredFor}
+	case hash != e.Hash:
+		return ledger.Route{Keep: true}
+	case !n.Wants(e.Event):
+		return ledger.Route{}
+	}
+	told := jobs.Notification{
+		ID: eventKey(e), Event: e.Event, Name: p.Set.Name, Job: e.Job, Pool: e.Pool, ScheduledAt: e.At, TaskID: e.TaskID,
+		Attempt: e.Attempt, Replica: e.Replica, Reason: e.Reason, ReasonCode: e.ReasonCode, Error: e.Error, At: e.HappenedAt,
+	}
+	if e.Event == jobs.EventMissed {
+		told.Until, told.Count = cmp.Or(e.Until, e.At), e.Count
+	}
+	told.Text = told.Sentence()
+	return ledger.Route{Task: &jobs.NewTask{Pool: naming.NotificationsPool, Kind: kind, Payload: told, IdempotencyKey: told.ID}}
+}
+
+// notifies is what the definition of an event's job or pool says; an empty hash: it is not known here.
+func (p *Plan) notifies(e ledger.Event) (n jobs.Notify, kind, hash string) {
+	if e.Job != "" {
+		if j, known := p.Jobs[e.Job]; known {
+			return j.Notify, j.notifier, j.Hash
+		}
+	} else if pool, known := p.Pools[e.Pool]; known {
+		return pool.Notify, pool.notifier, pool.Hash
+	}
+	return jobs.Notify{}, "", ""
+}
+
+// forward tells those who are to be told now what was meant for somebody that no configuration has
+// any more: the notifications that wait for a webhook go on when its URL is put right.
+type forward struct{ plan *Plan }
+
+func (f forward) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
+	var told jobs.Notification
+	if err := json.Unmarshal(t.Payload, &told); err != nil {
+		return jobs.Permanent(err)
+	}
+	n, _, _ := f.plan.notifies(ledger.Event{Job: told.Job, Pool: told.Pool})
+	if n.Handler == nil {
+		return jobs.Cancel(errors.New("nobody is told of this any more"))
+	}
+	return n.Handler.Run(ctx, t, out)
+}
+
+// eventKey is the same for one event, whoever asks: a task ends once in each way, a due time is
+// missed once.
+func eventKey(e ledger.Event) string {
+	if e.TaskID != "" {
+		return fmt.Sprintf("%s/%s", e.Event, e.TaskID)
+	}
+	key := fmt.Sprintf("%s/%s@%s", e.Event, e.Job, e.At.UTC().Format(time.RFC3339Nano))
+	if e.Seq > 0 {
+		key += "/" + strconv.Itoa(e.Seq)
+	}
+	return key
+}
