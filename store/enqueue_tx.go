@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// EnqueueTx adds a task within the caller's transaction and returns its id: the task exists when,
+// EnqueueTx adds tasks, all or none, within the caller's transaction; the answer has their order. They exist when,
 // and only if, the caller commits. tx is a [*sql.Tx], a [*gorm.DB] in a transaction, or anything with
 // the ExecContext and QueryContext of [*sql.Tx] that is in a transaction on this store's database: a
 // *sqlx.Tx, or a [*sql.Conn] after BEGIN. Isolation level and flags are the caller's.
@@ -23,22 +23,14 @@ import (
 // Store that was made before its tables, and of which neither Migrate nor CheckSchema was called since, compares nothing. A *jobs.KindError leaves nothing of the task in the
 // transaction, which may go on and be committed. After any other error the caller must roll back; what Enqueue would repeat
 // itself, such as a deadlock, is jobs.ErrUnavailable here, and the whole transaction is the caller's to
-// repeat. A task that exists under the same idempotency key is not an error: its id is returned. While
+// repeat. Of a task that exists under the same idempotency key and was
+// committed too late for the transaction to see it, the answer has what was asked for and the id. While
 // another open transaction has added the same key, EnqueueTx waits for its end, as long as the
 // caller's lock timeout allows.
 //
 // On SQLite a transaction that has read cannot write any more once somebody else has written
 // (SQLITE_BUSY): begin with a write, or open the handle with _txlock=immediate.
-func (s *Store) EnqueueTx(ctx context.Context, tx any, task jobs.NewTask) (id string, err error) {
-	ids, err := s.EnqueueManyTx(ctx, tx, task)
-	if err != nil {
-		return "", err
-	}
-	return ids[0], nil
-}
-
-// EnqueueManyTx is EnqueueTx for several tasks; the ids have their order.
-func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask) (ids []string, err error) {
+func (s *Store) EnqueueTx(ctx context.Context, tx any, tasks ...jobs.NewTask) ([]jobs.Enqueued, error) {
 	conn, err := inTransaction(tx)
 	if err == nil && s.db == nil {
 		err = errNotMade
@@ -52,8 +44,12 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 	}
 	t := s.within(ctx, conn)
 	t.callers = true
+	var all []jobs.Enqueued
 	if err = t.join(); err == nil {
 		err = t.enqueue(batch)
+	}
+	if err == nil {
+		all, err = t.enqueued(batch)
 	}
 	if err != nil {
 		switch {
@@ -64,10 +60,7 @@ func (s *Store) EnqueueManyTx(ctx context.Context, tx any, tasks ...jobs.NewTask
 		}
 		return nil, &opError{"enqueue", s.explain(err)}
 	}
-	for _, p := range batch {
-		ids = append(ids, p.task.ID)
-	}
-	return ids, nil
+	return all, nil
 }
 
 // join makes a caller's transaction ready to write. What can be committed is in a transaction; of the rest, such as a

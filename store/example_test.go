@@ -42,14 +42,14 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		id, err := st.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "mail", Kind: "welcome", Payload: map[string]int{"user": 7}})
+		added, err := st.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "mail", Kind: "welcome", Payload: map[string]int{"user": 7}})
 		if err != nil {
 			log.Fatal(err)
 		}
 		if err := end(tx); err != nil {
 			log.Fatal(err)
 		}
-		_, _, err = st.Task(ctx, id)
+		_, _, err = st.Task(ctx, added[0].ID)
 		fmt.Println("there is a task:", err == nil)
 	}
 	// Output:

@@ -430,11 +430,11 @@ func TestSQLiteTransactionsThatSayTheyOnlyRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p"})
+	added, err := s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p"})
 	if err := errors.Join(err, tx.Commit()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Task(t.Context(), id); err != nil {
+	if _, _, err := s.Task(t.Context(), added[0].ID); err != nil {
 		t.Error(err)
 	}
 }

@@ -246,9 +246,9 @@ func enqueueTxScene(p *play) (func(context.Context) error, func(error)) {
 			func() error { return query(ctx, conn, begins[p.dialect]) },
 			func() error { return query(ctx, conn, "INSERT INTO orders VALUES ('"+order+"')") },
 			func() error {
-				id, err := p.wired.EnqueueTx(ctx, conn, jobs.NewTask{Pool: "p", IdempotencyKey: order})
-				if err != nil && (id != "" || !errors.Is(err, jobs.ErrUnavailable)) {
-					p.errorf("%q, %v", id, err)
+				added, err := p.wired.EnqueueTx(ctx, conn, jobs.NewTask{Pool: "p", IdempotencyKey: order})
+				if err != nil && (added != nil || !errors.Is(err, jobs.ErrUnavailable)) {
+					p.errorf("%v, %v", added, err)
 				}
 				return err
 			},

@@ -233,21 +233,21 @@ func TestGormHandle(t *testing.T) {
 		t.Fatal(err)
 	}
 	storetest.Pools(t, &storetest.Bench{Store: storetest.Of(s)}, session, "p")
-	var id string
+	var added []jobs.Enqueued
 	err = db.Transaction(func(tx *gorm.DB) (err error) {
-		id, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: "k"})
+		added, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: "k"})
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Task(t.Context(), id); err != nil {
+	if _, _, err := s.Task(t.Context(), added[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	failed := errors.New("no money")
 	err = db.Transaction(func(tx *gorm.DB) error {
 		inner := tx.Transaction(func(tx *gorm.DB) (err error) { // a savepoint
-			id, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: "inner"})
+			added, err = s.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: "inner"})
 			return errors.Join(err, failed)
 		})
 		if !errors.Is(inner, failed) {
@@ -258,15 +258,15 @@ func TestGormHandle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Task(t.Context(), id); !errors.Is(err, jobs.ErrNotFound) {
+	if _, _, err := s.Task(t.Context(), added[0].ID); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatalf("of a savepoint that was rolled back: %v", err)
 	}
 	begun := db.Begin()
-	id, err = s.EnqueueTx(t.Context(), begun, jobs.NewTask{Pool: "p", IdempotencyKey: "inner"})
+	added, err = s.EnqueueTx(t.Context(), begun, jobs.NewTask{Pool: "p", IdempotencyKey: "inner"})
 	if err := errors.Join(err, begun.Commit().Error); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Task(t.Context(), id); err != nil {
+	if _, _, err := s.Task(t.Context(), added[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.EnqueueTx(t.Context(), db, jobs.NewTask{Pool: "p"}); err == nil || !strings.Contains(err.Error(), "not in a transaction") {

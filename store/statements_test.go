@@ -307,7 +307,7 @@ func statementsThatAreSaved(t *testing.T, d store.Dialect) {
 	sent("events of pools alone", map[store.Dialect]int{store.SQLite: 2, store.MySQL: 3}[d], notify) // and the time
 	tx, err := db.BeginTx(ctx, nil)
 	check(err)
-	sent("no tasks in a transaction", 0, func() error { _, err := s.EnqueueManyTx(ctx, tx); return err })
+	sent("no tasks in a transaction", 0, func() error { _, err := s.EnqueueTx(ctx, tx); return err })
 	check(tx.Rollback())
 	sent("upcoming in no stripe", 0, func() error { _, err := s.Sides().Replica.Upcoming(ctx, nil); return err })
 	sent("standings of jobs that had no due time", 1, func() error { _, err := s.Sides().API.JobStandings(ctx); return err })

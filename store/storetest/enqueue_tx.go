@@ -40,10 +40,19 @@ func begin(t *testing.T, b *Bench) *sql.Tx {
 	return tx
 }
 
+// enqueueTx enqueues one task, and returns its id.
+func (b *Bench) enqueueTx(ctx context.Context, tx any, task jobs.NewTask) (string, error) {
+	added, err := b.SQL().EnqueueTx(ctx, tx, task)
+	if err != nil {
+		return "", err
+	}
+	return added[0].ID, nil
+}
+
 func visibleAtCommit(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	tx := begin(t, b)
-	id, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "ü"})
+	id, err := b.enqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "ü"})
 	must(t, err)
 	if _, _, err := b.SQL().Task(t.Context(), id); !errors.Is(err, jobs.ErrNotFound) {
 		t.Fatalf("before the commit: %v", err)
@@ -56,7 +65,7 @@ func visibleAtCommit(t *testing.T, b *Bench) {
 	}
 
 	tx = begin(t, b)
-	again, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "ü"})
+	again, err := b.enqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "ü"})
 	if err != nil || again != id {
 		t.Fatalf("the same key gave %s and %s, %v", id, again, err)
 	}
@@ -69,8 +78,8 @@ func visibleAtCommit(t *testing.T, b *Bench) {
 	if _, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", Priority: 101}); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), "priority") {
 		t.Fatalf("a bad task: %v", err)
 	}
-	if ids, err := b.SQL().EnqueueManyTx(t.Context(), tx); err != nil || len(ids) > 0 {
-		t.Fatalf("no tasks: %v, %v", ids, err)
+	if added, err := b.SQL().EnqueueTx(t.Context(), tx); err != nil || len(added) > 0 {
+		t.Fatalf("no tasks: %v, %v", added, err)
 	}
 }
 
@@ -78,7 +87,7 @@ func goneAtRollback(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	task := jobs.NewTask{Pool: "p", IdempotencyKey: "key"}
 	tx := begin(t, b)
-	id, err := b.SQL().EnqueueTx(t.Context(), tx, task)
+	id, err := b.enqueueTx(t.Context(), tx, task)
 	must(t, err)
 	must(t, tx.Rollback())
 	if all := Enqueue(t, b, task); all[0].Existed || all[0].Task.ID == id {
@@ -97,9 +106,9 @@ func oldSnapshot(t *testing.T, b *Bench) {
 	must(t, tx.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM lockstep_idempotency`).Scan(&n))
 	task := jobs.NewTask{Pool: "p", IdempotencyKey: "key"}
 	first := Enqueue(t, b, task)[0].Task.ID
-	id, err := b.SQL().EnqueueTx(t.Context(), tx, task)
-	if err != nil || id != first {
-		t.Fatalf("got %s, %v; want %s", id, err, first)
+	added, err := b.SQL().EnqueueTx(t.Context(), tx, task)
+	if err != nil || added[0].ID != first || added[0].Pool != "p" || !added[0].Existed {
+		t.Fatalf("got %+v, %v; want %s", added, err, first)
 	}
 }
 
@@ -150,7 +159,7 @@ type (
 func wrappedTx(t *testing.T, b *Bench) {
 	Pools(t, b, Join(t, b, "a"), "p")
 	tx := begin(t, b)
-	id, err := b.SQL().EnqueueTx(t.Context(), &ownTx{tx}, newTask("p"))
+	id, err := b.enqueueTx(t.Context(), &ownTx{tx}, newTask("p"))
 	must(t, err)
 	must(t, tx.Commit())
 	if _, _, err := b.SQL().Task(t.Context(), id); err != nil {
@@ -170,7 +179,7 @@ func connTx(t *testing.T, b *Bench) {
 	for _, end := range []string{"ROLLBACK", "COMMIT"} {
 		_, err = conn.ExecContext(t.Context(), "BEGIN")
 		must(t, err)
-		id, err := b.SQL().EnqueueTx(t.Context(), conn, newTask("p"))
+		id, err := b.enqueueTx(t.Context(), conn, newTask("p"))
 		must(t, err)
 		_, err = conn.ExecContext(t.Context(), end)
 		must(t, err)
@@ -266,7 +275,7 @@ func enqueueAgain(ctx context.Context, b *Bench, end func(*sql.Tx) error) (strin
 		if err != nil {
 			return "", err
 		}
-		id, err := b.SQL().EnqueueTx(ctx, tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "key"})
+		id, err := b.enqueueTx(ctx, tx, jobs.NewTask{Pool: "p", Payload: 1, IdempotencyKey: "key"})
 		if err == nil {
 			if err = end(tx); err == nil {
 				return id, nil
@@ -306,7 +315,7 @@ func unknownKindTx(t *testing.T, b *Bench) {
 		t.Fatalf("alone: %v", err)
 	}
 	order(2)
-	_, err = b.SQL().EnqueueManyTx(t.Context(), tx, known, existing, unknown)
+	_, err = b.SQL().EnqueueTx(t.Context(), tx, known, existing, unknown)
 	if refused, ok := errors.AsType[*jobs.KindError](err); !ok || refused.Index != 2 {
 		t.Fatalf("among others: %v", err)
 	}
@@ -331,9 +340,9 @@ func isolation(t *testing.T, b *Bench) {
 	for _, level := range []sql.IsolationLevel{sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
 		tx, err := b.DB.Handle().BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
 		must(t, err)
-		id, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
+		id, err := b.enqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
 		must(t, err)
-		again, err := b.SQL().EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
+		again, err := b.enqueueTx(t.Context(), tx, jobs.NewTask{Pool: "p", IdempotencyKey: level.String()})
 		if err != nil || again != id {
 			t.Fatalf("%s: %s and %s, %v", level, id, again, err)
 		}
@@ -351,10 +360,10 @@ func enqueueManyTx(t *testing.T, b *Bench) {
 	defer conn.Close()
 	_, err = conn.ExecContext(t.Context(), "BEGIN")
 	must(t, err)
-	ids, err := b.SQL().EnqueueManyTx(t.Context(), conn, newTask("p"), jobs.NewTask{Pool: "p", IdempotencyKey: "k"}, jobs.NewTask{Pool: "p", IdempotencyKey: "k"})
+	added, err := b.SQL().EnqueueTx(t.Context(), conn, newTask("p"), jobs.NewTask{Pool: "p", IdempotencyKey: "k"}, jobs.NewTask{Pool: "p", IdempotencyKey: "k"})
 	must(t, err)
-	if len(ids) != 3 || ids[0] == ids[1] || ids[1] != ids[2] {
-		t.Fatal(ids)
+	if len(added) != 3 || added[0].ID == added[1].ID || added[1].ID != added[2].ID || added[1].Existed || !added[2].Existed {
+		t.Fatal(added)
 	}
 	_, err = conn.ExecContext(t.Context(), "COMMIT")
 	must(t, err)
@@ -364,7 +373,7 @@ func enqueueManyTx(t *testing.T, b *Bench) {
 	for _, task := range tasks {
 		got = append(got, task.ID)
 	}
-	if diff := cmp.Diff([]string{ids[1], ids[0]}, got); diff != "" {
+	if diff := cmp.Diff([]string{added[1].ID, added[0].ID}, got); diff != "" {
 		t.Fatal(diff)
 	}
 }

@@ -30,9 +30,9 @@ func program(ctx context.Context, db *sql.DB, rdb *redis.Client) error {
 	return err
 }
 
-func signUp(ctx context.Context, st *store.Store, tx *sql.Tx) (string, error) {
-	id, err := st.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "mail", Kind: "welcome", Payload: Welcome{7}, IdempotencyKey: "welcome-7"})
-	return id, err
+func signUp(ctx context.Context, st *store.Store, tx *sql.Tx) ([]jobs.Enqueued, error) {
+	added, err := st.EnqueueTx(ctx, tx, jobs.NewTask{Pool: "mail", Kind: "welcome", Payload: Welcome{7}, IdempotencyKey: "welcome-7"})
+	return added, err
 }
 
 type Welcome struct{ User int }
@@ -65,7 +65,7 @@ func TestReadme(t *testing.T) {
 	if err := st.AddPools(t.Context(), map[string]jobs.Pool{"mail": {}}); err != nil {
 		t.Fatal(err)
 	}
-	var last string
+	var last []jobs.Enqueued
 	for _, end := range []func(*sql.Tx) error{(*sql.Tx).Rollback, (*sql.Tx).Commit, (*sql.Tx).Commit} {
 		tx, err := db.BeginTx(t.Context(), nil)
 		if err != nil {
@@ -82,7 +82,7 @@ func TestReadme(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
 	go func() { stopped <- program(ctx, db, rdb) }()
-	ended(t, st, last)
+	ended(t, st, last[0].ID)
 	stop()
 	if err := <-stopped; err != nil {
 		t.Error(err)

@@ -101,7 +101,7 @@ func TestFrontEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := front.tasks.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "mail", Payload: Letter{To: "ada"}})
+	added, err := front.tasks.EnqueueTx(t.Context(), tx, jobs.NewTask{Pool: "mail", Payload: Letter{To: "ada"}})
 	if err := errors.Join(err, tx.Commit()); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestFrontEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, workers)
-	if task := ended(t, front.tasks, id); task.State != jobs.StateSucceeded {
+	if task := ended(t, front.tasks, added[0].ID); task.State != jobs.StateSucceeded {
 		t.Errorf("%+v", task)
 	}
 }
