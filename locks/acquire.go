@@ -13,13 +13,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// TryAcquire tries each key once and never waits for a holder; it takes whatever is free. The
-// Attempts are in the order of the requests. It returns within the call timeout.
+// TryAcquire tries each key once and does not wait for a holder; it acquires the keys that are free.
+// The Attempts are in the order of the requests. It returns within the call timeout.
 //
-// It returns an error for the whole batch only when nothing was granted for sure: a request is
+// It returns an error for the whole batch only if certainly nothing was granted: a request is
 // invalid or two have the same key, ctx was done before anything was sent, or the error matches
-// ErrUnavailable or ErrRecovering. While the service is known to be away, one caller a second tries
-// it and the others are told at once.
+// ErrUnavailable or ErrRecovering. While the service is unavailable, one call a second reaches it
+// and the others fail at once.
 func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, error) {
 	order, err := sorted(reqs)
 	if err == nil {
@@ -53,7 +53,7 @@ func (l *Locker) TryAcquire(ctx context.Context, reqs ...Request) ([]Attempt, er
 	if err == nil {
 		return attempts, nil
 	}
-	if len(rest) < len(order) { // some joined a hold that is there
+	if len(rest) < len(order) { // some joined an existing hold
 		for _, i := range rest {
 			attempts[i].Err = fmt.Errorf("%s: %w", reqs[i].Key, unavailable(err))
 		}
@@ -83,7 +83,7 @@ func sorted(reqs []Request) ([]int, error) {
 	return order, nil
 }
 
-// joinAll answers what joins a hold of the same owner, and returns the rest.
+// joinAll fills in the attempts that join a hold of the same owner, and returns the rest.
 func (l *Locker) joinAll(reqs []Request, order []int, attempts []Attempt) []int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,8 +124,8 @@ func (l *Locker) current(ctx context.Context) (*session, error) {
 	return nil, unavailable(errors.New("the session ended as soon as it was open"))
 }
 
-// ask asks the service for reqs[rest...] and fills in the attempts. It returns an error only when
-// nothing was granted for sure.
+// ask asks the service for reqs[rest...] and fills in the attempts. It returns an error only if
+// certainly nothing was granted.
 func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int, attempts []Attempt) error {
 	wants := make([]driver.Want, len(rest))
 	l.mu.Lock()
@@ -134,7 +134,7 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 		l.inFlight[reqs[i].Key]++
 	}
 	l.mu.Unlock()
-	d := &doubt{acquisition: rand.Text(), wants: wants, asked: boottime.Now()}
+	d := &unresolved{acquisition: rand.Text(), wants: wants, asked: boottime.Now()}
 	results, err := l.attempt(ctx, s, d)
 	err = explain(ctx, err)
 
@@ -161,7 +161,7 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 	}
 	alive := l.left(s) > 0
 	granted, recovering := false, error(nil)
-	d.wants = nil // what was granted is in doubt no more: to settle it would give it away
+	d.wants = nil // granted keys are not unresolved: resolve would release them
 	for n, i := range rest {
 		if unknown(results[n]) {
 			d.wants = append(d.wants, wants[n])
@@ -175,18 +175,18 @@ func (l *Locker) ask(ctx context.Context, s *session, reqs []Request, rest []int
 		return recovering
 	}
 	if len(d.wants) > 0 {
-		s.doubts = append(s.doubts, d)
+		s.unresolvedCalls = append(s.unresolvedCalls, d)
 		l.wake()
 	}
-	if len(d.belated) > 0 { // for later: keep comes by before
-		s.doubts = append(s.doubts, &doubt{acquisition: d.acquisition, wants: d.belated, asked: d.asked, settled: true})
+	if len(d.delayed) > 0 { // for later: keep looks before
+		s.unresolvedCalls = append(s.unresolvedCalls, &unresolved{acquisition: d.acquisition, wants: d.delayed, asked: d.asked, settled: true})
 	}
 	return nil
 }
 
-// attempt asks once, and once more if the outcome is unknown and there is time: under the same id
-// the service answers as before.
-func (l *Locker) attempt(ctx context.Context, s *session, d *doubt) ([]driver.Result, error) {
+// attempt asks once, and again if the outcome is unknown and there is time: for the same id
+// the service gives the same answer.
+func (l *Locker) attempt(ctx context.Context, s *session, d *unresolved) ([]driver.Result, error) {
 	results, err := s.drv.TryAcquire(ctx, d.acquisition, d.wants)
 	if ctx.Err() != nil || certain(err) || err == nil && !slices.ContainsFunc(results, unknown) {
 		return results, err
@@ -204,10 +204,10 @@ func (l *Locker) attempt(ctx context.Context, s *session, d *doubt) ([]driver.Re
 			before = results[n]
 		}
 		switch {
-		case r.Err != nil && (before.Token > 0 || certain(r.Err)): // then the second try says nothing about the first
+		case r.Err != nil && (before.Token > 0 || certain(r.Err)): // the second try tells nothing about the first
 			again[n] = before
 		case r.Holder != nil && unknown(before):
-			d.belated = append(d.belated, d.wants[n])
+			d.delayed = append(d.delayed, d.wants[n])
 		}
 	}
 	return again, nil
@@ -218,11 +218,10 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrUnreachable) || errors.Is(err, ErrRecovering) || errors.Is(err, driver.ErrSessionLost)
 }
 
-// unknown reports whether the key may have been granted though nobody said so.
+// unknown reports whether the key may have been granted without an answer.
 func unknown(r driver.Result) bool { return r.Err != nil && !certain(r.Err) }
 
-// trouble is what an answer says about the health of the service: nil if it answered for at least
-// one key.
+// trouble is the error that an answer tells about the service: nil if it answered for at least one key.
 func trouble(results []driver.Result, err error) error {
 	if err != nil {
 		return err
@@ -248,14 +247,14 @@ func (l *Locker) record(s *session, r Request, res driver.Result, alive bool) At
 		if joined := l.join(r); joined != nil {
 			return Attempt{Lease: joined}
 		}
-		l.exorcise(s, r.Key, res.Holder)
+		l.freeUnexpected(s, r.Key, res.Holder)
 		return Attempt{Holder: res.Holder, Err: fmt.Errorf("%w: %s: held by %s", ErrBusy, r.Key, name(res.Holder))}
 	case !alive:
 		return Attempt{Err: fmt.Errorf("%w: %s: the session ended meanwhile", ErrUnknown, r.Key)}
-	case h != nil && h.token >= res.Token: // taken away before its answer came, and granted to us again
+	case h != nil && h.token >= res.Token: // evicted before its answer came, and granted to this session again
 		holder := Info{Key: r.Key, Token: h.token, Session: s.drv.ID(), Owner: l.opt.Owner}
 		return Attempt{Holder: &holder, Err: fmt.Errorf("%w: %s: held by %s", ErrBusy, r.Key, name(&holder))}
-	case h != nil: // a key is granted twice only if the first hold was taken away
+	case h != nil: // a key is granted twice only if the first hold was evicted
 		l.force(h)
 	}
 	h = &hold{key: r.Key, token: res.Token, owner: r.Owner, session: s, leases: map[*Lease]struct{}{}}
@@ -270,5 +269,5 @@ func name(holder *Info) string {
 	case holder.Session != "":
 		return "session " + holder.Session
 	}
-	return "somebody"
+	return "an unknown session"
 }

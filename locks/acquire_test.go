@@ -177,7 +177,7 @@ func TestCallerGivesUp(t *testing.T) {
 	})
 }
 
-// While the service is known to be away nobody waits for it, and its return is noticed soon.
+// While the service is unavailable no call waits for it, and its return is noticed soon.
 func TestAway(t *testing.T) {
 	for name, during := range map[string]func(context.Context, string, func() error) error{
 		"refuses": func(context.Context, string, func() error) error { return driver.ErrUnreachable },

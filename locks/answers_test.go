@@ -127,7 +127,7 @@ func TestSecondTryThatFails(t *testing.T) {
 	})
 }
 
-// Keys whose outcome is asked for together are settled one by one: what is not known of one is asked for again soon.
+// Keys whose outcome is asked for together are resolved one by one: an unknown one is asked for again soon.
 func TestOneOfSeveralThatIsNotSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()
@@ -312,7 +312,7 @@ func TestUnreachableIsAskedOnce(t *testing.T) {
 	})
 }
 
-// An error of a call whose time is up says so, and who ended it: the caller, or the call timeout.
+// An error of a call at its deadline names the cause: the caller, or the call timeout.
 func TestWhyACallEnded(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -349,13 +349,13 @@ func TestWhyACallEnded(t *testing.T) {
 	}
 }
 
-// Of whom a service knows no owner the session is named, and somebody if it knows none.
+// The holder is named by its owner, else by its session.
 func TestBusySaysWho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for want, holder := range map[string]driver.Info{
-			"held by them":       {Owner: "them", Session: "17"},
-			"held by session 17": {Session: "17"},
-			"held by somebody":   {},
+			"held by them":               {Owner: "them", Session: "17"},
+			"held by session 17":         {Session: "17"},
+			"held by an unknown session": {},
 		} {
 			l := start(t, amended{memlock.New(), func(int, string, driver.Result) driver.Result {
 				return driver.Result{Holder: &holder}

@@ -32,7 +32,7 @@ func TestTroubleThatIsOver(t *testing.T) {
 	})
 }
 
-// Of those who ask a service that is away one a second tries it, also while a renewal hangs.
+// One call a second tries an unavailable service, also while a renewal hangs.
 func TestOneCallerASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
@@ -69,7 +69,7 @@ func TestOneCallerASecond(t *testing.T) {
 		_, err := l.TryAcquire(t.Context(), key)
 		wantErr(t, "while another one tries", err, locks.ErrUnavailable)
 		if n := strings.Count(err.Error(), "unavailable"); n != 1 || time.Since(began) != 0 {
-			t.Errorf("%q after %v, want to be told at once, and once", err, time.Since(began))
+			t.Errorf("%q after %v, want the error at once, and once", err, time.Since(began))
 		}
 		tries.Wait()
 
@@ -79,7 +79,7 @@ func TestOneCallerASecond(t *testing.T) {
 	})
 }
 
-// While a session is being opened, or the service recovers, who asks is told at once.
+// While a session is being opened, or the service recovers, calls return at once.
 func TestNobodyWaitsForASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)

@@ -64,7 +64,7 @@ func TestCloseJoins(t *testing.T) {
 	})
 }
 
-// That the service has ended the session, now or before, is no trouble for who closes it.
+// Close of a session that the service has ended, now or before, is no error.
 func TestCloseOfALostSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)

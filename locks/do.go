@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Do runs fn while it holds r.Key, and waits for the key until ctx is done. If the wait is cut short
-// the error matches ctx.Err() and what stood in the way last, most often ErrBusy. Do waits out an
-// outage of the service, but not one that l never reached.
+// Do runs fn while it holds r.Key, and waits for the key until ctx is done. If ctx ends the wait,
+// the error matches ctx.Err() and the last obstacle, most often ErrBusy. Do waits through an
+// outage of the service, unless l has never reached it.
 //
-// fn's context ends with a cause that matches ErrLost or ErrForced when the lock is lost. If that
-// happened before fn returned, Do's error matches ErrLost as well as fn's own.
+// When the lock is lost, the context of fn ends with a cause that matches ErrLost or ErrForced. If that
+// happened before fn returned, the error of Do matches ErrLost and fn's own error.
 func Do(ctx context.Context, l *Locker, r Request, fn func(ctx context.Context, token Token) error) (err error) {
 	lease, err := l.wait(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// Free the key also when ctx is done, or when fn panics. What cannot be freed now is freed
-		// in the background: only a lease that was gone earlier says something about fn's work.
+		// The key is released also when ctx is done, or when fn panics. If that fails it is released in
+		// the background: only a lease that was lost earlier concerns the work of fn.
 		releasing, cancel := l.calling(context.WithoutCancel(ctx))
 		defer cancel()
 		if gone := lease.Release(releasing); errors.Is(gone, ErrLost) {
@@ -76,7 +76,7 @@ const (
 	maxPause = 250 * time.Millisecond
 )
 
-// waitable reports whether a service that is away may come back.
+// waitable reports whether waiting for an unavailable service makes sense.
 func (l *Locker) waitable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ func TestDoExcludes(t *testing.T) {
 		_, l, other, _ := pair(t)
 		inside, total := 0, 0
 		var last locks.Token
-		var mu sync.Mutex // for the race detector: what is tested is that nobody ever waits for it
+		var mu sync.Mutex // for the race detector: no call may ever wait for it
 		var all sync.WaitGroup
 		for i := range 10 {
 			who := []*locks.Locker{l, other}[i%2]
@@ -138,7 +138,7 @@ func TestDoInterruptedDuringACall(t *testing.T) {
 	})
 }
 
-// A service that recovers answers: it is waited for, also by the first one who asks.
+// A recovering service answers: Do waits for it, also the first call.
 func TestDoWhileRecovering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)

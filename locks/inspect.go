@@ -11,8 +11,8 @@ import (
 
 const page = 200
 
-// Inspect lists who holds the keys that start with prefix, whichever process it is, in key order. It
-// asks page by page: keys that change hands meanwhile may be missing or stale. The error, if any,
+// Inspect lists the holders of the keys that start with prefix, of all processes, in key order. It
+// reads page by page: a key whose holder changes meanwhile may be missing or stale. The error, if any,
 // comes last.
 func (l *Locker) Inspect(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
@@ -43,9 +43,9 @@ func (l *Locker) list(ctx context.Context, prefix, after string) (infos []Info, 
 	return infos, err
 }
 
-// ForceRelease takes the key away from whoever holds it under the token, and returns false if nobody
-// does. The victim learns of it with its next renewal (ErrForced), not before: that is for people
-// who know that it is stuck.
+// ForceRelease evicts the holder of the key under the token, in any process, and returns false if there
+// is none. The holder learns of it with its next renewal (ErrForced), not before: use it for a holder that
+// is known to be stuck.
 func (l *Locker) ForceRelease(ctx context.Context, key string, token Token) (bool, error) {
 	if err := (Request{Key: key}).check(); err != nil {
 		return false, fmt.Errorf("locks: force release: %w", err)
@@ -60,13 +60,13 @@ func (l *Locker) ForceRelease(ctx context.Context, key string, token Token) (boo
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h := l.holds[key]; h != nil && h.token == token { // also if somebody else took it away before
+	if h := l.holds[key]; h != nil && h.token == token { // also if it was evicted before
 		l.force(h)
 	}
 	return freed, nil
 }
 
-// call runs one call that grants nothing, on a new session if the old one turns out to be over.
+// call runs one call that grants nothing, on a new session if the old one has expired.
 func (l *Locker) call(ctx context.Context, do func(context.Context, driver.Session) error) error {
 	if err := l.start(); err != nil { //nolint:contextcheck // what it starts outlives the call
 		return err

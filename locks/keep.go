@@ -20,7 +20,11 @@ func backoff(fails int) time.Duration {
 	return min(minBackoff<<min(max(fails-1, 0), 10), maxBackoff)
 }
 
-// keep renews the session, opens a new one when there is none, and cleans up, until Close, which does the rest and ends ctx.
+// keep runs until Close:
+//
+//  1. close sessions that ended, and release keys that may be held without a lease (cleanUp, sweep);
+//  2. wait until the next renewal or opening is due, or wake;
+//  3. open a session if there is none, else renew it and verify its keys.
 func (l *Locker) keep(ctx context.Context) {
 	for {
 		l.mu.Lock()
@@ -28,7 +32,7 @@ func (l *Locker) keep(ctx context.Context) {
 			l.mu.Unlock()
 			return
 		}
-		l.tidy(ctx)
+		l.cleanUp(ctx)
 		s, wait := l.session, l.due()
 		l.mu.Unlock()
 		switch {
@@ -36,7 +40,7 @@ func (l *Locker) keep(ctx context.Context) {
 			l.pause(ctx, wait)
 		case s == nil:
 			calling, cancel := l.calling(ctx)
-			_ = l.open(calling) // noted in health
+			_ = l.open(calling) // its error is in health
 			cancel()
 		default:
 			l.renew(ctx, s)
@@ -63,28 +67,28 @@ func (l *Locker) pause(ctx context.Context, d time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-l.nudge:
+	case <-l.wakeup:
 	case <-timer.C:
 	}
 }
 
-// tidy starts what has to be done about lost sessions and unconfirmed calls. With mu held.
-func (l *Locker) tidy(ctx context.Context) {
-	for _, s := range l.dead {
+// cleanUp closes ended sessions and starts sweep, in the background. With mu held.
+func (l *Locker) cleanUp(ctx context.Context) {
+	for _, s := range l.endedSessions {
 		l.work.Go(func() {
 			calling, cancel := l.calling(ctx)
 			defer cancel()
-			_ = s.drv.Close(calling) // one that cannot be reached expires by itself
+			_ = s.drv.Close(calling) // if that fails it expires
 		})
 	}
-	l.dead = nil
-	if s := l.session; s != nil && !s.sweeping && len(s.doubts)+len(s.unfreed) > 0 {
+	l.endedSessions = nil
+	if s := l.session; s != nil && !s.sweeping && len(s.unresolvedCalls)+len(s.unfreed) > 0 {
 		s.sweeping = true
 		l.work.Go(func() { l.sweep(ctx, s) })
 	}
 }
 
-// renew renews the session, and then asks which of its keys were taken away one by one.
+// renew renews the session, and then checks which of its keys were evicted.
 func (l *Locker) renew(ctx context.Context, s *session) {
 	l.mu.Lock()
 	left := l.left(s)
@@ -92,7 +96,7 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	if left <= 0 {
 		return
 	}
-	// Half of what is left: after a call that hangs there is time for another one.
+	// Half of what is left: after a call without an answer there is time for another one.
 	limit := min(l.opt.CallTimeout, max(left/2, s.ttl/10))
 	calling, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -124,7 +128,7 @@ func (l *Locker) renew(ctx context.Context, s *session) {
 	}
 }
 
-// over makes the driver's word for a session that is over ours.
+// over adds ErrLost to the driver's ErrSessionLost.
 func over(err error) error {
 	if errors.Is(err, driver.ErrSessionLost) {
 		return fmt.Errorf("%w: %w", ErrLost, err)
@@ -132,7 +136,7 @@ func over(err error) error {
 	return err
 }
 
-// held lists what is held. With mu held.
+// held lists the held keys. With mu held.
 func (l *Locker) held() []driver.Held {
 	held := make([]driver.Held, 0, len(l.holds))
 	for _, h := range l.holds {
@@ -149,7 +153,7 @@ func (l *Locker) verify(ctx context.Context, s *session, held []driver.Held, lim
 		if errors.Is(err, driver.ErrSessionLost) {
 			l.lose(s, err)
 		}
-		return // the next renewal asks again, and says whether the service is away
+		return // the next renewal checks again, and notes whether the service is available
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +164,7 @@ func (l *Locker) verify(ctx context.Context, s *session, held []driver.Held, lim
 	}
 }
 
-// force ends a hold that somebody took away. With mu held.
+// force ends a hold that was evicted. With mu held.
 func (l *Locker) force(h *hold) {
 	delete(l.holds, h.key)
 	cause := fmt.Errorf("%w: %s", ErrForced, h.key)

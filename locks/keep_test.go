@@ -213,7 +213,7 @@ func TestFirstOpenFails(t *testing.T) {
 	})
 }
 
-// The first session is opened by the first caller, who is told why if it cannot be, however slow it is; and it is kept.
+// The first call opens the first session, returns its error, however slow it is, and the session is kept.
 func TestSlowFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFaulty(memlock.New())

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// hold is one grant of the service, with all that share it. Guarded by the Locker's mu.
+// hold is one grant of the service, with all leases that share it. Guarded by the Locker's mu.
 type hold struct {
 	key     string
 	token   Token
@@ -17,7 +17,7 @@ type hold struct {
 	ended   error               // why it ended before it was released
 }
 
-// finish ends the hold and all that share it.
+// finish ends the hold and all its leases.
 func (h *hold) finish(cause error) {
 	h.ended = cause
 	for lease := range h.leases {
@@ -34,7 +34,7 @@ func (l *Locker) share(h *hold) *Lease {
 	return lease
 }
 
-// Lease is one holding of a key. It ends when it is released, lost or forced, and never comes back.
+// Lease is one holding of a key. It ends, for good, when it is released, lost or forced.
 // It is safe for concurrent use.
 type Lease struct {
 	locker   *Locker
@@ -44,19 +44,19 @@ type Lease struct {
 	released error // ErrReleased once it was
 }
 
-// Key is what is held.
+// Key is the held key.
 func (l *Lease) Key() string { return l.hold.key }
 
 // Token is the fencing token of this holding.
 func (l *Lease) Token() Token { return l.hold.token }
 
 // Context is done when the lease ends; its cause matches ErrLost, ErrForced or ErrReleased. The
-// signal may come late in a process that was stopped or suspended: Check, and the token, do not
+// signal may come late in a process that was stopped or suspended: Check and the token do not
 // depend on it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Deadline is until when the lease may be trusted if the service is not heard of again. It moves
-// ahead with each renewal, and means nothing once the lease has ended.
+// Deadline is the time until which the lease may be trusted without another renewal. Each renewal extends
+// it; it means nothing once the lease has ended.
 func (l *Lease) Deadline() time.Time {
 	l.locker.mu.Lock()
 	defer l.locker.mu.Unlock()
@@ -80,10 +80,10 @@ func (l *Locker) check(lease *Lease) error {
 	return lease.hold.ended
 }
 
-// Release frees the key, or leaves it to the others that share the hold. It returns nil if this
-// Lease was released before, and an error that matches ErrLost if it was already gone: then it frees
-// nothing, whoever has the key now. After any other error the key is freed in the background, or by
-// the end of the session. The lease's context ends before the service is asked. Of a nil Lease it returns nil: nothing was held.
+// Release frees the key, unless other leases share the hold. It returns nil if this
+// Lease was released before, and an error that matches ErrLost if it was lost before: then nothing
+// is freed. After any other error the key is freed in the background, or by
+// the end of the session. The lease's context ends before the service is asked. A nil Lease returns nil.
 func (l *Lease) Release(ctx context.Context) error {
 	if l == nil || l.locker == nil {
 		return nil

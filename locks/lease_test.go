@@ -130,7 +130,7 @@ func TestForced(t *testing.T) {
 		if ok, err := other.ForceRelease(t.Context(), "user/c", c.Token()); !ok || err != nil {
 			t.Fatalf("force release: %v, %v", ok, err)
 		}
-		again := take(t, l, "user/c") // before the renewal that would have told
+		again := take(t, l, "user/c") // before the renewal that would have noticed
 		endsAfter(t, c, locks.ErrForced, 0, 0)
 		time.Sleep(time.Minute)
 		if err := again.Check(); err != nil {

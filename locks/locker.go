@@ -14,42 +14,42 @@ import (
 
 // Options of a Locker. The zero value works.
 type Options struct {
-	// TTL is how long the service keeps our locks after it heard from us for the last time: at
+	// TTL is how long the service keeps the leases after the last renewal: at
 	// least 1 s; 10 s if zero. The service may agree to another one.
 	TTL time.Duration
 	// Namespace keeps programs that share a service apart: printable ASCII without blanks, at most
 	// 200 characters; "lockstep" if empty.
 	Namespace string
-	// Owner is shown to people as the holder.
+	// Owner is shown as the holder.
 	Owner string
 	// CallTimeout bounds each call to the service; 2 s if zero.
 	CallTimeout time.Duration
-	// Metrics is told about the calls to the service; nobody is if nil, or a nil pointer.
+	// Metrics receives the calls to the service; it may be nil, or a nil pointer.
 	Metrics Metrics
 }
 
-// Locker takes locks at one service, all of them under one session. It is safe for concurrent use.
+// Locker acquires locks at one service, all under one session. It is safe for concurrent use.
 // Close it.
 type Locker struct {
 	drv     driver.Driver
 	opt     Options
 	backend string         // Caps().Name
 	opening chan struct{}  // holds one element while a session is being opened
-	nudge   chan struct{}  // tells keep to look again
-	work    sync.WaitGroup // keep and all that it or a session started
-	silence error          // the cause when a call ran into the call timeout
+	wakeup  chan struct{}  // wakes keep
+	work    sync.WaitGroup // keep, and the goroutines that it or a session started
+	silence error          // the cause of a call timeout
 
-	mu       sync.Mutex
-	stop     context.CancelFunc // of keep; nil before the first use
-	closed   bool
-	session  *session         // nil: none is open
-	dead     []*session       // lost, to be closed
-	holds    map[string]*hold // by key, of session
-	inFlight map[string]int   // calls under way that may change who holds the key
-	health   health
+	mu            sync.Mutex
+	stop          context.CancelFunc // of keep; nil before the first use
+	closed        bool
+	session       *session         // nil: none is open
+	endedSessions []*session       // ended, to be closed
+	holds         map[string]*hold // by key, of session
+	inFlight      map[string]int   // calls under way that may change who holds the key
+	health        health
 }
 
-// New makes a Locker on drv, which belongs to it from now on. It calls nobody: the session is opened
+// New makes a Locker on drv, which it owns from now on. It makes no call: the session is opened
 // at the first use.
 func New(drv driver.Driver, o Options) (*Locker, error) {
 	if o.TTL == 0 {
@@ -85,7 +85,7 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 		opt:      o,
 		backend:  drv.Caps().Name,
 		opening:  make(chan struct{}, 1),
-		nudge:    make(chan struct{}, 1),
+		wakeup:   make(chan struct{}, 1),
 		silence:  fmt.Errorf("no answer within %v", o.CallTimeout),
 		holds:    map[string]*hold{},
 		inFlight: map[string]int{},
@@ -93,11 +93,11 @@ func New(drv driver.Driver, o Options) (*Locker, error) {
 	}, nil
 }
 
-// Caps says what the backend really guarantees.
+// Caps returns what the backend guarantees.
 func (l *Locker) Caps() Caps { return l.drv.Caps() }
 
-// Ready opens the session if there is none. The error names the service's address and the cause; it
-// matches ErrRecovering when the service answers but does not open sessions yet, else
+// Ready opens the session if there is none. The error names the address of the service and the cause; it
+// matches ErrRecovering if the service answers but does not open sessions yet, else
 // ErrUnavailable.
 func (l *Locker) Ready(ctx context.Context) error {
 	calling, cancel := l.calling(ctx)
@@ -111,9 +111,9 @@ func (l *Locker) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Close releases everything in one call, ends the session, joins what runs in the background and
-// closes the driver. Leases end with ErrReleased. If the service cannot be reached the error says
-// so, and what was held ends by itself within the ttl. A second Close returns nil.
+// Close releases all leases in one call, ends the session, joins the background goroutines and
+// closes the driver. Leases end with ErrReleased. If the service cannot be reached it returns an error,
+// and the leases expire within the ttl. A second Close returns nil.
 func (l *Locker) Close(ctx context.Context) error {
 	l.mu.Lock()
 	if l.closed {
@@ -137,10 +137,10 @@ func (l *Locker) Close(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	l.mu.Lock()
-	dead := l.dead
+	dead := l.endedSessions
 	l.mu.Unlock()
 	for _, d := range dead {
-		// Only of the session that was good until now does anybody expect that it is freed.
+		// Sessions that had ended before are not expected to be closed.
 		if err := d.drv.Close(ctx); err != nil && d == s && !errors.Is(err, driver.ErrSessionLost) {
 			errs = append(errs, fmt.Errorf("locks: close session: %w", err))
 		}
@@ -156,8 +156,7 @@ func (l *Locker) calling(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeoutCause(ctx, l.opt.CallTimeout, l.silence)
 }
 
-// givenUp reports whether the caller's own context ended the call: that says nothing about the
-// service.
+// givenUp reports whether the caller's context ended the call: that tells nothing about the service.
 func (l *Locker) givenUp(calling context.Context) bool {
 	return calling.Err() != nil && !errors.Is(context.Cause(calling), l.silence)
 }
@@ -178,7 +177,7 @@ func (l *Locker) start() error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, errClosed)
 	}
 	if l.stop == nil {
-		// Not the caller's context: what it keeps alive outlives the call.
+		// Not the caller's context: the session outlives the call.
 		ctx, cancel := context.WithCancel(context.Background())
 		l.stop = cancel
 		l.work.Go(func() { l.keep(ctx) })
@@ -188,30 +187,30 @@ func (l *Locker) start() error {
 
 func (l *Locker) wake() {
 	select {
-	case l.nudge <- struct{}{}:
+	case l.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// health is what the last calls said about the service.
+// health is what the last calls told about the service.
 type health struct {
 	up      bool // a session is open and the last call was answered
 	since   time.Time
 	err     error            // of the last call
 	fails   int              // in a row
-	tried   boottime.Instant // when the session was last opened or tried to be, or a call failed
+	tried   boottime.Instant // of the last opening, tried or done, or failed call
 	reached bool             // at least one session was opened
 }
 
 // State is what a Locker knows about its service.
 type State struct {
 	Up      bool      // a session is open and the last call was answered
-	Since   time.Time // when Up became what it is
+	Since   time.Time // of the last change of Up
 	Err     error     // why it is not up; nil before the first use, and while a lost session is replaced
 	Session string    // "" if none is open
 }
 
-// State says how things stand, without a call.
+// State returns the present state, without a call.
 func (l *Locker) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,7 +221,7 @@ func (l *Locker) State() State {
 	return st
 }
 
-// note records what a call said; see givenUp for what must not come here. With mu held.
+// note records the result of a call, unless givenUp. With mu held.
 func (l *Locker) note(err error) {
 	if l.health.err = err; err == nil {
 		l.health.fails = 0
@@ -234,15 +233,15 @@ func (l *Locker) note(err error) {
 	l.turn()
 }
 
-// turn sets up anew, and since with it. With mu held.
+// turn computes up, and since when it changes. With mu held.
 func (l *Locker) turn() {
 	if up := l.session != nil && l.health.err == nil; up != l.health.up {
 		l.health.up, l.health.since = up, time.Now()
 	}
 }
 
-// down returns what to answer at once while the service is known to be away and was tried less than
-// a second ago; else nil: the caller is the one who tries. With mu held.
+// down returns the error of an unavailable service that was tried less than a second ago; nil: the
+// caller tries it. With mu held.
 func (l *Locker) down() error {
 	h := &l.health
 	if h.err == nil || l.session != nil && errors.Is(h.err, ErrRecovering) {

@@ -182,7 +182,7 @@ func TestCloseWhileOpening(t *testing.T) {
 		var waits sync.WaitGroup
 		waits.Go(func() {
 			time.Sleep(250 * time.Millisecond)
-			wantErr(t, "who waits for the session", l.Ready(t.Context()), locks.ErrUnavailable)
+			wantErr(t, "waiting for the session", l.Ready(t.Context()), locks.ErrUnavailable)
 		})
 		_, err := l.TryAcquire(t.Context(), locks.Request{Key: "user/a"})
 		wantErr(t, "acquire", err, locks.ErrUnavailable)
@@ -298,7 +298,7 @@ func TestForceReleaseErrors(t *testing.T) {
 	})
 }
 
-// A key that changes hands while it is being taken away stays with its next holder. Whoever finds that it was taken away
+// A key whose holder changes during an eviction stays with its next holder. A holder that finds that it was evicted
 // before knows it, too.
 func TestForceReleaseOfAnEarlierHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,31 +5,30 @@ import (
 	"time"
 )
 
-// Metrics is told about a Locker's calls to its service; backend is its Caps().Name. The methods are
+// Metrics receives the calls of a Locker to its service; backend is its Caps().Name. The methods are
 // called from many goroutines, must return quickly, and must not call the Locker. Package metrics
-// has one for Prometheus.
+// implements it for Prometheus.
 type Metrics interface {
-	// Asked is told of each call that asked for keys. Nobody is asked for what joins a hold of the
-	// same owner.
+	// Asked is called after each call for keys. Joining a hold of the same owner makes no call.
 	Asked(backend string, a Asked)
-	// Renewed is told of each renewal of a session; err matches ErrLost when it was over.
+	// Renewed is called after each renewal of a session; err matches ErrLost if it had expired.
 	Renewed(backend string, took time.Duration, err error)
-	// Lost is told when a session with that many keys ended before it was closed (ErrLost), and when
-	// one key was taken away (ErrForced).
+	// Lost is called when a session with that many keys ended before it was closed (ErrLost), and when
+	// one key was evicted (ErrForced).
 	Lost(backend string, keys int, cause error)
 }
 
-// Asked is how many keys of one call ended how, and how long it took, the opening of a session
-// included.
+// Asked has the number of keys of one call by outcome, and its duration, including the opening of a
+// session.
 type Asked struct {
 	Granted     int
 	Busy        int
 	Unknown     int // the answer was lost
-	Unavailable int // nothing was granted: the service is away, or recovering
+	Unavailable int // nothing was granted: the service is unavailable, or recovering
 	Took        time.Duration
 }
 
-// unmeasured is Metrics that nobody reads.
+// unmeasured is Metrics that discards everything.
 type unmeasured struct{}
 
 func (unmeasured) Asked(string, Asked)                  {}

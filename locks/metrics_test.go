@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
-// told counts what Metrics is told.
+// told counts the calls of Metrics.
 type told struct {
 	mu    sync.Mutex
 	n     map[string]int
@@ -156,7 +156,7 @@ func TestMetricsAreTold(t *testing.T) {
 }
 
 // What a Locker gives back when it is closed is not lost.
-// A nil pointer is no Metrics: nobody is told, and nothing panics.
+// A nil pointer as Metrics is not called, and nothing panics.
 func TestNilMetricsAreNone(t *testing.T) {
 	var none *told
 	l := start(t, memlock.New(), locks.Options{Metrics: none})

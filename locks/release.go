@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// Release releases leases of this Locker, all in one call. See [Lease.Release] for what it returns;
-// with several leases the errors are joined. A nil lease, as that of an [Attempt] that was busy, is left out.
+// Release releases leases of this Locker, all in one call. It returns what [Lease.Release] does;
+// errors of several leases are joined. Nil leases, as of a busy [Attempt], are left out.
 func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
 	s, held, errs := l.drop(leases)
 	if len(held) > 0 {
@@ -20,7 +20,7 @@ func (l *Locker) Release(ctx context.Context, leases ...*Lease) error {
 	return errors.Join(errs...)
 }
 
-// drop ends leases, and returns what nobody here holds any more, with calls in flight counted.
+// drop ends leases, and returns the holds that no lease shares any more, with calls in flight counted.
 func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, errs []error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,8 +50,8 @@ func (l *Locker) drop(leases []*Lease) (s *session, held []driver.Held, errs []e
 	return l.session, held, errs
 }
 
-// free asks the service to free keys, whose calls in flight were counted. What it does not confirm
-// is left to sweep, and everything while the service is known to be away.
+// free asks the service to free keys, whose calls in flight were counted. Keys that are not confirmed
+// are left to sweep, as are all while the service is unavailable.
 func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *Locker) free(ctx context.Context, s *session, held []driver.Held) error
 	return err
 }
 
-// landed counts one call about the key as done. With mu held.
+// landed counts one call about the key as ended. With mu held.
 func (l *Locker) landed(key string) {
 	if l.inFlight[key]--; l.inFlight[key] == 0 {
 		delete(l.inFlight, key)

@@ -86,7 +86,7 @@ func TestSessionEndsDuringRelease(t *testing.T) {
 	})
 }
 
-// A service that recovers frees what it is told to, and that does not end the recovery.
+// A recovering service releases keys, and that does not end the recovery.
 func TestReleaseWhileRecovering(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, other, _ := pair(t)

@@ -7,17 +7,17 @@ import (
 )
 
 // Token is a fencing token: larger for every later grant of the same key on one backend; 0 = none.
-// Hand it to what the lock guards, and let that refuse smaller ones: it is what still holds after a
-// holder was paused for longer than its lease.
+// Pass it to the resource that the lock guards, which must refuse smaller ones: that fences a
+// holder that was paused for longer than its lease.
 type Token = driver.Token
 
 // Info describes a holder.
 type Info = driver.Info
 
-// Caps says what a backend really guarantees.
+// Caps says what a backend guarantees.
 type Caps = driver.Caps
 
-// Mode is who may hold a key at the same time.
+// Mode says which holders a key may have at the same time.
 type Mode uint8
 
 const (
@@ -30,22 +30,22 @@ const (
 // Request asks for one key.
 type Request struct {
 	// Key is 1 to 200 printable ASCII characters without blanks. By convention the scheduler's own
-	// keys start with "sys/", everybody else's with "user/".
+	// keys start with "sys/", all others with "user/".
 	Key string
 	// Mode must be Exclusive.
 	Mode Mode
-	// Limit is how many may hold the key together; it must be 0 or 1.
+	// Limit is the number of holders at a time; it must be 0 or 1.
 	Limit int
 	// Owner, if not empty, joins a hold of the same key that has the same Owner in the same Locker:
 	// the same token, counted, without a call; the last release frees it.
 	Owner string
-	// Meta is for people and shown in Info: at most 512 bytes.
+	// Meta is shown in Info: at most 512 bytes.
 	Meta string
 }
 
-// Attempt is what became of one Request. Exactly one of these holds:
+// Attempt is the outcome of one Request, one of these:
 //   - granted: Lease is set.
-//   - busy: Err matches ErrBusy, and Holder says who has it.
+//   - busy: Err matches ErrBusy, and Holder is set.
 //   - not granted, for another reason: Err matches ErrRecovering or ErrUnavailable.
 //   - unknown: Err matches ErrUnknown.
 type Attempt struct {

@@ -10,18 +10,20 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// session is one tenure at the service, with the time until which it may be trusted. What can
-// change is guarded by the Locker's mu.
+// session is one session at the service, with its deadline. Fields that change are guarded by the
+// Locker's mu.
+//
+//	open ──▶ renewed … renewed ──▶ ended: closed, expired at the service, or past its deadline
 type session struct {
-	drv      driver.Session
-	ttl      time.Duration
-	window   time.Duration // how long a renewal is trusted
-	over     chan struct{} // closed when the session ended
-	renewed  boottime.Instant
-	ended    bool
-	doubts   []*doubt
-	unfreed  []driver.Held // released here; the service did not confirm
-	sweeping bool
+	drv             driver.Session
+	ttl             time.Duration
+	window          time.Duration // the trust window of a renewal
+	over            chan struct{} // closed when the session ended
+	renewed         boottime.Instant
+	ended           bool
+	unresolvedCalls []*unresolved
+	unfreed         []driver.Held // released here, not confirmed by the service
+	sweeping        bool
 }
 
 func (s *session) deadline() boottime.Instant { return s.renewed.Add(s.window) }
@@ -32,7 +34,7 @@ func trusted(ttl, margin time.Duration) time.Duration {
 	return ttl - max(ttl/100, 50*time.Millisecond) - margin
 }
 
-// open opens a session if there is none. One caller at a time does it; the others wait for it.
+// open opens a session if there is none. One caller at a time does it; the others wait.
 func (l *Locker) open(ctx context.Context) error {
 	select {
 	case l.opening <- struct{}{}:
@@ -70,12 +72,12 @@ func (l *Locker) open(ctx context.Context) error {
 	defer l.mu.Unlock()
 	switch {
 	case s.window <= 0:
-		l.dead = append(l.dead, s)
+		l.endedSessions = append(l.endedSessions, s)
 		err = fmt.Errorf("the service agreed to a ttl of %v, which is too short to be trusted", s.ttl)
 		l.note(err)
 		return unavailable(err)
 	case l.closed:
-		l.dead = append(l.dead, s)
+		l.endedSessions = append(l.endedSessions, s)
 		return unavailable(errClosed)
 	}
 	l.health.reached = true
@@ -86,8 +88,8 @@ func (l *Locker) open(ctx context.Context) error {
 	return nil
 }
 
-// watch ends the session when the driver says that it is over, or when it could not be renewed in
-// time, whether or not a call is under way.
+// watch ends the session when the driver reports its expiry, or at its deadline, also while a call
+// is under way.
 func (l *Locker) watch(s *session) {
 	l.mu.Lock()
 	timer := time.NewTimer(s.deadline().Until())
@@ -102,14 +104,14 @@ func (l *Locker) watch(s *session) {
 			return
 		case <-timer.C:
 			l.mu.Lock()
-			timer.Reset(l.left(s)) // if nothing is left, it is over
+			timer.Reset(l.left(s)) // if nothing is left, it has ended
 			l.mu.Unlock()
 		}
 	}
 }
 
-// left is how long the session may still be trusted. Once that is nothing, it has ended, and no
-// late answer brings it back. With mu held.
+// left is the rest of the trust window. At zero it ends the session, and no late answer revives
+// it. With mu held.
 func (l *Locker) left(s *session) time.Duration {
 	if s.ended {
 		return 0
@@ -125,7 +127,7 @@ func (l *Locker) left(s *session) time.Duration {
 	return left
 }
 
-// lose ends the session, for a cause that the service gave.
+// lose ends the session for a cause that the service reported.
 func (l *Locker) lose(s *session, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,6 +150,6 @@ func (l *Locker) end(s *session, cause error) {
 		h.finish(cause)
 	}
 	clear(l.holds)
-	l.dead = append(l.dead, s)
+	l.endedSessions = append(l.endedSessions, s)
 	l.wake()
 }

@@ -48,7 +48,7 @@ func TestSuspend(t *testing.T) {
 	})
 }
 
-// The deadline is the first moment at which nothing is trusted, whoever looks first.
+// At the deadline no lease is trusted, whichever call comes first.
 func TestAtTheDeadline(t *testing.T) {
 	for name, look := range map[string]func(t *testing.T, l *Locker, lease *Lease){
 		"check": func(t *testing.T, _ *Locker, lease *Lease) {
@@ -137,7 +137,7 @@ func TestRenewalAtTheDeadline(t *testing.T) {
 	})
 }
 
-// watched tells of each renewal, and lets it fail.
+// watched reports each renewal, and makes it fail.
 type watched struct {
 	driver.Driver
 	renews func(s driver.Session) error

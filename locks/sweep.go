@@ -9,33 +9,40 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// mostDoubts is how many are kept beyond two ttls: where more are never answered for, some keys stay busy until the
-// session ends, or somebody of this process asks for them again.
-const mostDoubts = 1000
+// maxUnresolved is how many are kept for longer than two ttls. The keys of the others stay busy until the
+// session ends, or this Locker asks for them again.
+const maxUnresolved = 1000
 
-// doubt is an acquisition whose answer never came: its keys may be held in our name, for as long as
-// the session lives. It has no keys for which the answer came: those that were granted have leases.
-type doubt struct {
+// unresolved is an acquisition without an answer: the session may hold its keys until it ends. Keys with an
+// answer are left out: those that were granted have leases.
+//
+//	no answer ──▶ settled: the service answered for the same id, granted keys were released
+//	          ──▶ asked again a ttl after the first try ──▶ forgotten
+type unresolved struct {
 	acquisition string
 	wants       []driver.Want
 	asked       boottime.Instant
-	settled     bool // the service said once what became of it
-	// belated are keys that somebody else had when they were asked for again: the first request may arrive when
+	settled     bool // the service answered once
+	// delayed are keys that were busy when they were asked for again: the first request may arrive when
 	// they are free.
-	belated []driver.Want
+	delayed []driver.Want
 }
 
-// sweep frees what may be held though nobody uses it, and ends when there is nothing left to do or
-// the session is over. A doubt is settled by asking again under the same id: what was granted then,
-// or is granted now, has a token and can be released. It is asked once more a ttl after the first
-// try, for a request that was on its way for long. That one has to be answered, too, within another
-// ttl: a service that is away for so long has ended the session.
+// sweep frees keys that may be held without a lease, until none is left or the session has ended:
+//
+//  1. resolve each acquisition without an answer by asking again under the same id: what was granted then,
+//     or is granted now, has a token and can be released;
+//  2. release those keys, and the keys whose release was not confirmed;
+//  3. after failures wait, with backoff, and begin again.
+//
+// An acquisition is asked for once more a ttl after the first try, for a delayed request. That call must be
+// answered within another ttl: a service that is unavailable for so long has expired the session.
 func (l *Locker) sweep(ctx context.Context, s *session) {
 	for fails := 0; ; {
 		l.mu.Lock()
-		doubts, unfreed := slices.Clone(s.doubts), s.unfreed
+		unresolvedCalls, unfreed := slices.Clone(s.unresolvedCalls), s.unfreed
 		s.unfreed = nil
-		if s.ended || len(doubts)+len(unfreed) == 0 {
+		if s.ended || len(unresolvedCalls)+len(unfreed) == 0 {
 			s.sweeping = false
 			l.mu.Unlock()
 			return
@@ -43,7 +50,7 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 		l.mu.Unlock()
 
 		failed := false
-		for _, d := range doubts {
+		for _, d := range unresolvedCalls {
 			if d.settled && d.asked.Elapsed() < s.ttl {
 				continue
 			}
@@ -75,7 +82,7 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 		l.mu.Lock()
 		s.unfreed = append(s.unfreed, unfreed...)
 		s.limit()
-		idle := len(s.doubts)+len(s.unfreed) == 0
+		idle := len(s.unresolvedCalls)+len(s.unfreed) == 0
 		l.mu.Unlock()
 		if !idle {
 			s.pause(ctx, wait)
@@ -83,8 +90,8 @@ func (l *Locker) sweep(ctx context.Context, s *session) {
 	}
 }
 
-// settle asks what became of d and returns what has to be released now.
-func (l *Locker) settle(ctx context.Context, s *session, d *doubt) (granted []driver.Held, err error) {
+// settle asks for the outcome of d and returns the keys to release.
+func (l *Locker) settle(ctx context.Context, s *session, d *unresolved) (granted []driver.Held, err error) {
 	late := d.asked.Elapsed() >= s.ttl
 	calling, cancel := l.calling(ctx)
 	defer cancel()
@@ -104,31 +111,31 @@ func (l *Locker) settle(ctx context.Context, s *session, d *doubt) (granted []dr
 	defer l.mu.Unlock()
 	d.settled = true
 	if late { // that was the last time
-		s.doubts = slices.DeleteFunc(s.doubts, func(other *doubt) bool { return other == d })
+		s.unresolvedCalls = slices.DeleteFunc(s.unresolvedCalls, func(other *unresolved) bool { return other == d })
 	}
 	return granted, nil
 }
 
-// postpone makes d the last doubt to be settled.
-func (l *Locker) postpone(s *session, d *doubt) {
+// postpone makes d the last to be settled.
+func (l *Locker) postpone(s *session, d *unresolved) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	others := slices.DeleteFunc(s.doubts, func(other *doubt) bool { return other == d })
-	s.doubts = append(others, d)
+	others := slices.DeleteFunc(s.unresolvedCalls, func(other *unresolved) bool { return other == d })
+	s.unresolvedCalls = append(others, d)
 }
 
-// limit forgets the doubts that are too many, of those that are older than two ttls. With the Locker's mu held.
+// limit forgets those beyond maxUnresolved that are older than two ttls. With the Locker's mu held.
 func (s *session) limit() {
-	tooMany := len(s.doubts) - mostDoubts
-	s.doubts = slices.DeleteFunc(s.doubts, func(d *doubt) bool {
+	tooMany := len(s.unresolvedCalls) - maxUnresolved
+	s.unresolvedCalls = slices.DeleteFunc(s.unresolvedCalls, func(d *unresolved) bool {
 		tooMany--
 		return tooMany >= 0 && d.asked.Elapsed() > 2*s.ttl
 	})
 }
 
-// exorcise frees a key that the service says we hold and of which we know nothing: a request that
-// was given up arrived later than sweep waited for it. With mu held.
-func (l *Locker) exorcise(s *session, key string, holder *Info) {
+// freeUnexpected frees a key that the service says this session holds, and that has no lease: a request that
+// was given up arrived after sweep had forgotten it. With mu held.
+func (l *Locker) freeUnexpected(s *session, key string, holder *Info) {
 	if h := l.holds[key]; h != nil || holder.Session != s.drv.ID() || l.inFlight[key] > 0 {
 		return
 	}
@@ -136,7 +143,7 @@ func (l *Locker) exorcise(s *session, key string, holder *Info) {
 	l.wake()
 }
 
-// pause waits for d, the end of the session or of ctx.
+// pause waits for d, or until the session or ctx ends.
 func (s *session) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -16,10 +16,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
-// What nobody answered is asked for again at once, and a last time a ttl after the first try. What that grants is released,
+// An acquisition without an answer is asked for again at once, and a last time a ttl after the first try. What that grants is released,
 // and nothing else.
 func TestUnknownIsAskedForTwice(t *testing.T) {
-	for name, busy := range map[string]bool{"free": false, "somebody else has it": true} {
+	for name, busy := range map[string]bool{"free": false, "another session has it": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f, l, other, _ := pair(t)
@@ -186,7 +186,7 @@ func TestUnknownOfMany(t *testing.T) {
 				}
 				time.Sleep(c.away)
 				if n := free(); n != 0 {
-					t.Errorf("%d are free; want none while nobody is told that they are held", n)
+					t.Errorf("%d are free; want none while no call returned them as held", n)
 				}
 				f.on(nil)
 				time.Sleep(2 * time.Second)

@@ -17,7 +17,7 @@ import (
 // window is how long a renewal is trusted with the default ttl.
 const window = 9900 * time.Millisecond
 
-// A service that stops answering: the lease ends at its deadline, before anybody else can have it.
+// A service that stops answering: the lease ends at its deadline, before another session can get the key.
 func TestDeadline(t *testing.T) {
 	for name, during := range map[string]func(context.Context, string, func() error) error{
 		"hangs":            hangs,

@@ -116,7 +116,7 @@ func TestUnknownUntilTheLastTryIsAnswered(t *testing.T) {
 	})
 }
 
-// A request that nobody answered may arrive when the key is free again, though it was busy when it was asked for a
+// A request without an answer may arrive when the key is free again, though it was busy when it was asked for a
 // second time: then it is given back.
 func TestFirstTryThatArrivesAfterTheSecondWasBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestUnknownForGood(t *testing.T) {
 	})
 }
 
-// A request that arrives after everybody has forgotten it is found by the next one for its key.
-func TestGhost(t *testing.T) {
+// A request that arrives after it was forgotten is found by the next one for its key.
+func TestUnexpectedHoldIsFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
 		take(t, l, "user/kept")

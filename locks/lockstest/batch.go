@@ -36,7 +36,7 @@ var batch = []testCase{
 			h := *r.Holder
 			if h.Token != first[i/2].Token || h.Session != a.ID() || h.Meta != "meta of "+keys[i] ||
 				h.Owner != "owner of "+t.Name() {
-				t.Fatalf("holder of %s: %+v, want session %s, token %d, and who and what for", keys[i], h, a.ID(), first[i/2].Token)
+				t.Fatalf("holder of %s: %+v, want session %s, token %d, and owner and meta", keys[i], h, a.ID(), first[i/2].Token)
 			}
 		}
 		free(t, a, first...)

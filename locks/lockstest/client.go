@@ -57,7 +57,7 @@ func (s *suite) client(t *testing.T) driver.Driver {
 	return d
 }
 
-// open opens a session that nobody renews. It would not live through the time in which a server that
+// open opens a session that is not renewed. It would not live through the time in which a server that
 // lost its state grants nothing: warm the namespace up before.
 func (s *suite) open(t *testing.T, d driver.Driver, namespace string) driver.Session {
 	t.Helper()
@@ -174,7 +174,7 @@ func sound(key string, r driver.Result) error {
 		return fmt.Errorf("key %s: %w", key, r.Err)
 	case r.Token < 0, (r.Token > 0) == (r.Holder != nil):
 		return fmt.Errorf("key %s: token %d and holder %v: want exactly one", key, r.Token, r.Holder)
-	case r.Holder != nil && r.Holder.Key != key: // who it is may not be known for a moment
+	case r.Holder != nil && r.Holder.Key != key: // the session may be unknown for a moment
 		return fmt.Errorf("key %s: holder %+v: want its key", key, *r.Holder)
 	}
 	return nil

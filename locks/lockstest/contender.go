@@ -29,17 +29,17 @@ type contender struct {
 	stream  int
 	stop    func() // of the renewals
 	wrote   int
-	retired []zombie // what it held in earlier sessions
+	retired []staleHold // what it held in earlier sessions
 
-	mu     sync.Mutex // the client alone writes tenure and held
-	tenure *tenure
-	held   map[int]driver.Token // but for what is being let go of
-	danger bool                 // the service may end the session now, and not tell
-	shaken bool                 // it was in danger
+	mu            sync.Mutex // the client alone writes clientSession and held
+	clientSession *clientSession
+	held          map[int]driver.Token // but for what is being let go of
+	danger        bool                 // the service may end the session now, and not tell
+	shaken        bool                 // it was in danger
 }
 
-// zombie is a token whose session is over.
-type zombie struct {
+// staleHold is a token whose session is over.
+type staleHold struct {
 	key, session int
 	token        driver.Token
 }
@@ -70,12 +70,12 @@ func (c *contender) run(ops int, span time.Duration) {
 func (c *contender) fall(silent bool) {
 	c.stop()
 	if !silent && c.ExpireSession != nil {
-		c.tenure.ending(c.h.now())
-		c.ExpireSession(c.t, c.tenure.Session)
-		time.Sleep(c.tenure.TTL() / 8) // somebody takes what it held
+		c.clientSession.ending(c.h.now())
+		c.ExpireSession(c.t, c.clientSession.Session)
+		time.Sleep(c.clientSession.TTL() / 8) // others acquire what it held
 	} else { // it expires, while the client goes on
 		for range 5 {
-			time.Sleep(c.tenure.TTL() / 4)
+			time.Sleep(c.clientSession.TTL() / 4)
 			if !c.act() {
 				return
 			}
@@ -97,7 +97,7 @@ func (c *contender) act() bool {
 		return c.again()
 	}
 	key := c.random.IntN(linearKeys)
-	if n := len(c.held); n > 0 && c.random.IntN(4) == 0 { // else nearly all keys would be held by somebody
+	if n := len(c.held); n > 0 && c.random.IntN(4) == 0 { // else nearly all keys would be held
 		key = slices.Sorted(maps.Keys(c.held))[c.random.IntN(n)]
 	}
 	token, holds := c.held[key]
@@ -111,7 +111,7 @@ func (c *contender) act() bool {
 	case !holds:
 		return c.tryAcquire(key)
 	case dice < 3:
-		c.write(key, c.tenure.number, token)
+		c.write(key, c.clientSession.number, token)
 	case dice < 4:
 		asked := c.h.now()
 		written, value := c.registers[key].read()
@@ -149,11 +149,11 @@ func (c *contender) tries() int {
 // tryAcquire asks again with the same id while the answer does not come.
 func (c *contender) tryAcquire(key int) bool {
 	id, asked := rand.Text(), c.h.now()
-	ask := call{key: name(key), do: doAcquire, session: c.tenure.number}
+	ask := call{key: name(key), do: doAcquire, session: c.clientSession.number}
 	sent := false // and not answered: whatever comes of the next try, that one may arrive later
 	for range c.tries() {
 		ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
-		results, err := c.tenure.TryAcquire(ctx, id, []driver.Want{{Key: name(key)}})
+		results, err := c.clientSession.TryAcquire(ctx, id, []driver.Want{{Key: name(key)}})
 		if err == nil {
 			err = results[0].Err
 		}
@@ -199,7 +199,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 func (c *contender) unknown(key int, asked int64, ask call) {
 	c.h.add(c.stream, asked, ask, answer{unknown: true})
-	c.h.holds(name(key), c.tenure)
+	c.h.holds(name(key), c.clientSession)
 }
 
 // again goes on with a new session.
@@ -212,16 +212,16 @@ func (c *contender) look(key int, token driver.Token) error {
 	asked := c.h.now()
 	ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
 	defer cancel()
-	still, err := c.tenure.Check(ctx, []driver.Held{{Key: name(key), Token: token}})
+	still, err := c.clientSession.Check(ctx, []driver.Held{{Key: name(key), Token: token}})
 	if err == nil {
-		c.h.add(c.stream, asked, call{key: name(key), do: doCheck, session: c.tenure.number, token: token}, answer{yes: still[0]})
+		c.h.add(c.stream, asked, call{key: name(key), do: doCheck, session: c.clientSession.number, token: token}, answer{yes: still[0]})
 	}
 	return err
 }
 
 func (c *contender) letGo(key int, token driver.Token) bool {
 	asked := c.h.now()
-	ask := call{key: name(key), do: doRelease, session: c.tenure.number, token: token}
+	ask := call{key: name(key), do: doRelease, session: c.clientSession.number, token: token}
 	held := c.held[key] == token
 	if held {
 		c.holds(key, 0)
@@ -229,7 +229,7 @@ func (c *contender) letGo(key int, token driver.Token) bool {
 	sent := false
 	for range c.tries() {
 		ctx, cancel := context.WithTimeout(c.t.Context(), c.patient())
-		err := c.tenure.Release(ctx, []driver.Held{{Key: name(key), Token: token}})
+		err := c.clientSession.Release(ctx, []driver.Held{{Key: name(key), Token: token}})
 		if err != nil && !errors.Is(err, driver.ErrSessionLost) {
 			sent = sent || !errors.Is(err, driver.ErrUnreachable)
 			wait(ctx, c.patient()/10)
@@ -271,7 +271,7 @@ func (c *contender) holds(key int, token driver.Token) {
 }
 
 func (c *contender) released(key int, asked int64, ask call) {
-	if c.tenure.earliestEnd() < c.h.now() {
+	if c.clientSession.earliestEnd() < c.h.now() {
 		// The session may have ended, which a release does not tell; or the client knows that it is of no
 		// use any more, and the service frees the key when it ends.
 		c.unknown(key, asked, ask)

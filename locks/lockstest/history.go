@@ -19,10 +19,10 @@ type history struct {
 	leases  []lease
 }
 
-// lease is a grant that was not released, as far as anybody was told: it ends with its session.
+// lease is a grant that was not released, as far as any call reported: it ends with its session.
 type lease struct {
 	key     string
-	session *tenure
+	session *clientSession
 }
 
 func newHistory() *history { return &history{base: time.Now()} }
@@ -56,13 +56,13 @@ func (h *history) add(client int, asked int64, c call, a answer) {
 }
 
 // holds notes that a session may hold a key when it ends.
-func (h *history) holds(key string, t *tenure) {
+func (h *history) holds(key string, t *clientSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.leases = append(h.leases, lease{key, t})
 }
 
-// expiries adds the end of each lease that nobody released, from the moment on that its session may
+// expiries adds the end of each lease that was not released, from the moment on that its session may
 // have ended.
 func (h *history) expiries() {
 	for _, l := range h.leases {

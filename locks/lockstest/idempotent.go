@@ -70,7 +70,7 @@ var idempotent = []testCase{
 			})
 		}
 		all.Wait()
-		// Those that came while the first was being granted may have been told that it is busy.
+		// Those that came while the first was being granted may have got busy.
 		granted := s.tryAs(t, c, id, "user/a")[0].Token
 		for _, token := range got {
 			if token != 0 && token != granted {

@@ -24,7 +24,7 @@ const (
 	linearUnknown = 2
 )
 
-// linear looks at what many clients were told, and holds that one lock could have answered so
+// linear checks that one lock could have given all answers that many clients got
 // (linearizability, checked by porcupine).
 var linear = []testCase{
 	{"linearizable", func(t *testing.T, s *suite) { Linearizable(t, s.Harness, Linear{}) }},
@@ -61,7 +61,7 @@ type Fault struct {
 func Linearizable(t *testing.T, h Harness, l Linear) {
 	r := contend(t, h, l)
 	t.Logf("%d operations, %d granted, %d without an answer, %d leases that were not released, %d faults, in %v; seed %d",
-		len(r.ops), r.granted, r.unknown, len(r.leases), r.blows, r.took.Round(time.Millisecond), r.seed)
+		len(r.ops), r.granted, r.unknown, len(r.leases), r.planned, r.took.Round(time.Millisecond), r.seed)
 	result, info := r.judge(linearLimit)
 	for _, why := range r.verdict(result) {
 		t.Error(why)
@@ -71,12 +71,12 @@ func Linearizable(t *testing.T, h Harness, l Linear) {
 	}
 }
 
-// contest is what clients were told, and how it came about.
+// contest has the answers that clients got, and how the run went.
 type contest struct {
 	*history
-	seed  uint64
-	blows int
-	took  time.Duration
+	seed    uint64
+	planned int
+	took    time.Duration
 }
 
 // contend lets the clients work.
@@ -89,7 +89,7 @@ func contend(t *testing.T, h Harness, l Linear) contest {
 	}
 	ns := namespace()
 	s.warm(t, ns)
-	blows, span := plan(r.seed, l.Faults, s.ttl)
+	planned, span := plan(r.seed, l.Faults, s.ttl)
 	registers := make([]fenced, linearKeys)
 	for i := range registers {
 		registers[i].careless = l.careless
@@ -101,10 +101,10 @@ func contend(t *testing.T, h Harness, l Linear) contest {
 			random: mathrand.New(mathrand.NewPCG(r.seed, uint64(n))), //nolint:gosec // a schedule, not a secret
 			held:   map[int]driver.Token{},
 		}
-		r.blows += len(blows[n])
+		r.planned += len(planned[n])
 		var breaking sync.WaitGroup
 		working.Go(func() {
-			breaking.Go(func() { c.suffer(blows[n]) })
+			breaking.Go(func() { c.suffer(planned[n]) })
 			c.run(linearKeys*linearOps/linearClients, span)
 			breaking.Wait()
 		})

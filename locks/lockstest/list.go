@@ -49,7 +49,7 @@ var list = []testCase{
 			t.Errorf("after user1: %+v, %v", all, err)
 		}
 	}},
-	{"list/says who", func(t *testing.T, s *suite) {
+	{"list/names the holder", func(t *testing.T, s *suite) {
 		ns := namespace()
 		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
 		held := s.take(t, a, "user/a")

@@ -27,7 +27,7 @@ type Harness struct {
 	// case runs.
 	RestartEmpty func(t *testing.T)
 	// KeysDieAlone says that a key is held by something of its own, as a connection, which may end while
-	// the session goes on: then Check tells it after the next renewal.
+	// the session goes on: then Check reports it after the next renewal.
 	KeysDieAlone bool
 	// Brief says that this is another way to a service that is tested whole elsewhere: what takes
 	// long is left out.

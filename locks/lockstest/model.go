@@ -19,7 +19,7 @@ import (
 type call struct {
 	key     string
 	do      act
-	session int          // who asks, from 1
+	session int          // of the call, from 1
 	token   driver.Token // of release, check and write
 	value   int          // of write
 }
@@ -30,7 +30,7 @@ const (
 	doAcquire act = iota
 	doRelease
 	doCheck
-	doExpire // of all that the session holds; nobody asks for it
+	doExpire // of all that the session holds; no call
 	doWrite
 	doRead
 )
@@ -45,7 +45,7 @@ type answer struct {
 
 // keyState is comparable: the checker compares states.
 type keyState struct {
-	holder   int          // session, 0 = nobody
+	holder   int          // session, 0 = free
 	last     driver.Token // largest that was granted
 	written  driver.Token // of the last write
 	register int

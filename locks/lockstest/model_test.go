@@ -66,8 +66,8 @@ func TestModel(t *testing.T) {
 		"a token that goes back":          {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), acquired(4, 5, 2, 4)}, false},
 		"busy while it is free":           {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), busy(4, 5, 2)}, false},
 		"held after the release":          {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), checked(4, 5, 1, 5, true)}, false},
-		"not held though nobody ended it": {[]op{acquired(0, 1, 1, 5), checked(2, 3, 1, 5, false)}, false},
-		"released by somebody else":       {[]op{acquired(0, 1, 1, 5), released(2, 3, 2, 5), acquired(4, 5, 2, 6)}, false},
+		"not held though it was not ended": {[]op{acquired(0, 1, 1, 5), checked(2, 3, 1, 5, false)}, false},
+		"released by another session":       {[]op{acquired(0, 1, 1, 5), released(2, 3, 2, 5), acquired(4, 5, 2, 6)}, false},
 		"a stale write is accepted":       {[]op{acquired(0, 1, 1, 5), expired(2, 1), acquired(3, 4, 2, 6), wrote(5, 6, 2, 6, 1, true), wrote(7, 8, 1, 5, 2, true)}, false},
 		"a lost answer explains one only": {[]op{unknown(released(2, 3, 1, 5)), acquired(0, 1, 1, 5), acquired(4, 5, 2, 6), acquired(6, 7, 3, 7)}, false},
 	} {

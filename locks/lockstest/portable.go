@@ -17,19 +17,19 @@ import (
 
 // What package locks makes of the driver.
 var portable = []testCase{
-	{"portable/the holder is told before another is granted", func(t *testing.T, s *suite) {
-		v := behindValve(t, s.Driver(t))
-		toldFirst(t, s, v, func() { v.set(true) }, func() { v.set(false) })
+	{"portable/the holder learns of a loss before another grant", func(t *testing.T, s *suite) {
+		v := behindGate(t, s.Driver(t))
+		earlyLoss(t, s, v, func() { v.set(true) }, func() { v.set(false) })
 	}},
 	{"portable/the same when its client is cut off", func(t *testing.T, s *suite) {
 		if s.Disconnect == nil || s.Reconnect == nil {
 			t.Skip("the harness cannot cut off a client")
 		}
 		d := s.Driver(t)
-		toldFirst(t, s, d, func() { s.Disconnect(t, d) }, func() { s.Reconnect(t, d) })
+		earlyLoss(t, s, d, func() { s.Disconnect(t, d) }, func() { s.Reconnect(t, d) })
 	}},
 	{"portable/a new session after loss", func(t *testing.T, s *suite) {
-		v := behindValve(t, s.Driver(t))
+		v := behindGate(t, s.Driver(t))
 		l := s.locker(t, v, s.ttl, namespace(), "one")
 		held := s.lease(t, l, "user/a")
 		if s.ExpireSession != nil {
@@ -131,15 +131,15 @@ var portable = []testCase{
 	}},
 }
 
-// toldFirst: cut must keep a Locker on d from its server.
-func toldFirst(t *testing.T, s *suite, d driver.Driver, cut, mend func()) {
+// earlyLoss: cut must keep a Locker on d from its server.
+func earlyLoss(t *testing.T, s *suite, d driver.Driver, cut, reconnect func()) {
 	if !d.Caps().EarlyLoss {
 		defer d.Close()
 		t.Skip("the backend does not promise EarlyLoss")
 	}
 	ns := namespace()
 	l, other := s.locker(t, d, s.ttl, ns, "cut off"), s.kept(t, s.client(t), ns)
-	t.Cleanup(mend)
+	t.Cleanup(reconnect)
 	held := s.lease(t, l, "user/a")
 	cut()
 	eventually(t, 2*s.ttl+late, "the key is free", func() bool {
@@ -148,10 +148,10 @@ func toldFirst(t *testing.T, s *suite, d driver.Driver, cut, mend func()) {
 		}
 		// The context is cancelled by a timer: a moment is granted for this process to run it.
 		if err := held.Check(); !errors.Is(err, locks.ErrLost) {
-			t.Errorf("granted to somebody else while the holder's check says %v", err)
+			t.Errorf("granted to another session while the holder's check says %v", err)
 		}
 		if left := time.Until(held.Deadline()); left > 0 {
-			t.Errorf("granted to somebody else %v before the holder's deadline", left)
+			t.Errorf("granted to another session %v before the holder's deadline", left)
 		}
 		return true
 	})

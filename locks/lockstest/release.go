@@ -14,12 +14,12 @@ var release = []testCase{
 		free(t, a, held)
 		free(t, a, held)
 		next := s.take(t, b, "user/a")
-		free(t, a, held) // late, and by then it is somebody else's
+		free(t, a, held) // late: another session holds it then
 		if !still(t, b, next) {
 			t.Error("an old release freed the next holder's key")
 		}
 	}},
-	{"release/frees nobody else's", func(t *testing.T, s *suite) {
+	{"release/frees no other session's", func(t *testing.T, s *suite) {
 		ns := namespace()
 		a, b := s.kept(t, s.client(t), ns), s.kept(t, s.client(t), ns)
 		held := s.take(t, a, "user/a")

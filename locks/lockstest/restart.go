@@ -25,7 +25,7 @@ var restart = []testCase{
 		s.grown(t, next, held, "a restart without state")
 	}},
 	{"restart/what was forgotten is not granted twice", func(t *testing.T, s *suite) {
-		ns, v := namespace(), behindValve(t, s.Driver(t))
+		ns, v := namespace(), behindGate(t, s.Driver(t))
 		l := s.locker(t, v, s.ttl, ns, "before the restart")
 		held := s.lease(t, l, "user/a")
 		v.set(true) // it does not hear of the restart
@@ -66,7 +66,7 @@ var restart = []testCase{
 			}
 		}
 		if err := held.Check(); err != nil {
-			t.Errorf("nobody else got the key, yet: %v", err)
+			t.Errorf("no other session got the key, yet: %v", err)
 		}
 	}},
 }

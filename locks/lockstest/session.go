@@ -39,7 +39,7 @@ var session = []testCase{
 			return s.try(t, b, held.Key)[0].Token > 0
 		})
 		if after := time.Since(sent); after < s.trusted(a, d) {
-			t.Errorf("granted to somebody else %v after a renewal that may be trusted for %v", after, s.trusted(a, d))
+			t.Errorf("granted to another session %v after a renewal that may be trusted for %v", after, s.trusted(a, d))
 		}
 	}},
 	{"session/close frees all", func(t *testing.T, s *suite) {

@@ -13,7 +13,7 @@ import (
 // stuckShown is how many operations are shown before and after the place where a search ended.
 const stuckShown = 12
 
-// stuck tells where the search ended: for each key without an order, the end of the longest part that
+// stuck is where the search ended: for each key without an order, the end of the longest part that
 // has one, and what should have followed, beginning with what was answered first.
 func (r contest) stuck(info porcupine.LinearizationInfo) string {
 	var b strings.Builder

@@ -52,7 +52,7 @@ var tokens = []testCase{
 			t.Errorf("token %d after %d: it must grow over an expiry", next.Token, held.Token)
 		}
 	}},
-	{"tokens/grow when nobody held anything", func(t *testing.T, s *suite) {
+	{"tokens/grow when no key was held", func(t *testing.T, s *suite) {
 		ns := namespace()
 		held := driver.Held{Key: "user/a"}
 		for range 3 { // the namespace is empty in between

@@ -1,5 +1,5 @@
 // Package memlock is a lock service inside one process: for tests, for programs of one process, and
-// to show what a driver must do in the fewest lines.
+// as the shortest example of a driver.
 package memlock
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 // Service is the lock service and a driver for it. Lockers that exclude each other share one. It
-// judges expiry by the process clock, so it also works in a testing/synctest bubble; it starts no
+// decides expiry by the process clock, so it also works in a testing/synctest bubble; it starts no
 // goroutine.
 type Service struct {
 	mu       sync.Mutex
@@ -50,7 +50,7 @@ func (s *Service) Caps() driver.Caps {
 	}
 }
 
-// Close implements driver.Driver. It does nothing: others may share the service.
+// Close implements driver.Driver. It does nothing: other Lockers may share the service.
 func (s *Service) Close() error { return nil }
 
 // Open implements driver.Driver.
@@ -68,7 +68,7 @@ func (s *Service) Open(ctx context.Context, o driver.Open) (driver.Session, erro
 	return c, nil
 }
 
-// Expire ends a session by its id, as if its ttl had passed, and tells nobody.
+// Expire ends a session by its id, as if its ttl had passed, without notice.
 func (s *Service) Expire(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,13 +77,13 @@ func (s *Service) Expire(id string) {
 	}
 }
 
-// Stop makes the service unreachable, until Start. Sessions go on ageing.
+// Stop makes the service unreachable, until Start. Sessions still expire.
 func (s *Service) Stop() { s.set(true) }
 
 // Start ends what Stop began.
 func (s *Service) Start() { s.set(false) }
 
-// Restart loses all sessions and what they held. Until the longest forgotten lease must have ended
+// Restart loses all sessions and what they held. Until the longest forgotten lease has expired
 // the service grants nothing (driver.ErrRecovering).
 func (s *Service) Restart() {
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (s *Service) set(stopped bool) {
 
 var errStopped = errors.New("the service is stopped")
 
-// reach says why a call cannot be served. With mu held, as all below.
+// reach returns why a call cannot be served. With mu held, as all below.
 func (s *Service) reach(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnreachable, err)
@@ -122,7 +122,7 @@ func (s *Service) drop(c *session) {
 	maps.DeleteFunc(s.spaces[c.namespace], func(_ string, h holding) bool { return h.session == c })
 }
 
-// live reports whether the session is not over.
+// live reports whether the session has not ended.
 func (s *Service) live(c *session) bool {
 	if s.sessions[c.id] != c {
 		return false
@@ -134,7 +134,7 @@ func (s *Service) live(c *session) bool {
 	return true
 }
 
-// holder returns who holds the key, if anybody does.
+// holder returns the holder of the key, if there is one.
 func (s *Service) holder(namespace, key string) (holding, bool) {
 	h, ok := s.spaces[namespace][key]
 	return h, ok && s.live(h.session)

@@ -60,7 +60,8 @@ func (c *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 	for i, w := range wants {
 		h, held := s.holder(c.namespace, w.Key)
 		switch {
-		case time.Now().Before(s.until): // so nobody holds anything
+		case time.Now().Before(s.until): // no key is held then
+
 			results[i].Err = driver.ErrRecovering
 		case !held:
 			h = holding{token: s.mint(), session: c, acquisition: acquisition, meta: w.Meta, since: time.Now()}

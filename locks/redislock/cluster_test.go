@@ -74,9 +74,9 @@ func TestClusterFailover(t *testing.T) {
 	if client(t, c.Masters[1].Addr).DBSize(t.Context()).Val() > 0 {
 		shard = 1
 	}
-	heir := client(t, c.Replicas[shard].Addr)
+	successor := client(t, c.Replicas[shard].Addr)
 	c.Masters[shard].Kill()
-	if err := heir.Do(t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
+	if err := successor.Do(t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {

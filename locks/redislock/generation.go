@@ -80,7 +80,7 @@ func (s *session) reassert(ctx context.Context) (string, error) {
 	asked := boottime.Now()
 	args := []any{s.id, s.ttl.Microseconds()}
 	s.mu.Lock()
-	// Had it expired before the data was lost, somebody else may have been granted its locks.
+	// If it expired before the data was lost, another session may hold its keys.
 	expired := s.renewed.Elapsed() >= s.ttl
 	for key, r := range s.book {
 		args = append(args, key, r.String())
@@ -140,7 +140,7 @@ func (s *session) eval(ctx context.Context, script *redis.Script, args ...any) (
 		answer, err := script.EvalSha(ctx, s.rdb, s.keys, args...).Slice()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			if script != openScript { // the cache was flushed, and the mark with it
-				_ = s.mark.Load(ctx, s.shard(ctx)).Err() // first: who finds the script there does not come here
+				_ = s.mark.Load(ctx, s.shard(ctx)).Err() // first: calls that find the script do not come here
 				defer s.markOthers(ctx)
 			}
 			answer, err = script.Eval(ctx, s.rdb, s.keys, args...).Slice()
@@ -159,7 +159,7 @@ func (s *session) reach(ctx context.Context) error {
 		return nil
 	}
 	if c, ok := s.rdb.(*redis.ClusterClient); ok {
-		c.ReloadState(ctx) // else it goes on asking a master that is dead
+		c.ReloadState(ctx) // else it keeps asking a failed master
 	}
 	_, err := calls.Await(ctx, &s.calls, func() (struct{}, error) { return struct{}{}, dial(ctx, s.rdb) })
 	if err != nil {

@@ -108,9 +108,9 @@ local function install(session, ttl)
   redis.call('ZADD', sessions, text(now + ttl), session)
 end
 
--- tidy frees what a few expired sessions held, and pulls in sessions that a step back of the
+-- reap frees what a few expired sessions held, and pulls in sessions that a step back of the
 -- server's clock has made too long.
-local function tidy()
+local function reap()
   for _, session in ipairs(redis.call('ZRANGEBYSCORE', sessions, '-inf', text(now), 'LIMIT', 0, 4)) do
     local keys = keys_of(session, 1000)
     for _, key in ipairs(keys) do

@@ -4,5 +4,5 @@ local session, ttl = ARGV[1], tonumber(ARGV[2])
 local gen = epoch(ttl, ARGV[3] == '1', ARGV[4] == '1')
 install(session, ttl)
 redis.call('HSET', terms, session, gen .. ' ' .. text(ttl))
-tidy()
+reap()
 return {'ok', gen, redis.call('HGET', state, 'run')}

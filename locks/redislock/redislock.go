@@ -1,43 +1,42 @@
-// Package redislock keeps locks on one Redis ≥ 6.2: standalone, behind Sentinel, or the shard of a
-// Cluster that a namespace's hash tag picks.
+// Package redislock keeps locks on one Redis ≥ 6.2: standalone, behind Sentinel, or the shard of a Cluster that
+// a namespace's hash tag picks.
 //
 // # Protocol
 //
-// Everything is a Lua script and one round trip; the scripts are the .lua files beside this one,
-// and namespace.lua names the keys. Sessions expire by the server's clock, judged inside the
-// scripts. No key of ours has a TTL, so Redis itself never lets go of a lock. Locks of dead
-// sessions are taken over in place, and swept up a few at a time by the renewals of the living.
-// A namespace that nobody uses keeps one small hash: its epoch and its highest token.
+// Every operation is one Lua script and one round trip; the scripts are the .lua files of this package, and
+// namespace.lua names the keys. Sessions expire by the server's clock, inside the scripts. The keys have no
+// TTL, so Redis does not delete a lock. Locks of expired sessions are replaced in place, and reaped a few at a
+// time by the renewals of live sessions. An unused namespace keeps one small hash: its epoch and its highest
+// token.
 //
 // # Epoch
 //
-// Redis forgets: it restarts empty or from an old snapshot, somebody runs FLUSHALL, a replica that
-// lags is promoted. Then two clients could hold one key. So the namespace stores the run_id of the
-// server that wrote it, and scripts compare it with INFO before every grant, at every renewal,
-// check and eviction (inside the script: about 5 µs, no round trip; a client cannot know which
-// server its next command will reach). Sessions know the generation that they were installed in
-// and name it with each call. If the run_id differs or the state is gone, a new generation begins:
+// Redis can lose data: by a restart without data or from an old snapshot, by FLUSHALL, or by a failover to a
+// replica that lags. Then two clients could hold one key. So the namespace stores the run_id of the server that
+// wrote it, and scripts compare it with INFO before every grant, at every renewal, check and eviction (inside
+// the script: about 5 µs, no round trip; a client cannot know which server its next command will reach).
+// Sessions know the generation that they were installed in and name it with each call. If the run_id differs or
+// the state is gone, a new generation begins:
 //
 //   - nothing is granted for one TTL ([driver.ErrRecovering]), the longest that a session which
 //     Redis forgot may still trust its locks;
-//   - sessions of the old generation are told so by their next call, and bring back what they hold
+//   - sessions of the old generation learn of it by their next call, and reassert what they hold
 //     with its tokens, in one call. A session that comes too late is lost;
-//   - the highest token becomes at least the server's clock and every token brought back.
+//   - the highest token becomes at least the server's clock and every reasserted token.
 //
-// A namespace without state may also be new. It starts without delay if the server has been up for
-// longer than the TTL or [Options] say so, never was a replica, and does not have the namespace's mark: a comment kept
-// in the script cache, which survives FLUSHALL and not a restart. After SCRIPT FLUSH the next renewal
-// of the namespace puts it back.
+// A namespace without state may also be new. It starts without delay if the server has been up for longer than
+// the TTL or [Options] say so, never was a replica, and does not have the namespace's mark: a comment kept in
+// the script cache, which survives FLUSHALL and not a restart. After SCRIPT FLUSH the next renewal of the
+// namespace restores it.
 //
 // # Limits
 //
-// Sessions of one namespace should have TTLs within a factor of three: the recovery of a server
-// that lost everything is as long as the TTL of whoever sees it first, until others report. A server
-// whose scripts and data are flushed before a session of the namespace calls again looks new. Redis
-// uses the wall clock: a step forward ends sessions early. A primary that was cut off from its
-// replicas goes on granting until it notices. Where INFO is forbidden the run_id is unknown, and a
-// restart from a snapshot or a failover goes unseen; [Driver.Caps] then says so. Guard what matters
-// with the token.
+// Sessions of one namespace should have TTLs within a factor of three: the recovery of a server that lost all
+// data lasts for the TTL of the session that sees it first, until others report. A server whose scripts and
+// data are flushed before a session of the namespace calls again looks new. Redis uses the wall clock: a step
+// forward expires sessions early. A primary that is disconnected from its replicas grants until it notices.
+// Where INFO is forbidden the run_id is unknown, and a restart from a snapshot or a failover is not noticed;
+// [Driver.Caps] then says so. Guard every write with the token.
 package redislock
 
 import (

@@ -4,5 +4,5 @@ local session, ttl = ARGV[1], tonumber(ARGV[3])
 local why = wrong(epoch(ttl, false), ARGV[2], session)
 if why then return {why} end
 install(session, ttl)
-tidy()
+reap()
 return {'ok'}

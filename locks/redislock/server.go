@@ -32,7 +32,7 @@ func address(rdb redis.UniversalClient) string {
 // behindSentinel is what the client has in place of an address that Sentinel knows.
 const behindSentinel = "FailoverClient"
 
-// refused explains why a server does not want us.
+// refused explains why a server refuses the connection.
 func refused(rdb redis.UniversalClient, err error) error {
 	encrypted := false
 	switch c := rdb.(type) {
@@ -105,7 +105,7 @@ func (s *session) markOthers(ctx context.Context) {
 	_, _ = calls.Await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.rdb).Result() })
 }
 
-// answered reports whether err is what the server said, not a trouble on the way.
+// answered reports whether err is an answer of the server, not a failed connection.
 func answered(err error) bool {
 	var said redis.Error
 	return errors.As(err, &said)

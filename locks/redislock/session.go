@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// session is one tenure at a namespace.
+// session is one session of a namespace.
 type session struct {
 	rdb   redis.UniversalClient
 	keys  []string
@@ -29,14 +29,14 @@ type session struct {
 	ttl   time.Duration
 
 	calls   calls.Group   // the client ends no call when its context does
-	suspect atomic.Bool   // the last call had trouble on the way
-	turn    chan struct{} // held by who brings the session into a new generation
+	suspect atomic.Bool   // the last call had a connection error
+	turn    chan struct{} // held while the session is brought into a new generation
 
 	mu      sync.Mutex
 	over    bool
 	gen     string            // "" while it is being settled
 	renewed boottime.Instant  // before asking for the last renewal that succeeded
-	book    map[string]record // what is held, to bring it back when the server forgot it
+	book    map[string]record // what is held, to reassert it
 }
 
 func newSession(rdb redis.UniversalClient, o driver.Open, id string) *session {
@@ -49,7 +49,7 @@ func newSession(rdb redis.UniversalClient, o driver.Open, id string) *session {
 
 func (s *session) ID() string            { return s.id }
 func (s *session) TTL() time.Duration    { return s.ttl }
-func (s *session) Lost() <-chan struct{} { return nil } // Renew tells
+func (s *session) Lost() <-chan struct{} { return nil } // Renew reports it
 
 func (s *session) open(ctx context.Context, o Options, blind *atomic.Bool) error {
 	s.suspect.Store(true)
@@ -61,7 +61,7 @@ func (s *session) open(ctx context.Context, o Options, blind *atomic.Bool) error
 	known, err := calls.Await(ctx, &s.calls, func() (bool, error) {
 		found, err := s.mark.Exists(ctx, s.shard(ctx)).Result()
 		if err != nil && answered(err) {
-			return true, nil // SCRIPT is forbidden: nothing to go by, so take it as used
+			return true, nil // SCRIPT is forbidden: the namespace counts as used
 		}
 		return len(found) > 0 && found[0], err
 	})
@@ -76,7 +76,7 @@ func (s *session) open(ctx context.Context, o Options, blind *atomic.Bool) error
 	if err := keeps(answer); err != nil {
 		return err
 	}
-	if !known { // before anything is granted: from now on lost data cannot pass for a new namespace
+	if !known { // before any grant: from now on lost data does not look like a new namespace
 		if _, err := calls.Await(ctx, &s.calls, func() (string, error) { return s.mark.Load(ctx, s.shard(ctx)).Result() }); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 		if err != nil {
 			return nil, s.failed("acquire", err)
 		}
-		// A grant of a generation that ended meanwhile is not in what was brought back: ask again.
+		// A grant of a generation that has ended was not reasserted: ask again.
 		if s.enter(gen, acquisition, wants, results) {
 			return results, nil
 		}

@@ -10,15 +10,15 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// calls are the statements of one session. A deadlock, a lock timeout or a busy file is tried again
-// until the context ends: the statement did nothing.
+// calls runs the statements of one session. A deadlock, a lock timeout or a busy file is retried until the
+// context ends: the statement had no effect.
 type calls struct {
 	*sqlkit.DB
 	dialect   dialect
 	namespace string
 	session   string
 	owner     string
-	turn      chan struct{} // of who takes keys
+	turn      chan struct{} // held while keys are taken
 }
 
 func (c *calls) exec(ctx context.Context, statement string, args ...any) (rows int64, err error) {
@@ -37,8 +37,8 @@ func (c *calls) execRows(ctx context.Context, statement string, of [][]any, args
 	})
 }
 
-// mint takes n tokens and returns the first of them. Who mints before it holds the key does so in
-// the transaction that takes it: else a smaller token could be granted after a larger one.
+// mint takes n tokens and returns the first of them. A caller that does not hold the key yet mints in the
+// transaction that takes it: else a smaller token could be granted after a larger one.
 func (c *calls) mint(t *sqlkit.Tx, n int) (driver.Token, error) {
 	last, err := c.dialect.mint(t, c.namespace, n)
 	if err == nil && last == 0 {
@@ -70,11 +70,11 @@ type holding struct {
 	left        time.Duration // see left
 }
 
-// live: a row that is not live is held by nobody.
+// live: a row that is not live holds nothing.
 func (h holding) live() bool { return h.left > 0 }
 
-// left says of a row of a table for how many µs its holder has it, if he does nothing; in {rows} that is
-// for as long as his transaction lasts.
+// left is, for a row of a table, for how many µs it will hold its key without a renewal; in {rows} that is
+// until its transaction ends.
 var left = map[string]string{
 	"{leases}": `COALESCE((SELECT s.expires_at - {now} FROM {sessions} s WHERE s.id = session_id AND s.dead = 0), 0)`,
 	"{rows}":   `token`,

@@ -83,7 +83,7 @@ func TestWhoCleansUpTakesNothingFromTheNextHolder(t *testing.T) {
 	db := opened(t, dsn)
 	direct := sqllock.New(db, sqllock.MySQL, sqllock.Options{})
 	over, next := session(t, direct, time.Minute), session(t, direct, time.Minute)
-	tidy := session(t, sqllock.New(open(t, "mysql", through), sqllock.MySQL, sqllock.Options{}), time.Minute)
+	good := session(t, sqllock.New(open(t, "mysql", through), sqllock.MySQL, sqllock.Options{}), time.Minute)
 	was := take(t, over, "k")
 	expire(db)(t, over)
 	var held []driver.Held
@@ -101,7 +101,7 @@ func TestWhoCleansUpTakesNothingFromTheNextHolder(t *testing.T) {
 		}
 		return proxy.Pass
 	})
-	got := lockstest.Acquire(t, tidy, "2", "k")
+	got := lockstest.Acquire(t, good, "2", "k")
 	if len(held) != 1 || held[0].Token == 0 {
 		t.Fatalf("meanwhile granted: %v", held)
 	}

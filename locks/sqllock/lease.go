@@ -35,7 +35,7 @@ func openLease(ctx context.Context, c *calls, ttl time.Duration) (driver.Session
 
 func (s *leaseSession) ID() string            { return s.session }
 func (s *leaseSession) TTL() time.Duration    { return s.ttl }
-func (s *leaseSession) Lost() <-chan struct{} { return nil } // Renew tells
+func (s *leaseSession) Lost() <-chan struct{} { return nil } // Renew reports it
 
 // Renew is one UPDATE by primary key. If it changed nothing the session is over, or the clock shows
 // the same µs again.
@@ -62,9 +62,12 @@ func (s *leaseSession) alive(ctx context.Context, op string) error {
 	return nil
 }
 
-// TryAcquire inserts the rows of free keys and reads back whose they are, and which sessions are over.
-// A holder that is dead is expired on the way, and a key that was freed between two reads is tried
-// once more.
+// TryAcquire inserts the rows of free keys and reads the rows back, with the rest of their sessions' ttl.
+// Expired holders are reaped, and a key that was freed between two reads is tried once more.
+//
+//	read ──▶ all held, by live sessions ──▶ results
+//	 │ holders expired: reap   free: insert
+//	 └───────◀──────────┘   at most rounds times
 func (s *leaseSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
 	rows, err := s.held(ctx, wants)
 	if err != nil {
@@ -143,7 +146,7 @@ func (s *leaseSession) insert(ctx context.Context, acquisition string, wants []d
 	if err != nil && !errors.Is(err, errLate) {
 		return nil, err
 	}
-	// The count does not say which, and IGNORE hides errors: the rows tell.
+	// The count does not say which keys, and IGNORE hides errors: read the rows.
 	return s.held(ctx, wants)
 }
 
@@ -176,7 +179,7 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 	return still, nil
 }
 
-// List reads holders whose session is alive, by primary key.
+// List reads holders with a live session, by primary key.
 func (s *leaseSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	where, args := s.page(prefix, after)
 	var rows map[string]holding

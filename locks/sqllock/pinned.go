@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// pinned is a connection that is nobody else's. A session's goroutines use it and drop it at the same time,
-// which a sql.Conn does not stand: it sees that it is open, waits until it is closed, and goes on with nil.
+// pinned is a connection of one holder. The goroutines of a session use and close it at the same time, which a
+// sql.Conn does not allow: it checks that it is open, waits until it is closed, and continues with nil.
 type pinned struct {
 	*sql.Conn
 	using *sync.RWMutex
@@ -46,8 +46,8 @@ func (c *calls) pin(ctx context.Context, ttl time.Duration) (pinned, error) {
 			" /*M! , SESSION idle_transaction_timeout = 0 */", ttl/time.Second)) // MariaDB's; a comment for MySQL
 }
 
-// connect returns a connection that has run statements. One of the pool that turns out to be dead is
-// replaced, as database/sql does for single statements.
+// connect returns a connection that has run statements. A closed one of the pool is replaced, as database/sql
+// does for single statements.
 func (c *calls) connect(ctx context.Context, statements ...string) (p pinned, err error) {
 	for range sqlkit.DeadConns {
 		p.using = new(sync.RWMutex)

@@ -12,11 +12,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// withTTL is a session's id with its ttl in it, for ttlOf: there is no column for it, and others have
-// ttls of their own.
+// withTTL is a session's id with its ttl in it, for ttlOf: there is no column for it, and sessions differ in
+// their ttls.
 func withTTL(id string, ttl time.Duration) string { return id + "/" + ttl.String() }
 
-// ttlOf is the ttl of a session; the longest there is if it was opened by a program that does not say.
+// ttlOf is the ttl of a session; the longest possible one if its id has none.
 func ttlOf(id string) time.Duration {
 	_, text, _ := strings.Cut(id, "/")
 	if ttl, err := time.ParseDuration(text); err == nil {
@@ -25,9 +25,9 @@ func ttlOf(id string) time.Duration {
 	return math.MaxInt64
 }
 
-// reap frees the keys of those holders whose session is over, and reports whether there were any.
-// Whoever finds a session over from now on frees its keys too; so if this one is alive after its
-// rows were inserted, they stand for as long as it may be trusted.
+// reap frees the keys of those holders whose session has expired, and reports whether there were any. Every
+// session that finds one expired from now on frees its keys too; so if this session is live after its rows were
+// inserted, they stay for as long as it may be trusted.
 func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool, error) {
 	left := map[string]time.Duration{}
 	for _, row := range rows {
@@ -43,7 +43,7 @@ func (s *leaseSession) reap(ctx context.Context, rows map[string]holding) (bool,
 	return len(expired) > 0, nil
 }
 
-// sweep frees what expired sessions of the namespace left and nobody has asked for.
+// sweep reaps the expired sessions of the namespace.
 func (s *leaseSession) sweep(ctx context.Context) error {
 	left, err := s.sessions(ctx)
 	if err == nil {
@@ -88,7 +88,7 @@ func (s *leaseSession) judge(ctx context.Context, left map[string]time.Duration)
 	return expired, nil
 }
 
-// expire marks a session that has no time left dead, which is final, and deletes its leases and its row.
+// expire marks a session without time left as ended, which is final, and deletes its leases and its row.
 func (s *leaseSession) expire(ctx context.Context, id string) error {
 	if _, err := s.exec(ctx, `UPDATE {sessions} SET dead = 1 WHERE id = ? AND expires_at <= {now}`, id); err != nil {
 		return err

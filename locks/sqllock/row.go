@@ -17,7 +17,7 @@ import (
 type rowSession struct {
 	*calls
 	ttl    time.Duration
-	anchor pinned // its death ends the session
+	anchor pinned // its loss ends the session
 	lost   chan struct{}
 
 	mu   sync.Mutex
@@ -25,7 +25,7 @@ type rowSession struct {
 	held map[string]rowLock
 }
 
-// rowLock is a key that is held, on a connection of its own.
+// rowLock is a held key, on a connection of its own.
 type rowLock struct {
 	pinned
 	token driver.Token
@@ -55,9 +55,8 @@ func (s *rowSession) ID() string            { return s.session }
 func (s *rowSession) TTL() time.Duration    { return s.ttl }
 func (s *rowSession) Lost() <-chan struct{} { return s.lost }
 
-// Renew pings every connection, all at once, so that wait_timeout does not end them. The session is
-// over when its own does not answer before ctx ends: the client gives it up then. A key's that is
-// gone has freed its key already.
+// Renew pings every connection, all at once, so that wait_timeout does not end them. The session is lost if its
+// own connection does not answer before ctx ends. A key whose connection was closed is free already.
 func (s *rowSession) Renew(ctx context.Context) error {
 	if s.isOver() {
 		return s.failed("renew", driver.ErrSessionLost)
@@ -94,8 +93,8 @@ func (s *rowSession) snapshot() map[string]rowLock {
 	return maps.Clone(s.held)
 }
 
-// has reports whether the connection that holds a key under its token is here still: only then can the
-// key be this session's, whatever stands in its row until the server has noticed.
+// has reports whether the connection that holds a key under its token is still open: only then can the key be
+// held, whatever its row says until the server has noticed.
 func (s *rowSession) has(h driver.Held) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *rowSession) has(h driver.Held) bool {
 	return there && l.token == h.Token
 }
 
-// forget drops a key's connection, which frees it if it was held still.
+// forget closes the connection of a key, which frees the key if it was still held.
 func (s *rowSession) forget(key string, l rowLock) {
 	s.mu.Lock()
 	if s.held[key] == l {
@@ -113,7 +112,7 @@ func (s *rowSession) forget(key string, l rowLock) {
 	l.drop()
 }
 
-// end drops every connection: the server frees what is held still.
+// end closes every connection: the server frees what is still held.
 func (s *rowSession) end() {
 	s.mu.Lock()
 	held, first := s.held, !s.over
@@ -128,9 +127,12 @@ func (s *rowSession) end() {
 	}
 }
 
-// TryAcquire locks the rows of free keys, each in a transaction of its own, and reads whose they
-// are then. A key that has been locked by somebody who is about to write his name, or to delete the
-// row, is looked at again.
+// TryAcquire locks the rows of free keys, each in a transaction of its own, and then reads their holders. A key
+// that another session has locked, and whose row it has not written or deleted yet, is read again.
+//
+//	peek ──▶ all held ──▶ results
+//	 │ some free: lock, mint, write the row of each
+//	 └───────◀──────────┘   at most rounds times
 func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants []driver.Want) ([]driver.Result, error) {
 	if s.isOver() {
 		return nil, s.failed("acquire", driver.ErrSessionLost)
@@ -151,7 +153,7 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 		return nil, s.unknown("acquire", driver.ErrSessionLost)
 	}
 	results := s.results(acquisition, wants, rows)
-	for i, w := range wants { // what a connection held that was dropped here is nobody's to use
+	for i, w := range wants { // a connection that was dropped here holds nothing
 		if r := results[i]; r.Token > 0 && !s.has(driver.Held{Key: w.Key, Token: r.Token}) {
 			row := rows[w.Key]
 			results[i] = driver.Result{Holder: &row.info}
@@ -163,8 +165,8 @@ func (s *rowSession) TryAcquire(ctx context.Context, acquisition string, wants [
 // parallel bounds how many connections one batch opens at once.
 const parallel = 8
 
-// take locks those of wants that are free, mints their tokens and writes them, and returns all rows.
-// What it took before an error may stay held: the same acquisition finds it again.
+// take locks the free keys of wants, mints their tokens, writes their rows, and returns all rows. Keys taken
+// before an error may stay held: the same acquisition finds them again.
 func (s *rowSession) take(ctx context.Context, acquisition string, wants []driver.Want, rows map[string]holding) (map[string]holding, error) {
 	waited, err := s.queue(ctx)
 	if err != nil {
@@ -184,7 +186,7 @@ func (s *rowSession) take(ctx context.Context, acquisition string, wants []drive
 	})
 	var locked []int
 	for i, conn := range conns {
-		if conn.Conn != nil { // else somebody was faster
+		if conn.Conn != nil { // else another session was faster
 			locked = append(locked, i)
 		}
 	}
@@ -227,7 +229,7 @@ func each(n int, do func(i int) error) error {
 	return cmp.Or(errs...)
 }
 
-// lock locks the row of a key; the zero pinned if somebody else has.
+// lock locks the row of a key; it returns the zero pinned if another session has locked it.
 func (s *rowSession) lock(ctx context.Context, key string) (pinned, error) {
 	conn, err := s.pin(ctx, s.ttl)
 	if err != nil {
@@ -242,9 +244,8 @@ func (s *rowSession) lock(ctx context.Context, key string) (pinned, error) {
 	return conn, nil
 }
 
-// name writes into a locked row who holds it. The token was minted on another connection, since the
-// mark would stay locked on this one; that this one can write it proves that the row was locked all
-// the while.
+// name writes the holder into a locked row. The token was minted on another connection, since the mark would
+// stay locked on this one; the write proves that this connection has held the row lock all the time.
 func (s *rowSession) name(ctx context.Context, acquisition string, w driver.Want, l rowLock) error {
 	if err := s.hold(w.Key, l); err != nil {
 		l.drop()
@@ -259,7 +260,7 @@ func (s *rowSession) name(ctx context.Context, acquisition string, w driver.Want
 	return err
 }
 
-// hold keeps a key that was locked. One that was held before was lost, or it would not be free.
+// hold keeps a locked key. An earlier hold of the key was lost, or it would not be free.
 func (s *rowSession) hold(key string, l rowLock) error {
 	s.mu.Lock()
 	old, there := s.held[key]
@@ -277,10 +278,10 @@ func (s *rowSession) hold(key string, l rowLock) error {
 	return nil
 }
 
-// Release rolls back the transactions of keys that are held under these tokens, which frees the keys,
-// and deletes their rows: in a transaction that the server ends soon, however long the ttl is, since
-// everybody who wants a new key waits for who has deleted a row and not committed. If anything fails
-// the connection is dropped, which frees the key as well; a row that is left behind does no harm.
+// Release rolls back the transactions that hold these keys, which frees them, and deletes their rows in a
+// transaction that the server ends soon, however long the ttl is: a session that wants a new key waits for an
+// uncommitted deletion. If a step fails the connection is closed, which frees the key as well; a row that
+// remains does no harm.
 func (s *rowSession) Release(ctx context.Context, held []driver.Held) error {
 	var all sync.WaitGroup
 	for key, l := range s.snapshot() {
@@ -297,7 +298,7 @@ func (s *rowSession) Release(ctx context.Context, held []driver.Held) error {
 	return nil
 }
 
-// Close gives everything back and ends the session.
+// Close releases everything and ends the session.
 func (s *rowSession) Close(ctx context.Context) error {
 	var held []driver.Held
 	for key, l := range s.snapshot() {

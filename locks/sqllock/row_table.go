@@ -11,15 +11,15 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// uncommitted is the database for what reads rows whether they are committed or not.
+// uncommitted is the database for reading uncommitted rows.
 func (s *rowSession) uncommitted() *sqlkit.DB {
 	db := s.On(s.Pool)
 	db.Dialect = sqlkit.MySQL{Isolation: "READ UNCOMMITTED"}
 	return db
 }
 
-// peek reads rows as they are, committed or not: what the holders' open transactions wrote into
-// them says who holds what. It locks nothing and waits for nobody.
+// peek reads rows, committed or not: the open transactions of the holders have written them. It locks nothing
+// and does not wait.
 func (s *rowSession) peek(ctx context.Context, look func(t *sqlkit.Tx) (map[string]holding, error)) (rows map[string]holding, err error) {
 	err = s.uncommitted().Tx(ctx, func(t *sqlkit.Tx) (err error) {
 		rows, err = look(t)
@@ -28,7 +28,7 @@ func (s *rowSession) peek(ctx context.Context, look func(t *sqlkit.Tx) (map[stri
 	return rows, err
 }
 
-// look returns who holds which of wants, and makes sure that the others have a row to lock.
+// look returns the holders of wants, and inserts rows for the others, to be locked.
 func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]holding, error) {
 	keys := keysOf(wants)
 	var rows map[string]holding
@@ -36,9 +36,9 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 		if rows, err = read(t, "{rows}", s.namespace, keys); err != nil || len(rows) == len(wants) {
 			return err
 		}
-		// Only who has locked the mark inserts rows. So a row that is missing now cannot be locked by
-		// a holder when it is inserted here, which would have to wait for him. It waits for who has
-		// deleted a row and not committed: see Release, and New about sweep.
+		// Rows are inserted by the session that has locked the mark. So a row that is missing now cannot be
+		// locked by a holder when it is inserted here, and the insert does not wait for a holder. It waits for
+		// an uncommitted deletion: see Release, and New about sweep.
 		if _, err = names(t, `SELECT namespace FROM {marks} WHERE namespace = ? FOR UPDATE`, s.namespace); err != nil {
 			return err
 		}
@@ -56,21 +56,20 @@ func (s *rowSession) look(ctx context.Context, wants []driver.Want) (map[string]
 	return rows, err
 }
 
-// sweep deletes rows that nobody has locked: connections that died leave them.
+// sweep deletes unlocked rows, which closed connections leave.
 func (s *rowSession) sweep(ctx context.Context) error {
 	return s.Tx(ctx, func(t *sqlkit.Tx) error {
 		return s.clear(t, `namespace = ? ORDER BY name LIMIT 500`, s.namespace)
 	})
 }
 
-// clear deletes those rows that a condition selects, by primary key, and nobody has locked. It waits for
-// nobody.
+// clear deletes the rows of a condition that are not locked, by primary key. It does not wait.
 func (s *rowSession) clear(t *sqlkit.Tx, where string, args ...any) error {
 	free, err := names(t, `SELECT name FROM {rows} WHERE `+where+` FOR UPDATE SKIP LOCKED`, args...)
 	if err != nil {
 		return err
 	}
-	// One by one: with a list the server may scan the table instead, and would wait for holders.
+	// One by one: with a list the server may scan the table, and would wait for holders.
 	for name := range free {
 		if _, err := t.Exec(`DELETE FROM {rows} WHERE namespace = ? AND name = ?`, s.namespace, name); err != nil {
 			return err
@@ -79,9 +78,8 @@ func (s *rowSession) clear(t *sqlkit.Tx, where string, args ...any) error {
 	return nil
 }
 
-// Check says of a key whose connection was dropped here that it is not this session's, and reads the
-// rows of the others. If they cannot be read, what is known is said all the same, and the others count as
-// held until they are asked about again.
+// Check reports a key whose connection was closed here as not held, and reads the rows of the others. If they
+// cannot be read, the others count as held until the next Check.
 func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -107,7 +105,7 @@ func (s *rowSession) Check(ctx context.Context, held []driver.Held) ([]bool, err
 	return still, nil
 }
 
-// checkRows reads which keys are still this session's. If one is not, that may be because all is over.
+// checkRows reads which keys are still held by this session. If one is not, the session may have ended.
 func (s *rowSession) checkRows(ctx context.Context, held []driver.Held) ([]bool, error) {
 	if len(held) == 0 {
 		return nil, nil
@@ -125,7 +123,7 @@ func (s *rowSession) checkRows(ctx context.Context, held []driver.Held) ([]bool,
 	return still, nil
 }
 
-// List reads who holds what.
+// List reads the holders.
 func (s *rowSession) List(ctx context.Context, prefix, after string, limit int) ([]driver.Info, error) {
 	where, args := s.page(prefix, after)
 	rows, err := s.peek(ctx, func(t *sqlkit.Tx) (map[string]holding, error) {
@@ -137,7 +135,7 @@ func (s *rowSession) List(ctx context.Context, prefix, after string, limit int) 
 	return inOrder(rows), nil
 }
 
-// Evict kills the connection that holds key under token, and with it that holding alone.
+// Evict kills the connection that holds key under token, which ends this hold alone.
 func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) (bool, error) {
 	killed := false
 	for round := 0; ; round++ { // KILL returns before the transaction has ended
@@ -160,7 +158,7 @@ func (s *rowSession) Evict(ctx context.Context, key string, token driver.Token) 
 		}
 	}
 	if killed {
-		_ = s.sweep(ctx) // what is left behind does no harm
+		_ = s.sweep(ctx) // rows that remain do no harm
 	}
 	return killed, nil
 }

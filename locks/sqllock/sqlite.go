@@ -14,8 +14,8 @@ func mintSQLite(t *sqlkit.Tx, namespace string, n int) (last int64, err error) {
 	return last, err
 }
 
-// writeSQLite asks for the write lock every few milliseconds until ctx ends. SQLite takes one writer at a time, and lets those
-// that wait ask again more and more seldom, so a renewal could lose for seconds against newcomers.
+// writeSQLite asks for the write lock every few milliseconds until ctx ends. SQLite has one writer at a time,
+// and waiting writers ask less and less often, so a renewal could lose for seconds against later writers.
 func writeSQLite(ctx context.Context, db *sqlkit.DB, once func(t *sqlkit.Tx) error) error {
 	return db.Repeat(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		t := db.With(ctx, conn)

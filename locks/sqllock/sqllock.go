@@ -1,31 +1,29 @@
-// Package sqllock keeps locks in a SQL database: MySQL ≥ 8.0, MariaDB ≥ 10.6, or a SQLite file.
-// It needs database/sql only.
+// Package sqllock keeps locks in a SQL database: MySQL ≥ 8.0, MariaDB ≥ 10.6, or a SQLite file. It needs
+// database/sql only.
 //
 // # Modes
 //
-// Lease: a row in lock_leases is a held lock. It belongs to a session, whose row in lock_sessions is
-// renewed: one statement, however many locks. The database's clock judges expiry. Who finds a key
-// busy looks at its holder's session; an expired one is marked dead first, which is final, then its
-// rows are deleted and the key is tried once more. If the clock is set back, a session whose process
-// has died keeps its keys for one TTL more.
+// Lease: a row in lock_leases is a held lock. It belongs to a session, whose row in lock_sessions is renewed by
+// one statement, however many locks it holds. The clock of the database decides expiry. A session that finds a
+// key busy reads the session of its holder; if that has expired it is reaped: marked as ended, which is final,
+// and its rows deleted; then the key is tried once more. If the clock is set back, a session whose process has
+// ended keeps its keys for one TTL more.
 //
-// Row (MySQL and MariaDB): an open transaction holds SELECT … FOR UPDATE on the key's row, so a lock
-// is free as soon as its connection dies, or has been silent for the TTL (wait_timeout). The holder
-// writes its name into the row and never commits it; others read it with READ UNCOMMITTED, so what
-// they see is true as long as the lock lasts and gone with it. Row locks cannot be given back
-// singly, so each held key has a connection of its own, and one more stands for the session, which
-// ends with it: this mode is for few locks. The handle's limit on open connections and the server's
-// max_connections must leave room, and a connection that is killed frees its key before the holder
-// knows it: see [driver.Caps].
+// Row (MySQL and MariaDB): an open transaction holds SELECT … FOR UPDATE on the row of the key, so a lock is
+// free as soon as its connection is closed, or was silent for the TTL (wait_timeout). The holder writes its
+// name into the row and does not commit; others read it with READ UNCOMMITTED, so the name disappears with the
+// lock. Row locks cannot be released one by one, so each held key has a connection of its own, and one more
+// belongs to the session, which ends with it: this mode is for few locks. The limit of the handle on open
+// connections and the server's max_connections must leave room, and a killed connection frees its key before
+// the holder learns of it: see [driver.Caps].
 //
-// The two modes do not exclude each other: all who share keys use one of them.
+// The two modes do not exclude each other: all programs that share keys use the same mode.
 //
 // # Tokens
 //
-// A token is the larger of the database's clock in µs and the namespace's highest token, plus one,
-// taken by one UPDATE: in mode lease in the transaction that inserts the row, in mode row while the
-// row is locked. So tokens grow although nothing is kept of free keys, and although the clock may be
-// set back.
+// A token is the larger of the database's clock in µs and the namespace's highest token, plus one, by one
+// UPDATE: in mode lease in the transaction that inserts the row, in mode row while the row is locked. So tokens
+// grow although free keys have no state, and although the clock may be set back.
 package sqllock
 
 import (
@@ -43,7 +41,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// Mode is how a lock is held.
+// Mode is the way in which a lock is held.
 type Mode string
 
 const (
@@ -72,11 +70,11 @@ var _ driver.Driver = (*Driver)(nil)
 
 var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{0,32}$`)
 
-// New returns a driver that uses db and leaves closing it to the caller. A db that is nil, and options that
-// cannot be, as a mode that the dialect does not have, are errors of locks.New.
+// New returns a driver that uses db and does not close it. A nil db and invalid options, such as a mode that
+// the dialect does not have, are errors of locks.New.
 //
-// What it cannot do for a handle of yours is bound how long a process that freezes within a transaction
-// keeps others from their keys: set what [Open] sets, or use it.
+// New cannot bound how long a process that froze in a transaction keeps rows locked: set what [Open] sets, or
+// use it.
 func New(db *sql.DB, d Dialect, o Options) *Driver {
 	if o.Mode == "" {
 		o.Mode = Lease
@@ -104,10 +102,10 @@ func New(db *sql.DB, d Dialect, o Options) *Driver {
 	return drv
 }
 
-// Valid says what is wrong with what the driver was made of.
+// Valid returns the error of the arguments of New.
 func (d *Driver) Valid() error { return d.err }
 
-// Caps says what a lock in this database is worth.
+// Caps says what a lock in this database guarantees.
 func (d *Driver) Caps() driver.Caps {
 	switch {
 	case d.dialect.kit != nil && d.dialect.kit.Local():
@@ -121,7 +119,7 @@ func (d *Driver) Caps() driver.Caps {
 	return driver.Caps{Name: "mysql-lease", EarlyLoss: true, Note: "A step of the database's clock forward ends sessions early."}
 }
 
-// Close does nothing: the handle is the caller's.
+// Close does nothing: the caller owns the handle.
 func (d *Driver) Close() error { return nil }
 
 // Open makes the tables if they are missing and starts a session.
@@ -158,7 +156,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	return openLease(ctx, c, o.TTL)
 }
 
-// cause is err, or why ctx ended if that is what err says.
+// cause is err, or the cause of ctx if err is the end of ctx.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return context.Cause(ctx)
@@ -166,7 +164,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// failed is an error of an operation's first statement: it says whether nothing was sent.
+// failed is the error of the first statement of an operation: it says whether anything was sent.
 func (c *calls) failed(op string, err error) error {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
@@ -175,5 +173,5 @@ func (c *calls) failed(op string, err error) error {
 	return c.unknown(op, err)
 }
 
-// unknown is an error of a later one.
+// unknown is the error of a later statement.
 func (c *calls) unknown(op string, err error) error { return fmt.Errorf("sqllock: %s: %w", op, err) }

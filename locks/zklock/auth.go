@@ -8,9 +8,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// login is who the session is at the servers, and who may touch the nodes that it makes.
+// login is the identity of the session at the servers, and the ACL of the nodes that it makes.
 type login struct {
-	user, password string // empty: nobody in particular
+	user, password string // empty: no login
 	share          []string
 }
 
@@ -18,7 +18,7 @@ type login struct {
 func loginOf(auth string, share []string) (login, error) {
 	if auth == "" {
 		if len(share) > 0 {
-			return login{}, errors.New("zklock: Share needs Auth: without a login everybody may do everything")
+			return login{}, errors.New("zklock: Share needs Auth: without a login every client may change every node")
 		}
 		return login{}, nil
 	}
@@ -34,8 +34,8 @@ func loginOf(auth string, share []string) (login, error) {
 	return login{user, password, share}, nil
 }
 
-// acl is what every node is made with. The scheme "auth" stands for whoever is logged in: the
-// server writes the identity down, by its own hash.
+// acl is the ACL of every node. The scheme "auth" stands for the identity of the connection: the server stores
+// it with its own hash.
 func (l login) acl() []zk.ACL {
 	if l.user == "" {
 		return zk.WorldACL(zk.PermAll)
@@ -56,8 +56,8 @@ func (l login) introduce(conn *zk.Conn) error {
 	return conn.AddAuth("digest", []byte(l.user+":"+l.password))
 }
 
-// guarded fails if anybody can change one of the nodes, as when they were made before there was a
-// login. Reading may be open: whoever set that meant it.
+// guarded fails if every client can change one of the nodes, as when they were made before there was a login.
+// They may be readable by all.
 func (l login) guarded(conn *zk.Conn, paths ...string) error {
 	if l.user == "" {
 		return nil
@@ -78,7 +78,7 @@ func (l login) guarded(conn *zk.Conn, paths ...string) error {
 
 var errOpen = errors.New("the nodes are not protected")
 
-// refused explains what a server says to those who may not.
+// refused explains the error of a server for a missing permission.
 func (l login) refused(names names, err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth) && l.user == "":

@@ -11,9 +11,9 @@ import (
 // checkTimeout is the session timeout that Check asks for, if none is set.
 const checkTimeout = 4 * time.Second
 
-// Check says whether the ensemble can be reached, and whether this login may work below the root and nobody else, as far
-// as can be told without a namespace. A root that is not there yet is fine: the first session makes it. Check makes
-// nothing but a session without nodes, which it ends.
+// Check says whether the ensemble can be reached, and whether this login, and no other, may change the nodes
+// below the root, as far as that is visible without a namespace. A missing root is fine: the first session
+// makes it. Check makes only a session without nodes, which it ends.
 func (d *Driver) Check(ctx context.Context) error {
 	if err := d.usable("check"); err != nil {
 		return err
@@ -25,14 +25,14 @@ func (d *Driver) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no session in %v", openLimit))
 	defer cancel()
 	s := newSession(d, driver.Open{})
-	s.names.root = d.options.Root // what the errors name
+	s.names.root = d.options.Root // for errors
 	if err := s.begin(ctx, timeout, s.look); err != nil {
 		return s.failed("check", err)
 	}
 	return s.Close(ctx)
 }
 
-// look reads the root, unless that is the ensemble's own.
+// look reads the root, unless it is the root of the ensemble.
 func (s *session) look() error {
 	root := s.names.top
 	if root == "" {
@@ -43,7 +43,7 @@ func (s *session) look() error {
 	if err != nil || !there {
 		return err
 	}
-	if _, _, err := s.conn.Children(root); err != nil { // what another user made does not let itself be read
+	if _, _, err := s.conn.Children(root); err != nil { // nodes of another user cannot be read
 		return err
 	}
 	return s.login.guarded(s.conn, root)

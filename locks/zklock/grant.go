@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// verdict is the error of a whole batch: none as long as anything is known.
+// verdict is the error of a whole batch: nil if the outcome of any key is known.
 func (s *session) verdict(results []driver.Result) error {
 	var unreachable, unknown error
 	known := len(results) == 0
@@ -33,9 +33,9 @@ func (s *session) verdict(results []driver.Result) error {
 	return cmp.Or(unknown, unreachable)
 }
 
-// try takes one key if nobody holds it.
+// try takes one key if it is free.
 func (s *session) try(key string, r record) (driver.Result, error) {
-	for range 10 { // other clients may come in between; none of it waits for a holder
+	for range 10 { // other clients may interfere; this does not wait for a holder
 		done, err := s.conn.Multi(
 			&zk.SetDataRequest{Path: s.names.lock(key), Version: -1},
 			&zk.CreateRequest{Path: s.names.held(key), Data: r.bytes(), Acl: s.acl, Flags: zk.FlagEphemeral},
@@ -50,10 +50,11 @@ func (s *session) try(key string, r record) (driver.Result, error) {
 		case errors.Is(err, zk.ErrNodeExists):
 			data, stat, err := s.conn.Get(s.names.held(key))
 			if errors.Is(err, zk.ErrNoNode) {
-				continue // freed since
+				continue // released since
 			}
 			if err != nil && !errors.Is(err, zk.ErrSessionExpired) {
-				// Perhaps it is ours, from an earlier call: this must not look as if nothing was granted.
+				// It may be held by this session, from an earlier call: the error must not say that nothing was
+				// granted.
 				return driver.Result{}, fmt.Errorf("read the holder: %v", err) //nolint:errorlint // a sentinel would say that nothing was granted, which is not known
 			}
 			if err != nil {
@@ -69,7 +70,7 @@ func (s *session) try(key string, r record) (driver.Result, error) {
 			return driver.Result{}, err
 		}
 	}
-	return driver.Result{}, fmt.Errorf("%s changes hands too fast to say who holds it", key)
+	return driver.Result{}, fmt.Errorf("%s changes too often to read its holder", key)
 }
 
 func (s *session) container(key string) error {
@@ -83,9 +84,9 @@ func (s *session) container(key string) error {
 	return err
 }
 
-// evict frees a key that is held under the token, by anybody. A node of ours keeps the server from
-// removing the container when it is idle: the versions of a new one would begin anew, and remove
-// could take somebody else's grant for the one it has read.
+// evict frees a key that any session holds under the token. A node of this session keeps the server from
+// removing the idle container: the versions of a new one would begin again, and remove could delete another
+// grant than the one that it has read.
 func (s *session) evict(h driver.Held) (bool, error) {
 	pin, err := s.conn.Create(s.names.lock(h.Key)+"/pin-", nil, zk.FlagEphemeral|zk.FlagSequence, s.acl)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -99,16 +100,16 @@ func (s *session) evict(h driver.Held) (bool, error) {
 	return freed, err
 }
 
-// remove frees a key that is held under the token, by session or, if that is 0, by anybody.
+// remove frees a key that is held under the token, by session or, if that is 0, by any.
 func (s *session) remove(h driver.Held, session int64) (bool, error) {
 	for range 10 {
-		// In this order: if the grant is the one meant when held is read, and was when the version
-		// was read, then the version is that grant's. If it was not yet, the check below fails.
+		// In this order: if held, when it is read, is the grant that is meant, and existed when the version was
+		// read, then the version is that of the grant. If it did not exist yet, the check below fails.
 		_, lock, err := s.conn.Exists(s.names.lock(h.Key))
 		if err != nil {
 			return false, err
 		}
-		_, held, err := s.conn.Exists(s.names.held(h.Key)) // what is not there has no token
+		_, held, err := s.conn.Exists(s.names.held(h.Key)) // a missing node has no token
 		if err != nil {
 			return false, err
 		}
@@ -128,7 +129,7 @@ func (s *session) remove(h driver.Held, session int64) (bool, error) {
 			return false, err
 		}
 	}
-	return false, fmt.Errorf("%s changes hands too fast to free it", h.Key)
+	return false, fmt.Errorf("%s changes too often to free it", h.Key)
 }
 
 // each calls f for 0 … n-1, some at a time.

@@ -110,7 +110,7 @@ func TestExpiredBeforeTheHolderIsRead(t *testing.T) {
 	}
 }
 
-// A key that changes hands whenever it is looked at is not looked at for ever, and it is not known whose it is.
+// A key that changes too often whenever it is looked at is not looked at for ever, and it is not known whose it is.
 func TestChangesHandsTooFast(t *testing.T) {
 	t.Parallel()
 	a, b, op, way := between(t, "hands")

@@ -16,13 +16,13 @@ import (
 const (
 	// lookupLimit bounds how long names are resolved.
 	lookupLimit = 3 * time.Second
-	// lookupRest is how long the others may still take when one is resolved: to open a session one
-	// server is enough.
+	// lookupRest is how long the others may still take once one is resolved: one server is enough to open a
+	// session.
 	lookupRest = time.Second
 )
 
-// hosts are the addresses of an ensemble, in turn: the library's HostProvider. Unlike its own ones
-// it knows the name behind each address, which is what a certificate is issued for.
+// hosts are the addresses of an ensemble, in turn: the library's HostProvider. Unlike the library's own it
+// knows the name of each address, for which a certificate is issued.
 type hosts struct {
 	resolve func(ctx context.Context, host string) (ips []string, err error)
 
@@ -30,13 +30,13 @@ type hosts struct {
 	addrs   []string          // ip:port
 	names   map[string]string // ip:port -> host name
 	current int
-	last    int // where the turn began: the address that last let us in, or the first
+	last    int // start of the round: the address of the last connection, or the first
 }
 
 func newHosts() *hosts { return &hosts{resolve: net.DefaultResolver.LookupHost} }
 
-// Init resolves the names, once for the session. It fails only if no server has an address: a name
-// may be unknown for as long as its server is away.
+// Init resolves the names, once for the session. It fails only if no server has an address: a name may be
+// unknown while its server is down.
 func (h *hosts) Init(servers []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
 	defer cancel()
@@ -90,7 +90,7 @@ func (h *hosts) Len() int {
 	return len(h.addrs)
 }
 
-// Next returns the address to try now; retry says that all were tried in vain.
+// Next returns the address to try now; retry says that all have failed.
 func (h *hosts) Next() (addr string, retry bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *hosts) Next() (addr string, retry bool) {
 	return h.addrs[h.current], retry
 }
 
-// Connected says that the current address let us in.
+// Connected says that the current address has connected.
 func (h *hosts) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

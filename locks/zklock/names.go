@@ -13,15 +13,15 @@ func namesOf(top, namespace string) names {
 	return names{top, base, base + "/locks", base + "/sessions"}
 }
 
-// guarded are the nodes through which somebody else could get at the namespace.
+// guarded are the nodes through which another user could reach the namespace.
 func (n names) guarded() []string {
-	if n.top == "" { // the ensemble's own root belongs to everybody
+	if n.top == "" { // the root of the ensemble is open to all
 		return []string{n.root, n.locks, n.sessions}
 	}
 	return []string{n.top, n.root, n.locks, n.sessions}
 }
 
-// lock is the container of a key; held below it is there while somebody holds it.
+// lock is the container of a key; held below it exists while the key is held.
 func (n names) lock(key string) string { return n.locks + "/" + escape(key) }
 func (n names) held(key string) string { return n.lock(key) + "/held" }
 

@@ -19,9 +19,9 @@ import (
 // inFlight is how many requests of one batch wait for their answers at once.
 const inFlight = 64
 
-// session is one tenure at a namespace.
+// session is one session of a namespace.
 type session struct {
-	*tenure
+	*zkSession
 	servers []string
 	names   names
 	owner   string
@@ -30,7 +30,7 @@ type session struct {
 	tls     *tls.Config
 	id      int64
 	ttl     time.Duration
-	calls   calls.Group // the library knows no contexts: what is left behind ends at the latest with its connection
+	calls   calls.Group // the library has no contexts: a call ends at the latest with its connection
 }
 
 func newSession(d *Driver, o driver.Open) *session {
@@ -53,9 +53,9 @@ func (s *session) open(ctx context.Context, timeout time.Duration) error {
 	})
 }
 
-// begin connects, logs in and does what comes first. If one of them fails, it leaves.
+// begin connects, logs in and calls first. If one of them fails, it closes the connection.
 func (s *session) begin(ctx context.Context, timeout time.Duration, first func() error) (err error) {
-	s.tenure = newTenure(timeout, s.tls)
+	s.zkSession = newZKSession(timeout, s.tls)
 	defer func() {
 		if err != nil {
 			s.leave()
@@ -137,7 +137,7 @@ func (s *session) TryAcquire(ctx context.Context, acquisition string, wants []dr
 	results, err := calls.Await(ctx, &s.calls, func() ([]driver.Result, error) {
 		results := make([]driver.Result, len(wants))
 		each(len(wants), func(i int) {
-			if ctx.Err() != nil { // nobody waits for the answer any more
+			if ctx.Err() != nil { // the call was given up
 				results[i].Err = calls.Ended(ctx)
 				return
 			}
@@ -220,7 +220,7 @@ func (s *session) List(ctx context.Context, prefix, after string, limit int) ([]
 	return infos, nil
 }
 
-// holders reads who holds the first of these keys that are held, at most limit.
+// holders reads the holders of the first of these keys that are held, at most limit.
 func (s *session) holders(keys []string, limit int) ([]driver.Info, error) {
 	var infos []driver.Info
 	for chunk := range slices.Chunk(keys, max(limit, inFlight)) {

@@ -16,7 +16,7 @@ func TestErrors(t *testing.T) {
 	reset := errors.New("reset")
 	at := func(id int64, over, told bool) *session {
 		s := newSession(New([]string{"zk1:2181", "zk2:2181"}, Options{}), driver.Open{Namespace: "prod"})
-		s.tenure, s.id = newTenure(ttl, nil), id
+		s.zkSession, s.id = newZKSession(ttl, nil), id
 		if s.told.Store(told); over {
 			s.end()
 		}

@@ -25,7 +25,7 @@ func TestTLS(t *testing.T) {
 		want string // "": it works
 	}{
 		"trusted":                        {srv.SecureAddr, a.TLS(), ""},
-		"a stranger's authority":         {srv.SecureAddr, servers.NewAuthority(t).TLS(), "signed by an authority that is not trusted here"},
+		"another authority":              {srv.SecureAddr, servers.NewAuthority(t).TLS(), "signed by an authority that is not trusted here"},
 		"another name":                   {srv.SecureAddr, misnamed, "is for another name"},
 		"a name that is not in the list": {"localhost:" + port, a.TLS(), "is for another name"},
 		"expired":                        {late.SecureAddr, a.TLS(), "out of its time"},
@@ -33,7 +33,7 @@ func TestTLS(t *testing.T) {
 		"TLS at a plain port":            {srv.Addr, a.TLS(), "perhaps it does not speak TLS at this port"},
 		"a client certificate":           {picky.SecureAddr, a.TLS(a.Client("replica")), ""},
 		"no client certificate":          {picky.SecureAddr, a.TLS(), "client certificate"},
-		"a stranger's certificate":       {picky.SecureAddr, a.TLS(servers.NewAuthority(t).Client("mallory")), "client certificate"},
+		"another certificate":            {picky.SecureAddr, a.TLS(servers.NewAuthority(t).Client("mallory")), "client certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -61,12 +61,12 @@ func (g *gate) dial(network, address string, timeout time.Duration) (net.Conn, e
 		_ = c.Close()
 		return nil, errShut
 	}
-	g.failures = -1 << 31 // somebody listens
+	g.failures = -1 << 31 // an address answered
 	g.wire = &wire{Conn: c, gate: g}
 	return g.wire, nil
 }
 
-// encrypt shakes hands, which takes a young JVM longer than the library gives a dial.
+// encrypt makes the TLS handshake, which takes a new JVM longer than the library's limit for dialling.
 func (g *gate) encrypt(c net.Conn, address string, timeout time.Duration) (net.Conn, error) {
 	settings := g.tls
 	if settings.ServerName == "" {
@@ -101,7 +101,7 @@ func (g *gate) Printf(format string, args ...any) {
 	g.cause = fmt.Errorf(format, args...)
 }
 
-// refuse lets nobody dial any more; close also cuts the connection.
+// refuse fails every later dial; close also closes the connection.
 func (g *gate) refuse() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

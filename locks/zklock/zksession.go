@@ -16,17 +16,21 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// tenure is one ZooKeeper session and the only connection that may ever use it.
-type tenure struct {
+// zkSession is one ZooKeeper session and the only connection that may ever use it.
+//
+//	new ──▶ ready: the first StateHasSession
+//	ready ──▶ over: expired at the server, closed, or not renewed for its TTL
+//	over ──▶ done: the connection is gone
+type zkSession struct {
 	gate *gate
 	conn *zk.Conn // set before keep runs
 
 	ready    chan struct{}      // closed at the first StateHasSession
 	begin    func()             // closes ready
 	changed  chan struct{}      // says that the connection's state may have changed
-	over     chan struct{}      // closed once nothing that is held may be trusted any more
+	over     chan struct{}      // closed once no lease may be trusted any more
 	end      func()             // closes over
-	told     atomic.Bool        // by a server, that nothing is held any more
+	told     atomic.Bool        // a server reported that nothing is held any more
 	quit     chan struct{}      // closed by Close
 	leave    func()             // closes quit
 	renewals chan time.Duration // how long the session may now go without a renewal
@@ -34,8 +38,8 @@ type tenure struct {
 	closed   error              // what became of it; to be read after done
 }
 
-func newTenure(timeout time.Duration, settings *tls.Config) *tenure {
-	t := &tenure{
+func newZKSession(timeout time.Duration, settings *tls.Config) *zkSession {
+	t := &zkSession{
 		gate: newGate(timeout, settings), ready: make(chan struct{}), over: make(chan struct{}), quit: make(chan struct{}),
 		renewals: make(chan time.Duration), done: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
@@ -46,7 +50,7 @@ func newTenure(timeout time.Duration, settings *tls.Config) *tenure {
 }
 
 // connect starts the library's connection and the goroutine that ends it.
-func (t *tenure) connect(servers []string, timeout time.Duration) error {
+func (t *zkSession) connect(servers []string, timeout time.Duration) error {
 	hosts := newHosts()
 	t.gate.hosts = hosts
 	conn, events, err := zk.Connect(servers, timeout, zk.WithHostProvider(hosts), zk.WithDialer(t.gate.dial),
@@ -61,7 +65,7 @@ func (t *tenure) connect(servers []string, timeout time.Duration) error {
 }
 
 // event runs on the library's own goroutine, before it dials again.
-func (t *tenure) event(e zk.Event) {
+func (t *zkSession) event(e zk.Event) {
 	switch e.State {
 	case zk.StateHasSession:
 		t.begin()
@@ -77,8 +81,8 @@ func (t *tenure) event(e zk.Event) {
 	}
 }
 
-// established waits for the session. Nobody has sent anything if all addresses refuse.
-func (t *tenure) established(ctx context.Context) error {
+// established waits for the session. Nothing was sent if all addresses refuse.
+func (t *zkSession) established(ctx context.Context) error {
 	select {
 	case <-t.ready:
 		return nil
@@ -98,7 +102,7 @@ func (t *tenure) established(ctx context.Context) error {
 const reconnects = 1500 * time.Millisecond
 
 // keep ends the session when it is over, left, or not renewed for too long, and then the connection.
-func (t *tenure) keep(events <-chan zk.Event) {
+func (t *zkSession) keep(events <-chan zk.Event) {
 	defer close(t.done)
 	idle := time.NewTimer(openLimit)
 	defer idle.Stop()
@@ -130,7 +134,7 @@ func (t *tenure) keep(events <-chan zk.Event) {
 }
 
 // connected waits a moment for a connection that was just lost: nothing could be freed without.
-func (t *tenure) connected(patience time.Duration) {
+func (t *zkSession) connected(patience time.Duration) {
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
 	for t.conn.State() != zk.StateHasSession {
@@ -145,7 +149,7 @@ func (t *tenure) connected(patience time.Duration) {
 }
 
 // renewed says that the session was renewed by a request sent at asked.
-func (t *tenure) renewed(asked time.Time, ttl time.Duration) {
+func (t *zkSession) renewed(asked time.Time, ttl time.Duration) {
 	select {
 	case t.renewals <- ttl - time.Since(asked):
 	case <-t.over:
@@ -154,7 +158,7 @@ func (t *tenure) renewed(asked time.Time, ttl time.Duration) {
 }
 
 // close ends the session and waits until the connection is gone.
-func (t *tenure) close(ctx context.Context) error {
+func (t *zkSession) close(ctx context.Context) error {
 	t.leave()
 	select {
 	case <-t.done:
@@ -164,7 +168,7 @@ func (t *tenure) close(ctx context.Context) error {
 	}
 }
 
-func (t *tenure) isOver() bool {
+func (t *zkSession) isOver() bool {
 	select {
 	case <-t.over:
 		return true

@@ -9,9 +9,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// valve stands between a Locker and its driver: it can be shut, as if the network was cut, and it
+// gate stands between a Locker and its driver: it can be shut, as if the network was cut, and it
 // shows the sessions that were opened.
-type valve struct {
+type gate struct {
 	driver.Driver
 
 	mu     sync.Mutex
@@ -19,10 +19,10 @@ type valve struct {
 	opened []driver.Session
 }
 
-// behindValve puts a valve before d. What was opened through it is closed when the test ends, also
-// what could not be while the valve was shut.
-func behindValve(t *testing.T, d driver.Driver) *valve {
-	v := &valve{Driver: d}
+// behindGate puts a gate before d. What was opened through it is closed when the test ends, also
+// what could not be while the gate was shut.
+func behindGate(t *testing.T, d driver.Driver) *gate {
+	v := &gate{Driver: d}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 		defer cancel()
@@ -37,13 +37,13 @@ func behindValve(t *testing.T, d driver.Driver) *valve {
 
 var errShut = fmt.Errorf("%w: cut off by the test", driver.ErrUnreachable)
 
-func (v *valve) set(shut bool) {
+func (v *gate) set(shut bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.shut = shut
 }
 
-func (v *valve) err() error {
+func (v *gate) err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.shut {
@@ -53,7 +53,7 @@ func (v *valve) err() error {
 }
 
 // last is the driver's own session that was opened last, or nil.
-func (v *valve) last() driver.Session {
+func (v *gate) last() driver.Session {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.opened) == 0 {
@@ -62,7 +62,7 @@ func (v *valve) last() driver.Session {
 	return v.opened[len(v.opened)-1]
 }
 
-func (v *valve) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+func (v *gate) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
 	if err := v.err(); err != nil {
 		return nil, err
 	}
@@ -73,26 +73,26 @@ func (v *valve) Open(ctx context.Context, o driver.Open) (driver.Session, error)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.opened = append(v.opened, c)
-	return valved{c, v}, nil
+	return gated{c, v}, nil
 }
 
-type valved struct {
+type gated struct {
 	driver.Session
-	v *valve
+	v *gate
 }
 
-func (c valved) Renew(ctx context.Context) error {
+func (c gated) Renew(ctx context.Context) error {
 	return c.pass(func() error { return c.Session.Renew(ctx) })
 }
 
-func (c valved) pass(call func() error) error {
+func (c gated) pass(call func() error) error {
 	if err := c.v.err(); err != nil {
 		return err
 	}
 	return call()
 }
 
-func (c valved) TryAcquire(ctx context.Context, id string, wants []driver.Want) (results []driver.Result, err error) {
+func (c gated) TryAcquire(ctx context.Context, id string, wants []driver.Want) (results []driver.Result, err error) {
 	err = c.pass(func() (err error) {
 		results, err = c.Session.TryAcquire(ctx, id, wants)
 		return err
@@ -100,11 +100,11 @@ func (c valved) TryAcquire(ctx context.Context, id string, wants []driver.Want) 
 	return results, err
 }
 
-func (c valved) Release(ctx context.Context, held []driver.Held) error {
+func (c gated) Release(ctx context.Context, held []driver.Held) error {
 	return c.pass(func() error { return c.Session.Release(ctx, held) })
 }
 
-func (c valved) Check(ctx context.Context, held []driver.Held) (still []bool, err error) {
+func (c gated) Check(ctx context.Context, held []driver.Held) (still []bool, err error) {
 	err = c.pass(func() (err error) {
 		still, err = c.Session.Check(ctx, held)
 		return err
@@ -112,6 +112,6 @@ func (c valved) Check(ctx context.Context, held []driver.Held) (still []bool, er
 	return still, err
 }
 
-func (c valved) Close(ctx context.Context) error {
+func (c gated) Close(ctx context.Context) error {
 	return c.pass(func() error { return c.Session.Close(ctx) })
 }

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// blowsEach is how often each client's way breaks in one run.
-const blowsEach = 4
+// faultsEach is how often each client's way breaks in one run.
+const faultsEach = 4
 
-// blow is one fault of one client's way.
-type blow struct {
+// faultAt is one fault of one client's way.
+type faultAt struct {
 	fault       Fault
 	after, last time.Duration // since the end of the one before; until it is healed
 }
@@ -17,34 +17,34 @@ type blow struct {
 // plan is the faults of each client in turn, and about how long they take. They begin soon after each
 // other and last from a fifth of the ttl to half as much again: some sessions live through them and
 // some do not.
-func plan(seed uint64, faults []Fault, ttl time.Duration) (blows [linearClients][]blow, span time.Duration) {
+func plan(seed uint64, faults []Fault, ttl time.Duration) (planned [linearClients][]faultAt, span time.Duration) {
 	if len(faults) == 0 {
-		return blows, 0
+		return planned, 0
 	}
 	random := mathrand.New(mathrand.NewPCG(seed, linearClients)) //nolint:gosec // a schedule, not a secret
 	part := func(least, most float64) time.Duration {
 		return time.Duration((least + random.Float64()*(most-least)) * float64(ttl))
 	}
 	var order []int
-	for n := range blows {
+	for n := range planned {
 		var takes time.Duration
-		for range blowsEach {
+		for range faultsEach {
 			if len(order) == 0 {
 				order = random.Perm(len(faults))
 			}
-			b := blow{faults[order[0]], part(0.2, 0.7), part(0.2, 1.5)}
+			b := faultAt{faults[order[0]], part(0.2, 0.7), part(0.2, 1.5)}
 			order = order[1:]
-			blows[n] = append(blows[n], b)
+			planned[n] = append(planned[n], b)
 			takes += b.after + b.last
 		}
 		span = max(span, takes)
 	}
-	return blows, span
+	return planned, span
 }
 
 // suffer breaks the client's way as planned, and leaves it healed.
-func (c *contender) suffer(blows []blow) {
-	for _, b := range blows {
+func (c *contender) suffer(planned []faultAt) {
+	for _, b := range planned {
 		time.Sleep(b.after)
 		c.endanger()
 		b.fault.Begin(c.t, c.driver)
@@ -63,8 +63,8 @@ func (c *contender) endanger() {
 		return
 	}
 	c.danger, c.shaken = true, true
-	if c.tenure != nil {
-		c.tenure.ending(c.h.now())
+	if c.clientSession != nil {
+		c.clientSession.ending(c.h.now())
 	}
 }
 
@@ -87,10 +87,10 @@ func (c *contender) shook() bool {
 }
 
 // settle makes t the client's session.
-func (c *contender) settle(t *tenure) {
+func (c *contender) settle(t *clientSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tenure = t
+	c.clientSession = t
 	if c.danger {
 		t.ending(c.h.now())
 	}

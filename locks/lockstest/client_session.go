@@ -10,18 +10,18 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// tenure is one session of a client, and when it may end at the earliest.
-type tenure struct {
+// clientSession is one session of a client, and when it may end at the earliest.
+type clientSession struct {
 	driver.Session
 	number int
 
 	mu    sync.Mutex
 	until int64 // of the history; what was acknowledged last reaches to here
-	ended int64 // when somebody began to end it; 0: nobody did
+	ended int64 // when its end was begun; 0: it was not
 }
 
 // renewed notes that a renewal that was asked for at a moment was acknowledged.
-func (t *tenure) renewed(asked int64) {
+func (t *clientSession) renewed(asked int64) {
 	// A server may count in whole milliseconds, and its clock may run a little faster.
 	reach := asked + (t.TTL() - t.TTL()/100 - 2*time.Millisecond).Nanoseconds()
 	t.mu.Lock()
@@ -29,7 +29,7 @@ func (t *tenure) renewed(asked int64) {
 	t.until = max(t.until, reach)
 }
 
-func (t *tenure) ending(now int64) {
+func (t *clientSession) ending(now int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended == 0 {
@@ -37,7 +37,7 @@ func (t *tenure) ending(now int64) {
 	}
 }
 
-func (t *tenure) earliestEnd() int64 {
+func (t *clientSession) earliestEnd() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended != 0 {
@@ -56,7 +56,7 @@ func (c *contender) begin() bool {
 		if err != nil {
 			continue
 		}
-		opened := &tenure{Session: s, number: c.h.stream()}
+		opened := &clientSession{Session: s, number: c.h.stream()}
 		opened.renewed(asked)
 		c.settle(opened)
 		c.stop = c.keep(opened)
@@ -67,7 +67,7 @@ func (c *contender) begin() bool {
 }
 
 // keep renews the session and notes what was acknowledged.
-func (c *contender) keep(t *tenure) (stop func()) {
+func (c *contender) keep(t *clientSession) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	base := ctx
 	if c.KeysDieAlone {
@@ -95,7 +95,7 @@ func (c *contender) keep(t *tenure) (stop func()) {
 // confirmed reports whether the session holds after a renewal what the client believes that it holds, where
 // keys die alone. If it does not, a key may have been free since the renewal was asked for, and the client
 // goes on with another session.
-func (c *contender) confirmed(ctx context.Context, t *tenure, asked int64) bool {
+func (c *contender) confirmed(ctx context.Context, t *clientSession, asked int64) bool {
 	if !c.KeysDieAlone {
 		return true
 	}
@@ -123,13 +123,13 @@ func (c *contender) confirmed(ctx context.Context, t *tenure, asked int64) bool 
 // end closes the session: what it held is free from somewhen on.
 func (c *contender) end() {
 	c.stop()
-	c.tenure.ending(c.h.now())
+	c.clientSession.ending(c.h.now())
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	_ = c.tenure.Close(ctx) // else it expires
+	_ = c.clientSession.Close(ctx) // else it expires
 	for key, token := range c.held {
-		c.h.holds(name(key), c.tenure)
-		c.retired = append(c.retired, zombie{key, c.tenure.number, token})
+		c.h.holds(name(key), c.clientSession)
+		c.retired = append(c.retired, staleHold{key, c.clientSession.number, token})
 	}
 	c.mu.Lock()
 	clear(c.held)

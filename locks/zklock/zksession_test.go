@@ -88,7 +88,7 @@ func TestExpiredByTheServer(t *testing.T) {
 func TestNobodyDialsAfterExpiry(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
-	tn := newTenure(ttl, nil)
+	tn := newZKSession(ttl, nil)
 	tn.gate.hosts = newHosts()
 	conn, err := tn.gate.dial("tcp", addr, time.Second)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestNobodyDialsAfterExpiry(t *testing.T) {
 	if !tn.told.Load() {
 		t.Error("the server has said that it expired, and that is not known")
 	}
-	denied := newTenure(ttl, nil)
+	denied := newZKSession(ttl, nil)
 	denied.event(zk.Event{Type: zk.EventSession, State: zk.StateAuthFailed})
 	if !denied.isOver() || denied.told.Load() {
 		t.Error("a session whose login is denied goes on, or counts as ended by a server")
@@ -141,7 +141,7 @@ func TestNoSessionInTime(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	tn := newTenure(ttl, nil)
+	tn := newZKSession(ttl, nil)
 	if err := tn.established(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "%!") {
 		t.Errorf("nothing went wrong: %v", err)
 	}
@@ -317,11 +317,11 @@ func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-func TestLostAnswerLeavesNoGhost(t *testing.T) {
+func TestLostAnswerLeavesNoHold(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
 	way := newCut(t, addr)
-	a, b := openFor(t, way.addr, "ghost", 10*time.Second), openFor(t, addr, "ghost", 10*time.Second)
+	a, b := openFor(t, way.addr, "leftover", 10*time.Second), openFor(t, addr, "leftover", 10*time.Second)
 	if err := a.Release(t.Context(), []driver.Held{lockstest.Grant(t, a, "k")}); err != nil { // so the container is there
 		t.Fatal(err)
 	}

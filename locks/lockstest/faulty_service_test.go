@@ -27,7 +27,7 @@ func TestLinearizableCatches(t *testing.T) {
 				t.Parallel()
 				service := memlock.New()
 				h := Harness{
-					Driver:        func(*testing.T) driver.Driver { return liar{service, bug} },
+					Driver:        func(*testing.T) driver.Driver { return faultyService{service, bug} },
 					ExpireSession: func(_ *testing.T, s driver.Session) { service.Expire(s.ID()) },
 					KeysDieAlone:  alone,
 				}
@@ -49,13 +49,13 @@ const (
 	heldForEver    = "held without asking"
 )
 
-// liar is a lock service with a bug.
-type liar struct {
+// faultyService is a lock service with a bug.
+type faultyService struct {
 	driver.Driver
 	bug string
 }
 
-func (l liar) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
+func (l faultyService) Open(ctx context.Context, o driver.Open) (driver.Session, error) {
 	promised := o.TTL
 	if l.bug == earlyExpiry {
 		o.TTL /= 8
