@@ -13,10 +13,9 @@ import (
 // maxEnvFile is how many bytes a file of variables may have.
 const maxEnvFile = 1 << 20
 
-// readEnvFile reads NAME=value lines. Blank lines and lines that start with # are passed over; a
-// value is everything behind the first =, without the quotes if it stands in a pair of them. There
-// is no interpolation and no export. Variables change what a command does, so the file must be one that
-// package trustedfile takes.
+// readEnvFile reads NAME=value lines. Blank lines and lines that start with # are skipped; a value is the text
+// behind the first =, without the quotes if it is quoted. There is no interpolation and no export. Variables
+// change what a command does, so package trustedfile must accept the file.
 func readEnvFile(file string) (map[string]string, error) {
 	read, err := trustedfile.Rule{Limit: maxEnvFile}.Read(file)
 	if err != nil {

@@ -20,7 +20,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// environment is what every run of c gets, without what is the task's own.
+// environment is the environment of every run of c, without the variables of a task.
 func environment(c Command) (map[string]string, error) {
 	given := map[string]string{}
 	for _, entry := range c.Environ {
@@ -52,8 +52,8 @@ func environment(c Command) (map[string]string, error) {
 	return env, errors.Join(problems...)
 }
 
-// pass copies what matches the pattern. Variables that make programs load foreign code, and those
-// that say which task runs, are not ours to hand on.
+// pass copies the variables that match the pattern, but not those that make programs load other code, and those
+// that identify a task.
 func pass(env, given map[string]string, pattern string) error {
 	if pattern == "" || strings.ContainsAny(pattern, "=\x00") {
 		return fmt.Errorf("%w: pass_env: %.80q is not a name or pattern", jobs.ErrInvalid, pattern)

@@ -1,14 +1,16 @@
 // Package exechandler runs a command, or a line for the shell, as a job's handler.
 //
-// The payload comes on standard input; what the command writes to standard output and standard
-// error is the attempt's output, in the order in which it was written. It gets a small environment:
-// PATH, HOME, LANG and TZ, what the [Command] names, and LOCKSTEP_JOB and its siblings. Nothing of
-// a task ever becomes part of the command line.
+// The payload is standard input; standard output and standard error are the attempt's output, in the order in
+// which they were written. The environment is small: PATH, HOME, LANG and TZ, the variables that the [Command]
+// names, and LOCKSTEP_JOB and its siblings. Nothing of a task becomes part of the command line.
 //
-// The command leads a process group of its own. When the attempt is to stop, the whole group gets
-// SIGTERM, and SIGKILL when the grace period is over or [jobs.Stop] says so; nothing of the group is left when Run returns.
-// After an end of its own accord, processes that it left behind go on, unless they hold its output
-// open: such ones are killed two seconds later, since the attempt could not end otherwise.
+//	start ──▶ ended by itself; descendants go on, unless they hold the output open:
+//	 │        those are killed after 2 s, since the attempt could not end otherwise
+//	 │ ctx done
+//	 ▼
+//	SIGTERM to the process group ──▶ grace period over, or jobs.Stop ──▶ SIGKILL; Run returns when the group is empty
+//
+// The command leads a process group of its own.
 package exechandler
 
 import (
@@ -31,7 +33,7 @@ import (
 // DefaultStopGrace is how long a command has between SIGTERM and SIGKILL.
 const DefaultStopGrace = 10 * time.Second
 
-// Command is what to run. Either Argv or Shell is required.
+// Command says what to run. Either Argv or Shell is required.
 type Command struct {
 	Argv      []string          // program and arguments, as they are; a program without "/" is sought in PATH
 	Shell     string            // a line for /bin/sh -c
@@ -58,8 +60,8 @@ var _ interface {
 	jobs.Graceful
 } = (*Handler)(nil)
 
-// New returns a handler for c. All problems are reported at once, as [jobs.ErrInvalid]. Whether the
-// program exists is found out at each run: it may be installed later.
+// New returns a handler for c. It returns all problems at once, as [jobs.ErrInvalid]. The program is looked up
+// at each run: it may be installed later.
 func New(c Command) (*Handler, error) {
 	var problems []error
 	refuse := func(format string, args ...any) {
@@ -101,9 +103,9 @@ func New(c Command) (*Handler, error) {
 	return h, nil
 }
 
-// Run starts the command and waits for its end. An exit code other than 0 is a [*jobs.ExitError]. Where
-// descriptors, processes or memory for the start are missing, the error is [abort.ErrNoRoom].
-// After a stop the error wraps the cause of ctx, whatever the exit code was.
+// Run starts the command and waits for its end. An exit code other than 0 is a [*jobs.ExitError]. If
+// descriptors, processes or memory for the start are missing, the error is [abort.ErrNoRoom]. After a stop the
+// error wraps the cause of ctx, whatever the exit code was.
 func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -119,15 +121,15 @@ func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	return h.run(ctx, program, slices.Concat(h.env, own), own, t.Payload, out)
 }
 
-// StopGrace is how long the group has between SIGTERM and SIGKILL.
+// StopGrace is the grace period of the group between SIGTERM and SIGKILL.
 func (h *Handler) StopGrace() time.Duration { return h.command.StopGrace }
 
-// Describe names everything that New was given but the values of variables. Arguments appear in full,
-// as they do in the system's list of processes.
+// Describe names all settings but the values of variables. Arguments appear in full, as they do in the system's
+// list of processes.
 func (h *Handler) Describe() string {
 	var argv strings.Builder
 	enc := json.NewEncoder(&argv)
-	enc.SetEscapeHTML(false) // & is &, for people
+	enc.SetEscapeHTML(false) // & stays &
 	_ = enc.Encode(h.command.Argv)
 	return h.spell(strings.TrimSuffix(argv.String(), "\n"), func(string) string { return "…" })
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
 )
 
-// find returns the file of a program. Without "/" it is sought in the command's own PATH, not in
-// this process's; entries that are not absolute are passed over, as in os/exec.
+// find returns the file of a program. Without "/" it is looked up in the PATH of the command, not of this
+// process; entries that are not absolute are skipped, as in os/exec.
 func find(program, path string) (string, error) {
 	if strings.Contains(program, "/") {
 		return program, nil
@@ -38,8 +38,8 @@ func find(program, path string) (string, error) {
 	return "", fmt.Errorf("command %q not found in PATH (%s); install it there, or give its full path", program, path)
 }
 
-// Check reports why a run would fail now: the working directory does not exist, or the program does not, or may not be executed.
-// Nothing is started. Nil is no promise: files come and go.
+// Check returns why a run would fail now: the working directory does not exist, or the program does not, or may
+// not be executed. It starts nothing. A later run may still fail.
 func (h *Handler) Check() error {
 	program, err := find(h.argv[0], h.path)
 	if err != nil {

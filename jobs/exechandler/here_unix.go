@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// look is how often a group that was told to stop is looked at.
+// look is the interval at which a stopped group is polled.
 const look = 20 * time.Millisecond
 
 // child is a command that this process has started itself.
@@ -37,7 +37,7 @@ func (c *command) startHere() (running, error) {
 	p := &child{c.Handler, cmd, make(chan struct{})}
 	go func() {
 		defer close(p.exited)
-		_ = cmd.Wait() // what became of it is in ProcessState
+		_ = cmd.Wait() // the result is in ProcessState
 	}()
 	return p, nil
 }
@@ -80,7 +80,7 @@ func (p *child) stop(ctx context.Context) error {
 			_ = syscall.Kill(-group, syscall.SIGKILL)
 			return cause
 		case <-ticker.C:
-			// The leader may be gone before the others are, who have the grace period too.
+			// The leader may end before the others, which have the grace period too.
 			if gone(group) {
 				return cause
 			}
@@ -88,7 +88,7 @@ func (p *child) stop(ctx context.Context) error {
 	}
 }
 
-// grace is how long the command may take to end, and what ends that time sooner.
+// grace is the grace period of the command, and what ends it sooner.
 func (h *Handler) grace(cause error) (grace time.Duration, kill <-chan struct{}) {
 	grace = h.command.StopGrace
 	if stop := (*jobs.Stop)(nil); errors.As(cause, &stop) {
@@ -100,7 +100,7 @@ func (h *Handler) grace(cause error) (grace time.Duration, kill <-chan struct{})
 	return grace, kill
 }
 
-// gone reports whether nobody is left in the group. macOS answers EPERM where only the dead are.
+// gone reports whether the group is empty. macOS answers EPERM if it has only zombies.
 func gone(group int) bool {
 	err := syscall.Kill(-group, 0)
 	return errors.Is(err, syscall.ESRCH) || runtime.GOOS == "darwin" && errors.Is(err, syscall.EPERM)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// linger is how long the output may stay open after the command ended by itself.
+	// linger is how long the output may stay open after the command has ended by itself.
 	linger = 2 * time.Second
-	// margin is how much before the time by which everything must be gone the group is killed.
+	// margin is how long before the deadline the group is killed.
 	margin = 100 * time.Millisecond
 )
 
@@ -27,16 +27,16 @@ type command struct {
 	*Handler
 	program string
 	env     []string // all of it
-	marks   []string // the part of env that no other attempt has
+	marks   []string // variables of env that are unique to the attempt
 	in, out *os.File // what it reads, nil for nothing, and writes
 }
 
 // running is a command that was started.
 type running interface {
-	// group is the process group that it leads.
+	// group is its process group.
 	group() int
-	// attend waits for the end of the command, or stops it once ctx is done. It returns the cause of a
-	// stop, and an error if nobody knows how the command ended.
+	// attend waits for the end of the command, or stops it once ctx is done. It returns the cause of a stop,
+	// and an error if the end of the command is unknown.
 	attend(ctx context.Context) (status syscall.WaitStatus, stopped, err error)
 }
 
@@ -74,19 +74,19 @@ func (h *Handler) run(ctx context.Context, program string, env, marks []string, 
 	go func() {
 		defer close(copied)
 		if _, err := io.Copy(out, r); err != nil {
-			_, _ = io.Copy(io.Discard, r) // a full pipe would hold up the command
+			_, _ = io.Copy(io.Discard, r) // a full pipe would block the command
 		}
 	}()
 
 	status, stopped, err := p.attend(ctx)
 	patience := linger
 	if stopped != nil || err != nil {
-		patience = margin // nothing of the group is left
+		patience = margin // the group is empty
 	}
 	select {
 	case <-copied:
 	case <-time.After(patience):
-		// Somebody who inherited the output is still there: in the group, or outside of it.
+		// A process that inherited the output is still there: in the group, or outside of it.
 		_ = syscall.Kill(-p.group(), syscall.SIGKILL)
 		select {
 		case <-copied:
@@ -115,7 +115,7 @@ func write(w *os.File, payload []byte) (stop func()) {
 	}
 }
 
-// start starts the command, by the warden if there is one.
+// start starts the command, with the warden if there is one.
 func (c *command) start(ctx context.Context) (running, error) {
 	if b := bound.Of(ctx); b != nil && (b.StartLeft() <= 0 || b.Left() <= 0) {
 		return nil, fmt.Errorf("%w: this replica lost touch with the store before it could start the command", abort.ErrNotStarted)
@@ -126,7 +126,7 @@ func (c *command) start(ctx context.Context) (running, error) {
 	return c.startHere()
 }
 
-// verdict says how a command ended; stopped is why it was told to.
+// verdict is the result of a command; stopped is the cause of a stop.
 func verdict(status syscall.WaitStatus, stopped error) error {
 	ended := &jobs.ExitError{Code: status.ExitStatus(), Text: fmt.Sprintf("exit code %d", status.ExitStatus())}
 	if status.Signaled() {

@@ -16,36 +16,36 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler/internal/warden"
 )
 
-// maxGrace is what commands have to end when nobody is left to tell them more.
+// maxGrace is the longest grace period of commands whose replica is gone.
 const maxGrace = 2 * time.Second
 
-// hired is the warden of this process.
-var hired struct {
+// current is the warden of this process.
+var current struct {
 	sync.Mutex
 	*warden.Warden
-	dir string // where it works
+	dir string // its working directory
 }
 
-// hire returns this process's warden, a new one if there is none that lives.
-func hire() (w *warden.Warden, dir string, err error) {
-	hired.Lock()
-	defer hired.Unlock()
-	if hired.Warden == nil || hired.Gone() {
+// currentWarden returns the warden of this process, a new one if it has ended.
+func currentWarden() (w *warden.Warden, dir string, err error) {
+	current.Lock()
+	defer current.Unlock()
+	if current.Warden == nil || current.Gone() {
 		w, err := warden.Spawn()
 		if err != nil {
 			return nil, "", err
 		}
-		hired.Warden = w
-		hired.dir, _ = os.Getwd() // unknown is different from every other
+		current.Warden = w
+		current.dir, _ = os.Getwd() // unknown differs from every other
 	}
-	return hired.Warden, hired.dir, nil
+	return current.Warden, current.dir, nil
 }
 
-// warded is a command that the warden has started.
-type warded struct {
+// underWarden is a command of the warden.
+type underWarden struct {
 	*Handler
 	*warden.Attempt
-	moves warden.Moves // nil: never
+	moves warden.Moves // nil: no deadline
 }
 
 func (c *command) startWarded(ctx context.Context) (running, error) {
@@ -56,7 +56,7 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 		moves = movesOf(b)
 	}
 	for try := 0; ; try++ {
-		w, dir, err := hire()
+		w, dir, err := currentWarden()
 		if err != nil {
 			return nil, explain(c.program, c.command.Dir, err)
 		}
@@ -64,7 +64,7 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 		a, err := w.Start(order, moves, c.in, c.out)
 		switch {
 		case err == nil:
-			return &warded{c.Handler, a, moves}, nil
+			return &underWarden{c.Handler, a, moves}, nil
 		case errors.Is(err, warden.ErrGone) && try == 0: // it died while nobody looked
 		case errors.Is(err, warden.ErrGone), errors.Is(err, warden.ErrLate):
 			return nil, fmt.Errorf("%w: %w", abort.ErrNotStarted, err)
@@ -76,7 +76,7 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 	}
 }
 
-// dir is where the command is to work, for a warden that works in its own folder.
+// dir is the working directory of the command, for a warden that works in its own.
 func (c *command) dir(wardens string) string {
 	if filepath.IsAbs(c.command.Dir) {
 		return c.command.Dir
@@ -88,18 +88,18 @@ func (c *command) dir(wardens string) string {
 	return filepath.Join(here, c.command.Dir)
 }
 
-func (p *warded) group() int { return p.Group() }
+func (p *underWarden) group() int { return p.Group() }
 
-func (p *warded) attend(ctx context.Context) (syscall.WaitStatus, error, error) {
+func (p *underWarden) attend(ctx context.Context) (syscall.WaitStatus, error, error) {
 	stopped := p.stop(ctx)
 	end := p.End()
 	switch {
 	case end.Err != nil:
 		return 0, nil, fmt.Errorf("%w: %w", abort.ErrLost, end.Err)
 	case end.Why == "":
-		return end.Status, nil, nil // it ended by itself, whatever happened meanwhile
+		return end.Status, nil, nil // it ended by itself
 	case stopped == nil && end.Why == warden.Alone:
-		return 0, nil, fmt.Errorf("%w: the warden could not hear this replica any more, so it stopped the command", abort.ErrLost)
+		return 0, nil, fmt.Errorf("%w: the warden was disconnected from this replica and stopped the command", abort.ErrLost)
 	case stopped == nil:
 		return 0, nil, fmt.Errorf("%w: this replica did not renew the attempt's time in time, so its command was stopped: %w",
 			abort.ErrLost, verdict(end.Status, errOverdue))
@@ -109,9 +109,10 @@ func (p *warded) attend(ctx context.Context) (syscall.WaitStatus, error, error) 
 
 var errOverdue = errors.New("its time was over")
 
-// stop waits for the end of the command, moves the end of its time, and stops it once ctx is done. Its time moves
-// on while it is being stopped: a grace period may be longer than what is left of it. stop returns the cause of a stop.
-func (p *warded) stop(ctx context.Context) error {
+// stop waits for the end of the command, moves its deadline, and stops it once ctx is done. The deadline moves
+// also while it is being stopped: a grace period may be longer than what is left. stop returns the cause of a
+// stop.
+func (p *underWarden) stop(ctx context.Context) error {
 	var moved <-chan struct{}
 	move := func() {
 		var until []boottime.Stamp
@@ -134,7 +135,7 @@ func (p *warded) stop(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	grace, kill := p.grace(cause)
 	p.Stop(grace)
-	deaf := time.NewTimer(max(grace, 0) + deafAfter)
+	deaf := time.NewTimer(max(grace, 0) + noReportAfter)
 	defer deaf.Stop()
 	for {
 		select {
@@ -144,7 +145,7 @@ func (p *warded) stop(ctx context.Context) error {
 			move()
 		case <-kill:
 			p.Stop(0)
-			deaf.Reset(deafAfter)
+			deaf.Reset(noReportAfter)
 			kill = nil
 		case <-deaf.C:
 			p.GiveUp()
@@ -152,8 +153,8 @@ func (p *warded) stop(ctx context.Context) error {
 	}
 }
 
-// deafAfter is how long after the end of a grace period a warden must have said that all is over.
-const deafAfter = 15 * time.Second
+// noReportAfter is how long after the end of a grace period the warden must have reported the end.
+const noReportAfter = 15 * time.Second
 
 func movesOf(b *bound.Bound) warden.Moves {
 	return func() ([]boottime.Stamp, <-chan struct{}) {

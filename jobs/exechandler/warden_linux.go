@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler/internal/warden"
 )
 
-// CanWarden reports whether Warden can do on this system what it promises: on Linux, where /proc and
-// /dev/null are there. A bare chroot may lack them; container engines bring both.
+// CanWarden reports whether Warden works on this system: on Linux, with /proc and /dev/null. A bare chroot may
+// lack them; container engines have both.
 func CanWarden() bool {
 	_, self := os.Stat("/proc/self/exe")
 	_, null := os.Stat(os.DevNull)

@@ -2,7 +2,7 @@
 
 package exechandler
 
-// CanWarden reports whether Warden can do on this system what it promises: on Linux alone.
+// CanWarden reports whether Warden works on this system: on Linux alone.
 func CanWarden() bool { return false }
 
 func beWarden() bool { return false }

@@ -16,9 +16,8 @@ var (
 	}
 )
 
-// forbidden says why no job may connect to an address; empty if it may. Private addresses and this
-// machine are fine: that is where most jobs go. An IPv6 address is as good as each IPv4 address that
-// a gateway may make of it.
+// forbidden says why no job may connect to an address; empty if it may. Private addresses and this machine are
+// allowed: most jobs go there. An IPv6 address counts as each IPv4 address that a gateway may make of it.
 func forbidden(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	certain, possible := embedded(addr)
@@ -70,8 +69,8 @@ var (
 	teredo     = netip.MustParsePrefix("2001::/32")
 )
 
-// embedded returns the IPv4 addresses that an IPv6 one leads to. possible are those that it leads to
-// if its network uses a prefix of that length (RFC 6052); where it does not, they mean nothing.
+// embedded returns the IPv4 addresses of an IPv6 one. possible are those that it stands for if its network uses
+// a prefix of that length (RFC 6052).
 func embedded(addr netip.Addr) (certain, possible []netip.Addr) {
 	if addr.IsLoopback() {
 		return nil, nil

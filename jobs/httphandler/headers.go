@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// harmless are headers whose values are no secrets, and are words that answers have, too.
+// harmless are headers whose values are not secret, and occur in answers.
 var harmless = []string{
 	"Accept", "Accept-Charset", "Accept-Encoding", "Accept-Language", "Cache-Control", "Content-Disposition",
 	"Content-Encoding", "Content-Language", "Content-Type", "Date", "Host", "Pragma", "Range", "User-Agent",
 }
 
-// secretsOf is what a header has in secret: its value, what stands behind a scheme as Bearer, the values of
-// pairs as in cookies, and the password of Basic, alone and with its user.
+// secretsOf are the secrets of a header: its value, the part behind a scheme as Bearer, the values of pairs as
+// in cookies, and the password of Basic, alone and with its user.
 func secretsOf(name, value string) []string {
 	if slices.Contains(harmless, http.CanonicalHeaderKey(name)) {
 		return nil

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// leastPart is how long a part of a secret must be to be taken out by itself, and to be known in capitals and small
-// letters alike: without a limit, hiding ?page=1 would take each 1 out of the answer.
+// leastPart is how long a part of a secret must be to be removed by itself, and to be matched without regard to
+// case: without a limit, hiding ?page=1 would remove each 1 of the answer.
 const leastPart = 6
 
-// hidden takes what a request has in secret out of what a server says: servers repeat the path, the query and
-// headers in reason phrases and in their answers, whole or in parts, and escaped in their own way. It looks for
-// secrets in the text as it is and with its escapes undone, see [layer].
+// hidden removes the secrets of a request from the texts of a server: servers repeat the path, the query and
+// headers in reason phrases and in answers, whole or in parts, and escaped in their own way. It looks for
+// secrets in the text and in the text with its escapes undone, see [layer].
 type hidden struct {
 	exact, folded []string // what to look for: folded are those from leastPart on
 	longest       int      // how long a secret may be in a text
@@ -32,7 +32,7 @@ func hide(u *url.URL, path bool, headers map[string]string) hidden {
 	h.add(2, u.RawQuery)
 	for _, pair := range strings.Split(u.RawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		if value == "" { // a secret without a name looks like that
+		if value == "" { // a secret without a name looks the same
 			value = name
 		}
 		h.add(leastPart, value)
@@ -47,7 +47,7 @@ func hide(u *url.URL, path bool, headers map[string]string) hidden {
 	return h
 }
 
-// add makes secrets known, as they are and with their escapes undone, where that leaves at least so many bytes.
+// add adds secrets, as they are and with their escapes undone, if that leaves at least so many bytes.
 func (h *hidden) add(least int, secrets ...string) {
 	for _, secret := range secrets {
 		for l, undone := plain(secret), 0; len(l.text) >= least; undone++ {
@@ -67,11 +67,11 @@ func (h *hidden) add(least int, secrets ...string) {
 	}
 }
 
-// text is what may be shown of what a server said.
+// text is what may be shown of a text of a server.
 func (h hidden) text(said string) string { return h.first(said, len(said)) }
 
-// first is what may be shown of the first n bytes of what a server said. A secret that goes on behind them is
-// found, too. It takes time in proportion to the length of said.
+// first is what may be shown of the first n bytes of a text. A secret that goes beyond them is found, too. It
+// takes time in proportion to the length of the text.
 func (h hidden) first(said string, n int) string {
 	if len(h.exact)+len(h.folded) == 0 {
 		return said[:n]
@@ -114,7 +114,7 @@ func (h hidden) error(err error) error {
 	return err
 }
 
-// retold is an error in other words.
+// retold is an error with another text.
 type retold struct {
 	error
 	text string
@@ -126,13 +126,13 @@ func (r retold) Unwrap() error { return r.error }
 // cutMark ends an output that is not the whole answer.
 const cutMark = "\n[cut here: the answer is longer than 64 KiB]\n"
 
-// copy writes what may be shown of an answer's body: MaxOutput bytes at most, with cutMark at the end where
-// there is more. What arrived before an error is written, too.
+// copy writes what may be shown of an answer's body: at most MaxOutput bytes, with cutMark at the end if there
+// is more. What arrived before an error is written, too.
 func (h hidden) copy(out io.Writer, body io.Reader) error {
 	var said strings.Builder
 	_, err := io.CopyN(&said, body, int64(MaxOutput+h.longest+1))
 	whole, n := errors.Is(err, io.EOF), said.Len()
-	if !whole { // what it ends with may be the beginning of a secret
+	if !whole { // its end may be the beginning of a secret
 		n = max(n-h.longest, 0)
 	}
 	text := h.first(said.String(), n)

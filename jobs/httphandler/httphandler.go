@@ -1,24 +1,23 @@
 // Package httphandler sends a request as a job's handler.
 //
-// The body is the task's payload, unless the [Request] has one of its own; the headers Lockstep-Job
-// and its siblings, Idempotency-Key and Traceparent say which task it is. The attempt succeeds if
-// the whole answer, or its first 64 KiB, came in time and its status is among those expected. The first 64 KiB of the
-// answer's body are the attempt's output; what follows is neither read nor waited for, and a line at the end
-// of the output says so.
+// The body is the task's payload, unless the [Request] has one of its own; the headers Lockstep-Job and its
+// siblings, Idempotency-Key and Traceparent identify the task. The attempt succeeds if the whole answer, or its
+// first 64 KiB, came in time and its status is among those expected. The first 64 KiB of the answer's body are
+// the attempt's output; the rest is not read, and a line at the end of the output says so.
 //
-// The query of the URL, the values of the request's headers, and the path where it is secret, are shown nowhere.
-// Where the server repeats them, in its reason phrase or in its answer, they are taken out, also values and parts
-// of the path by themselves from six characters on, in capitals and small letters, and with the escapes of URLs, HTML
-// and JSON. Values of headers that say how to talk, as Accept and Content-Type, stay. Redirects are not followed: a 3xx status is a failure that names the scheme and
-// host of its target. Proxies of the
-// environment are not used. Addresses that no job should speak to (see [New]) are refused when the
-// name has been resolved, at each connection.
+// The query of the URL, the values of the request's headers, and the path if it is secret, are not shown. If
+// the server repeats them, in its reason phrase or in its answer, they are removed, also values and parts of
+// the path by themselves from six characters on, in any case, and with the escapes of URLs, HTML and JSON.
+// Values of headers about the format, as Accept and Content-Type, stay. Redirects are not followed: a 3xx
+// status is a failure that names the scheme and host of its target. Proxies of the environment are not used.
+// Forbidden addresses (see [New]) are refused when the name has been resolved, at each connection.
 //
-// What a server sends behind the end of its answer, on a connection that is kept, net/http quotes to the standard logger
-// of the process (package log). That is not this package's to set: a program whose servers may repeat secrets discards it.
+// Bytes behind the end of an answer, on a connection that is kept, are quoted by net/http in the standard
+// logger of the process (package log). This package cannot change that: a program whose servers may repeat
+// secrets discards it.
 //
-// A request is sent once. Where a connection breaks after something was written, the attempt fails
-// and the job's retries decide; only GET, HEAD, OPTIONS may be sent again by the transport.
+// A request is sent once. If a connection breaks after something was written, the attempt fails and the job's
+// retries decide; only GET, HEAD, OPTIONS may be sent again by the transport.
 package httphandler
 
 import (
@@ -47,7 +46,7 @@ const (
 	MaxOutput = 64 << 10
 )
 
-// Request is what to send. Only URL is required.
+// Request says what to send. Only URL is required.
 type Request struct {
 	Method       string // default POST
 	URL          string // http or https
@@ -55,7 +54,7 @@ type Request struct {
 	Body         string        // default: the task's payload, as application/json; GET and HEAD send none of it
 	ExpectStatus []int         // default: every 2xx
 	Timeout      time.Duration // default DefaultTimeout
-	SecretPath   bool          // the URL's path is shown nowhere, as its query never is
+	SecretPath   bool          // the path of the URL is not shown, as its query
 }
 
 // Handler sends requests. It may run any number of tasks at once; all handlers share one pool of
@@ -73,9 +72,9 @@ var _ interface {
 	jobs.Identified
 } = (*Handler)(nil)
 
-// Run sends the request. A status that is not expected is an error; with 429 or 503 and a
-// Retry-After of at most a day it is a [jobs.RetryAfter]. After a stop the error wraps the cause of
-// ctx. Where no descriptor is left for a connection, nothing is sent, and the error is [abort.ErrNoRoom].
+// Run sends the request. A status that is not expected is an error; with 429 or 503 and a Retry-After of at
+// most a day it is a [jobs.RetryAfter]. After a stop the error wraps the cause of ctx. If no descriptor is left
+// for a connection, nothing is sent, and the error is [abort.ErrNoRoom].
 func (h *Handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	limited, cancel := context.WithTimeoutCause(ctx, h.request.Timeout, errTimeout)
 	defer cancel()
@@ -106,7 +105,7 @@ func (h *Handler) send(ctx context.Context, t jobs.Task, out io.Writer) error {
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }}
 	response, err := transport.RoundTrip(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err != nil && sent.Load() && errors.Is(err, abort.ErrNoRoom) {
-		return errors.New(err.Error()) // what the transport sent once and could not send again has been started
+		return errors.New(err.Error()) // a request that was sent once has been started
 	}
 	if err != nil {
 		return err
@@ -144,9 +143,9 @@ func (h *Handler) prepare(ctx context.Context, t jobs.Task) (*http.Request, erro
 	return request, nil
 }
 
-// spelled is how a header stands in the map. The transport sends a request again on its own account
-// if it finds one of these two keys, spelled like that; for us each sending is an attempt that must
-// be counted. Names of headers are the same in small letters.
+// spelled is the key of a header in the map. The transport sends a request again by itself if it finds one of
+// these two keys in that spelling; here each sending is an attempt that must be counted. Names of headers are
+// the same in lower case.
 func spelled(name string) string {
 	switch name = http.CanonicalHeaderKey(name); name {
 	case "Idempotency-Key", "X-Idempotency-Key":
@@ -176,8 +175,7 @@ func (h *Handler) unexpected(r *http.Response) error {
 	return err
 }
 
-// target is where a redirect leads, without what may be secret: servers repeat the path that they were
-// asked for.
+// target is the target of a redirect, without what may be secret: servers repeat the path of the request.
 func (h *Handler) target(location string) string {
 	u, err := h.url.Parse(location)
 	switch {
@@ -189,7 +187,7 @@ func (h *Handler) target(location string) string {
 	return fmt.Sprintf("%.200q", u.Scheme+"://"+u.Host)
 }
 
-// String is the request for people, without what may be secret.
+// String describes the request, without what may be secret.
 func (h *Handler) String() string {
 	shown := *h.url
 	shown.RawQuery, shown.Fragment = "", ""

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// depth is how many escapes may be around each other, as those of a URL in HTML in JSON.
+	// depth is how many escapes may be nested, as those of a URL in HTML in JSON.
 	depth = 3
 	// widest is how much longer the usual escapes make a text: one byte becomes \u0026 or &quot;.
 	widest = 6
@@ -17,8 +17,8 @@ const (
 	longestEntity = 32
 )
 
-// layer is a text some of whose escapes are undone: %XX of URLs, \" and \u0022 of JSON, &quot; and &#34; of HTML.
-// Whichever of them a server applies, and to whichever characters, a secret is the same below.
+// layer is a text with some escapes undone: %XX of URLs, \" and \u0022 of JSON, &quot; and &#34; of HTML.
+// Whichever of them a server applies, the secret below is the same.
 type layer struct {
 	text string
 	from []int // where in the original that begins which text[i] stands for; the last one is the original's end
@@ -126,7 +126,8 @@ func fold(text string) string {
 	return string(folded)
 }
 
-// mark marks what in the original stands for form, which is sought in text: the layer's, perhaps folded.
+// mark marks the part of the original that stands for form, which is looked up in text: the layer's, perhaps
+// folded.
 func (l layer) mark(text, form string, secret []bool) (found bool) {
 	for at := 0; ; {
 		i := strings.Index(text[at:], form)
@@ -135,7 +136,7 @@ func (l layer) mark(text, form string, secret []bool) (found bool) {
 		}
 		at, found = at+i+len(form), true
 		end := at
-		for l.from[end] == l.from[at-1] { // an escape that stands for more bytes goes as a whole
+		for l.from[end] == l.from[at-1] { // an escape that stands for more bytes is marked as a whole
 			end++
 		}
 		for j := l.from[at-len(form)]; j < l.from[end]; j++ {

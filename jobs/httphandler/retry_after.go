@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// longestWait is the longest Retry-After that is believed.
+// longestWait is the longest accepted Retry-After.
 const longestWait = 24 * time.Hour
 
 // retryAfter reads the header: seconds, or a date.

@@ -13,20 +13,20 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
 )
 
-// transport is shared by all handlers. It sends one request and looks at no redirect. How many requests run
-// at once is bounded by the workers of the pools, so it is not bounded here; connections are kept for as many,
-// since a burst of thousands of tasks to one host would otherwise use up the machine's ports.
+// transport is shared by all handlers. It sends one request and follows no redirect. The workers of the pools
+// bound the requests at a time, so it has no limit; connections are kept for as many, since a burst of
+// thousands of tasks to one host would otherwise use up the machine's ports.
 var transport = newTransport()
 
 func newTransport() *http.Transport {
 	transport := &http.Transport{
-		Proxy:               nil, // whoever sets HTTP_PROXY does not decide where jobs go
+		Proxy:               nil, // HTTP_PROXY does not redirect jobs
 		ForceAttemptHTTP2:   true,
-		DisableCompression:  true, // what comes is what is counted
+		DisableCompression:  true, // the bytes received are the bytes counted
 		MaxIdleConns:        2048,
 		MaxIdleConnsPerHost: 512,
-		// Servers close idle connections after 5 s and more; a request that meets such an end has
-		// to fail, as nobody knows whether it was read.
+		// Servers close idle connections after 5 s and more; a request on a closed connection has to fail, as
+		// it may have been read.
 		IdleConnTimeout:        3 * time.Second,
 		TLSHandshakeTimeout:    10 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -34,7 +34,7 @@ func newTransport() *http.Transport {
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if noRoom(err) {
-			transport.CloseIdleConnections() // they have descriptors, and nobody needs them now
+			transport.CloseIdleConnections() // their descriptors are needed, the connections are not
 			conn, err = dial(ctx, network, address)
 		}
 		if noRoom(err) {
@@ -49,7 +49,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{
 		Timeout:   10 * time.Second,
 		KeepAlive: 30 * time.Second,
-		// Control sees the address itself, whatever the name resolved to this time.
+		// Control gets the address itself, whatever the name resolved to.
 		Control: func(_, address string, _ syscall.RawConn) error {
 			addr, err := netip.ParseAddrPort(address)
 			if err != nil {
@@ -64,8 +64,8 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return dialer.DialContext(ctx, network, address)
 }
 
-// noRoom reports whether a connection was not made for want of descriptors. A resolver does not pass on
-// why it could not ask, so whether there are any is tried.
+// noRoom reports whether a connection failed for want of descriptors. A resolver does not report that, so it is
+// tried.
 func noRoom(err error) bool {
 	if lookup := (*net.DNSError)(nil); errors.As(err, &lookup) {
 		var probe net.PacketConn

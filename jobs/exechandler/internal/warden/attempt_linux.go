@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 )
 
-// Attempt is a command that the warden was told to start.
+// Attempt is a command of the warden.
 type Attempt struct {
 	w       *Warden
 	id      uint64
@@ -44,20 +44,20 @@ func (a *Attempt) Ended() <-chan struct{} { return a.ended }
 // End is how it ended, once Ended is closed.
 func (a *Attempt) End() End { return a.end }
 
-// Move makes the last of the moments the end of the command's time. Without any nothing changes.
+// Move sets the deadline of the command to the last of the moments. Without any nothing changes.
 func (a *Attempt) Move(until []boottime.Stamp) {
 	if len(until) > 0 {
 		a.w.order(order{ID: a.id, Until: until})
 	}
 }
 
-// Stop tells the command and all that it started to stop, and kills what is left of it after a grace
-// period (≥ 0). A second call can only make it sooner. It does not wait.
+// Stop sends SIGTERM to the command and its descendants, and SIGKILL after the grace period (≥ 0). A second
+// call can only make it sooner. It does not wait.
 func (a *Attempt) Stop(grace time.Duration) {
 	now := boottime.Awake()
 	killBy := now.Add(max(grace, 0)).Stamp()
 	a.w.order(order{ID: a.id, KillBy: &killBy, Asked: now.Stamp()})
 }
 
-// GiveUp kills the warden, with all its commands: it does not do what it was told.
+// GiveUp kills the warden, with all its commands: it does not answer.
 func (a *Attempt) GiveUp() { a.w.give() }

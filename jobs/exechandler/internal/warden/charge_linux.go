@@ -9,22 +9,25 @@ import (
 )
 
 const (
-	// margin is how much before the time by which everything must be gone it is killed.
+	// margin is how long before the deadline the processes are killed.
 	margin = 100 * time.Millisecond
-	// looked is how often a group that was told to stop is looked at.
+	// looked is the interval at which a stopped group is polled.
 	looked = 20 * time.Millisecond
-	// searched is how often all processes are searched, at first; that takes some ten milliseconds where
+	// searched is the first interval between searches of all processes; a search takes some ten milliseconds if
 	// there are many.
 	searched = 50 * time.Millisecond
-	// searchedMost is the longest pause between two searches; each is twice the one before.
+	// searchedMost is the longest interval; each is twice the one before.
 	searchedMost = time.Second
-	// searchShare bounds how much of the time goes into searching while nobody has to be killed.
+	// searchShare bounds the part of the time that goes into searching while no process has to be killed.
 	searchShare = 5
-	// hopeless is how long somebody may take to die of SIGKILL: he hangs in the kernel.
-	hopeless = 10 * time.Second
+	// killedFor is how long a process may take to end after SIGKILL: it hangs in the kernel.
+	killedFor = 10 * time.Second
 )
 
-// charge is a command that the warden has started, with what that has started.
+// charge is a command of the warden, with its descendants.
+//
+//	running ──▶ told to stop (SIGTERM) ──▶ grace period over (SIGKILL) ──▶ gone
+//	   └──────▶ ended by itself: its descendants go on
 type charge struct {
 	id     uint64
 	leader int // process and group
@@ -38,13 +41,13 @@ type charge struct {
 	why      Why // "": nobody has told it to stop
 	killBy   boottime.Stamp
 	killed   time.Duration // since when it is being killed; 0: it is not
-	grouped  bool          // somebody of its group is left
-	groups   map[int]bool  // numbers of groups and sessions that belong to it
+	grouped  bool          // the group is not empty
+	groups   map[int]bool  // groups and sessions that belong to it
 	search   time.Duration // when all processes are to be searched next
 	searches time.Duration // how long after that again
 }
 
-// left is the time until it must be gone; false if that is never.
+// left is the time until the deadline; false if there is none.
 func (c *charge) left(clock func(bool) time.Duration) (time.Duration, bool) {
 	if len(c.until) == 0 {
 		return 0, false
@@ -56,8 +59,8 @@ func (c *charge) left(clock func(bool) time.Duration) (time.Duration, bool) {
 	return left - margin, true
 }
 
-// mustDie reports whether its grace period is over.
-func (c *charge) mustDie(clock func(bool) time.Duration) bool {
+// graceOver reports whether its grace period is over.
+func (c *charge) graceOver(clock func(bool) time.Duration) bool {
 	left, bound := c.left(clock)
 	return bound && left <= 0 || c.killBy.Until(clock) <= 0
 }

@@ -1,19 +1,21 @@
-// Package warden starts commands in a small process of their own, so that they do not outlive what
-// wanted them: a replica that is killed or frozen cannot end its commands any more, its warden can.
+// Package warden starts commands in a small helper process, so that they do not outlive their replica: a
+// replica that is killed or frozen cannot end its commands, its warden can.
 //
-// There is one warden for each replica, not one for each command. The replica sends orders through a
-// socket, with the files that a command reads and writes; the warden reports what became of each.
+// There is one warden for each replica. The replica sends orders through a socket, with the files that a
+// command reads and writes; the warden reports the end of each.
 //
-// A command is told to stop (SIGTERM), and killed a grace period later, when the replica orders it,
-// when its time is nearly over, and when the replica is gone. What it started is stopped with it:
-// the group that it leads and, as the warden adopts orphans (PR_SET_CHILD_SUBREAPER), also what left
-// that group or lost its parent. Whom an orphan belongs to is told by its group and session, or by
-// the variables that its command was started with. So what left group, session, parent and
-// environment behind before the stop is not found. What a command leaves behind when it ends by
-// itself is nobody's any more, and goes on.
+//	replica ──▶ order: start, move the deadline, stop ──▶ inbox ──▶ keeper ──▶ commands
+//	replica ◀── report: started, ended ◀── mailbox ◀──────────────────┘
 //
-// Should the warden die, the kernel kills the commands (PR_SET_PDEATHSIG), and the replica kills what
-// these had started.
+// A command is sent SIGTERM, and SIGKILL a grace period later, when the replica orders it, at its deadline, and
+// when the replica is gone. Its descendants are stopped with it: its process group and, as the warden adopts
+// orphans (PR_SET_CHILD_SUBREAPER), also processes that left the group or lost their parent. An orphan is
+// assigned to a command by its group and session, or by the variables that the command was started with. A
+// process that left group, session, parent and environment before the stop is not found. Descendants of a
+// command that ends by itself go on.
+//
+// If the warden ends, the kernel kills the commands (PR_SET_PDEATHSIG), and the replica kills their
+// descendants.
 //
 // All of it is for Linux alone.
 package warden

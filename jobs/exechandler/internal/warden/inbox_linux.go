@@ -7,12 +7,12 @@ import (
 	"syscall"
 )
 
-// inbox is what the replica has sent and nobody has read yet. The keeper reads it itself before it judges whose time
-// is over: all that has arrived, as it may have been kept from its processor, and a renewal may lie there.
+// inbox has the orders of the replica that were not handled yet. The keeper reads the socket before it compares
+// deadlines: the warden may have been stopped meanwhile, and a renewal may have arrived.
 type inbox struct {
 	stream  *stream
 	log     *slog.Logger
-	arrived chan struct{} // something lies there
+	arrived chan struct{} // something can be read
 	emptied chan struct{} // the keeper has read it
 }
 
@@ -20,14 +20,14 @@ type inbox struct {
 type incoming struct {
 	order
 	files []int
-	short bool // not all of its files came: no descriptors were left
+	short bool // some files are missing: no descriptors were left
 }
 
 func newInbox(s *stream, log *slog.Logger) *inbox {
 	return &inbox{stream: s, log: log, arrived: make(chan struct{}), emptied: make(chan struct{})}
 }
 
-// watch says that something has arrived, once for each time that it was read, until nothing more will.
+// watch signals that something has arrived, once for each read, until the end of the stream.
 func (i *inbox) watch() {
 	defer close(i.arrived)
 	for i.stream.await() == nil {
@@ -36,13 +36,13 @@ func (i *inbox) watch() {
 	}
 }
 
-// heard is more than the socket holds: whoever reads as much has read all that had arrived when he began.
-const heard = 1 << 20
+// socketBuffer is more than the socket buffers: after a read of that much, all that had arrived at its begin was read.
+const socketBuffer = 1 << 20
 
-// read returns the orders that have arrived, and whether the replica is gone. One that sends what nobody understands
-// is as good as gone.
+// read returns the orders that have arrived, and whether the replica is gone. A replica that sends malformed
+// messages counts as gone.
 func (i *inbox) read() (orders []incoming, gone bool) {
-	for size := 0; size < heard; {
+	for size := 0; size < socketBuffer; {
 		n, err := i.stream.pull()
 		for err == nil {
 			var o *incoming
@@ -53,7 +53,7 @@ func (i *inbox) read() (orders []incoming, gone bool) {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
-				i.log.Error("the replica cannot be understood", "error", err)
+				i.log.Error("malformed message from the replica; its commands are stopped", "error", err)
 			}
 			return orders, true
 		}
@@ -65,7 +65,7 @@ func (i *inbox) read() (orders []incoming, gone bool) {
 	return orders, false
 }
 
-// next is the first order of what was read; nil if it is not all there yet.
+// next is the first order in the buffer; nil if it is incomplete.
 func (i *inbox) next() (*incoming, error) {
 	body, err := i.stream.message()
 	if body == nil || err != nil {
@@ -82,7 +82,7 @@ func (i *inbox) next() (*incoming, error) {
 	files, err := i.stream.take(n)
 	short := errors.Is(err, errShort)
 	if short {
-		err = nil // it is this order's trouble alone
+		err = nil // the error concerns this order alone
 	}
 	return &incoming{o, files, short}, err
 }

@@ -12,8 +12,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 )
 
-// keeper is what a warden knows and does. It belongs to one goroutine on one thread: the kernel ties
-// the death of the commands to that of the thread which started them.
+// keeper is the loop of a warden. It belongs to one goroutine on one thread: the kernel kills the commands when
+// the thread that started them ends.
+//
+//	loop:  1. read all orders (receive): deadlines move, commands stop
+//	       2. start one command (step)
+//	       3. look: reap ended processes, SIGTERM before a deadline, SIGKILL after the grace period, report ends
+//	       4. wait for an order, the end of a process, or the next deadline
 type keeper struct {
 	self   int // this process, which leads its session
 	clock  func(awake bool) time.Duration
@@ -22,12 +27,12 @@ type keeper struct {
 	null   int // open on /dev/null
 	all    map[uint64]*charge
 	leader map[int]*charge
-	starts []incoming // to be obeyed one by one
+	starts []incoming // to be started one by one
 	alone  bool
 
-	listed table         // as they were
-	at     time.Duration // at this time,
-	took   time.Duration // and how long it took to see that
+	listed table         // the processes, as listed
+	at     time.Duration // at this time
+	took   time.Duration // and how long listing took
 }
 
 func newKeeper(tell func(report), log *slog.Logger, null int) *keeper {
@@ -37,9 +42,9 @@ func newKeeper(tell func(report), log *slog.Logger, null int) *keeper {
 	}
 }
 
-// hear does what the replica wants, but for what it wants started: turn does that. The time of a command may move
-// before it is started.
-func (k *keeper) hear(orders []incoming) {
+// receive handles orders, but for starts: step handles those. The deadline of a command may move before it is
+// started.
+func (k *keeper) receive(orders []incoming) {
 	for _, o := range orders {
 		if o.Start != nil {
 			k.starts = append(k.starts, o)
@@ -50,11 +55,11 @@ func (k *keeper) hear(orders []incoming) {
 				s.Start.Until = o.Until
 			}
 		}
-		k.obey(o.order, o.files)
+		k.handle(o.order, o.files)
 	}
 }
 
-// moment is what the clocks showed at once.
+// moment is a reading of both clocks at the same time.
 type moment struct{ awake, asleep time.Duration }
 
 func (m moment) clock(awake bool) time.Duration {
@@ -66,34 +71,34 @@ func (m moment) clock(awake bool) time.Duration {
 
 func (k *keeper) now() moment { return moment{k.clock(true), k.clock(false)} }
 
-// turn starts one command, and then looks: starting takes milliseconds, and others must be stopped in time. All that
-// had arrived at a moment has been heard: whose time was not over then may have got more since. turn returns how long
-// nothing is to be done again, unless a process dies or an order comes.
-func (k *keeper) turn(at moment) time.Duration {
+// step starts one command, and then looks: a start takes milliseconds, and others must be stopped in time. All
+// orders that had arrived at the moment have been handled, so deadlines are up to date. step returns how long
+// nothing is due, unless a process ends or an order arrives.
+func (k *keeper) step(at moment) time.Duration {
 	if len(k.starts) > 0 {
 		first := k.starts[0]
 		k.starts = k.starts[1:]
 		if first.short {
 			k.tell(report{ID: first.ID, Errno: int(unix.EMFILE)})
 		} else {
-			k.obey(first.order, first.files)
+			k.handle(first.order, first.files)
 		}
 	}
 	wait := k.look(at)
 	if len(k.starts) > 0 {
 		return 0
 	}
-	return max(wait-(k.clock(true)-at.awake), 0) // this process may have stood still
+	return max(wait-(k.clock(true)-at.awake), 0) // this process may have been stopped
 }
 
-// obey does what the replica wants. It closes the files.
-func (k *keeper) obey(o order, files []int) {
+// handle handles one order. It closes the files.
+func (k *keeper) handle(o order, files []int) {
 	defer closeAll(files)
 	if o.Start != nil {
 		k.start(o.ID, *o.Start, files)
 		return
 	}
-	k.collect() // who has ended by himself was not stopped
+	k.reap() // a command that has ended by itself was not stopped
 	c := k.all[o.ID]
 	if c == nil {
 		return // it has ended, and its report is under way
@@ -110,7 +115,7 @@ func (k *keeper) obey(o order, files []int) {
 	}
 }
 
-// start starts a command, unless it is too late for that.
+// start starts a command, unless its StartBy has passed.
 func (k *keeper) start(id uint64, command Command, files []int) {
 	c := &charge{id: id, marks: command.Marks, until: command.Until, grace: command.Grace, groups: map[int]bool{}}
 	in := k.null
@@ -140,7 +145,7 @@ func (k *keeper) start(id uint64, command Command, files []int) {
 	k.tell(report{ID: id, PID: pid})
 }
 
-// orphaned stops everything: nobody is left who wanted it.
+// orphaned stops all commands: the replica is gone.
 func (k *keeper) orphaned() {
 	k.alone = true
 	for _, s := range k.starts {
@@ -156,13 +161,13 @@ func (k *keeper) orphaned() {
 	}
 }
 
-// in is the moment d from now, as long as the machine is awake.
+// in is the moment d from now, on the clock that stops while the machine sleeps.
 func (k *keeper) in(d time.Duration) boottime.Stamp {
 	return boottime.Stamp{Awake: true, At: k.clock(true) + d}
 }
 
-// stop tells a charge to stop, with all that it had started by the time since which that is wanted. Who has
-// been told already can only be killed sooner.
+// stop sends SIGTERM to a charge and its descendants that were started before since. A charge that was told
+// before can only be killed sooner.
 func (k *keeper) stop(c *charge, why Why, killBy boottime.Stamp, since time.Duration) {
 	if c.why != "" {
 		if killBy.Until(k.clock) < c.killBy.Until(k.clock) {
@@ -180,8 +185,8 @@ func (k *keeper) stop(c *charge, why Why, killBy boottime.Stamp, since time.Dura
 	c.search = k.clock(true)
 }
 
-// list returns the processes of this machine as they were at some time since a moment: many who are stopped at
-// once are looked for once.
+// list returns the processes of the machine, as listed at some time after since: charges that are stopped at
+// the same time share a listing.
 func (k *keeper) list(since time.Duration) table {
 	if k.listed == nil || k.at < since {
 		k.at = k.clock(true)
@@ -191,10 +196,10 @@ func (k *keeper) list(since time.Duration) table {
 	return k.listed
 }
 
-// strays are those of a charge that left its group.
+// strays are the processes of a charge outside its group.
 func (k *keeper) strays(c *charge, all table) (strays []int) {
 	branches := all.below(k.self)
-	for again := true; again; { // who shares a session with a stray is one
+	for again := true; again; { // a process in the session of a stray is a stray
 		again = false
 		for pid, branch := range branches {
 			p := all[pid]
@@ -216,17 +221,17 @@ func (k *keeper) strays(c *charge, all table) (strays []int) {
 	return strays
 }
 
-// look collects the dead, stops whose time was nearly over at a moment, kills who had his time to end by then, and
-// reports who has ended. It returns how long after that moment nothing of this is to be done again, unless a process
-// dies or an order comes.
+// look reaps ended processes, stops charges that had nearly reached their deadline at a moment, kills those
+// whose grace period was over, and reports ends. It returns how long after that moment nothing of this is due,
+// unless a process ends or an order arrives.
 func (k *keeper) look(at moment) time.Duration {
-	k.collect()
+	k.reap()
 	wait := time.Hour
 	var stopping []*charge
 	for _, c := range k.all {
 		if left, bound := c.left(at.clock); c.why == "" && bound {
 			if left > c.grace {
-				// The clock that counts may jump ahead of our timers when the machine wakes up.
+				// The clock that counts may jump ahead of the timers when the machine wakes up.
 				wait = min(wait, left-c.grace, 250*time.Millisecond)
 				continue
 			}
@@ -234,10 +239,10 @@ func (k *keeper) look(at moment) time.Duration {
 		}
 		if c.why != "" {
 			stopping = append(stopping, c)
-			k.press(c, at)
+			k.killGroup(c, at)
 		}
 	}
-	since := k.clock(true) // who is listed from now on was not started by somebody of a group that is empty now
+	since := k.clock(true) // processes listed from now on were not started by a group that is empty now
 	for _, c := range stopping {
 		wait = min(wait, looked)
 		if k.gone(c, since) {
@@ -247,9 +252,9 @@ func (k *keeper) look(at moment) time.Duration {
 	return wait
 }
 
-// press kills the group of a charge whose grace period is over, and sees whether anybody is in it.
-func (k *keeper) press(c *charge, at moment) {
-	if c.killed == 0 && c.mustDie(at.clock) {
+// killGroup kills the group of a charge whose grace period is over, and checks whether it is empty.
+func (k *keeper) killGroup(c *charge, at moment) {
+	if c.killed == 0 && c.graceOver(at.clock) {
 		c.killed = k.clock(true)
 		c.search, c.searches = c.killed, searched/2
 	}
@@ -259,8 +264,8 @@ func (k *keeper) press(c *charge, at moment) {
 	c.grouped = !c.ended || !errors.Is(unix.Kill(-c.leader, 0), unix.ESRCH)
 }
 
-// gone reports whether nothing is left of a charge that was told to stop, as far as could be seen
-// since a moment, and kills what left the group when the grace period is over.
+// gone reports whether nothing is left of a charge that was told to stop, in a listing after since, and kills
+// strays when the grace period is over.
 func (k *keeper) gone(c *charge, since time.Duration) bool {
 	now := k.clock(true)
 	switch {
@@ -269,7 +274,7 @@ func (k *keeper) gone(c *charge, since time.Duration) bool {
 	case c.killed == 0 && c.grouped:
 		return false
 	case c.killed == 0 && k.at < since && now-k.at < searchShare*k.took:
-		return false // many that end one after the other must not make this take a whole processor
+		return false // many charges that end one after the other must not use a whole processor
 	}
 	c.search, c.searches = now+c.searches, min(2*c.searches, searchedMost)
 	strays := k.strays(c, k.list(since))
@@ -277,16 +282,16 @@ func (k *keeper) gone(c *charge, since time.Duration) bool {
 		for _, pid := range strays {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		if now-c.killed > hopeless {
-			k.log.Error("processes do not die of SIGKILL; they hang in the kernel and are left to it", "group", c.leader, "others", strays)
+		if now-c.killed > killedFor {
+			k.log.Error("processes did not end after SIGKILL; they are not waited for", "group", c.leader, "others", strays)
 			return true
 		}
 	}
 	return !c.grouped && len(strays) == 0
 }
 
-// collect waits for the dead: commands, and what was adopted.
-func (k *keeper) collect() {
+// reap reaps ended processes: commands and adopted ones.
+func (k *keeper) reap() {
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
@@ -305,7 +310,7 @@ func (k *keeper) collect() {
 	}
 }
 
-// end reports that a charge has ended, and forgets it.
+// end reports that a charge has ended, and removes it.
 func (k *keeper) end(c *charge) {
 	delete(k.all, c.id)
 	delete(k.leader, c.leader)

@@ -59,7 +59,7 @@ func begin(t *testing.T, k *keeper, id uint64, c Command, argv ...string) {
 	for _, a := range argv {
 		c.Argv = append(c.Argv, []byte(a))
 	}
-	k.obey(order{ID: id, Start: &c}, []int{out})
+	k.handle(order{ID: id, Start: &c}, []int{out})
 }
 
 // lookUntil lets the keeper look until only those run whose numbers are given.
@@ -109,11 +109,11 @@ func TestTimeMovesByOrderAlone(t *testing.T) {
 	in := func(d time.Duration) []boottime.Stamp { return []boottime.Stamp{{At: c.clock(false) + d}} }
 	begin(t, k, 1, Command{Until: in(10 * time.Second), Grace: time.Second}, "/bin/sleep", "300")
 	begin(t, k, 2, Command{Until: in(10 * time.Second), Grace: time.Second}, "/bin/sleep", "300")
-	k.obey(order{ID: 1, Until: in(time.Minute)}, nil)
-	k.obey(order{ID: 3, Until: in(time.Minute)}, nil) // whom nobody knows
+	k.handle(order{ID: 1, Until: in(time.Minute)}, nil)
+	k.handle(order{ID: 3, Until: in(time.Minute)}, nil) // whom nobody knows
 	c.waited = 11 * time.Second
 	lookUntil(t, k, 1)
-	k.obey(order{ID: 1, KillBy: &boottime.Stamp{}}, nil)
+	k.handle(order{ID: 1, KillBy: &boottime.Stamp{}}, nil)
 	lookUntil(t, k)
 	if reports[1].Why != Ordered || reports[2].Why != Overdue {
 		t.Errorf("%+v", reports)
@@ -127,7 +127,7 @@ func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
 	begin(t, k, 1, Command{Until: []boottime.Stamp{{At: c.clock(false) + time.Minute}}, Grace: time.Second},
 		"/bin/sh", "-c", `trap "" TERM; touch "$0"; while :; do /bin/sleep 0.05; done`, file)
 	await.Until(t, "the command has begun", func() bool { _, err := os.Stat(file); return err == nil })
-	k.obey(order{ID: 1, KillBy: &boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}}, nil)
+	k.handle(order{ID: 1, KillBy: &boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}}, nil)
 	lookUntil(t, k, 1)
 	c.waited = time.Minute
 	lookUntil(t, k)
@@ -140,13 +140,13 @@ func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
 func TestWhoIsStoppedIsLookedForAnew(t *testing.T) {
 	k, c, _ := testKeeper(t)
 	before := listProcesses()
-	file := filepath.Join(t.TempDir(), "heard")
+	file := filepath.Join(t.TempDir(), "socketBuffer")
 	const child = `trap "echo term >>'$0'; exit" TERM; echo $$ >>"$0"; while [ -e "$0" ]; do sleep 0.05; done`
 	begin(t, k, 1, Command{}, "/bin/sh", "-c", `/usr/bin/env -i /usr/bin/setsid /bin/sh -c "$1" "$0" & wait`, file, child)
 	said := func() string { text, _ := os.ReadFile(file); return string(text) }
 	await.Until(t, "the child has left the group", func() bool { return said() != "" })
 	k.listed, k.at = before, k.clock(true)
-	k.obey(order{ID: 1, KillBy: &boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}}, nil)
+	k.handle(order{ID: 1, KillBy: &boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}}, nil)
 	await.Until(t, "it hears of the stop", func() bool { return strings.HasSuffix(said(), "term\n") })
 	lookUntil(t, k)
 }
@@ -158,13 +158,13 @@ func TestWhoAreStoppedAtOnceAreLookedForOnce(t *testing.T) {
 		begin(t, k, id, Command{}, "/bin/sleep", "300")
 	}
 	asked, killBy := boottime.Stamp{Awake: true, At: c.clock(true)}, boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}
-	k.obey(order{ID: 0, KillBy: &killBy, Asked: asked}, nil)
+	k.handle(order{ID: 0, KillBy: &killBy, Asked: asked}, nil)
 	at := k.at
-	k.obey(order{ID: 1, KillBy: &killBy, Asked: asked}, nil)
+	k.handle(order{ID: 1, KillBy: &killBy, Asked: asked}, nil)
 	if k.at != at {
 		t.Error("the second one was looked for again")
 	}
-	k.obey(order{ID: 2, KillBy: &killBy, Asked: boottime.Stamp{Awake: true, At: c.clock(true)}}, nil)
+	k.handle(order{ID: 2, KillBy: &killBy, Asked: boottime.Stamp{Awake: true, At: c.clock(true)}}, nil)
 	if k.at == at {
 		t.Error("the third one was not looked for again")
 	}

@@ -2,7 +2,7 @@ package warden
 
 import "sync"
 
-// mailbox holds reports that a frozen replica does not read; who posts one never waits.
+// mailbox holds reports for a replica that is frozen; posting does not wait.
 type mailbox struct {
 	mu   sync.Mutex
 	some sync.Cond
@@ -18,7 +18,7 @@ func newMailbox() *mailbox {
 func (m *mailbox) post(r report) {
 	message, err := frame(r)
 	if err != nil {
-		return // a report has nothing that JSON cannot hold
+		return // a report is always valid JSON
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -26,7 +26,7 @@ func (m *mailbox) post(r report) {
 	m.some.Signal()
 }
 
-// deliver sends what is posted, until the replica is gone.
+// deliver sends the reports, until the replica is gone.
 func (m *mailbox) deliver(s *stream) {
 	for {
 		m.mu.Lock()

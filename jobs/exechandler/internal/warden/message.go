@@ -13,7 +13,7 @@ import (
 // maxFrame is how long a message may be: more than any kernel takes as arguments and environment.
 const maxFrame = 16 << 20
 
-// errFrame is a message that nobody of ours has sent.
+// errFrame is a message that no warden or replica sends.
 var errFrame = errors.New("malformed message")
 
 // Command is what to start.
@@ -21,25 +21,25 @@ type Command struct {
 	Program string   // a file, as it is
 	Argv    [][]byte // with the name of the program; bytes, since they need not be text
 	Env     [][]byte
-	Marks   [][]byte // what of Env no other attempt's processes have
+	Marks   [][]byte // variables of Env that are unique to the attempt
 	Dir     string   // "": the warden's own
 
-	StartBy boottime.Stamp   // later it must not be started; zero: whenever
-	Until   []boottime.Stamp // when the last of these has passed nothing of it may run; none: for ever
-	Grace   time.Duration    // between SIGTERM and SIGKILL where nobody ordered the stop
+	StartBy boottime.Stamp   // it must not be started later; zero: no limit
+	Until   []boottime.Stamp // the last of these is the deadline; none: no deadline
+	Grace   time.Duration    // between SIGTERM and SIGKILL at the deadline, and when the replica is gone
 	Stdin   bool             // a file to read comes with the order, in front of the one to write
 }
 
-// order is what the replica wants.
+// order is a message of the replica.
 type order struct {
 	ID     uint64
 	Start  *Command         `json:",omitempty"`
 	Until  []boottime.Stamp `json:",omitempty"` // the time of the command moves
 	KillBy *boottime.Stamp  `json:",omitempty"` // stop it, and kill it then
-	Asked  boottime.Stamp   `json:",omitzero"`  // when that was wanted; zero: only now
+	Asked  boottime.Stamp   `json:",omitzero"`  // when the replica wanted it; zero: now
 }
 
-// report is what became of a command.
+// report says how a command was started or ended.
 type report struct {
 	ID     uint64
 	PID    int    `json:",omitempty"` // it was started, and leads the group of this number
@@ -87,7 +87,7 @@ func cut(buf []byte) (body, rest []byte, err error) {
 	return buf[4 : 4+n], buf[4+n:], nil
 }
 
-// readOrder reads what frame made of an order.
+// readOrder decodes an order.
 func readOrder(body []byte) (order, error) {
 	var o order
 	if err := json.Unmarshal(body, &o); err != nil {

@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// entry is what the kernel says of a process.
+// entry is a process in /proc.
 type entry struct{ pid, parent, group, session int }
 
-// table is the processes of this machine that still run, as /proc showed them one after the other: who
-// is started meanwhile may be missing.
+// table has the running processes of the machine, as /proc showed them one after the other: a process that is
+// started meanwhile may be missing.
 type table map[int]entry
 
 func listProcesses() table {
@@ -22,7 +22,7 @@ func listProcesses() table {
 		return all
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what could be read
+	names, _ := dir.Readdirnames(-1) // as many as could be read
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -35,7 +35,7 @@ func listProcesses() table {
 	return all
 }
 
-// readProcess is false for one that is gone, or dead and not yet collected.
+// readProcess is false for a process that is gone, or a zombie.
 func readProcess(pid int) (entry, bool) {
 	line, err := os.ReadFile(file(pid, "stat"))
 	if err != nil {

@@ -14,24 +14,24 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/process"
 )
 
-// socket is the number of the file through which a warden is spoken to.
+// socket is the descriptor of the socket to the replica.
 const socket = 3
 
-// ErrByHand is what Run says to somebody who started it from a shell.
+// ErrByHand is the error of Run in a process that was started from a shell.
 var ErrByHand = errors.New("a warden is started by the replica whose commands it runs, not by hand")
 
-// Run is a warden's whole life: it ends when its replica is gone and all commands have been stopped.
-// Its goroutine's thread is its own from then on.
+// Run is the main function of a warden: it ends when its replica is gone and all commands have been stopped. It
+// keeps the thread of its goroutine.
 func Run(log *slog.Logger) error {
 	if domain, err := unix.GetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || domain != unix.AF_UNIX {
 		return ErrByHand
 	}
-	unix.CloseOnExec(socket) // a command must not keep the replica from seeing that its warden is dead
+	unix.CloseOnExec(socket) // a command must not keep the socket open after the warden has ended
 	s, err := newStream(os.NewFile(socket, "replica"))
 	if err != nil {
 		return err
 	}
-	_ = os.WriteFile("/proc/self/comm", []byte(process.Warden), 0) // a name for people
+	_ = os.WriteFile("/proc/self/comm", []byte(process.Warden), 0) // for ps
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return os.NewSyscallError("prctl", err)
@@ -42,10 +42,10 @@ func Run(log *slog.Logger) error {
 	}
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
-	// Whoever ends the replica may mean all its processes; the warden ends after it. The signals are
-	// caught and not ignored, since commands would inherit that.
-	deaf := make(chan os.Signal, 1)
-	signal.Notify(deaf, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	// A signal to end the replica may go to all its processes; the warden ends after it. The signals are caught
+	// and not ignored, since commands would inherit that.
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 
 	in := newInbox(s, log)
 	go in.watch()
@@ -63,13 +63,13 @@ func Run(log *slog.Logger) error {
 		}
 		now := k.now()
 		orders, gone := in.read()
-		k.hear(orders)
+		k.receive(orders)
 		if gone || !open {
 			k.orphaned()
 		} else if arrived {
 			in.emptied <- struct{}{}
 		}
-		timer.Reset(k.turn(now))
+		timer.Reset(k.step(now))
 	}
 	for len(k.all) > 0 {
 		select {

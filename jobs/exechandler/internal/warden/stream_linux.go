@@ -21,10 +21,10 @@ type stream struct {
 
 	chunk, rights []byte       // what one read fills
 	buf           []byte       // received and not read
-	files         []orderFiles // what came along, in order: one for each order that has files
+	files         []orderFiles // the files, in order: one entry for each order with files
 
 	sending sync.Mutex
-	patient time.Duration // how long the other end may take to make room; 0: for ever
+	patient time.Duration // how long a send may block; 0: for ever
 }
 
 // orderFiles is the files of one order.
@@ -33,7 +33,7 @@ type orderFiles struct {
 	short bool // this process had no descriptors left for some of them
 }
 
-// errShort is take's answer for files that did not all fit into this process.
+// errShort is the error of take if some files did not fit into this process.
 var errShort = errors.New("no descriptors are left for the files of an order")
 
 // newStream makes a stream of a socket, and closes the file.
@@ -56,8 +56,8 @@ func newStream(file *os.File) (*stream, error) {
 	return &stream{conn: socket, raw: raw, chunk: make([]byte, 64<<10), rights: make([]byte, unix.CmsgSpace(4*8))}, nil
 }
 
-// send writes one message with the files that belong to it. After an error nothing more can be sent,
-// and the other end has not understood the message.
+// send writes one message with its files. After an error the stream cannot send any more, and the other end has
+// not got the whole message.
 func (s *stream) send(message []byte, files ...*os.File) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
@@ -100,16 +100,16 @@ func (s *stream) next() ([]byte, error) {
 	}
 }
 
-// await waits until something can be read, or nothing more will come.
+// await waits until something can be read, or the stream has ended.
 func (s *stream) await() error {
 	return s.raw.Read(func(fd uintptr) bool {
 		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-		return n != 0 // also if that cannot be told: then a read will
+		return n != 0 // also after an error: the read returns it
 	})
 }
 
-// pull reads some of what has arrived, without waiting, and returns how much; 0 if nothing has, io.EOF when the other
-// end is gone.
+// pull reads without waiting, and returns how much; 0 if nothing has arrived, io.EOF when the other end is
+// gone.
 func (s *stream) pull() (n int, err error) {
 	var nRights, flags int
 	broken := s.raw.Control(func(fd uintptr) {
@@ -126,7 +126,7 @@ func (s *stream) pull() (n int, err error) {
 	return n, s.add(n, nRights, flags)
 }
 
-// add keeps what one read has brought.
+// add keeps the result of one read.
 func (s *stream) add(n, nRights, flags int) error {
 	if short := flags&unix.MSG_CTRUNC != 0; nRights > 0 || short {
 		got, err := received(s.rights[:nRights])
@@ -142,7 +142,7 @@ func (s *stream) add(n, nRights, flags int) error {
 	return nil
 }
 
-// message is the next one of what was read; nil if it is not all there yet.
+// message is the next one in the buffer; nil if it is incomplete.
 func (s *stream) message() (body []byte, err error) {
 	body, s.buf, err = cut(s.buf)
 	return body, err
@@ -163,7 +163,7 @@ func received(rights []byte) (files []int, err error) {
 	return files, nil
 }
 
-// take removes the n files of the next order. errShort says that not all of them came: those that did are closed.
+// take removes the n files of the next order. errShort says that some are missing: the others are closed.
 func (s *stream) take(n int) ([]int, error) {
 	if len(s.files) == 0 {
 		return nil, fmt.Errorf("%w: no files instead of %d", errFrame, n)

@@ -17,25 +17,26 @@ import (
 )
 
 var (
-	// ErrLate: the command was not started, as it is too late for it.
+	// ErrLate: the command was not started, as its StartBy has passed.
 	ErrLate = errors.New("too late to start it")
-	// ErrGone: the warden is dead, and nothing was started.
+	// ErrGone: the warden has ended, and nothing was started.
 	ErrGone = errors.New("the warden is gone")
-	// ErrDied: the warden died before it could say how the command ended, and the command with it.
+	// ErrDied: the warden ended before its report of the command, and the command with it.
 	ErrDied = errors.New("the process that ran it, the warden, died, and the command was killed with it")
 )
 
-// patience is how long a warden may take to answer; one that does not is killed.
+// patience is how long a warden may take to answer; then it is killed.
 const patience = 10 * time.Second
 
-// buryFor is how long what a dead warden has left is looked for while more of it is found: who is being
-// killed may have started somebody a moment before.
-const buryFor = time.Second
+// killLeftoversFor is how long processes of an ended warden are looked for while more are found: a process that
+// is being killed may have started another.
+const killLeftoversFor = time.Second
 
-// environment is a warden's: nothing. Commands run as the same user, and may read that of their parent.
+// environment of a warden is empty. Commands run as the same user, and may read the environment of their
+// parent.
 var environment = []string{}
 
-// Warden is a warden's process, as its replica sees it. It lives as long as the replica, and is not
+// Warden is the warden's process, on the side of the replica. It lives as long as the replica, and is not
 // closed.
 type Warden struct {
 	stream *stream
@@ -56,10 +57,10 @@ func Spawn() (*Warden, error) {
 	ours, theirs := os.NewFile(uintptr(pair[0]), "warden"), os.NewFile(uintptr(pair[1]), "replica")
 	defer theirs.Close()
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", // this very program, also after an upgrade of the file
+		Path: "/proc/self/exe", // this program, also after an upgrade of the file
 		Args: []string{process.Warden, "of", process.Self().Tag()}, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
 		Env:         environment,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // what ends the replica's group or terminal leaves it alone
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // signals to the group or terminal of the replica do not reach it
 	}
 	if err := cmd.Start(); err != nil {
 		ours.Close()
@@ -77,14 +78,14 @@ func Spawn() (*Warden, error) {
 	return w, nil
 }
 
-// Gone reports whether the warden is dead, as far as is known.
+// Gone reports whether the warden is known to have ended.
 func (w *Warden) Gone() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.gone
 }
 
-// listen reads reports until the warden is dead, and then kills what it has left.
+// listen reads reports until the warden has ended, and then kills what its commands have left.
 func (w *Warden) listen(cmd *exec.Cmd) {
 	for {
 		body, err := w.stream.next()
@@ -95,7 +96,7 @@ func (w *Warden) listen(cmd *exec.Cmd) {
 		if json.Unmarshal(body, &r) != nil {
 			break
 		}
-		w.hear(r)
+		w.receive(r)
 	}
 	_ = w.stream.conn.Close()
 	_ = cmd.Process.Kill() // the kernel kills the commands
@@ -105,14 +106,14 @@ func (w *Warden) listen(cmd *exec.Cmd) {
 	left := w.attempts
 	w.attempts = nil
 	w.mu.Unlock()
-	bury(left)
+	killLeftovers(left)
 	for _, a := range left {
 		a.end = End{Err: ErrDied}
 		close(a.ended)
 	}
 }
 
-func (w *Warden) hear(r report) {
+func (w *Warden) receive(r report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.attempts[r.ID]
@@ -131,12 +132,12 @@ func (w *Warden) hear(r report) {
 	}
 }
 
-// Moves says when a command's time is over, as Command.Until does; the channel is closed when that has moved.
+// Moves returns the deadline of a command, as Command.Until; the channel is closed when it has moved.
 type Moves func() (until []boottime.Stamp, moved <-chan struct{})
 
-// Start starts a command, which writes to out and reads in, nil for nothing; the caller closes them
-// afterwards. With moves, not nil, its time moves until it has been started. An Errno says why it cannot be
-// started, ErrLate that it must not be, and ErrGone to try it with another warden.
+// Start starts a command, which writes to out and reads in, nil for nothing; the caller closes them afterwards.
+// With moves, not nil, its deadline moves until it has been started. An Errno says why it cannot be started,
+// ErrLate that it is too late, and ErrGone to try it with another warden.
 func (w *Warden) Start(c Command, moves Moves, in, out *os.File) (*Attempt, error) {
 	a := &Attempt{w: w, marks: c.Marks, started: make(chan report, 1), ended: make(chan struct{})}
 	w.mu.Lock()
@@ -180,7 +181,7 @@ func (w *Warden) Start(c Command, moves Moves, in, out *os.File) (*Attempt, erro
 			waiting = false
 		case <-answer.C:
 			w.give()
-			select { // it may have answered meanwhile, that it did not start: then nothing ends
+			select { // it may have answered meanwhile that it did not start: then nothing ends
 			case r := <-a.started:
 				return a.begun(r)
 			case <-a.ended:
@@ -202,8 +203,8 @@ func (w *Warden) forget(a *Attempt) {
 	delete(w.attempts, a.id)
 }
 
-// give gives the warden up: what it was sent did not arrive, or it does not answer.
-// The next command gets another one, also before this one's end was noticed.
+// give gives the warden up: it was not reached, or does not answer. The next command gets another one, also
+// before the end of this one was noticed.
 func (w *Warden) give() {
 	w.mu.Lock()
 	w.gone = true
@@ -221,15 +222,14 @@ func (w *Warden) order(o order) {
 	}
 }
 
-// bury kills what the commands of a dead warden have left: their groups, and by the marks what left
-// these. They have no parent of ours any more.
+// killLeftovers kills the processes that the commands of an ended warden have left: their groups and, by the
+// marks, those outside. They are children of init now.
 //
-// Nobody can interrupt it, and nobody needs to: it is over after buryFor, and until then the attempts
-// have not ended.
-func bury(left map[uint64]*Attempt) {
+// It cannot be interrupted: it returns after killLeftoversFor, and until then the attempts have not ended.
+func killLeftovers(left map[uint64]*Attempt) {
 	looks := time.NewTicker(looked)
 	defer looks.Stop()
-	for began := time.Now(); time.Since(began) < buryFor; <-looks.C {
+	for began := time.Now(); time.Since(began) < killLeftoversFor; <-looks.C {
 		found := false
 		for _, a := range left {
 			found = a.group > 0 && unix.Kill(-a.group, unix.SIGKILL) == nil || found

@@ -305,7 +305,7 @@ func TestAnAnswerWhenPatienceIsOver(t *testing.T) {
 		if _, err := streams[1].next(); !errors.Is(err, io.EOF) {
 			t.Fatalf("%v, want the end: the warden is given up", err)
 		}
-		w.hear(answer)
+		w.receive(answer)
 		select {
 		case err := <-started:
 			if !errors.Is(err, want) {
@@ -375,7 +375,7 @@ func TestStop(t *testing.T) {
 	}
 	defer r.Close()
 	deaf, err := w.Start(Command{
-		Program: "/bin/sh", Argv: [][]byte{[]byte("sh"), []byte("-c"), []byte(`exec 2>/dev/null; trap "echo heard" TERM; echo ready; while :; do sleep 0.05; done`)}, Env: [][]byte{[]byte("PATH=/usr/bin:/bin")},
+		Program: "/bin/sh", Argv: [][]byte{[]byte("sh"), []byte("-c"), []byte(`exec 2>/dev/null; trap "echo socketBuffer" TERM; echo ready; while :; do sleep 0.05; done`)}, Env: [][]byte{[]byte("PATH=/usr/bin:/bin")},
 	}, nil, nil, out)
 	out.Close()
 	if err != nil {
@@ -389,11 +389,11 @@ func TestStop(t *testing.T) {
 	}
 	said("ready\n")
 	deaf.Stop(time.Hour)
-	said("heard\n")
+	said("socketBuffer\n")
 	deaf.Stop(0)
 	deaf.Stop(time.Hour) // which does not make it later
 	<-deaf.Ended()
 	if end := deaf.End(); end.Err != nil || end.Why != Ordered || end.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("who does not hear ended with %+v", end)
+		t.Errorf("who does not receive ended with %+v", end)
 	}
 }
