@@ -1,7 +1,7 @@
-// Package boottime measures elapsed time that also counts while the machine sleeps.
+// Package boottime measures elapsed time, including the time that the machine sleeps.
 //
-// Go's monotonic clock (CLOCK_MONOTONIC) stops during suspend, see golang/go#24595. A lease
-// measured with it alone looks fresh after the laptop lid was closed for an hour.
+// Go's monotonic clock (CLOCK_MONOTONIC) stops during suspend, see golang/go#24595. A lease measured with it
+// alone looks fresh after an hour of suspend.
 package boottime
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Instant is a moment on this machine's own clocks. The zero Instant is not a moment.
+// Instant is a moment on the clocks of this machine. The zero Instant is not a moment.
 type Instant struct {
 	mono time.Time     // carries Go's monotonic reading
 	boot time.Duration // since boot, suspend included; 0 where the system has no such clock
@@ -17,8 +17,7 @@ type Instant struct {
 
 var simulated atomic.Bool
 
-// Simulated makes all Instants from now on go by Go's monotonic clock alone. A simulation has a time of
-// its own, and the machine's must not reach into it.
+// Simulated makes all later Instants use Go's monotonic clock alone: a simulation has its own time.
 func Simulated() { simulated.Store(true) }
 
 // Now returns the present moment.
@@ -29,15 +28,14 @@ func Now() Instant {
 	return Instant{mono: time.Now(), boot: sinceBoot()}
 }
 
-// Awake returns the present moment of a clock that stands still while the machine sleeps: for what
-// others judge by a clock that sleeps with it.
+// Awake returns the present moment of a clock that stops while the machine sleeps.
 func Awake() Instant { return Instant{mono: time.Now()} }
 
 // IsZero reports whether i is the zero Instant.
 func (i Instant) IsZero() bool { return i.mono.IsZero() }
 
-// Elapsed is the time since i: the larger of what the monotonic and the boot-time clock say.
-// Wall clock steps do not change it.
+// Elapsed is the time since i: the larger one of the monotonic and the boot-time clock. Wall clock steps do not
+// change it.
 func (i Instant) Elapsed() time.Duration {
 	elapsed := time.Since(i.mono)
 	if i.boot == 0 {
@@ -58,5 +56,5 @@ func (i Instant) Add(d time.Duration) Instant {
 // Until is the time left until i; negative once i has passed.
 func (i Instant) Until() time.Duration { return -i.Elapsed() }
 
-// Time is i on the wall clock, with Go's monotonic reading: good for timers and for people.
+// Time is i on the wall clock, with Go's monotonic reading: for timers and for messages.
 func (i Instant) Time() time.Time { return i.mono }

@@ -8,8 +8,8 @@ import (
 
 func sinceBoot() time.Duration { return Clock(false) }
 
-// Clock is the time since boot, with the time that the machine slept or without it; 0 where the
-// system has no such clock.
+// Clock is the time since boot, without the time that the machine slept if awake is true; 0 if the system has
+// no such clock.
 func Clock(awake bool) time.Duration {
 	clock := int32(unix.CLOCK_BOOTTIME)
 	if awake {

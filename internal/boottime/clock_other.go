@@ -4,7 +4,7 @@ package boottime
 
 import "time"
 
-// Elsewhere the monotonic clock alone decides.
+// There is the monotonic clock alone.
 func sinceBoot() time.Duration { return 0 }
 
 // Clock is the time since boot; 0 here, where the system has no clock that processes share.

@@ -2,19 +2,19 @@ package boottime
 
 import "time"
 
-// Stamp is a moment as every process of this machine reads it: on a clock of the kernel. It can be
-// sent to another process. The zero Stamp is not a moment; elsewhere than on Linux there is no other.
+// Stamp is a moment on a clock of the kernel, which all processes of this machine share. It can be sent to
+// another process. The zero Stamp is not a moment; it is the only one on systems other than Linux.
 type Stamp struct {
 	Awake bool          `json:"awake,omitempty"` // the clock stands still while the machine sleeps
 	At    time.Duration `json:"at,omitempty"`    // since boot
 }
 
-// Stamp is i for other processes; never later than i, however long the making of it takes.
+// Stamp is i for other processes; never later than i, however long the conversion takes.
 func (i Instant) Stamp() Stamp {
 	if i.boot != 0 {
 		return Stamp{At: i.boot}
 	}
-	now := Clock(true) // before the time left is read: who is frozen in between must not gain by it
+	now := Clock(true) // read before the time left: a process that is frozen in between must not gain time
 	if now == 0 {
 		return Stamp{}
 	}

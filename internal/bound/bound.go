@@ -1,5 +1,5 @@
-// Package bound tells a handler until when its attempt may run, and moves that ahead with the replica's heartbeats. It is between the
-// replica and the handlers that start something which outlives a frozen process.
+// Package bound has the deadline of an attempt, which the heartbeats of the replica extend, for handlers that
+// start something that outlives a frozen process.
 package bound
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/boottime"
 )
 
-// Bound is until when an attempt may run: from then on another replica may start in its place. It
-// moves ahead each time that the replica's session is renewed. Most handlers need none of it, for
-// their context ends in time; one that sets something going which outlives this process, or this
-// process's being frozen, hands the bound on to whoever ends that.
+// Bound is the deadline of an attempt: from then on another replica may start another one in its place. Each
+// renewal of the replica's session extends it. Most handlers do not need it, for their context ends in time; a
+// handler that starts something that outlives this process, or a freeze of it, passes the bound on to a
+// watchdog.
 //
-// Only replicas make bounds and move them; anybody may read them.
+// Only replicas make bounds and move them.
 type Bound struct {
 	startBy boottime.Instant
 	grace   time.Duration
@@ -27,8 +27,8 @@ type Bound struct {
 	moved chan struct{}
 }
 
-// New makes the bound of an attempt that must not be started after startBy, has the last grace
-// of its time to end by itself, and may run until the last of the moments in until.
+// New makes the bound of an attempt that must not be started after startBy, has the last grace of its time to
+// end by itself, and may run until the last of the moments in until.
 func New(startBy boottime.Instant, grace time.Duration, until ...boottime.Instant) *Bound {
 	return &Bound{startBy: startBy, grace: grace, until: until, moved: make(chan struct{})}
 }
@@ -45,14 +45,14 @@ func (b *Bound) Move(until ...boottime.Instant) {
 	b.moved = make(chan struct{})
 }
 
-// Grace is how long before its end a bound asks for the work to end by itself.
+// Grace is how long before its end a bound asks the work to end.
 func (b *Bound) Grace() time.Duration { return b.grace }
 
-// StartLeft is the time left in which the work may be started; later it must not be, and the
-// attempt ends with ErrNotStarted.
+// StartLeft is the time left in which the work may be started; later it must not be, and the attempt ends with
+// ErrNotStarted.
 func (b *Bound) StartLeft() time.Duration { return b.startBy.Until() }
 
-// Left is the time left; negative once others may have started.
+// Left is the time left; negative once another attempt may have started.
 func (b *Bound) Left() time.Duration {
 	until, _ := b.Until()
 	left := time.Duration(math.MinInt64)
@@ -75,13 +75,13 @@ func (b *Bound) Until() (until []boottime.Instant, moved <-chan struct{}) {
 
 type boundKey struct{}
 
-// With gives a handler's context the bound of its attempt.
+// With adds the bound of its attempt to a handler's context.
 func With(ctx context.Context, b *Bound) context.Context {
 	return context.WithValue(ctx, boundKey{}, b)
 }
 
-// Of returns the bound of the attempt that ctx belongs to; nil if there is none, as in a test
-// that calls the handler itself.
+// Of returns the bound of the attempt that ctx belongs to; nil if there is none, as in a test that calls the
+// handler.
 func Of(ctx context.Context) *Bound {
 	b, _ := ctx.Value(boundKey{}).(*Bound)
 	return b

@@ -1,5 +1,4 @@
-// Package calls lets a caller stop waiting for a call that knows no context, without losing sight
-// of it.
+// Package calls lets a caller stop waiting for a call that has no context, and join it later.
 package calls
 
 import (
@@ -19,8 +18,8 @@ type Group struct {
 	wg     sync.WaitGroup
 }
 
-// Await returns what f returns, or why ctx ended, whichever is first. In the second case f goes on
-// until it ends by itself; Join waits for it.
+// Await returns the result of f, or the error of ctx, whichever is first. In the second case f continues until
+// it ends; Join waits for it.
 func Await[T any](ctx context.Context, g *Group, f func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
@@ -49,7 +48,7 @@ func Await[T any](ctx context.Context, g *Group, f func() (T, error)) (T, error)
 	}
 }
 
-// Join lets no call begin and waits for those under way.
+// Join lets no call begin and waits for the running ones.
 func (g *Group) Join(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
@@ -67,7 +66,7 @@ func (g *Group) Join(ctx context.Context) error {
 	}
 }
 
-// Ended says why ctx is over: its error, and its cause if that says more.
+// Ended is why ctx is done: its error, and its cause if that differs.
 func Ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)

@@ -14,7 +14,7 @@ func Text(s string, bytes int) string {
 	return strings.ToValidUTF8(s[:bytes], "")
 }
 
-// Quoted shows foreign text in a message, at most so many bytes of it, without letting it be more than text.
+// Quoted shows at most so many bytes of foreign text in a message, escaped.
 func Quoted(s string, bytes int) string {
 	if len(s) > bytes {
 		s = Text(s, bytes) + "…"

@@ -1,4 +1,4 @@
-// Package handshake says in plain words why a client and a server could not agree on how to talk.
+// Package handshake explains why a client and a server could not agree on a protocol.
 package handshake
 
 import (
@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// Explain puts the likely reason in front of an error of the first words with a server, sent with
-// TLS or without. Other errors, and nil, come back as they are.
+// Explain puts the likely reason in front of an error of the first exchange with a server, sent with TLS or
+// without. Other errors, and nil, are returned as they are.
 func Explain(err error, encrypted bool) error {
 	if why := reason(err, encrypted); why != "" {
 		return fmt.Errorf("%s: %w", why, err)
@@ -21,9 +21,8 @@ func Explain(err error, encrypted bool) error {
 	return err
 }
 
-// Denied says of a server's word for a wrong password what else it may mean, where settings (nil: no
-// TLS) leave something to be wanted: MySQL refuses accounts that need TLS, or a certificate, in the
-// same words.
+// Denied says what else a wrong password may mean, if settings (nil: no TLS) are incomplete: MySQL refuses
+// accounts that need TLS, or a certificate, with the same error.
 func Denied(err error, settings *tls.Config) error {
 	switch {
 	case settings == nil:
@@ -70,7 +69,7 @@ func reason(err error, encrypted bool) string {
 	}
 }
 
-// HungUp reports whether err says that the other side closed the connection instead of answering.
+// HungUp reports whether err says that the server closed the connection without an answer.
 func HungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

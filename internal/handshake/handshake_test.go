@@ -26,7 +26,7 @@ func TestExplain(t *testing.T) {
 		want   string
 	}{
 		"fine":                        {serve(a.TLS(a.Server())), a.TLS(), ""},
-		"a stranger's authority":      {serve(a.TLS(a.Server())), servers.NewAuthority(t).TLS(), "signed by an authority that is not trusted here"},
+		"another authority":      {serve(a.TLS(a.Server())), servers.NewAuthority(t).TLS(), "signed by an authority that is not trusted here"},
 		"expired":                     {serve(a.TLS(a.Expired())), a.TLS(), "out of its time"},
 		"another name":                {serve(a.TLS(a.Client("db"))), a.TLS(), "for another name"},
 		"it greets without TLS":       {func(c net.Conn) { _, _ = io.WriteString(c, "J\x00\x00\x00\x0a10.11.6-MariaDB") }, a.TLS(), "does not speak TLS at this port"},

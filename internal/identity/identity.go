@@ -1,4 +1,4 @@
-// Package identity is what a handler outside of this process is told about its attempt.
+// Package identity has the variables that identify an attempt for handlers outside of this process.
 package identity
 
 import (
@@ -17,8 +17,8 @@ type Variable struct {
 	Value  string // may be empty
 }
 
-// Of is what a command gets as environment and a request as headers: always the same names
-// in the same order.
+// Of returns the environment variables of a command and the headers of a request: always the same names in the
+// same order.
 func Of(t jobs.Task) []Variable {
 	return []Variable{
 		{"LOCKSTEP_JOB", "Lockstep-Job", t.Job},
@@ -34,8 +34,8 @@ func Of(t jobs.Task) []Variable {
 	}
 }
 
-// traceparent (W3C Trace Context) has one trace for all attempts of a task and one span for each.
-// Both come from the task's random id, so nothing has to be kept.
+// traceparent (W3C Trace Context) has one trace for all attempts of a task and one span for each. Both come
+// from the task's random id, so nothing is stored.
 func traceparent(t jobs.Task) string {
 	trace := sha256.Sum256([]byte(t.ID))
 	span := sha256.Sum256(fmt.Appendf(nil, "%s/%d", t.ID, t.Attempt))

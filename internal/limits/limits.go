@@ -1,9 +1,9 @@
-// Package limits holds what a definition, a new task or a request may be at most. All limits are inclusive. The limit that a
-// program needs is in jobs: MaxPayload.
+// Package limits has the limits of definitions, new tasks and requests. All are inclusive. The limits that a
+// program needs are in jobs: MaxPayload, MaxError and MaxOutput.
 package limits
 
 const (
-	PayloadDepth   = 100 // lists and objects within each other
+	PayloadDepth   = 100 // nested lists and objects
 	Priority       = 100 // and down to −100
 	IdempotencyKey = 255 // bytes
 	Tags           = 20
@@ -20,12 +20,8 @@ const (
 // Losses is how many attempts of one task may be lost before it ends as lost.
 const Losses = 3
 
-// ListedPayload is the size in bytes above which a payload is left out of lists: a page of large payloads would be more than
-// anybody reads. The task by itself has it whole.
+// ListedPayload is the size in bytes above which lists leave out a payload. The task itself has it whole.
 const ListedPayload = 1 << 10
 
-// How much is kept of what an attempt says, in bytes. More than that is no error, it is cut.
-const (
-	Error  = 16 << 10 // the beginning of the error's text
-	Output = 4 << 20  // whatever scheduler.Options.OutputLimit is
-)
+// Name matches the names of jobs, pools, kinds and replicas. Names are unique without regard to case.
+var Name = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)

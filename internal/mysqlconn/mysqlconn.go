@@ -1,4 +1,4 @@
-// Package mysqlconn opens databases of MySQL and MariaDB whose connections are all alike.
+// Package mysqlconn opens databases of MySQL and MariaDB with the same settings on every connection.
 package mysqlconn
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/handshake"
 )
 
-// IdleTransaction is how long, in seconds, MariaDB leaves a transaction open whose client says nothing.
-// MySQL reads it as a comment: it knows no such limit, and ends the connection after wait_timeout.
+// IdleTransaction is how long, in seconds, MariaDB leaves a transaction open whose client is silent. MySQL
+// reads it as a comment: it has no such limit, and ends the connection after wait_timeout.
 const IdleTransaction = "/*M! , SESSION idle_transaction_timeout = 1 */"
 
-// idleFor is how long a connection waits in the pool, which is less than any wait_timeout of ours.
+// idleFor is how long a connection waits in the pool: less than any wait_timeout set here.
 const idleFor = 3 * time.Second
 
-// Parse reads a DSN. Its errors repeat nothing of it, since that may be the password: the driver's parser
-// takes what it finds for the name of a network or for a value.
+// Parse reads a DSN. Its errors quote nothing of it, since that may be the password: the driver's parser may
+// take it for the name of a network or for a value.
 func Parse(dsn string) (*mysql.Config, error) {
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil {
@@ -34,13 +34,12 @@ func Parse(dsn string) (*mysql.Config, error) {
 	return c, nil
 }
 
-// Open returns a handle with at most conns idle connections, and does not connect. Each connection has
-// had the statements run. Parameters become part of the statement's text, which saves a round trip, until a text was sent so
-// often that it is prepared.
-// limit bounds each dial, read and write where c has none: at COMMIT a context does not help. settings
-// are those of TLS; nil leaves it to c.
+// Open returns a handle with at most conns idle connections, and does not connect. Each connection has run the
+// statements. Parameters become part of the text of a statement, which saves a round trip, until a text was
+// sent so often that it is prepared. limit bounds each dial, read and write if c has none: at COMMIT a context
+// does not help. settings are those of TLS; nil leaves it to c.
 //
-// An error of a connection says in plain words why it was refused.
+// An error of a connection explains why it was refused.
 func Open(c *mysql.Config, settings *tls.Config, conns int, limit time.Duration, statements ...string) (*sql.DB, error) {
 	c.InterpolateParams = true
 	c.Timeout = cmp.Or(c.Timeout, limit)
@@ -60,7 +59,7 @@ func Open(c *mysql.Config, settings *tls.Config, conns int, limit time.Duration,
 	return db, nil
 }
 
-// settled is a connector whose connections have had statements run.
+// settled is a connector whose connections have run the statements.
 type settled struct {
 	driver.Connector
 	tls        *tls.Config
@@ -83,12 +82,12 @@ func (c settled) Connect(ctx context.Context) (driver.Conn, error) {
 
 const accessDenied = 1045
 
-// explain says what the server does not.
+// explain adds what the server does not say.
 func (c settled) explain(err error) error {
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok && answer.Number == accessDenied {
 		err = handshake.Denied(err, c.tls)
 		if strings.Contains(answer.Message, "@'localhost'") {
-			// A fresh MariaDB has ''@'localhost', which comes before any account @'%'.
+			// A new MariaDB has ''@'localhost', which comes before any account @'%'.
 			return fmt.Errorf("%w; or an account without a name stands before it, as in a fresh MariaDB: DROP USER ''@'localhost'", err)
 		}
 		return err

@@ -10,8 +10,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// preparing is a connection that prepares a statement when it is sent for the third time, and keeps it: the server parses it no
-// more, and its parameters are not escaped. What is sent seldom stays a text, which takes one round trip in place of two.
+// preparing is a connection that prepares a statement when it is sent for the third time, and keeps it: the
+// server parses it no more, and its parameters are not escaped. A rare statement stays a text, which takes one
+// round trip in place of two.
 type preparing struct {
 	mysqlConn
 	sent map[string]int // how often, of texts that are not prepared
@@ -149,10 +150,10 @@ func (c *preparing) drop(text string) {
 }
 
 const (
-	unknownStatement = 1243 // something between us and the server has another connection now
+	unknownStatement = 1243 // a proxy has another connection to the server now
 	notInProtocol    = 1295
 	tooManyPrepared  = 1461
-	needsAnother     = 1615 // a table was changed again and again meanwhile
+	needsAnother     = 1615 // a table was changed repeatedly meanwhile
 )
 
 // number is that of an error of the server; 0: it is something else.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// habits are keys that people know from other schedulers.
+// habits are names of keys in other schedulers.
 var habits = map[string]string{
 	"cron":               "schedule",
 	"crons":              "schedules",
@@ -35,7 +35,7 @@ var habits = map[string]string{
 	"password":           "password_file",
 }
 
-// Key is Of for keys of the configuration and flags, which people may know by another name.
+// Key is Of for keys of the configuration and flags, which may have another name elsewhere.
 func Key(word string, known []string) string {
 	key := strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(word))
 	if slices.Contains(known, key) {

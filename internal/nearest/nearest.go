@@ -1,10 +1,9 @@
-// Package nearest finds the name that was meant by one that does not exist.
+// Package nearest finds the known name closest to an unknown one.
 package nearest
 
 import "strings"
 
-// Of returns the one of known that is at most so far from word as a slip of the hand would be, whatever their
-// capitals, or "".
+// Of returns the closest of known within the distance of a typing error, whatever their case, or "".
 func Of(word string, known []string) string {
 	word = strings.ToLower(word)
 	best, bestDistance := "", 1+max(1, min(len(word)/3, 3))

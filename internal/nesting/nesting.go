@@ -1,8 +1,8 @@
-// Package nesting measures JSON before a decoder goes down into it.
+// Package nesting measures the depth of JSON before it is decoded.
 package nesting
 
-// Depth is how far lists and objects of a JSON text are within each other: 0 for a number. It takes any
-// bytes; of what is no JSON it counts the brackets that stand outside of quotes.
+// Depth is the depth of nested lists and objects of a JSON text: 0 for a number. It accepts any bytes; in other
+// text it counts the brackets outside of quotes.
 func Depth(text []byte) int {
 	deepest, now, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {

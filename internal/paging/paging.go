@@ -1,4 +1,4 @@
-// Package paging bounds the pages of lists and names where they end.
+// Package paging bounds the pages of lists and encodes their cursors.
 package paging
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// Bytes is after how many bytes a page ends, whatever its limit is.
+	// Bytes is the size after which a page ends, whatever its limit is.
 	Bytes = 1 << 20
 	// DefaultLimit and MaxLimit are how many rows a page has at most.
 	DefaultLimit, MaxLimit = 50, 500
@@ -32,8 +32,8 @@ func Cursor(list string, key ...string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(list + "\n" + strings.Join(key, "\n")))
 }
 
-// ReadCursor is the inverse; nil for "", which asks for the first page, jobs.ErrInvalid for what Cursor did not make of a key of
-// as many parts of this list.
+// ReadCursor is the inverse; nil for "", which asks for the first page, jobs.ErrInvalid for a cursor of another
+// list or with another number of parts.
 func ReadCursor(cursor, list string, parts int) (key []string, err error) {
 	if cursor == "" {
 		return nil, nil

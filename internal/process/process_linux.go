@@ -12,11 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// known is Self once all of it could be read: a process that runs out of descriptors stays who it is.
+// known is Self once all of it could be read: a process that runs out of descriptors keeps its identity.
 var known atomic.Pointer[ID]
 
-// Self is this process. Containers of one machine number their processes each for themselves, so
-// theirs belong to different boots.
+// Self is this process. Containers of one machine have their own pids, so they belong to different boots.
 func Self() ID {
 	if id := known.Load(); id != nil {
 		return *id
@@ -41,8 +40,8 @@ func self() ID {
 	return id
 }
 
-// Gone is true only when the process certainly runs no more on this boot of this machine, nor does a
-// warden of it: what the process has started is gone, too, then.
+// Gone is true only if the process has certainly ended on this boot of this machine, and its warden too: then
+// its commands have ended.
 func (id ID) Gone() bool {
 	if id.PID <= 0 || id.Start <= 0 || id.Boot == "" || id.Boot != Self().Boot {
 		return false
@@ -50,14 +49,15 @@ func (id ID) Gone() bool {
 	state, start, err := stat(id.PID)
 	gone := err == nil && (state == 'Z' || state == 'X' || start != id.Start)
 	if err != nil {
-		gone = errors.Is(unix.Kill(id.PID, 0), unix.ESRCH) // /proc may hide others' processes
+		gone = errors.Is(unix.Kill(id.PID, 0), unix.ESRCH) // /proc may hide processes of other users
 	}
-	return gone && !id.warded()
+	return gone && !id.hasWarden()
 }
 
-// warded reports whether a warden of the process lives, or may live, as this process has no descriptors left to look.
-func (id ID) warded() bool {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is fine
+// hasWarden reports whether a warden of the process runs, or may run, if this process has no descriptors left to
+// look.
+func (id ID) hasWarden() bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	want := Warden + "\x00of\x00" + id.Tag() + "\x00"
 	for _, file := range files {
 		line, err := os.ReadFile(file)
@@ -65,7 +65,7 @@ func (id ID) warded() bool {
 			return true
 		}
 	}
-	return len(files) == 0 // this process at least is there
+	return len(files) == 0 // this process is always there
 }
 
 // stat reads the state and the start time of a process.

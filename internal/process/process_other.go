@@ -4,8 +4,8 @@ package process
 
 import "os"
 
-// Self is this process; elsewhere than on Linux its pid is all that is known.
+// Self is this process; on systems other than Linux only its pid is known.
 func Self() ID { return ID{PID: os.Getpid()} }
 
-// Gone is never certain here: a predecessor is found dead by its beat alone.
+// Gone is never certain here: a predecessor expires by its heartbeat alone.
 func (id ID) Gone() bool { return false }

@@ -1,5 +1,5 @@
-// Package sqlitefile is what package store and package store/sqlite know of each other: the one works with a SQLite file that
-// the other has opened, and links no SQLite.
+// Package sqlitefile connects package store with package store/sqlite: store works with a SQLite file that
+// store/sqlite has opened, and does not link SQLite.
 package sqlitefile
 
 import (
@@ -13,16 +13,17 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/sqlkit"
 )
 
-// Database is a file, or a database in memory, that was opened.
+// Database is an open file, or database in memory.
 type Database interface {
 	Pools() Pools
-	// Hold keeps the file and its log open until Close: SQLite removes a log when the last connection of all processes closes.
+	// Hold keeps the file and its log open until Close: SQLite removes a log when the last connection of all
+	// processes closes.
 	Hold(ctx context.Context) error
-	// Holds returns an error, jobs.ErrUnavailable, if what is held is not what has the name now.
+	// Holds returns an error, jobs.ErrUnavailable, if the path names another file now.
 	Holds() error
-	// Explain adds to what SQLite says of a full disk which one that is.
+	// Explain adds to an error of a full disk which disk it is.
 	Explain(err error) error
-	// Room is an error if the disk takes no more.
+	// Room is an error if the disk is full.
 	Room() error
 	io.Closer
 }
@@ -30,16 +31,16 @@ type Database interface {
 // Pools are the connections of a database; some may be the same.
 type Pools struct {
 	Writer, Reader *sql.DB
-	Vital, Views   *sql.DB      // which no other work takes: for heartbeats, and for what people look at
-	Turns          sqlkit.Turns // of those that write
-	Log            string       // the write-ahead log; empty: of a database in memory
+	Vital, Views   *sql.DB // used by nothing else: for heartbeats, and for lists
+	Turns          sqlkit.Turns // of writers
+	Log            string // the write-ahead log; empty: a database in memory
 }
 
 // Opener is package store/sqlite.
 type Opener interface {
 	// Open opens a file, which it may create, or ":memory:", with so many connections for views.
 	Open(path string, views int) (Database, error)
-	// Look opens a file to read it.
+	// Look opens a file for reading.
 	Look(path string) (Database, error)
 }
 
@@ -48,7 +49,7 @@ var registered Opener
 // Register is called by the init of package store/sqlite.
 func Register(o Opener) { registered = o }
 
-// Registered is the opener, or an error that says what to import.
+// Registered is the opener, or an error with the import that is missing.
 func Registered() (Opener, error) {
 	if registered == nil {
 		return nil, errors.New(`SQLite is not part of this program: import _ "github.com/lockstep-scheduler/lockstep/store/sqlite"`)
@@ -56,11 +57,11 @@ func Registered() (Opener, error) {
 	return registered, nil
 }
 
-// MostLog is the size of a write-ahead log above which views are held back. It is what SQLite leaves of a log that begins
-// again, so that a larger one has not begun again since.
+// MostLog is the size of a write-ahead log above which views are held back. SQLite truncates a log to it when
+// it starts again, so a larger one has not started again since.
 const MostLog = 64 << 20
 
-// LogOf is where SQLite has the log of a database: beside the file that a link leads to, whether that is there or not.
+// LogOf is the path of the log of a database: beside the file that a link leads to, whether that exists or not.
 func LogOf(path string) string {
 	for range 100 { // SQLite follows no more
 		target, err := os.Readlink(path)

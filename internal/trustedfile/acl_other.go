@@ -4,7 +4,7 @@ package trustedfile
 
 import "os"
 
-// hasACL: elsewhere the bits of the group say nothing of those whom an ACL names.
+// hasACL: on other systems the bits of the group do not limit an ACL.
 func hasACL(*os.File) bool { return false }
 
 func hasACLAt(string) bool { return false }

@@ -13,7 +13,7 @@ const modes = false
 
 func (Rule) judge(string, *os.File, fs.FileInfo) error { return nil }
 
-// Others says nothing where files have no modes.
+// Others returns nothing on systems without file modes.
 func Others(string, int) (problem string, change bool) { return "", false }
 
 func isHanded(string) bool { return false }

@@ -12,13 +12,13 @@ import (
 	"syscall"
 )
 
-// openFlags never wait for the other end of a FIFO, and take no terminal.
+// openFlags do not wait for the other end of a FIFO, and take no terminal.
 const openFlags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
 
-// modes is whether files have owners and modes.
+// modes says whether files have owners and modes.
 const modes = true
 
-// judge refuses a file that others may change.
+// judge refuses a file that other users may change.
 func (r Rule) judge(path string, f *os.File, info fs.FileInfo) error {
 	mode := info.Mode().Perm()
 	stat, ok := info.Sys().(*syscall.Stat_t)
@@ -44,13 +44,13 @@ func (r Rule) judge(path string, f *os.File, info fs.FileInfo) error {
 	}
 }
 
-// isHanded reports whether a path names a file that this process was started with.
+// isHanded reports whether a path names a descriptor that this process was started with.
 func isHanded(path string) bool {
 	path = filepath.Clean(path)
 	return path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 }
 
-// isSocket reports whether opening failed as it does for sockets, and for devices that are not there.
+// isSocket reports whether opening failed as it does for sockets, and for missing devices.
 func isSocket(err error) bool {
 	return errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.EOPNOTSUPP)
 }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountedReadOnly reports whether nobody on this system can write a file because of how it is
-// mounted, and whether that was done for it or a folder above it: a service manager may make the
-// whole system read-only for a service, where others can go on writing.
+// mountedReadOnly reports whether no user can write a file because of its mount, and whether that mount is for
+// the file or a folder above it: a service manager may make the whole system read-only for a service, while
+// other processes can write.
 func mountedReadOnly(f *os.File) bool {
 	var stat unix.Statfs_t
 	if unix.Fstatfs(int(f.Fd()), &stat) != nil || stat.Flags&unix.ST_RDONLY == 0 {
@@ -25,7 +25,7 @@ func mountedReadOnly(f *os.File) bool {
 	return own != "" && top != "" && own != top
 }
 
-// mountOf is the number of the mount that an open file is on; "" if the kernel does not say.
+// mountOf is the number of the mount of an open file; "" if the kernel does not report it.
 func mountOf(f *os.File) string {
 	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(f.Fd())))
 	if err != nil {

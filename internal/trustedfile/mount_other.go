@@ -4,5 +4,5 @@ package trustedfile
 
 import "os"
 
-// mountedReadOnly: containers that mount files of other users are a matter of Linux.
+// mountedReadOnly is for containers on Linux.
 func mountedReadOnly(*os.File) bool { return false }

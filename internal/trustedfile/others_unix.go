@@ -8,9 +8,10 @@ import (
 	"syscall"
 )
 
-// Others says what users beside root and the owner may do with a file that is not read through this package, as a database,
-// and whether that is to change it; "" if nothing, or if there is no such file. An owner that is neither root nor the user
-// is one of them; a negative user is any. The file is not opened: to close it would drop the locks that SQLite has on it.
+// Others says what users beside root and the owner may do with a file that is not read through this package,
+// such as a database, and whether that is to change it; "" if nothing, or if there is no such file. An owner
+// that is neither root nor the user counts as other; a negative user is any. The file is not opened: closing it
+// would drop the locks that SQLite has on it.
 func Others(path string, user int) (problem string, change bool) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -36,6 +37,6 @@ func Others(path string, user int) (problem string, change bool) {
 	return "", false
 }
 
-// isPrivate reports whether the group of a file is taken for that of its owner alone, as useradd makes it. Group 0 is nobody's:
-// some container platforms put every user in it.
+// isPrivate reports whether the group of a file is the private one of its owner, as useradd makes it. Group 0
+// is not private: some container platforms put every user in it.
 func isPrivate(stat *syscall.Stat_t) bool { return stat.Gid == stat.Uid && stat.Gid != 0 }

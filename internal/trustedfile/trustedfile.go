@@ -1,12 +1,11 @@
-// Package trustedfile reads the files that say what a program runs, whom it trusts and who it is:
-// configurations, variables, tokens, passwords, certificates.
+// Package trustedfile reads files with commands, credentials and identities: configurations, variables, tokens,
+// passwords, certificates.
 //
-// Such a file is regular, of bounded size, owned by root or by the user of this process, and can be
-// written by no other user. Links are followed, and what they lead to is judged: container platforms
-// mount secrets as links. The file is opened once, and what is read is what was judged. A FIFO or a
-// device is refused and not waited for.
+// Such a file is regular, of bounded size, owned by root or by the user of this process, and can be written by
+// no other user. Links are followed, and their target is checked: container platforms mount secrets as links.
+// The file is opened once and checked by its descriptor. A FIFO or a device is refused without waiting.
 //
-// Two things are fine although others own or may write the file:
+// Two exceptions:
 //
 //   - its group may write it, if the group has the number of the owner: the private group of a user,
 //     as useradd makes it. A checkout under umask 002 has such files. Not so for a [Rule.Secret], for group 0, and for
@@ -14,7 +13,7 @@
 //   - it has another owner, but is mounted read-only here, by a mount that is not the one of the
 //     root folder: so container engines mount files of the machine's users. Linux only.
 //
-// The folders above a file are not judged. On Windows, owners and modes are not either.
+// The folders above a file are not checked. On Windows, owners and modes are not either.
 package trustedfile
 
 import (
@@ -25,20 +24,20 @@ import (
 	"os"
 )
 
-// Rule is what a file must be like.
+// Rule has the requirements for a file.
 type Rule struct {
-	Limit  int64 // bytes that it may have
-	Secret bool  // only its owner should read it: a password, a token, a key
-	Handed bool  // a pipe that this process was started with will do, too: /dev/stdin, /dev/fd/N
+	Limit  int64 // maximum size in bytes
+	Secret bool // readable by its owner alone: a password, a token, a key
+	Handed bool // may also be a pipe that this process was started with: /dev/stdin, /dev/fd/N
 }
 
-// File is what was read.
+// File is the result of Read.
 type File struct {
 	Data []byte
-	Mode fs.FileMode // zero for what was handed over by a pipe
+	Mode fs.FileMode // zero for a pipe
 }
 
-// Exposed says that others may read the file, for a warning about a secret; "" if they may not.
+// Exposed says that other users may read the file, for a warning about a secret; "" if they may not.
 func (f File) Exposed() string {
 	if !modes || f.Mode.Perm()&0o044 == 0 {
 		return ""
@@ -78,7 +77,7 @@ func (r Rule) Read(path string) (File, error) {
 	file := File{Mode: info.Mode()}
 	switch handed := r.Handed && isHanded(path); {
 	case handed && piped(info.Mode()):
-		file.Mode = 0 // it was opened before this process started: there is no other user to judge
+		file.Mode = 0 // it was opened before this process started: there is no other user to check
 	case !info.Mode().IsRegular():
 		return File{}, &Error{Path: path, Problem: "is " + kind(info.Mode()) + ", not a regular file", Remedy: "name a regular file"}
 	default:
@@ -96,7 +95,7 @@ func (r Rule) Read(path string) (File, error) {
 	return file, nil
 }
 
-// refused is an error of the system, without the path that it names.
+// refused is an error of the system, without the path.
 func refused(path string, err error) *Error {
 	e := &Error{Path: path, Problem: err.Error(), cause: err}
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
@@ -112,7 +111,7 @@ func piped(mode fs.FileMode) bool {
 	return mode&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeCharDevice) != 0
 }
 
-// kind is what a file is that is not regular.
+// kind describes a file that is not regular.
 func kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():

@@ -1,4 +1,4 @@
-// Package zone finds time zones by their IANA names, alike on every machine.
+// Package zone finds time zones by their IANA names, in the same way on every machine.
 package zone
 
 import (
@@ -15,11 +15,10 @@ var (
 	zonePattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+/-]{0,63}$`)
 )
 
-// Load returns the IANA time zone with that name; "" is UTC. Every call with one name returns
-// the same location.
+// Load returns the IANA time zone with that name; "" is UTC. Every call with one name returns the same
+// location.
 //
-// A name that the machine's zone files and the embedded ones do not have is an error, and so is "Local": replicas on different
-// machines must agree on what a schedule means.
+// An unknown name is an error, and so is "Local": replicas on different machines must agree on a schedule.
 func Load(name string) (*time.Location, error) {
 	switch name {
 	case "", "UTC":
