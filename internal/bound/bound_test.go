@@ -36,7 +36,7 @@ func TestABoundMovesAhead(t *testing.T) {
 			until[0], until[1] = now, now
 		}
 		if b.Left() != 4*time.Hour {
-			t.Errorf("whoever reads the moments has changed them: %v left", b.Left())
+			t.Errorf("a reader of the moments has changed them: %v left", b.Left())
 		}
 		time.Sleep(5 * time.Hour)
 		if b.Left() != -time.Hour || b.StartLeft() >= 0 {

@@ -26,7 +26,7 @@ func TestExplain(t *testing.T) {
 		want   string
 	}{
 		"fine":                        {serve(a.TLS(a.Server())), a.TLS(), ""},
-		"another authority":      {serve(a.TLS(a.Server())), servers.NewAuthority(t).TLS(), "signed by an authority that is not trusted here"},
+		"another authority":           {serve(a.TLS(a.Server())), servers.NewAuthority(t).TLS(), "signed by an authority that is not trusted here"},
 		"expired":                     {serve(a.TLS(a.Expired())), a.TLS(), "out of its time"},
 		"another name":                {serve(a.TLS(a.Client("db"))), a.TLS(), "for another name"},
 		"it greets without TLS":       {func(c net.Conn) { _, _ = io.WriteString(c, "J\x00\x00\x00\x0a10.11.6-MariaDB") }, a.TLS(), "does not speak TLS at this port"},
@@ -96,6 +96,6 @@ func talk(t *testing.T, server func(net.Conn), settings *tls.Config) error {
 	if _, err := c.Write([]byte("hello")); err != nil {
 		return err
 	}
-	_, err = io.ReadFull(c, make([]byte, 5)) // TLS 1.3 tells of a missing certificate here
+	_, err = io.ReadFull(c, make([]byte, 5)) // TLS 1.3 reports a missing certificate here
 	return err
 }

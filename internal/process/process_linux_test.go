@@ -41,7 +41,7 @@ func TestGone(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	if !child.Gone() {
-		t.Error("a dead child is not gone")
+		t.Error("an ended child is not gone")
 	}
 	warden := exec.Command("/proc/self/exe")
 	warden.Args = []string{Warden, "of", child.Tag()}
@@ -52,12 +52,12 @@ func TestGone(t *testing.T) {
 		t.Error("a child is said to be gone while a warden ends what it had started")
 	}
 	if self.Start++; !self.Gone() {
-		t.Error("a warden keeps somebody else from being gone")
+		t.Error("a warden of one process keeps another from being gone")
 	}
 	warden.Process.Kill()
 	warden.Wait()
 	if !child.Gone() {
-		t.Error("a dead child of a dead warden is not gone")
+		t.Error("an ended child of an ended warden is not gone")
 	}
 }
 

@@ -31,9 +31,9 @@ type Database interface {
 // Pools are the connections of a database; some may be the same.
 type Pools struct {
 	Writer, Reader *sql.DB
-	Vital, Views   *sql.DB // used by nothing else: for heartbeats, and for lists
+	Vital, Views   *sql.DB      // used by nothing else: for heartbeats, and for lists
 	Turns          sqlkit.Turns // of writers
-	Log            string // the write-ahead log; empty: a database in memory
+	Log            string       // the write-ahead log; empty: a database in memory
 }
 
 // Opener is package store/sqlite.

@@ -34,7 +34,7 @@ func as(t *testing.T, user int, fn func()) {
 	}
 }
 
-// The bits of the group are those of all whom an ACL names: the private group of the owner is not alone then.
+// The bits of the group are the upper bound of an ACL: the private group of the owner is not alone then.
 func TestAnACLMayLetOthersWrite(t *testing.T) {
 	t.Parallel()
 	const me, other = 4321, 4322

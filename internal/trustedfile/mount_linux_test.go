@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Container engines mount files of the machine's users; whoever mounts has decided whose they are. A
+// Container engines mount files of the machine's users; the mount decides on their owner. A
 // system that is read-only as a whole, as a service manager makes it, says nothing of its files.
 func TestFilesOfOthersThatAreMountedReadOnly(t *testing.T) {
 	if path := os.Getenv("LOCKSTEP_TEST_MOUNTED"); path != "" { // in the mount namespace

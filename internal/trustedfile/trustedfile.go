@@ -27,8 +27,8 @@ import (
 // Rule has the requirements for a file.
 type Rule struct {
 	Limit  int64 // maximum size in bytes
-	Secret bool // readable by its owner alone: a password, a token, a key
-	Handed bool // may also be a pipe that this process was started with: /dev/stdin, /dev/fd/N
+	Secret bool  // readable by its owner alone: a password, a token, a key
+	Handed bool  // may also be a pipe that this process was started with: /dev/stdin, /dev/fd/N
 }
 
 // File is the result of Read.

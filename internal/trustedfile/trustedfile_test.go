@@ -33,7 +33,7 @@ func put(t *testing.T, text string, mode fs.FileMode) string {
 	return path
 }
 
-// own gives a file to somebody; only root can.
+// own changes the owner of a file; only root can.
 func own(t *testing.T, path string, user, group int) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -129,7 +129,7 @@ func TestRefusesWhatOthersMayWrite(t *testing.T) {
 	wants(t, secret, path, "can be written by others (mode 0664)", "chmod 600 "+path)
 }
 
-// A checkout under umask 002 has such files, and nobody but its user may write them.
+// A checkout under umask 002 has such files, and only its user may write them.
 func TestThePrivateGroupOfAUserMayWrite(t *testing.T) {
 	t.Parallel()
 	path := put(t, "x", 0o664)
@@ -152,7 +152,7 @@ func TestRefusesTheFileOfAnotherUser(t *testing.T) {
 	}
 }
 
-// What this process was started with may be a pipe: those who started it opened it.
+// A descriptor that this process was started with may be a pipe.
 func TestReadsWhatWasHandedOver(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()

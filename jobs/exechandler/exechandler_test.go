@@ -59,7 +59,7 @@ func TestPayloadIsStandardInput(t *testing.T) {
 		t.Errorf("without payload: got %q, %v", out, err)
 	}
 	if _, err := run(t, exechandler.Command{Argv: []string{"true"}}, strings.Repeat("x", 1<<20)); err != nil {
-		t.Errorf("a payload that nobody reads: %v", err)
+		t.Errorf("a payload that is not read: %v", err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
 )
 
-// What a start wants room for is told from what it cannot find or may not do, whatever wraps it.
+// What a start wants room for is distinguished from other errors, whatever wraps it.
 func TestNoRoom(t *testing.T) {
 	const descriptors, processes = "raise the limit (ulimit -n, LimitNOFILE=)", "no room for another process"
 	for _, c := range []struct {

@@ -54,7 +54,7 @@ func pids(t *testing.T, out, word string) (all []int) {
 	return all
 }
 
-// alive reports whether a process still runs. One that is dead and not yet collected does not, nor one
+// alive reports whether a process still runs. A zombie does not, nor one
 // that the kernel is about to make so: the pipes of that one are closed already, and it runs nothing more.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
@@ -176,7 +176,7 @@ func TestKillByBoundsTheGracePeriod(t *testing.T) {
 func TestNothingStartsUnderADoneContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(because())
-	// Whoever tries to start this one finds out that it does not exist.
+	// A start of this one finds that it does not exist.
 	err := handler(t, exechandler.Command{Argv: []string{"no-such-program-here"}}).Run(ctx, jobs.Task{}, &watched{})
 	if stop := (*jobs.Stop)(nil); !errors.As(err, &stop) {
 		t.Errorf("got %v, want the stop", err)

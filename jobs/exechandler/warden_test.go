@@ -27,11 +27,11 @@ import (
 
 // family is a command with descendants of every kind: a child, one in a session of its own, one
 // whose parents are gone, and one that forgot its environment. It is ready when all are there. Those
-// who hear SIGTERM say so in a file of the folder, since nobody reads the output of whose replica is
-// gone; deaf ones go on.
-func family(deaf bool, dir string) string {
+// that get SIGTERM write it to a file of the folder, since the output is not read when the replica is
+// gone; ignores ones go on.
+func family(ignores bool, dir string) string {
 	heard, born, end := filepath.Join(dir, "heard"), filepath.Join(dir, "born"), "exit"
-	if deaf {
+	if ignores {
 		end = ":"
 	}
 	begin := `trap "echo term $$ >>` + heard + `; ` + end + `" TERM; echo born $$; echo >>` + born + `; `
@@ -41,7 +41,7 @@ func family(deaf bool, dir string) string {
 		begin + `until [ "$(wc -l <` + born + `)" -eq 5 ]; do sleep 0.02; done; echo ready; ` + live
 }
 
-// heard are those who said that they heard SIGTERM.
+// heard are those that got SIGTERM.
 func heard(t *testing.T, dir string) []int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "heard"))
@@ -53,14 +53,14 @@ func heard(t *testing.T, dir string) []int {
 
 func TestWardenEndsTheCommandsOfAKilledReplica(t *testing.T) {
 	t.Parallel()
-	for what, deaf := range map[string]bool{"who hear": false, "who do not": true} {
+	for what, ignores := range map[string]bool{"with SIGTERM": false, "ignoring SIGTERM": true} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			r := startReplica(t, part{Command: exechandler.Command{Shell: family(deaf, dir), StopGrace: time.Second}, TTL: time.Hour, Grace: 2 * time.Second})
+			r := startReplica(t, part{Command: exechandler.Command{Shell: family(ignores, dir), StopGrace: time.Second}, TTL: time.Hour, Grace: 2 * time.Second})
 			all := pids(t, r.out.String(), "born")
 			if len(all) < 5 || len(left(r.task)) < 4 {
-				t.Fatalf("born are %v, of whom %v are marked", all, left(r.task))
+				t.Fatalf("started are %v, marked are %v", all, left(r.task))
 			}
 			killed := time.Now()
 			if err := syscall.Kill(-r.Process.Pid, syscall.SIGKILL); err != nil { // its group: the warden is not in it
@@ -71,12 +71,12 @@ func TestWardenEndsTheCommandsOfAKilledReplica(t *testing.T) {
 			for _, pid := range all {
 				await.Until(t, fmt.Sprintf("%d is gone", pid), func() bool { return !alive(pid) })
 			}
-			if deaf && took < time.Second || took > 6*time.Second {
+			if ignores && took < time.Second || took > 6*time.Second {
 				t.Errorf("they were gone after %v, with a grace period of a second", took)
 			}
-			<-r.done // the warden has ended too: nobody holds the output
+			<-r.done // the warden has ended too: the output is closed
 			if who := heard(t, dir); len(who) < 5 {
-				t.Errorf("only %v of %v heard SIGTERM", who, all)
+				t.Errorf("only %v of %v got SIGTERM", who, all)
 			}
 			if !strings.Contains(r.out.String(), `"msg":"the replica is gone; its commands are being stopped","commands":1`) {
 				t.Error("the warden says nothing")
@@ -146,7 +146,7 @@ func TestWardenLeavesAGracePeriodWhoseReplicaGoesOn(t *testing.T) {
 	}
 }
 
-// Whoever left the group is stopped with the command, as the group is.
+// Processes that left the group are stopped with the command, as the group is.
 func TestWardenStopsWhoLeftTheGroup(t *testing.T) {
 	dir, kill := t.TempDir(), make(chan struct{})
 	var killed time.Time
@@ -215,14 +215,14 @@ func TestWardenDies(t *testing.T) {
 		t.Errorf("%v are still there", pids)
 	}
 	for _, pid := range pids(t, out.String(), "born") {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // nobody can know whose the one without environment is
+		_ = syscall.Kill(pid, syscall.SIGKILL) // the one without environment cannot be assigned
 	}
 	if again := wardenOf(t); again == warden {
-		t.Error("the dead one started a command")
+		t.Error("the ended one started a command")
 	}
 }
 
-// With the replica dead or frozen, nobody but the kernel is left to do it.
+// With the replica killed or frozen, only the kernel can do it.
 func TestWardenDiesWithItsReplica(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t, part{Command: exechandler.Command{Shell: "echo warden $PPID; echo ready; exec sleep 300"}, TTL: time.Hour, Grace: time.Second})
@@ -261,7 +261,7 @@ func TestWardenKeepsNothing(t *testing.T) {
 	}
 	all.Wait()
 	await.Until(t, "as many files are open as before", func() bool { return open("self") <= here && open(strconv.Itoa(warden)) <= there })
-	await.Until(t, "the warden has no children left, dead ones included", func() bool {
+	await.Until(t, "the warden has no children left, zombies included", func() bool {
 		children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", warden))
 		if err != nil || len(children) == 0 {
 			t.Fatal("the kernel does not list children", err)
@@ -296,7 +296,7 @@ func TestWardenRunsManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// A warden is no command for people.
+// A warden cannot be started from a shell.
 func TestWardenByHand(t *testing.T) {
 	out, err := run(t, exechandler.Command{Argv: []string{"/bin/bash", "-c", "exec -a lockstep-warden " + os.Args[0]}}, "")
 	if err != nil || out != "a warden is started by the replica whose commands it runs, not by hand\n" {

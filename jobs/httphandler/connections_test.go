@@ -52,7 +52,7 @@ func TestConnectionsAreKeptInABurst(t *testing.T) {
 	}
 }
 
-// A server that reads the second request of a connection and dies must not be asked a third time:
+// A server that reads the second request of a connection and ends must not be asked a third time:
 // it may have done the work.
 func TestARequestIsSentOnce(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

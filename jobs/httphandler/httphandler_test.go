@@ -301,11 +301,11 @@ func TestStopEndsTheRequest(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() {
 		<-arrived
-		cancel(&jobs.Stop{Reason: "cancelled by somebody"})
+		cancel(&jobs.Stop{Reason: "cancelled by a user"})
 	}()
 	err := handler(t, httphandler.Request{URL: url}).Run(ctx, task, io.Discard)
 	var stop *jobs.Stop
-	if !errors.As(err, &stop) || !strings.HasSuffix(err.Error(), ": cancelled by somebody") {
+	if !errors.As(err, &stop) || !strings.HasSuffix(err.Error(), ": cancelled by a user") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -92,7 +92,7 @@ func resolve(t *testing.T) func(netip.Addr) {
 	return func(addr netip.Addr) { to.Store(&addr) }
 }
 
-// What is for want of descriptors is told from what another try would not help.
+// A want of descriptors is distinguished from errors that a retry would not help.
 func TestNoRoom(t *testing.T) {
 	for errno, want := range map[syscall.Errno]bool{
 		syscall.EMFILE: true, syscall.ENFILE: true,

@@ -56,20 +56,20 @@ func TestModel(t *testing.T) {
 
 		"what was written is read": {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, true), read(4, 5, 5, 7)}, true},
 
-		"a fresh write is refused":        {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, false)}, false},
-		"what was never written is read":  {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, true), read(4, 5, 5, 8)}, false},
-		"a write is gone again":           {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, true), read(4, 5, 0, 0)}, false},
-		"two holders":                     {[]op{acquired(0, 1, 1, 5), acquired(2, 3, 2, 6)}, false},
-		"two at once":                     {[]op{acquired(0, 9, 1, 5), acquired(1, 8, 2, 6)}, false},
-		"taken before the lease ended":    {[]op{acquired(0, 1, 1, 5), expired(10, 1), acquired(5, 6, 2, 6)}, false},
-		"a token twice":                   {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), acquired(4, 5, 2, 5)}, false},
-		"a token that goes back":          {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), acquired(4, 5, 2, 4)}, false},
-		"busy while it is free":           {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), busy(4, 5, 2)}, false},
-		"held after the release":          {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), checked(4, 5, 1, 5, true)}, false},
+		"a fresh write is refused":         {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, false)}, false},
+		"what was never written is read":   {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, true), read(4, 5, 5, 8)}, false},
+		"a write is gone again":            {[]op{acquired(0, 1, 1, 5), wrote(2, 3, 1, 5, 7, true), read(4, 5, 0, 0)}, false},
+		"two holders":                      {[]op{acquired(0, 1, 1, 5), acquired(2, 3, 2, 6)}, false},
+		"two at once":                      {[]op{acquired(0, 9, 1, 5), acquired(1, 8, 2, 6)}, false},
+		"taken before the lease ended":     {[]op{acquired(0, 1, 1, 5), expired(10, 1), acquired(5, 6, 2, 6)}, false},
+		"a token twice":                    {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), acquired(4, 5, 2, 5)}, false},
+		"a token that goes back":           {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), acquired(4, 5, 2, 4)}, false},
+		"busy while it is free":            {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), busy(4, 5, 2)}, false},
+		"held after the release":           {[]op{acquired(0, 1, 1, 5), released(2, 3, 1, 5), checked(4, 5, 1, 5, true)}, false},
 		"not held though it was not ended": {[]op{acquired(0, 1, 1, 5), checked(2, 3, 1, 5, false)}, false},
-		"released by another session":       {[]op{acquired(0, 1, 1, 5), released(2, 3, 2, 5), acquired(4, 5, 2, 6)}, false},
-		"a stale write is accepted":       {[]op{acquired(0, 1, 1, 5), expired(2, 1), acquired(3, 4, 2, 6), wrote(5, 6, 2, 6, 1, true), wrote(7, 8, 1, 5, 2, true)}, false},
-		"a lost answer explains one only": {[]op{unknown(released(2, 3, 1, 5)), acquired(0, 1, 1, 5), acquired(4, 5, 2, 6), acquired(6, 7, 3, 7)}, false},
+		"released by another session":      {[]op{acquired(0, 1, 1, 5), released(2, 3, 2, 5), acquired(4, 5, 2, 6)}, false},
+		"a stale write is accepted":        {[]op{acquired(0, 1, 1, 5), expired(2, 1), acquired(3, 4, 2, 6), wrote(5, 6, 2, 6, 1, true), wrote(7, 8, 1, 5, 2, true)}, false},
+		"a lost answer explains one only":  {[]op{unknown(released(2, 3, 1, 5)), acquired(0, 1, 1, 5), acquired(4, 5, 2, 6), acquired(6, 7, 3, 7)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var history []porcupine.Operation

@@ -110,8 +110,8 @@ func TestExpiredBeforeTheHolderIsRead(t *testing.T) {
 	}
 }
 
-// A key that changes too often whenever it is looked at is not looked at for ever, and it is not known whose it is.
-func TestChangesHandsTooFast(t *testing.T) {
+// A key whose holder changes at each read is not read for ever, and its outcome is unknown.
+func TestHolderChangesTooOften(t *testing.T) {
 	t.Parallel()
 	a, b, op, way := between(t, "hands")
 	var mu sync.Mutex

@@ -62,7 +62,7 @@ func begin(t *testing.T, k *keeper, id uint64, c Command, argv ...string) {
 	k.handle(order{ID: id, Start: &c}, []int{out})
 }
 
-// lookUntil lets the keeper look until only those run whose numbers are given.
+// lookUntil lets the keeper look until only the given processes run.
 func lookUntil(t *testing.T, k *keeper, want ...uint64) {
 	t.Helper()
 	await.Until(t, fmt.Sprintf("%v run, and no others", want), func() bool {
@@ -71,7 +71,7 @@ func lookUntil(t *testing.T, k *keeper, want ...uint64) {
 	})
 }
 
-// The lid of a laptop is closed for an hour. That ends the time of whoever others may have started
+// The machine sleeps for an hour. That ends the time of a command that may have been started
 // meanwhile, and nothing where the others sleep, too.
 func TestTheLidIsClosed(t *testing.T) {
 	k, c, reports := testKeeper(t)
@@ -110,7 +110,7 @@ func TestTimeMovesByOrderAlone(t *testing.T) {
 	begin(t, k, 1, Command{Until: in(10 * time.Second), Grace: time.Second}, "/bin/sleep", "300")
 	begin(t, k, 2, Command{Until: in(10 * time.Second), Grace: time.Second}, "/bin/sleep", "300")
 	k.handle(order{ID: 1, Until: in(time.Minute)}, nil)
-	k.handle(order{ID: 3, Until: in(time.Minute)}, nil) // whom nobody knows
+	k.handle(order{ID: 3, Until: in(time.Minute)}, nil) // unknown
 	c.waited = 11 * time.Second
 	lookUntil(t, k, 1)
 	k.handle(order{ID: 1, KillBy: &boottime.Stamp{}}, nil)
@@ -120,10 +120,10 @@ func TestTimeMovesByOrderAlone(t *testing.T) {
 	}
 }
 
-// Who was told to stop, and has an hour for that, is killed when his time is over all the same.
+// A command that was told to stop, with a grace period of an hour, is killed at its deadline.
 func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
 	k, c, reports := testKeeper(t)
-	file := filepath.Join(t.TempDir(), "deaf")
+	file := filepath.Join(t.TempDir(), "ignores")
 	begin(t, k, 1, Command{Until: []boottime.Stamp{{At: c.clock(false) + time.Minute}}, Grace: time.Second},
 		"/bin/sh", "-c", `trap "" TERM; touch "$0"; while :; do /bin/sleep 0.05; done`, file)
 	await.Until(t, "the command has begun", func() bool { _, err := os.Stat(file); return err == nil })
@@ -136,7 +136,7 @@ func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
 	}
 }
 
-// Somebody else was stopped a moment ago, and before what is stopped now had started anything.
+// Another charge was stopped a moment ago, before the present one had descendants.
 func TestWhoIsStoppedIsLookedForAnew(t *testing.T) {
 	k, c, _ := testKeeper(t)
 	before := listProcesses()
@@ -151,7 +151,7 @@ func TestWhoIsStoppedIsLookedForAnew(t *testing.T) {
 	lookUntil(t, k)
 }
 
-// One list does for all whose stop was wanted before it.
+// One listing serves all charges whose stop was ordered before it.
 func TestWhoAreStoppedAtOnceAreLookedForOnce(t *testing.T) {
 	k, c, _ := testKeeper(t)
 	for id := range uint64(3) {

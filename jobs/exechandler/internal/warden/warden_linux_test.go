@@ -212,13 +212,13 @@ func TestAFrozenWardenIsGivenUp(t *testing.T) {
 	w.stream.patient = 300 * time.Millisecond
 	freeze(t, w)
 	if _, err := w.Start(Command{Program: "/bin/true", Argv: [][]byte{nil}}, nil, nil, os.Stderr); !errors.Is(err, ErrDied) {
-		t.Errorf("the next command: %v, want ErrDied: nobody knows whether it was started", err)
+		t.Errorf("the next command: %v, want ErrDied: it may have been started", err)
 	}
 	wantDied(t, w, a)
 }
 
-// A warden that was kept from its processor hears what was sent meanwhile before it judges whose time is over, and
-// before it starts anybody.
+// A warden that did not run for a while reads all orders before it compares deadlines, and
+// before it starts a command.
 func TestALateWardenHearsFirst(t *testing.T) {
 	w, first := sleeper(t)
 	defer first.GiveUp()
@@ -236,7 +236,7 @@ func TestALateWardenHearsFirst(t *testing.T) {
 	for _, a := range attempts {
 		a.Move([]boottime.Stamp{later.Stamp()})
 	}
-	var asked atomic.Int32 // who is asked again has sent what he was told before
+	var asked atomic.Int32 // a second call means that the first deadline was sent
 	moved := make(chan struct{})
 	close(moved)
 	moves := func() ([]boottime.Stamp, <-chan struct{}) {
@@ -343,8 +343,8 @@ func TestLargeCommands(t *testing.T) {
 	}
 }
 
-// A warden that could not be told something is given up at once, so that the next command has another
-// one, also where nobody has seen it end yet.
+// A warden that was not reached is given up at once, so that the next command has another
+// one, also before its end is noticed.
 func TestAWardenThatDoesNotHear(t *testing.T) {
 	w, a := sleeper(t)
 	if err := w.stream.conn.CloseWrite(); err != nil {
@@ -359,7 +359,7 @@ func TestAWardenThatDoesNotHear(t *testing.T) {
 	wantDied(t, w, a)
 }
 
-// Who is told to stop hears it at once, and is killed when the shortest of its grace periods is over.
+// A stop is sent at once, and the command is killed when the shortest of its grace periods is over.
 func TestStop(t *testing.T) {
 	w, a := sleeper(t)
 	defer w.give()
@@ -374,7 +374,7 @@ func TestStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	deaf, err := w.Start(Command{
+	ignores, err := w.Start(Command{
 		Program: "/bin/sh", Argv: [][]byte{[]byte("sh"), []byte("-c"), []byte(`exec 2>/dev/null; trap "echo socketBuffer" TERM; echo ready; while :; do sleep 0.05; done`)}, Env: [][]byte{[]byte("PATH=/usr/bin:/bin")},
 	}, nil, nil, out)
 	out.Close()
@@ -388,12 +388,12 @@ func TestStop(t *testing.T) {
 		}
 	}
 	said("ready\n")
-	deaf.Stop(time.Hour)
+	ignores.Stop(time.Hour)
 	said("socketBuffer\n")
-	deaf.Stop(0)
-	deaf.Stop(time.Hour) // which does not make it later
-	<-deaf.Ended()
-	if end := deaf.End(); end.Err != nil || end.Why != Ordered || end.Status.Signal() != syscall.SIGKILL {
-		t.Errorf("who does not receive ended with %+v", end)
+	ignores.Stop(0)
+	ignores.Stop(time.Hour) // which does not make it later
+	<-ignores.Ended()
+	if end := ignores.End(); end.Err != nil || end.Why != Ordered || end.Status.Signal() != syscall.SIGKILL {
+		t.Errorf("an attempt without an answer ended with %+v", end)
 	}
 }
