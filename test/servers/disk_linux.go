@@ -28,7 +28,7 @@ func NewDisk(t testing.TB, size int64) (*Disk, bool) {
 	if err != nil {
 		t.Fatalf("mount a disk: %v", err)
 	}
-	release := bury(t, dir)
+	release := unmountAtExit(t, dir)
 	t.Cleanup(func() {
 		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Errorf("unmount %s: %v", dir, err)
@@ -38,9 +38,9 @@ func NewDisk(t testing.TB, size int64) (*Disk, bool) {
 	return &Disk{Dir: dir, size: size}, true
 }
 
-// bury starts a process that unmounts dir when this one has ended, however it ends: its standard input ends then.
+// unmountAtExit starts a process that unmounts dir when this one has ended, however it ends: its standard input ends then.
 // It has a group of its own, which no Ctrl-C reaches.
-func bury(t testing.TB, dir string) (release func()) {
+func unmountAtExit(t testing.TB, dir string) (release func()) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", `read -r _; umount -l "$1" && rmdir "$1"`, "sh", dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

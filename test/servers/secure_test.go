@@ -30,7 +30,7 @@ func TestSecureRedis(t *testing.T) {
 		t.Errorf("without a certificate: %q", line)
 	}
 	if _, err := tls.Dial("tcp", s.Addr, servers.NewAuthority(t).TLS()); err == nil {
-		t.Error("a stranger's certificate was trusted")
+		t.Error("another certificate was trusted")
 	}
 }
 
@@ -48,7 +48,7 @@ func TestSecureMySQL(t *testing.T) {
 		"with TLS":                {"alice", a.TLS(), true},
 		"without a certificate":   {"bob", a.TLS(), false},
 		"with a certificate":      {"bob", a.TLS(a.Client("bob")), true},
-		"with a stranger's trust": {"alice", servers.NewAuthority(t).TLS(), false},
+		"with another trust": {"alice", servers.NewAuthority(t).TLS(), false},
 	} {
 		dsn, err := mysql.ParseDSN(s.DSNAs(c.user, "secret", ""))
 		if err != nil {

@@ -246,8 +246,8 @@ func (w *world) judgeConfig(r *replica, number int64) {
 	r.config = number
 }
 
-// judgeBurial: nobody is declared dead for what happened to all of them. With w.mu held.
-func (w *world) judgeBurial(r *replica) {
+// judgeExpiry: nobody is declared dead for what happened to all of them. With w.mu held.
+func (w *world) judgeExpiry(r *replica) {
 	since := time.Now().Add(-answered)
 	if r.killed || r.isDead() || r.frozenSince(since) || w.weather.bad(r.node.index, since, storeFaults...) ||
 		w.weather.bad(-1, since, loses, hangs, slows, stalls, repeats) || w.weather.partly(since, refuses) {

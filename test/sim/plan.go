@@ -123,11 +123,11 @@ func (p *plan) drawJob(d draw) job {
 	if d.chance(0.2) {
 		j.RunsOn = zoneA
 	}
-	return p.bearable(job{j, ts})
+	return p.limited(job{j, ts})
 }
 
-// bearable is a job that does not bring more than its pool can ever do: then nothing would come to rest.
-func (p *plan) bearable(j job) job {
+// limited is a job that does not bring more than its pool can ever do: then nothing would come to rest.
+func (p *plan) limited(j job) job {
 	pool := p.Pools[j.Pool]
 	if j.Times.count(time.Unix(0, 0), time.Unix(60, 0)) > 6 && (pool.MaxRunning > 0 || pool.Workers < 4) {
 		j.Concurrency = jobs.Forbid
@@ -144,7 +144,7 @@ func (p *plan) edit(d draw) {
 		case 0:
 			fresh := p.drawJob(d)
 			fresh.Concurrency = j.Concurrency
-			j = p.bearable(fresh)
+			j = p.limited(fresh)
 		case 1:
 			j.Timeout += time.Second
 		case 2:

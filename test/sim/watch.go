@@ -214,6 +214,6 @@ func (w *world) watchSession(c memstore.Change, before memstore.Session, existed
 		w.expired[r.ID] = true
 	}
 	if owner := w.sessions[r.ID]; owner != nil && r.Dead && !before.Dead && c.Op == "expire" {
-		w.judgeBurial(owner)
+		w.judgeExpiry(owner)
 	}
 }

@@ -39,8 +39,8 @@ func (a *Arena) Work(ctx context.Context, seed uint64) error {
 	for i := range enqueuers {
 		working.Go(func() { c.enqueue(ctx, i, rand.New(rand.NewPCG(seed, uint64(i)))) })
 	}
-	m := &meddler{Clients: c, rand: rand.New(rand.NewPCG(seed, enqueuers))}
-	working.Go(func() { m.meddle(ctx) })
+	m := &operator{Clients: c, rand: rand.New(rand.NewPCG(seed, enqueuers))}
+	working.Go(func() { m.operate(ctx) })
 	working.Wait()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -59,8 +59,8 @@ func (c *Clients) any(r *rand.Rand) *Replica {
 	return c.arena.Replicas[first]
 }
 
-// parcel is what one call enqueues. It may be sent again, with the same keys.
-type parcel struct {
+// batch is what one call enqueues. It may be sent again, with the same keys.
+type batch struct {
 	pool  string
 	tasks []newTask
 	tries int
@@ -75,16 +75,16 @@ type newTask struct {
 
 const maxTries = 20
 
-// enqueue sends parcels until ctx ends. A call whose answer is unknown is sent again, as a careful
+// enqueue sends batches until ctx ends. A call whose answer is unknown is sent again, as a careful
 // client does; some are sent again for no reason.
 func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
-	var again []parcel
+	var again []batch
 	for n := 0; ; n++ {
-		p := parcel{}
+		p := batch{}
 		if len(again) > 0 && r.IntN(2) == 0 {
 			p, again = again[0], again[1:]
 		} else {
-			p = newParcel(client, n, r)
+			p = newBatch(client, n, r)
 		}
 		p.tries++
 		known := c.send(ctx, p, r)
@@ -99,9 +99,9 @@ func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 	}
 }
 
-func newParcel(client, n int, r *rand.Rand) parcel {
+func newBatch(client, n int, r *rand.Rand) batch {
 	pools := []string{"web", "web", "web", "web", "web", "web", "once", "command", "command", "narrow"}
-	p := parcel{pool: pools[r.IntN(len(pools))]}
+	p := batch{pool: pools[r.IntN(len(pools))]}
 	size := 1
 	if r.IntN(4) == 0 {
 		size = 2 + r.IntN(7)
@@ -135,7 +135,7 @@ func newParcel(client, n int, r *rand.Rand) parcel {
 }
 
 // send makes one call; false if nobody knows what came of it.
-func (c *Clients) send(ctx context.Context, p parcel, r *rand.Rand) bool {
+func (c *Clients) send(ctx context.Context, p batch, r *rand.Rand) bool {
 	var answer struct{ Items []struct{ ID string } }
 	var body any = p.tasks
 	var header http.Header

@@ -14,9 +14,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// meddler does by hand what operators do: runs jobs, cancels and retries tasks, pauses pools and
+// operator does by hand what operators do: runs jobs, cancels and retries tasks, pauses pools and
 // suspends jobs for a moment.
-type meddler struct {
+type operator struct {
 	*Clients
 	rand *rand.Rand
 	// held is what may be paused or suspended, with the call that ends it and when that is due.
@@ -28,8 +28,8 @@ type undo struct {
 	due                time.Time
 }
 
-// meddle goes on until ctx ends.
-func (m *meddler) meddle(ctx context.Context) {
+// operate goes on until ctx ends.
+func (m *operator) operate(ctx context.Context) {
 	m.held = map[string]undo{}
 	for {
 		select {
@@ -53,7 +53,7 @@ func (m *meddler) meddle(ctx context.Context) {
 	}
 }
 
-func (m *meddler) run(ctx context.Context) {
+func (m *operator) run(ctx context.Context) {
 	all := []string{"tick-a", "again", "both", "fenced", "flaky"}
 	name := all[m.rand.IntN(len(all))]
 	var answer struct{ Task struct{ ID string } }
@@ -65,7 +65,7 @@ func (m *meddler) run(ctx context.Context) {
 }
 
 // cancel is of any task, most of which have ended, or of one that a list has just shown to be open.
-func (m *meddler) cancel(ctx context.Context) {
+func (m *operator) cancel(ctx context.Context) {
 	r, id := m.any(m.rand), m.acked.pick(m.rand)
 	var page struct{ Items []struct{ ID string } }
 	states := []string{"pending", "running"}
@@ -78,7 +78,7 @@ func (m *meddler) cancel(ctx context.Context) {
 }
 
 // retry makes a new task of one that did not succeed.
-func (m *meddler) retry(ctx context.Context) {
+func (m *operator) retry(ctx context.Context) {
 	r := m.any(m.rand)
 	var page struct {
 		Items []struct{ ID, Pool, Job string }
@@ -101,7 +101,7 @@ func (m *meddler) retry(ctx context.Context) {
 }
 
 // hold pauses a pool or suspends a job for a moment.
-func (m *meddler) hold(ctx context.Context, what, path, name string) {
+func (m *operator) hold(ctx context.Context, what, path, name string) {
 	a := m.caller.ask(ctx, m.any(m.rand), history.Ask{What: what, Target: name}, path+name+"/"+what, nil, nil, nil)
 	m.caller.write(a)
 	if a.Answer != refused {
@@ -110,7 +110,7 @@ func (m *meddler) hold(ctx context.Context, what, path, name string) {
 }
 
 // end ends what was held long enough; what nobody acknowledges is tried again later.
-func (m *meddler) end(ctx context.Context) {
+func (m *operator) end(ctx context.Context) {
 	for name, u := range m.held {
 		if time.Now().Before(u.due) {
 			continue
@@ -124,7 +124,7 @@ func (m *meddler) end(ctx context.Context) {
 }
 
 // takeBack ends whatever is held.
-func (m *meddler) takeBack(ctx context.Context) error {
+func (m *operator) takeBack(ctx context.Context) error {
 	for name, u := range m.held {
 		u.due = time.Time{}
 		m.held[name] = u

@@ -19,17 +19,17 @@ import (
 // next renewal, a third of the ttl later (lock-down, lock-slow); and expiry is judged by the server's clock,
 // so one that is set ahead ends leases before their time, where it is a wall clock (lock-clock).
 func (t *trial) excludes() {
-	for name, all := range t.tenures() {
-		slices.SortFunc(all, func(a, b *tenure) int {
+	for name, all := range t.holdings() {
+		slices.SortFunc(all, func(a, b *holding) int {
 			return cmp.Or(a.first.Compare(b.first), cmp.Compare(a.token, b.token))
 		})
 		for i, next := range all[1:] {
-			before := slices.MaxFunc(all[:i+1], func(a, b *tenure) int { return a.last.Compare(b.last) })
+			before := slices.MaxFunc(all[:i+1], func(a, b *holding) int { return a.last.Compare(b.last) })
 			length := before.last.Sub(next.first)
 			if length > 0 && !t.outOfReach(before.holder, next.first, length) {
 				t.violate(Excludes, "lock "+name, next.first, "%v trusted its lease for %v after %v had the key", before, ms(length), next)
 			}
-			largest := slices.MaxFunc(all[:i+1], func(a, b *tenure) int { return cmp.Compare(a.token, b.token) })
+			largest := slices.MaxFunc(all[:i+1], func(a, b *holding) int { return cmp.Compare(a.token, b.token) })
 			if next.token <= largest.token {
 				t.violate(Excludes, "lock "+name, next.first, "%v came after %v", next, largest)
 			}
@@ -37,15 +37,15 @@ func (t *trial) excludes() {
 	}
 }
 
-// tenures are the holdings of each key. A holder has one at a time, so that another token is another
+// holdings are the holdings of each key. A holder has one at a time, so that another token is another
 // one, even if it was there before.
-func (t *trial) tenures() map[string][]*tenure {
-	all := map[string][]*tenure{}
-	now := map[string]*tenure{} // by key and holder
+func (t *trial) holdings() map[string][]*holding {
+	all := map[string][]*holding{}
+	now := map[string]*holding{} // by key and holder
 	for _, h := range slices.SortedFunc(slices.Values(t.h.Holds), func(a, b history.Hold) int { return a.At.Compare(b.At) }) {
 		held := now[h.Key+" "+h.Holder]
 		if held == nil || held.token != h.Token {
-			held = &tenure{h.Holder, h.Token, h.At, h.At}
+			held = &holding{h.Holder, h.Token, h.At, h.At}
 			now[h.Key+" "+h.Holder] = held
 			all[h.Key] = append(all[h.Key], held)
 		}
@@ -54,14 +54,14 @@ func (t *trial) tenures() map[string][]*tenure {
 	return all
 }
 
-// tenure is one holding of a key, from the first to the last moment that it was trusted.
-type tenure struct {
+// holding is one holding of a key, from the first to the last moment that it was trusted.
+type holding struct {
 	holder      string
 	token       int64
 	first, last time.Time
 }
 
-func (h *tenure) String() string {
+func (h *holding) String() string {
 	return fmt.Sprintf("the holder beside %s, with token %d since %s,", h.holder, h.token, h.first.UTC().Format("15:04:05.000"))
 }
 

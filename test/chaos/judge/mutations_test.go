@@ -167,7 +167,7 @@ func TestBrokenPromises(t *testing.T) {
 			h.Asks[0].TaskIDs = append(h.Asks[0].TaskIDs, "gone")
 		}},
 		{"a task that nobody asked for", Conserved, nil, func(h *history.History) {
-			h.Final.Done = append(h.Final.Done, history.Row{ID: "ghost", Pool: "mail", State: "succeeded"})
+			h.Final.Done = append(h.Final.Done, history.Row{ID: "unknown", Pool: "mail", State: "succeeded"})
 		}},
 		{"a key that is given to another task", Conserved, nil, func(h *history.History) {
 			keys := changes(h, "idempotency")

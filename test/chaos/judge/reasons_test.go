@@ -250,7 +250,7 @@ func TestByHand(t *testing.T) {
 		}, func(h *history.History) { ask(h, "retry", retried(h).ID, "unknown", began.Add(40*time.Second)) }},
 		{
 			"a task without a key that nobody sent", Conserved, "no client asked for it", func(h *history.History) {
-				h.Final.Done = append(h.Final.Done, history.Row{ID: "ghost", Pool: "mail", State: "succeeded", CreatedAt: began.Add(time.Second).UnixMicro()})
+				h.Final.Done = append(h.Final.Done, history.Row{ID: "unknown", Pool: "mail", State: "succeeded", CreatedAt: began.Add(time.Second).UnixMicro()})
 			}, func(h *history.History) { ask(h, "enqueue", "mail", "unknown", began.Add(20*time.Second)) },
 			func(h *history.History) { ask(h, "enqueue", "mail", "unknown", began.Add(time.Second)) },
 		},

@@ -75,10 +75,10 @@ func TestCluster(t *testing.T) {
 			if node(t, c.Masters[1]).DBSize(t.Context()).Val() > 0 { // a namespace is in one shard
 				master, replica = c.Masters[1], c.Replicas[1]
 			}
-			heir := node(t, replica)
+			successor := node(t, replica)
 			master.Kill()
 			// It would do so by itself only if most masters lived.
-			if err := heir.Do(t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
+			if err := successor.Do(t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
 				t.Errorf("take over: %v", err)
 			}
 			return nil

@@ -117,14 +117,14 @@ func (one *pair) condemned(answer []byte) ([]byte, bool) {
 }
 
 // read reads what the client sends: whole packets where commands are told apart, else what is there.
-func (one *pair) read(from *net.TCPConn) func() (parcel, error) {
+func (one *pair) read(from *net.TCPConn) func() (chunk, error) {
 	if !one.p.mysql {
-		return func() (parcel, error) { return plain(from) }
+		return func() (chunk, error) { return plain(from) }
 	}
 	reader := newPackets(from)
-	return func() (parcel, error) {
+	return func() (chunk, error) {
 		packet, command, err := reader.next()
-		return parcel{bytes: packet, command: command, at: time.Now()}, err
+		return chunk{bytes: packet, command: command, at: time.Now()}, err
 	}
 }
 

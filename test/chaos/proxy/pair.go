@@ -67,25 +67,25 @@ func (one *pair) finish(hard bool) {
 	}
 }
 
-// parcel is bytes on their way, and when they may arrive. No bytes: the sender has no more.
-type parcel struct {
+// chunk is bytes on their way, and when they may arrive. No bytes: the sender has no more.
+type chunk struct {
 	bytes   []byte
 	at      time.Time
 	command bool // a command begins with it
 }
 
-// inFlight bounds how many parcels are on their way.
+// inFlight bounds how many chunks are on their way.
 const inFlight = 1024
 
 // pump carries bytes of one direction until a side is gone. What is read early enough is on its way
-// while the parcel before still is: a delay costs no throughput.
+// while the chunk before still is: a delay costs no throughput.
 func (one *pair) pump(from, to *net.TCPConn, way direction) {
-	parcels := make(chan parcel, inFlight)
+	chunks := make(chan chunk, inFlight)
 	var delivering sync.WaitGroup
-	delivering.Go(func() { one.deliver(parcels, to, way) })
+	delivering.Go(func() { one.deliver(chunks, to, way) })
 	defer delivering.Wait()
-	defer close(parcels)
-	read := func() (parcel, error) { return plain(from) }
+	defer close(chunks)
+	read := func() (chunk, error) { return plain(from) }
 	if way == up {
 		read = one.read(from)
 	}
@@ -93,35 +93,35 @@ func (one *pair) pump(from, to *net.TCPConn, way direction) {
 		p, err := read()
 		lane, _ := one.p.lane(way)
 		p.at = p.at.Add(lane.wait())
-		if len(p.bytes) > 0 && !one.send(parcels, p) {
+		if len(p.bytes) > 0 && !one.send(chunks, p) {
 			return
 		}
 		if err != nil {
-			one.send(parcels, parcel{at: p.at})
+			one.send(chunks, chunk{at: p.at})
 			return
 		}
 	}
 }
 
 // plain reads what is there.
-func plain(from *net.TCPConn) (parcel, error) {
+func plain(from *net.TCPConn) (chunk, error) {
 	buffer := make([]byte, 16<<10)
 	n, err := from.Read(buffer)
-	return parcel{bytes: buffer[:n], at: time.Now()}, err
+	return chunk{bytes: buffer[:n], at: time.Now()}, err
 }
 
-func (one *pair) send(parcels chan<- parcel, p parcel) bool {
+func (one *pair) send(chunks chan<- chunk, p chunk) bool {
 	select {
-	case parcels <- p:
+	case chunks <- p:
 		return true
 	case <-one.over:
 		return false
 	}
 }
 
-// deliver hands parcels over, each when its time has come and its lane lets it pass.
-func (one *pair) deliver(parcels <-chan parcel, to *net.TCPConn, way direction) {
-	for p := range parcels {
+// deliver hands chunks over, each when its time has come and its lane lets it pass.
+func (one *pair) deliver(chunks <-chan chunk, to *net.TCPConn, way direction) {
+	for p := range chunks {
 		if !one.pause(time.Until(p.at)) {
 			return
 		}
