@@ -44,11 +44,11 @@ func TestSecureMySQL(t *testing.T) {
 		tls  *tls.Config
 		ok   bool
 	}{
-		"plain":                   {"alice", nil, false},
-		"with TLS":                {"alice", a.TLS(), true},
-		"without a certificate":   {"bob", a.TLS(), false},
-		"with a certificate":      {"bob", a.TLS(a.Client("bob")), true},
-		"with another trust": {"alice", servers.NewAuthority(t).TLS(), false},
+		"plain":                 {"alice", nil, false},
+		"with TLS":              {"alice", a.TLS(), true},
+		"without a certificate": {"bob", a.TLS(), false},
+		"with a certificate":    {"bob", a.TLS(a.Client("bob")), true},
+		"with another trust":    {"alice", servers.NewAuthority(t).TLS(), false},
 	} {
 		dsn, err := mysql.ParseDSN(s.DSNAs(c.user, "secret", ""))
 		if err != nil {
