@@ -1,5 +1,5 @@
-// Package limits has the limits of definitions, new tasks and requests. All are inclusive. The limits that a
-// program needs are in jobs: MaxPayload, MaxError and MaxOutput.
+// Package limits has the limits of definitions, new tasks and requests. All are inclusive. The limit that a
+// program needs is in jobs: MaxPayload.
 package limits
 
 const (
@@ -23,5 +23,8 @@ const Losses = 3
 // ListedPayload is the size in bytes above which lists leave out a payload. The task itself has it whole.
 const ListedPayload = 1 << 10
 
-// Name matches the names of jobs, pools, kinds and replicas. Names are unique without regard to case.
-var Name = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+// Sizes in bytes at which the texts of an attempt are cut.
+const (
+	Error  = 16 << 10 // the beginning of the text of an error
+	Output = 4 << 20  // whatever scheduler.Options.OutputLimit is
+)
