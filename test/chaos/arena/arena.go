@@ -1,10 +1,10 @@
 //go:build linux
 
-// Package arena is one cell for a chaos run, set up and torn down: three replicas as processes, real
-// servers that belong to the run, an edge that can be broken between each replica and each server,
-// work for the replicas with a ledger that is not theirs, and eyes on all of it.
+// Package arena is one cell of a chaos run: three replicas as processes, real servers of the run, an edge
+// between each replica and each server that can be disconnected, clients, an application with a ledger of its
+// own, and an audit of the store.
 //
-// Edges are TCP proxies on loopback: no rights are needed. It reads /proc, so it runs on Linux.
+// Edges are TCP proxies on loopback and need no rights. It reads /proc, so it runs on Linux.
 package arena
 
 import (
@@ -43,14 +43,14 @@ type Options struct {
 	Binary func(t testing.TB) string
 	// Beside builds ZombieSource and HolderSource from the same source; default: today's.
 	Beside func(t testing.TB, source string) string
-	// Retention is how long ended things are kept; default: longer than any run.
+	// Retention is how long ended rows are kept; default: longer than any run.
 	Retention time.Duration
 	// Clocks gives each replica, MariaDB and ZooKeeper a wall clock that can be stepped. A Binary of
 	// your own must then be built with test/chaos/clock.
 	Clocks bool
 }
 
-// Arena is a cell that is set up. What it has not is nil or empty.
+// Arena is a cell that is set up. Parts that it does not have are nil or empty.
 type Arena struct {
 	Cell      Cell
 	Dir       string // of the artifacts
@@ -81,15 +81,15 @@ type Arena struct {
 	faults []error // of the arena itself
 }
 
-// Account is who the replicas are to MariaDB: not root, so that read_only and limits of users count for
-// them. Database is where their tables are.
+// Account is the account of the replicas at MariaDB: not root, so that read_only and limits of users apply to
+// them. Database has their tables.
 const (
 	Account  = "lockstep"
 	Database = "chaos"
 )
 
-// Open sets a cell up, with its artifacts in dir, and returns when every replica is ready. The test
-// fails at once if it cannot; at its end everything is torn down.
+// Open sets a cell up, with its artifacts in dir, and returns when every replica is ready. The test fails at
+// once if it cannot; at its end everything is stopped.
 func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	t.Helper()
 	a := &Arena{
@@ -151,7 +151,7 @@ func Open(t testing.TB, c Cell, dir string, o Options) *Arena {
 	return a
 }
 
-// start makes the tables, with eyes on them, and starts the replicas.
+// start makes the tables, with the audit, and starts the replicas.
 func (a *Arena) start(ctx context.Context) error {
 	if err := a.migrate(ctx); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (a *Arena) start(ctx context.Context) error {
 	return nil
 }
 
-// migrate has the program itself make the tables, past the edges.
+// migrate makes the tables with the program, without the edges.
 func (a *Arena) migrate(ctx context.Context) error {
 	driver, dsn := a.StoreDSN()
 	file := filepath.Join(a.Dir, "migrate.yaml")
@@ -203,7 +203,7 @@ func (a *Arena) Replica(id string) *Replica {
 	return nil
 }
 
-// note keeps an error of the arena itself: the run is no good then.
+// note keeps an error of the arena: the run is invalid then.
 func (a *Arena) note(err error) {
 	if err == nil {
 		return
@@ -213,14 +213,14 @@ func (a *Arena) note(err error) {
 	a.faults = append(a.faults, err)
 }
 
-// Err is what went wrong with the arena itself, as a log that could not be written.
+// Err is an error of the arena, such as a log that could not be written.
 func (a *Arena) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return errors.Join(a.faults...)
 }
 
-// close ends everything that is ours; servers end with the test.
+// close stops the processes of the arena; servers end with the test.
 func (a *Arena) close(t testing.TB) {
 	close(a.closing)
 	for _, r := range a.Replicas {

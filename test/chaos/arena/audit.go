@@ -81,7 +81,7 @@ var task = [][2]string{
 // auditTable has no prefix of the product's.
 const auditTable = "chaos_audit"
 
-// dialect is how one kind of store says what the others say too.
+// dialect is the SQL of one kind of store.
 type dialect struct {
 	table string // statement that makes the audit's
 	now   string // µs since 1970
@@ -127,8 +127,8 @@ func (d dialect) triggers(table string) (statements []string) {
 	return statements
 }
 
-// installAudit makes the triggers. They take no lock that the product takes: a new row at the end of
-// a table that nobody reads.
+// installAudit makes the triggers. They take no lock that the product takes: a new row at the end of a table of
+// their own.
 func (a *Arena) installAudit(ctx context.Context) error {
 	return a.database(func(db *sql.DB, d dialect) error {
 		statements := []string{d.table}

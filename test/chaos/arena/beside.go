@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Zombie lets an owner that is none any more write to store and lock until ctx ends; past the edges.
+// Zombie runs stale owners that write to store and lock until ctx ends, without the edges.
 func (a *Arena) Zombie(ctx context.Context) error {
 	driver, dsn := a.StoreDSN()
 	s := dial.Service{}
@@ -35,8 +35,8 @@ func (a *Arena) Zombie(ctx context.Context) error {
 	return a.beside(ctx, "zombie", a.zombie, args, func(int) {})
 }
 
-// Hold lets programs that take locks for themselves run beside each replica, over its edges, until
-// ctx ends. Where the lock is in the store there are none.
+// Hold runs programs that take locks beside each replica, over its edges, until ctx ends; none if the lock is
+// in the store.
 func (a *Arena) Hold(ctx context.Context) error {
 	if len(a.locks) == 0 {
 		return nil
@@ -61,8 +61,8 @@ func (a *Arena) Hold(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// beside runs a program until ctx ends, tells whose process it is, and waits for its end. To end by
-// itself is an error.
+// beside runs a program until ctx ends, registers its process, and waits for its end. An end before that is an
+// error.
 func (a *Arena) beside(ctx context.Context, name, program string, args []string, started func(pid int)) error {
 	log, err := os.Create(filepath.Join(a.Dir, history.LogsDir, name+".log"))
 	if err != nil {

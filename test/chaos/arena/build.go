@@ -24,7 +24,7 @@ const (
 // Race builds the scheduler of this source with the race detector.
 func Race(t testing.TB) string { return program.BuildWith(t, SchedulerSource, program.Race) }
 
-// Plain builds the scheduler as people run it: its memory is its own, and not the race detector's.
+// Plain builds the scheduler without the race detector, whose memory would count.
 func Plain(t testing.TB) string { return program.Build(t, SchedulerSource) }
 
 // raced reports whether a program was built with the race detector.

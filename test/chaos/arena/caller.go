@@ -26,15 +26,15 @@ const (
 // askTimeout is when a client gives up; a replica's own calls to the store may take longer.
 const askTimeout = 2 * time.Second
 
-// caller sends what clients want, and writes down what they were told.
+// caller sends the calls of clients, and logs the answers.
 type caller struct {
 	http *http.Client
 	asks *history.Log[history.Ask]
 	note func(error)
 }
 
-// ask posts body to a path of a replica and decodes a good answer into out. What the ask is about is
-// in a already.
+// ask posts body to a path of a replica and decodes a good answer into out. a has the target of the call
+// already.
 func (c *caller) ask(ctx context.Context, r *Replica, a history.Ask, path string, header http.Header, body, out any) history.Ask {
 	a.Called, a.Replica = time.Now(), r.ID
 	status, err := c.post(ctx, r.URL()+path, header, body, out)
@@ -94,7 +94,7 @@ func (c *caller) do(request *http.Request, out any) (int, error) {
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return 0, err // the answer was cut short: what it says is not known
+		return 0, err // the answer was cut: it is unknown
 	}
 	if answer.StatusCode/100 != 2 {
 		var problem struct{ Error struct{ Code string } }

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// Clients are the users of the replicas: some enqueue, one meddles.
+// Clients are the users of the replicas: some enqueue, one operates.
 type Clients struct {
 	arena  *Arena
 	caller *caller
@@ -26,8 +26,8 @@ const (
 	betweenCalls = 400 * time.Millisecond
 )
 
-// Work lets clients work until ctx ends, then takes back what they paused and suspended; that takes
-// replicas that answer, and 30 s at most. The same seed makes the same choices.
+// Work runs clients until ctx ends, then resumes what they paused and suspended; that takes live replicas, and
+// 30 s at most. The same seed makes the same choices.
 func (a *Arena) Work(ctx context.Context, seed uint64) error {
 	asks, err := history.OpenLog[history.Ask](a.Dir, history.AsksFile)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a *Arena) Work(ctx context.Context, seed uint64) error {
 	return m.takeBack(ctx)
 }
 
-// any is a replica that may answer: clients stand before a load balancer that looks for live ones.
+// any is a replica that may answer, as behind a load balancer.
 func (c *Clients) any(r *rand.Rand) *Replica {
 	n := len(c.arena.Replicas)
 	first := r.IntN(n)
@@ -75,8 +75,8 @@ type newTask struct {
 
 const maxTries = 20
 
-// enqueue sends batches until ctx ends. A call whose answer is unknown is sent again, as a careful
-// client does; some are sent again for no reason.
+// enqueue sends batches until ctx ends. A call with an unknown outcome is sent again; some are sent again for
+// no reason.
 func (c *Clients) enqueue(ctx context.Context, client int, r *rand.Rand) {
 	var again []batch
 	for n := 0; ; n++ {
@@ -122,7 +122,7 @@ func newBatch(client, n int, r *rand.Rand) batch {
 			t.Payload.Takes = (5*time.Second + time.Duration(r.IntN(5000))*time.Millisecond).String()
 			t.Payload.Deaf = r.IntN(2) == 0
 		}
-		if p.pool == "web" && r.IntN(12) == 0 { // its next attempt comes when much has changed
+		if p.pool == "web" && r.IntN(12) == 0 { // its next attempt comes much later
 			t.Payload.Takes = (2*time.Second + time.Duration(r.IntN(3000))*time.Millisecond).String()
 			t.Payload.Fails = 1 + r.IntN(2)
 		}
@@ -134,7 +134,7 @@ func newBatch(client, n int, r *rand.Rand) batch {
 	return p
 }
 
-// send makes one call; false if nobody knows what came of it.
+// send makes one call; false if its outcome is unknown.
 func (c *Clients) send(ctx context.Context, p batch, r *rand.Rand) bool {
 	var answer struct{ Items []struct{ ID string } }
 	var body any = p.tasks
@@ -147,7 +147,7 @@ func (c *Clients) send(ctx context.Context, p batch, r *rand.Rand) bool {
 		}
 		body = one
 	}
-	// What is under way when the clients stop may take its time.
+	// Calls under way when the clients stop may take their time.
 	a := c.caller.ask(context.WithoutCancel(ctx), c.any(r), history.Ask{What: "enqueue", Target: p.pool}, "/api/v1/pools/"+p.pool+"/tasks", header, body, &answer)
 	if a.Answer == ok && len(answer.Items) != len(p.tasks) {
 		a.Answer, a.Error = unknown, fmt.Sprintf("%d tasks sent, %d acknowledged", len(p.tasks), len(answer.Items))
@@ -168,7 +168,7 @@ func (c *Clients) send(ctx context.Context, p batch, r *rand.Rand) bool {
 // Acknowledged is how many tasks the replicas have acknowledged to clients.
 func (a *Arena) Acknowledged() int { return int(a.acknowledged.Load()) }
 
-// acked is what was acknowledged: all, the latest, and those of them that take their time.
+// acked are the acknowledged tasks: all, the latest, and those that take long.
 type acked struct {
 	mu         sync.Mutex
 	all        map[string]bool
@@ -192,7 +192,7 @@ func (a *acked) add(id string, t newTask) int {
 	return len(a.all)
 }
 
-// pick is one of them, more often than not one that has hardly ended; empty: there are none.
+// pick is one of them, more often a recent one; empty: there are none.
 func (a *acked) pick(r *rand.Rand) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

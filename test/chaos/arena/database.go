@@ -16,7 +16,7 @@ import (
 // prefix is what the names of the product's tables begin with.
 const prefix = "lockstep_"
 
-// database opens the store past the edges.
+// database opens the store without the edges.
 func (a *Arena) database(use func(*sql.DB, dialect) error) error {
 	driver, dsn := a.StoreDSN()
 	if driver == "sqlite" {
@@ -31,9 +31,8 @@ func (a *Arena) database(use func(*sql.DB, dialect) error) error {
 	return use(db, dialects[driver])
 }
 
-// unfinished counts what has not ended: tasks, and rows of the ledger. A retry that was put off while the
-// database's clock was ahead waits until that time has come, also if it was ready meanwhile, and does not
-// count.
+// unfinished counts what has not ended: tasks, and rows of the ledger. A retry that was delayed while the
+// database's clock was ahead waits until that time has come, and does not count.
 func (a *Arena) unfinished(ctx context.Context) (n int, err error) {
 	const far = "(t.state = 1 OR t.state = 0 AND t.run_at <> t.created_at) AND t.run_at > ?"
 	soon := time.Now().Add(time.Minute).UnixMicro()
@@ -45,7 +44,7 @@ func (a *Arena) unfinished(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// overdue counts the rows that should have been swept: the sweep looks once a minute.
+// overdue counts the rows that should have been deleted: the retention job runs once a minute.
 func (a *Arena) overdue(ctx context.Context) (n int, err error) {
 	if a.retention == 0 {
 		return 0, nil
@@ -64,7 +63,7 @@ func (a *Arena) overdue(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// past is what should be gone: of each table what is too old, or belongs to a task that is gone.
+// past is what should be deleted: of each table rows that are too old, or belong to a deleted task.
 var past = []string{
 	"done WHERE finished_at < {before}",
 	"triggers WHERE outcome <> '' AND at < {before} AND until_at < {before} AND decided_at < {before} AND finished_at < {before}",

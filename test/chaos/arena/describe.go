@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// Describe is what the arena knows of a run.
+// Describe is the description of a run.
 func (a *Arena) Describe(ctx context.Context) history.Run {
 	r := history.Run{
 		Format: history.Format, Cell: a.Cell.String(), Commit: commit(ctx), Versions: a.versions(ctx), Machine: machine(), Cores: runtime.NumCPU(),
@@ -60,7 +60,7 @@ func (a *Arena) versions(ctx context.Context) map[string]string {
 		}
 		v["kernel"] = string(text)
 	}
-	_ = a.database(func(db *sql.DB, _ dialect) error { // whom it cannot ask it does not name
+	_ = a.database(func(db *sql.DB, _ dialect) error { // servers that do not answer are left out
 		query := "SELECT VERSION()"
 		if a.Store == nil {
 			query = "SELECT sqlite_version()"
@@ -86,8 +86,8 @@ func machine() string {
 	return fmt.Sprintf("%d cores, %s of memory", runtime.NumCPU(), strings.TrimSpace(memory))
 }
 
-// Processors is how much time this machine's processors had since it started, and how much of it other machines on
-// the same hardware took while they had work: both in one unit, to be compared with an earlier answer.
+// Processors is the time that this machine's processors had since it started, and the part of it that other
+// machines on the same hardware took: both in one unit, to be compared with an earlier answer.
 type Processors struct{ all, stolen float64 }
 
 // ReadProcessors reads it.

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 )
 
-// hub is the one address that all replicas have for a server: the product takes different addresses
-// for different servers. Each connection goes over the edge of the replica that opened it.
+// hub is the address of a server for all replicas: the product takes different addresses for different servers.
+// Each connection goes over the edge of the replica that opened it.
 type hub struct {
 	listener net.Listener
 	edges    map[string]*proxy.Proxy // by replica
@@ -19,7 +19,7 @@ type hub struct {
 	working  sync.WaitGroup
 }
 
-// newHub opens edges with listen, which knows what the server speaks.
+// newHub opens edges with listen, which knows the protocol of the server.
 func newHub(target string, listen func(string) (*proxy.Proxy, error), replicas []string, owners func() map[int]string) (*hub, error) {
 	h := &hub{edges: map[string]*proxy.Proxy{}, owners: owners}
 	for _, id := range replicas {

@@ -19,7 +19,7 @@ type Lock struct {
 	Since time.Time // by the server's clock
 }
 
-// Holder asks r who holds a lock; ok is false if nobody does.
+// Holder asks r for the holder of a lock; ok is false if it is free.
 func (r *Replica) Holder(ctx context.Context, key string) (lock Lock, ok bool, err error) {
 	status, text := r.look(ctx, "/api/v1/locks?prefix="+url.QueryEscape(key))
 	if status != http.StatusOK {

@@ -17,14 +17,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// ledger is the application that the replicas' requests go to. /open lets everybody pass; /fenced
-// keeps the largest token of each job and refuses smaller ones, as a careful target does. What a
-// request does is in its query, and in its body for tasks of clients: see history.Does.
+// ledger is the application that the replicas' requests go to. /open accepts every request; /fenced keeps the
+// largest token of each job and refuses smaller ones, as a target with fencing does. What a request does is in
+// its query, and in its body for tasks of clients: see history.Does.
 type ledger struct {
 	url     string
 	server  *http.Server
 	effects *history.Log[history.Effect]
-	note    func(error) // hears of what could not be written
+	note    func(error) // gets errors of the log
 	joining sync.WaitGroup
 
 	mu      sync.Mutex
@@ -80,7 +80,7 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request, lane string) {
 	fmt.Fprintf(w, "token %d\n", e.Token)
 }
 
-// effectOf is what a request says of itself.
+// effectOf is the effect that a request describes.
 func effectOf(h http.Header, lane string) history.Effect {
 	attempt, _ := strconv.Atoi(h.Get("Lockstep-Attempt"))
 	token, _ := strconv.ParseInt(h.Get("Lockstep-Fencing-Token"), 10, 64)

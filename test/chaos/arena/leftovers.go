@@ -19,10 +19,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Inventory is what replicas use: of themselves, of the servers, of the machine.
+// Inventory counts what replicas use: in the process, at the servers, on the machine.
 type Inventory map[string]int
 
-// allowed is how many more of a thing are no leak: pools of connections breathe.
+// allowed is the growth that is no leak: pools of connections vary.
 func allowed(what string) int {
 	switch kind, _, _ := strings.Cut(what, " of "); kind {
 	case "fds":
@@ -43,18 +43,18 @@ func allowed(what string) int {
 	return 0
 }
 
-// gauges are what a replica says of itself in its metrics.
+// gauges are metrics of a replica.
 var gauges = []struct {
 	what, metric string
 	shift        int  // to the right
-	resident     bool // with the race detector it tells nothing: that one's own memory grows by all that was ever touched
+	resident     bool // useless with the race detector, whose memory grows with all memory ever touched
 }{
 	{"goroutines", "go_goroutines", 0, false},
 	{"MB", "process_resident_memory_bytes", 20, true},
 	{"live MB", "go_memstats_next_gc_bytes", 21, false}, // twice what was live at the last collection
 }
 
-// metrics asks r until it answers, for ten seconds: a busy machine is no replica that is gone.
+// metrics asks r until it answers, for ten seconds: on a busy machine a replica may be slow.
 func (r *Replica) metrics(ctx context.Context) (page []byte) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -176,7 +176,7 @@ func number(ctx context.Context, addr, question, before string) (int, error) {
 	return strconv.Atoi(text)
 }
 
-// word asks a server that speaks text, and is what stands in its answer behind the beginning of a line.
+// word asks a server with a text protocol, and returns the text behind the beginning of a line.
 func word(ctx context.Context, addr, question, before string) (string, error) {
 	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", addr)
 	if err != nil {

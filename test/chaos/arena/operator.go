@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// operator does by hand what operators do: runs jobs, cancels and retries tasks, pauses pools and
-// suspends jobs for a moment.
+// operator does what operators do by hand: runs jobs, cancels and retries tasks, pauses pools and suspends jobs
+// for a moment.
 type operator struct {
 	*Clients
 	rand *rand.Rand
@@ -28,7 +28,7 @@ type undo struct {
 	due                time.Time
 }
 
-// operate goes on until ctx ends.
+// operate runs until ctx ends.
 func (m *operator) operate(ctx context.Context) {
 	m.held = map[string]undo{}
 	for {
@@ -109,7 +109,7 @@ func (m *operator) hold(ctx context.Context, what, path, name string) {
 	}
 }
 
-// end ends what was held long enough; what nobody acknowledges is tried again later.
+// end resumes what was held long enough; calls without an answer are tried again later.
 func (m *operator) end(ctx context.Context) {
 	for name, u := range m.held {
 		if time.Now().Before(u.due) {
@@ -123,7 +123,7 @@ func (m *operator) end(ctx context.Context) {
 	}
 }
 
-// takeBack ends whatever is held.
+// takeBack resumes everything.
 func (m *operator) takeBack(ctx context.Context) error {
 	for name, u := range m.held {
 		u.due = time.Time{}

@@ -33,14 +33,14 @@ func ownerOf(client *net.TCPConn, owners map[int]string) string {
 	return ""
 }
 
-// socketOf is how the kernel calls the client's end: "socket:[inode]". The kernel is asked for this one
-// connection: the table of all grows with every connection of the last minute, and there are thousands.
+// socketOf is the kernel's name of the client's end: "socket:[inode]". The kernel is asked for this one
+// connection: the table of all has thousands, with every connection of the last minute.
 func socketOf(client *net.TCPConn) (string, error) {
 	local, remote := client.RemoteAddr().(*net.TCPAddr), client.LocalAddr().(*net.TCPAddr)
 	if inode, err := diagnose(local, remote); err == nil {
 		return fmt.Sprintf("socket:[%d]", inode), nil
 	}
-	return listed(local, remote) // a kernel that does not say, or the connection is gone
+	return listed(local, remote) // a kernel without an answer, or the connection is closed
 }
 
 // diagnose asks the kernel for the inode of a socket of this machine (sock_diag(7)).

@@ -15,7 +15,7 @@ import (
 
 const betweenProbes = 250 * time.Millisecond
 
-// Probe looks at the health of each replica until ctx ends, as a load balancer does.
+// Probe reads the health of each replica until ctx ends, as a load balancer does.
 func (a *Arena) Probe(ctx context.Context) error {
 	probes, err := history.OpenLog[history.Probe](a.Dir, history.ProbesFile)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *Replica) probe(ctx context.Context) history.Probe {
 		var text []byte
 		status, text = r.look(ctx, "/readyz")
 		p.Ready = status == http.StatusOK
-		_ = json.Unmarshal(text, &view) // an answer that is cut short names nothing
+		_ = json.Unmarshal(text, &view) // an answer that is cut names nothing
 		for _, c := range view.Conditions {
 			if !c.Ready {
 				p.Red = append(p.Red, c.Name+": "+c.Detail)

@@ -57,7 +57,7 @@ func Descriptors(pid int) int {
 	return len(entries)
 }
 
-// ours reports whether a command belongs to this arena: others may run the same program.
+// ours reports whether a command belongs to this arena: other runs may use the same program.
 func (a *Arena) ours(pid int) bool {
 	line, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	return bytes.Contains(line, []byte(a.effects))

@@ -21,9 +21,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Replica is one replica of the cell: a process at a time, always with the same id, address and
-// command line. A process that ends though nobody ended it is started again after a second, as
-// service managers do. Its methods may be called at any time.
+// Replica is one replica of the cell: one process at a time, always with the same id, address and command line.
+// A process that ends without being stopped is started again after a second, as by service managers. Its
+// methods may be called at any time.
 type Replica struct {
 	ID         string
 	Config     string         // file; read at each start
@@ -43,7 +43,7 @@ type Replica struct {
 	joining sync.WaitGroup
 }
 
-// process is one life of a replica.
+// process is one process of a replica.
 type process struct {
 	cmd  *exec.Cmd
 	gone chan struct{}
@@ -84,7 +84,7 @@ func (r *Replica) launch(address string) (*process, error) {
 	defer log.Close()
 	cmd := exec.Command(r.arena.binary, "serve", "-c", r.Config, "--id", r.ID, "--listen", address)
 	cmd.Dir = filepath.Dir(r.Config)
-	cmd.Env = append(os.Environ(), "TMPDIR="+r.arena.tmp, "LOCKSTEP_DUMPABLE=true") // proxies look whose a connection is, by /proc
+	cmd.Env = append(os.Environ(), "TMPDIR="+r.arena.tmp, "LOCKSTEP_DUMPABLE=true") // proxies find the owner of a connection in /proc
 	if r.Clock != nil {
 		cmd.Env = append(cmd.Env, r.Clock.Env())
 	}
@@ -100,7 +100,7 @@ func (r *Replica) launch(address string) (*process, error) {
 	return p, nil
 }
 
-// attend notes the end of a process, and starts another if nobody ended it.
+// attend notes the end of a process, and starts another unless it was stopped.
 func (r *Replica) attend(p *process) {
 	_ = p.cmd.Wait() // its state says more
 	r.mu.Lock()
@@ -179,8 +179,8 @@ func (r *Replica) sawReady(pid int) {
 	}
 }
 
-// Twin starts a second process with the replica's id at another address, over the same edges, and
-// returns its process id. The product shall refuse it. Nobody starts it again; Untwin ends it.
+// Twin starts a second process with the replica's id at another address, over the same edges, and returns its
+// process id. The product must refuse it. It is not started again; Untwin ends it.
 func (r *Replica) Twin() (pid int, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -233,7 +233,7 @@ func (r *Replica) setHolder(pid int) {
 	r.holder = pid
 }
 
-// Alive reports whether the replica's process runs; frozen is alive.
+// Alive reports whether the replica's process runs; a frozen one does.
 func (r *Replica) Alive() bool { return r.PID() != 0 }
 
 // PID is the replica's process; 0: it does not run.
@@ -246,8 +246,8 @@ func (r *Replica) PID() int {
 	return r.now.life.PID
 }
 
-// Group is the replica's process and its helpers: what runs the same program below it. Commands of
-// jobs are not of the group. Empty: it does not run.
+// Group is the replica's process and its helpers, which run the same program. Commands of jobs are not in it.
+// Empty: it does not run.
 func (r *Replica) Group() []int {
 	pid := r.PID()
 	if pid == 0 {
@@ -278,7 +278,7 @@ func (r *Replica) send(s syscall.Signal, pids ...int) (err error) {
 	return err
 }
 
-// Kill ends the replica's process alone with SIGKILL, returns when it is gone, and leaves it so.
+// Kill ends the replica's process alone with SIGKILL, returns when it has ended, and does not start another.
 func (r *Replica) Kill() error { return r.end("killed", r.Signal) }
 
 // KillGroup is Kill of the replica and its helpers.
@@ -299,8 +299,8 @@ func (r *Replica) end(how string, send func(syscall.Signal) error) error {
 	return nil
 }
 
-// Drain asks the replica to stop, returns when it has, and leaves it so. An error says that it had to
-// be killed, or what its exit code was if not 0.
+// Drain stops the replica with SIGTERM, and does not start another. An error says that it had to be killed, or
+// its exit code if not 0.
 func (r *Replica) Drain(ctx context.Context) error {
 	r.mu.Lock()
 	r.wanted = false

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// Rest brings the cell to rest once faults are healed and clients have stopped: jobs are suspended,
-// and it returns when nothing is open any more. An error says what still was when ctx ended.
+// Rest waits until nothing is open, after faults are healed and clients have stopped: jobs are suspended first.
+// An error says what was still open when ctx ended.
 func (a *Arena) Rest(ctx context.Context) error {
 	if err := a.suspendJobs(ctx); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (a *Arena) Rest(ctx context.Context) error {
 	}
 }
 
-// suspendJobs suspends every job, so that a run comes to rest: due times are skipped from then on.
+// suspendJobs suspends every job: due times are skipped from then on.
 func (a *Arena) suspendJobs(ctx context.Context) error {
 	asks, err := history.OpenLog[history.Ask](a.Dir, history.AsksFile)
 	if err != nil {
@@ -56,8 +56,8 @@ func (a *Arena) suspendJobs(ctx context.Context) error {
 	return nil
 }
 
-// Settle waits until nothing of what replicas use has grown beyond what it was before, or ctx ends, and
-// returns the comparison: connections and goroutines go away some time after their use.
+// Settle waits until nothing that replicas use has grown, or ctx ends, and returns the comparison: connections
+// and goroutines end some time after their use.
 func (a *Arena) Settle(ctx context.Context, before Inventory) ([]history.Leftover, error) {
 	for {
 		after, err := a.Inventory(ctx)

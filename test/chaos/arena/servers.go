@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// diskSize is room for the tables of a long run, and soon filled.
+// diskSize is enough for the tables of a long run, and soon filled.
 const (
 	diskSize    = 512 << 20
 	mariaDBSize = 2 << 30 // its files do not shrink
@@ -34,7 +34,7 @@ func (a *Arena) openServers(t testing.TB, o Options) {
 	switch a.Cell.Lock {
 	case Redis:
 		a.Redis = servers.NewRedis(t)
-		if a.whenDown == "wait" { // one that is younger than a lease may have forgotten some, and grants none
+		if a.whenDown == "wait" { // a server younger than a lease may have forgotten some, and grants none
 			select {
 			case <-time.After(LockTTL + time.Second):
 			case <-t.Context().Done():
@@ -59,7 +59,7 @@ func newMariaDB(t testing.TB, o Options) *servers.MySQLServer {
 		clock = servers.NewClock(t)
 	}
 	disk, _ := servers.NewDisk(t, mariaDBSize)
-	s := disk.NewMySQL(t, clock, "--innodb-autoinc-lock-mode=2") // the audit's numbers shall make nobody wait
+	s := disk.NewMySQL(t, clock, "--innodb-autoinc-lock-mode=2") // inserts into the audit must not wait for each other
 	s.DSN(Database)
 	s.Exec("CREATE USER "+Account, "GRANT ALL ON "+Database+".* TO "+Account)
 	return s
@@ -122,7 +122,7 @@ func (a *Arena) owners() map[int]string {
 	return all
 }
 
-// addresses are the two lines of the configuration that say where the servers are.
+// addresses are the two lines of the configuration with the addresses of the servers.
 func (a *Arena) addresses() (store, lock string) {
 	dsn := func(h *hub) string { return fmt.Sprintf("%s@tcp(%s)/%s", Account, h.addr(), Database) }
 	if a.Store != nil {
@@ -151,7 +151,7 @@ func (a *Arena) addresses() (store, lock string) {
 	return "{" + store + "}", "{" + strings.TrimSpace(lock) + "}"
 }
 
-// StoreDSN is how the harness itself reaches the store: past the edges, as root.
+// StoreDSN is the DSN of the store for the harness: without the edges, as root.
 func (a *Arena) StoreDSN() (driver, dsn string) {
 	if a.Store != nil {
 		return "mysql", a.Store.DSNOf("root", "", Database)

@@ -27,8 +27,8 @@ func every(period, offset time.Duration) []history.Every {
 	return []history.Every{{Period: period, Offset: offset}}
 }
 
-// jobsOfRun are small and many-sided: most start each second, some take longer than their period,
-// some do not listen.
+// jobsOfRun are various small jobs: most start each second, some take longer than their period, some ignore
+// SIGTERM.
 func jobsOfRun() []job {
 	s := time.Second
 	all := []job{
@@ -43,7 +43,7 @@ func jobsOfRun() []job {
 		{Job: history.Job{Name: "twice", Due: append(every(10*s, 0), every(4*s, 0)...)}},
 		{Job: history.Job{Name: "flaky", Due: every(5*s, 2*s), Retries: 2}, does: "-fails 1"},
 		{Job: history.Job{Name: "deaf", Due: every(6*s, 3*s), Takes: 3 * s, Timeout: 2 * s}, does: "-takes 3s -deaf"},
-		{Job: history.Job{Name: "astray", Due: every(6*s, 0), OnLost: "retry", Takes: 15 * s}, does: "-takes 15s -astray"}, // so long that nobody is rid of it by waiting
+		{Job: history.Job{Name: "astray", Due: every(6*s, 0), OnLost: "retry", Takes: 15 * s}, does: "-takes 15s -astray"}, // too long for a drain
 	}
 	for i := range all {
 		j := &all[i].Job
@@ -66,7 +66,7 @@ func poolsOfRun() []pool {
 	}
 }
 
-// schedule is a due time in the words of the configuration.
+// schedule is a due time as the configuration writes it.
 func schedule(e history.Every) string {
 	period, offset := int(e.Period/time.Second), int(e.Offset/time.Second)
 	switch {

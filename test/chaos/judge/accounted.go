@@ -12,15 +12,15 @@ import (
 // settle is how long before the end a due time must lie to be asked for.
 const settle = 3 * time.Second
 
-// accounted is I1: each due time of the run is covered by exactly one row of the ledger that a
-// schedule made; nothing else is; what ended has an outcome and, unless it ran well, a reason; only
-// missed and skipped rows may stand for several due times, and count them; what is late runs or is
-// missed as the catch-up policy says, see caughtUp. Reasons are true, see reasons, and what was run by
-// hand was asked for, see byHand. What was decided before clients stopped has ended.
+// accounted is I1: each due time of the run is covered by exactly one row of the ledger that a schedule made,
+// and there are no others; an ended row has an outcome and, unless it ran well, a reason; only missed and
+// skipped rows may stand for several due times, and count them; a late due time runs or is missed by the
+// catch-up policy, see caughtUp. Reasons are true, see reasons, and runs by hand were requested, see byHand.
+// Rows decided before clients stopped have ended.
 //
-// No excuses. Due times are those of the database's clock: where that was stepped, they are asked
-// for up to the job's cursor, and what was put off while it was ahead may be open. Catch-up "all"
-// may wait for its slot while attempts of the job run.
+// No excuses. Due times are those of the database's clock: where that was stepped, they are expected up to the
+// job's cursor, and what was delayed while it was ahead may be open. Catch-up "all" may wait for its slot while
+// attempts of the job run.
 func (t *trial) accounted() {
 	rows := map[string][]history.Row{}
 	for _, r := range t.h.Final.Triggers {
@@ -133,8 +133,8 @@ func (t *trial) uncovered(job history.Job, first, last time.Time) {
 		"no row for %d due times up to %s", dueCount(job.Due, first, last), last.Format("15:04:05.999"))
 }
 
-// busy reports whether a job's slot was in use shortly before until: a catch-up that waits for its
-// turn is looked at each second.
+// busy reports whether a job's slot was in use shortly before until: a catch-up that waits for its slot is
+// tried each second.
 func (t *trial) busy(job history.Job, until time.Time) bool {
 	from := until.Add(-job.Takes - 5*time.Second - t.run.Slack)
 	return slices.ContainsFunc(t.begun, func(e history.Effect) bool { return e.Job == job.Name && e.At.After(from) })

@@ -8,9 +8,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// byHand is the part of I1 for what clients run themselves: each run that was acknowledged is one row
-// of the ledger, and every other row stands for one call of which nobody knows what came of it. A
-// row that was skipped may also be what a refused call left.
+// byHand is the part of I1 for runs by clients: each acknowledged run is one row of the ledger, and every other
+// row stands for one call with an unknown outcome. A skipped row may also come from a refused call.
 func (t *trial) byHand() {
 	acked := map[string]bool{} // tasks
 	for _, a := range t.h.Asks {
@@ -21,8 +20,8 @@ func (t *trial) byHand() {
 	open, refused, written := t.calls("run", "unknown"), t.calls("run", "refused"), t.ledgerRows()
 	there := map[string]bool{}
 	timed := func(r history.Row) bool { return len(t.h.Audit) > 0 && t.sameClock(written[keyOf(r)].Seq) }
-	// As they were written, not as the clock was then: a row of another time settles any call, and must
-	// leave those that rows before it need.
+	// In the order of writes, not of the clock: a row of another time settles any call, and must leave those
+	// that rows before it need.
 	inOrder := func(a, b history.Row) int {
 		return cmp.Or(cmp.Compare(written[keyOf(a)].Seq, written[keyOf(b)].Seq), cmp.Compare(a.DecidedAt, b.DecidedAt))
 	}
@@ -53,7 +52,7 @@ func (t *trial) byHand() {
 	}
 }
 
-// calls are some of which the answer does not say what came of them. Each may have worked once.
+// calls are calls with an unknown outcome. Each may have had an effect once.
 type calls struct {
 	slack time.Duration
 	asks  []history.Ask // by when they were given up
@@ -70,8 +69,8 @@ func (t *trial) calls(what, answer string) *calls {
 	return u
 }
 
-// settle takes away the call about target (empty: any) that may have done something at a moment;
-// false: there is none. The moment is asked for only if it is timed.
+// settle removes the call about target (empty: any) that may have had an effect at a moment; false: there is
+// none. The moment counts only if it is timed.
 func (u *calls) settle(target string, at time.Time, timed bool) bool {
 	i := slices.IndexFunc(u.asks, func(a history.Ask) bool {
 		return (target == "" || a.Target == target) &&

@@ -7,13 +7,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// catchUpLimit is how many due times "all" makes up for in one decision, in a job that names no limit.
+// catchUpLimit is how many due times "all" runs in one decision, in a job without a limit.
 const catchUpLimit = 10
 
-// caughtUp is the part of I1 that holds late due times against the job's policy. One beyond the window
-// may be missed. "none" makes up for nothing; with "latest" each missed one has a later one of the same
-// decision that stands for it, and only the last of a decision may be late itself; with "all" none is
-// missed but those before the latest ones that the limit lets run.
+// caughtUp is the part of I1 that checks late due times against the job's policy. One beyond the window may be
+// missed. "none" catches up nothing; with "latest" each missed one has a later one of the same decision that
+// stands for it, and only the last of a decision may be late itself; with "all" none is missed but those before
+// the latest ones that the limit allows.
 func (t *trial) caughtUp(job history.Job, rows []history.Row) {
 	stands := map[int64]int64{} // by the time of a decision, the latest due time of it that was not missed
 	for _, r := range rows {
@@ -42,7 +42,7 @@ func (t *trial) caughtUp(job history.Job, rows []history.Row) {
 	}
 }
 
-// unlimited asks for the due times that the limit of "all" preferred to a missed one.
+// unlimited checks the due times that the limit of "all" preferred to a missed one.
 func (t *trial) unlimited(job history.Job, r history.Row, last, decided time.Time) {
 	limit := cmp.Or(job.Limit, catchUpLimit)
 	if n := dueCount(job.Due, last.Add(1), decided.Add(-job.Grace-1)); n < limit {

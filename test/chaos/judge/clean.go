@@ -12,12 +12,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// dirty is what no log of a replica may have.
+// dirty is what the log of a replica must not have.
 var dirty = regexp.MustCompile(`^(panic: |fatal error: |WARNING: DATA RACE|goroutine \d+ \[|SIG[A-Z]+: )`)
 
-// clean is I12: no log of a replica has a panic, a data race or a dump of goroutines; no replica ends
-// by itself; no call is answered with status 500, which says that the program itself is wrong; and
-// descriptors, keys, nodes, processes and files are as many as before.
+// clean is I12: no log of a replica has a panic, a data race or a dump of goroutines; no replica ends without a
+// signal; no call is answered with status 500; and descriptors, keys, nodes, processes and files are as many as
+// before.
 //
 // No excuses.
 func (t *trial) clean() {
@@ -45,7 +45,7 @@ func (t *trial) clean() {
 	}
 }
 
-// log reports the first thing that has no place in a log.
+// log reports the first forbidden line of a log.
 func (t *trial) log(name string) {
 	f, err := os.Open(filepath.Join(t.run.Directory, history.LogsDir, filepath.Base(name)))
 	if err != nil {

@@ -8,15 +8,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// notifications is the pool that belongs to the scheduler itself.
+// notifications is the pool of the scheduler itself.
 const notifications = "notifications"
 
-// conserved is I6: each task that a client was told of is in the tables; each task in them was asked
-// for by a client, and each one without a key by one call: it was acknowledged, or nobody knows what
-// came of that call; an idempotency key has one task, whoever asks how often, see keys; and what was there
-// when clients stopped has ended.
+// conserved is I6: each task acknowledged to a client is in the tables; each task in them was enqueued by a
+// client, and each one without a key by one call: it was acknowledged, or its outcome is unknown; an
+// idempotency key has one task, see keys; and the tasks that existed when clients stopped have ended.
 //
-// No excuses. Where the database's clock was stepped, what was put off while it was ahead may wait.
+// No excuses. If the database's clock was stepped, tasks delayed while it was ahead may wait.
 func (t *trial) conserved() {
 	rows := map[string]history.Row{}
 	for _, list := range [][]history.Row{t.h.Final.Tasks, t.h.Final.Done} {

@@ -8,8 +8,8 @@ import (
 
 const (
 	promised = time.Second // no single fault of a replica or a lock server delays a trigger by more
-	// stuck is when MariaDB ends the transaction of a client that froze or was cut off within it: until
-	// then its locks hold. (idle_transaction_timeout, set by store.Open and sqllock.Open.)
+	// stuck is when MariaDB ends the transaction of a client that froze or was disconnected in it: until then
+	// its locks hold. (idle_transaction_timeout, set by store.Open and sqllock.Open.)
 	stuck    = time.Second
 	reaction = time.Second / 2 // of those that waited for it
 	// farOff is how late a trigger may be decided and started where each answer of the store takes
@@ -18,9 +18,9 @@ const (
 	farOff = 8 * time.Second
 )
 
-// deadline is until when what is due at a moment must have been decided, and started if there is room, whoever
-// claimed it: one who is struck hands it back. Faults that began before the deadline may move it, and those that
-// began after it may not, whatever came of them.
+// deadline is until when what is due at a moment must have been decided, and started if there is room,
+// whichever replica claimed it: one that is struck releases it. Faults that began before the deadline may move
+// it; those that began after it do not.
 func (t *trial) deadline(due time.Time) time.Time {
 	by := due.Add(promised + t.run.Slack)
 	for _, w := range t.h.Windows { // by Began
@@ -31,8 +31,7 @@ func (t *trial) deadline(due time.Time) time.Time {
 	return by
 }
 
-// putsOff is until when a fault excuses that something is late which is due while it lasts; zero if
-// it excuses nothing.
+// putsOff is until when a fault excuses lateness of what is due while it lasts; zero if it excuses nothing.
 func (t *trial) putsOff(w history.Window, due time.Time) time.Time {
 	all := t.everybody(w)
 	switch {
@@ -52,7 +51,7 @@ func (t *trial) putsOff(w history.Window, due time.Time) time.Time {
 	return time.Time{}
 }
 
-// holdsStore reports whether nobody can write while a fault lasts, as it froze who was writing.
+// holdsStore reports whether no replica can write while a fault lasts, as it froze a writer.
 func (t *trial) holdsStore(w history.Window) bool {
 	return has(w, history.StoreHeld) || t.run.Format == 0 && t.onSQLite() && has(w, history.ReplicaFrozen)
 }

@@ -7,20 +7,19 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// degraded is I10: a replica that cannot reach the store starts nothing once its session is not
-// trusted any more, says that it is not ready, and goes on answering; one that lives is declared dead
-// only after it was silent for a session ttl; and none is, and no attempt is lost, without a fault
-// that strikes its replica. A store that is away for everybody harms no session (Window.Spares). With
-// when_down: wait, a replica that cannot reach the lock service claims nothing once its leases are over.
+// degraded is I10: a replica that cannot reach the store starts nothing once its session is not trusted any
+// more, reports that it is not ready, and keeps answering; a live replica expires only after it was silent for
+// a session ttl; and none expires, and no attempt is lost, without a fault that strikes its replica. A store
+// that is down for all replicas harms no session (Window.Spares). With when_down: wait, a replica that cannot
+// reach the lock service claims nothing once its leases have expired.
 //
-// While a replica cannot reach the store, it stops attempts whose time is over: may_run_until of
-// their row, or with on_lost: retry the session's trust. Those are lost even where sessions are not.
+// While a replica cannot reach the store, it stops attempts at their deadline: may_run_until of their row, or
+// with on_lost: retry the trust window of the session. Those are lost even if the session is not.
 //
-// What may cost sessions and attempts: replica-down, -frozen, restarts, and store-down or -slow that
-// spare nothing, each for those it strikes. A lock service that is away, or anybody's wrong wall
-// clock, excuses nothing. With Run.Slack, the machine is so busy that a replica may be silent by
-// itself: then its silence excuses the rest, but not where a fault spares. Nothing excuses a death
-// without silence.
+// What may cost sessions and attempts: replica-down, -frozen, restarts, and store-down or -slow that spare
+// nothing, each for the replicas that it strikes. A lock service that is down, or a wrong wall clock, excuses
+// nothing. With Run.Slack, the machine is so busy that a replica may be silent without a fault: then its
+// silence excuses the rest, but not where a fault spares. Nothing excuses an expiry without silence.
 func (t *trial) degraded() {
 	for _, w := range t.h.Windows {
 		if w.Applied && has(w, history.StoreDown) {
@@ -58,7 +57,7 @@ func (t *trial) mayBeLost(replica string, at time.Time) bool {
 		if !p.Told.IsZero() {
 			end = p.Told
 		}
-		// Work of a dead process may be found as long as nobody could look for it.
+		// Work of a killed process may be found later, as long as no replica could look for it.
 		if p.Replica == replica && !end.IsZero() && end.Before(at.Add(clockError)) && !t.postponed(end, end.Add(t.run.SessionTTL+reapTime+t.run.DrainTimeout+t.run.Slack)).Before(at) {
 			return true
 		}
@@ -66,11 +65,11 @@ func (t *trial) mayBeLost(replica string, at time.Time) bool {
 	return false
 }
 
-// lastGrace is how long before its time is over an attempt may be told to end.
+// lastGrace is how long before its deadline an attempt may be told to end.
 const lastGrace = 2 * time.Second
 
-// timeWasOver reports whether the attempt had to stop because its replica had no word from the store
-// for too long, or, on a busy machine, the others had none of the replica.
+// timeWasOver reports whether the attempt had to stop because its replica had no answer of the store for too
+// long, or, on a busy machine, the others had no heartbeat of the replica.
 func (t *trial) timeWasOver(l loss) bool {
 	if t.starved(l.replica, l.at) && !t.spared(l.at) {
 		return true
@@ -90,7 +89,7 @@ func (t *trial) spared(at time.Time) bool {
 	return slices.ContainsFunc(t.applied(at, at), func(w history.Window) bool { return w.Spares })
 }
 
-// withoutStore looks at one replica while the store is away from it.
+// withoutStore checks one replica while it cannot reach the store.
 func (t *trial) withoutStore(w history.Window, replica string) {
 	trust := w.Began.Add(t.run.SessionTTL + t.run.Slack)
 	for _, e := range t.begun {
@@ -99,7 +98,7 @@ func (t *trial) withoutStore(w history.Window, replica string) {
 			t.violate(Degrades, replica, e.At, "started task %s %v after its claim, without the store", e.TaskID, ms(e.At.Sub(c.from)))
 		}
 	}
-	// A store that took a beat was there for a while.
+	// A store that took a heartbeat was reachable for a while.
 	for _, c := range t.h.Audit {
 		if c.Table != "sessions" || c.Before == nil || c.After == nil || c.After.Replica != replica || c.After.Beat == c.Before.Beat {
 			continue
@@ -108,7 +107,7 @@ func (t *trial) withoutStore(w history.Window, replica string) {
 			return
 		}
 	}
-	if slices.ContainsFunc(t.h.Windows, func(o history.Window) bool { // the other one of a pair: who is frozen says nothing
+	if slices.ContainsFunc(t.h.Windows, func(o history.Window) bool { // the other fault of a pair: a frozen replica is silent
 		return o.Applied && has(o, history.ReplicaFrozen) && o.Strikes(replica) && o.Began.Before(w.Healed) && w.Began.Before(o.Healed)
 	}) {
 		return
@@ -144,9 +143,9 @@ func (t *trial) alive(replica string, at time.Time) bool {
 	return !known
 }
 
-// sessions asks why each session died.
+// sessions checks why each session expired.
 func (t *trial) sessions() {
-	last := map[string]time.Time{} // word of each
+	last := map[string]time.Time{} // last heartbeat of each
 	for _, c := range t.h.Audit {
 		if c.Table != "sessions" || c.After == nil {
 			continue
@@ -166,8 +165,8 @@ func (t *trial) sessions() {
 	}
 }
 
-// gone reports whether the latest process of a replica had ended, or was told to, by itself or
-// others, at a moment. A newcomer on the same machine expires the dead at once.
+// gone reports whether the latest process of a replica had ended, or was told to, at a moment. A new process on
+// the same machine evicts the session of an ended one at once.
 func (t *trial) gone(replica string, at time.Time) bool {
 	var latest history.Process
 	for _, p := range t.h.Processes {
@@ -177,13 +176,13 @@ func (t *trial) gone(replica string, at time.Time) bool {
 	}
 	ended := !latest.Ended.IsZero() && latest.Ended.Before(at)
 	told := !latest.Told.IsZero() && latest.Told.Before(at)
-	// A process that has just begun finds the session of the one before it.
+	// A process that has just begun finds the session of its predecessor.
 	fresh := !latest.Started.IsZero() && (latest.Ready.IsZero() || at.Before(latest.Ready))
 	return ended || told || fresh
 }
 
-// waiting is what lock.when_down: wait promises: a replica that cannot reach the lock service for longer
-// than its leases last claims nothing until it can.
+// waiting checks lock.when_down: wait: a replica that cannot reach the lock service for longer than its leases
+// last claims nothing until it can.
 func (t *trial) waiting() {
 	if t.run.WhenDown != "wait" {
 		return

@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// stopGrace is what commands get after the drain timeout, and what the product adds to it.
+	// stopGrace is the grace period of commands after the drain timeout, and what the product adds to it.
 	stopGrace = 10*time.Second + 5*time.Second
-	// lastClaims is when a replica that is told to stop has nothing more to claim.
+	// lastClaims is how long after SIGTERM a replica may still claim.
 	lastClaims = time.Second
 )
 
-// drains is I11: a replica that gets SIGTERM claims nothing more, ends with exit code 0 within the
-// drain timeout and the grace of commands, and what it had is done, pending again, or, if it took
-// longer than that, lost with the reason "drained".
+// drains is I11: a replica that gets SIGTERM claims nothing more, ends with exit code 0 within the drain
+// timeout and the grace period of commands, and its tasks are done, pending again, or, if they took longer than
+// that, lost with the reason "drained".
 //
-// Excused is a replica that another fault strikes in the time that it may take to stop, and work whose
-// time was over, see degraded.
+// Excused are a replica that another fault strikes while it stops, and work whose deadline had passed, see
+// degraded.
 func (t *trial) drains() {
 	for _, p := range t.h.Processes {
 		if p.How != "drained" || p.Told.IsZero() {

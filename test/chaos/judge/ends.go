@@ -7,10 +7,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// ends is I7: a task ends once, in the transaction that takes it from those that have not; the ends
-// of tasks and triggers never change, but that the own result of a lost attempt replaces "lost"
-// once; rows move only along the allowed ways; and what is recorded as done was done, by its
-// handler's own words. See outputs, too.
+// ends is I7: a task ends once, in the transaction that removes it from the open ones; the ends of tasks and
+// triggers never change, but that the own result of a lost attempt replaces "lost" once; rows move only along
+// the allowed ways; and what is recorded as done was done, by the output of its handler. See outputs, too.
 //
 // No excuses.
 func (t *trial) ends() {
@@ -49,7 +48,7 @@ func changed(c history.Change) *history.Row {
 	return c.Before
 }
 
-// taskMove says what is wrong with a change of a task that has not ended.
+// taskMove returns what is wrong with a change of a task that has not ended.
 func (t *trial) taskMove(c history.Change, ended map[string]int) string {
 	b, a := c.Before, c.After
 	switch {
@@ -122,7 +121,7 @@ func triggerMove(c history.Change) string {
 	return ""
 }
 
-// trueSuccess asks the handlers about what the record calls succeeded, and when it says so.
+// trueSuccess compares tasks recorded as succeeded, and when, with the handlers.
 func (t *trial) trueSuccess() {
 	done := map[claimKey]time.Time{}
 	for _, e := range t.h.Effects {

@@ -10,14 +10,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// excludes is I14: while a program may trust its lease of a key, nobody else may trust one of the
-// same key; and tokens grow from holder to holder. Holders asked their leases, and note the time from
-// before they asked: so a pause between the two makes nothing look held that was not.
+// excludes is I14: while a program may trust its lease of a key, no other may trust one of the same key; and
+// tokens grow from holder to holder. Holders checked their leases, and note the time from before the check: so
+// a pause between the two makes nothing look held that was not.
 //
-// Excused are overlaps where the driver says of itself that it cannot know better: with lock mode row
-// a connection that the server closes frees the key at once, and the holder learns of it at its
-// next renewal, a third of the ttl later (lock-down, lock-slow); and expiry is judged by the server's clock,
-// so one that is set ahead ends leases before their time, where it is a wall clock (lock-clock).
+// Excused are overlaps that the Caps of the driver declare: with lock mode row a connection that the server
+// closes frees the key at once, and the holder learns of it at its next renewal, a third of the ttl later
+// (lock-down, lock-slow); and the server's clock decides expiry, so one that is set ahead ends leases early, if
+// it is a wall clock (lock-clock).
 func (t *trial) excludes() {
 	for name, all := range t.holdings() {
 		slices.SortFunc(all, func(a, b *holding) int {
@@ -37,8 +37,8 @@ func (t *trial) excludes() {
 	}
 }
 
-// holdings are the holdings of each key. A holder has one at a time, so that another token is another
-// one, even if it was there before.
+// holdings are the holdings of each key. A holder has one at a time, so that another token is another one, even
+// if it was there before.
 func (t *trial) holdings() map[string][]*holding {
 	all := map[string][]*holding{}
 	now := map[string]*holding{} // by key and holder
@@ -65,7 +65,7 @@ func (h *holding) String() string {
 	return fmt.Sprintf("the holder beside %s, with token %d since %s,", h.holder, h.token, h.first.UTC().Format("15:04:05.000"))
 }
 
-// outOfReach reports whether the driver owns up to an overlap of such a length.
+// outOfReach reports whether the driver declares an overlap of such a length.
 func (t *trial) outOfReach(holder string, at time.Time, length time.Duration) bool {
 	switch {
 	case strings.HasSuffix(t.run.Cell, "+row"):

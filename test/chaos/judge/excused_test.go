@@ -117,11 +117,11 @@ func TestExcuses(t *testing.T) {
 		}, func(h *history.History) {
 			h.Audit[len(h.Audit)-1].After.Late = 1
 		}},
-		{"a stale finish that was such a result", StaleHands, func(h *history.History) {
+		{"a stale finish that was such a result", StaleOwners, func(h *history.History) {
 			r := h.Final.Done[0]
 			h.Stale = append(h.Stale, history.Stale{What: "finish", TaskID: r.ID, Token: r.Token, Changed: true})
 		}, func(h *history.History) { h.Final.Done[0].Late = 1 }},
-		{"a stale write without an answer", StaleHands, func(h *history.History) {
+		{"a stale write without an answer", StaleOwners, func(h *history.History) {
 			h.Stale = append(h.Stale, history.Stale{What: "extend", TaskID: "t1", Token: 1})
 		}, func(h *history.History) { h.Stale[len(h.Stale)-1].Error = "connection reset" }},
 		{"a second task that a client asked for", OneStart, func(h *history.History) {

@@ -10,14 +10,14 @@ import (
 
 // recovery is how long after it was healed a fault may still show, before Run.Slack:
 //
-//	replica-down, -frozen     session ttl + 3 s: the others must see that it is gone, and clean up
+//	replica-down, -frozen     session ttl + 3 s: the others must expire it, and reap its work
 //	helper-frozen             the same
 //	lock-down, -slow, -clock  5 s; on ZooKeeper lock ttl + 2 s if that is longer
-//	store-down, -slow, -far   5 s, or session ttl + 3 s where only some replicas were cut off: those
-//	                          may have been declared dead
+//	store-down, -slow, -far   5 s, or session ttl + 3 s if only some replicas were disconnected: those
+//	                          may have expired
 //	store-clock               session ttl + 5 s: the new time must have been seen three times
 //	restarts                  drain timeout + 3 s
-//	replica-clock             nothing: nobody looks at it
+//	replica-clock             nothing: it is not used
 //	another cell's            5 s
 func (t *trial) recovery(w history.Window) time.Duration {
 	var longest time.Duration
@@ -87,8 +87,8 @@ func (t *trial) excused(from, to time.Time, replica string, kinds ...history.Kin
 	return false
 }
 
-// has reports whether a fault of this cell is of one of the kinds. What another one does to the machine is
-// of none: it excuses what is late, see putsOff and lastRed, and nothing that is lost.
+// has reports whether a fault of this cell is of one of the kinds. A fault of another cell is of none: it
+// excuses lateness, see putsOff and lastRed, and no loss.
 func has(w history.Window, kinds ...history.Kind) bool {
 	return !w.Elsewhere && slices.ContainsFunc(w.Kinds, func(k history.Kind) bool { return slices.Contains(kinds, k) })
 }

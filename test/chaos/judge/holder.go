@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// holder is what a reason says of the run that has a job's slot.
+// holder is the holder of a job's slot, as a reason names it.
 type holder struct {
 	run, task      string
 	replica, since string // of one that runs
@@ -24,7 +24,7 @@ func readHolder(reason string) (holder, bool) {
 	return holder{m[1], m[2], m[3], m[4]}, true
 }
 
-// ranThere reports whether an attempt of the task began when and where it says.
+// ranThere reports whether an attempt of the task began when and where the reason says.
 func (t *trial) ranThere(said holder) bool {
 	for _, c := range t.ordered {
 		if c.row.ID == said.task && c.row.Replica == said.replica && dbTime(c.row.StartedAt).UTC().Format(time.RFC3339) == said.since {

@@ -1,9 +1,8 @@
-// Package judge says from what a chaos run left behind whether the promises held in it.
+// Package judge checks from the artifacts of a chaos run whether the promises held in it.
 //
-// It trusts nobody: due times are computed here, by arithmetic on periods; what ran is taken from
-// the handlers' own words, and what was written from the audit that triggers of the database kept.
-// A fault excuses only what its kinds may excuse, see excuses.go, and never because something
-// went wrong. I1 to I7 have no excuse but the one that is written beside them.
+// It does not rely on the product: due times are computed here, by arithmetic on periods; starts are taken from
+// the output of handlers, and writes from the audit of database triggers. A fault excuses only what its kinds
+// may excuse, see excuses.go. I1 to I7 have no excuse but the one that is written beside them.
 package judge
 
 import (
@@ -22,11 +21,11 @@ const (
 	Slots      Invariant = "I3"  // forbid and max_running hold in the record; a fenced target takes no older write
 	NoOverlap  Invariant = "I3b" // forbid holds for the processes too
 	Tokens     Invariant = "I4"  // tokens grow
-	StaleHands Invariant = "I5"  // whoever owns nothing any more changes nothing
+	StaleOwners Invariant = "I5"  // a stale owner changes nothing
 	Conserved  Invariant = "I6"  // acknowledged tasks are there, others are not
 	OneEnd     Invariant = "I7"  // a task ends once, by the allowed ways
 	OnTime     Invariant = "I8"  // never early, and not late
-	Recovers   Invariant = "I9"  // and nobody needs to touch anything
+	Recovers   Invariant = "I9"  // without help
 	Degrades   Invariant = "I10" // no start without the store, no harm done by what only stays away
 	Drains     Invariant = "I11" // SIGTERM loses nothing
 	Clean      Invariant = "I12" // no panic, no race, nothing left over
@@ -36,11 +35,11 @@ const (
 
 // Invariants are all of them, in order.
 var Invariants = []Invariant{
-	Accounted, OneStart, Slots, NoOverlap, Tokens, StaleHands, Conserved, OneEnd, OnTime, Recovers, Degrades, Drains, Clean, NotVacuous, Excludes,
+	Accounted, OneStart, Slots, NoOverlap, Tokens, StaleOwners, Conserved, OneEnd, OnTime, Recovers, Degrades, Drains, Clean, NotVacuous, Excludes,
 }
 
-// Judge checks all invariants. It has no clock and asks nobody; of files it reads only the logs
-// below h.Run.Directory, if that is set.
+// Judge checks all invariants. It has no clock and makes no calls; of files it reads only the logs below
+// h.Run.Directory, if that is set.
 func Judge(h *history.History) Report {
 	t := newTrial(h)
 	t.accounted()
@@ -48,7 +47,7 @@ func Judge(h *history.History) Report {
 	t.slots()
 	t.overlaps()
 	t.tokens()
-	t.staleHands()
+	t.staleOwners()
 	t.conserved()
 	t.ends()
 	t.onTime()

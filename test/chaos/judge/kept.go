@@ -9,11 +9,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// words is what every handler says first.
+// words is the first line of every handler.
 var words = regexp.MustCompile(`(?m)^token (\d+)$`)
 
-// outputs is the part of I7 about what handlers said: an output is that of an attempt that ended, by the
-// token in it, and stays as it is.
+// outputs is the part of I7 about outputs: an output is that of an attempt that ended, by the token in it, and
+// does not change.
 //
 // No excuses.
 func (t *trial) outputs() {
@@ -25,7 +25,7 @@ func (t *trial) outputs() {
 		number int64
 	}
 	tokens := map[attempt]int64{} // of those that ended
-	own := map[string]bool{}      // tasks of the scheduler's: their handler is not ours
+	own := map[string]bool{}      // tasks of the scheduler: their handler is not of the run
 	for _, c := range t.h.Audit {
 		if c.Table == "tasks" && c.After != nil && c.After.Pool == notifications {
 			own[c.After.ID] = true
@@ -33,7 +33,8 @@ func (t *trial) outputs() {
 		if c.Before != nil || c.After == nil {
 			continue
 		}
-		// Who is cancelled while he waits still has the number of the attempt before, and has had tokens since.
+		// A task that is cancelled while it waits has the number of the attempt before, and has had tokens
+		// since.
 		if c.Table == "done" && c.After.StartedAt != 0 || c.Table == "attempts" {
 			tokens[attempt{rowID(*c.After), c.After.Attempt}] = c.After.Token
 		}

@@ -6,11 +6,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// lanes is the part of I3 that looks at the requests themselves, in the order in which targets saw them,
-// and at who was given what when. No two attempts come with the same token. A target that compares
-// tokens takes each but those after a larger one, and those are of attempts that were claimed before
-// the one with the larger: it never refuses who came last. The target that lets everybody pass shows
-// whom it would have refused.
+// lanes is the part of I3 about the requests, in the order in which targets saw them. No two attempts have the
+// same token. A target that compares tokens accepts each but those after a larger one, and those are of
+// attempts that were claimed before the one with the larger: it never refuses the latest. The target without a
+// check notes which it would have refused.
 func (t *trial) lanes() {
 	largest := map[string]history.Effect{}
 	first := map[string]history.Effect{} // by subject and token

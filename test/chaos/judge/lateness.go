@@ -29,7 +29,7 @@ func latenessOf(all []time.Duration) Lateness {
 }
 
 const (
-	early = time.Second // before which nobody's wall clock starts anything
+	early = time.Second // before the due time, for wrong wall clocks
 	// enough is how many triggers a 99th percentile needs.
 	enough = 50
 )
@@ -38,25 +38,24 @@ const (
 type punctual struct {
 	row          history.Row
 	due, decided time.Time     // due: the first of those it stands for
-	started      time.Time     // its first attempt, by the handler's word; zero: it did not, or had to wait for room in its pool
-	claimant     string        // who started it
+	started      time.Time     // its first attempt, by its handler; zero: it did not start, or had to wait for room in its pool
+	claimant     string        // the replica that started it
 	late         time.Duration // of the start, or the decision
 	waited       bool          // for its slot, by catch-up "all"
 }
 
-// onTime is I8: nothing starts more than a second before it is due, whatever the wall clock of a
-// replica says; every due time is decided within a second, and started if there is room for it; and
-// while nothing is broken, 99 of 100 have started within 0.5 s, or 1 s on ZooKeeper. All of it plus
-// Run.Slack.
+// onTime is I8: nothing starts more than a second before it is due, whatever the wall clock of a replica says;
+// every due time is decided within a second, and started if there is room for it; and without faults, 99 of 100
+// have started within 0.5 s, or 1 s on ZooKeeper. All of it plus Run.Slack.
 //
-// A fault that began in that time may put it off. Until the fault is over, and no longer: if the store
-// is down or slow for all replicas, or its file locked by who froze; if all replicas are down;
-// if two faults strike at once; if the lock service is away with when_down: wait; and the start, if a
-// fault that may cost attempts strikes who has claimed it. By half a second more: if a replica is frozen
-// or cut off from MariaDB, since it may hold rows until the server ends its transaction; by one and a
-// half, if its connection is so slow that this may happen twice in a row. By farOff: if the store is far
-// away. Not looked at are due times that catch-up "all" makes wait for their slot; replicas that a busy
-// machine starves; and all comparisons after the database's clock was stepped.
+// A fault that began in that time may delay it. Until the fault is over, and no longer: if the store is down or
+// slow for all replicas, or its file locked by a frozen process; if all replicas are down; if two faults strike
+// at once; if the lock service is down with when_down: wait; and the start, if a fault that may cost attempts
+// strikes the replica that has claimed it. By half a second more: if a replica is frozen or disconnected from
+// MariaDB, since it may hold rows until the server ends its transaction; by one and a half, if its connection
+// is so slow that this may happen twice in a row. By farOff: if the store is far away. Not checked are due
+// times that catch-up "all" delays for their slot; replicas that a busy machine starves; and all comparisons
+// after the database's clock was stepped.
 func (t *trial) onTime() {
 	t.notEarly()
 	var healthy, faulty []time.Duration
@@ -99,7 +98,7 @@ func (t *trial) notEarly() {
 	}
 }
 
-// punctuals are the rows that schedules made and whose times mean something here.
+// punctuals are the rows of schedules with usable times.
 func (t *trial) punctuals() []punctual {
 	written := t.ledgerRows()
 	started := map[string]history.Effect{}

@@ -160,8 +160,8 @@ func TestBrokenPromises(t *testing.T) {
 			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: h.Run.Ended.UnixMicro(), Table: "jobs", Before: &history.Row{Job: "each", Cursor: 5}, After: &history.Row{Job: "each", Cursor: 4}})
 		}},
 
-		{"a stale write accepted", StaleHands, nil, func(h *history.History) { h.Stale[0].Refused = false }},
-		{"a stale write that changed something", StaleHands, nil, func(h *history.History) { h.Stale[0].Changed = true }},
+		{"a stale write accepted", StaleOwners, nil, func(h *history.History) { h.Stale[0].Refused = false }},
+		{"a stale write that changed something", StaleOwners, nil, func(h *history.History) { h.Stale[0].Changed = true }},
 
 		{"an acknowledged task that is gone", Conserved, nil, func(h *history.History) {
 			h.Asks[0].TaskIDs = append(h.Asks[0].TaskIDs, "gone")

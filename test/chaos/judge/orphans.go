@@ -7,12 +7,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// orphans is the other half of I3b: no command shows after somebody else may start in its place.
-// That is may_run_until of its row, or, if that is later, a session ttl after the last beat of its
-// session. Only sessions that died have such an end: others beat on.
+// orphans is the other half of I3b: no command shows after another attempt may start in its place. That is
+// may_run_until of its row, or, if that is later, a session ttl after the last heartbeat of its session. Only
+// expired sessions have such an end.
 //
-// Excused are helper-frozen, as for overlaps, until the freeze is over, and 0.5 s more; and helper-down for what a
-// command had started.
+// Excused are helper-frozen, as for overlaps, until the freeze is over, and 0.5 s more; and helper-down for
+// descendants of a command.
 func (t *trial) orphans() {
 	until := t.mayRunUntil()
 	seen := map[claimKey]bool{}
@@ -30,9 +30,9 @@ func (t *trial) orphans() {
 	}
 }
 
-// mayRunUntil is the end of the attempts whose session died while they ran.
+// mayRunUntil is the end of the attempts whose session expired while they ran.
 func (t *trial) mayRunUntil() map[claimKey]time.Time {
-	beat := map[string]time.Time{} // last one of each session
+	beat := map[string]time.Time{} // last heartbeat of each session
 	died := map[string]bool{}
 	for _, c := range t.h.Audit {
 		if c.Table != "sessions" || c.After == nil || !t.sameClock(c.Seq) {
@@ -59,7 +59,7 @@ func (t *trial) mayRunUntil() map[claimKey]time.Time {
 	return until
 }
 
-// unstoppable reports whether the helper that had to end the attempt was frozen at the time.
+// unstoppable reports whether the warden of the attempt was frozen at the time.
 func (t *trial) unstoppable(e history.Effect) bool {
 	for _, w := range t.h.Windows {
 		if w.Applied && has(w, history.HelperFrozen) && w.Strikes(e.Replica) && w.Began.Before(e.At) && e.At.Before(w.Healed.Add(frozenMargin+t.run.Slack)) {
@@ -69,8 +69,8 @@ func (t *trial) unstoppable(e history.Effect) bool {
 	return false
 }
 
-// abandoned reports whether a last word came from what the command of an attempt had started, whose replica and
-// helper had been killed at once before a moment: the kernel ended the command, and nobody was left to end the rest.
+// abandoned reports whether the last output came from a descendant of a command whose replica and warden had
+// been killed at once before a moment: the kernel ended the command, and not its descendants.
 // docs/reliability.md names this limit.
 func (t *trial) abandoned(last history.Effect, before time.Time) bool {
 	i := slices.IndexFunc(t.begun, func(e history.Effect) bool { return e.TaskID == last.TaskID && e.Token == last.Token })

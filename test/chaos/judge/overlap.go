@@ -10,16 +10,16 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// frozenMargin is how long after the end of a freeze a command may still show: it is killed as soon
-// as its helper runs again.
+// frozenMargin is how long after the end of a freeze a command may still show: it is killed as soon as its
+// warden runs again.
 const frozenMargin = 500 * time.Millisecond
 
-// overlaps is I3b: the commands of a job with concurrency forbid never run at the same time, nor do
-// those of any one task, by their own words, from start to last beat.
+// overlaps is I3b: the commands of a job with concurrency forbid never run at the same time, nor do those of
+// any one task, by their output, from start to last beat.
 //
-// There are two excuses. helper-frozen: where the helper that ends an attempt in time is frozen itself, with
-// the attempt's replica, nobody can end it until the freeze is over and 0.5 s more. helper-down: where it was
-// killed with the replica, what a command had started goes on. Both are counted. A killed, cut off or
+// There are two excuses. helper-frozen: if the warden that ends an attempt in time is frozen itself, with the
+// attempt's replica, the attempt cannot be ended until the freeze is over and 0.5 s more. helper-down: if it
+// was killed with the replica, descendants of a command go on. Both are counted. A killed, disconnected or
 // frozen replica alone excuses nothing.
 func (t *trial) overlaps() {
 	t.orphans()
@@ -79,7 +79,7 @@ func (t *trial) overlap(who string, older, newer *life, length time.Duration) {
 	t.violate(NoOverlap, who, newer.first, "%v was at work for %v after the start of %v", older, ms(length), newer)
 }
 
-// life is what a command showed of one attempt.
+// life is the output of the command of one attempt.
 type life struct {
 	first time.Time
 	last  history.Effect

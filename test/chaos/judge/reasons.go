@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// seen is how long a decision may take from what it read to what it wrote.
+	// seen is how long a decision may take between its reads and its writes.
 	seen = 5 * time.Second
-	// answered is how long after its client gave up a call may still do what it was asked for.
+	// answered is how long after its client gave up a call may still take effect.
 	answered = 11 * time.Second
 )
 
-// reasons is the part of I1 that doubts what the ledger gives as a reason: a due time is skipped for
-// a task of the same job that was there and had not ended, and that ran where and since when it says; for an attempt of the job that was lost
-// before and whose time was not over; while a client had the job suspended; or because a client
-// cancelled its own task. What ran and was cancelled was cancelled by a client, too.
+// reasons is the part of I1 that checks the reasons of the ledger: a due time is skipped for a task of the same
+// job that existed and had not ended, and that ran at the named place and time; for an attempt of the job that
+// was lost before and whose deadline had not passed; while a client had the job suspended; or because a client
+// cancelled its own task. A cancelled run was cancelled by a client, too.
 func (t *trial) reasons() {
 	if len(t.h.Audit) == 0 {
 		return // reported as vacuous
@@ -60,11 +60,11 @@ func (t *trial) reasons() {
 	}
 }
 
-// stay is a time in which something may have held.
+// stay is an interval.
 type stay struct{ from, to time.Time }
 
-// suspensions are the times in which a job may have been suspended, as clients asked for it: from the
-// call until the answer to the first call that surely ended it.
+// suspensions are the times in which a job may have been suspended by clients: from the call until the answer
+// to the first call that surely ended it.
 func (t *trial) suspensions() map[string][]stay {
 	all := map[string][]stay{}
 	for _, a := range t.h.Asks {
@@ -86,7 +86,7 @@ func (t *trial) suspensions() map[string][]stay {
 	return all
 }
 
-// witness knows what was true when a row was decided.
+// witness has what was true when a row was decided.
 type witness struct {
 	*trial
 	began, ended map[string]time.Time // tasks, in database time
@@ -96,7 +96,7 @@ type witness struct {
 	cancels      map[string][]time.Time // task → when clients asked for it
 }
 
-// skipped says what is wrong with the reason of a skipped row.
+// skipped returns what is wrong with the reason of a skipped row.
 func (w witness) skipped(r history.Row, job history.Job) string {
 	said, slot := readHolder(r.Reason)
 	began, end := w.began[said.task], w.ended[said.task]
@@ -128,7 +128,7 @@ func (w witness) skipped(r history.Row, job history.Job) string {
 	return ""
 }
 
-// asked says what is wrong with a suspension.
+// asked returns what is wrong with a suspension.
 func (w witness) asked(r history.Row) string {
 	all, decided := w.suspended[r.Job], dbTime(r.DecidedAt)
 	switch {
@@ -144,8 +144,8 @@ func (w witness) asked(r history.Row) string {
 	return ""
 }
 
-// mayStillRun reports whether an attempt of the row's job had been lost whose time was not over.
-// Losing one and deciding lock the job's row, so the audit has them in order.
+// mayStillRun reports whether a lost attempt of the row's job had not reached its deadline. Losing one and
+// deciding lock the job's row, so the audit has them in order.
 func (w witness) mayStillRun(r history.Row) bool {
 	row := w.written[keyOf(r)]
 	return slices.ContainsFunc(w.losses(), func(l loss) bool {
@@ -154,7 +154,7 @@ func (w witness) mayStillRun(r history.Row) bool {
 	})
 }
 
-// cancelled says what is wrong with a task that was cancelled.
+// cancelled returns what is wrong with a cancelled task.
 func (w witness) cancelled(r history.Row) string {
 	asks, end := w.cancels[r.TaskID], w.ended[r.TaskID]
 	switch {

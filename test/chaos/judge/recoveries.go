@@ -8,16 +8,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// recoveries is I9: what a killed replica ran is lost or pending again within session ttl + 3 s, and
-// after a fault is healed all replicas are ready and triggers on time again within the recovery time
-// of its kinds. Nobody touches anything. What is late then counts also after the next fault has begun,
-// unless that one began early enough to be the reason, see deadline. What strains the machine from another
-// cell excuses what is late or red meanwhile.
+// recoveries is I9: the tasks of a killed replica are lost or pending again within session ttl + 3 s, and after
+// a fault is healed all replicas are ready and triggers on time again within the recovery time of its kinds,
+// without help. Lateness counts also after the next fault has begun, unless that one began early enough to be
+// the reason, see deadline. A fault of another cell excuses what is late or not ready meanwhile.
 //
-// Excused is reaping while there is nobody who could: the store is away or slow for all or has another
-// time, or every replica is down or frozen; and a second more beside one that is frozen, cut off or slow,
-// which may hold rows. With
-// Run.Slack, a replica that was ready once has recovered: what starves it later is the machine.
+// Excused is reaping while no replica could do it: the store is down or slow for all or has another time, or
+// every replica is down or frozen; and a second more beside one that is frozen, disconnected or slow, which may
+// hold rows. With Run.Slack, a replica that was ready once has recovered: later delays are due to the machine.
 func (t *trial) recoveries() {
 	t.reaped()
 	t.resumed()
@@ -43,7 +41,7 @@ func (t *trial) faults() []history.Window {
 	return pairs(slices.DeleteFunc(slices.Clone(t.h.Windows), func(w history.Window) bool { return w.Elsewhere }))
 }
 
-// strained is until when another cell strained the machine, if it did so at a moment; zero if it did not.
+// strained is until when another cell loaded the machine, if it did so at a moment; zero if it did not.
 func (t *trial) strained(at time.Time) (until time.Time) {
 	for _, w := range t.h.Windows {
 		if w.Elsewhere && !w.Began.After(at) {
@@ -150,7 +148,7 @@ func (t *trial) lastRed(from, to time.Time) (last time.Time) {
 	return last
 }
 
-// reapTime is how long after session ttl the work of a dead replica is decided.
+// reapTime is how long after session ttl the tasks of a killed replica are decided.
 const reapTime = 3 * time.Second
 
 func (t *trial) reaped() {
@@ -175,7 +173,7 @@ func (t *trial) reaped() {
 	}
 }
 
-// postponed moves a bound behind the faults under which nobody could do what it asks for.
+// postponed moves a bound behind the faults under which no replica could meet it.
 func (t *trial) postponed(from, bound time.Time) time.Time {
 	for _, w := range t.applied(from, bound) {
 		nobody := has(w, history.StoreClock) || t.holdsStore(w) ||

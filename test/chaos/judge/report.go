@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// Report is what there is to say of a run.
+// Report is the result of a run.
 type Report struct {
 	Run        history.Run
 	Violations []Violation
@@ -19,7 +19,7 @@ type Report struct {
 	Tasks    int            // acknowledged to clients
 	Asks     map[string]int // by "what answer"
 	Starts   int            // of attempts, as handlers saw them
-	Overlaps int            // of attempts that forbid excludes, in time that nobody could stop them
+	Overlaps int            // of attempts that forbid excludes, in time in which they could not be stopped
 	Longest  time.Duration  // the longest of those
 
 	Healthy Lateness
@@ -57,7 +57,7 @@ type WindowReport struct {
 	Evidence string
 	Lost     int           // attempts that ended as lost, until it had recovered
 	Missed   int           // due times
-	Timed    int           // triggers whose lateness could be told: none while the database's clock is off
+	Timed    int           // triggers with a known lateness: none while the database's clock is off
 	Latest   time.Duration // lateness of the latest of them
 	Recovery time.Duration // from healed until ready and on time again
 }
@@ -74,7 +74,7 @@ const taken = 0.1
 // shown is how many violations of one invariant are printed.
 const shown = 10
 
-// String is the report for people, with a line break at its end.
+// String is the report as text, with a line break at its end.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, seed %d, %s", cell(r), r.Run.Seed, r.Run.Ended.Sub(r.Run.Began).Round(time.Second))

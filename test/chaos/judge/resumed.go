@@ -7,13 +7,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// resumed is the part of I9 that no clock of the database hides: when that was stepped and is right
-// again, jobs that are due each second start again within the recovery time, by the handlers' own
-// clock. What was decided while it was ahead is not due again, so after a step ahead that is counted
-// from the time that it showed.
+// resumed is the part of I9 that holds after a step of the database's clock: when it is right again, jobs that
+// are due each second start again within the recovery time, by the handlers' own clock. Decisions made while it
+// was ahead are not repeated, so after a step ahead that is counted from the time that it showed.
 //
-// Not looked at is a step that another fault follows too early to tell, and one of a run of format 0,
-// which does not say how far it was.
+// Not checked is a step that another fault follows too early, and one of a run of format 0, which does not have
+// its size.
 func (t *trial) resumed() {
 	starts := t.eachSecond()
 	if len(starts) == 0 || t.run.Format == 0 {

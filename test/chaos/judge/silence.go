@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// readBeats notes when each replica was heard of in the store.
+// readBeats reads the heartbeats of each replica.
 func (t *trial) readBeats() {
 	for _, c := range t.h.Audit {
 		if c.Table == "sessions" && c.After != nil && t.sameClock(c.Seq) && (c.Before == nil || c.After.Beat != c.Before.Beat) {
@@ -19,8 +19,8 @@ func (t *trial) readBeats() {
 	}
 }
 
-// silent reports whether a replica's beats stood still for half a session ttl shortly before at: then
-// it had to stop its work, or the others might declare it dead.
+// silent reports whether a replica had no heartbeat for half a session ttl shortly before at: then it had to
+// stop its work, or the others might expire it.
 func (t *trial) silent(replica string, at time.Time) bool {
 	all := t.beats[replica]
 	from := at.Add(-t.run.SessionTTL - reapTime - t.run.Slack)
@@ -37,9 +37,9 @@ func (t *trial) silent(replica string, at time.Time) bool {
 	return max(longest, at.Sub(last)) >= t.run.SessionTTL/2
 }
 
-// starved reports whether a replica, on a machine that is known to be busy (Run.Slack), was silent by
-// itself shortly before at, or not ready: it may have beaten, and had no time to hear the answer.
-// What it then does late says something of the machine, and nothing of the program.
+// starved reports whether a replica, on a machine that is known to be busy (Run.Slack), was silent or not ready
+// shortly before at without a fault: its heartbeat may have been answered too late. Its lateness then is due to
+// the machine.
 func (t *trial) starved(replica string, at time.Time) bool {
 	if t.run.Slack == 0 {
 		return false

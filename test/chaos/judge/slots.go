@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// slots is I3: a job with concurrency forbid has at most one task that has not ended; a pool has at
-// most max_running tasks that run, over all replicas; and a target that compares tokens takes the
-// writes of those who own something, and none of those who did before: see lanes.
+// slots is I3: a job with concurrency forbid has at most one task that has not ended; a pool has at most
+// max_running tasks that run, over all replicas; and a target that compares tokens accepts the writes of
+// owners, and none of earlier ones: see lanes.
 //
-// No excuses. The first two are counted in the order of the audit, in which whatever a decision
-// could see to have ended comes before it.
+// No excuses. The first two are counted in the order of the audit, in which all ends that a decision could see
+// come before it.
 func (t *trial) slots() {
 	open := map[string]map[string]bool{} // job → its tasks
 	held := map[string]map[string]bool{} // pool → running tasks

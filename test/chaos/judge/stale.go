@@ -2,11 +2,11 @@ package judge
 
 import "fmt"
 
-// staleHands is I5: whoever replays a write with the token of an earlier owner is refused, and
-// changes nothing. A replay that got no answer says nothing, as long as it changed nothing.
+// staleOwners is I5: a write that is replayed with the token of an earlier owner is refused, and changes
+// nothing. A replay without an answer counts as refused, as long as it changed nothing.
 //
-// The one exception is of the promise itself: the own result of a lost attempt replaces that once.
-func (t *trial) staleHands() {
+// The one exception is part of the promise: the own result of a lost attempt replaces that once.
+func (t *trial) staleOwners() {
 	late := map[claimKey]bool{}
 	for _, r := range t.h.Final.Done {
 		if r.Late != 0 {
@@ -20,9 +20,9 @@ func (t *trial) staleHands() {
 		}
 		switch {
 		case s.Changed:
-			t.violate(StaleHands, who, s.At, "a stale %s with token %d changed the row", s.What, s.Token)
+			t.violate(StaleOwners, who, s.At, "a stale %s with token %d changed the row", s.What, s.Token)
 		case !s.Refused && s.Error == "":
-			t.violate(StaleHands, who, s.At, "a stale %s with token %d was not refused", s.What, s.Token)
+			t.violate(StaleOwners, who, s.At, "a stale %s with token %d was not refused", s.What, s.Token)
 		}
 	}
 }

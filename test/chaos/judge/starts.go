@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// lostLimit is how many replicas may die under a task before nobody tries again.
+// lostLimit is how many attempts of a task may be lost before it ends.
 const lostLimit = 3
 
 // starts is I2: an attempt starts at most once, and only after a claim with its token was committed;
@@ -54,7 +54,7 @@ func (t *trial) starts() {
 	t.onePerDueTime()
 }
 
-// earlierEnds are the ends of attempts after which their task went on.
+// earlierEnds are the ends of attempts after which their task continued.
 func (t *trial) earlierEnds() map[string][]history.Change {
 	all := map[string][]history.Change{}
 	for _, c := range t.h.Audit {
@@ -80,7 +80,7 @@ func (t *trial) endedBefore(ends []history.Change, at time.Time) (failures, loss
 	return failures, losses
 }
 
-// claimed asks for the claim behind a start.
+// claimed checks the claim behind a start.
 func (t *trial) claimed(who string, e history.Effect) {
 	if len(t.h.Audit) == 0 {
 		return // reported as vacuous

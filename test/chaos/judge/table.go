@@ -81,14 +81,14 @@ func conditions(reports []Report) string {
 	return b.String()
 }
 
-// number is a version without what its builders wrote behind it.
+// number is a version without the suffix of its packagers.
 func number(version string) string {
 	version, _, _ = strings.Cut(version, ",")
-	version, _, _ = strings.Cut(version, "-${") // ZooKeeper's package: a name that nobody filled in
+	version, _, _ = strings.Cut(version, "-${") // ZooKeeper's package: an unset variable
 	return version
 }
 
-// stores are what the cells of the reports keep their tables in.
+// stores are the stores of the cells of the reports.
 func stores(reports []Report) []string {
 	var all []string
 	for _, r := range reports {
@@ -105,7 +105,7 @@ func store(r Report) string {
 	return s
 }
 
-// cell is what ran, and what was allowed it beyond what was promised: such figures are not those of others.
+// cell is the cell, and the slack that it was allowed: such figures are not comparable with others.
 func cell(r Report) string {
 	if r.Run.Slack == 0 {
 		return r.Run.Cell
@@ -159,7 +159,7 @@ func nemeses(reports []Report) []*nemesis {
 	})
 }
 
-// short is a duration as people read it in a table.
+// short is a duration as a table shows it.
 func short(d time.Duration) string {
 	if d = ms(d); d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

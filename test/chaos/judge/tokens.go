@@ -8,7 +8,7 @@ import (
 // their ids, while their tokens follow the order in which they were due.
 type lineage struct{ before, latest []history.Row }
 
-// add tells of a claim that ought to have come after row's.
+// add returns a claim that should have come after row's.
 func (l *lineage) add(row history.Row) (earlier history.Row, wrong bool) {
 	together := func(r history.Row) bool {
 		return r.Session == row.Session && r.StartedAt == row.StartedAt && r.ID != row.ID
@@ -30,10 +30,10 @@ func (l *lineage) add(row history.Row) (earlier history.Row, wrong bool) {
 	return earlier, wrong
 }
 
-// tokens is I4: the claims of a job, and those of a task that belongs to none, carry larger and
-// larger tokens in the order in which they were committed. A job's fence and cursor never move back.
+// tokens is I4: the claims of a job, and those of a task that belongs to none, carry larger and larger tokens
+// in the order in which they were committed. A job's fence and cursor never move back.
 //
-// No excuses: neither what a lock service forgot nor anybody's clock has a part in tokens.
+// No excuses: tokens depend neither on a lock service nor on a clock.
 func (t *trial) tokens() {
 	last := map[string]*lineage{}
 	for _, c := range t.ordered {

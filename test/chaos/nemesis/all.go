@@ -16,7 +16,7 @@ func All() []Nemesis {
 	return slices.Concat(kills(), freezes(), twins(), changes(), famines(), cuts(), losses(), late(), forgets(), ensembles(), databases(), clocks(), disks())
 }
 
-// Fitting are those that can strike in a cell, without the long ones.
+// Fitting are those that fit a cell, without the long ones.
 func Fitting(c arena.Cell) []Nemesis {
 	return slices.DeleteFunc(All(), func(n Nemesis) bool { return n.Long || !n.FitsIn(c) })
 }
@@ -47,7 +47,7 @@ func AllPairs(c arena.Cell) (pairs [][2]Nemesis) {
 	return pairs
 }
 
-// inTheWay says that a cannot be seen to strike while b does.
+// inTheWay says that the effect of a cannot be seen while b lasts.
 func inTheWay(a, b Nemesis) bool {
 	switch {
 	case b.leaves:

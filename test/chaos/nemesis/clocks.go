@@ -38,7 +38,7 @@ func clocks() (all []Nemesis) {
 		all = append(all,
 			Nemesis{Name: "replica-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: replicaClock, Fits: onMariaDB, Strike: stepReplica(s.by)},
 			Nemesis{Name: "mariadb-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: storeClock, ahead: s.by, Fits: onMariaDB, Strike: stepStore(s.by)},
-			// On one machine all have one clock, and it is the database's.
+			// On one machine all share one clock, which is the database's.
 			Nemesis{Name: "machine-clock" + s.name, subject: other, Clocks: true, Hold: stepFor, Kinds: storeClock, ahead: s.by, Fits: onSQLite, Strike: stepMachine(s.by)},
 		)
 	}
@@ -51,9 +51,9 @@ func clocks() (all []Nemesis) {
 	)
 }
 
-// Order is where in a run a window of these nemeses belongs: 0, or 1 if it steps the database's clock,
-// with which nobody's times can be compared from then on, or 2 if it sets it far ahead: what is due until
-// then is decided at once, and nothing is due afterwards until the time has come again.
+// Order is where in a run a window of these nemeses belongs: 0, or 1 if it steps the database's clock, after
+// which times cannot be compared, or 2 if it sets it far ahead: what is due until then is decided at once, and
+// nothing is due afterwards until the time has come again.
 func Order(all []Nemesis) (order int) {
 	for _, n := range all {
 		switch {
@@ -118,7 +118,7 @@ func stepReplicas(by time.Duration, victims ...*arena.Replica) (Struck, error) {
 	}}, nil
 }
 
-// shows is how far a replica's clock is ahead: it dates its answers.
+// shows is how far a replica's clock is ahead: its answers have a date.
 func shows(ctx context.Context, r *arena.Replica) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 )
 
-// Bad lines: between 50 ms and 2 s a way, and so slow that an answer takes longer than anybody waits.
+// Slow networks: between 50 ms and 2 s a way, and so slow that an answer takes longer than any timeout.
 var (
 	jitter  = proxy.Slow(50*time.Millisecond, 1950*time.Millisecond)
 	far     = proxy.Slow(50*time.Millisecond, 100*time.Millisecond)

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// disks take the room for SQLite's file. Reading goes on; nothing starts until there is room again.
-// Those of MariaDB are among databases.
+// disks fill the disk of SQLite's file. Reading goes on; nothing starts until there is room again. Those of
+// MariaDB are among databases.
 func disks() []Nemesis {
 	return []Nemesis{{Name: "disk-full", subject: store, Kinds: storeDown, Spares: true, Fits: onSQLite, Strike: fillDisk}}
 }
@@ -35,14 +35,14 @@ func fillDisk(_ context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
 	}}, nil
 }
 
-// More than any table of it has left when the disk is full.
+// More than any table has left when the disk is full.
 const (
 	ballastTable = "CREATE TABLE IF NOT EXISTS chaos_ballast (x VARCHAR(4000))"
 	ballast      = "INSERT INTO chaos_ballast SELECT REPEAT('x', 4000) FROM seq_1_to_2000"
 )
 
-// fillDisk takes the room for the server's files. Then it refuses what needs a new page, waits, or
-// ends; whoever looks after it starts it again when there is room.
+// fillDisk fills the disk of the server. Then it refuses what needs a new page, waits, or ends; a supervisor
+// starts it again when there is room.
 func (b base) fillDisk(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
 	s := b.server(a)
 	full, free := fullDisk(ctx, s)
@@ -62,8 +62,8 @@ func (b base) fillDisk(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struc
 	}}, nil
 }
 
-// fullDisk takes the room of a server's disk, and gives it back. A server that has no disk of its own
-// is told that each of its files is too long.
+// fullDisk fills the disk of a server, and frees it. A server without a disk of its own gets a limit on the
+// size of its files.
 func fullDisk(ctx context.Context, s *servers.MySQLServer) (full, free func() error) {
 	if s.Disk != nil {
 		return s.Disk.Fill, s.Disk.Free
@@ -93,8 +93,8 @@ func limitFileSize(ctx context.Context, pid int, size string) error {
 	return nil
 }
 
-// revive returns when the server takes writes again, which has room, and how often it was started. It
-// may still be about to end of what it met before.
+// revive returns when the server takes writes again, and how often it was started. It may still be about to end
+// from an earlier error.
 func (b base) revive(ctx context.Context, a *arena.Arena) (starts int, err error) {
 	takes := poll(ctx, 0, seldom, func() bool {
 		if b.server(a).PID() == 0 {

@@ -22,8 +22,7 @@ var (
 	bothFrozen = []history.Kind{history.ReplicaFrozen, history.HelperFrozen}
 )
 
-// freezes stop replicas where they are, long enough for the others to declare them dead, and let
-// them go on as if nothing had happened.
+// freezes stop replicas, long enough for their sessions to expire, and continue them.
 func freezes() []Nemesis {
 	return []Nemesis{
 		{Name: "sigstop-parent", subject: replica, Kinds: frozen, Hold: frozenFor, Strike: freezeParent},
@@ -61,7 +60,7 @@ func freezeGroup(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, err
 	return holding(ctx, a, thaw(victim, "", pids...), victim.PID()), nil
 }
 
-// thaw is what was struck when processes of a replica were stopped.
+// thaw is the strike of stopped processes of a replica.
 func thaw(victim *arena.Replica, where string, pids ...int) Struck {
 	return Struck{Replicas: ids(victim), Heal: func(context.Context) (bool, string, error) {
 		applied := stopped(pids...)
@@ -69,8 +68,8 @@ func thaw(victim *arena.Replica, where string, pids ...int) Struck {
 	}}
 }
 
-// holding says so if the process stands still with the write lock of the SQLite file: by chance, it may
-// in any freeze.
+// holding notes it if the process was stopped with the write lock of the SQLite file, which may happen in any
+// freeze.
 func holding(ctx context.Context, a *arena.Arena, s Struck, pid int) Struck {
 	if a.Store == nil && poll(ctx, time.Second, often, func() bool { return stopped(pid) }) && writing(pid, a.SQLite) {
 		s.Kinds = []history.Kind{history.StoreHeld}
@@ -98,7 +97,7 @@ func freezeInTransaction(ctx context.Context, a *arena.Arena, r *rand.Rand) (Str
 	return freezeWithin(ctx, victim, pid, victim.StoreEdges[0])
 }
 
-// freezeTaking stops a replica that is taking a key, and has the row that all tokens come from.
+// freezeTaking stops a replica that is acquiring a key, with the row of the tokens locked.
 func freezeTaking(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, err := pick(a, r)
 	if err != nil {
@@ -107,7 +106,7 @@ func freezeTaking(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, er
 	return freezeWithin(ctx, victim, victim.PID(), victim.LockEdges[0])
 }
 
-// freezeWithin stops a replica as soon as a transaction of its own has locked a row behind an edge.
+// freezeWithin stops a replica as soon as its transaction has locked a row behind an edge.
 func freezeWithin(ctx context.Context, victim *arena.Replica, pid int, edge *proxy.Proxy) (Struck, error) {
 	defer edge.Judge(nil)
 	snare := newTrap(pid)
@@ -120,7 +119,7 @@ func freezeWithin(ctx context.Context, victim *arena.Replica, pid int, edge *pro
 			began.Delete(c.Conn)
 		default:
 			if _, within := began.Load(c.Conn); within && takesLocks(c.Query) {
-				snare.spring(c.Query) // it has sent this, and hears nothing
+				snare.spring(c.Query) // it has sent this, and gets no answer
 			}
 		}
 		return proxy.Pass
@@ -139,7 +138,7 @@ func takesLocks(query string) bool {
 		strings.HasSuffix(strings.TrimSpace(query), "FOR UPDATE")
 }
 
-// freezeWriter stops the replica, and lets it go on at once as long as it was not just writing.
+// freezeWriter stops the replica, and continues it at once unless it was writing.
 func freezeWriter(ctx context.Context, a *arena.Arena, victim *arena.Replica, pid int) (Struck, error) {
 	caught := poll(ctx, chance, often, func() bool {
 		if !writing(pid, a.SQLite) || syscall.Kill(pid, syscall.SIGSTOP) != nil {
@@ -158,12 +157,12 @@ func freezeWriter(ctx context.Context, a *arena.Arena, victim *arena.Replica, pi
 	return holding(ctx, a, thaw(victim, ", with SQLite's write lock", pid), pid), nil
 }
 
-// justTaken is how long ago, at most, who is frozen after a lock has taken it.
+// justTaken is the longest time between the grant of a lock and the freeze.
 const justTaken = 250 * time.Millisecond
 
-// freezeAfterLock stops a replica that has just taken a pool's lock, when the lock service answers it. An answer may
-// be about anything, so another replica is asked what has come of it: as long as the lock is not the victim's, it
-// goes on.
+// freezeAfterLock stops a replica that has just acquired a pool's lock, when the lock service answers it. An
+// answer may belong to any request, so another replica is asked for the holder: unless it is the victim, the
+// victim is continued.
 func freezeAfterLock(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, err := pick(a, r)
 	if err != nil {

@@ -17,13 +17,13 @@ var (
 	bothDown = []history.Kind{history.ReplicaDown, history.HelperDown}
 )
 
-// kills end replicas that have work, without a word. They are started again when the window is over.
+// kills end replicas that have work with SIGKILL. They are started again when the window is over.
 func kills() []Nemesis {
 	return []Nemesis{
-		// What the replica had started goes on, and has to be ended by its helper.
+		// Its commands go on, and have to be ended by its warden.
 		{Name: "kill-parent", subject: replica, Kinds: down, Strike: kill(false, (*arena.Replica).Kill)},
 		{Name: "kill-group", subject: replica, Kinds: bothDown, Strike: kill(false, (*arena.Replica).KillGroup)},
-		// A power cut: nobody is left to declare anybody dead.
+		// A power cut: no replica is left to expire the others.
 		{Name: "kill-everybody", subject: replica, leaves: true, Kinds: bothDown, Strike: kill(true, (*arena.Replica).KillGroup)},
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 )
 
-// Replies come late, each of them, and then none comes: what was said last is older than it looks.
+// Replies come late, each of them, and then none comes: the last answer is older than it looks.
 const (
 	replyAfter = 700 * time.Millisecond
 	lateFor    = 4 * time.Second
 )
 
-// late lets the replies of lock servers to one replica come late, and then cuts it off.
+// late delays the replies of lock servers to one replica, and then disconnects it.
 func late() []Nemesis {
 	return []Nemesis{{Name: "slow-then-cut-lock", subject: lockEdge, Kinds: lockDown, Hold: lateFor + 2*arena.LockTTL, Fits: overNetwork, Strike: slowThenCut}}
 }
@@ -29,7 +29,7 @@ func slowThenCut(_ context.Context, a *arena.Arena, r *rand.Rand) (Struck, error
 		return Struck{}, err
 	}
 	setAll(victim.LockEdges, proxy.Fault{Down: proxy.Lane{Delay: replyAfter}})
-	// The last replies still come: swallowed, they would take with them what makes the lease look younger.
+	// The last replies still come: without them the lease would not look younger than it is.
 	silence := proxy.Fault{Up: proxy.Lane{Hold: true}, Down: proxy.Lane{Delay: replyAfter}}
 	cut := time.AfterFunc(lateFor, func() { setAll(victim.LockEdges, silence) })
 	return Struck{Replicas: ids(victim), Heal: func(context.Context) (bool, string, error) {

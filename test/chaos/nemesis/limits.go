@@ -25,7 +25,7 @@ import (
 
 var poor = []history.Kind{history.StoreSlow, history.LockSlow}
 
-// famines take from replicas what they need of the machine.
+// famines take resources of the machine from replicas.
 func famines() []Nemesis {
 	return []Nemesis{
 		{Name: "no-descriptors", subject: replica, Kinds: poor, Hold: 10 * time.Second, Strike: takeDescriptors},
@@ -82,8 +82,8 @@ func limitFiles(a *arena.Arena) (Struck, error) {
 	}}, nil
 }
 
-// takeDescriptors lets a replica open nothing more than it has open. It is seen to strike by the
-// replica's own complaints, and by new connections that it does not take.
+// takeDescriptors lets a replica open nothing more. Its effect is seen in the log of the replica, and by new
+// connections that it does not accept.
 func takeDescriptors(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, err := pick(a, r)
 	if err != nil {
@@ -92,7 +92,7 @@ func takeDescriptors(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 	before := complaints(a.Dir, victim.ID)
 	pid := victim.PID()
 	has := arena.Descriptors(pid)
-	const none = 3 // lower numbers are in use for sure
+	const none = 3 // lower numbers are certainly in use
 	b, err := limit(pid, unix.RLIMIT_NOFILE, none)
 	if err != nil {
 		return Struck{}, err
@@ -121,7 +121,7 @@ func takeDescriptors(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck,
 	}}, nil
 }
 
-// complaints counts what the logs of a replica say of too few descriptors.
+// complaints counts the lines about missing descriptors in the logs of a replica.
 func complaints(dir, replica string) (n int) {
 	logs, _ := filepath.Glob(filepath.Join(dir, history.LogsDir, replica+"-*.log"))
 	for _, log := range logs {

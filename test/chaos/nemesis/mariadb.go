@@ -35,7 +35,7 @@ var (
 	lockBase  = base{"lockdb", lock, onLockServer, lockDown, lockSlow, func(a *arena.Arena) *servers.MySQLServer { return a.LockStore }, ""}
 )
 
-// databases break MariaDB. As a store it is away for everybody alike then, which may harm no session.
+// databases break MariaDB. As a store it is down for all replicas then, which may harm no session.
 func databases() (all []Nemesis) {
 	for _, b := range []base{storeBase, lockBase} {
 		all = append(all,
@@ -70,13 +70,13 @@ func (b base) end(how func(*servers.MySQLServer)) strike {
 		how(s)
 		gone := state(pid) == ""
 		return Struck{Heal: func(ctx context.Context) (bool, string, error) {
-			err := s.Restart(context.WithoutCancel(ctx)) // it comes back in any case
+			err := s.Restart(context.WithoutCancel(ctx)) // it is started in any case
 			return gone, fmt.Sprintf("process %d was gone, %d runs", pid, s.PID()), err
 		}}, nil
 	}
 }
 
-// root opens the server past the edges, and replica as the replicas do.
+// root opens the server without the edges, and replica as the replicas do.
 func (b base) root(a *arena.Arena) (*sql.DB, error) {
 	return open(b.server(a).DSNOf("root", "", arena.Database))
 }
@@ -189,7 +189,7 @@ func (b base) fewConnections(ctx context.Context, a *arena.Arena, _ *rand.Rand) 
 	}}, nil
 }
 
-// lockRows holds rows that everybody needs, for longer than anybody waits, and lets go in between.
+// lockRows locks rows that all replicas need, for longer than any timeout, and unlocks them in between.
 func (b base) lockRows(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
 	var held, waited atomic.Int64
 	stop, err := b.repeat(ctx, a, 700*time.Millisecond, func(ctx context.Context, db *sql.DB) error {
@@ -197,7 +197,7 @@ func (b base) lockRows(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struc
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // it is what lets go
+		defer func() { _ = tx.Rollback() }() // which unlocks them
 		if _, err := tx.ExecContext(ctx, "SELECT name FROM "+b.rows+" FOR UPDATE"); err != nil {
 			return nil //nolint:nilerr // replicas hold some of them: another time
 		}

@@ -1,6 +1,8 @@
 //go:build linux
 
-// Package nemesis breaks things in an arena, shows from outside that it did, and mends them again.
+// Package nemesis injects faults into an arena, shows from outside that they have an effect, and heals them.
+//
+//	Strike ──▶ wait for a moment that fits ──▶ fault applied ──▶ Heal: restore, and say what was seen
 package nemesis
 
 import (
@@ -12,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// Nemesis is one way to break things.
+// Nemesis is one fault.
 type Nemesis struct {
 	Name  string // as in "sigstop-parent"
 	Kinds []history.Kind
@@ -25,10 +27,10 @@ type Nemesis struct {
 	Fits func(arena.Cell) bool // nil: every cell
 	// Clocks says that the arena must have been opened with clocks.
 	Clocks bool
-	// Machine says that it strikes all that runs on the machine, other cells too.
+	// Machine says that it affects all processes of the machine, other cells too.
 	Machine bool
-	// Strike breaks something; it may wait, within ctx, for a moment that fits. An error says that
-	// nothing is broken. Whatever it started ends in Heal.
+	// Strike injects the fault; it may wait, within ctx, for a moment that fits. An error says that nothing was
+	// done. Whatever it started ends in Heal.
 	Strike strike
 
 	subject subject
@@ -37,7 +39,7 @@ type Nemesis struct {
 	ahead   time.Duration // how far it sets the database's clock ahead
 }
 
-// What is excused while one of the two services is away, slow or far.
+// What is excused while one of the two services is down, slow or far away.
 var (
 	lockDown  = []history.Kind{history.LockDown}
 	lockGone  = []history.Kind{history.LockDown, history.LockGone}
@@ -47,7 +49,7 @@ var (
 	storeFar  = []history.Kind{history.StoreFar}
 )
 
-// subject is what a nemesis breaks. Two that break the same thing get into each other's way.
+// subject is what a nemesis breaks. Two with the same subject exclude each other.
 type subject int
 
 const (
@@ -59,13 +61,13 @@ const (
 	lock
 )
 
-// Struck is what was broken.
+// Struck is the result of a strike.
 type Struck struct {
-	Replicas []string // whom it strikes; none: everybody
+	Replicas []string // which it affects; none: all
 	// Kinds are excuses of this strike alone, beside the nemesis's own.
 	Kinds []history.Kind
 	Ahead time.Duration // how far the database's clock was set ahead
-	// Heal mends it and returns when the servers and processes that it broke run again. applied says
+	// Heal ends the fault and returns when the servers and processes that it affected run again. applied says
 	// that the fault was seen from outside, evidence what was seen.
 	Heal heal
 }
@@ -78,7 +80,7 @@ type (
 // FitsIn reports whether n can strike in a cell.
 func (n Nemesis) FitsIn(c arena.Cell) bool { return n.Fits == nil || n.Fits(c) }
 
-// done is what was struck by a blow that needs no healing.
+// done is the result of a strike that needs no healing.
 func done(applied bool, evidence string) Struck {
 	return Struck{Heal: func(context.Context) (bool, string, error) { return applied, evidence, nil }}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// frozenFor is how long whoever freezes is frozen: long enough to lose its session and its locks.
+// frozenFor is the length of a freeze: long enough to lose session and locks.
 const frozenFor = 5 * max(arena.SessionTTL, arena.LockTTL) / 2
 
 var (
@@ -22,8 +22,8 @@ var (
 	errIdle   = errors.New("no replica runs a command")
 )
 
-// pick is a replica that runs: rather one that has a command just now, and one that another nemesis
-// has stopped only if there is no other.
+// pick is a running replica: rather one that runs a command, and one that another nemesis has stopped only if
+// there is no other.
 func pick(a *arena.Arena, r *rand.Rand) (victim *arena.Replica, err error) {
 	busy, best := commandsOf(a), 0
 	for _, i := range r.Perm(len(a.Replicas)) {
@@ -57,7 +57,7 @@ func pickBeside(a *arena.Arena, victim *arena.Replica) (*arena.Replica, error) {
 	return nil, errNobody
 }
 
-// chooser says whom a nemesis strikes.
+// chooser chooses the replicas for a nemesis.
 type chooser func(*arena.Arena, *rand.Rand) ([]*arena.Replica, error)
 
 func one(a *arena.Arena, r *rand.Rand) ([]*arena.Replica, error) {
@@ -74,7 +74,7 @@ func commandsOf(a *arena.Arena) map[string][]int {
 
 const (
 	idleFor = 8 * time.Second  // that a nemesis waits for a replica which has work
-	chance  = 10 * time.Second // within which what a nemesis waits for must come by
+	chance  = 10 * time.Second // for a moment that a nemesis waits for
 )
 
 // pickBusy is a replica that runs commands which are not about to end, and how many.
@@ -95,7 +95,7 @@ func pickBusy(ctx context.Context, a *arena.Arena, r *rand.Rand) (victim *arena.
 				return true
 			}
 		}
-		before = now // whoever is still there when asked again takes its time
+		before = now // commands that are still there take their time
 		return false
 	})
 	if !found {
@@ -124,11 +124,11 @@ func overNetwork(c arena.Cell) bool { return onRedis(c) || onZooKeeper(c) || onL
 
 const (
 	often  = 2 * time.Millisecond
-	seldom = 50 * time.Millisecond // what costs more than a look
+	seldom = 50 * time.Millisecond // for expensive checks
 )
 
-// poll asks again and again, with pauses between, whether something is so. It gives up after limit (0:
-// none), and when ctx ends.
+// poll asks repeatedly, with pauses, whether something is so. It gives up after limit (0: none), and when ctx
+// ends.
 func poll(ctx context.Context, limit, between time.Duration, so func() bool) bool {
 	if limit > 0 {
 		var cancel context.CancelFunc

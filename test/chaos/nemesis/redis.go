@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
 )
 
-// forgets let Redis lose what it knew.
+// forgets make Redis lose data.
 func forgets() []Nemesis {
 	const while = 8 * time.Second
 	return []Nemesis{
@@ -59,13 +59,12 @@ func restartEmpty(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, er
 	a.Redis.Kill()
 	return Struck{Heal: func(ctx context.Context) (bool, string, error) {
 		err := ask(ctx, a, func(ctx context.Context, c *redis.Client) error { return c.Ping(ctx).Err() })
-		started := a.Redis.Restart(context.WithoutCancel(ctx)) // it comes back in any case
+		started := a.Redis.Restart(context.WithoutCancel(ctx)) // it is started in any case
 		return before > 0 && err != nil, fmt.Sprintf("%d keys were there; then: %v", before, err), started
 	}}, nil
 }
 
-// restartAppended lets the server keep all it is told in its append-only file, and starts it again from there:
-// it knows what it knew.
+// restartAppended makes the server keep its data in its append-only file, and starts it again from there.
 func restartAppended(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
 	dir, err := dirOf(ctx, a)
 	if err != nil {
@@ -104,8 +103,8 @@ func appendNoMore(ctx context.Context, a *arena.Arena) error {
 	return ask(ctx, a, func(ctx context.Context, c *redis.Client) error { return c.ConfigSet(ctx, "appendonly", "no").Err() })
 }
 
-// restartOld starts the server again from a snapshot that is older than any lease: its locks have changed hands
-// since.
+// restartOld starts the server again from a snapshot that is older than any lease: its locks have other holders
+// now.
 func restartOld(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, error) {
 	const newer = "written-after-the-snapshot"
 	dir, err := dirOf(ctx, a)
@@ -144,7 +143,7 @@ func restartOld(ctx context.Context, a *arena.Arena, _ *rand.Rand) (Struck, erro
 	return done(saved > 0 && then > 0 && known == 0, evidence), err
 }
 
-// startedLate is what was struck by a restart that failed: the server comes back in any case.
+// startedLate is the result of a restart that failed: the server is started in any case.
 func startedLate(a *arena.Arena, err error) Struck {
 	return Struck{Heal: func(ctx context.Context) (bool, string, error) {
 		return false, fmt.Sprintf("it did not start again at once: %v", err), a.Redis.Restart(context.WithoutCancel(ctx))
@@ -196,7 +195,7 @@ func scriptFlush(ctx context.Context, a *arena.Arena, _ *rand.Rand) (struck Stru
 	return struck, err
 }
 
-// deleteKey lets the server forget one lock that somebody holds.
+// deleteKey deletes one held lock at the server.
 func deleteKey(ctx context.Context, a *arena.Arena, r *rand.Rand) (struck Struck, err error) {
 	err = ask(ctx, a, func(ctx context.Context, c *redis.Client) error {
 		tables, err := c.Keys(ctx, "*:holders").Result()

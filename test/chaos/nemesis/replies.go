@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 )
 
-// losses let single commands to MariaDB go wrong in a way that the replica cannot tell from the
-// opposite: lost before they took effect, or after.
+// losses break single commands to MariaDB in a way that the replica cannot distinguish: lost before they took
+// effect, or after.
 func losses() []Nemesis {
 	return []Nemesis{
 		{Name: "lose-commits", subject: storeEdge, Kinds: storeSlow, Fits: onMariaDB, Strike: lose(0.3, func(c proxy.Command) bool { return c.Is("COMMIT") })},
@@ -46,7 +46,7 @@ func lose(share float64, meant func(proxy.Command) bool) strike {
 		judgeAll(a, judge)
 		return Struck{Heal: func(context.Context) (bool, string, error) {
 			judgeAll(a, nil)
-			for _, replica := range a.Replicas { // who hears nothing any more is let go
+			for _, replica := range a.Replicas { // replicas that get no answers are disconnected
 				for _, e := range replica.StoreEdges {
 					e.Set(proxy.Fault{})
 				}

@@ -17,8 +17,8 @@ import (
 
 var restarts = []history.Kind{history.Restarts}
 
-// changes are what operators do while all goes on. That two versions run beside each other is shown
-// by test/compat, which has the programs of both; here it comes with the second release.
+// changes are the work of operators. Two versions beside each other are tested by test/compat, which has the
+// programs of both.
 func changes() []Nemesis {
 	return []Nemesis{
 		{Name: "rolling-restart", subject: replica, Kinds: restarts, Strike: roll(nil)},
@@ -29,7 +29,7 @@ func changes() []Nemesis {
 
 const (
 	drainLimit = arena.DrainTimeout + 10*time.Second
-	readyLimit = 5 * time.Second // the judge sees who is not ready
+	readyLimit = 5 * time.Second // the judge sees which are not ready
 )
 
 // roll restarts the replicas one by one.
@@ -66,7 +66,7 @@ func roll(between func(*arena.Replica) error) strike {
 	}
 }
 
-// edit changes what replicas do in ways that no promise depends on, and back again the next time.
+// edit changes settings that no promise depends on, and changes them back the next time.
 func edit(r *arena.Replica) error {
 	text, err := os.ReadFile(r.Config)
 	if err != nil {

@@ -14,7 +14,7 @@ type server interface {
 	PID() int
 }
 
-// freezeServer stops a server where it is: connections stay open, and nobody answers.
+// freezeServer stops a server: connections stay open, without answers.
 func freezeServer(name string, s server) (Struck, error) {
 	pid := s.PID()
 	s.Pause()

@@ -33,8 +33,8 @@ func stopped(pids ...int) bool {
 	return len(pids) > 0
 }
 
-// commands are the processes that run a job's command, or a client's, by the replica that they say is
-// theirs: those that name a file on their command line.
+// commands are the processes that run a job's command, or a client's, by the replica that they name: those with
+// a file on their command line.
 func commands(file string) map[string][]int {
 	all := map[string][]int{}
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -64,7 +64,7 @@ func writing(pid int, file string) bool {
 	if err != nil {
 		return false
 	}
-	const writeLock = 120 // the byte that stands for it
+	const writeLock = 120 // the byte of that lock
 	for line := range strings.Lines(string(locks)) {
 		f := strings.Fields(line) // 1: POSIX ADVISORY WRITE pid device:inode from to
 		if len(f) < 8 || f[3] != "WRITE" || f[4] != strconv.Itoa(pid) || !strings.HasSuffix(f[5], ":"+strconv.FormatUint(stat.Ino, 10)) {

@@ -29,8 +29,8 @@ func (t *trap) spring(at string) {
 	})
 }
 
-// wait returns what the process was doing when it was stopped. After an error, never if no moment has
-// fitted within the limit, it is not stopped, and will not be: whoever is about to spring is waited for.
+// wait returns what the process was doing when it was stopped. It returns the error never if no moment has
+// fitted within the limit; then the process is not stopped later either.
 func (t *trap) wait(ctx context.Context, limit time.Duration, never error) (string, error) {
 	var err error
 	select {

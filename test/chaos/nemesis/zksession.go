@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// fourLetters asks a ZooKeeper one of its questions for administrators.
+// fourLetters sends a ZooKeeper one of its commands for administrators.
 func fourLetters(ctx context.Context, addr, word string) (string, error) {
 	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, "tcp", addr)
 	if err != nil {

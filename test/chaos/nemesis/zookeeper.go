@@ -57,7 +57,7 @@ func killServers(n int) strike {
 		}
 		return Struck{Heal: func(ctx context.Context) (bool, string, error) {
 			gone := !slices.ContainsFunc(pids, func(pid int) bool { return state(pid) != "" })
-			ctx = context.WithoutCancel(ctx) // they come back in any case
+			ctx = context.WithoutCancel(ctx) // they are started in any case
 			if err := a.ZooKeeper.Restart(ctx, victims...); err != nil {
 				return gone, fmt.Sprintf("processes %v are gone", pids), err
 			}
@@ -70,7 +70,7 @@ func killServers(n int) strike {
 	}
 }
 
-// expireSession cuts a replica off for longer than its session lasts, and shows that it has ended.
+// expireSession disconnects a replica for longer than its session lasts, and shows that it has ended.
 func expireSession(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, id, err := holder(ctx, a, r)
 	if err != nil {
@@ -85,7 +85,7 @@ func expireSession(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, e
 	}}, nil
 }
 
-// closeSession closes a replica's session in its name, as somebody does who mistook it for a dead one.
+// closeSession closes the session of a replica with its id, as an operator may by mistake.
 func closeSession(ctx context.Context, a *arena.Arena, r *rand.Rand) (Struck, error) {
 	victim, id, err := holder(ctx, a, r)
 	if err != nil {
@@ -130,8 +130,8 @@ func holder(ctx context.Context, a *arena.Arena, r *rand.Rand) (victim *arena.Re
 	return victim, session, err
 }
 
-// sessions are those that hold stripes, and whose they are: the leader knows which session made a
-// node, and in the node stands which replica.
+// sessions are those that hold stripes, with their replicas: the leader knows which session made a node, and
+// the node has the replica.
 func sessions(ctx context.Context, a *arena.Arena) (map[string]*arena.Replica, error) {
 	leader, err := a.ZooKeeper.AwaitLeader(ctx)
 	if err != nil {

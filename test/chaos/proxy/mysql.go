@@ -21,27 +21,25 @@ func (c Command) Is(statement string) bool {
 	return strings.EqualFold(c.Query, statement)
 }
 
-// Verdict is what becomes of a command.
+// Verdict is the fate of a command.
 type Verdict int
 
-// The verdicts. What the client learns is the same in the last three cases: nothing, so that it
-// cannot know whether the command took effect.
+// The client cannot distinguish the last three: it does not learn whether the command took effect.
 const (
 	Pass         Verdict = iota
 	LoseRequest          // it never arrives, and the connection is reset
 	LoseReply            // it takes effect; then the connection is reset, and the answer is lost
-	SwallowReply         // it takes effect, and nothing comes back on this connection any more
+	SwallowReply         // it takes effect, and this connection gets no more answers
 )
 
-// ListenMySQL opens an edge to a MySQL server that can tell the commands of its clients apart.
-// Clients must not use TLS or compression.
+// ListenMySQL opens an edge to a MySQL server that can distinguish the commands of its clients. Clients must
+// not use TLS or compression.
 func ListenMySQL(target string) (*Proxy, error) {
 	return listen(target, true)
 }
 
-// Judge has f decide over each command before it is passed on, also on connections that are open;
-// nil lets all pass. f is called from many goroutines, and while it works the command waits. It is
-// never called on an edge that Listen opened.
+// Judge calls f for each command before it is passed on, also on open connections; nil lets all pass. f is
+// called from many goroutines, and the command waits for it. It is not called on an edge that Listen opened.
 func (p *Proxy) Judge(f func(Command) Verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,8 +61,8 @@ const (
 
 func newPackets(from net.Conn) *packets { return &packets{from: bufio.NewReader(from)} }
 
-// next returns the bytes of a packet, and whether a command begins with it. What came of a packet
-// that was cut short is returned with the error.
+// next returns the bytes of a packet, and whether a command begins with it. A packet that was cut is returned
+// with the error.
 func (r *packets) next() (packet []byte, command bool, err error) {
 	head := make([]byte, 4)
 	if n, err := io.ReadFull(r.from, head); err != nil {
@@ -78,8 +76,8 @@ func (r *packets) next() (packet []byte, command bool, err error) {
 	return packet[:4+n], command && err == nil, err
 }
 
-// judged asks what becomes of a packet that begins a command, and notes it on the connection.
-// It returns false if the connection is over.
+// judged gets the verdict of a packet that begins a command, and notes it on the connection. It returns false
+// if the connection is closed.
 func (one *pair) judged(packet []byte) bool {
 	statement := one.prepared.command(packet)
 	one.p.mu.Lock()
@@ -100,8 +98,8 @@ func (one *pair) judged(packet []byte) bool {
 	return true
 }
 
-// condemned throws an answer away if that is its command's verdict. It returns what is left of the
-// answer, and false if the connection is over.
+// condemned drops an answer if that is its command's verdict. It returns the rest of the answer, and false if
+// the connection is closed.
 func (one *pair) condemned(answer []byte) ([]byte, bool) {
 	one.prepared.answer(answer)
 	switch Verdict(one.verdict.Load()) {
@@ -116,7 +114,7 @@ func (one *pair) condemned(answer []byte) ([]byte, bool) {
 	return answer, true
 }
 
-// read reads what the client sends: whole packets where commands are told apart, else what is there.
+// read reads from the client: whole packets if commands are distinguished, else what is there.
 func (one *pair) read(from *net.TCPConn) func() (chunk, error) {
 	if !one.p.mysql {
 		return func() (chunk, error) { return plain(from) }

@@ -14,7 +14,7 @@ const (
 	down
 )
 
-// pair is a client's connection and the one to the server that belongs to it.
+// pair is a client's connection and its connection to the server.
 type pair struct {
 	p      *Proxy
 	number int // of its edge, from 1
@@ -67,18 +67,18 @@ func (one *pair) finish(hard bool) {
 	}
 }
 
-// chunk is bytes on their way, and when they may arrive. No bytes: the sender has no more.
+// chunk is bytes and when they may arrive. No bytes: the end of the stream.
 type chunk struct {
 	bytes   []byte
 	at      time.Time
 	command bool // a command begins with it
 }
 
-// inFlight bounds how many chunks are on their way.
+// inFlight bounds the chunks in flight.
 const inFlight = 1024
 
-// pump carries bytes of one direction until a side is gone. What is read early enough is on its way
-// while the chunk before still is: a delay costs no throughput.
+// pump carries bytes of one direction until a side is closed. It reads on while the chunk before is delayed: a
+// delay costs no throughput.
 func (one *pair) pump(from, to *net.TCPConn, way direction) {
 	chunks := make(chan chunk, inFlight)
 	var delivering sync.WaitGroup
@@ -119,7 +119,7 @@ func (one *pair) send(chunks chan<- chunk, p chunk) bool {
 	}
 }
 
-// deliver hands chunks over, each when its time has come and its lane lets it pass.
+// deliver writes chunks, each when its time has come and its lane lets it pass.
 func (one *pair) deliver(chunks <-chan chunk, to *net.TCPConn, way direction) {
 	for p := range chunks {
 		if !one.pause(time.Until(p.at)) {
@@ -201,8 +201,8 @@ func (one *pair) lost(n int) {
 	one.gap = true
 }
 
-// drop throws away what a lane loses. If that fault has ended since the lane was read, Set has seen no
-// gap, and the pair is reset here, before anything follows.
+// drop discards what a lane loses. If that fault has ended since the lane was read, Set has seen no gap, and
+// the pair is reset here, before anything follows.
 func (one *pair) drop(n int) {
 	one.p.mu.Lock()
 	one.p.counts.Lost += int64(n)

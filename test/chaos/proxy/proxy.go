@@ -1,6 +1,6 @@
-// Package proxy is one edge of a network that a test can break: a TCP proxy between a client and a
-// server on loopback. It holds bytes back as a partition does, loses them for good, delays them, lets
-// few of them pass, or resets connections; each direction for itself, and while connections are open.
+// Package proxy is one edge of a network that a test can break: a TCP proxy between a client and a server on
+// loopback. It holds bytes back as a partition does, loses them, delays them, limits their rate, or resets
+// connections; each direction for itself, and while connections are open.
 package proxy
 
 import (
@@ -21,11 +21,11 @@ type Fault struct {
 
 // Lane is what happens to the bytes of one direction. The first of Hold and Lose counts.
 type Lane struct {
-	// Hold keeps bytes back, as a partition does: what was sent meanwhile arrives once it has
-	// healed. Both lanes held are a black hole: connections seem to be open, and nobody answers.
+	// Hold keeps bytes back, as a partition does: they arrive once it has healed. Both lanes held are a black
+	// hole: connections seem to be open, without answers.
 	Hold bool
-	// Lose throws bytes away. A stream with a gap is of no use: when the fault ends, connections
-	// that lost something are reset.
+	// Lose discards bytes. A stream with a gap is useless: when the fault ends, connections that lost something
+	// are reset.
 	Lose bool
 
 	Delay          time.Duration // before a byte arrives
@@ -37,8 +37,8 @@ type Lane struct {
 var (
 	BlackHole   = Fault{Up: Lane{Hold: true}, Down: Lane{Hold: true}}
 	Resets      = Fault{Reset: true}
-	LoseReplies = Fault{Down: Lane{Lose: true}} // the server acts, and nobody learns of it
-	OneWay      = Fault{Down: Lane{Hold: true}} // the server hears, and is not heard
+	LoseReplies = Fault{Down: Lane{Lose: true}} // the server acts, and the client gets no answer
+	OneWay      = Fault{Down: Lane{Hold: true}} // the server gets requests, and its answers do not arrive
 )
 
 // Slow delays both directions.
@@ -50,11 +50,11 @@ func Slow(delay, jitter time.Duration) Fault {
 // loses reports whether bytes are lost, of one direction at least.
 func (f Fault) loses() bool { return f.Up.Lose || f.Down.Lose }
 
-// Counts is what an edge did, so that a test can tell whether its fault met anything.
+// Counts is what an edge did, so that a test can see whether its fault had an effect.
 type Counts struct {
 	Accepted   int   // connections
 	Up, Down   int64 // bytes that arrived
-	Lost, Held int64 // bytes that were thrown away, or had to wait
+	Lost, Held int64 // bytes that were discarded, or had to wait
 	Reset      int   // connections
 }
 
@@ -73,7 +73,7 @@ func (c Counts) Add(o Counts) Counts {
 type Proxy struct {
 	listener net.Listener
 	target   string
-	mysql    bool // commands are told apart
+	mysql    bool // commands are distinguished
 
 	mu      sync.Mutex
 	changed chan struct{} // closed when the fault changes
@@ -122,7 +122,7 @@ func (p *Proxy) Set(f Fault) {
 	}
 }
 
-// Take makes a connection that somebody else accepted one of this edge.
+// Take makes a connection that another listener accepted one of this edge.
 func (p *Proxy) Take(client *net.TCPConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
