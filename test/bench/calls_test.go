@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// calls is what the servers were asked, by all clients together; beats and renewals are in it.
+// calls is what the servers were asked, by all clients together, heartbeats and renewals included.
 type calls struct {
 	statements float64 // SQL
 	commits    float64

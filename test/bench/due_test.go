@@ -76,7 +76,7 @@ func (d *rush) turn(r *round) {
 		}
 		return true
 	})
-	// Each second they look who is there, and share the jobs accordingly.
+	// Each second replicas read the list of live ones, and divide the jobs.
 	const settling = 3 * time.Second
 	if left := time.Until(due); left < settling {
 		r.Fatalf("%s: the replicas were ready only %v before the jobs are due, they need %v", d.kind.name, left, settling)

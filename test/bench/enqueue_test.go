@@ -19,7 +19,7 @@ type enqueued struct {
 	alone, beside, all samples
 }
 
-// BenchmarkEnqueue measures how fast tasks come in while nobody works on them.
+// BenchmarkEnqueue measures how fast tasks are enqueued without workers.
 func BenchmarkEnqueue(b *testing.B) {
 	var field []*enqueued
 	for _, k := range kinds {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// contestant takes keys, all of them, as one client that nobody competes with.
+// contestant acquires keys, all of them, as one client without competition.
 type contestant struct {
 	name string
 	raw  string // the contestant that it is compared with: the same server's bare operation

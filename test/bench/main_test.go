@@ -59,11 +59,11 @@ func (r *round) end() {
 	}
 }
 
-// takeTurns runs each of n contestants once per round, and begins each round with another one: what
-// else happens on the machine meets all of them alike.
+// takeTurns runs each of n contestants once per round, and begins each round with another one: other load of
+// the machine affects all of them alike.
 func takeTurns(b *testing.B, n int, turn func(r *round, contestant int)) {
 	b.Helper()
-	b.ReportMetric(0, "ns/op") // the time of the whole says nothing
+	b.ReportMetric(0, "ns/op") // the time of the whole is meaningless
 	for k := range sized().rounds {
 		for i := range n {
 			r := &round{TB: b}

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// meter watches what the replicas of one round do with their stores. What it is told to wait for
-// has happened when the store has acknowledged it.
+// meter counts what the replicas of one round do with their stores. An event counts once the store has
+// acknowledged it.
 type meter struct {
 	mu       sync.Mutex
 	claims   int // that took something
@@ -58,7 +58,7 @@ func (m *meter) start() {
 	m.started.add(1)
 }
 
-// metered is a store that tells the meter.
+// metered is a store with a meter.
 type metered struct {
 	ledger.Store
 	m *meter

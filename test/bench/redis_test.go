@@ -17,7 +17,7 @@ import (
 
 var errHeld = errors.New("held by somebody else")
 
-// leaseTime is what the rivals and the bare operations ask for; nothing here lasts as long.
+// leaseTime is the lease of the other libraries and the bare operations; nothing here lasts as long.
 const leaseTime = time.Minute
 
 func onRedis(tb testing.TB) []contestant {
@@ -39,7 +39,7 @@ func newRedis(tb testing.TB) *redis.Client {
 	return rdb
 }
 
-// setKeys is the least that a lock on Redis can be: whoever comes late would delete another's key.
+// setKeys is the simplest lock on Redis: a late holder would delete another's key.
 func setKeys(ctx context.Context, rdb *redis.Client, keys []string) (func() error, error) {
 	names := make([]string, len(keys))
 	set := make([]*redis.StatusCmd, len(keys))

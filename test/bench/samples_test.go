@@ -38,7 +38,7 @@ func (s samples) spread(format func(float64) string) string {
 	return fmt.Sprintf("%s (%s – %s)", format(s.median()), format(slices.Min(s)), format(slices.Max(s)))
 }
 
-// count writes a number with as many digits as it deserves.
+// count writes a number with a sensible number of digits.
 func count(x float64) string {
 	switch {
 	case x >= 1000:

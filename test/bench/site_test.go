@@ -82,7 +82,7 @@ func (s *site) store(tb testing.TB) *store.Store {
 	return st
 }
 
-// replica makes one that has everything for itself but the servers.
+// replica makes a replica that shares only the servers.
 func (s *site) replica(tb testing.TB, id string, m *meter, set jobs.Set, workers int) *scheduler.Scheduler {
 	tb.Helper()
 	st := metered{s.store(tb).Sides().Replica, m}
@@ -114,7 +114,7 @@ func run(tb testing.TB, replica *scheduler.Scheduler) (stop func()) {
 	return stop
 }
 
-// define makes the pools of set known, as a replica that was here before.
+// define stores the pools of set, as an earlier replica would.
 func (s *site) define(tb testing.TB, st *store.Store, set jobs.Set) {
 	tb.Helper()
 	stop := run(tb, s.replica(tb, "first", &meter{}, set, 1))

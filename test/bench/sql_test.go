@@ -86,7 +86,7 @@ func prepare(tb testing.TB, db *sql.DB, statements ...string) {
 	}
 }
 
-// insertRows is the least that a lease row can be: two statements, two commits, no expiry.
+// insertRows is the simplest lease row: two statements, two commits, no expiry.
 func insertRows(ctx context.Context, db *sql.DB, keys []string) (func() error, error) {
 	_, err := db.ExecContext(ctx, "INSERT INTO raw_leases (name, owner) VALUES "+times(len(keys), "(?, 'me')"), texts(keys)...)
 	return func() error {
@@ -95,7 +95,7 @@ func insertRows(ctx context.Context, db *sql.DB, keys []string) (func() error, e
 	}, err
 }
 
-// lockRows locks in one transaction what then can only be released together.
+// lockRows locks in one transaction rows that can then only be released together.
 func lockRows(ctx context.Context, db *sql.DB, keys []string) (func() error, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

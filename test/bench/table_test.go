@@ -54,7 +54,7 @@ func machine() string {
 		processor, runtime.GOOS, runtime.GOARCH, runtime.Version(), sized().rounds, how)
 }
 
-// fsync shows what a commit costs at least: how long 4 KiB take to the disk of the temporary files.
+// fsync measures the least cost of a commit: how long 4 KiB take to the disk of the temporary files.
 func fsync(tb testing.TB) string {
 	tb.Helper()
 	file, err := os.Create(filepath.Join(tb.TempDir(), "fsync"))

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	os.Exit(program.Main(m))
 }
 
-// Two cells stand up to what most likely happens to them. The smoke allows for a machine that builds
-// and tests other things at the same time: how long things take is for make chaos to judge.
+// Two cells hold under the most likely faults. The smoke run allows for a machine that builds and tests other
+// things at the same time: make chaos checks the times.
 func TestSmoke(t *testing.T) {
 	dir := folder(t)
 	for _, smoke := range []struct {
@@ -57,8 +57,8 @@ func TestSmoke(t *testing.T) {
 	}
 }
 
-// folder is where artifacts go: what CHAOS_DIR names, else a new folder that stays only if the test
-// fails, and has something in it. The last lines of a test that failed say where they are.
+// folder is the folder of the artifacts: CHAOS_DIR, else a new folder that stays only if the test fails, and
+// has something in it. The last lines of a failed test name it.
 func folder(t testing.TB) string {
 	t.Helper()
 	dir, stays := os.Getenv("CHAOS_DIR"), true

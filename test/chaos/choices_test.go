@@ -42,8 +42,8 @@ func cellsNamed(names string) (cells []arena.Cell, err error) {
 	return cells, nil
 }
 
-// windowsNamed are the windows of each cell, from a list with commas; a/b are two faults of one window.
-// A cell is spared what does not fit it, but what fits none of the cells is an error.
+// windowsNamed are the windows of each cell, from a list with commas; a/b are two faults of one window. A fault
+// that does not fit a cell is left out there; one that fits no cell is an error.
 func windowsNamed(list string, cells []arena.Cell) (map[arena.Cell][][]nemesis.Nemesis, error) {
 	all := map[arena.Cell][][]nemesis.Nemesis{}
 	for names := range strings.SplitSeq(list, ",") {

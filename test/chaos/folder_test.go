@@ -24,7 +24,7 @@ func (e *ending) Cleanup(f func()) { e.cleanups = append(e.cleanups, f) }
 
 func (e *ending) Logf(format string, args ...any) { e.said += fmt.Sprintf(format, args...) }
 
-// Who fails says where the artifacts are, wherever that is; who leaves nothing leaves no folder either.
+// A failed test names the folder of the artifacts; without artifacts there is no folder either.
 func TestFolder(t *testing.T) {
 	for _, c := range []struct{ chosen, failed, empty, stays, says bool }{
 		{chosen: true, failed: true, stays: true, says: true},

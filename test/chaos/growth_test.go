@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/arena"
 )
 
-// growth says of what there was more in the last third of a soak than in the middle one.
+// growth lists what there was more of in the last third of a soak than in the middle one.
 func growth(looks []arena.Inventory) (grown []string) {
 	middle, end := thirds(looks)
 	for _, what := range slices.Sorted(maps.Keys(end)) {
@@ -23,14 +23,14 @@ func growth(looks []arena.Inventory) (grown []string) {
 	return grown
 }
 
-// thirds are the least that was seen of each thing in the middle and in the last third: what leaks is
-// never given back, so the least grows as well.
+// thirds are the minima in the middle and in the last third: a leak is never freed, so the minimum grows as
+// well.
 func thirds(looks []arena.Inventory) (middle, end arena.Inventory) {
 	third := len(looks) / 3
 	return least(looks[third : 2*third]), least(looks[2*third:])
 }
 
-// breath is by how much the least of two stretches of ten minutes may differ.
+// breath is by how much the minima of two periods of ten minutes may differ.
 func breath(what string) int {
 	switch kind, _, _ := strings.Cut(what, " of "); kind {
 	case "goroutines": // of calls that are under way

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/nemesis"
 )
 
-// What of the matrix is run; without any flag, all of it.
+// The part of the matrix to run; without flags, all of it.
 var (
 	onlyCells = flag.String("cell", "", "these cells, with commas between")
 	onlyThese = flag.String("nemesis", "", "these nemeses, with commas between; a/b strike at the same time")
@@ -30,7 +30,7 @@ var (
 	whenDown  = flag.String("when-down", "store", "lock.when_down of the replicas: store or wait")
 )
 
-// Every cell stands up to every nemesis that fits it, alone and in pairs, in one long run.
+// Every cell holds under every nemesis that fits it, alone and in pairs, in one long run.
 func TestMatrix(t *testing.T) {
 	choose(t)
 	cells, err := cellsNamed(*onlyCells)
@@ -100,7 +100,7 @@ func runPart(t *testing.T, one part, dir string) {
 	run(t, p)
 }
 
-// held judges a run, and fails the test if something did not hold.
+// held judges a run, and fails the test if a promise is broken.
 func held(t *testing.T, dir string) judge.Report {
 	report := judged(t, dir)
 	if err := os.WriteFile(filepath.Join(dir, "report.txt"), []byte(report.String()), 0o600); err != nil {

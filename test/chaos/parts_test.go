@@ -21,8 +21,8 @@ type part struct {
 	faults [][]nemesis.Nemesis
 }
 
-// mostWindows is how many windows one run has. In all pairs there are a thousand in a cell: its disks
-// would be full, and nothing could be judged, before they are over.
+// mostWindows is how many windows one run has. All pairs of a cell are a thousand: its disks would be full
+// before they are over, and nothing could be judged.
 const mostWindows = 100
 
 func parts(c arena.Cell, windows [][]nemesis.Nemesis) (all []part) {

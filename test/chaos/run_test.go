@@ -21,7 +21,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/nemesis"
 )
 
-// plan is what a run does. cell, seed and dir are needed.
+// plan describes a run. cell, seed and dir are needed.
+//
+//	per window:  calm ──▶ strike ──▶ hold ──▶ heal ──▶ wait until the replicas are ready
 type plan struct {
 	cell    arena.Cell
 	seed    uint64              // the same one makes the same choices, where time allows
@@ -42,14 +44,14 @@ const (
 	afterStep    = 15 * time.Second // 5 s that were decided ahead, and the recovery time
 	strikeLimit  = 30 * time.Second
 	healLimit    = 60 * time.Second
-	recoverLimit = 30 * time.Second // until replicas are waited for no longer: the judge sees how long it took
+	recoverLimit = 30 * time.Second // then the wait for replicas ends: the judge sees how long it took
 	restLimit    = 45 * time.Second
 	settleLimit  = 15 * time.Second
 	enoughLimit  = 60 * time.Second
 )
 
-// run carries a plan out, and leaves what judged judges in its folder. The test fails at once if the
-// cell cannot be set up, and later if the run cannot be carried out to its end.
+// run executes a plan, and leaves its artifacts in the folder. The test fails at once if the cell cannot be set
+// up, and later if the run cannot be finished.
 func run(t testing.TB, p plan) {
 	t.Helper()
 	p.healthy, p.window = cmp.Or(p.healthy, 5*time.Second), cmp.Or(p.window, 20*time.Second)
@@ -104,7 +106,7 @@ func run(t testing.TB, p plan) {
 		last = now
 	}
 	pause(t.Context(), cmp.Or(p.after, p.calm(len(p.faults))))
-	// On a busy machine the clients come to their questions later.
+	// On a busy machine the clients make their calls later.
 	for limit := time.Now().Add(enoughLimit); a.Acknowledged() < p.minimum.Tasks && time.Now().Before(limit); {
 		pause(t.Context(), time.Second)
 	}
@@ -130,9 +132,8 @@ func run(t testing.TB, p plan) {
 	}
 }
 
-// start lets clients and what stands beside the replicas work, and probes look. What it returns ends
-// them; clients have taken back what they paused when stopWorking returns, and all others have ended
-// when stopProbing does.
+// start starts clients, the programs beside the replicas, and probes. The returned functions end them; clients
+// have resumed what they paused when stopWorking returns, and all others have ended when stopProbing does.
 func start(t testing.TB, a *arena.Arena, seed uint64) (stopWorking, stopProbing func()) {
 	working, stop := context.WithCancel(t.Context())
 	probing, blind := context.WithCancel(t.Context())
@@ -173,8 +174,8 @@ func finish(t testing.TB, a *arena.Arena, p plan, before arena.Inventory) {
 	})
 }
 
-// judged is the judgement of the run that left its artifacts in dir; violations are the caller's matter.
-// It takes all cores for a while: a run beside it would be late for that.
+// judged judges the run with its artifacts in dir; the caller handles violations. It uses all cores for a
+// while, which would delay a run beside it.
 func judged(t testing.TB, dir string) judge.Report {
 	t.Helper()
 	h, err := history.Read(dir)
@@ -184,8 +185,8 @@ func judged(t testing.TB, dir string) judge.Report {
 	return judge.Judge(h)
 }
 
-// calm is how long nothing is broken before the i-th window: after a step of the database's clock long
-// enough to see that work goes on.
+// calm is the time without faults before the i-th window: after a step of the database's clock long enough to
+// see that work goes on.
 func (p plan) calm(i int) time.Duration {
 	if i > 0 && stepped(p.faults[i-1:i]) {
 		return max(p.healthy, afterStep)
@@ -198,8 +199,7 @@ func stepped(faults [][]nemesis.Nemesis) bool {
 	return slices.ContainsFunc(slices.Concat(faults...), func(n nemesis.Nemesis) bool { return slices.Contains(n.Kinds, history.StoreClock) })
 }
 
-// within fails the test if f does not succeed in time. What comes after goes on: artifacts of a bad
-// run are what one wants to see.
+// within fails the test if f does not succeed in time. The test continues: artifacts of a bad run are needed.
 func within(t testing.TB, what string, limit time.Duration, f func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -22,19 +22,18 @@ import (
 
 var onlyBug = flag.String("bug", "", "this seeded bug alone; without, all of them and the runs without any")
 
-// tries is within how many runs a bug must be caught.
+// tries is the number of runs in which a bug must be found.
 const tries = 3
 
-// caught is a line of the table: what it took to catch a bug.
+// caught is a line of the table: the run that found a bug.
 type caught struct {
 	bug        string
 	invariants []judge.Invariant // that were broken; those that the bug is expected to break come first
-	run        int               // from 1; 0: it got away
+	run        int               // from 1; 0: it was not found
 	took       time.Duration
 }
 
-// The harness catches each of the seeded bugs within three runs, and finds nothing in the same runs
-// without them.
+// The judge finds each of the seeded bugs within three runs, and nothing in the same runs without them.
 func TestSelf(t *testing.T) {
 	bugs, err := bugsNamed(*onlyBug)
 	if err != nil {
@@ -99,7 +98,7 @@ func try(t *testing.T, tb testing.TB, b seeded.Bug, seed uint64, o arena.Options
 	return judged(tb, p.dir)
 }
 
-// withBug builds what a run with the bug needs.
+// withBug builds the programs of a run with the bug.
 func withBug(b seeded.Bug) arena.Options {
 	clocks := slices.ContainsFunc(b.Nemeses, needsClock)
 	flags := func(t testing.TB) []string {
@@ -139,7 +138,7 @@ func wanted(b seeded.Bug, report judge.Report) (all []judge.Invariant) {
 	return all
 }
 
-// controls are a bug that is none for each cell, with the nemeses of all that show there.
+// controls are runs without a bug for each cell, with the nemeses of all bugs there.
 func controls() (all []seeded.Bug) {
 	for _, b := range seeded.All() {
 		i := slices.IndexFunc(all, func(c seeded.Bug) bool { return c.Cell == b.Cell })
@@ -166,7 +165,7 @@ func table(lines []caught) string {
 	return b.String()
 }
 
-// tolerant lets a run with a bug go on to its judgement, whatever else goes wrong in it.
+// tolerant lets a run with a bug go on to its judgement, whatever else fails.
 type tolerant struct{ testing.TB }
 
 func (t tolerant) Error(args ...any) { t.Helper(); t.Log(args...) }

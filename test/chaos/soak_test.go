@@ -18,9 +18,9 @@ import (
 
 var soak = flag.Duration("soak", 30*time.Minute, "how long the soak lasts")
 
-// A long time under faults leaves nothing behind: descriptors, goroutines, memory, keys and files are
-// as many as at the beginning, and what is older than its retention is gone. Nor does anything grow
-// on the way: faults that end replicas come in the first third only, so that the others have time.
+// A long time under faults leaves nothing behind: descriptors, goroutines, memory, keys and files are as many
+// as at the beginning, and rows older than their retention are gone. Nor does anything grow meanwhile: faults
+// that end replicas come in the first third only.
 func TestSoak(t *testing.T) {
 	const period = 30 * time.Second // of faults
 	choose(t)

@@ -11,10 +11,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// machine is what runs do to all that go on beside them.
+// machine records the runs that load the machine.
 var machine strain
 
-// strain is what took a whole machine's processors, and when.
+// strain is when which runs used all processors of the machine.
 type strain struct {
 	mu    sync.Mutex
 	spans []*span
@@ -26,7 +26,7 @@ type span struct {
 	from, to time.Time // zero: it goes on
 }
 
-// begin notes that a run begins to strain the machine, until end is called.
+// begin notes that a run begins to load the machine, until end is called.
 func (s *strain) begin(dir, what string) (end func()) {
 	one := &span{dir: dir, what: what, from: time.Now()}
 	s.mu.Lock()
@@ -39,7 +39,7 @@ func (s *strain) begin(dir, what string) (end func()) {
 	}
 }
 
-// beside are the windows that others than the run of dir have opened between two moments.
+// beside are the windows that other runs than that of dir have opened between two moments.
 func (s *strain) beside(dir string, from, to time.Time) (all []history.Window) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *strain) beside(dir string, from, to time.Time) (all []history.Window) {
 	return all
 }
 
-// A run hears of what others did to the machine while it went on, and of nothing else.
+// A run has the load of others while it went on, and nothing else.
 func TestBeside(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	var s strain

@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// mutant is a mistake in the Go source, or in a script, that a build can make when it is told to.
+// mutant is a mutation of the Go source, or of a script, which a switch turns on.
 type mutant struct {
 	name   string
 	line   int
 	script bool // it is in what a server runs, see scripts
 }
 
-// source is a package with all mistakes of its branches and its scripts in it, each behind a switch.
+// source is a package with all mutants of its branches and its scripts, each behind a switch.
 type source struct {
 	mutants []mutant
 	files   map[string]string // changed text, by path below root
 }
 
-// mistakes writes all mistakes of a package, "scheduler", into its source, but for those in its SQL.
+// mistakes writes all mutants of a package, "scheduler", into its source, but for those in its SQL.
 func mistakes(root, dir string) (*source, error) {
 	s, err := branches(root, dir)
 	if err == nil {
@@ -35,10 +35,9 @@ func mistakes(root, dir string) (*source, error) {
 	return s, err
 }
 
-// branches are the mistakes in the Go source: each condition and each operand of
-// one forced either way, each bound of a comparison moved by one, each statement left out that can be; and values taken
-// for others, see values.go.
-// What only passes an error on is left alone: it takes a failing server, and there are tests of such.
+// branches are the mutants in the Go source: each condition and each operand of one forced either way, each
+// bound of a comparison moved by one, each statement removed that can be; and values replaced by others, see
+// values.go. Code that only passes an error on is left alone: it takes a failing server, and has its own tests.
 func branches(root, dir string) (*source, error) {
 	fset := token.NewFileSet()
 	named, files, err := parse(root, dir, fset)
@@ -71,7 +70,7 @@ func branches(root, dir string) (*source, error) {
 	return s, nil
 }
 
-// switches turn the mistakes on, one in a run.
+// switches turn the mutants on, one in a run.
 const switches = `
 
 import (
@@ -153,7 +152,7 @@ type writer struct {
 	function string
 	names    map[string]int
 	types    *typed
-	kept     map[ast.Node]bool // what is written to, or whose address is taken
+	kept     map[ast.Node]bool // assigned, or its address is taken
 	edits    []edit
 }
 
@@ -255,7 +254,7 @@ func (w *writer) Visit(n ast.Node) ast.Visitor {
 	return w
 }
 
-// condition is forced as a whole. Each operand of one is forced in Visit.
+// condition is forced as a whole. Each operand is forced in Visit.
 func (w *writer) condition(e ast.Expr, both bool) {
 	if passesError(e) {
 		return
@@ -305,7 +304,7 @@ func (w *writer) statements(list []ast.Stmt) {
 	}
 }
 
-// unseen are calls whose absence no test can see, or without which nothing ends.
+// unseen are calls whose absence no test can see, or without which a test does not end.
 func unseen(call *ast.CallExpr) bool {
 	name := ""
 	switch f := call.Fun.(type) {

@@ -17,16 +17,16 @@ var statementGo string
 //go:embed hook.go.txt
 var hookGo string
 
-// The places where database/sql hands a statement to a driver.
+// The places where database/sql passes a statement to a driver.
 var hands = map[string]string{
 	"return execerCtx.ExecContext(ctx, query, nvdargs)":   "return execerCtx.ExecContext(ctx, mutated(query), nvdargs)",
 	"return queryerCtx.QueryContext(ctx, query, nvdargs)": "return queryerCtx.QueryContext(ctx, mutated(query), nvdargs)",
 	"return ciCtx.PrepareContext(ctx, query)":             "return ciCtx.PrepareContext(ctx, mutated(query))",
 }
 
-// build compiles the tests of a package with all its mistakes, each behind a switch, and returns the
-// mistakes in its branches and scripts; those in its SQL are known when it runs. binary must be absolute. wrap, which may be
-// empty, goes before the command.
+// build compiles the tests of a package with all its mutants, each behind a switch, and returns the mutants in
+// its branches and scripts; those in its SQL are known when it runs. binary must be absolute. wrap, which may
+// be empty, goes before the command.
 func build(root, dir, binary string, wrap []string) (*source, error) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

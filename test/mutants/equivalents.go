@@ -9,8 +9,8 @@ import (
 //go:embed equivalents.txt
 var equivalentsText string
 
-// equivalents are the mistakes that are none, and why, from equivalents.txt: a name, and below it, indented, the
-// reason.
+// equivalents are mutants that change nothing visible, with the reason, from equivalents.txt: a name, and below
+// it, indented, the reason.
 func equivalents() (map[string]string, error) {
 	all := map[string]string{}
 	name := ""

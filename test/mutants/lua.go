@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// luaChange is a mistake in a script: text stands there instead of what is between start and end.
+// luaChange is a mutant of a script: text replaces what is between start and end.
 type luaChange struct {
 	function   string // "script" outside of all
 	what       string
@@ -14,8 +14,7 @@ type luaChange struct {
 	line       int
 }
 
-// luaChanges are the mistakes that can be made in a script. A script that cannot be read is an error: none of its
-// lines goes unseen.
+// luaChanges are the mutants of a script. A script that cannot be parsed is an error: no line is left out.
 func luaChanges(text string) (found []luaChange, err error) {
 	p := &luaReader{text: text, function: "script"}
 	if p.words, err = luaWords(text); err != nil {
@@ -97,7 +96,7 @@ func luaWords(text string) ([]luaWord, error) {
 	return append(words, luaWord{start: len(text), end: len(text), line: line}), nil
 }
 
-// luaReader reads Lua 5.1 by recursive descent, and notes what can be wrong.
+// luaReader parses Lua 5.1 by recursive descent, and notes mutants.
 type luaReader struct {
 	text     string
 	words    []luaWord
@@ -137,7 +136,7 @@ func (p *luaReader) since(first int) (start, end int) {
 	return p.words[first].start, p.words[p.next-1].end
 }
 
-// note adds a mistake about what is between start and end, which may be within what is replaced.
+// note adds a mutant of the text between start and end, which may be within the replaced text.
 func (p *luaReader) note(sort string, start, end, from, to int, text string) {
 	about := strings.Join(strings.Fields(p.text[start:end]), " ")
 	if len(about) > 90 {
@@ -147,7 +146,7 @@ func (p *luaReader) note(sort string, start, end, from, to int, text string) {
 	p.found = append(p.found, luaChange{p.function, sort + ": " + about, from, to, text, line})
 }
 
-// leaveOut keeps the text of what is not done: there are tests that read the scripts.
+// leaveOut keeps the removed text: some tests read the scripts.
 func (p *luaReader) leaveOut(start, end int) {
 	p.note("left out", start, end, start, end, "if false then "+p.text[start:end]+" end")
 }
@@ -257,7 +256,7 @@ func (p *luaReader) condition(both bool) {
 // luaTies are the signs between operands, from the loosest to the closest.
 var luaTies = [][]string{{"or"}, {"and"}, {"==", "~=", "<", "<=", ">", ">="}, {".."}, {"+", "-"}, {"*", "/", "%"}, {"^"}}
 
-// wrongs are what a comparison is taken for.
+// wrongs replace a comparison.
 var wrongs = map[string]string{"==": "~=", "~=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 
 // expression reads one whose operands are tied no more loosely than that.

@@ -59,7 +59,7 @@ func TestLuaChanges(t *testing.T) {
 	}
 }
 
-// A script that is read wrong is refused, not left out.
+// A script that cannot be parsed is refused, not left out.
 func TestLuaThatCannotBeRead(t *testing.T) {
 	for _, script := range []string{"if a then", "x = ", "return {1", "end", "x = 'a", "return [[x]]", "if a == then f() end"} {
 		if found, err := luaChanges(script); err == nil {

@@ -13,7 +13,7 @@ import (
 
 const root = "../.."
 
-// names are the mistakes in the branches and the scripts of a package.
+// names are the mutants in the branches and the scripts of a package.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	s, err := mistakes(root, dir)
@@ -27,7 +27,7 @@ func names(t *testing.T, dir string) []string {
 	return all
 }
 
-// The mistakes that tests once let pass are among those that are made.
+// Mutants that tests once did not notice are still made.
 func TestBranches(t *testing.T) {
 	for dir, want := range map[string][]string{
 		"scheduler": {
@@ -72,7 +72,7 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// One mistake of each sort is noticed, and is not made unless it is switched on.
+// One mutant of each sort is noticed, and is not active unless it is switched on.
 func TestSample(t *testing.T) {
 	for _, c := range []struct {
 		dir, mutants string
@@ -106,7 +106,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// A run that tries some mistakes again keeps what is known of the others.
+// A run that tries some mutants again keeps the results of the others.
 func TestAgain(t *testing.T) {
 	o := Options{Root: root, Package: "jobs", Dir: t.TempDir(), Mutants: regexp.MustCompile("^none$"), Only: []string{"TestRetriesDelay"}, Again: true, Log: t.Output()}
 	survivor := Result{Fate: Survived}
@@ -129,7 +129,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// Each mistake that is said to be none can still be made.
+// Each mutant of the list of equivalents can still be made.
 func TestEquivalents(t *testing.T) {
 	why, err := equivalents()
 	if err != nil {

@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// Options say what Run does; all may be left out but Root, Package and Dir.
+// Options of Run; only Root, Package and Dir are required.
 type Options struct {
 	Root    string // of the module
 	Package string // below it, "locks/sqllock"
-	Dir     string // for the test binary, what its tests reach, and the results; a later run goes on there
+	Dir     string // for the test binary, its traces, and the results; a later run continues there
 
 	Mutants *regexp.Regexp // which, by name; nil: all
 	Tests   *regexp.Regexp // which of the suite may judge; nil: all
@@ -44,7 +44,7 @@ const (
 	Equivalent = "equivalent" // it survives, and equivalents.txt says why it may
 )
 
-// Result is what became of a mutant.
+// Result is the result of a mutant.
 type Result struct {
 	Name string `json:"name"`
 	Line int    `json:"line,omitempty"`
@@ -53,7 +53,7 @@ type Result struct {
 	Secs int    `json:"secs,omitempty"`
 }
 
-// reached is what one test does without any mistake.
+// reached is what one test reaches without a mutant.
 type reached struct {
 	Seconds float64
 	Failed  bool
@@ -71,8 +71,8 @@ const (
 	more  = 8.0
 )
 
-// Run makes the mistakes of a package one by one and runs those of its own tests that reach them, until
-// one fails. It returns the results of this run and of earlier ones in the same folder.
+// Run makes the mutants of a package one by one and runs its tests that reach them, until one fails. It returns
+// the results of this run and of earlier ones in the same folder.
 func Run(ctx context.Context, o Options) ([]Result, error) {
 	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
 		return nil, err
@@ -241,8 +241,8 @@ feed:
 	return r.results, cmp.Or(err, ctx.Err())
 }
 
-// judge runs the tests that reach a mutant: the quick ones, then more and more, and at last all at once, since some fail
-// only in the company of others that share a server with them.
+// judge runs the tests that reach a mutant: the quick ones, then more and more, and at last all at once, since
+// some fail only together with others that share a server with them.
 func (r *runner) judge(ctx context.Context, p planned) Result {
 	one := Result{Name: p.name, Line: p.line, Fate: Unreached}
 	if len(p.tests) == 0 {

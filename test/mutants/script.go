@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// scripts adds the mistakes of a package's embedded Lua scripts to those of its branches: each condition forced
-// either way, each operand of and and or left out, each comparison moved by one or turned round, each statement left
-// out that calls or assigns, each field that an HSET of several writes, and each argument of math.max. The text of one script is replaced in a
-// run, where the variable that it is embedded in gets its value. What a server runs tells nobody which of its lines it
-// came by: so every test that judges tries these.
+// scripts adds the mutants of a package's embedded Lua scripts to those of its branches: each condition forced
+// either way, each operand of and and or removed, each comparison moved by one or inverted, each statement
+// removed that calls or assigns, each field that an HSET of several writes, and each argument of math.max. The
+// text of one script is replaced in a run, where the variable that embeds it gets its value. A server does not
+// report which lines it reached: so all tests try these.
 func (s *source) scripts(root, dir string) error {
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.lua"))
 	if err != nil || len(files) == 0 {

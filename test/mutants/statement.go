@@ -5,14 +5,13 @@ package mutants
 
 import "strings"
 
-// term is a part of an SQL statement that may be missing by mistake: an operand of AND or OR, or
-// an assignment of SET.
+// term is a part of an SQL statement that may be removed: an operand of AND or OR, or an assignment of SET.
 type term struct {
 	start, end int
 	kind       byte // 'a': of AND, 'o': of OR, 's': of SET
 }
 
-// without is the statement as if the term were missing. It stays in the text, so that the arguments still fit.
+// without is the statement without the term. It stays in the text, so that the arguments still fit.
 func (t term) without(statement string) string {
 	text := statement[t.start:t.end]
 	switch t.kind {
@@ -27,7 +26,7 @@ func (t term) without(statement string) string {
 	return hintless(statement[:t.start] + text + statement[t.end:])
 }
 
-// hintless takes out the index that SQLite must use: without a term it may be unable to, and would refuse
+// hintless removes the index that SQLite must use: without a term it may be unable to use it, and would refuse
 // the statement.
 func hintless(statement string) string {
 	for {

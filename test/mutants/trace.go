@@ -19,7 +19,7 @@ import (
 	"sync"
 )
 
-// reach finds out which tests come by which mistakes, each test alone.
+// reach finds which tests reach which mutants, each test alone.
 func (r *runner) reach(ctx context.Context) error {
 	binary, err := os.ReadFile(r.binary) // the tests are in it
 	if err != nil {
@@ -60,8 +60,8 @@ func (r *runner) reach(ctx context.Context) error {
 	return nil
 }
 
-// judges are those of the tests that fail only by a mistake: the subtests of one that takes long, and that one as a whole
-// for what none of them comes by alone. What tests do at once, and one after the other, is more than each does alone.
+// judges are the tests that fail only by a mutant: the subtests of one that takes long, and that one as a whole
+// for what none of them reaches alone. Tests together reach more than each does alone.
 func judges(names []string, tests map[string]reached) map[string]reached {
 	all := map[string]reached{}
 	for _, name := range names {

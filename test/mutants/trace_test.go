@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What parallel subtests take is not in their test's own time.
+// The time of parallel subtests is not in their test's own time.
 func TestSeconds(t *testing.T) {
 	out := "=== RUN   TestX\n=== RUN   TestX/a\n=== RUN   TestX/b\n--- PASS: TestX (0.50s)\n" +
 		"    --- PASS: TestX/a (2.25s)\n        --- PASS: TestX/a/c (1.00s)\n    --- SKIP: TestX/b (1.50s)\nPASS\n"
@@ -18,7 +18,7 @@ func TestSeconds(t *testing.T) {
 	}
 }
 
-// A test that judges by its subtests judges as a whole what none of them comes by alone.
+// A test that is judged by its subtests is judged as a whole for what none of them reaches alone.
 func TestJudges(t *testing.T) {
 	got := judges([]string{"TestX", "TestY", "TestZ", "TestBroken"}, map[string]reached{
 		"TestX":      {Parts: []string{"TestX/a", "TestX/b"}, Seen: []string{"1", "2", "3"}},

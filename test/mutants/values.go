@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-// typed are the types in a package's source, without which nobody can tell what may stand in the place of a value.
+// typed are the types in a package's source, which say what may replace a value.
 type typed struct {
 	*types.Info
 	own *types.Package
@@ -68,8 +68,8 @@ func parse(root, dir string, fset *token.FileSet) (names []string, files []*ast.
 	return names, files, nil
 }
 
-// keep notes which expressions must stay variables: what is assigned to, what has its address taken, by a method too, and
-// what the compiler wants to know beforehand.
+// keep notes which expressions must stay variables: assigned ones, those whose address is taken, by a method
+// too, and constants that the compiler needs.
 func (w *writer) keep(n ast.Node) {
 	all := func(n ast.Node) {
 		if n != nil {
@@ -118,13 +118,13 @@ func (w *writer) keep(n ast.Node) {
 	}
 }
 
-// pick has another value taken in the place of e. Both are evaluated.
+// pick replaces e by another value. Both are evaluated.
 func (w *writer) pick(e ast.Expr, what, other string) {
 	w.around(e, fmt.Sprintf("mutantPick(%s, ", w.number(e, what)), ", "+other+")")
 }
 
-// call makes mistakes in what is called with what: the smaller for the larger, before for after, one argument for
-// another of its type, a copy or a context's independence left out.
+// call makes mutants of a call: min for max, before for after, one argument replaced by another of its type, a
+// copy or a context's independence removed.
 func (w *writer) call(n *ast.CallExpr) {
 	if !slices.ContainsFunc(n.Args, func(a ast.Expr) bool { return !pure(a) }) {
 		text := func(i int) string { return w.text(n.Args[i]) }
@@ -249,7 +249,7 @@ func (w *writer) constant(n *ast.Ident) {
 	}
 }
 
-// replaceable are types of which one value is easily taken for another.
+// replaceable are types whose values are easily mistaken for each other.
 func replaceable(t types.Type) bool {
 	switch types.TypeString(t, nil) {
 	case "error", "bool", "context.Context", "*database/sql.Conn":

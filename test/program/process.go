@@ -50,7 +50,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 
 // Log is what the process wrote so far.
 func (p *Process) Log() string {
-	text, _ := os.ReadFile(p.file) // Start made it
+	text, _ := os.ReadFile(p.file) // Start has created it
 	return string(text)
 }
 
@@ -82,21 +82,21 @@ func (p *Process) Signal(t testing.TB, s syscall.Signal) {
 	}
 }
 
-// Kill ends the process as a power cut would.
+// Kill ends the process with SIGKILL.
 func (p *Process) Kill(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGKILL)
 	<-p.gone
 }
 
-// Drain asks a replica to stop, and holds that it ends within limit with exit code 0.
+// Drain drains a replica, and checks that it ends within limit with exit code 0.
 func (p *Process) Drain(t testing.TB, limit time.Duration) {
 	t.Helper()
 	p.Signal(t, syscall.SIGTERM)
 	p.WantDrained(t, limit)
 }
 
-// WantDrained holds that a replica that was asked to stop ends within limit with exit code 0.
+// WantDrained checks that a draining replica ends within limit with exit code 0.
 func (p *Process) WantDrained(t testing.TB, limit time.Duration) {
 	t.Helper()
 	if code := p.Exit(t, limit); code != 0 {

@@ -1,6 +1,6 @@
-// Package program runs the scheduler, and programs around it, as processes of a test.
+// Package program runs the scheduler, and other programs, as processes of a test.
 //
-// A package that uses it says so once, in the place of servers.Main:
+// A package that uses it calls, instead of servers.Main:
 //
 //	func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
 package program
@@ -39,7 +39,7 @@ func Main(m *testing.M) int {
 	return servers.Main(m)
 }
 
-// Dir is a folder for what builds need. It is there until Main ends, and the same for all tests.
+// Dir is a folder for builds. It exists until Main ends, and is the same for all tests.
 func Dir(t testing.TB) string {
 	t.Helper()
 	built.Lock()
@@ -57,9 +57,9 @@ func Build(t testing.TB, source string, env ...string) string {
 	return BuildWith(t, source, nil, env...)
 }
 
-// Race are the flags that build a program with the race detector. SQLite itself is left out, C that was translated to
-// Go: it works on memory that it gets from the kernel, of which the detector knows nothing, and asking it at each step
-// would make the program five times as slow. The Makefile has the same.
+// Race are the flags that build a program with the race detector. SQLite itself is left out, C that was
+// translated to Go: it works on memory of the kernel, which the detector does not know, and the detector would
+// make the program five times as slow. The Makefile has the same flags.
 var Race = []string{"-race", "-gcflags=modernc.org/sqlite/lib=-race=false"}
 
 // BuildWith is Build with flags of go build, as -race or -overlay: once for each list of flags.

@@ -23,7 +23,7 @@ func (p *Process) URL(t testing.TB) (url string) {
 	return url
 }
 
-// listening is what the replica said its address is; "" if it has not yet.
+// listening is the address in the log of the replica; "" if there is none yet.
 func (p *Process) listening() string {
 	for line := range strings.Lines(p.Log()) {
 		var record struct{ Msg, URL string }
@@ -34,7 +34,7 @@ func (p *Process) listening() string {
 	return ""
 }
 
-// ready asks a replica on this machine, whose certificate may be anybody's.
+// ready asks a replica on this machine, with any certificate.
 func ready(url string) bool {
 	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true,

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority that nobody but one test trusts.
+// Authority is a certificate authority for one test.
 type Authority struct {
 	CAFile string // its own certificate, PEM
 
@@ -57,7 +57,7 @@ func NewAuthority(t testing.TB) *Authority {
 // Server makes a certificate for a server at 127.0.0.1.
 func (a *Authority) Server() Certificate { return a.issue("127.0.0.1", time.Now().Add(24*time.Hour)) }
 
-// Expired makes a certificate for a server at 127.0.0.1 whose time is over.
+// Expired makes a certificate for a server at 127.0.0.1 that has expired.
 func (a *Authority) Expired() Certificate { return a.issue("127.0.0.1", time.Now().Add(-time.Minute)) }
 
 // Client makes a certificate for a client of that name.
@@ -65,7 +65,7 @@ func (a *Authority) Client(name string) Certificate {
 	return a.issue(name, time.Now().Add(24*time.Hour))
 }
 
-// TLS trusts the authority and nobody else, and shows the certificates.
+// TLS trusts the authority alone, and shows the certificates.
 func (a *Authority) TLS(shown ...Certificate) *tls.Config {
 	a.tb.Helper()
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}

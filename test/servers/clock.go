@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// Clock is a wall clock that a test can step while the servers that it started with it run. Their
-// monotonic time does not move.
+// Clock is a wall clock that a test can step while the servers that use it run. Their monotonic time does not
+// change.
 type Clock struct{ file string }
 
-// fakeTime is Debian's libfaketime for programs with threads. It stands between a program and the C
-// library, so it reaches MariaDB and the JVM; programs in Go, and Redis, it does not.
+// fakeTime is Debian's libfaketime for programs with threads. It replaces calls of the C library, so it works
+// for MariaDB and the JVM, and not for programs in Go, and Redis.
 const fakeTime = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 
 // NewClock makes a clock that shows the machine's time.
@@ -57,12 +57,12 @@ func (c *Clock) NewEnsemble(t testing.TB) *Ensemble {
 	return newEnsemble(t, c)
 }
 
-// environ is the environment of a server with this clock; nil: ours.
+// environ is the environment of a server with this clock; nil: that of the test.
 func (c *Clock) environ() []string {
 	if c == nil {
 		return nil
 	}
 	library, _ := find(fakeTime)
 	return append(os.Environ(), "LD_PRELOAD="+library, "FAKETIME_TIMESTAMP_FILE="+c.file, "FAKETIME_NO_CACHE=1", "NO_FAKE_STAT=1",
-		"FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_FORCE_MONOTONIC_FIX=0") // the fix is for an older C library; with it, a JVM crawls
+		"FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_FORCE_MONOTONIC_FIX=0") // the fix is for an older C library; with it, a JVM is slow
 }

@@ -12,7 +12,7 @@ import (
 
 var steps = []time.Duration{0, 5 * time.Second, -5 * time.Second, time.Hour, -time.Hour, 0}
 
-// The database's idea of time follows, at once, and it goes on answering.
+// The time of the database follows at once, and it keeps answering.
 func TestClockOfMySQL(t *testing.T) {
 	t.Parallel()
 	s := servers.NewClock(t).NewMySQL(t)
@@ -34,8 +34,8 @@ func TestClockOfMySQL(t *testing.T) {
 	}
 }
 
-// An ensemble goes on through steps of its clock, with the sessions that it has: they are counted in
-// monotonic time. What it writes down is in wall time.
+// An ensemble keeps running through steps of its clock, with its sessions: they use monotonic time. The times
+// of its nodes are wall time.
 func TestClockOfZooKeeper(t *testing.T) {
 	t.Parallel()
 	e := servers.NewClock(t).NewEnsemble(t)

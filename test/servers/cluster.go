@@ -8,11 +8,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// Cluster is a Redis Cluster of two shards, each with half of the slots and with a replica. A
-// replica takes over by itself, two seconds after it has last heard of its master, only while most
-// masters live: here a test has to tell it so (CLUSTER FAILOVER TAKEOVER).
+// Cluster is a Redis Cluster of two shards, each with half of the slots and with a replica. A replica takes
+// over by itself, two seconds after it has last heard of its master, only while most masters run: with two, a
+// test has to order it (CLUSTER FAILOVER TAKEOVER).
 type Cluster struct {
-	Masters, Replicas []*RedisServer // of each shard, as they began
+	Masters, Replicas []*RedisServer // of each shard, at the start
 }
 
 // NewCluster starts a cluster for this test. It ends with the test.

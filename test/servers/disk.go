@@ -2,7 +2,7 @@ package servers
 
 import "testing"
 
-// Disk is a small disk that belongs to one test. They are made on Linux.
+// Disk is a small disk of one test. Only Linux has them.
 type Disk struct {
 	Dir  string
 	size int64

@@ -11,9 +11,8 @@ import (
 
 const diskFlags = syscall.MS_NOSUID | syscall.MS_NODEV
 
-// NewDisk mounts a disk of so many bytes, all in memory: what is not used costs nothing. false: this
-// user may not mount. It is gone at the end of the test, with all that is on it, or of the test binary, if that
-// does not get there.
+// NewDisk mounts a disk of so many bytes, all in memory: unused bytes cost nothing. false: this user may not
+// mount. It is removed at the end of the test, or of the test binary, if that ends before.
 func NewDisk(t testing.TB, size int64) (*Disk, bool) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lockstep-disk-")
@@ -54,14 +53,14 @@ func unmountAtExit(t testing.TB, dir string) (release func()) {
 	}
 	return func() {
 		_ = alive.Close()
-		_ = cmd.Wait() // it had nothing to do, which umount calls an error
+		_ = cmd.Wait() // it had nothing to unmount, which umount reports as an error
 	}
 }
 
 // Fill takes all room that is left; of an empty disk, all but one page.
 func (d *Disk) Fill() error {
 	var err error
-	for range 100 { // somebody may be writing
+	for range 100 { // another process may be writing
 		var s syscall.Statfs_t
 		if s, err = d.stat(); err != nil {
 			return err
@@ -83,7 +82,7 @@ func (d *Disk) Room() (int64, error) {
 	return int64(s.Bavail) * s.Bsize, err
 }
 
-// resize refuses with EINVAL to make the disk smaller than what is on it.
+// resize returns EINVAL if the disk has more data than the new size.
 func (d *Disk) resize(size int64) error {
 	if err := syscall.Mount("tmpfs", d.Dir, "tmpfs", diskFlags|syscall.MS_REMOUNT, fmt.Sprintf("size=%d", size)); err != nil {
 		return fmt.Errorf("make the disk %d bytes: %w", size, err)

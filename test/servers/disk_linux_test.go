@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// A full disk takes nothing more, keeps what it has, and takes it again when there is room.
+// A full disk refuses writes, keeps its data, and takes writes again when there is room.
 func TestDisk(t *testing.T) {
 	d, ok := servers.NewDisk(t, 1<<20)
 	if !ok {
@@ -83,8 +83,8 @@ func TestDisksGoWithTheBinary(t *testing.T) {
 	})
 }
 
-// A MariaDB whose disk is full takes nothing more, whether it says so, waits or dies. When there is
-// room again it has what it had acknowledged, and takes more.
+// A MariaDB with a full disk takes no more writes: it refuses them, waits or ends. When there is room again it
+// has all that it had acknowledged, and takes writes.
 func TestMySQLOnDisk(t *testing.T) {
 	d, ok := servers.NewDisk(t, 256<<20)
 	if !ok {

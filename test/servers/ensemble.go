@@ -80,8 +80,7 @@ func (e *Ensemble) Leader() *ZooKeeperServer {
 	return s
 }
 
-// AwaitLeader is Leader for who has more to do when there is none. It waits no longer than ctx, and
-// never longer than Leader.
+// AwaitLeader is Leader with an error. It waits no longer than ctx, and never longer than Leader.
 func (e *Ensemble) AwaitLeader(ctx context.Context) (*ZooKeeperServer, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -110,8 +109,7 @@ func (e *Ensemble) Start(stopped ...*ZooKeeperServer) {
 	}
 }
 
-// Restart is Start for who has more to do when it fails. It waits no longer than ctx, and never longer
-// than Start.
+// Restart is Start with an error. It waits no longer than ctx, and never longer than Start.
 func (e *Ensemble) Restart(ctx context.Context, stopped ...*ZooKeeperServer) error {
 	return e.together(func(s *ZooKeeperServer) error { return s.start(ctx) }, stopped...)
 }

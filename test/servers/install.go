@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// all says that nothing may be left out.
+// all says that no test may be left out.
 func all() bool { return os.Getenv("LOCKSTEP_TEST_ALL") == "1" }
 
 // find returns the path of a program, or of the files that an absolute pattern names.
@@ -64,15 +64,14 @@ var packages = map[string]string{
 	nettyResolverJar:     "libnetty-java",
 }
 
-// Need returns when programs are there that judge what we ship, and ends the test as those of a
-// missing server end.
+// Need returns if the programs for a check are installed, and ends the test like need otherwise.
 func Need(t testing.TB, programs ...string) {
 	t.Helper()
 	need(t, strings.Join(programs, " and "), programs...)
 }
 
-// need returns when the programs of a server are there; otherwise the test is over: left out, or
-// failed where nothing may be left out and they cannot be installed.
+// need returns if the programs of a server are installed; otherwise the test ends: left out, or failed if no
+// test may be left out and they cannot be installed.
 func need(t testing.TB, server string, programs ...string) {
 	t.Helper()
 	lacks := missing(programs)
@@ -89,7 +88,7 @@ func need(t testing.TB, server string, programs ...string) {
 
 var installing sync.Mutex
 
-// install brings the programs onto a Debian machine, one test binary at a time.
+// install installs the programs on a Debian machine, one test binary at a time.
 func install(programs []string) error {
 	installing.Lock()
 	defer installing.Unlock()
@@ -101,7 +100,7 @@ func install(programs []string) error {
 	if err := lockFile(lock); err != nil {
 		return err
 	}
-	lacks := missing(programs) // another binary may have been faster
+	lacks := missing(programs) // another binary may have installed them
 	if len(lacks) == 0 {
 		return nil
 	}
@@ -137,8 +136,8 @@ func install(programs []string) error {
 	return nil
 }
 
-// forbidServices keeps the packages from starting their servers on the machine, in the way Debian
-// has for it. What was there before comes back with the returned function.
+// forbidServices keeps the packages from starting their servers on the machine, in the way of Debian. The
+// returned function restores the setting.
 func forbidServices() (restore func(), err error) {
 	const policy, kept = "/usr/sbin/policy-rc.d", "/usr/sbin/policy-rc.d.before-lockstep-test"
 	restore = func() { _ = os.Remove(policy) }

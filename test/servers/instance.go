@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	startLimit = 60 * time.Second // a cold JVM beside a busy race build
+	startLimit = 60 * time.Second // a JVM on a busy machine
 	stopLimit  = 20 * time.Second
 )
 
@@ -29,11 +29,11 @@ type instance struct {
 	port  int                                          // chosen at the first start, kept over restarts
 	tb    testing.TB                                   // the test that owns it; nil for a shared one
 	argv  func(s *instance) ([]string, error)          // the command line; may write files into dir
-	ready func(ctx context.Context, s *instance) error // nil once this very process answers
-	owner *account                                     // who it runs as; nil for our own user
+	ready func(ctx context.Context, s *instance) error // nil once this process answers
+	owner *account                                     // its account; nil: that of the test
 	clock *Clock                                       // its wall clock; nil for the machine's
 	disk  *Disk                                        // where its data is; nil: in dir
-	mute  bool                                         // its log does not say why it ended
+	mute  bool                                         // its log does not have the reason of its end
 	more  []string                                     // arguments of the next start alone
 
 	mu   sync.Mutex
@@ -137,8 +137,7 @@ func (s *instance) Start() {
 	}
 }
 
-// Restart is Start for who has more to do when it fails. It waits no longer than ctx, and never longer
-// than Start.
+// Restart is Start with an error. It waits no longer than ctx, and never longer than Start.
 func (s *instance) Restart(ctx context.Context) error { return s.start(ctx) }
 
 // Kill ends the server with SIGKILL and returns when it is gone.
@@ -150,7 +149,7 @@ func (s *instance) Kill() {
 	<-s.gone
 }
 
-// Stop ends the server with SIGTERM, as an operator would, and returns when it is gone.
+// Stop ends the server with SIGTERM, and returns when it has ended.
 func (s *instance) Stop() {
 	s.tb.Helper()
 	s.mu.Lock()
@@ -173,7 +172,7 @@ func (s *instance) PID() int {
 	return s.cmd.Process.Pid
 }
 
-// Pause freezes the server (SIGSTOP): connections stay, nobody answers.
+// Pause freezes the server (SIGSTOP): connections stay open, without answers.
 func (s *instance) Pause() { s.tb.Helper(); s.locked(sigStop) }
 
 // Continue ends what Pause began.
@@ -196,8 +195,7 @@ func (s *instance) signal(sig syscall.Signal) {
 	}
 }
 
-// remove ends the server whatever state it is in, and deletes its folder. Its data dies with the
-// test, so there is no reason to be gentle.
+// remove ends the server in any state, and deletes its folder: its data is not needed after the test.
 func (s *instance) remove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,8 +232,8 @@ func (s *instance) tail(from int64) string {
 	return string(text[max(0, len(text)-4096):])
 }
 
-// freePort picks below the range that systems use for outgoing connections. In that range a client
-// that keeps dialling a stopped server can be given the server's own port and connect to itself.
+// freePort picks below the range that systems use for outgoing connections. In that range a client that keeps
+// dialling a stopped server can get the server's own port and connect to itself.
 func freePort() (int, error) {
 	var err error
 	for range 100 {
@@ -248,7 +246,7 @@ func freePort() (int, error) {
 	return 0, err
 }
 
-// FreeAddress is an address of this machine that nobody listens at now.
+// FreeAddress is an address of this machine without a listener.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	port, err := freePort()
@@ -258,7 +256,7 @@ func FreeAddress(t testing.TB) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
 
-// ask sends a line to a server that speaks text and returns what comes back until it closes.
+// ask sends a line to a server with a text protocol and returns what it answers until it closes.
 func ask(ctx context.Context, addr, line string) (string, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -267,7 +265,7 @@ func ask(ctx context.Context, addr, line string) (string, error) {
 	return tell(ctx, c, line)
 }
 
-// tell sends a line and returns what comes back until the server closes. Then it closes too.
+// tell sends a line and returns the answer until the server closes. Then it closes too.
 func tell(ctx context.Context, c net.Conn, line string) (string, error) {
 	defer c.Close()
 	if until, ok := ctx.Deadline(); ok {

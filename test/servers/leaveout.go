@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// LeaveOut ends the test as skipped and notes it, with the reason, for the last lines of
-// `go test ./...` (package test/summary prints them). Where nothing may be left out it fails instead.
-// Tests use it in place of t.Skip.
+// LeaveOut ends the test as skipped and notes it, with the reason, for the last lines of `go test ./...`
+// (package test/summary prints them). If no test may be left out it fails instead. Tests use it in place of
+// t.Skip.
 func LeaveOut(t testing.TB, reason string) {
 	t.Helper()
-	ForgetResult() // the reason is mostly a missing program, which the cache does not look at
+	ForgetResult() // the reason is mostly a missing program, which the cache does not check
 	if err := note(t.Name(), reason); err != nil {
 		t.Errorf("note what is left out: %v", err)
 	}
@@ -24,8 +24,8 @@ func LeaveOut(t testing.TB, reason string) {
 	t.Skip(reason)
 }
 
-// NotesDir is where the test binaries of one go command note what they left out. They find each
-// other by their common parent.
+// NotesDir is where the test binaries of one go command note what they left out. Its name comes from their
+// common parent.
 func NotesDir() string {
 	return filepath.Join(os.TempDir(), "lockstep-left-out-"+strconv.Itoa(os.Getppid()))
 }
@@ -47,8 +47,8 @@ func note(test, reason string) error {
 	return err
 }
 
-// ForgetResult keeps the go command from caching the result of this test binary: a result without
-// its log of inputs is not cached. It is for tests that depend on what the cache does not look at.
+// ForgetResult keeps the go command from caching the result of this test binary: a result without its log of
+// inputs is not cached. It is for tests that depend on what the cache does not check.
 func ForgetResult() {
 	if log := flag.Lookup("test.testlogfile"); log != nil && log.Value.String() != "" {
 		_ = os.Remove(log.Value.String())

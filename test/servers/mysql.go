@@ -16,7 +16,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// MySQLServer is a MariaDB that belongs to one test. Its data survives Kill and Start.
+// MySQLServer is a MariaDB of one test. Its data survives Kill and Start.
 type MySQLServer struct {
 	*instance
 	Addr  string // host:port
@@ -70,8 +70,8 @@ func NewMySQL(t testing.TB, args ...string) *MySQLServer {
 	return NewSecureMySQL(t, Secure{}, args...)
 }
 
-// NewSecureMySQL is NewMySQL with TLS, which each account may be told to need (CREATE USER …
-// REQUIRE SSL, REQUIRE X509). The user root needs neither TLS nor a password.
+// NewSecureMySQL is NewMySQL with TLS, which accounts may require (CREATE USER … REQUIRE SSL, REQUIRE X509).
+// The user root needs neither TLS nor a password.
 func NewSecureMySQL(t testing.TB, secure Secure, args ...string) *MySQLServer {
 	t.Helper()
 	return newMySQL(t, secure, nil, nil, args)
@@ -113,7 +113,7 @@ func (s *MySQLServer) DSNAs(user, password, db string) string {
 	return s.DSNOf(user, password, db)
 }
 
-// DSNOf is DSNAs for a database that is there: the server is not asked.
+// DSNOf is DSNAs for a database that exists: the server is not asked.
 func (s *MySQLServer) DSNOf(user, password, db string) string {
 	c := mysqlConfig(s.instance)
 	c.User, c.Passwd, c.DBName = user, password, db
@@ -146,7 +146,7 @@ func mysqlInstance(secure Secure, args []string) *instance {
 			program, "--no-defaults", "--datadir=" + data, "--socket=" + filepath.Join(s.dir, "sock"),
 			"--pid-file=" + filepath.Join(s.dir, "pid"), "--tmpdir=" + s.dir, "--bind-address=127.0.0.1",
 			"--port=" + strconv.Itoa(s.port), "--skip-name-resolve", "--max-connections=1000",
-			"--innodb-flush-log-at-trx-commit=1", // what the guarantees assume of a real one
+			"--innodb-flush-log-at-trx-commit=1", // as the guarantees assume
 			"--innodb-buffer-pool-size=64M", innodbLogSize, ariaLogSize,
 		}
 		if secure.Authority != nil {
@@ -168,7 +168,7 @@ func mysqlData(s *instance) string {
 	return filepath.Join(s.dir, "data")
 }
 
-// mysqlReady asks for the data folder too: if another process has our port, ours is about to end.
+// mysqlReady asks for the data folder too: if another process has the port, this server is about to end.
 func mysqlReady(ctx context.Context, s *instance) error {
 	db, err := sql.Open("mysql", mysqlConfig(s).FormatDSN())
 	if err != nil {

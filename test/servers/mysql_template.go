@@ -22,14 +22,14 @@ const (
 // account is a user of this machine.
 type account struct{ uid, gid uint32 }
 
-// mysqlUser is who MariaDB runs as: it refuses root, so then its own user; else us (nil).
+// mysqlUser is the account of MariaDB: it refuses root, so then its own; else that of the test (nil).
 func mysqlUser() *account {
 	if os.Getuid() != 0 {
 		return nil
 	}
 	u, err := user.Lookup("mysql")
 	if err != nil {
-		return nil // its own refusal in the log says more
+		return nil // its log has a better reason
 	}
 	uid, _ := strconv.ParseUint(u.Uid, 10, 32)
 	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
@@ -70,8 +70,8 @@ func copyTemplate(dir string, owner *account) error {
 	return nil
 }
 
-// mysqlTemplate returns an initialised data folder that nobody runs on. It appears by rename, so
-// test binaries that make it at the same time do not meet half of one.
+// mysqlTemplate returns an initialised data folder that no server uses. It appears by rename, so test binaries
+// that make it at the same time do not see an incomplete one.
 func mysqlTemplate(owner *account) (string, error) {
 	program, _ := find("mariadbd")
 	version, err := exec.Command(program, "--no-defaults", "--version").Output()
@@ -92,7 +92,7 @@ func mysqlTemplate(owner *account) (string, error) {
 	install, _ := find("mariadb-install-db")
 	cmd := exec.Command(install, "--no-defaults", "--datadir="+fresh, "--auth-root-authentication-method=normal",
 		"--skip-test-db", "--skip-name-resolve", innodbLogSize, ariaLogSize)
-	cmd.Env = append(os.Environ(), "TMPDIR="+fresh) // ours may be closed to the user it runs as
+	cmd.Env = append(os.Environ(), "TMPDIR="+fresh) // the test's folder may be closed to the account
 	cmd.SysProcAttr = attributes(owner)
 	if owner != nil {
 		if err := os.Chown(fresh, int(owner.uid), int(owner.gid)); err != nil {
@@ -109,7 +109,7 @@ func mysqlTemplate(owner *account) (string, error) {
 	return template, nil
 }
 
-// oursAlone refuses a template that somebody else planted under the name we look for.
+// oursAlone refuses a template that another user made under the expected name.
 func oursAlone(info fs.FileInfo, owner *account) error {
 	want := uint32(os.Getuid())
 	if owner != nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// RedisServer is a Redis that belongs to one test. It keeps nothing on disk unless its arguments
-// say so: after Kill and Start it is empty.
+// RedisServer is a Redis of one test. It keeps nothing on disk unless its arguments say so: after Kill and
+// Start it is empty.
 type RedisServer struct {
 	*instance
 	Addr string // host:port
@@ -44,8 +44,7 @@ func NewRedis(t testing.TB, args ...string) *RedisServer {
 	return NewSecureRedis(t, Secure{}, args...)
 }
 
-// NewSecureRedis is NewRedis with a password, with TLS, or both. A server with TLS speaks nothing
-// else.
+// NewSecureRedis is NewRedis with a password, with TLS, or both. A server with TLS has no other port.
 func NewSecureRedis(t testing.TB, secure Secure, args ...string) *RedisServer {
 	t.Helper()
 	need(t, "Redis", "redis-server")
@@ -94,7 +93,7 @@ func redisInstance(secure Secure, args []string) *instance {
 	return i
 }
 
-// redisReady asks for the process id too: if another process has our port, ours is about to end.
+// redisReady asks for the process id too: if another process has the port, this server is about to end.
 func redisReady(ctx context.Context, s *instance, secure Secure) error {
 	answer, err := secure.ask(ctx, s.addr(), "PING\r\nINFO server\r\n")
 	answer = strings.TrimPrefix(answer, "+OK\r\n")

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Secure is what a server shows to its clients and asks of them. The zero value asks for nothing.
+// Secure is the security of a server. The zero value has none.
 type Secure struct {
 	Authority   *Authority  // signed the server's certificate; nil: no TLS
 	Certificate Certificate // of the server; zero: a fresh one of the authority
@@ -16,7 +16,7 @@ type Secure struct {
 	Password    string      // Redis: of the user "default"
 }
 
-// tlsFiles are the server's own copies: it may run as a user who cannot read the test's.
+// tlsFiles are copies for the server: it may run as a user who cannot read those of the test.
 type tlsFiles struct{ ca, cert, key, both string }
 
 func (s Secure) install(i *instance) (tlsFiles, error) {
@@ -45,8 +45,8 @@ func (s Secure) complete() Secure {
 	return s
 }
 
-// ask sends Redis commands, whatever the server's certificate says: the test is about those who
-// look. It half-closes the connection instead of saying QUIT, which a sentinel does not know.
+// ask sends Redis commands and ignores the server's certificate: clients check it in tests. It half-closes the
+// connection instead of QUIT, which a sentinel does not know.
 func (s Secure) ask(ctx context.Context, addr, commands string) (string, error) {
 	if s.Password != "" {
 		commands = "AUTH " + s.Password + "\r\n" + commands

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// draw is where everything comes from that a seed decides.
+// draw is the source of all choices of a seed.
 type draw struct{ *rand.Rand }
 
 func newDraw(seed uint64, what string) draw {
@@ -16,7 +16,7 @@ func newDraw(seed uint64, what string) draw {
 	return draw{rand.New(rand.NewPCG(seed, h.Sum64()))}
 }
 
-// keyed draws what belongs to one thing, whenever and by whomever it is asked for.
+// keyed draws what belongs to one thing, whenever it is asked for.
 func keyed(seed uint64, key string, n int) draw { return newDraw(seed, key+"#"+strconv.Itoa(n)) }
 
 func (d draw) chance(p float64) bool { return d.Float64() < p }

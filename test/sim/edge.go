@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// edge is what lies between one process and the store.
+// edge is the connection between one process and the store.
 type edge struct {
 	st    *memstore.Store
 	index int // of the replica; -1: an outsider
@@ -22,7 +22,7 @@ type edge struct {
 
 func unavailable(why string) error { return fmt.Errorf("%w: simulated: %s", jobs.ErrUnavailable, why) }
 
-// call makes one call of the store, or what the weather makes of it.
+// call makes one call of the store, with the present faults.
 func call[T any](ctx context.Context, e *edge, act func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second) // as the store does

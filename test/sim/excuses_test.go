@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// small is a world of one replica in which nothing is drawn but what handlers do.
+// small is a world of one replica in which only handlers are random.
 func small(seed uint64, due map[string]cycle, steps ...step) *plan {
 	p := &plan{
 		Seed: seed, Replicas: 1, TTL: time.Second, NoLocks: true, WhenDown: scheduler.DownStore, Drain: 15 * time.Second, Slow: true,
@@ -27,7 +27,7 @@ func small(seed uint64, due map[string]cycle, steps ...step) *plan {
 	return p
 }
 
-// A COMMIT that ends after the last replica has left makes a row that nobody is there to end.
+// A COMMIT that ends after the last replica has left makes a row that no replica is left to end.
 func TestCommitAfterTheLastReplica(t *testing.T) {
 	t.Parallel()
 	w := simulate(t, small(1, map[string]cycle{"a": daily(23, 0)},
@@ -48,7 +48,7 @@ func TestCommitAfterTheLastReplica(t *testing.T) {
 	}
 }
 
-// What was due in a drain that outlasts its step is decided by the next replica, late, and that is no mistake.
+// A due time in a drain that outlasts its step is decided by the next replica, late, which is allowed.
 func TestLateAfterALongDrain(t *testing.T) {
 	t.Parallel()
 	found := 0

@@ -50,7 +50,7 @@ const (
 func (p *plan) drawFaults(d draw) {
 	at := func() time.Duration { return d.between(time.Second, p.Length).Truncate(time.Millisecond) }
 	one := func() int { return d.IntN(p.Replicas) }
-	some := func() int { // mostly one replica, else everybody
+	some := func() int { // mostly one replica, else all
 		if d.chance(0.7) {
 			return one()
 		}
@@ -65,11 +65,11 @@ func (p *plan) drawFaults(d draw) {
 			lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget, lockExpire, wallSteps, dbSteps, outages)
 		switch s.Kind {
 		case pauses:
-			if d.chance(0.6) { // long enough to be taken for dead
+			if d.chance(0.6) { // long enough for its session to expire
 				s.For = d.between(p.TTL+p.TTL/4, 3*p.TTL).Truncate(time.Millisecond)
 			}
-			s.N = d.IntN(3)    // 1: right after it has claimed or decided something; 2: and somebody insists on that
-			if d.chance(0.3) { // somebody wants what it has to run now
+			s.N = d.IntN(3)    // 1: right after it has claimed or decided something; 2: and a client waits for that
+			if d.chance(0.3) { // a client wants one of its tasks now
 				p.Steps = append(p.Steps, step{At: s.At + d.between(p.TTL, s.For+3*p.TTL), Kind: runs, Name: pick(d, slices.Sorted(maps.Keys(p.Jobs))...), Replica: one()})
 			}
 		case kills:
@@ -97,7 +97,7 @@ func (p *plan) drawFaults(d draw) {
 			s.Replica, s.For = -1, d.between(20*time.Second, pick(d, time.Minute, time.Hour, 12*time.Hour))
 		}
 		p.Steps = append(p.Steps, s)
-		if s.Kind == loses && d.chance(0.5) { // what it does not know to be its own goes back before it leaves
+		if s.Kind == loses && d.chance(0.5) { // rows that it does not know to be its own are released before it leaves
 			p.Steps = append(p.Steps, step{At: s.At + s.For + d.between(0, p.TTL/3), Kind: drains, Replica: max(s.Replica, 0), For: time.Second})
 		}
 	}

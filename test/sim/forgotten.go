@@ -8,10 +8,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// claimMost is longer than a claim has a pool's lock: 5 s for the store, and 2 s to give the lock back.
+// claimMost is longer than a claim holds a pool's lock: 5 s for the store, and 2 s for the release.
 const claimMost = 8 * time.Second
 
-// judgeLocks: nobody keeps a pool's lock beyond his claim, for as long as he lives.
+// judgeLocks: no replica keeps a pool's lock beyond its claim.
 func (w *world) judgeLocks() {
 	had := w.poolLocks()
 	if len(had) == 0 {
@@ -28,7 +28,7 @@ func (w *world) judgeLocks() {
 	}
 }
 
-// poolLocks are those that somebody has now.
+// poolLocks are the pool locks that are held now.
 func (w *world) poolLocks() map[string]locks.Info {
 	ctx := context.Background()
 	s, err := w.locks.Open(ctx, driver.Open{Namespace: "lockstep", Owner: "judge", TTL: time.Minute})

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// handler is what every job and pool of one process runs.
+// handler is the handler of every job and pool of one process.
 type handler struct {
 	w *world
 	r *replica
@@ -20,11 +20,11 @@ type handler struct {
 // Describe makes the definitions of all processes the same.
 func (*handler) Describe() string { return "simulated" }
 
-// behaviour is what one attempt does.
+// behaviour is the behaviour of one attempt.
 type behaviour struct {
-	takes time.Duration
-	end   string // "", fail, cancel, panic, goexit, retry-after
-	deaf  bool   // to its context
+	takes   time.Duration
+	end     string // "", fail, cancel, panic, goexit, retry-after
+	ignores bool   // ignores its context
 }
 
 func behave(p *plan, t jobs.Task) behaviour {
@@ -42,7 +42,7 @@ func behave(p *plan, t jobs.Task) behaviour {
 	if p.slow(t) {
 		b.takes = d.between(4*time.Second, 9*time.Second)
 	}
-	b.deaf = d.chance(0.1)
+	b.ignores = d.chance(0.1)
 	if d.chance(0.25) {
 		b.end = pick(d, "fail", "fail", "fail", "cancel", "panic", "goexit", "retry-after")
 	}
@@ -51,7 +51,7 @@ func behave(p *plan, t jobs.Task) behaviour {
 
 var errCut = errors.New("simulated: the process is dead")
 
-// Run does what the seed says the attempt does, and keeps the independent ledger.
+// Run behaves as the seed says, and keeps the independent ledger.
 func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 	frozen := h.r.isFrozen()
 	if !h.r.goOn() {
@@ -63,7 +63,7 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 		return errCut
 	}
 	stopped := ctx.Done()
-	if b.deaf {
+	if b.ignores {
 		stopped = nil
 	}
 	if b.takes > 0 {
@@ -79,7 +79,7 @@ func (h *handler) Run(ctx context.Context, t jobs.Task, out io.Writer) error {
 		return errCut
 	}
 	var err error
-	if !b.deaf && ctx.Err() != nil {
+	if !b.ignores && ctx.Err() != nil {
 		err = fmt.Errorf("stopped: %w", context.Cause(ctx))
 	}
 	fmt.Fprintf(out, "%s takes %v", b.end, b.takes)

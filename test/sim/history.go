@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// entry is one thing that happened. It is made text only if somebody asks.
+// entry is one event. It becomes text on demand.
 type entry struct {
 	at     time.Time
 	by     string
@@ -74,10 +74,10 @@ func (w *world) violate(about, format string, args ...any) {
 	w.history = append(w.history, entry{at: time.Now(), by: "JUDGE", format: "%s", args: []any{text}})
 }
 
-// violation is an invariant that does not hold, and the job or task that it is about.
+// violation is a broken invariant, and its job or task.
 type violation struct{ about, text string }
 
-// story is the last entries that tell of something, and what became of the replicas.
+// story has the last entries about a job or task, and the events of replicas.
 func (w *world) story(about string, n int) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +85,7 @@ func (w *world) story(about string, n int) string {
 	for _, e := range w.history {
 		if after, is := e.change.After.(memstore.Session); is {
 			if before, existed := e.change.Before.(memstore.Session); existed && before.Dead == after.Dead {
-				continue // a beat
+				continue // a heartbeat
 			}
 			lines = append(lines, e.String())
 			continue
@@ -98,12 +98,12 @@ func (w *world) story(about string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// What becomes of replicas is told in every story.
+// Events of replicas are part of every story.
 const (
 	startedWith = "started with configuration %d"
 	endedWith   = "ended: %v"
 	isKilled    = "is killed"
 )
 
-// logger keeps what a replica says.
+// logger keeps the log of a replica.
 func (w *world) logger(id string) *slog.Logger { return slog.New(&tape{w, id}) }

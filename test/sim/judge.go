@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// judge looks at what is left when all has come to rest.
+// judge checks what is left when the world has come to rest.
 func (w *world) judge(end time.Time) {
 	w.db.Look(func(rows memstore.Rows) {
 		w.mu.Lock()
@@ -45,14 +45,14 @@ func (w *world) judge(end time.Time) {
 	})
 }
 
-// judgeRow: a row of the ledger has ended, says why, and fits what was in fact.
+// judgeRow: a row of the ledger has ended, has a reason, and agrees with the facts.
 func (w *world) judgeRow(g memstore.Trigger) {
 	if g.DecidedAt > w.healed.UnixMicro() {
 		return // after the plan was over
 	}
 	switch o := jobs.Outcome(g.Outcome); {
 	case o == "" && w.committed[memstore.TriggerKey{Job: g.Job, At: g.At, Seq: g.Seq}].After(w.left):
-		// Its COMMIT was on its way for longer than the last replica: the next one to start would end it.
+		// Its COMMIT took longer than the last replica lived: the next one to start would end it.
 	case o == "":
 		w.violate(g.Job, "the row of %s at %s is open", g.Job, clock(g.At))
 	case o != jobs.Ran && g.Reason == "":
@@ -64,7 +64,7 @@ func (w *world) judgeRow(g memstore.Trigger) {
 	}
 }
 
-// judgeCoverage: each due time is covered by one row, and nothing else is.
+// judgeCoverage: each due time is covered by one row, and there are no others.
 func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Time) {
 	slices.SortFunc(rows, func(a, b memstore.Trigger) int { return cmp.Compare(a.At, b.At) })
 	for _, e := range w.epochs[name] {
@@ -100,10 +100,10 @@ func (w *world) judgeCoverage(name string, rows []memstore.Trigger, end time.Tim
 	}
 }
 
-// judgeCatchUp: what was late ran as the policy says.
+// judgeCatchUp: late due times ran by the policy.
 func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
 	if len(w.specs[name]) > 1 && w.plan.Edited != nil {
-		return // which policy held is not known here
+		return // the policy at that time is not known here
 	}
 	policy := w.specs[name][0].CatchUp
 	stood := map[int64]int64{} // by the time of a decision, the latest due time of it that was not missed
@@ -114,7 +114,7 @@ func (w *world) judgeCatchUp(name string, rows []memstore.Trigger) {
 	}
 	for _, g := range rows {
 		if g.Reason == ledger.ReasonEdited || g.Reason == ledger.ReasonRemoved {
-			continue // no policy catches up with what is no more
+			continue // no policy catches up with a removed job
 		}
 		missed := g.Outcome == string(jobs.Missed)
 		old := g.DecidedAt-max(g.At, g.Until) > policy.Window.Microseconds()
@@ -135,12 +135,12 @@ var storeFaults = []string{refuses, storeDown, loses, hangs, slows, stalls, repe
 // answered is how long after a fault of the store its last call may still wait for an answer.
 const answered = 11 * time.Second
 
-// onTime is how late what is due may be decided where all is well: others leave it to the owner of its stripe for
+// onTime is how late a decision may be without faults: other replicas leave it to the owner of its stripe for
 // longer.
 const onTime = 200 * time.Millisecond
 
-// judgeLateness: while the store works, what is due is decided within 1.1 seconds if at most one replica
-// does not work, and within two otherwise. Some time after the last fault it is decided on time. With w.mu held.
+// judgeLateness: while the store works, a due time is decided within 1.1 seconds if at most one replica does
+// not work, and within two otherwise. Some time after the last fault it is decided on time. With w.mu held.
 func (w *world) judgeLateness(g memstore.Trigger) {
 	now := time.Now()
 	due := time.UnixMicro(g.At)
@@ -183,8 +183,7 @@ func (w *world) untouched(r *replica, since time.Time) bool {
 		!w.weather.bad(r.node.index, since, storeFaults...)
 }
 
-// judgeLoss: nothing is lost with a replica that drained as it should, nor with one that nothing was wrong
-// with. With w.mu held.
+// judgeLoss: nothing is lost with a replica that drained in time, nor with one without faults. With w.mu held.
 func (w *world) judgeLoss(op string, row memstore.Task, reason string) {
 	r := w.sessions[row.Session]
 	if r == nil {
@@ -192,7 +191,7 @@ func (w *world) judgeLoss(op string, row memstore.Task, reason string) {
 	}
 	me := w.runs[claimKey{row.ID, row.Token}]
 	switch {
-	case op == "reap" && !r.drained.IsZero() && !w.expired[row.Session] && w.leavesClean(r) && (me == nil || !me.deaf):
+	case op == "reap" && !r.drained.IsZero() && !w.expired[row.Session] && w.leavesClean(r) && (me == nil || !me.ignores):
 		w.violate(row.ID, "task %s was lost with replica %s, which drained", row.ID, row.Replica)
 	case op == "finish" && strings.HasPrefix(reason, "this replica lost touch") && w.untouched(r, time.Now().Add(-answered)):
 		w.violate(row.ID, "replica %s gave task %s up, and nothing was wrong with it", row.Replica, row.ID)
@@ -201,22 +200,22 @@ func (w *world) judgeLoss(op string, row memstore.Task, reason string) {
 	}
 }
 
-// leavesClean reports whether a replica that drains can know by the end what is its own, whatever was wrong
-// before: only what reaches the store late is beyond it. With w.mu held.
+// leavesClean reports whether a replica that drains can know its own tasks by the end, whatever the faults
+// before: only calls that reach the store late are unknown to it. With w.mu held.
 func (w *world) leavesClean(r *replica) bool {
 	before := r.drained.Add(-answered)
 	late := []string{hangs, slows, stalls, dbSteps}
 	return w.untouched(r, r.drained) && !r.frozenSince(before) && !w.weather.bad(-1, before, late...) && !w.weather.bad(r.node.index, before, late...)
 }
 
-// lockFaults reports whether the lock service may have held a replica up since a moment.
+// lockFaults reports whether the lock service may have delayed a replica since a moment.
 func (w *world) lockFaults(r *replica, since time.Time) bool {
 	kinds := []string{lockBusy, lockLoses, lockRefuse, lockSlow, lockStop, lockForget}
 	return w.weather.bad(-1, since, kinds...) || w.weather.bad(r.node.index, since, kinds...)
 }
 
-// judgeGivenUp: an attempt that lost touch with the store goes on until nearly the first due time after
-// the last beat, where nobody may start in its place sooner, or until its timeout. With w.mu held.
+// judgeGivenUp: an attempt whose replica cannot reach the store goes on until nearly the first due time after
+// the last heartbeat, if no other attempt may start in its place sooner, or until its timeout. With w.mu held.
 func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
 	specs, beat := w.specs[row.Job], me.beat
 	if len(specs) == 0 || w.plan.Edited != nil || specs[0].Concurrency == jobs.Allow || specs[0].OnLost == jobs.LostRetries ||
@@ -237,8 +236,8 @@ func (w *world) judgeGivenUp(r *replica, row memstore.Task, me *run) {
 	}
 }
 
-// judgeConfig: a process has one configuration, and so one number, however often it joins: with a new one,
-// or none, an old file would govern again, or a new one no more. With w.mu held.
+// judgeConfig: a process has one configuration, and so one number, however often it joins: with a new one, or
+// none, an old file would govern again, or a new one no more. With w.mu held.
 func (w *world) judgeConfig(r *replica, number int64) {
 	if r.config != 0 && number != r.config {
 		w.violate(r.id, "%s loaded configuration %d, and has number %d now", r.id, r.config, number)
@@ -246,7 +245,7 @@ func (w *world) judgeConfig(r *replica, number int64) {
 	r.config = number
 }
 
-// judgeExpiry: nobody is declared dead for what happened to all of them. With w.mu held.
+// judgeExpiry: no session expires by a fault that all replicas share. With w.mu held.
 func (w *world) judgeExpiry(r *replica) {
 	since := time.Now().Add(-answered)
 	if r.killed || r.isDead() || r.frozenSince(since) || w.weather.bad(r.node.index, since, storeFaults...) ||

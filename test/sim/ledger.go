@@ -7,19 +7,19 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// run is one execution as it was in fact: the independent ledger.
+// run is one execution in the independent ledger.
 type run struct {
 	task     jobs.Task
 	r        *replica
 	from, to time.Time // to zero: it goes on
-	beat     time.Time // the last one of its replica before it ended
+	beat     time.Time // last heartbeat of its replica before it ended
 	ok       bool
-	deaf     bool
+	ignores  bool
 }
 
-// started notes that an attempt begins, and judges whether it may; nil: its process is dead.
+// started notes that an attempt begins, and judges whether it may; nil: its process has been killed.
 //
-// Frozen says that the process froze between its last look at its session and this: nobody can help that.
+// Frozen says that the process froze between the last check of its session and this, which cannot be prevented.
 func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -57,7 +57,7 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run 
 	if due := t.RunAt; w.latest().Before(due) || t.Seq == 0 && w.latest().Before(t.ScheduledAt) {
 		w.violate(t.ID, "task %s, due at %v and %v, started at %v", t.ID, t.ScheduledAt, due, w.latest())
 	}
-	me := &run{task: t, r: r, from: time.Now(), deaf: b.deaf}
+	me := &run{task: t, r: r, from: time.Now(), ignores: b.ignores}
 	if t.Job != "" && w.forbids(t.Job) {
 		for _, other := range w.active[t.Job] {
 			w.judgeOverlap(other, me)
@@ -76,12 +76,12 @@ func (w *world) started(r *replica, t jobs.Task, b behaviour, frozen bool) *run 
 	return me
 }
 
-// judgeOverlap: two attempts of a job that forbids overlap only where the process of the older one was
-// frozen, or its handler heeds nothing, and its time was over.
+// judgeOverlap: two attempts of a job that forbids overlap only if the process of the older one was frozen, or
+// its handler ignores its context, and its deadline had passed.
 func (w *world) judgeOverlap(older, newer *run) {
 	c := w.claims[claimKey{older.task.ID, older.task.Token}]
 	stepped := w.weather.bad(-1, older.from, dbSteps)
-	excused := older.deaf || older.r.frozenSince(older.from) || stepped
+	excused := older.ignores || older.r.frozenSince(older.from) || stepped
 	over := c.mayRun == 0 || !time.Now().Add(w.offset).Before(time.UnixMicro(c.mayRun)) || stepped
 	w.counted["overlaps"]++
 	if !excused || !over {
@@ -90,7 +90,7 @@ func (w *world) judgeOverlap(older, newer *run) {
 	}
 }
 
-// ended notes that an attempt is over. What it writes in the end is fenced.
+// ended notes that an attempt has ended. Its last write is fenced.
 func (w *world) ended(me *run, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,10 +106,10 @@ func (w *world) ended(me *run, ok bool) {
 	w.history = append(w.history, entry{at: time.Now(), by: me.r.id, format: "ends %s token %d ok %v", args: []any{me.task.ID, me.task.Token, ok}})
 }
 
-// judgeTime: a handler that heeds its context, in a process that runs, has ended when another attempt may
-// start in its place: when its session is not trusted any more, and its row grants no more time.
+// judgeTime: a handler that obeys its context, in a process that runs, has ended when another attempt may start
+// in its place: at the end of the trust window of its session, or of the time in its row.
 func (w *world) judgeTime(me *run) {
-	if me.deaf || me.r.frozenSince(me.from) || w.weather.bad(-1, me.from, dbSteps) {
+	if me.ignores || me.r.frozenSince(me.from) || w.weather.bad(-1, me.from, dbSteps) {
 		return
 	}
 	trusted := me.beat.Add(w.plan.TTL)
@@ -132,7 +132,7 @@ func (w *world) close(me *run) {
 	w.active[me.task.Job] = slices.DeleteFunc(w.active[me.task.Job], func(other *run) bool { return other == me })
 }
 
-// cut ends all that executes in a process which dies.
+// cut ends all attempts of a process that is killed.
 func (w *world) cut(r *replica) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

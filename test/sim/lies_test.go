@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// A store that lies is found out: the judge can fail.
+// A store with a bug is found: the judge can fail.
 func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 	const seeds = 60
 	for what, lie := range map[string]func(ledger.Store) ledger.Store{
@@ -20,7 +20,7 @@ func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 		"gives the same tasks twice":      func(s ledger.Store) ledger.Store { return &generous{Store: s} },
 		"invents tokens":                  func(s ledger.Store) ledger.Store { return inventive{s} },
 		"ends what goes back":             func(s ledger.Store) ledger.Store { return final{s} },
-		"takes the first beat alone":      func(s ledger.Store) ledger.Store { return deaf{s} },
+		"takes the first beat alone":      func(s ledger.Store) ledger.Store { return ignores{s} },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +35,7 @@ func TestAStoreThatLiesIsFoundOut(t *testing.T) {
 	}
 }
 
-// What is excused while replicas come and go, or once the last one has left, is found out elsewhere.
+// What is excused while replicas start and stop, or once the last one has left, is found elsewhere.
 func TestExcusesEndWithTheirReason(t *testing.T) {
 	const seeds = 300
 	for want, lie := range map[string]func(ledger.Store) ledger.Store{
@@ -148,9 +148,9 @@ func (s final) Finish(ctx context.Context, session string, results []ledger.Resu
 	return s.Store.Finish(ctx, session, results)
 }
 
-type deaf struct{ ledger.Store }
+type ignores struct{ ledger.Store }
 
-func (s deaf) Beat(ctx context.Context, session string) (time.Time, error) {
+func (s ignores) Beat(ctx context.Context, session string) (time.Time, error) {
 	peers, err := s.Peers(ctx)
 	for _, p := range peers {
 		if p.Session == session && p.Beat > 0 {

@@ -7,18 +7,18 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// life is whether a process runs. It freezes and dies as a whole.
+// life is the state of a process: running, frozen or killed.
 type life struct {
 	mu     sync.Mutex
 	thaw   chan struct{} // not nil while it is frozen
-	dead   chan struct{} // closed when it dies
+	dead   chan struct{} // closed when it is killed
 	thawed time.Time     // the end of the last freeze; zero: there was none
 	armed  *trap         // nil: there is none
 }
 
-// trap is what strikes a process when it has claimed or decided something, and before it hears of that.
+// trap strikes a process when it has claimed or decided something, and before it gets the answer.
 type trap struct {
-	on     func([]ledger.Started) bool // whether these tasks, just made its own, are what it waits for
+	on     func([]ledger.Started) bool // whether these tasks, which it has just claimed, are what it waits for
 	strike func([]ledger.Started)
 }
 
@@ -32,7 +32,7 @@ func (l *life) freeze() {
 	}
 }
 
-// arm sets a trap, which strikes once; nil takes it away. It reports whether one was still set.
+// arm sets a trap, which strikes once; nil removes it. It reports whether one was still set.
 func (l *life) arm(t *trap) (unsprung bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +92,7 @@ func (l *life) frozenSince(t time.Time) bool {
 	return l.thaw != nil || !l.thawed.Before(t) && !l.thawed.IsZero()
 }
 
-// goOn waits while the process is frozen; false if it is dead.
+// goOn waits while the process is frozen; false if it is killed.
 func (l *life) goOn() bool {
 	l.mu.Lock()
 	thaw := l.thaw

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/memlock"
 )
 
-// lockEdge is what lies between one process and the lock service: a driver.
+// lockEdge is the connection between one process and the lock service: a driver.
 type lockEdge struct {
 	*memlock.Service
 	w     *world

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// node is a machine on which one replica after the other runs.
+// node is a machine on which replicas run one after the other.
 type node struct {
 	w     *world
 	index int
@@ -18,8 +18,8 @@ type node struct {
 	down    int // how many steps want it down
 }
 
-// start starts a replica that runs until it is stopped or ctx ends, unless one runs or somebody wants
-// the node to be down.
+// start starts a replica that runs until it is stopped or ctx ends, unless one runs or a step wants the node to
+// be down.
 func (n *node) start(ctx context.Context) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,7 +52,7 @@ func (n *node) run(ctx context.Context, r *replica) {
 	err := r.s.Run(ctx)
 	if r.locks != nil {
 		cctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		_ = r.locks.Close(cctx) // what the service was not told expires
+		_ = r.locks.Close(cctx) // what was not released expires
 		cancel()
 	}
 	n.w.ends(r, err)
@@ -76,7 +76,7 @@ func (n *node) current() *replica {
 	return n.now
 }
 
-// kill ends the process at once, and nobody starts it for a while.
+// kill ends the process at once; it is started again after a while.
 func (n *node) kill(d time.Duration) {
 	n.away(d, func(r *replica) {
 		r.die()
@@ -89,7 +89,7 @@ func (n *node) kill(d time.Duration) {
 	})
 }
 
-// drain stops the process as a supervisor does, and nobody starts it for a while.
+// drain stops the process as a supervisor does; it is started again after a while.
 func (n *node) drain(d time.Duration) {
 	n.away(d, func(r *replica) {
 		n.w.drains(r)
@@ -98,8 +98,8 @@ func (n *node) drain(d time.Duration) {
 	})
 }
 
-// away stops the replica and starts another after a while. Each is a fault of its own: a trap strikes, and a drain ends,
-// long after the step has begun. What starts again by itself, after an error, is none.
+// away stops the replica and starts another after a while. Each is a fault of its own: a trap strikes, and a
+// drain ends, long after the step has begun. A restart after an error is none.
 func (n *node) away(d time.Duration, stop func(*replica)) {
 	n.mu.Lock()
 	n.down++

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
-// plan is what a seed decides before anything runs. Which goroutine comes first it does not decide.
+// plan has all choices of a seed. The order of goroutines is not among them.
 type plan struct {
 	Seed     uint64
 	Start    time.Duration // of the first replica, after the bubble's midnight
@@ -20,13 +20,13 @@ type plan struct {
 	NoLocks  bool          // the store's rows are the guards
 	WhenDown scheduler.WhenDown
 	Drain    time.Duration // drain timeout
-	Slow     bool          // what must not be lost takes seconds, where there is room beside it
-	SameIDs  bool          // a replica that is started again has the id that it had
+	Slow     bool          // tasks that must not be lost take seconds, if there is room beside them
+	SameIDs  bool          // a replica that is started again keeps its id
 	Jobs     map[string]job
 	Pools    map[string]jobs.Pool
 	Edited   map[string]job // the jobs of the newer configuration; nil: there is none
 	Steps    []step
-	Length   time.Duration // after which everything is healed
+	Length   time.Duration // then all faults are healed
 }
 
 // job is a job with its due times.
@@ -35,11 +35,11 @@ type job struct {
 	Times times
 }
 
-// step is something that happens to the replicas, or is asked of them.
+// step is a fault of replicas, or a call.
 type step struct {
 	At      time.Duration // after the first replica's start
 	Kind    string
-	Replica int // -1: all, and the outside world
+	Replica int // -1: all, or a client
 	For     time.Duration
 	By      time.Duration
 	P       float64
@@ -115,7 +115,7 @@ func (p *plan) drawJob(d draw) job {
 		Pool: pick(d, slices.Sorted(maps.Keys(p.Pools))...),
 	}
 	if quick && j.CatchUp.Policy == jobs.CatchUpAll {
-		j.CatchUp.Policy = jobs.CatchUpLatest // it would never be done with its late ones
+		j.CatchUp.Policy = jobs.CatchUpLatest // late due times would never end
 	}
 	if d.chance(0.35) {
 		j.Retries = jobs.Retries{Limit: 1 + d.IntN(2), Backoff: d.between(200*time.Millisecond, 2*time.Second).Truncate(time.Millisecond), MaxBackoff: 3 * time.Second}
@@ -126,7 +126,7 @@ func (p *plan) drawJob(d draw) job {
 	return p.limited(job{j, ts})
 }
 
-// limited is a job that does not bring more than its pool can ever do: then nothing would come to rest.
+// limited is a job that does not enqueue more than its pool can do: otherwise the run would not come to rest.
 func (p *plan) limited(j job) job {
 	pool := p.Pools[j.Pool]
 	if j.Times.count(time.Unix(0, 0), time.Unix(60, 0)) > 6 && (pool.MaxRunning > 0 || pool.Workers < 4) {
@@ -165,7 +165,7 @@ func (p *plan) edit(d draw) {
 	}
 }
 
-// slow reports whether a task takes seconds: one of a job that must not be lost, where there is room beside it.
+// slow reports whether a task takes seconds: one of a job that must not be lost, if there is room beside it.
 func (p *plan) slow(t jobs.Task) bool {
 	j, pool := p.Jobs[t.Job], p.Pools[t.Pool]
 	return p.Slow && j.Concurrency == jobs.Forbid && j.OnLost == jobs.LostFails && pool.MaxRunning == 0 && pool.Workers > 2
@@ -192,7 +192,7 @@ func (p *plan) versions() []map[string]job {
 	return []map[string]job{p.Jobs, p.Edited}
 }
 
-// String is the plan for people.
+// String is the plan as text.
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %d replicas, ttl %v, no locks %v, when down %s, drain %v, slow %v, start %v, healed after %v\n",

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// patience is how long the replicas may take to come to rest, before time is made to pass without them.
+// patience is how long the replicas may take to come to rest, before the clock is advanced without them.
 const patience = 40 * time.Second
 
 // quiesce waits until all that was due before end has ended.
@@ -19,7 +19,7 @@ func (w *world) quiesce(end time.Time) {
 			}
 		}
 		until := w.waitsFor()
-		if d := until.Sub(w.clock()); d > 0 { // nobody need run until then
+		if d := until.Sub(w.clock()); d > 0 { // no replica needs to run until then
 			w.note("PLAN", "nothing for %v", d)
 			w.outageByDrain(d)
 		}
@@ -67,7 +67,7 @@ func (w *world) unfinished(end time.Time) (what string) {
 	return what
 }
 
-// alive reports whether a replica has a session that lives.
+// alive reports whether a replica has a live session.
 func alive(rows memstore.Rows, id string) bool {
 	for _, r := range rows.Sessions {
 		if r.Replica == id && !r.Dead {

@@ -30,7 +30,7 @@ type replica struct {
 	running map[string]int // attempts that execute, by pool
 }
 
-// newReplica is the node's next process, which does not run yet. With the node's mu held.
+// newReplica is the node's next process, not started yet. With the node's mu held.
 func newReplica(n *node) *replica {
 	w, p := n.w, n.w.plan
 	r := &replica{life: newLife(), node: n, id: fmt.Sprintf("r%d", n.index), done: make(chan struct{}), running: map[string]int{}}

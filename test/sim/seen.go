@@ -7,8 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// seen is what a simulation has seen, and is judged by. mu guards all of it, and the fields of replicas that
-// say so.
+// seen is the history of a simulation. mu guards all of it, and the fields of replicas that say so.
 type seen struct {
 	mu sync.Mutex
 
@@ -21,23 +20,23 @@ type seen struct {
 	leaving   map[string]memstore.Task          // rows between tasks and done
 	done      map[string]string                 // states
 	epochs    map[string][]epoch                // by job
-	busy      map[string]map[string]int64       // by job and task: until when attempts may run whose replicas are gone, and of which nothing came
+	busy      map[string]map[string]int64       // by job and task: until when attempts may run whose replicas are gone, without a result
 	suspended map[string]bool                   // jobs, by override
 	paused    map[string]bool                   // pools, by override
 	sessions  map[string]*replica               // by session
 	beats     map[string]time.Time              // the last ones that the store took, by session
-	expired   map[string]bool                   // sessions that others declared dead
+	expired   map[string]bool                   // sessions that other replicas expired
 	committed map[memstore.TriggerKey]time.Time // when rows of the ledger were
 	offset    time.Duration                     // of the database's clock
 	high      time.Time                         // the highest time that it showed before its last step
 
-	// The attempts, as they were in fact.
+	// The attempts, by the independent ledger.
 	runs   map[claimKey]*run // all
 	active map[string][]*run // that execute, by job
 	starts map[string]int    // by task
 	fence  map[string]int64  // the highest token that the fenced lane has seen, by job
 
-	// Who asks the store, and what it acknowledged to them.
+	// The callers of the store, and what it acknowledged.
 	replicas map[string]*replica   // by id, the latest
 	latestOn map[int]string        // ids of replicas, by node
 	left     time.Time             // when the last one ended
@@ -45,7 +44,7 @@ type seen struct {
 	acked    map[string]bool       // tasks
 	keys     map[string]string     // ids by idempotency key, as they were acknowledged
 
-	// The verdict.
+	// The judgement.
 	healed     time.Time       // the highest time that the database's clock showed before all was healed
 	retired    map[string]bool // jobs, when all had come to rest
 	over       bool
@@ -80,9 +79,9 @@ type claim struct {
 	mayRun      int64
 }
 
-// epoch is a stretch of time in which a job had one schedule.
+// epoch is an interval in which a job had one schedule.
 type epoch struct {
 	times       times
 	from, until int64 // cursors; until 0: it lasts
-	undecided   int64 // what was due first when it ended, and nobody had decided
+	undecided   int64 // the first due time at its end that was not decided
 }

@@ -1,29 +1,32 @@
-// Package sim runs whole clusters of replicas in simulated time: the real scheduler and the real portable
-// lock, on a store and a lock service in memory, under faults that a seed draws.
+// Package sim runs clusters of replicas in simulated time: the real scheduler and the real portable lock, on a
+// store and a lock service in memory, under faults that a seed draws.
 //
-// A seed draws everything in advance: jobs with their due times and policies, pools, the number of
-// replicas, what handlers do, what users ask for, and what breaks when. A simulation is some ten seconds of
-// work, and outages of up to half a day, in which nobody runs and which therefore cost nothing: the replicas'
-// loops look at the store several times a second, so a whole day of them would cost seconds.
+//	plan (seed) ──▶ steps: faults, calls ──▶ heal ──▶ quiesce ──▶ finish ──▶ judge
+//	                  each commit: watch;  each start and end of an attempt: ledger
+//
+// A seed draws everything in advance: jobs with their due times and policies, pools, the number of replicas,
+// the behaviour of handlers, calls of clients, and faults with their times. A simulation is some ten seconds of
+// work, and outages of up to half a day, in which no replica runs and which therefore cost nothing: the
+// replicas' loops call the store several times a second, so a whole day of them would cost seconds.
 //
 //	plan.go, faults.go, draw.go        what the seed draws
-//	world.go, steps.go, quiesce.go     a plan as it is lived through, until all has come to rest
-//	weather.go, edge.go, edgecalls.go  what lies between a process and the store
-//	lockedge.go, ids.go                and the lock service, and the clock by which it mints ids
-//	node.go, replica.go, life.go       processes that freeze, die and drain
-//	handler.go                         and what they run
-//	seen.go, history.go, tape.go       what happened, and what the replicas said of it
-//	watch.go, ledger.go                what was written, row by row, and what ran in fact
-//	oracle.go, judge.go                when things were due, by arithmetic on periods, and whether all that is right
-//	forgotten.go                       and whether somebody keeps a lock that he has forgotten
+//	world.go, steps.go, quiesce.go     the run of a plan, until it has come to rest
+//	weather.go, edge.go, edgecalls.go  faults between a process and the store
+//	lockedge.go, ids.go                and the lock service, and the clock of its ids
+//	node.go, replica.go, life.go       processes that freeze, are killed and drain
+//	handler.go                         and their handlers
+//	seen.go, history.go, tape.go       the history, and the logs of replicas
+//	watch.go, ledger.go                checks of each row, and of each attempt
+//	oracle.go, judge.go                due times by arithmetic on periods, and the checks at the end
+//	forgotten.go                       and of locks that are held too long
 //
-// What a process does while it is frozen waits at its edges: calls, answers, and the starts and ends of handlers.
-// The wall clock of a process counts where the product reads it: in the ids that it mints.
+// While a process is frozen its calls, answers, and the starts and ends of handlers wait. The wall clock of a
+// process is simulated where the product reads it: in the ids that it mints.
 //
-// A seed decides all but the order of goroutines that are ready at the same moment. So a failure may
-// take some runs of its seed to come again: make sim SEED=7 COUNT=20.
+// A seed decides all but the order of goroutines that are ready at the same moment. So a failure may take some
+// runs of its seed to repeat: make sim SEED=7 COUNT=20.
 //
-// docs/reliability.md says which mistakes of a scheduler the judge has noticed.
+// docs/reliability.md lists the bugs of a scheduler that the judge has found.
 package sim
 
 import (
@@ -38,7 +41,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// tally is what was seen over many seeds.
+// tally counts the events of many seeds.
 type tally struct {
 	mu      sync.Mutex
 	seeds   int
@@ -47,8 +50,8 @@ type tally struct {
 	applied map[string]int // faults that struck, by kind
 }
 
-// runSeed simulates one seed. A violation fails t, with the plan and what happened to the job or task that it
-// is about.
+// runSeed simulates one seed. A violation fails t, with the plan and the history of the job or task that it is
+// about.
 func runSeed(t *testing.T, seed uint64, all *tally) {
 	t.Helper()
 	p := newPlan(seed)
@@ -66,7 +69,7 @@ func runSeed(t *testing.T, seed uint64, all *tally) {
 		seed, &b, seed, p, first.about, w.story(first.about, 120))
 }
 
-// simulate runs a plan. The replicas have the store by way of between, where that is not nil.
+// simulate runs a plan. The replicas use the store through between, if that is not nil.
 func simulate(t *testing.T, p *plan, between func(ledger.Store) ledger.Store) (w *world) {
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(p)
@@ -94,7 +97,7 @@ func (y *tally) add(w *world) {
 	}
 }
 
-// missing names what no seed has shown: a run that lacks some of it proves nothing about it.
+// missing names what no seed has shown: a run without it proves nothing about it.
 func (y *tally) missing() (missing []string) {
 	for _, kind := range faultKinds {
 		if y.applied[kind] == 0 {
@@ -112,7 +115,7 @@ func (y *tally) missing() (missing []string) {
 	return missing
 }
 
-// String is the tally for people. What was simulated is to follow it, as the last line.
+// String is the tally as text. The last line should name the seeds.
 func (y *tally) String() string {
 	return fmt.Sprintf("faults: %s\nseen: %s\n%d simulated, %d failed: ", list(y.applied), list(y.counted), y.seeds, y.failed)
 }

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Whatever strikes, every due time is accounted for, nothing starts that must not, and no task is lost.
+// Under all faults, every due time is accounted for, nothing starts that must not, and no task is lost.
 func TestSeeds(t *testing.T) {
 	began := time.Now()
 	var all tally
@@ -69,7 +69,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// span is what was simulated.
+// span names the seeds.
 func span() string {
 	if one != 0 {
 		return fmt.Sprintf("seed %d", one)
@@ -86,7 +86,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// The tally says what was simulated, how many seeds failed, and which faults struck how often.
+// The tally has the seeds, the failures, and the count of each fault.
 func TestTally(t *testing.T) {
 	y := tally{seeds: 3, failed: 1, counted: map[string]int{"starts": 7, "late": 2}, applied: map[string]int{kills: 4, drains: 5}}
 	if got, want := y.String(), "faults: drain 5, kill 4\nseen: late 2, starts 7\n3 simulated, 1 failed: "; got != want {

@@ -65,13 +65,13 @@ func (w *world) do(s step) {
 	}
 }
 
-// spell has the weather be that of a step for a while, for one replica or, with -1, for all.
+// spell applies the fault of a step for a while, to one replica or, with -1, to all.
 func (w *world) spell(s step, index int, d time.Duration) {
 	now := time.Now()
 	w.weather.add(window{kind: s.Kind, replica: index, from: now, until: now.Add(d), p: s.P, by: s.By})
 }
 
-// pauseReplica freezes a replica, at once or when its trap strikes, which it may never do.
+// pauseReplica freezes a replica, at once or when its trap strikes, which may not happen.
 func (w *world) pauseReplica(s step, r *replica) {
 	if r == nil {
 		return
@@ -90,7 +90,7 @@ func (w *world) pauseReplica(s step, r *replica) {
 		return
 	}
 	w.trap(s, r, anything, freeze)
-	w.steps.Go(func() { // else it is put off for ever
+	w.steps.Go(func() { // else it is postponed for ever
 		time.Sleep(s.For)
 		r.arm(nil)
 		for r.isFrozen() {
@@ -99,8 +99,8 @@ func (w *world) pauseReplica(s step, r *replica) {
 	})
 }
 
-// stopReplica kills or drains a replica, at once or when its trap strikes, and after a while in any case.
-// Where none runs, its node stays down for as long.
+// stopReplica kills or drains a replica, at once or when its trap strikes, and after a while in any case. If
+// none runs, its node stays down for as long.
 func (w *world) stopReplica(s step, n *node, r *replica) {
 	if r == nil {
 		w.steps.Go(func() { n.away(s.For, nil) })
@@ -131,7 +131,7 @@ func (w *world) tooMany(tasks []ledger.Started) bool {
 	return len(tasks) > w.plan.Pools[tasks[0].Pool].Workers
 }
 
-// trap has a step strike a replica when what it makes its own is what the trap waits for.
+// trap makes a step strike a replica when it claims what the trap waits for.
 func (w *world) trap(s step, r *replica, on func([]ledger.Started) bool, strike func([]ledger.Started)) {
 	r.arm(&trap{on, func(tasks []ledger.Started) {
 		if s.N == 2 {
@@ -141,8 +141,8 @@ func (w *world) trap(s step, r *replica, on func([]ledger.Started) bool, strike 
 	}})
 }
 
-// insist asks for another run of a job whose task is about to be lost with its replica, from before
-// the others notice until after.
+// insist requests another run of a job whose task is about to be lost with its replica, from before the others
+// notice until after.
 func (w *world) insist(lost jobs.Task) {
 	time.Sleep(w.plan.TTL)
 	for try := range 10 {
@@ -164,7 +164,7 @@ func (w *world) insist(lost jobs.Task) {
 	}
 }
 
-// ask is what users do.
+// ask makes a call of a client.
 func (w *world) ask(s step, r *replica) {
 	ctx := context.Background()
 	switch s.Kind {
@@ -227,7 +227,7 @@ func (w *world) some(ended bool) (id string) {
 	return id
 }
 
-// enqueue adds tasks, and asks again for those with a key until it knows that they are there.
+// enqueue adds tasks, and asks again for those with a key until they are acknowledged.
 func (w *world) enqueue(s step) {
 	for i := range s.N {
 		d := keyed(w.plan.Seed, fmt.Sprint(s.At), i)

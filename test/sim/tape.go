@@ -12,7 +12,7 @@ type tape struct {
 	id string
 }
 
-// said is a record that becomes text only if somebody asks.
+// said is a record that becomes text on demand.
 type said struct{ slog.Record }
 
 func (s said) String() string {

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// watch sees each row that a transaction changed, in the order of the commits, and judges what can be
-// judged at once.
+// watch gets each row that a transaction changed, in the order of the commits, and makes the checks that are
+// possible at once.
 func (w *world) watch(c memstore.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,7 +44,7 @@ func (w *world) watch(c memstore.Change) {
 	}
 }
 
-// watchGone sees a row that is no more. What leaves tasks matters here; its row of done comes next.
+// watchGone gets a deleted row. Rows that leave tasks matter here; the row of done comes next.
 func (w *world) watchGone(c memstore.Change) {
 	r, is := c.Before.(memstore.Task)
 	if !is {

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// weather is which faults there are now.
+// weather has the present faults.
 type weather struct {
 	mu      sync.Mutex
 	d       draw
 	windows []window
 	applied map[string]int // how often a fault of a kind changed something
-	stirred time.Time      // the end of the last step that was a fault, or had replicas come and go
+	stirred time.Time      // the end of the last step that was a fault, or that stopped or started replicas
 }
 
 // window is a fault with its time.
 type window struct {
 	kind        string
-	replica     int // -1: everybody
+	replica     int // -1: all
 	from, until time.Time
 	p           float64
 	by          time.Duration
@@ -30,7 +30,7 @@ func (wt *weather) add(w window) {
 	wt.windows = append(wt.windows, w)
 }
 
-// stir notes that a fault, or what it makes wait, may last for d.
+// stir notes that a fault, or calls that it delays, may last for d.
 func (wt *weather) stir(d time.Duration) {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
@@ -39,7 +39,7 @@ func (wt *weather) stir(d time.Duration) {
 	}
 }
 
-// calm reports whether nothing was wrong from a moment on.
+// calm reports whether there were no faults from a moment on.
 func (wt *weather) calm(since time.Time) bool {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
@@ -89,8 +89,8 @@ func (wt *weather) heal() {
 	}
 }
 
-// bad reports whether a fault of one of the kinds that concerns the replica, -1: all of them alike, touched
-// the time from a moment until now.
+// bad reports whether a fault of one of the kinds on the replica, -1: on all, met the time from a moment until
+// now.
 func (wt *weather) bad(replica int, since time.Time, kinds ...string) bool {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()

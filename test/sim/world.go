@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/sim/memstore"
 )
 
-// world is one simulation: what all replicas share, and what was seen of it.
+// world is one simulation: the shared state, and the history.
 type world struct {
 	plan      *plan
 	db        *memstore.Database
@@ -20,7 +20,7 @@ type world struct {
 	weather   *weather
 	between   func(ledger.Store) ledger.Store // replicas and their edges; may be nil
 	nodes     []*node
-	app       *edge            // who enqueues
+	app       *edge            // of clients
 	admin     *memstore.Store  // without faults
 	schedules map[string]times // by job and hash of its schedule
 	specs     map[string][]job // by job: all versions
@@ -131,10 +131,10 @@ func (w *world) onlyInZone(name string) bool {
 	return !slices.ContainsFunc(w.specs[name], func(j job) bool { return j.RunsOn == nil })
 }
 
-// run lives through the plan, from the first start to the last end.
+// run executes the plan, from the first start to the last end.
 func (w *world) run() {
 	time.Sleep(w.plan.Start)
-	w.weather.stir(0) // by the replicas that join
+	w.weather.stir(0) // replicas join
 	for _, n := range w.nodes {
 		n.start(context.Background())
 	}
@@ -142,7 +142,7 @@ func (w *world) run() {
 	for _, s := range w.plan.Steps {
 		time.Sleep(time.Until(began.Add(s.At)))
 		w.note("PLAN", "%s replica %d for %v by %v %s %d", s.Kind, s.Replica, s.For, s.By, s.Name, s.N)
-		if s.Kind == outages { // what comes after it is put off
+		if s.Kind == outages { // later steps are postponed
 			w.outage(s.For)
 			began = began.Add(s.For)
 			continue
@@ -162,7 +162,7 @@ func (w *world) run() {
 	w.judge(end)
 }
 
-// outage stops everything for a while, which costs no time.
+// outage stops all replicas for a while, which costs no time.
 func (w *world) outage(d time.Duration) {
 	w.weather.note(outages)
 	w.weather.stir(d)
@@ -179,7 +179,7 @@ func (w *world) outage(d time.Duration) {
 	gone.Wait()
 }
 
-// heal ends all faults and overrides, and has every replica running.
+// heal ends all faults and overrides, and starts every replica.
 func (w *world) heal() {
 	w.note("PLAN", "heal")
 	w.weather.heal()
@@ -187,7 +187,7 @@ func (w *world) heal() {
 	w.steps.Wait()
 	ctx := context.Background()
 	for name := range w.specs {
-		_ = w.admin.SuspendJob(ctx, name, nil, "") // one that is retired has none that matters
+		_ = w.admin.SuspendJob(ctx, name, nil, "") // overrides of a removed job do not matter
 	}
 	for name := range w.plan.Pools {
 		_ = w.admin.PausePool(ctx, name, nil, "")

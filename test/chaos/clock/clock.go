@@ -20,8 +20,8 @@ func New(file string) (*Clock, error) {
 	return c, nil
 }
 
-// Env is what a program that was built with Overlay must have in its environment to show this clock.
-// Without it, it shows the machine's.
+// Env is the environment of a program built with Overlay that shows this clock. Without it, it shows the
+// machine's.
 func (c *Clock) Env() string { return "LOCKSTEP_TEST_CLOCK=" + c.file }
 
 // Step makes wall time d ahead of the machine's, or behind it, from now on. Monotonic time does not

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/clock"
 )
 
-// A program that was built with the clock shows what it is told, at once, while it runs; its
-// monotonic time does not move. A normal build, and one that has no clock, show the machine's time.
+// A program that was built with the clock shows its time at once, while it runs; its monotonic time does not
+// move. A normal build, and one without a clock, show the machine's time.
 func TestStep(t *testing.T) {
 	dir := t.TempDir()
 	args, err := clock.Overlay(dir)

@@ -1,7 +1,6 @@
-// Package clock builds programs whose wall clock a test can step, as an administrator or a bad time
-// server steps that of a machine. Go programs read the clock without the C library, so nothing can be
-// put between; the program is built with a package time that adds a distance instead. Nothing in the
-// source of the program changes, and a normal build knows nothing of it.
+// Package clock builds programs whose wall clock a test can step, as an administrator or a bad time server
+// steps that of a machine. Go programs read the clock without the C library, so libfaketime does not work; the
+// program is built with a package time that adds a distance. The source of the program is not changed.
 package clock
 
 import (

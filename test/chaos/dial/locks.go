@@ -1,5 +1,5 @@
-// Package dial opens a cell's lock service for the programs of a chaos run that take locks for
-// themselves, beside the replicas.
+// Package dial opens a cell's lock service for the programs of a chaos run that acquire locks beside the
+// replicas.
 package dial
 
 import (
@@ -43,8 +43,8 @@ func (s Service) Args() []string {
 	return []string{"-lock", s.Kind, "-lock-addr", s.Addr, "-lock-mode", s.Mode}
 }
 
-// Open makes a driver whose locks, tables and nodes are apart from those of everybody with another
-// name: small letters. It returns what to close after the driver's use, in order.
+// Open makes a driver whose locks, tables and nodes are separate from those of every other name: small letters.
+// It returns what to close after the driver's use, in order.
 func (s Service) Open(name string, ttl time.Duration) (driver.Driver, func() error, error) {
 	switch s.Kind {
 	case "redis":

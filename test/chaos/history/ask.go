@@ -2,7 +2,7 @@ package history
 
 import "time"
 
-// Ask is a line of asks.jsonl: one call of a client, written when its answer is there or given up.
+// Ask is a line of asks.jsonl: one call of a client, written at its answer or timeout.
 type Ask struct {
 	What     string // "enqueue", "run", "cancel", "retry", "pause", "resume", "suspend"
 	Target   string // pool, job or task id

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Count is what a run that has ended leaves in dir, for Run.Files.
+// Count is the size of the files in dir at the end of a run, for Run.Files.
 func Count(dir string) (map[string]int64, error) {
 	all := map[string]int64{}
 	for _, file := range append(slices.Clone(logs), FinalFile, LeftoversFile) {
@@ -28,8 +28,8 @@ func Count(dir string) (map[string]int64, error) {
 	return all, nil
 }
 
-// damaged says which files of dir have less in them than they had, or are gone. A .jsonl file may have
-// more: a command that outlived the run may have said something since.
+// damaged lists the files of dir that are smaller than they were, or missing. A .jsonl file may have more: a
+// command that outlived the run may have written since.
 func damaged(dir string, had map[string]int64) (all []string, err error) {
 	for _, file := range slices.Sorted(maps.Keys(had)) {
 		has, err := measure(filepath.Join(dir, file))

@@ -7,12 +7,12 @@ const (
 	Start  = "start"  // the first thing that a command does
 	Beat   = "beat"   // every 100 ms while it works
 	End    = "end"    // the last thing; missing if it was killed
-	Open   = "open"   // an HTTP request arrived at the lane that lets everybody pass
+	Open   = "open"   // an HTTP request arrived at the lane without a check
 	Fenced = "fenced" // an HTTP request arrived at the lane that compares tokens
 )
 
-// Effect is a line of effects.jsonl: one O_APPEND write by whoever did it. What it says of itself
-// is what the attempt was given (LOCKSTEP_…, or the headers).
+// Effect is a line of effects.jsonl: one O_APPEND write of a handler. Its attempt is described as its variables
+// or headers say (LOCKSTEP_…).
 type Effect struct {
 	What        string
 	At          time.Time

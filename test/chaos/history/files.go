@@ -45,12 +45,12 @@ type History struct {
 	Audit     []Change
 	Final     Final
 	Leftovers []Leftover
-	Damaged   []string // what the files lack of what Run.Files says
+	Damaged   []string // files that are smaller than Run.Files says
 }
 
-// Read reads the run in dir. run.json and final.json must be there; other files may be missing,
-// and are then empty. A last line that was cut short is an error like any other: a run that was
-// cut off is not to be judged. Of effects, a line that was cut short by the end of its writer is none.
+// Read reads the run in dir. run.json and final.json must exist; other files may be missing, and are then
+// empty. An incomplete last line is an error: an unfinished run is not to be judged. In effects, an incomplete
+// line of a killed writer is skipped.
 func Read(dir string) (*History, error) {
 	h := &History{}
 	if err := whole(dir); err != nil {
@@ -79,7 +79,7 @@ func Read(dir string) (*History, error) {
 	return h, nil
 }
 
-// whole is an error if dir has no run.json; it says what dir is instead, as far as that can be seen.
+// whole is an error if dir has no run.json; it says what dir is instead, if that is known.
 func whole(dir string) error {
 	_, err := os.Stat(filepath.Join(dir, RunFile))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -207,8 +207,8 @@ func lines[T any](dir, file string, into *[]T) error {
 	return scanner.Err()
 }
 
-// afterCut is the whole line behind the part of one; nil: there is none. A process that is killed
-// within a write leaves a part at the end of a page: it has not said then what it was about to say.
+// afterCut is the whole line behind an incomplete one; nil: there is none. A process that is killed within a
+// write leaves a part at the end of a page.
 func afterCut(line []byte) []byte {
 	begin := []byte(`{"What":`)
 	i := bytes.LastIndex(line, begin)

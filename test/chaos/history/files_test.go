@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is written by many is read back whole, and a line that was cut short is not passed over.
+// Lines of many writers are read back whole, and an incomplete line is an error.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	want := History{
@@ -72,7 +72,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// Who is killed while it writes has not said what it was about to say; the next line counts.
+// The incomplete line of a killed writer is skipped; the next line counts.
 func TestReadAfterKilledWriter(t *testing.T) {
 	dir := t.TempDir()
 	for file, v := range map[string]any{RunFile: Run{}, FinalFile: Final{}} {
@@ -93,7 +93,7 @@ func TestReadAfterKilledWriter(t *testing.T) {
 	}
 }
 
-// A folder takes one run, whatever is left of it.
+// A folder takes one run, also if only parts of it are left.
 func TestUnused(t *testing.T) {
 	dir := t.TempDir()
 	for _, free := range []string{dir, filepath.Join(dir, "not there")} {

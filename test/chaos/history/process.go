@@ -13,5 +13,5 @@ type Process struct {
 	Exit    int    // exit code; -1 after a signal
 	How     string // "killed", "group killed", "drained", "ended"
 	Log     string // file below logs/
-	Twin    bool   // a second process with the id of one that runs: no life of the replica
+	Twin    bool   // a second process with the id of a running replica
 }

@@ -2,7 +2,7 @@ package history
 
 import "time"
 
-// Stale is a line of stale.jsonl: the harness replayed a write with the token of an earlier owner.
+// Stale is a line of stale.jsonl: a replayed write with the token of an earlier owner.
 type Stale struct {
 	At      time.Time
 	What    string // "finish", "extend", "handback", "beat", "release"

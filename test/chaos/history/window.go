@@ -11,14 +11,14 @@ type Kind string
 const (
 	ReplicaDown   Kind = "replica-down"   // its process is killed, or told to stop
 	ReplicaFrozen Kind = "replica-frozen" // its process does not run, and will again
-	HelperFrozen  Kind = "helper-frozen"  // and so is the helper that ends its work in time: nobody can
-	HelperDown    Kind = "helper-down"    // its process and the helper are killed at once: the kernel ends commands, and not what they started
+	HelperFrozen  Kind = "helper-frozen"  // and its warden too: its commands cannot be ended in time
+	HelperDown    Kind = "helper-down"    // its process and the warden are killed at once: the kernel ends commands, and not their descendants
 	LockDown      Kind = "lock-down"      // the lock service cannot be reached by some replica, or lost what it knew
-	LockGone      Kind = "lock-gone"      // and those who are struck cannot reach it before it is healed
+	LockGone      Kind = "lock-gone"      // and replicas that are struck cannot reach it before it is healed
 	StoreDown     Kind = "store-down"     // the database cannot be reached by some replica, or refuses writes
 	StoreSlow     Kind = "store-slow"     // the database answers late, or some calls fail
-	StoreFar      Kind = "store-far"      // each answer of the database comes some hundred ms late, to everybody
-	StoreHeld     Kind = "store-held"     // nobody can write: who struck froze with the write lock of the SQLite file
+	StoreFar      Kind = "store-far"      // each answer of the database comes some hundred ms late, for all replicas
+	StoreHeld     Kind = "store-held"     // no replica can write: the one that is struck froze with the write lock of the SQLite file
 	LockSlow      Kind = "lock-slow"
 	ReplicaClock  Kind = "replica-clock" // the wall clock of a replica is wrong
 	StoreClock    Kind = "store-clock"   // the wall clock of the database is wrong
@@ -38,10 +38,10 @@ type Window struct {
 	Applied  bool          // seen from outside: bytes held, process state, error of the server
 	Evidence string        // what was seen
 	Err      string        // why it could not be applied or healed
-	// Elsewhere says that it is another cell's, on the same machine, which it strikes as a whole. It counts
-	// as no fault of this cell, has no kind, and excuses what is late or red and nothing else.
+	// Elsewhere says that it is another cell's, on the same machine, which it affects as a whole. It is no
+	// fault of this cell, has no kind, and excuses only lateness and missing readiness.
 	Elsewhere bool
-	// Spares says that running work must not be lost by it: a store that is away harms nobody's session.
+	// Spares says that running work must not be lost: a store that is down harms no session.
 	Spares bool
 }
 

@@ -33,7 +33,7 @@ func (t *trial) deadline(due time.Time) time.Time {
 
 // putsOff is until when a fault excuses lateness of what is due while it lasts; zero if it excuses nothing.
 func (t *trial) putsOff(w history.Window, due time.Time) time.Time {
-	all := t.everybody(w)
+	all := t.strikesAll(w)
 	switch {
 	case w.Pair != "", w.Elsewhere,
 		has(w, history.StoreClock),

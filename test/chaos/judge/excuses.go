@@ -36,7 +36,7 @@ func (t *trial) recovery(w history.Window) time.Duration {
 			}
 		case history.StoreDown, history.StoreSlow, history.StoreFar:
 			d = 5 * time.Second
-			if !t.everybody(w) {
+			if !t.strikesAll(w) {
 				d = max(d, t.run.SessionTTL+3*time.Second)
 			}
 		case history.StoreClock:
@@ -51,8 +51,8 @@ func (t *trial) recovery(w history.Window) time.Duration {
 
 func (t *trial) onZooKeeper() bool { return strings.Contains(t.run.Cell, "zookeeper") }
 
-// everybody reports whether a fault strikes all replicas.
-func (t *trial) everybody(w history.Window) bool {
+// strikesAll reports whether a fault strikes all replicas.
+func (t *trial) strikesAll(w history.Window) bool {
 	for _, r := range t.run.Replicas {
 		if !w.Strikes(r) {
 			return false

@@ -16,21 +16,21 @@ import (
 type Invariant string
 
 const (
-	Accounted  Invariant = "I1"  // each due time has one row, and ends with a reason
-	OneStart   Invariant = "I2"  // an attempt starts once, after its claim; a due time as often as its policy says
-	Slots      Invariant = "I3"  // forbid and max_running hold in the record; a fenced target takes no older write
-	NoOverlap  Invariant = "I3b" // forbid holds for the processes too
-	Tokens     Invariant = "I4"  // tokens grow
+	Accounted   Invariant = "I1"  // each due time has one row, and ends with a reason
+	OneStart    Invariant = "I2"  // an attempt starts once, after its claim; a due time as often as its policy says
+	Slots       Invariant = "I3"  // forbid and max_running hold in the record; a fenced target takes no older write
+	NoOverlap   Invariant = "I3b" // forbid holds for the processes too
+	Tokens      Invariant = "I4"  // tokens grow
 	StaleOwners Invariant = "I5"  // a stale owner changes nothing
-	Conserved  Invariant = "I6"  // acknowledged tasks are there, others are not
-	OneEnd     Invariant = "I7"  // a task ends once, by the allowed ways
-	OnTime     Invariant = "I8"  // never early, and not late
-	Recovers   Invariant = "I9"  // without help
-	Degrades   Invariant = "I10" // no start without the store, no harm done by what only stays away
-	Drains     Invariant = "I11" // SIGTERM loses nothing
-	Clean      Invariant = "I12" // no panic, no race, nothing left over
-	NotVacuous Invariant = "I13" // the run has seen enough to say anything
-	Excludes   Invariant = "I14" // whoever may trust a lease of package locks has the key alone
+	Conserved   Invariant = "I6"  // acknowledged tasks are there, others are not
+	OneEnd      Invariant = "I7"  // a task ends once, by the allowed ways
+	OnTime      Invariant = "I8"  // never early, and not late
+	Recovers    Invariant = "I9"  // without help
+	Degrades    Invariant = "I10" // no start without the store, no harm done by what only stays away
+	Drains      Invariant = "I11" // SIGTERM loses nothing
+	Clean       Invariant = "I12" // no panic, no race, nothing left over
+	NotVacuous  Invariant = "I13" // the run has seen enough to say anything
+	Excludes    Invariant = "I14" // whoever may trust a lease of package locks has the key alone
 )
 
 // Invariants are all of them, in order.

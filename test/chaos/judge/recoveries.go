@@ -177,7 +177,7 @@ func (t *trial) reaped() {
 func (t *trial) postponed(from, bound time.Time) time.Time {
 	for _, w := range t.applied(from, bound) {
 		nobody := has(w, history.StoreClock) || t.holdsStore(w) ||
-			has(w, history.StoreDown, history.StoreSlow, history.StoreFar, history.ReplicaDown, history.ReplicaFrozen) && t.everybody(w)
+			has(w, history.StoreDown, history.StoreSlow, history.StoreFar, history.ReplicaDown, history.ReplicaFrozen) && t.strikesAll(w)
 		switch later := t.over(w).Add(t.run.SessionTTL + reapTime); {
 		case nobody && later.After(bound):
 			bound = later

@@ -30,23 +30,23 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// service is what six clients are let loose on.
+// service is the lock service of six clients.
 type service struct {
 	ttl    time.Duration
 	alone  bool // as lockstest.Harness's KeysDieAlone
 	client func(t *testing.T, w *ways) driver.Driver
-	// strike, if any, takes from the service the server that matters most, once in a run, while its
-	// clients work. heal, if any, brings it back.
+	// strike, if any, stops the most important server of the service once in a run. heal, if any, starts it
+	// again.
 	strike func(t *testing.T) (heal func())
 }
 
-// remote is a client behind edges of its own.
+// remote is a client behind proxies.
 type remote struct {
 	driver.Driver
 	*ways
 }
 
-// faults are all that an edge can do to a client.
+// faults are the faults of a proxy.
 var faults = []struct {
 	name string
 	proxy.Fault
@@ -98,7 +98,7 @@ func linearizable(t *testing.T, s service) {
 	}
 }
 
-// once is the strike as a fault. Clients that draw it later have their ways reset.
+// once is the strike as a fault. Clients that draw it later have their connections reset.
 func (s service) once(struck *atomic.Bool) lockstest.Fault {
 	var healing atomic.Pointer[func()]
 	return lockstest.Fault{

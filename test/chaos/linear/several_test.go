@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Three servers; the one that leads is killed, and comes back.
+// Three servers; the leader is killed and started again.
 func TestZooKeeperEnsemble(t *testing.T) {
 	t.Parallel()
 	e := servers.NewEnsemble(t)
@@ -33,7 +33,7 @@ func TestZooKeeperEnsemble(t *testing.T) {
 	})
 }
 
-// The master dies, and Sentinel makes its replica the master.
+// The master is killed, and Sentinel makes its replica the master.
 func TestSentinel(t *testing.T) {
 	t.Parallel()
 	set := servers.NewSentinel(t, servers.Secure{})
@@ -50,7 +50,7 @@ func TestSentinel(t *testing.T) {
 			sentinel := redis.NewSentinelClient(&redis.Options{Addr: set.Addrs()[0]})
 			defer sentinel.Close()
 			set.Master.Kill()
-			// It would find out by itself, in two seconds.
+			// It would notice by itself, in two seconds.
 			if err := sentinel.Failover(t.Context(), servers.MasterName).Err(); err != nil {
 				t.Errorf("fail over: %v", err)
 			}
@@ -59,7 +59,7 @@ func TestSentinel(t *testing.T) {
 	})
 }
 
-// The master that holds the locks dies, and its replica takes its slots over.
+// The master that holds the locks is killed, and its replica takes over its slots.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := servers.NewCluster(t)

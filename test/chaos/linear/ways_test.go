@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 )
 
-// ways lead one client to the servers of a service, over an edge for each of them, also to those
-// that it only hears of from others.
+// ways lead one client to the servers of a service, over a proxy for each of them, also to servers that it
+// learns of later.
 type ways struct {
 	t *testing.T
 
@@ -60,7 +60,7 @@ func (w *ways) dial(ctx context.Context, network, server string) (net.Conn, erro
 	return new(net.Dialer).DialContext(ctx, network, w.to(server))
 }
 
-// disturb breaks all ways, and every other time only the one to the server that the client talks to.
+// disturb breaks all connections, and every other time only those to the server that the client uses.
 func (w *ways) disturb(f proxy.Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +85,7 @@ func (w *ways) all(f proxy.Fault) {
 	}
 }
 
-// busiest is whom the client has told most since that was last asked.
+// busiest is the server with the most bytes from the client since the last call.
 func (w *ways) busiest() (server string) {
 	most := int64(-1)
 	for s, edge := range w.edges {

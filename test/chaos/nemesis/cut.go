@@ -29,8 +29,8 @@ func cuts() []Nemesis {
 		cut("mute-lock", one, lockSide, lockGone, proxy.LoseReplies),
 		cut("slow-lock", one, lockSide, lockSlow, jitter),
 		cut("trickle-lock", one, lockSide, []history.Kind{history.LockSlow, history.LockDown}, trickle),
-		cut("far-lock", everybody, lockSide, lockSlow, far),
-		cut("cut-lock-everybody", everybody, lockSide, lockGone, proxy.BlackHole),
+		cut("far-lock", allReplicas, lockSide, lockSlow, far),
+		cut("cut-lock-everybody", allReplicas, lockSide, lockGone, proxy.BlackHole),
 
 		cut("cut-store", one, storeSide, storeDown, proxy.BlackHole),
 		cut("reset-store", one, storeSide, storeDown, proxy.Resets),
@@ -38,8 +38,8 @@ func cuts() []Nemesis {
 		cut("mute-store", one, storeSide, storeDown, proxy.LoseReplies),
 		cut("slow-store", one, storeSide, storeSlow, jitter),
 		cut("trickle-store", one, storeSide, []history.Kind{history.StoreSlow, history.StoreDown}, trickle),
-		cut("far-store", everybody, storeSide, storeFar, far),
-		spared(cut("cut-store-everybody", everybody, storeSide, storeDown, proxy.BlackHole)),
+		cut("far-store", allReplicas, storeSide, storeFar, far),
+		spared(cut("cut-store-everybody", allReplicas, storeSide, storeDown, proxy.BlackHole)),
 	}
 }
 

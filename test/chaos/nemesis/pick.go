@@ -65,7 +65,7 @@ func one(a *arena.Arena, r *rand.Rand) ([]*arena.Replica, error) {
 	return []*arena.Replica{victim}, err
 }
 
-func everybody(a *arena.Arena, _ *rand.Rand) ([]*arena.Replica, error) { return a.Replicas, nil }
+func allReplicas(a *arena.Arena, _ *rand.Rand) ([]*arena.Replica, error) { return a.Replicas, nil }
 
 // commandsOf are the commands that run now, by their replicas' ids.
 func commandsOf(a *arena.Arena) map[string][]int {

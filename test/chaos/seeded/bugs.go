@@ -10,7 +10,7 @@ import (
 //go:embed bugs/*.diff
 var bugs embed.FS
 
-// Bug is a mistake that somebody might have made.
+// Bug is a plausible mistake in the product.
 type Bug struct {
 	Name    string // of its diff
 	Mistake string // what its author thought
@@ -83,7 +83,8 @@ func All() []Bug {
 			Mistake: "A lease is good for a ttl from the moment its renewal succeeded.",
 			Breaks: "It succeeded at the server before its reply arrived. If the reply was slow and nothing comes through afterwards, the holder believes in its lease for longer than the " +
 				"server does, and the next one has it already.",
-			// Each shows it about every second time: somebody else has to ask in the half second that is too long.
+			// Each shows it about every second time: another replica has to ask in the half second that is too
+			// long.
 			Cell: "mariadb+redis", Nemeses: slices.Repeat([]string{"slow-then-cut-lock"}, 4), Caught: []string{"I14"},
 			Directly: "-run TestSlow ./locks",
 		},

@@ -54,7 +54,7 @@ func product(t *testing.T) []listed {
 	}
 }
 
-// checker type-checks changed packages, and all that import them, against the others as they are.
+// checker type-checks changed packages, and all that import them, against the unchanged others.
 type checker struct {
 	fset   *token.FileSet
 	others types.Importer
@@ -104,7 +104,7 @@ func (c *checker) check(p listed, changed map[string]string) error {
 	return err
 }
 
-// compiles reports what a compiler would say of the product with these files changed.
+// compiles reports the errors of a compiler for the product with these files changed.
 func compiles(t *testing.T, all []listed, changed map[string]string) {
 	t.Helper()
 	c := newChecker(all)

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Sources are the files that the bug changes, as they are with it, by their names below the module's
-// root, which is a folder. An error says what does not fit today's source any more.
+// Sources are the files that the bug changes, with the bug, by their names below the module's root, which is a
+// folder. An error names what does not apply to the present source.
 func (b Bug) Sources(root string) (map[string]string, error) {
 	diff, err := bugs.ReadFile("bugs/" + b.Name + ".diff")
 	if err != nil {
@@ -37,9 +37,9 @@ func (b Bug) Sources(root string) (map[string]string, error) {
 	return changed, nil
 }
 
-// Overlay writes into dir, an empty folder, what a build with the bug needs, and returns the flags
-// for go build. more are other overlay files that are to hold, too, as that of a clock that can be
-// stepped; they must not replace the same files.
+// Overlay writes the files of a build with the bug into dir, an empty folder, and returns the flags for go
+// build. more are other overlay files to apply, too, as that of a clock that can be stepped; they must not
+// replace the same files.
 func (b Bug) Overlay(root, dir string, more ...string) ([]string, error) {
 	changed, err := b.Sources(root)
 	if err != nil {

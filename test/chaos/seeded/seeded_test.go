@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Every bug fits the source as it is today, once, and compiles.
+// Every bug applies to the present source, once, and compiles.
 func TestBugsFitTheSource(t *testing.T) {
 	all := product(t)
 	for _, b := range All() {
@@ -31,7 +31,7 @@ func TestBugsFitTheSource(t *testing.T) {
 	}
 }
 
-// The check would see a bug that does not compile, also where another package is hurt.
+// The check finds a bug that does not compile, also if another package fails.
 func TestCompiles(t *testing.T) {
 	all := product(t)
 	c := newChecker(all)
@@ -50,8 +50,8 @@ func TestCompiles(t *testing.T) {
 	}
 }
 
-// Each diff belongs to a bug of the table, and each bug says all that there is to say. The test of the
-// product that it names is there.
+// Each diff belongs to a bug of the table, and each bug has all fields. The test of the product that it names
+// exists.
 func TestTable(t *testing.T) {
 	var named, diffs []string
 	for _, b := range All() {
@@ -124,7 +124,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is not there, or there twice, is named.
+// A text that is missing, or there twice, is named.
 func TestApply(t *testing.T) {
 	for _, text := range []string{"y\n", "x\nx\n"} {
 		if got, err := apply(text, []Edit{{"f.go", "x\n", "z\n"}}); err == nil || !strings.Contains(err.Error(), "f.go") {

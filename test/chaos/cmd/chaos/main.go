@@ -1,4 +1,4 @@
-// Command chaos judges chaos runs again, from what they left behind.
+// Command chaos judges chaos runs again, from their artifacts.
 package main
 
 import (
@@ -35,8 +35,8 @@ func main() {
 	}
 }
 
-// run does what the arguments say. Runs that cannot be read, and those in which a promise did not
-// hold, are an error, after all others were judged.
+// run executes the arguments. Runs that cannot be read, and those with a broken promise, are an error, after
+// all others were judged.
 func run(args []string, out io.Writer) error {
 	if len(args) == 1 && (args[0] == "help" || args[0] == "-h" || args[0] == "--help") {
 		_, err := io.WriteString(out, usage)

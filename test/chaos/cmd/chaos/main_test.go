@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A run that was cut off is not judged, and does not keep the others from it.
+// An unfinished run is not judged, and the others are.
 func TestCheckOfHalfARun(t *testing.T) {
 	good, half := save(t, 0), save(t, 0)
 	if err := os.Remove(filepath.Join(half, history.FinalFile)); err != nil {
@@ -69,7 +69,7 @@ func TestCheckOfHalfARun(t *testing.T) {
 	}
 }
 
-// A run whose files have lost something has a violation, and does not pass for a good one.
+// A run whose files have lost something has a violation.
 func TestCheckOfADamagedRun(t *testing.T) {
 	dir := save(t, 0)
 	files, err := history.Count(dir)
@@ -108,7 +108,7 @@ func TestCheckOfADamagedRun(t *testing.T) {
 	}
 }
 
-// Who names a folder that is none of a run hears what it is.
+// A folder that is not of a run is described in the error.
 func TestCheckOfNoRun(t *testing.T) {
 	above, cut := t.TempDir(), save(t, 0)
 	if err := os.Rename(save(t, 0), filepath.Join(above, "mariadb+redis")); err != nil {

@@ -17,10 +17,10 @@ const (
 	ask  = 40 * time.Millisecond  // between two looks at an own lease
 
 	holders  = 3
-	courtesy = time.Second // after the first grant it wants the others' keys as well: so each has some to begin with
+	courtesy = time.Second // after the first grant it wants the others' keys as well: so each has some at first
 )
 
-// Some keys change hands all the time, others are held for seconds.
+// The holder of some keys changes all the time, others are held for seconds.
 const (
 	short = "user/short-"
 	long  = "user/long-"
@@ -50,7 +50,7 @@ func (h *holder) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wanted := h.wanted()
 		if len(wanted) > 0 {
-			// A service that is away is asked again: nothing is held meanwhile, which is what counts.
+			// An unavailable service is asked again: nothing is held meanwhile.
 			attempts, _ := h.locker.TryAcquire(ctx, wanted...)
 			for _, a := range attempts {
 				if a.Lease == nil {
@@ -95,14 +95,14 @@ func (h *holder) hold(ctx context.Context, lease *locks.Lease) {
 	}
 	var err error
 	for ctx.Err() == nil && time.Now().Before(until) && err == nil {
-		at := time.Now() // before it is asked: what is trusted later was trusted then
+		at := time.Now() // before the check: what is trusted later was trusted then
 		if lease.Check() != nil {
 			break
 		}
 		err = h.log.Add(history.Hold{At: at, Holder: h.id, Key: lease.Key(), Token: int64(lease.Token())})
 		pause(ctx, ask)
 	}
-	_ = lease.Release(context.WithoutCancel(ctx)) // what is lost is free, and the rest is swept
+	_ = lease.Release(context.WithoutCancel(ctx)) // a lost lease is free, and the rest is swept
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil && h.err == nil {

@@ -1,7 +1,6 @@
-// Command holder is a program that takes locks for itself, with package locks and at the lock
-// service of the cell. Nothing but the lock keeps it from the other holders, so that it shows what
-// a lock alone is good for. While it has a key it asks again and again whether the lease may be
-// trusted, and writes down when it was.
+// Command holder is a program that acquires locks with package locks, at the lock service of the cell. Only the
+// lock excludes the other holders, so the run shows what a lock alone guarantees. While it has a key it checks
+// repeatedly whether the lease may be trusted, and logs when it was.
 //
 // It is a program of its own, so that it can be built from the same source as the replicas.
 package main

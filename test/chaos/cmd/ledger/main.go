@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command ledger is what jobs and tasks of a chaos run execute. It writes down what happens to it,
-// one line of history.Effect for each write: its start, a beat every 100 ms, its end.
+// Command ledger is the command of jobs and tasks of a chaos run. It logs its start, a beat every 100 ms, and
+// its end, one line of history.Effect for each write.
 package main
 
 import (
@@ -87,7 +87,7 @@ func run() error {
 	return nil
 }
 
-// self is what this attempt was given.
+// self is the attempt, by its environment.
 func self() history.Effect {
 	attempt, _ := strconv.Atoi(os.Getenv("LOCKSTEP_ATTEMPT"))
 	token, _ := strconv.ParseInt(os.Getenv("LOCKSTEP_FENCING_TOKEN"), 10, 64)
@@ -99,7 +99,7 @@ func self() history.Effect {
 	}
 }
 
-// told reads what a client wants of its task from the payload, if there is one.
+// told reads the wishes of a client for its task from the payload, if there is one.
 func told(takes *time.Duration, fails *int) error {
 	text, err := io.ReadAll(os.Stdin)
 	if err != nil || len(text) == 0 {

@@ -32,7 +32,7 @@ func openLocks(s dial.Service) (*locks, error) {
 	return &locks{driver: d, closer: closer}, err
 }
 
-// rise takes the key over, and then releases it with the hold of the one before.
+// rise acquires the key, and then releases it with the hold of the holder before.
 func (l *locks) rise(ctx context.Context, log *history.Log[history.Stale]) error {
 	if l.driver == nil {
 		return nil
@@ -69,12 +69,12 @@ func (l *locks) rise(ctx context.Context, log *history.Log[history.Stale]) error
 	if err != nil {
 		return err
 	}
-	if !still[0] { // by a fault, or by the release: a session that lives tells
+	if !still[0] { // by a fault, or by the release: a live session can check
 		if err := next.Renew(ctx); err != nil {
 			return err
 		}
 	}
-	// Releasing what is not ours is left alone without a word: not to change anything is the refusal.
+	// A release with a stale hold is ignored without an error: changing nothing is the refusal.
 	s.Refused, s.Changed = still[0], !still[0]
 	return log.Add(s)
 }

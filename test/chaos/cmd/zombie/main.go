@@ -1,7 +1,6 @@
-// Command zombie is an owner that is none any more. It remembers who owned what in the store and at
-// the lock service, waits until that is over, and then writes as if it were not: ends of attempts,
-// longer lives, heartbeats, releases. Each must be refused and change nothing; what happened is
-// written as history.Stale.
+// Command zombie is a stale owner. It records owners in the store and at the lock service, waits until they are
+// stale, and then writes in their name: ends of attempts, deadlines, heartbeats, releases. Each write must be
+// refused and change nothing; the results are written as history.Stale.
 //
 // It is a program of its own, so that it can be built from the same source as the replicas.
 package main
@@ -63,7 +62,7 @@ func run(ctx context.Context) error {
 	defer l.close(context.WithoutCancel(ctx)) // ctx has ended by then
 	for {
 		round, cancel := context.WithTimeout(ctx, 10*time.Second)
-		// A server that is away now is asked again later: to fail is no refusal.
+		// An unavailable server is asked again later: to fail is no refusal.
 		if err := z.rise(round); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}

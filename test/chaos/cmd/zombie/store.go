@@ -22,7 +22,7 @@ type holding struct {
 	token         int64
 }
 
-// zombie writes to the store with what it remembers.
+// zombie writes to the store as recorded owners.
 type zombie struct {
 	store      *store.Store
 	db         *sql.DB
@@ -43,7 +43,7 @@ type row struct {
 	Attempt int
 }
 
-// rise remembers who owns what, and writes in the name of some who own it no more.
+// rise records the present owners, and writes in the name of stale ones.
 func (z *zombie) rise(ctx context.Context) error {
 	written := 0
 	var still []holding
@@ -72,8 +72,8 @@ func (z *zombie) rise(ctx context.Context) error {
 	return errors.Join(z.beat(ctx), z.look(ctx))
 }
 
-// stale reports whether h is over for good, and an end that its owner must not be able to write. The
-// end of an attempt that is lost may still come from its owner, so that is left alone.
+// stale reports whether h has certainly ended, and an end that its owner must not be able to write. The end of
+// a lost attempt may still come from its owner, so that is left alone.
 func stale(h holding, r row) (jobs.State, bool) {
 	switch {
 	case r.Token > h.token:
@@ -86,7 +86,7 @@ func stale(h holding, r row) (jobs.State, bool) {
 	return jobs.StateSucceeded, true
 }
 
-// write replays an end, a longer life and a handing back.
+// write replays an end, a later deadline and a release.
 func (z *zombie) write(ctx context.Context, h holding, before row, end jobs.State) error {
 	finish := func(verdict ledger.Verdict, state jobs.State) func() (bool, error) {
 		return func() (bool, error) {
@@ -116,7 +116,7 @@ func (z *zombie) write(ctx context.Context, h holding, before row, end jobs.Stat
 			return err
 		}
 		s.Refused = refused
-		// Its rightful owner may have gone on meanwhile; back to h it must not be, nor may an end change.
+		// The present owner may have written meanwhile; the row must not be h's again, nor may an end change.
 		s.Changed = !found || after.Token <= h.token && after != before || ended(before) && after != before
 		if err := z.log.Add(s); err != nil {
 			return err
@@ -127,7 +127,7 @@ func (z *zombie) write(ctx context.Context, h holding, before row, end jobs.Stat
 
 func ended(r row) bool { return r.State != "running" && r.State != "open" }
 
-// beat is a heartbeat of the session that died last.
+// beat is a heartbeat of the session that expired last.
 func (z *zombie) beat(ctx context.Context) error {
 	var session string
 	err := z.db.QueryRowContext(ctx, "SELECT id FROM lockstep_sessions WHERE dead = 1 ORDER BY seen_at DESC LIMIT 1").Scan(&session)
@@ -154,7 +154,7 @@ func (z *zombie) beat(ctx context.Context) error {
 	return z.log.Add(s)
 }
 
-// look remembers who runs what now.
+// look records the owners of running tasks.
 func (z *zombie) look(ctx context.Context) error {
 	rows, err := z.db.QueryContext(ctx, "SELECT id, session_id, token FROM lockstep_tasks WHERE state = 2")
 	if err != nil {
@@ -178,8 +178,7 @@ func (z *zombie) look(ctx context.Context) error {
 	return rows.Err()
 }
 
-// row reads a task wherever it is. Between its two tables it moves in one transaction: who does not
-// find it looks again.
+// row reads a task in either table. It moves between them in one transaction: if it is in neither, read again.
 func (z *zombie) row(ctx context.Context, task string) (r row, found bool, err error) {
 	for range 2 {
 		for _, query := range []string{

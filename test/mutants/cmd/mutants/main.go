@@ -1,4 +1,4 @@
-// Mutants makes the mistakes of some packages one by one, and says which of them their own tests do not notice.
+// Mutants makes the mutants of some packages one by one, and reports which of them their tests do not notice.
 package main
 
 import (
