@@ -350,7 +350,7 @@ func TestWhyACallEnded(t *testing.T) {
 }
 
 // The holder is named by its owner, else by its session.
-func TestBusySaysWho(t *testing.T) {
+func TestBusyNamesTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for want, holder := range map[string]driver.Info{
 			"held by them":               {Owner: "them", Session: "17"},

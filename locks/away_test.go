@@ -80,7 +80,7 @@ func TestOneCallerASecond(t *testing.T) {
 }
 
 // While a session is being opened, or the service recovers, calls return at once.
-func TestNobodyWaitsForASession(t *testing.T) {
+func TestCallsDoNotWaitForASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, l, _, _ := pair(t)
 		f.on(hangs)

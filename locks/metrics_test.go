@@ -75,7 +75,7 @@ func (m *told) want(t *testing.T, want map[string]int) {
 	m.n = map[string]int{}
 }
 
-func TestMetricsAreTold(t *testing.T) {
+func TestMetricsAreCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		service := memlock.New()
 		f, m := newFaulty(service), &told{n: map[string]int{}}

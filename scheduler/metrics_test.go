@@ -73,7 +73,7 @@ func (m *told) Recorded(t jobs.Task, r ledger.Result, f ledger.Finished) {
 
 func (m *told) Reaped(r ledger.Reaped) { m.add(1, "reaped from %s: %s", r.Replica, r.Task.State) }
 
-func TestMetricsAreTold(t *testing.T) {
+func TestMetricsAreCalled(t *testing.T) {
 	st := sqlite(t).open(t)
 	m := &told{}
 	ok := does(func(context.Context, jobs.Task, io.Writer) error { return nil })

@@ -113,7 +113,7 @@ func TestStopIsATermToTheGroup(t *testing.T) {
 	}
 }
 
-func TestWhoIgnoresTermIsKilledWithHisChildren(t *testing.T) {
+func TestCommandThatIgnoresTermIsKilledWithItsChildren(t *testing.T) {
 	out, took, err := stopWhenReady(t, exechandler.Command{
 		Shell:     `trap "" TERM; sh -c 'trap "" TERM; echo child $$; sleep 300; sleep 300' & echo child $$; sleep 0.2; echo ready; while :; do sleep 1; done`,
 		StopGrace: 300 * time.Millisecond,
@@ -249,7 +249,7 @@ func TestKillEndsTheGracePeriod(t *testing.T) {
 	}
 }
 
-func TestTheGracePeriodIsTold(t *testing.T) {
+func TestGracePeriodIsReported(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{0: exechandler.DefaultStopGrace, 18 * time.Second: 18 * time.Second} {
 		if got := handler(t, exechandler.Command{Argv: []string{"a"}, StopGrace: given}).StopGrace(); got != want {
 			t.Errorf("%v of a command with %v, want %v", got, given, want)

@@ -126,7 +126,7 @@ func TestWardenLeavesTheCommandsOfAReplicaThatGoesOnInTime(t *testing.T) {
 
 // The time of a command that is being stopped moves on with its replica's: what it has to end by itself is its grace
 // period, not what was left of its time when it was told to.
-func TestWardenLeavesAGracePeriodWhoseReplicaGoesOn(t *testing.T) {
+func TestWardenKeepsTheGracePeriodWhileItsReplicaRuns(t *testing.T) {
 	t.Parallel()
 	const left, grace = 2 * time.Second, 4 * time.Second
 	end := func(d time.Duration) boottime.Instant { return boottime.Now().Add(d) }
@@ -147,7 +147,7 @@ func TestWardenLeavesAGracePeriodWhoseReplicaGoesOn(t *testing.T) {
 }
 
 // Processes that left the group are stopped with the command, as the group is.
-func TestWardenStopsWhoLeftTheGroup(t *testing.T) {
+func TestWardenStopsProcessesOutsideTheGroup(t *testing.T) {
 	dir, kill := t.TempDir(), make(chan struct{})
 	var killed time.Time
 	out, _, err := stopWhenReady(t, exechandler.Command{Shell: family(true, dir), StopGrace: time.Hour}, func() error {
@@ -199,7 +199,7 @@ func wardenOf(t *testing.T) int {
 	return pid
 }
 
-func TestWardenDies(t *testing.T) {
+func TestWardenIsKilled(t *testing.T) {
 	warden := wardenOf(t)
 	out, done := &watched{}, make(chan error, 1)
 	h := handler(t, exechandler.Command{Shell: family(true, t.TempDir())})
@@ -223,7 +223,7 @@ func TestWardenDies(t *testing.T) {
 }
 
 // With the replica killed or frozen, only the kernel can do it.
-func TestWardenDiesWithItsReplica(t *testing.T) {
+func TestWardenEndsWithItsReplica(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t, part{Command: exechandler.Command{Shell: "echo warden $PPID; echo ready; exec sleep 300"}, TTL: time.Hour, Grace: time.Second})
 	warden, command := pids(t, r.out.String(), "warden")[0], left(r.task)

@@ -11,7 +11,7 @@ import (
 )
 
 // A key that is taken from a session that is over is counted as its new holder's alone.
-func TestATakenKeyIsItsNewHolders(t *testing.T) {
+func TestAReplacedKeyBelongsToItsNewHolder(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
 	over, b := begin(t, rdb, "taken"), begin(t, rdb, "taken")

@@ -140,7 +140,7 @@ func TestRecoveryLastsForTheLongestTTL(t *testing.T) {
 }
 
 // Who comes back when keys are granted again is lost, however long its own ttl is: somebody else may have them.
-func TestWhoComesBackAfterTheGracePeriodIsLost(t *testing.T) {
+func TestSessionThatReturnsAfterTheGracePeriodIsLost(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
 	a := begin(t, rdb, "patient")
@@ -188,7 +188,7 @@ func TestWhatIsBroughtBackIsTheLaterHolders(t *testing.T) {
 }
 
 // Where a session is over, none of its calls takes, frees or confirms anything: each says that it is lost.
-func TestALostSessionIsTold(t *testing.T) {
+func TestALostSessionIsReported(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
 	b := begin(t, rdb, "over")

@@ -95,7 +95,7 @@ func TestAReleaseNamesTheToken(t *testing.T) {
 }
 
 // A namespace cleans up after its own sessions: another one, which would not find their keys, leaves them alone.
-func TestANamespaceIsSweptByItsOwn(t *testing.T) {
+func TestANamespaceReapsItsOwnSessions(t *testing.T) {
 	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
 		if d.Caps().Name == "mysql-row" {
 			return // the rows say no more of it than that they are free
@@ -141,7 +141,7 @@ func TestAFrozenNamespaceStopsNoOther(t *testing.T) {
 
 // What a session held that is over is listed no more, before anybody has cleaned up, and is its own no more. It is not
 // renewed.
-func TestWhoIsOverHoldsNothing(t *testing.T) {
+func TestAnExpiredSessionHoldsNothing(t *testing.T) {
 	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
 		if d.Caps().Name == "mysql-row" {
 			return // no clock and no mark decides who lives

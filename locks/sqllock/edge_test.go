@@ -76,7 +76,7 @@ func TestTheAnswerToCommitIsLost(t *testing.T) {
 }
 
 // What a session held that is over may go to another before all is cleaned up: then it stays there.
-func TestWhoCleansUpTakesNothingFromTheNextHolder(t *testing.T) {
+func TestReapingTakesNothingFromTheNextHolder(t *testing.T) {
 	t.Parallel()
 	dsn := servers.MySQL(t)
 	p, through := edge(t, dsn)
@@ -115,7 +115,7 @@ func TestWhoCleansUpTakesNothingFromTheNextHolder(t *testing.T) {
 
 // Whoever freezes as it gives a key back holds up others for a second or so, however long its ttl is and
 // however its handle was opened.
-func TestAReleaseThatStallsStopsNobody(t *testing.T) {
+func TestAStalledReleaseBlocksNoSession(t *testing.T) {
 	t.Parallel()
 	dsn := servers.MySQL(t)
 	p, through := edge(t, dsn)

@@ -12,7 +12,7 @@ import (
 
 // Between the look at a session and what follows from it, the session may be renewed: then it lives on, with what it
 // holds and the time that it has.
-func TestASessionThatIsRenewedInTimeLivesOn(t *testing.T) {
+func TestASessionRenewedInTimeIsNotExpired(t *testing.T) {
 	for dialect, dsn := range map[Dialect]func(testing.TB) string{
 		SQLite: func(t testing.TB) string {
 			return "file:" + filepath.Join(t.TempDir(), "locks.db") + "?_txlock=immediate"

@@ -15,7 +15,7 @@ import (
 
 // A process that froze while it took a key has the row that all tokens of the namespace come from.
 // The server ends its transaction long before it goes on.
-func TestAFrozenHolderStopsNobody(t *testing.T) {
+func TestAFrozenHolderBlocksNoSession(t *testing.T) {
 	t.Parallel()
 	dsn := servers.MySQL(t)
 	db, frozen := opened(t, dsn), opened(t, dsn)

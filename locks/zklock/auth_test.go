@@ -32,7 +32,7 @@ func openAs(t *testing.T, addr, namespace string, o Options) *session {
 	return s.(*session)
 }
 
-func TestNobodyElseTouchesTheNodes(t *testing.T) {
+func TestNodesAreProtected(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
 	a := openAs(t, addr, "prod", Options{Root: "/guarded", Auth: alice})

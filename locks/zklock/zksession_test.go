@@ -85,7 +85,7 @@ func TestExpiredByTheServer(t *testing.T) {
 	lockstest.Holds(t, b, theirs, true)
 }
 
-func TestNobodyDialsAfterExpiry(t *testing.T) {
+func TestNoDialAfterExpiry(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
 	tn := newZKSession(ttl, nil)

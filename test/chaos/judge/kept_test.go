@@ -8,7 +8,7 @@ import (
 
 // The second attempt of a task ends, the third is handed back before it began, and the task is cancelled while it
 // waits: it has the number of the second and the token of the third.
-func TestOutputOfOneWhoIsCancelledWhileHeWaits(t *testing.T) {
+func TestOutputOfATaskCancelledWhileItWaits(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		said  string

@@ -78,7 +78,7 @@ func TestLostCommit(t *testing.T) {
 }
 
 // Statements are seen whole, each once, also those that are larger than what is read at once.
-func TestCommandsAreToldApart(t *testing.T) {
+func TestCommandsAreDistinguished(t *testing.T) {
 	_, db, p := mysqlEdge(t, plenty)
 	var mu sync.Mutex
 	var seen []string

@@ -223,7 +223,7 @@ func TestTap(t *testing.T) {
 }
 
 // A server that is not there looks as it does without the edge, and closing ends what is held.
-func TestNobodyBehind(t *testing.T) {
+func TestNoServerBehind(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

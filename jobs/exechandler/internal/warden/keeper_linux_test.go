@@ -121,7 +121,7 @@ func TestTimeMovesByOrderAlone(t *testing.T) {
 }
 
 // A command that was told to stop, with a grace period of an hour, is killed at its deadline.
-func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
+func TestStoppedCommandEndsAtItsDeadline(t *testing.T) {
 	k, c, reports := testKeeper(t)
 	file := filepath.Join(t.TempDir(), "ignores")
 	begin(t, k, 1, Command{Until: []boottime.Stamp{{At: c.clock(false) + time.Minute}}, Grace: time.Second},
@@ -137,7 +137,7 @@ func TestWhoIsStoppingHasNoMoreTime(t *testing.T) {
 }
 
 // Another charge was stopped a moment ago, before the present one had descendants.
-func TestWhoIsStoppedIsLookedForAnew(t *testing.T) {
+func TestEachStopListsProcessesAgain(t *testing.T) {
 	k, c, _ := testKeeper(t)
 	before := listProcesses()
 	file := filepath.Join(t.TempDir(), "socketBuffer")
@@ -152,7 +152,7 @@ func TestWhoIsStoppedIsLookedForAnew(t *testing.T) {
 }
 
 // One listing serves all charges whose stop was ordered before it.
-func TestWhoAreStoppedAtOnceAreLookedForOnce(t *testing.T) {
+func TestStopsAtTheSameTimeShareAListing(t *testing.T) {
 	k, c, _ := testKeeper(t)
 	for id := range uint64(3) {
 		begin(t, k, id, Command{}, "/bin/sleep", "300")

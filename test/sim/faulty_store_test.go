@@ -12,7 +12,7 @@ import (
 )
 
 // A store with a bug is found: the judge can fail.
-func TestAStoreThatLiesIsFoundOut(t *testing.T) {
+func TestAStoreWithABugIsFound(t *testing.T) {
 	const seeds = 60
 	for what, lie := range map[string]func(ledger.Store) ledger.Store{
 		"drops the rows of a decision":    func(s ledger.Store) ledger.Store { return dropsRows{s} },
