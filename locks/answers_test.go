@@ -158,7 +158,7 @@ type second struct {
 func TestSecondTry(t *testing.T) {
 	const a, lost = "user/a", "user/lost"
 	for name, c := range map[string]struct {
-		busy    bool                                            // somebody else has user/a at first
+		busy    bool                                            // another session has user/a at first
 		between func(s *second)                                 // the two calls
 		second  func(key string, r driver.Result) driver.Result // its answer
 		want    error                                           // of user/a; nil: a lease

@@ -9,5 +9,5 @@ var Pattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 // Pools that exist without being defined; a set may define them to change their limits.
 const (
 	DefaultPool       = "default"       // of jobs that name no pool
-	NotificationsPool = "notifications" // of what tells of the events of other tasks; it takes no other tasks
+	NotificationsPool = "notifications" // of notifications about other tasks; it takes no other tasks
 )

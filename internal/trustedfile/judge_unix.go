@@ -23,7 +23,7 @@ func (r Rule) judge(path string, f *os.File, info fs.FileInfo) error {
 	mode := info.Mode().Perm()
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return &Error{Path: path, Problem: "the system does not say who owns it"}
+		return &Error{Path: path, Problem: "its owner is unknown"}
 	}
 	private := !r.Secret && isPrivate(stat)
 	remedy := "chmod go-w " + path

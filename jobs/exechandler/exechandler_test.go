@@ -149,7 +149,7 @@ func TestCommandsThatCannotStart(t *testing.T) {
 		if err == nil || errors.As(err, &exit) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %.300v, want an error with %q that is no exit code", what, err, c.says)
 		}
-		// What only the system can tell is found out by a run.
+		// Errors of the system are found by a run.
 		seen := !slices.Contains([]string{"no interpreter", "no #! line", "too large"}, what)
 		if err := handler(t, c.command).Check(); seen && (err == nil || !strings.Contains(err.Error(), c.says)) || !seen && err != nil {
 			t.Errorf("%s: its check says %.300v, want %q: %t", what, err, c.says, seen)

@@ -65,7 +65,7 @@ func (c *command) startWarded(ctx context.Context) (running, error) {
 		switch {
 		case err == nil:
 			return &underWarden{c.Handler, a, moves}, nil
-		case errors.Is(err, warden.ErrGone) && try == 0: // it died while nobody looked
+		case errors.Is(err, warden.ErrGone) && try == 0: // its end was not noticed before
 		case errors.Is(err, warden.ErrGone), errors.Is(err, warden.ErrLate):
 			return nil, fmt.Errorf("%w: %w", abort.ErrNotStarted, err)
 		case errors.Is(err, warden.ErrDied):

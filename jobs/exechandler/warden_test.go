@@ -125,7 +125,7 @@ func TestWardenLeavesTheCommandsOfAReplicaThatGoesOnInTime(t *testing.T) {
 }
 
 // The time of a command that is being stopped moves on with its replica's: what it has to end by itself is its grace
-// period, not what was left of its time when it was told to.
+// period, not only the time left before its deadline.
 func TestWardenKeepsTheGracePeriodWhileItsReplicaRuns(t *testing.T) {
 	t.Parallel()
 	const left, grace = 2 * time.Second, 4 * time.Second
@@ -208,7 +208,7 @@ func TestWardenIsKilled(t *testing.T) {
 	if err := syscall.Kill(warden, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; !errors.Is(err, abort.ErrLost) || !strings.Contains(err.Error(), "the warden, died") {
+	if err := <-done; !errors.Is(err, abort.ErrLost) || !strings.Contains(err.Error(), "the warden ended") {
 		t.Errorf("got %v", err)
 	}
 	if pids := left(t.Name()); len(pids) > 0 {

@@ -34,7 +34,7 @@ type contender struct {
 	mu            sync.Mutex // the client alone writes clientSession and held
 	clientSession *clientSession
 	held          map[int]driver.Token // but for what is being let go of
-	danger        bool                 // the service may end the session now, and not tell
+	danger        bool                 // the service may end the session now, without notice
 	shaken        bool                 // it was in danger
 }
 
@@ -272,7 +272,7 @@ func (c *contender) holds(key int, token driver.Token) {
 
 func (c *contender) released(key int, asked int64, ask call) {
 	if c.clientSession.earliestEnd() < c.h.now() {
-		// The session may have ended, which a release does not tell; or the client knows that it is of no
+		// The session may have ended, which a release does not report; or the client knows that it is of no
 		// use any more, and the service frees the key when it ends.
 		c.unknown(key, asked, ask)
 		return

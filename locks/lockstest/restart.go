@@ -28,7 +28,7 @@ var restart = []testCase{
 		ns, v := namespace(), behindGate(t, s.Driver(t))
 		l := s.locker(t, v, s.ttl, ns, "before the restart")
 		held := s.lease(t, l, "user/a")
-		v.set(true) // it does not hear of the restart
+		v.set(true) // it does not notice the restart
 		t.Cleanup(func() { v.set(false) })
 		s.RestartEmpty(t)
 		other := s.reopen(t, ns)

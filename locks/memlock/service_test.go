@@ -97,13 +97,13 @@ func TestTTL(t *testing.T) {
 		}
 		lockstest.Grant(t, other, held[2].Key)
 		if ok, err := other.Evict(t.Context(), held[3].Key, held[3].Token); ok || err != nil {
-			t.Errorf("evict: %v, %v; nobody has it any more", ok, err)
+			t.Errorf("evict: %v, %v; it is free", ok, err)
 		}
 		if infos, err := other.List(t.Context(), "e", "", 10); err != nil || len(infos) != 0 {
-			t.Errorf("%+v, %v; want nobody", infos, err)
+			t.Errorf("%+v, %v; want no holder", infos, err)
 		}
 		service.Expire(sessions[0].ID()) // it is over already
-		service.Expire("somebody")
+		service.Expire("unknown")
 	})
 }
 

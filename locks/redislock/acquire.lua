@@ -1,4 +1,4 @@
--- Takes each key that nobody holds, in one pass; a key whose holder's session is over is free.
+-- Acquires each free key, in one pass; a key whose holder's session has expired is free.
 -- Nothing is written unless something is granted.
 -- ARGV: session, gen, ttl µs, acquisition, owner, then key, meta of each want
 -- Returns {'ok', per want: '+token' granted | '-value of holders' busy | '?' and grace() recovering}

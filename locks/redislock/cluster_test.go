@@ -60,7 +60,7 @@ func TestClusterConformance(t *testing.T) {
 	})
 }
 
-// A replica that takes over from a dead master is found at once, by sessions that are open.
+// A replica that takes over from a failed master is found at once, by sessions that are open.
 func TestClusterFailover(t *testing.T) {
 	t.Parallel()
 	c := servers.NewCluster(t)
@@ -93,7 +93,7 @@ func TestClusterFailover(t *testing.T) {
 	}
 }
 
-// What happens to a shard that has nothing to do with the namespace keeps nobody from its locks.
+// A failure of a shard without keys of the namespace does not affect its locks.
 func TestClusterWithoutAnotherShard(t *testing.T) {
 	t.Parallel()
 	c := servers.NewCluster(t)

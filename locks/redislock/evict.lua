@@ -1,5 +1,5 @@
--- Frees a key that a live session holds under the token, whoever it is. Not while sessions bring
--- back what they held: a victim could still do so.
+-- Frees a key that any live session holds under the token. Not while sessions bring
+-- back what they held: the evicted one could still do so.
 -- ARGV: session (of the caller), gen, ttl µs, key, token
 -- Returns {'ok', 1 freed or 0} | {'recovering', grace()} | {'stale'} | {'lost'}
 local gen, till = epoch(tonumber(ARGV[3]), false)

@@ -153,7 +153,7 @@ func (s *session) eval(ctx context.Context, script *redis.Script, args ...any) (
 
 // reach dials first, after trouble on the way. While that fails, nothing that could change a lock
 // has left this process; the client's own retries would hide that, and the cause. A Cluster's client
-// also asks, in the background, who has the slots by now.
+// also asks, in the background, for the owners of the slots.
 func (s *session) reach(ctx context.Context) error {
 	if !s.suspect.Load() {
 		return nil

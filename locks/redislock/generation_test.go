@@ -56,7 +56,7 @@ func TestEmptyRestart(t *testing.T) {
 		t.Errorf("what its holder brought back: %+v, want busy with token %d", got, mine.Token)
 	}
 	if got := recovered(t, "gone", a, b); got.Token <= gone.Token {
-		t.Errorf("what nobody brought back: %+v, want granted above %d", got, gone.Token)
+		t.Errorf("a key that was not reasserted: %+v, want granted above %d", got, gone.Token)
 	}
 	if err := dead.Renew(t.Context()); !errors.Is(err, driver.ErrSessionLost) {
 		t.Errorf("a session that came too late: %v, want ErrSessionLost", err)
@@ -66,7 +66,7 @@ func TestEmptyRestart(t *testing.T) {
 func TestRestartFromOldSnapshot(t *testing.T) {
 	t.Parallel()
 	srv := servers.NewRedis(t)
-	const ttl = 3 * ttl // a busy disk takes its time for a snapshot, and nobody renews meanwhile
+	const ttl = 3 * ttl // a snapshot takes time on a busy disk, and no session renews meanwhile
 	rdb := clientAfter(t, srv.Addr, 8)
 	a, b := openFor(t, rdb, "snapshot", ttl), openFor(t, rdb, "snapshot", ttl)
 	old, kept, freed := lockstest.Grant(t, a, "k"), lockstest.Grant(t, a, "kept"), lockstest.Grant(t, a, "freed")
@@ -265,7 +265,7 @@ func TestServerThatJustStartedWaits(t *testing.T) {
 	}
 }
 
-// says holds what people are told who have to wait: why, and from when on locks are granted.
+// says checks the message of a wait: the reason, and from when on locks are granted.
 func says(t *testing.T, s driver.Session, why string) {
 	t.Helper()
 	_, err := s.TryAcquire(t.Context(), "early", lockstest.Wants("k"))

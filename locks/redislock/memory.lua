@@ -1,5 +1,5 @@
 -- Ends with {'evicts', policy} where the server may drop locks to save memory. Policies volatile-* drop keys that have a
--- TTL, and none of ours has.
+-- TTL, and no key of a lock has one.
 local memory = redis.pcall('INFO', 'memory')
 if type(memory) == 'string' then
   local policy = string.match(memory, 'maxmemory_policy:([%w-]+)') or 'noeviction'

@@ -21,7 +21,7 @@ func TestAReplacedKeyBelongsToItsNewHolder(t *testing.T) {
 	owned(t, rdb, "taken", "after a key was taken", b.ID()+" k")
 }
 
-// What a session that is over leaves is freed by the renewals of the others, and by who opens a session, however much it is.
+// Keys of an expired session are freed by the renewals and openings of others, however many there are.
 func TestAllThatASessionLeavesIsFreed(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
@@ -56,7 +56,7 @@ func TestAllThatASessionLeavesIsFreed(t *testing.T) {
 	}
 }
 
-// An entry that does not fit the others, whoever wrote it, frees no key and stops no call.
+// An inconsistent entry frees no key and fails no call.
 func TestEntriesThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
@@ -87,7 +87,7 @@ func TestEntriesThatDoNotFit(t *testing.T) {
 	}
 	renew(t, b)
 
-	must(t, rdb.HDel(t.Context(), part("wrong", "terms"), back.ID()), rdb.ZAdd(t.Context(), part("wrong", "index"), redis.Z{Member: "nobody's"}))
+	must(t, rdb.HDel(t.Context(), part("wrong", "terms"), back.ID()), rdb.ZAdd(t.Context(), part("wrong", "index"), redis.Z{Member: "unknown"}))
 	renew(t, b)
 	if infos, err := b.List(t.Context(), "", "", 10); err != nil || len(infos) != 1 || infos[0].Key != "k" {
 		t.Errorf("listed: %+v, %v", infos, err)

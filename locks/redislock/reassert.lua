@@ -1,7 +1,7 @@
 -- Brings a session, and all that it holds, into a generation that does not know it yet. Only while
--- nothing is granted: later somebody else may have got what it held.
+-- nothing is granted: later another session may have got its keys.
 -- ARGV: session, ttl µs, then key, value of each holding (see holders)
--- Returns {'ok', gen, keys that somebody holds under a later token…} | {'lost'}
+-- Returns {'ok', gen, keys that are held under a later token…} | {'lost'}
 local session, ttl = ARGV[1], tonumber(ARGV[2])
 local gen, till = epoch(ttl, false)
 local term = gen .. ' ' .. text(ttl)

@@ -139,7 +139,7 @@ func TestRecoveryLastsForTheLongestTTL(t *testing.T) {
 	lasts("found by the long one", time.Minute)
 }
 
-// Who comes back when keys are granted again is lost, however long its own ttl is: somebody else may have them.
+// A session that returns when keys are granted again is lost, however long its own ttl is: other sessions may have its keys.
 func TestSessionThatReturnsAfterTheGracePeriodIsLost(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)
@@ -173,7 +173,7 @@ func TestWhatIsBroughtBackIsTheLaterHolders(t *testing.T) {
 			renew(t, b, a)
 		}
 		owned(t, rdb, first, first+" first:", b.ID()+" k")
-		if first == "late" { // a was told, and does not bring it back when b has given it back
+		if first == "late" { // a has noticed, and does not reassert it after the release of b
 			if err := b.Release(t.Context(), []driver.Held{late}); err != nil {
 				t.Fatal(err)
 			}
@@ -309,7 +309,7 @@ func TestAStateOfAnotherRunIsNotNew(t *testing.T) {
 	refuses(t, begin(t, rdb, "used"), "k")
 }
 
-// Where INFO is forbidden nobody knows whether the server was promoted: then nothing is granted at once.
+// Without INFO it is unknown whether the server was promoted: then nothing is granted at once.
 func TestInfoForbiddenOnANewServer(t *testing.T) {
 	t.Parallel()
 	rdb := unused(t)

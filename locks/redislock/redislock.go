@@ -61,7 +61,7 @@ const openLimit = 5 * time.Second
 type Driver struct {
 	rdb     redis.UniversalClient
 	options Options
-	blind   atomic.Bool // the server does not tell its run_id
+	blind   atomic.Bool // the server does not report its run_id
 }
 
 var _ driver.Driver = (*Driver)(nil)
@@ -72,7 +72,7 @@ type Options struct {
 	// up for less than a TTL, as any is that a test has just started, grants nothing for one TTL: it may have restarted
 	// empty, and forgotten whose locks are held.
 	//
-	// It is safe where nobody has held a lock of the namespace, on this server or on one that it replaces, within the last
+	// It is safe if no lock of the namespace was held, on this server or on one that it replaces, within the last
 	// TTL. Else two may hold one. A server that loses its data later, once the namespace has been used, waits as ever.
 	NoGracePeriod bool
 }
@@ -95,7 +95,7 @@ func (d *Driver) Valid() error {
 func (d *Driver) Caps() driver.Caps {
 	note := "After a restart, a failover or lost data nothing is granted for one TTL, while live sessions bring back what they hold."
 	if d.blind.Load() {
-		note = "This Redis does not tell its run_id (INFO server): lost data is noticed, but not a restart from a snapshot or a failover."
+		note = "This Redis does not report its run_id (INFO server): lost data is noticed, but not a restart from a snapshot or a failover."
 	}
 	return driver.Caps{Name: "redis", EarlyLoss: true, TrustMargin: 50 * time.Millisecond, Volatile: true, Note: note}
 }
@@ -121,7 +121,7 @@ func (d *Driver) Open(ctx context.Context, o driver.Open) (driver.Session, error
 	return s, nil
 }
 
-// Check says whether the server can be reached and would do for locks, as far as can be told without
+// Check says whether the server can be reached and is suitable for locks, as far as can be checked without
 // a namespace. It writes nothing.
 func (d *Driver) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer in %v", openLimit))

@@ -159,7 +159,7 @@ func TestNothingStaysBehind(t *testing.T) {
 	if diff := cmp.Diff([]string{"state"}, left()); diff != "" {
 		t.Errorf("after Close: %s", diff)
 	}
-	// A session that nobody closes is swept up by its neighbours.
+	// A session that is not closed is reaped by the others.
 	dead := open(t, rdb, "residue")
 	lockstest.Grant(t, dead, "k1")
 	b := open(t, rdb, "residue")
@@ -212,7 +212,7 @@ func TestEvictionPolicyIsRefused(t *testing.T) {
 	lockstest.Grant(t, open(t, rdb, "evict"), "k")
 }
 
-// Policies volatile-* drop keys with a TTL, and no key of ours has one: locks stay while others' keys go.
+// Policies volatile-* drop keys with a TTL, and no key of a lock has one: locks stay while others' keys are evicted.
 func TestVolatilePoliciesSpareLocks(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl"} {
@@ -366,7 +366,7 @@ func TestListAndEvict(t *testing.T) {
 		t.Error(diff)
 	}
 	if ok, err := a.Evict(t.Context(), "a/0", gone[0].Token); ok || err != nil {
-		t.Errorf("evict of what nobody holds: %t, %v", ok, err)
+		t.Errorf("evict of a free key: %t, %v", ok, err)
 	}
 	b := open(t, rdb, "list")
 	if ok, err := b.Evict(t.Context(), "a/1", got[0].Token-1); ok || err != nil {

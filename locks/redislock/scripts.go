@@ -54,7 +54,7 @@ func keysOf(namespace string) []string {
 }
 
 // renewOf is the script that renews sessions of the namespace. Each has its own, so that after SCRIPT
-// FLUSH each finds it gone, whoever else has called theirs, and puts its mark back.
+// FLUSH each finds it missing, whichever other was called, and restores its mark.
 func renewOf(namespace string) *redis.Script {
 	return redis.NewScript("-- for {lockstep:" + namespace + "}\n" + namespaceLua + renewLua)
 }

@@ -36,7 +36,7 @@ func TestSentinelConformance(t *testing.T) {
 	})
 }
 
-// The master dies and a replica takes its place: for a ttl nobody is granted anything, then all goes
+// The master is killed and a replica takes its place: for a ttl nothing is granted, then all goes
 // on, and at no time do two hold one key.
 func TestFailover(t *testing.T) {
 	t.Parallel()
@@ -102,7 +102,7 @@ func TestFailover(t *testing.T) {
 		}
 	}
 	if recovering.IsZero() {
-		t.Error("nobody was told that the service recovers")
+		t.Error("no call returned ErrRecovering")
 	} else if waited := time.Since(recovering); waited > ttl+5*time.Second {
 		t.Errorf("the recovery took %v", waited)
 	}
@@ -119,11 +119,11 @@ func TestSentinelThatIsAway(t *testing.T) {
 	defer rdb.Close()
 	_, err := New(rdb).Open(t.Context(), driver.Open{Namespace: "away", TTL: time.Second})
 	if !errors.Is(err, driver.ErrUnreachable) || !strings.Contains(fmt.Sprint(err), addr) || !strings.Contains(err.Error(), "the master that Sentinel names") {
-		t.Errorf("open: %v; want ErrUnreachable, who was asked, and for what", err)
+		t.Errorf("open: %v; want ErrUnreachable, the sentinels, and the master's name", err)
 	}
 }
 
-// deadAddress is one where nobody listens.
+// deadAddress has no listener.
 func deadAddress(t *testing.T) string {
 	t.Helper()
 	srv := servers.NewRedis(t)

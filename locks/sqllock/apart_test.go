@@ -144,7 +144,7 @@ func TestAFrozenNamespaceStopsNoOther(t *testing.T) {
 func TestAnExpiredSessionHoldsNothing(t *testing.T) {
 	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
 		if d.Caps().Name == "mysql-row" {
-			return // no clock and no mark decides who lives
+			return // no clock and no mark decides expiry
 		}
 		for what, over := range map[string]string{
 			"expired": "UPDATE lockstep_lock_sessions SET expires_at = 1 WHERE id = ?",

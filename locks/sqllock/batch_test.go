@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Batches of many workers over the same keys, in one order, never deadlock, and nobody shares.
+// Batches of many workers over the same keys, in one order, never deadlock, and share no key.
 func TestBatchesDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []sqllock.Mode{sqllock.Lease, sqllock.Row} {

@@ -174,7 +174,7 @@ func (c *calls) results(acquisition string, wants []driver.Want, rows map[string
 			results[i].Token = row.info.Token
 		case held:
 			results[i].Holder = &row.info
-		default: // again and again it was somebody else's for a moment
+		default: // other sessions held it for a moment each time
 			results[i].Holder = &driver.Info{Key: w.Key}
 		}
 	}

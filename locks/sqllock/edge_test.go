@@ -58,7 +58,7 @@ func TestTheAnswerToCommitIsLost(t *testing.T) {
 	select {
 	case a := <-answers:
 		if a.err == nil {
-			t.Fatalf("%+v: want an error, since nobody knows", a.got)
+			t.Fatalf("%+v: want an error, since the outcome is unknown", a.got)
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("the call goes on long after its context has ended")
@@ -113,7 +113,7 @@ func TestReapingTakesNothingFromTheNextHolder(t *testing.T) {
 	}
 }
 
-// Whoever freezes as it gives a key back holds up others for a second or so, however long its ttl is and
+// A session that freezes in a release blocks others for about a second, however long its ttl is and
 // however its handle was opened.
 func TestAStalledReleaseBlocksNoSession(t *testing.T) {
 	t.Parallel()

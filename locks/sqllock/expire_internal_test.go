@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Between the look at a session and what follows from it, the session may be renewed: then it lives on, with what it
-// holds and the time that it has.
+// Between the read of a session and its expiry, the session may be renewed: then it stays, with the keys that it
+// holds and its time.
 func TestASessionRenewedInTimeIsNotExpired(t *testing.T) {
 	for dialect, dsn := range map[Dialect]func(testing.TB) string{
 		SQLite: func(t testing.TB) string {

@@ -48,10 +48,10 @@ func (s *leaseSession) Renew(ctx context.Context) error {
 	if n > 0 {
 		return nil
 	}
-	return s.alive(ctx, "renew")
+	return s.live(ctx, "renew")
 }
 
-func (s *leaseSession) alive(ctx context.Context, op string) error {
+func (s *leaseSession) live(ctx context.Context, op string) error {
 	alive, err := s.names(ctx, `SELECT id FROM {sessions} WHERE id = ? AND dead = 0 AND expires_at > {now}`, s.session)
 	if err == nil && !alive[s.session] {
 		err = driver.ErrSessionLost
@@ -172,7 +172,7 @@ func (s *leaseSession) Check(ctx context.Context, held []driver.Held) ([]bool, e
 	}
 	still := s.still(held, rows)
 	if slices.Contains(still, false) {
-		if err := s.alive(ctx, "check"); err != nil {
+		if err := s.live(ctx, "check"); err != nil {
 			return nil, err
 		}
 	}

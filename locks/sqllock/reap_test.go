@@ -10,12 +10,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// Who finds one session over ends that one alone: not another that looks so while the database's clock is ahead, nor one
+// Reaping one session ends that one alone: not another that looks expired while the database's clock is ahead, nor one
 // that was stopped as it closed, whose keys are yet to be freed.
 func TestOneSessionIsEndedAtATime(t *testing.T) {
 	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
 		if d.Caps().Name == "mysql-row" {
-			return // no clock decides who lives
+			return // no clock decides expiry
 		}
 		set := func(s driver.Session, column string, to int64) {
 			t.Helper()
@@ -62,7 +62,7 @@ func TestOneSessionIsEndedAtATime(t *testing.T) {
 func TestASessionHasItsTTLLeft(t *testing.T) {
 	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
 		if d.Caps().Name == "mysql-row" {
-			return // no clock decides who lives
+			return // no clock decides expiry
 		}
 		ahead, long, b := session(t, d, time.Minute), session(t, d, 2*time.Hour), session(t, d, time.Minute)
 		take(t, ahead, "k")
@@ -98,13 +98,13 @@ func TestASessionHasItsTTLLeft(t *testing.T) {
 	})
 }
 
-// After the database's clock was set back by an hour, the keys of who died meanwhile are free after a
-// ttl, not after an hour. Who lives on loses nothing, and nobody is taken for dead whose ttl is longer
+// After the database's clock was set back by an hour, the keys of a session that ended meanwhile are free after a
+// ttl, not after an hour. A live session loses nothing, and none is expired whose ttl is longer
 // than that of others.
 func TestClockStepsBack(t *testing.T) {
 	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
 		if d.Caps().Name == "mysql-row" {
-			return // no clock decides who lives
+			return // no clock decides expiry
 		}
 		long, b := session(t, d, time.Minute), session(t, d, 10*time.Second)
 		stay := take(t, long, "long")
@@ -130,7 +130,7 @@ func TestClockStepsBack(t *testing.T) {
 		if _, err := db.ExecContext(t.Context(), `UPDATE lockstep_lock_sessions SET expires_at = expires_at + ?`, hour); err != nil {
 			t.Fatal(err)
 		}
-		await.Until(t, "the key of the dead is free", func() bool { return ask("k") })
+		await.Until(t, "the key of the ended session is free", func() bool { return ask("k") })
 		if ask("long") {
 			t.Error("the key of the living was granted to another one")
 		}

@@ -113,7 +113,7 @@ func TestRowModeWithoutConnections(t *testing.T) {
 	}
 }
 
-// Somebody who has locked a row and not said his name holds up that key alone, and not for long; who
+// A session that has locked a row and not written its name blocks that key alone, and not for long; one that
 // does not get the row mints nothing.
 func TestRowModeNamelessHolder(t *testing.T) {
 	t.Parallel()
@@ -137,7 +137,7 @@ func TestRowModeNamelessHolder(t *testing.T) {
 	take(t, a, "k")
 }
 
-// The row of a key that is free is not touched by who takes, holds and frees the key of that name in another namespace.
+// The row of a free key is not changed by locks of the same name in another namespace.
 func TestRowModeFreeRowOfAnotherNamespace(t *testing.T) {
 	t.Parallel()
 	db := open(t, "mysql", servers.MySQL(t))
@@ -168,7 +168,7 @@ func TestRowModeFreeRowOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// A row that somebody inserts and locks between a look and an insert must not be waited for.
+// A row that another session inserts and locks between a read and an insert must not be waited for.
 func TestRowModeNewHolder(t *testing.T) {
 	t.Parallel()
 	db := open(t, "mysql", servers.MySQL(t))

@@ -70,7 +70,7 @@ func TestNoTokenWithoutAMark(t *testing.T) {
 	})
 }
 
-// While one batch has its tokens and waits for a row, nobody gets a larger token for a key of it:
+// While one batch has its tokens and waits for a row, no session gets a larger token for one of its keys:
 // else the key would go to the smaller one afterwards.
 func TestLeaseTokensAreMintedWhereTheyAreUsed(t *testing.T) {
 	t.Parallel()
@@ -123,7 +123,7 @@ func running(t *testing.T, db *sql.DB, like string) {
 	})
 }
 
-// Nothing is left of keys and sessions once they are over, also of those that died: the next session
+// Nothing is left of keys and sessions once they are over, also of expired ones: the next session
 // cleans up.
 func TestNothingIsLeftBehind(t *testing.T) {
 	every(t, func(t *testing.T, db *sql.DB, d driver.Driver) {
@@ -154,7 +154,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			expire(db)(t, a)
 		}
 		if n := left(tables[len(tables)-2]); n == 0 {
-			t.Error("the dead session left nothing behind: this test tests nothing")
+			t.Error("the expired session left nothing behind: this test tests nothing")
 		}
 		if err := b.Close(t.Context()); err != nil {
 			t.Fatal(err)

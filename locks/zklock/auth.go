@@ -69,7 +69,7 @@ func (l login) guarded(conn *zk.Conn, paths ...string) error {
 		}
 		for _, entry := range acl {
 			if entry.Scheme == "world" && entry.Perms&^zk.PermRead != 0 {
-				return fmt.Errorf("%w: anybody can change %s, perhaps it was made before there was a login; stop all replicas and delete it, or set its ACL and those below: setAcl -R %[2]s auth::cdrwa", errOpen, path)
+				return fmt.Errorf("%w: every client can change %s, perhaps it was made before there was a login; stop all replicas and delete it, or set its ACL and those below: setAcl -R %[2]s auth::cdrwa", errOpen, path)
 			}
 		}
 	}

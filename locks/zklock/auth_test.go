@@ -59,7 +59,7 @@ func TestNodesAreProtected(t *testing.T) {
 					t.Errorf("%s: %s of %s: %v, want ErrNoAuth", who, what, path, err)
 				}
 			}
-			// Whether a node may be deleted says its parent, and "/" belongs to everybody: there it is
+			// Whether a node may be deleted says its parent, and "/" is open to all: there it is
 			// its child that protects it.
 			err := conn.Delete(path, -1)
 			if full := path == "/guarded" && errors.Is(err, zk.ErrNotEmpty); !full && !errors.Is(err, zk.ErrNoAuth) {
@@ -94,7 +94,7 @@ func TestWrongPasswordAndNone(t *testing.T) {
 			}
 		}
 	}
-	// The ensemble's own root belongs to everybody, and what is made below it does not.
+	// The root of the ensemble is open to all, and nodes made below it are not.
 	lockstest.Grant(t, openAs(t, addr, "rooted", Options{Root: "/", Auth: alice}), "k")
 }
 
@@ -110,7 +110,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"an id without scheme": {Options{Auth: alice, Share: []string{"operator"}}, "scheme:id"},
 		"an empty scheme":      {Options{Auth: alice, Share: []string{"ip:127.0.0.1", ":operator"}}, "scheme:id"},
 		"an empty id":          {Options{Auth: alice, Share: []string{"x509:"}}, "scheme:id"},
-		"nobody shares":        {Options{Share: []string{"x509:CN=operator"}}, "needs Auth"},
+		"share without auth":   {Options{Share: []string{"x509:CN=operator"}}, "needs Auth"},
 	} {
 		_, err := New([]string{"127.0.0.1:1"}, c.o).Open(t.Context(), driver.Open{Namespace: "a", TTL: ttl})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
@@ -126,7 +126,7 @@ func TestNodesFromBeforeTheLogin(t *testing.T) {
 	lockstest.Grant(t, before, "k")
 	with := Options{Root: "/before", Auth: alice}
 	_, err := New([]string{addr}, with).Open(t.Context(), driver.Open{Namespace: "prod", TTL: ttl})
-	if err == nil || !strings.Contains(err.Error(), "anybody can change /before") || !strings.Contains(err.Error(), "setAcl -R /before auth::cdrwa") {
+	if err == nil || !strings.Contains(err.Error(), "every client can change /before") || !strings.Contains(err.Error(), "setAcl -R /before auth::cdrwa") {
 		t.Fatalf("open: %v; want what is open and what to do", err)
 	}
 	// What the error says to do helps, and locks the others out.
@@ -136,7 +136,7 @@ func TestNodesFromBeforeTheLogin(t *testing.T) {
 	}
 	for _, path := range []string{"/before/prod/locks/k/held", "/before/prod/locks/k", "/before/prod/locks", "/before/prod/sessions", "/before/prod", "/before"} {
 		acl := zk.AuthACL(zk.PermAll)
-		if path == "/before/prod" { // whoever lets everybody read meant it
+		if path == "/before/prod" { // reading may be open
 			acl = append(acl, zk.WorldACL(zk.PermRead)...)
 		}
 		if _, err := op.SetACL(path, acl, -1); err != nil {
@@ -187,7 +187,7 @@ func TestSharedNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := op.Delete("/shared/prod/locks/k/held", -1); err != nil {
-		t.Errorf("whom the nodes are shared with: %v", err)
+		t.Errorf("the identities of Share: %v", err)
 	}
 }
 

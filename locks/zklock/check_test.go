@@ -28,11 +28,11 @@ func TestCheck(t *testing.T) {
 		"nothing is there yet": {Options{Root: "/check-new", Auth: alice}, ""},
 		"below a node":         {Options{Root: "/check-new/below"}, ""},
 		"its own":              {Options{Root: "/check-owned", Auth: alice}, ""},
-		"everybody's":          {Options{Root: "/check-open"}, ""},
+		"open to all":          {Options{Root: "/check-open"}, ""},
 		"the ensemble's root":  {Options{Root: "/"}, ""},
 		"another password":     {Options{Root: "/check-owned", Auth: "alice:tr0ub4dor"}, `the nodes below /check-owned belong to another user of ZooKeeper than "alice"`},
 		"no user":              {Options{Root: "/check-owned"}, "no user is given"},
-		"from before a login":  {Options{Root: "/check-open", Auth: alice}, "anybody can change /check-open"},
+		"from before a login":  {Options{Root: "/check-open", Auth: alice}, "every client can change /check-open"},
 		"no login at all":      {Options{Auth: "hunter2"}, "user:password"},
 	} {
 		err := New([]string{addr}, c.o).Check(t.Context())

@@ -43,7 +43,7 @@ func TestEnsembleConformance(t *testing.T) {
 		e := servers.NewEnsemble(t)
 		h := harness(Options{}, e.Addrs()...)
 		h.Brief, h.MinTTL = true, slowTTL
-		return h // without ExpireSession: its own server may be the last to hear of the end
+		return h // without ExpireSession: its own server may be the last to notice the end
 	})
 }
 
@@ -78,7 +78,7 @@ type behind struct {
 }
 
 // expire ends the session at the server, as its timeout would: by closing it from a connection of
-// ours, with the password that the server gave with the session.
+// of the session, with the password that the server gave for it.
 func expire(t *testing.T, addr string, s *session) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -37,7 +37,7 @@ func TestEnsembleLosesServers(t *testing.T) {
 	a, b := locker("a"), locker("b")
 	var held *locks.Lease
 	await.Until(t, "the key is granted", func() bool { held = try(a, "k"); return held != nil })
-	// whole watches while the service comes back: whoever has k had it taken from nobody.
+	// whole checks while the service comes back: k is not evicted.
 	whole := func(fresh string) {
 		t.Helper()
 		for end := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {

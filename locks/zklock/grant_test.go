@@ -93,7 +93,7 @@ func TestFreedBeforeTheHolderIsRead(t *testing.T) {
 	}
 }
 
-// Where the servers say that the session has expired instead of who the holder is, nothing was granted.
+// If the servers report that the session has expired instead of the holder, nothing was granted.
 func TestExpiredBeforeTheHolderIsRead(t *testing.T) {
 	t.Parallel()
 	a, b, _, way := between(t, "expired-read")
@@ -171,7 +171,7 @@ func TestReleasedWhileItIsEvicted(t *testing.T) {
 	}
 }
 
-// Nodes of which somebody else takes the rights away: what is held there is not known, and the error says why.
+// Another user removes the rights of a node: its outcome is unknown, and the error says why.
 func TestRightsTakenAway(t *testing.T) {
 	t.Parallel()
 	a, b, op, way := between(t, "rights")
@@ -234,7 +234,7 @@ func TestItsNodeIsThere(t *testing.T) {
 	}
 }
 
-// Keys that nobody waits for any more are not asked for.
+// Keys of a call that was given up are not asked for.
 func TestGivenUpInTheMiddleOfABatch(t *testing.T) {
 	t.Parallel()
 	a, b, _, way := between(t, "middle")
@@ -255,7 +255,7 @@ func TestGivenUpInTheMiddleOfABatch(t *testing.T) {
 	}
 }
 
-// spent is a context that ends in the middle of a call: who waits for the call has not heard of it yet.
+// spent is a context that ends in the middle of a call: its caller has no answer yet.
 type spent struct {
 	context.Context
 	asked atomic.Int32
@@ -300,7 +300,7 @@ func TestRequestsOfASession(t *testing.T) {
 	}
 }
 
-// A key that nobody has held costs three requests: the parents are there.
+// A key that was never held costs three requests: the parents exist.
 func TestRequestsOfAGrant(t *testing.T) {
 	t.Parallel()
 	a, b, op, way := between(t, "requests")
@@ -329,7 +329,7 @@ func TestRequestsOfAGrant(t *testing.T) {
 	way.before(createContainer, func() { lets(t, b, lockstest.Grant(t, b, "k2")) })
 	lockstest.Grant(t, a, "k2")
 
-	// Somebody deletes the tree.
+	// The tree is deleted.
 	way.hold(nil)
 	for _, s := range []*session{a, b} {
 		if err := op.Delete("/lockstep/requests/sessions/"+s.ID(), -1); err != nil {
@@ -342,7 +342,7 @@ func TestRequestsOfAGrant(t *testing.T) {
 		}
 	}
 	if ok, err := a.Evict(t.Context(), "k", 1); ok || err != nil {
-		t.Errorf("evict of what nobody holds: %t, %v", ok, err)
+		t.Errorf("evict of a free key: %t, %v", ok, err)
 	}
 	lockstest.Grant(t, a, "k3")
 }

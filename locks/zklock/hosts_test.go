@@ -30,7 +30,7 @@ func TestHosts(t *testing.T) {
 		t.Errorf("names: %v", seen)
 	}
 	if _, retry := h.Next(); !retry {
-		t.Error("nobody says that all were tried")
+		t.Error("retry is not reported")
 	}
 	h.Next()
 	h.Connected() // not to the one that came first
@@ -40,7 +40,7 @@ func TestHosts(t *testing.T) {
 		}
 	}
 	if _, retry := h.Next(); !retry {
-		t.Error("nobody says that all were tried since the last connection")
+		t.Error("retry is not reported since the last connection")
 	}
 }
 

@@ -17,7 +17,7 @@ func (r record) bytes() []byte {
 	return []byte(strings.Join([]string{r.acquisition, r.owner, r.meta}, "\n"))
 }
 
-// parse takes what it finds: a node that somebody made by hand still holds the key.
+// parse accepts any content: a node made by hand still holds the key.
 func parse(data []byte) record {
 	f := append(strings.SplitN(string(data), "\n", 3), "", "")
 	return record{f[0], f[1], f[2]}

@@ -274,7 +274,7 @@ func (s *session) Close(ctx context.Context) error {
 // is held until they end it.
 func (s *session) ungranted(over bool, err error) error {
 	failed := s.failed("acquire", err)
-	if errors.Is(failed, driver.ErrSessionLost) && !over && !s.told.Load() {
+	if errors.Is(failed, driver.ErrSessionLost) && !over && !s.confirmed.Load() {
 		return fmt.Errorf("zklock: acquire at %s: no answer before the session was given up: %w", addresses(s.servers), err)
 	}
 	return failed
@@ -288,7 +288,7 @@ func (s *session) failed(op string, err error) error {
 	case errors.Is(err, zk.ErrAuthFailed):
 		err = s.login.refused(s.names, err)
 	case errors.Is(err, zk.ErrSessionExpired):
-		s.told.Store(true)
+		s.confirmed.Store(true)
 		s.end()
 		err = driver.ErrSessionLost
 	case s.isOver() && s.id != 0: // before there is one, it cannot be lost

@@ -17,7 +17,7 @@ func TestErrors(t *testing.T) {
 	at := func(id int64, over, told bool) *session {
 		s := newSession(New([]string{"zk1:2181", "zk2:2181"}, Options{}), driver.Open{Namespace: "prod"})
 		s.zkSession, s.id = newZKSession(ttl, nil), id
-		if s.told.Store(told); over {
+		if s.confirmed.Store(told); over {
 			s.end()
 		}
 		return s
@@ -32,7 +32,7 @@ func TestErrors(t *testing.T) {
 		"no server":                       {at(1, false, false), zk.ErrNoServer, driver.ErrUnreachable, false},
 		"the login is denied":             {at(1, false, false), zk.ErrAuthFailed, zk.ErrAuthFailed, false},
 		"it is over, its login is denied": {at(1, true, false), zk.ErrAuthFailed, zk.ErrAuthFailed, false},
-		"nodes of somebody else":          {at(1, false, false), zk.ErrNoAuth, zk.ErrNoAuth, false},
+		"nodes of another user":           {at(1, false, false), zk.ErrNoAuth, zk.ErrNoAuth, false},
 		"it has expired":                  {at(1, false, false), zk.ErrSessionExpired, driver.ErrSessionLost, true},
 		"it is over":                      {at(1, true, false), reset, driver.ErrSessionLost, true},
 		"it is over before there was one": {at(0, true, false), reset, reset, false},
@@ -44,7 +44,7 @@ func TestErrors(t *testing.T) {
 		if denied := errors.Is(c.err, zk.ErrAuthFailed); denied != strings.Contains(err.Error(), "the server does not let") {
 			t.Errorf("%s: %v; want it to say whether the login was denied", name, err)
 		}
-		if expired := name == "it has expired"; expired && (!c.s.isOver() || !c.s.told.Load()) {
+		if expired := name == "it has expired"; expired && (!c.s.isOver() || !c.s.confirmed.Load()) {
 			t.Errorf("%s: the session goes on", name)
 		}
 	}

@@ -176,10 +176,10 @@ func TestHopeless(t *testing.T) {
 		dialled []string
 		want    bool
 	}{
-		"one of two refused":       {[]string{shut}, false},
-		"both refused":             {[]string{shut, shut}, true},
-		"they refuse for long":     {[]string{shut, shut, shut, shut}, true},
-		"one has let us in before": {[]string{open, shut, shut, shut}, false},
+		"one of two refused":      {[]string{shut}, false},
+		"both refused":            {[]string{shut, shut}, true},
+		"they refuse for long":    {[]string{shut, shut, shut, shut}, true},
+		"one has accepted before": {[]string{open, shut, shut, shut}, false},
 	} {
 		g := newGate(ttl, nil)
 		g.hosts = newHosts()

@@ -2,18 +2,18 @@
 //
 // # Protocol
 //
-// One session of ours is one ZooKeeper session on one connection object of the client library.
+// One session is one ZooKeeper session on one connection object of the client library.
 // Below the root and the namespace:
 //
 //	locks/<key>        a container: its version counts the grants; the server removes it once idle
-//	locks/<key>/held   ephemeral, there while somebody holds the key: acquisition, owner, meta
-//	locks/<key>/pin-…  ephemeral, there while somebody evicts the holder: keeps the container
+//	locks/<key>/held   ephemeral, exists while the key is held: acquisition, owner, meta
+//	locks/<key>/pin-…  ephemeral, exists during an eviction: keeps the container
 //	sessions/<id>      ephemeral, one for each session: owner
 //
 // A grant is one multi{set data of the container, create held}; its transaction number is the
 // token, so tokens grow for as long as the ensemble keeps its data. A release, and an eviction,
 // reads whose node it is and then deletes it with multi{check the container's version, delete
-// held}: what was granted to somebody else in between stays. An eviction has a node of its own in the
+// held}: a grant to another session in between stays. An eviction has a node of its own in the
 // container meanwhile, since the versions of one that is made anew begin anew. The keys of a batch
 // are sent one after the other without waiting in between, so they cost about one round trip.
 //
@@ -22,8 +22,8 @@
 // The library goes on with a new session when the old one has expired, and requests that were
 // queued for the old one then act in the new: they delete other clients' nodes, and find nothing of
 // their own. Here the connection refuses to dial again once its session has expired. The library
-// does not tell whether pings are answered, so a renewal is a write to the session's node: the
-// quorum has to agree that the session lives. Its pings would also keep a session alive whose owner
+// does not report whether pings are answered, so a renewal is a write to the session's node: the
+// quorum has to agree that the session is live. Its pings would also keep a session whose owner
 // no longer asks: a session that is not renewed for its TTL is closed.
 //
 // # Access
@@ -35,7 +35,7 @@
 // # Limits
 //
 // The server picks the session's TTL within its own bounds (2 … 20 ticks unless configured). A
-// wiped ensemble begins its tokens anew. A release frees a grant of somebody else if, between its
+// wiped ensemble begins its tokens anew. A release frees a grant of another session if, between its
 // two requests, its own was evicted, the server removed the idle container (it looks once a minute),
 // and the key was granted again. Pauses of the holder are noticed afterwards: guard what matters
 // with the token.
@@ -66,7 +66,7 @@ type Options struct {
 	SessionTimeout time.Duration // to ask the server for; default: the TTL that a session is opened with
 
 	// Auth, "user:password", logs in with the scheme digest. Every node is then made so that only
-	// this user can read and change it, and Open refuses nodes that anybody can change. Without it
+	// this user can read and change it, and Open refuses nodes that every client can change. Without it
 	// every client of the ensemble can. All replicas need the same.
 	Auth string
 	// Share are further identities that may do everything with the nodes, as scheme:id.
@@ -110,7 +110,7 @@ func marginOf(timeout time.Duration) time.Duration {
 func (d *Driver) Caps() driver.Caps {
 	return driver.Caps{
 		Name: "zookeeper", EarlyLoss: true, TrustMargin: time.Duration(d.margin.Load()),
-		Note: "The server may grant a longer or shorter TTL than asked for; a dead holder's locks are free after it.",
+		Note: "The server may grant a longer or shorter TTL than asked for; locks of an ended holder are free after it.",
 	}
 }
 

@@ -46,7 +46,7 @@ func openFor(t *testing.T, addr, namespace string, ttl time.Duration) *session {
 	return s.(*session)
 }
 
-// takes tries until key is granted to s, which stays alive meanwhile.
+// takes tries until key is granted to s, which is renewed meanwhile.
 func takes(t *testing.T, s driver.Session, key string) driver.Held {
 	t.Helper()
 	var h driver.Held
@@ -99,12 +99,12 @@ func TestBatch(t *testing.T) {
 			t.Fatalf("%s: %+v after token %d", held[i].Key, r, held[i].Token)
 		}
 	}
-	if err := a.Release(t.Context(), held); err != nil { // long not ours any more
+	if err := a.Release(t.Context(), held); err != nil { // released long before
 		t.Fatal(err)
 	}
 	lockstest.Holds(t, b, driver.Held{Key: keys[0], Token: first[0].Token}, true)
 	if r := lockstest.Acquire(t, a, "a2", keys[100]); r[0].Holder == nil {
-		t.Errorf("a release freed what somebody else holds: %+v", r[0])
+		t.Errorf("a release freed a key of another session: %+v", r[0])
 	}
 }
 
@@ -146,7 +146,7 @@ func TestDeletedByHand(t *testing.T) {
 }
 
 // The server removes an idle container, and a new one counts its grants from the start: an eviction
-// that is on its way meanwhile frees nobody else.
+// that is delayed frees no other session's key.
 func TestEvictionWhileTheContainerIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	const multi = 14

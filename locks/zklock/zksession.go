@@ -25,17 +25,17 @@ type zkSession struct {
 	gate *gate
 	conn *zk.Conn // set before keep runs
 
-	ready    chan struct{}      // closed at the first StateHasSession
-	begin    func()             // closes ready
-	changed  chan struct{}      // says that the connection's state may have changed
-	over     chan struct{}      // closed once no lease may be trusted any more
-	end      func()             // closes over
-	told     atomic.Bool        // a server reported that nothing is held any more
-	quit     chan struct{}      // closed by Close
-	leave    func()             // closes quit
-	renewals chan time.Duration // how long the session may now go without a renewal
-	done     chan struct{}      // closed when the connection is gone
-	closed   error              // what became of it; to be read after done
+	ready     chan struct{}      // closed at the first StateHasSession
+	begin     func()             // closes ready
+	changed   chan struct{}      // says that the connection's state may have changed
+	over      chan struct{}      // closed once no lease may be trusted any more
+	end       func()             // closes over
+	confirmed atomic.Bool        // a server reported that nothing is held any more
+	quit      chan struct{}      // closed by Close
+	leave     func()             // closes quit
+	renewals  chan time.Duration // how long the session may now go without a renewal
+	done      chan struct{}      // closed when the connection is gone
+	closed    error              // what became of it; to be read after done
 }
 
 func newZKSession(timeout time.Duration, settings *tls.Config) *zkSession {
@@ -70,7 +70,7 @@ func (t *zkSession) event(e zk.Event) {
 	case zk.StateHasSession:
 		t.begin()
 	case zk.StateExpired:
-		t.told.Store(true)
+		t.confirmed.Store(true)
 		t.end()
 	case zk.StateAuthFailed:
 		t.end()
@@ -123,7 +123,7 @@ func (t *zkSession) keep(events <-chan zk.Event) {
 	t.conn.Close() // waits for the answer, at most a second
 	switch {
 	case t.gate.closed():
-		t.told.Store(true)
+		t.confirmed.Store(true)
 	case !gone:
 		t.closed = errors.New("no connection: the session ends by itself")
 	}

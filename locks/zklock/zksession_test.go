@@ -100,14 +100,14 @@ func TestNoDialAfterExpiry(t *testing.T) {
 		t.Errorf("dial: %v, want errShut", err)
 	}
 	if _, err := tn.gate.dial("tcp", "127.0.0.1:1", time.Second); !errors.Is(err, errShut) { // it is not even tried
-		t.Errorf("dial where nobody listens: %v, want errShut", err)
+		t.Errorf("dial after the end: %v, want errShut", err)
 	}
-	if !tn.told.Load() {
+	if !tn.confirmed.Load() {
 		t.Error("the server has said that it expired, and that is not known")
 	}
 	denied := newZKSession(ttl, nil)
 	denied.event(zk.Event{Type: zk.EventSession, State: zk.StateAuthFailed})
-	if !denied.isOver() || denied.told.Load() {
+	if !denied.isOver() || denied.confirmed.Load() {
 		t.Error("a session whose login is denied goes on, or counts as ended by a server")
 	}
 }
@@ -136,7 +136,7 @@ func TestASessionThatDoesNotBeginIsLeft(t *testing.T) {
 	}
 }
 
-// Who waits for a session in vain is told what went wrong on the way, if anything did.
+// A failed wait for a session returns the errors of its connections, if there were any.
 func TestNoSessionInTime(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -151,7 +151,7 @@ func TestNoSessionInTime(t *testing.T) {
 	}
 }
 
-// A session that is closed while no server can be reached ends by itself, which the caller is told at once.
+// A session that is closed while no server can be reached expires, and Close says so at once.
 func TestCloseWhileCutOff(t *testing.T) {
 	t.Parallel()
 	way := newCut(t, servers.ZooKeeper(t))
@@ -183,7 +183,7 @@ func TestCloseWhileNothingIsAnswered(t *testing.T) {
 	}
 }
 
-// Who closes a session that has just lost its connection waits until it has another one.
+// Close of a session that has just lost its connection waits for another one.
 func TestConnectedAnew(t *testing.T) {
 	t.Parallel()
 	way := newCut(t, servers.ZooKeeper(t))
@@ -210,13 +210,13 @@ func TestCloseAfterTheConnectionWasLost(t *testing.T) {
 	lockstest.Grant(t, a, "k")
 	way.break_(false)
 	await.Until(t, "the connection is lost", func() bool { return a.conn.State() != zk.StateHasSession })
-	if err := a.Close(t.Context()); err != nil || !a.told.Load() {
-		t.Errorf("close: %v; a server has said that nothing is held: %v", err, a.told.Load())
+	if err := a.Close(t.Context()); err != nil || !a.confirmed.Load() {
+		t.Errorf("close: %v; a server has said that nothing is held: %v", err, a.confirmed.Load())
 	}
 	lockstest.Grant(t, openFor(t, addr, "closeanew", 10*time.Second), "k")
 }
 
-// A connection that breaks on the way of the last request leaves the session to its timeout, which the caller is told, too.
+// If the connection breaks during the last request the session expires, and Close says so, too.
 func TestCloseThatDoesNotArrive(t *testing.T) {
 	t.Parallel()
 	addr := servers.ZooKeeper(t)
@@ -224,8 +224,8 @@ func TestCloseThatDoesNotArrive(t *testing.T) {
 	a, b := openFor(t, way.addr, "closelost", 10*time.Second), openFor(t, addr, "closelost", 10*time.Second)
 	mine := lockstest.Grant(t, a, "k")
 	way.before(closeSession, func() { way.break_(true) })
-	if err := a.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "ends by itself") || a.told.Load() {
-		t.Errorf("close: %v; a server has said that nothing is held: %v", err, a.told.Load())
+	if err := a.Close(t.Context()); err == nil || !strings.Contains(err.Error(), "ends by itself") || a.confirmed.Load() {
+		t.Errorf("close: %v; a server has said that nothing is held: %v", err, a.confirmed.Load())
 	}
 	if r := lockstest.Acquire(t, b, "b", "k")[0]; r.Holder == nil || r.Holder.Token != mine.Token {
 		t.Errorf("%+v, want it held until the session ends", r)
@@ -257,8 +257,8 @@ func TestCloseWhileItMoves(t *testing.T) {
 	go func() { closed <- a.Close(context.WithoutCancel(t.Context())) }()
 	<-a.quit
 	close(on)
-	if err := <-closed; err != nil || !a.told.Load() {
-		t.Errorf("close: %v; a server has said that nothing is held: %v", err, a.told.Load())
+	if err := <-closed; err != nil || !a.confirmed.Load() {
+		t.Errorf("close: %v; a server has said that nothing is held: %v", err, a.confirmed.Load())
 	}
 	lockstest.Grant(t, openFor(t, addr, "moves", 10*time.Second), "k")
 }
@@ -285,7 +285,7 @@ func TestUnrenewedSessionEnds(t *testing.T) {
 	}
 }
 
-// Who gives its session up while it asks for a key does not know whether that was granted, until the servers end the
+// A request for a key of a session that is given up has an unknown outcome, until the servers end the
 // session. What it asks for afterwards is not sent.
 func TestGivenUpBeforeTheAnswer(t *testing.T) {
 	t.Parallel()

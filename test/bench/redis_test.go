@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-var errHeld = errors.New("held by somebody else")
+var errHeld = errors.New("held by another client")
 
 // leaseTime is the lease of the other libraries and the bare operations; nothing here lasts as long.
 const leaseTime = time.Minute

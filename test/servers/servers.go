@@ -56,7 +56,7 @@ func Main(m *testing.M) int {
 	return code
 }
 
-var errNoMain = errors.New("the package has no TestMain that calls servers.Main, so nobody would stop the server")
+var errNoMain = errors.New("the package has no TestMain that calls servers.Main, so the server would not be stopped")
 
 // admit notes s as one that Main has to stop.
 func admit(s *instance) error {

@@ -29,7 +29,7 @@ func tied(own *syscall.SysProcAttr) *syscall.SysProcAttr {
 	return a
 }
 
-// lockFile waits until nobody else has f locked. The lock ends with the file.
+// lockFile waits until f is not locked. The lock ends with the file.
 func lockFile(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }
 
 // ownerOf is the user that a file belongs to.

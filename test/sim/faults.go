@@ -16,7 +16,7 @@ const (
 	refuses    = "refuse"      // store calls fail before they have done anything
 	loses      = "lose"        // store calls are done, and their answers lost
 	hangs      = "hang"        // store calls are not answered in time; some are done, late
-	storeDown  = "store-down"  // all of them, for everybody
+	storeDown  = "store-down"  // all of them, for all replicas
 	slows      = "slow"        // store calls take up to By
 	stalls     = "stall"       // transactions wait for locks in their middle, up to By
 	repeats    = "repeat"      // transactions meet deadlocks
@@ -24,9 +24,9 @@ const (
 	lockLoses  = "lock-lose"   // tries are done, and their answers lost
 	lockRefuse = "lock-refuse" // the service cannot be reached
 	lockSlow   = "lock-slow"   // and is slow
-	lockStop   = "lock-stop"   // the service is down, for everybody
+	lockStop   = "lock-stop"   // the service is down, for all replicas
 	lockForget = "lock-forget" // it restarts empty
-	lockExpire = "lock-expire" // a session ends at the service, and nobody says so
+	lockExpire = "lock-expire" // a session ends at the service, without notice
 	wallSteps  = "wall-step"   // of one replica's wall clock
 	dbSteps    = "db-step"     // of the database's clock
 )

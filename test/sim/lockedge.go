@@ -77,7 +77,7 @@ func lockCall[T any](ctx context.Context, l *lockEdge, act func(ctx context.Cont
 		}
 	}
 	got, err := act(ctx)
-	l.wait(ctx, back) // who gets no processor finds it when he has stopped waiting for it
+	l.wait(ctx, back) // a caller without a processor finds it after it has stopped waiting
 	if !l.life.goOn() {
 		return none, errNoAnswer
 	}
@@ -106,7 +106,7 @@ func (s *lockSession) TryAcquire(ctx context.Context, acquisition string, wants 
 	if kind, _ := s.l.w.weather.strikes(s.l.index, lockBusy); kind != "" {
 		results := make([]driver.Result, len(wants))
 		for i, w := range wants {
-			results[i].Holder = &driver.Info{Key: w.Key, Token: 1, Session: "somebody"}
+			results[i].Holder = &driver.Info{Key: w.Key, Token: 1, Session: "a user"}
 		}
 		return results, nil
 	}

@@ -157,7 +157,7 @@ func (w *world) insist(lost jobs.Task) {
 		case try%2 == 0:
 			w.ask(step{Kind: runs, Name: lost.Job}, r)
 		default:
-			if task, err := r.s.RetryTask(context.Background(), lost.ID, "somebody", ""); err == nil {
+			if task, err := r.s.RetryTask(context.Background(), lost.ID, "a user", ""); err == nil {
 				w.ack(task.ID)
 			}
 		}
@@ -174,33 +174,33 @@ func (w *world) ask(s step, r *replica) {
 		if r == nil || !slices.Contains(slices.Collect(maps.Keys(r.s.Set().Jobs)), s.Name) {
 			return
 		}
-		_, task, err := r.s.RunJob(ctx, s.Name, "somebody", "")
+		_, task, err := r.s.RunJob(ctx, s.Name, "a user", "")
 		if err == nil {
 			w.ack(task.ID)
 			w.count("manual runs")
 		}
 	case retries:
 		if id := w.some(true); r != nil && id != "" {
-			if task, err := r.s.RetryTask(ctx, id, "somebody", ""); err == nil {
+			if task, err := r.s.RetryTask(ctx, id, "a user", ""); err == nil {
 				w.ack(task.ID)
 				w.count("manual retries")
 			}
 		}
 	case cancels:
 		if id := w.some(false); id != "" {
-			if _, err := w.admin.Cancel(ctx, id, "somebody"); err == nil {
+			if _, err := w.admin.Cancel(ctx, id, "a user"); err == nil {
 				w.count("cancels")
 			}
 		}
 	case suspends:
 		yes := true
-		if w.admin.SuspendJob(ctx, s.Name, &yes, "somebody") == nil {
+		if w.admin.SuspendJob(ctx, s.Name, &yes, "a user") == nil {
 			time.Sleep(s.For)
 			_ = w.admin.SuspendJob(ctx, s.Name, nil, "")
 		}
 	case pausesPool:
 		yes := true
-		if w.admin.PausePool(ctx, s.Name, &yes, "somebody") == nil {
+		if w.admin.PausePool(ctx, s.Name, &yes, "a user") == nil {
 			time.Sleep(s.For)
 			_ = w.admin.PausePool(ctx, s.Name, nil, "")
 		}

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(program.Main(m)) }
 
-// A replica that somebody ends stays so until it is started; one that ends by itself comes back; a
+// A replica that was stopped stays so until it is started; one that ends by itself is started again; a
 // twin of it is refused.
 func TestReplica(t *testing.T) {
 	a := Open(t, Cell{SQLite, SQLite}, t.TempDir(), Options{Replicas: 1})

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/proxy"
 )
 
-// One address has an edge for each owner: what breaks one leaves the others alone, and who is nobody's
+// One address has an edge for each owner: a fault of one does not affect the others, and a connection without an owner
 // is refused.
 func TestHub(t *testing.T) {
 	server, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -53,7 +53,7 @@ func TestHub(t *testing.T) {
 		}
 	}()
 	if answers(h) {
-		t.Error("a connection of nobody passed")
+		t.Error("a connection without an owner passed")
 	}
 	owner.Store("a")
 	if !answers(h) {

@@ -23,11 +23,11 @@ type Lock struct {
 func (r *Replica) Holder(ctx context.Context, key string) (lock Lock, ok bool, err error) {
 	status, text := r.look(ctx, "/api/v1/locks?prefix="+url.QueryEscape(key))
 	if status != http.StatusOK {
-		return lock, false, fmt.Errorf("ask %s who holds %s: status %d: %.100q", r.ID, key, status, text)
+		return lock, false, fmt.Errorf("ask %s for the holder of %s: status %d: %.100q", r.ID, key, status, text)
 	}
 	var page struct{ Items []Lock }
 	if err := json.Unmarshal(text, &page); err != nil {
-		return lock, false, fmt.Errorf("ask %s who holds %s: %w", r.ID, key, err)
+		return lock, false, fmt.Errorf("ask %s for the holder of %s: %w", r.ID, key, err)
 	}
 	for _, l := range page.Items {
 		if l.Key == key {

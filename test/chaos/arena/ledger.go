@@ -74,7 +74,7 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request, lane string) {
 		return
 	}
 	if e.Fails {
-		http.Error(w, fmt.Sprintf("token %d\nwas told to fail", e.Token), http.StatusInternalServerError)
+		http.Error(w, fmt.Sprintf("token %d\nfailed as configured", e.Token), http.StatusInternalServerError)
 		return
 	}
 	fmt.Fprintf(w, "token %d\n", e.Token)

@@ -31,7 +31,7 @@ func TestALedgerThatCannotWrite(t *testing.T) {
 	}
 	ask()
 	if a.Err() == nil {
-		t.Error("nobody noticed")
+		t.Error("it was not noticed")
 	}
 	if l.close() == nil {
 		t.Error("it was closed twice")

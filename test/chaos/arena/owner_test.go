@@ -32,6 +32,6 @@ func TestSocketOf(t *testing.T) {
 		t.Errorf("%s, the table says %s", got, want)
 	}
 	if inode, err := diagnose(local, &net.TCPAddr{IP: remote.IP, Port: 1}); err == nil {
-		t.Errorf("a connection that nobody has is %d", inode)
+		t.Errorf("a missing connection is %d", inode)
 	}
 }

@@ -8,7 +8,7 @@ type Stale struct {
 	What    string // "finish", "extend", "handback", "beat", "release"
 	TaskID  string
 	Token   int64
-	Refused bool // the caller was told that it owns nothing
+	Refused bool // the write was refused
 	Changed bool // the row was another one afterwards
 	Error   string
 }

@@ -31,7 +31,7 @@ type Window struct {
 	Nemesis  string   // its name, as in "sigstop-parent"
 	Pair     string   // the other nemesis at the same time; empty: alone
 	Kinds    []Kind   // what it may excuse, from Began until Healed and a recovery time later
-	Replicas []string // whom it strikes; empty: everybody
+	Replicas []string // that it strikes; empty: all
 	Began    time.Time
 	Healed   time.Time
 	Ahead    time.Duration // of StoreClock: how far it set that clock ahead

@@ -45,7 +45,7 @@ func (t *trial) conserved() {
 		}
 		if k := [2]string{a.Target, a.Key}; a.What == "enqueue" && a.Key != "" && len(a.TaskIDs) == 1 {
 			if other := byKey[k]; other != "" && other != a.TaskIDs[0] {
-				t.violate(Conserved, "key "+a.Key, a.Returned, "clients were told of task %s, and now of %s", other, a.TaskIDs[0])
+				t.violate(Conserved, "key "+a.Key, a.Returned, "clients got task %s, and now %s", other, a.TaskIDs[0])
 			}
 			byKey[k] = a.TaskIDs[0]
 		}

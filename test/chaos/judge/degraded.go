@@ -156,7 +156,7 @@ func (t *trial) sessions() {
 			quiet := at.Sub(last[r.ID])
 			switch {
 			case quiet < t.run.SessionTTL-clockError:
-				t.violate(Degrades, r.Replica, at, "session %s was declared dead %v after its last beat", r.ID, ms(quiet))
+				t.violate(Degrades, r.Replica, at, "session %s expired %v after its last heartbeat", r.ID, ms(quiet))
 			case (t.run.Slack == 0 || t.spared(at)) && !t.mayBeLost(r.Replica, at):
 				t.violate(Degrades, r.Replica, at, "session %s was silent for %v, and no fault had struck it", r.ID, ms(quiet))
 			}

@@ -75,7 +75,7 @@ func (t *trial) taskMove(c history.Change, ended map[string]int) string {
 			return fmt.Sprintf("%s: from token %d of %s to token %d of %s", move, b.Token, b.Replica, a.Token, a.Replica)
 		}
 		if a.Until < b.Until {
-			return fmt.Sprintf("may run %v less than it was told", time.Duration(b.Until-a.Until)*time.Microsecond)
+			return fmt.Sprintf("may run %v less than before", time.Duration(b.Until-a.Until)*time.Microsecond)
 		}
 	case "running → ready", "running → waits", "ready → waits", "waits → ready", "ready → ready", "waits → waits":
 		if a.Token != b.Token || a.Session != "" {

@@ -16,10 +16,10 @@ func TestExcuses(t *testing.T) {
 		what    func(h *history.History) // happens
 		because func(h *history.History) // excuses it
 	}{
-		{"a command that nobody could end", NoOverlap, orphan, func(h *history.History) {
+		{"a command that could not be ended", NoOverlap, orphan, func(h *history.History) {
 			h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.ReplicaFrozen, history.HelperFrozen)
 		}},
-		{"an orphan that nobody could end", NoOverlap, func(h *history.History) { orphanOf(h, "once", 5*time.Second) }, func(h *history.History) {
+		{"an orphan that could not be ended", NoOverlap, func(h *history.History) { orphanOf(h, "once", 5*time.Second) }, func(h *history.History) {
 			h.Windows[0].Kinds = append(h.Windows[0].Kinds, history.HelperFrozen)
 		}},
 		{"what a command had started, whose helper was killed with its replica", NoOverlap, func(h *history.History) {
@@ -51,7 +51,7 @@ func TestExcuses(t *testing.T) {
 			strike(h, h.Windows[0].Replicas, history.ReplicaFrozen)
 		}},
 		{"late on SQLite beside a frozen writer", OnTime, lateInWindow(8 * time.Second), func(h *history.History) {
-			h.Run.Cell, h.Run.Format = "sqlite+redis", 0 // which does not say who held the file
+			h.Run.Cell, h.Run.Format = "sqlite+redis", 0 // which does not have the holder of the file
 			strike(h, h.Windows[0].Replicas, history.ReplicaFrozen)
 		}},
 		{"late while the lock is away and work waits", OnTime, lateInWindow(8 * time.Second), func(h *history.History) {
@@ -148,7 +148,7 @@ func TestExcuses(t *testing.T) {
 			outage(h)
 			expires(h, h.Windows[0].Healed.Add(time.Hour))
 		}, func(h *history.History) { expires(h, h.Windows[0].Began.Add(time.Second)) }},
-		{"a dead replica's task decided late while the store is slow for all", Recovers, reapedLate, func(h *history.History) {
+		{"a killed replica's task decided late while the store is slow for all", Recovers, reapedLate, func(h *history.History) {
 			also(h, h.Windows[0].Began, window, nil, history.StoreSlow)
 		}},
 		{"not ready while it restarts", Recovers, func(h *history.History) {
@@ -174,7 +174,7 @@ func TestExcuses(t *testing.T) {
 			claimed := row
 			claimed.State, claimed.Replica, claimed.Session, claimed.Token, claimed.Attempt = running, p.Replica, "s", 1, 1
 			done := claimed
-			done.State, done.Reason = "lost", "replica died"
+			done.State, done.Reason = "lost", "replica lost"
 			at, end := p.Told.Add(-time.Second).UnixMicro(), p.Told.Add(6*time.Second).UnixMicro()
 			h.Audit = append(h.Audit,
 				history.Change{Seq: 1 << 40, At: at, Table: "tasks", After: &row},
@@ -196,7 +196,7 @@ func TestExcuses(t *testing.T) {
 			if r := Judge(h); !r.OK() {
 				t.Errorf("with the excuse:\n%s", r)
 			}
-			if c.name == "a command that nobody could end" {
+			if c.name == "a command that could not be ended" {
 				if r := Judge(h); r.Overlaps != 1 || r.Longest == 0 {
 					t.Errorf("the overlap is not counted:\n%s", r)
 				}
@@ -233,7 +233,7 @@ func lateInWindow(d time.Duration) func(h *history.History) {
 	}
 }
 
-// reapedLate lets the others find what a dead replica had five seconds later than they did.
+// reapedLate makes the others reap a killed replica five seconds later than they did.
 func reapedLate(h *history.History) {
 	id := firstLost(h)
 	for i, c := range h.Audit {
@@ -268,7 +268,7 @@ func withoutWork(h *history.History) {
 	h.Probes = slices.DeleteFunc(h.Probes, func(p history.Probe) bool { return p.At.After(h.Windows[0].Began) && p.At.Before(h.Windows[0].Healed) })
 }
 
-// outage makes the fault one of the store, of eight seconds in which nobody beats, and which costs
+// outage makes the fault one of the store, of eight seconds without heartbeats, and which costs
 // nothing but a task of a job.
 func outage(h *history.History) {
 	h.Processes = nil

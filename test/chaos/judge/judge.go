@@ -30,7 +30,7 @@ const (
 	Drains      Invariant = "I11" // SIGTERM loses nothing
 	Clean       Invariant = "I12" // no panic, no race, nothing left over
 	NotVacuous  Invariant = "I13" // the run has seen enough to say anything
-	Excludes    Invariant = "I14" // whoever may trust a lease of package locks has the key alone
+	Excludes    Invariant = "I14" // a key has one holder that may trust its lease
 )
 
 // Invariants are all of them, in order.

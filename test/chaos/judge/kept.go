@@ -86,7 +86,7 @@ func (t *trial) keys(rows map[string]history.Row) {
 	for _, id := range slices.Sorted(maps.Keys(rows)) {
 		r := rows[id]
 		if r.Job == "" && r.IdemKey != "" && r.Pool != notifications && !given[id] {
-			t.violate(Conserved, "key "+r.IdemKey, dbTime(r.CreatedAt), "nobody keeps it for task %s", id)
+			t.violate(Conserved, "key "+r.IdemKey, dbTime(r.CreatedAt), "it is not kept for task %s", id)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func TestLateExcuses(t *testing.T) {
 		name          string
 		what, because func(h *history.History)
 	}{
-		{"beside who froze with the file of SQLite locked", func(h *history.History) {
+		{"beside a process frozen with the file of SQLite locked", func(h *history.History) {
 			h.Run.Cell = "sqlite+redis"
 			lateInWindow(9 * time.Second)(h)
 		}, func(h *history.History) { strike(h, h.Windows[0].Replicas, history.ReplicaFrozen, history.StoreHeld) }},

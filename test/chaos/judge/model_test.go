@@ -82,7 +82,7 @@ func (m *model) play() {
 		if !struck && !m.now.Before(killed) {
 			if struck = m.works(victim); struck {
 				m.kill(victim)
-			} else { // who has nothing to lose is no victim
+			} else { // a replica without work is no victim
 				victim = r.Replicas[(slices.Index(r.Replicas, victim)+1)%3]
 				killed, healed = killed.Add(tick), healed.Add(tick)
 			}
@@ -142,7 +142,7 @@ func (m *model) join(replica string) {
 	m.change("sessions", nil, &history.Row{ID: m.session[replica], Replica: replica})
 }
 
-// beat lets those who live say so each second, and the others expire who was killed.
+// beat writes a heartbeat of live replicas each second, and expires killed ones.
 func (m *model) beat(killed time.Time) {
 	for _, r := range m.h.Run.Replicas {
 		was := history.Row{ID: m.session[r], Replica: r, Beat: m.beats[r]}

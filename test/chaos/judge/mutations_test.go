@@ -54,7 +54,7 @@ func TestBrokenPromises(t *testing.T) {
 			last := lastSkipped(h, "slow")
 			h.Final.Triggers[last].Reason = openedFirst(h.Final.Triggers[firstTrigger(h, "slow", "ran")])
 		}},
-		{"skipped for a suspension that nobody asked for", Accounted, nil, func(h *history.History) {
+		{"skipped for a suspension without a request", Accounted, nil, func(h *history.History) {
 			h.Final.Triggers[firstTrigger(h, "slow", "skipped")].Reason = "suspended"
 		}},
 		{"run too late for its policy", Accounted, []Invariant{OnTime, Recovers}, func(h *history.History) {
@@ -166,7 +166,7 @@ func TestBrokenPromises(t *testing.T) {
 		{"an acknowledged task that is gone", Conserved, nil, func(h *history.History) {
 			h.Asks[0].TaskIDs = append(h.Asks[0].TaskIDs, "gone")
 		}},
-		{"a task that nobody asked for", Conserved, nil, func(h *history.History) {
+		{"a task without a request", Conserved, nil, func(h *history.History) {
 			h.Final.Done = append(h.Final.Done, history.Row{ID: "unknown", Pool: "mail", State: "succeeded"})
 		}},
 		{"a key that is given to another task", Conserved, nil, func(h *history.History) {
@@ -178,7 +178,7 @@ func TestBrokenPromises(t *testing.T) {
 			c := h.Audit[changes(h, "idempotency")[0]]
 			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: h.Run.Ended.UnixMicro(), Table: c.Table, Before: c.After})
 		}},
-		{"a key that nobody keeps", Conserved, nil, func(h *history.History) {
+		{"a key that is not kept", Conserved, nil, func(h *history.History) {
 			i := changes(h, "idempotency")[0]
 			h.Audit = slices.Delete(h.Audit, i, i+1)
 		}},
@@ -216,7 +216,7 @@ func TestBrokenPromises(t *testing.T) {
 			c.Before, c.Seq = c.After, 1<<40
 			h.Audit = append(h.Audit, c)
 		}},
-		{"an output of nobody", OneEnd, nil, func(h *history.History) {
+		{"an output without an attempt", OneEnd, nil, func(h *history.History) {
 			h.Audit[changes(h, "outputs")[0]].After.Attempt++
 		}},
 		{"an output of no handler", OneEnd, nil, func(h *history.History) {
@@ -252,7 +252,7 @@ func TestBrokenPromises(t *testing.T) {
 			failed.Result = "failed"
 			h.Audit = append(h.Audit, history.Change{Seq: 1 << 40, At: r.FinishedAt, Table: "triggers", Before: &r, After: &failed})
 		}},
-		{"a success that nobody has done", OneEnd, nil, func(h *history.History) {
+		{"a success without an attempt", OneEnd, nil, func(h *history.History) {
 			h.Effects = slices.DeleteFunc(h.Effects, func(e history.Effect) bool { return e.What == history.End && e.Job == "slow" })
 		}},
 		{"a success before its handler ended", OneEnd, nil, func(h *history.History) {
@@ -288,8 +288,8 @@ func TestBrokenPromises(t *testing.T) {
 			h.Run.Jobs[0].Concurrency = "allow"
 		}},
 
-		{"a dead replica's task decided late", Recovers, nil, reapedLate},
-		{"a dead replica's task decided late beside one that is cut off", Recovers, nil, func(h *history.History) {
+		{"a killed replica's task decided late", Recovers, nil, reapedLate},
+		{"a killed replica's task decided late beside one that is cut off", Recovers, nil, func(h *history.History) {
 			also(h, h.Windows[0].Began, window, []string{other(h)}, history.StoreSlow)
 			reapedLate(h)
 		}},
@@ -308,14 +308,14 @@ func TestBrokenPromises(t *testing.T) {
 				After: &history.Row{TaskID: "t1", Replica: "a", State: "lost", Token: 1},
 			})
 		}},
-		{"a session that dies without a fault", Degrades, nil, func(h *history.History) { dies(h, 3*time.Second) }},
-		{"a session that dies while another cell has the machine", Degrades, nil, func(h *history.History) {
+		{"a session that expires without a fault", Degrades, nil, func(h *history.History) { dies(h, 3*time.Second) }},
+		{"a session that expires while another cell has the machine", Degrades, nil, func(h *history.History) {
 			strain(h)
 			w := &h.Windows[len(h.Windows)-1]
 			w.Began, w.Healed, w.Kinds = began, h.Run.Ended, harmful // as older runs have it
 			dies(h, 3*time.Second)
 		}},
-		{"a session that dies of a fault that spares", Degrades, nil, func(h *history.History) {
+		{"a session that expires by a fault that spares", Degrades, nil, func(h *history.History) {
 			h.Run.Slack = time.Second
 			h.Windows[0].Kinds, h.Windows[0].Began = append(h.Windows[0].Kinds, history.StoreDown), began
 			h.Windows[0].Replicas, h.Windows[0].Spares = nil, true
@@ -324,11 +324,11 @@ func TestBrokenPromises(t *testing.T) {
 			}
 			dies(h, 3*time.Second)
 		}},
-		{"a session that is expired alive", Degrades, nil, func(h *history.History) {
+		{"a live session that is expired", Degrades, nil, func(h *history.History) {
 			h.Run.Slack = time.Second
 			dies(h, 2900*time.Millisecond)
 		}},
-		{"a session that is expired alive in a fault", Degrades, nil, func(h *history.History) {
+		{"a live session that is expired in a fault", Degrades, nil, func(h *history.History) {
 			strike(h, []string{other(h), h.Windows[0].Replicas[0]}, history.ReplicaFrozen)
 			h.Windows[0].Began = began
 			dies(h, 2900*time.Millisecond)

@@ -135,7 +135,7 @@ func withoutStore(h *history.History) {
 	h.Processes = nil
 }
 
-// dies lets a session die so long after its last beat, before the fault.
+// dies expires a session so long after its last heartbeat, before the fault.
 func dies(h *history.History, quiet time.Duration) {
 	last := began.Add(5 * time.Second)
 	mute(h, other(h), last, last.Add(quiet+time.Second))

@@ -133,7 +133,7 @@ func (w witness) asked(r history.Row) string {
 	all, decided := w.suspended[r.Job], dbTime(r.DecidedAt)
 	switch {
 	case len(all) == 0:
-		return "nobody asked for it"
+		return "no client requested it"
 	case !w.sameClock(w.written[keyOf(r)].Seq):
 		return ""
 	case !slices.ContainsFunc(all, func(s stay) bool {
@@ -161,9 +161,9 @@ func (w witness) cancelled(r history.Row) string {
 	case r.TaskID == "":
 		return "it had no task"
 	case len(asks) == 0:
-		return "nobody asked for it"
+		return "no client requested it"
 	case !end.IsZero() && !w.steps() && slices.MinFunc(asks, time.Time.Compare).After(end.Add(clockError)):
-		return "nobody had asked for it"
+		return "no client had requested it"
 	}
 	return ""
 }

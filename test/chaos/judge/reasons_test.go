@@ -70,7 +70,7 @@ func TestReasons(t *testing.T) {
 	}
 	cancel := func(h *history.History) {
 		r := row(h, "slow", "ran")
-		r.Result, r.Reason = "cancelled", "cancelled by somebody"
+		r.Result, r.Reason = "cancelled", "cancelled by a user"
 	}
 	for _, d := range []doubt{
 		{"suspended at another time", Accounted, "it was not, then", skip("suspended"), func(h *history.History) {
@@ -107,24 +107,24 @@ func TestReasons(t *testing.T) {
 		{"a slot of a task that ran elsewhere", Accounted, "no attempt of it began there", func(h *history.History) {
 			r := row(h, "slow", "skipped")
 			said, _ := readHolder(r.Reason)
-			r.Reason = strings.Replace(r.Reason, "on replica "+said.replica, "on replica of nobody", 1)
+			r.Reason = strings.Replace(r.Reason, "on replica "+said.replica, "on replica unknown", 1)
 		}, nil, nil},
 		{"a slot of a task that ran at another time", Accounted, "no attempt of it began there", func(h *history.History) {
 			r := row(h, "slow", "skipped")
 			said, _ := readHolder(r.Reason)
 			r.Reason = strings.Replace(r.Reason, "since "+said.since, "since 2026-03-01T11:59:59Z", 1)
 		}, nil, nil},
-		{"a slot in words that nobody says", Accounted, "that is none", func(h *history.History) {
+		{"a slot in an unknown format", Accounted, "that is none", func(h *history.History) {
 			row(h, "slow", "skipped").Reason += ", perhaps"
 		}, nil, nil},
-		{"cancelled by nobody", Accounted, "nobody asked for it", cancel, func(h *history.History) {
+		{"cancelled without a request", Accounted, "no client requested it", cancel, func(h *history.History) {
 			at := dbTime(row(h, "slow", "ran").DecidedAt)
 			ask(h, "cancel", row(h, "each", "ran").TaskID, "ok", at) // another task
 			ask(h, "cancel", row(h, "slow", "ran").TaskID, "refused", at)
 		}, func(h *history.History) {
 			ask(h, "cancel", row(h, "slow", "ran").TaskID, "unknown", dbTime(row(h, "slow", "ran").DecidedAt))
 		}},
-		{"cancelled before anybody asked", Accounted, "nobody had asked for it", func(h *history.History) {
+		{"cancelled before the request", Accounted, "no client had requested it", func(h *history.History) {
 			cancel(h)
 			ask(h, "cancel", row(h, "slow", "ran").TaskID, "ok", dbTime(row(h, "slow", "ran").FinishedAt).Add(time.Second))
 		}, nil, nil},
@@ -234,7 +234,7 @@ func TestByHand(t *testing.T) {
 		{"a run by hand without a row", Accounted, "not in the ledger", func(h *history.History) {
 			h.Final.Triggers = slices.DeleteFunc(h.Final.Triggers, func(r history.Row) bool { return r.Seq > 0 })
 		}, nil, nil},
-		{"a run by hand skipped for nobody", Accounted, "no client asked for it", func(h *history.History) {
+		{"a run by hand skipped without a request", Accounted, "no client asked for it", func(h *history.History) {
 			r := *row(h, "slow", "skipped")
 			r.Seq = 1
 			h.Final.Triggers = append(h.Final.Triggers, r)
@@ -249,7 +249,7 @@ func TestByHand(t *testing.T) {
 			ask(h, "retry", "other", "unknown", began.Add(40*time.Second))
 		}, func(h *history.History) { ask(h, "retry", retried(h).ID, "unknown", began.Add(40*time.Second)) }},
 		{
-			"a task without a key that nobody sent", Conserved, "no client asked for it", func(h *history.History) {
+			"a task without a key and a request", Conserved, "no client asked for it", func(h *history.History) {
 				h.Final.Done = append(h.Final.Done, history.Row{ID: "unknown", Pool: "mail", State: "succeeded", CreatedAt: began.Add(time.Second).UnixMicro()})
 			}, func(h *history.History) { ask(h, "enqueue", "mail", "unknown", began.Add(20*time.Second)) },
 			func(h *history.History) { ask(h, "enqueue", "mail", "unknown", began.Add(time.Second)) },

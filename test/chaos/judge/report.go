@@ -88,7 +88,7 @@ func (r Report) String() string {
 	fmt.Fprintf(&b, "  tasks %d, starts %d, asks: %s\n", r.Tasks, r.Starts, counts(r.Asks))
 	fmt.Fprintf(&b, "  lateness healthy %v; faulty %v\n", r.Healthy, r.Faulty)
 	if r.Overlaps > 0 {
-		fmt.Fprintf(&b, "  %d overlaps while nobody could end the older attempt, the longest %v\n", r.Overlaps, ms(r.Longest))
+		fmt.Fprintf(&b, "  %d overlaps while the older attempt could not be ended, the longest %v\n", r.Overlaps, ms(r.Longest))
 	}
 	for _, w := range r.Windows {
 		applied := "applied"

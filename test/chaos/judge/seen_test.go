@@ -47,7 +47,7 @@ func TestStartsAgain(t *testing.T) {
 	}
 }
 
-// Requests as targets saw them show who was given what.
+// Requests as targets saw them show the order of claims.
 func TestLanes(t *testing.T) {
 	two := func(h *history.History) (a, b *history.Effect) {
 		var all []*history.Effect
@@ -63,7 +63,7 @@ func TestLanes(t *testing.T) {
 		*a, *b = *b, *a
 	}
 	for _, d := range []doubt{
-		{"refused, and nobody came before", Slots, "the target refused", func(h *history.History) {
+		{"refused, without an earlier attempt", Slots, "the target refused", func(h *history.History) {
 			e, _ := two(h)
 			e.Refused = true
 			h.Effects = append(h.Effects, history.Effect{What: history.Open, Job: e.Job, TaskID: e.TaskID, Attempt: e.Attempt, Token: e.Token, At: h.Run.Ended})
@@ -119,7 +119,7 @@ func forgive(h *history.History, id string) {
 	}
 }
 
-// found tells whether the judge has seen what it must, or must not.
+// found checks that the judge has seen what it must, or must not.
 func found(t *testing.T, h *history.History, i Invariant, text string, want bool) {
 	t.Helper()
 	r := Judge(h)
@@ -217,7 +217,7 @@ func TestSeenTooLittle(t *testing.T) {
 	} {
 		t.Run(d.name, d.test)
 	}
-	t.Run("people who never pause", func(t *testing.T) {
+	t.Run("clients that never pause", func(t *testing.T) {
 		h := lasting(1, 3*time.Minute)
 		found(t, h, NotVacuous, "", false)
 		h.Asks = slices.DeleteFunc(h.Asks, func(a history.Ask) bool { return a.What == "pause" })

@@ -128,7 +128,7 @@ func violations(r Report) string {
 type nemesis struct {
 	name                         string
 	tried, applied, lost, missed int
-	latest                       map[string]time.Duration // by store, where it could be told
+	latest                       map[string]time.Duration // by store, if it is known
 	recovery                     time.Duration
 }
 

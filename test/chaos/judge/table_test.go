@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/chaos/history"
 )
 
-// Whoever reads a report sees how much later things were allowed to be.
+// A report has the slack of its run.
 func TestSlackIsShown(t *testing.T) {
 	for slack, want := range map[time.Duration]string{
 		0:                      "mariadb+redis",
@@ -28,7 +28,7 @@ func TestSlackIsShown(t *testing.T) {
 	}
 }
 
-// Latest triggers stand by store, and not at all where no lateness can be told; versions stand once.
+// Latest triggers stand by store, and not at all if no lateness is known; versions stand once.
 func TestTables(t *testing.T) {
 	report := func(cell string, versions map[string]string, windows ...WindowReport) Report {
 		return Report{Run: history.Run{Cell: cell, Commit: "c0ffee", Machine: "2 cores", Versions: versions}, Windows: windows}

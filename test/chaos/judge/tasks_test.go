@@ -70,11 +70,11 @@ func (m *model) end(t *task, state, reason string) {
 func (m *model) lose(t *task) {
 	retries := t.row.Job == "again" || t.row.Pool == "mail"
 	if !retries {
-		m.end(t, "lost", "replica died")
+		m.end(t, "lost", "replica lost")
 		return
 	}
 	lost := t.row
-	lost.TaskID, lost.ID, lost.State, lost.Reason = t.row.ID, "", "lost", "replica died"
+	lost.TaskID, lost.ID, lost.State, lost.Reason = t.row.ID, "", "lost", "replica lost"
 	m.change("attempts", nil, &lost)
 	m.h.Final.Attempts = append(m.h.Final.Attempts, lost)
 	before := t.row

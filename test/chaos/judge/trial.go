@@ -96,7 +96,7 @@ func (t *trial) violate(i Invariant, subject string, at time.Time, format string
 // clockError is how far the times of two processes of one machine may lie apart.
 const clockError = 5 * time.Millisecond
 
-// findStep finds the first change that may have been written after somebody stepped the database's
+// findStep finds the first change that may have been written after a step of the database's
 // clock. Before it, database and machine agree.
 func (t *trial) findStep() {
 	var first time.Time

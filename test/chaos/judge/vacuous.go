@@ -10,7 +10,7 @@ import (
 )
 
 // notVacuous is I13: the run has seen as many triggers, acknowledged tasks and faults as it had to;
-// each fault of it was seen to strike and was healed, and who was killed had work; each kind of
+// each fault of it was seen to strike and was healed, and killed replicas had work; each kind of
 // operation worked at least once, and again and again in a long run; stale writes were replayed and
 // got answers, and locks were held by others, all the time; and the ledger of handlers, the audit and
 // the probes have something to say. Files that have lost something, and an audit that is damaged, see
@@ -35,7 +35,7 @@ func (t *trial) notVacuous() {
 			t.violate(NotVacuous, windowName(w), w.Began, "vacuous: %s", w.Err)
 		}
 		if w.Applied && has(w, history.ReplicaDown) && t.idle(w) {
-			t.violate(NotVacuous, windowName(w), w.Began, "vacuous: whom it killed ran no command")
+			t.violate(NotVacuous, windowName(w), w.Began, "vacuous: the killed replica ran no command")
 		}
 	}
 	least := t.run.Minimum

@@ -55,8 +55,8 @@ var faults = []struct {
 	{"resets", proxy.Resets},
 	{"lost replies", proxy.LoseReplies},
 	{"lost requests", proxy.Fault{Up: proxy.Lane{Lose: true}}},
-	{"heard by nobody", proxy.Fault{Up: proxy.Lane{Hold: true}}},
-	{"hearing nobody", proxy.OneWay},
+	{"requests are held", proxy.Fault{Up: proxy.Lane{Hold: true}}},
+	{"answers are held", proxy.OneWay},
 	{"slow", proxy.Slow(5*time.Millisecond, 40*time.Millisecond)},
 }
 

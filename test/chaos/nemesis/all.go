@@ -54,7 +54,7 @@ func inTheWay(a, b Nemesis) bool {
 		return a.subject != store && a.subject != lock
 	case a.waits: // for a replica that uses both as it always does
 		return b.subject == store || b.subject == storeEdge || b.subject == lock || b.subject == lockEdge
-	case a.subject == storeEdge: // a connection that nobody uses loses nothing
+	case a.subject == storeEdge: // an unused connection loses nothing
 		return b.subject == store
 	case a.subject == lockEdge:
 		return b.subject == lock

@@ -25,7 +25,7 @@ func TestAll(t *testing.T) {
 			t.Errorf("%s is found as %s, %v", n.Name, named.Name, err)
 		}
 	}
-	if _, err := Named("nobody"); err == nil {
+	if _, err := Named("unknown"); err == nil {
 		t.Error("there is one that is not there")
 	}
 	for _, c := range arena.Cells {

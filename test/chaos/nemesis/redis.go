@@ -217,7 +217,7 @@ func deleteKey(ctx context.Context, a *arena.Arena, r *rand.Rand) (struck Struck
 			struck = done(n == 1, fmt.Sprintf("%s was held, and is not", key))
 			return err
 		}
-		return errors.New("nobody holds anything")
+		return errors.New("no key is held")
 	})
 	return struck, err
 }

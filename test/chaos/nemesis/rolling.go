@@ -61,7 +61,7 @@ func roll(between func(*arena.Replica) error) strike {
 		}()
 		return Struck{Heal: func(context.Context) (bool, string, error) {
 			err := <-rolled
-			return drained == len(order), fmt.Sprintf("%d replicas were told to stop, and started again", drained), err
+			return drained == len(order), fmt.Sprintf("%d replicas were drained, and started again", drained), err
 		}}, nil
 	}
 }

@@ -40,11 +40,11 @@ func TestTrap(t *testing.T) {
 	gone.pid = -1 << 30 // a group that is not there
 	gone.spring("")
 	if _, err := gone.wait(t.Context(), time.Minute, nil); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("nobody to stop: %v", err)
+		t.Errorf("no process to stop: %v", err)
 	}
 }
 
-// Who comes when nobody waits any more stops nothing, since nobody would let it go on again.
+// A moment that comes after the wait stops nothing, since it would not be continued.
 func TestTrapGivenUp(t *testing.T) {
 	never := errors.New("it never came by")
 	over, cancel := context.WithCancel(t.Context())
@@ -62,7 +62,7 @@ func TestTrapGivenUp(t *testing.T) {
 	}
 }
 
-// Who springs just then is waited for, and the process goes on.
+// A spring at that moment is waited for, and the process is continued.
 func TestTrapGivenUpAtThatMoment(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -32,7 +32,7 @@ func fourLetters(ctx context.Context, addr, word string) (string, error) {
 }
 
 // closeZooKeeperSession takes a session over and closes it. Its password follows from its id, since
-// servers do not tell each other passwords.
+// servers do not exchange passwords.
 func closeZooKeeperSession(ctx context.Context, addr, id string) error {
 	n, err := strconv.ParseUint(id, 0, 64)
 	if err != nil {

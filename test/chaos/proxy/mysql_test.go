@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { os.Exit(servers.Main(m)) }
 
 const patience = time.Second // of a client that waits for an answer
 
-// Whoever hears nothing after COMMIT cannot know; what is true depends on what was lost.
+// A client without an answer to COMMIT cannot know its outcome; that depends on what was lost.
 func TestLostCommit(t *testing.T) {
 	direct, db, p := mysqlEdge(t, patience)
 	for name, c := range map[string]struct {
@@ -115,7 +115,7 @@ func TestCommandsAreDistinguished(t *testing.T) {
 	}
 }
 
-// A statement that was prepared is seen by its text when it is run, also where it was prepared before anybody looked.
+// A statement that was prepared is seen by its text when it is run, also if it was prepared before Judge.
 func TestPreparedStatementsAreSeen(t *testing.T) {
 	_, db, p := mysqlEdge(t, plenty)
 	conn, err := db.Conn(t.Context())

@@ -196,7 +196,7 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// Who looks in sees each byte, and what it sees waits for it.
+// Tap sees each byte, before it is passed on.
 func TestTap(t *testing.T) {
 	p, conn := edge(t)
 	var mu sync.Mutex

@@ -27,8 +27,8 @@ func All() []Bug {
 	return []Bug{
 		{
 			Name:    "no-unique-key",
-			Mistake: "The key of the ledger has the task's id in it, and the job's row is read without a lock: whoever has the stripe's lock is alone anyway.",
-			Breaks: "A lock does not stop those who help with what is overdue. While the owner of a stripe waits for a slow database, another replica reads the same cursor and " +
+			Mistake: "The key of the ledger has the task's id in it, and the job's row is read without a lock: the holder of the stripe's lock is alone anyway.",
+			Breaks: "A lock does not stop replicas that decide overdue triggers. While the owner of a stripe waits for a slow database, another replica reads the same cursor and " +
 				"opens the same due time: two ledger rows, two tasks, two starts under one idempotency key.",
 			Cell: "mariadb+redis", Nemeses: []string{"far-store", "slow-store"}, Caught: []string{"I1", "I2", "I4"},
 			Directly: "-run TestMySQL/Triggers ./store",
@@ -37,13 +37,13 @@ func All() []Bug {
 			Name:    "token-from-redis",
 			Mistake: "The fencing token of a pool's task is that of the pool's lock, and Redis counts it: what else would a lock's token be for?",
 			Breaks: "Redis that lost its data counts from what live sessions bring back, which is long ago. A task that is tried again then gets a smaller token than its first attempt " +
-				"had, and whoever compares tokens refuses the new owner and believes the old one.",
+				"had, and a target that compares tokens refuses the new owner and accepts the old one.",
 			Cell: "mariadb+redis", Nemeses: []string{"redis-flushall", "redis-restarted-empty"}, Caught: []string{"I4", "I7", "I14"},
 			Directly: "-run TestConformance/alone/restart ./locks/redislock",
 		},
 		{
 			Name:    "token-missing-in-completion",
-			Mistake: "A result is written where the task runs, whoever owns it: its id names it well enough.",
+			Mistake: "A result is written by the id of the task, without its token.",
 			Breaks: "A replica that was frozen wakes, gives up what it had, and ends the attempt that another replica has started since: a third one starts while the second runs, " +
 				"or the record says succeeded before the attempt of that token has ended.",
 			Cell: "mariadb+redis", Nemeses: []string{"sigstop-parent"}, Caught: []string{"I2", "I3", "I5", "I7"},
@@ -52,20 +52,20 @@ func All() []Bug {
 		{
 			Name:    "exec-before-commit",
 			Mistake: "Work begins while COMMIT is on its way, so that no due time waits for the disk.",
-			Breaks:  "A transaction whose COMMIT never arrives is rolled back, with the work under way: the due time is decided again, and started again by somebody else.",
+			Breaks:  "A transaction whose COMMIT never arrives is rolled back, with the work under way: the due time is decided again, and started again by another replica.",
 			Cell:    "mariadb+redis", Nemeses: []string{"lose-commits"}, Caught: []string{"I2"},
 		},
 		{
 			Name:    "blind-retry",
-			Mistake: "A COMMIT without an answer is an error like any other, and after an error the transaction is repeated. Rows of the own session are known here, so nobody looks for others.",
-			Breaks:  "What the first transaction took stays running for as long as its replica lives: nobody executes it, nobody reaps it, and with forbid the job never runs again.",
+			Mistake: "A COMMIT without an answer is an error like any other, and after an error the transaction is repeated. Rows of the own session are known here, so it is not necessary to look for others.",
+			Breaks:  "What the first transaction took stays running for as long as its replica lives: it is not executed and not reaped, and with forbid the job never runs again.",
 			Cell:    "mariadb+redis", Nemeses: []string{"lose-commits"}, Caught: []string{"I1", "I6", "I9"},
 			Directly: "-run TestLost ./store",
 		},
 		{
 			Name:    "deaf-heartbeat",
-			Mistake: "The beat does not look at the rows affected, and whoever beats lives: the other transactions need not ask again.",
-			Breaks: "A replica that was frozen and declared dead goes on as if nothing had been. All that it claims from then on is found under a dead session, given up as lost or started " +
+			Mistake: "The heartbeat ignores the rows affected: its session counts as live, and the other transactions do not check again.",
+			Breaks: "A replica whose session expired while it was frozen goes on. All that it claims from then on is under an expired session, given up as lost or started " +
 				"again elsewhere while it runs.",
 			Cell: "mariadb+redis", Nemeses: []string{"sigstop-parent"}, Caught: []string{"I3b", "I5", "I10"},
 			Directly: "-run TestSQLite/Sessions ./store",
@@ -73,7 +73,7 @@ func All() []Bug {
 		{
 			Name:    "release-without-owner",
 			Mistake: "Releasing deletes the key.",
-			Breaks: "A release whose reply was lost is sent again, when somebody else has been granted the key: it is freed under the new holder, and a third one gets it. Two hold one key " +
+			Breaks: "A release whose reply was lost is sent again, when another session has been granted the key: it is freed under the new holder, and a third one gets it. Two hold one key " +
 				"until the next renewal.",
 			Cell: "mariadb+redis", Nemeses: []string{"mute-lock"}, Caught: []string{"I5", "I14"},
 			Directly: "-run TestConformance/together/release ./locks/redislock",
@@ -90,13 +90,13 @@ func All() []Bug {
 		},
 		{
 			Name:    "reaper-on-local-clock",
-			Mistake: "A replica is dead when its last beat, which has a time, is older than the ttl: now minus then.",
+			Mistake: "A session has expired when the time of its last heartbeat is older than the ttl: now minus then.",
 			Breaks:  "One replica's clock is set an hour ahead, and at once it expires all the others, which live and work: their attempts are lost, or started again beside them.",
 			Cell:    "mariadb+redis", Nemeses: []string{"replica-clock+1h"}, Caught: []string{"I10"},
 		},
 		{
 			Name:    "cursor-in-another-transaction",
-			Mistake: "First the cursor is moved and committed, so that nobody else takes these due times; then their rows are written.",
+			Mistake: "First the cursor is moved and committed, so that no other replica decides these due times; then their rows are written.",
 			Breaks:  "Whatever happens in between, the cursor says that these due times are decided, and there is no row. They are gone without a word.",
 			Cell:    "mariadb+redis", Nemeses: []string{"lose-commits"}, Caught: []string{"I1"},
 			Directly: "-run TestMySQL/Triggers ./store",
@@ -104,7 +104,7 @@ func All() []Bug {
 		{
 			Name:    "no-kill-on-lost-session",
 			Mistake: "Work that runs is left in peace while the store cannot be reached: it may well be back in time.",
-			Breaks:  "The others have declared the session dead and started its work again, as on_lost: retry says. Both run, for as long as the first one takes.",
+			Breaks:  "The others have expired the session and started its work again, as on_lost: retry says. Both run, for as long as the first one takes.",
 			Cell:    "mariadb+redis", Nemeses: []string{"cut-store", "reset-store", "cut-store"}, Caught: []string{"I3b"},
 			Directly: "-run TestAnOutageOfTheStoreStopsWhatOthersMayStart ./scheduler",
 		},

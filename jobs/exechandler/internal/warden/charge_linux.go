@@ -38,7 +38,7 @@ type charge struct {
 	ended  bool // the leader is
 	status unix.WaitStatus
 
-	why      Why // "": nobody has told it to stop
+	why      Why // "": it was not told to stop
 	killBy   boottime.Stamp
 	killed   time.Duration // since when it is being killed; 0: it is not
 	grouped  bool          // the group is not empty

@@ -147,7 +147,7 @@ func TestEachStopListsProcessesAgain(t *testing.T) {
 	await.Until(t, "the child has left the group", func() bool { return said() != "" })
 	k.listed, k.at = before, k.clock(true)
 	k.handle(order{ID: 1, KillBy: &boottime.Stamp{Awake: true, At: c.clock(true) + time.Hour}}, nil)
-	await.Until(t, "it hears of the stop", func() bool { return strings.HasSuffix(said(), "term\n") })
+	await.Until(t, "it gets SIGTERM", func() bool { return strings.HasSuffix(said(), "term\n") })
 	lookUntil(t, k)
 }
 

@@ -22,7 +22,7 @@ var (
 	// ErrGone: the warden has ended, and nothing was started.
 	ErrGone = errors.New("the warden is gone")
 	// ErrDied: the warden ended before its report of the command, and the command with it.
-	ErrDied = errors.New("the process that ran it, the warden, died, and the command was killed with it")
+	ErrDied = errors.New("the warden ended, and the command was killed with it")
 )
 
 // patience is how long a warden may take to answer; then it is killed.

@@ -354,7 +354,7 @@ func TestAWardenThatDoesNotHear(t *testing.T) {
 		t.Errorf("the next command: %v, want ErrGone", err)
 	}
 	if !w.Gone() {
-		t.Error("it is taken for one that hears")
+		t.Error("it counts as connected")
 	}
 	wantDied(t, w, a)
 }

@@ -33,7 +33,7 @@ func run() error {
 	takes := flag.Duration("takes", 0, "work for so long")
 	upto := flag.Duration("upto", 0, "or longer, up to so long")
 	fails := flag.Int("fails", 0, "so many attempts fail, the first ones")
-	deaf := flag.Bool("deaf", false, "do not hear TERM")
+	deaf := flag.Bool("deaf", false, "ignore SIGTERM")
 	astray := flag.Bool("astray", false, "a child with a session of its own does the work")
 	child := flag.Bool("child", false, "be that child")
 	flag.Parse()
@@ -82,7 +82,7 @@ func run() error {
 		return err
 	}
 	if e.Fails {
-		return fmt.Errorf("attempt %d was told to fail", e.Attempt)
+		return fmt.Errorf("attempt %d failed as configured", e.Attempt)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (z *zombie) write(ctx context.Context, h holding, before row, end jobs.Stat
 		s := history.Stale{At: time.Now(), What: replay.what, TaskID: h.task, Token: h.token}
 		refused, err := replay.call()
 		if err != nil {
-			return err // nobody answered: nothing was refused
+			return err // no answer: nothing was refused
 		}
 		after, found, err := z.row(ctx, h.task)
 		if err != nil {
