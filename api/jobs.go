@@ -9,6 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -192,7 +193,7 @@ func handlerOf(pool jobs.Pool, kind string) jobs.Handler {
 }
 
 func describe(h jobs.Handler) string {
-	if d, ok := jobs.As[jobs.Described](h); ok {
+	if d, ok := unwrap.As[jobs.Described](h); ok {
 		return d.Describe()
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lockstep-scheduler/lockstep/internal/labels"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
@@ -18,7 +19,11 @@ func (r *reader) checkSet() {
 	if len(set.Jobs) == 0 && len(set.Pools) == 0 {
 		r.warnings.add(r.main.at(r.main.root), "", "there are no jobs and no pools", "")
 	}
-	for _, err := range flatten(errors.Join(judge(*set), jobs.CheckLabels("replica.labels", r.c.Replica.Labels))) {
+	wrong := flatten(judge(*set))
+	for key, problem := range labels.Problems(r.c.Replica.Labels) {
+		wrong = append(wrong, &jobs.FieldError{Path: "replica.labels" + key, Problem: problem})
+	}
+	for _, err := range wrong {
 		field := (*jobs.FieldError)(nil)
 		if !errors.As(err, &field) {
 			r.refuse("", err.Error(), "")

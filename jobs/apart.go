@@ -3,6 +3,8 @@ package jobs
 import (
 	"cmp"
 	"slices"
+
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 )
 
 // owned is a handler of a set, with where it stands.
@@ -18,7 +20,7 @@ func (p *problems) apart(s Set) {
 	groups := map[string][]owned{} // by identity: the first, and those that are not seen to be the same
 	var order []string
 	for _, h := range s.code() {
-		explicit, _ := As[Identified](h.handler)
+		explicit, _ := unwrap.As[Identified](h.handler)
 		if name, is := explicit.(named); is && name.name == "" {
 			p.add(h.path, "has a handler with an empty name; say what it does, as in jobs.Named(\"send mail\", handler)")
 			continue
@@ -48,7 +50,7 @@ func (p *problems) alike(identity string, group []owned) {
 		paths = append(paths, h.path)
 	}
 	others := some(paths)
-	explicit, _ := As[Identified](group[0].handler)
+	explicit, _ := unwrap.As[Identified](group[0].handler)
 	if name, is := explicit.(named); is {
 		p.add(group[1].path, "has another handler than %s, and all are named %.80q; give each a name of its own", others, name.name)
 		return
@@ -65,7 +67,7 @@ func (s Set) code() []owned {
 		if missing(h) {
 			return
 		}
-		explicit, is := As[Identified](h)
+		explicit, is := unwrap.As[Identified](h)
 		if _, isNamed := explicit.(named); !is || isNamed {
 			all = append(all, owned{section + name + part, h})
 		}

@@ -1,5 +1,5 @@
-// Package jobs holds the words of Lockstep: what a job, a pool, a task and a trigger are, which
-// policies they have, and what a handler must do. It knows no machinery: no store, no lock, no
+// Package jobs holds the domain of Lockstep: what a job, a pool, a task and a trigger are, which
+// policies they have, and what a handler must do. It knows no mechanism: no store, no lock, no
 // scheduler.
 //
 // A [Job] is a definition: what to do, when, and the policies. Each of its due times becomes one

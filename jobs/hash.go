@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 )
 
 // Hash is a fingerprint of what decides how the job runs, 32 hexadecimal digits: of the whole definition but for
@@ -100,13 +102,13 @@ func identify(h Handler) string {
 	if h == nil {
 		return ""
 	}
-	if i, ok := As[Identified](h); ok {
+	if i, ok := unwrap.As[Identified](h); ok {
 		return i.Identity()
 	}
-	if d, ok := As[Described](h); ok {
+	if d, ok := unwrap.As[Described](h); ok {
 		return d.Describe()
 	}
-	return fmt.Sprintf("%T", innermost(h))
+	return fmt.Sprintf("%T", unwrap.Innermost(h))
 }
 
 // fingerprint hashes v as JSON, which has one form for one value: fields in their order, maps by key.

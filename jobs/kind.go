@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 )
 
 // Kind is a kind of tasks of one pool, whose payload is a P. A program that makes its tasks with New and
@@ -67,7 +69,7 @@ func (p *problems) kind(path, pool, kind string, h Handler) {
 	if !p.present(path, h) {
 		return
 	}
-	own, ok := As[KindHandler](h)
+	own, ok := unwrap.As[KindHandler](h)
 	switch {
 	case !ok:
 	case own.twice:

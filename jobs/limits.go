@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
@@ -29,19 +28,6 @@ func checkPayload(payload []byte) (problem string) {
 		return "not valid UTF-8"
 	}
 	return ""
-}
-
-// printable reports whether s is text without control characters, in one line.
-func printable(s string) bool {
-	if !utf8.ValidString(s) {
-		return false
-	}
-	for _, r := range s {
-		if !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
 }
 
 func compact(raw json.RawMessage) json.RawMessage {

@@ -57,6 +57,16 @@ func around(next jobs.Handler) jobs.Handler {
 // forwarding says what is in it.
 type forwarding struct{ jobs.Handler }
 
+func described(h jobs.Handler) jobs.Described {
+	for {
+		around, wraps := h.(interface{ Unwrap() jobs.Handler })
+		if is, ok := h.(jobs.Described); ok || !wraps {
+			return is
+		}
+		h = around.Unwrap()
+	}
+}
+
 func (f forwarding) Describe() string { return f.Handler.(jobs.Described).Describe() }
 
 func set() jobs.Set {
@@ -100,7 +110,7 @@ func main() {
 	fmt.Println("valid:", set.Validate())
 	for _, name := range slices.Sorted(maps.Keys(set.Jobs)) {
 		job := set.Jobs[name]
-		is, _ := jobs.As[jobs.Described](job.Handler)
+		is := described(job.Handler)
 		fmt.Println(name, job.Hash(), job.Description, is.Describe())
 	}
 	fmt.Println("mail", set.Pools["mail"].Hash())

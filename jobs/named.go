@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 )
 
 // Named gives h an identity: name says what it does. It is for code that cannot say so itself: function literals,
@@ -17,7 +19,7 @@ import (
 // of the old one must not be mixed up with it, give it another name. What h knows of its own identity
 // counts as well, as that of a command does. The name is shown, and must not be secret.
 func Named(name string, h Handler) Handler {
-	if innermost(h) == nil {
+	if unwrap.Innermost(h) == nil {
 		return nil
 	}
 	return named{name, h}
@@ -33,7 +35,7 @@ func (n named) Run(ctx context.Context, t Task, out io.Writer) error { return n.
 func (n named) Unwrap() Handler { return n.inner }
 
 func (n named) Describe() string {
-	if inner, ok := As[Described](n.inner); ok {
+	if inner, ok := unwrap.As[Described](n.inner); ok {
 		return n.name + ": " + inner.Describe()
 	}
 	return n.name
@@ -41,7 +43,7 @@ func (n named) Describe() string {
 
 func (n named) Identity() string {
 	identity := fmt.Sprintf("named %q", n.name)
-	if inner, ok := As[Identified](n.inner); ok {
+	if inner, ok := unwrap.As[Identified](n.inner); ok {
 		identity += ": " + inner.Identity()
 	}
 	return identity

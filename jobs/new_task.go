@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
+	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
 // Encode checks the task and returns its payload as compact JSON; nil if it has none. All problems
@@ -30,17 +31,17 @@ func (n NewTask) Encode() (json.RawMessage, error) {
 	if n.Priority < -limits.Priority || n.Priority > limits.Priority {
 		p.add("priority", "%d is out of range −%d…%d", n.Priority, limits.Priority, limits.Priority)
 	}
-	if len(n.IdempotencyKey) > limits.IdempotencyKey || !printable(n.IdempotencyKey) {
+	if len(n.IdempotencyKey) > limits.IdempotencyKey || !naming.Printable(n.IdempotencyKey) {
 		p.add("idempotency_key", "must be at most %d bytes of printable text", limits.IdempotencyKey)
 	}
-	if len(n.By) > limits.By || !printable(n.By) {
+	if len(n.By) > limits.By || !naming.Printable(n.By) {
 		p.add("by", "must be at most %d bytes of printable text", limits.By)
 	}
 	if len(n.Tags) > limits.Tags {
 		p.add("tags", "%d tags, at most %d are allowed", len(n.Tags), limits.Tags)
 	}
 	for i, tag := range n.Tags[:min(len(n.Tags), limits.Tags)] {
-		if tag == "" || len(tag) > limits.Tag || !printable(tag) {
+		if tag == "" || len(tag) > limits.Tag || !naming.Printable(tag) {
 			p.add(fmt.Sprintf("tags[%d]", i), "must be 1 to %d bytes of printable text", limits.Tag)
 		}
 	}

@@ -1,11 +1,14 @@
 package jobs
 
-import "github.com/lockstep-scheduler/lockstep/internal/nilcheck"
+import (
+	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
+)
 
 // present reports whether h can be run, and says what is wrong if not.
 func (p *problems) present(path string, h Handler) bool {
-	switch inner := innermost(h); {
-	case endless(h):
+	switch inner := unwrap.Innermost(h); {
+	case unwrap.Endless(h):
 		p.add(path, "has a handler that surrounds itself; the Unwrap of a %T must return the handler in it", inner)
 	case inner == nil:
 		p.add(path, "has no handler; give it one, or remove it")
@@ -18,4 +21,4 @@ func (p *problems) present(path string, h Handler) bool {
 }
 
 // missing reports whether there is nothing to run: h is nil, or what it surrounds, or h surrounds itself.
-func missing(h Handler) bool { return nilcheck.IsNil(innermost(h)) || endless(h) }
+func missing(h Handler) bool { return nilcheck.IsNil(unwrap.Innermost(h)) || unwrap.Endless(h) }

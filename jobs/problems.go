@@ -26,10 +26,7 @@ func (p *problems) add(path, format string, args ...any) {
 func (p *problems) err() error { return errors.Join(p.all...) }
 
 func (p *problems) name(path, name string) {
-	switch {
-	case name == "":
-		p.add(path, "is missing")
-	case !naming.Pattern.MatchString(name):
-		p.add(path, "%.80q is not a name; use letters, digits and . _ -, a letter or digit first, at most 64", name)
+	if problem := naming.Problem(name); problem != "" {
+		p.add(path, "%s", problem)
 	}
 }

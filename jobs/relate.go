@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 )
 
 // relation is what can be said of two handlers without running them.
@@ -20,8 +21,8 @@ const (
 // relate compares handlers by what they say, and by the code in them; state is not looked at, as
 // others may be writing it. Descriptions are believed, as far as no code contradicts them.
 func relate(a, b Handler) relation {
-	one, identified := As[Identified](a)
-	other, both := As[Identified](b)
+	one, identified := unwrap.As[Identified](a)
+	other, both := unwrap.As[Identified](b)
 	switch {
 	case identified != both || identified && one.Identity() != other.Identity():
 		return different
@@ -33,7 +34,7 @@ func relate(a, b Handler) relation {
 		}
 		return same
 	}
-	a, b = innermost(a), innermost(b)
+	a, b = unwrap.Innermost(a), unwrap.Innermost(b)
 	switch none := nilcheck.IsNil(a); {
 	case reflect.TypeOf(a) != reflect.TypeOf(b) || none != nilcheck.IsNil(b):
 		return different

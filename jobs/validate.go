@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/duration"
+	"github.com/lockstep-scheduler/lockstep/internal/labels"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/internal/zone"
 )
 
@@ -102,7 +104,7 @@ func (p *problems) notify(path string, n Notify) {
 		}
 		return
 	}
-	if own, ok := As[KindHandler](n.Handler); p.present(path, n.Handler) && ok {
+	if own, ok := unwrap.As[KindHandler](n.Handler); p.present(path, n.Handler) && ok {
 		p.add(path, "has the handler of kind %.80q of pool %.80q, and gets notifications; use jobs.Func", own.kind, own.pool)
 	}
 }
@@ -172,7 +174,7 @@ func (p *problems) work(path string, job Job, pools map[string]Pool) {
 	if job.Handler != nil && !p.present(path, job.Handler) {
 		return
 	}
-	switch own, ofKind := As[KindHandler](job.Handler); {
+	switch own, ofKind := unwrap.As[KindHandler](job.Handler); {
 	case job.Handler != nil && job.Kind != "":
 		p.add(path+".kind", "chooses among the handlers of pool %s, but the job has a handler of its own; remove one of them", name)
 	case ofKind && own.pool != name:
@@ -232,28 +234,13 @@ var withoutBreaks = strings.NewReplacer("\n", "", "\t", "")
 
 func (p *problems) description(path, text string) {
 	oneLine := withoutBreaks.Replace(text)
-	if len(text) > limits.Description || !printable(oneLine) {
+	if len(text) > limits.Description || !naming.Printable(oneLine) {
 		p.add(path+".description", "must be at most %d bytes of text", limits.Description)
 	}
 }
 
-// CheckLabels reports what is wrong with labels, as those of a replica: joined [*FieldError]s, each with its path
-// below path.
-func CheckLabels(path string, labels map[string]string) error {
-	var p problems
-	p.labels(path, labels)
-	return p.err()
-}
-
-func (p *problems) labels(path string, labels map[string]string) {
-	if len(labels) > limits.Labels {
-		p.add(path, "%d labels, at most %d are allowed", len(labels), limits.Labels)
-		return
-	}
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		p.name(path+"."+key, key)
-		if value := labels[key]; len(value) > 255 || !printable(value) {
-			p.add(path+"."+key, "must be at most 255 bytes of printable text")
-		}
+func (p *problems) labels(path string, all map[string]string) {
+	for key, problem := range labels.Problems(all) {
+		p.add(path+key, "%s", problem)
 	}
 }

@@ -209,15 +209,3 @@ jobs.j.labels.team: must be at most 255 bytes of printable text`: {Jobs: map[str
 		}
 	}
 }
-
-// The labels of a replica are judged as those of a job are.
-func TestCheckLabels(t *testing.T) {
-	if err := errors.Join(CheckLabels("replica.labels", nil), CheckLabels("replica.labels", map[string]string{"zone": "a", "empty": ""})); err != nil {
-		t.Error(err)
-	}
-	want := `replica.labels.a b: "a b" is not a name; use letters, digits and . _ -, a letter or digit first, at most 64
-replica.labels.zone: must be at most 255 bytes of printable text`
-	if d := cmp.Diff(want, text(CheckLabels("replica.labels", map[string]string{"zone": "\n", "a b": "x"}))); d != "" {
-		t.Error(d)
-	}
-}

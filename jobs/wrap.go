@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"maps"
-
-	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
 )
 
 // Wrap surrounds h with middleware: code that runs before and after each attempt, as for logs, traces
@@ -58,47 +56,3 @@ type wrapped struct{ run, inner Handler }
 func (w wrapped) Run(ctx context.Context, t Task, out io.Writer) error { return w.run.Run(ctx, t, out) }
 
 func (w wrapped) Unwrap() Handler { return w.inner }
-
-// As finds what h is beside a Handler, such as [Described] or [Graceful]: h itself if it is a T, else
-// what it surrounds. A handler says by Unwrap() Handler what it surrounds, as those of [Wrap] do; one that surrounds
-// itself is refused by [Set.Validate].
-func As[T any](h Handler) (found T, ok bool) {
-	for range deepest {
-		if nilcheck.IsNil(h) {
-			break
-		}
-		if found, ok = h.(T); ok {
-			return found, true
-		}
-		h, _ = unwrap(h)
-	}
-	return found, false
-}
-
-// innermost is what h surrounds in the end, h itself if that is nothing.
-func innermost(h Handler) Handler {
-	for range deepest {
-		inner, more := unwrap(h)
-		if !more {
-			break
-		}
-		h = inner
-	}
-	return h
-}
-
-// deepest is how many handlers are looked for within each other. Where there are more, one surrounds itself.
-const deepest = 1000
-
-// endless reports whether h surrounds itself, so that nothing is innermost.
-func endless(h Handler) bool {
-	_, more := unwrap(innermost(h))
-	return more
-}
-
-func unwrap(h Handler) (inner Handler, ok bool) {
-	if around, ok := h.(interface{ Unwrap() Handler }); ok && !nilcheck.IsNil(h) {
-		return around.Unwrap(), true
-	}
-	return nil, false
-}

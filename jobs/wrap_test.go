@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 )
@@ -79,8 +80,8 @@ func TestWrapKeepsWhatAHandlerIs(t *testing.T) {
 			if described(h) != described(w) {
 				t.Errorf("%s in %s is described as %q, want %q", name, what, described(w), described(h))
 			}
-			was, had := jobs.As[jobs.Graceful](h)
-			is, has := jobs.As[jobs.Graceful](w)
+			was, had := unwrap.As[jobs.Graceful](h)
+			is, has := unwrap.As[jobs.Graceful](w)
 			if had != has || had && was.StopGrace() != is.StopGrace() || has != (name == "command" || name == "wrapped") {
 				t.Errorf("%s in %s: another grace period, %v", name, what, is)
 			}
@@ -89,7 +90,7 @@ func TestWrapKeepsWhatAHandlerIs(t *testing.T) {
 }
 
 func described(h jobs.Handler) string {
-	if d, ok := jobs.As[jobs.Described](h); ok {
+	if d, ok := unwrap.As[jobs.Described](h); ok {
 		return d.Describe()
 	}
 	return ""

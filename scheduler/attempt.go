@@ -12,6 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/abort"
 	"github.com/lockstep-scheduler/lockstep/internal/bound"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/plan"
@@ -116,7 +117,7 @@ func (a *attempt) grace(usual time.Duration, log *slog.Logger) (grace time.Durat
 			grace = usual
 		}
 	}()
-	if h, ok := jobs.As[jobs.Graceful](a.work.Handler); ok {
+	if h, ok := unwrap.As[jobs.Graceful](a.work.Handler); ok {
 		return h.StopGrace()
 	}
 	return usual

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/lockstep-scheduler/lockstep/internal/labels"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 	"github.com/lockstep-scheduler/lockstep/internal/limits"
 	"github.com/lockstep-scheduler/lockstep/internal/nilcheck"
@@ -159,7 +160,9 @@ func (o Options) validate() error {
 			add(d.field, "%v is negative; leave it zero for the default", d.value)
 		}
 	}
-	wrong = append(wrong, jobs.CheckLabels("Options.Labels", o.Labels))
+	for key, problem := range labels.Problems(o.Labels) {
+		add("Labels"+key, "%s", problem)
+	}
 	if err := errors.Join(wrong...); err != nil {
 		return fmt.Errorf("scheduler: %w", err)
 	}

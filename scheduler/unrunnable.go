@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
-	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/scheduler/internal/wake"
 )
 
@@ -62,7 +61,7 @@ func (s *executor) sayUnrunnable(p ledger.PoolStatus, u ledger.Unrunnable) {
 	case p.Hash == "":
 		what = "tasks wait for nobody: no live configuration has their pool; start a replica that has it, or cancel them"
 	case p.Kinds != nil && len(p.Kinds) == 0:
-		what = "tasks wait for nobody: their pool has no handler in any live replica; " + jobs.GiveHandler + ", or cancel them"
+		what = "tasks wait for nobody: their pool has no handler in any live replica; " + ledger.GiveHandler + ", or cancel them"
 	case u.Kind == "":
 		what = "tasks wait for nobody: they have no kind, and no live replica has a handler for those; start one that has, or cancel them"
 	}

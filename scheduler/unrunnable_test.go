@@ -319,7 +319,7 @@ func TestUnknownKindsAreForgotten(t *testing.T) {
 			all := strings.Join(log.Take(), "\n")
 			for _, part := range []string{
 				fmt.Sprintf("no live replica has a handler for their kind; start one that has, or cancel them pool=p kind=typo%d ", n),
-				fmt.Sprintf("their pool has no handler in any live replica; %s, or cancel them pool=default kind=typo%d ", jobs.GiveHandler, n),
+				fmt.Sprintf("their pool has no handler in any live replica; %s, or cancel them pool=default kind=typo%d ", ledger.GiveHandler, n),
 			} {
 				if !strings.Contains(all, part) {
 					t.Errorf("round %d: the log lacks %q: %s", n, part, all)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/jobs/exechandler"
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
@@ -329,7 +330,7 @@ func (e *examination) commands() {
 // startable says which commands that this replica may be asked to run could not be started here now.
 func (e *examination) startable(c *config.Config) {
 	look := func(what string, h jobs.Handler) {
-		command, is := jobs.As[*exechandler.Handler](h)
+		command, is := unwrap.As[*exechandler.Handler](h)
 		if !is {
 			return
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/client"
 	"github.com/lockstep-scheduler/lockstep/config"
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
@@ -175,7 +176,7 @@ func digestsOf(t *testing.T, file string) map[string]string {
 	}
 	all := map[string]string{}
 	identity := func(of string, h jobs.Handler) {
-		if i, ok := jobs.As[jobs.Identified](h); ok {
+		if i, ok := unwrap.As[jobs.Identified](h); ok {
 			for n, found := range regexp.MustCompile(`#([0-9a-f]{8,})`).FindAllStringSubmatch(i.Identity(), -1) {
 				all[fmt.Sprintf("digest %d of %s", n, of)] = found[1]
 			}

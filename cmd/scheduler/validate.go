@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 	"github.com/lockstep-scheduler/lockstep/config"
+	"github.com/lockstep-scheduler/lockstep/internal/unwrap"
 	"github.com/lockstep-scheduler/lockstep/internal/zone"
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
@@ -125,7 +126,7 @@ func summarize(c *config.Config, now time.Time) (summary, error) {
 
 func summarizePool(name string, p jobs.Pool) poolSummary {
 	s := poolSummary{Name: name, Workers: p.Workers, MaxRunning: p.MaxRunning, Kinds: slices.Sorted(maps.Keys(p.Kinds))}
-	if d, ok := jobs.As[jobs.Described](p.Handler); ok {
+	if d, ok := unwrap.As[jobs.Described](p.Handler); ok {
 		s.Handler = d.Describe()
 	}
 	return s

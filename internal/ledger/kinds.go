@@ -60,3 +60,6 @@ type Unrunnable struct {
 	Tasks int       // of those that were looked at: the first of the pool in the order of claims
 	Since time.Time // the earliest run_at
 }
+
+// GiveHandler is what to do about a pool without a handler.
+const GiveHandler = "give it http, command, shell or func, or kinds, under pools"

@@ -1,7 +1,12 @@
 // Package naming holds what names look like, and those that are taken.
 package naming
 
-import "regexp"
+import (
+	"fmt"
+	"regexp"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Pattern is what names of jobs, pools, kinds and replicas look like. Names are unique without regard to case.
 var Pattern = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
@@ -11,3 +16,27 @@ const (
 	DefaultPool       = "default"       // of jobs that name no pool
 	NotificationsPool = "notifications" // of notifications about other tasks; it takes no other tasks
 )
+
+// Problem is what is wrong with a name, or empty.
+func Problem(name string) string {
+	switch {
+	case name == "":
+		return "is missing"
+	case !Pattern.MatchString(name):
+		return fmt.Sprintf("%.80q is not a name; use letters, digits and . _ -, a letter or digit first, at most 64", name)
+	}
+	return ""
+}
+
+// Printable reports whether s is text without control characters, in one line.
+func Printable(s string) bool {
+	if !utf8.ValidString(s) {
+		return false
+	}
+	for _, r := range s {
+		if !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
