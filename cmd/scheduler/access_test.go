@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// program runs the program with an environment.
+// program calls the program with an environment.
 func program(t *testing.T, environ []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -30,7 +30,7 @@ func program(t *testing.T, environ []string, args ...string) (code int, stdout, 
 	return code, out.String(), errs.String()
 }
 
-// TestTokenCreate: the token is printed once, alone, and kept nowhere; its entry opens the door.
+// TestTokenCreate: the token is printed once, alone, and not stored; its entry is accepted by the API.
 func TestTokenCreate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	code, stdout, stderr := program(t, nil, "token", "create", "--name", "ci", "--role", "operator", "--expires", "90d", "--file", file)
@@ -69,7 +69,7 @@ func TestTokenCreate(t *testing.T) {
 		t.Errorf("%d tokens, %v", len(list), err)
 	}
 
-	// Without a file the entry is for people to put there.
+	// Without a file the entry is printed.
 	_, stdout, stderr = program(t, nil, "token", "create", "--name", "me", "--role", "admin")
 	_, entry, _ := strings.Cut(stderr, "\n")
 	entry, _, _ = strings.Cut(entry, "\n")
@@ -119,9 +119,9 @@ func TestTokenList(t *testing.T) {
 	}
 }
 
-// TestCommandsThroughTheDoor: with token and certificate commands work as ever, and without them
-// they say what to do. What was written, and refused, is in the audit.
-func TestCommandsThroughTheDoor(t *testing.T) {
+// TestCommandsWithTokens: commands work with a token and a certificate, and without them their error has the advice.
+// Writes, and refused ones, are in the audit.
+func TestCommandsWithTokens(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	tokens, cert, key := filepath.Join(folder, "tokens.yaml"), filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
@@ -187,8 +187,8 @@ func TestCommandsThroughTheDoor(t *testing.T) {
 	}
 }
 
-// TestAuditListShowsWhatWasCounted: many refused requests are one entry, with their number, and with the object if they were
-// about the same one.
+// TestAuditListShowsWhatWasCounted: repeated refusals are one entry, with their number, and with the object if it is
+// the same.
 func TestAuditListShowsWhatWasCounted(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -210,13 +210,13 @@ func TestAuditListShowsWhatWasCounted(t *testing.T) {
 	}
 }
 
-// TestTokensStayHome: a token goes to another machine over TLS, or if that was said to be fine.
-func TestTokensStayHome(t *testing.T) {
+// TestTokensNeedTLS: a token goes to another machine over TLS only, unless --insecure allows it.
+func TestTokensNeedTLS(t *testing.T) {
 	for _, c := range []struct {
 		server   string
 		insecure bool
 		fine     bool
-		speaks   string
+		probe    string
 	}{
 		{"127.0.0.1:8080", false, true, "http://127.0.0.1:8080"},
 		{"localhost:8080", false, true, "http://localhost:8080"},
@@ -231,7 +231,7 @@ func TestTokensStayHome(t *testing.T) {
 	} {
 		a := &app{serverFlag: c.server, insecure: c.insecure, environ: []string{"LOCKSTEP_API_TOKEN=t0ken"}}
 		_, err := a.remote()
-		if got := a.server(); got != c.speaks || (err == nil) != c.fine {
+		if got := a.server(); got != c.probe || (err == nil) != c.fine {
 			t.Errorf("%s: %s, %v", c.server, got, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "t0ken") {
@@ -250,8 +250,8 @@ func TestTokensStayHome(t *testing.T) {
 	}
 }
 
-// TestValidateLooksAtTheDoor: what serve would refuse is found before, and what is elsewhere is said.
-func TestValidateLooksAtTheDoor(t *testing.T) {
+// TestValidateChecksServerFiles: validate finds what serve would refuse, and reports files that are missing here.
+func TestValidateChecksServerFiles(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "lockstep.yaml")
 	put(t, file, "version: 1\nserver: {auth: {tokens_file: tokens.yaml}}\njobs: {a: {command: [sh]}}\n")
@@ -273,9 +273,9 @@ func TestValidateLooksAtTheDoor(t *testing.T) {
 	}
 }
 
-// TestServeStaysHome: an address that others can reach is refused by serve, wherever it comes from,
-// before anything listens or is written.
-func TestServeStaysHome(t *testing.T) {
+// TestServeNeedsLoopbackOrAuth: serve refuses an address that other machines can reach, from the file or the flag,
+// before it listens or writes.
+func TestServeNeedsLoopbackOrAuth(t *testing.T) {
 	folder := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

@@ -21,7 +21,7 @@ func newAuditCommand(a *app) *cobra.Command {
 	}))
 }
 
-// objectOf is what the entry is about.
+// objectOf names what the entry is about.
 func objectOf(e wire.AuditEntry) string {
 	if e.Object == "" && e.Count > 1 {
 		return "(several)"

@@ -29,7 +29,7 @@ const (
 	wrong = "tr0ub4dor-and-3"
 )
 
-// secured are servers that ask for a password and TLS, and what goes with them.
+// secured are servers with a password and TLS, and their credentials.
 type secured struct {
 	dir              string
 	authority, other *servers.Authority
@@ -65,8 +65,8 @@ func (s *secured) shown() string {
 	return fmt.Sprintf("{ca_file: %q, cert_file: %q, key_file: %q}", s.authority.CAFile, s.client.CertFile, s.client.KeyFile)
 }
 
-// A start with a wrong password, a wrong certificate or none fails soon, says where and why, and
-// gives no password away. With the right ones it works.
+// A start with a wrong password, a wrong certificate or none fails soon; the error names the place and the cause, and
+// has no password. With the right ones it works.
 func TestSecuredBackends(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
@@ -113,20 +113,20 @@ func (c start) test(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	for _, want := range c.want {
-		// With | between: what answers at the port is asked once it has been waited for, so a slow machine may be told that first.
+		// Alternatives with |: on a slow machine the probe of the port may come first.
 		if !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool { return strings.Contains(out.String(), w) }) {
 			t.Errorf("it does not say %q", want)
 		}
 	}
 	for _, secret := range []string{right, wrong} {
 		if strings.Contains(out.String(), secret) {
-			t.Errorf("it says the password")
+			t.Errorf("it contains the password")
 		}
 	}
 	t.Logf("%s", &out)
 }
 
-// works opens what the file names and takes a lock there.
+// works opens the lock service of the file and takes a lock.
 func (c start) works(t *testing.T, path string) {
 	t.Helper()
 	loaded, err := config.Load(path, config.Options{})
@@ -155,7 +155,7 @@ func (c start) works(t *testing.T, path string) {
 	var got []locks.Attempt
 	await.Until(t, "a lock service that is young grants, which a new Redis does after a ttl", func() bool {
 		got, err = p.locker.TryAcquire(ctx, locks.Request{Key: "a"})
-		wait := errors.Is(err, locks.ErrRecovering) || p.away != nil && errors.Is(err, locks.ErrUnavailable) // a busy machine
+		wait := errors.Is(err, locks.ErrRecovering) || p.lockErr != nil && errors.Is(err, locks.ErrUnavailable) // a busy machine
 		return !wait || ctx.Err() != nil
 	})
 	if err != nil || got[0].Lease == nil {
@@ -182,7 +182,7 @@ func redisStarts(t *testing.T, s *secured) []start {
 		{"right", lock(srv.Addr, right, s.trusted()), nil},
 		{"right without TLS", lock(plain.Addr, right, "{}"), nil},
 		{"right with a certificate", lock(picky.Addr, right, s.shown()), nil},
-		{"wrong authority, not looked at", lock(srv.Addr, right, s.careless()), nil},
+		{"wrong authority, not verified", lock(srv.Addr, right, s.careless()), nil},
 		{"wrong password", lock(srv.Addr, wrong, s.trusted()), []string{srv.Addr, "password"}},
 		{"no password", lock(srv.Addr, "", s.trusted()), []string{srv.Addr, "password"}},
 		{"wrong authority", lock(srv.Addr, right, s.misled()), []string{srv.Addr, "not trusted here"}},
@@ -227,7 +227,7 @@ func zooKeeperStarts(t *testing.T, s *secured) []start {
 		{"right", lock(srv.SecureAddr, "/a", right, s.trusted()), nil},
 		{"right without TLS", lock(srv.Addr, "/b", right, "{}"), nil},
 		{"right with a certificate", lock(picky.SecureAddr, "/c", right, s.shown()), nil},
-		{"wrong authority, not looked at", lock(srv.SecureAddr, "/d", right, s.careless()), nil},
+		{"wrong authority, not verified", lock(srv.SecureAddr, "/d", right, s.careless()), nil},
 		{"wrong password", "name: prod\n" + lock(srv.SecureAddr, "/owned", wrong, s.trusted()), []string{srv.SecureAddr, `another user of ZooKeeper than "alice"`}},
 		{"no password", "name: prod\n" + lock(srv.SecureAddr, "/owned", "", s.trusted()), []string{srv.SecureAddr, "no user is given"}},
 		{"wrong authority", lock(srv.SecureAddr, "/a", right, s.misled()), []string{srv.SecureAddr, "not trusted here"}},
@@ -265,7 +265,7 @@ func mysqlStarts(t *testing.T, s *secured) (all []start) {
 		{"right", srv, "alice", right, s.trusted(), nil},
 		{"right without TLS", plain, "carol", right, "{}", nil},
 		{"right with a certificate", srv, "bob", right, s.shown(), nil},
-		{"wrong authority, not looked at", srv, "alice", right, s.careless(), nil},
+		{"wrong authority, not verified", srv, "alice", right, s.careless(), nil},
 		{"wrong password", srv, "alice", wrong, s.trusted(), []string{"Access denied", "alice"}},
 		{"wrong authority", srv, "alice", right, s.misled(), []string{"not trusted here"}},
 		{"expired", late, "alice", right, s.trusted(), []string{"out of its time"}},

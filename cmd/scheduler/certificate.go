@@ -11,23 +11,23 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// expiresSoon is when people should begin to hear that a certificate ends.
+// expiresSoon is how long before its end a certificate is reported.
 const expiresSoon = 14 * 24 * time.Hour
 
-// remindEvery is how often the log says so.
+// remindEvery is the interval between these warnings in the log.
 const remindEvery = 24 * time.Hour
 
-// maxPEM bounds a file of certificates, or of a key.
+// maxPEM bounds a certificate or key file, in bytes.
 const maxPEM = 1 << 20
 
-// certificate is the API's own. It can be loaded again while connections are made.
+// certificate is the API's. It can be reloaded while connections are open.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
 	pair              atomic.Pointer[tls.Certificate]
 }
 
-// read returns what is in the two files.
+// read returns the content of both files.
 func (c *certificate) read() ([][]byte, error) {
 	cert, err := trustedfile.Rule{Limit: maxPEM}.Read(c.certFile)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *certificate) read() ([][]byte, error) {
 	return [][]byte{cert.Data, key.Data}, nil
 }
 
-// load takes over what read returned, and warns of one that ends. On any error the certificate stays what it was.
+// load replaces the certificate, and warns if it expires soon. On an error the previous certificate stays.
 func (c *certificate) load(contents [][]byte) error {
 	pair, err := tls.X509KeyPair(contents[0], contents[1])
 	if err != nil {
@@ -53,10 +53,10 @@ func (c *certificate) load(contents [][]byte) error {
 
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }
 
-// end is when clients begin to refuse it.
+// end is the time from which clients refuse it.
 func (c *certificate) end() time.Time { return c.pair.Load().Leaf.NotAfter }
 
-// expiry says that the certificate ends soon, or has ended, or has not begun; "" else.
+// expiry describes a certificate that is expired, expires soon or is not valid yet; "" for a valid one.
 func (c *certificate) expiry() string {
 	begin, end := c.pair.Load().Leaf.NotBefore, c.end()
 	left := time.Until(end)
@@ -73,11 +73,11 @@ func (c *certificate) expiry() string {
 
 func (c *certificate) warn() {
 	if why := c.expiry(); why != "" {
-		c.log.Warn("clients refuse the certificate of the API, or will soon: put another one in its place, without a restart", "why", "it "+why, "file", c.certFile)
+		c.log.Warn("the API's certificate is not valid, or expires soon: replace the file, no restart is needed", "why", why, "file", c.certFile)
 	}
 }
 
-// remind warns once a day, and when the certificate ends, until ctx is done.
+// remind warns once a day, and when the certificate expires, until ctx is done.
 func (c *certificate) remind(ctx context.Context) {
 	for {
 		pause := remindEvery

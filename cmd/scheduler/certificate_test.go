@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// withCertificate is a folder with a configuration whose certificate ends then.
+// withCertificate is a folder with a configuration whose certificate expires at the given time.
 func withCertificate(t *testing.T, ends time.Time) (folder, file string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -30,7 +30,7 @@ func withCertificate(t *testing.T, ends time.Time) (folder, file string) {
 	return folder, file
 }
 
-// A certificate that has ended, or ends within two weeks, is a warning of validate and of the doctor.
+// A certificate that is expired, or expires within two weeks, is a warning of validate and doctor.
 func TestACertificateThatEnds(t *testing.T) {
 	t.Parallel()
 	for left, want := range map[time.Duration]string{
@@ -46,7 +46,7 @@ func TestACertificateThatEnds(t *testing.T) {
 				t.Errorf("%v left: %+v", left, got)
 			}
 		}
-		all, _ := consult(t, folder, "server: {listen: \"127.0.0.1:0\", tls: {cert_file: tls.crt, key_file: tls.key}}")
+		all, _ := runDoctor(t, folder, "server: {listen: \"127.0.0.1:0\", tls: {cert_file: tls.crt, key_file: tls.key}}")
 		if want != "" {
 			wantFinding(t, all, "warning server: server.tls: the certificate "+folder+"/"+want)
 		} else if text := strings.Join(all, "\n"); strings.Contains(text, "expire") {
@@ -55,13 +55,13 @@ func TestACertificateThatEnds(t *testing.T) {
 	}
 }
 
-// The log warns of it once a day, when it ends, and when it is loaded; of one that was renewed it says no more.
+// The log warns once a day, when it expires, and when it is loaded; not after it was renewed.
 func TestTheLogWarnsOfACertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		folder, _ := withCertificate(t, time.Now().Add(15*24*time.Hour+time.Hour))
 		cert, key := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 		log := &logged{}
-		d, err := newDoor(config.Server{Listen: "127.0.0.1:0", CertFile: cert, KeyFile: key}, slog.New(slog.NewTextHandler(log, nil)))
+		d, err := newAPIServer(config.Server{Listen: "127.0.0.1:0", CertFile: cert, KeyFile: key}, slog.New(slog.NewTextHandler(log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestTheLogWarnsOfACertificate(t *testing.T) {
 		d.files = nil // else they are looked at each second
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan error, 1)
-		go func() { served <- d.serve(ctx, &unheardOf{closed: make(chan struct{})}, http.NotFoundHandler()) }()
+		go func() { served <- d.serve(ctx, &idleListener{closed: make(chan struct{})}, http.NotFoundHandler()) }()
 		after := func(pause time.Duration, soon, expired int) {
 			t.Helper()
 			time.Sleep(pause)
@@ -90,7 +90,7 @@ func TestTheLogWarnsOfACertificate(t *testing.T) {
 			}
 			selfSigned(t, cert, key, pair, ends)
 			before := log.count("level=WARN")
-			files[0].look()
+			files[0].poll()
 			if now := log.count("level=WARN"); now != before+more {
 				t.Errorf("%s: %d warnings at its load", pair, now-before)
 			}
@@ -102,25 +102,25 @@ func TestTheLogWarnsOfACertificate(t *testing.T) {
 	})
 }
 
-// unheardOf is a listener to which nobody comes.
-type unheardOf struct {
+// idleListener is a listener that gets no connections.
+type idleListener struct {
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (l *unheardOf) Accept() (net.Conn, error) {
+func (l *idleListener) Accept() (net.Conn, error) {
 	<-l.closed
 	return nil, net.ErrClosed
 }
 
-func (l *unheardOf) Close() error {
+func (l *idleListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-func (l *unheardOf) Addr() net.Addr { return &net.TCPAddr{} }
+func (l *idleListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A replica warns at its start, and tells the end to who scrapes it.
+// A replica warns at its start, and its metrics have the end.
 func TestAReplicaWithAnExpiredCertificate(t *testing.T) {
 	ends := time.Now().Add(-time.Minute)
 	_, file := withCertificate(t, ends)
@@ -136,7 +136,7 @@ func TestAReplicaWithAnExpiredCertificate(t *testing.T) {
 		}
 	}()
 	await.Until(t, "it listens", func() bool { return log.has(`"msg":"listening"`) })
-	if !log.has(`"level":"WARN","msg":"clients refuse the certificate of the API, or will soon: put another one in its place, without a restart","why":"it expired at `) {
+	if !log.has(`"level":"WARN","msg":"the API's certificate is not valid, or expires soon: replace the file, no restart is needed","why":"expired at `) {
 		t.Error("the log does not warn")
 	}
 	log.mu.Lock()

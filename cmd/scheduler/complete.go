@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	completeWithin = 2 * time.Second // a shell waits for it
+	completeWithin = 2 * time.Second // the shell waits
 	completeMost   = 500             // names
 )
 
-// completions says what a word in a command's usage stands for.
+// completions lists the names for an argument of a command's Use line.
 var completions = map[string]func(ctx context.Context, c *client.Client, p wire.Page) ([]string, error){
 	"JOB": func(ctx context.Context, c *client.Client, p wire.Page) (names []string, err error) {
 		list, err := c.Jobs(ctx, p)
@@ -35,8 +35,8 @@ var completions = map[string]func(ctx context.Context, c *client.Client, p wire.
 	},
 }
 
-// complete has the shell complete names of jobs and pools in cmd and all below it, as the replica that --server names lists them,
-// the first completeMost. Where none answers there are none.
+// complete adds shell completion of job and pool names to cmd and its subcommands: the first completeMost of the
+// replica at --server, none if it does not answer.
 func (a *app) complete(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		a.complete(sub)

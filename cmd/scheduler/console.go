@@ -7,10 +7,10 @@ import (
 	"golang.org/x/term"
 )
 
-// console is the terminal that this process was started from, if there was one.
+// console is the terminal that this process was started from, if any.
 type console struct {
 	controlling bool
-	streams     []int // of the standard streams, those that were terminals
+	streams     []int // standard streams that were terminals at the start
 }
 
 func openConsole() console {
@@ -23,8 +23,7 @@ func openConsole() console {
 	return c
 }
 
-// closed reports whether the terminal is gone: the system takes a terminal that hangs up from all its
-// processes before it tells them so.
+// closed reports whether the terminal is gone. The kernel detaches it before it sends SIGHUP.
 func (c console) closed() bool {
 	return c.controlling && !hasTerminal() || slices.ContainsFunc(c.streams, func(fd int) bool { return !term.IsTerminal(fd) })
 }

@@ -4,4 +4,4 @@ package main
 
 import "os"
 
-const terminalFlags = os.O_RDONLY // there is none of that name
+const terminalFlags = os.O_RDONLY // there is no /dev/tty

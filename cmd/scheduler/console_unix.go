@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// terminalFlags look at a terminal without waiting for it.
+// terminalFlags open a terminal without blocking and without making it the controlling one.
 const terminalFlags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY

@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// ownDescriptors is what a replica has open beside its work and its API: database, lock service, files.
+	// ownDescriptors are open beside work and API: database, lock service, files.
 	ownDescriptors = 96
-	// descriptorsOfStart is what the start of an attempt takes: two pipes, or a connection and its lookup.
+	// descriptorsOfStart is for one starting attempt: two pipes, or a connection and its DNS lookup.
 	descriptorsOfStart = 4
-	// fewConnections is how many connections the API should be able to have, and mostConnections how many
-	// it has where there are descriptors for more.
+	// The API's connections: fewConnections should be possible, and there are never more than mostConnections.
 	fewConnections, mostConnections = 32, 1024
 )
 
-// descriptors shares out the files that this process may have open. Work comes first: connections of
-// strangers must not take what a start needs.
+// descriptors divides the process's limit of open files. Attempts come first: API connections never take the
+// descriptors that a start needs.
 type descriptors struct {
-	limit   int // of this process; 0: unknown, or none
+	limit   int // 0: unknown or none
 	workers int
 }
 
@@ -27,10 +26,10 @@ func newDescriptors(workers int) descriptors {
 	return descriptors{limit: openFiles(), workers: workers}
 }
 
-// forWork is what is kept for the replica itself and its attempts.
+// forWork is reserved for the replica and its attempts.
 func (d descriptors) forWork() int { return ownDescriptors + descriptorsOfStart*d.workers }
 
-// connections is how many the API may have.
+// connections is the API's share.
 func (d descriptors) connections() int {
 	if d.limit == 0 {
 		return mostConnections
@@ -39,7 +38,7 @@ func (d descriptors) connections() int {
 	return min(max(d.limit-d.forWork(), least), mostConnections)
 }
 
-// short says that the limit is too low for the workers; "" if it is not.
+// short explains that the limit is too low for the workers; "" if it is not.
 func (d descriptors) short() string {
 	need := d.forWork() + fewConnections
 	if d.limit == 0 || d.limit >= need {
@@ -49,7 +48,7 @@ func (d descriptors) short() string {
 		d.limit, d.workers, need)
 }
 
-// conditions tell people what short does; it keeps no replica from its work.
+// conditions report short in readiness; the replica stays ready.
 func (d descriptors) conditions() []wire.Condition {
 	if why := d.short(); why != "" {
 		return []wire.Condition{{Name: "descriptors", Ready: true, Detail: why}}
@@ -57,7 +56,7 @@ func (d descriptors) conditions() []wire.Condition {
 	return nil
 }
 
-// descriptors says whether a replica that is started as this program was may open enough files.
+// descriptors checks the limit that this process has, and that a replica started the same way gets.
 func (e *examination) descriptors(d descriptors) {
 	if why := d.short(); why != "" {
 		e.add("descriptors", levelWarning, "", "%s", why)

@@ -2,5 +2,5 @@
 
 package main
 
-// openFiles is how many files this process may have open; 0: no limit is known.
+// openFiles is the process's limit of open files; 0: unknown.
 func openFiles() int { return 0 }

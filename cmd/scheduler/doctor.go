@@ -27,30 +27,30 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
-// Levels of what the doctor finds.
+// Levels of a finding.
 const (
 	levelOK      = "ok"
 	levelWarning = "warning"
-	levelProblem = "problem" // a replica would not start, or not do its work
+	levelProblem = "problem" // a replica would not start, or not work
 )
 
-// finding is one thing that the doctor has looked at.
+// finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"` // configuration, server, descriptors, store, schema, clock, lock, replicas or commands
 	Level  string `json:"level"`
 	Text   string `json:"text"`
-	Advice string `json:"advice,omitempty"` // what to do about it
+	Advice string `json:"advice,omitempty"` // what to do
 }
 
-// examination is a doctor's visit.
+// examination is one run of doctor.
 type examination struct{ findings []finding }
 
 func newDoctorCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Say whether a replica would run here, and what it could promise",
-		Long: "Look at the configuration, the store and its tables, the clocks, the lock service and this system, and say of each\n" +
-			"whether a replica would run with it, what it promises, and what to do where it does not. Nothing of yours is changed and no replica is asked.\n" +
+		Short: "Check whether a replica would run here, and what it guarantees",
+		Long: "Check the configuration, the store and its tables, the clocks, the lock service and this system: would a replica run,\n" +
+			"what does it guarantee, and what is to be corrected? Nothing is changed, and no replica is contacted.\n" +
 			"Beside a SQLite database a file of 1 MiB is written and removed, to see that there is room; the database is opened to read it.\n" +
 			"The exit code is 1 if there is a problem, and 2 if the configuration cannot be used.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,7 +68,7 @@ func newDoctorCommand(a *app) *cobra.Command {
 				return err
 			}
 			if n := e.problems(); n > 0 {
-				return fmt.Errorf("the doctor has found %s", count(n, "problem"))
+				return fmt.Errorf("doctor found %s", count(n, "problem"))
 			}
 			return nil
 		},
@@ -108,15 +108,15 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 	for _, w := range c.Weak() {
 		e.add("configuration", levelWarning, "remove insecure, and write what it stands for: the section tls, or auth_file", "insecure: %s", w)
 	}
-	missing, expiry, err := checkDoor(c.Server)
+	missing, expiry, err := checkAPIServer(c.Server)
 	if err != nil {
-		e.add("server", levelProblem, "mend it", "%v", err)
+		e.add("server", levelProblem, "correct it", "%v", err)
 	}
 	for _, path := range missing {
-		e.add("server", levelProblem, "put it there, or correct the path", "%s is not on this machine", path)
+		e.add("server", levelProblem, "create the file, or correct the path", "%s is not on this machine", path)
 	}
 	if expiry != "" {
-		e.add("server", levelWarning, "put another one in its place; or correct the clock, if that is wrong", "%s", expiry)
+		e.add("server", levelWarning, "replace it; or correct this machine's clock, if that is wrong", "%s", expiry)
 	}
 	e.listen(c.Server.Listen)
 	e.descriptors(newDescriptors(c.Replica.Workers))
@@ -125,42 +125,42 @@ func (e *examination) examine(ctx context.Context, c *config.Config) {
 		e.otherStores(ctx, p)
 		e.replicas(ctx, p)
 		if err := p.close(ctx); err != nil {
-			e.add("store", levelWarning, "", "it was not closed cleanly: %v", err)
+			e.add("store", levelWarning, "", "close: %v", err)
 		}
 	}
 	e.commands()
 	e.startable(c)
 }
 
-// listen takes the address of the API, and leaves it at once.
+// listen binds the API's address, and closes it at once.
 func (e *examination) listen(address string) {
 	listener, err := net.Listen("tcp", address)
 	switch {
 	case err == nil:
 		_ = listener.Close()
 	case errors.Is(err, syscall.EADDRINUSE):
-		e.add("server", levelWarning, "one that starts here needs an address of its own, see --listen",
-			"something listens at %s already, a replica that runs or another program", address)
+		e.add("server", levelWarning, "a replica started here needs another address, see --listen",
+			"%s is in use, by a running replica or another program", address)
 	default:
 		e.add("server", levelProblem, "correct server.listen", "%v", err)
 	}
 }
 
-// store looks at the database, and returns it if a lock service can be looked at with it.
+// store checks the database, and returns it if the lock service can be checked with it.
 func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 	if c.Store.Driver == config.SQLite && c.Store.DSN != ":memory:" {
 		if _, err := os.Stat(c.Store.DSN); errors.Is(err, fs.ErrNotExist) {
-			// Opening it would make it.
+			// Opening it would create it.
 			if err := sqlite.Check(c.Store.DSN); err != nil {
 				e.add("store", levelProblem, "", "%v", err)
 				e.reach(ctx, c, withStore)
 				return nil
 			}
-			level, advice := levelWarning, "the first replica makes it"
+			level, advice := levelWarning, "the first replica creates it"
 			if c.Store.Migrate != "auto" {
 				level, advice = levelProblem, `run "scheduler migrate up", or set store.migrate: auto`
 			}
-			e.add("store", level, advice, "there is no %s yet, so its tables were not looked at", c.Store.DSN)
+			e.add("store", level, advice, "%s does not exist yet, so its tables were not checked", c.Store.DSN)
 			e.reach(ctx, c, withTables)
 			return nil
 		}
@@ -194,7 +194,7 @@ func (e *examination) store(ctx context.Context, c *config.Config) *parts {
 	return p
 }
 
-// look opens the store, and a SQLite file only to read it: a replica may have it.
+// look opens the store; a SQLite file read-only, since a replica may be using it.
 func look(ctx context.Context, c config.Store) (*store.Store, error) {
 	if c.Driver == config.SQLite && c.DSN != ":memory:" {
 		return store.OpenReadOnly(ctx, c.DSN, store.Options{Prefix: c.TablePrefix})
@@ -206,37 +206,37 @@ func (e *examination) clock(ctx context.Context, c *config.Config, st *store.Sto
 	asked := time.Now()
 	database, err := st.Sides().Admin.Now(ctx)
 	if err != nil {
-		e.add("clock", levelProblem, "see that the account may read", "%v", err)
+		e.add("clock", levelProblem, "grant the account SELECT", "%v", err)
 		return
 	}
 	trip := time.Since(asked)
 	apart := database.Sub(asked.Add(trip / 2)).Round(time.Millisecond)
 	if limit := c.Replica.MaxClockSkew; apart.Abs() > limit+trip {
-		e.add("clock", levelWarning, "mend NTP on whichever is wrong; replicas go by the database", "the database's clock is %v from this machine's", apart)
+		e.add("clock", levelWarning, "correct NTP on the machine whose clock is wrong; replicas use the database's clock", "the database's clock is %v from this machine's", apart)
 		return
 	}
 	e.add("clock", levelOK, "", "the database's clock is %v from this machine's", apart)
 }
 
-// connect is what to do about a server that cannot be reached.
+// connect is the advice for a server that cannot be reached.
 const connect = "see that it runs and that the address and the account are right"
 
-// correctAccount is what to do about a MySQL server that refuses the account.
+// correctAccount is the advice for a MySQL server that refuses the account.
 const (
 	correctAccount = "the server runs; correct the user, the password or the account, see docs/backends.md"
 	accessDenied   = 1045
 )
 
-// unanswered tells a server that cannot be reached from one whose answer says what is wrong.
+// unanswered reports whether err means an unreachable server, not a reply that explains itself.
 func unanswered(err error) bool {
-	_, network := errors.AsType[net.Error](err) // a deadline that has passed is one, too
+	_, network := errors.AsType[net.Error](err) // includes timeouts
 	return network || errors.Is(err, jobs.ErrUnavailable) || errors.Is(err, driver.ErrUnreachable)
 }
 
-// unreadable is what to do about tables that should be there.
-const unreadable = "see that the database answers, that none of its tables was removed, and that the account may read them"
+// unreadable is the advice for tables that should exist.
+const unreadable = "check that the database answers, that no table was dropped, and that the account has SELECT"
 
-// schema reports whether the tables are there.
+// schema reports whether the tables exist.
 func (e *examination) schema(ctx context.Context, c *config.Config, st *store.Store) bool {
 	err := st.CheckSchema(ctx)
 	steps, _ := st.Sides().Admin.MigrationStatus(ctx) // what is wrong with it is in err
@@ -249,16 +249,16 @@ func (e *examination) schema(ctx context.Context, c *config.Config, st *store.St
 	newer := applied > 0 && len(steps) > 0 && steps[len(steps)-1].Unknown
 	switch {
 	case err == nil:
-		e.add("schema", levelOK, "", "%d of %d steps were applied", applied, len(steps))
+		e.add("schema", levelOK, "", "%d of %d migrations are applied", applied, len(steps))
 		e.rights(ctx, st, false)
 	case errors.Is(err, store.ErrSchema) && !newer && c.Store.Migrate == "auto":
-		advice := "the first replica does the rest, see store.migrate"
+		advice := "the first replica applies the rest, see store.migrate"
 		if applied == 0 {
-			advice = "the first replica makes the tables, see store.migrate"
+			advice = "the first replica creates the tables, see store.migrate"
 		}
-		e.add("schema", levelWarning, advice, "%d of %d steps were applied", applied, len(steps))
+		e.add("schema", levelWarning, advice, "%d of %d migrations are applied", applied, len(steps))
 		e.rights(ctx, st, true)
-	case errors.Is(err, store.ErrSchema): // which says what to do
+	case errors.Is(err, store.ErrSchema): // its text has the advice
 		e.add("schema", levelProblem, "", "%v", err)
 	default:
 		e.add("schema", levelProblem, unreadable, "%v", err)
@@ -266,7 +266,7 @@ func (e *examination) schema(ctx context.Context, c *config.Config, st *store.St
 	return applied > 0
 }
 
-// rights tries whether the account may do what a replica does.
+// rights checks the account's permissions.
 func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool) {
 	err := st.Sides().Admin.CheckRights(ctx, migrate)
 	if err == nil {
@@ -276,9 +276,9 @@ func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool)
 		e.add("store", levelProblem, "", "%v", err) // which says what to do
 		return
 	}
-	advice := "give the account SELECT, INSERT, UPDATE and DELETE on the tables"
+	advice := "grant the account SELECT, INSERT, UPDATE and DELETE on the tables"
 	if migrate {
-		advice += ", and CREATE, ALTER, INDEX and DROP, or run \"scheduler migrate up\" with one that has it"
+		advice += ", and CREATE, ALTER, INDEX and DROP, or run \"scheduler migrate up\" with an account that has them"
 	}
 	if unanswered(err) {
 		advice = connect
@@ -286,20 +286,20 @@ func (e *examination) rights(ctx context.Context, st *store.Store, migrate bool)
 	e.add("store", levelProblem, advice, "%v", err)
 }
 
-// What to do about a lock service of which not all is known.
+// Advice where part of the lock service could not be checked.
 const (
-	withTables = "look again once there are tables"
-	withStore  = "look again once the store answers"
+	withTables = "run doctor again once the tables exist"
+	withStore  = "run doctor again once the store answers"
 )
 
-// sameLocks is what to do about replicas that lock at different places.
-const sameLocks = "write the same lock section for all"
+// sameLockSection is the advice for replicas with different lock services.
+const sameLockSection = "give all replicas the same lock section"
 
-// replicas compares where those that live lock.
+// replicas compares the lock services of live replicas.
 func (e *examination) replicas(ctx context.Context, p *parts) {
 	peers, err := p.store.Sides().Replica.Peers(ctx)
 	if err != nil {
-		if !errors.Is(p.store.CheckSchema(ctx), store.ErrSchema) { // else it was said
+		if !errors.Is(p.store.CheckSchema(ctx), store.ErrSchema) { // else reported already
 			e.add("replicas", levelProblem, unreadable, "%v", err)
 		}
 		return
@@ -311,23 +311,23 @@ func (e *examination) replicas(ctx context.Context, p *parts) {
 		}
 		live++
 		if peer.LockService != p.service && p.service != "" {
-			e.add("replicas", levelProblem, sameLocks, "%s locks at another place: %s", peer.Replica, peer.LockService)
+			e.add("replicas", levelProblem, sameLockSection, "%s uses another lock service: %s", peer.Replica, peer.LockService)
 		}
 	}
 	e.add("replicas", levelOK, "", "%s on this store", count(live, "live replica"))
 }
 
-// commands says what becomes of commands when their replica dies.
+// commands reports whether commands end with their replica.
 func (e *examination) commands() {
-	const without = "use Linux, with /proc and /dev/null, where that matters, or let what they do check LOCKSTEP_FENCING_TOKEN"
+	const without = "use Linux, with /proc and /dev/null, or check LOCKSTEP_FENCING_TOKEN where the commands write"
 	if !exechandler.CanWarden() {
-		e.add("commands", levelWarning, without, "on this system the commands of a replica that is killed or frozen go on: nothing ends them")
+		e.add("commands", levelWarning, without, "on this system commands go on when their replica is killed or frozen")
 		return
 	}
-	e.add("commands", levelOK, "", "they end with the replica that started them, when it is killed or frozen, too")
+	e.add("commands", levelOK, "", "commands end when their replica is killed or frozen")
 }
 
-// startable says which commands that this replica may be asked to run could not be started here now.
+// startable lists commands of the configuration that could not be started here now.
 func (e *examination) startable(c *config.Config) {
 	look := func(what string, h jobs.Handler) {
 		command, is := unwrap.As[*exechandler.Handler](h)
@@ -335,7 +335,7 @@ func (e *examination) startable(c *config.Config) {
 			return
 		}
 		if err := command.Check(); err != nil {
-			e.add("commands", levelWarning, "correct the configuration, or see to it before it is due", "%s: %v", what, err)
+			e.add("commands", levelWarning, "correct the configuration, or install it before it is due", "%s: %v", what, err)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Set.Jobs)) {

@@ -7,7 +7,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Where nothing more can be written the doctor says so, before and after there is a database.
+// Doctor reports a full disk, with and without an existing database.
 func TestDoctorSeesAFullDisk(t *testing.T) {
 	t.Parallel()
 	disk, ok := servers.NewDisk(t, 8<<20)
@@ -18,7 +18,7 @@ func TestDoctorSeesAFullDisk(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(disk.Dir, "lockstep.db")
 	full := func(want int) {
 		t.Helper()
-		all, code := consult(t, dir, "store: {dsn: "+file+"}")
+		all, code := runDoctor(t, dir, "store: {dsn: "+file+"}")
 		if code != want {
 			t.Errorf("exit code %d, want %d: %v", code, want, all)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// The doctor moves nothing from the log of a database into it, whether a replica works on it or was killed, and does not
-// open a log that is another's.
+// Doctor checkpoints no write-ahead log, whether a replica uses the database or was killed, and opens no log of another
+// user.
 func TestDoctorChangesNoDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func TestDoctorChangesNoDatabase(t *testing.T) {
 		}
 	}
 	unchanged(dir, func() {
-		all, _ := consult(t, dir, "")
+		all, _ := runDoctor(t, dir, "")
 		wantFinding(t, all, "ok store: sqlite answers", "ok schema: ", "1 live replica")
 	})
 	killed := t.TempDir()
@@ -50,13 +50,13 @@ func TestDoctorChangesNoDatabase(t *testing.T) {
 		}
 	}
 	unchanged(killed, func() {
-		all, _ := consult(t, killed, "")
+		all, _ := runDoctor(t, killed, "")
 		wantFinding(t, all, "ok store: sqlite answers", "1 live replica")
 	})
 	refused := func(want string) {
 		t.Helper()
 		unchanged(killed, func() {
-			all, code := consult(t, killed, "")
+			all, code := runDoctor(t, killed, "")
 			wantFinding(t, all, "problem store: ", want)
 			if code != 1 {
 				t.Errorf("exit code %d: %v", code, all)
@@ -73,7 +73,7 @@ func TestDoctorChangesNoDatabase(t *testing.T) {
 	refused("lockstep.db-wal is here without lockstep.db")
 }
 
-// databaseIn is all that a folder has of its database, but for the index of the log.
+// databaseIn is the content of the database files in dir, except the index of the log.
 func databaseIn(t *testing.T, dir string) []byte {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(dir, "*lockstep.db*"))
@@ -96,17 +96,17 @@ func databaseIn(t *testing.T, dir string) []byte {
 
 func beginning(content []byte) []byte { return content[:min(len(content), 200)] }
 
-// Without its store a lock service is looked at all the same.
+// The lock service is checked even if the store cannot be reached.
 func TestDoctorLooksAtTheLockWithoutTheStore(t *testing.T) {
 	t.Parallel()
-	const away = "store: {driver: mysql, dsn: \"u:p@tcp(127.0.0.1:1)/db\"}\n"
+	const unreachable = "store: {driver: mysql, dsn: \"u:p@tcp(127.0.0.1:1)/db\"}\n"
 	for text, want := range map[string]string{
-		away: "warning lock: not looked at: guards are rows of the store's own database: look again once the store answers",
-		away + fmt.Sprintf("lock: {driver: redis, redis: {addrs: [%q]}}", servers.Redis(t)): "more is not known yet: look again once the store answers",
-		away + `lock: {driver: redis, redis: {addrs: ["127.0.0.1:1"]}}`:                     "problem lock: lock service redis 127.0.0.1:1",
-		`store: {dsn: none/a.db}`: "warning lock: not looked at: guards are rows of the store's own database",
+		unreachable: "warning lock: not checked: locks are rows of the store's own database: run doctor again once the store answers",
+		unreachable + fmt.Sprintf("lock: {driver: redis, redis: {addrs: [%q]}}", servers.Redis(t)): "the rest is not checked yet: run doctor again once the store answers",
+		unreachable + `lock: {driver: redis, redis: {addrs: ["127.0.0.1:1"]}}`:                     "problem lock: lock service redis 127.0.0.1:1",
+		`store: {dsn: none/a.db}`: "warning lock: not checked: locks are rows of the store's own database",
 	} {
-		all, code := consult(t, t.TempDir(), text)
+		all, code := runDoctor(t, t.TempDir(), text)
 		wantFinding(t, all, "problem store: ", want)
 		if code != exitFailed {
 			t.Errorf("exit code %d", code)
@@ -114,7 +114,7 @@ func TestDoctorLooksAtTheLockWithoutTheStore(t *testing.T) {
 	}
 }
 
-// Replicas of another store under the same name are seen by what they hold.
+// Replicas of another store in the same namespace are found by their locks.
 func TestDoctorSeesAnotherStoreUnderTheSameName(t *testing.T) {
 	t.Parallel()
 	addr := servers.Redis(t)
@@ -133,13 +133,13 @@ func TestDoctorSeesAnotherStoreUnderTheSameName(t *testing.T) {
 	}
 	defer locker.Close(t.Context())
 	text := fmt.Sprintf("name: %s\nlock: {driver: redis, redis: {addrs: [%q]}}", name, addr)
-	const says = "of another store has locks of the same names"
+	const says = "of another store holds locks of the same names"
 	for n, meta := range []string{"older", "a of store " + own, "b of store 0000"} {
 		got, err := locker.TryAcquire(t.Context(), locks.Request{Key: fmt.Sprintf("sys/stripe/%02d", n), Meta: meta})
 		if err != nil || got[0].Err != nil {
 			t.Fatal(err, got)
 		}
-		all, _ := consult(t, dir, text)
+		all, _ := runDoctor(t, dir, text)
 		if said := strings.Contains(strings.Join(all, "\n"), "warning lock: replica b "+says); said != (n == 2) {
 			t.Errorf("held by %q:\n%s", meta, strings.Join(all, "\n"))
 		}

@@ -20,9 +20,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// consult lets the doctor look at a file and returns what he found, as "level check: text: advice", and the
-// exit code.
-func consult(t *testing.T, dir, text string) ([]string, int) {
+// runDoctor returns doctor's findings as "level check: text: advice", and the exit code.
+func runDoctor(t *testing.T, dir, text string) ([]string, int) {
 	t.Helper()
 	if !strings.Contains(text, "server:") { // others may listen at the default
 		text += "\nserver: {listen: \"127.0.0.1:0\"}"
@@ -79,8 +78,8 @@ func migrated(t *testing.T, driver, dsn string) *store.Store {
 	return st
 }
 
-// stranger is an account that the server does not know.
-func stranger(t *testing.T) *mysql.Config {
+// unknownAccount is a DSN with an account that the server does not have.
+func unknownAccount(t *testing.T) *mysql.Config {
 	t.Helper()
 	account, err := mysql.ParseDSN(servers.MySQL(t))
 	if err != nil {
@@ -103,7 +102,7 @@ func newAccount(t *testing.T, root string) *mysql.Config {
 	return account
 }
 
-// change has the database do something behind the store's back.
+// change executes SQL outside the store.
 func change(t *testing.T, driver, dsn, statement string) {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
@@ -121,20 +120,20 @@ func TestDoctor(t *testing.T) {
 	t.Run("nothing is there yet", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		all, code := consult(t, dir, "")
-		wantFinding(t, all, "ok configuration: ", "lockstep.yaml has 1 job and 0 pools", "warning store: there is no "+dir+"/lockstep.db yet")
+		all, code := runDoctor(t, dir, "")
+		wantFinding(t, all, "ok configuration: ", "lockstep.yaml has 1 job and 0 pools", "warning store: "+dir+"/lockstep.db does not exist yet")
 		if _, err := os.Stat(filepath.Join(dir, "lockstep.db")); err == nil || code != 0 {
 			t.Errorf("exit code %d; the doctor has made the file: %v", code, err == nil)
 		}
-		manual, code := consult(t, dir, "store: {migrate: manual}")
-		wantFinding(t, manual, "problem store: there is no "+dir+"/lockstep.db yet")
+		manual, code := runDoctor(t, dir, "store: {migrate: manual}")
+		wantFinding(t, manual, "problem store: "+dir+"/lockstep.db does not exist yet")
 		if code != 1 {
 			t.Errorf("exit code %d: %v", code, manual)
 		}
 		if exechandler.CanWarden() {
-			wantFinding(t, all, "ok commands: they end with the replica")
+			wantFinding(t, all, "ok commands: commands end when their replica")
 		} else {
-			wantFinding(t, all, "warning commands: on this system the commands of a replica that is killed or frozen go on")
+			wantFinding(t, all, "warning commands: on this system commands go on")
 		}
 	})
 	t.Run("commands that could not be started", func(t *testing.T) {
@@ -151,7 +150,7 @@ pools:
 		if err := os.WriteFile(filepath.Join(dir, "more.yaml"), []byte(more), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		all, code := consult(t, dir, "include: [more.yaml]\nreplica: {labels: {zone: a}}")
+		all, code := runDoctor(t, dir, "include: [more.yaml]\nreplica: {labels: {zone: a}}")
 		wantFinding(t, all, "warning commands: job b: working directory: stat "+dir+"/none: no such file or directory: correct the configuration",
 			`warning commands: notify of job d: command "./none" not found`, "warning commands: pool p: cannot start "+dir,
 			`warning commands: kind k of pool p: command "no-such-program-here" not found in PATH`, `warning commands: notify of pool q: command "no-such-program-here" not found in PATH`)
@@ -173,7 +172,7 @@ pools:
 			fmt.Sprintf("redis, redis: {addrs: [%q]}", servers.Redis(t)):               "ok lock: redis ",
 			fmt.Sprintf("zookeeper, zookeeper: {servers: [%q]}", servers.ZooKeeper(t)): "ok lock: zookeeper ",
 		} {
-			all, code := consult(t, t.TempDir(), "lock: {driver: "+text+"}")
+			all, code := runDoctor(t, t.TempDir(), "lock: {driver: "+text+"}")
 			wantFinding(t, all, want)
 			if (code != 0) != strings.HasPrefix(want, "problem") {
 				t.Errorf("exit code %d: %v", code, all)
@@ -183,7 +182,7 @@ pools:
 	t.Run("no file can be made there", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		all, code := consult(t, dir, "store: {dsn: none/a.db}")
+		all, code := runDoctor(t, dir, "store: {dsn: none/a.db}")
 		wantFinding(t, all, "problem store: ", "its folder: ", dir+"/none")
 		if code != 1 {
 			t.Errorf("exit code %d: %v", code, all)
@@ -201,13 +200,13 @@ pools:
 		for text, blamed := range map[string]bool{
 			"store: {dsn: .}":    false,
 			"store: {dsn: text}": false,
-			name + fmt.Sprintf("redis, redis: {addrs: [%q]}}", full):                false,
-			name + "redis, redis: {addrs: [\"127.0.0.1:1\"]}}":                      true,
-			name + "zookeeper, zookeeper: {servers: [\"127.0.0.1:1\"]}}":            true,
-			"store: {driver: mysql, dsn: \"u:p@tcp(127.0.0.1:1)/db\"}":              true,
-			fmt.Sprintf("store: {driver: mysql, dsn: %q}", stranger(t).FormatDSN()): false,
+			name + fmt.Sprintf("redis, redis: {addrs: [%q]}}", full):                      false,
+			name + "redis, redis: {addrs: [\"127.0.0.1:1\"]}}":                            true,
+			name + "zookeeper, zookeeper: {servers: [\"127.0.0.1:1\"]}}":                  true,
+			"store: {driver: mysql, dsn: \"u:p@tcp(127.0.0.1:1)/db\"}":                    true,
+			fmt.Sprintf("store: {driver: mysql, dsn: %q}", unknownAccount(t).FormatDSN()): false,
 		} {
-			all, code := consult(t, dir, text)
+			all, code := runDoctor(t, dir, text)
 			if strings.Contains(text, "stranger") {
 				wantFinding(t, all, ": "+correctAccount)
 			}
@@ -224,10 +223,10 @@ pools:
 		}
 		defer taken.Close()
 		for address, want := range map[string]string{
-			taken.Addr().String(): "warning server: something listens at " + taken.Addr().String() + " already",
+			taken.Addr().String(): "warning server: " + taken.Addr().String() + " is in use",
 			"192.0.2.1:0":         "problem server: listen tcp 192.0.2.1:0",
 		} {
-			all, code := consult(t, t.TempDir(), fmt.Sprintf("server: {listen: %q, insecure: true}", address))
+			all, code := runDoctor(t, t.TempDir(), fmt.Sprintf("server: {listen: %q, insecure: true}", address))
 			wantFinding(t, all, want)
 			if (code != 0) != strings.HasPrefix(want, "problem") {
 				t.Errorf("exit code %d: %v", code, all)
@@ -241,7 +240,7 @@ pools:
 			t.Fatal(err)
 		}
 		for _, text := range []string{"", fmt.Sprintf("store: {driver: mysql, dsn: %q}", servers.MySQL(t))} {
-			all, code := consult(t, dir, text)
+			all, code := runDoctor(t, dir, text)
 			wantFinding(t, all, "warning schema: 0 of ", "ok lock: the store's own database")
 			if code != 0 {
 				t.Errorf("exit code %d: %v", code, all)
@@ -252,7 +251,7 @@ pools:
 		t.Parallel()
 		dir := t.TempDir()
 		migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
-		all, code := consult(t, dir, "")
+		all, code := runDoctor(t, dir, "")
 		wantFinding(t, all, "ok store: sqlite answers after ", "ok clock: ", "ok schema: ", "ok lock: the store's own database", "ok replicas: 0 live replicas")
 		if code != 0 || strings.Contains(strings.Join(all, "\n"), "warning") {
 			t.Errorf("exit code %d: %v", code, all)
@@ -264,19 +263,19 @@ pools:
 		text := func(migrate, redis string) string {
 			return fmt.Sprintf("store: {driver: mysql, dsn: %q, migrate: %s}\nlock: {driver: redis, redis: {addrs: [%q]}}", dsn, migrate, redis)
 		}
-		all, _ := consult(t, t.TempDir(), text("auto", redis))
+		all, _ := runDoctor(t, t.TempDir(), text("auto", redis))
 		wantFinding(t, all, "ok store: mysql answers", "warning schema: 0 of ", "ok lock: redis "+redis+" answers after ")
-		all, _ = consult(t, t.TempDir(), text("manual", redis))
+		all, _ = runDoctor(t, t.TempDir(), text("manual", redis))
 		wantFinding(t, all, "problem schema: ", "there are no tables with prefix lockstep_")
 		st := migrated(t, "mysql", dsn)
-		all, code := consult(t, t.TempDir(), text("manual", redis))
+		all, code := runDoctor(t, t.TempDir(), text("manual", redis))
 		wantFinding(t, all, "ok schema: ", "ok lock: redis "+redis, "FIFO)", "EarlyLoss)", "(TrustMargin)")
 		if code != 0 {
 			t.Errorf("exit code %d: %v", code, all)
 		}
 
 		began := time.Now()
-		all, _ = consult(t, t.TempDir(), text("manual", "127.0.0.1:1"))
+		all, _ = runDoctor(t, t.TempDir(), text("manual", "127.0.0.1:1"))
 		if took := time.Since(began); took > 25*time.Second { // twice
 			t.Errorf("it took %v", took)
 		}
@@ -284,15 +283,15 @@ pools:
 		if _, err := st.Sides().Replica.Join(t.Context(), ledger.Member{Replica: "other", LockService: "elsewhere", TTL: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
-		all, _ = consult(t, t.TempDir(), text("manual", redis))
-		wantFinding(t, all, "problem replicas: other locks at another place: elsewhere", "ok replicas: 1 live replica on")
+		all, _ = runDoctor(t, t.TempDir(), text("manual", redis))
+		wantFinding(t, all, "problem replicas: other uses another lock service: elsewhere", "ok replicas: 1 live replica on")
 	})
 	t.Run("a table is not there, or not ours to read", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		migrated(t, "sqlite", filepath.Join(dir, "lockstep.db"))
 		change(t, "sqlite", filepath.Join(dir, "lockstep.db"), "DROP TABLE lockstep_sessions")
-		all, code := consult(t, dir, "")
+		all, code := runDoctor(t, dir, "")
 		wantFinding(t, all, "ok schema: ", "problem replicas: store: peers: ")
 		if code != 1 {
 			t.Errorf("exit code %d", code)
@@ -304,7 +303,7 @@ pools:
 		for _, table := range []string{"migrations", "meta"} {
 			change(t, "mysql", root, fmt.Sprintf("GRANT SELECT ON %s.lockstep_%s TO %s@'%%'", account.DBName, table, account.User))
 		}
-		all, code = consult(t, t.TempDir(), fmt.Sprintf("store: {driver: mysql, dsn: %q, migrate: manual}", account.FormatDSN()))
+		all, code = runDoctor(t, t.TempDir(), fmt.Sprintf("store: {driver: mysql, dsn: %q, migrate: manual}", account.FormatDSN()))
 		wantFinding(t, all, "ok schema: ", "problem replicas: store: peers: ", "denied")
 		if code != 1 {
 			t.Errorf("exit code %d", code)
@@ -316,22 +315,22 @@ pools:
 		account := newAccount(t, root)
 		change(t, "mysql", root, fmt.Sprintf("GRANT SELECT ON %s.* TO %s@'%%'", account.DBName, account.User))
 		text := fmt.Sprintf("store: {driver: mysql, dsn: %q}", account.FormatDSN())
-		all, code := consult(t, t.TempDir(), text)
+		all, code := runDoctor(t, t.TempDir(), text)
 		wantFinding(t, all, "warning schema: 0 of ", "CREATE command denied")
 		if code != 1 {
 			t.Errorf("exit code %d: %v", code, all)
 		}
 		migrated(t, "mysql", root)
-		all, code = consult(t, t.TempDir(), text)
-		wantFinding(t, all, "ok schema: ", "INSERT command denied", "give the account SELECT, INSERT, UPDATE and DELETE")
+		all, code = runDoctor(t, t.TempDir(), text)
+		wantFinding(t, all, "ok schema: ", "INSERT command denied", "grant the account SELECT, INSERT, UPDATE and DELETE")
 		if code != 1 || strings.Contains(strings.Join(all, "\n"), connect) {
 			t.Errorf("exit code %d: %v", code, all)
 		}
 	})
-	t.Run("nobody is there", func(t *testing.T) {
+	t.Run("unreachable", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		all, code := consult(t, dir, "store: {driver: mysql, dsn: \"u:s3cret@tcp(127.0.0.1:1)/db\"}\nserver: {auth: {tokens_file: none.yaml}}")
+		all, code := runDoctor(t, dir, "store: {driver: mysql, dsn: \"u:s3cret@tcp(127.0.0.1:1)/db\"}\nserver: {auth: {tokens_file: none.yaml}}")
 		wantFinding(t, all, "problem store: ", "127.0.0.1:1", "problem server: "+dir+"/none.yaml is not on this machine")
 		if text := strings.Join(all, "\n"); code != 1 || strings.Contains(text, "s3cret") {
 			t.Errorf("exit code %d: %s", code, text)

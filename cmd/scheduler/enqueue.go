@@ -28,12 +28,11 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "enqueue POOL",
-		Short: "Add a task to a pool, or many",
-		Long: "Add a task to a pool and print its id. With --key, the task that has this key already is printed\n" +
-			"instead of a second one being added.\n\n" +
+		Short: "Enqueue one task or many",
+		Long: "Enqueue a task and print its id. With --key, a task that has this key already is printed instead.\n\n" +
 			"With --many each line of standard input is one task, a JSON object with the keys payload, kind,\n" +
-			"run_at, priority, idempotency_key, tags and force; what a line does not say, the flags do. If it breaks off\n" +
-			"in the middle, the message says which lines were enqueued.",
+			"run_at, priority, idempotency_key, tags and force. Flags are the defaults of these keys. If the command\n" +
+			"fails midway, the message says which lines were enqueued.",
 		Example: "  scheduler tasks enqueue mail --payload '{\"to\":\"ann\"}' --key welcome-7\n" +
 			"  scheduler tasks enqueue mail --payload @letter.json --run-at 2h\n" +
 			"  scheduler tasks enqueue mail --many < tasks.ndjson",
@@ -45,7 +44,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			}
 			if many {
 				if payload != "" || task.IdempotencyKey != "" {
-					return usagef("--many takes payloads and keys from the lines: it does not go with --payload and --key")
+					return usagef("--many reads payloads and keys from the lines: remove --payload and --key")
 				}
 				return a.enqueueMany(ctx, c, task)
 			}
@@ -58,7 +57,7 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 			}
 			made := enqueued[0]
 			if made.Existed {
-				fmt.Fprintln(a.stderr, "There is a task with this key already.")
+				fmt.Fprintln(a.stderr, "A task with this key exists already.")
 			}
 			if made.Reason != "" && !made.State.Ended() {
 				fmt.Fprintln(a.stderr, "Note:", made.Reason)
@@ -71,8 +70,8 @@ func newTasksEnqueueCommand(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&runAt, "run-at", "", "not before `TIME`, or a duration from now, such as 10m")
 	cmd.Flags().IntVar(&task.Priority, "priority", 0, "-100 … 100, larger first")
 	cmd.Flags().StringVar(&task.IdempotencyKey, "key", "", "idempotency `KEY`: one task per pool and key")
-	cmd.Flags().StringArrayVar(&task.Tags, "tag", nil, "`TAG` for people; may be repeated")
-	cmd.Flags().BoolVar(&task.Force, "force", false, "also if no live replica can run it: those that can are to follow")
+	cmd.Flags().StringArrayVar(&task.Tags, "tag", nil, "`TAG` shown in lists; may be repeated")
+	cmd.Flags().BoolVar(&task.Force, "force", false, "also if no live replica can run it yet")
 	cmd.Flags().BoolVar(&many, "many", false, "read tasks from standard input, one JSON object per line")
 	return cmd
 }
@@ -95,15 +94,15 @@ func (a *app) payload(arg string) (any, error) {
 		return nil, err
 	}
 	if !json.Valid(text) {
-		return nil, errors.New("this is not JSON; a string needs quotes inside of the shell's: '\"text\"'")
+		return nil, errors.New("not JSON; a string needs quotes inside the shell's: '\"text\"'")
 	}
 	return json.RawMessage(text), nil
 }
 
-// maxPayload bounds what is read of a file; the server's own limit is lower.
+// maxPayload bounds a payload file; the server's own limit is lower.
 const maxPayload = 16 << 20
 
-// readAtMost reads a file, whatever it is, or a pipe: what it holds is data.
+// readAtMost reads a file or a pipe up to limit. Its owner and mode are not checked: it is data.
 func readAtMost(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -123,7 +122,7 @@ const (
 	maxLine    = 1 << 20
 )
 
-// enqueueMany enqueues the lines of standard input in batches; defaults is what a line leaves open.
+// enqueueMany enqueues the lines of standard input in batches; defaults is for the keys that a line leaves out.
 func (a *app) enqueueMany(ctx context.Context, c *client.Client, defaults jobs.NewTask) error {
 	lines := bufio.NewScanner(a.stdin)
 	lines.Buffer(nil, maxLine)
@@ -138,8 +137,8 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, defaults jobs.N
 		return fmt.Errorf("%w\nLines up to %d were enqueued, later ones were not", err, done)
 	}
 	unknown := func(err error) error {
-		return fmt.Errorf("%w\nOf lines %d to %d it is not known whether they were enqueued: those with an idempotency_key can be "+
-			"sent again. The lines before them were enqueued, later ones were not", err, from[0], from[len(from)-1])
+		return fmt.Errorf("%w\nLines %d to %d may have been enqueued: those with an idempotency_key can be sent again. "+
+			"Lines before them were enqueued, later ones were not", err, from[0], from[len(from)-1])
 	}
 	flush := func() error {
 		if len(batch) == 0 {
@@ -189,16 +188,16 @@ func (a *app) enqueueMany(ctx context.Context, c *client.Client, defaults jobs.N
 	return a.print(enqueued, nil)
 }
 
-// refused reports whether it is certain that a request changed nothing.
+// refused reports whether the request certainly changed nothing.
 func refused(err error) bool {
 	answer, ok := errors.AsType[*client.Error](err)
 	return errors.Is(err, client.ErrUnreachable) || ok && (answer.Status < http.StatusInternalServerError || answer.Code == "starting")
 }
 
-// inList is how an answer names the task of a list that it refuses: by its index.
+// inList matches the index with which an error names a task of a batch.
 var inList = regexp.MustCompile(`^\[(\d+)\]\.?`)
 
-// nameLine turns the index of a task in an answer into the line that the task came from.
+// nameLine replaces that index by the number of the task's line.
 func nameLine(err error, from []int) error {
 	refused, ok := errors.AsType[*client.Error](err)
 	if !ok {
@@ -228,7 +227,7 @@ func readLine(line []byte, defaults jobs.NewTask) (jobs.NewTask, error) {
 		return defaults, err
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return defaults, errors.New("there is more after the JSON object")
+		return defaults, errors.New("text after the JSON object")
 	}
 	if task.Payload != nil {
 		defaults.Payload = task.Payload

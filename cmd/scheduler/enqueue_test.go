@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/client"
 )
 
-// Where the answer to a batch is lost, nobody says that it was not enqueued: to send it again would do
-// its work twice.
+// If the response to a batch is lost, the message does not claim that it was not enqueued: a repeat could do the work
+// twice.
 func TestManyWithoutAnAnswer(t *testing.T) {
 	for name, last := range map[string]http.HandlerFunc{
 		"hung up":     func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
@@ -41,8 +41,7 @@ func TestManyWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// What is said to have changed nothing has: a replica that starts does nothing yet, while any other answer of a server in
-// trouble may come after the work.
+// Only refusals count as unchanged: a starting replica does nothing yet; any other 5xx may come after the write.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -61,6 +60,6 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if refused(errors.New("no answer")) {
-		t.Error("an error that nobody knows is taken for a refusal")
+		t.Error("an unknown error counts as a refusal")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
-// tellExposed says in the log that others may use the files of the store. They are used all the same: older programs and
-// backups have left such files.
-func tellExposed(c config.Store, log *slog.Logger) {
+// logExposed logs that other users may access the store's files. They are used all the same: older programs and backups
+// may have left them so.
+func logExposed(c config.Store, log *slog.Logger) {
 	exposed, remedy, write := exposedStore(c, os.Geteuid())
 	switch {
 	case write:
@@ -20,7 +20,7 @@ func tellExposed(c config.Store, log *slog.Logger) {
 	}
 }
 
-// exposedStore is sqlite.Exposed of a store in a file, and nothing of others.
+// exposedStore is sqlite.Exposed; nothing for other stores.
 func exposedStore(c config.Store, user int) (exposed, remedy string, write bool) {
 	if c.Driver != config.SQLite || c.DSN == ":memory:" {
 		return "", "", false

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// A store that others may read or write, as a backup that was made without a umask, is used, and the log and the doctor say so.
+// A store that other users may access, such as a backup made without a umask, is used; the log and doctor report it.
 func TestAStoreThatOthersMayUse(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[os.FileMode]struct{ level, is string }{
@@ -32,7 +32,7 @@ func TestAStoreThatOthersMayUse(t *testing.T) {
 		}
 		said := func() string {
 			t.Helper()
-			all, code := consult(t, dir, "")
+			all, code := runDoctor(t, dir, "")
 			for _, f := range all {
 				if strings.Contains(f, "insecure") {
 					if code != exitFine {
@@ -44,7 +44,7 @@ func TestAStoreThatOthersMayUse(t *testing.T) {
 			return ""
 		}
 		if got := said(); want.is == "" && got != "" || want.is != "" && (!strings.HasPrefix(got, "warning store: "+want.is+": "+file+" can be ") || !strings.Contains(got, "chmod 600 "+file)) {
-			t.Errorf("%04o: the doctor says %q", mode, got)
+			t.Errorf("%04o: doctor reports %q", mode, got)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		log, ended := &logged{}, make(chan int, 1)
@@ -57,7 +57,7 @@ func TestAStoreThatOthersMayUse(t *testing.T) {
 		} else {
 			for _, suffix := range []string{"", "-wal", "-shm", "-turn"} { // all of which are there
 				if !log.has(file + suffix + " can be ") {
-					t.Errorf("%04o: the log does not tell of %s", mode, suffix)
+					t.Errorf("%04o: the log does not report %s", mode, suffix)
 				}
 			}
 			if !log.has(`"level":"`+want.level+`","msg":"`+want.is+`"`) || log.count("insecure") != 1 {

@@ -21,16 +21,16 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// namedFile is a way in which a user names a file that says what runs, who is trusted or who one is.
+// namedFile is one way to name a file that decides what runs or who is trusted.
 type namedFile struct {
 	name   string
 	good   string // a content that it may have
 	secret bool
-	// use does what reads the file, and returns what is said of it; "" if nothing.
+	// use reads the file, and returns the error or warning; "" if none.
 	use func(ctx context.Context, path string) string
 }
 
-// named is every such file.
+// named lists all of them.
 func named(t *testing.T) []namedFile {
 	t.Helper()
 	folder := t.TempDir()
@@ -52,7 +52,7 @@ func named(t *testing.T) []namedFile {
 		return errs.String()
 	}
 	const jobsOfIt = "\njobs: {a: {command: [sh]}}\n"
-	// by is a configuration with settings that name the file as FILE, and the two of a certificate.
+	// by is a configuration that names the file as FILE, and the two files of a certificate.
 	by := func(settings string) func(context.Context, string) string {
 		settings = strings.NewReplacer("CERT", cert, "KEY", key).Replace(settings)
 		return func(ctx context.Context, path string) string {
@@ -120,8 +120,8 @@ func said(err error) string {
 	return err.Error()
 }
 
-// TestEveryNamedFileIsTried: each key of the configuration that names a file is among those of TestNamedFiles.
-func TestEveryNamedFileIsTried(t *testing.T) {
+// TestNamedFilesAreComplete: each key of the configuration that names a file is in TestNamedFiles.
+func TestNamedFilesAreComplete(t *testing.T) {
 	tried := map[string]bool{}
 	for _, f := range named(t) {
 		tried[f.name] = true
@@ -166,8 +166,8 @@ func TestEveryNamedFileIsTried(t *testing.T) {
 	}
 }
 
-// TestNamedFiles: a file that others could change, or that would be waited for, is refused wherever it is
-// named, with what to do. Each is fine before.
+// TestNamedFiles: a file that other users may change, or that blocks, is refused with advice wherever it is named. It
+// is accepted before.
 func TestNamedFiles(t *testing.T) {
 	t.Parallel()
 	for _, f := range named(t) {
@@ -257,7 +257,7 @@ func TestNamedFiles(t *testing.T) {
 	}
 }
 
-// TestConfigurationFromAPipe: what the program was started with is read, also where it is a pipe.
+// TestConfigurationFromAPipe: a configuration may be an inherited pipe.
 func TestConfigurationFromAPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -13,11 +13,10 @@ import (
 
 const (
 	followEvery = 250 * time.Millisecond
-	followGrace = time.Minute // how long a replica may be away while one of its tasks is followed
+	followGrace = time.Minute // how long the replica may be unreachable
 )
 
-// followRun waits for a task's end and prints its output. The error says how it ended, unless it
-// succeeded.
+// followRun waits for the task to end and prints its output. The error has the final state, unless that is succeeded.
 func (a *app) followRun(ctx context.Context, c *client.Client, id string) error {
 	task, err := a.follow(ctx, c, id)
 	if err != nil {
@@ -29,12 +28,12 @@ func (a *app) followRun(ctx context.Context, c *client.Client, id string) error 
 		}
 	}
 	if task.State != jobs.StateSucceeded {
-		return fmt.Errorf("the run was not a success: %s", task.State) // why, was told along the way
+		return fmt.Errorf("the run did not succeed: %s", task.State) // the reason is on stderr
 	}
 	return nil
 }
 
-// ending says how a task ended, for people.
+// ending describes how a task ended.
 func ending(t jobs.Task) string {
 	text := fmt.Sprintf("task %s: %s", t.ID, t.State)
 	if t.Reason != "" {
@@ -46,10 +45,10 @@ func ending(t jobs.Task) string {
 	return text
 }
 
-// follow waits for a task's end. It tells on stderr how it goes on, and prints the output of each
-// attempt when that has ended, unless programs read along.
+// follow waits for the task to end: it prints changes of state on stderr, and with -o table the output of each attempt
+// once it has ended.
 func (a *app) follow(ctx context.Context, c *client.Client, id string) (wire.Task, error) {
-	var told string
+	var shown string
 	printed := 0
 	reached := a.now()
 	for {
@@ -57,9 +56,9 @@ func (a *app) follow(ctx context.Context, c *client.Client, id string) (wire.Tas
 		switch {
 		case err == nil:
 			reached = a.now()
-			if news := progress(task.Task); news != told {
+			if news := progress(task.Task); news != shown {
 				fmt.Fprintln(a.stderr, news)
-				told = news
+				shown = news
 			}
 			if err := a.printAttempts(ctx, c, task, &printed); err != nil {
 				return task, err
@@ -78,7 +77,7 @@ func (a *app) follow(ctx context.Context, c *client.Client, id string) (wire.Tas
 	}
 }
 
-// printAttempts prints what ended attempts after the first printed ones have put out.
+// printAttempts prints the output of ended attempts after the first *printed ones.
 func (a *app) printAttempts(ctx context.Context, c *client.Client, task wire.Task, printed *int) error {
 	if a.output != "table" {
 		return nil
@@ -92,7 +91,7 @@ func (a *app) printAttempts(ctx context.Context, c *client.Client, task wire.Tas
 		switch {
 		case errors.Is(err, jobs.ErrNotFound): // it printed nothing
 		case errors.Is(err, client.ErrUnreachable), errors.Is(err, jobs.ErrUnavailable):
-			return nil // it is asked for again
+			return nil // the next poll retries
 		case err != nil:
 			return err
 		default:
@@ -108,9 +107,9 @@ func progress(t jobs.Task) string {
 	switch t.State {
 	case jobs.StatePending:
 		if t.Attempt > 0 {
-			return fmt.Sprintf("task %s: attempt %d of %d ended, waits for the next", t.ID, t.Attempt, max(t.Attempt, t.MaxAttempts))
+			return fmt.Sprintf("task %s: attempt %d of %d ended, pending", t.ID, t.Attempt, max(t.Attempt, t.MaxAttempts))
 		}
-		return fmt.Sprintf("task %s: waits", t.ID)
+		return fmt.Sprintf("task %s: pending", t.ID)
 	case jobs.StateRunning:
 		return fmt.Sprintf("task %s: attempt %d runs on %s", t.ID, t.Attempt, t.Replica)
 	}

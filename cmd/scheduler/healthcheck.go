@@ -13,16 +13,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// healthTimeout bounds a health check as a whole.
+// healthTimeout bounds the whole check.
 const healthTimeout = 5 * time.Second
 
 func newHealthcheckCommand(a *app) *cobra.Command {
 	var ready bool
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
-		Short: "Ask a replica whether it lives, for images that have neither shell nor curl",
-		Long: "Ask the replica that --server names whether it lives, or with --ready whether it starts new work. The exit code is 0 if so, else 1.\n" +
-			"It reads no file and sends no token. A replica on this machine may have any certificate, since it is reached by its address.",
+		Short: "Check that a replica is alive, for images without shell and curl",
+		Long: "Check that the replica at --server is alive, or with --ready that it starts new work. The exit code is 0 if so, else 1.\n" +
+			"It reads no file and sends no token. The certificate of a replica on this machine is not verified.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), healthTimeout)
 			defer cancel()
@@ -33,7 +33,7 @@ func newHealthcheckCommand(a *app) *cobra.Command {
 			return checkHealth(ctx, a.server(), path)
 		},
 	}
-	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether it starts new work")
+	cmd.Flags().BoolVar(&ready, "ready", false, "check that it starts new work")
 	return cmd
 }
 
@@ -41,7 +41,7 @@ func newHealthcheckCommand(a *app) *cobra.Command {
 func checkHealth(ctx context.Context, base, path string) error {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return usagef("--server: %q is not an address like http://127.0.0.1:8080", base)
+		return usagef("--server: %q is not a URL such as http://127.0.0.1:8080", base)
 	}
 	settings := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: isLoopback(u.Hostname())}
 	c := http.Client{
@@ -61,11 +61,11 @@ func checkHealth(ctx context.Context, base, path string) error {
 	if res.StatusCode == http.StatusOK {
 		return nil
 	}
-	text, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the status says enough
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the status suffices
 	return fmt.Errorf("%s answers %s: %s", u, res.Status, text)
 }
 
-// isLoopback reports whether host leads to this machine itself.
+// isLoopback reports whether host is this machine.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

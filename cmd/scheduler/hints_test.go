@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/client"
 )
 
-// The command that a refusal ends with goes to the replica that refused, and not to the default one.
+// The command at the end of a refusal is for the replica that refused, not the default one.
 func TestTheCommandToCopyNamesTheReplica(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -32,8 +32,8 @@ func TestTheCommandToCopyNamesTheReplica(t *testing.T) {
 	}
 }
 
-// A replica that takes requests and does not answer them may be frozen.
-func TestAReplicaThatDoesNotAnswerIsSaidTo(t *testing.T) {
+// A replica that accepts requests and does not respond may be frozen.
+func TestReplicaThatDoesNotAnswer(t *testing.T) {
 	a := &app{serverFlag: "http://127.0.0.1:1"}
 	err := a.explain(fmt.Errorf("client: %w", context.DeadlineExceeded))
 	if text := err.Error(); !strings.Contains(text, "http://127.0.0.1:1 did not answer in time") || !strings.Contains(text, "another replica with --server") {
@@ -45,7 +45,7 @@ func TestAReplicaThatDoesNotAnswerIsSaidTo(t *testing.T) {
 	}
 }
 
-// The due times of a job that the file suspends come with a note; standard output stays as it is.
+// The due times of a suspended job come with a note on stderr.
 func TestNextOfASuspendedJob(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lockstep.yaml")
 	text := "version: 1\njobs:\n  s: {schedule: \"@hourly\", command: [\"true\"], suspend: true}\n  r: {schedule: \"@hourly\", command: [\"true\"]}\n"
@@ -60,7 +60,7 @@ func TestNextOfASuspendedJob(t *testing.T) {
 	}
 }
 
-// A program that is there and not executable is named as the file writes it.
+// A program that is not executable is named as in the file.
 func TestACommandThatIsNotExecutableIsWarnedOf(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "lockstep.yaml")

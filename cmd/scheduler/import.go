@@ -14,11 +14,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// maxCrontab bounds the file that is imported.
+// maxCrontab bounds the imported file, in bytes.
 const maxCrontab = 1 << 20
 
 func newImportCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "import", Short: "Make a configuration of another scheduler's"}
+	cmd := &cobra.Command{Use: "import", Short: "Convert another scheduler's configuration"}
 	cmd.AddCommand(newImportCrontabCommand(a))
 	return cmd
 }
@@ -28,12 +28,11 @@ func newImportCrontabCommand(a *app) *cobra.Command {
 	var timezone string
 	cmd := &cobra.Command{
 		Use:   "crontab FILE",
-		Short: "Make a configuration of a crontab, and print it",
-		Long: "Make a configuration of a crontab, and print it. FILE may be - for standard input. The jobs have the due\n" +
-			"times and the commands of cron's lines; comments become descriptions. What cannot be carried over is left\n" +
-			"out, named with its reason in comments and on standard error, and the exit code is 1; the rest is printed\n" +
-			"all the same. Files named /etc/crontab and those in /etc/cron.d are read with a user's name before the\n" +
-			"command, others without.",
+		Short: "Convert a crontab, and print the configuration",
+		Long: "Convert a crontab, and print the configuration. FILE may be - for standard input. The jobs have the due times\n" +
+			"and commands of the lines; comments become descriptions. A line that cannot be converted is left out and named,\n" +
+			"with the reason, in a comment and on standard error; the exit code is 1 then. In /etc/crontab and\n" +
+			"/etc/cron.d a user name stands before the command.",
 		Example: "  crontab -l | scheduler import crontab - > lockstep.yaml\n" +
 			"  scheduler import crontab /etc/crontab --timezone Europe/London > jobs.yaml",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -62,7 +61,7 @@ func newImportCrontabCommand(a *app) *cobra.Command {
 				fmt.Fprintf(a.stderr, "%s:%d: left out: %s\n", args[0], r.Line, r.Text)
 			}
 			if n := len(table.LeftOut); n > 0 {
-				return fmt.Errorf("%d of the file's lines were left out, %d became jobs", n, len(table.Jobs))
+				return fmt.Errorf("%d lines were left out, %d became jobs", n, len(table.Jobs))
 			}
 			return nil
 		},
@@ -90,7 +89,7 @@ func (a *app) readCrontab(path string) (string, error) {
 	return string(text), err
 }
 
-// isSystemFile reports whether cron reads the file with a user's name before each command.
+// isSystemFile reports whether cron expects a user name before each command in the file.
 func isSystemFile(path string) bool {
 	whole, err := filepath.Abs(path)
 	if err != nil {
@@ -99,8 +98,7 @@ func isSystemFile(path string) bool {
 	return whole == "/etc/crontab" || filepath.Dir(whole) == "/etc/cron.d"
 }
 
-// machineZone is the zone of this machine's clock, where cron would read its times; UTC if the
-// machine does not say it by name.
+// machineZone is the IANA zone of this machine, in which cron reads times; UTC if it has no name.
 func (a *app) machineZone() string {
 	names := []string{}
 	if zone, set := a.env("TZ"); set {

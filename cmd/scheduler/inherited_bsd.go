@@ -2,5 +2,5 @@
 
 package main
 
-// closeOnExecFrom is for Linux alone.
+// closeOnExecFrom exists on Linux only.
 func closeOnExecFrom(uint) bool { return false }

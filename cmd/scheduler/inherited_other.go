@@ -2,5 +2,5 @@
 
 package main
 
-// keepToOurselves is for Unix alone: elsewhere a process gets only what it is handed.
-func keepToOurselves() {}
+// closeInherited is for Unix: elsewhere a child gets only the handles passed to it.
+func closeInherited() {}

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// keepToOurselves keeps commands of jobs, and the helper process that runs them, from files that this process was started
-// with and that are meant for it alone at most, as a pipe that a wrapper left open. This process keeps them: /dev/fd/N
-// can be read. What Go opens itself is closed at an exec anyway.
-func keepToOurselves() {
+// closeInherited marks inherited descriptors close-on-exec, so that commands of jobs do not get, for example, a pipe
+// that a wrapper left open. This process keeps them: a configuration may be /dev/fd/N. Go opens its own descriptors
+// close-on-exec.
+func closeInherited() {
 	if closeOnExecFrom(firstInherited) {
 		return
 	}
 	open, err := os.ReadDir("/dev/fd")
 	if err != nil {
-		return // where a system does not say what is open, commands get it as before
+		return // unknown: commands inherit them
 	}
 	for _, file := range open {
 		if fd, err := strconv.Atoi(file.Name()); err == nil && fd >= firstInherited {
@@ -26,5 +26,5 @@ func keepToOurselves() {
 	}
 }
 
-// firstInherited is the first descriptor behind those of input, output and errors, which commands get others in place of.
+// firstInherited is the first descriptor after the standard streams.
 const firstInherited = 3

@@ -42,7 +42,7 @@ func newInitCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// writeStart writes the start file; without force it never touches an existing one.
+// writeStart writes the start file; without force an existing file is an error.
 func writeStart(path string, force bool) error {
 	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {

@@ -18,8 +18,8 @@ func newJobsCommand(a *app) *cobra.Command {
 		newJobsListCommand(a),
 		newOneCommand(a, "get JOB", "Show one job", (*client.Client).Job, a.showJob),
 		newJobsRunCommand(a),
-		newJobsOverrideCommand(a, "suspend", "Let no due time of a job run until it is resumed", (*client.Client).SuspendJob),
-		newJobsOverrideCommand(a, "resume", "Let due times of a job run again, from now on", (*client.Client).ResumeJob),
+		newJobsOverrideCommand(a, "suspend", "Skip the due times of a job until it is resumed", (*client.Client).SuspendJob),
+		newJobsOverrideCommand(a, "resume", "Run the due times of a job again, from now on", (*client.Client).ResumeJob),
 	)
 }
 
@@ -41,12 +41,12 @@ func newJobsRunCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run JOB",
 		Short: "Run a job now",
-		Long: "Run a job now, whether it is due or not. It starts at the first replica that has room.\n" +
-			"With --follow: wait until it has ended, print its output, and exit with 1 unless it succeeded.\n\n" +
-			"When a replica died while it ran the job, the lost attempt may still run somewhere, so the job is not run again until the attempt's\n" +
-			"time is over. The refusal names it, and the command that runs the job nevertheless, with --force=TASK, when you know that the attempt\n" +
-			"has ended. No other attempt is forced aside; the audit, the run's reason and the log say so.\n" +
-			"A run that is pending or running is not forced aside: cancel it first.",
+		Long: "Run a job now, due or not. It starts on the first replica that has a free worker.\n" +
+			"With --follow: wait for its end, print its output, and exit with 1 unless it succeeded.\n\n" +
+			"When a replica is lost, the attempt that it ran may still be running, so the job is not run again before the attempt's\n" +
+			"deadline. The refusal names the attempt's task, and --force=TASK runs the job nevertheless: use it when you know that\n" +
+			"the attempt has ended. It overrides no other attempt. The audit, the run's reason and the log record it.\n" +
+			"It does not override a run that is pending or running: cancel that first.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			run, err := wire.Run{}, error(nil)
 			if force == "" {
@@ -66,12 +66,12 @@ func newJobsRunCommand(a *app) *cobra.Command {
 			})
 		}),
 	}
-	forceFlag(cmd, &force, "also while the lost attempt of `TASK` may still run: you know that it has ended")
+	forceFlag(cmd, &force, "also if the lost attempt of `TASK` may still run: you know that it has ended")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "wait for its end and print its output")
 	return cmd
 }
 
-// forceFlag is --force=TASK. Without a task it forces what nobody can run, and a lost attempt is named by the refusal.
+// forceFlag is --force=TASK. Without a value it forces a task that no live replica can run.
 func forceFlag(cmd *cobra.Command, force *string, usage string) {
 	cmd.Flags().StringVar(force, "force", "", usage)
 	cmd.Flags().Lookup("force").NoOptDefVal = "true"
@@ -82,12 +82,12 @@ type setJob = func(*client.Client, context.Context, string) (wire.Job, error)
 func newJobsOverrideCommand(a *app, verb, short string, set setJob) *cobra.Command {
 	return newOverrideCommand(a, setting[wire.Job]{
 		use: verb + " JOB", short: short, set: set, reset: (*client.Client).ResetJob,
-		long: ". This overrides the configuration, survives its reloads, and holds until --reset.",
-		told: func(j wire.Job) string { return j.Name + " is " + suspension(j) },
+		long:    ". This overrides the configuration, survives its reloads, and holds until --reset.",
+		message: func(j wire.Job) string { return j.Name + " is " + suspension(j) },
 	})
 }
 
-// suspension says whether a job is suspended, and whose word that is.
+// suspension describes whether a job is suspended, and by which setting.
 func suspension(j wire.Job) string {
 	state := "active"
 	if j.Suspended {
@@ -112,7 +112,7 @@ func (a *app) nextOf(j wire.Job) string {
 	return a.ago(j.NextAt)
 }
 
-// lastOf says when the latest ledger row of a job was due, and what became of it.
+// lastOf is the due time and the result of a job's latest ledger row.
 func (a *app) lastOf(j wire.Job) (when, result string) {
 	if j.Last == nil {
 		return "", ""
@@ -120,7 +120,7 @@ func (a *app) lastOf(j wire.Job) (when, result string) {
 	return a.ago(j.Last.At), resultOf(*j.Last)
 }
 
-// resultOf is the one word that people want of a trigger.
+// resultOf is the result of a trigger in one word.
 func resultOf(t jobs.Trigger) string {
 	switch {
 	case t.Outcome == "":
@@ -145,7 +145,7 @@ func (a *app) showJob(w io.Writer, j wire.Job) error {
 	}
 	state := suspension(j)
 	if j.Retired {
-		state = "retired: the configuration that governs has it no more"
+		state = "retired: the governing configuration does not define it"
 	}
 	return fields(w,
 		field{"job", j.Name},

@@ -11,13 +11,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/client"
 )
 
-// listing is a command that asks for all of one kind, page by page, and shows a row of each.
+// listing is a command that fetches a list page by page, and shows one row per item.
 type listing[T any] struct {
 	short   string
-	heading string // one word for each cell of a row
+	heading string // one word per column
 	fetch   func(*client.Client, context.Context, wire.Page) (wire.List[T], error)
 	row     func(T) []string
-	latest  bool // the list may be long: it is cut at --limit
+	latest  bool // long: cut at --limit
 }
 
 func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
@@ -34,7 +34,7 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 				return err
 			}
 			if more {
-				fmt.Fprintf(a.stderr, "These are the latest %d; there are more: --limit.\n", limit)
+				fmt.Fprintf(a.stderr, "Only the latest %d are shown; see --limit.\n", limit)
 			}
 			return a.print(rows, func(w io.Writer) error {
 				cells := make([][]string, len(rows))
@@ -51,10 +51,10 @@ func newListCommand[T any](a *app, l listing[T]) *cobra.Command {
 	return cmd
 }
 
-// everything is the limit of lists that are shown whole.
+// everything is the limit of unbounded lists.
 const everything = 0
 
-// collect follows a list from page to page, up to limit rows. more says that there are further ones.
+// collect fetches pages up to limit rows. more reports that there are further ones.
 func collect[T any](limit int, fetch func(wire.Page) (wire.List[T], error)) (rows []T, more bool, err error) {
 	rows = []T{}
 	var p wire.Page
@@ -75,7 +75,7 @@ func collect[T any](limit int, fetch func(wire.Page) (wire.List[T], error)) (row
 	}
 }
 
-// newOneCommand asks something of one thing by its name or id, and shows the answer.
+// newOneCommand fetches or changes one thing by its name or id, and shows it.
 func newOneCommand[T any](a *app, use, short string, ask func(*client.Client, context.Context, string) (T, error), show func(io.Writer, T) error) *cobra.Command {
 	return &cobra.Command{
 		Use:   use,

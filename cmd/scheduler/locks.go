@@ -11,7 +11,7 @@ import (
 )
 
 func newLocksCommand(a *app) *cobra.Command {
-	return group("locks", "Show who holds which lock", newLocksListCommand(a))
+	return group("locks", "Show the locks and their holders", newLocksListCommand(a))
 }
 
 func newLocksListCommand(a *app) *cobra.Command {

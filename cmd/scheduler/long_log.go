@@ -6,8 +6,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store/sqlite"
 )
 
-// withLongLog adds to conditions that the write-ahead log of a store in a file is far too large: the disk fills, and nothing else
-// would say so before it is full. It keeps no replica from its work.
+// withLongLog adds a condition for a write-ahead log of a SQLite store that is far too large, before it fills the disk.
+// The replica stays ready.
 func withLongLog(conditions func() []wire.Condition, c config.Store) func() []wire.Condition {
 	if c.Driver != config.SQLite {
 		return conditions

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 )
 
-// Readiness says that the store's log is far too large, and stays green.
+// Readiness reports a write-ahead log that is far too large, and stays ready.
 func TestConditionOfALongLog(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lockstep.db")

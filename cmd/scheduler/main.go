@@ -1,5 +1,5 @@
-// Command scheduler runs jobs on several machines at once, each due time on one of them, and works
-// through shared task pools. "scheduler --help" lists what it can do.
+// Command scheduler runs jobs on several machines, each due time on one of them, and works through shared task pools.
+// "scheduler --help" lists its commands.
 package main
 
 import (
@@ -12,11 +12,10 @@ import (
 )
 
 func main() {
-	if exechandler.Warden() { // the process that runs the commands of a replica
+	if exechandler.Warden() { // this process runs the commands of a replica
 		return
 	}
-	// net/http quotes there what servers send behind their answers, with what they repeat of a secret. Nothing else is
-	// said there: errors are returned, and a replica has a log of its own.
+	// net/http logs there what servers send after a response, which may repeat a secret. No other package uses it.
 	log.SetOutput(io.Discard)
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

@@ -18,14 +18,14 @@ import (
 func newMigrateCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Make or update the tables of the store",
-		Long: "Make or update the tables of the store that the file names. With store.migrate: auto, serve does it at start;\n" +
-			"with manual, it does not start before \"migrate up\" was run.",
+		Short: "Create or update the tables of the store",
+		Long: "Create or update the tables of the store that the configuration names. With store.migrate: auto, serve does it at\n" +
+			"start; with manual, serve refuses to start until \"migrate up\" was run.",
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "up",
-			Short: "Bring the tables to this program's version",
+			Short: "Update the tables to this program's version",
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				return a.withStore(cmd.Context(), func(ctx context.Context, s *store.Store) error {
 					if err := s.Migrate(ctx); err != nil {
@@ -37,14 +37,14 @@ func newMigrateCommand(a *app) *cobra.Command {
 		},
 		&cobra.Command{
 			Use:   "status",
-			Short: "Show which steps were applied",
+			Short: "Show which migrations are applied",
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				return a.withStore(cmd.Context(), a.migrations)
 			},
 		},
 		&cobra.Command{
 			Use:   "sql",
-			Short: "Print the SQL of all steps, for those who apply it with a tool of their own",
+			Short: "Print the SQL of all migrations, to apply with another tool",
 			RunE: func(*cobra.Command, []string) error {
 				c, err := a.loadConfig()
 				if err != nil {
@@ -62,20 +62,20 @@ func newMigrateCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// openStore opens the store that a file names.
+// openStore opens the store. If that fails, and another kind of server answers at its address, the error says so.
 func openStore(ctx context.Context, c config.Store) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Dialect(c.Driver), c.DSN, store.Options{Prefix: c.TablePrefix, TLS: c.TLS})
 	if err != nil && c.Driver == config.MySQL {
 		if d, bad := mysqlconn.Parse(c.DSN); bad == nil && d.Net == "tcp" {
-			if answers := speaks(context.WithoutCancel(ctx), d.Addr); len(answers) > 0 && !slices.Contains(answers, speaksMySQL) {
-				return nil, fmt.Errorf("store.dsn: %s answers at %s, not %s; correct the address: %w", answers[0], d.Addr, speaksMySQL, err)
+			if answers := probe(context.WithoutCancel(ctx), d.Addr); len(answers) > 0 && !slices.Contains(answers, isMySQL) {
+				return nil, fmt.Errorf("store.dsn: %s answers at %s, not %s; correct the address: %w", answers[0], d.Addr, isMySQL, err)
 			}
 		}
 	}
 	return s, err
 }
 
-// withStore opens the store of the file for f.
+// withStore calls f with the store of the configuration.
 func (a *app) withStore(ctx context.Context, f func(context.Context, *store.Store) error) (err error) {
 	c, err := a.loadConfig()
 	if err != nil {
@@ -96,7 +96,7 @@ type migration struct {
 	Newer     bool   `json:"newer,omitempty"`      // applied by a newer program
 }
 
-// migrations prints the steps and where they stand.
+// migrations prints each migration with the time at which it was applied.
 func (a *app) migrations(ctx context.Context, s *store.Store) error {
 	steps, err := s.Sides().Admin.MigrationStatus(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// people shows a due time in a table: "Mon 2026-03-30 01:30:00 BST".
+// people formats a due time: "Mon 2026-03-30 01:30:00 BST".
 func people(d wire.Due, zone *time.Location) string {
 	return d.At.In(zone).Format("Mon 2006-01-02 15:04:05 MST")
 }
@@ -34,9 +34,9 @@ func newNextCommand(a *app) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "next JOB|EXPR",
-		Short: "Show when a job of the file, or an expression, is due next",
-		Long: "Show when a job of the file, or an expression, is due next. An argument with a blank, or with @\n" +
-			"in front, is an expression.",
+		Short: "Show the next due times of a job or an expression",
+		Long: "Show the next due times of a job of the file, or of an expression: an argument that has a blank or\n" +
+			"begins with @.",
 		Example: "  scheduler next nightly-backup\n" +
 			"  scheduler next '30 2 * * *' --timezone Europe/London --from 2026-03-28 -n 3",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -66,7 +66,7 @@ func newNextCommand(a *app) *cobra.Command {
 			}
 			due := wire.DueTimes(schedule, zone, start, n)
 			if suspended {
-				fmt.Fprintf(a.stderr, "note: the file suspends job %s: it does not run at these times\n", args[0])
+				fmt.Fprintf(a.stderr, "note: the file suspends job %s: these due times are skipped\n", args[0])
 			}
 			return a.print(due, func(w io.Writer) error {
 				rows := make([][]string, len(due))
@@ -77,13 +77,13 @@ func newNextCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", 10, "how many due times")
+	cmd.Flags().IntVarP(&n, "number", "n", 10, "number of due times")
 	cmd.Flags().StringVar(&from, "from", "", "first due time after this `TIME`: RFC 3339, or 2006-01-02 or 2006-01-02T15:04:05 in the zone (default now)")
 	cmd.Flags().StringVar(&timezone, "timezone", "", "IANA `ZONE` to read the schedule in (default the job's, or UTC)")
 	return cmd
 }
 
-// specsOf returns the schedules that an argument means, their zone, and whether it is a job that is suspended.
+// specsOf returns the schedules of an argument, their zone, and whether it is a suspended job.
 func (a *app) specsOf(arg string) (specs []string, timezone string, suspended bool, err error) {
 	if strings.ContainsAny(arg, " \t") || strings.HasPrefix(arg, "@") || arg == "" {
 		return []string{arg}, "UTC", false, nil
@@ -109,7 +109,7 @@ func similar(name string, c *config.Config) []string {
 	return nil
 }
 
-// parseTime reads a time that people type; without an offset it is in zone.
+// parseTime parses a time; without an offset it is in zone.
 func parseTime(text string, zone *time.Location) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil

@@ -17,10 +17,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// noon is what the clock says in tests: a day before London's clocks go forward.
+// noon is the tests' time: a day before London's clocks go forward.
 var noon = time.Date(2026, time.March, 28, 12, 0, 0, 0, time.UTC)
 
-// result is what one call of the program left behind.
+// result is the outcome of one call of the program.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -48,7 +48,7 @@ jobs:
   by-hand: {pool: mail, payload: {n: 1}}
 `
 
-// What the offline commands print, and how they end.
+// Output and exit codes of the offline commands.
 func TestOfflineCommands(t *testing.T) {
 	for name, args := range map[string][]string{
 		"help-next":             {"next", "--help"},
@@ -128,7 +128,7 @@ func TestOfflineCommands(t *testing.T) {
 	}
 }
 
-// Every malformed configuration ends validate and next with 2, and shows where.
+// validate and next exit with 2 for each malformed configuration, and name the place.
 func TestBadConfigurationsExitWithTwo(t *testing.T) {
 	folder := filepath.Join("..", "..", "config", "testdata", "bad")
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
@@ -144,9 +144,9 @@ func TestBadConfigurationsExitWithTwo(t *testing.T) {
 				t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, r.code, r.stdout, r.stderr)
 			}
 		}
-		var told refusal
+		var got refusal
 		r := call(t, nil, "validate", file, "-o", "json")
-		if err := json.Unmarshal([]byte(r.stdout), &told); err != nil || r.code != exitUsage || len(told.Errors) == 0 || told.Errors[0].File == "" || told.Errors[0].Problem == "" {
+		if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || r.code != exitUsage || len(got.Errors) == 0 || got.Errors[0].File == "" || got.Errors[0].Problem == "" {
 			t.Errorf("%s for programs: %v, exit code %d, stdout %q", file, err, r.code, r.stdout)
 		}
 	}
@@ -223,7 +223,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// Without a command, and for a group without one, the program lists what there is.
+// The program without a command, and a group without one, lists its commands.
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{}, {"--help"}, {"migrate"}, {"help", "next"}} {
 		r := call(t, nil, args...)
@@ -233,7 +233,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// run takes arguments, environment and clock of the process itself.
+// run uses arguments, environment and clock of the process.
 func TestRunReadsTheProcess(t *testing.T) {
 	t.Setenv("LOCKSTEP_CONFIG", filepath.Join(t.TempDir(), "missing.yaml"))
 	var stdout, stderr bytes.Buffer

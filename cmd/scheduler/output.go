@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// field is one line of what is shown of one thing.
+// field is one line of the details of a thing.
 type field struct{ name, value string }
 
-// fields writes what is known, one line each; what is empty is left out.
+// fields writes one line per field; empty ones are left out.
 func fields(w io.Writer, all ...field) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range all {
@@ -25,7 +25,7 @@ func fields(w io.Writer, all ...field) error {
 	return t.Flush()
 }
 
-// utc shows a time for people; "" for none.
+// utc formats a time; "" for none.
 func utc(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -33,7 +33,7 @@ func utc(t time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05")
 }
 
-// ago shows how far t is from now: "3s ago", "in 5m"; "" for none.
+// ago formats the distance of t from now: "3s ago", "in 5m"; "" for none.
 func (a *app) ago(t time.Time) string {
 	switch d := a.now().Sub(t); {
 	case t.IsZero():
@@ -45,7 +45,7 @@ func (a *app) ago(t time.Time) string {
 	}
 }
 
-// when shows both.
+// when formats t and its distance.
 func (a *app) when(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -53,7 +53,7 @@ func (a *app) when(t time.Time) string {
 	return utc(t) + " UTC (" + a.ago(t) + ")"
 }
 
-// short shows a duration (≥ 0) by its largest unit.
+// short formats a duration (≥ 0) in its largest unit.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -66,7 +66,7 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// number shows a number, 0 as nothing.
+// number formats a number; "" for 0.
 func number(n int) string {
 	if n == 0 {
 		return ""
@@ -82,8 +82,7 @@ func pairs(m map[string]string) string {
 	return strings.Join(words, " ")
 }
 
-// raw writes a job's output: to a terminal for people, else byte for byte, but for the line break that the
-// next thing needs.
+// raw writes a job's output, ended by a line break: escaped on a terminal, else byte for byte.
 func (a *app) raw(output []byte) error {
 	if len(output) > 0 && !bytes.HasSuffix(output, []byte("\n")) {
 		output = append(output, '\n')

@@ -10,11 +10,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/client"
 )
 
-// setting is a command that overrides the configuration of one job or pool, or takes that back.
+// setting is a command that overrides the configuration of one job or pool, or removes the override.
 type setting[T any] struct {
 	use, short, long string
 	set, reset       func(*client.Client, context.Context, string) (T, error)
-	told             func(T) string // what holds now
+	message          func(T) string // the new state
 }
 
 func newOverrideCommand[T any](a *app, s setting[T]) *cobra.Command {
@@ -33,11 +33,11 @@ func newOverrideCommand[T any](a *app, s setting[T]) *cobra.Command {
 				return err
 			}
 			return a.print(thing, func(w io.Writer) error {
-				_, err := fmt.Fprintln(w, s.told(thing))
+				_, err := fmt.Fprintln(w, s.message(thing))
 				return err
 			})
 		}),
 	}
-	cmd.Flags().BoolVar(&reset, "reset", false, "clear the override: the configuration holds again")
+	cmd.Flags().BoolVar(&reset, "reset", false, "remove the override: the configuration applies again")
 	return cmd
 }

@@ -12,14 +12,14 @@ import (
 func newPoolsCommand(a *app) *cobra.Command {
 	return group("pools", "Show pools, pause and resume them",
 		newPoolsListCommand(a),
-		newPoolsOverrideCommand(a, "pause", "Let no task of a pool start until it is resumed", (*client.Client).PausePool),
-		newPoolsOverrideCommand(a, "resume", "Let tasks of a pool start again", (*client.Client).ResumePool),
+		newPoolsOverrideCommand(a, "pause", "Start no task of a pool until it is resumed", (*client.Client).PausePool),
+		newPoolsOverrideCommand(a, "resume", "Start tasks of a pool again", (*client.Client).ResumePool),
 	)
 }
 
 func newPoolsListCommand(a *app) *cobra.Command {
 	return newListCommand(a, listing[wire.Pool]{
-		short:   "List the pools and what is in them",
+		short:   "List the pools and their numbers of tasks",
 		heading: "POOL STATE WORKERS MAX RUNNING PENDING SCHEDULED OLDEST",
 		fetch:   (*client.Client).Pools,
 		row: func(p wire.Pool) []string {
@@ -33,8 +33,8 @@ type setPool = func(*client.Client, context.Context, string) (wire.Pool, error)
 func newPoolsOverrideCommand(a *app, verb, short string, set setPool) *cobra.Command {
 	return newOverrideCommand(a, setting[wire.Pool]{
 		use: verb + " POOL", short: short, set: set, reset: (*client.Client).ResetPool,
-		long: ", on all replicas. What runs goes on. This overrides the configuration until --reset.",
-		told: func(p wire.Pool) string { return p.Name + " is " + poolState(p) },
+		long:    ", on all replicas. Running tasks go on. This overrides the configuration until --reset.",
+		message: func(p wire.Pool) string { return p.Name + " is " + poolState(p) },
 	})
 }
 

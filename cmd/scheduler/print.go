@@ -13,8 +13,7 @@ import (
 // formats are the values of --output.
 var formats = []string{"table", "json", "yaml"}
 
-// print writes v for programs (-o json, -o yaml: the same keys, those of the json tags) or lets
-// table write it for people.
+// print writes v as JSON or YAML (-o json, -o yaml: the keys of the json tags), or calls table.
 func (a *app) print(v any, table func(w io.Writer) error) error {
 	switch a.output {
 	case "json":
@@ -29,8 +28,8 @@ func (a *app) print(v any, table func(w io.Writer) error) error {
 	}
 }
 
-// sink is where goes what programs read: byte for byte, and on a terminal through visible. JSON and YAML stay what they
-// are, as both take its escapes for what they stand for within double quotes.
+// sink is for machine-readable output: byte for byte, and on a terminal escaped by visible. The escapes are valid in
+// JSON and in double-quoted YAML.
 func (a *app) sink() io.Writer {
 	if isTerminal(a.exact) {
 		return a.stdout
@@ -38,8 +37,8 @@ func (a *app) sink() io.Writer {
 	return a.exact
 }
 
-// printYAML goes through JSON, so that the keys and their order are the same in both. In JSON a string may have what YAML
-// refuses, unless it is escaped.
+// printYAML converts JSON, so that keys and their order are the same in both. Characters that JSON allows and YAML does
+// not are escaped.
 func printYAML(w io.Writer, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -58,7 +57,7 @@ func printYAML(w io.Writer, v any) error {
 	return enc.Close()
 }
 
-// blockStyle is the style without braces, and with double quotes where an escape may have to stand.
+// blockStyle sets block style, with double quotes where a value needs escapes.
 func blockStyle(n *yaml.Node) {
 	n.Style = 0
 	if strings.ContainsFunc(n.Value, misleads) {

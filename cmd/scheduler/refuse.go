@@ -6,13 +6,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 )
 
-// refusal is what programs get of a configuration that cannot be used.
+// refusal is a configuration's errors as JSON or YAML.
 type refusal struct {
 	Errors config.Errors `json:"errors"`
 }
 
-// refuse says everything that is wrong with a configuration: to people on stderr, to programs (-o
-// json, -o yaml) on stdout.
+// refuse prints all errors of a configuration: as text on stderr, or with -o json and -o yaml on stdout.
 func (a *app) refuse(bad config.Errors) {
 	if a.output == "table" {
 		fmt.Fprintln(a.stderr, bad.Error())

@@ -17,10 +17,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// maxToken bounds the file of a token, in bytes.
+// maxToken bounds a token file, in bytes.
 const maxToken = 64 << 10
 
-// call makes a command of what do asks of the replica that --server names.
+// call makes a command of do, with a client of the replica at --server.
 func (a *app) call(do func(ctx context.Context, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := a.remote()
@@ -31,8 +31,7 @@ func (a *app) call(do func(ctx context.Context, c *client.Client, args []string)
 	}
 }
 
-// remote returns a client of the replica that --server names, with the token of LOCKSTEP_API_TOKEN
-// or of the file LOCKSTEP_API_TOKEN_FILE.
+// remote returns a client of the replica at --server, with the token of LOCKSTEP_API_TOKEN or LOCKSTEP_API_TOKEN_FILE.
 func (a *app) remote() (*client.Client, error) {
 	token, err := a.token()
 	if err != nil {
@@ -44,7 +43,7 @@ func (a *app) remote() (*client.Client, error) {
 	}
 	server := a.server()
 	if u, err := url.Parse(server); err == nil && token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()) && !a.insecure {
-		return nil, usagef("--server: %s would get the token in plain text, for all on the way to read; write https://%s, or say --insecure if the network is yours alone", server, u.Host)
+		return nil, usagef("--server: the token would be sent to %s in plain text; write https://%s, or add --insecure if the network is private", server, u.Host)
 	}
 	c, err := client.New(server, client.Options{Token: token, TLS: settings})
 	if err != nil {
@@ -53,7 +52,7 @@ func (a *app) remote() (*client.Client, error) {
 	return c, nil
 }
 
-// token finds the token, if there is one. No error shows it.
+// token returns the token, if any. No error contains it.
 func (a *app) token() (string, error) {
 	token, _ := a.env("LOCKSTEP_API_TOKEN")
 	from := "LOCKSTEP_API_TOKEN"
@@ -69,12 +68,12 @@ func (a *app) token() (string, error) {
 		token = strings.TrimSpace(string(read.Data))
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", usagef("%s: this is not a token; a token is one word, as 'scheduler token create' prints it", from)
+		return "", usagef("%s: not a token; a token is one word, as 'scheduler token create' prints it", from)
 	}
 	return token, nil
 }
 
-// tls trusts those that --ca-file names; nil: those that the system trusts.
+// tls returns the settings with the authorities of --ca-file; nil: the system's.
 func (a *app) tls() (*tls.Config, error) {
 	file, from := a.caFlag, "--ca-file"
 	if file == "" {
@@ -95,7 +94,7 @@ func (a *app) tls() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}, nil
 }
 
-// withScheme completes host:port. A token must not leave this machine in plain text on a guess.
+// withScheme completes host:port. Only loopback gets http: a token must not leave this machine in plain text.
 func withScheme(server string) string {
 	if server == "" || strings.Contains(server, "://") {
 		return server
@@ -110,12 +109,12 @@ func withScheme(server string) string {
 	return "https://" + server
 }
 
-// explain says what to do where no replica answers, or none that will have us.
+// explain adds advice to the error of a request.
 func (a *app) explain(err error) error {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	answer, _ := errors.AsType[*client.Error](err)
 	switch {
-	case answer != nil && answer.Force != "" && a.serverFlag != "": // the command to copy goes to the same replica
+	case answer != nil && answer.Force != "" && a.serverFlag != "": // the command in the message is for the same replica
 		answer.Message = strings.ReplaceAll(answer.Message, ": scheduler ", ": scheduler --server "+a.serverFlag+" ")
 	case errors.Is(err, client.ErrUnreachable):
 		return fmt.Errorf("%w\nStart a replica with 'scheduler serve', or name a running one with --server URL or LOCKSTEP_SERVER", err)

@@ -60,7 +60,7 @@ func TestJobsCommands(t *testing.T) {
 	}
 }
 
-// The shell completes names of jobs and pools, as the replica lists them; where none answers there are none.
+// Shell completion lists the names of jobs and pools of the replica; none if it does not answer.
 func TestNamesAreCompleted(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t)
@@ -91,7 +91,7 @@ func TestRunFollow(t *testing.T) {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 	code, stdout, stderr = r.scheduler(t, "", "jobs", "run", "fails", "-f")
-	if code != exitFailed || stdout != "try 1\ntry 2\n" || strings.Count(stderr, "exit status 3") != 1 || !strings.HasSuffix(stderr, "scheduler: the run was not a success: failed\n") {
+	if code != exitFailed || stdout != "try 1\ntry 2\n" || strings.Count(stderr, "exit status 3") != 1 || !strings.HasSuffix(stderr, "scheduler: the run did not succeed: failed\n") {
 		t.Errorf("%d %q %q", code, stdout, stderr)
 	}
 	code, stdout, _ = r.scheduler(t, "", "jobs", "run", "fails", "-f", "-o", "json")
@@ -141,7 +141,7 @@ func TestTasksCommands(t *testing.T) {
 	}
 	first := strings.TrimSpace(r.fine(t, "tasks", "enqueue", "mail", "--payload", "@"+file, "--key", "k1", "--tag", "a", "--tag", "b c", "--priority", "-5"))
 	code, stdout, stderr := r.scheduler(t, "{\"n\":1e400}", "tasks", "enqueue", "mail", "--payload", "-", "--key", "k1")
-	if code != exitFine || strings.TrimSpace(stdout) != first || stderr != "There is a task with this key already.\n" {
+	if code != exitFine || strings.TrimSpace(stdout) != first || stderr != "A task with this key exists already.\n" {
 		t.Errorf("the same key: %d %q %q", code, stdout, stderr)
 	}
 	if got := r.fine(t, "tasks", "logs", first, "--follow"); got != "mail {\"n\":1e400}\n" {
@@ -311,8 +311,8 @@ func TestPoolsReplicasLocksCommands(t *testing.T) {
 	}
 }
 
-// TestNobodyThere: the message names the address and says what to do.
-func TestNobodyThere(t *testing.T) {
+// TestUnreachableReplica: the message names the address and the advice.
+func TestUnreachableReplica(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -348,8 +348,8 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// TestForcedRun: a run that is refused because a lost attempt may still run is started with the --force that its message says,
-// and with no other; one that runs is not forced aside.
+// TestForcedRun: a run that is refused because a lost attempt may still run starts with the --force of the refusal, and
+// with no other. A running one is not overridden.
 func TestForcedRun(t *testing.T) {
 	t.Parallel()
 	r := startReplica(t)

@@ -15,7 +15,7 @@ func newReplicasCommand(a *app) *cobra.Command {
 
 func newReplicasListCommand(a *app) *cobra.Command {
 	cmd := newListCommand(a, listing[wire.Replica]{
-		short:   "List the replicas, and dead ones whose tasks are about to be taken over",
+		short:   "List the replicas, and expired ones whose tasks are not reaped yet",
 		heading: "REPLICA STATE PROCESS ADDRESS WORKERS VERSION LOAD JOINED SEEN LABELS",
 		fetch:   (*client.Client).Replicas,
 		row: func(r wire.Replica) []string {
@@ -25,7 +25,7 @@ func newReplicasListCommand(a *app) *cobra.Command {
 			}
 		},
 	})
-	cmd.Long = cmd.Short + ".\n\nLOAD counts loads of configurations, and each start is one: the live replica with the highest number governs. A lower number\n" +
-		"says only that a replica was started earlier, perhaps on the same file. One that has jobs otherwise says so in its /readyz and log."
+	cmd.Long = cmd.Short + ".\n\nLOAD is the number of the replica's load of a configuration; each start is a load. The live replica with the highest\n" +
+		"number governs. A replica with a lower number may have the same file; if its jobs differ, its /readyz and log say so."
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 )
 
-// commands is every command of the program, one constructor each.
+// commands constructs every command of the program.
 var commands = []func(*app) *cobra.Command{
 	newServeCommand,
 	newInitCommand,
@@ -52,22 +52,22 @@ const (
 // app is what all commands share: the streams, the environment, and the flags of the root.
 type app struct {
 	stdin   io.Reader
-	stdout  io.Writer // for people, see visible
-	stderr  io.Writer // for people
-	exact   io.Writer // stdout for programs, byte for byte
+	stdout  io.Writer // escaped, see visible
+	stderr  io.Writer // escaped
+	exact   io.Writer // stdout, byte for byte
 	environ []string  // of the process, as in os.Environ
 	now     func() time.Time
 
 	configFlag string
 	serverFlag string
 	caFlag     string
-	insecure   bool   // a token may go to another machine in plain text
+	insecure   bool   // allow a token in plain text to another machine
 	output     string // table | json | yaml
 
-	started bool // a command's own code was reached: from here on an error is no longer wrong usage
+	started bool // a command's own code runs: an error is no longer wrong usage
 }
 
-// run is the program: it executes args and returns the exit code.
+// run executes args and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr, environ: os.Environ(), now: time.Now}
 	return a.execute(ctx, args)
@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func (a *app) execute(ctx context.Context, args []string) int {
 	out, errs := &visible{w: a.stdout}, &visible{w: a.stderr}
 	a.exact, a.stdout, a.stderr = a.stdout, out, errs
-	defer func() { // after the last word
+	defer func() {
 		out.flush()
 		errs.flush()
 		a.stdout, a.stderr = out.w, errs.w
@@ -107,7 +107,7 @@ func newRootCommand(a *app) *cobra.Command {
 		Long: "Run cron jobs and task pools on several machines, each due time on one of them.\n\n" +
 			"Start here:\n" +
 			"  scheduler init                 write a commented " + defaultFile + "\n" +
-			"  scheduler validate             check it, and see when its jobs run\n" +
+			"  scheduler validate             check it, and show when its jobs run\n" +
 			"  scheduler serve                run it; start more of them on the same file",
 		Version:       version(),
 		SilenceErrors: true,
@@ -123,8 +123,8 @@ func newRootCommand(a *app) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.configFlag, "config", "c", "", "configuration `FILE` (else $LOCKSTEP_CONFIG, else ./"+defaultFile+")")
 	flags.StringVar(&a.serverFlag, "server", "", "`URL` of a running replica (else $LOCKSTEP_SERVER, else "+defaultServer+")")
-	flags.StringVar(&a.caFlag, "ca-file", "", "`FILE` with the authorities that vouch for the replica's certificate (else $LOCKSTEP_CA_FILE, else the system's)")
-	flags.BoolVar(&a.insecure, "insecure", false, "send the token to another machine even in plain text")
+	flags.StringVar(&a.caFlag, "ca-file", "", "`FILE` with the authorities of the replica's certificate (else $LOCKSTEP_CA_FILE, else the system's)")
+	flags.BoolVar(&a.insecure, "insecure", false, "allow the token to be sent in plain text to another machine")
 	flags.StringVarP(&a.output, "output", "o", "table", "output `FORMAT`: table, json or yaml")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 
@@ -140,8 +140,8 @@ func newRootCommand(a *app) *cobra.Command {
 	return root
 }
 
-// guard makes wrong usage tell itself apart from failure, in cmd and all below it, and has it said in our
-// words: what goes wrong before a command's own code runs is wrong usage.
+// guard marks errors before a command's own code runs as wrong usage, in cmd and its subcommands, and replaces cobra's
+// messages.
 func (a *app) guard(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		a.guard(sub)
@@ -188,7 +188,7 @@ func (a *app) loadConfig() (*config.Config, error) {
 	return c, nil
 }
 
-// server is the base URL of the replica that commands talk to.
+// server is the base URL of the replica.
 func (a *app) server() string {
 	if a.serverFlag != "" {
 		return withScheme(a.serverFlag)
@@ -199,7 +199,7 @@ func (a *app) server() string {
 	return defaultServer
 }
 
-// env looks up a variable of the process's environment; of several, the last one counts.
+// env looks up an environment variable; the last of several counts.
 func (a *app) env(name string) (string, bool) {
 	for _, entry := range slices.Backward(a.environ) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -214,7 +214,7 @@ type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-// usagef makes an error that ends the program with exit code 2.
+// usagef is an error with exit code 2.
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 func isUsage(err error) bool { var u usageError; return errors.As(err, &u) }
@@ -226,5 +226,5 @@ func didYouMean(names []string) string {
 	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
 }
 
-// failure is an error behind the program's name, which is that of the package scheduler, too.
+// failure is the error's text without a second "scheduler: ".
 func failure(err error) string { return strings.TrimPrefix(err.Error(), "scheduler: ") }

@@ -22,7 +22,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// plain is a handler of which people see nothing.
+// plain is a handler without a description.
 type plain struct {
 	jobs.HandlerFunc
 	name string
@@ -33,8 +33,7 @@ func (p plain) Identity() string { return p.name }
 
 func of(name string, run jobs.HandlerFunc) jobs.Handler { return plain{run, name} }
 
-// running is a replica with its store and API, in this process. What its "waits" job does ends
-// when release is closed.
+// running is a replica with its store and API, in this process. Its job "waits" ends when release is closed.
 type running struct {
 	url     string
 	file    string // of the store
@@ -114,7 +113,7 @@ func startReplica(t *testing.T) *running {
 	return r
 }
 
-// scheduler runs the program with args, speaking to r.
+// scheduler calls the program with args against r.
 func (r *running) scheduler(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
@@ -123,7 +122,7 @@ func (r *running) scheduler(t *testing.T, stdin string, args ...string) (code in
 	return code, out.String(), errs.String()
 }
 
-// fine runs the program and expects it to succeed.
+// fine calls the program and requires success.
 func (r *running) fine(t *testing.T, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := r.scheduler(t, "", args...)
@@ -143,7 +142,7 @@ func decodeJSON[T any](t *testing.T, text string) (v T) {
 	return v
 }
 
-// like turns a pattern for people into one for programs: … is anything within a line.
+// like converts a pattern: … matches anything within a line.
 func like(t *testing.T, pattern, text string) {
 	t.Helper()
 	exact := strings.ReplaceAll(regexp.QuoteMeta(pattern), "…", ".*")

@@ -11,9 +11,9 @@ func newSchemaCommand(a *app) *cobra.Command {
 		Use:   "schema",
 		Short: "Print the JSON Schema of the configuration, for editors",
 		Long: "Print the JSON Schema (draft 2020-12) of the configuration. Editors complete and explain keys with it, and\n" +
-			"show mistakes while you type. The YAML language server finds it by a first line like this one:\n" +
+			"show mistakes. The YAML language server finds it by a first line such as:\n" +
 			"  # yaml-language-server: $schema=lockstep.schema.json\n" +
-			"Some mistakes only 'scheduler validate' can see.",
+			"'scheduler validate' finds more mistakes than the schema can describe.",
 		Example: "  scheduler schema > lockstep.schema.json",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.exact.Write(docs.Schema)

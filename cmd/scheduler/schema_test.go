@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The schema is printed as it is, and what init writes names it in the first line, where editors look.
+// The schema is printed unchanged, and the file that init writes names it in its first line.
 func TestSchema(t *testing.T) {
 	r := call(t, nil, "schema")
 	var schema struct {

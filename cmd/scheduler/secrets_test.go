@@ -23,7 +23,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// parrot answers each request with what it was asked for: in the reason phrase, as a redirect, in the body.
+// parrot echoes each request: in the reason phrase, as a redirect, in the body.
 func parrot(t *testing.T) (url string) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,8 +40,7 @@ func parrot(t *testing.T) (url string) {
 	return s.URL
 }
 
-// What the configuration has in secret is nowhere: in no answer, list, log or row, neither itself nor as a
-// digest.
+// No secret of the configuration is in any response, list, log or row, neither itself nor as a digest.
 func TestSecretsAreShownNowhere(t *testing.T) {
 	t.Parallel()
 	dir, to := t.TempDir(), parrot(t)
@@ -78,7 +77,7 @@ jobs:
 	if _, err := c.Enqueue(t.Context(), jobs.NewTask{Pool: "mail"}); err != nil {
 		t.Fatal(err)
 	}
-	await.Until(t, "all was tried, and somebody was told in vain", func() bool {
+	await.Until(t, "all tasks ended, and a notification failed", func() bool {
 		ended := 0
 		tasks, err := c.Tasks(t.Context(), wire.TaskFilter{})
 		for _, task := range tasks.Items {
@@ -141,7 +140,7 @@ jobs:
 	digests := digestsOf(t, file)
 	for what, sum := range digests {
 		if strings.HasPrefix(what, "hash") && !strings.Contains(said["rows"]+said["rows-wal"], sum) {
-			t.Errorf("no row has the %s, %s, so that its absence elsewhere says nothing", what, sum)
+			t.Errorf("no row has the %s, %s, so its absence elsewhere proves nothing", what, sum)
 		}
 	}
 	for where, text := range said {
@@ -167,7 +166,7 @@ jobs:
 	}
 }
 
-// digestsOf are the hashes of what a file defines, which its secrets count in, and the digests by which handlers are told apart.
+// digestsOf are the hashes of definitions, which include secrets, and the digests of handlers.
 func digestsOf(t *testing.T, file string) map[string]string {
 	t.Helper()
 	c, err := config.Load(file, config.Options{Environ: os.Environ()})
@@ -205,7 +204,7 @@ func digestsOf(t *testing.T, file string) map[string]string {
 
 var address = regexp.MustCompile(`127\.0\.0\.1:[1-9][0-9]*`)
 
-// server is where a replica listens, as its log says; "" before it does.
+// server is the address in the log of a replica; "" before it listens.
 func (l *logged) server() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,7 +216,7 @@ func (l *logged) server() string {
 	return ""
 }
 
-// get reads an answer; of one without end, what comes within half a second.
+// get reads a response; half a second of an endless one.
 func get(t *testing.T, url string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -27,10 +27,10 @@ func newServeCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run one replica",
-		Long: "Run one replica until SIGTERM or SIGINT, which drain it: it takes nothing more and lets work finish.\n" +
-			"A second signal stops it at once. A terminal that is closed drains it, too; any other SIGHUP is ignored,\n" +
-			"since a configuration is not loaded again while a replica runs. Start as many replicas as you like on the\n" +
-			"same file, each with its own --listen.",
+		Long: "Run one replica until SIGTERM or SIGINT, which drain it: it claims nothing more and lets work finish.\n" +
+			"A second signal stops it at once. A closed terminal drains it, too; any other SIGHUP is ignored:\n" +
+			"a replica does not reload its configuration. Start any number of replicas on the same file, each with\n" +
+			"its own --listen.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.loadConfig()
 			if err != nil {
@@ -56,50 +56,52 @@ func newServeCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// serve runs one replica: parts, scheduler and API, until a signal.
+// serve runs one replica until a signal. It opens the listener, the store and the lock service, then runs side by side:
+// the API, the metrics and the scheduler. It ends in this order: drain, stop the API and the metrics, flush the audit,
+// close.
 func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	log := newLogger(a.stderr)
 	if keep, _ := a.env("LOCKSTEP_DUMPABLE"); keep != "true" {
-		shield()
+		disableDump()
 	}
-	keepToOurselves()
+	closeInherited()
 	hangups, console := make(chan os.Signal, 1), openConsole()
-	if !signal.Ignored(syscall.SIGHUP) { // nohup
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
 		signal.Notify(hangups, syscall.SIGHUP)
 		defer signal.Stop(hangups)
 	}
-	broken := make(chan os.Signal, 1) // a log that nobody reads any more ends no replica
+	broken := make(chan os.Signal, 1) // a closed log pipe does not end the replica
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 	listener, err := net.Listen("tcp", c.Server.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w\nAnother replica may be listening there: give this one an address of its own with --listen, as in --listen 127.0.0.1:8099", err)
+		return fmt.Errorf("%w\nAnother replica may be listening there: give this one another address, as in --listen 127.0.0.1:8099", err)
 	} else if err != nil {
 		return err
 	}
 	defer listener.Close()
-	door, err := newDoor(c.Server, log)
+	srv, err := newAPIServer(c.Server, log)
 	if err != nil {
 		return err
 	}
-	if door.descriptors = newDescriptors(c.Replica.Workers); door.descriptors.short() != "" {
-		log.Warn("few descriptors", "why", door.descriptors.short())
+	if srv.descriptors = newDescriptors(c.Replica.Workers); srv.descriptors.short() != "" {
+		log.Warn("few descriptors", "why", srv.descriptors.short())
 	}
 	p, err := openParts(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close(ctx)) }()
-	tellExposed(c.Store, log)
+	logExposed(c.Store, log)
 	s, err := p.replica(c, listener.Addr().String(), log)
 	if err != nil {
 		return err
 	}
 	backend := api.Backend{Store: p.store, Replica: s, Locks: p, Audit: true}
 	options := api.Options{Logger: log, Page: page.Handler(), Metrics: p.metrics.Handler()}
-	door.guard(&options)
-	if door.cert != nil {
-		p.metrics.Certificate(door.cert.end)
+	srv.configure(&options)
+	if srv.cert != nil {
+		p.metrics.Certificate(srv.cert.end)
 	}
 	if weak := c.Weak(); weak != nil {
 		log.Warn("insecure", "why", strings.Join(weak, "; "))
@@ -111,13 +113,13 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	served := make(chan error, 1)
-	go func() { served <- door.serve(serving, listener, handler) }()
+	go func() { served <- srv.serve(serving, listener, handler) }()
 	measured := make(chan error, 1)
 	go func() { measured <- p.metrics.Run(serving, s) }()
-	if p.away != nil {
-		log.Warn("the lock service is away, and this replica starts without it", "until it is there", untilThere(c.Lock.WhenDown), "error", p.away)
+	if p.lockErr != nil {
+		log.Warn("lock service unreachable; starting without it", "meanwhile", whileDown(c.Lock.WhenDown), "error", p.lockErr)
 	}
-	log.Info("listening", "url", door.url(listener), "replica", s.ID(), "store", c.Store.Driver, "lock", p.service)
+	log.Info("listening", "url", srv.url(listener), "replica", s.ID(), "store", c.Store.Driver, "lock", p.service)
 
 	running, drain := context.WithCancel(ctx)
 	defer drain()
@@ -128,28 +130,28 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	halted := false
 	go func() {
 		defer close(watching)
-		obey(signals, hangups, func() {
+		handleSignals(signals, hangups, func() {
 			if console.closed() {
-				log.Warn("the terminal was closed, so this replica drains")
+				log.Warn("terminal closed; draining")
 				drain()
 			} else {
-				log.Warn("SIGHUP is ignored: a configuration is not loaded again while a replica runs; restart it to load a new file")
+				log.Warn("SIGHUP ignored: restart the replica to load a new configuration")
 			}
 		}, drain, func() { halted = true; s.Halt() })
 	}()
 	err = s.Run(running)
 	if errors.Is(err, ledger.ErrLockService) {
-		err = fmt.Errorf("%w: %s", err, sameLocks)
+		err = fmt.Errorf("%w: %s", err, sameLockSection)
 	}
 	if errors.Is(err, ledger.ErrReplicaLive) {
-		err = fmt.Errorf("%w: give this one another --id, or remove replica.id from its configuration: each replica makes an id of its own then", err)
+		err = fmt.Errorf("%w: give this one another --id, or remove replica.id from its configuration: each replica then generates its id", err)
 	}
 	drain()
 	signal.Stop(signals)
 	close(signals)
 	<-watching
 	if halted {
-		err = errors.Join(err, errors.New("told twice to stop, so work that was under way was cut off: 'scheduler tasks list --state lost' shows what no replica runs again"))
+		err = errors.Join(err, errors.New("stopped by a second signal, running attempts were killed: 'scheduler tasks list --state lost' shows the tasks that are not retried"))
 	}
 	stopServing()
 	err = errors.Join(err, <-served, <-measured)
@@ -160,13 +162,13 @@ func (a *app) serve(ctx context.Context, c *config.Config) (err error) {
 	return err
 }
 
-// onceWithin is how soon after the first signal another one is the same: timeout(1) signals its child, and then the
-// group that the child is in.
-const onceWithin = 500 * time.Millisecond
+// sameSignal is how soon after the first a second signal counts as the same: timeout(1) signals its child and then the
+// child's process group.
+const sameSignal = 500 * time.Millisecond
 
-// obey drains at the first signal and halts at the second, until there are no more. Hang-ups, of which a
-// terminal that is closed may send several, are not counted.
-func obey(signals, hangups <-chan os.Signal, hangup, drain, halt func()) {
+// handleSignals drains at the first signal and halts at the second, until signals is closed. SIGHUP is not counted: a
+// closed terminal may send several.
+func handleSignals(signals, hangups <-chan os.Signal, hangup, drain, halt func()) {
 	var drained time.Time
 	for {
 		select {
@@ -182,13 +184,13 @@ func obey(signals, hangups <-chan os.Signal, hangup, drain, halt func()) {
 		case drained.IsZero():
 			drained = time.Now()
 			drain()
-		case time.Since(drained) >= onceWithin:
+		case time.Since(drained) >= sameSignal:
 			halt()
 		}
 	}
 }
 
-// newLogger writes text for people on a terminal, else JSON.
+// newLogger writes text to a terminal, else JSON.
 func newLogger(w io.Writer) *slog.Logger {
 	if isTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, nil))

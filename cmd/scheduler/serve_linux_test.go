@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// People at a terminal read text, everybody else JSON.
+// The log is text on a terminal, else JSON.
 func TestLogger(t *testing.T) {
 	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/ledger"
 )
 
-// A replica that was told to stop says last that it has.
+// The last log line of a drained replica says that it stopped.
 func TestTheLastWordOfAReplica(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lockstep.yaml")
@@ -39,7 +39,7 @@ func TestTheLastWordOfAReplica(t *testing.T) {
 	}
 }
 
-// A replica that locks at another place than those that live says what to do, as the doctor does.
+// A replica with another lock service than the live ones exits with the advice that doctor gives.
 func TestRefusedOverLockServices(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -19,7 +19,7 @@ func newTasksCommand(a *app) *cobra.Command {
 		newTasksListCommand(a),
 		newOneCommand(a, "get TASK", "Show one task and its attempts", (*client.Client).Task, a.showTask),
 		newTasksLogsCommand(a),
-		newOneCommand(a, "cancel TASK", "End a task that waits, ask one that runs to stop", (*client.Client).CancelTask, printCancelled),
+		newOneCommand(a, "cancel TASK", "Cancel a pending task, or ask a running one to stop", (*client.Client).CancelTask, printCancelled),
 		newTasksRetryCommand(a),
 	)
 }
@@ -32,8 +32,8 @@ func newTasksRetryCommand(a *app) *cobra.Command {
 		}
 		return c.RetryTask(ctx, id)
 	}
-	cmd := newOneCommand(a, "retry TASK", "Make a new task of one that has ended", retry, printID)
-	forceFlag(cmd, &force, "also if no live replica can run it, or while the lost attempt of `TASK` of its job may still run: you know that it has ended")
+	cmd := newOneCommand(a, "retry TASK", "Enqueue an ended task again, as a new task", retry, printID)
+	forceFlag(cmd, &force, "also if no live replica can run it, or if the lost attempt of `TASK` of its job may still run: you know that it has ended")
 	return cmd
 }
 
@@ -68,16 +68,16 @@ func newTasksLogsCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs TASK",
 		Short: "Print a task's output",
-		Long: "Print what is kept of a task's output: head and tail, from the end of an attempt on.\n" +
-			"With --follow: print each attempt's output as soon as it has ended, until the task has.",
+		Long: "Print the stored output of a task: head and tail of each attempt that has ended.\n" +
+			"With --follow: print each attempt's output when it ends, until the task ends.",
 		RunE: a.call(func(ctx context.Context, c *client.Client, args []string) error {
 			switch {
 			case attempt < 0:
 				return usagef("--attempt %d: must be 1 or more", attempt)
 			case follow && attempt != 0:
-				return usagef("--follow prints all attempts: it does not go with --attempt")
+				return usagef("--follow prints all attempts: remove --attempt")
 			case a.output != "table":
-				return usagef("an output is text: --output does not go with it")
+				return usagef("an output is text: remove --output")
 			case follow:
 				_, err := a.follow(ctx, c, args[0])
 				return err
@@ -89,8 +89,8 @@ func newTasksLogsCommand(a *app) *cobra.Command {
 			return a.raw(output)
 		}),
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the task has ended")
-	cmd.Flags().IntVar(&attempt, "attempt", 0, "of attempt `N`, from 1 (default the latest that has any)")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue until the task has ended")
+	cmd.Flags().IntVar(&attempt, "attempt", 0, "of attempt `N`, from 1 (default the latest with output)")
 	return cmd
 }
 
@@ -103,13 +103,12 @@ func printCancelled(w io.Writer, t jobs.Task) error {
 	return err
 }
 
-// printID writes an id, for people and for pipes.
+// printID writes the id alone, for use in scripts.
 func printID(w io.Writer, t jobs.Task) error {
 	_, err := fmt.Fprintln(w, t.ID)
 	return err
 }
 
-// printIDs writes one id per line.
 func printIDs(w io.Writer, tasks ...jobs.Enqueued) error {
 	for _, t := range tasks {
 		if err := printID(w, t.Task); err != nil {
@@ -119,8 +118,8 @@ func printIDs(w io.Writer, tasks ...jobs.Enqueued) error {
 	return nil
 }
 
-// attemptOf shows how many attempts there were, of how many at least: those that were lost with their
-// replica use up none.
+// attemptOf shows the number of attempts, and the maximum. Lost attempts do not use up retries, so the number may
+// exceed it.
 func attemptOf(t jobs.Task) string {
 	return fmt.Sprintf("%d/%d", t.Attempt, max(t.Attempt, t.MaxAttempts))
 }

@@ -18,17 +18,17 @@ import (
 )
 
 func newTokenCommand(a *app) *cobra.Command {
-	return group("token", "Make and list the tokens that open the API", newTokenCreateCommand(a), newTokenListCommand(a))
+	return group("token", "Create and list API tokens", newTokenCreateCommand(a), newTokenListCommand(a))
 }
 
-// createdToken is what token create says to programs.
+// createdToken is the output of token create.
 type createdToken struct {
 	Token string `json:"token"`
 	tokenRow
-	Entry string `json:"entry"` // for the file
+	Entry string `json:"entry"` // its line in the file
 }
 
-// tokenRow is a token as people see it: without what could be used.
+// tokenRow describes a token without its secret.
 type tokenRow struct {
 	Name    string    `json:"name"`
 	Role    api.Role  `json:"role"`
@@ -44,12 +44,12 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 	var name, role, expires, file string
 	cmd := &cobra.Command{
 		Use:   "create --name NAME --role ROLE",
-		Short: "Make a token, and print it this once",
-		Long: "Make a token for the API from 32 random bytes. It is printed once, alone, on standard output; only its SHA-256 is kept.\n" +
-			"With --file the entry is added to that file, which server.auth.tokens_file names; replicas take it over within seconds.\n" +
-			"Without, the entry is printed on standard error, to be put there by you.\n\n" +
+		Short: "Create a token, and print it once",
+		Long: "Create an API token from 32 random bytes. It is printed once, alone, on standard output; only its SHA-256 is stored.\n" +
+			"With --file the entry is added to that file, which server.auth.tokens_file names; replicas reload it within seconds.\n" +
+			"Without --file the entry is printed on standard error.\n\n" +
 			"viewer reads; operator also enqueues, runs, cancels, retries, suspends, resumes and pauses; admin may do everything.\n" +
-			"To replace a token, add a second one of the same name, give it to its user, and remove the line of the first.",
+			"To replace a token, add a second one of the same name, hand it out, and remove the line of the first.",
 		Example: "  umask 077; scheduler token create --name ci --role operator --expires 90d --file tokens.yaml > ci.token",
 		RunE: func(*cobra.Command, []string) error {
 			var ends time.Time
@@ -78,7 +78,7 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 				} else {
 					fmt.Fprintf(a.stderr, "%s may use the API as %s, by %s.\n", name, role, file)
 				}
-				fmt.Fprintln(a.stderr, "This token is shown only now. Keep it where nobody else can read it:")
+				fmt.Fprintln(a.stderr, "This token is not shown again. Keep it secret:")
 				_, err := fmt.Fprintln(w, secret)
 				return err
 			})
@@ -87,16 +87,16 @@ func newTokenCreateCommand(a *app) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&name, "name", "", "`NAME` of its user, for the audit")
 	flags.StringVar(&role, "role", "", "`ROLE`: viewer, operator or admin")
-	flags.StringVar(&expires, "expires", "", "how long it is good, a `DURATION` such as 90d (default for ever)")
-	flags.StringVar(&file, "file", "", "`FILE` to add the entry to; it is made if it is not there")
+	flags.StringVar(&expires, "expires", "", "validity, a `DURATION` such as 90d (default unlimited)")
+	flags.StringVar(&file, "file", "", "`FILE` to add the entry to; created if missing")
 	_ = cmd.MarkFlagRequired("name")
 	_ = cmd.MarkFlagRequired("role")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"viewer", "operator", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// addToken adds an entry to a file, in one write at its end, so that none is lost when several are
-// added at once. A new file is its owner's alone.
+// addToken appends an entry in one write, so that concurrent additions lose none. A new file is readable by its owner
+// only.
 func addToken(path string, t api.Token) (err error) {
 	var data []byte
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -121,7 +121,7 @@ func newTokenListCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the tokens of a file",
-		Long:  "List the tokens of the file that server.auth.tokens_file names, or of --file. The tokens themselves are nowhere to be read.",
+		Long:  "List the tokens of the file that server.auth.tokens_file names, or of --file. The secrets are not stored.",
 		RunE: func(*cobra.Command, []string) error {
 			if file == "" {
 				c, err := a.loadConfig()
@@ -143,7 +143,7 @@ func newTokenListCommand(a *app) *cobra.Command {
 			return a.print(rows, func(w io.Writer) error {
 				cells := make([][]string, len(rows))
 				for i, r := range rows {
-					state := "good"
+					state := "valid"
 					if !r.Expires.IsZero() && !a.now().Before(r.Expires) {
 						state = "expired"
 					}

@@ -14,7 +14,7 @@ import (
 )
 
 func newTriggersCommand(a *app) *cobra.Command {
-	return group("triggers", "Show what became of due times", newTriggersListCommand(a))
+	return group("triggers", "Show due times and their outcomes", newTriggersListCommand(a))
 }
 
 func newTriggersListCommand(a *app) *cobra.Command {
@@ -49,7 +49,7 @@ func newTriggersListCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// several is how many due times a row covers, if more than one.
+// several is the number of due times of a row that covers more than one.
 func several(t jobs.Trigger) string {
 	if t.Count < 2 {
 		return ""
@@ -57,7 +57,7 @@ func several(t jobs.Trigger) string {
 	return number(t.Count)
 }
 
-// moment reads a time, or a duration from now in the direction given; zero for "".
+// moment parses a time, or a duration from now in the given direction; zero for "".
 func (a *app) moment(text string, direction time.Duration) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 )
 
-// checkUsage says what is missing from a call of cmd, or too much, by its Use line: NAME has to be there,
-// [NAME] may be. A flag that must be there is marked so.
+// checkUsage compares arguments with the Use line of cmd: NAME is required, [NAME] is optional; and requires the flags
+// marked so.
 func checkUsage(cmd *cobra.Command, args []string) error {
 	names := arguments(cmd)
 	how := "write '" + strings.TrimSuffix(cmd.UseLine(), " [flags]") + "'"
@@ -27,13 +27,13 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 		hint := how
 		switch one, force := args[len(names)], cmd.Flags().Lookup("force"); {
 		case force != nil && force.Changed && force.Value.Type() == "string":
-			hint = "write --force=" + one + ", if that is what it is for"
+			hint = "if it is the value of --force, write --force=" + one
 		case len(names) > 0:
-			hint += ", and put quotes around what has blanks in it"
+			hint += ", and put quotes around an argument that has blanks"
 		case strings.HasSuffix(one, ".yaml"), strings.HasSuffix(one, ".yml"):
 			hint = fmt.Sprintf("name a configuration with -c %s", one)
 		}
-		return usagef("%q is an argument too many; %s", args[len(names)], hint)
+		return usagef("unexpected argument %q; %s", args[len(names)], hint)
 	}
 	var missing error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -44,10 +44,10 @@ func checkUsage(cmd *cobra.Command, args []string) error {
 	return missing
 }
 
-// arguments are what the Use line of a command names behind it.
+// arguments are the names of arguments in the Use line.
 func arguments(cmd *cobra.Command) (names []string) {
 	for _, word := range strings.Fields(cmd.Use)[1:] {
-		if strings.HasPrefix(word, "-") { // the flags that must be there stand at the end
+		if strings.HasPrefix(word, "-") { // required flags are last
 			break
 		}
 		names = append(names, word)
@@ -55,7 +55,7 @@ func arguments(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// where says how to learn what could stand for an argument.
+// where says how to list the values of an argument.
 func where(name string) string {
 	switch name {
 	case "JOB":
@@ -68,7 +68,7 @@ func where(name string) string {
 	return ""
 }
 
-// checkCommand refuses a word that a group of commands does not know.
+// checkCommand refuses an unknown command of a group.
 func checkCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -79,14 +79,14 @@ func checkCommand(cmd *cobra.Command, args []string) error {
 			known = append(known, sub.Name())
 		}
 	}
-	said := fmt.Sprintf("there is no command %q", cmd.CommandPath()+" "+args[0])
+	problem := fmt.Sprintf("there is no command %q", cmd.CommandPath()+" "+args[0])
 	if meant := nearest.Key(args[0], known); meant != "" {
-		return usagef("%s; did you mean %s?", said, meant)
+		return usagef("%s; did you mean %s?", problem, meant)
 	}
-	return usagef("%s; there are %s", said, strings.Join(known, ", "))
+	return usagef("%s; there are %s", problem, strings.Join(known, ", "))
 }
 
-// flagError says in our words what the parser of flags found.
+// flagError rewrites the errors of the flag parser.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown  *pflag.NotExistError
@@ -132,7 +132,7 @@ func flagNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// flagForm is how a flag is written.
+// flagForm is a flag as it is written on the command line.
 func flagForm(f *pflag.Flag) string {
 	name, _ := pflag.UnquoteUsage(f)
 	return strings.TrimSpace("--" + f.Name + " " + name)

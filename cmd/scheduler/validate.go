@@ -17,10 +17,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// upcoming is how many due times validate shows of each job.
+// upcoming is the number of due times shown per job.
 const upcoming = 3
 
-// summary is what validate says of a sound configuration.
+// summary is the output of validate for a valid configuration.
 type summary struct {
 	File     string        `json:"file"`
 	Store    string        `json:"store"`
@@ -54,8 +54,8 @@ func newValidateCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a configuration and show when its jobs run next",
-		Long: "Check a configuration and show what it says, with the next times of each job in its own zone.\n" +
-			"Otherwise show everything that is wrong, each with file:line:column, and exit with 2. No server is contacted.",
+		Long: "Check a configuration. If it is valid, show its pools and jobs, with the next due times of each job in its zone.\n" +
+			"Else show all errors, each with file:line:column, and exit with 2. No server is contacted.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				a.configFlag = args[0]
@@ -64,7 +64,7 @@ func newValidateCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			missing, expiry, err := checkDoor(c.Server)
+			missing, expiry, err := checkAPIServer(c.Server)
 			if err != nil {
 				return err
 			}
@@ -147,9 +147,8 @@ func summarizeJob(name string, j jobs.Job, now time.Time) (jobSummary, error) {
 	return s, nil
 }
 
-// write is the summary for people.
 func (s summary) write(w io.Writer) error {
-	fmt.Fprintf(w, "%s is fine: %s, %s.\n\n", s.File, count(len(s.Jobs), "job"), count(len(s.Pools), "pool"))
+	fmt.Fprintf(w, "%s is valid: %s, %s.\n\n", s.File, count(len(s.Jobs), "job"), count(len(s.Pools), "pool"))
 	fmt.Fprintf(w, "store    %s\nlock     %s\nlisten   %s\n", cellText(s.Store), cellText(s.Lock), cellText(s.Listen))
 	if len(s.Pools) > 0 {
 		fmt.Fprintln(w)

@@ -20,7 +20,7 @@ type buildInfo struct {
 	Platform string `json:"platform"`
 }
 
-// version is the release, or what the build knows of itself.
+// version is the release, or the module version of the build.
 func version() string { return readBuildInfo().Version }
 
 func readBuildInfo() buildInfo {
@@ -46,7 +46,7 @@ func readBuildInfo() buildInfo {
 	return b
 }
 
-// line is the version for people.
+// line is the version as text.
 func line(b buildInfo) string {
 	return fmt.Sprintf("scheduler %s (%s, %s)\n", b.Version, b.Go, b.Platform)
 }

@@ -11,16 +11,17 @@ import (
 	"golang.org/x/term"
 )
 
-// visible is where everything goes that the program prints for people: what could command their terminal, or
-// show text in another order than it has, arrives there as an escape that can be read: \x1b, \u202e. What
-// others say (errors of tasks, reason phrases, labels, answers of servers) is in nearly everything.
+// visible escapes what could control a terminal or reorder text, as \x1b and \u202e. All human-readable output goes
+// through it: nearly all of it contains text from elsewhere (errors of tasks, labels, answers of servers).
 //
-// Line breaks and tabs stay, and \r\n is a line break. A rune may come in several writes.
+// Line breaks and tabs stay, and \r
+//
+//	is a line break. A rune may be split over several writes.
 type visible struct {
 	w io.Writer
 
 	mu   sync.Mutex
-	rest []byte // the beginning of a rune, or a \r that may be half of a line break
+	rest []byte // an incomplete rune, or a \r that may begin a line break
 }
 
 func (v *visible) Write(p []byte) (int, error) {
@@ -46,7 +47,7 @@ func (v *visible) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes what never became a rune.
+// flush writes an incomplete rune.
 func (v *visible) flush() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -56,7 +57,7 @@ func (v *visible) flush() {
 	}
 }
 
-// show is s as people see it, in one line.
+// show is s escaped, in one line.
 func show(s string) string {
 	shown := make([]byte, 0, len(s))
 	for len(s) > 0 {
@@ -77,15 +78,15 @@ func appendShown(to []byte, r rune, spelled []byte) []byte {
 	return append(to, spelled...)
 }
 
-// misleads reports whether r, which JSON takes as it is, is none that people can see.
+// misleads reports whether r, which JSON leaves unescaped, is not a visible character.
 func misleads(r rune) bool {
-	return r >= 0x7f && r < 0xa0 || // DEL and C1, where a terminal may find an escape, too
-		r == 0x61c || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || // the order of text
-		r == 0x2028 || r == 0x2029 || // line breaks to some
-		r == 0xfffe || r == 0xffff // no characters
+	return r >= 0x7f && r < 0xa0 || // DEL and C1, which may begin an escape sequence
+		r == 0x61c || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || // direction of text
+		r == 0x2028 || r == 0x2029 || // line breaks in some programs
+		r == 0xfffe || r == 0xffff // noncharacters
 }
 
-// cellText keeps a value from others in its cell: one line, as wide as it looks.
+// cellText escapes a value for a table's cell: one line.
 func cellText(s string) string {
 	if s == "" {
 		return "-"
@@ -93,7 +94,7 @@ func cellText(s string) string {
 	return show(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(s))
 }
 
-// isTerminal reports whether what is written to w goes to one.
+// isTerminal reports whether w writes to a terminal.
 func isTerminal(w io.Writer) bool {
 	if v, ok := w.(*visible); ok {
 		w = v.w

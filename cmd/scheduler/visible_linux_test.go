@@ -50,7 +50,7 @@ func terminal(t *testing.T) (program *os.File, said func() string) {
 	}
 }
 
-// On a terminal an output, a reason phrase, JSON and YAML are shown, not obeyed; the latter two say the same as ever.
+// A terminal shows escapes of a task's output, a reason phrase, JSON and YAML; the latter two stay valid.
 func TestOnATerminal(t *testing.T) {
 	t.Parallel()
 	valid := strings.ToValidUTF8(hostile, "") // all that JSON can say

@@ -15,10 +15,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// hostile has one of each that a terminal would obey or that turns text around.
+// hostile has one of each character that controls a terminal or reorders text.
 const hostile = "a\x1b]0;title\x07b\x00c\x7fd\u009b31me\u202ef\u2066g\u2028h\xffi"
 
-// shownHostile is what people see of it.
+// shownHostile is hostile escaped.
 const shownHostile = `a\x1b]0;title\x07b\x00c\u007fd\u009b31me\u202ef\u2066g\u2028h\xffi`
 
 func TestVisible(t *testing.T) {
@@ -48,17 +48,17 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// orders matches what must not reach a terminal. Line breaks and tabs are the layout's.
+// orders matches control characters other than line breaks and tabs.
 var orders = regexp.MustCompile(`[\x00-\x08\x0b-\x1f\x7f\x{80}-\x{9f}\x{61c}\x{202a}-\x{202e}\x{2066}-\x{2069}\x{2028}\x{2029}]`)
 
 func wantHarmless(t *testing.T, what, said string) {
 	t.Helper()
 	if i := orders.FindStringIndex(said); i != nil || strings.ToValidUTF8(said, "") != said {
-		t.Errorf("%s: what a terminal obeys: %q", what, said)
+		t.Errorf("%s: control characters: %q", what, said)
 	}
 }
 
-// A replica whose every text is hostile commands nobody's terminal.
+// No text of a replica controls a terminal.
 func TestNothingCommandsATerminal(t *testing.T) {
 	t.Parallel()
 	quoted, _ := json.Marshal(strings.ToValidUTF8(hostile, ""))
@@ -103,10 +103,10 @@ func TestNothingCommandsATerminal(t *testing.T) {
 		got := call(t, environ, args...)
 		wantHarmless(t, fmt.Sprintf("%.40q", args), got.stdout+got.stderr)
 		if !strings.Contains(got.stdout+got.stderr, `x1b]0;title`) {
-			t.Errorf("%q does not show what was said: %s%s", args, got.stdout, got.stderr)
+			t.Errorf("%q does not show the text: %s%s", args, got.stdout, got.stderr)
 		}
 	}
-	// What programs read stays as it is.
+	// JSON is unchanged.
 	if got := call(t, environ, "tasks", "logs", "1"); got.stdout != hostile+"\n" {
 		t.Errorf("an output became %q", got.stdout)
 	}
@@ -120,7 +120,7 @@ func TestNothingCommandsATerminal(t *testing.T) {
 	}
 }
 
-// A replica's log on a terminal is text, whose values the handler quotes; what it does not is made visible.
+// A replica's log on a terminal is text: the handler quotes values, and visible escapes the rest.
 func TestALogOnATerminalIsHarmless(t *testing.T) {
 	var out bytes.Buffer
 	v := &visible{w: &out}

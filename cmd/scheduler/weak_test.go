@@ -11,14 +11,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// What tls.insecure allows is said by the doctor, and beside what readiness depends on.
+// doctor and readiness report tls.insecure.
 func TestWeakConnectionsAreShown(t *testing.T) {
 	t.Parallel()
 	srv := servers.NewMySQL(t)
 	dsn := srv.DSNAs("root", "", "store") + "?tls=preferred"
-	all, _ := consult(t, t.TempDir(), "store: {driver: mysql, dsn: \""+dsn+"\", tls: {insecure: true}}")
+	all, _ := runDoctor(t, t.TempDir(), "store: {driver: mysql, dsn: \""+dsn+"\", tls: {insecure: true}}")
 	wantFinding(t, all, "warning configuration: insecure: store: tls=preferred: ")
-	all, _ = consult(t, t.TempDir(), `lock: {driver: zookeeper, zookeeper: {servers: ["zk.invalid:2181"], insecure: true}}`)
+	all, _ = runDoctor(t, t.TempDir(), `lock: {driver: zookeeper, zookeeper: {servers: ["zk.invalid:2181"], insecure: true}}`)
 	wantFinding(t, all, "warning configuration: insecure: lock: every client that reaches the servers can take, free and change the locks (zookeeper.insecure, without auth_file)")
 
 	path := filepath.Join(t.TempDir(), "weak.yaml")
@@ -30,7 +30,7 @@ func TestWeakConnectionsAreShown(t *testing.T) {
 	}()
 	await.Until(t, "it listens", func() bool { return log.server() != "" })
 	if ready := get(t, log.server()+"/readyz"); !strings.Contains(ready, `"insecure: store: tls=preferred: `) {
-		t.Errorf("readiness says %s", ready)
+		t.Errorf("readiness: %s", ready)
 	}
 	if !log.has("insecure") || !log.has("tls=preferred") {
 		t.Error("the log says nothing of it")

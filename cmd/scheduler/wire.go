@@ -25,18 +25,19 @@ import (
 	"github.com/lockstep-scheduler/lockstep/store"
 )
 
-// parts is what one replica is made of: a store, a lock service, and what to close, in order.
+// parts are the store and the lock service of a replica, and what to close.
 type parts struct {
 	store   *store.Store
 	metrics *metrics.Metrics
 	locker  *locks.Locker // nil: the lock service is the store's own database
 	service string        // fingerprint of the lock service
-	away    error         // why the lock service could not be reached at the start; nil: it answered
+	lockErr error         // error of the lock service at the start; nil: it answered
 	closers []func(context.Context) error
 }
 
-// openParts opens what c names. Within 10 s a store that cannot be reached is an error that names its address, and so is a
-// lock service that answers and cannot be used. One that is away is no error: see parts.away.
+// openParts opens the store and the lock service that c names. A store that cannot be reached is an error after 10 s
+// that names its address; so is a lock service that answers and cannot be used. An unreachable lock service is no
+// error: see lockErr.
 func openParts(ctx context.Context, c *config.Config) (_ *parts, err error) {
 	p := &parts{}
 	defer func() {
@@ -67,22 +68,22 @@ func openParts(ctx context.Context, c *config.Config) (_ *parts, err error) {
 	if p.locker == nil {
 		return nil, err
 	}
-	gone, answer := away(ctx, c.Lock, err)
+	transient, diagnosis := unreachable(ctx, c.Lock, err)
 	switch {
-	case answer != nil:
-		err = fmt.Errorf("%w: %w", answer, err)
+	case diagnosis != nil:
+		err = fmt.Errorf("%w: %w", diagnosis, err)
 		return nil, err
-	case !gone:
+	case !transient:
 		return nil, err
 	}
-	p.away, err = err, nil
+	p.lockErr, err = err, nil
 	return p, nil
 }
 
 // openLock opens the lock service that c names, unless that is the store.
 func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 	namespace := c.Set.Name
-	if namespace == "" && !c.LockInStore() { // whose rows need none, and which may have no tables yet
+	if namespace == "" && !c.LockInStore() { // the store's rows need no namespace, and there may be no tables yet
 		minted, err := p.store.Namespace(ctx)
 		if err != nil {
 			return err
@@ -119,22 +120,21 @@ func (p *parts) openLock(ctx context.Context, c *config.Config) error {
 	return p.tryLock(ctx, l)
 }
 
-// untilThere says what becomes of work while the lock service is away.
-func untilThere(whenDown string) string {
+// whileDown describes what happens while the lock service is down.
+func whileDown(whenDown string) string {
 	if whenDown == string(scheduler.DownWait) {
 		return "nothing starts"
 	}
 	return "the store's rows decide alone, and jobs with locks wait"
 }
 
-// lockTimeout bounds how long a lock service that does not answer holds up a start.
+// lockTimeout bounds the wait for the lock service at the start.
 const lockTimeout = 6 * time.Second
 
-// lockPatience is how long it may take until it is asked what kind of server answers there.
-const lockPatience = time.Second
+// probeAfter is the delay after which its servers are probed.
+const probeAfter = time.Second
 
-// tryLock asks the lock service whether it answers, and would do: what only somebody can change ends the start. One
-// that is slow is asked again.
+// tryLock checks at the start that the lock service can be used. A slow one is retried until lockTimeout.
 func (p *parts) tryLock(ctx context.Context, l config.Lock) error {
 	began := time.Now()
 	for {
@@ -148,16 +148,16 @@ func (p *parts) tryLock(ctx context.Context, l config.Lock) error {
 	}
 }
 
-// ready asks the lock service once. What lets it wait is looked at meanwhile, and another kind of server ends the call:
-// the client of MySQL waits 5 s for a greeting where a Redis waits for the client's first word.
+// ready checks the lock service once. While it waits the servers are probed, and another kind of server ends the call:
+// the MySQL client waits 5 s for a greeting that a Redis never sends.
 func (p *parts) ready(ctx context.Context, l config.Lock) error {
 	calling, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	var wrong error
-	var look sync.WaitGroup
-	look.Go(func() {
+	var probing sync.WaitGroup
+	probing.Go(func() {
 		select {
-		case <-time.After(lockPatience):
+		case <-time.After(probeAfter):
 			if wrong = checkServers(calling, l); wrong != nil {
 				cancel()
 			}
@@ -166,14 +166,15 @@ func (p *parts) ready(ctx context.Context, l config.Lock) error {
 	})
 	err := p.locker.Ready(calling)
 	cancel()
-	look.Wait()
+	probing.Wait()
 	if err != nil && wrong != nil {
 		return wrong
 	}
 	return err
 }
 
-// fingerprint is equal for two replicas if, and only if, they lock at the same place in the same way.
+// fingerprint identifies the lock service: equal for two replicas if and only if they lock at the same place in the
+// same way.
 func fingerprint(c *config.Config, namespace string) (string, error) {
 	if c.LockInStore() {
 		return scheduler.StoreLocks, nil
@@ -209,7 +210,7 @@ func openRedis(r config.RedisLock) redis.UniversalClient {
 		MasterName: r.MasterName, SentinelUsername: r.SentinelUsername, SentinelPassword: r.SentinelPassword,
 		TLSConfig: r.TLS, IsClusterMode: r.Mode == "cluster",
 	}
-	redis.SetLogger(silent{}) // what goes wrong is in the errors, and ours is the log
+	redis.SetLogger(silent{}) // errors are returned
 	return redis.NewUniversalClient(o)
 }
 
@@ -221,7 +222,7 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Inspect shows who holds what; with the store's own rows as guards nobody holds anything for long.
+// Inspect lists the leases; none when locks are the store's rows.
 func (p *parts) Inspect(ctx context.Context, prefix string) iter.Seq2[driver.Info, error] {
 	if p.locker == nil {
 		return func(func(driver.Info, error) bool) {}
@@ -240,7 +241,7 @@ func (p *parts) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// replica makes the scheduler that c describes.
+// replica returns the scheduler that c describes.
 func (p *parts) replica(c *config.Config, address string, log *slog.Logger) (*scheduler.Scheduler, error) {
 	return scheduler.New(p.store, p.locks(), c.Set, scheduler.Options{
 		ID: c.Replica.ID, Workers: c.Replica.Workers, Labels: c.Replica.Labels,

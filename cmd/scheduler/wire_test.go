@@ -7,8 +7,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 )
 
-// Two replicas may lock beside each other if, and only if, they lock at the same place in the same
-// way: their fingerprints are compared at the start.
+// Replicas may run together if and only if they lock at the same place in the same way: fingerprints are compared at
+// the start.
 func TestFingerprint(t *testing.T) {
 	const (
 		redis     = `driver: redis, redis: {mode: cluster, addrs: ["a:1", "b:2"]`
@@ -71,7 +71,7 @@ func fingerprintOf(t *testing.T, text, namespace string) string {
 	return f
 }
 
-// Validate says what really holds: with the store's own database there are no leases and no modes.
+// validate shows the effective lock: the store's own database has no leases and no modes.
 func TestSummaryOfTheLock(t *testing.T) {
 	const mysql = `store: {driver: mysql, dsn: "u:p@tcp(a:1)/one"}`
 	for text, want := range map[string]string{

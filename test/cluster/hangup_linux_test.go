@@ -28,7 +28,7 @@ func TestHangupIsIgnored(t *testing.T) {
 	waitFor(t, started)
 	for n := range 3 {
 		r.Signal(t, syscall.SIGHUP)
-		program.Within(t, 10*time.Second, "the log tells of it", func() bool { return strings.Count(r.Log(), `"msg":"SIGHUP is ignored`) == n+1 })
+		program.Within(t, 10*time.Second, "the log tells of it", func() bool { return strings.Count(r.Log(), `"msg":"SIGHUP ignored`) == n+1 })
 	}
 	if err := os.Remove(started); err != nil {
 		t.Fatal(err)

@@ -11,28 +11,28 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// Each server behind the port of each other one.
-func TestTheServerIsAnother(t *testing.T) {
+// Each kind of server at the address of each other kind.
+func TestWrongKindOfServer(t *testing.T) {
 	t.Parallel()
 	_, rest, _ := strings.Cut(servers.MySQL(t), "@tcp(")
 	mysql, _, _ := strings.Cut(rest, ")")
 	at := map[string]string{"Redis": servers.Redis(t), "MySQL": mysql, "ZooKeeper": servers.ZooKeeper(t), "another kind of server": greeter(t, "SSH-2.0-OpenSSH_9.2\r\n")}
-	for speaks, form := range map[string]string{
+	for probe, form := range map[string]string{
 		"MySQL":     `store: {driver: mysql, dsn: "u:p@tcp(%s)/a"}`,
 		"Redis":     `lock: {driver: redis, redis: {addrs: ["%s"]}}`,
 		"ZooKeeper": "name: prod\n" + `lock: {driver: zookeeper, zookeeper: {servers: ["%s"]}}`,
 	} {
 		for is, addr := range at {
-			if is == speaks {
+			if is == probe {
 				continue
 			}
-			t.Run(is+" at the port of "+speaks, func(t *testing.T) {
+			t.Run(is+" at the port of "+probe, func(t *testing.T) {
 				t.Parallel()
 				path := filepath.Join(t.TempDir(), "lockstep.yaml")
 				put(t, path, "version: 1\njobs: {a: {command: [echo]}}\nserver: {listen: \"127.0.0.1:0\"}\n"+fmt.Sprintf(form, addr)+"\n")
 				got := call(t, nil, "serve", "-c", path)
-				if got.code != exitFailed || !strings.Contains(got.stderr, is+" answers at "+addr+", not "+speaks) &&
-					!strings.Contains(got.stderr, is+" without TLS answers at "+addr+", not "+speaks) {
+				if got.code != exitFailed || !strings.Contains(got.stderr, is+" answers at "+addr+", not "+probe) &&
+					!strings.Contains(got.stderr, is+" without TLS answers at "+addr+", not "+probe) {
 					t.Errorf("%+v", got)
 				}
 			})
@@ -60,8 +60,8 @@ func greeter(t *testing.T, greeting string) string {
 	return l.Addr().String()
 }
 
-// The client of MySQL waits 5 s for a greeting, and a Redis for the client's first word: a start ends before that.
-func TestTheServerWaitsForItsClient(t *testing.T) {
+// The MySQL client waits 5 s for a greeting that a Redis never sends: the start fails sooner.
+func TestServerThatSendsNoGreeting(t *testing.T) {
 	t.Parallel()
 	addr := servers.Redis(t)
 	path := filepath.Join(t.TempDir(), "lockstep.yaml")

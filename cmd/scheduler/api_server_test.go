@@ -84,17 +84,17 @@ func (l *logged) count(part string) int {
 	return strings.Count(l.text.String(), part)
 }
 
-// openDoor serves what a replica without work would, behind the door that c describes.
-func openDoor(t *testing.T, c config.Server) (address string, log *logged) {
+// startAPI serves the API of an idle replica with the settings c.
+func startAPI(t *testing.T, c config.Server) (address string, log *logged) {
 	t.Helper()
 	return openDoorTo(t, c, api.Backend{Store: ledger.Sides{API: empty{}}, Replica: idle{}})
 }
 
-func openDoorTo(t *testing.T, c config.Server, b api.Backend) (address string, log *logged) {
+func startAPIWith(t *testing.T, c config.Server, b api.Backend) (address string, log *logged) {
 	t.Helper()
 	log = &logged{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	d, err := newDoor(c, logger)
+	d, err := newAPIServer(c, logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func openDoorTo(t *testing.T, c config.Server, b api.Backend) (address string, l
 		t.Fatal(err)
 	}
 	options := api.Options{Logger: logger, Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "metrics") })}
-	d.guard(&options)
+	d.configure(&options)
 	h := api.New(b, options)
 	ctx, stop := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -120,14 +120,14 @@ func openDoorTo(t *testing.T, c config.Server, b api.Backend) (address string, l
 // empty is a store that is not asked.
 type empty struct{ ledger.API }
 
-// idle is a replica of which only the health is asked.
+// idle is a replica that only reports health.
 type idle struct{ api.Replica }
 
 func (idle) Health() []wire.Condition { return nil }
 func (idle) Set() jobs.Set            { return jobs.Set{} }
 func (idle) Loaded() bool             { return true }
 
-// status asks for what a viewer may read.
+// status is the response to a read by a viewer.
 func status(t *testing.T, c *http.Client, url, token string) (code int, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
@@ -149,15 +149,15 @@ func status(t *testing.T, c *http.Client, url, token string) (code int, body str
 	return res.StatusCode, string(text)
 }
 
-// TestTokensAreReadAgain: what the file says holds within seconds, without a restart; a file that
-// cannot be used changes nothing and is told of.
+// TestTokensAreReadAgain: a changed file applies within seconds, without a restart. An unusable file changes nothing
+// and is reported.
 func TestTokensAreReadAgain(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	first, a := api.NewToken("a", api.Viewer, time.Time{})
 	second, b := api.NewToken("b", api.Viewer, time.Time{})
 	put(t, file, config.TokenLine(a)+"\n")
-	address, log := openDoor(t, config.Server{Listen: "127.0.0.1:0", TokensFile: file})
+	address, log := startAPI(t, config.Server{Listen: "127.0.0.1:0", TokensFile: file})
 	c := &http.Client{}
 	url := "http://" + address
 	is := func(token string, want int) func() bool {
@@ -172,7 +172,7 @@ func TestTokensAreReadAgain(t *testing.T) {
 		t.Error("the first one is not good any more")
 	}
 	put(t, file, config.TokenLine(b)+"\n")
-	await.Until(t, "the first one is taken back", is(first, 401))
+	await.Until(t, "the first token is revoked", is(first, 401))
 
 	put(t, file, "- {name: b}\n")
 	await.Until(t, "readiness tells of the file", func() bool {
@@ -180,19 +180,19 @@ func TestTokensAreReadAgain(t *testing.T) {
 		return code == 200 && strings.Contains(body, `"name":"tokens"`) && strings.Contains(body, "lacks its role")
 	})
 	if !log.has("lacks its role") || !is(second, 200)() {
-		t.Error("the log does not say what is wrong, or what was read before does not hold")
+		t.Error("the log lacks the error, or the previous tokens are refused")
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	await.Until(t, "readiness tells that the file is gone", func() bool {
+	await.Until(t, "readiness reports the missing file", func() bool {
 		_, body := status(t, c, url+"/readyz", second)
 		return strings.Contains(body, "no such file")
 	})
-	put(t, file, "# nobody\n")
-	await.Until(t, "the last one is taken back", is(second, 401))
-	if !log.has("all that was read before is taken back") {
-		t.Error("the log does not say that all are taken back")
+	put(t, file, "# none\n")
+	await.Until(t, "the last token is revoked", is(second, 401))
+	if !log.has("all previous entries are revoked") {
+		t.Error("the log does not report the revocation")
 	}
 	put(t, file, config.TokenLine(a)+"\n")
 	await.Until(t, "a good file is taken", is(first, 200))
@@ -204,23 +204,23 @@ func TestTokensAreReadAgain(t *testing.T) {
 	}
 }
 
-// TestAFileWithoutTokensTakesAllBack: once two looks have found it so. One finds nothing while an editor writes the file.
-func TestAFileWithoutTokensTakesAllBack(t *testing.T) {
+// TestFileWithoutTokensRevokesAll: at the second poll in a row, since an editor may empty the file before it writes it.
+func TestFileWithoutTokensRevokesAll(t *testing.T) {
 	t.Parallel()
 	secret, a := api.NewToken("a", api.Viewer, time.Time{})
-	const taken, held = "all that was read before is taken back", "what was read before still holds"
-	for _, none := range []string{"", "# nobody\n", "[]\n", " # - {name: a}\n", "---\n", "\ufeff"} {
+	const taken, held = "all previous entries are revoked", "the previous content still applies"
+	for _, none := range []string{"", "# none\n", "[]\n", " # - {name: a}\n", "---\n", "\ufeff"} {
 		file, log := filepath.Join(t.TempDir(), "tokens.yaml"), &logged{}
 		put(t, file, config.TokenLine(a)+"\n")
-		d, err := newDoor(config.Server{Listen: "127.0.0.1:0", TokensFile: file}, slog.New(slog.NewTextHandler(log, nil)))
+		d, err := newAPIServer(config.Server{Listen: "127.0.0.1:0", TokensFile: file}, slog.New(slog.NewTextHandler(log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Each step is a look; told is how many errors the log has after it.
-		look := func(text string, good bool, detail string, told int) {
+		// Each step is a poll; told is the number of errors in the log after it.
+		poll := func(text string, good bool, detail string, told int) {
 			t.Helper()
 			put(t, file, text)
-			d.files[0].look()
+			d.files[0].poll()
 			if _, err := d.tokens.Identify(secret); (err == nil) != good {
 				t.Errorf("%q: %v", none, err)
 			}
@@ -235,36 +235,36 @@ func TestAFileWithoutTokensTakesAllBack(t *testing.T) {
 			}
 		}
 		one, broken := config.TokenLine(a)+"\n", "- {name: a}\n"
-		look(none, true, "", 0)
-		look(one, true, "", 0)
-		look(none, true, "", 0)
-		look(none, false, taken+": "+file, 1)
-		look(none, false, taken, 1)
-		look(broken, false, taken+": "+file+":1:3: [0]: lacks its role", 2)
-		look(one, true, "", 2)
-		look(broken, true, held, 3)
-		look(none, true, held, 3)
-		look(none, false, taken, 4)
-		look(one, true, "", 4)
-		if log.count("has nothing any more; "+taken) != 2 || log.count("cannot be used; "+taken) != 1 || log.count("cannot be used; "+held) != 1 {
+		poll(none, true, "", 0)
+		poll(one, true, "", 0)
+		poll(none, true, "", 0)
+		poll(none, false, taken+": "+file, 1)
+		poll(none, false, taken, 1)
+		poll(broken, false, taken+": "+file+":1:3: [0]: lacks its role", 2)
+		poll(one, true, "", 2)
+		poll(broken, true, held, 3)
+		poll(none, true, held, 3)
+		poll(none, false, taken, 4)
+		poll(one, true, "", 4)
+		if log.count("has no entries; "+taken) != 2 || log.count("cannot be used; "+taken) != 1 || log.count("cannot be used; "+held) != 1 {
 			t.Error(&log.text)
 		}
 		put(t, file, none)
-		if _, err := newDoor(config.Server{Listen: "127.0.0.1:0", TokensFile: file}, slog.New(slog.DiscardHandler)); err == nil {
+		if _, err := newAPIServer(config.Server{Listen: "127.0.0.1:0", TokensFile: file}, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%q: a replica starts without tokens", none)
 		}
 	}
 }
 
-// TestTokensWhoseModeWasWrong: a file that could not be used is looked at until it can be, also if its
-// content stays. Otherwise a token that was taken back in it would be good until a restart.
-func TestTokensWhoseModeWasWrong(t *testing.T) {
+// TestTokensWithWrongMode: an unusable file is polled until it is usable, also if its content stays. Otherwise a token
+// that was removed in it would stay valid until a restart.
+func TestTokensWithWrongMode(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	revoked, a := api.NewToken("a", api.Viewer, time.Time{})
 	stays, b := api.NewToken("b", api.Viewer, time.Time{})
 	put(t, file, config.TokenLine(a)+"\n"+config.TokenLine(b)+"\n")
-	address, log := openDoor(t, config.Server{Listen: "127.0.0.1:0", TokensFile: file})
+	address, log := startAPI(t, config.Server{Listen: "127.0.0.1:0", TokensFile: file})
 	is := func(token string, want int, parts ...string) func() bool {
 		return func() bool {
 			code, body := status(t, &http.Client{}, "http://"+address+"/readyz", token)
@@ -291,20 +291,20 @@ func TestTokensWhoseModeWasWrong(t *testing.T) {
 
 	mode(0o664)
 	put(t, file, config.TokenLine(b)+"\n") // keeps the mode
-	await.Until(t, "readiness tells of the mode", is(stays, 0, `"name":"tokens"`, "what was read before still holds", "can be written by others (mode 0664)", "chmod 600 "))
+	await.Until(t, "readiness reports the mode", is(stays, 0, `"name":"tokens"`, "the previous content still applies", "can be written by others (mode 0664)", "chmod 600 "))
 	if !is(revoked, 200)() || !is(stays, 200)() {
-		t.Error("what was read before does not hold any more")
+		t.Error("the previous tokens are refused")
 	}
 	mode(0o666)
 	await.Until(t, "the log tells what changed", func() bool { return log.has("mode 0666") })
-	time.Sleep(2 * refreshEvery) // some looks that see nothing new
+	time.Sleep(2 * reloadInterval) // some looks that see nothing new
 	if n := log.count("cannot be used"); n != 2 {
-		t.Errorf("the log told of two errors %d times", n)
+		t.Errorf("the log has the two errors %d times", n)
 	}
 	mode(0o600)
-	await.Until(t, "the revoked token is taken back", is(revoked, 401))
+	await.Until(t, "the removed token is refused", is(revoked, 401))
 	if !is(stays, 200)() {
-		t.Error("the other one is taken back, too")
+		t.Error("the other token is refused, too")
 	}
 	if _, body := status(t, &http.Client{}, "http://"+address+"/readyz", stays); strings.Contains(body, `"name":"tokens"`) {
 		t.Error(body)
@@ -316,13 +316,13 @@ func TestTokensWhoseModeWasWrong(t *testing.T) {
 	await.Until(t, "it is fine again", func() bool { return !is(stays, 0, `"name":"tokens"`)() })
 }
 
-// TestCertificateIsReadAgain: new connections get the new certificate; a broken one changes nothing.
+// TestCertificateIsReadAgain: new connections get the new certificate; an unusable one changes nothing.
 func TestCertificateIsReadAgain(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	cert, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
 	selfSigned(t, cert, key, "one", time.Now().Add(90*24*time.Hour))
-	address, log := openDoor(t, config.Server{Listen: "127.0.0.1:0", CertFile: cert, KeyFile: key})
+	address, log := startAPI(t, config.Server{Listen: "127.0.0.1:0", CertFile: cert, KeyFile: key})
 	name := func() string {
 		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
 		if err != nil {
@@ -367,15 +367,15 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 	await.Until(t, "readiness tells of a mode alone", func() bool {
 		for line := range strings.SplitSeq(ready(), "},") {
-			if strings.Contains(line, `"name":"certificate"`) && strings.Contains(line, "what was read before still holds") {
+			if strings.Contains(line, `"name":"certificate"`) && strings.Contains(line, "the previous content still applies") {
 				return true
 			}
 		}
 		return false
 	})
-	time.Sleep(2 * refreshEvery) // some looks that see nothing new
+	time.Sleep(2 * reloadInterval) // some looks that see nothing new
 	if n := log.count("cannot be used") - told; n != 1 || name() != "two" {
-		t.Errorf("the log told of one error %d times; %s is shown", n, name())
+		t.Errorf("the log has the error %d times; served: %s", n, name())
 	}
 	if err := os.Chmod(key, 0o600); err != nil {
 		t.Fatal(err)
@@ -396,8 +396,8 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestDoorStaysShut: without usable files nothing is served.
-func TestDoorStaysShut(t *testing.T) {
+// TestUnusableFilesStopStart: without usable files nothing is served.
+func TestUnusableFilesStopStart(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "tokens.yaml")
 	put(t, file, "- {name: a, role: admin, sha256: hunter2}\n")
@@ -410,17 +410,17 @@ func TestDoorStaysShut(t *testing.T) {
 		"server.tls: " + cert + " and " + key + ": tls": {CertFile: cert, KeyFile: key},
 		"no such file": {CertFile: filepath.Join(folder, "none"), KeyFile: key},
 	} {
-		_, err := newDoor(c, slog.New(slog.DiscardHandler))
+		_, err := newAPIServer(c, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }
 
-// TestInsecureIsSaid: in the log at each start, and wherever people look.
-func TestInsecureIsSaid(t *testing.T) {
+// TestInsecureIsReported: in the log at each start, and in readiness.
+func TestInsecureIsReported(t *testing.T) {
 	var log logged
-	d, err := newDoor(config.Server{Listen: "0.0.0.0:8080", Insecure: true}, slog.New(slog.NewTextHandler(&log, nil)))
+	d, err := newAPIServer(config.Server{Listen: "0.0.0.0:8080", Insecure: true}, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,6 +429,6 @@ func TestInsecureIsSaid(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	if !log.has("level=WARN") || !log.has("msg=insecure why=\"neither server.auth nor server.tls") {
-		t.Errorf("the log says nothing")
+		t.Errorf("the log has no line")
 	}
 }

@@ -19,20 +19,20 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// away reports whether err, of opening the lock service, says only that it cannot be reached now. Every other error
-// needs somebody to change something: a password, a certificate, a right, a setting of the server, a port where
-// another kind of server answers. answer then says what was found out beyond err; it is nil otherwise.
-func away(ctx context.Context, l config.Lock, err error) (_ bool, answer error) {
-	if anyOf(err, lasting) {
+// unreachable reports whether err, of opening the lock service, may end by itself. Every other error needs a change: a
+// password, a certificate, a permission, a server setting, an address. diagnosis adds what a probe of the servers
+// found; it is nil for none.
+func unreachable(ctx context.Context, l config.Lock, err error) (_ bool, diagnosis error) {
+	if anyOf(err, permanent) {
 		return false, nil
 	}
-	if answer = checkServers(ctx, l); answer != nil {
-		return false, answer
+	if diagnosis = checkServers(ctx, l); diagnosis != nil {
+		return false, diagnosis
 	}
-	return anyOf(err, passing), nil
+	return anyOf(err, transient), nil
 }
 
-// anyOf reports whether is holds for an error, or for one that it wraps.
+// anyOf reports whether is matches err or an error that it wraps.
 func anyOf(err error, is func(error) bool) bool {
 	if err == nil {
 		return false
@@ -40,7 +40,7 @@ func anyOf(err error, is func(error) bool) bool {
 	if is(err) {
 		return true
 	}
-	switch e := err.(type) { //nolint:errorlint // this is what takes them apart
+	switch e := err.(type) { //nolint:errorlint // it unwraps
 	case interface{ Unwrap() error }:
 		return anyOf(e.Unwrap(), is)
 	case interface{ Unwrap() []error }:
@@ -49,26 +49,25 @@ func anyOf(err error, is func(error) bool) bool {
 	return false
 }
 
-// busyRedis and busyMySQL are answers of servers that start, change over or have no room, and that later say
-// something else.
+// busyRedis and busyMySQL are transient refusals: the server starts, fails over or has no free connection.
 var (
 	busyRedis = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "ERR max number of clients"}
 	busyMySQL = []uint16{1040, 1053, 1129, 1203} // no connection free; shutting down; host blocked for errors; no connection free for the user
 )
 
-// lastingMySQL is what the client says of an answer that it does not go along with.
-var lastingMySQL = []error{
+// permanentMySQL are errors of the MySQL client about the server's authentication or protocol.
+var permanentMySQL = []error{
 	mysql.ErrNoTLS, mysql.ErrCleartextPassword, mysql.ErrNativePassword, mysql.ErrOldPassword, mysql.ErrUnknownPlugin, mysql.ErrOldProtocol,
 }
 
-// lasting: the server has answered, and would answer the same tomorrow.
-func lasting(err error) bool {
+// permanent: a server has replied, and a retry gets the same reply.
+func permanent(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // anyOf unwraps
 	case tls.RecordHeaderError, *tls.CertificateVerificationError,
 		x509.UnknownAuthorityError, x509.CertificateInvalidError, x509.HostnameError:
 		return true
 	case *net.OpError:
-		return e.Op == "remote error" // how crypto/tls passes on an alert
+		return e.Op == "remote error" // a TLS alert
 	case wrongServer:
 		return true
 	case *mysql.MySQLError:
@@ -76,17 +75,17 @@ func lasting(err error) bool {
 	case redis.Error:
 		return !slices.ContainsFunc(busyRedis, func(prefix string) bool { return strings.HasPrefix(e.Error(), prefix) })
 	}
-	return slices.Contains(lastingMySQL, err)
+	return slices.Contains(permanentMySQL, err)
 }
 
-// passing: nobody has answered, or only that this is not the time.
-func passing(err error) bool {
+// transient: no reply, or one of those that a retry may change.
+func transient(err error) bool {
 	switch e := err.(type) { //nolint:errorlint // anyOf unwraps
-	case *net.DNSError, *mysql.MySQLError, redis.Error: // those that are not lasting; a name may be unknown while its server is away
+	case *net.DNSError, *mysql.MySQLError, redis.Error: // those that are not permanent; a DNS name may be missing while its server is down
 		return true
 	case *net.OpError:
 		return e.Op == "dial" || e.Timeout()
-	case syscall.Errno: // which is a net.Error, too
+	case syscall.Errno: // also a net.Error
 		return e == syscall.ECONNRESET || e == syscall.EPIPE || e.Timeout()
 	case net.Error:
 		return e.Timeout()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The second of two signals stops at once, unless it came with the first: timeout(1) sends two.
+// A second signal halts, unless it comes with the first: timeout(1) sends two.
 func TestTwoSignals(t *testing.T) {
 	for _, c := range []struct {
 		after []time.Duration // between one signal and the next
@@ -16,7 +16,7 @@ func TestTwoSignals(t *testing.T) {
 	}{
 		{nil, 0},
 		{[]time.Duration{time.Millisecond}, 0},
-		{[]time.Duration{onceWithin}, 1},
+		{[]time.Duration{sameSignal}, 1},
 		{[]time.Duration{time.Millisecond, time.Second}, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestTwoSignals(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				obey(signals, nil, func() {}, func() { drains++ }, func() { halts++ })
+				handleSignals(signals, nil, func() {}, func() { drains++ }, func() { halts++ })
 			}()
 			signals <- syscall.SIGTERM
 			for _, wait := range c.after {

@@ -15,11 +15,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// A client that read no more than that the connection was reset cannot know why. Whether a start without the lock
-// service follows is up to what the server does with TLS, and not to what the client had time to read.
-func TestUnwelcome(t *testing.T) {
+// A client that saw only a reset cannot know the reason. Whether a start without the lock service follows depends on
+// the server's TLS, not on timing.
+func TestRefusedTLS(t *testing.T) {
 	t.Parallel()
-	a, stranger := servers.NewAuthority(t), servers.NewAuthority(t)
+	a, unknownAccount := servers.NewAuthority(t), servers.NewAuthority(t)
 	wanting := func(how tls.ClientAuthType, version uint16) *tls.Config {
 		c := a.TLS(a.Server())
 		c.ClientAuth, c.ClientCAs, c.MinVersion, c.MaxVersion = how, a.TLS().RootCAs, version, version
@@ -62,12 +62,12 @@ func TestUnwelcome(t *testing.T) {
 	}{
 		"1.3, none, and it needs one":               {refuses(wanting(need, v3)), a.TLS(), "wants one"},
 		"1.2, none, and it needs one":               {refuses(wanting(need, v2)), a.TLS(), "wants one"},
-		"1.3, another authority's":                  {refuses(wanting(need, v3)), a.TLS(stranger.Client("me")), "does not accept the client certificate"},
-		"1.2, another authority's":                  {refuses(wanting(need, v2)), a.TLS(stranger.Client("me")), "does not accept the client certificate"},
+		"1.3, another authority's":                  {refuses(wanting(need, v3)), a.TLS(unknownAccount.Client("me")), "does not accept the client certificate"},
+		"1.2, another authority's":                  {refuses(wanting(need, v2)), a.TLS(unknownAccount.Client("me")), "does not accept the client certificate"},
 		"1.3, none, and it hangs up without a word": {hangsUp(wanting(ask, v3)), a.TLS(), "wants a client certificate, and none is configured"},
 		"1.2, none, and it hangs up without a word": {hangsUp(wanting(ask, v2)), a.TLS(), "wants a client certificate, and none is configured"},
 		"1.3, none, and it closes":                  {closes(wanting(ask, v3)), a.TLS(), "wants a client certificate, and none is configured"},
-		"the server's is not trusted":               {closes(stranger.TLS(stranger.Server())), a.TLS(), "not trusted here"},
+		"the server's is not trusted":               {closes(unknownAccount.TLS(unknownAccount.Server())), a.TLS(), "not trusted here"},
 		"it asks for none: a proxy before nothing":  {closes(wanting(tls.NoClientCert, v3)), a.TLS(), ""},
 		"it asks for none, and resets":              {hangsUp(wanting(tls.NoClientCert, v3)), a.TLS(), ""},
 		"the right one, and it hangs up":            {hangsUp(wanting(need, v3)), a.TLS(a.Client("me")), ""},
@@ -89,25 +89,25 @@ func TestUnwelcome(t *testing.T) {
 				rounds = 1
 			}
 			for range rounds {
-				gone, why := away(t.Context(), lock, fmt.Errorf("hello: %w", &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}))
+				gone, why := unreachable(t.Context(), lock, fmt.Errorf("hello: %w", &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}))
 				switch {
 				case c.want == "" && (!gone || why != nil):
-					t.Fatalf("it is away, and not refused: %v", why)
+					t.Fatalf("want unreachable, not refused: %v", why)
 				case c.want != "" && (gone || why == nil || !strings.Contains(why.Error(), c.want) || !strings.Contains(why.Error(), addr)):
-					t.Fatalf("away %t: %v; want %q", gone, why, c.want)
+					t.Fatalf("unreachable %t: %v; want %q", gone, why, c.want)
 				}
 			}
 		})
 	}
 }
 
-// reset closes a connection so that whoever writes to it, or waits for an answer, learns of a reset.
+// reset closes a connection with a reset.
 func reset(c net.Conn) {
 	_ = c.(*net.TCPConn).SetLinger(0)
 	_ = c.Close()
 }
 
-// listening serves each connection, and says where.
+// listening serves each connection, and returns the address.
 func listening(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")

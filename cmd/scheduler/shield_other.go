@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// shield is for Linux alone.
-func shield() {}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// disableDump is for Linux only.
+func disableDump() {}
