@@ -11,9 +11,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 )
 
-// shape is what a value of the configuration may be. It is found by asking: Load is given values
-// that fit nowhere, and its errors say what would. So the documents made of it cannot say anything
-// else than the program does, and whoever adds a key need not describe it a second time.
+// shape describes the values that the configuration accepts at a path. It is found by experiment: Load is given wrong
+// values, and its errors list what fits. So the generated documents agree with the program, and a new key needs no
+// second description.
 type shape struct {
 	kind    kind
 	low     int      // of a number
@@ -63,12 +63,12 @@ var (
 	wantsKeys   = regexp.MustCompile(`unknown key; keys here are (.+)$`)
 )
 
-// ask finds the shape of the value at a path, of which "[]" is an item of a list.
-func ask(t *testing.T, path ...string) *shape {
+// probe finds the shape of the value at a path, of which "[]" is an item of a list.
+func probe(t *testing.T, path ...string) *shape {
 	t.Helper()
 	whole := strings.Join(path, ".")
 	whole = strings.ReplaceAll(whole, ".[]", "[0]")
-	said := func(value string) []string { return complaints(t, path, value)[whole] }
+	said := func(value string) []string { return errorsOf(t, path, value)[whole] }
 
 	scalar, items, entries := said(nonsense), said("["+nonsense+"]"), said("{"+nonsenseKey+": "+nonsense+"}")
 	refuses := func(said []string) bool {
@@ -86,49 +86,49 @@ func ask(t *testing.T, path ...string) *shape {
 	case takesScalar && takesList && takesMap:
 		return &shape{kind: anything}
 	case takesList:
-		l := &shape{kind: list, orOne: takesScalar, item: ask(t, append(slices.Clone(path), "[]")...)}
+		l := &shape{kind: list, orOne: takesScalar, item: probe(t, append(slices.Clone(path), "[]")...)}
 		l.filled = slices.ContainsFunc(said("[]"), func(s string) bool {
 			return strings.HasPrefix(s, "is empty; ") || strings.HasPrefix(s, "has no program; ")
 		})
 		return l
 	case takesMap:
-		return askMap(t, path)
+		return probeMap(t, path)
 	case takesScalar:
-		return askScalar(scalar, said)
+		return probeScalar(scalar, said)
 	}
 	t.Fatalf("%s takes nothing: %q, %q, %q", whole, scalar, items, entries)
 	return nil
 }
 
-// askMap tells a map with keys of ours from one with keys of its author's.
-func askMap(t *testing.T, path []string) *shape {
+// probeMap distinguishes a map with fixed keys from one with the author's keys.
+func probeMap(t *testing.T, path []string) *shape {
 	t.Helper()
 	below := append(slices.Clone(path), nonsenseKey)
-	for _, s := range complaints(t, below, nonsense)[strings.Join(below, ".")] {
+	for _, s := range errorsOf(t, below, nonsense)[strings.Join(below, ".")] {
 		m := wantsKeys.FindStringSubmatch(s)
 		if m == nil {
 			continue
 		}
 		o := &shape{kind: object, keys: map[string]*shape{}}
 		for key := range strings.SplitSeq(m[1], ", ") {
-			o.keys[key] = ask(t, append(slices.Clone(path), key)...)
+			o.keys[key] = probe(t, append(slices.Clone(path), key)...)
 		}
-		// In package jobs it is another matter: a job may leave the doing to its pool.
-		o.needs = slices.ContainsFunc(complaints(t, path, "{}")[strings.Join(path, ".")], func(s string) bool {
+		// Package jobs allows a job without a handler: its pool has one.
+		o.needs = slices.ContainsFunc(errorsOf(t, path, "{}")[strings.Join(path, ".")], func(s string) bool {
 			return strings.HasPrefix(s, "has nothing to do; ")
 		})
 		return o
 	}
-	m := &shape{kind: mapping, value: ask(t, below...)}
+	m := &shape{kind: mapping, value: probe(t, below...)}
 	odd := append(slices.Clone(path), "a b")
-	m.named = slices.ContainsFunc(complaints(t, odd, "{}")[strings.Join(odd, ".")], func(s string) bool {
+	m.named = slices.ContainsFunc(errorsOf(t, odd, "{}")[strings.Join(odd, ".")], func(s string) bool {
 		return strings.Contains(s, "is not a name for ")
 	})
 	return m
 }
 
-func askScalar(complaints []string, said func(string) []string) *shape {
-	for _, s := range complaints {
+func probeScalar(errorsOf []string, said func(string) []string) *shape {
+	for _, s := range errorsOf {
 		switch {
 		case wantsNumber.MatchString(s):
 			m := wantsNumber.FindStringSubmatch(s)
@@ -164,9 +164,8 @@ func askScalar(complaints []string, said func(string) []string) *shape {
 	return &shape{kind: text, raw: len(said(`"$"`)) == 0}
 }
 
-// complaints loads a configuration that has nothing but a value at a path, and returns what is said
-// of each path.
-func complaints(t *testing.T, path []string, value string) map[string][]string {
+// errorsOf loads a configuration with nothing but a value at a path, and returns the errors.
+func errorsOf(t *testing.T, path []string, value string) map[string][]string {
 	t.Helper()
 	for _, element := range slices.Backward(path) {
 		if element == "[]" {
@@ -196,7 +195,7 @@ func complaints(t *testing.T, path []string, value string) map[string][]string {
 
 // The shapes of some keys, one of each kind.
 func TestAsk(t *testing.T) {
-	top := ask(t)
+	top := probe(t)
 	job := top.keys["jobs"].value
 	for _, one := range []struct {
 		name string

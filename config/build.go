@@ -19,13 +19,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
 )
 
-// unable stands in for a handler that was refused, so that one mistake is reported once.
+// unable replaces a handler that was refused, so that one mistake is reported once.
 type unable struct{}
 
 func (unable) Run(context.Context, jobs.Task, io.Writer) error { return errors.ErrUnsupported }
 
-// handler makes what a draft says, or nil if it says nothing. n is the map of the job, pool or
-// kind. A handler that could not be made is unable.
+// handler returns the handler of a draft, nil if the draft has none, unable if it is wrong. n is the map of the job,
+// pool or kind.
 func (r *reader) handler(n *yaml.Node, d handlerDraft) jobs.Handler {
 	doing, value, ok := r.only(n, doingKeys, "there is one thing to do: command, shell, http or func")
 	if !ok {
@@ -53,8 +53,8 @@ func (r *reader) onlyForProcesses(n *yaml.Node) {
 	})
 }
 
-// only returns the one key of the map n that is among those that say what to do, and its value;
-// false if there are several, with hint for people.
+// only returns the one key of the map n that is in among, and its value; false, with hint in the error, if there are
+// several.
 func (r *reader) only(n *yaml.Node, among schema[handlerDraft], hint string) (doing string, value *yaml.Node, ok bool) {
 	ok = true
 	r.each(n, func(key, v *yaml.Node) {
@@ -70,7 +70,7 @@ func (r *reader) only(n *yaml.Node, among schema[handlerDraft], hint string) (do
 	return doing, value, ok
 }
 
-// build makes the handler that a draft describes.
+// build returns the handler that a draft describes.
 func (r *reader) build(doing string, d handlerDraft) (jobs.Handler, error) {
 	switch doing {
 	case "command", "shell":
@@ -103,8 +103,8 @@ func (r *reader) build(doing string, d handlerDraft) (jobs.Handler, error) {
 	return nil, nil
 }
 
-// blame reports what the maker of a handler found, each problem at the key that it names, else at
-// what to do. What was seen when the value was read is not said again.
+// blame reports each problem of a handler's error at the key that it names, else at the handler's key. Values that were
+// reported before are left out.
 func (r *reader) blame(n *yaml.Node, doing string, value *yaml.Node, err error) {
 	var complaints []func()
 	for line := range strings.Lines(err.Error()) {
@@ -131,13 +131,13 @@ func (r *reader) blame(n *yaml.Node, doing string, value *yaml.Node, err error) 
 	}
 }
 
-// blamed reports whether a value, or a part of it, was reported before.
+// blamed reports whether a problem of n, or of a part of it, was reported before.
 func (r *reader) blamed(n *yaml.Node) bool {
 	return r.report.has(r.file.at(n)) || slices.ContainsFunc(n.Content, r.blamed)
 }
 
-// standardOnly keeps of an environment what every command gets: a handler without pass_env needs no
-// more, and 100,000 of them would each look through all of it.
+// standardOnly is the part of an environment that every command gets. A handler without pass_env needs no more, and
+// there may be 100,000.
 func standardOnly(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -145,8 +145,7 @@ func standardOnly(environ []string) []string {
 	})
 }
 
-// seekProgram warns about a program that is not there. It may be installed later, or be on the
-// machines of other replicas only.
+// seekProgram warns about a missing program. It may be installed later, or on other replicas' machines only.
 func (r *reader) seekProgram(n *yaml.Node, d handlerDraft) {
 	program := d.command[0]
 	if strings.Contains(program, "/") {
@@ -172,7 +171,7 @@ func (r *reader) seekProgram(n *yaml.Node, d handlerDraft) {
 	r.warn(n, fmt.Sprintf("%s is not in PATH on this machine", quoted(program)), "")
 }
 
-// executable remembers what it found: many jobs run one program.
+// executable caches results: many jobs run one program.
 func (r *reader) executable(file string) bool {
 	found, known := r.programs[file]
 	if !known {

@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/naming"
 )
 
-// refuse reports a problem that is in no single value; path says where it is best mended.
+// refuse reports a problem of several values; path is where to correct it.
 func (r *reader) refuse(path, problem, hint string) {
 	r.report.add(r.locate(path), path, problem, hint)
 }
@@ -38,7 +38,7 @@ func (r *reader) insecureAlone(section string) bool {
 
 func (r *reader) checkVersion(n *yaml.Node) {
 	switch {
-	case r.main.root.Kind != yaml.MappingNode: // that was reported
+	case r.main.root.Kind != yaml.MappingNode: // reported already
 	case n == nil:
 		r.report.add(r.main.at(r.main.root), "version", "is missing", `write "version: 1" at the top`)
 	case deref(n).Value != "1" || deref(n).Kind != yaml.ScalarNode:
@@ -48,7 +48,7 @@ func (r *reader) checkVersion(n *yaml.Node) {
 
 var tablePrefix = regexp.MustCompile(`^[a-z0-9_]{1,32}$`)
 
-// checkSettings compares the settings with each other, and fills in what follows from them.
+// checkSettings checks settings against each other, and fills in those that follow from others.
 func (r *reader) checkSettings() {
 	c := r.c
 	for _, section := range []string{"store", "lock.mysql"} {
@@ -76,7 +76,7 @@ func (r *reader) checkSettings() {
 	if c.LockInStore() {
 		r.adviseIdle()
 	} else if c.Lock.TTL > time.Minute {
-		r.advise("lock.ttl", "is long: work of a replica that dies waits up to that time", "10s is the default")
+		r.advise("lock.ttl", "is long: the work of a killed replica waits up to that time", "10s is the default")
 	}
 }
 
@@ -87,7 +87,7 @@ func (r *reader) checkSQLite() {
 	case *dsn == "":
 		*dsn = defaultFile
 	case strings.HasPrefix(*dsn, ":memory:"):
-		r.refuse("store.dsn", "a database in memory cannot be shared and forgets everything", "give it the path of a file")
+		r.refuse("store.dsn", "a database in memory cannot be shared, and is lost at exit", "give it the path of a file")
 	case strings.HasPrefix(*dsn, "file:"), strings.Contains(*dsn, "?"):
 		r.refuse("store.dsn", "a plain path is wanted, without file: and options", "")
 	case strings.Contains(*dsn, "@tcp("), strings.Contains(*dsn, "@unix("), strings.Contains(*dsn, "@/"), strings.Contains(*dsn, "://"):
@@ -96,7 +96,7 @@ func (r *reader) checkSQLite() {
 	*dsn = r.resolve(*dsn)
 }
 
-// checkDSN reads the DSN of a MySQL server. Problems do not repeat it: it holds a password.
+// checkDSN parses the DSN of a MySQL server. Errors do not contain it: it has a password.
 func (r *reader) checkDSN(section, dsn string, settings **tls.Config, insecure bool) {
 	if dsn == "" {
 		return
@@ -117,7 +117,7 @@ func (r *reader) checkDSN(section, dsn string, settings **tls.Config, insecure b
 	case *settings != nil && d.TLSConfig != "" && !(insecure && r.insecureAlone(section+".tls")):
 		r.refuse(section+".tls", "stands beside tls= in the DSN", "one of them is enough")
 	default:
-		if d.TLSConfig != "" { // what insecure allows
+		if d.TLSConfig != "" { // insecure allows it
 			*settings = nil
 		}
 		r.refuseWeak(section, path, d, *settings, insecure)
@@ -161,7 +161,7 @@ func (r *reader) checkLock() {
 	}
 }
 
-// checkZooKeeper makes one of two times: a lock on ZooKeeper lives exactly as long as its session.
+// checkZooKeeper equates lock.ttl and session_timeout: a lock on ZooKeeper lives as long as its session.
 func (r *reader) checkZooKeeper() {
 	lock := &r.c.Lock
 	if len(lock.ZooKeeper.Servers) == 0 {
@@ -170,9 +170,9 @@ func (r *reader) checkZooKeeper() {
 	switch addr := lock.ZooKeeper.unguarded(); {
 	case lock.ZooKeeper.Unguarded && lock.ZooKeeper.Auth != "":
 		r.advise("lock.zookeeper.insecure", "has no effect: there is a login, see auth_file", "remove it")
-	case addr != "" && !lock.ZooKeeper.Unguarded && !r.wrote("lock.zookeeper.auth_file"): // what is wrong with the file was said
+	case addr != "" && !lock.ZooKeeper.Unguarded && !r.wrote("lock.zookeeper.auth_file"): // the file's problem is reported already
 		r.refuse("lock.zookeeper.servers", "without auth_file, every client that reaches "+addr+" can take, free and change the locks",
-			"write user:password into a file and name it in lock.zookeeper.auth_file; or, in a network that is yours alone, write lock.zookeeper.insecure: true")
+			"write user:password into a file and name it in lock.zookeeper.auth_file; or, in a private network, write lock.zookeeper.insecure: true")
 	}
 	const path = "lock.zookeeper.session_timeout"
 	switch {
@@ -186,8 +186,7 @@ func (r *reader) checkZooKeeper() {
 	}
 }
 
-// adviseIdle says which settings of the lock have no effect when the store's rows are the guards.
-// The defaults may stand there: they ask for nothing.
+// adviseIdle warns about settings that have no effect when the locks are the store's rows. Default values are accepted.
 func (r *reader) adviseIdle() {
 	lock, usual := r.c.Lock, Default().Lock
 	for _, setting := range []struct {

@@ -7,9 +7,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Config is one configuration, complete: where the file was silent, the defaults are filled in.
-// The jobs and pools of Set are as written, with the file's own defaults: their zero fields mean
-// the defaults of package jobs.
+// Config is one configuration with defaults filled in. Jobs and pools of Set are as written, with the file's own
+// defaults; their zero fields mean the defaults of package jobs.
 type Config struct {
 	Path     string // of the main file
 	Replica  Replica
@@ -17,10 +16,10 @@ type Config struct {
 	Lock     Lock
 	Server   Server
 	Set      jobs.Set
-	Warnings []Error // what is allowed and perhaps not meant, sorted by position
+	Warnings []Error // allowed, but probably a mistake; sorted by position
 }
 
-// Replica is how this process takes part.
+// Replica are the settings of this process.
 type Replica struct {
 	ID           string // empty: <host>-<8 hex>
 	Workers      int    // attempts at once over all pools
@@ -43,7 +42,7 @@ type Store struct {
 	Driver      string      // SQLite or MySQL
 	DSN         string      // a file's path, or the DSN of go-sql-driver/mysql
 	TLS         *tls.Config // for MySQL; nil: what the DSN says
-	Insecure    bool        // the DSN may have what is weak, and with TLS no certificate is checked
+	Insecure    bool        // weak options are allowed in the DSN; with TLS no certificate is verified
 	Migrate     string      // "auto": at start; "manual": by "scheduler migrate"
 	TablePrefix string
 	Retention   jobs.Retention
@@ -51,7 +50,7 @@ type Store struct {
 
 // Lock is the lock service. Only the part that belongs to Driver is used.
 type Lock struct {
-	Driver    string        // SQLite, MySQL, Redis or ZooKeeper; where the file is silent, Store.Driver
+	Driver    string        // SQLite, MySQL, Redis or ZooKeeper; default Store.Driver
 	TTL       time.Duration // with ZooKeeper, the same as ZooKeeper.SessionTimeout
 	WhenDown  string        // "store": the row decides alone; "wait": nothing starts
 	Redis     RedisLock
@@ -68,9 +67,9 @@ type RedisLock struct {
 	DB         int
 	MasterName string      // in mode sentinel
 	TLS        *tls.Config // nil: none
-	Insecure   bool        // with TLS no certificate is checked
+	Insecure   bool        // with TLS no certificate is verified
 
-	SentinelUsername string // the sentinels have users of their own
+	SentinelUsername string // of the sentinels
 	SentinelPassword string
 }
 
@@ -78,7 +77,7 @@ type RedisLock struct {
 type ZooKeeperLock struct {
 	Servers        []string // host:port
 	Root           string
-	Auth           string      // user:password; empty: nodes that everybody can change
+	Auth           string      // user:password; empty: nodes without access control
 	Unguarded      bool        // Auth may be empty where other machines reach the servers
 	TLS            *tls.Config // nil: none
 	Insecure       bool        // as Redis'
@@ -87,21 +86,20 @@ type ZooKeeperLock struct {
 
 // MySQLLock is locks in a MySQL or MariaDB database.
 type MySQLLock struct {
-	DSN  string      // where the file is silent and the store is MySQL, the store's
-	TLS  *tls.Config // nil: what the DSN says; it goes with DSN, where that is the store's
+	DSN  string      // default: the store's, if that is MySQL
+	TLS  *tls.Config // nil: as in the DSN; the store's with the store's DSN
 	Mode string      // lease or row
 
 	Insecure bool // as the store's
 }
 
-// LockInStore reports whether the lock service is the store's own database: its rows are the guards
-// then, and nothing else of Lock has a say.
+// LockInStore reports whether the lock service is the store's own database: then its rows are the locks, and the rest
+// of Lock is unused.
 func (c *Config) LockInStore() bool {
 	return c.Lock.Driver == c.Store.Driver && (c.Lock.Driver != MySQL || c.Lock.MySQL.DSN == c.Store.DSN)
 }
 
-// Default is what holds where the file says nothing. Lock.Driver and Lock.MySQL.DSN follow the
-// store and are empty here.
+// Default is the configuration of an empty file. Lock.Driver and Lock.MySQL.DSN are empty: they default to the store's.
 func Default() Config {
 	const day = 24 * time.Hour
 	return Config{

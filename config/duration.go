@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// formatDuration writes d as people write it in the file: "30d", "1h30m", "10s".
+// formatDuration formats d as in the file: "30d", "1h30m", "10s".
 func formatDuration(d time.Duration) string {
 	if d >= 24*time.Hour && d%(24*time.Hour) == 0 {
 		return fmt.Sprintf("%dd", d/(24*time.Hour))

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Error is one thing wrong with a configuration, or one thing to warn about.
+// Error is one error or one warning.
 type Error struct {
 	File    string `json:"file"`             // as given, or as included
 	Line    int    `json:"line,omitempty"`   // from 1; 0: the file as a whole
 	Column  int    `json:"column,omitempty"` // from 1, in characters
 	Path    string `json:"path,omitempty"`   // of the key: "jobs.backup.retries.limit"; may be empty
 	Problem string `json:"problem"`
-	Hint    string `json:"hint,omitempty"` // what to do about it; may be empty
+	Hint    string `json:"hint,omitempty"` // what to do; may be empty
 }
 
 // Error is "file:line:column: path: problem; hint".
@@ -35,11 +35,10 @@ func (e Error) Error() string {
 	return b.String()
 }
 
-// Errors is everything wrong with a configuration, file by file, sorted by position. It is never
-// empty when returned as an error.
+// Errors are all errors of a configuration, sorted by file and position. It is never empty when returned as an error.
 type Errors []Error
 
-// maxErrors is how many errors are kept: a broken anchor can break 100,000 jobs.
+// maxErrors bounds the errors kept: one broken anchor can affect 100,000 jobs.
 const maxErrors = 1000
 
 // Error is one line per error.
@@ -69,7 +68,7 @@ type position struct {
 	line, column int
 }
 
-// report gathers problems; at one position, the first one with a given text counts.
+// report collects problems; of several with the same position and text the first one counts.
 type report struct {
 	found []reported
 	seen  map[problemAt]bool
@@ -101,10 +100,10 @@ func (r *report) add(p position, path, problem, hint string) {
 	})
 }
 
-// has reports whether something was found at p.
+// has reports whether there is a problem at p.
 func (r *report) has(p position) bool { return r.at[p] }
 
-// errors returns what was found, sorted; nil if nothing was.
+// errors returns the problems, sorted; nil for none.
 func (r *report) errors() Errors {
 	if len(r.found) == 0 {
 		return nil

@@ -45,7 +45,7 @@ func loadExample(t *testing.T, lines []string) *Config {
 	return c
 }
 
-// Every value that the example writes is the default, so that its comments tell the truth.
+// Every value in the example is the default.
 func TestExampleHasTheDefaults(t *testing.T) {
 	c := loadExample(t, exampleText(t))
 	if len(c.Warnings) > 0 {
@@ -62,7 +62,7 @@ func TestExampleHasTheDefaults(t *testing.T) {
 		t.Errorf("settings (-default +example)\n%s", diff)
 	}
 
-	// A job of the example has the file's defaults and what it says itself.
+	// A job of the example has the file's defaults and its own keys.
 	job := c.Set.Jobs["tick"]
 	job.Handler, job.Schedule, job.Description, job.Labels, job.RunsOn = nil, "", "", nil, nil
 	if diff := cmp.Diff((jobs.Job{}).WithDefaults(), job); diff != "" {
@@ -113,7 +113,7 @@ func TestExampleComments(t *testing.T) {
 	}
 }
 
-// Every key of the schema stands in the example, most of them in use.
+// Every key of the schema is in the example, most of them in use.
 func TestExampleHasEveryKey(t *testing.T) {
 	lines := exampleText(t)
 	for i, line := range lines {

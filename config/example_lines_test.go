@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// entry is what config.example.yaml says of one key.
+// entry is the line of one key in config.example.yaml.
 type entry struct {
 	line      int    // its place among its siblings
 	value     string // as it is written there
@@ -26,8 +26,7 @@ var (
 	comment   = regexp.MustCompile(`\s# (.*)$`)
 )
 
-// exampleEntries reads the example with the keys in comments put to use. The keys of the result are
-// paths: "lock.redis.addrs".
+// exampleEntries reads the example with commented keys enabled. The keys of the result are
 func exampleEntries(t *testing.T) map[string]entry {
 	t.Helper()
 	data, err := os.ReadFile("../config.example.yaml")

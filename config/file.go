@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// resolve makes a path of the file being read absolute where it starts: at the file's folder.
+// resolve makes a path absolute, relative to the folder of the file being read.
 func (r *reader) resolve(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -17,7 +17,7 @@ func (r *reader) resolve(path string) string {
 	return filepath.Join(r.file.dir, path)
 }
 
-// pathField takes the path of a file that is read later. Empty is the same as no key.
+// pathField reads the path of a file that is opened later. Empty means absent.
 func pathField[T any](place func(*T) *string) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		if path, ok := r.text(n); ok && path != "" {
@@ -35,7 +35,7 @@ func (r *reader) readFile(n *yaml.Node, path string, rule trustedfile.Rule) (tru
 	return file, err == nil
 }
 
-// unreadable is why a file of its own could not be read.
+// unreadable converts the error of reading a file.
 func unreadable(err error) Error {
 	if bad := (*trustedfile.Error)(nil); errors.As(err, &bad) {
 		return Error{File: bad.Path, Problem: bad.Problem, Hint: bad.Remedy}

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 )
 
-// Whatever the file, loading it ends soon, without a panic, in a configuration or in Errors.
+// Loading any file ends soon, without a panic, with a configuration or with Errors.
 func FuzzLoad(f *testing.F) {
 	files, err := filepath.Glob("testdata/*/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
 )
 
-// handlerDraft is what a job, a pool or a kind says about what to do.
+// handlerDraft are the handler keys of a job, pool or kind.
 type handlerDraft struct {
 	command    []string
 	shell      string
@@ -23,7 +23,7 @@ type handlerDraft struct {
 }
 
 var (
-	// doingKeys say what to do; there must be at most one.
+	// doingKeys select the handler; at most one is allowed.
 	doingKeys = schema[handlerDraft]{
 		"command": func(r *reader, n *yaml.Node, d *handlerDraft) { d.command = r.readCommand(n) },
 		"shell":   rawField(func(d *handlerDraft) *string { return &d.shell }),
@@ -33,7 +33,7 @@ var (
 		},
 		"func": textField(func(d *handlerDraft) *string { return &d.function }),
 	}
-	// processKeys say how a command or shell line is run.
+	// processKeys are for command and shell.
 	processKeys = schema[handlerDraft]{
 		"env":               mapField(func(d *handlerDraft) *map[string]string { return &d.env }),
 		"pass_env":          listField(func(d *handlerDraft) *[]string { return &d.passEnv }),

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// maxFiles bounds how many files one configuration includes.
+// maxFiles bounds the included files.
 const maxFiles = 10_000
 
 var includedKeys = schema[definitions]{

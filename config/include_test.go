@@ -55,7 +55,7 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// What a job of an included file has from the defaults is wrong where they stand, in the main file.
+// An error in the defaults is reported in the main file, also for a job of an included file.
 func TestProblemsOfIncludedJobs(t *testing.T) {
 	folder := t.TempDir()
 	main := write(t, folder, "lockstep.yaml", "version: 1\ninclude: [jobs.d/*.yaml]\ndefaults:\n  pool: nightly\njobs: {}\n", 0o600)

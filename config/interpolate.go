@@ -9,10 +9,9 @@ import (
 // maxNesting bounds defaults within defaults, ${A:-${B:-…}}.
 const maxNesting = 10
 
-// interpolate replaces ${VAR} and ${VAR:-default} by variables of env, and $$ by a dollar sign.
-// The default holds when the variable is unset or empty. Braces in a default come in pairs: ${A:-{}} is
-// {} without A. The result is text, whatever it
-// contains. The error is a problem and a hint; neither contains a variable's value.
+// interpolate replaces ${VAR} and ${VAR:-default} by variables of env, and $$ by a dollar sign. The default is used
+// when the variable is unset or empty; braces in it come in pairs: ${A:-{}} is {} without A. The result is text. The
+// error is a problem and a hint; neither has a variable's value.
 func interpolate(text string, env func(string) (string, bool), depth int) (result, problem, hint string) {
 	if depth > maxNesting {
 		return "", fmt.Sprintf("defaults are nested more than %d deep", maxNesting), ""
@@ -72,7 +71,7 @@ func variable(text string) string {
 	return text
 }
 
-// variablesOf names the variables that text has, for people.
+// variablesOf lists the variables in text.
 func variablesOf(text string) string {
 	var names []string
 	for _, part := range strings.Split(text, "${")[1:] {
@@ -86,8 +85,7 @@ func variablesOf(text string) string {
 	return "one of the variables " + strings.Join(names, ", ")
 }
 
-// closing returns the index of the brace that closes the one at text[0], or -1: each one in between has
-// its own.
+// closing returns the index of the brace that matches the one at text[0], or -1.
 func closing(text string) int {
 	depth := 0
 	for i := range len(text) {

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// jobDraft is a job on its way: what the file's defaults say, then what the job says.
+// jobDraft is a job being read: first the file's defaults, then the job's own keys.
 type jobDraft struct {
 	jobs.Job
 	handlerDraft
@@ -22,7 +22,7 @@ type jobDraft struct {
 }
 
 var (
-	// jobPolicyKeys are the keys of a job that defaults may have too.
+	// jobPolicyKeys are the keys of jobs that defaults may have too.
 	jobPolicyKeys = join(schema[jobDraft]{
 		"timezone":    readTimezone,
 		"timeout":     durationField(positive, func(d *jobDraft) *time.Duration { return &d.Timeout }),
@@ -66,7 +66,7 @@ var retriesKeys = schema[jobs.Retries]{
 
 var onLost = []jobs.OnLost{jobs.LostFails, jobs.LostRetries}
 
-// join makes one schema of several with different keys.
+// join merges schemas with different keys.
 func join[T any](parts ...schema[T]) schema[T] {
 	whole := schema[T]{}
 	for _, part := range parts {
@@ -75,7 +75,7 @@ func join[T any](parts ...schema[T]) schema[T] {
 	return whole
 }
 
-// lift makes a schema of a part of T one of T.
+// lift turns a schema of a part of T into one of T.
 func lift[T, S any](s schema[S], place func(*T) *S) schema[T] {
 	whole := make(schema[T], len(s))
 	for key, field := range s {
@@ -119,7 +119,7 @@ func readConcurrency(r *reader, n *yaml.Node, d *jobDraft) {
 	}
 }
 
-// readDefaults reads what all jobs start from.
+// readDefaults reads the defaults of all jobs.
 func (r *reader) readDefaults(n *yaml.Node) {
 	r.each(n, func(key, value *yaml.Node) {
 		_, own := jobKeys[key.Value]
@@ -127,7 +127,7 @@ func (r *reader) readDefaults(n *yaml.Node) {
 		case known:
 			field(r, value, &r.defaults)
 		case own:
-			r.fail(key, "is each job's own business", "defaults are for policies and environment")
+			r.fail(key, "belongs into each job", "defaults are for policies and environment")
 		case !strings.HasPrefix(key.Value, "x-"):
 			r.unknown(key, slices.Sorted(maps.Keys(jobPolicyKeys)))
 		}
@@ -135,12 +135,12 @@ func (r *reader) readDefaults(n *yaml.Node) {
 }
 
 func (r *reader) readJobs(n *yaml.Node) {
-	if len(r.c.Set.Jobs) == 0 { // growing step by step would copy 100,000 jobs several times
+	if len(r.c.Set.Jobs) == 0 { // allocate once: there may be 100,000 jobs
 		r.c.Set.Jobs = make(map[string]jobs.Job, len(deref(n).Content)/2)
 		r.jobs.first = make(map[string]place, len(deref(n).Content)/2)
 	}
 	r.each(n, func(key, value *yaml.Node) {
-		named := r.claim(&r.jobs, key, value)
+		named := r.reserve(&r.jobs, key, value)
 		d := r.defaults
 		object(r, value, jobKeys, &d)
 		d.Handler = r.handler(value, d.handlerDraft)

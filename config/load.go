@@ -9,16 +9,15 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// Options are what a configuration may refer to outside its files. The zero Options know no
-// variables and no functions.
+// Options are what files may refer to. The zero Options have no variables and no functions.
 type Options struct {
-	Environ []string                // the process's environment, as os.Environ gives it
-	Funcs   map[string]jobs.Handler // what "func: name" may name, for programs that embed the scheduler
+	Environ []string                // as os.Environ returns it
+	Funcs   map[string]jobs.Handler // for "func: name", in programs that embed the scheduler
 }
 
-// Load reads the configuration at path and the files that it includes. The error is an [Errors]
-// with everything that is wrong, or the one that kept path from being read: such a file says what runs, so
-// it must be a regular file that only root and the user of this process own and can write. /dev/stdin and /dev/fd/N may be pipes.
+// Load reads the configuration at path and the files that it includes. The error is an [Errors] with all problems, or
+// the one of opening path: since it decides what runs, it must be a regular file that only root and this process's user
+// own and can write. /dev/stdin and /dev/fd/N may be pipes.
 func Load(path string, o Options) (*Config, error) {
 	file, err := trustedfile.Rule{Limit: maxSize, Handed: true}.Read(path)
 	if err != nil {
@@ -27,7 +26,7 @@ func Load(path string, o Options) (*Config, error) {
 	return LoadBytes(path, file.Data, o)
 }
 
-// LoadBytes is Load of a file whose content is data. Its relative paths start at path's folder.
+// LoadBytes is Load with the content of path. Relative paths start at path's folder.
 func LoadBytes(path string, data []byte, o Options) (*Config, error) {
 	if len(data) > maxSize {
 		return nil, Errors{{File: path, Problem: fmt.Sprintf("is larger than %d MiB", maxSize>>20)}}
@@ -88,7 +87,7 @@ func (r *reader) load(data []byte) {
 	r.checkSet()
 }
 
-// lookup makes an environment searchable; of several entries of one variable the last one counts.
+// lookup returns a function that looks up a variable; the last of several entries counts.
 func lookup(environ []string) func(string) (string, bool) {
 	variables := make(map[string]string, len(environ))
 	for _, entry := range environ {

@@ -50,7 +50,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Labels of a replica are judged as those of jobs are, before it starts.
+// Labels of a replica are validated like those of jobs.
 func TestLabelsOfAReplica(t *testing.T) {
 	got := refused(t, "replica:\n  labels:\n    zone: a\n    rack 7: b\n    rack: "+strings.Repeat("b", 256)+"\n")
 	for _, want := range []string{`lockstep.yaml:5:13: replica.labels.rack 7: "rack 7" is not a name`, "lockstep.yaml:6:11: replica.labels.rack: must be at most 255 bytes"} {
@@ -202,8 +202,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// Others may reach the API if it knows who they are and nobody else listens in, or if that is said
-// to be fine.
+// Other machines may reach the API with tokens and TLS, or with server.insecure.
 func TestServer(t *testing.T) {
 	for text, want := range map[string]struct{ problem, exposed string }{
 		`{listen: "0.0.0.0:80", auth: {tokens_file: t}, tls: {cert_file: c, key_file: k}}`:       {},
@@ -212,13 +211,13 @@ func TestServer(t *testing.T) {
 		`{listen: "127.0.0.1:80", insecure: true}`:                                               {},
 		`{listen: "0.0.0.0:80"}`:                                                                           {problem: "tokens_file"},
 		`{listen: "0.0.0.0:80", insecure: false}`:                                                          {problem: "tokens_file"},
-		`{listen: "0.0.0.0:80", auth: {tokens_file: t}}`:                                                   {problem: "for all to read; set server.tls.cert_file"},
+		`{listen: "0.0.0.0:80", auth: {tokens_file: t}}`:                                                   {problem: "in plain text; set server.tls.cert_file"},
 		`{listen: "0.0.0.0:80", tls: {cert_file: c, key_file: k}}`:                                         {problem: "tokens_file"},
 		`{listen: "0.0.0.0:80", insecure: true}`:                                                           {exposed: "may do everything"},
-		`{listen: "0.0.0.0:80", insecure: true, auth: {tokens_file: t}}`:                                   {exposed: "tokens can be read"},
+		`{listen: "0.0.0.0:80", insecure: true, auth: {tokens_file: t}}`:                                   {exposed: "tokens cross the network"},
 		`{listen: "0.0.0.0:80", insecure: true, tls: {cert_file: c, key_file: k}}`:                         {exposed: "may do everything"},
 		`{listen: "0.0.0.0:80", insecure: true, auth: {tokens_file: t}, tls: {cert_file: c, key_file: k}}`: {},
-		`{listen: "127.0.0.1:80", insecure: true, tls: {cert_file: c}}`:                                    {problem: "belong together"},
+		`{listen: "127.0.0.1:80", insecure: true, tls: {cert_file: c}}`:                                    {problem: "set both"},
 	} {
 		c, err := config.LoadBytes("/etc/lockstep/lockstep.yaml", []byte("version: 1\nserver: "+text+"\njobs: {a: {command: [echo]}}\n"), options)
 		if want.problem != "" {
@@ -244,7 +243,7 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// The number of errors is bounded, and a bound that was reached is said aloud.
+// The number of errors is bounded, and reaching the bound is reported.
 func TestManyErrors(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("jobs:\n")

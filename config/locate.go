@@ -7,9 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// locate finds where a path like "lock.ttl" or "jobs.backup.retries.limit" stands, for problems
-// that show only when everything has been read. What is not written stands where the nearest part
-// above it does.
+// locate finds the position of a path like "lock.ttl" or "jobs.backup.retries.limit", for problems found after reading.
+// A path that is not written has the position of its nearest parent.
 func (r *reader) locate(path string) position {
 	kind, rest, _ := strings.Cut(path, ".")
 	switch kind {
@@ -26,7 +25,7 @@ func (r *reader) locate(path string) position {
 	return r.main.at(n)
 }
 
-// below finds a path within a job or pool. What it does not say itself may come from defaults.
+// below finds a path within a job or pool, or for jobs within the defaults.
 func (r *reader) below(p place, rest string) position {
 	n, found := descend(p.key, p.node, rest)
 	if !found && p.kind == "job" {
@@ -70,8 +69,7 @@ func descend(key, n *yaml.Node, path string) (*yaml.Node, bool) {
 	}
 }
 
-// step goes one key or index down. It returns the value, the node that stands for it in messages,
-// and the rest of the path.
+// step descends one key or index. It returns the value, the node to show in messages, and the rest of the path.
 func step(n *yaml.Node, path string) (value, shown *yaml.Node, rest string) {
 	switch n.Kind {
 	case yaml.MappingNode:

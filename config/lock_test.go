@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A lock on ZooKeeper lives as long as its session: whichever of the two times is written holds.
+// A lock on ZooKeeper lives as long as its session: either of the two times sets both.
 func TestZooKeeperHasOneTime(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"{driver: zookeeper}":                                                10 * time.Second,
@@ -19,13 +19,13 @@ func TestZooKeeperHasOneTime(t *testing.T) {
 			t.Errorf("%s: ttl %v, session timeout %v, want %v", text, lock.TTL, lock.ZooKeeper.SessionTimeout, want)
 		}
 	}
-	// Beside another driver it says nothing, and contradicts nothing.
+	// With another driver it has no effect.
 	if lock := load(t, "lock: {driver: redis, ttl: 7s, zookeeper: {session_timeout: 8s}}").Lock; lock.TTL != 7*time.Second {
 		t.Errorf("ttl %v", lock.TTL)
 	}
 }
 
-// What has no effect is said where it stands, if it asks for anything.
+// Settings without effect are reported at their position, unless they have the default.
 func TestLockSettingsWithoutEffect(t *testing.T) {
 	const mysql = `store: {driver: mysql, dsn: "u:p@tcp(db:3306)/a"}` + "\n"
 	for _, c := range []struct {

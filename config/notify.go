@@ -9,25 +9,25 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/httphandler"
 )
 
-// webhookTimeout is how long a webhook may take to answer: others wait to be told.
+// webhookTimeout bounds a webhook's response: others are waiting.
 const webhookTimeout = 10 * time.Second
 
-// notifyDraft is what notify says: of the defaults first, then of the job.
+// notifyDraft is notify being read: first of the defaults, then of the job.
 type notifyDraft struct {
 	handlerDraft
 	on      []jobs.Event
 	handler jobs.Handler
-	own     bool // a job or pool says it itself
+	own     bool // set by the job or pool itself
 }
 
 var (
-	// tellingKeys say how to tell: by a webhook, or by what a job can do.
-	tellingKeys = join(doingKeys, schema[handlerDraft]{"webhook": readWebhook})
-	notifyKeys  = join(schema[notifyDraft]{"on": readEvents}, lift(join(tellingKeys, processKeys), func(d *notifyDraft) *handlerDraft { return &d.handlerDraft }))
+	// notifierKeys select the handler: a webhook, or one that a job may have.
+	notifierKeys = join(doingKeys, schema[handlerDraft]{"webhook": readWebhook})
+	notifyKeys   = join(schema[notifyDraft]{"on": readEvents}, lift(join(notifierKeys, processKeys), func(d *notifyDraft) *handlerDraft { return &d.handlerDraft }))
 )
 
-// notifyField reads what the defaults, a job or a pool say. A map without keys turns notifications off, whatever the
-// defaults say; a handler has nothing of that of the defaults.
+// notifyField reads notify of the defaults, a job or a pool. An empty map turns notifications off; a handler inherits
+// nothing from the defaults.
 func notifyField[T any](place func(*T) *notifyDraft) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		d := place(into)
@@ -44,9 +44,9 @@ func notifyField[T any](place func(*T) *notifyDraft) read[T] {
 	}
 }
 
-// notifier makes the handler of notifications, if n has one.
+// notifier builds the handler of notifications, if n has one.
 func (r *reader) notifier(n *yaml.Node, d *notifyDraft) {
-	doing, value, ok := r.only(n, tellingKeys, "there is one way to tell: webhook, command, shell, http or func")
+	doing, value, ok := r.only(n, notifierKeys, "there is one handler: webhook, command, shell, http or func")
 	if doing != "command" && doing != "shell" {
 		r.onlyForProcesses(n)
 	}
@@ -68,7 +68,7 @@ func (r *reader) notifier(n *yaml.Node, d *notifyDraft) {
 	d.handler = h
 }
 
-// notify is what the job or pool says with the defaults. Events in the defaults without a handler are no mistake of the job.
+// notify returns the settings of a job or pool. Events in the defaults without a handler are no error of the job.
 func (d notifyDraft) notify() jobs.Notify {
 	if d.handler == nil && !d.own {
 		return jobs.Notify{}

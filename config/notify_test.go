@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// tells is how somebody is told, and of what.
-func tells(n jobs.Notify) string {
+// notified is a handler of notifications, and its events.
+func notified(n jobs.Notify) string {
 	if n.Handler == nil {
 		return "nobody"
 	}
@@ -44,10 +44,10 @@ jobs:
 	const hook = "POST http://hook.internal/… expecting 2xx within 10s"
 	got := map[string]string{}
 	for name, job := range c.Set.Jobs {
-		got[name] = tells(job.Notify)
+		got[name] = notified(job.Notify)
 	}
 	for name, pool := range c.Set.Pools {
-		got["pool "+name] = tells(pool.Notify)
+		got["pool "+name] = notified(pool.Notify)
 	}
 	want := map[string]string{
 		"as-defaults":        "failed lost: " + hook,
@@ -73,7 +73,7 @@ jobs:
 	}
 }
 
-// When without how is nobody's mistake if the defaults say it, for those jobs that say how.
+// Events without a handler are no error in the defaults, for jobs with a handler.
 func TestNotifyOnByDefault(t *testing.T) {
 	c := load(t, `
 defaults: {notify: {on: [lost]}}
@@ -81,7 +81,7 @@ jobs:
   a: {command: [echo], notify: {webhook: "http://hook.internal/"}}
   b: {command: [echo]}
 `)
-	a, b := tells(c.Set.Jobs["a"].Notify), tells(c.Set.Jobs["b"].Notify)
+	a, b := notified(c.Set.Jobs["a"].Notify), notified(c.Set.Jobs["b"].Notify)
 	if !strings.HasPrefix(a, "lost: POST http://hook.internal/") || b != "nobody" {
 		t.Errorf("a: %s; b: %s", a, b)
 	}

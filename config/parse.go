@@ -14,12 +14,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxSize bounds the files of one configuration together: 100,000 jobs need about 15 MB.
+// maxSize bounds all files of one configuration together: 100,000 jobs need about 15 MB.
 const maxSize = 64 << 20
 
 // source is one file of the configuration.
 type source struct {
-	name  string // as given, or as included: what errors call it
+	name  string // as given, or as included; used in errors
 	dir   string // where its relative paths start
 	order int    // 0 = the main file
 	size  int    // in bytes
@@ -28,11 +28,11 @@ type source struct {
 
 func (s *source) at(n *yaml.Node) position { return position{s, n.Line, n.Column} }
 
-// emptyFile is the problem of a file that has no document, or one that is null.
+// emptyFile is the problem of a file without a document, or with a null one.
 const emptyFile = "the file is empty"
 
-// parse reads one YAML document into s.root. It reports everything that is wrong with the YAML
-// itself; if that is so it returns false, and s.root must not be walked.
+// parse reads one YAML document into s.root and reports errors of the YAML itself. If it returns false, s.root must not
+// be walked.
 func parse(s *source, data []byte, r *report) bool {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !legible(s, data, r) {
@@ -68,7 +68,7 @@ func blank(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].ShortTag() == "!!null"
 }
 
-// decode keeps a slip of the YAML library from ending the program.
+// decode turns a panic of the YAML library into an error.
 func decode(dec *yaml.Decoder, into *yaml.Node) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -78,7 +78,7 @@ func decode(dec *yaml.Decoder, into *yaml.Node) (err error) {
 	return dec.Decode(into)
 }
 
-// legible reports bytes that no text file has.
+// legible reports invalid UTF-8 and control characters.
 func legible(s *source, data []byte, r *report) bool {
 	for i := 0; i < len(data); {
 		c, size := rune(data[i]), 1
@@ -87,7 +87,7 @@ func legible(s *source, data []byte, r *report) bool {
 		}
 		switch {
 		case c == utf8.RuneError && size == 1:
-			r.add(positionOf(s, data, i), "", "this is not UTF-8", "save the file as UTF-8")
+			r.add(positionOf(s, data, i), "", "not UTF-8", "save the file as UTF-8")
 			return false
 		case c < ' ' && c != '\t' && c != '\n' && c != '\r', c >= 0x7f && c < 0xa0 && c != 0x85:
 			r.add(positionOf(s, data, i), "", fmt.Sprintf("a control character (%#U)", c), "")
@@ -106,21 +106,21 @@ func positionOf(s *source, data []byte, offset int) position {
 
 var lineOf = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
 
-// explained are the YAML library's messages in plain words.
+// explained rewrites messages of the YAML library.
 var explained = []struct{ message, problem, hint string }{
 	{"did not find expected ',' or ']'", "the list that starts here is not closed, or lacks a comma", ""},
 	{"did not find expected ',' or '}'", "the map that starts here is not closed, or lacks a comma", ""},
 	{"did not find expected node content", "a value is missing here, or a bracket is not closed", ""},
-	{"did not find expected key", "this line does not fit in here", "look at its indentation"},
-	{"did not find expected '-' indicator", "this line does not fit into the list above it", "look at its indentation"},
-	{"mapping values are not allowed in this context", "a key cannot stand here", `look at the indentation, and quote text that contains ": "`},
+	{"did not find expected key", "this line does not fit in here", "check its indentation"},
+	{"did not find expected '-' indicator", "this line does not fit into the list above it", "check its indentation"},
+	{"mapping values are not allowed in this context", "a key cannot stand here", `check the indentation, and quote text that contains ": "`},
 	{"found unexpected end of stream", "the quoted text is not closed", ""},
 	{"did not find expected alphabetic or numeric character", `"*" and "&" start aliases and anchors in YAML`, `quote the text: "* * * * *"`},
 	{"found character that cannot start any token", "this character cannot start a value", "quote the text"},
 	{"exceeded max depth", "nested too deep", ""},
 }
 
-// syntaxError says where and why the YAML library gave up.
+// syntaxError returns the position and the cause of a syntax error.
 func syntaxError(s *source, data []byte, err error) (p position, problem, hint string) {
 	m := lineOf.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -161,8 +161,8 @@ func syntaxError(s *source, data []byte, err error) (p position, problem, hint s
 // bareVariable is a value with a variable that is not in quotes.
 var bareVariable = regexp.MustCompile(`[:,\[{] *([^"'\s,\[\]{}$]*\$\{[a-zA-Z_][^}\s]*\})`)
 
-// unquoted is the first such value in the list or map that starts in a line: up to the next line that is indented as
-// little; empty if there is none.
+// unquoted is the first such value in the list or map that starts at a line, up to the next line with the same or less
+// indentation; "" for none.
 func unquoted(data []byte, line int) string {
 	first := nthLine(data, line)
 	depth := len(first) - len(strings.TrimLeft(first, " "))
@@ -178,11 +178,11 @@ func unquoted(data []byte, line int) string {
 	}
 }
 
-// searchable bounds the search for the line of a syntax error, which parses the file several times.
+// searchable bounds the files in which the line of a syntax error is searched: that parses the file several times.
 const searchable = 1 << 20
 
-// firstBadLine finds the line at which the YAML library first gives up with message: it keeps that to itself, and reports
-// where the block began, which may be the first line of the file.
+// firstBadLine finds the line at which the YAML library first fails with message: it reports only where the block
+// began, which may be the first line of the file.
 func firstBadLine(data []byte, message string) int {
 	if len(data) > searchable {
 		return 1

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// payload writes any YAML value as JSON, keys in their order.
+// payload converts a YAML value to JSON, with keys in their order.
 func (r *reader) payload(n *yaml.Node) []byte {
 	var b bytes.Buffer
 	if !r.writeJSON(&b, n) {
@@ -26,7 +26,7 @@ func (r *reader) payload(n *yaml.Node) []byte {
 	return b.Bytes()
 }
 
-// writeJSON stops soon after the payload has become too large: aliases may make much of little.
+// writeJSON stops soon after the payload became too large: aliases may expand a lot.
 func (r *reader) writeJSON(b *bytes.Buffer, n *yaml.Node) (ok bool) {
 	if b.Len() > jobs.MaxPayload {
 		return true
@@ -104,6 +104,6 @@ func (r *reader) writeScalar(b *bytes.Buffer, n *yaml.Node) bool {
 func writeText(b *bytes.Buffer, text string) {
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // a buffer takes everything, and a string has a form in JSON
+	_ = enc.Encode(text) // neither a buffer nor a string fails
 	b.Truncate(b.Len() - 1)
 }

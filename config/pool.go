@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// poolDraft is a pool on its way.
+// poolDraft is a pool being read.
 type poolDraft struct {
 	jobs.Pool
 	handlerDraft
@@ -36,7 +36,7 @@ var poolKeys = join(schema[poolDraft]{
 
 func (r *reader) readPools(n *yaml.Node) {
 	r.each(n, func(key, value *yaml.Node) {
-		named := r.claim(&r.pools, key, value)
+		named := r.reserve(&r.pools, key, value)
 		var d poolDraft
 		object(r, value, poolKeys, &d)
 		d.Handler = r.handler(value, d.handlerDraft)
@@ -52,7 +52,7 @@ func readKinds(r *reader, n *yaml.Node, d *poolDraft) {
 	d.Kinds = map[string]jobs.Handler{}
 	kinds := names{kind: "kind", first: map[string]place{}}
 	r.each(n, func(key, value *yaml.Node) {
-		named := r.claim(&kinds, key, value)
+		named := r.reserve(&kinds, key, value)
 		var kind handlerDraft
 		object(r, value, handlerKeys, &kind)
 		h := r.handler(value, kind)

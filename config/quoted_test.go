@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Problems quote what is wrong, but not what may have a password or a webhook's path in it.
+// Errors quote wrong values, except those that may have a password or a webhook's path.
 func TestProblemsDoNotQuoteSecrets(t *testing.T) {
 	for _, text := range []string{
 		`lock: {driver: redis, redis: {addrs: ["redis://:CANARY@host:6379"]}}`,

@@ -14,8 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/nearest"
 )
 
-// reader walks the trees of one configuration into c and gathers problems on the way. It goes on
-// after each problem, so that one run finds them all.
+// reader walks the trees of one configuration into c. It goes on after each problem, so that one run finds them all.
 type reader struct {
 	options  Options
 	env      func(string) (string, bool)
@@ -30,12 +29,12 @@ type reader struct {
 	defaults jobDraft
 	pools    names
 	jobs     names
-	standard []string        // of Options.Environ, what every command gets
-	programs map[string]bool // files, and whether they can be run
-	doubtful map[string]bool // jobs with an unknown key: what they lack may be there, misspelt
+	standard []string        // of Options.Environ, for every command
+	programs map[string]bool // whether files are executable
+	doubtful map[string]bool // jobs with an unknown key: a missing key may be misspelt
 }
 
-// schema is the keys of one map, each with what reads its value into a T.
+// schema maps the keys of a map to readers of their values.
 type schema[T any] map[string]read[T]
 
 // read reads one value into its place in a T.
@@ -53,7 +52,7 @@ func object[T any](r *reader, n *yaml.Node, s schema[T], into *T) {
 	})
 }
 
-// section is a map within T that has a schema of its own.
+// section reads a nested map.
 func section[T, S any](s schema[S], place func(*T) *S) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) { object(r, n, s, place(into)) }
 }
@@ -69,8 +68,8 @@ func (r *reader) unknown(key *yaml.Node, known []string) {
 	}
 }
 
-// each calls f for each entry of a map, with the entry's key at the end of r.path. "<<" works as
-// in YAML: its entries count where the map has none of its own. An empty value is an empty map.
+// each calls f for each entry of a map, with the entry's key at the end of r.path. "<<" merges as in YAML: own entries
+// take precedence. An empty value is an empty map.
 func (r *reader) each(n *yaml.Node, f func(key, value *yaml.Node)) {
 	n = deref(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
@@ -101,7 +100,7 @@ func (r *reader) each(n *yaml.Node, f func(key, value *yaml.Node)) {
 
 func isMerge(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.Tag == "!!merge" }
 
-// merged returns a map with its "<<" written out.
+// merged returns a map with its "<<" expanded.
 func (r *reader) merged(n *yaml.Node) *yaml.Node {
 	whole := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line, Column: n.Column}
 	taken := map[string]bool{}
@@ -175,18 +174,18 @@ func (r *reader) within(element string, f func()) {
 	r.path = r.path[:len(r.path)-1]
 }
 
-// fail reports a problem of the value being read.
+// fail reports a problem of the value n.
 func (r *reader) fail(n *yaml.Node, problem, hint string) {
 	r.report.add(r.file.at(n), pathText(r.path), problem, hint)
 }
 
-// warn reports what is allowed and perhaps not meant.
+// warn reports a probable mistake.
 func (r *reader) warn(n *yaml.Node, problem, hint string) {
 	r.warnings.add(r.file.at(n), pathText(r.path), problem, hint)
 }
 
-// pathText writes a path as "jobs.backup.command[0]". What could not be a key of ours is quoted and
-// cut, since it goes to terminals.
+// pathText formats a path as "jobs.backup.command[0]". Elements that are no keys of the schema are quoted and cut: they
+// go to terminals.
 func pathText(path []string) string {
 	var b strings.Builder
 	for i, element := range path {
@@ -205,10 +204,10 @@ func pathText(path []string) string {
 	return b.String()
 }
 
-// quoted shows a text of the file in a message.
+// quoted formats a text of the file for a message.
 func quoted(text string) string { return clip.Quoted(text, 60) }
 
-// notYet is a key that a later release brings: only its default, which says "off", is taken.
+// notYet is a key of a later release: only its default is accepted.
 func notYet[T any](off func(n *yaml.Node) bool, what string) read[T] {
 	return func(r *reader, n *yaml.Node, _ *T) {
 		if !off(deref(n)) {
@@ -239,13 +238,13 @@ func only(text string) func(*yaml.Node) bool {
 	return func(n *yaml.Node) bool { return empty(n) || n.Kind == yaml.ScalarNode && n.Value == text }
 }
 
-// names are the jobs or the pools that were found, to tell two with one name.
+// names are the jobs or the pools that were read, to find duplicates.
 type names struct {
 	kind  string // "job", "pool"
 	first map[string]place
 }
 
-// place is where a job or pool stands.
+// place is the position of a job or pool.
 type place struct {
 	kind string // "job", "pool"
 	name string
@@ -254,15 +253,15 @@ type place struct {
 	node *yaml.Node
 }
 
-// claim notes a name; false if it is not a name, or another one took it before.
-func (r *reader) claim(ns *names, key, value *yaml.Node) bool {
+// reserve notes a name; false if it is invalid or taken.
+func (r *reader) reserve(ns *names, key, value *yaml.Node) bool {
 	if !naming.Pattern.MatchString(key.Value) {
 		r.fail(key, fmt.Sprintf("%s is not a name for a %s", quoted(key.Value), ns.kind), nameHint)
 		return false
 	}
 	lower := strings.ToLower(key.Value)
 	if p, taken := ns.first[lower]; taken {
-		// Within one map, the same spelling was reported with the YAML itself.
+		// Within one map, the same spelling was reported by parse.
 		if p.name != key.Value || p.file != r.file {
 			r.fail(key, fmt.Sprintf("a second %s named %q", ns.kind, key.Value),
 				fmt.Sprintf("the first, %q, is at %s:%d:%d; names are unique without regard to case", p.name, p.file.name, p.key.Line, p.key.Column))

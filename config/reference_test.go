@@ -19,10 +19,9 @@ const (
 	generatedMark = "<!-- generated from here on: go generate ./config -->\n"
 )
 
-// docs/configuration.md has each key as the program takes it, and docs/lockstep.schema.json says the
-// same to editors. go generate ./config writes both anew.
+// docs/configuration.md and docs/lockstep.schema.json describe each key as the program accepts it.
 func TestReferenceIsFresh(t *testing.T) {
-	top, entries := ask(t), exampleEntries(t)
+	top, entries := probe(t), exampleEntries(t)
 	old, err := os.ReadFile(referenceFile)
 	if err != nil {
 		t.Fatal(err)
@@ -80,18 +79,18 @@ func section(t *testing.T, b *bytes.Buffer, path []string, s *shape, entries map
 		if below.kind == mapping && below.value.kind == object {
 			below, at = below.value, append(at, "*")
 		}
-		if below.kind == object && !toldElsewhere(at) {
+		if below.kind == object && !describedElsewhere(at) {
 			section(t, b, at, below, entries)
 		}
 	}
 }
 
-// toldElsewhere reports whether a map has its table at another path already.
-func toldElsewhere(path []string) bool {
+// describedElsewhere reports whether a map has its table at another path already.
+func describedElsewhere(path []string) bool {
 	return elsewhere(path) != ""
 }
 
-// elsewhere is the section that describes a map which stands in several places.
+// elsewhere is the section that describes a map with several positions.
 func elsewhere(path []string) string {
 	whole := strings.Join(path, ".")
 	last := path[len(path)-1]
@@ -167,7 +166,7 @@ func takes(s *shape) string {
 	return string(s.kind)
 }
 
-// standard is the default, or an example where the default is nothing.
+// standard is the default, or an example if there is none.
 func standard(path []string, s *shape, e entry) string {
 	ownDefault := path[0] != "jobs" || e.shared
 	switch {

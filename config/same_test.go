@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// A function of the program that is nil is there, and is said to be nil.
+// A nil function of the program is reported as nil.
 func TestANilFunction(t *testing.T) {
 	_, err := config.LoadBytes("a.yaml", []byte("version: 1\npools: {p: {func: report}}"), config.Options{Funcs: map[string]jobs.Handler{"report": nil}})
 	if err == nil || !strings.Contains(err.Error(), `the function "report" of this program is nil; its Funcs must have a handler`) {
@@ -22,8 +22,7 @@ func TestANilFunction(t *testing.T) {
 	}
 }
 
-// A set is judged alike, whoever wrote it: of a Go program the same fields are refused as of a file. The
-// words may differ, as a file shows what was written.
+// A set has the same errors from a Go program and from a file: the same fields, perhaps in other words.
 func TestGoAndYAMLAreJudgedAlike(t *testing.T) {
 	work := jobs.Func(func(context.Context, jobs.Task, struct{}) error { return nil })
 	job := func(edit func(j *jobs.Job)) jobs.Set {

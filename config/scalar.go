@@ -29,7 +29,7 @@ func (r *reader) raw(n *yaml.Node) (string, bool) {
 	return n.Value, true
 }
 
-// text returns a scalar with its variables filled in. The result is a text, whatever is in it.
+// text returns a scalar with its variables interpolated. The result is text.
 func (r *reader) text(n *yaml.Node) (string, bool) {
 	value, ok := r.raw(n)
 	if !ok || !strings.Contains(value, "$") {
@@ -47,8 +47,7 @@ func (r *reader) text(n *yaml.Node) (string, bool) {
 	return value, true
 }
 
-// typed returns the text of a number or truth value: such a scalar is unquoted, or came from a
-// variable.
+// typed returns the text of a number or boolean: unquoted, or from a variable.
 func (r *reader) typed(n *yaml.Node, kind string) (string, bool) {
 	value, ok := r.text(n)
 	n = deref(n)
@@ -59,7 +58,7 @@ func (r *reader) typed(n *yaml.Node, kind string) (string, bool) {
 	return value, ok
 }
 
-// quote shows a value in an error as the file has it: what a variable brought may be a secret.
+// quote formats a value for an error, as in the file: a variable's value may be a secret.
 func quote(n *yaml.Node) string { return quoted(deref(n).Value) }
 
 var (
@@ -96,12 +95,12 @@ func (r *reader) duration(n *yaml.Node, least time.Duration) (time.Duration, boo
 	n = deref(n)
 	d, err := duration.Parse(value)
 	switch {
-	case err != nil && strings.Contains(n.Value, "$"): // the value may be a secret that went astray
+	case err != nil && strings.Contains(n.Value, "$"): // the value may be a secret
 		r.fail(n, quote(n)+" is not a duration", "write it as in 90s, 5m, 1h30m or 2d")
 	case err != nil && strings.Trim(value, "0") != "":
 		problem, hint, _ := strings.Cut(err.Error(), "; ")
 		r.fail(n, problem, hint)
-	case err != nil && value != "", err == nil && d <= 0: // 0 without a unit is no better with one
+	case err != nil && value != "", err == nil && d <= 0: // 0 with or without a unit
 		hint := "as in 90s, 5m, 1h30m or 2d"
 		if least > positive {
 			hint = "at least " + formatDuration(least)
@@ -155,7 +154,7 @@ func flagField[T any](place func(*T) *bool) read[T] {
 			*place(into) = value == "true"
 		default:
 			hint := "write true or false"
-			if strings.Contains(deref(n).Value, "$") { // whose value may be a secret that went astray
+			if strings.Contains(deref(n).Value, "$") { // its value may be a secret
 				hint = fmt.Sprintf("%s has another text; true and false are written in small letters", variablesOf(deref(n).Value))
 			}
 			r.fail(deref(n), quote(n)+" is neither true nor false", hint)
@@ -163,7 +162,7 @@ func flagField[T any](place func(*T) *bool) read[T] {
 	}
 }
 
-// positive is the least of durations that need only be more than 0.
+// positive is the minimum of durations that must be more than 0.
 const positive = time.Nanosecond
 
 func durationField[T any](least time.Duration, place func(*T) *time.Duration) read[T] {
@@ -174,7 +173,7 @@ func durationField[T any](least time.Duration, place func(*T) *time.Duration) re
 	}
 }
 
-// choiceField takes one of values.
+// choiceField reads one of values.
 func choiceField[T any, S ~string](values []S, place func(*T) *S) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		value, ok := r.text(n)
@@ -197,7 +196,7 @@ func choiceField[T any, S ~string](values []S, place func(*T) *S) read[T] {
 	}
 }
 
-// listField takes a list of texts, or none.
+// listField reads a list of texts, or none.
 func listField[T any](place func(*T) *[]string) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) { *place(into) = r.texts(n, r.text) }
 }
@@ -213,7 +212,7 @@ func (r *reader) texts(n *yaml.Node, read func(*yaml.Node) (string, bool)) []str
 	return list
 }
 
-// mapField takes a map of texts and adds it to what is there, key by key.
+// mapField reads a map of texts and merges it key by key.
 func mapField[T any](place func(*T) *map[string]string) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		old := *place(into)

@@ -43,7 +43,7 @@ var variable = rules{"type": "string", "pattern": `^([^$]|` + filledIn + `)*$`, 
 // namePattern is that of package jobs.
 const namePattern = "^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$"
 
-// orVariable is what a value may be where variables are filled in before it is read.
+// orVariable is the shape of a value that may have variables.
 func orVariable(r rules) rules { return rules{"anyOf": []any{r, rules{"$ref": "#/$defs/variable"}}} }
 
 // Where a text is wanted, YAML's numbers and truth values are texts too.
@@ -150,7 +150,7 @@ func objectRules(path []string, s *shape, entries map[string]entry) rules {
 	if s.keys["command"] == nil || s.keys["http"] == nil {
 		return r
 	}
-	// There is one thing to do, and what surrounds a process stands beside one.
+	// There is one handler, and process keys need a command or shell.
 	ways := []string{"command", "shell", "http", "func"}
 	if s.keys["webhook"] != nil {
 		ways = append(ways, "webhook")

@@ -35,8 +35,8 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// asJSON turns YAML into what a schema judges, as editors do: aliases and "<<" are followed, and
-// numbers and truth values are those of YAML 1.2. ok is false if the text is no sound YAML.
+// asJSON converts YAML to what editors validate: aliases and "<<" are expanded, and numbers and booleans are those of
+// YAML 1.2. ok is false for invalid YAML.
 func asJSON(text []byte) (value any, ok bool) {
 	var doc yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -109,7 +109,7 @@ func plain(n *yaml.Node, left *int) (value any, ok bool) {
 	return n.Value, true
 }
 
-// What runs is right by the schema too. What the documents show is judged in test/docs.
+// Valid configurations are valid by the schema. test/docs checks those in the documents.
 func TestSchemaTakesWhatRuns(t *testing.T) {
 	s := compiled(t)
 	for _, file := range []string{"../config.example.yaml", "../cmd/scheduler/start.yaml"} {
@@ -153,18 +153,18 @@ func TestSchemaRefusesWhatIsMalformed(t *testing.T) {
 			unsound = append(unsound, name)
 			continue
 		}
-		complaints, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".err")
+		errorsOf, err := os.ReadFile(strings.TrimSuffix(file, ".yaml") + ".err")
 		if err != nil {
 			t.Fatal(err)
 		}
 		visible := false
-		for line := range strings.Lines(string(complaints)) {
+		for line := range strings.Lines(string(errorsOf)) {
 			own := strings.HasPrefix(line, name+".yaml:") // not of an included file
 			visible = visible || own && byShape.MatchString(line) && !strings.Contains(line, "${")
 		}
 		switch err := s.Validate(value); {
 		case err == nil && visible:
-			t.Errorf("%s: the schema takes it; its shape is wrong:\n%s", name, complaints)
+			t.Errorf("%s: the schema takes it; its shape is wrong:\n%s", name, errorsOf)
 		case err == nil:
 			beyond = append(beyond, name)
 		}

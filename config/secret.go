@@ -8,10 +8,10 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// maxSecret bounds a file that a key like password_file names.
+// maxSecret bounds a file that a key like password_file names, in bytes.
 const maxSecret = 64 << 10
 
-// secretField takes a text that errors never show. Empty is the same as no key.
+// secretField reads a text that errors never show. Empty means absent.
 func secretField[T any](place func(*T) *string) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		if value, ok := r.text(n); ok && value != "" {
@@ -20,8 +20,7 @@ func secretField[T any](place func(*T) *string) read[T] {
 	}
 }
 
-// secretFileField takes the path of a file and reads the secret from it, without the line break
-// at its end.
+// secretFileField reads a secret from the file at the path given, without the line break at its end.
 func secretFileField[T any](place func(*T) *string) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		path, ok := r.text(n)
@@ -44,8 +43,8 @@ func secretFileField[T any](place func(*T) *string) read[T] {
 	}
 }
 
-// secretFile reads a file that only its owner should be able to read. Container platforms mount
-// secrets readable for all, so that is a warning; a secret that others may replace is none.
+// secretFile reads a file that only its owner should be able to read. Others' read permission is a warning, since
+// container platforms mount secrets so; others' write permission is an error.
 func (r *reader) secretFile(n *yaml.Node, path string) ([]byte, bool) {
 	path = r.resolve(path)
 	file, ok := r.readFile(n, path, trustedfile.Rule{Limit: maxSecret, Secret: true})

@@ -15,12 +15,12 @@ import (
 // Server is the API of this replica.
 type Server struct {
 	Listen         string         // host:port
-	Hosts          []string       // names and addresses it answers to, besides localhost and its own address
-	TokensFile     string         // see LoadTokens; empty: everybody may do everything
+	Hosts          []string       // accepted Host names, besides localhost and its own address
+	TokensFile     string         // see LoadTokens; empty: no authentication
 	CertFile       string         // in PEM form, with the chain; empty: no TLS
 	KeyFile        string         // in PEM form
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
-	Insecure       bool           // an address that others can reach may go without tokens and TLS
+	TrustedProxies []netip.Prefix // their X-Forwarded-For is used
+	Insecure       bool           // allow a reachable address without tokens or TLS
 }
 
 var serverKeys = schema[Server]{
@@ -75,15 +75,14 @@ func readProxies(r *reader, n *yaml.Node, into *Server) {
 		case err != nil:
 			r.fail(item, quote(item)+" is not a network", "write an address, or a network as in 10.0.0.0/8")
 		case network.Bits() == 0:
-			r.fail(item, quote(item)+" is everybody", "name the addresses of your load balancers alone")
+			r.fail(item, quote(item)+" is every address", "list the addresses of your load balancers")
 		default:
 			into.TrustedProxies = append(into.TrustedProxies, network.Masked())
 		}
 	})
 }
 
-// Check is nil if the API may listen so, for addresses that come from elsewhere than the file, such
-// as "serve --listen".
+// Check is nil if the API may listen so. It is for addresses from elsewhere than the file, such as "serve --listen".
 func (s Server) Check() error {
 	if _, problem, hint := s.problem(); problem != "" {
 		return errors.New(strings.TrimSuffix(problem+"; "+hint, "; "))
@@ -97,7 +96,7 @@ func (r *reader) checkServer() {
 	}
 }
 
-// problem refuses an API for other machines without access control, or without TLS.
+// problem refuses an API that other machines can reach without authentication or without TLS.
 func (s Server) problem() (path, problem, hint string) {
 	host, port, err := net.SplitHostPort(s.Listen)
 	if err != nil {
@@ -108,9 +107,9 @@ func (s Server) problem() (path, problem, hint string) {
 	}
 	switch {
 	case s.CertFile != "" && s.KeyFile == "":
-		return "server.tls", "has a cert_file and no key_file", "they belong together"
+		return "server.tls", "has a cert_file and no key_file", "set both"
 	case s.CertFile == "" && s.KeyFile != "":
-		return "server.tls", "has a key_file and no cert_file", "they belong together"
+		return "server.tls", "has a key_file and no cert_file", "set both"
 	case s.Private() || s.Insecure:
 		return "", "", ""
 	}
@@ -129,10 +128,10 @@ func (s Server) problem() (path, problem, hint string) {
 	}
 	why := "every client that reaches the API may use it"
 	if s.TokensFile != "" {
-		why = "tokens would cross the network for all to read"
+		why = "tokens would cross the network in plain text"
 	}
 	return "server.listen", fmt.Sprintf("%q is not a loopback address, and %s", s.Listen, why),
-		"set " + strings.Join(missing, ", and ") + "; or stay on 127.0.0.1; or say server.insecure: true, in a network that is yours alone"
+		"set " + strings.Join(missing, ", and ") + "; or listen on 127.0.0.1; or, in a private network, set server.insecure: true"
 }
 
 // Private reports whether only this machine can reach the API.
@@ -142,13 +141,13 @@ func (s Server) Private() bool {
 	return err == nil && (host == "localhost" || notIP == nil && ip.IsLoopback())
 }
 
-// Exposed says what server.insecure lets through, for the log and for people; "" if nothing.
+// Exposed describes what server.insecure exposes; "" for nothing.
 func (s Server) Exposed() string {
 	switch {
 	case s.Private() || s.TokensFile != "" && s.CertFile != "":
 		return ""
 	case s.TokensFile != "":
-		return "no server.tls: tokens can be read on the network"
+		return "no server.tls: tokens cross the network in plain text"
 	case s.CertFile != "":
 		return "no server.auth: every client that reaches " + s.Listen + " may do everything"
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// checkSet lets package jobs judge what was read, and finds where each problem stands.
+// checkSet validates the set with package jobs, and finds the position of each problem.
 func (r *reader) checkSet() {
 	set := &r.c.Set
 	if len(set.Jobs) == 0 && len(set.Pools) == 0 {
@@ -36,16 +36,15 @@ func (r *reader) checkSet() {
 	}
 }
 
-// inFile says in keys of the file what package jobs says in fields of Go.
+// inFile translates hints of package jobs from Go fields to keys of the file.
 var inFile = map[string]string{
 	"give it a Handler, or the Kind of one that its pool has": "give it one, as in command, shell, http or func",
 	"give it a Handler": "give it a webhook or a command",
 }
 
-// judge is Set.Validate, with the jobs in parts side by side: 100,000 of them take a while. That no
-// two names are alike was seen when they were read.
-func judge(set jobs.Set) error {
-	const least = 1000 // jobs worth a part
+// validate is Set.Validate over parts in parallel: 100,000 jobs take a while. Duplicate names were found while reading.
+func validate(set jobs.Set) error {
+	const least = 1000 // jobs per part
 	names := slices.Sorted(maps.Keys(set.Jobs))
 	parts := max(1, min(runtime.GOMAXPROCS(0), len(names)/least))
 	found := make([]error, parts)

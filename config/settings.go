@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// document is the main file on its way into a Config.
+// document is the main file being read.
 type document struct {
 	c           *Config
 	version     *yaml.Node
@@ -75,7 +75,7 @@ var lockKeys = schema[Lock]{
 	"quorum":    notYet[Lock](empty, "a quorum of several Redis servers comes with a later release"),
 }
 
-// readLockDriver knows more names than it takes, to say why.
+// readLockDriver knows more names than it accepts, to explain why.
 func readLockDriver(r *reader, n *yaml.Node, into *Lock) {
 	switch from := deref(n); {
 	case from.Kind == yaml.ScalarNode && from.Value == "":

@@ -12,14 +12,13 @@ const (
 	maxGrowth = 500_000 // nodes that aliases may add to a file, beyond ten times its own
 )
 
-// sound checks what holds for every YAML tree of ours, before any part of it is read: keys are
-// names and stand once, texts have no NUL, anchors do not contain themselves, aliases do not
-// multiply without bound. Each node is visited once. It returns false if the tree must not be
-// walked at all.
+// sound checks a YAML tree before it is read: keys are unique names, texts have no NUL, anchors do not contain
+// themselves, aliases do not multiply without bound. Each node is traversed once. It returns false if the tree must not
+// be walked.
 func sound(s *source, r *report) bool {
 	c := checker{file: s, report: r, anchored: map[*yaml.Node]extent{}}
 	e := c.check(s.root, 0)
-	if e.size > 10*c.visited+maxGrowth {
+	if e.size > 10*c.nodes+maxGrowth {
 		c.endless(s.root, "aliases make the file too large", fmt.Sprintf("written out it would have %s values", aLot(e.size)))
 	}
 	return !c.unwalkable
@@ -29,12 +28,11 @@ type checker struct {
 	file       *source
 	report     *report
 	anchored   map[*yaml.Node]extent
-	visited    int
+	nodes      int
 	unwalkable bool
 }
 
-// extent is how large a node is when its aliases are written out; the zero extent belongs to a
-// node that is still being visited.
+// extent is the size of a node with aliases expanded; the zero extent marks a node that is being traversed.
 type extent struct{ size, height int }
 
 // saturated bounds sizes, so that they can be added without overflow.
@@ -71,7 +69,7 @@ func (c *checker) check(n *yaml.Node, depth int) extent {
 	if n.Anchor != "" {
 		c.anchored[n] = extent{}
 	}
-	c.visited++
+	c.nodes++
 	whole := extent{1, 1}
 	part := func(child *yaml.Node) {
 		e := c.check(child, depth+1)
@@ -117,7 +115,7 @@ func (c *checker) keys(n *yaml.Node) {
 	var first map[string]*yaml.Node
 	for i := 0; i < len(n.Content); i += 2 {
 		key := n.Content[i]
-		c.visited++
+		c.nodes++
 		if key.Kind != yaml.ScalarNode {
 			c.fail(key, "a key must be a name", "")
 			continue

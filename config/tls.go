@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// tlsFiles is how this process speaks TLS to a server: a section named tls of a store or a lock.
+// tlsFiles is a section named tls of the store or the lock.
 type tlsFiles struct {
-	Enabled       *bool // nil: if there is anything else
+	Enabled       *bool // nil: enabled if another key is set
 	Insecure      bool
 	CA, Cert, Key file
 	ServerName    string
@@ -44,11 +44,11 @@ func fileField[T any](place func(*T) *file) read[T] {
 	}
 }
 
-// maxPEM bounds a file of certificates: those of all the authorities of a system fit.
+// maxPEM bounds a file of certificates: a system's bundle fits.
 const maxPEM = 1 << 20
 
-// tlsField takes TLS settings. An empty map is none, and so is one with enabled: false. insecure allows what
-// is weaker than a certificate that is checked, and with TLS nothing is.
+// tlsField reads TLS settings. An empty map means none, and so does enabled: false. insecure is set to tls.insecure,
+// which allows weaker options than a verified certificate.
 func tlsField[T any](place func(*T) **tls.Config, insecure func(*T) *bool) read[T] {
 	return func(r *reader, n *yaml.Node, into *T) {
 		var t tlsFiles
@@ -79,7 +79,7 @@ func tlsField[T any](place func(*T) **tls.Config, insecure func(*T) *bool) read[
 	}
 }
 
-// authorities reads those that are trusted, in place of the system's.
+// authorities reads the trusted authorities, in place of the system's.
 func (r *reader) authorities(f file) *x509.CertPool {
 	path := r.resolve(f.path)
 	pool := x509.NewCertPool()
@@ -89,7 +89,7 @@ func (r *reader) authorities(f file) *x509.CertPool {
 	return pool
 }
 
-// certificate reads what this process shows of itself.
+// certificate reads the client certificate.
 func (r *reader) certificate(cert, key file) []tls.Certificate {
 	certPath, keyPath := r.resolve(cert.path), r.resolve(key.path)
 	var certPEM trustedfile.File

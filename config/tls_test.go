@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// The four sections named tls are one and the same thing.
+// The four sections named tls behave alike.
 func TestTLSSections(t *testing.T) {
 	a := servers.NewAuthority(t)
 	cert, other := a.Client("replica"), a.Client("other")
@@ -70,7 +70,7 @@ func TestTLSSections(t *testing.T) {
 	}
 }
 
-// A lock in the store's own database goes there as the store does.
+// A lock in the store's database connects as the store does.
 func TestTLSOfTheStoreIsThatOfItsLock(t *testing.T) {
 	c := load(t, `store: {driver: mysql, dsn: "u:p@tcp(db:3306)/a", tls: {server_name: db}}`)
 	if c.Lock.MySQL.TLS == nil || c.Lock.MySQL.TLS.ServerName != "db" {

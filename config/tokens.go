@@ -16,13 +16,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/trustedfile"
 )
 
-// maxTokens bounds a file of tokens: some thousand of them.
+// maxTokens bounds a file of tokens: some thousand fit.
 const maxTokens = 1 << 20
 
-// ErrNoTokens is what [ParseTokens] says, among others, of a file that is a list without any token, or empty but for comments.
+// ErrNoTokens is the error of [ParseTokens], among others, for a list without tokens, or a file with comments only.
 var ErrNoTokens = errors.New("the file has no tokens")
 
-// noTokens are Errors of such a file.
+// noTokens are the Errors of such a file.
 type noTokens struct{ Errors }
 
 // Unwrap lets errors.Is find ErrNoTokens, and errors.As the Errors.
@@ -34,8 +34,8 @@ func (e noTokens) Unwrap() []error { return []error{ErrNoTokens, e.Errors} }
 //	# tokens of the API
 //	- {name: ci, role: operator, sha256: 5e88…, expires: 2027-01-31T00:00:00Z}
 //
-// expires may be missing. A file without any token is an error: it is more often half written than
-// meant. So is a file that others may write. The error has an [Errors].
+// expires is optional. A file without tokens is an error, since it is probably half written; so is one that other users
+// can write. The error has an [Errors].
 func LoadTokens(path string) ([]api.Token, error) {
 	data, err := ReadTokens(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func LoadTokens(path string) ([]api.Token, error) {
 	return ParseTokens(path, data)
 }
 
-// ReadTokens returns what ParseTokens takes. The error is an [Errors].
+// ReadTokens returns the file's content for ParseTokens. The error is an [Errors].
 func ReadTokens(path string) ([]byte, error) {
 	file, err := trustedfile.Rule{Limit: maxTokens, Secret: true}.Read(path)
 	if err == nil {
@@ -52,12 +52,12 @@ func ReadTokens(path string) ([]byte, error) {
 	}
 	e := unreadable(err)
 	if errors.Is(err, fs.ErrNotExist) {
-		e.Hint = fmt.Sprintf("\"scheduler token create --name NAME --role ROLE --file %s\" makes it", path)
+		e.Hint = fmt.Sprintf("\"scheduler token create --name NAME --role ROLE --file %s\" creates it", path)
 	}
 	return nil, Errors{e}
 }
 
-// ParseTokens is LoadTokens of a file whose content is data. The error of a file that has no token is an [ErrNoTokens], too.
+// ParseTokens is LoadTokens of data. The error of a file without tokens is also [ErrNoTokens].
 func ParseTokens(path string, data []byte) ([]api.Token, error) {
 	r := &reader{env: lookup(nil), file: &source{name: path, size: len(data)}, doubtful: map[string]bool{}}
 	var list []api.Token
@@ -77,7 +77,7 @@ func ParseTokens(path string, data []byte) ([]api.Token, error) {
 	return nil, bad
 }
 
-// tokenDraft is a token on its way, and which of its keys were there.
+// tokenDraft is a token being read, with the keys that were present.
 type tokenDraft struct {
 	api.Token
 	name, role, sum bool
@@ -103,7 +103,7 @@ var tokenKeys = schema[tokenDraft]{
 		}
 		sum, err := hex.DecodeString(value)
 		if err != nil || len(sum) != len(d.SHA256) { // do not show it: it may be the secret itself
-			r.fail(n, "is not a SHA-256", "64 hexadecimal digits; the secret itself does not belong here")
+			r.fail(n, "is not a SHA-256", "64 hexadecimal digits; never put the token itself here")
 			return
 		}
 		copy(d.SHA256[:], sum)
@@ -137,11 +137,11 @@ func (r *reader) readTokens(root *yaml.Node) (list []api.Token) {
 			has  bool
 		}{{"name", d.name}, {"role", d.role}, {"sha256", d.sum}} {
 			if !key.has {
-				r.fail(item, "lacks its "+key.name, "")
+				r.fail(item, "has no "+key.name, "")
 			}
 		}
 		if old := first[d.SHA256]; old != nil {
-			r.fail(item, fmt.Sprintf("has the sha256 of the one in line %d", old.Line), "remove one of them")
+			r.fail(item, fmt.Sprintf("has the sha256 of line %d", old.Line), "remove one of them")
 		} else if d.SHA256 != [32]byte{} {
 			first[d.SHA256] = item
 		}
@@ -153,8 +153,8 @@ func (r *reader) readTokens(root *yaml.Node) (list []api.Token) {
 	return list
 }
 
-// AddToken returns what to write at the end of a file of tokens, whose content is data, to have t
-// in it. A file that cannot take it is an error, and so is one that is wrong already.
+// AddToken returns the text to append to a file of tokens, whose content is data, to add t. A file that is wrong, or to
+// which a line cannot be appended, is an error.
 func AddToken(path string, data []byte, t api.Token) ([]byte, error) {
 	var addition []byte
 	if len(bytes.TrimSpace(data)) > 0 {

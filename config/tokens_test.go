@@ -29,15 +29,15 @@ func TestBadTokens(t *testing.T) {
 		"[]\n":                   `tokens.yaml:1:1: has no tokens, and every request would be refused; "scheduler token create --file" adds one`,
 		"name: a\n":              `tokens.yaml:1:1: must be a list of tokens; lines that start with "- "; "scheduler token create --file" writes them`,
 		good + "- a\n":           `tokens.yaml:2:3: [1]: must be a map; write "key: value" lines below it`,
-		good + "- {}\n":          "tokens.yaml:2:3: [1]: lacks its name\ntokens.yaml:2:3: [1]: lacks its role\ntokens.yaml:2:3: [1]: lacks its sha256",
-		good + good:              `tokens.yaml:2:3: [1]: has the sha256 of the one in line 1; remove one of them`,
+		good + "- {}\n":          "tokens.yaml:2:3: [1]: has no name\ntokens.yaml:2:3: [1]: has no role\ntokens.yaml:2:3: [1]: has no sha256",
+		good + good:              `tokens.yaml:2:3: [1]: has the sha256 of line 1; remove one of them`,
 		good + "---\n" + good:    `tokens.yaml:2:1: a second YAML document; one file holds one document; use include for more files`,
-		good[:len(good)-4] + "}": `tokens.yaml:1:34: [0].sha256: is not a SHA-256; 64 hexadecimal digits; the secret itself does not belong here`,
+		good[:len(good)-4] + "}": `tokens.yaml:1:34: [0].sha256: is not a SHA-256; 64 hexadecimal digits; never put the token itself here`,
 		good[:len(good)-10]:      `tokens.yaml:2:1: the map that starts here is not closed, or lacks a comma`,
 		"- {name: a, role: boss, sha256: " + sumA + "}":                       `tokens.yaml:1:19: [0].role: "boss" is unknown; allowed: viewer, operator, admin`,
 		"- {name: a, role: Admin, sha256: " + sumA + "}":                      `tokens.yaml:1:19: [0].role: "Admin" is unknown; did you mean "admin"?`,
 		"- {name: \"a b\", role: admin, sha256: " + sumA + "}":                `tokens.yaml:1:10: [0].name: is not a name; up to 64 of a-z A-Z 0-9 . _ -, the first a letter or digit`,
-		"- {name: a, role: admin, sha256: lockstep_hunter2hunter2}":           `tokens.yaml:1:34: [0].sha256: is not a SHA-256; 64 hexadecimal digits; the secret itself does not belong here`,
+		"- {name: a, role: admin, sha256: lockstep_hunter2hunter2}":           `tokens.yaml:1:34: [0].sha256: is not a SHA-256; 64 hexadecimal digits; never put the token itself here`,
 		"- {name: a, role: admin, token: hunter2, sha256: " + sumA + "}":      `tokens.yaml:1:26: [0].token: unknown key; keys here are expires, name, role, sha256`,
 		"- {name: a, role: admin, sha256: " + sumA + ", expires: 2027-01-31}": `tokens.yaml:1:109: [0].expires: "2027-01-31" is not a time; write it as in 2027-01-31T00:00:00Z, or leave it out`,
 		"- {name: a, role: admin, sha256: " + sumA + ", expires: 90d}":        `tokens.yaml:1:109: [0].expires: "90d" is not a time; write it as in 2027-01-31T00:00:00Z, or leave it out`,
@@ -81,7 +81,7 @@ func TestTokenFile(t *testing.T) {
 	}
 }
 
-// What token create writes can be read again, whatever was there before.
+// Output of token create is readable, after any previous content.
 func TestAddToken(t *testing.T) {
 	expires := time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC)
 	_, first := api.NewToken("no", api.Viewer, time.Time{}) // a name that YAML might take for something else
@@ -104,7 +104,7 @@ func TestAddToken(t *testing.T) {
 	if _, err := config.AddToken("t", inline, second); err == nil || !strings.Contains(err.Error(), config.TokenLine(second)) {
 		t.Error(err)
 	}
-	if _, err := config.AddToken("t", []byte("- {}\n"), second); err == nil || !strings.Contains(err.Error(), "lacks its name") {
+	if _, err := config.AddToken("t", []byte("- {}\n"), second); err == nil || !strings.Contains(err.Error(), "has no name") {
 		t.Error(err)
 	}
 	if _, err := os.Stat("t"); err == nil {

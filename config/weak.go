@@ -8,11 +8,11 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// unchecked is what tls.insecure does by itself.
-const unchecked = "the server's certificate is not checked (tls.insecure)"
+// unchecked is the effect of tls.insecure.
+const unchecked = "the server's certificate is not verified (tls.insecure)"
 
-// weakDSN says what in a DSN is weaker than TLS with a certificate that is checked; a DSN without TLS asks
-// for nothing else, and is not. settings are those of the section tls, which come first.
+// weakDSN lists options of a DSN that are weaker than TLS with a verified certificate. A DSN without TLS is not weak:
+// it does not claim to be secure. settings are those of the section tls, which take precedence.
 func weakDSN(d *mysql.Config, settings *tls.Config) (all []string) {
 	checked := d.TLSConfig == "true"
 	switch {
@@ -21,37 +21,36 @@ func weakDSN(d *mysql.Config, settings *tls.Config) (all []string) {
 			all = append(all, unchecked)
 		}
 	case d.TLSConfig == "skip-verify":
-		all = append(all, "tls=skip-verify: the server's certificate is not checked")
+		all = append(all, "tls=skip-verify: the server's certificate is not verified")
 	case d.TLSConfig == "preferred":
-		all = append(all, "tls=preferred: no certificate is checked, and a server without TLS is taken, too")
+		all = append(all, "tls=preferred: no certificate is verified, and a server without TLS is accepted")
 	}
 	if d.AllowFallbackToPlaintext && d.TLSConfig != "preferred" { // which sets it
-		all, checked = append(all, "allowFallbackToPlaintext=true: a server without TLS is taken, too"), false
+		all, checked = append(all, "allowFallbackToPlaintext=true: a server without TLS is accepted"), false
 	}
 	if d.AllowCleartextPasswords && !checked {
 		all = append(all, "allowCleartextPasswords=true: any server that answers gets the password in plain text")
 	}
 	if d.AllowOldPasswords {
-		all = append(all, "allowOldPasswords=true: the password can be computed from its old hash, which the network shows")
+		all = append(all, "allowOldPasswords=true: the password can be computed from its old hash, which crosses the network")
 	}
 	return all
 }
 
-// refuseWeak takes of a DSN what is weak only if the section says so.
+// refuseWeak refuses weak options of a DSN unless insecure allows them.
 func (r *reader) refuseWeak(section, path string, d *mysql.Config, settings *tls.Config, insecure bool) {
 	if d.AllowAllFiles {
-		r.refuse(path, "has allowAllFiles=true: the server could read any file of this machine", "remove it; nothing here needs it")
+		r.refuse(path, "has allowAllFiles=true: the server could read any file of this machine", "remove it")
 	}
 	if insecure {
 		return
 	}
 	for _, weak := range weakDSN(d, settings) {
-		r.refuse(path, "has "+weak, "remove it and fill "+section+".tls; or, in a network that is yours alone, write "+section+".tls: {insecure: true}")
+		r.refuse(path, "has "+weak, "remove it and fill "+section+".tls; or, in a private network, write "+section+".tls: {insecure: true}")
 	}
 }
 
-// Weak says which of the connections to the store and to the lock service are weaker than they could be because
-// a key insecure allows it, for the log and for people.
+// Weak describes connections to the store and to the lock service that a key insecure weakens.
 func (c *Config) Weak() (all []string) {
 	add := func(where string, weak ...string) {
 		for _, w := range weak {
@@ -80,18 +79,17 @@ func (c *Config) Weak() (all []string) {
 	return all
 }
 
-// advisePlain says of a password that goes over a network as it is. MySQL has challenges for that.
+// advisePlain warns about a password that crosses a network in plain text. MySQL uses challenges instead.
 func (r *reader) advisePlain(path string, password string, settings *tls.Config, insecure bool, addrs []string) {
 	if password == "" || settings != nil || insecure {
 		return
 	}
 	if addr := elsewhere(addrs); addr != "" {
-		r.advise(path, "goes to "+addr+" in plain text, for all on the way to read", "fill the section tls; or, in a network that is yours alone, write tls: {enabled: false, insecure: true}")
+		r.advise(path, "is sent to "+addr+" in plain text", "fill the section tls; or, in a private network, write tls: {enabled: false, insecure: true}")
 	}
 }
 
-// unguarded is the first address of servers that other machines reach and whose nodes everybody can change; empty if there
-// is none.
+// unguarded is the first address that other machines reach, if the nodes have no access control; else "".
 func (z ZooKeeperLock) unguarded() string {
 	if z.Auth != "" {
 		return ""
@@ -99,7 +97,7 @@ func (z ZooKeeperLock) unguarded() string {
 	return elsewhere(z.Servers)
 }
 
-// elsewhere is the first address that is not this machine's loopback; empty if all are.
+// elsewhere is the first address that is not loopback; "" for none.
 func elsewhere(addrs []string) string {
 	for _, addr := range addrs {
 		host, _, _ := net.SplitHostPort(addr)

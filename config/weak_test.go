@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/config"
 )
 
-// What is weaker than a checked certificate has to be written out, in the DSN of the store and of a lock.
+// Options weaker than a verified certificate need insecure, in the DSN of the store and of a lock.
 func TestWeakDSNs(t *testing.T) {
 	sections := map[string]string{
 		"store":      `store: {driver: mysql, dsn: "u:CANARY@tcp(db:3306)/a?%s", tls: %s}`,
@@ -35,7 +35,7 @@ func TestWeakDSNs(t *testing.T) {
 			{"parseTime=true", "{enabled: true}", nil, nil},
 			{"tls=true&allowCleartextPasswords=true", "{}", nil, nil},
 			{"allowCleartextPasswords=true", "{enabled: true}", nil, nil},
-			{"tls=skip-verify", "{}", []string{"tls=skip-verify: the server's certificate is not checked"}, nil},
+			{"tls=skip-verify", "{}", []string{"tls=skip-verify: the server's certificate is not verified"}, nil},
 			{"tls=Skip-Verify", "{}", []string{"tls=skip-verify"}, nil},
 			{"tls=preferred", "{}", []string{"tls=preferred: no certificate"}, nil},
 			{"allowCleartextPasswords=true", "{}", []string{"allowCleartextPasswords=true: any server"}, nil},
@@ -50,8 +50,8 @@ func TestWeakDSNs(t *testing.T) {
 			{"tls=skip-verify", "{insecure: true}", nil, []string{"tls=skip-verify: "}},
 			{"tls=preferred", "{insecure: true}", nil, []string{"tls=preferred: "}},
 			{"allowCleartextPasswords=true", "{enabled: false, insecure: true}", nil, []string{"allowCleartextPasswords=true: "}},
-			{"allowCleartextPasswords=true", "{insecure: true}", nil, []string{"the server's certificate is not checked (tls.insecure)", "allowCleartextPasswords=true: "}},
-			{"", "{insecure: true}", nil, []string{"the server's certificate is not checked (tls.insecure)"}},
+			{"allowCleartextPasswords=true", "{insecure: true}", nil, []string{"the server's certificate is not verified (tls.insecure)", "allowCleartextPasswords=true: "}},
+			{"", "{insecure: true}", nil, []string{"the server's certificate is not verified (tls.insecure)"}},
 			{"", "{enabled: false, insecure: true}", nil, nil},
 		} {
 			text := fmt.Sprintf(form, c.options, c.tls)
@@ -85,7 +85,7 @@ func TestWeakDSNs(t *testing.T) {
 	}
 }
 
-// Locks that whoever reaches the server can change have to be written out.
+// Locks without access control need insecure.
 func TestZooKeeperWithoutALogin(t *testing.T) {
 	dir := t.TempDir()
 	file, empty := filepath.Join(dir, "login"), filepath.Join(dir, "empty")

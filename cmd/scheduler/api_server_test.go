@@ -177,9 +177,9 @@ func TestTokensAreReadAgain(t *testing.T) {
 	put(t, file, "- {name: b}\n")
 	await.Until(t, "readiness tells of the file", func() bool {
 		code, body := status(t, c, url+"/readyz", second)
-		return code == 200 && strings.Contains(body, `"name":"tokens"`) && strings.Contains(body, "lacks its role")
+		return code == 200 && strings.Contains(body, `"name":"tokens"`) && strings.Contains(body, "has no role")
 	})
-	if !log.has("lacks its role") || !is(second, 200)() {
+	if !log.has("has no role") || !is(second, 200)() {
 		t.Error("the log lacks the error, or the previous tokens are refused")
 	}
 	if err := os.Remove(file); err != nil {
@@ -240,7 +240,7 @@ func TestFileWithoutTokensRevokesAll(t *testing.T) {
 		poll(none, true, "", 0)
 		poll(none, false, taken+": "+file, 1)
 		poll(none, false, taken, 1)
-		poll(broken, false, taken+": "+file+":1:3: [0]: lacks its role", 2)
+		poll(broken, false, taken+": "+file+":1:3: [0]: has no role", 2)
 		poll(one, true, "", 2)
 		poll(broken, true, held, 3)
 		poll(none, true, held, 3)

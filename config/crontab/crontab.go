@@ -1,8 +1,8 @@
-// Package crontab reads the files of cron and writes them as a configuration of the scheduler.
+// Package crontab converts cron's files to configurations of the scheduler.
 //
-// It reads what cron of Debian, cronie and the cron of the BSDs agree on. A line that they read differently, or
-// that the scheduler cannot run as cron does, is left out with a reason, and never carried over to
-// another meaning: what is written has the same due times and runs the same commands.
+// It accepts the syntax that cron of Debian, cronie and the BSDs' cron share. A line that they read differently, or
+// that the scheduler cannot run as cron does, is left out with a reason. Converted jobs have the same due times and
+// commands.
 package crontab
 
 import (
@@ -15,22 +15,22 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/zone"
 )
 
-// Options say how a file is to be read. The zero Options read a user's crontab, in UTC.
+// Options of Read. The zero Options read a user's crontab, in UTC.
 type Options struct {
-	System   bool   // a user's name stands before each command, as in /etc/crontab and /etc/cron.d
+	System   bool   // a user name before each command, as in /etc/crontab and /etc/cron.d
 	Timezone string // the zone that cron ran in, IANA name
-	Source   string // what comments call the file
+	Source   string // the file's name in comments
 }
 
-// Table is what was found in a file.
+// Table is a converted file.
 type Table struct {
 	Options
 	Jobs    []Job
-	LeftOut []Remark // what is not carried over
-	Notes   []Remark // what is, but differs
+	LeftOut []Remark // lines that are not converted
+	Notes   []Remark // differences of converted lines
 }
 
-// Remark says something of a line.
+// Remark is a remark on a line.
 type Remark struct {
 	Line int
 	Text string
@@ -55,7 +55,7 @@ type Variable struct{ Name, Value string }
 
 var assignment = regexp.MustCompile(`^("[^"]*"|'[^']*'|[^\s="']+)\s*=\s*(.*)$`)
 
-// Read reads a file of cron. It never fails: what it cannot carry over is in LeftOut.
+// Read converts a file of cron. Lines that it cannot convert are in LeftOut.
 func Read(text string, o Options) *Table {
 	t := &reading{Table: &Table{Options: o}, taken: map[string]bool{}}
 	line := 0
@@ -66,7 +66,7 @@ func Read(text string, o Options) *Table {
 	return t.Table
 }
 
-// reading is a Table on its way, with what holds for the lines that follow.
+// reading is the state of Read: the Table, and the settings for the lines that follow.
 type reading struct {
 	*Table
 	taken    map[string]bool // names, in small letters
@@ -109,11 +109,11 @@ func (t *reading) line(line int, row string) {
 func (t *reading) comment(text string) {
 	text = strings.Trim(text, "#-=*_ \t")
 	if text == "" || strings.HasPrefix(strings.Join(strings.Fields(text), " "), "m h dom mon dow") {
-		t.comments = nil // a ruler, or the head of the columns: what was above it is about the file
+		t.comments = nil // a ruler or a header: comments above it describe the file
 		return
 	}
 	if e, err := split(text, t.System); err == nil && e.command != "" {
-		return // a line that is switched off describes nothing
+		return // a commented-out line is no description
 	}
 	t.comments = append(t.comments, text)
 }
@@ -127,7 +127,7 @@ func unquote(text string) string {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// variable reads a line that sets a variable for the lines below it.
+// variable handles an assignment.
 func (t *reading) variable(line int, name, value string) {
 	switch name {
 	case "SHELL":
@@ -147,21 +147,21 @@ func (t *reading) variable(line int, name, value string) {
 		}
 		return
 	case "TZ":
-		t.note(line, "TZ: it is given to the commands, as cron does, and does not move their due times")
+		t.note(line, "TZ: commands get it, as from cron; due times do not depend on it")
 	case "HOME":
 		if strings.HasPrefix(value, "/") {
 			t.dir = value
 		}
 	}
 	if !variableName.MatchString(name) || strings.HasPrefix(name, "LOCKSTEP_") || name == "TRACEPARENT" {
-		t.leaveOut(line, "the variable "+name+": the scheduler sets it itself, or commands cannot have one of that name")
+		t.leaveOut(line, "the variable "+name+": the scheduler sets it itself, or its name is invalid")
 		return
 	}
 	t.env = slices.DeleteFunc(slices.Clone(t.env), func(v Variable) bool { return v.Name == name })
 	t.env = append(t.env, Variable{name, value})
 }
 
-// entry reads a line that cron would run.
+// entry handles a line with a command.
 func (t *reading) entry(line int, row string, comments []string) {
 	e, err := split(row, t.System)
 	if err == nil && t.zoneErr != nil {
@@ -186,7 +186,7 @@ func (t *reading) entry(line int, row string, comments []string) {
 		t.leaveOut(line, "it has no command")
 		return
 	case strings.Contains(e.command, "%") && input != nil && !posix(t.shell):
-		t.leaveOut(line, "what stands behind % is standard input, which "+t.shell+" -c cannot be given here; write it into the command")
+		t.leaveOut(line, "text after % is standard input, which cannot be given to "+t.shell+" -c here; write it into the command")
 		return
 	case input != nil:
 		script = withInput(script, *input)

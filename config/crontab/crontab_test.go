@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// load is what a table becomes: it must load without an error, whatever was read.
+// load loads a converted table: it must be valid.
 func load(t testing.TB, table *Table) *config.Config {
 	t.Helper()
 	text := table.YAML()
@@ -30,7 +30,7 @@ func load(t testing.TB, table *Table) *config.Config {
 	return c
 }
 
-// A whole file, with everything that files of cron have.
+// A whole file, with all syntax of cron.
 func TestGolden(t *testing.T) {
 	for name, o := range map[string]Options{
 		"user":   {Source: "user.cron", Timezone: "Europe/London"},
@@ -71,8 +71,8 @@ func TestLeftOut(t *testing.T) {
 		"60 * * * * x":          "minute: \"60\"",
 		"*/0 * * * * x":         "the step",
 		"1/5 * * * * x":         "1-59/5",
-		"* 22-2 * * * x":        "falls",
-		"* * * * FRI-MON x":     "falls",
+		"* 22-2 * * * x":        "descending",
+		"* * * * FRI-MON x":     "descending",
 		"0 0 31 2 * x":          "never fire",
 		"0 0 */2 * 1 x":         "either",
 		"0 0 *,5 * */2 x":       "", // *,5 is every day
@@ -109,7 +109,7 @@ func TestTheRestIsKept(t *testing.T) {
 	}
 }
 
-// A user's name stands before the command in the machine's own files.
+// System files have a user name before the command.
 func TestUserColumn(t *testing.T) {
 	table := Read("17 * * * *\troot    cd / && run-parts --report /etc/cron.hourly\n@daily backup /opt/b\n* * * * * alone\n", Options{System: true})
 	if len(table.Jobs) != 2 || table.Jobs[0].User != "root" || table.Jobs[0].Shell != "cd / && run-parts --report /etc/cron.hourly" || table.Jobs[1].User != "backup" {
@@ -123,7 +123,7 @@ func TestUserColumn(t *testing.T) {
 	}
 }
 
-// A variable holds for the lines below it, and is what it is, whatever our variables look like.
+// A variable applies to the lines below it, and is not interpolated.
 func TestVariables(t *testing.T) {
 	table := Read(`* * * * * first
 A = "x y"
@@ -149,7 +149,7 @@ CRON_TZ=Asia/Tokyo
 	}
 }
 
-// What stands behind % arrives as cron would send it.
+// Text after % is standard input, as from cron.
 func TestPercent(t *testing.T) {
 	for command, want := range map[string]string{
 		`cat`:                           "",
@@ -200,7 +200,7 @@ func TestNames(t *testing.T) {
 	load(t, table)
 }
 
-// Whatever the file, reading it ends without a panic, and what is written loads with every job.
+// Reading any file ends without a panic, and the result loads with every job.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"user", "system"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name+".cron"))

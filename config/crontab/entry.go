@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// entry is a line cut into its parts.
+// entry is a parsed line.
 type entry struct {
 	schedule []string // five fields, or one macro
 	user     string
 	command  string
 }
 
-// split cuts a line. It does not judge the fields.
+// split parses a line; it does not check the fields.
 func split(row string, system bool) (entry, error) {
 	// cronie: a minus sign in front keeps the line out of the system's log.
 	if len(row) > 1 && row[0] == '-' && (row[1] == '*' || row[1] >= '0' && row[1] <= '9') {
@@ -53,8 +53,8 @@ func split(row string, system bool) (entry, error) {
 	return e, nil
 }
 
-// percent does what cron does to a command: the first % that has no backslash ends it, and what
-// follows is its standard input, in which further ones are line breaks.
+// percent handles % as cron does: the first one without a backslash ends the command and begins its standard input, in
+// which further ones are line breaks.
 func percent(command string) (script string, input *string) {
 	var parts []string
 	var b strings.Builder
@@ -78,7 +78,7 @@ func percent(command string) (script string, input *string) {
 	return parts[0], &text
 }
 
-// withInput gives a command its standard input in a here-document.
+// withInput adds standard input to a command as a here-document.
 func withInput(script, input string) string {
 	end := "END"
 	for slices.Contains(strings.Split(input, "\n"), end) {
@@ -87,7 +87,7 @@ func withInput(script, input string) string {
 	return "{\n" + script + "\n} <<'" + end + "'\n" + strings.TrimSuffix(input, "\n") + "\n" + end
 }
 
-// posix reports whether a shell knows here-documents as /bin/sh does.
+// posix reports whether a shell has here-documents like /bin/sh.
 func posix(shell string) bool {
 	return shell == "" || slices.Contains([]string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"}, path.Base(shell))
 }

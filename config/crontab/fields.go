@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// field is one place of a line, as cron reads it.
+// field is one time field of a line.
 type field struct {
 	name     string
 	min, max int
@@ -25,20 +25,20 @@ var fields = [5]field{
 	{name: "day of week", min: 0, max: 7, names: strings.Fields("sun mon tue wed thu fri sat")},
 }
 
-// values are what a field allows.
+// values is the set that a field allows.
 type values struct {
 	set  [60]bool
-	star bool // it starts with *: cron takes it for unrestricted then, whatever follows
+	star bool // it starts with *: cron treats the field as unrestricted
 }
 
 var macros = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 
-// translate makes an expression of the scheduler that has the same due times as cron's.
+// translate returns an expression of the scheduler with the same due times.
 func translate(schedule []string) (string, error) {
 	if len(schedule) == 1 {
 		switch macro := strings.ToLower(schedule[0]); {
 		case macro == "@reboot":
-			return "", errors.New("@reboot: replicas come and go, and none of them is the machine; start it by the machine's own means, as a systemd unit")
+			return "", errors.New("@reboot: a replica's start is not the machine's; use the machine's init, for example a systemd unit")
 		case !slices.Contains(macros, macro):
 			return "", fmt.Errorf("%s is unknown", clean(schedule[0], 40))
 		default:
@@ -56,7 +56,7 @@ func translate(schedule []string) (string, error) {
 	const dom, dow = 2, 4
 	switch either := !read[dom].star && !read[dow].star; {
 	case fields[dom].full(read[dom]) || fields[dow].full(read[dow]):
-		// Both are needed: the full one says nothing. One of them is enough: every day does.
+		// With AND the full field has no effect; with OR it makes every day match.
 		if either || fields[dom].full(read[dom]) {
 			written[dom] = "*"
 		}
@@ -64,14 +64,14 @@ func translate(schedule []string) (string, error) {
 			written[dow] = "*"
 		}
 	case !either:
-		return "", errors.New("cron wants both days here, that of the month and that of the week, since one starts with *; the scheduler takes either. Keep one, and let the command look at the other: [ \"$(date +%u)\" = 1 ] || exit 0")
+		return "", errors.New("cron requires both the day of month and the day of week here, since one starts with *; the scheduler requires either. Keep one, and check the other in the command: [ \"$(date +%u)\" = 1 ] || exit 0")
 	}
 	expression := strings.Join(written, " ")
 	_, err := jobs.ParseSchedule([]string{expression}, "UTC")
 	if err == nil {
 		return expression, nil
 	}
-	// What cron takes and the scheduler is too strict for, as a step beyond the range, it takes as a list.
+	// The scheduler is stricter than cron, for example with a step beyond the range: write a list.
 	for i := range written {
 		if written[i] != "*" {
 			written[i] = fields[i].list(read[i])
@@ -106,7 +106,7 @@ func (f field) read(text string) (values, error) {
 				}
 			}
 			if to < from {
-				return v, fmt.Errorf("%s: the range falls, which crons refuse or read differently; write it as two", clean(item, 40))
+				return v, fmt.Errorf("%s: the range is descending, which crons refuse or read differently; write it as two", clean(item, 40))
 			}
 		}
 		step := 1
@@ -144,7 +144,7 @@ func (f field) number(text string) (int, error) {
 	return n, nil
 }
 
-// largest is the last value that is not another name of the first.
+// largest is the last value that is not an alias of the first.
 func (f field) largest() int {
 	if f.max == 7 {
 		return 6
@@ -156,7 +156,7 @@ func (f field) full(v values) bool {
 	return !slices.Contains(v.set[f.min:f.largest()+1], false)
 }
 
-// list writes all values.
+// list formats all values.
 func (f field) list(v values) string {
 	if f.full(v) {
 		return "*"

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// before are words that stand before the program that is meant.
+// before are words that precede the program's name in a command.
 var before = strings.Fields("env exec nice ionice nohup sudo time timeout chronic flock setsid command root test [ cd . source " +
 	"sh bash dash ksh zsh python python2 python3 perl php ruby node java")
 
@@ -19,10 +19,10 @@ var (
 	ending    = regexp.MustCompile(`\.(sh|bash|py|pl|php|rb|js|jar)$`)
 )
 
-// longestName leaves room for a number behind a name of the scheduler's.
+// longestName leaves room for a number at the end.
 const longestName = 56
 
-// name makes a name of the program that a command runs, and a new one of each that was taken.
+// name derives a unique name from the program that a command runs.
 func (t *reading) name(script string) string {
 	name := nameParts.ReplaceAllString(program(script), "-")
 	name = ending.ReplaceAllString(name, "")
@@ -38,8 +38,7 @@ func (t *reading) name(script string) string {
 	return unique
 }
 
-// program finds the word of a command that says best what it does: behind settings, changes of
-// folder, tests, and programs that start others.
+// program returns the word that names the program: after assignments, changes of folder, tests and wrappers.
 func program(script string) string {
 	script = strings.TrimPrefix(script, "{\n")
 	script, _, _ = strings.Cut(script, "\n")
@@ -61,7 +60,7 @@ func program(script string) string {
 	return best
 }
 
-// cutGuard cuts what only decides whether or where the rest runs: "cd /x && ", "test -x y || ", "[ … ] && ".
+// cutGuard cuts a leading condition or cd: "cd /x && ", "test -x y || ", "[ … ] && ".
 func cutGuard(script string) (guard, rest string, found bool) {
 	first, _, _ := strings.Cut(script, " ")
 	if !slices.Contains([]string{"cd", "test", "[", "command"}, first) {

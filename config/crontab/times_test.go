@@ -33,7 +33,7 @@ func manual(t *testing.T, schedule []string) func(at time.Time) bool {
 	}
 }
 
-// due asks the scheduler for the next times of a line.
+// due returns the scheduler's next times of a line.
 func due(t *testing.T, expression string, from time.Time, n int) (times []time.Time) {
 	t.Helper()
 	s, err := jobs.ParseSchedule([]string{expression}, "UTC")
@@ -48,8 +48,8 @@ func due(t *testing.T, expression string, from time.Time, n int) (times []time.T
 
 var start = time.Date(2027, time.February, 26, 23, 58, 30, 0, time.UTC)
 
-// What a random line becomes is due when cron's manual and another parser say; the two differ from
-// each other where a day field starts with * and goes on, which is left out of the second comparison.
+// A converted random line is due as cron's manual and another parser say. The two differ where a day field starts with
+// * and goes on, which the second comparison leaves out.
 func TestTimesAreCrons(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	compared, followed := 0, 0

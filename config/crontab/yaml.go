@@ -9,22 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// YAML writes the table as a configuration that loads. What was left out, and what differs, stands
-// in comments.
+// YAML formats the table as a valid configuration. LeftOut and Notes are comments in it.
 func (t *Table) YAML() string {
 	w := &writer{}
 	source := "a crontab"
 	if t.Source != "" {
 		source = clean(t.Source, 200)
 	}
-	w.line("# Made of %s. See what it means: scheduler validate", source)
+	w.line("# Converted from %s. Check it: scheduler validate", source)
 	w.line("version: 1")
 	w.remarks("Left out:", t.LeftOut)
-	w.remarks("Carried over, and different:", t.Notes)
+	w.remarks("Converted, with differences:", t.Notes)
 	shared := t.shared()
 	w.line("")
-	w.line("# cron starts a command beside its earlier run, and makes up for nothing. Without concurrency and")
-	w.line("# catch_up here, the scheduler's own defaults hold: forbid, and latest.")
+	w.line("# cron starts a command while an earlier run goes on, and does not catch up. Without concurrency and")
+	w.line("# catch_up here, the scheduler's defaults apply: forbid, and latest.")
 	w.line("defaults:")
 	if t.Timezone != "" {
 		w.line("  timezone: %s", scalar(t.Timezone))
@@ -47,7 +46,7 @@ func (t *Table) YAML() string {
 	return w.String()
 }
 
-// shared are the variables that every job has.
+// shared are the variables that all jobs have.
 func (t *Table) shared() []Variable {
 	if len(t.Jobs) == 0 {
 		return nil
@@ -120,7 +119,7 @@ func (w *writer) variables(indent string, env []Variable) {
 	}
 }
 
-// dollars protects a text from being filled in with variables, as cron does not do that either.
+// dollars escapes $, since cron does not interpolate.
 func dollars(text string) string { return strings.ReplaceAll(text, "$", "$$") }
 
 var (
@@ -128,7 +127,7 @@ var (
 	constant = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
 )
 
-// scalar writes a text as a value of YAML, plain where it can be.
+// scalar formats a text as a YAML value, unquoted if possible.
 func scalar(text string) string {
 	if bare.MatchString(text) && !constant.MatchString(text) {
 		return text
@@ -136,7 +135,7 @@ func scalar(text string) string {
 	return quoted(text)
 }
 
-// quoted writes a text in quotes.
+// quoted formats a text in quotes.
 func quoted(text string) string {
 	if !printable(text) {
 		return escaped(text)
@@ -147,7 +146,7 @@ func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-// block writes a text of several lines as it is, where YAML can.
+// block formats a text of several lines as a block, if possible.
 func block(text, indent string) string {
 	lines := strings.Split(text, "\n")
 	if len(lines) == 1 {
@@ -170,7 +169,7 @@ func printable(text string) bool {
 	return true
 }
 
-// escaped writes a text in double quotes with everything escaped that is not printable.
+// escaped formats a text in double quotes, with everything escaped that is not printable.
 func escaped(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -195,7 +194,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// clean makes a text fit for one line of people's reading, of at most limit bytes.
+// clean reduces a text to one printable line of at most limit bytes.
 func clean(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == utf8.RuneError {
