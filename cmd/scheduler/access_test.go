@@ -110,7 +110,7 @@ func TestTokenList(t *testing.T) {
 	file := filepath.Join(folder, "lockstep.yaml")
 	put(t, file, "version: 1\nserver: {auth: {tokens_file: tokens.yaml}}\njobs: {a: {command: [echo]}}\n")
 	code, stdout, stderr := program(t, nil, "token", "list", "-c", file)
-	if code != exitFine || !strings.Contains(stdout, "ci     operator   good ") || !strings.Contains(stdout, "old    admin      expired   2020-01-02 03:04:05") {
+	if code != exitFine || !strings.Contains(stdout, "ci     operator   valid ") || !strings.Contains(stdout, "old    admin      expired   2020-01-02 03:04:05") {
 		t.Errorf("%d %s%s", code, stdout, stderr)
 	}
 	put(t, file, "version: 1\njobs: {a: {command: [echo]}}\n")
@@ -263,7 +263,7 @@ func TestValidateChecksServerFiles(t *testing.T) {
 		t.Errorf("%d %s", code, stderr)
 	}
 	put(t, filepath.Join(folder, "tokens.yaml"), "- {name: a}\n")
-	if code, _, stderr := program(t, environ, "validate", file); code != exitUsage || !strings.Contains(stderr, "tokens.yaml:1:3: [0]: lacks its role") {
+	if code, _, stderr := program(t, environ, "validate", file); code != exitUsage || !strings.Contains(stderr, "tokens.yaml:1:3: [0]: has no role") {
 		t.Errorf("%d %s", code, stderr)
 	}
 	_, token := api.NewToken("a", api.Viewer, time.Time{})

@@ -74,7 +74,7 @@ func TestTheLogWarnsOfACertificate(t *testing.T) {
 			t.Helper()
 			time.Sleep(pause)
 			synctest.Wait()
-			if a, b := log.count("without a restart\" why=\"it expires at 2000-01-16T01:00:00Z"), log.count("without a restart\" why=\"it expired at 2000-01-16T01:00:00Z"); a != soon || b != expired {
+			if a, b := log.count("no restart is needed\" why=\"expires at 2000-01-16T01:00:00Z"), log.count("no restart is needed\" why=\"expired at 2000-01-16T01:00:00Z"); a != soon || b != expired {
 				t.Errorf("%v: %d warnings that it ends, %d that it has ended, want %d and %d", time.Now().UTC(), a, b, soon, expired)
 			}
 		}

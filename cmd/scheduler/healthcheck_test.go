@@ -44,7 +44,7 @@ func TestHealthcheck(t *testing.T) {
 		{plain.URL, []string{"--ready"}, exitFailed, "503 Service Unavailable: the store is\\x1b away"},
 		{"http://" + gone.Addr().String(), nil, exitFailed, "connection refused"},
 		{strings.Replace(secret.URL, "https", "http", 1), nil, exitFailed, "400 Bad Request"},
-		{"ftp://127.0.0.1", nil, exitUsage, "is not an address like"},
+		{"ftp://127.0.0.1", nil, exitUsage, "is not a URL such as"},
 	} {
 		environ := []string{"LOCKSTEP_SERVER=" + c.server, "LOCKSTEP_API_TOKEN=secret"}
 		r := call(t, environ, append([]string{"healthcheck"}, c.more...)...)

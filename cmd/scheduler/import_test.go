@@ -35,7 +35,7 @@ func TestImportCrontab(t *testing.T) {
 	write("some.cron", "@reboot start\n30 1 * * * echo hello\n")
 	r = call(t, environ, "import", "crontab", "some.cron", "--timezone", "UTC")
 	if r.code != exitFailed || !strings.Contains(r.stdout, "shell: echo hello") ||
-		!strings.Contains(r.stderr, "some.cron:1: left out: @reboot") || !strings.Contains(r.stderr, "1 of the file's lines were left out, 1 became jobs") {
+		!strings.Contains(r.stderr, "some.cron:1: left out: @reboot") || !strings.Contains(r.stderr, "1 lines were left out, 1 became jobs") {
 		t.Errorf("with @reboot: %+v", r)
 	}
 

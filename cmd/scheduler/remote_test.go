@@ -123,7 +123,7 @@ func TestRunFollow(t *testing.T) {
 	if got := r.fine(t, "triggers", "list", "--outcome", "skipped"); !strings.Contains(got, "waits ") || strings.Count(got, "\n") != 2 {
 		t.Errorf("skipped: %s", got)
 	}
-	if _, _, stderr := r.scheduler(t, "", "triggers", "list", "--limit", "2"); stderr != "These are the latest 2; there are more: --limit.\n" {
+	if _, _, stderr := r.scheduler(t, "", "triggers", "list", "--limit", "2"); stderr != "Only the latest 2 are shown; see --limit.\n" {
 		t.Errorf("%q", stderr)
 	}
 	if code, _, stderr := r.scheduler(t, "", "triggers", "list", "--outcome", "x"); code != exitFailed || !strings.Contains(stderr, "outcome: must be one of ran, skipped") {

@@ -74,7 +74,7 @@ func TestRefusedOverLockServices(t *testing.T) {
 		t.Errorf("with the id of one that lives: %+v", twin)
 	}
 	got := call(t, nil, "serve", "-c", path)
-	if got.code != exitFailed || !strings.Contains(got.stderr, `"other" uses elsewhere`) || !strings.Contains(got.stderr, ": write the same lock section for all") {
+	if got.code != exitFailed || !strings.Contains(got.stderr, `"other" uses elsewhere`) || !strings.Contains(got.stderr, ": give all replicas the same lock section") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }
