@@ -19,15 +19,15 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// bunch is one token of each role, and one that has expired.
-type bunch struct {
+// bunch is one token of each role, and an expired one.
+type tokenSet struct {
 	*Tokens
 	secrets map[Role]string
 	expired string
 }
 
-func newBunch() bunch {
-	b := bunch{secrets: map[Role]string{}}
+func newTokenSet() tokenSet {
+	b := tokenSet{secrets: map[Role]string{}}
 	var list []Token
 	for _, role := range roles {
 		secret, token := NewToken("my-"+string(role), role, time.Now().Add(time.Hour))
@@ -47,7 +47,7 @@ func filled(path string) string {
 	return strings.NewReplacer("{name}", "report", "{id}", "task-1", "{file}", "page.css").Replace(path)
 }
 
-// expected is the contract of every route: who may ask for it. A new route must be added here.
+// expected is the role of every route. A new route must be added here.
 var expected = map[string]Role{
 	"GET /healthz":                     anyone,
 	"GET /readyz":                      anyone,
@@ -78,9 +78,9 @@ var expected = map[string]Role{
 	"GET /api/v1/events":               Viewer,
 }
 
-// TestRoles asks for every route as everybody: those who may not are told so, and nothing happens.
+// TestRoles calls every route with every role: callers without the role are refused, and nothing happens.
 func TestRoles(t *testing.T) {
-	keys := newBunch()
+	keys := newTokenSet()
 	static := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "x") })
 	seen := map[string]Role{}
 	for _, route := range routes {
@@ -143,8 +143,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestDefaultDeny: a route without a role, or with one that nobody has, is for nobody; what is not
-// there is told to nobody unknown.
+// TestDefaultDeny: a route without a role, or with an unknown one, refuses every caller; unknown paths are not revealed
+// before authentication.
 func TestDefaultDeny(t *testing.T) {
 	for _, needed := range []Role{"", "root", "Viewer", anyone} {
 		for _, have := range []Role{"", "root", Viewer, Operator, Admin} {
@@ -153,7 +153,7 @@ func TestDefaultDeny(t *testing.T) {
 			}
 		}
 	}
-	keys := newBunch()
+	keys := newTokenSet()
 	h := newBackend().api(Options{Access: keys})
 	for target, known := range map[string]int{
 		"GET /nope": 404, "GET /api/v1/nope": 404, "DELETE /api/v1/jobs": 405, "POST /healthz": 405, "GET /api/v1/jobs/%00": 404, "OPTIONS /api/v1/jobs": 405,
@@ -171,9 +171,9 @@ func TestDefaultDeny(t *testing.T) {
 	}
 }
 
-// TestReadyTellsStrangersNothing: conditions name addresses.
-func TestReadyTellsStrangersNothing(t *testing.T) {
-	keys, b := newBunch(), newBackend()
+// TestReadyWithoutToken: no conditions without a token, since they name addresses.
+func TestReadyWithoutToken(t *testing.T) {
+	keys, b := newTokenSet(), newBackend()
 	b.health = []wire.Condition{{Name: "lock", Ready: false, Detail: "redis 10.0.0.5:6379 does not answer"}}
 	more := func() []wire.Condition {
 		return []wire.Condition{{Name: "access", Ready: true, Detail: "insecure"}}
@@ -224,11 +224,11 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestBadTokensAreLimited: too many from one address are put off, good ones are not, and other
-// addresses notice nothing; the log hears of it now and then.
+// TestBadTokensAreLimited: bad tokens of one address are limited; good ones and other addresses are not. The log has a
+// line at intervals.
 func TestBadTokensAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		keys := newBunch()
+		keys := newTokenSet()
 		var logged strings.Builder
 		h := newBackend().api(Options{Access: keys, Logger: textLogger(&logged)})
 		bad := strings.Repeat("y", 50)
@@ -268,7 +268,7 @@ func TestBadTokensAreLimited(t *testing.T) {
 	})
 }
 
-// TestManyAddresses: what is remembered of strangers is bounded, whatever they do.
+// TestManyAddresses: the state kept per address is bounded.
 func TestManyAddresses(t *testing.T) {
 	var l logins
 	now := time.Unix(1e9, 0)
@@ -291,7 +291,7 @@ func TestManyAddresses(t *testing.T) {
 	}
 }
 
-// TestProxies: X-Forwarded-For counts as far as those who wrote it are trusted.
+// TestProxies: X-Forwarded-For counts back to the first untrusted address.
 func TestProxies(t *testing.T) {
 	s := &server{proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}
 	for _, c := range []struct {
@@ -318,7 +318,7 @@ func TestProxies(t *testing.T) {
 	}
 }
 
-// TestAccessDown: who cannot be asked about is not refused, and not let in.
+// TestAccessDown: if Access is unavailable a request is neither refused as unauthorized nor accepted.
 func TestAccessDown(t *testing.T) {
 	down := accessFunc(func(string) (Identity, error) {
 		return Identity{"x", Admin}, fmt.Errorf("%w: no answer", jobs.ErrUnavailable)
@@ -332,7 +332,7 @@ type accessFunc func(string) (Identity, error)
 
 func (f accessFunc) Identify(secret string) (Identity, error) { return f(secret) }
 
-// TestProbesWithoutHost: HTTP/1.0 has no Host, and some load balancers speak it.
+// TestProbesWithoutHost: HTTP/1.0 has no Host, and some load balancers use it.
 func TestProbesWithoutHost(t *testing.T) {
 	h := newBackend().api(Options{})
 	for target, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/api/v1/jobs": 403, "/": 403} {

@@ -13,8 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// identify returns the caller. The error is the answer to one without access: 401, or 429 after too many bad tokens
-// from one address.
+// identify returns the caller. Without access the error is 401, or 429 after too many bad tokens from one address.
 func (s *server) identify(w http.ResponseWriter, r *http.Request) (caller, error) {
 	who := caller{from: s.remote(r)}
 	if s.access == nil {
@@ -40,9 +39,9 @@ func (s *server) identify(w http.ResponseWriter, r *http.Request) (caller, error
 		return who, err
 	}
 	now := time.Now()
-	wait, say := s.logins.failed(who.from, now)
-	if say > 0 {
-		s.log.WarnContext(r.Context(), "bad tokens refused", "count", say, "last_from", who.from.String())
+	wait, failures := s.logins.failed(who.from, now)
+	if failures > 0 {
+		s.log.WarnContext(r.Context(), "bad tokens refused", "count", failures, "last_from", who.from.String())
 	}
 	if wait > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))

@@ -11,14 +11,14 @@ import (
 const (
 	// maxAnonymous is how many requests without a good token are under way at once.
 	maxAnonymous = 256
-	// anonymousTime is for a client without a token to take an answer.
+	// anonymousTime is the time for a client without a token to receive a response.
 	anonymousTime = 5 * time.Second
 )
 
-// anonymousRequests bounds the requests that have shown no good token: for the files of the page, for health, and those that
-// are refused. Where there are too many, the connection with the most of them is evicted, the oldest of several, and an
-// authenticated one only where there is no other. A new request of that connection itself is refused, and so is one where the
-// server's connections are not known.
+// anonymousRequests bounds requests without a good token: for the page's files, for health, and those that are refused.
+// If there are too many, the connection with the most of them is evicted (the oldest of several; an authenticated one
+// only if there is no other). A new request of that connection itself is refused, and so is one whose connection is
+// unknown.
 //
 // The zero value is ready.
 type anonymousRequests struct {
@@ -91,7 +91,7 @@ func (v *anonymousRequests) leave(key any) {
 
 type anonymousKey struct{}
 
-// boundAnonymous counts a request as anonymous until it shows a good token, or is answered.
+// boundAnonymous counts a request as anonymous until it presents a good token or ends.
 func (s *server) boundAnonymous(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		leave, ok := s.anonymous.enter(r, s.remote(r))
@@ -108,15 +108,15 @@ func (s *server) boundAnonymous(next http.Handler) http.Handler {
 	})
 }
 
-// taken waits until the client has taken the answer, or time is over. With HTTP/2 a short one is sent after its handler
-// has returned, when nothing counts it.
+// taken waits until the client has received the response, or time is over. With HTTP/2 a short one is sent after its
+// handler has returned, when it is no longer counted.
 func taken(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor >= 2 {
 		_ = http.NewResponseController(w).Flush() // a client that has gone needs no answer
 	}
 }
 
-// identified stops counting a request that has shown a good token, and marks its connection as authenticated.
+// identified stops counting a request with a good token, and marks its connection as authenticated.
 func identified(ctx context.Context, party string) {
 	if leave, ok := ctx.Value(anonymousKey{}).(func()); ok {
 		leave()
@@ -124,14 +124,14 @@ func identified(ctx context.Context, party string) {
 	authenticate(ctx, party)
 }
 
-// soon ends an answer that the client does not take, where the server sets a deadline for each answer.
+// soon sets a short write deadline, if the server sets one for each response.
 func soon(w http.ResponseWriter, r *http.Request) {
 	if _, own := r.Context().Value(connectionKey{}).(*connection); own || r.ProtoMajor >= 2 {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(anonymousTime))
 	}
 }
 
-// tooMany refuses a request in so few bytes that no client blocks the answer.
+// tooMany refuses a request in so few bytes that no client can block it.
 func tooMany(w http.ResponseWriter, r *http.Request) {
 	unread(w, r)
 	w.Header().Set("Retry-After", "1")

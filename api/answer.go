@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 )
 
-// reply answers with v as JSON.
+// reply sends v as JSON.
 func reply(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -22,8 +22,8 @@ func reply(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// replyList answers with a page. The page ends early where it would be longer than paging.Bytes, if cursor gives that of
-// an item; a nil cursor is for what the store has bounded.
+// replyList sends a page. The page ends early if it would be longer than paging.Bytes, where cursor returns the cursor
+// of an item; a nil cursor is for lists that the store bounds.
 func replyList[T any](w http.ResponseWriter, status int, items []T, next string, cursor func(T) string) error {
 	page := wire.List[json.RawMessage]{Items: make([]json.RawMessage, 0, len(items)), Next: next}
 	size := 0
@@ -46,8 +46,7 @@ const (
 	smallBytes = 16 << 10         // the system takes these, whether the client does or not
 )
 
-// send answers with the whole body, which is JSON unless a header says otherwise. A client that does not take it is let
-// go; one that has gone needs no answer.
+// send sends the whole body, as JSON unless a header says otherwise. A client that does not read it is disconnected.
 func send(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	if h.Get("Content-Type") == "" {
@@ -68,7 +67,7 @@ func send(w http.ResponseWriter, status int, body []byte) {
 	}
 }
 
-// replyPage answers with the page of a list that p asks for. The rows are sorted by their keys, which are distinct.
+// replyPage sends the page of a list that p selects. The rows are sorted by distinct keys.
 func replyPage[T any](w http.ResponseWriter, list string, rows []T, key func(T) string, p wire.Page) error {
 	after, err := readCursor(p, list)
 	if err != nil {
@@ -91,7 +90,7 @@ func replyPage[T any](w http.ResponseWriter, list string, rows []T, key func(T) 
 func readCursor(p wire.Page, list string) (after string, err error) {
 	key, err := paging.ReadCursor(p.Cursor, list, 1)
 	if err != nil {
-		return "", malformed("cursor", "this is not a cursor that a page gave")
+		return "", malformed("cursor", "not a cursor of a page")
 	}
 	return strings.Join(key, ""), nil
 }

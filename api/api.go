@@ -17,27 +17,25 @@ type Options struct {
 	Hosts  []string     // further names and addresses (without port) that requests may be addressed to
 	Logger *slog.Logger // gets errors that answer 500, and counts of refused tokens; default: none
 
-	// Access decides about tokens. Default: every client may do everything.
+	// Access identifies tokens. Default: no authentication.
 	Access Access
 
-	// TrustedProxies are those whose X-Forwarded-For names the client. Default: none.
+	// TrustedProxies are addresses whose X-Forwarded-For names the client. Default: none.
 	TrustedProxies []netip.Prefix
 
 	// Conditions of /readyz besides those of the replica. It is called for each request.
 	Conditions func() []wire.Condition
 
-	// Metrics serves GET /metrics, for the role Viewer. Default: there is no such path.
+	// Metrics serves GET /metrics, for the role Viewer. Default: no such path.
 	Metrics http.Handler
 
-	// Page serves GET /, /jobs/{name} and /static/{file}, without a token: it must hold no data. It
-	// sets a Content-Security-Policy of its own, since that of the API lets a page do nothing.
-	// Default: there are no such paths.
+	// Page serves GET /, /jobs/{name} and /static/{file} without authentication: it must hold no data. It sets its own
+	// Content-Security-Policy, since the API's forbids everything. Default: no such paths.
 	Page http.Handler
 }
 
-// New returns the API over b. It must be reached as it is: a program that mounts it below a path
-// strips that path first. Without what b requires it answers every request with an error that says so; the log
-// has that at once, and [Serve] returns it.
+// New returns the API over b. It sees full paths: a program that mounts it below a path strips that path. If b is
+// incomplete, every request is answered with an error, the log has it at once, and [Serve] returns it.
 func New(b Backend, o Options) *Handler {
 	s := newAPI(b, o)
 	if s.store == nil {
@@ -105,7 +103,7 @@ type server struct {
 	patience      time.Duration // for a client to take an event
 }
 
-// secure adds the headers that keep a browser from making more of an answer than it is.
+// secure adds the headers that restrict what a browser does with a response.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

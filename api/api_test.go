@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// TestChanges: each write does what it says, once, and tells who asked.
+// TestChanges: each write calls the backend once, with the caller.
 func TestChanges(t *testing.T) {
 	tests := []struct {
 		method, target, body string
@@ -70,7 +70,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestHosts: the names and addresses that are ours.
+// TestHosts: the accepted Host names and addresses.
 func TestHosts(t *testing.T) {
 	h := newBackend().api(Options{Hosts: []string{"Sched.internal:8080", "10.1.1.1"}})
 	for _, name := range []string{"localhost", "LOCALHOST:1", "localhost.", "127.0.0.1", "127.9.9.9:80", "[::1]:8080", "[::1]", "sched.internal", "SCHED.internal.:9", "10.1.1.1:8080"} {
@@ -80,7 +80,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestUnavailable: a store that does not answer is not the caller's fault, nor a fault of ours.
+// TestUnavailable: an unavailable store is neither a client error nor an internal error.
 func TestUnavailable(t *testing.T) {
 	for _, route := range routes {
 		if !strings.HasPrefix(route.path, "/api/") || strings.HasSuffix(route.path, "/next") || strings.HasSuffix(route.path, "/events") {
@@ -103,7 +103,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// TestExisted: the answer to an enqueue says which of its tasks were there under their key already.
+// TestExisted: the response to an enqueue marks tasks whose key existed.
 func TestExisted(t *testing.T) {
 	b := newBackend()
 	b.keys["used"] = jobs.Task{ID: "old", Kind: "welcome"}
@@ -114,7 +114,7 @@ func TestExisted(t *testing.T) {
 	}
 }
 
-// TestInvalid: what only the backend finds wrong is malformed in a query and invalid in a write.
+// TestInvalid: an invalid value that only the backend finds is malformed in a query and invalid in a write.
 func TestInvalid(t *testing.T) {
 	b := newBackend()
 	b.err = fmt.Errorf("%w: odd", jobs.ErrInvalid)
@@ -127,7 +127,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestFaults: what is our fault is told to the log, and not to the world.
+// TestFaults: an internal error is in the log, not in the response.
 func TestFaults(t *testing.T) {
 	for name, spoil := range map[string]func(*backend){
 		"error": func(b *backend) { b.err = fmt.Errorf("secret detail") },
@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestHeaders: no answer may be sniffed, framed, kept, or read by a page of another origin.
+// TestHeaders: no response may be sniffed, framed, cached, or read by a page of another origin.
 func TestHeaders(t *testing.T) {
 	h := newBackend().api(Options{})
 	for _, target := range []string{"/healthz", "/api/v1/jobs", "/nope", "/api/v1/tasks/task-2/logs"} {

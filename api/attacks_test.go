@@ -21,7 +21,7 @@ import (
 
 const markup = `"><script>alert(1)</script><img src=x onerror=alert(1)>`
 
-// hostile is a backend in which everything that others can write is markup.
+// hostile is a backend whose every text is markup.
 func hostile() *backend {
 	b := newBackend()
 	b.set.Jobs["backup"] = jobs.Job{Schedule: "@daily", Description: markup, Labels: map[string]string{markup: markup}}
@@ -45,7 +45,7 @@ func hostile() *backend {
 	return b
 }
 
-// TestStoredMarkup: whatever is stored, no answer is a page, and none can be taken for one.
+// TestStoredMarkup: no response is a web page, or can be taken for one.
 func TestStoredMarkup(t *testing.T) {
 	h := hostile().api(Options{})
 	shown := 0
@@ -78,7 +78,7 @@ func TestStoredMarkup(t *testing.T) {
 	if shown < 12 {
 		t.Errorf("only %d answers show what was stored", shown)
 	}
-	// What is sent comes back in errors, as text.
+	// Errors repeat input, as text.
 	for _, target := range []string{"/api/v1/jobs/" + "%3Cscript%3E", "/api/v1/tasks?%3Cscript%3E=1", "/%3Cscript%3E", "/api/v1/tasks?state=%3Cscript%3E"} {
 		if w := ask(t, h, "GET", target, ""); strings.ContainsAny(w.Body.String(), "<>") || w.Header().Get("Content-Type") != "application/json; charset=utf-8" {
 			t.Errorf("%s: %s", target, w.Body)
@@ -86,7 +86,7 @@ func TestStoredMarkup(t *testing.T) {
 	}
 }
 
-// writes are all routes that change something, each with a body that would do it.
+// writes are all routes that change something, each with a valid body.
 func writes() (targets, bodies []string) {
 	for _, route := range routes {
 		if route.method != "GET" {
@@ -101,8 +101,7 @@ func writes() (targets, bodies []string) {
 	return targets, bodies
 }
 
-// TestForeignPages: a page of another origin, open in the browser of somebody who may, changes
-// nothing, whatever a page can send, and reads nothing.
+// TestForeignPages: a page of another origin, in the browser of an authorized user, changes and reads nothing.
 func TestForeignPages(t *testing.T) {
 	targets, bodies := writes()
 	if len(targets) < 8 {
@@ -142,7 +141,7 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
-// TestInjectedHeaders: nothing that is sent becomes a header of an answer, or a second request.
+// TestInjectedHeaders: no input becomes a response header or a second request.
 func TestInjectedHeaders(t *testing.T) {
 	b := newBackend()
 	address, _ := start(t, newServer(b.api(Options{})))
@@ -180,7 +179,7 @@ func TestInjectedHeaders(t *testing.T) {
 	}
 }
 
-// TestSlowHandshake: who opens a connection and says nothing is let go, over TLS too.
+// TestSlowHandshake: a silent connection is closed, with TLS too.
 func TestSlowHandshake(t *testing.T) {
 	lent := httptest.NewTLSServer(nil)
 	defer lent.Close()
@@ -208,11 +207,11 @@ func TestSlowHandshake(t *testing.T) {
 	}
 }
 
-// TestHTTP2: what holds for HTTP/1.1 holds there.
+// TestHTTP2: the same rules with HTTP/2.
 func TestHTTP2(t *testing.T) {
 	lent := httptest.NewTLSServer(nil)
 	defer lent.Close()
-	keys := newBunch()
+	keys := newTokenSet()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -9,12 +9,12 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
-// auditTimeout is how long an answer waits for its row in the audit.
+// auditTimeout bounds the write of an audit row.
 const auditTimeout = 2 * time.Second
 
-// auditing writes a row before the answer of a write goes out: a client that has the answer can read the row. Of many
-// refused ones only the number is written, within half a minute. A row that cannot be written goes to the log; that of a
-// refusal, which changed nothing, or of an answer that the store did not give is written later.
+// auditing writes a row before the response of a write: a client that has the response can read the row. Of many
+// refused writes only the number is stored, within half a minute. A row that cannot be written is logged; that of a
+// refusal, or of a response without the store, is written later.
 type auditing struct {
 	http.ResponseWriter
 	server  *server
@@ -50,7 +50,7 @@ func (w *auditing) Write(text []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (w *auditing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end adds the row, once, whether the client still waits or not.
+// end adds the row, once, also if the client has gone.
 func (w *auditing) end(status int) {
 	if w.done {
 		return
@@ -79,14 +79,14 @@ func (s *server) unaudited(ctx context.Context, e wire.AuditEntry, err error) {
 		"action", e.Action, "object", e.Object, "status", e.Status, "task_id", e.TaskID, "tasks", e.Tasks, "count", max(e.Count, 1), "error", err)
 }
 
-// made names in the audit the tasks that a request made or found.
+// made adds the tasks of a request to its audit row.
 func made(w http.ResponseWriter, first string, n int) {
 	if a, ok := w.(*auditing); ok {
 		a.entry.TaskID, a.entry.Tasks = first, n
 	}
 }
 
-// listAudit answers the audit, the latest entry first.
+// listAudit lists the audit, the latest entry first.
 func (s *server) listAudit(w http.ResponseWriter, r *http.Request) error {
 	if s.audit == nil {
 		return notFound("writes are not audited here")

@@ -19,10 +19,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// TestAudit: each write leaves one row, before its answer; refused ones too, but not those of
-// strangers.
+// TestAudit: each write has one row, before its response; refused ones too, except unauthenticated ones.
 func TestAudit(t *testing.T) {
-	keys := newBunch()
+	keys := newTokenSet()
 	ask := func(b *backend, o Options, target, body string, change ...func(*http.Request)) int {
 		return ask(t, b.api(o), "POST", target, body, change...).Code
 	}
@@ -73,7 +72,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 
-	// Every write there is leaves one row, with the name of its route, and no read does.
+	// Every write has one row, with the name of its route; reads have none.
 	for _, route := range routes {
 		b := newBackend()
 		h := b.api(secured)
@@ -121,7 +120,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 
-	// Who may, can read it.
+	// The role admin can read it.
 	b = newBackend()
 	b.audit = []wire.AuditEntry{{ID: "1", Who: "<script>", Action: "POST /x", Status: 403}}
 	w := httptest.NewRecorder()
@@ -134,20 +133,20 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestWhoAsked: what people see of who suspended something names the token.
-func TestWhoAsked(t *testing.T) {
-	keys, b := newBunch(), newBackend()
+// TestCallerIsNamed: the view of a suspended job names the token.
+func TestCallerIsNamed(t *testing.T) {
+	keys, b := newTokenSet(), newBackend()
 	ask(t, b.api(Options{Access: keys}), "POST", "/api/v1/jobs/report/suspend", "", with(keys.secrets[Operator]))
 	if diff := cmp.Diff([]string{"suspend report true my-operator@127.0.0.1", "nudge"}, b.changes); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestRefusedWhileTheStoreIsAway: a write that the store does not take, or that is refused meanwhile, is no line in the log; its
-// row is there when the store is back, and says what it was about.
-func TestRefusedWhileTheStoreIsAway(t *testing.T) {
+// TestRefusedWhileTheStoreIsDown: a write that the store does not accept, or that is refused meanwhile, is not logged;
+// its row, with its object, is written when the store is back.
+func TestRefusedWhileTheStoreIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		keys, b := newBunch(), newBackend()
+		keys, b := newTokenSet(), newBackend()
 		b.err = fmt.Errorf("disk: %w", jobs.ErrUnavailable)
 		var logged strings.Builder
 		h := New(b.backend(), Options{Access: keys, Logger: textLogger(&logged)})

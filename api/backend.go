@@ -30,17 +30,17 @@ type Store interface {
 type Replica interface {
 	ID() string
 	Set() jobs.Set
-	// Runs reports whether the replica takes tasks of the kind in the pool by their pool's handler: not if a newer
-	// configuration, which governs, has it otherwise, nor while it drains.
+	// Runs reports whether the replica claims tasks of the kind in the pool with the pool's handler: not if a newer
+	// configuration, which governs, differs, nor while it drains.
 	Runs(pool, kind string) bool
-	// Loaded reports whether the store knows the definitions of Set. Before that, what depends on
-	// them answers 503 with Retry-After.
+	// Loaded reports whether the store has the definitions of Set. Until then, routes that depend on them answer 503
+	// with Retry-After.
 	Loaded() bool
-	// RunJob opens a manual trigger; jobs.ErrConflict says why it was skipped. While a lost attempt may still run it
-	// starts with the force of its *jobs.LostError only.
+	// RunJob opens a manual trigger; jobs.ErrConflict has the reason why it was skipped. While a lost attempt may
+	// still run, it needs the force of its *jobs.LostError.
 	RunJob(ctx context.Context, name, by, force string) (jobs.Trigger, jobs.Task, error)
-	// RetryTask makes a new task of an ended one; that of a job with a lost attempt as RunJob, and one that no live
-	// replica can run only if force says anything.
+	// RetryTask enqueues an ended task again: that of a job with a lost attempt as RunJob, and one that no live
+	// replica can run only with force.
 	RetryTask(ctx context.Context, id, by, force string) (jobs.Task, error)
 	Wake(pools ...string) // there is new work
 	Nudge()               // something was overridden or cancelled: read the store now

@@ -21,10 +21,10 @@ const (
 	maxDepth = 100     // of nested JSON
 )
 
-// unreadTime is for a body that is not read to arrive, so that its client sees the answer.
+// unreadTime is the time for an unread body to arrive, so that its client sees the response.
 const unreadTime = time.Second
 
-// unread leaves a body where it is: the answer waits for none of it, and ends the connection.
+// unread skips a body: the response does not wait for it, and ends the connection.
 func unread(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 || r.ProtoMajor != 1 { // with HTTP/2 its stream ends, and no other
 		return
@@ -33,8 +33,8 @@ func unread(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
 }
 
-// readBody returns the body of a write, which is empty or well-encoded JSON text of at most limit
-// bytes. Whether it is JSON at all is for the decoding to find out.
+// readBody returns the body of a write: empty, or UTF-8 text of at most limit bytes. The decoder checks that it is
+// JSON.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	early := true
 	defer func() {
@@ -78,7 +78,7 @@ func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return body, nil
 }
 
-// bare is the server's own writer, which closes the connection behind a body that was too large.
+// bare is the server's own writer, which closes the connection after a body that was too large.
 func bare(w http.ResponseWriter) http.ResponseWriter {
 	for {
 		around, ok := w.(interface{ Unwrap() http.ResponseWriter })
@@ -89,7 +89,7 @@ func bare(w http.ResponseWriter) http.ResponseWriter {
 	}
 }
 
-// trim cuts off white space of JSON, which is less than that of Unicode.
+// trim removes JSON's white space, which is less than Unicode's.
 func trim(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }
 
 func isJSON(contentType string) bool {
@@ -98,8 +98,7 @@ func isJSON(contentType string) bool {
 	return err == nil && kind == "application/json" && (!has || strings.EqualFold(charset, "utf-8"))
 }
 
-// readObject decodes text, one JSON object and nothing after it, into the targets by key. within
-// is put before the names of fields in errors.
+// readObject decodes text, exactly one JSON object, into the targets by key. within is the prefix of fields in errors.
 func readObject(text []byte, within string, targets map[string]any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
@@ -116,7 +115,7 @@ func readObject(text []byte, within string, targets map[string]any) error {
 		field := join(within, key)
 		switch {
 		case !known:
-			return malformed(field, "there is no key %s here", quote(key))
+			return malformed(field, "unknown key %s", quote(key))
 		case seen[key]:
 			return malformed(field, "the key %s is given twice", quote(key))
 		}
@@ -137,12 +136,12 @@ func readObject(text []byte, within string, targets map[string]any) error {
 
 func end(dec *json.Decoder) error {
 	if _, err := dec.Token(); err != io.EOF {
-		return malformed("", "there is more after the JSON")
+		return malformed("", "text after the JSON")
 	}
 	return nil
 }
 
-func notJSON(field string, err error) error { return malformed(field, "this is not JSON: %v", err) }
+func notJSON(field string, err error) error { return malformed(field, "not JSON: %v", err) }
 
 func wrongType(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

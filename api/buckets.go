@@ -2,14 +2,14 @@ package api
 
 import "time"
 
-// buckets lets each key do something burst times at once, and once more in each interval after that. At most so
-// many keys are remembered. The zero buckets is ready; callers keep it from being used twice at once.
+// buckets are token buckets per key: burst at once, and one more per interval. At most so many keys are kept. The zero
+// buckets is ready; callers serialize its use.
 type buckets[K comparable] struct {
 	full  map[K]time.Time // when the bucket of a key will be full again
 	swept time.Time
 }
 
-// take takes one out of the bucket of key. wait > 0: it is empty, and how long until it is not.
+// take takes one token from the bucket of key. wait > 0: it is empty for that long.
 func (b *buckets[K]) take(key K, now time.Time, burst int, interval time.Duration, most int) (wait time.Duration) {
 	full, known := b.full[key]
 	if !known {
@@ -26,7 +26,7 @@ func (b *buckets[K]) take(key K, now time.Time, burst int, interval time.Duratio
 	return 0
 }
 
-// makeRoom forgets keys that are no news any more, and any other one if that is not enough.
+// makeRoom drops full buckets, and any other one if that is not enough.
 func (b *buckets[K]) makeRoom(now time.Time, interval time.Duration, most int) {
 	if b.full == nil {
 		b.full = map[K]time.Time{}

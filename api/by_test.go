@@ -11,16 +11,16 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// longName lets everybody in, under a name that begins like this and that no column would take.
+// longName accepts every caller, under a name that is too long for a column.
 type longName string
 
 func (l longName) Identify(string) (Identity, error) {
 	return Identity{Name: string(l) + "\n" + strings.Repeat("é", 200), Role: Operator}, nil
 }
 
-// TestBy: a task names the token and the address that enqueued it, whatever the name is made of.
+// TestBy: a task has the token and the address that enqueued it, for any name.
 func TestBy(t *testing.T) {
-	keys := newBunch()
+	keys := newTokenSet()
 	for _, c := range []struct {
 		o    Options
 		with func(*http.Request)
@@ -46,7 +46,7 @@ func TestBy(t *testing.T) {
 	}
 }
 
-// TestShortened: whatever is cut, no rune is cut in two.
+// TestShortened: no rune is cut in two.
 func TestShortened(t *testing.T) {
 	for n := range 8 {
 		text := strings.Repeat("a", n) + strings.Repeat("日本", 40)

@@ -29,7 +29,7 @@ func callerOf(r *http.Request) caller {
 	return c
 }
 
-// by names the caller for people.
+// by is the caller's name in tasks and rows.
 func by(r *http.Request) string {
 	c := callerOf(r)
 	switch {
@@ -43,7 +43,7 @@ func by(r *http.Request) string {
 	return "api"
 }
 
-// printable is foreign text without what cannot be printed, at most so many bytes of it.
+// printable is text with unprintable characters replaced, at most so many bytes.
 func printable(s string, bytes int) string {
 	return clip.Text(strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -53,7 +53,7 @@ func printable(s string, bytes int) string {
 	}, s), bytes)
 }
 
-// remote is the address that a request comes from: the last one of X-Forwarded-For that is no trusted proxy.
+// remote is the client's address: the last one of X-Forwarded-For that is no trusted proxy.
 func (s *server) remote(r *http.Request) netip.Addr {
 	at, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

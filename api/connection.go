@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// anonymousIdle is how long a connection may be idle on which no good token came.
+	// anonymousIdle is the idle timeout of a connection without a good token.
 	anonymousIdle = 10 * time.Second
-	// anonymousLeast is how long an anonymous connection stays where all places are taken: long enough to send a token. One
-	// that sends nothing, of an address with other connections, stays for anonymousSilence.
+	// anonymousLeast is the minimum time of an anonymous connection when all places are taken: enough to send a token.
+	// A silent one whose address has other connections gets anonymousSilence.
 	anonymousLeast, anonymousSilence = 300 * time.Millisecond, 100 * time.Millisecond
-	// evictableIdle is how long one with a good token must have been idle to go for a new one.
+	// evictableIdle is the idle time after which an authenticated connection may be evicted for a new one.
 	evictableIdle = time.Second
 )
 
-// connection is one of connections.
+// connection is a connection that is counted.
 type connection struct {
 	net.Conn
 	of      *connections
@@ -31,14 +31,14 @@ type connection struct {
 	since   time.Time
 	heard   atomic.Int64 // the time.Duration after since when bytes arrived last
 
-	// Of of.mu:
+	// Guarded by of.mu:
 	authenticated bool      // a good token came, or it is a trusted proxy's
 	party         string    // whose token came last; "": it counts for none
 	serving       bool      // a request is under way
 	idle          time.Time // since when none is; zero: none has come yet
 }
 
-// Read notes when bytes arrive.
+// Read notes the arrival of bytes.
 func (c *connection) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
@@ -47,7 +47,7 @@ func (c *connection) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close frees its place.
+// Close releases its place.
 func (c *connection) Close() error {
 	c.of.mu.Lock()
 	c.of.leave(c)
@@ -55,7 +55,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets a server say that its answer ends before it closes.
+// CloseWrite ends the response before the connection closes.
 func (c *connection) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -70,7 +70,7 @@ func (c *connection) isAuthenticated() bool {
 }
 
 // turned notes the state that the server reports.
-func (c *connection) turned(state http.ConnState) {
+func (c *connection) setState(state http.ConnState) {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	switch state {
@@ -83,7 +83,7 @@ func (c *connection) turned(state http.ConnState) {
 
 type connectionKey struct{}
 
-// withConnection lets requests find their connection.
+// withConnection puts the connection into the contexts of its requests.
 func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	if c := connectionOf(conn); c != nil {
 		return context.WithValue(ctx, connectionKey{}, c)
@@ -91,7 +91,7 @@ func withConnection(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// connectionOf finds it below TLS; nil: it is of another listener.
+// connectionOf finds the connection below TLS; nil if it is of another listener.
 func connectionOf(conn net.Conn) *connection {
 	if secure, ok := conn.(*tls.Conn); ok {
 		conn = secure.NetConn()
@@ -100,7 +100,7 @@ func connectionOf(conn net.Conn) *connection {
 	return c
 }
 
-// authenticate marks the connection of a request as authenticated: it carried a good token of party, or there are no tokens.
+// authenticate marks the connection of a request as authenticated by a good token of party, or without access control.
 func authenticate(ctx context.Context, party string) {
 	c, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {

@@ -14,35 +14,33 @@ import (
 
 const (
 	defaultConnections = 512
-	// addressShare is the part of all connections that one address may have, and leastOfAddress how many
-	// it may have at least.
+	// addressShare is the share of one address, leastOfAddress its minimum in connections.
 	addressShare, leastOfAddress = 4, 8
-	// partyShare is the part that one token may have; it may have leastOfAddress at least.
+	// partyShare is the share of one token, at least leastOfAddress.
 	partyShare = 4
-	// anonymousShare is the part that is kept for anonymous connections, leastAnonymous at least where there are enough.
+	// anonymousShare is reserved for anonymous connections, at least leastAnonymous if there are enough.
 	anonymousShare, leastAnonymous = 8, 4
-	// acceptLeast and acceptMost bound the pause after the system had no connection to give.
+	// acceptLeast and acceptMost bound the backoff after an error of accept.
 	acceptLeast, acceptMost = 5 * time.Millisecond, time.Second
-	// roomLogs is how often evictions are logged.
+	// roomLogs is the interval of log lines about evictions.
 	roomLogs = 10 * time.Second
 )
 
-// connections is a listener that bounds the connections, all together and those of each address. An authenticated
-// connection has carried a good token; the others are anonymous.
+// connections is a listener that bounds connections: in total, per address and per token. An authenticated connection
+// has sent a good token; others are anonymous.
 //
-// Where all places are taken, a new connection waits until an anonymous one may be evicted: of the address with most of
-// them first, once it was answered or has had the time to send a token, which is short for one that is silent while its
-// address has others. So many silent connections delay a new one little, and anonymous ones delay each other alone. Where
-// there are none, an idle authenticated one is evicted; where there is none either, the new one is closed.
+// When all places are taken, a new connection waits until an anonymous one may be evicted: of the address with most of
+// them first, once it was answered or had time to send a token, which is shorter for a silent one whose address has
+// others. If there is none, an idle authenticated one is evicted, else the new one is closed.
 //
-// Where an address has its share, an anonymous connection of that address that has had its time is evicted for a new one,
-// or an idle one; else the new one is closed at once, so that it delays no other address.
+// When an address has its share, its next connection evicts an anonymous one of that address that had its time, or an
+// idle one; else it is closed at once, without delay for others.
 //
-// A token that has its share of connections, on which it was the last one sent, loses one for the next: the one that is
-// idle longest, else the oldest. Some places are kept for anonymous connections. A connection that sends a token while the
-// others are taken gets the place of an idle one, or of the token with most; else it stays anonymous.
+// When a token has its share, its next connection evicts the one that is idle longest, else the oldest. Some places are
+// reserved for anonymous connections: a connection that authenticates while all others are taken evicts an idle one, or
+// one of the token with most; else it stays anonymous.
 //
-// Connections of this machine and of trusted proxies have no share for their address: they may carry many users.
+// Loopback and trusted proxies have no share per address: they may carry many users.
 type connections struct {
 	net.Listener
 	most    int
@@ -74,7 +72,7 @@ func newConnections(l net.Listener, o ServeOptions) *connections {
 	}
 }
 
-// Accept returns the next connection. It ends with the listener only: other errors of the system are waited out.
+// Accept returns the next connection. Only the listener's end is an error; other errors are retried with backoff.
 func (l *connections) Accept() (net.Conn, error) {
 	pause := acceptLeast
 	for {
@@ -119,7 +117,7 @@ func (l *connections) Close() error {
 	return l.Listener.Close()
 }
 
-// expire closes anonymous connections that are idle for too long, until the listener is closed.
+// expire closes anonymous connections that are idle too long, until the listener is closed.
 func (l *connections) expire() {
 	for {
 		wait := anonymousIdle // a connection that comes now stays as long
@@ -152,8 +150,8 @@ func (l *connections) expire() {
 	}
 }
 
-// admit makes room for a connection, or closes it and returns nil. wait > 0 says how long it has to wait, as all others
-// are too new to be evicted.
+// admit makes room for a connection, or closes it and returns nil. wait > 0: retry after it, since no connection may be
+// evicted yet.
 func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
 	c := &connection{Conn: conn, of: l, since: time.Now()}
 	c.comesFrom(conn.RemoteAddr())
@@ -198,7 +196,7 @@ func (l *connections) admit(conn net.Conn) (_ *connection, wait time.Duration) {
 	return c, 0
 }
 
-// giveOne evicts a connection for its descriptor.
+// giveOne evicts a connection to free its descriptor.
 func (l *connections) giveOne() {
 	l.mu.Lock()
 	evicted := cmp.Or(l.nextAnonymous(netip.Prefix{}), l.idlest(netip.Prefix{}))
@@ -211,7 +209,7 @@ func (l *connections) giveOne() {
 	}
 }
 
-// comesFrom notes the address of a connection, and whether it counts for the share of that.
+// comesFrom sets the address of a connection, and whether it counts for that address's share.
 func (c *connection) comesFrom(remote net.Addr) {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
@@ -253,7 +251,7 @@ func (l *connections) leave(c *connection) {
 	}
 }
 
-// note logs a message with a count, at most one each roomLogs.
+// note logs a message with a count, at most once per roomLogs.
 func (l *connections) note(message string, attrs ...any) {
 	l.mu.Lock()
 	l.unlogged++

@@ -25,7 +25,7 @@ import (
 )
 
 // serveOn serves the API with tokens on l until the test ends.
-func serveOn(t *testing.T, l net.Listener, keys bunch, o ServeOptions) (address string) {
+func serveOn(t *testing.T, l net.Listener, keys tokenSet, o ServeOptions) (address string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -49,7 +49,7 @@ func loopback(t *testing.T) net.Listener {
 	return l
 }
 
-// get asks over a connection for a list of jobs, and returns the status line.
+// get requests a list of jobs over a connection, and returns the status line.
 func get(t *testing.T, conn net.Conn, token string) (string, error) {
 	t.Helper()
 	authorization := ""
@@ -67,7 +67,7 @@ func get(t *testing.T, conn net.Conn, token string) (string, error) {
 	return answer.Status[:3], err
 }
 
-// open reports whether the other end has not closed a connection on which nothing is to come.
+// open reports whether the peer keeps an idle connection open.
 func open(conn net.Conn) bool {
 	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	defer func() { _ = conn.SetReadDeadline(time.Now().Add(20 * time.Second)) }()
@@ -75,10 +75,10 @@ func open(conn net.Conn) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// TestStrangersHoldUpEachOther: however many connections strangers hold, who has a token gets in, stays in,
-// and the number is bounded.
-func TestStrangersHoldUpEachOther(t *testing.T) {
-	keys := newBunch()
+// TestAnonymousDelayOnlyEachOther: anonymous connections do not keep authenticated ones out, and their number is
+// bounded.
+func TestAnonymousDelayOnlyEachOther(t *testing.T) {
+	keys := newTokenSet()
 	var log strings.Builder
 	address := serveOn(t, loopback(t), keys, ServeOptions{MaxConnections: 10, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	operator := dial(t, address)
@@ -89,23 +89,23 @@ func TestStrangersHoldUpEachOther(t *testing.T) {
 	if status, err := get(t, refused, ""); status != "401" {
 		t.Fatal(status, err)
 	}
-	var strangers []net.Conn
+	var anonymous []net.Conn
 	began := time.Now()
 	for range 30 {
-		strangers = append(strangers, dial(t, address))
+		anonymous = append(anonymous, dial(t, address))
 	}
-	await.Until(t, "the first ones are gone", func() bool { return !open(strangers[20]) && !open(refused) })
+	await.Until(t, "the first ones are gone", func() bool { return !open(anonymous[20]) && !open(refused) })
 	if took := time.Since(began); took < 2*anonymousSilence {
 		t.Errorf("21 strangers have had no more than %v", took)
 	}
 	left := 0
-	for _, conn := range strangers {
+	for _, conn := range anonymous {
 		if open(conn) {
 			left++
 		}
 	}
-	if left != 9 || !open(strangers[29]) {
-		t.Errorf("%d strangers are left of 30, the latest: %v", left, open(strangers[29]))
+	if left != 9 || !open(anonymous[29]) {
+		t.Errorf("%d anonymous connections are left of 30, the latest: %v", left, open(anonymous[29]))
 	}
 	if status, err := get(t, operator, keys.secrets[Operator]); status != "200" {
 		t.Errorf("who was in before: %s %v", status, err)
@@ -116,7 +116,7 @@ func TestStrangersHoldUpEachOther(t *testing.T) {
 	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "all places are taken") {
 		t.Errorf("the log says %q", log.String())
 	}
-	for _, conn := range strangers {
+	for _, conn := range anonymous {
 		conn.Close()
 	}
 	await.Until(t, "there is room again", func() bool {
@@ -127,35 +127,34 @@ func TestStrangersHoldUpEachOther(t *testing.T) {
 	})
 }
 
-// pretended is a listener whose connections come from wherever a test says.
-type pretended struct {
+// pretended is a listener whose connections have addresses chosen by the test.
+type fakeAddresses struct {
 	net.Listener
 	from atomic.Pointer[net.TCPAddr]
 }
 
-type pretendedConn struct {
+type fakeAddressConn struct {
 	net.Conn
 	from *net.TCPAddr
 }
 
-func (l *pretended) Accept() (net.Conn, error) {
+func (l *fakeAddresses) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return pretendedConn{conn, l.from.Load()}, nil
+	return fakeAddressConn{conn, l.from.Load()}, nil
 }
 
-func (c pretendedConn) RemoteAddr() net.Addr { return c.from }
+func (c fakeAddressConn) RemoteAddr() net.Addr { return c.from }
 
-// TestOneAddressHasAPart: one address, or network of IPv6, cannot take the places of others; trusted proxies
-// and this machine can have all, as many come from there.
-func TestOneAddressHasAPart(t *testing.T) {
+// TestAddressShare: one address, or IPv6 network, cannot take all places; trusted proxies and loopback may.
+func TestAddressShare(t *testing.T) {
 	t.Parallel()
-	l := &pretended{Listener: loopback(t)}
-	address := serveOn(t, l, newBunch(), ServeOptions{MaxConnections: 64, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}})
+	l := &fakeAddresses{Listener: loopback(t)}
+	address := serveOn(t, l, newTokenSet(), ServeOptions{MaxConnections: 64, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}})
 	var all []net.Conn
-	come := func(n int, from ...string) (conns []net.Conn) {
+	connect := func(n int, from ...string) (conns []net.Conn) {
 		for i := range n {
 			l.from.Store(&net.TCPAddr{IP: net.ParseIP(from[i%len(from)]), Port: 1024 + i})
 			conn := dial(t, address)
@@ -175,8 +174,8 @@ func TestOneAddressHasAPart(t *testing.T) {
 		}
 		return n
 	}
-	other := come(1, "192.0.2.7")
-	v4, v6 := come(40, "192.0.2.1"), come(40, "2001:db8::1", "2001:db8::2", "2001:db8::ffff:3")
+	other := connect(1, "192.0.2.7")
+	v4, v6 := connect(40, "192.0.2.1"), connect(40, "2001:db8::1", "2001:db8::2", "2001:db8::ffff:3")
 	if a, b := left(v4), left(v6); a != 16 || b != 16 || !open(other[0]) {
 		t.Errorf("%d and %d of 40 are left, want 16; the other one: %v", a, b, open(other[0]))
 	}
@@ -184,23 +183,23 @@ func TestOneAddressHasAPart(t *testing.T) {
 		conn.Close()
 	}
 	for _, from := range []string{"127.0.0.1", "10.9.8.7"} {
-		await.Until(t, "all have gone", func() bool { return len(come(1, from)) == 1 && left(come(50, from)) == 50 })
+		await.Until(t, "all have gone", func() bool { return len(connect(1, from)) == 1 && left(connect(50, from)) == 50 })
 		for _, conn := range all {
 			conn.Close()
 		}
 	}
 }
 
-// TestIdleStrangers: a connection without a good token ends after a while, with HTTP/2 too; one with a token
-// stays, and so does a trusted proxy's.
-func TestIdleStrangers(t *testing.T) {
+// TestIdleAnonymous: a connection without a good token has a short idle timeout, with HTTP/2 too; an authenticated one,
+// or a trusted proxy's, stays.
+func TestIdleAnonymous(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConnections(nil, ServeOptions{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.9/32")}})
 		defer close(l.closing)
 		go l.expire()
-		come := func(from string) *connection {
-			here, _ := net.Pipe()
-			c, _ := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.ParseIP(from)}})
+		connect := func(from string) *connection {
+			server, _ := net.Pipe()
+			c, _ := l.admit(fakeAddressConn{server, &net.TCPAddr{IP: net.ParseIP(from)}})
 			return c
 		}
 		there := func(c *connection) bool {
@@ -209,9 +208,9 @@ func TestIdleStrangers(t *testing.T) {
 			_, in := l.all[c]
 			return in
 		}
-		silent, proxy, asks, known := come("192.0.2.1"), come("192.0.2.9"), come("192.0.2.1"), come("192.0.2.1")
+		silent, proxy, asks, known := connect("192.0.2.1"), connect("192.0.2.9"), connect("192.0.2.1"), connect("192.0.2.1")
 		for _, c := range []*connection{asks, known} {
-			c.turned(http.StateActive)
+			c.setState(http.StateActive)
 		}
 		authenticate(withConnection(t.Context(), known), "")
 		time.Sleep(anonymousIdle + time.Second)
@@ -220,7 +219,7 @@ func TestIdleStrangers(t *testing.T) {
 			t.Errorf("silent %v, serving %v, known %v, proxy %v", there(silent), there(asks), there(known), there(proxy))
 		}
 		for _, c := range []*connection{asks, known} {
-			c.turned(http.StateIdle)
+			c.setState(http.StateIdle)
 		}
 		time.Sleep(anonymousIdle - time.Second)
 		if synctest.Wait(); !there(asks) {
@@ -240,12 +239,12 @@ func TestIdleStrangers(t *testing.T) {
 	})
 }
 
-// TestIdleStrangersOfHTTP2: the server says when a connection with streams is idle, and a token on one
-// stream is one for the connection.
-func TestIdleStrangersOfHTTP2(t *testing.T) {
+// TestIdleAnonymousHTTP2: a connection with streams is idle when the server reports it; a token on one stream
+// authenticates the connection.
+func TestIdleAnonymousHTTP2(t *testing.T) {
 	lent := httptest.NewTLSServer(nil)
 	defer lent.Close()
-	keys := newBunch()
+	keys := newTokenSet()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +285,7 @@ func TestIdleStrangersOfHTTP2(t *testing.T) {
 			t.Errorf("%d: %d", i, got)
 		}
 		if got := ask(client(), ""); got != 401 {
-			t.Errorf("stranger %d: %d", i, got)
+			t.Errorf("anonymous %d: %d", i, got)
 		}
 	}
 	if n := dialled.Load(); n != 1 {
@@ -294,13 +293,13 @@ func TestIdleStrangersOfHTTP2(t *testing.T) {
 	}
 }
 
-// ailing is a listener that fails a few times, as where no descriptor is left.
-type ailing struct {
+// ailing is a listener that fails a few times, as without free descriptors.
+type failingListener struct {
 	net.Listener
 	fail []error
 }
 
-func (l *ailing) Accept() (net.Conn, error) {
+func (l *failingListener) Accept() (net.Conn, error) {
 	if len(l.fail) > 0 {
 		err := l.fail[0]
 		l.fail = l.fail[1:]
@@ -314,13 +313,13 @@ type exhausted struct{ net.Listener }
 
 func (exhausted) Accept() (net.Conn, error) { return nil, net.ErrClosed }
 
-// TestAcceptGoesOn: what keeps the system from giving a connection ends neither the server nor is asked
-// for in a loop, and the server can be stopped meanwhile.
+// TestAcceptGoesOn: errors of accept neither end the server nor loop without a pause, and the server can be stopped
+// meanwhile.
 func TestAcceptGoesOn(t *testing.T) {
-	keys := newBunch()
+	keys := newTokenSet()
 	fail := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EPROTO}
 	began := time.Now()
-	address := serveOn(t, &ailing{loopback(t), fail}, keys, ServeOptions{})
+	address := serveOn(t, &failingListener{loopback(t), fail}, keys, ServeOptions{})
 	if status, err := get(t, dial(t, address), keys.secrets[Viewer]); status != "200" {
 		t.Error(status, err)
 	}
@@ -328,11 +327,11 @@ func TestAcceptGoesOn(t *testing.T) {
 		t.Errorf("six errors within %v", took)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		l := newConnections(&ailing{fail: []error{syscall.EMFILE}, Listener: exhausted{}}, ServeOptions{})
-		here, _ := net.Pipe()
-		l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+		l := newConnections(&failingListener{fail: []error{syscall.EMFILE}, Listener: exhausted{}}, ServeOptions{})
+		server, _ := net.Pipe()
+		l.admit(fakeAddressConn{server, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
 		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) || len(l.all) != 0 {
-			t.Errorf("%v, and %d strangers keep their descriptors", err, len(l.all))
+			t.Errorf("%v, and %d anonymous connections keep their descriptors", err, len(l.all))
 		}
 	})
 	endless := make([]error, 1000)
@@ -341,39 +340,39 @@ func TestAcceptGoesOn(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, &ailing{loopback(t), endless}, http.NotFoundHandler(), ServeOptions{}) }()
+	go func() { ended <- Serve(ctx, &failingListener{loopback(t), endless}, http.NotFoundHandler(), ServeOptions{}) }()
 	time.AfterFunc(100*time.Millisecond, stop)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }
 
-// TestAnAddressMakesRoom: an address that has its share, all with a token, gets another connection for one that is idle.
-func TestAnAddressMakesRoom(t *testing.T) {
+// TestAddressEvictsIdle: an address that has its share, all authenticated, gets a new connection for an idle one.
+func TestAddressEvictsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConnections(nil, ServeOptions{MaxConnections: 64})
-		come := func(from string) *connection {
-			here, _ := net.Pipe()
-			c, _ := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.ParseIP(from)}})
+		connect := func(from string) *connection {
+			server, _ := net.Pipe()
+			c, _ := l.admit(fakeAddressConn{server, &net.TCPAddr{IP: net.ParseIP(from)}})
 			if c != nil {
-				c.turned(http.StateActive)
+				c.setState(http.StateActive)
 				authenticate(withConnection(t.Context(), c), "")
 			}
 			return c
 		}
-		other := come("192.0.2.2")
-		other.turned(http.StateIdle)
+		other := connect("192.0.2.2")
+		other.setState(http.StateIdle)
 		var all []*connection
 		for range 16 {
-			all = append(all, come("192.0.2.1"))
+			all = append(all, connect("192.0.2.1"))
 		}
 		time.Sleep(evictableIdle)
-		if c := come("192.0.2.1"); c != nil {
+		if c := connect("192.0.2.1"); c != nil {
 			t.Error("a connection beyond the share, while all are being answered")
 		}
-		all[3].turned(http.StateIdle)
+		all[3].setState(http.StateIdle)
 		time.Sleep(evictableIdle)
-		c := come("192.0.2.1")
+		c := connect("192.0.2.1")
 		_, has := l.all[other]
 		if _, in := l.all[all[3]]; c == nil || in || !has || len(l.all) != 17 {
 			t.Errorf("%v, the idle one is there: %v, another address's: %v, of %d", c, in, has, len(l.all))
@@ -384,38 +383,38 @@ func TestAnAddressMakesRoom(t *testing.T) {
 	})
 }
 
-// TestSpareConnections: where all have a token, one that lies idle goes for a new one, and none that is
-// being answered.
-func TestSpareConnections(t *testing.T) {
+// TestIdleAuthenticatedIsEvicted: when all are authenticated, an idle connection is evicted for a new one, and none
+// with a request under way.
+func TestIdleAuthenticatedIsEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConnections(nil, ServeOptions{MaxConnections: 2})
 		var ends sync.WaitGroup
-		come := func() *connection {
-			here, there := net.Pipe()
+		connect := func() *connection {
+			server, there := net.Pipe()
 			ends.Go(func() { _, _ = io.Copy(io.Discard, there) })
-			c, wait := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+			c, wait := l.admit(fakeAddressConn{server, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
 			if wait > 0 {
 				t.Errorf("it waits for %v", wait)
 			}
 			return c
 		}
-		a, b := come(), come()
+		a, b := connect(), connect()
 		for _, c := range []*connection{a, b} {
-			c.turned(http.StateActive)
+			c.setState(http.StateActive)
 			authenticate(withConnection(t.Context(), c), "")
 		}
-		a.turned(http.StateIdle)
+		a.setState(http.StateIdle)
 		time.Sleep(evictableIdle)
-		a.turned(http.StateActive)
-		if c := come(); c != nil {
+		a.setState(http.StateActive)
+		if c := connect(); c != nil {
 			t.Error("a connection beyond the bound, while all are being answered")
 		}
-		b.turned(http.StateIdle)
-		if c := come(); c != nil {
+		b.setState(http.StateIdle)
+		if c := connect(); c != nil {
 			t.Error("it takes the place of one that was answered right now")
 		}
 		time.Sleep(evictableIdle)
-		c := come()
+		c := connect()
 		if _, in := l.all[b]; c == nil || in || len(l.all) != 2 {
 			t.Errorf("%v, %v, %d", c, in, len(l.all))
 		}
@@ -424,10 +423,10 @@ func TestSpareConnections(t *testing.T) {
 	})
 }
 
-// TestOneTokenHasAPart: a token has a part of the connections, also of those that are being answered, and its oldest
-// goes for its next; others are not held up.
-func TestOneTokenHasAPart(t *testing.T) {
-	keys := newBunch()
+// TestTokenShare: a token has a share of the connections, with requests under way or not; its next connection evicts
+// its oldest; others are not delayed.
+func TestTokenShare(t *testing.T) {
+	keys := newTokenSet()
 	address := serveOn(t, loopback(t), keys, ServeOptions{MaxConnections: 48})
 	var streams []net.Conn
 	for range 20 {
@@ -455,28 +454,28 @@ func TestOneTokenHasAPart(t *testing.T) {
 	}
 }
 
-// TestAStrangerIsNotSpare: who shows a token while as many are known as may be takes the place of one of them, and not that
-// of a stranger who is idle: places are kept for strangers.
-func TestAStrangerIsNotSpare(t *testing.T) {
+// TestAnonymousPlacesAreReserved: a connection that authenticates when all authenticated places are taken evicts one of
+// those, not an idle anonymous one.
+func TestAnonymousPlacesAreReserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConnections(nil, ServeOptions{MaxConnections: 16})
-		come := func(party string) *connection {
-			here, _ := net.Pipe()
-			c, _ := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
-			c.turned(http.StateActive)
+		connect := func(party string) *connection {
+			server, _ := net.Pipe()
+			c, _ := l.admit(fakeAddressConn{server, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+			c.setState(http.StateActive)
 			if party != "" {
 				authenticate(withConnection(t.Context(), c), party)
 			}
 			return c
 		}
-		stranger := come("")
+		anonymous := connect("")
 		for i := range l.mostAuthenticated() {
-			come([]string{"a", "b"}[i%2])
+			connect([]string{"a", "b"}[i%2])
 		}
-		stranger.turned(http.StateIdle)
+		anonymous.setState(http.StateIdle)
 		time.Sleep(evictableIdle)
-		come("c")
-		if _, in := l.all[stranger]; !in || l.authenticated != l.mostAuthenticated() || l.of["c"] != 1 {
+		connect("c")
+		if _, in := l.all[anonymous]; !in || l.authenticated != l.mostAuthenticated() || l.of["c"] != 1 {
 			t.Errorf("the stranger is there: %v, %d of %d are known: %v", in, l.authenticated, l.mostAuthenticated(), l.of)
 		}
 		for c := range l.all {
@@ -485,27 +484,27 @@ func TestAStrangerIsNotSpare(t *testing.T) {
 	})
 }
 
-// TestNewcomersGetIn: however many tokens hold all that they may, on connections that are being answered, strangers get
-// in, and so does a token that has none.
-func TestNewcomersGetIn(t *testing.T) {
+// TestNewTokenGetsIn: when tokens hold all that they may, with requests under way, anonymous connections are accepted,
+// and so is a token that has none.
+func TestNewTokenGetsIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConnections(nil, ServeOptions{MaxConnections: 64})
-		come := func(party string) *connection {
-			here, _ := net.Pipe()
-			c, wait := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+		connect := func(party string) *connection {
+			server, _ := net.Pipe()
+			c, wait := l.admit(fakeAddressConn{server, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
 			if wait > 0 {
 				time.Sleep(wait)
-				c, _ = l.admit(pretendedConn{here, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
+				c, _ = l.admit(fakeAddressConn{server, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}})
 			}
 			if c != nil && party != "" {
-				c.turned(http.StateActive)
+				c.setState(http.StateActive)
 				authenticate(withConnection(t.Context(), c), party)
 			}
 			return c
 		}
 		for i := range 20 {
 			for _, party := range []string{"a", "b", "c", "d"} {
-				if c := come(party); c == nil {
+				if c := connect(party); c == nil {
 					t.Errorf("connection %d of %s was closed", i, party)
 				}
 			}
@@ -514,11 +513,11 @@ func TestNewcomersGetIn(t *testing.T) {
 			t.Errorf("%d are known, of %d", l.authenticated, len(l.all))
 		}
 		for range 10 {
-			if c := come(""); c == nil {
+			if c := connect(""); c == nil {
 				t.Error("a stranger was closed")
 			}
 		}
-		if c := come("e"); c == nil || !c.authenticated || l.of["e"] != 1 || l.authenticated != 56 {
+		if c := connect("e"); c == nil || !c.authenticated || l.of["e"] != 1 || l.authenticated != 56 {
 			t.Errorf("another token: %v, of %v", c, l.of)
 		}
 		for c := range l.all {

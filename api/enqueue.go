@@ -18,8 +18,8 @@ const (
 	maxTasks    = 1000
 )
 
-// enqueue takes one task, or a list of them that are enqueued all or none, and answers the tasks in
-// order: 201, or 200 if the idempotency keys of all of them were used before.
+// enqueue enqueues one task or a list, all or none, and returns the tasks in order: 201, or 200 if all idempotency keys
+// existed.
 func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	if q := readQuery(r); q.err != nil {
 		return q.err
@@ -57,7 +57,7 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 			status = http.StatusCreated
 		}
 	}
-	s.sayWhy(r.Context(), rows...)
+	s.addReasons(r.Context(), rows...)
 	if status == http.StatusCreated {
 		s.Replica.Wake(pool)
 	}
@@ -65,7 +65,8 @@ func (s *server) enqueue(w http.ResponseWriter, r *http.Request) error {
 	return replyList(w, status, enqueued, "", nil)
 }
 
-// noHandler is the answer to a task that no live replica can run. If its pool has no handler at all, its kind is not to blame.
+// noHandler is the error of a task that no live replica can run. If its pool has no handler at all, the field is not
+// the kind.
 func noHandler(refused *jobs.KindError, within string) error {
 	field := within
 	if len(refused.Kinds) > 0 {
@@ -74,7 +75,7 @@ func noHandler(refused *jobs.KindError, within string) error {
 	return &problem{http.StatusUnprocessableEntity, wire.Problem{Code: "no_handler", Message: refused.Error(), Field: field}}
 }
 
-// leaveOut takes a large payload out of a task, as lists have it.
+// leaveOut removes a large payload, as in lists.
 func leaveOut(t *jobs.Task) {
 	t.PayloadSize = max(t.PayloadSize, len(t.Payload))
 	if t.PayloadSize > limits.ListedPayload {
@@ -111,7 +112,7 @@ func readTasks(body []byte, pool string, keys []string) ([]jobs.NewTask, error) 
 	return tasks, nil
 }
 
-// readItems stops at the first item beyond the limit, however many there are.
+// readItems stops at the first item beyond the limit.
 func readItems(body []byte) ([]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	_, _ = dec.Token() // the bracket that the caller saw
@@ -166,7 +167,7 @@ func readTask(text []byte, within, pool string) (jobs.NewTask, error) {
 	return task, check(task, within)
 }
 
-// check lets package jobs judge the task, and answers the first problem that it finds.
+// check validates the task with package jobs, and returns the first problem.
 func check(task jobs.NewTask, within string) error {
 	_, err := task.Encode()
 	wrong, ok := errors.AsType[*jobs.FieldError](err)
@@ -180,7 +181,7 @@ func check(task jobs.NewTask, within string) error {
 	return refuse(join(within, wrong.Path), "%s", wrong.Problem)
 }
 
-// useHeader takes the idempotency key of the header, which must not contradict the body's.
+// useHeader applies the idempotency key of the header, which must not contradict the body's.
 func useHeader(task *jobs.NewTask, keys []string) error {
 	const field = "Idempotency-Key"
 	switch {

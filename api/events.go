@@ -18,10 +18,9 @@ const (
 	streamWait     = 10 * time.Second // before a client that finds no room asks again
 )
 
-// events answers a stream of server-sent events: "overview" with a ledger.Overview at once and
-// after each change, comments between them. It ends after some minutes, when the server stops, and
-// when the client does not keep up; clients ask again. Where a client that does not keep up could
-// not be noticed, it ends after the first event.
+// events sends a stream of server-sent events: "overview" with a wire.Overview at once and after each change, with
+// comments between them. It ends after some minutes, when the server stops, and when the client does not keep up;
+// clients reconnect. Without write deadlines, which detect a slow client, it ends after the first event.
 func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	if q := readQuery(r); q.err != nil {
 		return q.err
@@ -53,7 +52,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	var told int64
 	var toldAt time.Time
 	for {
-		now, err := s.watch.look(ctx)
+		now, err := s.watch.get(ctx)
 		if err != nil {
 			return nil // the client has gone
 		}
@@ -79,7 +78,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// eventOf is an event with v as its data.
+// eventOf formats an event with v as its data.
 func eventOf(name string, v ledger.Overview) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -62,8 +62,8 @@ func (s *stream) next() (view ledger.Overview, ok bool) {
 	return view, false
 }
 
-// TestEvents: each of many streams gets what is there at once and every change, the store is read
-// for one, and streams end with the server.
+// TestEvents: each of many streams gets the present state at once and every change; the store is read once for all, and
+// streams end with the server.
 func TestEvents(t *testing.T) {
 	b := newBackend()
 	address, stop := start(t, newServer(b.api(Options{})))
@@ -130,8 +130,7 @@ func TestEventsOutliveTimeouts(t *testing.T) {
 	}
 }
 
-// TestEventsAreBounded: beyond the bound a client is told to come later, and a place that is left
-// is free.
+// TestEventsAreBounded: beyond the bound a stream is refused until another one ends.
 func TestEventsAreBounded(t *testing.T) {
 	address, _ := start(t, newServer(newBackend().api(Options{})))
 	var conns []net.Conn
@@ -166,7 +165,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 }
 
-// TestEventsWithoutDeadlines: where a slow client cannot be noticed, there is one event.
+// TestEventsWithoutDeadlines: without write deadlines there is one event.
 func TestEventsWithoutDeadlines(t *testing.T) {
 	h := newBackend().api(Options{})
 	if w := ask(t, h, "GET", "/api/v1/events", ""); strings.Count(w.Body.String(), "event: overview\ndata: {") != 1 {
@@ -180,8 +179,8 @@ func TestEventsWithoutDeadlines(t *testing.T) {
 	}
 }
 
-// TestWatch: the store is read at most once in a pause, and less often when that takes long; a
-// reader that leaves in the middle says nothing.
+// TestWatch: the store is read at most once per pause, and less often when a read is slow; a reader that leaves affects
+// no other.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, takes := 0, time.Duration(0)
@@ -194,7 +193,7 @@ func TestWatch(t *testing.T) {
 			return ledger.Overview{At: time.Now(), Jobs: 1}, ctx.Err()
 		}, error.Error, func() bool { return true })
 		for range 100 {
-			now, err := w.look(t.Context())
+			now, err := w.get(t.Context())
 			if err != nil || now.number != 1 {
 				t.Fatalf("%+v, %v", now, err)
 			}
@@ -205,7 +204,7 @@ func TestWatch(t *testing.T) {
 		}
 		reads, takes = 0, 2*time.Second
 		for range 420 {
-			if _, err := w.look(t.Context()); err != nil {
+			if _, err := w.get(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second / 10)
@@ -216,17 +215,17 @@ func TestWatch(t *testing.T) {
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := w.look(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := w.get(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("left in the middle: %v", err)
 		}
-		if now, err := w.look(t.Context()); err != nil || strings.Contains(string(now.event), "deadline") {
+		if now, err := w.get(t.Context()); err != nil || strings.Contains(string(now.event), "deadline") {
 			t.Errorf("after that: %s, %v", now.event, err)
 		}
 	})
 }
 
-// TestWatchAfterAnOutage: a read that failed after a long wait is tried again as soon as the replica finds the store back,
-// and no sooner than any other where it does not find it away. What is told before the first answer has empty lists.
+// TestWatchAfterAnOutage: a read that failed after a long wait is retried as soon as the replica reaches the store
+// again, and not sooner otherwise. Before the first result lists are empty.
 func TestWatchAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, up, broken := 0, true, true
@@ -238,9 +237,9 @@ func TestWatchAfterAnOutage(t *testing.T) {
 			}
 			return ledger.Overview{At: time.Now(), Jobs: 1}, nil
 		}, error.Error, func() bool { return up })
-		look := func(d time.Duration) (last glance) {
+		look := func(d time.Duration) (last snapshot) {
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(watchPause) {
-				last, _ = w.look(t.Context())
+				last, _ = w.get(t.Context())
 			}
 			return last
 		}
@@ -262,8 +261,8 @@ func TestWatchAfterAnOutage(t *testing.T) {
 	})
 }
 
-// TestWatchOfAStoreThatIsAway: that the replica finds the store away is told within a second, though its reads hang.
-func TestWatchOfAStoreThatIsAway(t *testing.T) {
+// TestWatchWhileTheStoreIsDown: an outage that the replica sees is published within a second, though reads hang.
+func TestWatchWhileTheStoreIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := false
 		w := newWatch(func(ctx context.Context) (ledger.Overview, error) {
@@ -274,7 +273,7 @@ func TestWatchOfAStoreThatIsAway(t *testing.T) {
 		}, explain, func() bool { return up })
 		for _, want := range []time.Duration{watchAway, overviewTimeout} {
 			began := time.Now()
-			now, err := w.look(t.Context())
+			now, err := w.get(t.Context())
 			if took := time.Since(began); err != nil || took != want || !strings.Contains(string(now.event), "deadline") {
 				t.Errorf("up %t: %v after %v: %s", up, err, took, now.event)
 			}
@@ -283,7 +282,7 @@ func TestWatchOfAStoreThatIsAway(t *testing.T) {
 	})
 }
 
-// TestEventsOfSlowClients: who takes nothing is let go, and others notice nothing.
+// TestEventsOfSlowClients: a client that reads nothing is disconnected, without effect on others.
 func TestEventsOfSlowClients(t *testing.T) {
 	t.Parallel()
 	b := newBackend()
@@ -314,8 +313,7 @@ func TestEventsOfSlowClients(t *testing.T) {
 	}
 }
 
-// TestEventsOverHTTP2: where the protocol ends a stream by itself when a deadline has passed, none is
-// left behind by an event that was taken.
+// TestEventsOverHTTP2: HTTP/2 ends a stream at a passed deadline, so none is left set after an event.
 func TestEventsOverHTTP2(t *testing.T) {
 	t.Parallel()
 	lent := httptest.NewTLSServer(nil)

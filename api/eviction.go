@@ -8,8 +8,9 @@ import (
 
 // Which connection is evicted for another one. The callers hold l.mu.
 
-// nextAnonymous is the anonymous connection to evict, of an address if that is valid; nil if there is none. It is of the
-// address with most of them; of these one with a request under way comes last, and else the one that may be evicted soonest.
+// nextAnonymous is the anonymous connection to evict, of an address if that is valid; nil if there is none. It is of
+// the address with most of them; of these, one with a request under way is last, else the one that may be evicted
+// soonest.
 func (l *connections) nextAnonymous(address netip.Prefix) (first *connection) {
 	for c := range l.all {
 		if c.authenticated || address.IsValid() && c.address != address {
@@ -22,7 +23,7 @@ func (l *connections) nextAnonymous(address netip.Prefix) (first *connection) {
 	return first
 }
 
-// before says whether a is evicted before b, which are anonymous.
+// before reports whether a is evicted before b; both are anonymous.
 func (l *connections) before(a, b *connection) bool {
 	if most := cmp.Compare(l.ofAddress(a), l.ofAddress(b)); most != 0 {
 		return most > 0
@@ -33,7 +34,7 @@ func (l *connections) before(a, b *connection) bool {
 	return l.stays(a).Before(l.stays(b))
 }
 
-// ofAddress is how many anonymous connections the address of one has, itself included.
+// ofAddress is the number of anonymous connections of c's address, c included.
 func (l *connections) ofAddress(c *connection) int64 {
 	if !c.address.IsValid() {
 		return 1
@@ -41,8 +42,8 @@ func (l *connections) ofAddress(c *connection) int64 {
 	return l.anonymous[c.address]
 }
 
-// stays is until when an anonymous connection keeps its place where all are taken: until it is answered, and for a shorter
-// time while it is silent and its address has others.
+// stays is the time until which an anonymous connection keeps its place when all are taken: until it is answered, and
+// shorter while it is silent and its address has others.
 func (l *connections) stays(c *connection) time.Time {
 	until := c.since.Add(anonymousLeast)
 	if c.serving {
@@ -57,8 +58,8 @@ func (l *connections) stays(c *connection) time.Time {
 	return until
 }
 
-// idlest is the authenticated connection that has been idle longest, for evictableIdle at least, of an address if that is
-// valid; nil if there is none.
+// idlest is the authenticated connection that is idle longest, at least evictableIdle, of an address if that is valid;
+// nil if there is none.
 func (l *connections) idlest(address netip.Prefix) (longest *connection) {
 	for c := range l.all {
 		switch {
@@ -71,7 +72,7 @@ func (l *connections) idlest(address netip.Prefix) (longest *connection) {
 	return longest
 }
 
-// oldest is the connection of a party that is evicted first, with a request under way or not; nil if the party has none.
+// oldest is the connection of a party to evict first, even with a request under way; nil if there is none.
 func (l *connections) oldest(party string) (oldest *connection) {
 	if party == "" {
 		return nil

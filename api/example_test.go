@@ -19,5 +19,5 @@ func ExampleTokens() {
 	fmt.Println(err)
 	// Output:
 	// ci operator <nil>
-	// the token is not known here
+	// unknown token
 }

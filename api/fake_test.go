@@ -21,8 +21,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/locks/driver"
 )
 
-// backend is a store, a replica and a lock service in memory, just enough to answer. Whatever
-// changes it is noted, so that a test can say that nothing did.
+// backend is a store, a replica and a lock service in memory. It records every change, so that a test can check that
+// there was none.
 type backend struct {
 	ledger.API
 	mu       sync.Mutex
@@ -314,7 +314,7 @@ func (b *backend) backend() Backend {
 	return Backend{Store: ledger.Sides{API: b, Audit: b}, Replica: b, Locks: b, Audit: true}
 }
 
-// ask sends a request as a program on this machine would, changed by those given.
+// ask sends a request as from this machine, with options.
 func ask(t *testing.T, h http.Handler, method, target, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/", strings.NewReader(body))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// backlog is a listener with connections that wait their turn.
+// backlog is a listener with a queue of connections.
 type backlog struct {
 	net.Listener
 	waiting chan net.Conn
@@ -27,18 +27,17 @@ func (b *backlog) Accept() (net.Conn, error) {
 
 func (b *backlog) Close() error { return nil }
 
-// come queues a connection, and returns the client's end.
-func (b *backlog) come(from string) net.Conn {
-	here, there := net.Pipe()
-	b.waiting <- pretendedConn{here, &net.TCPAddr{IP: net.ParseIP(from)}}
+// connect queues a connection, and returns the client's end.
+func (b *backlog) connect(from string) net.Conn {
+	server, there := net.Pipe()
+	b.waiting <- fakeAddressConn{server, &net.TCPAddr{IP: net.ParseIP(from)}}
 	return there
 }
 
-// flood is a server of 32 connections for which many strangers queue who say nothing and come again when they are closed.
-// here(i) is where the i-th comes from, and pause how long it stays away.
-func flood(t *testing.T, strangers int, here func(int) string, pause time.Duration, operator func(l *connections, b *backlog)) {
+// flood is a server of 32 connections with many silent anonymous clients that reconnect when they are closed.
+func flood(t *testing.T, anonymous int, server func(int) string, pause time.Duration, operator func(l *connections, b *backlog)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &backlog{waiting: make(chan net.Conn, 2*strangers)}
+		b := &backlog{waiting: make(chan net.Conn, 2*anonymous)}
 		l := newConnections(b, ServeOptions{MaxConnections: 32})
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -64,7 +63,7 @@ func flood(t *testing.T, strangers int, here func(int) string, pause time.Durati
 		})
 		var crowd sync.WaitGroup
 		over := make(chan struct{})
-		for i := range strangers {
+		for i := range anonymous {
 			crowd.Go(func() {
 				for {
 					select {
@@ -72,7 +71,7 @@ func flood(t *testing.T, strangers int, here func(int) string, pause time.Durati
 						return
 					default:
 					}
-					conn := b.come(here(i))
+					conn := b.connect(server(i))
 					closed := make(chan struct{})
 					all.Go(func() {
 						_, _ = conn.Read(make([]byte, 1))
@@ -115,12 +114,12 @@ func flood(t *testing.T, strangers int, here func(int) string, pause time.Durati
 	})
 }
 
-// TestAFloodOfSilence: while 300 strangers of one address say nothing and come again at once when they are closed, who has a
-// token is let in within about a second, from there and from elsewhere, also where each of its words takes a while: no
-// stranger has the place of one that still speaks.
-func TestAFloodOfSilence(t *testing.T) {
+// TestSilentFlood: while 300 silent clients of one address reconnect at once when closed, a client with a token is
+// accepted within about a second, from that address and from others, also if it sends slowly: a connection that is
+// still sending is not evicted.
+func TestSilentFlood(t *testing.T) {
 	for _, c := range []struct {
-		name, strangers, operator string
+		name, anonymous, operator string
 		away                      time.Duration // that strangers stay
 		pause                     time.Duration // between the words of the operator
 	}{
@@ -129,10 +128,10 @@ func TestAFloodOfSilence(t *testing.T) {
 		{"a share is for strangers", "192.0.2.1", "192.0.2.2", 100 * time.Millisecond, 250 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			flood(t, 300, func(int) string { return c.strangers }, c.away, func(l *connections, b *backlog) {
+			flood(t, 300, func(int) string { return c.anonymous }, c.away, func(l *connections, b *backlog) {
 				for range 5 {
 					began := time.Now()
-					conn := b.come(c.operator)
+					conn := b.connect(c.operator)
 					_, err := io.WriteString(conn, "hello") // it is read once the connection is accepted
 					waited := time.Since(began)
 					for range 2 {
@@ -158,11 +157,11 @@ func TestAFloodOfSilence(t *testing.T) {
 	}
 }
 
-// TestACrowdOfAddresses: where each stranger has an address of its own, none is cut before it had time to speak.
-func TestACrowdOfAddresses(t *testing.T) {
-	here := func(i int) string { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}).String() }
-	flood(t, 200, here, 0, func(l *connections, b *backlog) {
-		conn := b.come("198.51.100.1")
+// TestFloodOfManyAddresses: when each anonymous client has its own address, none is evicted before it had time to send.
+func TestFloodOfManyAddresses(t *testing.T) {
+	server := func(i int) string { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}).String() }
+	flood(t, 200, server, 0, func(l *connections, b *backlog) {
+		conn := b.connect("198.51.100.1")
 		_, err := io.WriteString(conn, "hello")
 		began := time.Now()
 		_, _ = conn.Read(make([]byte, 1)) // until it is closed
@@ -172,14 +171,14 @@ func TestACrowdOfAddresses(t *testing.T) {
 	})
 }
 
-// TestAShareCutsNoHandshake: beyond the share of its address a connection is closed, unless a stranger there has had its
-// moment: it was answered, or said nothing.
-func TestAShareCutsNoHandshake(t *testing.T) {
+// TestAddressShareKeepsHandshakes: beyond the share of its address a new connection is closed, unless an anonymous one
+// there had its time: it was answered, or was silent.
+func TestAddressShareKeepsHandshakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newConnections(nil, ServeOptions{MaxConnections: 32})
-		come := func() *connection {
-			here, _ := net.Pipe()
-			c, wait := l.admit(pretendedConn{here, &net.TCPAddr{IP: net.ParseIP("192.0.2.1")}})
+		connect := func() *connection {
+			server, _ := net.Pipe()
+			c, wait := l.admit(fakeAddressConn{server, &net.TCPAddr{IP: net.ParseIP("192.0.2.1")}})
 			if wait > 0 {
 				t.Errorf("it holds up others for %v", wait)
 			}
@@ -187,21 +186,21 @@ func TestAShareCutsNoHandshake(t *testing.T) {
 		}
 		var all []*connection
 		for range 8 {
-			all = append(all, come())
+			all = append(all, connect())
 		}
-		if come() != nil {
+		if connect() != nil {
 			t.Error("one that had just come was cut")
 		}
-		all[5].turned(http.StateActive)
-		all[5].turned(http.StateIdle)
-		if c := come(); c == nil || l.from[c.address] != 8 {
+		all[5].setState(http.StateActive)
+		all[5].setState(http.StateIdle)
+		if c := connect(); c == nil || l.from[c.address] != 8 {
 			t.Error("one that was answered stays")
 		}
 		if _, in := l.all[all[5]]; in {
 			t.Error("another one went for it")
 		}
 		time.Sleep(anonymousSilence)
-		if come() == nil {
+		if connect() == nil {
 			t.Error("those that say nothing stay")
 		}
 		for c := range l.all {
@@ -210,8 +209,8 @@ func TestAShareCutsNoHandshake(t *testing.T) {
 	})
 }
 
-// TestAFreePlaceIsTakenAtOnce: who waits for a place has one as soon as another leaves.
-func TestAFreePlaceIsTakenAtOnce(t *testing.T) {
+// TestFreePlaceIsTakenAtOnce: a waiting connection gets a place as soon as another one ends.
+func TestFreePlaceIsTakenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &backlog{waiting: make(chan net.Conn, 8)}
 		l := newConnections(b, ServeOptions{MaxConnections: 2})
@@ -224,7 +223,7 @@ func TestAFreePlaceIsTakenAtOnce(t *testing.T) {
 		}
 		var clients []net.Conn
 		for i := range 3 {
-			clients = append(clients, b.come(fmt.Sprintf("192.0.2.%d", i)))
+			clients = append(clients, b.connect(fmt.Sprintf("192.0.2.%d", i)))
 		}
 		first, second := accept(), accept()
 		began := time.Now()

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzEnqueue: whatever a body is, it is answered with JSON and a code that tells whose fault it
-// is, and what is let through is what was sent.
+// FuzzEnqueue: any body gets JSON and the right class of status, and an accepted task is what was sent.
 func FuzzEnqueue(f *testing.F) {
 	for _, body := range []string{
 		``, `{}`, `[]`, `[{},{}]`, `{"payload":{"a":[1,"]"]},"kind":"k","run_at":"2026-01-02T03:04:05+01:00","priority":-1,"idempotency_key":"k","tags":["t"]}`,

@@ -12,9 +12,8 @@ type Handler struct {
 	incomplete error // of what New was given
 }
 
-// Flush writes to the audit what was only counted: refused writes of clients with many of them. That happens within half
-// a minute by itself; a program that ends calls Flush when it serves no more, before it closes the store. What cannot be
-// written goes to the log.
+// Flush writes counted refusals to the audit. That happens within half a minute by itself; a program that ends calls
+// Flush after serving, before it closes the store. Entries that cannot be written are logged.
 func (h *Handler) Flush(ctx context.Context) {
 	left, err := h.server.refused.close()
 	for _, e := range left {

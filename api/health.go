@@ -7,13 +7,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/api/wire"
 )
 
-// live answers as long as the process can.
+// live answers while the process can.
 func (s *server) live(w http.ResponseWriter, _ *http.Request) error {
 	return reply(w, http.StatusOK, map[string]bool{"live": true})
 }
 
-// ready answers 200 while this replica starts new work and 503 while it does not, each time with
-// all conditions, for the role Viewer. It sends nothing: it answers what the replica saw last.
+// ready answers 200 while this replica starts new work, else 503, with all conditions for the role Viewer. It calls no
+// server: it reports what the replica saw last.
 func (s *server) ready(w http.ResponseWriter, r *http.Request) error {
 	view := s.readiness()
 	status := http.StatusOK
@@ -31,7 +31,7 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, status, view)
 }
 
-// readiness has the conditions of the replica and of the program that runs it; only the former make it unready.
+// readiness has the conditions of the replica and of the embedding program; only the former make it unready.
 func (s *server) readiness() wire.Readiness {
 	conditions := s.Replica.Health()
 	ready := !slices.ContainsFunc(conditions, func(c wire.Condition) bool { return !c.Ready })

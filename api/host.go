@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// knownHosts refuses requests that are addressed to a name which is not ours. An address is fine if
-// it is the one that the connection arrived at: only names can be made to point somewhere else.
+// knownHosts refuses requests with a foreign Host. An address is accepted if it is the connection's own: only names can
+// be pointed elsewhere (DNS rebinding).
 func (s *server) knownHosts(more []string, next http.Handler) http.Handler {
 	names := []string{"localhost"}
 	for _, name := range more {
@@ -26,7 +26,7 @@ func (s *server) knownHosts(more []string, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		s.refuse(w, r, newProblem(http.StatusForbidden, "foreign_host", "this server does not answer for the host "+quote(r.Host)+"; its configuration lists those that it answers for: server.hosts of a file, Options.Hosts of a program"))
+		s.refuse(w, r, newProblem(http.StatusForbidden, "foreign_host", "the host "+quote(r.Host)+" is not allowed; add it to server.hosts of the file, or Options.Hosts of the program"))
 	})
 }
 
@@ -48,8 +48,8 @@ func arrivedAt(r *http.Request) netip.Addr {
 
 var errCrossOrigin = newProblem(http.StatusForbidden, "cross_origin", "the request comes from a page of another origin")
 
-// ownReads refuses requests that a browser sends for a page of another site. That page could not read the answer; it could
-// use up the quota of its user.
+// ownReads refuses requests that a browser sends for a page of another site. That page could not read the response, but
+// could use up its user's quota.
 func (s *server) ownReads(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data := strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/metrics"

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// listJobs answers the jobs by name, those that begin with ?prefix=. Those that no live
-// configuration has any more are shown with ?retired=true only.
+// listJobs lists the jobs by name, those that begin with ?prefix=; those that no live configuration has with
+// ?retired=true only.
 func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r, "prefix", "limit", "cursor", "retired")
 	prefix, page, retired := q.name("prefix"), q.page(), q.truth("retired")
@@ -45,7 +45,7 @@ func (s *server) listJobs(w http.ResponseWriter, r *http.Request) error {
 		for _, row := range rows {
 			views = append(views, viewJob(set, row))
 		}
-		s.sayNowhere(r.Context(), views)
+		s.addLabelReasons(r.Context(), views)
 	}
 	return replyList(w, http.StatusOK, views, next, func(v wire.Job) string { return paging.Cursor("jobs", v.Name) })
 }
@@ -63,7 +63,7 @@ func (s *server) replyJob(ctx context.Context, w http.ResponseWriter, name strin
 		return err
 	}
 	views := []wire.Job{viewJob(s.Replica.Set(), row)}
-	s.sayNowhere(ctx, views)
+	s.addLabelReasons(ctx, views)
 	return reply(w, http.StatusOK, views[0])
 }
 
@@ -80,8 +80,8 @@ func (s *server) jobRow(ctx context.Context, name string) (ledger.JobStatus, err
 
 const maxNext = 100
 
-// nextOfJob answers the next ?n= due times (1 … 100, default 10) of a job that this replica's
-// configuration has, whether it is suspended or not.
+// nextOfJob returns the next ?n= due times (1 … 100, default 10) of a job of this replica's configuration, suspended or
+// not.
 func (s *server) nextOfJob(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r, "n")
 	n := q.number("n", 10, 1, maxNext)
@@ -115,9 +115,9 @@ func nextDue(job jobs.Job, after time.Time, n int) ([]wire.Due, error) {
 	return wire.DueTimes(schedule, zone, after, n), nil
 }
 
-// runJob opens a manual trigger. A run that the job's policies forbid is recorded as skipped and
-// answered as a conflict. While a lost attempt may still run, the answer has "force", which starts it as a parameter or in
-// the body, unless another one was lost meanwhile.
+// runJob opens a manual trigger. A run that the job's policies forbid is recorded as skipped, and is a conflict. While
+// a lost attempt may still run, the refusal has "force", which starts the run as a parameter or in the body, unless
+// another attempt was lost meanwhile.
 func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
 	force, err := readForce(w, r)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *server) runJob(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusCreated, wire.Run{Trigger: trigger, Task: task})
 }
 
-// unknownJob says more of a job that this replica's configuration does not have, if it has a row.
+// unknownJob is the error for a job that this replica's configuration does not have.
 func (s *server) unknownJob(ctx context.Context, name string, otherwise error) error {
 	rows, err := s.store.Jobs(ctx, name)
 	switch {
@@ -146,7 +146,7 @@ func (s *server) unknownJob(ctx context.Context, name string, otherwise error) e
 	case rows[0].Hash == "":
 		return conflict("job %s is retired: no configuration of a live replica has it", quote(name))
 	}
-	return conflict("this replica's configuration has no job %s; ask a replica that has", quote(name))
+	return conflict("this replica's configuration has no job %s; use a replica that has it", quote(name))
 }
 
 func overrideJob(suspended bool) handler {
@@ -164,7 +164,7 @@ func overrideJob(suspended bool) handler {
 	}
 }
 
-// viewJob joins a job's row with what this replica's configuration says of it.
+// viewJob joins a job's row with its definition in this replica's configuration.
 func viewJob(set jobs.Set, row ledger.JobStatus) wire.Job {
 	v := row.View()
 	if job, ok := set.Jobs[row.Name]; ok {

@@ -11,13 +11,13 @@ import (
 
 var keyPrefix = regexp.MustCompile(`^[!-~]{0,200}$`)
 
-// inspectTimeout bounds how long an answer waits for the lock service.
+// inspectTimeout bounds the call to the lock service.
 const inspectTimeout = 5 * time.Second
 
-// listLocks answers the held keys and their holders, in order: ?prefix= narrows it.
+// listLocks lists the held keys and their holders, in order; ?prefix= narrows it.
 func (s *server) listLocks(w http.ResponseWriter, r *http.Request) error {
 	if s.Locks == nil {
-		return notFound("locks are not served here")
+		return notFound("this server has no lock service")
 	}
 	q := readQuery(r, "prefix", "limit", "cursor")
 	prefix, page := q.values.Get("prefix"), q.page()

@@ -13,8 +13,8 @@ const (
 	loginLogs      = 10 * time.Second
 )
 
-// logins limits failed logins for each address, with a bucket each. A good token is never refused here, however many
-// others fail behind the same address. The limit bounds the cost of guessing; the length of secrets makes it hopeless.
+// logins limits failed logins per address, with one bucket each. A good token is never refused here. The limit bounds
+// the cost of guessing; the length of secrets makes it hopeless.
 //
 // The zero logins is ready.
 type logins struct {
@@ -24,19 +24,19 @@ type logins struct {
 	logged   time.Time
 }
 
-// failed notes a failed login. wait > 0 says that there were too many, and how long the address should wait. say > 0 is
-// how many failures, of all addresses, are to be logged now, at most once in loginLogs.
-func (l *logins) failed(from netip.Addr, now time.Time) (wait time.Duration, say int) {
+// failed notes a failed login. wait > 0: too many, and how long the address should wait. log > 0: the number of
+// failures, of all addresses, to log now, at most once per loginLogs.
+func (l *logins) failed(from netip.Addr, now time.Time) (wait time.Duration, log int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unlogged++
 	if now.Sub(l.logged) >= loginLogs {
-		say, l.unlogged, l.logged = l.unlogged, 0, now
+		log, l.unlogged, l.logged = l.unlogged, 0, now
 	}
-	return l.buckets.take(bucketOf(from), now, loginBurst, loginInterval, loginAddresses), say
+	return l.buckets.take(bucketOf(from), now, loginBurst, loginInterval, loginAddresses), log
 }
 
-// bucketOf is the network whose addresses one client can easily have: 64 bits of IPv6.
+// bucketOf is the network that one client can control: 64 bits of IPv6.
 func bucketOf(addr netip.Addr) netip.Prefix {
 	bits := addr.BitLen()
 	if addr.Is6() {

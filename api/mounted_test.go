@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestMounted: the page and the metrics are served where they are given, by GET and HEAD alone.
+// TestMounted: the page and the metrics are served under the given paths, by GET and HEAD only.
 func TestMounted(t *testing.T) {
 	say := func(what string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

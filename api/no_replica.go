@@ -8,15 +8,14 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// noReplica stands in for the replica in a process that has none: it shows what the store knows, and
-// lets nothing happen that a replica has to do.
+// noReplica replaces the replica in a process without one: reads work, and what a replica must do is refused.
 type noReplica struct{}
 
 var _ Replica = noReplica{}
 
-// needsReplica refuses what only a process with a replica can answer.
+// needsReplica is the error of what needs a replica.
 func needsReplica(what string) error {
-	return newProblem(http.StatusNotImplemented, "no_replica", what+": this server shows the store and runs no replica; ask the address of a replica")
+	return newProblem(http.StatusNotImplemented, "no_replica", what+": this server runs no replica; use the address of a replica")
 }
 
 func (noReplica) ID() string               { return "" }

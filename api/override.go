@@ -8,7 +8,7 @@ import (
 	"regexp"
 )
 
-// readNothing reads a request that has nothing to say: no parameters, and no body or {}.
+// readNothing reads a request without parameters and with no body or {}.
 func readNothing(w http.ResponseWriter, r *http.Request) error {
 	if q := readQuery(r); q.err != nil {
 		return q.err
@@ -20,8 +20,8 @@ func readNothing(w http.ResponseWriter, r *http.Request) error {
 	return readObject(body, "", nil)
 }
 
-// readOverride reads what suspend, resume and pause take: nothing, which sets the override to
-// value, or "reset": true, as a parameter or in the body, which clears it.
+// readOverride reads suspend, resume and pause: nothing sets the override to value; "reset": true, as a parameter or in
+// the body, clears it.
 func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, error) {
 	reset, err := readFlag(w, r, "reset")
 	if err != nil || reset {
@@ -30,8 +30,8 @@ func readOverride(w http.ResponseWriter, r *http.Request, value bool) (*bool, er
 	return &value, nil
 }
 
-// readForce reads what run and retry take, as a parameter or in the body, and notes in the audit that it was said: what the
-// refusal says in its own "force", or true where nothing was lost.
+// readForce reads "force" of run and retry, as a parameter or in the body, and notes it in the audit. It is the "force"
+// of the refusal, or true if no attempt was lost.
 func readForce(w http.ResponseWriter, r *http.Request) (string, error) {
 	q := readQuery(r, "force")
 	force := q.force("force")
@@ -84,9 +84,9 @@ func (f *forcing) UnmarshalJSON(text []byte) error {
 	return errForce
 }
 
-var errForce = errors.New(`it takes true, false, or what "force" was in the refusal`)
+var errForce = errors.New(`must be true, false, or the "force" of the refusal`)
 
-// readFlag reads what may be said once, as a parameter or in the body.
+// readFlag reads a flag that may be given once, as a parameter or in the body.
 func readFlag(w http.ResponseWriter, r *http.Request, name string) (bool, error) {
 	q := readQuery(r, name)
 	set := q.truth(name)

@@ -16,7 +16,7 @@ const (
 	overviewTimeout = 5 * time.Second
 )
 
-// overview reads what a person looks at first. With an error the view still says how this replica is.
+// overview reads the view of the first page. With an error the view still has this replica's readiness.
 func (s *server) overview(ctx context.Context) (ledger.Overview, error) {
 	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 	defer cancel()
@@ -53,7 +53,7 @@ func listAll(view *ledger.Overview) {
 	view.Replicas, view.Pools = orEmpty(view.Replicas), orEmpty(view.Pools)
 }
 
-// orEmpty makes no rows an empty list in JSON, and not null.
+// orEmpty makes nil rows an empty JSON list.
 func orEmpty[T any](rows []T) []T {
 	if rows == nil {
 		return []T{}
@@ -61,7 +61,7 @@ func orEmpty[T any](rows []T) []T {
 	return rows
 }
 
-// addDefinitions says which jobs are suspended by their definition.
+// addDefinitions marks jobs that their definition suspends.
 func (s *server) addDefinitions(next []ledger.NextDue) {
 	set := s.Replica.Set()
 	for i, n := range next {
@@ -85,7 +85,7 @@ func overviewReplicas(peers []ledger.Peer, now time.Time) []wire.Replica {
 	return views[:min(overviewParts, len(views))]
 }
 
-// overviewPools is by name; of too many, those stay in which something is.
+// overviewPools is sorted by name; of too many, those with tasks are kept.
 func (s *server) overviewPools(rows []ledger.PoolStatus) (views []wire.Pool, total int) {
 	set := s.Replica.Set()
 	for _, row := range rows {

@@ -5,12 +5,12 @@ import (
 	"net/netip"
 )
 
-// mostAuthenticated is how many authenticated connections there may be.
+// mostAuthenticated bounds the authenticated connections.
 func (l *connections) mostAuthenticated() int {
 	return l.most - min(max(leastAnonymous, l.most/anonymousShare), l.most/4)
 }
 
-// authenticate notes that a token of party came by c. evicted is the connection that is evicted for it, if one is.
+// authenticate notes that c carried a token of party. evicted is the connection evicted for it, if any.
 func (l *connections) authenticate(c *connection, party string) (evicted *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// listPools answers the pools by name. Those that no live configuration has any more are shown
-// with ?retired=true only, or while there is something in them.
+// listPools lists the pools by name; those that no live configuration has with ?retired=true only, or while they have
+// tasks.
 func (s *server) listPools(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r, "limit", "cursor", "retired")
 	page, retired := q.page(), q.truth("retired")

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// problem is an error with its place in the API.
+// problem is an error with its status and body.
 type problem struct {
 	status int
 	wire.Problem
@@ -27,17 +27,17 @@ func notFound(format string, args ...any) error {
 	return newProblem(http.StatusNotFound, "not_found", fmt.Sprintf(format, args...))
 }
 
-// conflict: the thing is in a state that does not allow it.
+// conflict: the state does not allow it.
 func conflict(format string, args ...any) error {
 	return newProblem(http.StatusConflict, "conflict", fmt.Sprintf(format, args...))
 }
 
-// malformed: the request cannot be understood.
+// malformed: the request cannot be parsed.
 func malformed(field, format string, args ...any) error {
 	return &problem{http.StatusBadRequest, wire.Problem{Code: "malformed", Message: fmt.Sprintf(format, args...), Field: field}}
 }
 
-// invalid: the request is understood, and a value is out of range.
+// invalid: a value is out of range.
 func invalid(field, format string, args ...any) error {
 	return &problem{http.StatusUnprocessableEntity, wire.Problem{Code: "invalid", Message: fmt.Sprintf(format, args...), Field: field}}
 }
@@ -46,8 +46,8 @@ func tooLarge(field, format string, args ...any) error {
 	return &problem{http.StatusRequestEntityTooLarge, wire.Problem{Code: "too_large", Message: fmt.Sprintf(format, args...), Field: field}}
 }
 
-// problemOf finds the place of a backend's error. A read is refused as malformed where a write is
-// refused as invalid: all that a reader can get wrong is its query.
+// problemOf converts a backend's error. An invalid read is malformed, since all it has is its query; an invalid write
+// is invalid.
 func problemOf(r *http.Request, err error) *problem {
 	var p *problem
 	switch {
@@ -71,7 +71,7 @@ func problemOf(r *http.Request, err error) *problem {
 	return nil
 }
 
-// explained errors say what people should read, without the operations that they went through.
+// explained errors have a message for the client, without the names of operations.
 type explained interface {
 	error
 	Explain() string
@@ -84,15 +84,15 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// fail answers err in the one shape that errors have.
+// fail sends err in the format of all errors.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(r, err)
 	if p == nil {
 		s.log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err)
-		p = newProblem(http.StatusInternalServerError, "internal", "something went wrong here; the log of this replica says what")
+		p = newProblem(http.StatusInternalServerError, "internal", "internal error; see the log of this replica")
 	}
 	_ = reply(w, p.status, wire.Refusal{Error: p.Problem})
 }
 
-// quote shows foreign text in a message.
+// quote formats foreign text for a message.
 func quote(s string) string { return clip.Quoted(s, 80) }

@@ -13,14 +13,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/internal/paging"
 )
 
-// query is a request's parameters. The first one that is wrong stays in err; after it the answers
-// mean nothing.
+// query is a request's parameters. err is the first error; after it all values are meaningless.
 type query struct {
 	values url.Values
 	err    error
 }
 
-// readQuery refuses parameters that are not among the names, or that are given twice.
+// readQuery refuses unknown and repeated parameters.
 func readQuery(r *http.Request, names ...string) *query {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	q := &query{values: values}
@@ -31,7 +30,7 @@ func readQuery(r *http.Request, names ...string) *query {
 	for name, given := range values {
 		switch {
 		case !slices.Contains(names, name):
-			q.refuse(name, "there is no parameter %s here", quote(name))
+			q.refuse(name, "unknown parameter %s", quote(name))
 		case len(given) > 1:
 			q.refuse(name, "the parameter is given %d times", len(given))
 		}
@@ -119,5 +118,5 @@ func oneOf[S ~string](q *query, param string, allowed ...S) S {
 	return s
 }
 
-// outOfEra: the store counts microseconds, and a time in another century is a mistake.
+// outOfEra: times are stored in microseconds, and one in another century is a mistake.
 func outOfEra(t time.Time) bool { return t.Year() < 1970 || t.Year() > 2199 }

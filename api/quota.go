@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// What is in memory for clients at once is bounded, for all and for each party: a token, or an address where access
-// control is off. A request beyond that waits for a second and is then refused: it has changed nothing, and may be
-// sent again.
+// The memory for requests is bounded, in total and per party: a token, or an address without access control. A request
+// beyond it waits for a second and is then refused: nothing was done, so it can be repeated.
 const (
 	maxReads     = 64 // answers that are made, or not taken yet
 	maxReadsEach = 16
@@ -34,8 +33,8 @@ const (
 	quotaPatience = time.Second
 )
 
-// quota is so much for all and so much for each party, and beyond it so much for parties that have nothing. The zero
-// quota has nothing to give.
+// quota is an amount for all, an amount for each party, and a reserve for parties that have nothing. The zero quota is
+// empty.
 type quota struct {
 	whole, each, firsts int64
 
@@ -45,8 +44,8 @@ type quota struct {
 	freed chan struct{}  // closed when something is given back; nil: no request waits
 }
 
-// take takes n, and waits for room as long as patience. full says whose bound is reached if there is none: all is
-// true for that of all parties. give gives n back.
+// take takes n, and waits for room up to patience. full reports that a bound was reached; all, that it was the total.
+// give gives n back.
 func (q *quota) take(ctx context.Context, party string, n int64, patience time.Duration) (give func(), all, ok bool) {
 	var over <-chan time.Time
 	for {
@@ -94,7 +93,7 @@ func (q *quota) give(party string, n int64) {
 	}
 }
 
-// party is what a request counts for: a token, or an address where access control is off.
+// party is the token of a request, or its address without access control.
 func (s *server) party(r *http.Request) string {
 	who := callerOf(r)
 	if s.access != nil {
@@ -103,7 +102,7 @@ func (s *server) party(r *http.Request) string {
 	return "address " + bucketOf(who.from).String()
 }
 
-// busy refuses a request that has found no room. It has changed nothing.
+// busy refuses a request for lack of room. Nothing was done.
 func busy(w http.ResponseWriter, after time.Duration, all bool, what string, most, each any) error {
 	w.Header().Set("Retry-After", strconv.Itoa(max(1, int(after.Seconds()))))
 	message := fmt.Sprintf("%v %s are the most for one token, or one address without tokens, and as much is under way for yours: take the answers that you asked for, and ask again", each, what)
@@ -113,7 +112,7 @@ func busy(w http.ResponseWriter, after time.Duration, all bool, what string, mos
 	return newProblem(http.StatusTooManyRequests, "busy", message)
 }
 
-// room holds a place for a request until it is answered: a read for its answer, a write for its body.
+// room holds a place for a request until it ends: a read for its response, a write for its body.
 func (s *server) room(w http.ResponseWriter, r *http.Request, path string) (give func(), err error) {
 	switch {
 	case r.Method == http.MethodPost:
@@ -133,7 +132,7 @@ func (s *server) room(w http.ResponseWriter, r *http.Request, path string) (give
 	return give, nil
 }
 
-// body takes room as it arrives, twice as much each time. What was taken stays until the request is answered.
+// body takes room as it arrives, doubling each time, until the request ends.
 type body struct {
 	io.ReadCloser
 	server      *server
@@ -156,7 +155,7 @@ func (b *body) grow(n int64) error {
 	return nil
 }
 
-// Read reads what there is room for. The error may be the one that busy gives.
+// Read reads within the room. The error may be that of busy.
 func (b *body) Read(p []byte) (int, error) {
 	if more := min(b.taken, b.most-b.taken); b.come >= b.taken && more > 0 {
 		if err := b.grow(more); err != nil {
@@ -177,7 +176,7 @@ func (b *body) give() {
 	}
 }
 
-// bodyOf is how many bytes a body may take, 4 KiB at least: if the request does not say, the most that its path takes.
+// bodyOf is the size reserved for a body, at least 4 KiB: its declared length, or the maximum of its path.
 func bodyOf(r *http.Request, path string) int64 {
 	most := int64(maxBody)
 	if strings.HasSuffix(path, "/tasks") {

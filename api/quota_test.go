@@ -20,11 +20,11 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// TestRoomIsBounded: whoever has as much under way as one may is told to come again, others are answered, and a place that
-// is left is free. Nothing was done for those who were told so.
+// TestRoomIsBounded: a party at its bound is refused and nothing is done, others are served, and a released place is
+// free.
 func TestRoomIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		keys := newBunch()
+		keys := newTokenSet()
 		for _, c := range []struct {
 			method, target, body string
 			quota                func(*server) *quota
@@ -102,7 +102,7 @@ func TestRoomIsBounded(t *testing.T) {
 	})
 }
 
-// A body may take what its length says, or its path.
+// The room for a body is its declared length, or its path's limit.
 func TestBodiesCount(t *testing.T) {
 	for _, c := range []struct {
 		path   string
@@ -121,10 +121,10 @@ func TestBodiesCount(t *testing.T) {
 	}
 }
 
-// TestBodiesGrow: a body has room for what has arrived of it, whatever it says that it will be, and gives all back; one that
-// finds no more is told to come again.
+// TestBodiesGrow: a body takes room as it arrives, whatever length it declares, and returns all; without room it is
+// refused.
 func TestBodiesGrow(t *testing.T) {
-	keys := newBunch()
+	keys := newTokenSet()
 	for _, length := range []int64{-1, 8 << 20} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBackend()
@@ -177,7 +177,7 @@ func TestBodiesGrow(t *testing.T) {
 	}
 }
 
-// deadlines is a connection that notes until when it may be written.
+// deadlines is a connection that records its write deadlines.
 type deadlines struct {
 	*httptest.ResponseRecorder
 	set []time.Time
@@ -188,8 +188,9 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// TestAnswersEnd: who does not take a large answer is let go after a while, and what follows on the connection has its own time.
-func TestAnswersEnd(t *testing.T) {
+// TestResponsesEnd: a client that does not read a large response is disconnected; the next response has its own
+// deadline.
+func TestResponsesEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for size, bounded := range map[int]bool{10: false, smallBytes: false, smallBytes + 1: true, 4 << 20: true} {
 			w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
@@ -204,7 +205,7 @@ func TestAnswersEnd(t *testing.T) {
 	})
 }
 
-// TestPagesEnd: a page of long definitions ends before its limit, and the next ones have the rest.
+// TestPagesEnd: a page of large definitions ends before its limit, and the next ones have the rest.
 func TestPagesEnd(t *testing.T) {
 	t.Parallel()
 	b := newBackend()
@@ -241,8 +242,8 @@ func TestPagesEnd(t *testing.T) {
 	}
 }
 
-// TestEnqueueAnswers: the answer to an enqueue is a list: it does not send large payloads back.
-func TestEnqueueAnswers(t *testing.T) {
+// TestEnqueueResponse: the response to an enqueue is a list, without large payloads.
+func TestEnqueueResponse(t *testing.T) {
 	long := jobs.Task{Payload: []byte(`"` + strings.Repeat("x", 2000) + `"`)}
 	short := jobs.Task{Payload: []byte(`"` + strings.Repeat("x", limits.ListedPayload-2) + `"`)}
 	if leaveOut(&long); long.Payload != nil || long.PayloadSize != 2002 {

@@ -16,7 +16,7 @@ func list(n int, item string) string {
 	return "[" + strings.TrimSuffix(strings.Repeat(item+",", n), ",") + "]"
 }
 
-// TestRefusals: every way to ask wrongly has its code, the one shape of errors, and changes nothing.
+// TestRefusals: every wrong request has its code and the common format, and changes nothing.
 func TestRefusals(t *testing.T) {
 	const pool = "/api/v1/pools/mail/tasks"
 	long := strings.Repeat("a", 10<<10)

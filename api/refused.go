@@ -16,9 +16,8 @@ const (
 	refusedKinds    = 1024             // that are counted apart
 )
 
-// refused keeps writes that were refused from filling the audit: beyond a bucket for each party they are counted,
-// and each kind of them has one row with its count, within refusedHold. None is left out. The row has their object if it
-// is the same for all of them.
+// refused keeps refused writes from filling the audit: beyond a bucket per party they are counted, and each kind gets
+// one row with its count, within refusedHold. None is left out. The row has their object if it is the same for all.
 type refused struct {
 	write func(wire.AuditEntry) error
 
@@ -31,14 +30,14 @@ type refused struct {
 	writing sync.Mutex     // held before mu
 }
 
-// refusal is what refused writes have in common that are counted together.
+// refusal is the key by which refused writes are counted together.
 type refusal struct {
 	party, role, action string
 	object              string // of what could not be written alone: each would have had a row of its own
 	status              int
 }
 
-// hold counts a refused write, if it is not to have a row of its own.
+// hold counts a refused write, unless it gets its own row.
 func (f *refused) hold(party string, e wire.AuditEntry) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,7 +48,7 @@ func (f *refused) hold(party string, e wire.AuditEntry) bool {
 	return true
 }
 
-// keep holds a write whose row could not be written, and what it was about; false if nothing is held any more.
+// keep holds a write whose row could not be written, and its object; false after close.
 func (f *refused) keep(party string, e wire.AuditEntry) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +64,7 @@ func (f *refused) first(party, object string, e wire.AuditEntry) {
 	f.count(refusal{party, e.Role, e.Action, object, e.Status}, e)
 }
 
-// count adds e to what is held. What differs within a count is left out of it.
+// count adds e to the held counts. Fields that differ within a count are cleared.
 func (f *refused) count(kind refusal, e wire.AuditEntry) {
 	same, known := f.held[kind]
 	if !known && kind.object != "" && len(f.held) >= refusedKinds/2 { // the other half is for other parties
@@ -105,7 +104,8 @@ func (f *refused) close() (left []wire.AuditEntry, err error) {
 	return left, err
 }
 
-// flush writes what is held. What cannot be written is returned; it stays for the next time, unless this is the last.
+// flush writes the held counts. Those that cannot be written are returned; they stay for the next flush, unless this is
+// the last.
 func (f *refused) flush(last bool) (left []wire.AuditEntry, err error) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -133,7 +133,7 @@ func (f *refused) flush(last bool) (left []wire.AuditEntry, err error) {
 	return left, err
 }
 
-// isRefused: the request was understood to the point of saying no, so that nothing was changed.
+// isRefused: the request was refused before anything was changed.
 func isRefused(status int) bool {
 	return status >= http.StatusBadRequest && status < http.StatusInternalServerError
 }

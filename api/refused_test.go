@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// counted sums what rows stand for.
+// counted sums the counts of rows.
 func counted(rows []wire.AuditEntry) (n int) {
 	for _, e := range rows {
 		n += max(1, e.Count)
@@ -20,10 +20,10 @@ func counted(rows []wire.AuditEntry) (n int) {
 	return n
 }
 
-// TestManyRefusals: 10,000 refused writes leave few rows, whose counts are 10,000, and what is done is always noted.
+// TestManyRefusals: 10,000 refused writes have few rows, whose counts are 10,000; every successful write has its row.
 func TestManyRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		keys := newBunch()
+		keys := newTokenSet()
 		b := newBackend()
 		h := b.api(Options{Access: keys})
 		for i := range 10_000 {
@@ -65,7 +65,7 @@ func TestManyRefusals(t *testing.T) {
 	})
 }
 
-// TestRefusalsAreKept: what cannot be written is tried again, and said in the log when the program ends.
+// TestRefusalsAreKept: rows that cannot be written are retried, and logged when the program ends.
 func TestRefusalsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend()
@@ -117,7 +117,7 @@ func TestRefusalsAreKept(t *testing.T) {
 	})
 }
 
-// TestRefusalsAreBounded: what is remembered of refusals is bounded, however many parties there are, and none is left out.
+// TestRefusalsAreBounded: the state kept of refusals is bounded for any number of parties, and none is left out.
 func TestRefusalsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var rows []wire.AuditEntry
@@ -142,9 +142,9 @@ func TestRefusalsAreBounded(t *testing.T) {
 	})
 }
 
-// TestWhatCouldNotBeWrittenIsBounded: while the store is away, what writes were about is remembered as long as there is room; then
-// they are counted together, and none is left out.
-func TestWhatCouldNotBeWrittenIsBounded(t *testing.T) {
+// TestUnwrittenRowsAreBounded: while the store is down the objects of writes are kept up to a bound; then they are
+// counted together, and none is left out.
+func TestUnwrittenRowsAreBounded(t *testing.T) {
 	var rows []wire.AuditEntry
 	f := &refused{write: func(e wire.AuditEntry) error { rows = append(rows, e); return nil }}
 	const objects = 3 * refusedKinds
@@ -190,7 +190,7 @@ func TestAuditNamesTasks(t *testing.T) {
 	}
 }
 
-// TestTimersEnd: when the last flush has returned, no timer that writes what is held is under way.
+// TestTimersEnd: after the last flush no timer is active.
 func TestTimersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 1000 {

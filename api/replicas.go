@@ -23,7 +23,7 @@ func (s *server) listReplicas(w http.ResponseWriter, r *http.Request) error {
 	for i, p := range peers {
 		views[i] = p.View()
 	}
-	// A live replica may carry the id of a dead one.
+	// A live replica may have the id of an expired one.
 	key := func(v wire.Replica) string { return v.ID + " " + v.JoinedAt.UTC().Format(time.RFC3339Nano) }
 	slices.SortFunc(views, func(a, b wire.Replica) int { return cmp.Compare(key(a), key(b)) })
 	return replyPage(w, "replicas", views, key, page)

@@ -2,7 +2,7 @@ package api
 
 import "slices"
 
-// Role says what a caller may do. Each may do what those before it may.
+// Role is a caller's role. Each includes those before it.
 type Role string
 
 // The roles, weakest first.
@@ -12,7 +12,7 @@ const (
 	Admin    Role = "admin"    // everything: also drains, releases locks, and reads the audit
 )
 
-// anyone is the role of routes that hold no data.
+// anyone is the role of routes without data.
 const anyone Role = "anyone"
 
 var roles = []Role{Viewer, Operator, Admin}
@@ -20,7 +20,7 @@ var roles = []Role{Viewer, Operator, Admin}
 // Roles returns the roles, weakest first.
 func Roles() []Role { return slices.Clone(roles) }
 
-// covers reports whether r may do what needs role needed. An unknown role covers nothing, and nothing covers it.
+// covers reports whether r includes the role needed. An unknown role includes nothing, and is included by nothing.
 func (r Role) covers(needed Role) bool {
 	need := slices.Index(roles, needed)
 	return need >= 0 && slices.Index(roles, r) >= need

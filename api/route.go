@@ -15,8 +15,7 @@ import (
 
 type handler func(*server, http.ResponseWriter, *http.Request) error
 
-// routes is all there is, each with the role that it needs. What GET serves, HEAD may ask for too.
-// What anyone may ask for holds no data.
+// routes are all routes, each with its role. HEAD is allowed wherever GET is. Routes for anyone hold no data.
 var routes = []struct {
 	method, path string
 	role         Role
@@ -58,15 +57,15 @@ var routes = []struct {
 	{"GET", "/api/v1/events", Viewer, (*server).events},
 }
 
-// values says what a placeholder can stand for. What cannot be a name or an id is not found.
+// values are the patterns of placeholders. What cannot be a name or an id is not found.
 var values = map[string]*regexp.Regexp{
 	"{name}": naming.Pattern,
 	"{id}":   regexp.MustCompile(`^[0-9a-zA-Z-]{1,64}$`),
 	"{file}": regexp.MustCompile(`^[0-9a-z][0-9a-z.-]{0,63}$`),
 }
 
-// errNothing has a code of its own: at a wrong path a task must not look like one that is gone.
-var errNothing = newProblem(http.StatusNotFound, "no_path", "there is nothing at this path")
+// errNothing has its own code: a wrong path must not look like a missing task.
+var errNothing = newProblem(http.StatusNotFound, "no_path", "no such path")
 
 func (s *server) servePage(w http.ResponseWriter, r *http.Request) error {
 	if s.page == nil {
@@ -76,9 +75,8 @@ func (s *server) servePage(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// route finds the one route of a path as it was sent: nothing is cleaned, joined, redirected or
-// decoded twice, so that no two spellings of a path mean the same. But for routes without a
-// role, nothing is answered, not even what there is, before the caller is known.
+// route finds the route of a path as sent: nothing is cleaned, joined, redirected or decoded twice, so that each path
+// has one spelling. Except for routes for anyone, nothing is revealed before the caller is identified.
 func (s *server) route(w http.ResponseWriter, r *http.Request) {
 	path := strings.Split(r.URL.EscapedPath(), "/")
 	method := r.Method
@@ -114,17 +112,17 @@ func (s *server) route(w http.ResponseWriter, r *http.Request) {
 		allowed = append(allowed, http.MethodHead)
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	s.refuse(w, r, newProblem(http.StatusMethodNotAllowed, "method_not_allowed", "this path takes "+strings.Join(allowed, " and ")))
+	s.refuse(w, r, newProblem(http.StatusMethodNotAllowed, "method_not_allowed", "this path allows "+strings.Join(allowed, " and ")))
 }
 
-// refuse answers with an error before anything of the body was read, and does not wait for it.
+// refuse sends an error without reading the body.
 func (s *server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	soon(w, r)
 	unread(w, r)
 	s.fail(w, r, err)
 }
 
-// run lets handle answer callers that have the role.
+// run calls handle for callers with the role.
 func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed Role, handle handler) {
 	if needed == anyone {
 		soon(w, r)
@@ -161,8 +159,8 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, path string, needed
 	taken(w, r)
 }
 
-// match compares segment by segment and keeps what the placeholders stand for in r. The error says
-// that all would fit, but for a segment that can be no name or id.
+// match compares segment by segment and keeps the values of placeholders in r. The error means that only a
+// placeholder's value is impossible.
 func match(r *http.Request, pattern, path []string) (bool, error) {
 	if len(pattern) != len(path) {
 		return false, nil
@@ -186,7 +184,7 @@ func match(r *http.Request, pattern, path []string) (bool, error) {
 	return true, nil
 }
 
-// recover makes a panic an error like others, with its stack for the log alone.
+// recover turns a panic into an internal error, with its stack in the log only.
 func (s *server) recover(w http.ResponseWriter, r *http.Request) {
 	switch cause := recover(); cause {
 	case nil:

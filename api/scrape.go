@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// scrape answers with the metrics of the replica. They are gathered whole before they are sent, so that a client that
-// does not take them keeps no other client from gathering.
+// scrape sends the metrics of the replica. They are gathered before they are sent, so that a slow client does not block
+// other scrapes.
 func (s *server) scrape(w http.ResponseWriter, r *http.Request) error {
 	if s.metrics == nil {
 		return errNothing
@@ -23,7 +23,7 @@ func (s *server) scrape(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// gathered is an answer that is not sent yet.
+// gathered is a response that is not sent yet.
 type gathered struct {
 	header http.Header
 	status int

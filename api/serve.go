@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// shutdownTimeout is how long Serve lets requests finish that are under way when its context ends.
+// shutdownTimeout bounds the wait for requests under way when Serve's context ends.
 const shutdownTimeout = 5 * time.Second
 
-// ServeOptions say how connections are served. The zero value works.
+// ServeOptions are the options of Serve. The zero value works.
 type ServeOptions struct {
-	// TLS says with which certificate, and MinVersion; nothing below TLS 1.2 is spoken. nil: plain HTTP.
+	// TLS has the certificate, and MinVersion, at least TLS 1.2. nil: plain HTTP.
 	TLS *tls.Config
-	// MaxConnections bounds the connections of all clients; default 512. One address, or IPv6 network of 64
-	// bits, has a quarter of them at most, this machine and trusted proxies excepted.
+	// MaxConnections bounds the connections of all clients; default 512. One address, or IPv6 /64, gets a quarter at
+	// most, except loopback and trusted proxies.
 	MaxConnections int
 	// TrustedProxies are addresses that carry many users; see Options.
 	TrustedProxies []netip.Prefix
@@ -30,14 +30,14 @@ type ServeOptions struct {
 	Logger *slog.Logger
 }
 
-// Serve serves h on l until ctx is done, then lets the requests under way finish, for a few
-// seconds, and returns nil. Any other end is an error. It closes l. A client has 5 s for the TLS
-// handshake, 5 s for the header of a request (8 KiB), 30 s for the whole of it, and 60 s to take the
-// answer, 5 s where it has shown no token. A connection by which no good token came may be idle for 10 s, others for 2 minutes.
+// Serve serves h on l until ctx is done, then waits some seconds for requests under way, and returns nil. Any other end
+// is an error. It closes l. A client has 5 s for the TLS handshake, 5 s for a request's header (8 KiB), 30 s for the
+// whole request, and 60 s to read the response, 5 s without a good token. The idle timeout is 2 minutes, 10 s without a
+// good token.
 //
-// For a connection beyond the bounds one without a token is evicted, of the address with most of those first, or an
-// idle one; else it is closed. Each has up to 300 ms to send a token before it is evicted, or 100 ms if it is silent and its
-// address has others. Errors of the system while it accepts are waited out.
+// A connection beyond the bounds evicts one without a good token, of the address with most of those first, or an idle
+// one; else it is closed. Each has up to 300 ms to send a token before it is evicted, or 100 ms if it is silent and its
+// address has others. Errors of accept are retried.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) error {
 	if h, ok := h.(*Handler); ok && h.incomplete != nil {
 		_ = l.Close()
@@ -58,8 +58,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, o ServeOptions) 
 	return serve(ctx, conns, srv)
 }
 
-// With HTTP/2, maxStreamsOfConnection bounds the requests that are under way on one connection, and the others what
-// is in memory of what a client sends on it.
+// With HTTP/2, maxStreamsOfConnection bounds the requests under way on one connection, and the others the memory for
+// what a client sends on it.
 const (
 	maxStreamsOfConnection = 32
 	maxFrame               = 16 << 10
@@ -84,17 +84,16 @@ func newServer(h http.Handler) *http.Server {
 		DisableGeneralOptionsHandler: true, // OPTIONS * is a path that is not there
 		ConnState: func(conn net.Conn, state http.ConnState) {
 			if c := connectionOf(conn); c != nil {
-				c.turned(state)
+				c.setState(state)
 			}
 		},
 	}
 }
 
-// stoppingKey finds, in the context of a request, what closes when its server stops: answers
-// without an end must not be waited for.
+// stoppingKey is the context key of a channel that closes when the server stops, for endless responses.
 type stoppingKey struct{}
 
-// stopping returns nil for a server that does not say.
+// stopping returns nil for servers without that channel.
 func stopping(ctx context.Context) <-chan struct{} {
 	stop, _ := ctx.Value(stoppingKey{}).(<-chan struct{})
 	return stop

@@ -55,7 +55,7 @@ func dial(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-// TestSlowClients: who sends slowly, or too much header, is let go, and nothing is done for them.
+// TestSlowClients: a client that sends slowly, or too large a header, is disconnected, and nothing is done.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	b := newBackend()
@@ -102,7 +102,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestArrivedAt: the address that a request arrived at is a fine host, others are not.
+// TestArrivedAt: the connection's own address is a valid Host, others are not.
 func TestArrivedAt(t *testing.T) {
 	b := newBackend()
 	h := b.api(Options{})
@@ -118,7 +118,7 @@ func TestArrivedAt(t *testing.T) {
 	}
 }
 
-// TestServeFinishes: a request under way when the end comes is answered.
+// TestServeFinishes: a request under way at the end gets its response.
 func TestServeFinishes(t *testing.T) {
 	entered, release := make(chan bool), make(chan bool)
 	address, stop := start(t, newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

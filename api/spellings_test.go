@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// spellings are paths that look like a route's, and are none.
+// spellings are paths similar to a route's that are none.
 func spellings(path string) []string {
 	first, rest, _ := strings.Cut(path[1:], "/")
 	all := []string{
@@ -28,8 +28,8 @@ func spellings(path string) []string {
 	return all
 }
 
-// callers are nobody and each role.
-func callers(keys bunch) map[string]string {
+// callers are no token and each role.
+func callers(keys tokenSet) map[string]string {
 	all := map[string]string{"nobody": ""}
 	for role, secret := range keys.secrets {
 		all[string(role)] = "Authorization: Bearer " + secret + "\r\n"
@@ -39,16 +39,15 @@ func callers(keys bunch) map[string]string {
 
 var oddMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get", "Post", "GETX"}
 
-// overrides are headers by which other servers let a method or a path be another one.
+// overrides are headers with which other servers replace a method or a path.
 const overrides = "X-HTTP-Method-Override: POST\r\nX-HTTP-Method: POST\r\nX-Method-Override: POST\r\n" +
 	"X-Original-URL: /api/v1/jobs/report/run\r\nX-Rewrite-URL: /api/v1/jobs/report/run\r\nX-Forwarded-Prefix: /\r\n"
 
-// TestSpellings: each route has one spelling and one method, whoever asks, and whatever headers say. All
-// others are refused: to nobody without a word of what there is, to others as not found or with the methods
-// that there are. Nothing is shown or written, not even in the audit.
+// TestSpellings: each route has one spelling and one method, with any headers. Others are refused: as unauthorized
+// without a token, else as not found or with the allowed methods. Nothing is shown or written, not even in the audit.
 func TestSpellings(t *testing.T) {
 	t.Parallel()
-	keys := newBunch()
+	keys := newTokenSet()
 	b := newBackend()
 	static := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "shown") })
 	h := b.api(Options{Access: keys, Metrics: static, Page: static})
@@ -127,7 +126,7 @@ func TestSpellings(t *testing.T) {
 			if foreign := ask(caller, "GET", "http://evil.example"+exact, ""); foreign.Code != http.StatusForbidden || strings.Contains(foreign.Body.String(), "shown") {
 				t.Errorf("an absolute target as %s: %d %s", caller, foreign.Code, foreign.Body)
 			}
-			// What headers say of another method or path is not believed: this is the read that it says it is.
+			// Headers with another method or path have no effect: this is a read.
 			if allowed[0] == "GET" && path != "/api/v1/events" {
 				plain, more := ask(caller, "GET", exact, ""), ask(caller, "GET", exact, overrides)
 				if plain.Code != more.Code || len(b.changes) > 0 {
@@ -141,10 +140,9 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestMalformedTargets: what no server should take for a request is refused by the server itself, and
-// OPTIONS of everything is a path that is not there.
+// TestMalformedTargets: the server itself refuses malformed requests, and OPTIONS * is not found.
 func TestMalformedTargets(t *testing.T) {
-	keys := newBunch()
+	keys := newTokenSet()
 	b := newBackend()
 	address, _ := start(t, newServer(b.api(Options{Access: keys})))
 	for caller, authorization := range callers(keys) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// code is that of an error's answer.
+// code is the code of an error.
 func code(t *testing.T, text string) string {
 	t.Helper()
 	body := decode[struct {
@@ -19,10 +19,10 @@ func code(t *testing.T, text string) string {
 	return body.Error.Code
 }
 
-// TestStarting: before the definitions are loaded, nothing that names a job or a pool is answered as if
-// it were not there, and nothing is done, not even noted. Who may not ask hears nothing of it.
+// TestStarting: before the definitions are loaded, no request that names a job or a pool gets "not found", and nothing
+// is done or recorded. Unauthorized callers learn nothing of it.
 func TestStarting(t *testing.T) {
-	keys := newBunch()
+	keys := newTokenSet()
 	b := newBackend()
 	b.starting = true
 	h := b.api(Options{Access: keys})
@@ -58,7 +58,7 @@ func TestStarting(t *testing.T) {
 // absent is the field of a program that runs no replica.
 type absent struct{ Replica }
 
-// TestWithoutReplica: a process without a replica shows what the store knows, and says what it cannot do.
+// TestWithoutReplica: a process without a replica serves the store, and refuses what needs a replica.
 func TestWithoutReplica(t *testing.T) {
 	for name, none := range map[string]Replica{"nil": nil, "a nil pointer": (*absent)(nil)} {
 		b := newBackend()

@@ -59,7 +59,7 @@ type page struct {
 	Next  string
 }
 
-// TestOverSQLite: what the API lets through, the real store takes, keeps, finds and gives back.
+// TestOverSQLite: the real store accepts, finds and returns what the API accepts.
 func TestOverSQLite(t *testing.T) {
 	t.Parallel()
 	h, replica := overSQLite(t)
@@ -135,7 +135,7 @@ func TestOverSQLite(t *testing.T) {
 	}
 }
 
-// TestStoreGone: a database that has gone is 503 with its cause, and the process still counts as live.
+// TestStoreGone: a lost database is 503 with its cause, and the process stays live.
 func TestStoreGone(t *testing.T) {
 	t.Parallel()
 	server := servers.NewMySQL(t)

@@ -14,8 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// listTasks answers tasks, the latest first. An unknown pool or job is not found, rather
-// than empty.
+// listTasks lists tasks, the latest first. An unknown pool or job is an error, not an empty list.
 func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r, "pool", "job", "state", "limit", "cursor")
 	filter := wire.TaskFilter{Pool: q.name("pool"), Job: q.name("job"), State: oneOf(q, "state", states...), Page: q.page()}
@@ -35,12 +34,12 @@ func (s *server) listTasks(w http.ResponseWriter, r *http.Request) error {
 	for i := range rows {
 		waiting[i] = &rows[i]
 	}
-	s.sayWhy(r.Context(), waiting...)
+	s.addReasons(r.Context(), waiting...)
 	return replyList(w, http.StatusOK, rows, next, nil)
 }
 
-// known reports as jobs.ErrNotFound a pool or a job, if one is given, that has no row and that this
-// replica's configuration lacks.
+// known returns jobs.ErrNotFound for a pool or job, if given, that has no row and is not in this replica's
+// configuration.
 func (s *server) known(ctx context.Context, pool, job string) error {
 	set := s.Replica.Set()
 	if _, has := set.Jobs[job]; job != "" && !has {
@@ -55,9 +54,10 @@ func (s *server) known(ctx context.Context, pool, job string) error {
 	return nil
 }
 
-// sayWhy adds to pending tasks that no live replica can run the reason, behind that of their last attempt: no handler for
-// the kind, or no replica with the labels of the job. For what this replica can run itself the store is not asked.
-func (s *server) sayWhy(ctx context.Context, tasks ...*jobs.Task) {
+// addReasons adds to pending tasks that no live replica can run the reason, after that of their last attempt: no
+// handler for the kind, or no replica with the job's labels. The store is not asked about what this replica can run
+// itself.
+func (s *server) addReasons(ctx context.Context, tasks ...*jobs.Task) {
 	asked := waiting{s: s, set: s.Replica.Set()}
 	for _, t := range tasks {
 		if t.State != jobs.StatePending {
@@ -77,7 +77,7 @@ func (s *server) sayWhy(ctx context.Context, tasks ...*jobs.Task) {
 	}
 }
 
-// waiting is what one list asks about the tasks in it, each thing once.
+// waiting caches the answers for the tasks of one list.
 type waiting struct {
 	s     *server
 	set   jobs.Set
@@ -104,14 +104,14 @@ func (w *waiting) why(ctx context.Context, t jobs.Task) (code reason.Code, why s
 				return "", "", err
 			}
 		}
-		if why = whyNowhere(runsOn, w.peers); why != "" {
+		if why = whyNoLabels(runsOn, w.peers); why != "" {
 			code = reason.NoReplica
 		}
 	}
 	return code, why, nil
 }
 
-// getTask answers a task with its earlier attempts; the last one is the task's own fields.
+// getTask returns a task with its earlier attempts; the last one is the task's own fields.
 func (s *server) getTask(w http.ResponseWriter, r *http.Request) error {
 	if q := readQuery(r); q.err != nil {
 		return q.err
@@ -120,12 +120,12 @@ func (s *server) getTask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.sayWhy(r.Context(), &task)
+	s.addReasons(r.Context(), &task)
 	return reply(w, http.StatusOK, wire.Task{Task: task, Attempts: attempts})
 }
 
-// logsOfTask answers what is kept of an attempt's output, as text whatever it is: ?attempt= from 1,
-// default the latest that has any. Output is kept when its attempt ends.
+// logsOfTask returns the stored output of an attempt, always as text: ?attempt= from 1, default the latest with output.
+// Output is stored when its attempt ends.
 func (s *server) logsOfTask(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r, "attempt")
 	attempt := q.number("attempt", 0, 1, 1<<30)
@@ -161,8 +161,8 @@ func (s *server) cancelTask(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, http.StatusOK, task)
 }
 
-// retryTask makes a new task of an ended one. One that no live replica can run is refused, unless "force": true stands in
-// the parameters or in the body; one whose job may still have a lost attempt that runs as in runJob.
+// retryTask enqueues an ended task again. One that no live replica can run needs "force": true in the parameters or the
+// body; one whose job may have a running lost attempt, the force of runJob.
 func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 	force, err := readForce(w, r)
 	if err != nil {
@@ -176,6 +176,6 @@ func (s *server) retryTask(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	made(w, task.ID, 1)
-	s.sayWhy(r.Context(), &task)
+	s.addReasons(r.Context(), &task)
 	return reply(w, http.StatusCreated, task)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Token gives a role to clients that have its secret. It holds the secret's SHA-256 alone.
+// Token gives a role to clients that have its secret. It has the secret's SHA-256 only.
 type Token struct {
 	Name    string // of its user, for the audit; several tokens may share it
 	Role    Role
@@ -19,8 +19,7 @@ type Token struct {
 	Expires time.Time // zero: never
 }
 
-// Secrets are 32 random bytes or more. Whatever is shorter than these in base64 can be guessed, and
-// is no secret, even if its SHA-256 is in a list.
+// Secrets are at least 32 random bytes. Anything shorter in base64 is refused, even if its SHA-256 is in a list.
 const (
 	secretBytes  = 32
 	minSecret    = (secretBytes*8 + 5) / 6
@@ -28,7 +27,7 @@ const (
 	secretPrefix = "lockstep_" // lets scanners of source code find one
 )
 
-// NewToken makes a secret of 32 random bytes, and the token that knows it.
+// NewToken generates a secret of 32 random bytes, and its token.
 func NewToken(name string, role Role, expires time.Time) (secret string, t Token) {
 	var random [secretBytes]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -36,41 +35,40 @@ func NewToken(name string, role Role, expires time.Time) (secret string, t Token
 	return secret, Token{Name: name, Role: role, SHA256: sha256.Sum256([]byte(secret)), Expires: expires}
 }
 
-// Identity is a caller. Its name is empty where access control is off.
+// Identity is a caller. Its name is empty without access control.
 type Identity struct {
 	Name string
 	Role Role
 }
 
-// Access knows the owners of secrets.
+// Access identifies the owners of secrets.
 type Access interface {
-	// Identify returns the owner of a secret. Any error refuses it: ErrExpired and
-	// jobs.ErrUnavailable are told to the caller, others are not.
+	// Identify returns the owner of a secret. Any error refuses it: ErrExpired and jobs.ErrUnavailable are reported to
+	// the caller, others are not.
 	Identify(secret string) (Identity, error)
 }
 
-// ErrExpired: the token was good once.
+// ErrExpired: the token was valid once.
 var ErrExpired = errors.New("the token has expired")
 
-var errUnknownToken = errors.New("the token is not known here")
+var errUnknownToken = errors.New("unknown token")
 
-// Tokens is a list of tokens that can be replaced while requests come in. The zero Tokens has
-// none, and refuses every secret.
+// Tokens is a list of tokens that can be replaced while requests are served. The zero Tokens refuses every secret.
 type Tokens struct{ list atomic.Pointer[[]Token] }
 
 var _ Access = (*Tokens)(nil)
 
-// NewTokens returns a list of those given.
+// NewTokens returns a list of tokens.
 func NewTokens(list ...Token) *Tokens {
 	t := &Tokens{}
 	t.Replace(list)
 	return t
 }
 
-// Replace makes list the tokens from the next request on. It must not be changed any more.
+// Replace applies list from the next request on. The caller must not change list afterwards.
 func (t *Tokens) Replace(list []Token) { t.list.Store(&list) }
 
-// Len returns how many tokens have not expired.
+// Len returns the number of unexpired tokens.
 func (t *Tokens) Len() (n int) {
 	now := time.Now()
 	for _, token := range t.all() {
@@ -81,8 +79,7 @@ func (t *Tokens) Len() (n int) {
 	return n
 }
 
-// Identify compares a secret with every token, in a time that does not tell which ones were close.
-// An expired token is ErrExpired.
+// Identify compares a secret with every token in constant time. An expired token is ErrExpired.
 func (t *Tokens) Identify(secret string) (Identity, error) {
 	if len(secret) < minSecret || len(secret) > maxSecret {
 		return Identity{}, errUnknownToken
@@ -97,7 +94,7 @@ func (t *Tokens) Identify(secret string) (Identity, error) {
 	}
 	token := list[found]
 	if token.expired(time.Now()) {
-		return Identity{}, fmt.Errorf("%w: it was good until %s", ErrExpired, token.Expires.UTC().Format(time.RFC3339))
+		return Identity{}, fmt.Errorf("%w at %s", ErrExpired, token.Expires.UTC().Format(time.RFC3339))
 	}
 	return Identity{token.Name, token.Role}, nil
 }

@@ -13,7 +13,7 @@ var (
 	states   = append([]jobs.State{jobs.StatePending, jobs.StateRunning}, ends...)
 )
 
-// listTriggers answers rows of the ledger, the latest first.
+// listTriggers lists rows of the ledger, the latest first.
 func (s *server) listTriggers(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r, "job", "outcome", "result", "since", "limit", "cursor")
 	return s.replyTriggers(w, r, q, q.name("job"))

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs/reason"
 )
 
-// unrunnable is what is due and no live replica can run, as trouble.
+// unrunnable are due tasks that no live replica can run, as trouble.
 func unrunnable(pools []ledger.PoolStatus) (all []ledger.Trouble) {
 	for _, p := range pools {
 		for _, u := range p.Unrunnable {
@@ -33,19 +33,19 @@ func unrunnable(pools []ledger.PoolStatus) (all []ledger.Trouble) {
 func whyUnrunnable(p ledger.PoolStatus, kind string) (reason.Code, string) {
 	switch {
 	case p.Hash == "":
-		return reason.NoPool, "no live configuration has the pool: nobody will run it"
+		return reason.NoPool, "no live configuration has the pool: it will not run"
 	case p.Kinds == nil || slices.Contains(p.Kinds, kind):
 		return "", ""
 	case len(p.Kinds) == 0:
 		return reason.NoHandler, "pool " + p.Name + " has no handler in any live replica: nobody will run it; " + ledger.GiveHandler
 	case kind == "":
-		return reason.NoHandler, "no live replica has a handler in the pool for tasks without a kind: nobody will run it"
+		return reason.NoHandler, "no live replica has a handler in the pool for tasks without a kind: it will not run"
 	}
-	return reason.NoHandler, "no live replica has kind " + quote(kind) + " in the pool: nobody will run it"
+	return reason.NoHandler, "no live replica has kind " + quote(kind) + " in the pool: it will not run"
 }
 
-// whyNowhere is empty if some live replica has the labels that a job runs on, or none lives.
-func whyNowhere(runsOn map[string]string, peers []ledger.Peer) string {
+// whyNoLabels is empty if some live replica has the labels that a job requires, or if no replica is live.
+func whyNoLabels(runsOn map[string]string, peers []ledger.Peer) string {
 	if !ledger.RunsNowhere(runsOn, peers) {
 		return ""
 	}
@@ -53,11 +53,11 @@ func whyNowhere(runsOn map[string]string, peers []ledger.Peer) string {
 	for _, key := range slices.Sorted(maps.Keys(runsOn)) {
 		pairs = append(pairs, key+"="+runsOn[key])
 	}
-	return "no live replica has the labels that the job runs on (" + strings.Join(pairs, ", ") + "): nobody will run it"
+	return "no live replica has the labels that the job runs on (" + strings.Join(pairs, ", ") + "): it will not run"
 }
 
-// sayNowhere gives jobs that no live replica runs the reason.
-func (s *server) sayNowhere(ctx context.Context, views []wire.Job) {
+// addLabelReasons adds the reason to jobs that no live replica runs.
+func (s *server) addLabelReasons(ctx context.Context, views []wire.Job) {
 	var peers []ledger.Peer
 	for i := range views {
 		v := &views[i]
@@ -70,15 +70,15 @@ func (s *server) sayNowhere(ctx context.Context, views []wire.Job) {
 				return // what was asked for has an answer
 			}
 		}
-		v.Unrunnable = whyNowhere(v.RunsOn, peers)
+		v.Unrunnable = whyNoLabels(v.RunsOn, peers)
 	}
 }
 
-// unlabelledLook is how many tasks of a job are counted.
-const unlabelledLook = 100
+// unlabelledMost bounds the tasks of a job that are counted.
+const unlabelledMost = 100
 
-// unlabelled is what is due of jobs whose labels no live replica has, as trouble. As long as all jobs of this
-// replica's configuration have a replica, the store is not asked.
+// unlabelled are due tasks of jobs whose labels no live replica has, as trouble. While all jobs of this replica's
+// configuration have a replica, the store is not asked.
 func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.Time) ([]ledger.Trouble, error) {
 	set := s.Replica.Set()
 	var names []string
@@ -103,7 +103,7 @@ func (s *server) unlabelled(ctx context.Context, peers []ledger.Peer, now time.T
 		if err != nil {
 			return nil, err
 		}
-		t := ledger.Trouble{State: ledger.StateUnrunnable, Job: row.Name, Reason: whyNowhere(set.Jobs[row.Name].RunsOn, peers), ReasonCode: reason.NoReplica}
+		t := ledger.Trouble{State: ledger.StateUnrunnable, Job: row.Name, Reason: whyNoLabels(set.Jobs[row.Name].RunsOn, peers), ReasonCode: reason.NoReplica}
 		for _, w := range waiting {
 			if w.RunAt.After(now) {
 				continue

@@ -21,7 +21,7 @@ import (
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// TestShapes: names and forms of what is answered are promised to programs.
+// TestShapes: the format of responses, on which programs depend.
 func TestShapes(t *testing.T) {
 	const twith = `{"id":"task-1","pool":"mail","kind":"welcome","state":"pending","attempt":0,"max_attempts":11,"priority":0,` +
 		`"run_at":"2026-03-01T08:00:00.000123Z","created_at":"2026-03-01T08:00:00.000123Z","payload":{"n":1e400,"s":"\u003c"},"payload_size":19,"tags":["a"]}`
@@ -77,7 +77,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestFilters: what is asked for is what the store is asked for.
+// TestFilters: parameters reach the store's filters.
 func TestFilters(t *testing.T) {
 	b := newBackend()
 	h := b.api(Options{})
@@ -111,7 +111,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestLogs: whatever a job printed is handed out as text, to be saved and not shown.
+// TestLogs: output is sent as a text download, never displayed.
 func TestLogs(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD"} {
 		w := ask(t, newBackend().api(Options{}), method, "/api/v1/tasks/task-2/logs?attempt=1", "")
@@ -125,9 +125,9 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// TestKindsThatNobodyKnows: a task that no live replica will take does not wait without a word; what another
-// replica takes is no news.
-func TestKindsThatNobodyKnows(t *testing.T) {
+// TestUnknownKinds: a pending task that no live replica can run has a reason; one that another replica can run has
+// none.
+func TestUnknownKinds(t *testing.T) {
 	b := newBackend()
 	b.pools[1].Kinds = []string{"bye", "elsewhere", "welcome"}
 	h := b.api(Options{})
@@ -155,8 +155,8 @@ func TestKindsThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestPoolsWithoutAHandler: a pool that is for jobs alone is named with what to do, wherever its tasks are refused or wait; the
-// kind of a task is not to blame.
+// TestPoolsWithoutAHandler: a pool for jobs only is named, with the advice, wherever its tasks are refused or pending;
+// the kind is not the cause.
 func TestPoolsWithoutAHandler(t *testing.T) {
 	const remedy = "give it http, command, shell or func, or kinds, under pools"
 	b := newBackend()
@@ -188,7 +188,7 @@ func TestPoolsWithoutAHandler(t *testing.T) {
 	}
 }
 
-// A job's handler is described to people: by its own words, whatever surrounds it, and never by its identity.
+// A job's handler is shown by its own description, also inside a wrapper, and never by its identity.
 func TestHandlersAreDescribed(t *testing.T) {
 	b := newBackend()
 	h := jobs.Func(func(context.Context, jobs.Task, int) error { return nil })
@@ -204,7 +204,7 @@ func TestHandlersAreDescribed(t *testing.T) {
 	}
 }
 
-// TestKindsThatAreRefused: the answer says which task of a list, and what there is.
+// TestKindsThatAreRefused: the error names the task of a list, and the known kinds.
 func TestKindsThatAreRefused(t *testing.T) {
 	b := newBackend()
 	b.pools[1].Kinds = []string{"bye", "welcome"}
@@ -230,8 +230,8 @@ func TestKindsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestForceNamesWhatIsLost: a run that a lost attempt is in the way of is refused with what forces it, and nothing else does.
-func TestForceNamesWhatIsLost(t *testing.T) {
+// TestForceNamesTheLostAttempt: a run that is refused for a lost attempt names the force, and no other force works.
+func TestForceNamesTheLostAttempt(t *testing.T) {
 	b := newBackend()
 	h := b.api(Options{})
 	for _, with := range []struct{ query, body string }{{}, {"?force=true", ""}, {"?force=task-2", ""}, {"", `{"force":true}`}, {"", `{"force":"task-2"}`}, {"?force=task-1", `{"force":"task-2"}`}} {
@@ -256,7 +256,7 @@ func TestForceNamesWhatIsLost(t *testing.T) {
 	}
 }
 
-// TestRetriesThatAreRefused: a retry is refused as an enqueue is, and force makes it.
+// TestRetriesThatAreRefused: a retry is refused like an enqueue, unless forced.
 func TestRetriesThatAreRefused(t *testing.T) {
 	b := newBackend()
 	h := b.api(Options{})
@@ -279,8 +279,8 @@ func TestRetriesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForNobody: the overview has it as trouble, before all else, and the pools count it.
-func TestWhatWaitsForNobody(t *testing.T) {
+// TestUnrunnableTasks: the overview lists them first in trouble, and the pools count them.
+func TestUnrunnableTasks(t *testing.T) {
 	b := newBackend()
 	since := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	b.pools[1].Kinds, b.pools[1].Unrunnable = []string{"bye"}, []ledger.Unrunnable{{Kind: "typo", Tasks: 3, Since: since}, {Tasks: 1, Since: since}}
@@ -301,7 +301,8 @@ func TestWhatWaitsForNobody(t *testing.T) {
 	}
 }
 
-// TestJobsThatNoLabelsMatch: what is due of a job that no live replica runs is trouble, and the job and its tasks say why.
+// TestJobsThatNoLabelsMatch: due tasks of a job that no live replica runs are trouble, and the job and its tasks have
+// the reason.
 func TestJobsThatNoLabelsMatch(t *testing.T) {
 	const why = "no live replica has the labels that the job runs on (disk=fast, zone=b): nobody will run it"
 	b := newBackend()
@@ -347,7 +348,7 @@ func TestJobsThatNoLabelsMatch(t *testing.T) {
 		t.Errorf("asked for %+v", b.filters[0])
 	}
 
-	// Another configuration governs the job: where it runs is not known here.
+	// Another configuration governs the job: its labels are unknown here.
 	b.jobs[0].Hash = "other"
 	if all := look(); len(all) > 0 {
 		t.Errorf("another configuration: %+v", all)
@@ -372,7 +373,7 @@ func TestJobsThatNoLabelsMatch(t *testing.T) {
 	}
 }
 
-// TestRunOfARetiredJob: whoever finds the job in a list is told why it cannot be run.
+// TestRunOfARetiredJob: the error says why a listed job cannot be run.
 func TestRunOfARetiredJob(t *testing.T) {
 	w := ask(t, newBackend().api(Options{}), "POST", "/api/v1/jobs/gone/run", "")
 	if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "retired") {
@@ -390,8 +391,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// TestLocksUnknown: a lock service that does not answer, or that half answers, is 503 and not an
-// empty list.
+// TestLocksUnknown: a failing lock service is 503, not an empty list.
 func TestLocksUnknown(t *testing.T) {
 	b := newBackend()
 	b.err = fmt.Errorf("redis 127.0.0.1:6379: %w", driver.ErrUnreachable)

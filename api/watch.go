@@ -14,21 +14,21 @@ const (
 	watchAway  = time.Second // for a store to answer that the replica finds away: people wait for the news
 )
 
-// watch reads the overview for all streams together: the first stream after the pause reads, and the others get what was
-// read. So the cost does not grow with streams, and without any the store is not read.
+// watch reads the overview for all streams together: the first stream after the pause reads, and the others get the
+// result. The cost does not grow with streams, and without any the store is not read.
 type watch struct {
 	read    func(context.Context) (ledger.Overview, error)
 	explain func(error) string
 	up      func() bool   // whether the replica finds the store there
 	turn    chan struct{} // to read, or to look at what follows
-	last    glance
+	last    snapshot
 	view    ledger.Overview // that last was made of
 	failed  bool            // the last read did
 	away    bool            // and the replica has found the store away since
 }
 
-// glance is what was read at one moment.
-type glance struct {
+// snapshot is the result of one read.
+type snapshot struct {
 	number int64     // another one: another event
 	event  []byte    // ready to send
 	until  time.Time // of the pause
@@ -40,13 +40,13 @@ func newWatch(read func(context.Context) (ledger.Overview, error), explain func(
 	return w
 }
 
-// look returns how things are now, or were less than a pause ago; the pause ends when a store that was away is back. The
-// only error is that of ctx.
-func (w *watch) look(ctx context.Context) (glance, error) {
+// get returns the overview, at most a pause old; the pause ends early when the store answers again. The only error is
+// that of ctx.
+func (w *watch) get(ctx context.Context) (snapshot, error) {
 	select {
 	case w.turn <- struct{}{}:
 	case <-ctx.Done():
-		return glance{}, ctx.Err()
+		return snapshot{}, ctx.Err()
 	}
 	defer func() { <-w.turn }()
 	began := time.Now()
@@ -62,7 +62,7 @@ func (w *watch) look(ctx context.Context) (glance, error) {
 	view, err := w.read(rctx)
 	cancel()
 	if ctx.Err() != nil {
-		return glance{}, ctx.Err() // says nothing about the store
+		return snapshot{}, ctx.Err() // says nothing about the store
 	}
 	w.failed, w.away = err != nil, err != nil && !w.up()
 	if err != nil {
@@ -70,13 +70,13 @@ func (w *watch) look(ctx context.Context) (glance, error) {
 		known.Replica, known.Readiness, known.Error = view.Replica, view.Readiness, w.explain(err)
 		view = known
 	}
-	w.tell(view)
+	w.publish(view)
 	w.last.until = time.Now().Add(max(watchPause, watchShare*time.Since(began)))
 	return w.last, nil
 }
 
-// tell makes view the last one. That the clock has moved is no news.
-func (w *watch) tell(view ledger.Overview) {
+// publish makes view the last one. A change of the clock alone is no change.
+func (w *watch) publish(view ledger.Overview) {
 	at := view.At
 	view.At = w.view.At
 	if w.last.number > 0 && bytes.Equal(eventOf("overview", view), w.last.event) {

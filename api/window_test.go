@@ -38,7 +38,7 @@ func serveHTTP2(t *testing.T, h http.Handler) (address string) {
 	return l.Addr().String()
 }
 
-// windowless is an HTTP/2 client that takes no byte of any answer's body.
+// windowless is an HTTP/2 client that reads no byte of a response body.
 type windowless struct {
 	*tls.Conn
 	next uint32
@@ -65,7 +65,7 @@ func frame(kind, flags byte, stream uint32, text []byte) string {
 	return string(append(binary.BigEndian.AppendUint32(head, stream), text...))
 }
 
-// ask sends a request. The error says that the connection was closed.
+// ask sends a request. The error means that the connection was closed.
 func (c *windowless) ask(path, token string) error {
 	var block []byte
 	field := func(name, value string) {
@@ -85,7 +85,7 @@ func (c *windowless) ask(path, token string) error {
 	return err
 }
 
-// writer is a part of the server that notes how many of its answers are not taken yet.
+// writer counts responses that are not read yet.
 type writer struct {
 	bytes     int
 	now, most atomic.Int64
@@ -101,11 +101,11 @@ func (h *writer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(make([]byte, h.bytes))
 }
 
-// TestVisitsAreBounded: clients without a token that take no answers hold so many requests and no more, for seconds, and
-// others are answered beside them.
-func TestVisitsAreBounded(t *testing.T) {
+// TestAnonymousRequestsAreBounded: clients without a token that read no responses hold a bounded number of requests,
+// for seconds, and others are served.
+func TestAnonymousRequestsAreBounded(t *testing.T) {
 	page := &writer{bytes: 20_000}
-	keys := newBunch()
+	keys := newTokenSet()
 	address := serveHTTP2(t, newBackend().api(Options{Access: keys, Page: page}))
 	for range 12 {
 		c := dialWindowless(t, address)
@@ -143,10 +143,10 @@ func TestVisitsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRefusalsEnd: an answer to a client without a token that does not take it ends within seconds, whatever it says.
+// TestRefusalsEnd: a response to a client without a token ends within seconds if it is not read.
 func TestRefusalsEnd(t *testing.T) {
 	t.Parallel()
-	s := newAPI(newBackend().backend(), Options{Access: newBunch()})
+	s := newAPI(newBackend().backend(), Options{Access: newTokenSet()})
 	address := serveHTTP2(t, s.handler(nil))
 	c := dialWindowless(t, address)
 	for _, target := range []string{"/healthz", "/readyz", "/api/v1/jobs", "/nothing", "/api/v1/jobs/report/run"} {
@@ -167,10 +167,10 @@ func TestRefusalsEnd(t *testing.T) {
 	}
 }
 
-// TestUnsentBodies: no answer waits for a body that nobody reads, and its connection ends soon.
+// TestUnsentBodies: no response waits for an unread body, and its connection ends soon.
 func TestUnsentBodies(t *testing.T) {
 	t.Parallel()
-	keys := newBunch()
+	keys := newTokenSet()
 	address := serveOn(t, loopback(t), keys, ServeOptions{})
 	for _, c := range []struct{ request, token, want string }{
 		{"GET /api/v1/jobs", keys.secrets[Viewer], "200"},
@@ -204,11 +204,10 @@ func TestUnsentBodies(t *testing.T) {
 	}
 }
 
-// TestScrapesAreNotHeld: clients that do not take the metrics keep nobody from gathering them, and have places as other
-// readers have.
+// TestScrapesAreNotHeld: clients that do not read the metrics do not block other scrapes, and count as readers.
 func TestScrapesAreNotHeld(t *testing.T) {
 	metrics := &writer{bytes: 100_000}
-	keys := newBunch()
+	keys := newTokenSet()
 	s := newAPI(newBackend().backend(), Options{Access: keys, Metrics: metrics})
 	address := serveHTTP2(t, s.handler(nil))
 	c := dialWindowless(t, address)

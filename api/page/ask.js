@@ -1,4 +1,4 @@
-// Asking the API, and for a token where it wants one.
+// Calls of the API, and the form for its token.
 
 import { $, el, root } from "./elements.js";
 
@@ -15,7 +15,7 @@ export async function ask(path, signal) {
 
 export const get = async (path) => (await ask(path)).json();
 
-// login asks for a token until one was given. Whoever asks meanwhile waits for the same one.
+// login shows the form until a token is given. Concurrent calls wait for the same one.
 let waiting;
 export function login(reason) {
   return waiting ??= new Promise((done) => {
@@ -33,17 +33,17 @@ export function login(reason) {
         waiting = undefined;
         done();
       },
-    }, el("h1", {}, "Who is asking?"),
+    }, el("h1", {}, "Token required"),
       had ? el("p", { role: "alert" }, reason) : "",
-      el("label", { for: "token" }, "A token for this scheduler"), input,
-      el("p", { id: "token-help", class: "soft" }, "The role viewer is enough; ", el("code", {}, "scheduler token create"), " makes one. It stays in this tab, until you close it."),
+      el("label", { for: "token" }, "API token"), input,
+      el("p", { id: "token-help", class: "soft" }, "The role viewer suffices; ", el("code", {}, "scheduler token create"), " creates one. It is kept in this tab until the tab is closed."),
       el("button", {}, "Look"));
     document.body.insertBefore(form, $("main"));
     input.focus();
   });
 }
 
-// asking says that the form is shown.
+// asking reports whether the form is shown.
 export const asking = () => waiting !== undefined;
 
 export function who(replica) {

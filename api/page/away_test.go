@@ -14,9 +14,9 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/servers"
 )
 
-// TestOpenedWhileTheStoreIsAway: a page that is opened while the store is away says so, and shows what is once it is
-// back. One that was open before keeps what it had, and says from when that is.
-func TestOpenedWhileTheStoreIsAway(t *testing.T) {
+// TestOpenedWhileTheStoreIsDown: a page opened while the store is down says so, and shows the state once it is back. A
+// page opened before keeps its data, with its time.
+func TestOpenedWhileTheStoreIsDown(t *testing.T) {
 	t.Parallel()
 	db := servers.NewMySQL(t)
 	s := newSceneOn(t, "mysql", db.DSN("lockstep"), jobs.Set{Jobs: map[string]jobs.Job{"backup": {Schedule: "@yearly", Handler: does(fine)}}},
@@ -24,8 +24,8 @@ func TestOpenedWhileTheStoreIsAway(t *testing.T) {
 	s.run("backup")
 	db.Stop()
 	all, one := newTab(t, 1280), newTab(t, 1280)
-	all.visit(s.url)
-	one.visit(s.url + "jobs/backup")
+	all.navigate(s.url)
+	one.navigate(s.url + "jobs/backup")
 	for _, b := range []*tab{all, one} {
 		b.says("#banners", "The store does not answer replica-1")
 		eval[bool](b, "window.same = true") // gone after a reload
@@ -38,7 +38,7 @@ func TestOpenedWhileTheStoreIsAway(t *testing.T) {
 	}
 
 	db.Start()
-	all.says("#headline", "All is well")
+	all.says("#headline", "No problems")
 	all.says("#recent", "succeeded")
 	one.says("#headline", "Its last run succeeded")
 	for _, b := range []*tab{all, one} {
@@ -50,7 +50,7 @@ func TestOpenedWhileTheStoreIsAway(t *testing.T) {
 	all.says("#recent", "succeeded")
 	one.says("#triggers", "succeeded")
 	db.Start()
-	all.says("#headline", "All is well")
+	all.says("#headline", "No problems")
 	for _, b := range []*tab{all, one} {
 		b.until("the banner is gone", `document.querySelector("#banners").innerText === ""`)
 		if !eval[bool](b, "window.same") {
@@ -59,7 +59,7 @@ func TestOpenedWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// behind serves the scene through a proxy of the test's own.
+// behind serves the scene through a proxy of the test.
 func (s *scene) behind(proxy func(w http.ResponseWriter, r *http.Request)) string {
 	server := httptest.NewServer(http.HandlerFunc(proxy))
 	s.t.Cleanup(server.Close)
@@ -67,18 +67,18 @@ func (s *scene) behind(proxy func(w http.ResponseWriter, r *http.Request)) strin
 	return server.URL + "/"
 }
 
-// TestAnOverviewInTwoChunks: what the network cuts in two is one event, and two in one chunk are two.
+// TestAnOverviewInTwoChunks: an event split over chunks is one event; two in one chunk are two.
 func TestAnOverviewInTwoChunks(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{})
 	b := newTab(t, 1280)
-	b.visit(s.behind(func(w http.ResponseWriter, r *http.Request) {
+	b.navigate(s.behind(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/events") {
 			w = halves{w}
 		}
 		s.handler.ServeHTTP(w, r)
 	}))
-	b.says("#headline", "All is well")
+	b.says("#headline", "No problems")
 	b.says("#replicas", "replica-1")
 	s.run("backup")
 	b.says("#recent", "succeeded")
@@ -103,8 +103,8 @@ func (h halves) Write(p []byte) (int, error) {
 	return n + m, err
 }
 
-// TestALateAnswerToASearch: what was asked for last is shown, whichever answer comes last.
-func TestALateAnswerToASearch(t *testing.T) {
+// TestLateSearchResponse: the result of the last search is shown, in any order of responses.
+func TestLateSearchResponse(t *testing.T) {
 	t.Parallel()
 	set := jobs.Set{Jobs: map[string]jobs.Job{}}
 	for _, name := range []string{"alpha", "beta"} {
@@ -113,7 +113,7 @@ func TestALateAnswerToASearch(t *testing.T) {
 	s := newScene(t, set, api.Options{})
 	asked, release := make(chan bool, 1), make(chan bool)
 	b := newTab(t, 1280)
-	b.visit(s.behind(func(w http.ResponseWriter, r *http.Request) {
+	b.navigate(s.behind(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("prefix") == "alp" {
 			asked <- true
 			select {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// chromium is the one browser of all tests.
+// chromium is the browser of all tests.
 var chromium struct {
 	sync.Mutex
 	ctx  context.Context //nolint:containedctx // it is how chromedp names a browser
@@ -68,7 +68,7 @@ func quit() {
 	}
 }
 
-// tab is one page of the browser, alone in its storage, with all complaints that it raised.
+// tab is one page with its own storage, and its console errors.
 type tab struct {
 	t   *testing.T
 	ctx context.Context //nolint:containedctx // it is how chromedp names a tab
@@ -77,12 +77,11 @@ type tab struct {
 	complaints []string
 }
 
-// watcher notes what the policy refuses, before the page begins.
+// watcher records violations of the policy, before the page begins.
 const watcher = `window.refused = []; addEventListener("securitypolicyviolation", (e) => refused.push(e.violatedDirective + " " + e.blockedURI + " " + e.sample));`
 
-// newTab opens a tab as wide as a desk's or a phone's screen. At its end nothing may have been
-// refused by the policy, thrown or opened; what the console says about failed requests is expected
-// in tests that break them.
+// newTab opens a tab with a desktop's or a phone's width. At its end there must be no policy violation, exception or
+// new window; console messages about failed requests are expected in tests that cause them.
 func newTab(t *testing.T, width int64) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser(t), chromedp.WithNewBrowserContext())
@@ -142,7 +141,7 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	return answer
 }
 
-// do returns what an action gives.
+// do returns the result of an action.
 func do[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
@@ -154,18 +153,18 @@ func do[T any](b *tab, action chromedp.Action[T]) T {
 	return v
 }
 
-func (b *tab) visit(url string) {
+func (b *tab) navigate(url string) {
 	b.t.Helper()
 	do(b, chromedp.Navigate(url))
 }
 
-// eval returns what an expression of the page is.
+// eval returns the value of an expression of the page.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	return do(b, chromedp.Evaluate[T](expression))
 }
 
-// until waits for the page to make an expression true.
+// until waits until an expression of the page is true.
 func (b *tab) until(what, expression string) {
 	b.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -185,13 +184,13 @@ func (b *tab) until(what, expression string) {
 	}
 }
 
-// says waits for a text to be seen in the first element of a selector.
+// says waits until a text is visible in the first element of a selector.
 func (b *tab) says(selector, text string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf("%s says %q", selector, text), fmt.Sprintf("document.querySelector(%s)?.innerText.includes(%s)", quote(selector), quote(text)))
 }
 
-// text is what can be seen.
+// text is the visible text.
 func (b *tab) text(selector string) string {
 	b.t.Helper()
 	return eval[string](b, fmt.Sprintf("document.querySelector(%s)?.innerText ?? ''", quote(selector)))
@@ -214,7 +213,7 @@ func (b *tab) run(script string) {
 	do(b, chromedp.Evaluate[chromedp.Void](script, chromedp.EvalAwaitPromise))
 }
 
-// forget drops the complaints that a test asked for.
+// forget drops expected errors.
 func (b *tab) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,4 +1,4 @@
-// Elements made of text. Whatever comes from the server becomes a text node, never markup.
+// Elements made of text. Data from the server becomes a text node, never markup.
 
 export const root = new URL("..", import.meta.url); // the API may be mounted below a path
 export const $ = (id) => document.getElementById(id);

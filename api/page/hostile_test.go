@@ -13,13 +13,13 @@ import (
 	"github.com/lockstep-scheduler/lockstep/scheduler"
 )
 
-// evil is what somebody might write who wants to be more than text; n tells where it came from.
+// evil is text with markup and code; n identifies its source.
 func evil(n string) string {
 	return fmt.Sprintf(`<img src=x class=evil onerror="window.pwned=1;alert('%[1]s')"><script class=evil>pwned=1</script><svg class=evil onload=alert(1)>`+
 		`"'></pre></td></table><b class=evil>%[1]s</b>javascript:alert(1) {{7*7}} &lt;i&gt;`, n)
 }
 
-// TestHostileText: whatever jobs, tasks and people leave behind is shown as the text that it is.
+// TestHostileText: texts of jobs, tasks and users are shown as text.
 func TestHostileText(t *testing.T) {
 	t.Parallel()
 	bad := does(func(_ context.Context, _ jobs.Task, out io.Writer) error {
@@ -58,26 +58,26 @@ func TestHostileText(t *testing.T) {
 		}
 	}
 	b := newTab(t, 1280)
-	b.visit(s.url)
+	b.navigate(s.url)
 	b.click(`#trouble button[data-task="` + mail[0].Task.ID + `"]`)
 	shown(b, evil("error"), evil("output"), `alert('payload')`, "<b class=evil>tag</b>", "<b class=evil>id</b>", "1<b class=evil>version</b>", "<b class=evil>pauser</b>", evil("asker")[:150])
 
-	b.visit(s.url + "jobs/backup#" + task.ID)
+	b.navigate(s.url + "jobs/backup#" + task.ID)
 	shown(b, evil("description"), evil("label"), evil("error"), evil("output"), `alert('job-payload')`, "<b class=evil>suspender</b>")
 	for _, hash := range []string{"#<img src=x onerror=alert(1)>", "#%22%5D,*", "#" + strings.Repeat("x", 5000)} {
-		b.visit("about:blank")
-		b.visit(s.url + "jobs/backup" + hash)
+		b.navigate("about:blank")
+		b.navigate(s.url + "jobs/backup" + hash)
 		shown(b, evil("description"))
 	}
 }
 
-// TestAbroad: what another origin could try with the page is refused by its policy.
-func TestAbroad(t *testing.T) {
+// TestOtherOrigins: the policy refuses what another origin could do with the page.
+func TestOtherOrigins(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, jobs.Set{}, api.Options{})
 	b := newTab(t, 1280)
-	b.visit(s.url)
-	b.says("#headline", "All is well")
+	b.navigate(s.url)
+	b.says("#headline", "No problems")
 	for what, script := range map[string]string{
 		"inline script": `const s = document.createElement("script"); s.append("window.pwned = 1"); document.body.append(s)`,
 		"markup":        `document.body.innerHTML = "<b>x</b>"`,

@@ -2,7 +2,7 @@
 
 import { asking, get, who } from "./ask.js";
 import { $, el, facts, headline, labels, link, looks, plural } from "./elements.js";
-import { judge } from "./judge.js";
+import { findings } from "./findings.js";
 import { banner, lost } from "./stream.js";
 import { table } from "./table.js";
 import { opened, opener } from "./task.js";
@@ -19,10 +19,10 @@ export function jobPage() {
   const show = (job, due, triggers, more) => {
     $("lists").hidden = false;
     const last = job.last;
-    if (job.retired) headline("grey", "– No live configuration has it");
+    if (job.retired) headline("grey", "– Retired: no live configuration has it");
     else if (job.suspended) headline("amber", "Suspended" + (job.suspended_by ? " by " + job.suspended_by : job.suspended_override === undefined ? " in its definition" : ""));
     else if (job.unrunnable) headline("red", "No live replica runs it");
-    else if (!last) headline("wait", "It has not been due yet");
+    else if (!last) headline("wait", "Not due yet");
     else {
       const ended = triggers.find((t) => t.outcome && t.outcome !== "skipped"), word = ended ? wordOf(ended) : wordOf(last);
       const color = looks[word]?.[0];
@@ -37,15 +37,15 @@ export function jobPage() {
       ["Took", took(t) || (wordOf(t) === "running" ? when(t.started_at, "for") : ""), "n"],
       ["Replica", t.replica, "id"],
       ["", opener(t.task_id), "act"],
-    ], "No due time has come yet.");
+    ], "No due times yet.");
     $("older").hidden = !more;
     $("facts").querySelector("dl")?.remove();
     $("facts").append(facts([
       ["Schedule", (job.schedules ?? []).join("\n") || "none: on demand"], ["Time zone", job.timezone], ["Does", job.handler], ["Pool", job.pool + (job.kind ? ", kind " + job.kind : "")],
-      ["Timeout", job.timeout], ["Concurrency", job.concurrency], ["When its replica dies", job.on_lost], ["Runs on", [labels(job.runs_on), job.unrunnable].filter(Boolean).join("\n")], ["Labels", labels(job.labels)],
+      ["Timeout", job.timeout], ["Concurrency", job.concurrency], ["When its replica is lost", job.on_lost], ["Runs on", [labels(job.runs_on), job.unrunnable].filter(Boolean).join("\n")], ["Labels", labels(job.labels)],
     ]));
     table("due", due, (d) => d.at, (d) => [["In", when(d.at, "due"), "head"], ["Your time", el("time", { datetime: d.at, "data-way": "clock", title: d.at }, clock(new Date(d.at)))], ["Its own zone", d.local.slice(0, 16).replace("T", " ")]],
-      job.retired ? "Never again." : job.suspended ? "Suspended." : "No further due time.");
+      job.retired ? "Retired." : job.suspended ? "Suspended." : "No further due time.");
     if (want) {
       const button = [...document.querySelectorAll("button[data-task]")].find((b) => b.dataset.task === want);
       if (button) { want = ""; if (!opened.has(button.dataset.task)) button.click(); button.scrollIntoView({ block: "center" }); }
@@ -70,8 +70,8 @@ export function jobPage() {
     } catch (e) {
       if (e.status === 404) { headline("wait", e.message); $("lists").hidden = true; }
       else if (e.status !== 401) {
-        stale = true; // and the banner says what is wrong
-        if ($("lists").hidden) headline("wait", "Asking again …");
+        stale = true; // the banner has the error
+        if ($("lists").hidden) headline("wait", "Retrying …");
       }
     } finally {
       busy = false;
@@ -81,7 +81,7 @@ export function jobPage() {
   setInterval(() => { if (!document.hidden && (stale && Date.now() - at > 900 || Date.now() - at > 10e3) && !lost()) load(); }, 250);
   return (o) => {
     who(o.replica);
-    judge(o); // for its banners
+    findings(o); // for its banners
     banner();
     const mine = JSON.stringify([o.recent, o.running, o.trouble, o.broken].map((list) => (list ?? []).filter((x) => x.job === name)));
     if (mine !== seen) stale = true;

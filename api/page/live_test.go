@@ -21,7 +21,7 @@ func fine(_ context.Context, t jobs.Task, out io.Writer) error {
 	return nil
 }
 
-// TestLive: what happens is seen without asking again, on the page of all and on that of one job.
+// TestLive: changes appear without a reload, on the first page and on that of a job.
 func TestLive(t *testing.T) {
 	t.Parallel()
 	work := &switchable{}
@@ -30,9 +30,9 @@ func TestLive(t *testing.T) {
 		"weekly": {Schedule: "@weekly", Handler: does(fine), Suspend: true},
 	}}, api.Options{})
 	all, one := newTab(t, 1280), newTab(t, 1280)
-	all.visit(s.url)
-	one.visit(s.url + "jobs/backup")
-	all.says("#headline", "All is well")
+	all.navigate(s.url)
+	one.navigate(s.url + "jobs/backup")
+	all.says("#headline", "No problems")
 	all.says("#sum", "2 jobs · 1 live replica")
 	all.says("#replicas", "replica-1")
 	all.says("#replicas", "1.2.3")
@@ -52,7 +52,7 @@ func TestLive(t *testing.T) {
 
 	work.broken.Store(true)
 	task := s.run("backup")
-	all.says("#headline", "Something is wrong")
+	all.says("#headline", "One problem")
 	all.says("#findings", "one fails: backup")
 	all.says("#broken", "the disk is full")
 	all.says("#trouble", "the disk is full")
@@ -63,7 +63,7 @@ func TestLive(t *testing.T) {
 
 	work.broken.Store(false)
 	s.run("backup")
-	all.says("#headline", "All is well")
+	all.says("#headline", "No problems")
 	all.until("the list of failing jobs is gone", `document.querySelector("#broken").hidden`)
 	one.says("#headline", "Its last run succeeded")
 	one.says(".more", "hello from backup") // what was opened stays open
@@ -76,13 +76,13 @@ func TestLive(t *testing.T) {
 		}
 	}
 
-	all.visit(s.url + "jobs/backup#" + task.ID) // as the overview's links do
+	all.navigate(s.url + "jobs/backup#" + task.ID) // as the overview's links do
 	all.says(".more", "the disk is full")
-	all.visit(s.url + "jobs/nobody")
+	all.navigate(s.url + "jobs/nobody")
 	all.says("#headline", "there is no job")
 }
 
-// TestPools: what waits and what runs is told, and a pool that stands still is something to look at.
+// TestPools: pending and running tasks are shown, and a pool without progress is a warning.
 func TestPools(t *testing.T) {
 	t.Parallel()
 	release := make(chan bool)
@@ -112,7 +112,7 @@ func TestPools(t *testing.T) {
 	b.says("#running", "mail / slow")
 	b.says("#findings", "still is paused, 2 tasks wait")
 	b.says("#pools", "by ann")
-	b.says("#headline", "Something to look at")
+	b.says("#headline", "One warning")
 	close(release)
 	b.says("#running", "Nothing runs")
 	if _, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "bad", Payload: map[string]string{"to": "nobody@example.org"}}); err != nil {
@@ -124,7 +124,7 @@ func TestPools(t *testing.T) {
 	b.says("#trouble .more", "nobody@example.org")
 }
 
-// TestManyFailures: all that went wrong is counted, also what the lists have no row for.
+// TestManyFailures: all failures are counted, also those without a row.
 func TestManyFailures(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, jobs.Set{Pools: map[string]jobs.Pool{
@@ -142,7 +142,7 @@ func TestManyFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newTab(t, 1280)
-	b.visit(s.url)
+	b.navigate(s.url)
 	b.says("#findings", "mail: 47 tasks went wrong within the last hour")
 	b.says("#trouble", "×45 within the last hour")
 	b.says("#trouble", "×2 within the last hour")
@@ -151,8 +151,8 @@ func TestManyFailures(t *testing.T) {
 	}
 }
 
-// TestDeadWebhook: what should have told somebody and does not is itself a thing that is wrong.
-func TestDeadWebhook(t *testing.T) {
+// TestFailingWebhook: a notification that cannot be delivered is a problem.
+func TestFailingWebhook(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"report": {
 		Handler: does(func(context.Context, jobs.Task, io.Writer) error { return errors.New("no paper") }),
@@ -162,11 +162,11 @@ func TestDeadWebhook(t *testing.T) {
 	}}}, api.Options{})
 	s.run("report")
 	b := newTab(t, 1280)
-	b.visit(s.url)
+	b.navigate(s.url)
 	b.says("#findings", "cannot be delivered: 1 task waits for another try")
 }
 
-// TestSearch: jobs are found by their first letters, however many there are.
+// TestSearch: jobs are found by prefix, among many.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	set := jobs.Set{Jobs: map[string]jobs.Job{}}
@@ -175,7 +175,7 @@ func TestSearch(t *testing.T) {
 	}
 	s := newScene(t, set, api.Options{})
 	b := newTab(t, 1280)
-	b.visit(s.url)
+	b.navigate(s.url)
 	b.says("#sum", "300 jobs")
 	type in struct{ text, want string }
 	for _, c := range []in{{"job-29", "job-299"}, {"job-", "and more: type on"}, {"x", "No job begins with “x”"}, {"<b>", "is not a name"}} {
@@ -184,13 +184,13 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestDisconnected: a page whose replica is gone says since when, and goes on when it is back.
+// TestDisconnected: a page without its replica says since when, and recovers.
 func TestDisconnected(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{})
 	b := newTab(t, 1280)
-	b.visit(s.url)
-	b.says("#headline", "All is well")
+	b.navigate(s.url)
+	b.says("#headline", "No problems")
 	address := strings.Trim(strings.TrimPrefix(s.url, "http://"), "/")
 	s.close()
 	b.says("#banners", "Disconnected since")
@@ -203,19 +203,18 @@ func TestDisconnected(t *testing.T) {
 	s.open(address)
 	b.says("#recent", "succeeded")
 	b.until("the banner is gone", `document.querySelector("#banners").innerText === ""`)
-	b.says("#headline", "All is well")
-	b.until("the title says so", `document.title.startsWith("✓ All is well")`)
+	b.says("#headline", "No problems")
+	b.until("the title says so", `document.title.startsWith("✓ No problems")`)
 }
 
-// TestToken: with access control the page asks for a token, keeps it for its tab alone, and says
-// what is wrong with a bad one.
+// TestToken: with access control the page requests a token, keeps it in its tab only, and shows the error of a bad one.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	secret, token := api.NewToken("ann", api.Viewer, time.Now().Add(time.Hour))
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{Access: api.NewTokens(token)})
 	s.run("backup")
 	b := newTab(t, 1280)
-	b.visit(s.url)
+	b.navigate(s.url)
 	enter := func(text string) {
 		t.Helper()
 		b.until("there is a form", `document.querySelector("#token")`)
@@ -228,7 +227,7 @@ func TestToken(t *testing.T) {
 	b.until("it says what is wrong", `document.querySelector("form [role=alert]")?.innerText.length > 10`)
 	enter(secret)
 	b.says("#recent", "succeeded")
-	b.visit(s.url + "jobs/backup")
+	b.navigate(s.url + "jobs/backup")
 	b.says("#headline", "Its last run succeeded")
 	if got := eval[string](b, `document.cookie + localStorage.length + location.href`); strings.Contains(got, secret) || !strings.HasPrefix(got, "0http") {
 		t.Errorf("the token is where others find it: %s", got)
@@ -237,8 +236,7 @@ func TestToken(t *testing.T) {
 	b.until("it asks again", `document.querySelector("#token")`)
 }
 
-// TestInsecure: a replica that is open to everybody says so on top; how another one is kept shut is
-// no news.
+// TestInsecure: unrestricted access has a banner; restricted access has none.
 func TestInsecure(t *testing.T) {
 	t.Parallel()
 	detail := make(chan string, 1)
@@ -250,22 +248,21 @@ func TestInsecure(t *testing.T) {
 	detail <- "insecure: everybody who reaches 10.0.0.1:8080 may do everything"
 	for _, path := range []string{"", "jobs/x"} {
 		b := newTab(t, 1280)
-		b.visit(s.url + path)
+		b.navigate(s.url + path)
 		b.says("#banners", "everybody who reaches 10.0.0.1:8080")
 	}
 	<-detail
 	detail <- "this machine only"
 	b := newTab(t, 1280)
-	b.visit(s.url)
-	b.says("#headline", "All is well")
+	b.navigate(s.url)
+	b.says("#headline", "No problems")
 	b.says("#health", "this machine only")
 	if got := b.text("#banners") + b.text("#findings"); got != "" {
 		t.Errorf("said as wrong: %s", got)
 	}
 }
 
-// TestWeakConnections: what is weak in the connections to the store and the lock service is among the findings and in the
-// row of conditions.
+// TestWeakConnections: weak connections to the store and the lock service are a finding and a condition.
 func TestWeakConnections(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, jobs.Set{}, api.Options{Conditions: func() []wire.Condition {
@@ -275,16 +272,16 @@ func TestWeakConnections(t *testing.T) {
 		}
 	}})
 	b := newTab(t, 1280)
-	b.visit(s.url)
+	b.navigate(s.url)
 	b.says("#findings", "insecure: store: the certificate is not checked")
 	b.says("#health", "connections: look above")
 	b.says("#health", "TLS")
-	if got := b.text("#headline"); strings.Contains(got, "All is well") {
+	if got := b.text("#headline"); strings.Contains(got, "No problems") {
 		t.Errorf("the headline is %q", got)
 	}
 }
 
-// TestMounted: below a path that is stripped, all links lead where they should.
+// TestMounted: links work below a path that is stripped.
 func TestMounted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: does(fine)}}}, api.Options{})
@@ -294,7 +291,7 @@ func TestMounted(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	b := newTab(t, 1280)
-	b.visit(server.URL + "/lock/step/")
+	b.navigate(server.URL + "/lock/step/")
 	b.says("#recent", "succeeded")
 	b.click("#recent a")
 	b.says("#headline", "Its last run succeeded")
@@ -304,5 +301,5 @@ func TestMounted(t *testing.T) {
 	if got := eval[string](b, "location.pathname"); got != "/lock/step/" {
 		t.Error(got)
 	}
-	b.visit("about:blank") // ends the stream, which this server would wait for
+	b.navigate("about:blank") // ends the stream, which this server would wait for
 }

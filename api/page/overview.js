@@ -2,7 +2,7 @@
 
 import { who } from "./ask.js";
 import { $, badge, el, headline, link, plural, soft } from "./elements.js";
-import { judge } from "./judge.js";
+import { findings } from "./findings.js";
 import { banner } from "./stream.js";
 import { count, table } from "./table.js";
 import { opener } from "./task.js";
@@ -11,7 +11,7 @@ import { dueOf, outcome } from "./trigger.js";
 
 const failed = (t) => t.job || `${t.pool}${t.kind ? " / " + t.kind : ""}`;
 
-// grouped puts what goes wrong again and again into one row, the latest one; what is counted is the last hour's.
+// grouped shows repeated failures as one row, the latest one; the count is of the last hour.
 function grouped(list, wrong) {
   const key = (t) => [failed(t), t.state].join("\n"), groups = new Map(), times = new Map();
   for (const w of wrong) times.set(key(w), (times.get(key(w)) ?? 0) + w.count);
@@ -22,17 +22,17 @@ function grouped(list, wrong) {
   return [...groups.values()].slice(0, 12);
 }
 
-let judged = "";
+let shown = "";
 function showState(o) {
-  const list = judge(o);
+  const list = findings(o);
   const reds = list.filter((f) => f[0] === "red").length;
-  if (reds) headline("red", reds === 1 ? "Something is wrong" : `${reds} things are wrong`);
-  else if (list.length) headline("amber", list.length === 1 ? "Something to look at" : `${list.length} things to look at`);
-  else headline("green", "All is well");
+  if (reds) headline("red", reds === 1 ? "One problem" : `${reds} problems`);
+  else if (list.length) headline("amber", list.length === 1 ? "One warning" : `${list.length} warnings`);
+  else headline("green", "No problems");
   document.title = (reds ? "✕ " : list.length ? "▲ " : "✓ ") + $("headline").textContent + " · Lockstep";
   const text = JSON.stringify(list.map((f) => f.map((x) => x instanceof Element ? x.dateTime ?? x.textContent : x)));
-  if (text !== judged) {
-    judged = text;
+  if (text !== shown) {
+    shown = text;
     $("findings").replaceChildren(...list.map(([color, what, ...rest]) => el("li", {},
       badge(what, color, color === "red" ? "✕" : "▲"), el("span", {}, ...rest))));
   }
@@ -62,37 +62,37 @@ export function overview(o) {
     ["Why", t.reason || (t.error ?? "").split("\n")[0] || "", "why"],
     ["When", when(t.at)],
     ["", opener(t.task_id), "act"],
-  ], "Nothing has gone wrong, as far as is kept.");
+  ], "No failures are stored.");
   table("running", o.running ?? [], (r) => r.task_id + r.attempt, (r) => [
     ["What", r.job ? link(r.job, r.task_id) : [soft("pool "), failed(r)], "head"],
     ["For", when(r.since, "for")],
     ["On", [r.replica, r.attempt > 1 ? soft(`, attempt ${r.attempt}`) : ""]],
-  ], "Nothing runs at the moment.");
+  ], "No task is running.");
   table("next", (o.next ?? []).slice(0, 12), (n) => n.job, (n) => [
     ["Job", link(n.job), "head"],
     ["When", n.suspended ? [badge("suspended"), soft(" passes ", when(n.at, "age"))] : when(n.at, "due")],
     ["At", el("time", { datetime: n.at, "data-way": "clock", title: n.at }, clock(new Date(n.at)))],
-  ], "No job is due at any time.");
+  ], "No job has a next due time.");
   table("recent", (o.recent ?? []).slice(0, 15), (t) => t.job + t.at + t.task_id, (t) => [
     ["Job", link(t.job, t.task_id), "head"], ["Due", dueOf(t)], ["Outcome", outcome(t)], ["Why", t.reason, "why"], ["Replica", t.replica, "id"],
-  ], "No due time has come yet.");
+  ], "No due times yet.");
   count("pools", o.pools_total > o.pools.length ? `${o.pools.length} of ${o.pools_total}` : "");
   table("pools", o.pools, (p) => p.name, (p) => [
     ["Pool", [p.name, " ", p.paused ? badge("paused") : "", p.paused_by ? soft(" by " + p.paused_by) : ""], "head"],
     ["Due now", String(p.pending), "n"],
     ["Running", p.running + (p.max_running ? " of " + p.max_running : ""), "n"],
     ["Later", String(p.scheduled), "n"],
-    ["Oldest waits", p.oldest_pending ? when(p.oldest_pending, "for") : soft("–")],
+    ["Oldest pending", p.oldest_pending ? when(p.oldest_pending, "for") : soft("–")],
   ], "There are no pools.");
   count("replicas", o.replicas_total > o.replicas.length ? `${o.replicas.length} of ${o.replicas_total}` : "");
   table("replicas", o.replicas, (r) => r.id + r.joined_at, (r) => [
-    ["Replica", [r.id, r.id === o.replica ? soft(" (tells this)") : ""], "head"],
+    ["Replica", [r.id, r.id === o.replica ? soft(" (serves this page)") : ""], "head"],
     ["State", [badge(r.state), r.seen_at ? soft(" seen ", when(r.seen_at, "age")) : ""]],
     ["Version", r.version],
     ["Configuration", r.config ? "load " + r.config : ""],
     ["Process", [r.host, r.pid ? "/" + r.pid : ""].join(""), "id"],
     ["Up", when(r.joined_at, "for")],
-  ], "No replica lives.");
+  ], "No live replica.");
   const health = JSON.stringify(o.conditions);
   if ($("health").dataset.text !== health) {
     $("health").dataset.text = health;
@@ -100,7 +100,7 @@ export function overview(o) {
     $("health").append(el("p", { class: "row" }, o.conditions.map((c) => {
       const name = titles[c.name] ?? c.name;
       if (c.name === "access" && !c.detail?.startsWith("insecure")) return badge([name, c.detail].filter(Boolean).join(": "), "green", "✓");
-      return c.ready && !c.detail ? badge(name, "green", "✓") : badge(name + (c.ready ? ": look above" : ": stops it"), c.ready ? "amber" : "red", c.ready ? "▲" : "✕");
+      return c.ready && !c.detail ? badge(name, "green", "✓") : badge(name + (c.ready ? ": see above" : ": not ready"), c.ready ? "amber" : "red", c.ready ? "▲" : "✕");
     })));
   }
 }

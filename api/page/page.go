@@ -1,6 +1,5 @@
-// Package page is the one page that a replica shows to people: read-only, live, and made of a few
-// files that are served as they are. The files hold no data; the page asks the API for it, with the
-// token of the user, so that they need no access control.
+// Package page is the web page of a replica: read-only, live, a few static files. The files hold no data and need no
+// access control; the page calls the API with the user's token.
 package page
 
 import (
@@ -16,7 +15,7 @@ import (
 //go:embed *.html *.css *.js *.svg
 var embedded embed.FS
 
-// file is one of the page's, which all answers share.
+// file is one of the page's files, shared by all responses.
 type file struct {
 	text []byte
 	tag  string
@@ -40,12 +39,11 @@ func readFiles() map[string]file {
 	return all
 }
 
-// policy lets the page load its own files and ask its own server, and nothing else. No text can
-// become markup or code.
+// policy allows the page its own files and its own server only. Text cannot become markup or code.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// kinds are the files that /static/ has, by the end of their names.
+// kinds are the content types of /static/, by extension.
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
@@ -72,8 +70,7 @@ func Handler() http.Handler {
 	})
 }
 
-// serve answers with a file, or with "not changed". A new binary's page is seen at once. No answer has a
-// copy of the file, however many there are, and none has a part of it.
+// serve sends a file, or "not changed". A new binary's page is loaded at once. Responses share the file's bytes.
 func serve(w http.ResponseWriter, r *http.Request, name, kind string) {
 	f, ok := files[name]
 	if !ok {

@@ -1,4 +1,4 @@
-// The page begins here.
+// The entry point.
 
 import { jobPage } from "./job.js";
 import { overview } from "./overview.js";

@@ -22,7 +22,7 @@ func fetch(t *testing.T, target string) *http.Response {
 	return w.Result()
 }
 
-// TestFiles: all files are served, under a policy that lets nothing run but them, and are small.
+// TestFiles: all files are served, with a policy that allows only them, and are small.
 func TestFiles(t *testing.T) {
 	served, size := map[string]bool{}, 0
 	targets := []string{"/", "/jobs/a.b-c"}
@@ -72,8 +72,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestNoMarkup: nothing in the files makes markup or code of text, runs inline, comes from elsewhere,
-// or speaks of what is not for people.
+// TestNoMarkup: no file turns text into markup or code, runs inline code, loads from elsewhere, or shows internal
+// terms.
 func TestNoMarkup(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	if err != nil {
@@ -108,15 +108,15 @@ func TestNoMarkup(t *testing.T) {
 	}
 }
 
-// blank is an answer that keeps nothing.
+// blank is a response that discards its body.
 type blank struct{ header http.Header }
 
 func (b blank) Header() http.Header          { return b.header }
 func (blank) WriteHeader(int)                {}
 func (blank) Write(text []byte) (int, error) { return len(text), nil }
 
-// TestAnswersShareFiles: an answer has no copy of its file.
-func TestAnswersShareFiles(t *testing.T) {
+// TestResponsesShareFiles: a response has no copy of its file.
+func TestResponsesShareFiles(t *testing.T) {
 	h, r := page.Handler(), httptest.NewRequest("GET", "/static/page.css", nil)
 	const times = 1000
 	var before, after runtime.MemStats

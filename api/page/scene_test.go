@@ -29,7 +29,7 @@ func (f does) Run(ctx context.Context, t jobs.Task, out io.Writer) error { retur
 func (does) Describe() string                                            { return "test" }
 func (does) Identity() string                                            { return "test" }
 
-// scene is a replica with its API, and a door that can be closed and opened again.
+// scene is a replica with its API, whose listener can be closed and opened again.
 type scene struct {
 	t       *testing.T
 	store   *store.Store
@@ -104,7 +104,7 @@ func (s *scene) open(address string) {
 	s.t.Cleanup(s.close)
 }
 
-// run runs a job by hand and waits for its end.
+// run runs a job manually and waits for its end.
 func (s *scene) run(name string) jobs.Task {
 	s.t.Helper()
 	_, task, err := s.replica.RunJob(s.t.Context(), name, "test", "")
@@ -122,7 +122,7 @@ func (s *scene) run(name string) jobs.Task {
 	return task
 }
 
-// switchable is a handler that fails while it is told to.
+// switchable is a handler that fails on demand.
 type switchable struct{ broken atomic.Bool }
 
 func (s *switchable) Run(_ context.Context, t jobs.Task, out io.Writer) error {

@@ -1,4 +1,4 @@
-// The live stream, and what is wrong with it.
+// The live stream, and its errors.
 
 import { ask, login } from "./ask.js";
 import { $, el, headline } from "./elements.js";
@@ -11,11 +11,11 @@ const visible = () => new Promise((done) => {
   look();
 });
 
-let lostAt = 0, lostWhy = ""; // since when nothing is heard; 0: all is well
+let lostAt = 0, lostWhy = ""; // since when the stream is silent; 0: connected
 
 export const lost = () => lostAt > 0;
 
-// listen hears overviews for as long as the page is there. A page that nobody sees does not listen.
+// listen receives overviews while the page is visible.
 export async function listen(show) {
   for (let pause = 1; ; pause = Math.min(pause * 2, 15)) {
     await visible();
@@ -23,7 +23,7 @@ export async function listen(show) {
     const hide = () => { if (document.hidden) stop.abort("hidden"); };
     document.addEventListener("visibilitychange", hide);
     let silence;
-    const alive = () => { clearTimeout(silence); silence = setTimeout(() => stop.abort(new Error("nothing was heard for 40 s")), 40e3); };
+    const alive = () => { clearTimeout(silence); silence = setTimeout(() => stop.abort(new Error("no event for 40 s")), 40e3); };
     alive();
     let heard = false;
     try {
@@ -40,13 +40,13 @@ export async function listen(show) {
         for (const event of events) {
           heard = true;
           pause = 1;
-          lostAt = 0; // before it is shown: what is shown then holds
+          lostAt = 0; // before show, which reads it
           const data = event.split("\n").find((line) => line.startsWith("data: "));
           if (data) show(JSON.parse(data.slice(6)));
           banner();
         }
       }
-      lostWhy = "the replica ended it";
+      lostWhy = "the replica closed the stream";
     } catch (e) {
       lostWhy = e?.message ?? "";
       if (e?.status === 401) {
@@ -66,7 +66,7 @@ export async function listen(show) {
   }
 }
 
-// banner says what is wrong with the page itself, above everything.
+// banner shows errors of the page itself, on top.
 let insecure = "", away = "";
 export function setInsecure(detail) { insecure = detail; }
 export function setAway(detail) { away = detail; }
@@ -76,9 +76,9 @@ export function banner() {
   if (insecure) lines.push(["amber", "▲ Access is open: " + insecure]);
   if (away) lines.push(["red", "✕ " + away]);
   if (lost() && Date.now() - lostAt > 1500) {
-    headline("red", "Disconnected"); // the state before is not known to hold
+    headline("red", "Disconnected"); // the previous state may be stale
     document.title = "✕ Disconnected · Lockstep";
-    lines.push(["red", `✕ Disconnected since ${clockOf.format(lostAt)}${lostWhy ? " (" + lostWhy + ")" : ""}. What you see is from then; trying again.`]);
+    lines.push(["red", `✕ Disconnected since ${clockOf.format(lostAt)}${lostWhy ? " (" + lostWhy + ")" : ""}. The data is from then; retrying.`]);
   }
   const box = $("banners"), text = JSON.stringify(lines);
   if (box.dataset.text === text) return;

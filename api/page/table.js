@@ -1,11 +1,10 @@
-// Tables that keep what did not change.
+// Tables whose unchanged rows are kept.
 
 import { $, el } from "./elements.js";
 import { opened, under } from "./task.js";
 
-// table shows items as rows in the section with this id. cells gives [label, content, class] for
-// each column. Rows whose item is the same stay the same elements, so that focus, a selection and
-// what was opened survive an update.
+// table shows items as rows in the section with this id. cells returns [label, content, class] for each column. Rows of
+// unchanged items keep their elements, so that focus, selection and opened details survive an update.
 export function table(id, items, key, cells, empty) {
   const section = $(id);
   let t = section.querySelector("table"), note = section.querySelector(".empty");
@@ -50,7 +49,7 @@ export function table(id, items, key, cells, empty) {
   if (focus !== document.activeElement && body.contains(focus)) focus.focus({ preventScroll: true });
 }
 
-// count writes n behind the heading of a section.
+// count writes n after the heading of a section.
 export function count(id, n) {
   const h = $("h-" + id);
   let small = h.querySelector("small");

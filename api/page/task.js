@@ -1,4 +1,4 @@
-// One task, opened below its row.
+// Details of a task, below its row.
 
 import { ask, get } from "./ask.js";
 import { badge, el, facts, soft } from "./elements.js";
@@ -23,11 +23,11 @@ function toggle(task, button) {
 export function under(task, row) {
   let tr = opened.get(task);
   if (!tr) {
-    const box = el("td", { class: "more", role: "cell", colspan: row.cells.length }, soft("Asking …"));
+    const box = el("td", { class: "more", role: "cell", colspan: row.cells.length }, soft("Loading …"));
     tr = el("tr", { class: "under", role: "row" }, box);
     opened.set(task, tr);
   }
-  if (tr.of !== row.text) { // new, or the row has changed, and its task with it
+  if (tr.of !== row.text) { // new, or its row changed
     tr.of = row.text;
     fill(task, tr.cells[0]);
   }
@@ -62,11 +62,11 @@ async function fill(id, box) {
       text("Output", output),
       task.payload === undefined ? [] : text("Payload", pretty(task.payload)),
     ];
-    if (!output && task.state !== "running" && task.state !== "pending") parts.push(el("p", { class: "soft" }, "No output is kept."));
-    if (task.state === "running") parts.push(el("p", { class: "soft" }, "Output is kept when the attempt ends."));
+    if (!output && task.state !== "running" && task.state !== "pending") parts.push(el("p", { class: "soft" }, "No output is stored."));
+    if (task.state === "running") parts.push(el("p", { class: "soft" }, "Output is stored when the attempt ends."));
     box.replaceChildren(...parts.flat(2));
   } catch (e) {
-    box.replaceChildren(soft(e.status === 404 ? "This task is kept no more." : "Could not ask: " + e.message));
+    box.replaceChildren(soft(e.status === 404 ? "This task is no longer stored." : "Request failed: " + e.message));
   }
 }
 

@@ -4,7 +4,7 @@ import { el, soft } from "./elements.js";
 
 let ahead = 0; // ms that the server's clock is ahead of this one
 
-// setClock takes the server's time as the right one. It is told in whole seconds.
+// setClock sets the offset to the server's time, which has a resolution of seconds.
 export function setClock(date) {
   ahead = Math.abs(date - Date.now()) > 2500 ? date - Date.now() : 0;
 }
@@ -24,7 +24,7 @@ function span(ms) {
 
 export const clock = (d) => (Math.abs(d - now()) < 12 * 3600e3 ? clockOf : dayOf).format(d);
 
-// words for a time, by the way it is shown.
+// Texts of a time, by its format.
 const ways = {
   clock,
   both: (d) => clock(d) + ", " + ways.age(d),

@@ -1,9 +1,9 @@
-// How a due time is told.
+// How a due time is shown.
 
 import { badge, soft } from "./elements.js";
 import { when } from "./time.js";
 
-// wordOf is how a due time went, in one word.
+// wordOf is the state of a due time, in one word.
 export const wordOf = (t) => (t.outcome === "ran" ? t.result ?? "ran" : t.outcome || (t.started_at ? "running" : "pending"));
 export const outcome = (t) => badge(wordOf(t));
 

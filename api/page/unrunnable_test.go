@@ -13,24 +13,24 @@ import (
 	"github.com/lockstep-scheduler/lockstep/test/await"
 )
 
-// What waits for nobody is a finding above all else, and a row of what went wrong: tasks of a kind without a handler, and
-// a job whose labels no live replica has.
-func TestWhatWaitsForNobody(t *testing.T) {
+// Unrunnable tasks are the first finding, and a row of the failures: of a kind without a handler, and of a job whose
+// labels no live replica has.
+func TestUnrunnableTasks(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, jobs.Set{
 		Jobs:  map[string]jobs.Job{"report": {Handler: does(fine), RunsOn: map[string]string{"zone": "b"}}},
 		Pools: map[string]jobs.Pool{"mail": {Kinds: map[string]jobs.Handler{"welcome": does(fine)}}},
 	}, api.Options{})
 	b := newTab(t, 1200)
-	b.visit(s.url)
-	b.says("#headline", "All is well")
+	b.navigate(s.url)
+	b.says("#headline", "No problems")
 
 	for range 2 {
 		if _, err := s.store.Enqueue(t.Context(), jobs.NewTask{Pool: "mail", Kind: "welcom", Force: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.says("#headline", "Something is wrong")
+	b.says("#headline", "One problem")
 	b.says("#findings", `mail: 2 tasks wait for nobody: no live replica has kind "welcom" in the pool`)
 	b.says("#trouble", "mail / welcom")
 	b.says("#trouble", "unrunnable")
@@ -40,9 +40,9 @@ func TestWhatWaitsForNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.says("#headline", "2 things are wrong")
+	b.says("#headline", "2 problems")
 	b.says("#findings", "report: a task waits for nobody: no live replica has the labels that the job runs on (zone=b)")
-	b.visit(s.url + "jobs/report")
+	b.navigate(s.url + "jobs/report")
 	b.says("#headline", "No live replica runs it")
 	b.says("#facts", "no live replica has the labels that the job runs on (zone=b)")
 
@@ -50,12 +50,12 @@ func TestWhatWaitsForNobody(t *testing.T) {
 	if _, err := s.store.Cancel(t.Context(), task.ID, "test"); err != nil {
 		t.Fatal(err)
 	}
-	b.visit(s.url)
-	b.says("#headline", "Something is wrong")
+	b.navigate(s.url)
+	b.says("#headline", "One problem")
 }
 
-// A task of a kind that only an older configuration has waits for nobody, as the newer one governs: every replica says so, the
-// one with the older configuration too, which has a handler and may not use it.
+// A task of a kind that only an older configuration has is unrunnable, as the newer one governs. Every replica says so,
+// also the one with the older configuration, which has a handler and must not use it.
 func TestAKindThatOnlyTheOlderConfigurationHas(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "lockstep.db")

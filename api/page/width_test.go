@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-scheduler/lockstep/jobs"
 )
 
-// beyond lists what sticks out of the screen to the right, or is too narrow to read.
+// beyond lists elements that overflow the screen to the right, or are too narrow to read.
 const beyond = `(() => {
   const out = [];
   const root = document.documentElement;
@@ -27,8 +27,8 @@ const beyond = `(() => {
   return out.slice(0, 5);
 })()`
 
-// TestWidths: nothing has to be scrolled sideways, however long names and reasons are, on a phone,
-// on a desk, and on a desk at twice the size.
+// TestWidths: there is no horizontal scrolling, with long names and reasons, on a phone, on a desktop, and on a desktop
+// at 200 %.
 func TestWidths(t *testing.T) {
 	t.Parallel()
 	long := "a" + strings.Repeat("b", 62) + "c"
@@ -50,13 +50,13 @@ func TestWidths(t *testing.T) {
 	}
 	for _, width := range []int64{320, 360, 640, 1280} {
 		b := newTab(t, width)
-		b.visit(s.url)
+		b.navigate(s.url)
 		b.click(`#trouble button[data-task]`)
 		b.says(".more", "zzz")
 		if out := eval[[]string](b, beyond); len(out) > 0 {
 			t.Errorf("overview at %d: %q", width, out)
 		}
-		b.visit(s.url + "jobs/" + long + "#" + task.ID)
+		b.navigate(s.url + "jobs/" + long + "#" + task.ID)
 		b.says(".more", "zzz")
 		if out := eval[[]string](b, beyond); len(out) > 0 {
 			t.Errorf("job at %d: %q", width, out)
@@ -70,8 +70,7 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// TestKeyboard: all that can be done can be done by keys, and what has the focus keeps it when news
-// come.
+// TestKeyboard: everything works by keyboard, and updates keep the focus.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	work := &switchable{}
@@ -79,7 +78,7 @@ func TestKeyboard(t *testing.T) {
 	s := newScene(t, jobs.Set{Jobs: map[string]jobs.Job{"backup": {Handler: work}, "other": {Handler: work}}}, api.Options{})
 	task := s.run("backup")
 	b := newTab(t, 1280)
-	b.visit(s.url)
+	b.navigate(s.url)
 	b.says("#trouble", "backup")
 	button := `document.querySelector('#trouble button[data-task="` + task.ID + `"]')`
 	eval[bool](b, button+`.focus(), true`)

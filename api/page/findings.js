@@ -1,28 +1,28 @@
-// What is wrong, in words.
+// Findings: what is wrong.
 
 import { link } from "./elements.js";
 import { setAway, setInsecure } from "./stream.js";
 import { clock, when } from "./time.js";
 
-// judge lists what is wrong: [color, what, …text].
-export function judge(o) {
+// findings lists what is wrong: [color, what, …text].
+export function findings(o) {
   const out = [];
   const red = (what, ...text) => out.push(["red", what, ...text]), amber = (what, ...text) => out.push(["amber", what, ...text]);
-  const then = o.at ? ` What you see is from ${clock(new Date(o.at))}.` : "";
-  setAway(o.error ? `The store does not answer ${o.replica}: ${o.error}.${then} Asking again each second.` : "");
+  const then = o.at ? ` The data is from ${clock(new Date(o.at))}.` : "";
+  setAway(o.error ? `The store does not answer ${o.replica}: ${o.error}.${then} Retrying each second.` : "");
   if (o.error) red("store", `does not answer ${o.replica}: ${o.error}.${then}`);
   const access = o.conditions.find((c) => c.name === "access")?.detail ?? "";
-  setInsecure(access.startsWith("insecure") ? access : ""); // it has a banner of its own
+  setInsecure(access.startsWith("insecure") ? access : ""); // it has its own banner
   for (const c of o.conditions) {
     if (!c.ready) (c.name === "draining" ? amber : red)(c.name, `${o.replica} starts nothing new: ${c.detail ?? c.name}`);
     else if (c.detail && c.name !== "access") amber(c.name, c.detail);
   }
   if (!o.at) return out;
   const live = o.replicas.filter((r) => r.state === "live");
-  if (!live.length) red("replicas", "no replica lives that would start anything");
+  if (!live.length) red("replicas", "no live replica starts new work");
   for (const r of o.replicas) {
-    if (r.state === "dead") red("replica", `${r.id} is dead; what it was running is being taken over`);
-    else if (r.state === "draining") amber("replica", `${r.id} is stopping`);
+    if (r.state === "dead") red("replica", `${r.id} is lost; its tasks are being reaped`);
+    else if (r.state === "draining") amber("replica", `${r.id} is draining`);
     else if (r.seen_at) amber("replica", `${r.id} was last seen `, when(r.seen_at, "age"));
   }
   const versions = [...new Set(live.map((r) => r.version).filter(Boolean))];
@@ -34,14 +34,14 @@ export function judge(o) {
   const overdue = (o.next ?? []).filter((n) => !n.suspended && new Date(o.at) - new Date(n.at) > 10e3);
   if (overdue.length) red("overdue", ...overdue.slice(0, 3).flatMap((n, i) => [i ? ", " : "", link(n.job)]), overdue.length > 3 ? ` and ${overdue.length - 3} more` : "", ": due and not decided yet");
   for (const p of o.pools) {
-    if (p.name === "notifications" && p.scheduled) red("notifications", `cannot be delivered: ${p.scheduled} task${p.scheduled === 1 ? " waits" : "s wait"} for another try`);
-    else if (p.paused && p.pending) amber("pool", `${p.name} is paused, ${p.pending} tasks wait`);
-    else if (p.oldest_pending && new Date(o.at) - new Date(p.oldest_pending) > 300e3) amber("pool", `${p.name} is behind: its oldest task waits since `, when(p.oldest_pending, "age"));
+    if (p.name === "notifications" && p.scheduled) red("notifications", `cannot be delivered: ${p.scheduled} task${p.scheduled === 1 ? " waits" : "s wait"} for a retry`);
+    else if (p.paused && p.pending) amber("pool", `${p.name} is paused, ${p.pending} tasks pending`);
+    else if (p.oldest_pending && new Date(o.at) - new Date(p.oldest_pending) > 300e3) amber("pool", `${p.name} is behind: its oldest pending task is from `, when(p.oldest_pending, "age"));
   }
-  for (const t of (o.trouble ?? []).filter((t) => t.state === "unrunnable")) red(t.job ? "job" : "pool", t.job ? link(t.job) : t.pool, `: ${t.count === 1 ? "a task waits" : t.count + " tasks wait"} for nobody: ${t.reason.replace(": nobody will run it", "")}`);
+  for (const t of (o.trouble ?? []).filter((t) => t.state === "unrunnable")) red(t.job ? "job" : "pool", t.job ? link(t.job) : t.pool, `: ${t.count === 1 ? "a task waits" : t.count + " tasks wait"} and will not run: ${t.reason.replace(": it will not run", "")}`);
   const bad = new Map();
   for (const w of o.wrong ?? []) if (!w.job) bad.set(w.pool, (bad.get(w.pool) ?? 0) + w.count);
-  for (const [pool, n] of bad) amber("pool", `${pool}: ${n === 1 ? "a task" : n + " tasks"} went wrong within the last hour`);
+  for (const [pool, n] of bad) amber("pool", `${pool}: ${n === 1 ? "a task" : n + " tasks"} failed within the last hour`);
   return out.sort((a, b) => (a[0] === "red" ? 0 : 1) - (b[0] === "red" ? 0 : 1));
 }
 
